@@ -1,0 +1,57 @@
+# tw_library(NAME DEPS layer... [LINK target...] [TEST_DEPS layer...])
+#
+# Declares one layer: every *.cc of the current folder except the tests becomes the static library
+# tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
+# them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
+# NAME_slow_test (label slow); tests may use any layer named in DEPS or TEST_DEPS.
+add_library(tilewright_flags INTERFACE)
+target_include_directories(tilewright_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(tilewright_flags INTERFACE -Wall -Wextra -Wshadow -Werror
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-missing-field-initializers>
+                       $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-missing-field-initializers
+                       -Wno-gnu-statement-expression-from-macro-expansion>)
+if(TILEWRIGHT_VERIFY_EACH)
+  target_compile_definitions(tilewright_flags INTERFACE TILEWRIGHT_VERIFY_EACH=1)
+endif()
+
+function(tw_library name)
+  cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS" ${ARGN})
+  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  set(tests ${sources})
+  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  if(sources)
+    add_library(tilewright_${name} STATIC ${sources})
+    set(scope PUBLIC)
+  else()
+    add_library(tilewright_${name} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  list(TRANSFORM ARG_DEPS PREPEND tilewright_)
+  target_link_libraries(tilewright_${name} ${scope} tilewright_flags ${ARG_DEPS} ${ARG_LINK})
+  if(NOT TILEWRIGHT_TESTS OR NOT tests)
+    return()
+  endif()
+  list(TRANSFORM ARG_TEST_DEPS PREPEND tilewright_)
+  set(slow ${tests})
+  list(FILTER slow INCLUDE REGEX "_slow_test\\.cc$")
+  list(FILTER tests EXCLUDE REGEX "_slow_test\\.cc$")
+  foreach(kind test slow_test)
+    set(files ${tests})
+    set(label unit)
+    if(kind STREQUAL slow_test)
+      set(files ${slow})
+      set(label slow)
+    endif()
+    if(files)
+      add_executable(${name}_${kind} ${files})
+      target_link_libraries(${name}_${kind} PRIVATE tilewright_${name} ${ARG_TEST_DEPS} GTest::gmock
+                            GTest::gtest GTest::gtest_main)
+      target_compile_definitions(${name}_${kind} PRIVATE
+                                 TILEWRIGHT_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}"
+                                 TILEWRIGHT_ROOT_DIR="${CMAKE_SOURCE_DIR}")
+      add_test(NAME ${name}_${kind} COMMAND ${name}_${kind})
+      set_tests_properties(${name}_${kind} PROPERTIES LABELS ${label} TIMEOUT 900)
+    endif()
+  endforeach()
+endfunction()

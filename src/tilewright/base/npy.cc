@@ -1,0 +1,96 @@
+// NumPy's .npy format, version 1 and 2. source: numpy.lib.format documentation.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstring>
+
+#include "tilewright/base/array.h"
+#include "tilewright/base/file.h"
+
+namespace tilewright {
+namespace {
+
+struct NpyType {
+  const char* code;
+  DType dtype;
+};
+// NumPy has no bfloat16: it is written as its 16 bits (u2) by nobody here, so it is refused.
+constexpr NpyType kTypes[] = {{"<f4", DType::F32}, {"<f8", DType::F64}, {"<f2", DType::F16},
+                              {"|i1", DType::I8},  {"|u1", DType::U8},  {"<i2", DType::I16},
+                              {"<u2", DType::U16}, {"<i4", DType::I32}, {"<u4", DType::U32},
+                              {"<i8", DType::I64}, {"<u8", DType::U64}, {"|b1", DType::Bool}};
+
+/// The text between `key': ` and the next comma or bracket of a header dictionary.
+std::string_view field(std::string_view header, std::string_view key) {
+  const std::string quoted = fmt::format("'{}':", key);
+  size_t at = header.find(quoted);
+  if (at == std::string_view::npos) return {};
+  header.remove_prefix(at + quoted.size());
+  while (!header.empty() && header.front() == ' ') header.remove_prefix(1);
+  const size_t end = header.starts_with("(") ? header.find(')') + 1 : header.find(',');
+  return header.substr(0, end);
+}
+
+}  // namespace
+
+Result<Array> read_npy(const std::string& path) {
+  const std::string file = TW_TRY(read_file(path));
+  auto bad = [&](std::string why) {
+    return fail(ErrorKind::Parse, fmt::format("'{}' is not a .npy file", path), std::move(why));
+  };
+  if (file.size() < 12 || file.compare(0, 6, "\x93NUMPY") != 0) return bad("no NumPy signature");
+  const bool v1 = file[6] == 1;
+  uint32_t length = 0;
+  std::memcpy(&length, file.data() + 8, v1 ? 2 : 4);
+  const size_t start = v1 ? 10 : 12;
+  if (start + length > file.size()) return bad("the header is cut off");
+  const std::string_view header(file.data() + start, length);
+  const std::string_view descr = field(header, "descr"), order = field(header, "fortran_order");
+  std::string_view dims = field(header, "shape");
+  if (order != "False") return fail(ErrorKind::Unsupported, "Fortran-ordered .npy files", path);
+  Shape shape;
+  for (size_t i = 0; i < dims.size();) {
+    if (dims[i] < '0' || dims[i] > '9') {
+      ++i;
+      continue;
+    }
+    int64_t extent = 0;
+    for (; i < dims.size() && dims[i] >= '0' && dims[i] <= '9' && extent < (int64_t{1} << 40); ++i)
+      extent = extent * 10 + (dims[i] - '0');
+    shape.push_back(extent);
+  }
+  for (const NpyType& type : kTypes) {
+    if (descr != fmt::format("'{}'", type.code)) continue;
+    const size_t offset = start + length;
+    double bytes = bit_width(type.dtype) / 8.0;
+    for (int64_t extent : shape) bytes *= static_cast<double>(extent);
+    if (bytes > static_cast<double>(file.size() - offset))
+      return bad(fmt::format("shape {} needs {} bytes, the file has {}", to_string(shape), bytes,
+                             file.size() - offset));
+    Array array(type.dtype, shape);
+    std::memcpy(array.data(), file.data() + offset, static_cast<size_t>(array.bytes()));
+    return array;
+  }
+  return fail(ErrorKind::Unsupported, fmt::format("dtype {} in '{}'", descr, path));
+}
+
+Status write_npy(const std::string& path, const Array& array) {
+  for (const NpyType& type : kTypes) {
+    if (type.dtype != array.dtype()) continue;
+    std::string header =
+        fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type.code,
+                    fmt::join(array.shape(), ", "), array.shape().size() == 1 ? "," : "");
+    header.append(63 - (10 + header.size()) % 64, ' ');
+    header += '\n';
+    std::string file("\x93NUMPY\x01\x00", 8);
+    const auto length = static_cast<uint16_t>(header.size());
+    file.append(reinterpret_cast<const char*>(&length), 2);
+    file += header;
+    file.append(static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes()));
+    return write_file(path, file);
+  }
+  return fail(ErrorKind::Unsupported, fmt::format("NumPy has no {} type", name(array.dtype())), {},
+              "cast the output to f32");
+}
+
+}  // namespace tilewright

@@ -1,0 +1,34 @@
+// Targets as data: what lowering, code generation and cost models need to know of a machine.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::hw {
+
+/// A CPU. Files: hw/*.toml; `host()` describes this machine.
+struct CpuTarget {
+  std::string name;    ///< `cpu`, `x86-64-v3`, ...
+  std::string triple;  ///< LLVM target triple
+  std::string cpu;     ///< LLVM processor name for scheduling, `x86-64-v4`, `znver4`, ...
+  std::vector<std::string> features;  ///< `+avx512f`, ... in LLVM's spelling, sorted
+  int vector_bytes = 16;              ///< width of a vector register
+  int vector_registers = 16;
+  int cores = 1;
+  int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
+
+  int lanes(int bits) const { return vector_bytes * 8 / bits; }
+};
+
+/// This machine, asked of CPUID (or the architecture's baseline) and sysfs; cached.
+const CpuTarget& host();
+/// A target by name: `cpu` (= host), `x86-64-v2|v3|v4`, `aarch64`. errors: Device, with the closed
+/// list of names.
+Result<CpuTarget> find_target(const std::string& name);
+std::vector<CpuTarget> all_targets();
+/// Features `target` needs that this machine lacks; empty means it runs here.
+std::vector<std::string> missing_features(const CpuTarget& target);
+
+}  // namespace tilewright::hw
