@@ -10,6 +10,8 @@
 
 namespace tilewright::graph {
 
+using tilewright::to_string;
+
 using ValueId = int;  ///< index into Graph::values; -1 stands for an absent optional input
 
 struct Value {
@@ -31,6 +33,7 @@ struct Graph {
   std::vector<Value> values;
   std::vector<Node> nodes;
   std::vector<ValueId> inputs, outputs;
+  std::vector<std::string> warnings;  ///< what a user should know of the model (NaN weights, ...)
 
   ValueId add_value(std::string name, tensor::TensorType type,
                     std::optional<Array> constant = std::nullopt);
@@ -40,7 +43,7 @@ struct Graph {
 tensor::OpCall op_call(const Graph& graph, const Node& node);
 
 /// Value of an operator on known inputs; handed in by the driver (interpreter, compiled code or
-/// host function).
+/// host function). An absent optional input is an array with an empty handle.
 using Evaluate =
     std::function<Result<std::vector<Array>>(const tensor::OpCall&, const std::vector<Array>&)>;
 
@@ -50,5 +53,13 @@ Status verify(const Graph& graph);
 
 /// Text for people and golden tests: one node per line with shapes.
 std::string print(const Graph& graph);
+
+/// `f32[1, 64, 56, 56]`; a dynamic axis prints as `<=N`.
+std::string to_string(const tensor::TensorType& type);
+
+/// Largest value Tilewright handles, in bytes; also the limit for all values of a model together.
+inline constexpr int64_t kMaxBytes = int64_t{1} << 40;
+/// Bytes of a value, or nothing if a dimension is negative or the size is beyond kMaxBytes.
+std::optional<int64_t> checked_bytes(DType dtype, const Shape& shape);
 
 }  // namespace tilewright::graph

@@ -55,14 +55,24 @@ Tensor reduce(std::string name, std::vector<Dim> space, std::vector<Dim> over, C
               const std::function<Expr(const Indices&, const Indices&)>& f,
               const std::function<Expr(const Indices&)>& init = {});
 
+/// The identity of Max and of Min: -inf and inf for floats, else the ends of the type's range.
+Expr lowest(DType dtype);
+Expr highest(DType dtype);
+
 /// Several outputs written by hand-made statements (recurrences with scan axes). Every output
 /// buffer must be fully written by `body`; loops and blocks in it are named by the caller.
 std::vector<Tensor> raw(std::vector<Buffer> outputs, Stmt body);
 
 /// The Func computing `outputs` from `inputs` (params in that order, inputs first). Tensors in
 /// between become allocations. Names that clash get a numeric suffix. requires: every placeholder
-/// reached is in `inputs`; an output may itself be an input (it is copied).
+/// reached is in `inputs` (a computed tensor may be an input too: it is then not computed again);
+/// an output may itself be an input (it is copied). `output_names`, if
+/// given, rename the outputs (their buffers, blocks and loops).
 Func make_func(std::string name, const std::vector<Tensor>& inputs,
-               const std::vector<Tensor>& outputs, MathMode math = MathMode::Fast);
+               const std::vector<Tensor>& outputs, MathMode math = MathMode::Fast,
+               const std::vector<std::string>& output_names = {});
+
+/// The inputs `outputs` depend on, in the order they are first read.
+std::vector<Tensor> reached_inputs(const std::vector<Tensor>& outputs);
 
 }  // namespace tilewright::tensor

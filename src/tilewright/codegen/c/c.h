@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/codegen/common/plan.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/runtime/kernel_abi.h"
 
@@ -14,11 +15,12 @@ struct CModule {
   std::vector<KernelInfo> kernels;
 };
 
+/// Flags a C compiler needs so that the module keeps its meaning (no contraction of a*b+c under
+/// `exact`).
+inline constexpr const char* kCFlags = "-std=gnu11 -ffp-contract=off -fno-strict-aliasing";
+
 /// One exported `tw_kernel` per Func, named `symbol_of(func)`. errors: Unsupported, with the
 /// construct.
 Result<CModule> emit_c(const std::vector<Func>& lowered);
-
-/// The exported symbol: the Func's name with everything but letters, digits and _ replaced by _.
-std::string symbol_of(const Func& func);
 
 }  // namespace tilewright::codegen

@@ -1,0 +1,373 @@
+#include "tilewright/arith/context.h"
+
+#include <bit>
+#include <numeric>
+
+namespace tilewright::arith {
+namespace {
+
+// Ranges of variables may refer to each other; deeper chains answer "unknown".
+constexpr int kMaxDepth = 24;
+// Inequalities tried per proof: keeps every simplify call cheap.
+constexpr int kProofBudget = 64;
+constexpr int kProofDepth = 4;
+
+bool is_data(const Expr& e) {
+  if (e.as<Load>() || e.as<MathCall>() || e.as<Cast>()) return true;
+  if (const auto* b = e.as<Binary>()) return is_data(b->a) || is_data(b->b);
+  if (const auto* u = e.as<Unary>()) return is_data(u->a);
+  if (const auto* s = e.as<Select>()) return is_data(s->on_true) || is_data(s->on_false);
+  return false;
+}
+
+/// Largest 2^k - 1 >= v, for v >= 0.
+int64_t all_ones(int64_t v) {
+  return v == kMaxInt ? kMaxInt
+                      : static_cast<int64_t>((uint64_t{1} << std::bit_width(
+                                                  static_cast<uint64_t>(v))) -
+                                             1);
+}
+
+}  // namespace
+
+Context::Context(const Bounds& bounds) : ranges_(bounds.ranges()) {
+  for (const Expr& fact : bounds.facts()) assume(fact);
+}
+
+void Context::bind(const Var& var, const Expr& extent) {
+  const DType dtype = extent.dtype();
+  Expr hi;
+  if (const auto n = as_int(extent))
+    hi = int_imm(*n - 1, dtype);
+  else
+    hi = extent - 1;
+  ranges_[var] = {int_imm(0, dtype), hi};
+}
+
+void Context::bind_range(const Var& var, const Expr& lo, const Expr& hi) {
+  ranges_[var] = {lo, hi};
+}
+
+Bounds::Range Context::var_range(const Var& var) const {
+  const auto it = ranges_.find(var);
+  return it == ranges_.end() ? Bounds::Range{} : it->second;
+}
+
+// --- Conditions.
+
+void Context::assume(const Expr& condition) {
+  if (const auto* b = condition.as<Binary>(); b && b->op == BinaryOp::And) {
+    assume(b->a);
+    assume(b->b);
+    return;
+  }
+  known_.push_back(condition);
+  memo_.clear();
+  const auto* b = condition.as<Binary>();
+  if (b == nullptr || !is_comparison(b->op) || !is_int(b->a.dtype())) return;
+  const Affine left = affine(b->a), right = affine(b->b);
+  const auto up = minus(left, right), down = minus(right, left);
+  if (!up || !down) return;
+  Affine a;
+  switch (b->op) {
+    case BinaryOp::Eq:
+      add_inequality(*up);
+      add_inequality(*down);
+      return;
+    case BinaryOp::Le:
+      add_inequality(*down);
+      return;
+    case BinaryOp::Ge:
+      add_inequality(*up);
+      return;
+    case BinaryOp::Lt:
+      a = *down;
+      break;
+    case BinaryOp::Gt:
+      a = *up;
+      break;
+    default:
+      return;
+  }
+  if (add_constant(a, -1)) add_inequality(a);
+}
+
+void Context::add_inequality(const Affine& a) {
+  if (!a.terms.empty()) inequalities_.push_back({a, known_.size()});
+}
+
+void Context::rollback(size_t mark) {
+  if (known_.size() == mark) return;
+  known_.resize(mark);
+  while (!inequalities_.empty() && inequalities_.back().owner > mark) inequalities_.pop_back();
+  memo_.clear();
+}
+
+std::optional<bool> Context::stated(const Expr& condition) const {
+  for (const Expr& fact : known_) {
+    if (equal(fact, condition)) return true;
+    if (const auto* u = fact.as<Unary>(); u && u->op == UnaryOp::Not && equal(u->a, condition))
+      return false;
+    if (const auto* u = condition.as<Unary>(); u && u->op == UnaryOp::Not && equal(u->a, fact))
+      return false;
+  }
+  return std::nullopt;
+}
+
+// --- Intervals.
+
+Affine Context::affine(const Expr& e) {
+  if (e.as<VarRef>()) return term_affine(e);
+  Affine out;
+  if (e.dtype() == DType::U64 || e.dtype() == DType::Bool || !flatten(e, 1, out) ||
+      !exact(out, e.dtype()))
+    return as_int(e) ? constant_affine(*as_int(e)) : term_affine(e);
+  return out;
+}
+
+bool Context::exact(const Affine& a, DType dtype) {
+  if (a.terms.empty()) return wrap(a.constant, dtype) == a.constant;
+  if (a.terms.size() == 1 && a.terms[0].second == 1 && a.constant == 0) return true;
+  if (dtype != DType::I64) return range(a).inside(type_range(dtype));
+  for (const auto& [term, c] : a.terms)
+    if (is_data(term)) return range(a).bounded();
+  return true;
+}
+
+Interval Context::range(const Affine& a) {
+  Interval out{a.constant, a.constant};
+  for (const auto& [term, c] : a.terms) out = add(out, scale(range(term), c));
+  if (a.terms.size() >= 2) out = intersect(out, pair_range(a));
+  if (a.terms.empty()) return out;
+  // A known inequality over the same terms: a = k * fact + rest with k of either sign.
+  for (const Fact& fact : inequalities_) {
+    if (fact.sum.terms.size() != a.terms.size()) continue;
+    const int64_t c = coefficient_of(a, fact.sum.terms[0].first);
+    const int64_t f = fact.sum.terms[0].second;
+    if (c == 0 || c % f != 0 || !includes(a, fact.sum, c / f)) continue;
+    const int64_t k = c / f;
+    int64_t rest;
+    if (__builtin_mul_overflow(k, fact.sum.constant, &rest) ||
+        __builtin_sub_overflow(a.constant, rest, &rest))
+      continue;
+    if (k > 0)
+      out.lo = std::max(out.lo, rest);
+    else
+      out.hi = std::min(out.hi, rest);
+  }
+  return out;
+}
+
+// (X + a)/d - X/d lies in [floor(a/d), ceil(a/d)]: sizes of regions divided by a stride need it.
+Interval Context::pair_range(const Affine& a) {
+  for (size_t i = 0; i < a.terms.size(); ++i) {
+    const auto* x = a.terms[i].first.as<Binary>();
+    if (x == nullptr || x->op != BinaryOp::Div || !as_int(x->b) || *as_int(x->b) <= 0) continue;
+    for (size_t j = i + 1; j < a.terms.size(); ++j) {
+      const auto* y = a.terms[j].first.as<Binary>();
+      if (y == nullptr || y->op != BinaryOp::Div || !equal(x->b, y->b) ||
+          a.terms[i].second != -a.terms[j].second)
+        continue;
+      const auto d = minus(affine(x->a), affine(y->a));
+      if (!d || !d->terms.empty()) continue;
+      const int64_t n = *as_int(x->b), lo = floor_div(d->constant, n);
+      Interval out = scale({lo, lo + (d->constant % n != 0)}, a.terms[i].second);
+      out = add(out, {a.constant, a.constant});
+      for (size_t k = 0; k < a.terms.size(); ++k)
+        if (k != i && k != j) out = add(out, scale(range(a.terms[k].first), a.terms[k].second));
+      return out;
+    }
+  }
+  return {};
+}
+
+Interval Context::var_interval(const Var& var) {
+  Interval out = type_range(var.dtype());
+  const auto it = ranges_.find(var);
+  if (it == ranges_.end()) return out;
+  if (it->second.lo) {
+    const auto c = as_int(it->second.lo);
+    out.lo = std::max(out.lo, c ? *c : range(affine(it->second.lo)).lo);
+  }
+  if (it->second.hi) {
+    const auto c = as_int(it->second.hi);
+    out.hi = std::min(out.hi, c ? *c : range(affine(it->second.hi)).hi);
+  }
+  return out;
+}
+
+Interval Context::range(const Expr& e) {
+  if (const auto value = as_int(e)) {
+    if (e.dtype() == DType::U64) return {};
+    return {*value, *value};
+  }
+  if (is_float(e.dtype()) || e.dtype() == DType::U64 || depth_ >= kMaxDepth)
+    return type_range(e.dtype());
+  if (const auto it = memo_.find(e.get()); it != memo_.end()) return it->second.interval;
+  ++depth_;
+  Interval out = compute_range(e);
+  for (const Fact& fact : inequalities_) {
+    if (fact.sum.terms.size() != 1 || !same_term(fact.sum.terms[0].first, e)) continue;
+    const int64_t c = fact.sum.terms[0].second;
+    if (c > 0)
+      out.lo = std::max(out.lo, -floor_div(fact.sum.constant, c));
+    else if (c != kMinInt)
+      out.hi = std::min(out.hi, floor_div(fact.sum.constant, -c));
+  }
+  --depth_;
+  // Near the depth limit the answer depends on how the question was reached.
+  if (depth_ < kMaxDepth / 2) memo_.emplace(e.get(), Known{e, out});
+  return out;
+}
+
+Interval Context::compute_range(const Expr& e) {
+  const Interval all = type_range(e.dtype());
+  const Interval found = match(
+      e, [&](const VarRef& x) { return var_interval(x.var); },
+      [&](const Unary& x) {
+        if (x.op == UnaryOp::Neg) return scale(range(x.a), -1);
+        if (x.op == UnaryOp::BitNot && is_signed_int(e.dtype()))
+          return add(scale(range(x.a), -1), {-1, -1});
+        return all;
+      },
+      [&](const Binary& x) { return sum_range(e, x); },
+      [&](const Select& x) { return unite(range(x.on_true), range(x.on_false)); },
+      [&](const Cast& x) {
+        const bool integral = !x.bits && !is_float(x.a.dtype()) && x.a.dtype() != DType::U64 &&
+                              e.dtype() != DType::Bool;
+        return integral ? range(x.a) : all;
+      },
+      [&](const auto&) { return all; });
+  // A value outside the type wraps around: then nothing is known.
+  return found.inside(all) ? found : all;
+}
+
+Interval Context::sum_range(const Expr& e, const Binary& b) {
+  const bool ring = b.op == BinaryOp::Add || b.op == BinaryOp::Sub || b.op == BinaryOp::Mul;
+  if (!ring) return binary_range(b, e.dtype());
+  Affine sum;
+  const bool spelled = flatten(e, 1, sum) && (sum.terms.size() != 1 || !same(sum.terms[0].first, e));
+  const Interval out = spelled ? range(sum) : binary_range(b, e.dtype());
+  // Loaded 64-bit data may wrap; indices do not.
+  return !out.bounded() && is_data(e) ? Interval{} : out;
+}
+
+Interval Context::binary_range(const Binary& b, DType dtype) {
+  if (!is_int(dtype)) return type_range(dtype);
+  const Interval x = range(b.a), y = range(b.b);
+  const bool natural = x.lo >= 0 && y.lo >= 0;
+  switch (b.op) {
+    case BinaryOp::Add:
+      return add(x, y);
+    case BinaryOp::Sub:
+      return add(x, scale(y, -1));
+    case BinaryOp::Mul:
+      return multiply(x, y);
+    case BinaryOp::Div:
+      return floor_div(x, y);
+    case BinaryOp::Mod:
+      return floor_mod(x, y);
+    case BinaryOp::Min:
+      return {std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+    case BinaryOp::Max:
+      return {std::max(x.lo, y.lo), std::max(x.hi, y.hi)};
+    case BinaryOp::BitAnd:
+      if (x.lo >= 0) return {0, y.lo >= 0 ? std::min(x.hi, y.hi) : x.hi};
+      return y.lo >= 0 ? Interval{0, y.hi} : Interval{};
+    case BinaryOp::BitOr:
+    case BinaryOp::BitXor:
+      return natural ? Interval{0, all_ones(std::max(x.hi, y.hi))} : Interval{};
+    case BinaryOp::Shl:
+      if (y.lo < 0 || y.hi > 62 || y.hi >= bit_width(dtype)) return {};
+      return multiply(x, {int64_t{1} << y.lo, int64_t{1} << y.hi});
+    case BinaryOp::Shr:
+      if (y.lo < 0 || y.hi > 62 || y.hi >= bit_width(dtype)) return {};
+      return floor_div(x, {int64_t{1} << y.lo, int64_t{1} << y.hi});
+    default:
+      return {};
+  }
+}
+
+// --- Proofs of a >= 0: replace parts of `a` by something provably not larger, until the interval
+// of what is left decides.
+
+bool Context::nonneg(const Affine& a) {
+  budget_ = kProofBudget;
+  return search(a, kProofDepth);
+}
+
+bool Context::search(const Affine& a, int depth) {
+  const Interval interval = range(a);
+  if (interval.lo >= 0) return true;
+  if (interval.hi < 0 || depth == 0 || a.terms.empty() || --budget_ < 0) return false;
+  if (search_facts(a, depth)) return true;
+  for (const auto& entry : a.terms) {
+    const Expr& term = entry.first;
+    if (term.as<VarRef>() ? search_variable(a, term, entry.second, depth)
+                          : search_term(a, term, entry.second, depth))
+      return true;
+  }
+  return false;
+}
+
+/// m * a - k * fact >= 0 with m, k > 0 cancelling a shared term implies a >= 0.
+bool Context::search_facts(const Affine& a, int depth) {
+  for (const Fact& fact : inequalities_) {
+    for (const auto& entry : fact.sum.terms) {
+      const int64_t f = entry.second, c = coefficient_of(a, entry.first);
+      if (c == 0 || (c > 0) != (f > 0) || c == kMinInt || f == kMinInt) continue;
+      const int64_t g = std::gcd(c, f);
+      auto rest = times(a, std::abs(f / g));
+      if (!rest || !add_scaled(*rest, fact.sum, -std::abs(c / g))) continue;
+      if (search(*rest, depth - 1)) return true;
+      break;  // other shared terms of one fact seldom help
+    }
+  }
+  return false;
+}
+
+/// Replaces c * var by c * (its symbolic bound on the harmful side).
+bool Context::search_variable(const Affine& a, const Expr& term, int64_t c, int depth) {
+  const Bounds::Range r = var_range(term.as<VarRef>()->var);
+  const Expr& bound = c > 0 ? r.lo : r.hi;
+  if (!bound || as_int(bound)) return false;
+  Affine next = a;
+  return add_term(next, term, -c) && add_scaled(next, affine(bound), c) && search(next, depth - 1);
+}
+
+bool Context::search_term(const Affine& a, const Expr& term, int64_t c, int depth) {
+  Affine rest = a;
+  if (!add_term(rest, term, -c)) return false;
+  auto with = [&](const Expr& e) {
+    Affine next = rest;
+    return add_scaled(next, affine(e), c) && search(next, depth - 1);
+  };
+  if (const auto* s = term.as<Select>()) return with(s->on_true) && with(s->on_false);
+  const auto* b = term.as<Binary>();
+  if (b == nullptr) return false;
+  if (b->op == BinaryOp::Min || b->op == BinaryOp::Max) {
+    const bool both = (b->op == BinaryOp::Min) == (c > 0);
+    return both ? with(b->a) && with(b->b) : with(b->a) || with(b->b);
+  }
+  if (b->op == BinaryOp::Div) return search_quotient(a, term, c, depth);
+  // x % d <= x for x >= 0 and d > 0
+  if (b->op == BinaryOp::Mod && c < 0 && range(b->a).lo >= 0 && range(b->b).lo > 0)
+    return with(b->a);
+  return false;
+}
+
+/// d * floor(x/d) lies in [x - d + 1, x].
+bool Context::search_quotient(const Affine& a, const Expr& term, int64_t c, int depth) {
+  const auto* b = term.as<Binary>();
+  const auto d = as_int(b->b);
+  if (!d || *d <= 0) return false;
+  auto next = times(a, *d);
+  int64_t cd;
+  if (!next || __builtin_mul_overflow(c, *d, &cd) || !add_term(*next, term, -cd) ||
+      !add_scaled(*next, affine(b->a), c))
+    return false;
+  if (c > 0 && (__builtin_mul_overflow(c, *d - 1, &cd) || !add_constant(*next, -cd))) return false;
+  return search(*next, depth - 1);
+}
+
+}  // namespace tilewright::arith

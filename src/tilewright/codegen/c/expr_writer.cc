@@ -1,0 +1,328 @@
+#include "tilewright/codegen/c/expr_writer.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+#include <cmath>
+
+#include "tilewright/base/check.h"
+
+namespace tilewright::codegen {
+namespace {
+
+const std::set<std::string>& reserved() {
+  static const std::set<std::string> words = {
+      "auto",      "break",    "case",   "char",     "const",    "continue", "default",  "do",
+      "double",    "else",     "enum",   "extern",   "float",    "for",      "goto",     "if",
+      "inline",    "int",      "long",   "register", "restrict", "return",   "short",    "signed",
+      "sizeof",    "static",   "struct", "switch",   "typedef",  "union",    "unsigned", "void",
+      "volatile",  "while",    "f32",    "f64",      "f16",      "bf16",     "i8",       "u8",
+      "i16",       "u16",      "i32",    "u32",      "i64",      "u64",      "buffers",  "scalars",
+      "workspace", "services", "env",    "index",    "worker",   "NAN",      "INFINITY", "main",
+      "j0",        "j1",       "jn",     "y0",       "y1",       "yn",       "gamma",    "signgam",
+      "log",       "exp",      "pow",    "abs",      "round"};
+  return words;
+}
+
+struct MathName {
+  MathFn fn;
+  const char* name;  // of the f64 function; f32 adds an f
+};
+constexpr MathName kLibm[] = {
+    {MathFn::Abs, "fabs"},    {MathFn::Exp, "exp"},      {MathFn::Log, "log"},
+    {MathFn::Sqrt, "sqrt"},   {MathFn::Sin, "sin"},      {MathFn::Cos, "cos"},
+    {MathFn::Tan, "tan"},     {MathFn::Asin, "asin"},    {MathFn::Acos, "acos"},
+    {MathFn::Atan, "atan"},   {MathFn::Sinh, "sinh"},    {MathFn::Cosh, "cosh"},
+    {MathFn::Tanh, "tanh"},   {MathFn::Asinh, "asinh"},  {MathFn::Acosh, "acosh"},
+    {MathFn::Atanh, "atanh"}, {MathFn::Erf, "erf"},      {MathFn::Floor, "floor"},
+    {MathFn::Ceil, "ceil"},   {MathFn::Round, "rint"},   {MathFn::Trunc, "trunc"},
+    {MathFn::Pow, "pow"},     {MathFn::TruncMod, "fmod"}};
+
+/// The type a float expression is computed in.
+std::string float_type(DType dtype) { return dtype == DType::F64 ? "f64" : "f32"; }
+
+std::string float_text(double v, DType dtype) {
+  if (std::isnan(v)) return dtype == DType::F64 ? "(f64)NAN" : "NAN";
+  if (std::isinf(v)) return v < 0 ? "(-INFINITY)" : "INFINITY";
+  std::string text =
+      dtype == DType::F64 ? fmt::format("{}", v) : fmt::format("{}", static_cast<float>(v));
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  if (dtype != DType::F64) text += "f";
+  return std::signbit(v) ? "(" + text + ")" : text;
+}
+
+std::string int_text(int64_t v, DType dtype) {
+  if (dtype == DType::Bool) return v ? "1" : "0";
+  if (dtype == DType::U64) return fmt::format("UINT64_C({})", static_cast<uint64_t>(v));
+  if (v == INT64_MIN) return "INT64_MIN";
+  const bool small = v >= -0x7fffffff && v <= 0x7fffffff;
+  std::string text = small ? fmt::format("{}", v) : fmt::format("INT64_C({})", v);
+  if (dtype != DType::I64 && dtype != DType::I32) return fmt::format("(({}){})", name(dtype), text);
+  if (dtype == DType::I32 && !small) return "((i32)" + text + ")";
+  return v < 0 ? "(" + text + ")" : text;
+}
+
+bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>() || e.as<VarRef>(); }
+
+}  // namespace
+
+std::string CNames::fresh(const std::string& wish) {
+  std::string base = wish;
+  for (char& c : base)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) || base[0] == '_' ||
+      base.rfind("tw_", 0) == 0)
+    base.insert(0, "v");
+  if (reserved().contains(base)) base += "_";
+  std::string text = base;
+  for (int n = 2; !used_.insert(text).second; ++n) text = fmt::format("{}_{}", base, n);
+  return text;
+}
+
+std::string CNames::of(const void* id, const std::string& wish) {
+  std::string& text = by_id_[id];
+  if (text.empty()) text = fresh(wish);
+  return text;
+}
+
+std::string c_value_type(DType dtype) {
+  if (dtype == DType::Bool) return "int";
+  if (dtype == DType::F16 || dtype == DType::BF16) return "f32";
+  return std::string(name(dtype));
+}
+
+std::string c_storage_type(DType dtype) {
+  return dtype == DType::Bool ? "tw_bool" : std::string(name(dtype));
+}
+
+void CExprWriter::begin(const std::vector<Expr>& roots) {
+  uses_.clear(), lazy_.clear(), index_.clear(), temps_.clear(), temp_order_.clear();
+  // A walk that enters each node once: expanded functions share nodes heavily.
+  std::vector<Expr> todo = roots;
+  while (!todo.empty()) {
+    const Expr e = todo.back();
+    todo.pop_back();
+    if (!e || ++uses_[e.get()] > 1) continue;
+    match(
+        e, [&](const Unary& x) { todo.push_back(x.a); },
+        [&](const Binary& x) { todo.insert(todo.end(), {x.a, x.b}); },
+        [&](const Select& x) { todo.insert(todo.end(), {x.condition, x.on_true, x.on_false}); },
+        [&](const Cast& x) { todo.push_back(x.a); },
+        [&](const Load& x) { todo.insert(todo.end(), x.indices.begin(), x.indices.end()); },
+        [&](const MathCall& x) { todo.insert(todo.end(), x.args.begin(), x.args.end()); },
+        [](const auto&) {});
+  }
+}
+
+std::string CExprWriter::value(const Expr& e, CText& out) {
+  if (const auto it = temps_.find(e.get()); it != temps_.end()) return it->second;
+  std::string text = build(e, out);
+  const auto uses = uses_.find(e.get());
+  if (uses == uses_.end() || uses->second < 2 || is_leaf(e) || plain_index(e)) return text;
+  const std::string temp = names_.fresh("t");
+  out.line(fmt::format("const {} {} = {};", c_value_type(e.dtype()), temp, text));
+  temps_[e.get()] = temp;
+  temp_order_.push_back(e.get());
+  return temp;
+}
+
+std::string CExprWriter::build(const Expr& e, CText& out) {
+  return match(
+      e, [&](const IntImm& x) { return int_text(x.value, e.dtype()); },
+      [&](const FloatImm& x) { return float_text(x.value, e.dtype()); },
+      [&](const VarRef& x) { return names_.of(x.var); },
+      [&](const Unary& x) { return unary_text(e, x, out); },
+      [&](const Binary& x) { return binary_text(e, x, out); },
+      [&](const Select& x) { return select_text(e, x, out); },
+      [&](const Cast& x) { return cast_text(e, x, out); },
+      [&](const Load& x) {
+        const std::string text = element(x.buffer, x.indices, out);
+        if (e.dtype() == DType::BF16) return "tw_bf16_f32(" + text + ")";
+        return e.dtype() == DType::F16 ? "(f32)" + text : text;
+      },
+      [&](const MathCall& x) { return math_text(e, x, out); });
+}
+
+std::string CExprWriter::rounded(DType dtype, std::string text) const {
+  if (dtype == DType::F16 || dtype == DType::BF16)
+    return fmt::format("tw_round_{}({})", name(dtype), text);
+  return text;
+}
+
+std::string CExprWriter::stored(DType dtype, const std::string& text) const {
+  if (dtype == DType::BF16) return "tw_f32_bf16(" + text + ")";
+  if (dtype == DType::F16) return "(f16)(" + text + ")";
+  return text;
+}
+
+std::string CExprWriter::element(const Buffer& buffer, const std::vector<Expr>& indices,
+                                 CText& out) {
+  const auto it = strides_.find(buffer);
+  const std::vector<Expr>& strides = it->second;
+  std::string sum;
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    if (is_const_int(indices[axis], 0)) continue;
+    std::string term = value(indices[axis], out);
+    if (!is_const_int(strides[axis], 1)) term += " * " + value(strides[axis], out);
+    sum += (sum.empty() ? "" : " + ") + term;
+  }
+  return fmt::format("{}[{}]", names_.of(buffer), sum.empty() ? "0" : sum);
+}
+
+std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
+  const std::string a = value(u.a, out);
+  const DType dtype = e.dtype();
+  if (u.op == UnaryOp::Not) return "!" + a;
+  if (u.op == UnaryOp::BitNot) return fmt::format("(({})~{})", name(dtype), a);
+  if (is_float(dtype) || plain_index(e)) return "(-" + a + ")";
+  return fmt::format("tw_sub_{}(0, {})", name(dtype), a);
+}
+
+std::string CExprWriter::binary_text(const Expr& e, const Binary& b, CText& out) {
+  using enum BinaryOp;
+  if ((b.op == And || b.op == Or) && must_stay_lazy(b.b)) return lazy_logic(b, out);
+  const std::string x = value(b.a, out), y = value(b.b, out);
+  const DType dtype = b.a.dtype();
+  auto infix = [&](std::string_view op) { return fmt::format("({} {} {})", x, op, y); };
+  auto helper = [&](std::string_view op, std::string_view type) {
+    return fmt::format("tw_{}_{}({}, {})", op, type, x, y);
+  };
+  if (is_comparison(b.op) || b.op == And || b.op == Or) return infix(symbol(b.op));
+  if (is_float(dtype)) {
+    if (b.op <= Div) return rounded(e.dtype(), infix(symbol(b.op)));
+    const std::string_view op = b.op == Mod ? "mod" : b.op == Min ? "min" : "max";
+    return rounded(e.dtype(), helper(op, float_type(dtype)));
+  }
+  if (dtype == DType::Bool) return infix(b.op == Min || b.op == Mul ? "&" : "|");
+  if (b.op == BitAnd || b.op == BitOr || b.op == BitXor) return infix(symbol(b.op));
+  if (plain_index(e) && b.op <= Mul) return infix(symbol(b.op));
+  if (plain_index(e) && (b.op == Div || b.op == Mod)) {
+    const auto range = arith::const_range(b.a, bounds), divisor = arith::const_range(b.b, bounds);
+    if (range && divisor && range->first >= 0 && divisor->first > 0) return infix(symbol(b.op));
+  }
+  constexpr std::string_view kHelpers[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
+  if (b.op <= Max) return helper(kHelpers[static_cast<int>(b.op)], name(dtype));
+  return helper(b.op == Shl ? "shl" : "shr", name(dtype));
+}
+
+std::pair<std::string, std::string> CExprWriter::apart(const Expr& e, const CText& around) {
+  CText inner;
+  inner.indent = around.indent + 1;
+  const size_t mark = temp_order_.size();
+  std::string text = value(e, inner);
+  for (; temp_order_.size() > mark; temp_order_.pop_back()) temps_.erase(temp_order_.back());
+  return {text, inner.text};
+}
+
+std::string CExprWriter::lazy_logic(const Binary& b, CText& out) {
+  const std::string x = value(b.a, out);
+  const auto [y, before] = apart(b.b, out);
+  if (before.empty()) return fmt::format("({} {} {})", x, symbol(b.op), y);
+  const std::string temp = names_.fresh("c");
+  out.line(fmt::format("int {} = {};", temp, x));
+  out.open(fmt::format("if ({}{}) {{", b.op == BinaryOp::Or ? "!" : "", temp));
+  out.text += before;
+  out.line(fmt::format("{} = {};", temp, y));
+  out.close();
+  return temp;
+}
+
+std::string CExprWriter::select_text(const Expr& e, const Select& s, CText& out) {
+  const std::string c = value(s.condition, out);
+  if (!must_stay_lazy(s.on_true) && !must_stay_lazy(s.on_false)) {
+    const std::string x = value(s.on_true, out), y = value(s.on_false, out);
+    return fmt::format("({} ? {} : {})", c, x, y);
+  }
+  const auto [x, before_x] = apart(s.on_true, out);
+  const auto [y, before_y] = apart(s.on_false, out);
+  if (before_x.empty() && before_y.empty()) return fmt::format("({} ? {} : {})", c, x, y);
+  const std::string temp = names_.fresh("s");
+  out.line(fmt::format("{} {};", c_value_type(e.dtype()), temp));
+  out.open(fmt::format("if ({}) {{", c));
+  out.text += before_x;
+  out.line(fmt::format("{} = {};", temp, x));
+  --out.indent, out.open("} else {");
+  out.text += before_y;
+  out.line(fmt::format("{} = {};", temp, y));
+  out.close();
+  return temp;
+}
+
+std::string CExprWriter::cast_text(const Expr& e, const Cast& c, CText& out) {
+  const std::string a = value(c.a, out);
+  const DType to = e.dtype(), from = c.a.dtype();
+  if (to == from) return a;
+  if (c.bits) {
+    if (to == DType::Bool) return fmt::format("({} != 0)", a);
+    const std::string bits =
+        fmt::format("tw_bits_{}_{}({})", c_storage_type(from), c_storage_type(to), stored(from, a));
+    if (to == DType::BF16) return "tw_bf16_f32(" + bits + ")";
+    return to == DType::F16 ? "(f32)" + bits : bits;
+  }
+  if (to == DType::Bool) return fmt::format("({} != 0)", a);
+  if (is_float(to)) return rounded(to, fmt::format("({}){}", float_type(to), a));
+  if (is_float(from)) return fmt::format("tw_f64_{}({})", name(to), a);
+  return fmt::format("(({}){})", name(to), a);
+}
+
+std::string CExprWriter::math_text(const Expr& e, const MathCall& m, CText& out) {
+  std::vector<std::string> args;
+  for (const Expr& arg : m.args) args.push_back(value(arg, out));
+  const DType dtype = m.args[0].dtype();
+  const std::string list = fmt::format("{}", fmt::join(args, ", "));
+  if (m.fn == MathFn::IsNan || m.fn == MathFn::IsInf) {
+    if (!is_float(dtype)) return "0";
+    return fmt::format("({}({}) != 0)", name(m.fn), list);
+  }
+  if (!is_float(dtype)) {
+    const bool identity = m.fn == MathFn::Floor || m.fn == MathFn::Ceil || m.fn == MathFn::Round ||
+                          m.fn == MathFn::Trunc;
+    if (identity) return list;
+    if (dtype == DType::Bool) return args[0];
+    return fmt::format("tw_{}_{}({})", name(m.fn), name(dtype), list);
+  }
+  const std::string type = float_type(dtype);
+  if (m.fn == MathFn::Rsqrt || m.fn == MathFn::Sigmoid)
+    return rounded(e.dtype(), fmt::format("tw_{}_{}({})", name(m.fn), type, list));
+  const char* suffix = type == "f64" ? "" : "f";
+  if (m.fn == MathFn::TruncDiv)
+    return rounded(e.dtype(), fmt::format("trunc{}({} / {})", suffix, args[0], args[1]));
+  for (const MathName& row : kLibm)
+    if (row.fn == m.fn) return rounded(e.dtype(), fmt::format("{}{}({})", row.name, suffix, list));
+  TW_CHECK(false, "no C for {} of {}", name(m.fn), name(dtype));
+}
+
+bool CExprWriter::must_stay_lazy(const Expr& e) {
+  if (const auto it = lazy_.find(e.get()); it != lazy_.end()) return it->second;
+  const bool lazy = match(
+      e, [&](const Unary& x) { return must_stay_lazy(x.a); },
+      [&](const Binary& x) { return must_stay_lazy(x.a) || must_stay_lazy(x.b); },
+      [&](const Select& x) {
+        return must_stay_lazy(x.condition) || must_stay_lazy(x.on_true) ||
+               must_stay_lazy(x.on_false);
+      },
+      [&](const Cast& x) { return must_stay_lazy(x.a); }, [](const Load&) { return true; },
+      [&](const MathCall& x) {
+        for (const Expr& arg : x.args)
+          if (must_stay_lazy(arg)) return true;
+        return false;
+      },
+      [](const auto&) { return false; });
+  return lazy_[e.get()] = lazy;
+}
+
+/// Index arithmetic: i64 made of variables and constants, which cannot overflow.
+bool CExprWriter::plain_index(const Expr& e) {
+  if (e.dtype() != DType::I64) return false;
+  if (const auto it = index_.find(e.get()); it != index_.end()) return it->second;
+  const bool plain = match(
+      e, [](const IntImm&) { return true; }, [](const VarRef&) { return true; },
+      [&](const Unary& x) { return x.op == UnaryOp::Neg && plain_index(x.a); },
+      [&](const Binary& x) {
+        return x.op <= BinaryOp::Max && plain_index(x.a) && plain_index(x.b);
+      },
+      [](const auto&) { return false; });
+  return index_[e.get()] = plain;
+}
+
+}  // namespace tilewright::codegen

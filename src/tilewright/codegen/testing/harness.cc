@@ -1,0 +1,161 @@
+#include "tilewright/codegen/testing/harness.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/lower.h"
+
+namespace tilewright::codegen::testing {
+namespace {
+
+constexpr int64_t kGuardBytes = 256;
+constexpr unsigned char kGuardByte = 0xa5;
+constexpr int32_t kWorkers = 2;
+
+void backwards(void*, int64_t count, tw_parallel_body body, void* env) {
+  for (int64_t i = count; i-- > 0;) body(env, i, static_cast<int32_t>(i % kWorkers));
+}
+
+/// Bytes with a guard on both sides, 64-byte aligned in the middle.
+class Guarded {
+ public:
+  explicit Guarded(int64_t bytes)
+      : bytes_(bytes), storage_(static_cast<size_t>(bytes + 2 * kGuardBytes + 64), kGuardByte) {
+    const auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuardBytes;
+    data_ = reinterpret_cast<unsigned char*>((address + 63) / 64 * 64);
+  }
+  unsigned char* data() { return data_; }
+  bool intact() const {
+    for (int64_t i = 1; i <= kGuardBytes / 2; ++i)
+      if (data_[-i] != kGuardByte || data_[bytes_ + i - 1] != kGuardByte) return false;
+    return true;
+  }
+
+ private:
+  int64_t bytes_;
+  std::vector<unsigned char> storage_;
+  unsigned char* data_;
+};
+
+Result<Shape> shape_of(const Buffer& buffer, const std::map<Var, int64_t>& scalars) {
+  VarMap values;
+  for (const auto& [var, value] : scalars) values[var] = int_imm(value);
+  Shape shape;
+  for (const Expr& extent : buffer.shape())
+    shape.push_back(static_cast<int64_t>(TW_TRY(interp::evaluate(substitute(extent, values)))));
+  return shape;
+}
+
+std::map<Var, int64_t> scalar_values(const Func& func, const interp::Arguments& arguments) {
+  std::map<Var, int64_t> values;
+  for (const Scalar& s : func.scalars) values[s.var] = arguments.scalars.at(s.var.name());
+  return values;
+}
+
+bool agree(const Array& a, const Array& b, int64_t i, double tolerance) {
+  if (!is_float(a.dtype())) {
+    const double limit = tolerance > 0 ? 1 : 0;
+    return std::abs(static_cast<double>(a.get_int(i)) - static_cast<double>(b.get_int(i))) <= limit;
+  }
+  const double x = a.get(i), y = b.get(i);
+  if (std::isnan(x) || std::isnan(y)) return std::isnan(x) && std::isnan(y);
+  if (x == y) return true;
+  return std::abs(x - y) <= tolerance * std::max(1.0, std::abs(x));
+}
+
+}  // namespace
+
+interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_data) {
+  Rng rng(seed);
+  interp::Arguments out;
+  for (const Scalar& s : func.scalars) out.scalars[s.var.name()] = rng.between(s.lo, s.hi);
+  const auto scalars = scalar_values(func, out);
+  for (const Param& p : func.params) {
+    if (p.mode == ParamMode::Out) continue;
+    if (p.values) {
+      out.arrays[p.buffer.name()] = *p.values;
+      continue;
+    }
+    const auto shape = shape_of(p.buffer, scalars);
+    Array array(p.buffer.dtype(), shape ? *shape : Shape{});
+    for (int64_t i = 0; i < array.size(); ++i) {
+      const DType d = p.buffer.dtype();
+      if (d == DType::Bool) {
+        array.set_int(i, rng.below(2));
+      } else if (is_float(d) && real_data) {
+        array.set(i, 6 * rng.uniform() - 3);
+      } else {
+        array.set_int(i, rng.between(is_unsigned_int(d) ? 0 : -4, 5));
+      }
+    }
+    out.arrays[p.buffer.name()] = array;
+  }
+  return out;
+}
+
+Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel kernel,
+                                                 const KernelInfo& info,
+                                                 const interp::Arguments& arguments) {
+  std::vector<std::unique_ptr<Guarded>> memory;
+  std::vector<void*> buffers;
+  std::vector<int64_t> scalars;
+  std::map<std::string, Array> outputs;
+  const auto values = scalar_values(func, arguments);
+  for (const Scalar& s : func.scalars) scalars.push_back(values.at(s.var));
+  for (const Param& p : func.params) {
+    const Shape shape = TW_TRY(shape_of(p.buffer, values));
+    memory.push_back(
+        std::make_unique<Guarded>(storage_bytes(p.buffer.dtype(), element_count(shape))));
+    buffers.push_back(memory.back()->data());
+    if (p.mode == ParamMode::Out) continue;
+    const Array& array = arguments.arrays.at(p.buffer.name());
+    std::memcpy(buffers.back(), array.data(), static_cast<size_t>(array.bytes()));
+  }
+  memory.push_back(std::make_unique<Guarded>(info.shared_bytes + kWorkers * info.per_worker_bytes));
+  tw_kernel_services services{sizeof(tw_kernel_services), nullptr, backwards, kWorkers};
+  kernel(buffers.data(), scalars.data(), memory.back()->data(), &services);
+  for (size_t i = 0; i < func.params.size(); ++i) {
+    const Param& p = func.params[i];
+    if (!memory[i]->intact())
+      return fail(ErrorKind::Mismatch, "memory around " + p.buffer.name() + " was overwritten");
+    if (p.mode != ParamMode::Out && p.mode != ParamMode::InOut) continue;
+    Array array(p.buffer.dtype(), TW_TRY(shape_of(p.buffer, values)));
+    std::memcpy(array.data(), buffers[i], static_cast<size_t>(array.bytes()));
+    outputs[p.buffer.name()] = array;
+  }
+  if (!memory.back()->intact())
+    return fail(ErrorKind::Mismatch, "memory around the workspace was overwritten");
+  return outputs;
+}
+
+Status compare(const std::map<std::string, Array>& expected,
+               const std::map<std::string, Array>& got, double tolerance) {
+  for (const auto& [name, want] : expected) {
+    const auto it = got.find(name);
+    if (it == got.end()) return fail(ErrorKind::Mismatch, "no output " + name);
+    for (int64_t i = 0; i < want.size(); ++i)
+      if (!agree(want, it->second, i, tolerance))
+        return fail(ErrorKind::Mismatch,
+                    fmt::format("{}[{}] of {}: expected {}, got {}", name, i,
+                                to_string(want.shape()), want.get(i), it->second.get(i)));
+  }
+  return {};
+}
+
+Status check(const Case& test, const Compile& compile) {
+  const Func lowered = TW_TRY(lower::run_pipeline(test.func, hw::host()));
+  const auto [kernel, info] = TW_TRY(compile(lowered));
+  for (uint64_t seed : {1, 2}) {
+    const interp::Arguments arguments = random_arguments(test.func, seed, test.real_data);
+    const interp::Outcome expected = TW_TRY(interp::run(test.func, arguments));
+    const auto got = TW_TRY(call_kernel(test.func, kernel, info, arguments));
+    TW_TRY_STATUS(compare(expected.outputs, got, test.tolerance));
+  }
+  return {};
+}
+
+}  // namespace tilewright::codegen::testing

@@ -1,0 +1,43 @@
+// Differential tests of back-ends: programs, arguments, a serial runtime, comparison with interp.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tilewright/codegen/common/plan.h"
+#include "tilewright/interp/interp.h"
+
+namespace tilewright::codegen::testing {
+
+/// A scheduled or tensor-level program and how exactly a back-end must agree with the interpreter.
+struct Case {
+  std::string name;  ///< letters, digits and _
+  Func func;
+  double tolerance = 0;    ///< relative to max(1, |expected|); 0 means equal bits
+  bool real_data = false;  ///< arguments with fractions instead of small integers
+};
+
+/// Element-wise operators, casts, reductions, convolutions, guards, nests with every loop kind,
+/// over all dtypes and shapes with primes and tails.
+std::vector<Case> standard_cases();
+
+/// Values for every parameter, seeded. Integer-valued unless `real_data`.
+interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_data = false);
+
+/// Calls `kernel` with a parallel_for that runs iterations backwards on two worker numbers, and
+/// guards around every output and the workspace. errors: Mismatch (memory outside was written).
+Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel kernel,
+                                                 const KernelInfo& info,
+                                                 const interp::Arguments& arguments);
+
+/// errors: Mismatch with the first differing element.
+Status compare(const std::map<std::string, Array>& expected,
+               const std::map<std::string, Array>& got, double tolerance);
+
+/// Turns one lowered Func into a callable kernel that lives until the next call.
+using Compile = std::function<Result<std::pair<tw_kernel, KernelInfo>>(const Func& lowered)>;
+/// Lowers, compiles, runs and compares with the interpreter on the Func as given.
+Status check(const Case& test, const Compile& compile);
+
+}  // namespace tilewright::codegen::testing

@@ -1,0 +1,45 @@
+// The `tilewright` command line: one function per verb adds its options and its action.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::driver {
+
+/// What verbs share. `action` is set by the verb the user chose; it returns the exit code.
+struct Context {
+  bool json = false;
+  std::string command;  ///< as typed, for manifests
+  std::function<Result<int>()> action;
+};
+
+/// Runs the program; never throws. Returns the exit code of docs/cli.md.
+int run_cli(int argc, char** argv);
+
+// The verbs, in the order of `--help`.
+void add_doctor(CLI::App& app, Context& context);
+void add_devices(CLI::App& app, Context& context);
+void add_targets(CLI::App& app, Context& context);
+void add_zoo(CLI::App& app, Context& context);
+void add_check(CLI::App& app, Context& context);
+void add_compile(CLI::App& app, Context& context);
+void add_run(CLI::App& app, Context& context);
+void add_bench(CLI::App& app, Context& context);
+void add_verify(CLI::App& app, Context& context);
+void add_inspect(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_opt(CLI::App& app, Context& context);
+
+/// A JSON document of one verb: schema name and version first.
+nlohmann::ordered_json document(const std::string& verb);
+/// Prints it to stdout.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Rows of text in aligned columns, the first row underlined as a heading.
+std::string table(const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace tilewright::driver

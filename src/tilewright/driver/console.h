@@ -1,0 +1,52 @@
+// Talking to people: progress and messages on stderr, exit codes. Data goes to stdout elsewhere.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::driver {
+
+/// Exit code of the process for an error kind. source: the table in docs/cli.md.
+int exit_code(ErrorKind kind);
+
+struct ConsoleOptions {
+  bool quiet = false;
+  bool verbose = false;
+  std::string progress = "auto";  ///< auto, plain or none
+};
+
+/// The process' console settings, set once by main.
+ConsoleOptions& console();
+
+/// A message on stderr unless quiet; `detail` only with -v.
+void say(const std::string& text);
+void detail(const std::string& text);
+
+/// One live line on a terminal, else a plain line at most every 10 s; silent for its first 2
+/// seconds.
+class Progress {
+ public:
+  explicit Progress(std::string task) : task_(std::move(task)) {}
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  /// `done` of `total`, with what is being worked on.
+  void update(int64_t done, int64_t total, const std::string& what);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  std::string task_;
+  Clock::time_point start_ = Clock::now(), last_ = start_;
+  bool shown_ = false;
+};
+
+/// True once the user pressed Ctrl-C (the handler only sets a flag). A second Ctrl-C ends the
+/// process.
+bool interrupted();
+void install_interrupt_handler();
+/// An Interrupted error if the user pressed Ctrl-C.
+Status check_interrupt();
+
+}  // namespace tilewright::driver

@@ -1,0 +1,16 @@
+#include "tilewright/driver/kernels.h"
+
+#include "tilewright/lower/lower.h"
+#include "tilewright/tune/default_schedule.h"
+
+namespace tilewright::driver {
+
+Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions& options) {
+  ScheduledKernel kernel;
+  if (options.scheduled) kernel.trace = tune::default_trace(func, options.target, options.threads);
+  kernel.scheduled = TW_TRY(schedule::replay(func, kernel.trace));
+  kernel.lowered = TW_TRY(lower::run_pipeline(kernel.scheduled, options.target));
+  return kernel;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,25 @@
+// One kernel from tensor form to lowered form: default schedule, then the lowering pipeline.
+#pragma once
+
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/stmt.h"
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::driver {
+
+struct KernelOptions {
+  hw::CpuTarget target = hw::host();
+  int threads = 1;
+  bool scheduled = true;  ///< false: loops as written (-O0)
+};
+
+struct ScheduledKernel {
+  schedule::Trace trace;
+  Func scheduled;
+  Func lowered;
+};
+
+/// errors: what a lowering pass reports.
+Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions& options);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,16 @@
+// The reference run: every node of the graph as imported, one by one, by the interpreter.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tilewright/graph/graph.h"
+
+namespace tilewright::driver {
+
+/// Value of every value of `graph` by name (constants apart), for the given inputs.
+/// errors: Invalid (a missing input), Interrupted, what the interpreter reports, with the node.
+Result<std::map<std::string, Array>> run_reference(const graph::Graph& graph,
+                                                   const std::map<std::string, Array>& inputs);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,24 @@
+// For tests: operators and whole graphs run by the reference interpreter.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/graph/graph.h"
+
+namespace tilewright::graph {
+
+/// Runs one operator's own Func in the interpreter.
+Result<std::vector<Array>> interp_evaluate(const tensor::OpCall& call,
+                                           const std::vector<Array>& inputs);
+/// Outputs of `graph`, node by node.
+Result<std::vector<Array>> run_graph(const Graph& graph, const std::vector<Array>& inputs);
+/// Integer-valued numbers in [-range, range], so that every order of additions is exact.
+Array random_array(Rng& rng, DType dtype, const Shape& shape, int64_t range = 3);
+std::vector<Array> random_inputs(const Graph& graph, uint64_t seed);
+/// Largest absolute difference; infinity if the types differ.
+double max_difference(const Array& a, const Array& b);
+
+}  // namespace tilewright::graph

@@ -1,0 +1,21 @@
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/passes.h"
+
+namespace tilewright::lower {
+
+Result<Func> bind_iters(const Func& func, const hw::CpuTarget&) {
+  Func out = func;
+  out.body = rewrite(func.body, [](const Stmt& s) {
+    const auto* block = s.as<Block>();
+    if (block == nullptr || block->iters.empty()) return s;
+    VarMap bindings;
+    for (const Iter& iter : block->iters) bindings[iter.var] = iter.binding;
+    Block bound = *block;
+    bound.iters.clear();
+    bound.body = substitute(block->body, bindings);
+    return make(std::move(bound));
+  });
+  return out;
+}
+
+}  // namespace tilewright::lower

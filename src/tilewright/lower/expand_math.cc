@@ -1,0 +1,141 @@
+#include <cmath>
+#include <limits>
+
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+// ln 2 in two parts: a multiple of an exponent by the first is exact in f32.
+constexpr double kLn2Hi = 355.0 / 512.0;
+constexpr double kLn2Lo = 0.69314718055994530942 - kLn2Hi;
+constexpr double kLog2E = 1.44269504088896340736;
+// Adding 1.5 * 2^23 to a small f32 leaves its rounded integer in the low bits.
+constexpr double kRounder = 12582912.0;
+constexpr int64_t kRounderBits = 0x4b400000;
+
+Expr f(double value) { return float_imm(value); }
+Expr i(int64_t value) { return int_imm(value, DType::I32); }
+Expr bits(const Expr& x) { return bitcast(DType::I32, x); }
+Expr from_bits(const Expr& x) { return bitcast(DType::F32, x); }
+Expr shift_left(const Expr& x, int64_t n) { return binary(BinaryOp::Shl, x, i(n)); }
+Expr shift_right(const Expr& x, int64_t n) { return binary(BinaryOp::Shr, x, i(n)); }
+
+/// c[0] + x * (c[1] + x * ...).
+Expr horner(const Expr& x, const std::vector<double>& c) {
+  Expr sum = f(c.back());
+  for (size_t k = c.size() - 1; k-- > 0;) sum = sum * x + f(c[k]);
+  return sum;
+}
+
+/// 2^n for an integer n in the range of normal numbers.
+Expr power_of_two(const Expr& n) { return from_bits(shift_left(n + i(127), 23)); }
+
+/// x = n * ln 2 + r with |r| <= ln 2 / 2; n as integer.
+struct Reduced {
+  Expr n, r;
+};
+Reduced reduce(const Expr& x) {
+  const Expr shifted = x * f(kLog2E) + f(kRounder);
+  const Expr n = shifted - f(kRounder);
+  return {bits(shifted) - i(kRounderBits), (x - n * f(kLn2Hi)) - n * f(kLn2Lo)};
+}
+
+/// (e^r - 1) / r: the Taylor series; the first term left out is below 1e-8 for |r| <= 0.35.
+Expr expm1_over(const Expr& r) {
+  return horner(r, {1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040});
+}
+
+Expr exp_of(const Expr& x) {
+  // Beyond these limits the result is 0 or infinity anyway.
+  const auto [n, r] = reduce(min(max(x, f(-104.0)), f(89.0)));
+  const Expr p = r * expm1_over(r) + f(1.0);
+  // Two factors, so that results near the ends of the range neither overflow nor flush early.
+  const Expr half = shift_right(n, 1);
+  return p * power_of_two(half) * power_of_two(n - half);
+}
+
+Expr log_of(const Expr& x) {
+  constexpr int64_t kSqrtHalf = 0x3f3504f3;  // bits of sqrt(0.5): mantissas end up in [0.7, 1.42)
+  const Expr tiny = x < f(std::numeric_limits<float>::min());
+  const Expr scaled = select(tiny, x * f(0x1p23), x);
+  const Expr offset = bits(scaled) - i(kSqrtHalf);
+  const Expr e = cast(DType::F32, shift_right(offset, 23)) - select(tiny, f(23.0), f(0.0));
+  const Expr mantissa = binary(BinaryOp::BitAnd, offset, i(0x7fffff)) + i(kSqrtHalf);
+  const Expr m = from_bits(mantissa) - f(1.0);
+  // log(1 + m) = m - s * (m - s^2 * (2/3 + ...)) with s = m / (2 + m).
+  const Expr s = m / (m + f(2.0)), z = s * s;
+  const Expr series = z * horner(z, {2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9, 2.0 / 11});
+  const Expr value = e * f(kLn2Hi) + (m - (s * (m - series) - e * f(kLn2Lo)));
+  const double inf = std::numeric_limits<double>::infinity();
+  return select(x > f(0.0), select(x < f(inf), value, x),
+                select(eq(x, f(0.0)), f(-inf), f(std::numeric_limits<double>::quiet_NaN())));
+}
+
+Expr with_sign_of(const Expr& magnitude, const Expr& x) {
+  return from_bits(binary(BinaryOp::BitOr, bits(magnitude),
+                          binary(BinaryOp::BitAnd, bits(x), i(-0x7fffffff - 1))));
+}
+
+Expr tanh_of(const Expr& x) {
+  // tanh = (e^2x - 1) / (e^2x + 1), and e^y - 1 = 2^n (e^r - 1) + (2^n - 1) keeps small x exact.
+  const Expr magnitude = math(MathFn::Abs, {x});
+  const auto [n, r] = reduce(min(magnitude * f(2.0), f(30.0)));
+  const Expr scale = power_of_two(n);
+  const Expr e = scale * (r * expm1_over(r)) + (scale - f(1.0));
+  return with_sign_of(e / (e + f(2.0)), x);
+}
+
+Expr erf_of(const Expr& x) {
+  // A rational function fitted for least relative error (2e-8) on [0, 3.95]; from there on erf
+  // differs from 1 by less than half a unit in the last place.
+  const Expr c = min(max(x, f(-3.95)), f(3.95)), z = c * c;
+  const Expr p = horner(z, {1.1283791437510347, 0.19155023853482167, 0.05287544099176638,
+                            0.003808159705883009, 0.00028468791257626834, 2.0259115433950274e-06});
+  const Expr q = horner(z, {1.0, 0.5030896545998571, 0.1145595976096502, 0.015055085697469748,
+                            0.001170725736823376, 3.7831847043939e-05});
+  const Expr outside = math(MathFn::Abs, {x}) >= f(3.95);
+  return select(outside, with_sign_of(f(1.0), x), c * p / q);
+}
+
+/// The expansion over f32, or an empty handle where the function stays a call.
+Expr expand(MathFn fn, const Expr& x) {
+  switch (fn) {
+    case MathFn::Exp:
+      return exp_of(x);
+    case MathFn::Log:
+      return log_of(x);
+    case MathFn::Tanh:
+      return tanh_of(x);
+    case MathFn::Sigmoid:
+      return f(1.0) / (exp_of(-x) + f(1.0));
+    case MathFn::Erf:
+      return erf_of(x);
+    case MathFn::Rsqrt:
+      return f(1.0) / math(MathFn::Sqrt, {x});
+    default:
+      return Expr();
+  }
+}
+
+Expr expand_all(const Expr& e) {
+  return rewrite(e, [](const Expr& x) -> Expr {
+    const auto* call = x.as<MathCall>();
+    const DType dtype = x.dtype();
+    const bool narrow = dtype == DType::F16 || dtype == DType::BF16;
+    if (call == nullptr || (dtype != DType::F32 && !narrow)) return x;
+    const Expr out = expand(call->fn, cast(DType::F32, call->args[0]));
+    return out ? cast(dtype, out) : x;
+  });
+}
+
+}  // namespace
+
+Result<Func> expand_math(const Func& func, const hw::CpuTarget&) {
+  Func out = func;
+  out.body = rewrite(func.body, {}, expand_all);
+  return out;
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,487 @@
+#include "tilewright/runtime/executor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+
+#include "tilewright/base/check.h"
+#include "tilewright/runtime/host_ops.h"
+#include "tilewright/runtime/memory.h"
+#include "tilewright/runtime/text.h"
+
+namespace tilewright::runtime {
+namespace {
+
+using Place = ValueSpec::Place;
+
+constexpr int64_t kAlignment = 64;
+
+int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+bool aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
+
+int64_t spec_bytes(const ValueSpec& value) {
+  return storage_bytes(value.dtype, element_count(value.shape));
+}
+
+/// How a value of `real` shape lies in memory sized for `bound`: rows of the dynamic axis keep the
+/// distance of the bound, so that compiled code finds element (i, j) where it expects it.
+struct Rows {
+  int64_t count = 1;
+  size_t dense = 0, pitch = 0;  ///< bytes
+};
+
+Rows rows_of(const ValueSpec& value, const Shape& real) {
+  Rows rows;
+  const auto axis = static_cast<size_t>(std::max(value.dynamic_axis, 0));
+  for (size_t i = 0; i < axis; ++i) rows.count *= value.shape[i];
+  rows.count = std::max<int64_t>(rows.count, 1);
+  rows.dense = static_cast<size_t>(storage_bytes(value.dtype, element_count(real)) / rows.count);
+  rows.pitch = static_cast<size_t>(spec_bytes(value) / rows.count);
+  return rows;
+}
+
+void copy_rows(char* to, size_t to_pitch, const char* from, size_t from_pitch, const Rows& rows) {
+  if (rows.dense == 0) return;
+  for (int64_t i = 0; i < rows.count; ++i)
+    std::memcpy(to + static_cast<size_t>(i) * to_pitch, from + static_cast<size_t>(i) * from_pitch,
+                rows.dense);
+}
+
+/// Whether `real` is an admissible shape of `value`.
+bool shape_fits(const ValueSpec& value, const Shape& real) {
+  if (real.size() != value.shape.size()) return false;
+  for (size_t i = 0; i < real.size(); ++i) {
+    const bool dynamic = static_cast<int>(i) == value.dynamic_axis;
+    if (real[i] < 0 || (dynamic ? real[i] > value.shape[i] : real[i] != value.shape[i]))
+      return false;
+  }
+  return true;
+}
+
+std::string shape_text(const ValueSpec& value) {
+  std::string text = to_string(value.shape);
+  if (value.dynamic_axis >= 0) text += fmt::format(" (axis {} at most)", value.dynamic_axis);
+  return text;
+}
+
+Status check_tensor(const char* what, const ValueSpec& value, const Array& array) {
+  if (array.empty_handle())
+    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has no data", what, value.name));
+  if (array.dtype() != value.dtype)
+    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has the wrong element type", what,
+                                                value.name),
+                fmt::format("{} is expected, {} was given", name(value.dtype),
+                            name(array.dtype())));
+  if (!shape_fits(value, array.shape()))
+    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has the wrong shape", what, value.name),
+                fmt::format("{} is expected, {} was given", shape_text(value),
+                            to_string(array.shape())));
+  return {};
+}
+
+bool overlap(const Array& a, const Array& b) {
+  const auto* pa = static_cast<const char*>(a.data());
+  const auto* pb = static_cast<const char*>(b.data());
+  return pa < pb + b.bytes() && pb < pa + a.bytes();
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+}  // namespace
+
+struct Session::State {
+  /// Where a value is during a run.
+  struct Slot {
+    std::shared_ptr<void> owner;
+    char* data = nullptr;  ///< never null once placed, so that empty tensors are not absent ones
+    char* home = nullptr;  ///< the session's own memory, for inputs and outputs
+    Shape shape;           ///< real
+  };
+  struct Input {
+    bool set = false;
+    Array bound;  ///< the caller's memory, or an empty handle
+    bool copy = false;
+  };
+  struct Output {
+    Array bound;
+    bool copy = false;
+  };
+  struct Step {
+    tw_kernel kernel = nullptr;  ///< nullptr: a host function
+    size_t first_pointer = 0;
+  };
+
+  std::shared_ptr<const Program> program;
+  std::shared_ptr<const void> keep_alive;
+  MappedFile weights;
+  std::shared_ptr<void> arena, interface, workspace;
+  std::shared_ptr<ThreadPool> pool;
+  bool flush_denormals = false;
+  std::vector<Slot> slots;      // by value id
+  std::vector<Input> inputs;    // by position in program->inputs
+  std::vector<Output> outputs;  // by position in program->outputs
+  std::vector<Step> steps;
+  std::vector<void*> pointers;  // arguments of all steps, one after the other
+  std::vector<StepProfile> profile;
+  bool pointers_stale = true;
+  bool ran = false;
+
+  const ValueSpec& spec(int id) const { return program->values[static_cast<size_t>(id)]; }
+  Slot& slot(int id) { return slots[static_cast<size_t>(id)]; }
+  const Slot& slot(int id) const { return slots[static_cast<size_t>(id)]; }
+
+  Status prepare_steps(const KernelLookup& lookup);
+  Status allocate_memory();
+  void place_values();
+  Result<size_t> find(const std::vector<int>& ids, const char* what, const std::string& name) const;
+  Status check_inputs_set() const;
+  void resolve_pointers();
+  void stage_inputs();
+  void deliver_outputs();
+  Array dense(int id) const;
+  void propagate_extents(const StepSpec& step);
+  Status run_host_step(const StepSpec& step);
+  Status run_step(size_t index);
+};
+
+Status Session::State::prepare_steps(const KernelLookup& lookup) {
+  std::vector<Error> problems;
+  const std::vector<std::string> hosts = host_op_names();
+  for (const StepSpec& step : program->steps) {
+    Step prepared;
+    prepared.first_pointer = pointers.size();
+    pointers.resize(pointers.size() + step.args.size(), nullptr);
+    profile.push_back({step.name, step.kernel.empty() ? step.host : step.kernel});
+    if (!step.kernel.empty()) {
+      prepared.kernel = lookup(step.kernel);
+      if (prepared.kernel == nullptr)
+        problems.push_back({ErrorKind::Package,
+                            fmt::format("the code has no kernel '{}'", step.kernel), step.name,
+                            {}, {}, {}});
+    } else if (!std::binary_search(hosts.begin(), hosts.end(), step.host)) {
+      problems.push_back({ErrorKind::Unsupported,
+                          fmt::format("this runtime has no host function '{}'", step.host),
+                          step.name, {}, "use a newer Tilewright runtime", {}});
+    }
+    steps.push_back(prepared);
+  }
+  if (problems.empty()) return {};
+  Error first = std::move(problems.front());
+  first.others.assign(std::make_move_iterator(problems.begin() + 1),
+                      std::make_move_iterator(problems.end()));
+  return tl::unexpected<Error>(std::move(first));
+}
+
+Status Session::State::allocate_memory() {
+  const std::string& what = program->name;
+  arena = TW_TRY(allocate(program->arena_bytes, fmt::format("the arena of '{}'", what)));
+  int64_t interface_bytes = 0, workspace_bytes = 0;
+  for (const ValueSpec& value : program->values)
+    if (value.place == Place::Input || value.place == Place::Output)
+      interface_bytes += round_up(spec_bytes(value));
+  interface = TW_TRY(
+      allocate(interface_bytes, fmt::format("the inputs and outputs of '{}'", what)));
+  for (const auto& [symbol, kernel] : program->kernels)
+    workspace_bytes = std::max(
+        workspace_bytes, round_up(kernel.shared_bytes) + kernel.per_worker_bytes * pool->threads());
+  workspace =
+      TW_TRY(allocate(workspace_bytes, fmt::format("the workspace of the kernels of '{}'", what)));
+  if (static_cast<int64_t>(weights.bytes.size()) < program->weights_bytes)
+    return fail(ErrorKind::Package, fmt::format("the weights of '{}' are cut off", what),
+                fmt::format("{} bytes are needed, {} are there", program->weights_bytes,
+                            weights.bytes.size()));
+  if (!aligned(weights.bytes.data())) {
+    auto copy = TW_TRY(allocate(program->weights_bytes, fmt::format("the weights of '{}'", what)));
+    std::memcpy(copy.get(), weights.bytes.data(), weights.bytes.size());
+    weights.bytes = {static_cast<const char*>(copy.get()), weights.bytes.size()};
+    weights.owner = std::move(copy);
+  }
+  return {};
+}
+
+void Session::State::place_values() {
+  slots.resize(program->values.size());
+  auto* next = static_cast<char*>(interface.get());
+  auto* constants = const_cast<char*>(weights.bytes.data());
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const ValueSpec& value = program->values[i];
+    Slot& slot = slots[i];
+    slot.shape = value.shape;
+    switch (value.place) {
+      case Place::Arena:
+        slot.owner = arena;
+        slot.data = static_cast<char*>(arena.get()) + value.offset;
+        break;
+      case Place::Weights:
+        slot.owner = constants == nullptr ? arena : weights.owner;
+        slot.data = constants == nullptr ? static_cast<char*>(arena.get())
+                                         : constants + value.offset;
+        break;
+      case Place::Input:
+      case Place::Output:
+        slot.owner = interface;
+        slot.data = slot.home = next;
+        next += round_up(spec_bytes(value));
+        break;
+    }
+  }
+  inputs.resize(program->inputs.size());
+  outputs.resize(program->outputs.size());
+}
+
+Result<size_t> Session::State::find(const std::vector<int>& ids, const char* what,
+                                    const std::string& name) const {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (spec(ids[i]).name == name) return i;
+    names.push_back(spec(ids[i]).name);
+  }
+  return tl::unexpected<Error>(unknown_name(what, name, names));
+}
+
+Status Session::State::check_inputs_set() const {
+  std::vector<Error> missing;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i].set) {
+      const ValueSpec& value = spec(program->inputs[i]);
+      missing.push_back({ErrorKind::Invalid, fmt::format("input '{}' was not set", value.name),
+                         {}, fmt::format("{} {}", name(value.dtype), shape_text(value)), {}, {}});
+    }
+  if (missing.empty()) return {};
+  Error first = std::move(missing.front());
+  first.others.assign(std::make_move_iterator(missing.begin() + 1),
+                      std::make_move_iterator(missing.end()));
+  return tl::unexpected<Error>(std::move(first));
+}
+
+/// Decides which caller's memory compiled code uses directly: aligned, laid out as the program
+/// says, and shared with no other tensor (buffers of a kernel must not overlap).
+void Session::State::resolve_pointers() {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Input& input = inputs[i];
+    const int id = program->inputs[i];
+    if (input.bound.empty_handle()) continue;
+    const Rows rows = rows_of(spec(id), input.bound.shape());
+    input.copy = !aligned(input.bound.data()) || (rows.count > 1 && rows.dense != rows.pitch);
+    slot(id).data = input.copy ? slot(id).home : static_cast<char*>(input.bound.data());
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Output& output = outputs[i];
+    const int id = program->outputs[i];
+    if (output.bound.empty_handle()) continue;
+    output.copy = spec(id).place != Place::Output || !aligned(output.bound.data()) ||
+                  rows_of(spec(id), spec(id).shape).count > 1;
+    for (const Input& input : inputs)
+      if (!input.bound.empty_handle() && overlap(input.bound, output.bound)) output.copy = true;
+    for (size_t j = 0; j < outputs.size(); ++j)
+      if (j != i && !outputs[j].bound.empty_handle() && overlap(outputs[j].bound, output.bound))
+        output.copy = true;
+    if (spec(id).place == Place::Output)
+      slot(id).data = output.copy ? slot(id).home : static_cast<char*>(output.bound.data());
+  }
+  size_t next = 0;
+  for (const StepSpec& step : program->steps)
+    for (int id : step.args) pointers[next++] = id < 0 ? nullptr : slot(id).data;
+  pointers_stale = false;
+}
+
+void Session::State::stage_inputs() {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].copy || inputs[i].bound.empty_handle()) continue;
+    const int id = program->inputs[i];
+    const Rows rows = rows_of(spec(id), inputs[i].bound.shape());
+    copy_rows(slot(id).data, rows.pitch, static_cast<const char*>(inputs[i].bound.data()),
+              rows.dense, rows);
+  }
+}
+
+void Session::State::deliver_outputs() {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (!outputs[i].copy || outputs[i].bound.empty_handle()) continue;
+    const int id = program->outputs[i];
+    const Rows rows = rows_of(spec(id), slot(id).shape);
+    auto* to = static_cast<char*>(outputs[i].bound.data());
+    if (to != slot(id).data) copy_rows(to, rows.dense, slot(id).data, rows.pitch, rows);
+  }
+}
+
+/// The value as a dense array of its real shape: a view, or a copy where rows have gaps.
+Array Session::State::dense(int id) const {
+  const Slot& from = slot(id);
+  const Rows rows = rows_of(spec(id), from.shape);
+  if (rows.count == 1 || rows.dense == rows.pitch)
+    return Array(spec(id).dtype, from.shape, from.owner, from.data);
+  Array copy(spec(id).dtype, from.shape);
+  copy_rows(static_cast<char*>(copy.data()), rows.dense, from.data, rows.pitch, rows);
+  return copy;
+}
+
+/// Compiled code works on the whole bound, so a dynamic output has the extent of the dynamic input
+/// with the same bound.
+void Session::State::propagate_extents(const StepSpec& step) {
+  const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
+  for (size_t o = first_output; o < step.args.size(); ++o) {
+    const ValueSpec& output = spec(step.args[o]);
+    if (output.dynamic_axis < 0) continue;
+    const auto axis = static_cast<size_t>(output.dynamic_axis);
+    Shape& shape = slot(step.args[o]).shape;
+    shape = output.shape;
+    for (size_t i = 0; i < first_output; ++i) {
+      const ValueSpec& input = spec(step.args[i]);
+      const auto input_axis = static_cast<size_t>(std::max(input.dynamic_axis, 0));
+      if (input.dynamic_axis < 0 || input.shape[input_axis] != output.shape[axis]) continue;
+      shape[axis] = slot(step.args[i]).shape[input_axis];
+      break;
+    }
+  }
+}
+
+Status Session::State::run_host_step(const StepSpec& step) {
+  const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
+  std::vector<Array> args;
+  for (size_t i = 0; i < first_output; ++i)
+    args.push_back(step.args[i] < 0 ? Array() : dense(step.args[i]));
+  const std::vector<Array> results = TW_TRY(run_host_op(step.host, step.attrs, args));
+  for (size_t i = first_output; i < step.args.size(); ++i) {
+    if (step.args[i] < 0) continue;
+    const ValueSpec& value = spec(step.args[i]);
+    if (i - first_output >= results.size())
+      return fail(ErrorKind::Package, fmt::format("{} has {} results, not {}", step.host,
+                                                  results.size(), step.num_outputs));
+    const Array& result = results[i - first_output];
+    TW_TRY_STATUS(check_tensor("result", value, result));
+    Slot& to = slot(step.args[i]);
+    to.shape = result.shape();
+    const Rows rows = rows_of(value, to.shape);
+    if (rows.dense != rows.pitch)  // compiled code may read up to the bound
+      std::memset(to.data, 0, static_cast<size_t>(spec_bytes(value)));
+    copy_rows(to.data, rows.pitch, static_cast<const char*>(result.data()), rows.dense, rows);
+  }
+  return {};
+}
+
+Status Session::State::run_step(size_t index) {
+  const StepSpec& step = program->steps[index];
+  const int64_t start = now_ns();
+  if (steps[index].kernel != nullptr) {
+    steps[index].kernel(pointers.data() + steps[index].first_pointer, nullptr, workspace.get(),
+                        &pool->services());
+    propagate_extents(step);
+  } else if (Status status = run_host_step(step); !status) {
+    return tl::unexpected<Error>(std::move(status.error()).at(step.name));
+  }
+  StepProfile& times = profile[index];
+  times.last_ns = now_ns() - start;
+  times.total_ns += times.last_ns;
+  times.min_ns = times.calls == 0 ? times.last_ns : std::min(times.min_ns, times.last_ns);
+  ++times.calls;
+  return {};
+}
+
+Session::Session() : state_(std::make_unique<State>()) {}
+Session::~Session() = default;
+
+Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> program,
+                                                 const KernelLookup& lookup, MappedFile weights,
+                                                 const SessionOptions& options) {
+  TW_CHECK(program != nullptr);
+  std::unique_ptr<Session> session(new Session);
+  State& state = *session->state_;
+  state.program = std::move(program);
+  state.keep_alive = options.keep_alive;
+  state.weights = std::move(weights);
+  state.flush_denormals = options.flush_denormals;
+  TW_TRY_STATUS(state.prepare_steps(lookup));
+  state.pool = options.pool != nullptr
+                   ? options.pool
+                   : std::make_shared<ThreadPool>(ThreadPoolOptions{
+                         .threads = options.threads, .flush_denormals = options.flush_denormals});
+  TW_TRY_STATUS(state.allocate_memory());
+  state.place_values();
+  return session;
+}
+
+const Program& Session::program() const { return *state_->program; }
+int Session::threads() const { return state_->pool->threads(); }
+const std::vector<StepProfile>& Session::profile() const { return state_->profile; }
+
+void Session::reset_profile() {
+  for (StepProfile& times : state_->profile)
+    times.calls = times.total_ns = times.min_ns = times.last_ns = 0;
+}
+
+Status Session::set_input(const std::string& name, const Array& value) {
+  const size_t at = TW_TRY(state_->find(program().inputs, "input", name));
+  const int id = program().inputs[at];
+  TW_TRY_STATUS(check_tensor("input", state_->spec(id), value));
+  State::Slot& slot = state_->slot(id);
+  const Rows rows = rows_of(state_->spec(id), value.shape());
+  if (value.data() != slot.home)
+    copy_rows(slot.home, rows.pitch, static_cast<const char*>(value.data()), rows.dense, rows);
+  slot.owner = state_->interface;
+  slot.data = slot.home;
+  slot.shape = value.shape();
+  state_->inputs[at] = {true, Array(), false};
+  state_->pointers_stale = true;
+  return {};
+}
+
+Status Session::bind_input(const std::string& name, Array value) {
+  const size_t at = TW_TRY(state_->find(program().inputs, "input", name));
+  const int id = program().inputs[at];
+  TW_TRY_STATUS(check_tensor("input", state_->spec(id), value));
+  State::Slot& slot = state_->slot(id);
+  // The owner holds the caller's array beside the session's memory: either may be what is read.
+  slot.owner = std::make_shared<std::pair<Array, std::shared_ptr<void>>>(value, state_->interface);
+  slot.shape = value.shape();
+  state_->inputs[at] = {true, std::move(value), false};
+  state_->pointers_stale = true;
+  return {};
+}
+
+Status Session::bind_output(const std::string& name, Array value) {
+  const size_t at = TW_TRY(state_->find(program().outputs, "output", name));
+  const int id = program().outputs[at];
+  const ValueSpec& spec = state_->spec(id);
+  TW_TRY_STATUS(check_tensor("output", spec, value));
+  if (value.shape() != spec.shape)
+    return fail(ErrorKind::Invalid, fmt::format("output '{}' has too little room", name),
+                fmt::format("{} is needed, {} was given", to_string(spec.shape),
+                            to_string(value.shape())));
+  if (spec.place == Place::Output)
+    state_->slot(id).owner =
+        std::make_shared<std::pair<Array, std::shared_ptr<void>>>(value, state_->interface);
+  state_->outputs[at] = {std::move(value), false};
+  state_->pointers_stale = true;
+  return {};
+}
+
+Status Session::run() {
+  State& state = *state_;
+  TW_TRY_STATUS(state.check_inputs_set());
+  if (state.pointers_stale) state.resolve_pointers();
+  state.stage_inputs();
+  const FlushDenormals flush(state.flush_denormals);
+  for (size_t i = 0; i < state.steps.size(); ++i) TW_TRY_STATUS(state.run_step(i));
+  state.deliver_outputs();
+  state.ran = true;
+  return {};
+}
+
+Result<Array> Session::get_output(const std::string& name) const {
+  const size_t at = TW_TRY(state_->find(program().outputs, "output", name));
+  if (!state_->ran)
+    return fail(ErrorKind::Invalid, fmt::format("output '{}' is not there yet", name), {},
+                "call run first");
+  return state_->dense(program().outputs[at]);
+}
+
+}  // namespace tilewright::runtime

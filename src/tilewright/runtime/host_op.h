@@ -1,0 +1,69 @@
+// What the host functions share: attributes, axes, and one entry point per operator.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/base/array.h"
+
+namespace tilewright::runtime {
+
+/// The attributes of one call, from the text of a JSON object. A missing key gives the default.
+class HostAttrs {
+ public:
+  HostAttrs();
+  ~HostAttrs();
+  /// errors: Invalid. Empty text means no attributes.
+  Status parse(const std::string& text);
+
+  /// errors: Invalid (wrong type).
+  Result<int64_t> integer(const char* key, int64_t fallback) const;
+  Result<std::optional<int64_t>> maybe_integer(const char* key) const;
+  Result<std::string> string(const char* key, const std::string& fallback) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The inputs of one call with checked access.
+class HostInputs {
+ public:
+  explicit HostInputs(const std::vector<Array>& arrays) : arrays_(arrays) {}
+  bool has(size_t i) const { return i < arrays_.size() && !arrays_[i].empty_handle(); }
+  /// errors: Invalid (absent).
+  Result<Array> get(size_t i) const;
+  /// The only element of an integer input, or the default if absent. errors: Invalid.
+  Result<int64_t> integer(size_t i, int64_t fallback) const;
+  /// The same for a float input.
+  Result<double> real(size_t i, double fallback) const;
+
+ private:
+  const std::vector<Array>& arrays_;
+};
+
+using HostResult = Result<std::vector<Array>>;
+
+/// The axis counted from the front. errors: Invalid, for axes outside [-rank, rank).
+Result<size_t> resolve_axis(int64_t axis, size_t rank);
+
+/// A tensor seen along one axis: element (o, i, n) is at (o * extent + i) * inner + n.
+struct AxisView {
+  int64_t outer = 1, extent = 1, inner = 1;
+};
+AxisView axis_view(const Shape& shape, size_t axis);
+
+// source of all: the ONNX operator specification, opset 22.
+HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult non_max_suppression(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult non_zero(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult unique(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult compress(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult scatter_nd(const HostAttrs& attrs, const HostInputs& inputs);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,66 @@
+// Compress and NonZero: picking elements by a condition.
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "tilewright/runtime/host_op.h"
+
+namespace tilewright::runtime {
+namespace {
+
+bool is_set(const Array& array, int64_t i) {
+  return is_float(array.dtype()) ? array.get(i) != 0.0 : array.get_int(i) != 0;
+}
+
+}  // namespace
+
+HostResult non_zero(const HostAttrs&, const HostInputs& inputs) {
+  const Array x = TW_TRY(inputs.get(0));
+  std::vector<int64_t> hits;
+  for (int64_t i = 0; i < x.size(); ++i)
+    if (is_set(x, i)) hits.push_back(i);
+  const auto rank = static_cast<int64_t>(x.shape().size());
+  const auto count = static_cast<int64_t>(hits.size());
+  Array result(DType::I64, {rank, count});
+  const std::vector<int64_t> strides = dense_strides(x.shape());
+  auto out = result.as<int64_t>();
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const auto a = static_cast<size_t>(axis);
+    for (int64_t i = 0; i < count; ++i)
+      out[static_cast<size_t>(axis * count + i)] =
+          hits[static_cast<size_t>(i)] / strides[a] % x.shape()[a];
+  }
+  return std::vector<Array>{result};
+}
+
+HostResult compress(const HostAttrs& attrs, const HostInputs& inputs) {
+  const Array x = TW_TRY(inputs.get(0)), condition = TW_TRY(inputs.get(1));
+  if (condition.shape().size() != 1 || condition.dtype() != DType::Bool)
+    return fail(ErrorKind::Invalid, "the condition is not a vector of bool",
+                fmt::format("it is {} {}", name(condition.dtype()), to_string(condition.shape())));
+  const std::optional<int64_t> axis = TW_TRY(attrs.maybe_integer("axis"));
+  const Array source = axis ? x : x.reshaped({x.size()});
+  const size_t at = TW_TRY(resolve_axis(axis.value_or(0), source.shape().size()));
+  const AxisView view = axis_view(source.shape(), at);
+  if (condition.size() > view.extent)
+    return fail(ErrorKind::Invalid,
+                fmt::format("the condition has {} elements for an axis of {}", condition.size(),
+                            view.extent));
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < condition.size(); ++i)
+    if (condition.get_int(i) != 0) kept.push_back(i);
+  Shape shape = source.shape();
+  shape[at] = static_cast<int64_t>(kept.size());
+  Array result(x.dtype(), shape);
+  const auto slice = static_cast<size_t>(storage_bytes(x.dtype(), view.inner));
+  auto* to = static_cast<char*>(result.data());
+  const auto* from = static_cast<const char*>(source.data());
+  for (int64_t o = 0; o < view.outer; ++o)
+    for (int64_t i : kept) {
+      std::memcpy(to, from + static_cast<size_t>(o * view.extent + i) * slice, slice);
+      to += slice;
+    }
+  return std::vector<Array>{result};
+}
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,184 @@
+#include "tilewright/runtime/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+
+#if defined(__x86_64__) || defined(__i386__)
+#include <immintrin.h>
+#endif
+
+namespace tilewright::runtime {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+inline void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb" ::: "memory");
+#endif
+}
+
+/// Spins until `done()` or the time is over; reading the clock costs as much as many pauses.
+template <class Done>
+bool spin(int microseconds, Done&& done) {
+  const auto limit = Clock::now() + std::chrono::microseconds(microseconds);
+  do {
+    for (int i = 0; i < 64; ++i) {
+      if (done()) return true;
+      cpu_relax();
+    }
+  } while (Clock::now() < limit);
+  return done();
+}
+
+/// The loop this thread is a part of, so that loops inside it run in place.
+struct Current {
+  const ThreadPool* pool = nullptr;
+  int worker = 0;
+};
+thread_local Current current;
+
+std::vector<int> allowed_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+void pin_thread(std::thread& thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+}
+
+void serve_parallel_for(void* pool, int64_t count, tw_parallel_body body, void* env) {
+  static_cast<ThreadPool*>(pool)->parallel_for(count, body, env);
+}
+
+}  // namespace
+
+int default_threads() {
+  if (const char* text = std::getenv("TILEWRIGHT_THREADS")) {
+    const long threads = std::strtol(text, nullptr, 10);
+    if (threads > 0) return static_cast<int>(std::min(threads, 1024L));
+  }
+  const auto cpus = static_cast<int>(allowed_cpus().size());
+  return cpus > 0 ? cpus : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
+  int threads = options_.threads > 0 ? options_.threads : default_threads();
+  threads = std::min(threads, 1024);
+  for (int worker = 1; worker < threads; ++worker) slots_.push_back(std::make_unique<Slot>());
+  const std::vector<int> cpus = options_.pin ? allowed_cpus() : std::vector<int>{};
+  for (int worker = 1; worker < threads; ++worker) {
+    std::thread& thread = slots_[static_cast<size_t>(worker - 1)]->thread;
+    thread = std::thread([this, worker] { work(worker); });
+    if (!cpus.empty()) pin_thread(thread, cpus[static_cast<size_t>(worker) % cpus.size()]);
+  }
+  services_ = {sizeof services_, this, serve_parallel_for, threads};
+}
+
+ThreadPool::~ThreadPool() {
+  stop_.store(true, std::memory_order_relaxed);
+  for (auto& slot : slots_) {
+    slot->ticket.fetch_add(1, std::memory_order_release);
+    slot->ticket.notify_one();
+  }
+  for (auto& slot : slots_) slot->thread.join();
+}
+
+void ThreadPool::run_part(int worker) const {
+  const int64_t whole = job_.count / job_.parts, rest = job_.count % job_.parts;
+  const int64_t begin = worker * whole + std::min<int64_t>(worker, rest);
+  const int64_t end = begin + whole + (worker < rest ? 1 : 0);
+  for (int64_t i = begin; i < end; ++i) job_.body(job_.env, i, worker);
+}
+
+void ThreadPool::parallel_for(int64_t count, tw_parallel_body body, void* env) {
+  const int64_t parts = std::min<int64_t>(count, threads());
+  const bool nested = current.pool == this;
+  if (parts <= 1 || nested || busy_.exchange(true, std::memory_order_acquire)) {
+    const int worker = nested ? current.worker : 0;
+    for (int64_t i = 0; i < count; ++i) body(env, i, worker);
+    return;
+  }
+  const Current outer = current;
+  current = {this, 0};
+  job_ = {body, env, count, parts};
+  pending_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
+  for (int64_t worker = 1; worker < parts; ++worker) {
+    Slot& slot = *slots_[static_cast<size_t>(worker - 1)];
+    slot.ticket.fetch_add(1, std::memory_order_seq_cst);
+    slot.ticket.notify_one();
+  }
+  run_part(0);
+  auto left = [&] { return pending_.load(std::memory_order_acquire); };
+  if (!spin(options_.spin_microseconds, [&] { return left() == 0; }))
+    for (uint32_t now = left(); now != 0; now = left()) pending_.wait(now);
+  current = outer;
+  busy_.store(false, std::memory_order_release);
+}
+
+bool ThreadPool::wait_for_ticket(Slot& slot, uint32_t seen) const {
+  auto rung = [&] { return slot.ticket.load(std::memory_order_acquire) != seen; };
+  if (!spin(options_.spin_microseconds, rung))
+    while (!rung()) slot.ticket.wait(seen);
+  return !stop_.load(std::memory_order_relaxed);
+}
+
+void ThreadPool::work(int worker) {
+  const FlushDenormals flush(options_.flush_denormals);
+  current = {this, worker};
+  Slot& slot = *slots_[static_cast<size_t>(worker - 1)];
+  for (uint32_t seen = 0; wait_for_ticket(slot, seen); ++seen) {
+    run_part(worker);
+    if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
+  }
+}
+
+#if defined(__x86_64__)
+namespace {
+constexpr uint64_t kFlushBits = 0x8040;  // MXCSR: FTZ and DAZ
+uint64_t read_float_control() { return _mm_getcsr(); }
+void write_float_control(uint64_t bits) { _mm_setcsr(static_cast<unsigned>(bits)); }
+}  // namespace
+#elif defined(__aarch64__)
+namespace {
+constexpr uint64_t kFlushBits = 1u << 24;  // FPCR: FZ
+uint64_t read_float_control() {
+  uint64_t bits;
+  asm volatile("mrs %0, fpcr" : "=r"(bits));
+  return bits;
+}
+void write_float_control(uint64_t bits) { asm volatile("msr fpcr, %0" ::"r"(bits)); }
+}  // namespace
+#else
+namespace {
+constexpr uint64_t kFlushBits = 0;
+uint64_t read_float_control() { return 0; }
+void write_float_control(uint64_t) {}
+}  // namespace
+#endif
+
+FlushDenormals::FlushDenormals(bool enable) : enabled_(enable) {
+  if (!enabled_) return;
+  saved_ = read_float_control();
+  write_float_control(saved_ | kFlushBits);
+}
+
+FlushDenormals::~FlushDenormals() {
+  if (enabled_) write_float_control(saved_);
+}
+
+}  // namespace tilewright::runtime

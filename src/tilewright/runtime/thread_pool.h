@@ -1,0 +1,81 @@
+// A fork-join thread pool for kernels: workers spin briefly for the next loop, then sleep.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "tilewright/runtime/kernel_abi.h"
+
+namespace tilewright::runtime {
+
+/// CPUs this process may use, or the environment's TILEWRIGHT_THREADS if that is a positive number.
+int default_threads();
+
+struct ThreadPoolOptions {
+  int threads = 0;                ///< with the calling thread; 0: default_threads()
+  int spin_microseconds = 70;     ///< how long a worker looks for work before it sleeps
+  bool flush_denormals = false;   ///< workers treat denormal floats as zero
+  bool pin = false;               ///< worker w stays on the w-th allowed CPU
+};
+
+/// Persistent workers; the calling thread is worker 0 of every loop it starts.
+class ThreadPool {
+ public:
+  explicit ThreadPool(const ThreadPoolOptions& options = {});
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return static_cast<int>(slots_.size()) + 1; }
+
+  /// Runs body(env, i, worker) for 0 <= i < count, split into one contiguous range per worker;
+  /// returns when all are done. Inside a body, or while another thread uses the pool, the loop runs
+  /// on the calling thread alone.
+  void parallel_for(int64_t count, tw_parallel_body body, void* env);
+
+  /// What a kernel gets; valid as long as the pool.
+  const tw_kernel_services& services() const { return services_; }
+
+ private:
+  /// One worker's doorbell, on a cache line of its own.
+  struct alignas(64) Slot {
+    std::atomic<uint32_t> ticket{0};
+    std::thread thread;
+  };
+  struct Job {
+    tw_parallel_body body = nullptr;
+    void* env = nullptr;
+    int64_t count = 0;
+    int64_t parts = 0;
+  };
+
+  void work(int worker);
+  bool wait_for_ticket(Slot& slot, uint32_t seen) const;
+  void run_part(int worker) const;
+
+  ThreadPoolOptions options_;
+  std::vector<std::unique_ptr<Slot>> slots_;
+  tw_kernel_services services_;
+  std::atomic<bool> busy_{false};
+  std::atomic<bool> stop_{false};
+  alignas(64) Job job_;
+  alignas(64) std::atomic<uint32_t> pending_{0};
+};
+
+/// Treats denormal floats as zero on this thread until the end of the scope.
+class FlushDenormals {
+ public:
+  explicit FlushDenormals(bool enable);
+  ~FlushDenormals();
+  FlushDenormals(const FlushDenormals&) = delete;
+  FlushDenormals& operator=(const FlushDenormals&) = delete;
+
+ private:
+  bool enabled_;
+  uint64_t saved_ = 0;
+};
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,11 @@
+#include "tilewright/tensor/window.h"
+
+namespace tilewright::tensor {
+
+void add_nn_ops(std::vector<OpDef>& table) {
+  add_conv_ops(table);
+  add_pool_ops(table);
+  add_matmul_ops(table);
+}
+
+}  // namespace tilewright::tensor
