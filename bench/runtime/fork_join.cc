@@ -35,9 +35,10 @@ void measure(const char* name, ThreadPool& pool, int rounds, int batch,
   const auto at = [&](double p) {
     return times[static_cast<size_t>(p * static_cast<double>(times.size() - 1))];
   };
-  fmt::print("{{\"name\": \"fork_join/{}\", \"threads\": {}, \"p10_us\": {:.3f}, \"p50_us\": {:.3f}, "
-             "\"p90_us\": {:.3f}}}\n",
-             name, pool.threads(), at(0.1), at(0.5), at(0.9));
+  fmt::print(
+      "{{\"name\": \"fork_join/{}\", \"threads\": {}, \"p10_us\": {:.3f}, \"p50_us\": {:.3f}, "
+      "\"p90_us\": {:.3f}}}\n",
+      name, pool.threads(), at(0.1), at(0.5), at(0.9));
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ Interval multiply(const Interval& a, const Interval& b) {
 
 Interval floor_div(const Interval& a, const Interval& b) {
   if (b.lo <= 0 && b.hi >= 0) return {};
-  const int64_t p[] = {divide_bound(a.lo, b.lo), divide_bound(a.lo, b.hi),
-                       divide_bound(a.hi, b.lo), divide_bound(a.hi, b.hi)};
+  const int64_t p[] = {divide_bound(a.lo, b.lo), divide_bound(a.lo, b.hi), divide_bound(a.hi, b.lo),
+                       divide_bound(a.hi, b.hi)};
   return {*std::min_element(p, p + 4), *std::max_element(p, p + 4)};
 }
 
@@ -139,8 +139,7 @@ std::optional<int64_t> fold_bits(BinaryOp op, int64_t a, int64_t b, DType dtype)
       return a ^ b;
     case BinaryOp::Shl:
       if (b < 0) return std::nullopt;
-      return b >= bits ? 0
-                       : wrap(static_cast<int64_t>(static_cast<uint64_t>(a) << b), dtype);
+      return b >= bits ? 0 : wrap(static_cast<int64_t>(static_cast<uint64_t>(a) << b), dtype);
     case BinaryOp::Shr:
       if (b < 0) return std::nullopt;
       return b >= bits ? (a < 0 ? -1 : 0) : a >> b;
@@ -201,6 +200,37 @@ void factors(const Expr& e, std::vector<Expr>& out) {
   }
 }
 
+Expr monomial(const Expr& a, const Expr& b) {
+  std::vector<Expr> right;
+  factors(b, right);
+  Expr out = a;
+  for (const Expr& f : right) out = binary(BinaryOp::Mul, out, f);
+  return out;
+}
+
+Expr without_factor(const Expr& term, const Expr& factor) {
+  std::vector<Expr> parts;
+  factors(term, parts);
+  Expr out;
+  bool found = false;
+  for (const Expr& f : parts) {
+    if (!found && same_term(f, factor))
+      found = true;
+    else
+      out = out ? binary(BinaryOp::Mul, out, f) : f;
+  }
+  if (!found) return Expr();
+  return out ? out : int_imm(1, term.dtype());
+}
+
+std::optional<Affine> times(const Affine& a, const Expr& factor) {
+  Affine out;
+  if (!add_term(out, factor, a.constant)) return std::nullopt;
+  for (const auto& [term, c] : a.terms)
+    if (!add_term(out, monomial(term, factor), c)) return std::nullopt;
+  return out;
+}
+
 bool same_term(const Expr& a, const Expr& b) {
   if (same(a, b)) return true;
   if (a.dtype() != b.dtype() || a.get()->op.index() != b.get()->op.index()) return false;
@@ -214,8 +244,8 @@ bool same_term(const Expr& a, const Expr& b) {
     factors(b, right);
     if (left.size() != right.size()) return false;
     for (const Expr& f : left) {
-      const auto it = std::find_if(right.begin(), right.end(),
-                                   [&](const Expr& g) { return same_term(f, g); });
+      const auto it =
+          std::find_if(right.begin(), right.end(), [&](const Expr& g) { return same_term(f, g); });
       if (it == right.end()) return false;
       right.erase(it);
     }
@@ -280,6 +310,22 @@ bool includes(const Affine& a, const Affine& b, int64_t c) {
     if (__builtin_mul_overflow(k, c, &want) || coefficient_of(a, term) != want) return false;
   }
   return true;
+}
+
+std::optional<Affine> splice(const Affine& a, const Affine& gone, const Affine& come) {
+  Affine out;
+  out.constant = a.constant;
+  bool placed = false;
+  for (const auto& [term, c] : a.terms) {
+    if (!placed && coefficient_of(gone, term) != 0) {
+      if (!add_scaled(out, come, 1)) return std::nullopt;
+      placed = true;
+    }
+    if (!add_term(out, term, c)) return std::nullopt;
+  }
+  if (!placed && !add_scaled(out, come, 1)) return std::nullopt;
+  if (!add_scaled(out, gone, -1)) return std::nullopt;
+  return out;
 }
 
 int64_t content(const Affine& a) {

@@ -54,7 +54,9 @@ inline Affine term_affine(const Expr& term) { return Affine{0, {{term, 1}}}; }
 int64_t coefficient_of(const Affine& a, const Expr& term);
 /// True if `a` has every term of c * b with exactly that coefficient (constants do not matter).
 bool includes(const Affine& a, const Affine& b, int64_t c);
-/// Sum of |coefficients| divides: greatest common divisor of all coefficients (0 without terms).
+/// a + come - gone, with the new terms of `come` where `gone` first takes one away.
+std::optional<Affine> splice(const Affine& a, const Affine& gone, const Affine& come);
+/// Greatest common divisor of all coefficients (0 without terms).
 int64_t content(const Affine& a);
 
 /// Adds the sum `e` spells out, times `scale`: through + - and products with constants; everything
@@ -63,5 +65,11 @@ bool flatten(const Expr& e, int64_t scale, Affine& out);
 
 /// The factors of a product, `e` itself if it is none.
 void factors(const Expr& e, std::vector<Expr>& out);
+/// The product of two factor chains, left to right.
+Expr monomial(const Expr& a, const Expr& b);
+/// `term` without one `factor` (1 if nothing is left); empty if it has no such factor.
+Expr without_factor(const Expr& term, const Expr& factor);
+/// a * factor. requires: `factor` is no constant.
+std::optional<Affine> times(const Affine& a, const Expr& factor);
 
 }  // namespace tilewright::arith

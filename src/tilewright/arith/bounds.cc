@@ -50,9 +50,8 @@ class Eliminator {
     if (a.terms.size() == 1 && same(a.terms[0].first, e)) return term(e, upper, depth);
     for (const auto& entry : a.terms) {
       const int64_t c = entry.second;
-      const auto b = mentions(entry.first, vars_)
-                         ? term(entry.first, upper == (c > 0), depth + 1)
-                         : std::optional<Expr>(entry.first);
+      const auto b = mentions(entry.first, vars_) ? term(entry.first, upper == (c > 0), depth + 1)
+                                                  : std::optional<Expr>(entry.first);
       if (!b || !add_scaled(out, context.affine(*b), c)) return constant(e, upper);
     }
     const Expr sum = fixpoint(simplifier_, to_expr(out, e.dtype()));
@@ -95,10 +94,10 @@ class Eliminator {
   std::optional<Expr> binary_term(const Binary& b, bool upper, int depth) {
     if (!is_int(b.a.dtype())) return std::nullopt;
     const bool extremum = b.op == BinaryOp::Min || b.op == BinaryOp::Max;
-    const bool quotient = b.op == BinaryOp::Div && !mentions(b.b, vars_) &&
-                          simplifier_.context().range(b.b).lo > 0;
-    const bool product = b.op == BinaryOp::Mul && !mentions(b.b, vars_) &&
-                         simplifier_.context().range(b.b).lo >= 0;
+    const bool quotient =
+        b.op == BinaryOp::Div && !mentions(b.b, vars_) && simplifier_.context().range(b.b).lo > 0;
+    const bool product =
+        b.op == BinaryOp::Mul && !mentions(b.b, vars_) && simplifier_.context().range(b.b).lo >= 0;
     if (extremum) {
       const auto x = bound(b.a, upper, depth + 1), y = bound(b.b, upper, depth + 1);
       if (!x || !y) {
@@ -129,9 +128,9 @@ Bounds::Bounds(const Func& func) {
 
 void Bounds::bind(const Var& var, const Expr& extent) {
   const DType dtype = extent.dtype();
-  const auto n = as_int(extent);
-  ranges_[var] = {int_imm(0, dtype), n ? int_imm(*n - 1, dtype)
-                                       : to_expr(Affine{-1, {{extent, 1}}}, dtype)};
+  const auto n = extent.as<IntImm>() && as_int(extent) != kMinInt ? as_int(extent) : std::nullopt;
+  ranges_[var] = {int_imm(0, dtype),
+                  n ? int_imm(*n - 1, dtype) : to_expr(Affine{-1, {{extent, 1}}}, dtype)};
 }
 
 void Bounds::bind_range(const Var& var, const Expr& lo, const Expr& hi) {
@@ -166,7 +165,20 @@ bool prove(const Expr& condition, const Bounds& bounds) {
   if (!condition) return true;
   if (const auto c = as_int(condition)) return *c != 0;
   Simplifier simplifier(bounds);
-  return is_const_int(fixpoint(simplifier, condition), 1);
+  const Expr open = fixpoint(simplifier, condition);
+  if (const auto c = as_int(open)) return *c != 0;
+  // A known `p || q`: one case after the other.
+  for (const Expr& fact : bounds.facts()) {
+    const auto* b = fact.as<Binary>();
+    if (b == nullptr || b->op != BinaryOp::Or) continue;
+    auto holds = [&](const Expr& known) {
+      const Expr s = simplifier.run(known);
+      if (is_const_int(s, 0)) return true;
+      return is_const_int(simplifier.under(s, [&] { return simplifier.run(open); }), 1);
+    };
+    if (holds(b->a) && holds(b->b)) return true;
+  }
+  return false;
 }
 
 std::optional<std::pair<int64_t, int64_t>> const_range(const Expr& e, const Bounds& bounds) {

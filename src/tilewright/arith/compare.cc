@@ -6,9 +6,15 @@
 namespace tilewright::arith {
 namespace {
 
-bool has_data(const Expr& e) {
+/// True if evaluating `e` may be an error: a load out of bounds, a division by zero.
+bool partial(const Expr& e) {
   bool found = false;
-  walk(e, [&](const Expr& x) { found |= x.as<Load>() != nullptr; });
+  walk(e, [&](const Expr& x) {
+    found |= x.as<Load>() != nullptr;
+    const auto* b = x.as<Binary>();
+    if (b != nullptr && (b->op == BinaryOp::Div || b->op == BinaryOp::Mod))
+      found |= !as_int(b->b) || *as_int(b->b) == 0;
+  });
   return found;
 }
 
@@ -55,8 +61,7 @@ Expr Simplifier::negated(const Expr& e) {
   if (const auto* u = e.as<Unary>(); u != nullptr && u->op == UnaryOp::Not) return u->a;
   if (const auto* b = e.as<Binary>()) {
     // NaN makes both `<` and `>=` false.
-    if (is_comparison(b->op) && !is_float(b->a.dtype()))
-      return binary(opposite(b->op), b->a, b->b);
+    if (is_comparison(b->op) && !is_float(b->a.dtype())) return binary(opposite(b->op), b->a, b->b);
     if (b->op == BinaryOp::And) return logical_or(negated(b->a), negated(b->b));
     if (b->op == BinaryOp::Or) return logical_and(negated(b->a), negated(b->b));
   }
@@ -202,8 +207,8 @@ Expr Simplifier::logical(const Expr& e, const Binary& x) {
     // The left side is pure, so it may be dropped when the right side decides.
     return (*c != 0) == is_and ? a : b;
   }
-  // A condition on the left may protect a load on the right.
-  if (is_and && !has_data(b)) {
+  // A condition on the left may protect a load or a division on the right.
+  if (is_and && !partial(b)) {
     const Expr kept = without_implied(a, b);
     if (!kept) return b;
     if (!same(kept, a)) return logical_and(kept, b);

@@ -12,32 +12,23 @@ constexpr int kMaxDepth = 24;
 constexpr int kProofBudget = 64;
 constexpr int kProofDepth = 4;
 
-bool is_data(const Expr& e) {
-  if (e.as<Load>() || e.as<MathCall>() || e.as<Cast>()) return true;
-  if (const auto* b = e.as<Binary>()) return is_data(b->a) || is_data(b->b);
-  if (const auto* u = e.as<Unary>()) return is_data(u->a);
-  if (const auto* s = e.as<Select>()) return is_data(s->on_true) || is_data(s->on_false);
-  return false;
-}
-
 /// Largest 2^k - 1 >= v, for v >= 0.
 int64_t all_ones(int64_t v) {
-  return v == kMaxInt ? kMaxInt
-                      : static_cast<int64_t>((uint64_t{1} << std::bit_width(
-                                                  static_cast<uint64_t>(v))) -
-                                             1);
+  return v == kMaxInt
+             ? kMaxInt
+             : static_cast<int64_t>((uint64_t{1} << std::bit_width(static_cast<uint64_t>(v))) - 1);
 }
 
 }  // namespace
 
-Context::Context(const Bounds& bounds) : ranges_(bounds.ranges()) {
+Context::Context(const Bounds& bounds) : outer_ranges_(bounds.ranges()) {
   for (const Expr& fact : bounds.facts()) assume(fact);
 }
 
 void Context::bind(const Var& var, const Expr& extent) {
   const DType dtype = extent.dtype();
   Expr hi;
-  if (const auto n = as_int(extent))
+  if (const auto n = as_int(extent); n && *n != kMinInt)
     hi = int_imm(*n - 1, dtype);
   else
     hi = extent - 1;
@@ -48,9 +39,15 @@ void Context::bind_range(const Var& var, const Expr& lo, const Expr& hi) {
   ranges_[var] = {lo, hi};
 }
 
+const Bounds::Range* Context::find_range(const Var& var) const {
+  if (const auto it = ranges_.find(var); it != ranges_.end()) return &it->second;
+  const auto it = outer_ranges_.find(var);
+  return it == outer_ranges_.end() ? nullptr : &it->second;
+}
+
 Bounds::Range Context::var_range(const Var& var) const {
-  const auto it = ranges_.find(var);
-  return it == ranges_.end() ? Bounds::Range{} : it->second;
+  const Bounds::Range* range = find_range(var);
+  return range == nullptr ? Bounds::Range{} : *range;
 }
 
 // --- Conditions.
@@ -86,6 +83,15 @@ void Context::assume(const Expr& condition) {
     case BinaryOp::Gt:
       a = *up;
       break;
+    case BinaryOp::Ne:
+      // Not 0 at the end of its range.
+      if (range(*up).lo == 0)
+        a = *up;
+      else if (range(*down).lo == 0)
+        a = *down;
+      else
+        return;
+      break;
     default:
       return;
   }
@@ -116,6 +122,19 @@ std::optional<bool> Context::stated(const Expr& condition) const {
 
 // --- Intervals.
 
+/// True if 64-bit wrapping is possible because loaded or computed data is in `e`.
+bool Context::is_data(const Expr& e) {
+  if (e.as<IntImm>() || e.as<VarRef>()) return false;
+  if (e.as<Load>() || e.as<MathCall>() || e.as<Cast>()) return true;
+  if (const auto it = data_.find(e.get()); it != data_.end()) return it->second.second;
+  bool found = false;
+  if (const auto* b = e.as<Binary>()) found = is_data(b->a) || is_data(b->b);
+  if (const auto* u = e.as<Unary>()) found = is_data(u->a);
+  if (const auto* s = e.as<Select>()) found = is_data(s->on_true) || is_data(s->on_false);
+  data_.emplace(e.get(), std::pair(e, found));
+  return found;
+}
+
 Affine Context::affine(const Expr& e) {
   if (e.as<VarRef>()) return term_affine(e);
   Affine out;
@@ -137,14 +156,17 @@ bool Context::exact(const Affine& a, DType dtype) {
 Interval Context::range(const Affine& a) {
   Interval out{a.constant, a.constant};
   for (const auto& [term, c] : a.terms) out = add(out, scale(range(term), c));
-  if (a.terms.size() >= 2) out = intersect(out, pair_range(a));
+  if (a.terms.size() >= 2) {
+    out = intersect(out, pair_range(a));
+    out = intersect(out, extremum_range(a));
+  }
   if (a.terms.empty()) return out;
   // A known inequality over the same terms: a = k * fact + rest with k of either sign.
   for (const Fact& fact : inequalities_) {
     if (fact.sum.terms.size() != a.terms.size()) continue;
     const int64_t c = coefficient_of(a, fact.sum.terms[0].first);
     const int64_t f = fact.sum.terms[0].second;
-    if (c == 0 || c % f != 0 || !includes(a, fact.sum, c / f)) continue;
+    if (c == 0 || c == kMinInt || c % f != 0 || !includes(a, fact.sum, c / f)) continue;
     const int64_t k = c / f;
     int64_t rest;
     if (__builtin_mul_overflow(k, fact.sum.constant, &rest) ||
@@ -181,17 +203,38 @@ Interval Context::pair_range(const Affine& a) {
   return {};
 }
 
+/// min(p, q) + r is min(p + r, q + r), where p and r may cancel.
+Interval Context::extremum_range(const Affine& a) {
+  for (const auto& entry : a.terms) {
+    const auto* b = entry.first.as<Binary>();
+    if (b == nullptr || (b->op != BinaryOp::Min && b->op != BinaryOp::Max)) continue;
+    if (depth_ >= kMaxDepth / 4) return {};
+    Affine rest = a;
+    if (!add_term(rest, entry.first, -entry.second)) return {};
+    Affine p = rest, q = rest;
+    if (!add_scaled(p, affine(b->a), entry.second) || !add_scaled(q, affine(b->b), entry.second))
+      return {};
+    depth_ += 2;
+    const Interval x = range(p), y = range(q);
+    depth_ -= 2;
+    if ((b->op == BinaryOp::Min) == (entry.second > 0))
+      return {std::min(x.lo, y.lo), std::min(x.hi, y.hi)};
+    return {std::max(x.lo, y.lo), std::max(x.hi, y.hi)};
+  }
+  return {};
+}
+
 Interval Context::var_interval(const Var& var) {
   Interval out = type_range(var.dtype());
-  const auto it = ranges_.find(var);
-  if (it == ranges_.end()) return out;
-  if (it->second.lo) {
-    const auto c = as_int(it->second.lo);
-    out.lo = std::max(out.lo, c ? *c : range(affine(it->second.lo)).lo);
+  const Bounds::Range* range_of = find_range(var);
+  if (range_of == nullptr) return out;
+  if (const Expr& lo = range_of->lo) {
+    const auto c = as_int(lo);
+    out.lo = std::max(out.lo, c ? *c : range(affine(lo)).lo);
   }
-  if (it->second.hi) {
-    const auto c = as_int(it->second.hi);
-    out.hi = std::min(out.hi, c ? *c : range(affine(it->second.hi)).hi);
+  if (const Expr& hi = range_of->hi) {
+    const auto c = as_int(hi);
+    out.hi = std::min(out.hi, c ? *c : range(affine(hi)).hi);
   }
   return out;
 }
@@ -209,9 +252,10 @@ Interval Context::range(const Expr& e) {
   for (const Fact& fact : inequalities_) {
     if (fact.sum.terms.size() != 1 || !same_term(fact.sum.terms[0].first, e)) continue;
     const int64_t c = fact.sum.terms[0].second;
+    if (c == kMinInt || fact.sum.constant == kMinInt) continue;
     if (c > 0)
       out.lo = std::max(out.lo, -floor_div(fact.sum.constant, c));
-    else if (c != kMinInt)
+    else
       out.hi = std::min(out.hi, floor_div(fact.sum.constant, -c));
   }
   --depth_;
@@ -246,7 +290,8 @@ Interval Context::sum_range(const Expr& e, const Binary& b) {
   const bool ring = b.op == BinaryOp::Add || b.op == BinaryOp::Sub || b.op == BinaryOp::Mul;
   if (!ring) return binary_range(b, e.dtype());
   Affine sum;
-  const bool spelled = flatten(e, 1, sum) && (sum.terms.size() != 1 || !same(sum.terms[0].first, e));
+  const bool spelled =
+      flatten(e, 1, sum) && (sum.terms.size() != 1 || !same(sum.terms[0].first, e));
   const Interval out = spelled ? range(sum) : binary_range(b, e.dtype());
   // Loaded 64-bit data may wrap; indices do not.
   return !out.bounded() && is_data(e) ? Interval{} : out;
@@ -300,7 +345,7 @@ bool Context::search(const Affine& a, int depth) {
   const Interval interval = range(a);
   if (interval.lo >= 0) return true;
   if (interval.hi < 0 || depth == 0 || a.terms.empty() || --budget_ < 0) return false;
-  if (search_facts(a, depth)) return true;
+  if (search_facts(a, depth) || search_pair(a, depth)) return true;
   for (const auto& entry : a.terms) {
     const Expr& term = entry.first;
     if (term.as<VarRef>() ? search_variable(a, term, entry.second, depth)
@@ -317,10 +362,33 @@ bool Context::search_facts(const Affine& a, int depth) {
       const int64_t f = entry.second, c = coefficient_of(a, entry.first);
       if (c == 0 || (c > 0) != (f > 0) || c == kMinInt || f == kMinInt) continue;
       const int64_t g = std::gcd(c, f);
-      auto rest = times(a, std::abs(f / g));
-      if (!rest || !add_scaled(*rest, fact.sum, -std::abs(c / g))) continue;
+      const int64_t m = std::abs(f / g);
+      auto rest = times(a, m);
+      // a is an integer: m * a > -m is enough.
+      if (!rest || !add_scaled(*rest, fact.sum, -std::abs(c / g)) || !add_constant(*rest, m - 1))
+        continue;
       if (search(*rest, depth - 1)) return true;
       break;  // other shared terms of one fact seldom help
+    }
+  }
+  return false;
+}
+
+/// x/d - y/d >= 0 for x >= y: both quotients can go.
+bool Context::search_pair(const Affine& a, int depth) {
+  for (const auto& p : a.terms) {
+    const auto* x = p.first.as<Binary>();
+    if (p.second < 0 || x == nullptr || x->op != BinaryOp::Div) continue;
+    for (const auto& q : a.terms) {
+      const auto* y = q.first.as<Binary>();
+      if (q.second != -p.second || y == nullptr || y->op != BinaryOp::Div ||
+          !same_term(x->b, y->b) || range(x->b).lo <= 0)
+        continue;
+      const auto d = minus(affine(x->a), affine(y->a));
+      Affine next = a;
+      if (d && add_term(next, p.first, -p.second) && add_term(next, q.first, -q.second) &&
+          search(*d, depth - 1) && search(next, depth - 1))
+        return true;
     }
   }
   return false;
@@ -350,24 +418,70 @@ bool Context::search_term(const Affine& a, const Expr& term, int64_t c, int dept
     return both ? with(b->a) && with(b->b) : with(b->a) || with(b->b);
   }
   if (b->op == BinaryOp::Div) return search_quotient(a, term, c, depth);
-  // x % d <= x for x >= 0 and d > 0
-  if (b->op == BinaryOp::Mod && c < 0 && range(b->a).lo >= 0 && range(b->b).lo > 0)
-    return with(b->a);
-  return false;
+  if (b->op == BinaryOp::Mul) return search_product(a, term, c, depth);
+  // x % d <= x for x >= 0, and x % d <= d - 1, for d > 0
+  if (b->op != BinaryOp::Mod || c > 0 || range(b->b).lo <= 0) return false;
+  if (range(b->a).lo >= 0 && with(b->a)) return true;
+  Affine next = rest, last = affine(b->b);
+  return !as_int(b->b) && add_constant(last, -1) && add_scaled(next, last, c) &&
+         search(next, depth - 1);
 }
 
 /// d * floor(x/d) lies in [x - d + 1, x].
 bool Context::search_quotient(const Affine& a, const Expr& term, int64_t c, int depth) {
   const auto* b = term.as<Binary>();
   const auto d = as_int(b->b);
-  if (!d || *d <= 0) return false;
+  if (!d) return search_symbolic_quotient(a, term, c, depth);
+  if (*d <= 0) return false;
   auto next = times(a, *d);
   int64_t cd;
   if (!next || __builtin_mul_overflow(c, *d, &cd) || !add_term(*next, term, -cd) ||
       !add_scaled(*next, affine(b->a), c))
     return false;
   if (c > 0 && (__builtin_mul_overflow(c, *d - 1, &cd) || !add_constant(*next, -cd))) return false;
+  return add_constant(*next, *d - 1) && search(*next, depth - 1);
+}
+
+/// floor(x/d) <= r if and only if x <= r*d + d - 1; r <= floor(x/d) if and only if r*d <= x.
+bool Context::search_symbolic_quotient(const Affine& a, const Expr& term, int64_t c, int depth) {
+  const auto* b = term.as<Binary>();
+  if ((c != 1 && c != -1) || range(b->b).lo <= 0) return false;
+  const Affine d = affine(b->b);
+  if (d.terms.size() != 1 || d.terms[0].second != 1 || d.constant != 0) return false;
+  Affine rest = a;
+  if (!add_term(rest, term, -c)) return false;
+  auto next = times(rest, d.terms[0].first);
+  if (!next || !add_scaled(*next, affine(b->a), c)) return false;
+  if (c < 0 && (!add_scaled(*next, d, 1) || !add_constant(*next, -1))) return false;
   return search(*next, depth - 1);
+}
+
+/// A product with a factor whose symbolic bound helps, or (x/d) * d, which is at most x.
+bool Context::search_product(const Affine& a, const Expr& term, int64_t c, int depth) {
+  std::vector<Expr> parts;
+  factors(term, parts);
+  for (const Expr& f : parts) {
+    const Expr others = without_factor(term, f);
+    if (range(others).lo < 0) continue;
+    Affine next = a;
+    if (!add_term(next, term, -c)) return false;
+    if (const auto* v = f.as<VarRef>()) {
+      const Bounds::Range r = var_range(v->var);
+      const Expr& bound = c > 0 ? r.lo : r.hi;
+      if (!bound || as_int(bound)) continue;
+      const auto product = times(affine(bound), others);
+      if (product && add_scaled(next, *product, c) && search(next, depth - 1)) return true;
+    }
+    const auto* q = f.as<Binary>();
+    if (c > 0 || q == nullptr || q->op != BinaryOp::Div || range(q->b).lo <= 0) continue;
+    const Expr rest = without_factor(others, q->b);
+    if (!rest) continue;
+    const auto product =
+        as_int(rest) ? times(affine(q->a), *as_int(rest)) : times(affine(q->a), rest);
+    if (range(rest).lo >= 0 && product && add_scaled(next, *product, c) && search(next, depth - 1))
+      return true;
+  }
+  return false;
 }
 
 }  // namespace tilewright::arith

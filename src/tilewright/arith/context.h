@@ -11,6 +11,7 @@ namespace tilewright::arith {
 /// Answers questions under `bounds`; conditions can be pushed and taken back in stack order.
 class Context {
  public:
+  /// requires: `bounds` outlives the context.
   explicit Context(const Bounds& bounds);
 
   /// Ranges of further variables; they are unique, so they are never taken back.
@@ -47,19 +48,26 @@ class Context {
   const std::vector<Fact>& inequalities() const { return inequalities_; }
 
  private:
+  const Bounds::Range* find_range(const Var& var) const;
+  bool is_data(const Expr& e);
   Interval compute_range(const Expr& e);
   Interval sum_range(const Expr& e, const Binary& b);
   Interval binary_range(const Binary& b, DType dtype);
   Interval var_interval(const Var& var);
   Interval pair_range(const Affine& a);
+  Interval extremum_range(const Affine& a);
   void add_inequality(const Affine& a);
   bool search(const Affine& a, int depth);
   bool search_facts(const Affine& a, int depth);
+  bool search_pair(const Affine& a, int depth);
   bool search_variable(const Affine& a, const Expr& term, int64_t c, int depth);
   bool search_term(const Affine& a, const Expr& term, int64_t c, int depth);
+  bool search_product(const Affine& a, const Expr& term, int64_t c, int depth);
+  bool search_symbolic_quotient(const Affine& a, const Expr& term, int64_t c, int depth);
   bool search_quotient(const Affine& a, const Expr& term, int64_t c, int depth);
 
-  std::map<Var, Bounds::Range> ranges_;
+  const std::map<Var, Bounds::Range>& outer_ranges_;
+  std::map<Var, Bounds::Range> ranges_;  // of this context; these come first
   std::vector<Expr> known_;
   std::vector<Fact> inequalities_;
   struct Known {
@@ -67,6 +75,7 @@ class Context {
     Interval interval;
   };
   std::unordered_map<const ExprNode*, Known> memo_;
+  std::unordered_map<const ExprNode*, std::pair<Expr, bool>> data_;
   int depth_ = 0;
   int budget_ = 0;
 };

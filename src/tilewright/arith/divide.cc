@@ -116,10 +116,9 @@ std::optional<Affine> Simplifier::modulo(const Affine& n, int64_t d, DType dtype
     int64_t cm;
     const int64_t c = r.terms[i].second;
     if (__builtin_mul_overflow(c, *as_int(b->b), &cm) || cm % d != 0) continue;
-    Affine next = r;
-    next.terms.erase(next.terms.begin() + static_cast<std::ptrdiff_t>(i));
-    if (add_scaled(next, context_.affine(b->a), c) && context_.exact(next, dtype))
-      return modulo(next, d, dtype);
+    const auto inner = times(context_.affine(b->a), c);
+    const auto next = inner ? splice(r, Affine{0, {r.terms[i]}}, *inner) : std::nullopt;
+    if (next && context_.exact(*next, dtype)) return modulo(*next, d, dtype);
   }
   if (r.terms.empty()) return constant_affine(floor_mod(r.constant, d));
   const Interval interval = context_.range(r);
@@ -158,17 +157,36 @@ std::optional<Affine> Simplifier::modulo_by_factor(const Affine& r, int64_t d, D
 
 // --- x = d * (x/d) + x%d, read from right to left.
 
+static bool assign(Affine& a, std::optional<Affine> next) {
+  if (next) a = std::move(*next);
+  return next.has_value();
+}
+
 void Simplifier::recombine(Affine& a, DType dtype) {
   bool again = a.terms.size() >= 2;
   for (int round = 0; again && round < 8; ++round) {
     again = false;
     for (size_t i = 0; i < a.terms.size() && !again; ++i) {
       const auto* b = a.terms[i].first.as<Binary>();
-      if (b == nullptr || !as_int(b->b) || *as_int(b->b) <= 0) continue;
+      if (b == nullptr) continue;
+      if (b->op == BinaryOp::Mod && !as_int(b->b)) again = recombine_symbolic(a, i);
+      if (!as_int(b->b) || *as_int(b->b) <= 0) continue;
       if (b->op == BinaryOp::Mod) again = recombine_mod(a, i, dtype);
       if (b->op == BinaryOp::Div) again = recombine_div(a, i, dtype);
     }
   }
+}
+
+/// c*(y % d) + c*(y / d)*d => c*y for a divisor that is no constant and not 0.
+bool Simplifier::recombine_symbolic(Affine& a, size_t i) {
+  const Expr term = a.terms[i].first;
+  const int64_t c = a.terms[i].second;
+  const auto* mod = term.as<Binary>();
+  const Expr quotient = binary(BinaryOp::Div, mod->a, mod->b);
+  const Expr product = binary(BinaryOp::Mul, quotient, mod->b);
+  if (coefficient_of(a, product) != c || context_.range(mod->b).lo <= 0) return false;
+  const auto come = times(context_.affine(mod->a), c);
+  return come && assign(a, splice(a, Affine{0, {{term, c}, {product, c}}}, *come));
 }
 
 /// c*(y % d) + c*d*(y / d) => c*y
@@ -180,10 +198,9 @@ bool Simplifier::recombine_mod(Affine& a, size_t i, DType dtype) {
   if (__builtin_mul_overflow(c, d, &cd)) return false;
   const auto q = divide(y, d, dtype);
   if (!q || q->terms.empty() || !includes(a, *q, cd)) return false;
-  Affine next = a;
-  const bool ok = add_term(next, term, -c) && add_scaled(next, *q, -cd) && add_scaled(next, y, c);
-  if (ok) a = std::move(next);
-  return ok;
+  Affine gone{0, {{term, c}}};
+  const auto come = times(y, c);
+  return come && add_scaled(gone, *q, cd) && assign(a, splice(a, gone, *come));
 }
 
 /// c*d*(x / d) + c*(x % d) => c*x, and c*x - c*d*(x / d) => c*(x % d)
@@ -196,15 +213,12 @@ bool Simplifier::recombine_div(Affine& a, size_t i, DType dtype) {
   if (x.terms.empty()) return false;
   const auto m = modulo(x, d, dtype);
   if (!m || m->terms.empty()) return false;
-  Affine next = a;
-  if (!add_term(next, term, -k)) return false;
-  bool ok = false;
-  if (includes(a, *m, c))
-    ok = add_scaled(next, *m, -c) && add_scaled(next, x, c);
-  else if (includes(a, x, -c))
-    ok = add_scaled(next, x, c) && add_scaled(next, *m, -c);
-  if (ok) a = std::move(next);
-  return ok;
+  Affine gone{0, {{term, k}}};
+  const int64_t sign = includes(a, *m, c) ? 1 : -1;
+  if (sign < 0 && !includes(a, x, -c)) return false;
+  const Affine& other = sign > 0 ? *m : x;
+  const auto come = times(sign > 0 ? x : *m, sign * c);
+  return come && add_scaled(gone, other, sign * c) && assign(a, splice(a, gone, *come));
 }
 
 }  // namespace tilewright::arith

@@ -44,16 +44,15 @@ bool gap_free(const Affine& a, const std::vector<Var>& vars, const Bounds& bound
     if (!n || !prove(n >= 1, bounds)) return false;
     if (!is_const_int(n, 1)) strides.push_back({std::abs(c), n});
   }
-  std::stable_sort(strides.begin(), strides.end(), [](const Stride& x, const Stride& y) {
-    return x.coefficient < y.coefficient;
-  });
-  int64_t reach = 1;  // values [0, reach) are all taken
-  for (size_t i = 0; i < strides.size(); ++i) {
-    if (strides[i].coefficient > reach) return false;
-    const auto n = as_int(strides[i].extent);
-    if (!n) return i + 1 == strides.size();
+  std::sort(strides.begin(), strides.end(),
+            [](const Stride& x, const Stride& y) { return x.coefficient < y.coefficient; });
+  int64_t reach = 1;  // at least the values [0, reach) are all taken
+  for (const Stride& s : strides) {
+    if (s.coefficient > reach) return false;
+    const auto n = as_int(s.extent);
     int64_t grown;
-    if (__builtin_mul_overflow(strides[i].coefficient, *n - 1, &grown) ||
+    if (!n) continue;
+    if (__builtin_mul_overflow(s.coefficient, *n - 1, &grown) ||
         __builtin_add_overflow(reach, grown, &reach))
       return false;
   }
@@ -86,10 +85,10 @@ void clip(Box::Dim& dim, const Expr& extent, const Bounds& bounds) {
   const auto n = as_int(extent), begin = as_int(dim.begin), size = as_int(dim.size);
   if (begin && size) {
     const int64_t lo = std::max<int64_t>(*begin, 0);
-    int64_t hi = *begin + *size;
-    if (n) hi = std::min(hi, *n);
-    if (lo != *begin || hi != *begin + *size)
-      dim = {int_imm(lo), int_imm(std::max<int64_t>(hi - lo, 0))};
+    int64_t end;
+    if (__builtin_add_overflow(*begin, *size, &end)) return;
+    const int64_t hi = n ? std::min(end, *n) : end;
+    if (lo != *begin || hi != end) dim = {int_imm(lo), int_imm(std::max<int64_t>(hi - lo, 0))};
   } else if (n && size && *size >= *n) {
     dim = {int_imm(0), extent};
   } else if (!n && begin && size && *begin == 0 && prove(extent <= *size, bounds)) {
@@ -97,14 +96,34 @@ void clip(Box::Dim& dim, const Expr& extent, const Bounds& bounds) {
   }
 }
 
+/// True if the known conditions take no element away that `vars` would touch: they do not mention
+/// `vars`, or only say that an index lies inside its axis.
+bool unguarded(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
+               const std::vector<Var>& vars, const Bounds& bounds) {
+  std::vector<Expr> open;
+  Bounds inside;
+  for (const auto& [var, range] : bounds.ranges()) inside.bind_range(var, range.lo, range.hi);
+  for (const Expr& fact : bounds.facts()) {
+    if (mentions(fact, vars))
+      open.push_back(fact);
+    else
+      inside.assume(fact);
+  }
+  if (open.empty()) return true;
+  for (size_t k = 0; k < indices.size(); ++k)
+    inside.assume(logical_and(indices[k] >= 0, binary(BinaryOp::Lt, indices[k], shape[k])));
+  for (const Expr& fact : open)
+    if (!prove(fact, inside)) return false;
+  return true;
+}
+
 }  // namespace
 
 Box touched(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
             const std::vector<Var>& vars, const Bounds& bounds) {
   Box box;
-  // A condition on the variables removes elements, a shared one ties axes together.
-  for (const Expr& fact : bounds.facts()) box.exact &= !mentions(fact, vars);
-  std::vector<Var> seen;
+  box.exact = unguarded(indices, shape, vars, bounds);
+  std::vector<Var> seen;  // a variable in two axes ties them together
   for (size_t k = 0; k < indices.size(); ++k) {
     const Expr index = simplify(indices[k], bounds);
     for (const Var& v : free_vars(index)) {
@@ -177,7 +196,8 @@ Box hull(const Box& a, const Box& b, const Bounds& bounds) {
     out.dims.push_back({begin, simplify(end - begin, bounds)});
     if (prove(logical_and(eq(x.begin, y.begin), eq(x.size, y.size)), bounds)) continue;
     ++differing;
-    touching &= prove(logical_and(x.begin <= y.begin + y.size, y.begin <= x.begin + x.size), bounds);
+    touching &=
+        prove(logical_and(x.begin <= y.begin + y.size, y.begin <= x.begin + x.size), bounds);
   }
   // Two exact boxes that differ along one axis only and leave no gap there form a box.
   out.exact = a.exact && b.exact && differing <= 1 && touching;

@@ -17,7 +17,9 @@ struct Box {
 /// Elements touched by `indices` while `vars` run over their ranges in `bounds`; the result
 /// mentions only other variables. Axes that cannot be bounded fall back to the whole axis of
 /// `shape` (hull). Exact also requires gap-free index sums (`4*o + i` with i in 4) and independent
-/// axes.
+/// axes. A box may reach over the ends of its axis (`o*16:+16` of 55) when its begin depends on
+/// other variables: elements out there do not exist, and a known condition that only keeps an index
+/// inside its axis leaves the box exact.
 Box touched(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
             const std::vector<Var>& vars, const Bounds& bounds);
 

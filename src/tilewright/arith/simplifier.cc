@@ -28,9 +28,8 @@ Expr Simplifier::dispatch(const Expr& e) {
       e, [&](const Unary& x) { return unary_node(e, x); },
       [&](const Binary& x) { return binary_node(e, x); },
       [&](const Select& x) { return select_node(e, x); },
-      [&](const Cast& x) { return cast_node(e, x); },
-      [&](const Load&) { return children(e); }, [&](const MathCall&) { return children(e); },
-      [&](const auto&) { return e; });
+      [&](const Cast& x) { return cast_node(e, x); }, [&](const Load&) { return children(e); },
+      [&](const MathCall&) { return children(e); }, [&](const auto&) { return e; });
 }
 
 namespace {
@@ -90,10 +89,10 @@ Expr Simplifier::unary_node(const Expr& e, const Unary& x) {
     return u != nullptr ? n : run(n);
   }
   if (const auto c = as_int(a); c && is_int(e.dtype()))
-    return int_imm(wrap(x.op == UnaryOp::Neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(*c))
-                                             : ~*c,
-                        e.dtype()),
-                   e.dtype());
+    return int_imm(
+        wrap(x.op == UnaryOp::Neg ? static_cast<int64_t>(0 - static_cast<uint64_t>(*c)) : ~*c,
+             e.dtype()),
+        e.dtype());
   if (const auto* u = a.as<Unary>(); u && u->op == x.op && is_int(e.dtype())) return u->a;
   return same(a, x.a) ? e : unary(x.op, a);
 }
@@ -190,24 +189,17 @@ bool Simplifier::collect(const Expr& e, int64_t scale, Affine& out, int& fuel) {
   return add_scaled(out, context_.affine(run(e)), scale);
 }
 
-/// The product of two factor chains, left to right.
-static Expr monomial(const Expr& a, const Expr& b) {
-  std::vector<Expr> right;
-  factors(b, right);
-  Expr out = a;
-  for (const Expr& f : right) out = binary(BinaryOp::Mul, out, f);
-  return out;
-}
-
 bool Simplifier::collect_product(const Expr& a, const Expr& b, int64_t scale, Affine& out) {
   const Affine x = context_.affine(a), y = context_.affine(b);
+  if (x.terms.empty() || y.terms.empty()) {
+    int64_t k;
+    const Affine& sum = x.terms.empty() ? y : x;
+    const int64_t factor = x.terms.empty() ? x.constant : y.constant;
+    return !__builtin_mul_overflow(scale, factor, &k) && add_scaled(out, sum, k);
+  }
   const bool plain = monomials(x) == 1 && monomials(y) == 1;
-  if (!plain && (a.dtype() != DType::I64 || monomials(x) * monomials(y) > kMaxMonomials ||
-                 monomials(x) == 0 || monomials(y) == 0))
-    return x.terms.empty() || y.terms.empty()
-               ? add_scaled(out, x.terms.empty() ? y : x,
-                            scale * (x.terms.empty() ? x.constant : y.constant))
-               : add_term(out, binary(BinaryOp::Mul, a, b), scale);
+  if (!plain && (a.dtype() != DType::I64 || monomials(x) * monomials(y) > kMaxMonomials))
+    return add_term(out, binary(BinaryOp::Mul, a, b), scale);
   int64_t k;
   if (__builtin_mul_overflow(x.constant, scale, &k) || !add_scaled(out, y, k)) return false;
   for (const auto& [s, c] : x.terms) {
@@ -238,22 +230,6 @@ Expr Simplifier::quotient(const Expr& e, const Binary& x) {
   return out ? out : rebuilt(e, a, b);
 }
 
-/// t / factor if `factor` is one of the factors of the product t.
-static Expr without_factor(const Expr& t, const Expr& factor, DType dtype) {
-  std::vector<Expr> parts;
-  factors(t, parts);
-  Expr out;
-  bool found = false;
-  for (const Expr& f : parts) {
-    if (!found && same_term(f, factor))
-      found = true;
-    else
-      out = out ? binary(BinaryOp::Mul, out, f) : f;
-  }
-  if (!found) return Expr();
-  return out ? out : int_imm(1, dtype);
-}
-
 /// (q*b + r) / b = q + r/b and its remainder, for a positive divisor that is not a constant.
 Expr Simplifier::quotient_by_term(const Expr& e, const Expr& a, const Expr& b, bool mod) {
   const DType dtype = e.dtype();
@@ -261,7 +237,7 @@ Expr Simplifier::quotient_by_term(const Expr& e, const Expr& a, const Expr& b, b
   const Affine n = context_.affine(a);
   Affine q, r{n.constant, {}};
   for (const auto& [term, c] : n.terms) {
-    const Expr part = without_factor(term, b, dtype);
+    const Expr part = without_factor(term, b);
     if (!(part ? flatten(part, c, q) : add_term(r, term, c))) return e;
   }
   auto room = minus(context_.affine(b), r);

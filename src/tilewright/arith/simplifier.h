@@ -72,6 +72,7 @@ class Simplifier {
   std::optional<Affine> divide_rest(const Affine& r, int64_t d, DType dtype);
   std::optional<Affine> divide_by_factor(const Affine& r, int64_t d, DType dtype);
   std::optional<Affine> modulo_by_factor(const Affine& r, int64_t d, DType dtype);
+  bool recombine_symbolic(Affine& a, size_t i);
   bool recombine_mod(Affine& a, size_t i, DType dtype);
   bool recombine_div(Affine& a, size_t i, DType dtype);
 

@@ -53,7 +53,7 @@ class StmtSimplifier {
         changed |= extent || binding;
         bind_iteration(iter);
       }
-      out.body = run(x.body);
+      out.body = simplifier_.under(bindings(out), [&] { return run(x.body); });
       return 0;
     });
     changed |= out.body.get() != x.body.get();
@@ -72,6 +72,18 @@ class StmtSimplifier {
     context.bind_range(iter.var, lo, hi);
   }
 
+  /// What holds for loops holds for the iterations: stated only where something is known.
+  Expr bindings(const Block& x) {
+    Expr out;
+    if (!simplifier_.context().has_facts()) return out;
+    for (const Iter& iter : x.iters) {
+      if (as_int(iter.binding) || iter.binding.dtype() != iter.var.dtype()) continue;
+      const Expr known = eq(ref(iter.var), iter.binding);
+      out = out ? logical_and(out, known) : known;
+    }
+    return out;
+  }
+
   Stmt store(const Stmt& s, const Store& x) {
     std::vector<Expr> indices = x.indices;
     Expr value = x.value;
@@ -88,10 +100,9 @@ class StmtSimplifier {
       return taken ? taken : seq({});
     }
     const Stmt yes = simplifier_.under(c, [&] { return run(x.then_body); });
-    const Stmt no =
-        x.else_body ? simplifier_.under(simplifier_.run(logical_not(c)),
-                                        [&] { return run(x.else_body); })
-                    : Stmt();
+    const Stmt no = x.else_body ? simplifier_.under(simplifier_.run(logical_not(c)),
+                                                    [&] { return run(x.else_body); })
+                                : Stmt();
     if (empty(yes) && empty(no)) return seq({});
     if (empty(yes)) return make(If{simplifier_.run(logical_not(c)), no, Stmt()});
     changed |= yes.get() != x.then_body.get() || no.get() != x.else_body.get();

@@ -1,8 +1,8 @@
+#include "tilewright/arith/test_util.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
-
-#include "tilewright/arith/test_util.h"
 
 namespace tilewright::arith::testing {
 namespace {

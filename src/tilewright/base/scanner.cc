@@ -171,8 +171,10 @@ void Scanner::skip_space() {
 }
 
 void Scanner::scan() {
+  const size_t end = pos_;
   skip_space();
   token_ = Token();
+  token_.first_on_line = text_.substr(end, pos_ - end).find('\n') != std::string_view::npos;
   token_.offset = pos_;
   if (pos_ == text_.size()) return;
   const char c = text_[pos_];

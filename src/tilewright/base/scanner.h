@@ -21,6 +21,7 @@ struct Token {
   std::string_view suffix;  ///< numbers: letters directly behind (`i32` of `1i32`)
   std::string value;        ///< names and strings: without quotes; bad tokens: the reason
   bool quoted = false;      ///< a name in backquotes: never a keyword
+  bool first_on_line = false;
   size_t offset = 0;
 };
 

@@ -70,7 +70,7 @@ void Progress::update(int64_t done, int64_t total, const std::string& what) {
   const double elapsed = std::chrono::duration<double>(now - start_).count();
   const std::string line =
       fmt::format("{}: {}/{}  {:.0f} s  {}", task_, done, total, elapsed, what.substr(0, 48));
-  fmt::print(stderr, live ? "\r\033[K{}" : "{}\n", line);
+  fmt::print(stderr, "{}{}{}", live ? "\r\033[K" : "", line, live ? "" : "\n");
   std::fflush(stderr);
   shown_ = true;
   last_ = now;

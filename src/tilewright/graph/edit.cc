@@ -36,6 +36,28 @@ void replace_uses(Graph& graph, ValueId from, ValueId to) {
   std::replace(graph.outputs.begin(), graph.outputs.end(), from, to);
 }
 
+bool forward(Graph& graph, ValueId from, ValueId to) {
+  const auto is_listed = [](const std::vector<ValueId>& ids, ValueId id) {
+    return std::find(ids.begin(), ids.end(), id) != ids.end();
+  };
+  if (is_listed(graph.outputs, from)) {
+    const bool produced = !graph.values[static_cast<size_t>(to)].constant &&
+                          !is_listed(graph.inputs, to) && !is_listed(graph.outputs, to);
+    if (!produced) return false;
+    std::swap(graph.values[static_cast<size_t>(from)].name,
+              graph.values[static_cast<size_t>(to)].name);
+  }
+  replace_uses(graph, from, to);
+  return true;
+}
+
+std::optional<std::vector<int64_t>> known_ints(const Graph& graph, const Node& node, size_t input) {
+  if (input >= node.inputs.size() || node.inputs[input] < 0) return std::nullopt;
+  const auto& value = graph.values[static_cast<size_t>(node.inputs[input])].constant;
+  if (!value || !is_int(value->dtype())) return std::nullopt;
+  return value->to_ints();
+}
+
 namespace {
 
 /// Nodes that some graph output needs.
@@ -146,9 +168,9 @@ Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, 
   node.outputs.assign(static_cast<size_t>(num_outputs), -1);
   auto types = tensor::infer(op_call(graph, node));
   if (!types) return tl::unexpected<Error>(std::move(types.error()).at("node '" + node.name + "'"));
-  TW_CHECK(types->size() == node.outputs.size(), "{} {}: {} types for {} outputs", node.op,
+  TW_CHECK(types->size() >= node.outputs.size(), "{} {}: {} types for {} outputs", node.op,
            node.name, types->size(), node.outputs.size());
-  for (size_t i = 0; i < types->size(); ++i) {
+  for (size_t i = 0; i < node.outputs.size(); ++i) {
     const std::string base = num_outputs == 1 ? node.name : fmt::format("{}.{}", node.name, i);
     node.outputs[i] = graph.add_value(names.value(base), (*types)[i]);
   }

@@ -20,6 +20,11 @@ std::vector<bool> is_output(const Graph& graph);
 /// Every use of `from` by a node or as a graph output becomes `to`.
 void replace_uses(Graph& graph, ValueId from, ValueId to);
 
+/// Every use of `from` reads `to` instead; an output of the graph keeps its name. False, and
+/// nothing changed, where that is impossible: `from` is an output and `to` is an input, constant or
+/// output.
+bool forward(Graph& graph, ValueId from, ValueId to);
+
 /// Drops nodes whose outputs nobody needs (or are known constants), then values nobody mentions.
 /// Inputs of the graph stay. Nodes are put in topological order, earliest position first.
 Graph compact(const Graph& graph);
@@ -41,6 +46,9 @@ class Names {
   static std::string fresh(Taken& taken, const std::string& base);
   Taken values_, nodes_;
 };
+
+/// The elements of a known integer input, if it is present and known.
+std::optional<std::vector<int64_t>> known_ints(const Graph& graph, const Node& node, size_t input);
 
 /// Appends a node with inferred outputs named after it. errors: what `infer` says, at the node.
 Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, int num_outputs);

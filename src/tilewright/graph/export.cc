@@ -24,12 +24,14 @@ struct OperatorVersion {
 };
 // source: the ONNX operator changelog.
 const OperatorVersion kNewerOperators[] = {
-    {"Gelu", 20},      {"GroupNormalization", 21}, {"Mish", 18},
-    {"ReduceL1", 18},  {"ReduceL2", 18},           {"ReduceLogSum", 18},
-    {"ReduceMax", 18}, {"ReduceLogSumExp", 18},    {"ReduceMean", 18},
-    {"ReduceMin", 18}, {"ReduceProd", 18},         {"ReduceSumSquare", 18},
-    {"Split", 18},     {"Pad", 18},                {"Resize", 19},
-    {"AveragePool", 19},
+    {"Gelu", 20},       {"GroupNormalization", 21},
+    {"Mish", 18},       {"ReduceL1", 18},
+    {"ReduceL2", 18},   {"ReduceLogSum", 18},
+    {"ReduceMax", 18},  {"ReduceLogSumExp", 18},
+    {"ReduceMean", 18}, {"ReduceMin", 18},
+    {"ReduceProd", 18}, {"ReduceSumSquare", 18},
+    {"Split", 18},      {"Pad", 18},
+    {"Resize", 19},     {"AveragePool", 19},
 };
 
 int64_t lowest_opset(const Graph& graph) {
@@ -50,28 +52,27 @@ void set_tensor_header(onnx::TensorProto& tensor, const std::string& name, const
 }
 
 void set_attribute(onnx::AttributeProto& out, const tensor::AttrValue& value) {
-  std::visit(
-      Overloaded{[&](int64_t v) { out.set_type(2), out.set_i(v); },
-                 [&](double v) { out.set_type(1), out.set_f(static_cast<float>(v)); },
-                 [&](const std::string& v) { out.set_type(3), out.set_s(v); },
-                 [&](const std::vector<int64_t>& v) {
-                   out.set_type(7);
-                   for (int64_t item : v) out.add_ints(item);
-                 },
-                 [&](const std::vector<double>& v) {
-                   out.set_type(6);
-                   for (double item : v) out.add_floats(static_cast<float>(item));
-                 },
-                 [&](const std::vector<std::string>& v) {
-                   out.set_type(8);
-                   for (const std::string& item : v) out.add_strings(item);
-                 },
-                 [&](const Array& v) {
-                   out.set_type(4);
-                   set_tensor_header(*out.mutable_t(), "", v);
-                   out.mutable_t()->set_raw_data(v.data(), static_cast<size_t>(v.bytes()));
-                 }},
-      value);
+  std::visit(Overloaded{[&](int64_t v) { out.set_type(2), out.set_i(v); },
+                        [&](double v) { out.set_type(1), out.set_f(static_cast<float>(v)); },
+                        [&](const std::string& v) { out.set_type(3), out.set_s(v); },
+                        [&](const std::vector<int64_t>& v) {
+                          out.set_type(7);
+                          for (int64_t item : v) out.add_ints(item);
+                        },
+                        [&](const std::vector<double>& v) {
+                          out.set_type(6);
+                          for (double item : v) out.add_floats(static_cast<float>(item));
+                        },
+                        [&](const std::vector<std::string>& v) {
+                          out.set_type(8);
+                          for (const std::string& item : v) out.add_strings(item);
+                        },
+                        [&](const Array& v) {
+                          out.set_type(4);
+                          set_tensor_header(*out.mutable_t(), "", v);
+                          out.mutable_t()->set_raw_data(v.data(), static_cast<size_t>(v.bytes()));
+                        }},
+             value);
 }
 
 void set_value_info(onnx::ValueInfoProto& out, const Value& value) {
@@ -197,7 +198,8 @@ Weight make_weight(const Graph& graph, ValueId id, const ExportOptions& options)
   set_tensor_header(tensor, value.name, array);
   Weight weight;
   std::optional<int64_t> offset;
-  bool external = options.weights == ExportOptions::Weights::External && array.bytes() > kInlineBytes;
+  bool external =
+      options.weights == ExportOptions::Weights::External && array.bytes() > kInlineBytes;
   if (external && options.place) {
     offset = options.place(id);
     external = offset.has_value();

@@ -10,11 +10,12 @@
 namespace tilewright::graph {
 
 struct ExportOptions {
-  /// Inline: in the file. External: bytes of `external_file`, at the offsets `place` says; constants
-  /// of up to 1 KiB stay inline so that shapes and axes can be read without that file.
+  /// Inline: in the file. External: bytes of `external_file`, at the offsets `place` says;
+  /// constants of up to 1 KiB stay inline so that shapes and axes can be read without that file.
   enum class Weights { Inline, External } weights = Weights::Inline;
   std::string external_file = "weights.bin";
-  /// Offset in `external_file` of a constant; nothing keeps it inline. Empty: no offsets are written.
+  /// Offset in `external_file` of a constant; nothing keeps it inline. Empty: no offsets are
+  /// written.
   std::function<std::optional<int64_t>(ValueId)> place;
   /// Of the model, and of nodes by name: shown by viewers.
   std::map<std::string, std::string> metadata;

@@ -11,13 +11,10 @@ constexpr int64_t kSmallElements = 4096;  ///< larger fills stay operators
 Array shape_slice(const tensor::OpCall& call, const Shape& type) {
   const Shape& shape = call.inputs[0].shape;
   const auto rank = static_cast<int64_t>(shape.size());
-  const auto clamp = [&](int64_t i) {
-    return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank);
-  };
+  const auto clamp = [&](int64_t i) { return std::clamp<int64_t>(i < 0 ? i + rank : i, 0, rank); };
   const int64_t begin = clamp(call.attrs.get_int("start", 0));
   Array out(DType::I64, type);
-  for (int64_t i = 0; i < out.size(); ++i)
-    out.set_int(i, shape[static_cast<size_t>(begin + i)]);
+  for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, shape[static_cast<size_t>(begin + i)]);
   return out;
 }
 

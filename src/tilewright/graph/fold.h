@@ -8,8 +8,8 @@
 namespace tilewright::graph {
 
 /// Outputs of operators whose value follows from shapes alone, or that only relabel a known value:
-/// Shape, Size, small ConstantOfShape; Identity, Reshape, Squeeze, Unsqueeze, Flatten of a constant.
-/// `types` is what `infer` gave. requires: no input of Shape or Size has a dynamic axis.
+/// Shape, Size, small ConstantOfShape; Identity, Reshape, Squeeze, Unsqueeze, Flatten of a
+/// constant. `types` is what `infer` gave. requires: no input of Shape or Size has a dynamic axis.
 std::optional<std::vector<Array>> fold_trivially(const tensor::OpCall& call,
                                                  const std::vector<tensor::TensorType>& types);
 

@@ -179,7 +179,8 @@ void Importer::read_initializers(GraphProto& graph, Body& body) {
            fmt::format("sparse weight '{}'", printable(sparse.values().name())), body.path);
   for (auto& tensor : *graph.mutable_initializer()) {
     const std::string name = printable(tensor.name());
-    const std::string where = "weight '" + name + "'" + (body.path.empty() ? "" : " of " + body.path);
+    const std::string where =
+        "weight '" + name + "'" + (body.path.empty() ? "" : " of " + body.path);
     if (body.scope.values.contains(tensor.name())) {
       report(ErrorKind::Invalid, fmt::format("two weights are named '{}'", name), where);
       continue;
@@ -323,8 +324,7 @@ void Importer::read_inputs(const GraphProto& graph, Body& body) {
 }
 
 void Importer::read_outputs(const GraphProto& graph, const Body& body) {
-  if (graph.output_size() == 0)
-    report(ErrorKind::Invalid, "the graph has no output", "");
+  if (graph.output_size() == 0) report(ErrorKind::Invalid, "the graph has no output", "");
   for (const auto& info : graph.output()) {
     const std::string name = printable(info.name());
     const std::string where = "output '" + name + "'";

@@ -15,7 +15,7 @@ struct ImportOptions {
   std::map<std::string, Array> constants;  ///< input -> value: the input disappears
   /// The same, but only for inputs that decide shapes or code (Reshape's shape, an If's condition).
   std::map<std::string, Array> constants_if_needed;
-  Evaluate evaluate;                       ///< folds what shapes depend on; may be empty
+  Evaluate evaluate;  ///< folds what shapes depend on; may be empty
   bool allow_newer_opset = false;
 };
 

@@ -20,23 +20,26 @@ struct OnnxType {
 };
 // source: ONNX IR specification, TensorProto.DataType.
 const OnnxType kOnnxTypes[] = {
-    {1, "float", DType::F32},     {2, "uint8", DType::U8},       {3, "int8", DType::I8},
-    {4, "uint16", DType::U16},    {5, "int16", DType::I16},      {6, "int32", DType::I32},
-    {7, "int64", DType::I64},     {8, "string", std::nullopt},   {9, "bool", DType::Bool},
-    {10, "float16", DType::F16},  {11, "double", DType::F64},    {12, "uint32", DType::U32},
-    {13, "uint64", DType::U64},   {14, "complex64", {}},         {15, "complex128", {}},
-    {16, "bfloat16", DType::BF16}, {17, "float8e4m3fn", {}},     {18, "float8e4m3fnuz", {}},
-    {19, "float8e5m2", {}},       {20, "float8e5m2fnuz", {}},    {21, "uint4", {}},
-    {22, "int4", {}},             {23, "float4e2m1", {}},
+    {1, "float", DType::F32},   {2, "uint8", DType::U8},
+    {3, "int8", DType::I8},     {4, "uint16", DType::U16},
+    {5, "int16", DType::I16},   {6, "int32", DType::I32},
+    {7, "int64", DType::I64},   {8, "string", std::nullopt},
+    {9, "bool", DType::Bool},   {10, "float16", DType::F16},
+    {11, "double", DType::F64}, {12, "uint32", DType::U32},
+    {13, "uint64", DType::U64}, {14, "complex64", {}},
+    {15, "complex128", {}},     {16, "bfloat16", DType::BF16},
+    {17, "float8e4m3fn", {}},   {18, "float8e4m3fnuz", {}},
+    {19, "float8e5m2", {}},     {20, "float8e5m2fnuz", {}},
+    {21, "uint4", {}},          {22, "int4", {}},
+    {23, "float4e2m1", {}},
 };
 
 /// Copies a typed repeated field into an array, converting each element by storage width.
 template <class Field>
 Result<Array> from_field(const Field& field, DType dtype, const Shape& shape, int64_t count) {
   if (field.size() != count)
-    return fail(ErrorKind::Invalid,
-                fmt::format("has {} elements, but its shape {} needs {}", field.size(),
-                            to_string(shape), count));
+    return fail(ErrorKind::Invalid, fmt::format("has {} elements, but its shape {} needs {}",
+                                                field.size(), to_string(shape), count));
   Array array(dtype, shape);
   const bool half = dtype == DType::F16 || dtype == DType::BF16;
   for (int64_t i = 0; i < count; ++i) {
@@ -131,16 +134,16 @@ Result<Array> ExternalData::read(const onnx::TensorProto& tensor, DType dtype, c
                                                 length, name(dtype), to_string(shape), bytes));
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const fs::path base = fs::weakly_canonical(folder_.empty() ? fs::path(".") : fs::path(folder_),
-                                             ignored);
+  const fs::path base =
+      fs::weakly_canonical(folder_.empty() ? fs::path(".") : fs::path(folder_), ignored);
   const fs::path target = fs::weakly_canonical(base / location, ignored);
   const fs::path inside = target.lexically_relative(base);
   if (location.empty() || fs::path(location).is_absolute() || inside.empty() ||
       *inside.begin() == "..")
-    return fail(ErrorKind::Invalid,
-                fmt::format("external data '{}' lies outside the model's folder",
-                            printable(location)),
-                {}, "put the weights beside the model");
+    return fail(
+        ErrorKind::Invalid,
+        fmt::format("external data '{}' lies outside the model's folder", printable(location)), {},
+        "put the weights beside the model");
   auto found = files_.find(target.string());
   if (found == files_.end()) {
     MappedFile file = TW_TRY(map_file(target.string()));
@@ -163,8 +166,7 @@ Result<Array> take_tensor(onnx::TensorProto& tensor, ExternalData& external) {
   const Shape shape(tensor.dims().begin(), tensor.dims().end());
   const std::optional<int64_t> bytes = checked_bytes(*dtype, shape);
   if (!bytes)
-    return fail(ErrorKind::Invalid,
-                fmt::format("has the impossible shape {}", to_string(shape)),
+    return fail(ErrorKind::Invalid, fmt::format("has the impossible shape {}", to_string(shape)),
                 fmt::format("dimensions must be 0 or more, sizes at most {} bytes", kMaxBytes));
   Array array;
   if (tensor.data_location() == 1) {
@@ -188,9 +190,11 @@ std::string printable(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size();) {
     const auto byte = static_cast<unsigned char>(text[i]);
-    const size_t length = byte < 0x80 ? 1 : byte >> 5 == 6 ? 2 : byte >> 4 == 14 ? 3
-                                      : byte >> 3 == 30    ? 4
-                                                           : 0;
+    const size_t length = byte < 0x80       ? 1
+                          : byte >> 5 == 6  ? 2
+                          : byte >> 4 == 14 ? 3
+                          : byte >> 3 == 30 ? 4
+                                            : 0;
     bool valid = length > 0 && i + length <= text.size() && byte >= 0x20 && byte != 0x7f &&
                  byte != 0xc0 && byte != 0xc1 && byte <= 0xf4;
     for (size_t k = 1; valid && k < length; ++k)

@@ -16,7 +16,18 @@ namespace onnx = tilewright_onnx;
 constexpr int kMaxDepth = 32;             ///< functions and branches within each other
 constexpr int64_t kMaxNodes = 1'000'000;  ///< after inlining
 
-enum AttributeType { Float = 1, Int, String, Tensor, Graph_, Floats, Ints, Strings, Tensors, Graphs };
+enum AttributeType {
+  Float = 1,
+  Int,
+  String,
+  Tensor,
+  Graph_,
+  Floats,
+  Ints,
+  Strings,
+  Tensors,
+  Graphs
+};
 
 /// The type of an attribute; files of the first IR versions leave it out.
 int type_of(const onnx::AttributeProto& a) {
@@ -99,8 +110,7 @@ std::vector<int> Importer::order_nodes(const NodeList& nodes, const Body& body) 
       if (output.empty()) continue;
       const bool taken = body.scope.values.contains(output);
       if (!maker.emplace(output, n).second || taken)
-        report(ErrorKind::Invalid,
-               fmt::format("value '{}' is defined twice", printable(output)),
+        report(ErrorKind::Invalid, fmt::format("value '{}' is defined twice", printable(output)),
                node_place(nodes.Get(n).name().empty()
                               ? fmt::format("{}_{}", printable(nodes.Get(n).op_type()), n)
                               : printable(nodes.Get(n).name()),
@@ -138,7 +148,8 @@ void Importer::import_nodes(const NodeList& nodes, Body& body) {
   // What a circle would produce is unknown, not undefined.
   if (static_cast<int>(order.size()) < nodes.size())
     for (const onnx::NodeProto& node : nodes)
-      for (const std::string& output : node.output()) body.scope.values.try_emplace(output, kUnknown);
+      for (const std::string& output : node.output())
+        body.scope.values.try_emplace(output, kUnknown);
   for (int n : order) {
     if (++node_count_ > kMaxNodes) {
       if (node_count_ == kMaxNodes + 1)
@@ -191,9 +202,9 @@ std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, c
         if (array) {
           value = *std::move(array);
         } else {
-          report(std::move(array.error())
-                     .at(fmt::format("attribute '{}'", printable(written.name()))),
-                 node_place(name, body));
+          report(
+              std::move(array.error()).at(fmt::format("attribute '{}'", printable(written.name()))),
+              node_place(name, body));
           sound = false;
         }
         break;
@@ -269,10 +280,10 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
   }
   const auto opset = body.opsets.find(node.domain);
   if (opset == body.opsets.end() && node.domain.empty()) {
-    report(ErrorKind::Invalid,
-           fmt::format("operator {} is used, but the model does not import its operator set",
-                       node.op),
-           where);
+    report(
+        ErrorKind::Invalid,
+        fmt::format("operator {} is used, but the model does not import its operator set", node.op),
+        where);
     return poison_outputs(proto, body);
   }
   auto attrs = read_attributes(proto, body, name);
@@ -392,8 +403,9 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
       outputs.push_back(id == nullptr ? kUnknown : *id);
     }
     if (static_cast<int>(outputs.size()) < proto.output_size())
-      report(ErrorKind::Invalid, fmt::format("{} yields {} values, the If has {} outputs", branch,
-                                             outputs.size(), proto.output_size()),
+      report(ErrorKind::Invalid,
+             fmt::format("{} yields {} values, the If has {} outputs", branch, outputs.size(),
+                         proto.output_size()),
              where);
     return define_outputs(proto, body, outputs);
   }

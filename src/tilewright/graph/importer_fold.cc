@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kEagerInput = 1 << 20;   ///< bytes: nodes on constants up to this are folded...
 constexpr int64_t kEagerOutput = 1 << 16;  ///< ...at once if they yield at most this
-constexpr int64_t kForcedOutput = 1 << 28;  ///< bytes of one value computed because a shape needs it
+constexpr int64_t kForcedOutput = 1
+                                  << 28;  ///< bytes of one value computed because a shape needs it
 
 }  // namespace
 
@@ -27,13 +28,11 @@ ValueId Importer::add_constant(const std::string& name, Array array) {
 Status Importer::add_bytes(const tensor::TensorType& type) {
   const std::optional<int64_t> bytes = checked_bytes(type.dtype, type.shape);
   if (!bytes)
-    return fail(ErrorKind::Capacity,
-                fmt::format("{} has an impossible size", to_string(type)),
+    return fail(ErrorKind::Capacity, fmt::format("{} has an impossible size", to_string(type)),
                 fmt::format("dimensions must be 0 or more, sizes at most {} bytes", kMaxBytes));
   if (*bytes > kMaxBytes - total_bytes_)
-    return fail(ErrorKind::Capacity,
-                fmt::format("with {} the values of the model exceed {} bytes", to_string(type),
-                            kMaxBytes));
+    return fail(ErrorKind::Capacity, fmt::format("with {} the values of the model exceed {} bytes",
+                                                 to_string(type), kMaxBytes));
   total_bytes_ += *bytes;
   return {};
 }
@@ -98,15 +97,14 @@ Status Importer::evaluate_node(size_t index) {
   auto arrays = fold_trivially(call, types);
   if (!arrays) {
     if (!options_.evaluate)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{} '{}' would have to be computed at compile time", node.op,
-                              node.name));
+      return fail(
+          ErrorKind::Unsupported,
+          fmt::format("{} '{}' would have to be computed at compile time", node.op, node.name));
     arrays = TW_TRY(options_.evaluate(call, *inputs));
   }
   if (arrays->size() != node.outputs.size())
-    return fail(ErrorKind::Invalid,
-                fmt::format("{} '{}' gave {} values instead of {}", node.op, node.name,
-                            arrays->size(), node.outputs.size()));
+    return fail(ErrorKind::Invalid, fmt::format("{} '{}' gave {} values instead of {}", node.op,
+                                                node.name, arrays->size(), node.outputs.size()));
   for (size_t i = 0; i < arrays->size(); ++i) {
     Value& value = graph_.values[static_cast<size_t>(node.outputs[i])];
     const Array& array = (*arrays)[i];
@@ -114,8 +112,8 @@ Status Importer::evaluate_node(size_t index) {
     const bool bounded = value.type.dynamic_axis >= 0;  // its real extent is known now
     if (type.dtype != value.type.dtype || (type.shape != value.type.shape && !bounded))
       return fail(ErrorKind::Invalid,
-                  fmt::format("{} '{}' gave {} instead of {}", node.op, node.name,
-                              to_string(type), to_string(value.type)));
+                  fmt::format("{} '{}' gave {} instead of {}", node.op, node.name, to_string(type),
+                              to_string(value.type)));
     value.type = type;
     value.constant = array;
   }
@@ -160,12 +158,11 @@ Status Importer::need_constants(const Node& node) {
     if (value.constant) continue;
     if (status && bind_if_offered(id)) status = force(id);
     if (value.constant) continue;
-    return fail(
-        status ? ErrorKind::Unsupported : status.error().kind,
-        fmt::format("input {} ('{}') of {} must be known at compile time", index, value.name,
-                    node.op),
-        status ? "it depends on " + inputs_behind(id) : status.error().what,
-        status ? "bind that input as a constant if it never changes" : "");
+    return fail(status ? ErrorKind::Unsupported : status.error().kind,
+                fmt::format("input {} ('{}') of {} must be known at compile time", index,
+                            value.name, node.op),
+                status ? "it depends on " + inputs_behind(id) : status.error().what,
+                status ? "bind that input as a constant if it never changes" : "");
   }
   return {};
 }
@@ -190,11 +187,11 @@ Status Importer::check_dynamic(const Node& node, std::vector<tensor::TensorType>
       for (size_t i = 0; i < order.size(); ++i)
         if (order[i] == axis) types[0].dynamic_axis = static_cast<int>(i);
     } else {
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{} of '{}', whose axis {} is known only at run time", node.op,
-                              value.name, axis),
-                  fmt::format("its extent is at most {}",
-                              value.type.shape[static_cast<size_t>(axis)]));
+      return fail(
+          ErrorKind::Unsupported,
+          fmt::format("{} of '{}', whose axis {} is known only at run time", node.op, value.name,
+                      axis),
+          fmt::format("its extent is at most {}", value.type.shape[static_cast<size_t>(axis)]));
     }
   }
   return {};

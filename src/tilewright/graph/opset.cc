@@ -55,9 +55,8 @@ Status slice_to_inputs(Node& node, Context& context) {
 }
 
 Array scalar_like(const Node& node, Context& context, double value) {
-  const DType dtype = node.inputs.empty() || node.inputs[0] < 0
-                          ? DType::F32
-                          : context.type(node.inputs[0]).dtype;
+  const DType dtype =
+      node.inputs.empty() || node.inputs[0] < 0 ? DType::F32 : context.type(node.inputs[0]).dtype;
   return Array::scalar(dtype, value);
 }
 
@@ -116,8 +115,8 @@ Status old_resize(Node& node, Context& context) {
     shrinks = std::any_of(factors.begin(), factors.end(), below);
     if (shrinks && std::any_of(factors.begin(), factors.end(), [](double f) { return f > 1; }))
       return fail(ErrorKind::Unsupported,
-                  "an opset-10 Resize that enlarges one axis and shrinks another",
-                  {}, "convert the model to opset 11 or newer");
+                  "an opset-10 Resize that enlarges one axis and shrinks another", {},
+                  "convert the model to opset 11 or newer");
   }
   node.inputs = {node.inputs.empty() ? -1 : node.inputs[0], -1, scales};
   node.attrs.values["coordinate_transformation_mode"] = std::string("asymmetric");
@@ -166,10 +165,10 @@ Status old_batch_norm(Node& node, Context&) {
   if (node.attrs.get_int("spatial", 1) != 1)
     return fail(ErrorKind::Unsupported, "BatchNormalization with spatial=0");
   if (node.outputs.size() > 1)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("BatchNormalization in training mode ({} outputs)",
-                            node.outputs.size()),
-                {}, "export the model in inference mode");
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("BatchNormalization in training mode ({} outputs)", node.outputs.size()), {},
+        "export the model in inference mode");
   node.attrs.values.erase("spatial");
   return {};
 }

@@ -22,16 +22,15 @@ std::string text(const Array& array) {
 
 std::string text(const tensor::AttrValue& value) {
   return std::visit(
-      Overloaded{[](int64_t i) { return fmt::format("{}", i); }, [](double d) { return number(d); },
-                 [](const std::string& s) { return '"' + s + '"'; },
-                 [](const std::vector<int64_t>& v) { return to_string(Shape(v)); },
-                 [](const std::vector<double>& v) {
-                   return fmt::format("[{}]", fmt::join(v, ", "));
-                 },
-                 [](const std::vector<std::string>& v) {
-                   return fmt::format("[\"{}\"]", fmt::join(v, "\", \""));
-                 },
-                 [](const Array& a) { return text(a); }},
+      Overloaded{
+          [](int64_t i) { return fmt::format("{}", i); }, [](double d) { return number(d); },
+          [](const std::string& s) { return '"' + s + '"'; },
+          [](const std::vector<int64_t>& v) { return to_string(Shape(v)); },
+          [](const std::vector<double>& v) { return fmt::format("[{}]", fmt::join(v, ", ")); },
+          [](const std::vector<std::string>& v) {
+            return fmt::format("[\"{}\"]", fmt::join(v, "\", \""));
+          },
+          [](const Array& a) { return text(a); }},
       value);
 }
 
@@ -59,8 +58,8 @@ std::string list_of(const Graph& graph, const std::vector<ValueId>& ids, bool ty
 std::string to_string(const tensor::TensorType& type) {
   std::vector<std::string> dims;
   for (size_t i = 0; i < type.shape.size(); ++i)
-    dims.push_back(fmt::format("{}{}", static_cast<int>(i) == type.dynamic_axis ? "<=" : "",
-                               type.shape[i]));
+    dims.push_back(
+        fmt::format("{}{}", static_cast<int>(i) == type.dynamic_axis ? "<=" : "", type.shape[i]));
   return fmt::format("{}[{}]", name(type.dtype), fmt::join(dims, ", "));
 }
 
@@ -81,9 +80,9 @@ std::string print(const Graph& graph) {
     if (!node.inputs.empty()) args.push_back(list_of(graph, node.inputs, false));
     for (const auto& [key, value] : node.attrs.values)
       args.push_back(fmt::format("{}={}", key, text(value)));
-    out += fmt::format("  {} = {}{}({})\n", list_of(graph, node.outputs, true),
-                       node.domain.empty() ? "" : node.domain + ".", node.op,
-                       fmt::join(args, ", "));
+    out +=
+        fmt::format("  {} = {}{}({})\n", list_of(graph, node.outputs, true),
+                    node.domain.empty() ? "" : node.domain + ".", node.op, fmt::join(args, ", "));
   }
   return out + fmt::format("  return {}\n}}\n", list_of(graph, graph.outputs, false));
 }

@@ -49,8 +49,8 @@ class Verifier {
 
   bool in_range(ValueId id, const std::string& where) {
     if (id >= 0 && id < static_cast<ValueId>(graph_.values.size())) return true;
-    report(fmt::format("value id {} of {} is out of range (0..{})", id, where,
-                       graph_.values.size()));
+    report(
+        fmt::format("value id {} of {} is out of range (0..{})", id, where, graph_.values.size()));
     return false;
   }
 
@@ -67,10 +67,9 @@ class Verifier {
       defined_[v] = true;
       if (entry.constant->dtype() != entry.type.dtype ||
           entry.constant->shape() != entry.type.shape)
-        report(fmt::format("constant '{}' is {}, but its value is {}", entry.name,
-                           to_string(entry.type),
-                           to_string(tensor::TensorType{entry.constant->dtype(),
-                                                        entry.constant->shape()})));
+        report(fmt::format(
+            "constant '{}' is {}, but its value is {}", entry.name, to_string(entry.type),
+            to_string(tensor::TensorType{entry.constant->dtype(), entry.constant->shape()})));
     }
   }
 
@@ -101,11 +100,11 @@ class Verifier {
   void check_types(const Node& node, const std::string& where) {
     const auto types = tensor::infer(op_call(graph_, node));
     if (!types) return report(types.error().what + ": " + types.error().why, where);
-    if (types->size() != node.outputs.size())
+    if (types->size() < node.outputs.size())
       return report(fmt::format("{} has {} outputs here, but yields {}", node.op,
                                 node.outputs.size(), types->size()),
                     where);
-    for (size_t i = 0; i < types->size(); ++i) {
+    for (size_t i = 0; i < node.outputs.size(); ++i) {
       const Value& out = value(node.outputs[i]);
       if (out.type.dtype != (*types)[i].dtype || out.type.shape != (*types)[i].shape)
         report(fmt::format("'{}' is {}, but {} yields {}", out.name, to_string(out.type), node.op,

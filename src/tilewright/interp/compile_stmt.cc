@@ -228,6 +228,32 @@ struct CallExec final : Exec {
   std::vector<RegionCode> regions;
 };
 
+template <class T, Combine C>
+ExecPtr store_of(const ExprCompiler& names, const Store& x, bool atomic) {
+  auto node = std::make_unique<StoreExec<T, C>>();
+  node->access = names.access(x.buffer, x.indices);
+  node->value = names.eval<typename T::Repr>(x.value);
+  node->atomic = atomic;
+  return node;
+}
+
+template <class T>
+ExecPtr store_to(const ExprCompiler& names, const Store& x, bool atomic) {
+  switch (x.combine) {
+    case Combine::Set:
+      return store_of<T, Combine::Set>(names, x, atomic);
+    case Combine::Add:
+      return store_of<T, Combine::Add>(names, x, atomic);
+    case Combine::Mul:
+      return store_of<T, Combine::Mul>(names, x, atomic);
+    case Combine::Max:
+      return store_of<T, Combine::Max>(names, x, atomic);
+    case Combine::Min:
+      return store_of<T, Combine::Min>(names, x, atomic);
+  }
+  TW_CHECK(false, "unknown combine");
+}
+
 class FuncCompiler {
  public:
   ProgramPtr func(const Func& f) {
@@ -317,30 +343,8 @@ class FuncCompiler {
     return known != extents_.end() && known->second <= *extent ? slot : -1;
   }
 
-  ExecPtr store(const Store& x) {
-    return with_type(x.buffer.dtype(), [&]<class T>(T) -> ExecPtr {
-      switch (x.combine) {
-        case Combine::Set:
-          return store_of<T, Combine::Set>(x);
-        case Combine::Add:
-          return store_of<T, Combine::Add>(x);
-        case Combine::Mul:
-          return store_of<T, Combine::Mul>(x);
-        case Combine::Max:
-          return store_of<T, Combine::Max>(x);
-        case Combine::Min:
-          return store_of<T, Combine::Min>(x);
-      }
-      TW_CHECK(false, "unknown combine");
-    });
-  }
-  template <class T, Combine C>
-  ExecPtr store_of(const Store& x) {
-    auto node = std::make_unique<StoreExec<T, C>>();
-    node->access = names_.access(x.buffer, x.indices);
-    node->value = names_.eval<typename T::Repr>(x.value);
-    node->atomic = atomic_;
-    return node;
+  ExecPtr store(const Store& x) const {
+    return with_type(x.buffer.dtype(), [&]<class T>(T) { return store_to<T>(names_, x, atomic_); });
   }
 
   ExecPtr call(const Call& x) {

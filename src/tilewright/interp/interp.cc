@@ -82,16 +82,16 @@ class Runner {
 
   Result<Outcome> run() {
     TW_TRY_STATUS(check_names());
-    const ProgramPtr program = compile(func_);
-    vars_.resize(static_cast<size_t>(program->num_vars));
-    buffers_ = std::vector<BufferState>(static_cast<size_t>(program->num_buffers));
+    program_ = compile(func_);
+    vars_.resize(static_cast<size_t>(program_->num_vars));
+    buffers_ = std::vector<BufferState>(static_cast<size_t>(program_->num_buffers));
     machine_.vars = vars_.data();
     machine_.buffers = buffers_.data();
     for (size_t i = 0; i < func_.scalars.size(); ++i) TW_TRY_STATUS(bind_scalar(i));
     for (size_t i = 0; i < func_.params.size(); ++i)
-      TW_TRY_STATUS(bind_param(i, program->param_shapes[i]));
+      TW_TRY_STATUS(bind_param(i, program_->param_shapes[i]));
     try {
-      program->body->run(machine_);
+      program_->body->run(machine_);
       if (machine_.checker != nullptr)
         for (size_t i = 0; i < func_.params.size(); ++i)
           if (func_.params[i].mode == ParamMode::Out)
@@ -189,6 +189,7 @@ class Runner {
   const Arguments& args_;
   Checker checker_;
   Machine machine_;
+  ProgramPtr program_;  ///< outlives the run: errors name its blocks
   std::vector<int64_t> vars_;
   std::vector<BufferState> buffers_;
   std::vector<Array> inputs_;

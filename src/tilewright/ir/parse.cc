@@ -51,7 +51,7 @@ class FuncParser {
  private:
   Status param(Func& f) {
     Param p;
-    for (const ParamMode mode : {ParamMode::Const, ParamMode::Out, ParamMode::InOut})
+    for (const ParamMode mode : {ParamMode::In, ParamMode::Const, ParamMode::Out, ParamMode::InOut})
       if (scan_.accept_word(name(mode))) {
         p.mode = mode;
         break;
@@ -102,7 +102,9 @@ class FuncParser {
     const DType dtype = TW_TRY(exprs_.dtype());
     std::vector<Expr> extents = TW_TRY(shape("the shape"));
     std::string scope = "global";
-    if (scan_.peek().kind == Kind::Name && !at_reserved()) scope = scan_.next().value;
+    // The next line may start with a name too: a store.
+    const bool here = scan_.peek().kind == Kind::Name && !scan_.peek().first_on_line;
+    if (here && !at_reserved()) scope = scan_.next().value;
     return Buffer(buffer_name, dtype, std::move(extents), std::move(scope));
   }
 

@@ -7,13 +7,11 @@ Result<Func> bind_iters(const Func& func, const hw::CpuTarget&) {
   Func out = func;
   out.body = rewrite(func.body, [](const Stmt& s) {
     const auto* block = s.as<Block>();
-    if (block == nullptr || block->iters.empty()) return s;
+    if (block == nullptr) return s;
     VarMap bindings;
     for (const Iter& iter : block->iters) bindings[iter.var] = iter.binding;
-    Block bound = *block;
-    bound.iters.clear();
-    bound.body = substitute(block->body, bindings);
-    return make(std::move(bound));
+    const Stmt body = substitute(block->body, bindings);
+    return block->guard ? make(If{block->guard, body, Stmt()}) : body;
   });
   return out;
 }

@@ -37,8 +37,8 @@ Result<const Pass*> find_pass(const std::string& name) {
 const std::vector<Pass>& all_passes() {
   using enum Stage;
   static const std::vector<Pass> passes = {
-      {"bind_iters", "substitute block iterations by their bindings", Scheduled, Lowered,
-       bind_iters},
+      {"bind_iters", "dissolve blocks: iterations by their bindings, guards as ifs", Scheduled,
+       Lowered, bind_iters},
       {"simplify", "canonical indices; drop unit loops and constant guards", Lowered, Lowered,
        simplify},
       {"place_allocs", "move allocations into the innermost scope of their uses", Lowered, Lowered,

@@ -10,8 +10,8 @@
 
 namespace tilewright::lower {
 
-/// Substitutes iterations by their bindings: `block C(i: space 8 = 2*o + p) { A[i] = x }` =>
-/// `block C() { A[2*o + p] = x }`.
+/// Dissolves blocks: iterations become their bindings, guards become ifs: `block C(i: space 8 = 2*o
+/// + p) where p < 3 { A[i] = x }` => `if p < 3 { A[2*o + p] = x }`.
 Result<Func> bind_iters(const Func& func, const hw::CpuTarget& target);
 
 /// Canonical index arithmetic; loops of extent 1 or 0, guards and conditions that are constant
@@ -26,8 +26,8 @@ Result<Func> place_allocs(const Func& func, const hw::CpuTarget& target);
 /// `T[16*o + i]` inside loop o => `alloc T: f32[16]`, used at `T[i]`.
 Result<Func> compact(const Func& func, const hw::CpuTarget& target);
 
-/// Splits loops at the first iteration for which a guard may fail: `for o in 4 { for i in 16 { B
-/// where 16*o + i < 55 } }` => `for o in 3 { for i in 16 { B } } for i in 7 { B }`.
+/// Splits loops at the first iteration for which a guard may fail: `for o in 4, i in 16 { if
+/// 16*o + i < 55 { B } }` => `for o in 3, i in 16 { B } for i in 7 { B }`.
 Result<Func> peel(const Func& func, const hw::CpuTarget& target);
 
 /// Replaces `unroll` loops by copies of their body, in order; loops that would exceed the statement

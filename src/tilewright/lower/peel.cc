@@ -103,8 +103,11 @@ class Peeler {
     tail.var = Var(rename(loop.var.name()));
     tail.extent = rest;
     tail.body = substitute(body, {{loop.var, first + ref(tail.var)}});
+    const Var var = tail.var;
     const Stmt out = tidy(make(std::move(tail)), bounds);
-    return run(out, bounds);
+    // The tail is cut once; only loops inside it may be cut further.
+    const auto* still = out.as<For>();
+    return still && still->var == var ? keep(*still, bounds) : run(out, bounds);
   }
 
   Stmt parallel_tail(const For& loop, const Expr& first, const arith::Bounds& bounds) {

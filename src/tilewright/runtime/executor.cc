@@ -9,6 +9,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/runtime/host_ops.h"
+#include "tilewright/runtime/layout.h"
 #include "tilewright/runtime/memory.h"
 #include "tilewright/runtime/text.h"
 
@@ -22,66 +23,6 @@ constexpr int64_t kAlignment = 64;
 int64_t round_up(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
 bool aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % kAlignment == 0; }
-
-int64_t spec_bytes(const ValueSpec& value) {
-  return storage_bytes(value.dtype, element_count(value.shape));
-}
-
-/// How a value of `real` shape lies in memory sized for `bound`: rows of the dynamic axis keep the
-/// distance of the bound, so that compiled code finds element (i, j) where it expects it.
-struct Rows {
-  int64_t count = 1;
-  size_t dense = 0, pitch = 0;  ///< bytes
-};
-
-Rows rows_of(const ValueSpec& value, const Shape& real) {
-  Rows rows;
-  const auto axis = static_cast<size_t>(std::max(value.dynamic_axis, 0));
-  for (size_t i = 0; i < axis; ++i) rows.count *= value.shape[i];
-  rows.count = std::max<int64_t>(rows.count, 1);
-  rows.dense = static_cast<size_t>(storage_bytes(value.dtype, element_count(real)) / rows.count);
-  rows.pitch = static_cast<size_t>(spec_bytes(value) / rows.count);
-  return rows;
-}
-
-void copy_rows(char* to, size_t to_pitch, const char* from, size_t from_pitch, const Rows& rows) {
-  if (rows.dense == 0) return;
-  for (int64_t i = 0; i < rows.count; ++i)
-    std::memcpy(to + static_cast<size_t>(i) * to_pitch, from + static_cast<size_t>(i) * from_pitch,
-                rows.dense);
-}
-
-/// Whether `real` is an admissible shape of `value`.
-bool shape_fits(const ValueSpec& value, const Shape& real) {
-  if (real.size() != value.shape.size()) return false;
-  for (size_t i = 0; i < real.size(); ++i) {
-    const bool dynamic = static_cast<int>(i) == value.dynamic_axis;
-    if (real[i] < 0 || (dynamic ? real[i] > value.shape[i] : real[i] != value.shape[i]))
-      return false;
-  }
-  return true;
-}
-
-std::string shape_text(const ValueSpec& value) {
-  std::string text = to_string(value.shape);
-  if (value.dynamic_axis >= 0) text += fmt::format(" (axis {} at most)", value.dynamic_axis);
-  return text;
-}
-
-Status check_tensor(const char* what, const ValueSpec& value, const Array& array) {
-  if (array.empty_handle())
-    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has no data", what, value.name));
-  if (array.dtype() != value.dtype)
-    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has the wrong element type", what,
-                                                value.name),
-                fmt::format("{} is expected, {} was given", name(value.dtype),
-                            name(array.dtype())));
-  if (!shape_fits(value, array.shape()))
-    return fail(ErrorKind::Invalid, fmt::format("{} '{}' has the wrong shape", what, value.name),
-                fmt::format("{} is expected, {} was given", shape_text(value),
-                            to_string(array.shape())));
-  return {};
-}
 
 bool overlap(const Array& a, const Array& b) {
   const auto* pa = static_cast<const char*>(a.data());
@@ -113,6 +54,7 @@ struct Session::State {
   struct Output {
     Array bound;
     bool copy = false;
+    bool elsewhere = false;  ///< the last run wrote to memory that was unbound since
   };
   struct Step {
     tw_kernel kernel = nullptr;  ///< nullptr: a host function
@@ -164,12 +106,18 @@ Status Session::State::prepare_steps(const KernelLookup& lookup) {
       prepared.kernel = lookup(step.kernel);
       if (prepared.kernel == nullptr)
         problems.push_back({ErrorKind::Package,
-                            fmt::format("the code has no kernel '{}'", step.kernel), step.name,
-                            {}, {}, {}});
+                            fmt::format("the code has no kernel '{}'", step.kernel),
+                            step.name,
+                            {},
+                            {},
+                            {}});
     } else if (!std::binary_search(hosts.begin(), hosts.end(), step.host)) {
       problems.push_back({ErrorKind::Unsupported,
                           fmt::format("this runtime has no host function '{}'", step.host),
-                          step.name, {}, "use a newer Tilewright runtime", {}});
+                          step.name,
+                          {},
+                          "use a newer Tilewright runtime",
+                          {}});
     }
     steps.push_back(prepared);
   }
@@ -187,8 +135,8 @@ Status Session::State::allocate_memory() {
   for (const ValueSpec& value : program->values)
     if (value.place == Place::Input || value.place == Place::Output)
       interface_bytes += round_up(spec_bytes(value));
-  interface = TW_TRY(
-      allocate(interface_bytes, fmt::format("the inputs and outputs of '{}'", what)));
+  interface =
+      TW_TRY(allocate(interface_bytes, fmt::format("the inputs and outputs of '{}'", what)));
   for (const auto& [symbol, kernel] : program->kernels)
     workspace_bytes = std::max(
         workspace_bytes, round_up(kernel.shared_bytes) + kernel.per_worker_bytes * pool->threads());
@@ -222,8 +170,8 @@ void Session::State::place_values() {
         break;
       case Place::Weights:
         slot.owner = constants == nullptr ? arena : weights.owner;
-        slot.data = constants == nullptr ? static_cast<char*>(arena.get())
-                                         : constants + value.offset;
+        slot.data =
+            constants == nullptr ? static_cast<char*>(arena.get()) : constants + value.offset;
         break;
       case Place::Input:
       case Place::Output:
@@ -252,8 +200,12 @@ Status Session::State::check_inputs_set() const {
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!inputs[i].set) {
       const ValueSpec& value = spec(program->inputs[i]);
-      missing.push_back({ErrorKind::Invalid, fmt::format("input '{}' was not set", value.name),
-                         {}, fmt::format("{} {}", name(value.dtype), shape_text(value)), {}, {}});
+      missing.push_back({ErrorKind::Invalid,
+                         fmt::format("input '{}' was not set", value.name),
+                         {},
+                         fmt::format("{} {}", name(value.dtype), shape_text(value)),
+                         {},
+                         {}});
     }
   if (missing.empty()) return {};
   Error first = std::move(missing.front());
@@ -270,7 +222,7 @@ void Session::State::resolve_pointers() {
     const int id = program->inputs[i];
     if (input.bound.empty_handle()) continue;
     const Rows rows = rows_of(spec(id), input.bound.shape());
-    input.copy = !aligned(input.bound.data()) || (rows.count > 1 && rows.dense != rows.pitch);
+    input.copy = !aligned(input.bound.data()) || rows.gaps();
     slot(id).data = input.copy ? slot(id).home : static_cast<char*>(input.bound.data());
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -317,8 +269,7 @@ void Session::State::deliver_outputs() {
 Array Session::State::dense(int id) const {
   const Slot& from = slot(id);
   const Rows rows = rows_of(spec(id), from.shape);
-  if (rows.count == 1 || rows.dense == rows.pitch)
-    return Array(spec(id).dtype, from.shape, from.owner, from.data);
+  if (!rows.gaps()) return Array(spec(id).dtype, from.shape, from.owner, from.data);
   Array copy(spec(id).dtype, from.shape);
   copy_rows(static_cast<char*>(copy.data()), rows.dense, from.data, rows.pitch, rows);
   return copy;
@@ -453,15 +404,36 @@ Status Session::bind_output(const std::string& name, Array value) {
   const ValueSpec& spec = state_->spec(id);
   TW_TRY_STATUS(check_tensor("output", spec, value));
   if (value.shape() != spec.shape)
-    return fail(ErrorKind::Invalid, fmt::format("output '{}' has too little room", name),
-                fmt::format("{} is needed, {} was given", to_string(spec.shape),
-                            to_string(value.shape())));
+    return fail(
+        ErrorKind::Invalid, fmt::format("output '{}' has too little room", name),
+        fmt::format("{} is needed, {} was given", to_string(spec.shape), to_string(value.shape())));
   if (spec.place == Place::Output)
     state_->slot(id).owner =
         std::make_shared<std::pair<Array, std::shared_ptr<void>>>(value, state_->interface);
-  state_->outputs[at] = {std::move(value), false};
+  state_->outputs[at] = {std::move(value), false, state_->outputs[at].elsewhere};
   state_->pointers_stale = true;
   return {};
+}
+
+void Session::unbind() {
+  State& state = *state_;
+  auto go_home = [&](int id) {
+    state.slot(id).owner = state.interface;
+    state.slot(id).data = state.slot(id).home;
+  };
+  for (size_t i = 0; i < state.inputs.size(); ++i) {
+    if (state.inputs[i].bound.empty_handle()) continue;
+    state.inputs[i] = {};
+    go_home(program().inputs[i]);
+  }
+  for (size_t i = 0; i < state.outputs.size(); ++i) {
+    State::Output& output = state.outputs[i];
+    const int id = program().outputs[i];
+    if (output.bound.empty_handle()) continue;
+    output = {Array(), false, state.ran && !output.copy};
+    if (state.spec(id).place == Place::Output) go_home(id);
+  }
+  state.pointers_stale = true;
 }
 
 Status Session::run() {
@@ -472,6 +444,7 @@ Status Session::run() {
   const FlushDenormals flush(state.flush_denormals);
   for (size_t i = 0; i < state.steps.size(); ++i) TW_TRY_STATUS(state.run_step(i));
   state.deliver_outputs();
+  for (State::Output& output : state.outputs) output.elsewhere = false;
   state.ran = true;
   return {};
 }
@@ -481,6 +454,9 @@ Result<Array> Session::get_output(const std::string& name) const {
   if (!state_->ran)
     return fail(ErrorKind::Invalid, fmt::format("output '{}' is not there yet", name), {},
                 "call run first");
+  if (state_->outputs[at].elsewhere)
+    return fail(ErrorKind::Invalid,
+                fmt::format("output '{}' was written to the caller's memory", name));
   return state_->dense(program().outputs[at]);
 }
 

@@ -19,9 +19,9 @@ class Package;
 using KernelLookup = std::function<tw_kernel(const std::string& symbol)>;
 
 struct SessionOptions {
-  int threads = 0;                   ///< 0: default_threads()
-  std::shared_ptr<ThreadPool> pool;  ///< shared with other sessions; overrides `threads`
-  bool flush_denormals = false;      ///< treat denormal floats as zero: faster, not IEEE
+  int threads = 0;                         ///< 0: default_threads()
+  std::shared_ptr<ThreadPool> pool;        ///< shared with other sessions; overrides `threads`
+  bool flush_denormals = false;            ///< treat denormal floats as zero: faster, not IEEE
   std::shared_ptr<const void> keep_alive;  ///< owner of the compiled code, kept with the session
 };
 
@@ -62,11 +62,16 @@ class Session {
   /// errors: Invalid.
   Status bind_output(const std::string& name, Array value);
 
+  /// Forgets the caller's memory: bound inputs count as never set, bound outputs are written to the
+  /// session's memory again.
+  void unbind();
+
   /// errors: Invalid (inputs that were never set; what a host function refuses).
   Status run();
 
   /// The output with its real shape: a view that the next run overwrites (a copy where the dynamic
-  /// axis is not the outermost). errors: Invalid (unknown name, no run yet).
+  /// axis is not the outermost). errors: Invalid (unknown name, no run yet,
+  /// written to memory that is no longer bound).
   Result<Array> get_output(const std::string& name) const;
 
   /// One entry per step, in program order.

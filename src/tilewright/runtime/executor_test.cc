@@ -83,7 +83,8 @@ Program affine() {
   program.outputs = {3};
   program.kernels["multiply"] = {"multiply", 0, 0};
   program.kernels["add_one"] = {"add_one", 0, 0};
-  program.steps = {{"mul", "multiply", "", "", {0, 1, 2}, 1}, {"add", "add_one", "", "", {2, 3}, 1}};
+  program.steps = {{"mul", "multiply", "", "", {0, 1, 2}, 1},
+                   {"add", "add_one", "", "", {2, 3}, 1}};
   program.arena_bytes = 128;
   program.weights_bytes = 96;
   return program;
@@ -97,8 +98,8 @@ MappedFile affine_weights() {
 
 std::unique_ptr<Session> make(const Program& program, MappedFile weights = {},
                               const SessionOptions& options = {.threads = 2}) {
-  auto session = Session::create(std::make_shared<Program>(program), lookup, std::move(weights),
-                                 options);
+  auto session =
+      Session::create(std::make_shared<Program>(program), lookup, std::move(weights), options);
   EXPECT_TRUE(session) << to_string(session.error());
   return session ? std::move(*session) : nullptr;
 }

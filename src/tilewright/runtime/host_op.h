@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "tilewright/base/array.h"
@@ -56,6 +57,32 @@ struct AxisView {
   int64_t outer = 1, extent = 1, inner = 1;
 };
 AxisView axis_view(const Shape& shape, size_t axis);
+
+/// Elements as values that compare like the elements do: double, int64_t or uint64_t, whichever
+/// holds `array`'s type exactly.
+template <class Key>
+std::vector<Key> keys_of(const Array& array) {
+  std::vector<Key> keys(static_cast<size_t>(array.size()));
+  for (int64_t i = 0; i < array.size(); ++i)
+    keys[static_cast<size_t>(i)] =
+        static_cast<Key>(std::is_same_v<Key, double> ? static_cast<Key>(array.get(i))
+                                                     : static_cast<Key>(array.get_int(i)));
+  return keys;
+}
+
+/// Calls f with the keys of `array`.
+template <class F>
+auto with_keys(const Array& array, F&& f) {
+  if (is_float(array.dtype())) return f(keys_of<double>(array));
+  if (is_unsigned_int(array.dtype())) return f(keys_of<uint64_t>(array));
+  return f(keys_of<int64_t>(array));
+}
+
+/// A total order of keys in which all NaN are equal and above everything else.
+template <class Key>
+bool key_less(Key a, Key b) {
+  return a < b || (b != b && a == a);
+}
 
 // source of all: the ONNX operator specification, opset 22.
 HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs);

@@ -14,13 +14,11 @@ struct Row {
   const char* name;
   HostResult (*run)(const HostAttrs&, const HostInputs&);
 };
-constexpr Row kRows[] = {  // sorted by name
-    {"Compress", compress},
-    {"NonMaxSuppression", non_max_suppression},
-    {"NonZero", non_zero},
-    {"ScatterElements", scatter_elements},
-    {"ScatterND", scatter_nd},
-    {"TopK", top_k},
+constexpr Row kRows[] = {
+    // sorted by name
+    {"Compress", compress},    {"NonMaxSuppression", non_max_suppression},
+    {"NonZero", non_zero},     {"ScatterElements", scatter_elements},
+    {"ScatterND", scatter_nd}, {"TopK", top_k},
     {"Unique", unique},
 };
 
@@ -93,25 +91,26 @@ Result<int64_t> HostInputs::integer(size_t i, int64_t fallback) const {
   if (!has(i)) return fallback;
   const Array& array = arrays_[i];
   if (array.size() == 1 && is_int(array.dtype())) return array.get_int(0);
-  return fail(ErrorKind::Invalid, fmt::format("input {} is not one integer", i),
-              fmt::format("it is {} {}", tilewright::name(array.dtype()),
-                          to_string(array.shape())));
+  return fail(
+      ErrorKind::Invalid, fmt::format("input {} is not one integer", i),
+      fmt::format("it is {} {}", tilewright::name(array.dtype()), to_string(array.shape())));
 }
 
 Result<double> HostInputs::real(size_t i, double fallback) const {
   if (!has(i)) return fallback;
   const Array& array = arrays_[i];
   if (array.size() == 1 && is_float(array.dtype())) return array.get(0);
-  return fail(ErrorKind::Invalid, fmt::format("input {} is not one float", i),
-              fmt::format("it is {} {}", tilewright::name(array.dtype()),
-                          to_string(array.shape())));
+  return fail(
+      ErrorKind::Invalid, fmt::format("input {} is not one float", i),
+      fmt::format("it is {} {}", tilewright::name(array.dtype()), to_string(array.shape())));
 }
 
 Result<size_t> resolve_axis(int64_t axis, size_t rank) {
   const auto signed_rank = static_cast<int64_t>(rank);
   if (axis >= -signed_rank && axis < signed_rank)
     return static_cast<size_t>(axis < 0 ? axis + signed_rank : axis);
-  return fail(ErrorKind::Invalid, fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
+  return fail(ErrorKind::Invalid,
+              fmt::format("axis {} is outside a tensor of rank {}", axis, rank));
 }
 
 AxisView axis_view(const Shape& shape, size_t axis) {

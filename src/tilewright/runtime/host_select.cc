@@ -43,9 +43,8 @@ HostResult compress(const HostAttrs& attrs, const HostInputs& inputs) {
   const size_t at = TW_TRY(resolve_axis(axis.value_or(0), source.shape().size()));
   const AxisView view = axis_view(source.shape(), at);
   if (condition.size() > view.extent)
-    return fail(ErrorKind::Invalid,
-                fmt::format("the condition has {} elements for an axis of {}", condition.size(),
-                            view.extent));
+    return fail(ErrorKind::Invalid, fmt::format("the condition has {} elements for an axis of {}",
+                                                condition.size(), view.extent));
   std::vector<int64_t> kept;
   for (int64_t i = 0; i < condition.size(); ++i)
     if (condition.get_int(i) != 0) kept.push_back(i);

@@ -54,8 +54,8 @@ Result<std::shared_ptr<const Library>> Library::load(std::string_view bytes,
   // and a second library under the same descriptor number would be taken for the first.
   library->fd_ = memory_file(name);
   if (library->fd_ >= 0 && write_all(library->fd_, bytes))
-    library->handle_ = ::dlopen(fmt::format("/proc/self/fd/{}", library->fd_).c_str(),
-                                RTLD_NOW | RTLD_LOCAL);
+    library->handle_ =
+        ::dlopen(fmt::format("/proc/self/fd/{}", library->fd_).c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library->handle_ == nullptr) library->handle_ = load_from_disk(bytes);
   if (library->handle_ != nullptr) return std::shared_ptr<const Library>(std::move(library));
   const char* reason = ::dlerror();

@@ -8,6 +8,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/library.h"
+#include "tilewright/runtime/memory.h"
 #include "tilewright/runtime/package_layout.h"
 #include "tilewright/runtime/sha256.h"
 #include "tilewright/runtime/tar.h"
@@ -68,8 +69,8 @@ Status match_members(const Json& manifest, std::vector<PackageMember>& members) 
     if (sha.size() != 64) return bad(fmt::format("the manifest has no hash of '{}'", name));
     const auto bytes = entry.find("bytes");
     if (bytes == entry.end() || !bytes->is_number_integer() || *bytes != member->bytes.size())
-      return bad(fmt::format("'{}' has {} bytes, not what the manifest says", name,
-                             member->bytes.size()));
+      return bad(
+          fmt::format("'{}' has {} bytes, not what the manifest says", name, member->bytes.size()));
     member->sha256 = sha;
   }
   return {};
@@ -79,7 +80,7 @@ Status match_members(const Json& manifest, std::vector<PackageMember>& members) 
 
 Result<std::shared_ptr<const Package>> Package::open(const std::string& path,
                                                      const OpenOptions& options) {
-  return open(TW_TRY(map_file(path)), path, options);
+  return open(TW_TRY(map_package(path)), path, options);
 }
 
 Result<std::shared_ptr<const Package>> Package::open(MappedFile file, const std::string& name,
@@ -88,8 +89,9 @@ Result<std::shared_ptr<const Package>> Package::open(MappedFile file, const std:
   package->file_ = std::move(file);
   auto steps = [&]() -> Status {
     const std::string_view bytes(package->file_.bytes.data(), package->file_.bytes.size());
-    for (TarMember& member : TW_TRY(read_tar(bytes)))
-      package->members_.push_back({std::move(member.name), member.bytes, {}});
+    const std::vector<TarMember> entries = TW_TRY(read_tar(bytes));
+    for (const TarMember& member : entries)
+      package->members_.push_back({member.name, member.bytes, {}});
     TW_TRY_STATUS(package->read_manifest());
     TW_TRY_STATUS(package->check_members(options));
     return options.load_code ? package->load_code(options) : Status{};
@@ -101,12 +103,12 @@ Result<std::shared_ptr<const Package>> Package::open(MappedFile file, const std:
 
 Status Package::read_manifest() {
   if (members_.empty() || members_.front().name != kManifestName)
-    return bad(fmt::format("this is not a Tilewright package: {} is not its first member",
-                           kManifestName));
+    return bad(
+        fmt::format("this is not a Tilewright package: {} is not its first member", kManifestName));
   const std::string_view text = members_.front().bytes;
   const PackageMember* digest = member(kManifestDigestName);
-  if (digest == nullptr) return bad(fmt::format("the package has no member '{}'",
-                                                kManifestDigestName));
+  if (digest == nullptr)
+    return bad(fmt::format("the package has no member '{}'", kManifestDigestName));
   if (digest->bytes != manifest_digest_line(hash(text)))
     return bad(fmt::format("'{}' is damaged: its hash does not match '{}'", kManifestName,
                            kManifestDigestName),
@@ -117,8 +119,8 @@ Status Package::read_manifest() {
   TW_TRY_STATUS(match_members(manifest, members_));
   const auto program = manifest.find("program");
   if (program == manifest.end()) return bad("the manifest has no program");
-  program_ = TW_TRY(program_from_json(
-      program->dump(-1, ' ', false, Json::error_handler_t::replace)));
+  program_ =
+      TW_TRY(program_from_json(program->dump(-1, ' ', false, Json::error_handler_t::replace)));
   return {};
 }
 
@@ -127,9 +129,9 @@ Status Package::check_members(const OpenOptions& options) const {
   const auto there =
       static_cast<int64_t>(weights_member == nullptr ? 0 : weights_member->bytes.size());
   if (there < program_.weights_bytes)
-    return bad(fmt::format("'{}' is too short", kWeightsName),
-               fmt::format("the program needs {} bytes, {} are there", program_.weights_bytes,
-                           there));
+    return bad(
+        fmt::format("'{}' is too short", kWeightsName),
+        fmt::format("the program needs {} bytes, {} are there", program_.weights_bytes, there));
   const std::string code = code_name(program_.target);
   if (!program_.kernels.empty() && member(code) == nullptr)
     return bad(fmt::format("the package has no member '{}'", code), "its program calls kernels");
@@ -185,8 +187,8 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Package> 
   kept.keep_alive = package;
   const std::shared_ptr<const Program> program(package, &package->program());
   return create(
-      program, [&](const std::string& symbol) { return package->find(symbol); },
-      package->weights(), kept);
+      program, [&](const std::string& symbol) { return package->find(symbol); }, package->weights(),
+      kept);
 }
 
 }  // namespace tilewright::runtime

@@ -33,8 +33,8 @@ struct PackageContents {
   std::string_view records;          ///< records.jsonl; may be empty
 };
 
-/// Writes to a temporary file in the same folder and renames; on error nothing is left behind. Equal
-/// contents give equal bytes. errors: Io, Package (weights not as long as the program says).
+/// Writes to a temporary file in the same folder and renames; on error nothing is left behind.
+/// Equal contents give equal bytes. errors: Io, Package (weights not as long as the program says).
 Status write_package(const std::string& path, const PackageContents& contents);
 
 struct OpenOptions {

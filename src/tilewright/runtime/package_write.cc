@@ -118,8 +118,7 @@ class NewFile {
 
 Status write_member(NewFile& file, const Member& member) {
   TW_TRY_STATUS(file.append(TW_TRY(tar_header(member.name, static_cast<uint64_t>(member.bytes)))));
-  TW_TRY_STATUS(
-      for_each_chunk(member, [&](std::string_view chunk) { return file.append(chunk); }));
+  TW_TRY_STATUS(for_each_chunk(member, [&](std::string_view chunk) { return file.append(chunk); }));
   return file.append(std::string(tar_padding(static_cast<uint64_t>(member.bytes)), '\0'));
 }
 
@@ -127,8 +126,9 @@ std::string manifest_text(const Program& program, const std::vector<Member>& mem
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Member& member : members)
     list.push_back({{"name", member.name}, {"bytes", member.bytes}, {"sha256", hash(member)}});
-  return fmt::format("{{\n\"format\": \"{}\",\n\"version\": {},\n\"members\": {},\n\"program\": {}\n}}\n",
-                     kPackageFormat, kPackageVersion, list.dump(1), to_json(program));
+  return fmt::format(
+      "{{\n\"format\": \"{}\",\n\"version\": {},\n\"members\": {},\n\"program\": {}\n}}\n",
+      kPackageFormat, kPackageVersion, list.dump(1), to_json(program));
 }
 
 }  // namespace

@@ -75,17 +75,17 @@ class Reader {
     const Json* value = member(object, path, key);
     if (value == nullptr) return empty;
     if (value->is_array() && value->size() <= kMaxEntries) return *value;
-    problem(path + "." + key, fmt::format("an array of at most {} entries is expected",
-                                          kMaxEntries));
+    problem(path + "." + key,
+            fmt::format("an array of at most {} entries is expected", kMaxEntries));
     return empty;
   }
   std::vector<int> ids(const Json& object, const std::string& path, const char* key, int lo,
                        size_t count) {
     std::vector<int> result;
     for (const Json& entry : list(object, path, key))
-      result.push_back(static_cast<int>(
-          number(entry, fmt::format("{}.{}[{}]", path, key, result.size()), lo,
-                 static_cast<int64_t>(count) - 1)));
+      result.push_back(
+          static_cast<int>(number(entry, fmt::format("{}.{}[{}]", path, key, result.size()), lo,
+                                  static_cast<int64_t>(count) - 1)));
     return result;
   }
   std::vector<std::string> texts(const Json& object, const std::string& path, const char* key) {
@@ -139,18 +139,17 @@ ValueSpec read_value(Reader& in, const Json& json, const std::string& path,
   else
     in.problem(path + ".dtype", fmt::format("unknown element type '{}'", dtype));
   for (const Json& extent : in.list(json, path, "shape"))
-    value.shape.push_back(in.number(extent, fmt::format("{}.shape[{}]", path, value.shape.size()),
-                                    0, kMaxBytes));
+    value.shape.push_back(
+        in.number(extent, fmt::format("{}.shape[{}]", path, value.shape.size()), 0, kMaxBytes));
   if (value.shape.size() > kMaxRank)
     in.problem(path + ".shape", fmt::format("rank {} exceeds {}", value.shape.size(), kMaxRank));
   value.offset = in.integer(json, path, "offset", 0, kMaxBytes, 0);
-  value.dynamic_axis = static_cast<int>(in.integer(json, path, "dynamic_axis", -1,
-                                                   static_cast<int64_t>(value.shape.size()) - 1,
-                                                   -1));
+  value.dynamic_axis = static_cast<int>(
+      in.integer(json, path, "dynamic_axis", -1, static_cast<int64_t>(value.shape.size()) - 1, -1));
   const int64_t bytes = checked_bytes(value.dtype, value.shape);
   if (bytes < 0)
-    in.problem(path, fmt::format("'{}': shape {} is too large", value.name,
-                                 to_string(value.shape)));
+    in.problem(path,
+               fmt::format("'{}': shape {} is too large", value.name, to_string(value.shape)));
   const bool arena = value.place == Place::Arena, weights = value.place == Place::Weights;
   if (!arena && !weights) return value;
   if (value.offset % 64 != 0)
@@ -174,8 +173,7 @@ KernelInfo read_kernel(Reader& in, const Json& json, const std::string& path,
   return kernel;
 }
 
-void check_args(Reader& in, const StepSpec& step, const std::string& path,
-                const Program& program) {
+void check_args(Reader& in, const StepSpec& step, const std::string& path, const Program& program) {
   const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
   for (size_t i = 0; i < step.args.size(); ++i) {
     const std::string where = fmt::format("{}.args[{}]", path, i);
@@ -191,8 +189,7 @@ void check_args(Reader& in, const StepSpec& step, const std::string& path,
   }
 }
 
-StepSpec read_step(Reader& in, const Json& json, const std::string& path,
-                   const Program& program) {
+StepSpec read_step(Reader& in, const Json& json, const std::string& path, const Program& program) {
   StepSpec step;
   step.name = in.text(json, path, "name");
   step.kernel = in.text(json, path, "kernel", "");
@@ -221,8 +218,8 @@ void check_interface(Reader& in, const Program& program) {
     const ValueSpec& value = program.values[static_cast<size_t>(id)];
     const std::string path = fmt::format("$.inputs[{}]", i);
     if (value.place != Place::Input)
-      in.problem(path, fmt::format("'{}' is in place {}, not input", value.name,
-                                   place_name(value.place)));
+      in.problem(
+          path, fmt::format("'{}' is in place {}, not input", value.name, place_name(value.place)));
     if (!inputs.insert(id).second)
       in.problem(path, fmt::format("'{}' is listed twice", value.name));
     else if (!input_names.emplace(value.name, id).second)
@@ -335,8 +332,9 @@ std::string to_json(const Program& program) {
       {"weights_bytes", text(program.weights_bytes)},
       {"inputs", text(program.inputs)},
       {"outputs", text(program.outputs)},
-      {"notes", lines('{', program.notes, '}',
-                      [&](const auto& note) { return text(note.first) + ": " + text(note.second); })},
+      {"notes",
+       lines('{', program.notes, '}',
+             [&](const auto& note) { return text(note.first) + ": " + text(note.second); })},
       {"kernels", lines('{', program.kernels, '}',
                         [&](const auto& kernel) {
                           return text(kernel.first) + ": " + text(kernel_json(kernel.second));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/runtime/testing.h"
+#include "tilewright/runtime/testing/mutate.h"
 
 namespace tilewright::runtime {
 namespace {
@@ -120,8 +120,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadCase{"/values/2/place", "\"disk\"", "'disk' is not one of"},
         BadCase{"/values/2/name", nullptr, "the key 'name' is missing"},
         BadCase{"/values/3/dynamic_axis", "2", "$.values[3].dynamic_axis"},
-        BadCase{"/values/3", "17", "$.values[3]"},
-        BadCase{"/inputs", "[4]", "$.inputs[0]"}, BadCase{"/inputs", "[-1]", "$.inputs[0]"},
+        BadCase{"/values/3", "17", "$.values[3]"}, BadCase{"/inputs", "[4]", "$.inputs[0]"},
+        BadCase{"/inputs", "[-1]", "$.inputs[0]"},
         BadCase{"/inputs", "[0, 0]", "'x' is listed twice"},
         BadCase{"/inputs", "[0, 1]", "'w' is in place weights, not input"},
         BadCase{"/inputs", "[]", "'x' is in place input but not listed"},
@@ -165,7 +165,8 @@ TEST(Program, AllProblemsAreReportedTogether) {
 }
 
 TEST(Program, TextThatIsNoJsonIsRefused) {
-  for (const char* text : {"", "{", "[]", "null", "{\"a\":1,}", "\xff\xfe", "{\"name\": \"\xff\"}"}) {
+  for (const char* text :
+       {"", "{", "[]", "null", "{\"a\":1,}", "\xff\xfe", "{\"name\": \"\xff\"}"}) {
     const auto result = program_from_json(text);
     ASSERT_FALSE(result) << text;
     EXPECT_EQ(result.error().kind, ErrorKind::Package);

@@ -33,8 +33,7 @@ void hash_blocks(uint32_t* state, const uint8_t* data, size_t blocks) {
              static_cast<uint32_t>(data[4 * i + 1]) << 16 |
              static_cast<uint32_t>(data[4 * i + 2]) << 8 | data[4 * i + 3];
     for (int i = 16; i < 64; ++i) {
-      const uint32_t s0 =
-          std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
+      const uint32_t s0 = std::rotr(w[i - 15], 7) ^ std::rotr(w[i - 15], 18) ^ (w[i - 15] >> 3);
       const uint32_t s1 = std::rotr(w[i - 2], 17) ^ std::rotr(w[i - 2], 19) ^ (w[i - 2] >> 10);
       w[i] = w[i - 16] + s0 + w[i - 7] + s1;
     }
@@ -74,8 +73,8 @@ __attribute__((target("sha,sse4.1,ssse3"))) void hash_blocks_sha(uint32_t* state
       m[i] = _mm_shuffle_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data) + i), swap);
 #pragma GCC unroll 16
     for (int i = 0; i < 16; ++i) {
-      const __m128i words = _mm_add_epi32(
-          m[i % 4], _mm_load_si128(reinterpret_cast<const __m128i*>(kRound + 4 * i)));
+      const __m128i words =
+          _mm_add_epi32(m[i % 4], _mm_load_si128(reinterpret_cast<const __m128i*>(kRound + 4 * i)));
       cdgh = _mm_sha256rnds2_epu32(cdgh, abef, words);
       abef = _mm_sha256rnds2_epu32(abef, cdgh, _mm_shuffle_epi32(words, 0x0e));
       if (i >= 12) continue;

@@ -15,10 +15,10 @@ namespace tilewright::runtime {
 int default_threads();
 
 struct ThreadPoolOptions {
-  int threads = 0;                ///< with the calling thread; 0: default_threads()
-  int spin_microseconds = 70;     ///< how long a worker looks for work before it sleeps
-  bool flush_denormals = false;   ///< workers treat denormal floats as zero
-  bool pin = false;               ///< worker w stays on the w-th allowed CPU
+  int threads = 0;               ///< with the calling thread; 0: default_threads()
+  int spin_microseconds = 70;    ///< how long a worker looks for work before it sleeps
+  bool flush_denormals = false;  ///< workers treat denormal floats as zero
+  bool pin = false;              ///< worker w stays on the w-th allowed CPU
 };
 
 /// Persistent workers; the calling thread is worker 0 of every loop it starts.

@@ -149,18 +149,16 @@ std::vector<Buffer> sources(const Block& block) {
   return out;
 }
 
-arith::Box box_of(const Access& access, const std::vector<Var>& vars, const arith::Bounds& bounds) {
+arith::Box box_of(const std::vector<Expr>& indices, const std::vector<Var>& vars,
+                  const arith::Bounds& bounds) {
+  // Elements outside a buffer do not exist, so clipping would only hide that a hull is exact.
+  const std::vector<Expr> shape(indices.size(), int_imm(kUnclipped));
   DigitTable table;
-  for (const Expr& index : access.indices) table.find(index);
-  if (access.inner.empty() && table.entries().empty())
-    return arith::touched(access.indices, access.buffer.shape(), vars, bounds);
+  for (const Expr& index : indices) table.find(index);
+  if (table.entries().empty()) return arith::touched(indices, shape, vars, bounds);
   arith::Bounds more = bounds;
-  std::vector<Var> all;
-  for (const auto& [var, extent] : access.inner) {
-    all.push_back(var);
-    more.bind(var, extent);
-  }
   table.make(more, false);
+  std::vector<Var> all;
   bool ragged = false;
   for (const Var& v : vars) {
     const Digits* d = table.of(v);
@@ -174,19 +172,29 @@ arith::Box box_of(const Access& access, const std::vector<Var>& vars, const arit
   // Variables that stay are not cut: the box is in terms of them.
   VarMap whole;
   for (const Digits& d : table.entries()) {
-    if (d.digits.empty() || std::find(vars.begin(), vars.end(), d.var) != vars.end()) continue;
+    if (std::find(vars.begin(), vars.end(), d.var) != vars.end()) continue;
     for (size_t i = 0; i < d.digits.size(); ++i) {
       Expr digit = ref(d.var) / d.cuts[i];
       if (i + 1 < d.cuts.size()) digit = digit % (d.cuts[i + 1] / d.cuts[i]);
       whole[d.digits[i]] = digit;
     }
   }
-  std::vector<Expr> indices;
-  for (const Expr& index : access.indices)
-    indices.push_back(substitute(table.expand(index), whole));
-  arith::Box box = arith::touched(indices, access.buffer.shape(), all, more);
+  std::vector<Expr> plain;
+  for (const Expr& index : indices) plain.push_back(substitute(table.expand(index), whole));
+  arith::Box box = arith::touched(plain, shape, all, more);
   if (ragged) box.exact = false;
   return box;
+}
+
+arith::Box box_of(const Access& access, const std::vector<Var>& vars, const arith::Bounds& bounds) {
+  if (access.inner.empty()) return box_of(access.indices, vars, bounds);
+  std::vector<Var> all = vars;
+  arith::Bounds more = bounds;
+  for (const auto& [var, extent] : access.inner) {
+    all.push_back(var);
+    more.bind(var, extent);
+  }
+  return box_of(access.indices, all, more);
 }
 
 std::vector<Var> vars_of(const Tree& tree, const std::vector<Id>& loops) {

@@ -56,8 +56,14 @@ std::optional<Producer> producer_of(const Tree& tree, const Uses& uses, const Bu
 /// Buffers loaded by `block` (guard and bindings included), without repetition.
 std::vector<Buffer> sources(const Block& block);
 
-/// The part of `access`'s buffer touched while the variables of `loops` (and its own) run; the
-/// result mentions only loops further out. `bounds` must hold the ranges of all loops around.
+/// The size of an axis of a box that could not be bounded.
+inline constexpr int64_t kUnclipped = int64_t{1} << 40;
+/// Elements at `indices` while `vars` run, not clipped to any shape; the result mentions only other
+/// variables. Sees through `x / c` and `x % c` of fused loops.
+arith::Box box_of(const std::vector<Expr>& indices, const std::vector<Var>& vars,
+                  const arith::Bounds& bounds);
+/// The same for an access with the variables of its region. `bounds` must hold the ranges of all
+/// loops around.
 arith::Box box_of(const Access& access, const std::vector<Var>& vars, const arith::Bounds& bounds);
 /// Loop variables of `ids`.
 std::vector<Var> vars_of(const Tree& tree, const std::vector<Id>& loops);

@@ -111,7 +111,7 @@ Expr DigitTable::expand(const Expr& e) const {
 
 Expr DigitTable::expand_base(const Expr& e) const {
   const Binary* b = e.as<Binary>();
-  if (b == nullptr || !is_int(e.dtype())) return e.as<VarRef>() ? expand(e) : e;
+  if (b == nullptr || !is_int(e.dtype())) return e;
   const bool affine = b->op == BinaryOp::Add || b->op == BinaryOp::Sub ||
                       (b->op == BinaryOp::Mul && (as_int(b->a) || as_int(b->b)));
   return affine ? binary(b->op, expand(b->a), expand(b->b)) : e;

@@ -34,7 +34,7 @@ struct Equation {
   struct Pair {
     Wide coefficient;
     Range difference;
-    std::optional<Var> same;  ///< the variable if it is the same one on both sides
+    Var same;  ///< the variable if it is the same one on both sides, else empty
   };
   std::vector<Pair> pairs;  ///< largest coefficient first
   Range rest{0, 0};
@@ -113,7 +113,7 @@ class Solver {
       if (!varies(r.term)) {
         eq.rest = sum(eq.rest, scaled(range, it->coefficient - r.coefficient));
       } else if (it->coefficient == r.coefficient) {
-        std::optional<Var> var;
+        Var var;
         if (const VarRef* v = r.term.as<VarRef>()) var = v->var;
         eq.pairs.push_back({r.coefficient, difference(range, range), var});
       } else {
@@ -130,7 +130,7 @@ class Solver {
         eq.rest = sum(eq.rest, scaled(range, -r.coefficient));
         continue;
       }
-      eq.pairs.push_back({r.coefficient, difference(range_of(it->term), range), std::nullopt});
+      eq.pairs.push_back({r.coefficient, difference(range_of(it->term), range), Var()});
       left.erase(it);
     }
     for (const Term& l : left) eq.rest = sum(eq.rest, scaled(range_of(l.term), l.coefficient));
@@ -142,7 +142,7 @@ class Solver {
 
   /// Drops pairs that are known or can be shown to be equal; notes contradictions.
   bool reduce(Equation& eq) {
-    std::erase_if(eq.pairs, [&](const Equation::Pair& p) { return p.same && known(*p.same); });
+    std::erase_if(eq.pairs, [&](const Equation::Pair& p) { return p.same && known(p.same); });
     bool progress = false;
     while (!eq.pairs.empty()) {
       Range others = eq.rest;
@@ -151,7 +151,7 @@ class Solver {
       const Equation::Pair& top = eq.pairs.front();
       const Wide c = magnitude(top.coefficient);
       if (others.lo <= -c || others.hi >= c) break;
-      if (top.same) known_.insert(*top.same);
+      if (top.same) known_.insert(top.same);
       if (top.difference.lo > 0 || top.difference.hi < 0) never_ = true;
       eq.pairs.erase(eq.pairs.begin());
       progress = true;

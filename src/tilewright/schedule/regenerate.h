@@ -53,7 +53,21 @@ std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& ax
 /// NotApplicable with `requirement` if its guard or a kept binding speaks of loops that are not
 /// around the place.
 Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>& ranges,
-                       const Place& place, Names& names, int requirement);
+                       const Place& place, NamePool& names, int requirement);
+
+/// A nest of a block that is new to the program, over `ranges` of its iterations.
+Nest make_new_nest(const Block& block, const std::vector<IterRange>& ranges, NamePool& names,
+                   arith::Bounds bounds);
+
+/// A block `name` copying `from` to `to` element by element: iterations `iters[d]` with `extents[d]`
+/// on each axis.
+Block copy_block(const std::string& name, const std::vector<std::string>& iters,
+                 const std::vector<Expr>& extents, const Buffer& from, const Buffer& to);
+
+/// True if all elements of `box` have been set by one block when `place` is reached (needed before
+/// reading more than any block reads now).
+bool all_written(const Tree& tree, const Uses& uses, const Place& place, const Buffer& buffer,
+                 const arith::Box& box, const arith::Bounds& bounds);
 
 /// Why a read at `place` (inside loops `own` of its own; `bounds` holds everything around) might
 /// not see final values; absent if it does. `old`: the block that makes an equal or larger read at

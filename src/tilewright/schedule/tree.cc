@@ -201,7 +201,7 @@ Func Edit::func() const {
   return out;
 }
 
-Names::Names(const Tree& tree, const std::set<Id>& gone) {
+NamePool::NamePool(const Tree& tree, const std::set<Id>& gone) {
   for (Id id : tree.loops()) {
     const std::vector<Id> blocks = tree.blocks_in(id);
     if (!gone.empty() &&
@@ -217,7 +217,7 @@ Names::Names(const Tree& tree, const std::set<Id>& gone) {
   for (const Scalar& s : tree.func().scalars) loops_.insert(s.var.name());
 }
 
-std::string Names::fresh(std::unordered_set<std::string>& used, const std::string& name) {
+std::string NamePool::fresh(std::unordered_set<std::string>& used, const std::string& name) {
   if (used.insert(name).second) return name;
   for (int n = 1;; ++n) {
     std::string candidate = fmt::format("{}.{}", name, n);
@@ -228,6 +228,10 @@ std::string Names::fresh(std::unordered_set<std::string>& used, const std::strin
 tl::unexpected<Error> refuse(int requirement, std::string why) {
   return fail(ErrorKind::NotApplicable, fmt::format("requirement {} does not hold", requirement),
               std::move(why));
+}
+
+Expr loop_value(const Var& var, const Expr& extent) {
+  return is_const_int(extent, 1) ? int_imm(0) : ref(var);
 }
 
 std::vector<Expr> conjuncts(const Expr& guard) {

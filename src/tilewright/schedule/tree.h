@@ -107,14 +107,15 @@ class Edit {
 };
 
 /// Names in use, to find free ones.
-class Names {
+class NamePool {
  public:
   /// `gone`: blocks about to be removed; their names and those of loops around only them are free.
-  explicit Names(const Tree& tree, const std::set<Id>& gone = {});
+  explicit NamePool(const Tree& tree, const std::set<Id>& gone = {});
   /// `name`, or `name.1`, `name.2`, ... ; the answer is taken from then on.
   std::string loop(const std::string& name) { return fresh(loops_, name); }
   std::string block(const std::string& name) { return fresh(blocks_, name); }
   std::string buffer(const std::string& name) { return fresh(buffers_, name); }
+  bool has_loop(const std::string& name) const { return loops_.contains(name); }
   bool has_block(const std::string& name) const { return blocks_.contains(name); }
   bool has_buffer(const std::string& name) const { return buffers_.contains(name); }
 
@@ -125,10 +126,14 @@ class Names {
 
 /// NotApplicable, with the number of the requirement that does not hold.
 tl::unexpected<Error> refuse(int requirement, std::string why);
+/// The value of a loop variable in bindings: 0 for a loop of one iteration, else the variable.
+Expr loop_value(const Var& var, const Expr& extent);
 /// Conjuncts of a guard; none for an absent one.
 std::vector<Expr> conjuncts(const Expr& guard);
 /// Their conjunction; absent for none.
 Expr conjunction(const std::vector<Expr>& terms);
+/// Factors, parts and multiples beyond this are refused: sums and products of a few must fit.
+inline constexpr int64_t kLargestExtent = int64_t{1} << 31;
 /// True if the name can be written in IR text and traces.
 bool valid_name(std::string_view name);
 

@@ -128,7 +128,7 @@ Result<Func> op_func(const OpCall& call, MathMode math) {
   if (!def.define)
     return unsupported(call, "has no tensor-expression definition",
                        fmt::format("the runtime executes it as {}", def.host));
-  std::vector<Tensor> tensors, folded, params;
+  std::vector<Tensor> tensors, params;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
     const InputInfo& in = call.inputs[i];
     if (!in.present) {
@@ -140,16 +140,13 @@ Result<Func> op_func(const OpCall& call, MathMode math) {
     const ParamMode mode = in.value ? ParamMode::Const : ParamMode::In;
     tensors.push_back(placeholder("x" + std::to_string(i), in.dtype, in.shape, mode,
                                   fold ? in.value : std::nullopt));
-    (fold ? folded : params).push_back(tensors.back());
+    // A folded input is a parameter only where the definition reads it: as a constant table.
+    if (!fold) params.push_back(tensors.back());
   }
   std::vector<Tensor> outputs = def.define(call, tensors);
   TW_CHECK(static_cast<int>(outputs.size()) >= call.num_outputs, "{} defines {} of {} outputs",
            call.op, outputs.size(), call.num_outputs);
   outputs.resize(static_cast<size_t>(call.num_outputs));
-  // A folded input stays a parameter only where the definition reads it: as a constant table.
-  for (const Tensor& t : reached_inputs(outputs))
-    for (const Tensor& f : folded)
-      if (t.get() == f.get()) params.push_back(t);
   std::vector<std::string> names;
   for (size_t i = 0; i < outputs.size(); ++i) names.push_back("y" + std::to_string(i));
   return make_func(call.op, params, outputs, math, names);

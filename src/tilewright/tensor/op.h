@@ -83,7 +83,8 @@ const std::vector<OpDef>& all_ops();
 /// Checks the input count, constant inputs and dtypes common to all, then calls the operator's
 /// rule.
 Result<std::vector<TensorType>> infer(const OpCall& call);
-/// The Func of a single operator: parameters x0.. (inputs present and not folded away) and y0...
+/// The Func of a single operator: parameters x0.. (inputs present, without the constant inputs),
+/// y0.., then constant tables. Inputs whose value is known are `const`.
 Result<Func> op_func(const OpCall& call, MathMode math = MathMode::Fast);
 
 // The tables, one per file (ops_*.cc).

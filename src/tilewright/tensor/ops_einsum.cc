@@ -75,9 +75,9 @@ Status read_extents(const OpCall& call, Equation& eq) {
       const auto it = eq.extents.emplace(label, shape[axis]).first;
       if (it->second == 1) it->second = shape[axis];
       if (shape[axis] != it->second && shape[axis] != 1)
-        return invalid(call, fmt::format("axis '{}' is both {} and {} long", label, it->second,
-                                         shape[axis]),
-                       fmt::format("operand {} is {}", i, to_string(shape)));
+        return invalid(
+            call, fmt::format("axis '{}' is both {} and {} long", label, it->second, shape[axis]),
+            fmt::format("operand {} is {}", i, to_string(shape)));
     }
   }
   return {};

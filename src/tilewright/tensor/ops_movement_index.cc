@@ -33,8 +33,8 @@ std::vector<Tensor> define_gather(const OpCall& call, const std::vector<Tensor>&
   return {compute(call.op, dims_of((*infer(call))[0].shape), [&](const Indices& at) {
     const auto first = at.begin() + axis;
     Indices from(at.begin(), first);
-    from.push_back(index_value(call, 1, in[1], {first, first + rank},
-                               in[0].dim(static_cast<size_t>(axis))));
+    from.push_back(
+        index_value(call, 1, in[1], {first, first + rank}, in[0].dim(static_cast<size_t>(axis))));
     from.insert(from.end(), first + rank, at.end());
     return in[0](from);
   })};
@@ -49,9 +49,9 @@ Types infer_gather_elements(const OpCall& call) {
   bool fits = indices.size() == data.size();
   for (size_t i = 0; fits && i < data.size(); ++i) fits = i == axis || indices[i] <= data[i];
   if (!fits || (data[axis] == 0 && element_count(indices) != 0))
-    return invalid(call, "the indices do not fit the data",
-                   fmt::format("data {}, indices {}, axis {}", to_string(data), to_string(indices),
-                               axis));
+    return invalid(
+        call, "the indices do not fit the data",
+        fmt::format("data {}, indices {}, axis {}", to_string(data), to_string(indices), axis));
   TW_TRY_STATUS(require_indices(call, 1, data[axis]));
   return std::vector<TensorType>{{call.inputs[0].dtype, indices}};
 }
@@ -85,8 +85,7 @@ Types infer_gather_nd(const OpCall& call) {
                    fmt::format("data {}, indices {}", to_string(data), to_string(indices)));
   Shape shape(indices.begin(), indices.end() - 1);
   shape.insert(shape.end(), data.begin() + batch + tuple, data.end());
-  const bool empty =
-      std::count(data.begin() + batch, data.begin() + batch + tuple, 0) > 0;
+  const bool empty = std::count(data.begin() + batch, data.begin() + batch + tuple, 0) > 0;
   if (empty && element_count(shape) != 0)
     return invalid(call, "an indexed axis has no elements", "data " + to_string(data));
   return one_output(call, call.inputs[0].dtype, shape);
@@ -124,8 +123,8 @@ Types infer_one_hot(const OpCall& call) {
 
 std::vector<Tensor> define_one_hot(const OpCall& call, const std::vector<Tensor>& in) {
   const Shape shape = (*infer(call))[0].shape;
-  const auto axis = static_cast<std::ptrdiff_t>(
-      *normalize_axis(call.attrs.get_int("axis", -1), shape.size()));
+  const auto axis =
+      static_cast<std::ptrdiff_t>(*normalize_axis(call.attrs.get_int("axis", -1), shape.size()));
   const int64_t depth = shape[static_cast<size_t>(axis)];
   return {compute(call.op, dims_of(shape), [&](const Indices& at) {
     Indices where = at;

@@ -43,7 +43,8 @@ Types infer_pad(const OpCall& call) {
     const int64_t kept = shape[i] + std::min<int64_t>(m.before, 0) + std::min<int64_t>(m.after, 0);
     const int64_t extent = shape[i] + m.before + m.after;
     if (extent < 0 || (mode != "constant" && extent > 0 && kept <= 0))
-      return invalid(call, fmt::format("axis {} cannot be padded by {} and {}", i, m.before, m.after),
+      return invalid(call,
+                     fmt::format("axis {} cannot be padded by {} and {}", i, m.before, m.after),
                      fmt::format("it has {} elements, mode {}", shape[i], mode));
     shape[i] = extent;
   }
@@ -102,8 +103,8 @@ std::vector<Tensor> define_pad(const OpCall& call, const std::vector<Tensor>& in
       const int64_t skipped = std::max<int64_t>(-m.before, 0);
       const int64_t kept = from[i] - skipped - std::max<int64_t>(-m.after, 0);
       const int64_t first = std::min<int64_t>(-m.before, 0);
-      where.push_back(source_index(mode, affine(at[i], 1, first), first, first + shape[i] - 1, kept,
-                                   skipped));
+      where.push_back(
+          source_index(mode, affine(at[i], 1, first), first, first + shape[i] - 1, kept, skipped));
     }
     return guarded(condition, in[0](where), fill);
   })};

@@ -7,11 +7,12 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/tensor/op.h"
+#include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {
 namespace {
 
-/// The sizes of one recurrent layer. `sequence` counts steps; a reverse direction walks time back.
+/// The sizes of one recurrent layer.
 struct Layer {
   int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
   bool batch_first = false;
@@ -43,12 +44,12 @@ std::string lower_case(std::string text) {
 
 /// The functions of all directions in order. ONNX hands out alpha and beta to those that take them.
 Result<std::vector<Activation>> activations(const OpCall& call, int64_t directions,
-                                            std::vector<std::string> defaults) {
+                                            const std::vector<std::string>& defaults) {
   std::vector<std::string> names = call.attrs.get_strings("activations");
   const size_t needed = defaults.size() * static_cast<size_t>(directions);
-  while (names.empty() && defaults.size() < needed)
-    defaults.insert(defaults.end(), defaults.begin(), defaults.begin() + (needed / directions));
-  if (names.empty()) names = defaults;
+  if (names.empty())
+    for (int64_t d = 0; d < directions; ++d)
+      names.insert(names.end(), defaults.begin(), defaults.end());
   if (names.size() < needed)
     return fail(
         ErrorKind::Invalid, fmt::format("{} lacks activation functions", call.op),
@@ -63,8 +64,7 @@ Result<std::vector<Activation>> activations(const OpCall& call, int64_t directio
     for (const ActivationRow& r : kActivations)
       if (r.name == key) row = &r;
     if (row == nullptr)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{} has no activation function {}", call.op, names[i]));
+      return unsupported(call, fmt::format("has no activation function {}", names[i]));
     Activation a{key, row->alpha, row->beta};
     if (row->parameters >= 1 && next_alpha < alphas.size()) a.alpha = alphas[next_alpha++];
     if (row->parameters >= 2 && next_beta < betas.size()) a.beta = betas[next_beta++];
@@ -108,22 +108,24 @@ Kind kind_of(const std::string& op) {
 Status expect_shape(const OpCall& call, size_t index, const char* what, const Shape& shape) {
   const InputInfo* in = call.input(index);
   if (in == nullptr || in->shape == shape) return {};
-  return fail(ErrorKind::Invalid, fmt::format("{}: {} does not fit", call.op, what),
-              fmt::format("its shape is {}, expected {}", to_string(in->shape), to_string(shape)));
+  return invalid(
+      call, fmt::format("{} does not fit", what),
+      fmt::format("its shape is {}, expected {}", to_string(in->shape), to_string(shape)));
 }
 
 Result<Layer> layer_of(const OpCall& call) {
   const Kind kind = kind_of(call.op);
   for (size_t i = 0; i < 3; ++i)
     if (!call.input(i) || call.input(i)->shape.size() != 3)
-      return fail(ErrorKind::Invalid, fmt::format("{}: X, W and R must have rank 3", call.op),
-                  call.input(i) ? fmt::format("input {} is {}", i, to_string(call.input(i)->shape))
-                                : fmt::format("input {} is absent", i));
+      return invalid(call, "X, W and R must have rank 3",
+                     call.input(i)
+                         ? fmt::format("input {} is {}", i, to_string(call.input(i)->shape))
+                         : fmt::format("input {} is absent", i));
   Layer l;
   l.direction = call.attrs.get_string("direction", "forward");
   if (l.direction != "forward" && l.direction != "reverse" && l.direction != "bidirectional")
-    return fail(ErrorKind::Invalid, fmt::format("{}: direction is '{}'", call.op, l.direction),
-                "expected forward, reverse or bidirectional");
+    return invalid(call, fmt::format("direction is '{}'", l.direction),
+                   "expected forward, reverse or bidirectional");
   l.batch_first = call.attrs.get_int("layout", 0) != 0;
   const Shape& x = call.inputs[0].shape;
   l.steps = x[l.batch_first ? 1 : 0];
@@ -132,8 +134,8 @@ Result<Layer> layer_of(const OpCall& call) {
   l.directions = l.direction == "bidirectional" ? 2 : 1;
   l.hidden = call.inputs[2].shape[2];
   if (const int64_t h = call.attrs.get_int("hidden_size", l.hidden); h != l.hidden)
-    return fail(ErrorKind::Invalid, fmt::format("{}: hidden_size is {}", call.op, h),
-                fmt::format("R is {}", to_string(call.inputs[2].shape)));
+    return invalid(call, fmt::format("hidden_size is {}", h),
+                   fmt::format("R is {}", to_string(call.inputs[2].shape)));
   const int64_t rows = kind.gates * l.hidden;
   const Shape state = l.batch_first ? Shape{l.batch, l.directions, l.hidden}
                                     : Shape{l.directions, l.batch, l.hidden};
@@ -149,14 +151,12 @@ Result<Layer> layer_of(const OpCall& call) {
 
 Result<std::vector<TensorType>> infer_recurrent(const OpCall& call) {
   const DType dtype = call.inputs[0].dtype;
-  if (!is_float(dtype))
-    return fail(ErrorKind::Unsupported, fmt::format("{} of {}", call.op, name(dtype)));
+  if (!is_float(dtype)) return unsupported(call, fmt::format("the input is {}", name(dtype)));
   const Layer l = TW_TRY(layer_of(call));
   const Kind kind = kind_of(call.op);
   TW_TRY(activations(call, l.directions, kind.functions));
   if (const InputInfo* lens = call.input(4); lens && !is_int(lens->dtype))
-    return fail(ErrorKind::Invalid,
-                fmt::format("{}: sequence_lens is {}", call.op, name(lens->dtype)));
+    return invalid(call, fmt::format("sequence_lens is {}", name(lens->dtype)));
   const Shape y = l.batch_first ? Shape{l.batch, l.steps, l.directions, l.hidden}
                                 : Shape{l.steps, l.directions, l.batch, l.hidden};
   const Shape state = l.batch_first ? Shape{l.batch, l.directions, l.hidden}
@@ -164,8 +164,7 @@ Result<std::vector<TensorType>> infer_recurrent(const OpCall& call) {
   std::vector<TensorType> out{{dtype, y}, {dtype, state}};
   if (kind.cell) out.push_back({dtype, state});
   if (call.num_outputs > static_cast<int>(out.size()))
-    return fail(ErrorKind::Invalid,
-                fmt::format("{} has {} outputs, not {}", call.op, out.size(), call.num_outputs));
+    return invalid(call, fmt::format("has {} outputs, not {}", out.size(), call.num_outputs));
   out.resize(static_cast<size_t>(std::max(call.num_outputs, 1)));
   return out;
 }

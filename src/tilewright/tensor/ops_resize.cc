@@ -42,11 +42,11 @@ Status read_attributes(const OpCall& call, ResizePlan& plan) {
   plan.cubic = call.attrs.get_float("cubic_coeff_a", -0.75);
   plan.extrapolation = call.attrs.get_float("extrapolation_value", 0);
   if (!one_of(plan.mode, {"nearest", "linear", "cubic"}))
-    return invalid(call, fmt::format("mode is '{}'", plan.mode), "expected nearest, linear or cubic");
+    return invalid(call, fmt::format("mode is '{}'", plan.mode),
+                   "expected nearest, linear or cubic");
   if (!one_of(plan.coordinates, {"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel",
                                  "align_corners", "asymmetric", "tf_crop_and_resize"}))
-    return invalid(call,
-                   fmt::format("coordinate_transformation_mode is '{}'", plan.coordinates));
+    return invalid(call, fmt::format("coordinate_transformation_mode is '{}'", plan.coordinates));
   if (!one_of(plan.nearest, {"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}))
     return invalid(call, fmt::format("nearest_mode is '{}'", plan.nearest));
   return {};
@@ -63,9 +63,11 @@ Status plan_sizes(const OpCall& call, const std::vector<int64_t>& axes, ResizePl
   std::optional<float> common;
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisPlan& axis = plan.axes[static_cast<size_t>(axes[i])];
-    if (sizes[i] < 0) return invalid(call, fmt::format("the size of axis {} is {}", axes[i], sizes[i]));
+    if (sizes[i] < 0)
+      return invalid(call, fmt::format("the size of axis {} is {}", axes[i], sizes[i]));
     axis.output = sizes[i];
-    axis.scale = static_cast<float>(sizes[i]) / static_cast<float>(std::max<int64_t>(axis.input, 1));
+    axis.scale =
+        static_cast<float>(sizes[i]) / static_cast<float>(std::max<int64_t>(axis.input, 1));
     const float so_far = common.value_or(axis.scale);
     common = policy == "not_larger" ? std::min(so_far, axis.scale) : std::max(so_far, axis.scale);
   }
@@ -98,8 +100,8 @@ Status plan_region(const OpCall& call, const std::vector<int64_t>& axes, ResizeP
   const InputInfo* roi = call.input(1);
   if (roi == nullptr || roi->value->size() != static_cast<int64_t>(2 * axes.size()))
     return invalid(call, "tf_crop_and_resize needs a region of interest",
-                   fmt::format("roi has {} elements, expected {}",
-                               roi ? roi->value->size() : 0, 2 * axes.size()));
+                   fmt::format("roi has {} elements, expected {}", roi ? roi->value->size() : 0,
+                               2 * axes.size()));
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisPlan& axis = plan.axes[static_cast<size_t>(axes[i])];
     axis.begin = roi->value->get(static_cast<int64_t>(i));
@@ -121,14 +123,15 @@ Result<ResizePlan> plan_of(const OpCall& call) {
   const bool by_scale = scales && scales->value->size() > 0;
   const bool by_size = sizes && sizes->value->size() > 0;
   if (by_scale == by_size && !axes.empty())
-    return invalid(call, by_scale ? "both scales and sizes are given" : "no scales or sizes are given");
+    return invalid(call,
+                   by_scale ? "both scales and sizes are given" : "no scales or sizes are given");
   if (by_scale) TW_TRY_STATUS(plan_scales(call, axes, plan));
   if (by_size) TW_TRY_STATUS(plan_sizes(call, axes, plan));
   TW_TRY_STATUS(plan_region(call, axes, plan));
   for (size_t i = 0; i < shape.size(); ++i)
     if (shape[i] == 0 && plan.axes[i].output != 0)
-      return invalid(call, fmt::format("axis {} is empty and cannot become {} long", i,
-                                       plan.axes[i].output));
+      return invalid(
+          call, fmt::format("axis {} is empty and cannot become {} long", i, plan.axes[i].output));
   return plan;
 }
 
@@ -149,8 +152,8 @@ float source_coordinate(const ResizePlan& plan, const AxisPlan& axis, int64_t i)
   if (plan.coordinates == "align_corners") return out == 1 ? 0 : x * (in - 1) / (out - 1);
   if (plan.coordinates == "asymmetric") return x / axis.scale;
   if (plan.coordinates == "tf_crop_and_resize")
-    return axis.output > 1 ? begin * (in - 1) + x * (end - begin) * (in - 1) /
-                                                    static_cast<float>(axis.output - 1)
+    return axis.output > 1 ? begin * (in - 1) +
+                                 x * (end - begin) * (in - 1) / static_cast<float>(axis.output - 1)
                            : 0.5f * (begin + end) * (in - 1);
   if (plan.coordinates == "pytorch_half_pixel" && axis.output <= 1) return 0;
   const float centre = (x + 0.5f) / axis.scale - 0.5f;
@@ -213,7 +216,8 @@ Window sample(const ResizePlan& plan, const AxisPlan& axis, double x) {
   return w;
 }
 
-/// Adds a window to the taps: places outside the axis read its nearest end, equal places become one.
+/// Adds a window to the taps: places outside the axis read its nearest end, equal places become
+/// one.
 Window clamped(const Window& w, int64_t extent) {
   Window out;
   for (size_t k = 0; k < w.place.size(); ++k) {
@@ -287,13 +291,15 @@ AxisReader reader_of(const std::string& name_of, const Taps& taps, const AxisPla
   const Shape shape{axis.output, taps.count};
   if (!reader.place) {
     Array places(DType::I32, shape);
-    for (int64_t i = 0; i < places.size(); ++i) places.set_int(i, taps.place[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < places.size(); ++i)
+      places.set_int(i, taps.place[static_cast<size_t>(i)]);
     const Tensor t = const_table(name_of + ".place", places);
     reader.place = [t](const Expr& at, const Expr& k) { return cast(DType::I64, t({at, k})); };
   }
   if (taps.weighted) {
     Array weights(weight_type, shape);
-    for (int64_t i = 0; i < weights.size(); ++i) weights.set(i, taps.weight[static_cast<size_t>(i)]);
+    for (int64_t i = 0; i < weights.size(); ++i)
+      weights.set(i, taps.weight[static_cast<size_t>(i)]);
     const Tensor t = const_table(name_of + ".weight", weights);
     reader.weight = [t](const Expr& at, const Expr& k) { return t({at, k}); };
   }
@@ -356,8 +362,8 @@ std::vector<Tensor> define_resize(const OpCall& call, const std::vector<Tensor>&
   int64_t taps = 1;
   for (size_t i = 0; i < shape.size(); ++i) {
     const std::string name_of = call.op + "." + std::to_string(i);
-    readers.push_back(reader_of(name_of, taps_of(plan, plan.axes[i]), plan.axes[i],
-                                interpolation_type(dtype)));
+    readers.push_back(
+        reader_of(name_of, taps_of(plan, plan.axes[i]), plan.axes[i], interpolation_type(dtype)));
     taps *= readers.back().count;
   }
   Tensor x = in[0];

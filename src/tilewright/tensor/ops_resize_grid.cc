@@ -73,8 +73,9 @@ Expr pixel_coordinate(const GridMode& m, const Expr& normalised, int64_t extent)
                    : ((normalised + num(1)) * num(n) - num(1)) * num(0.5);
   if (m.taps == 1) x = math(MathFn::Round, {x});
   const double lo = m.align ? 0 : -0.5, hi = m.align ? n - 1 : n - 0.5;
-  const Expr outside = logical_or(x < num(lo), x > num(hi));
-  if (m.padding == Padding::Border)
+  const Expr outside = logical_or(x<num(lo), x> num(hi));
+  // Cubic samples beyond the border still mix the pixels near it, as in PyTorch.
+  if (m.padding == Padding::Border && m.taps != 4)
     return select(outside, min(max(x, num(0)), num(n - 1)), x);
   if (m.padding == Padding::Reflection)
     return select(outside, hi > lo ? reflect(x, num(lo), num(hi - lo)) : num(0), x);
@@ -125,7 +126,8 @@ AxisSamples axis_samples(const OpCall& call, const GridMode& m, const Tensor& gr
   with_taps.push_back(m.taps);
   AxisSamples out;
   out.place = compute(name_of + ".place", dims_of(with_taps), [&](const Indices& at) {
-    const Expr first = cast(DType::I64, math(MathFn::Floor, {at_pixel({at.begin(), at.end() - 1})}));
+    const Expr first =
+        cast(DType::I64, math(MathFn::Floor, {at_pixel({at.begin(), at.end() - 1})}));
     return pixel_place(m, affine(first + at.back(), 1, m.taps == 4 ? -1 : 0), extent);
   });
   if (m.taps == 1) return out;

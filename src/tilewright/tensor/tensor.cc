@@ -375,8 +375,13 @@ Func make_func(std::string name, const std::vector<Tensor>& inputs,
   Order order;
   for (const Tensor& t : inputs) order.stop_at(t);
   for (const Tensor& t : results) order.visit(t);
-  for (const Tensor& t : order.placeholders)
-    TW_CHECK(builder.has(t.buffer()), "{} is read but is no input of {}", t.name(), func.name);
+  for (const Tensor& t : order.placeholders) {
+    if (builder.has(t.buffer())) continue;
+    TW_CHECK(t.get()->values, "{} is read but is no input of {}", t.name(), func.name);
+    const Buffer mine(builder.claim(t.name()), t.dtype(), t.buffer().shape());
+    builder.set(t.buffer(), mine);
+    func.params.push_back({mine, ParamMode::Const, {}, t.get()->values});
+  }
   for (const Computation* by : order.computations) builder.emit(*by);
   func.body = builder.body();
   return func;

@@ -63,11 +63,12 @@ Expr highest(DType dtype);
 /// buffer must be fully written by `body`; loops and blocks in it are named by the caller.
 std::vector<Tensor> raw(std::vector<Buffer> outputs, Stmt body);
 
-/// The Func computing `outputs` from `inputs` (params in that order, inputs first). Tensors in
-/// between become allocations. Names that clash get a numeric suffix. requires: every placeholder
+/// The Func computing `outputs` from `inputs`. Parameters: the inputs, the outputs, then the
+/// constant tables (placeholders with values) that are read and not listed. Tensors in between
+/// become allocations; names that clash get a numeric suffix. requires: every other placeholder
 /// reached is in `inputs` (a computed tensor may be an input too: it is then not computed again);
-/// an output may itself be an input (it is copied). `output_names`, if
-/// given, rename the outputs (their buffers, blocks and loops).
+/// an output may itself be an input (it is copied). `output_names`, if given, rename the outputs
+/// (their buffers, blocks and loops).
 Func make_func(std::string name, const std::vector<Tensor>& inputs,
                const std::vector<Tensor>& outputs, MathMode math = MathMode::Fast,
                const std::vector<std::string>& output_names = {});

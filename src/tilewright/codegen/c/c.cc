@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
-
 #include "tilewright/codegen/c/expr_writer.h"
 #include "tilewright/codegen/c/prelude.h"
 #include "tilewright/ir/walk.h"

@@ -172,22 +172,30 @@ Result<Stmt> expand_call(const Call& call, int serial) {
       [&](const Expr& e) { return view_loads(substitute(e, scalars), views); });
 }
 
-/// Blocks that hold a call become the nest of the callee, under the block's guard.
+bool holds_stores(const Stmt& body) {
+  if (const auto* list = body.as<Seq>())
+    return std::all_of(list->stmts.begin(), list->stmts.end(),
+                       [](const Stmt& s) { return s.as<Store>() != nullptr; });
+  return body.as<Store>() != nullptr;
+}
+
+/// Calls become the nest of the callee; a block around one becomes its guard.
 Result<Stmt> expand_calls(const Stmt& s, int& serial) {
   Status status;
   Stmt out = rewrite(s, [&](const Stmt& x) -> Stmt {
     if (!status) return x;
-    const auto* block = x.as<Block>();
-    const Call* call = block ? block->body.as<Call>() : nullptr;
-    if (call == nullptr) return x;
-    VarMap iters;
-    for (const Iter& iter : block->iters) iters[iter.var] = iter.binding;
-    Result<Stmt> body = expand_call(*substitute(block->body, iters).as<Call>(), serial++);
-    if (!body) {
+    if (const auto* call = x.as<Call>()) {
+      Result<Stmt> body = expand_call(*call, serial++);
+      if (body) return *body;
       status = tl::unexpected<Error>(body.error());
       return x;
     }
-    return block->guard ? make(If{block->guard, *body, Stmt()}) : *body;
+    const auto* block = x.as<Block>();
+    if (block == nullptr || holds_stores(block->body)) return x;
+    VarMap iters;
+    for (const Iter& iter : block->iters) iters[iter.var] = iter.binding;
+    const Stmt body = substitute(block->body, iters);
+    return block->guard ? make(If{block->guard, body, Stmt()}) : body;
   });
   if (!status) return tl::unexpected<Error>(status.error());
   return out;

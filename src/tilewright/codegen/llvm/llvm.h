@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/codegen/common/plan.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/runtime/kernel_abi.h"
@@ -31,7 +32,8 @@ struct ObjectFile {
   std::string bytes;  ///< ELF relocatable, position independent
   std::vector<KernelInfo> kernels;
 };
-/// Deterministic: equal input gives equal bytes. `parallel` compiles parts on that many threads.
+/// One object per Func, in order. Deterministic: equal input gives equal bytes, whatever
+/// `parallel` (the number of threads that compile) is.
 Result<std::vector<ObjectFile>> emit_objects(const std::vector<Func>& lowered,
                                              const LlvmOptions& options = {}, int parallel = 1);
 /// Text for people and tests.

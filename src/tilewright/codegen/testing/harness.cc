@@ -146,10 +146,19 @@ Status compare(const std::map<std::string, Array>& expected,
   return {};
 }
 
-Status check(const Case& test, const Compile& compile) {
-  const Func lowered = TW_TRY(lower::run_pipeline(test.func, hw::host()));
-  const auto [kernel, info] = TW_TRY(compile(lowered));
-  for (uint64_t seed : {1, 2}) {
+Result<std::vector<Func>> lower_all(const std::vector<Case>& cases) {
+  std::vector<Func> out;
+  for (const Case& test : cases) {
+    Result<Func> lowered = lower::run_pipeline(test.func, hw::host());
+    if (!lowered) return tl::unexpected<Error>(std::move(lowered.error()).at(test.name));
+    lowered->name = test.name;
+    out.push_back(std::move(*lowered));
+  }
+  return out;
+}
+
+Status check(const Case& test, tw_kernel kernel, const KernelInfo& info) {
+  for (const uint64_t seed : {1, 2}) {
     const interp::Arguments arguments = random_arguments(test.func, seed, test.real_data);
     const interp::Outcome expected = TW_TRY(interp::run(test.func, arguments));
     const auto got = TW_TRY(call_kernel(test.func, kernel, info, arguments));

@@ -1,7 +1,7 @@
 // Differential tests of back-ends: programs, arguments, a serial runtime, comparison with interp.
 #pragma once
 
-#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,7 +12,7 @@ namespace tilewright::codegen::testing {
 
 /// A scheduled or tensor-level program and how exactly a back-end must agree with the interpreter.
 struct Case {
-  std::string name;  ///< letters, digits and _
+  std::string name;  ///< letters, digits and _; unique
   Func func;
   double tolerance = 0;    ///< relative to max(1, |expected|); 0 means equal bits
   bool real_data = false;  ///< arguments with fractions instead of small integers
@@ -35,9 +35,9 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
 Status compare(const std::map<std::string, Array>& expected,
                const std::map<std::string, Array>& got, double tolerance);
 
-/// Turns one lowered Func into a callable kernel that lives until the next call.
-using Compile = std::function<Result<std::pair<tw_kernel, KernelInfo>>(const Func& lowered)>;
-/// Lowers, compiles, runs and compares with the interpreter on the Func as given.
-Status check(const Case& test, const Compile& compile);
+/// All cases through the default pipeline, named after the case. errors: as the passes report.
+Result<std::vector<Func>> lower_all(const std::vector<Case>& cases);
+/// Runs the kernel on two sets of arguments and compares with the interpreter on the Func as given.
+Status check(const Case& test, tw_kernel kernel, const KernelInfo& info);
 
 }  // namespace tilewright::codegen::testing

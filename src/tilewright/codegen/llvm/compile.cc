@@ -1,0 +1,160 @@
+// From a lowered Func to optimised LLVM IR, assembly or an object file.
+#include <llvm/IR/LegacyPassManager.h>
+#include <llvm/IR/Verifier.h>
+#include <llvm/MC/TargetRegistry.h>
+#include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/TargetSelect.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/Target/TargetOptions.h>
+
+#include <atomic>
+#include <mutex>
+#include <thread>
+
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/llvm/kernel_emitter.h"
+#include "tilewright/codegen/llvm/llvm.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/lower.h"
+
+namespace tilewright::codegen {
+namespace {
+
+enum class Output { Ir, Assembly, Object };
+
+struct Compiled {
+  std::string bytes;
+  KernelInfo info;
+};
+
+Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const LlvmOptions& options) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+  std::string reason;
+  const hw::CpuTarget& target = options.target;
+  const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, reason);
+  if (found == nullptr)
+    return fail(ErrorKind::Device, fmt::format("LLVM has no target '{}'", target.triple), reason);
+  std::string features;
+  for (const std::string& feature : target.features)
+    features += (features.empty() ? "" : ",") + feature;
+  const auto level = options.opt_level <= 0   ? llvm::CodeGenOptLevel::None
+                     : options.opt_level == 1 ? llvm::CodeGenOptLevel::Less
+                                              : llvm::CodeGenOptLevel::Default;
+  std::unique_ptr<llvm::TargetMachine> machine(
+      found->createTargetMachine(target.triple, target.cpu, features, llvm::TargetOptions(),
+                                 llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+  if (machine == nullptr)
+    return fail(ErrorKind::Device, fmt::format("LLVM cannot compile for '{}'", target.triple));
+  return machine;
+}
+
+/// Register tiles are unrolled and vectors are shaped already; LLVM's own vectorisers and unroller
+/// work on kernels that have none.
+void optimise(llvm::Module& module, llvm::TargetMachine& machine, int level, bool has_vectors) {
+  if (level <= 0) return;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = true;
+  tuning.LoopInterleaving = true;
+  tuning.SLPVectorization = !has_vectors;
+  tuning.LoopUnrolling = !has_vectors;
+  llvm::PassBuilder builder(&machine, tuning);
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager graph;
+  llvm::ModuleAnalysisManager modules;
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(graph);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, graph, modules);
+  const auto optimisation = level == 1 ? llvm::OptimizationLevel::O1 : llvm::OptimizationLevel::O2;
+  builder.buildPerModuleDefaultPipeline(optimisation).run(module, modules);
+}
+
+Result<Func> prepare(const Func& func) {
+  lower::PipelineOptions options;
+  options.passes = "bind_iters";
+  const Func plain = TW_TRY(inline_calls(func));
+  return lower::run_pipeline(plain, hw::CpuTarget{}, options);
+}
+
+Result<Compiled> compile(const Func& lowered, const LlvmOptions& options, Output output) {
+  const auto machine = TW_TRY(make_machine(options));
+  const Func func = TW_TRY(prepare(lowered));
+  const KernelPlan plan = TW_TRY(plan_kernel(func));
+  llvm::LLVMContext context;
+  llvm::Module module(plan.info.symbol, context);
+  module.setTargetTriple(options.target.triple);
+  module.setDataLayout(machine->createDataLayout());
+  module.setPICLevel(llvm::PICLevel::BigPIC);
+  KernelEmitter emitter(func, plan, options.target, module);
+  emitter.run();
+  std::string problem;
+  llvm::raw_string_ostream problem_stream(problem);
+  TW_CHECK(!llvm::verifyModule(module, &problem_stream), "LLVM IR of {}: {}", func.name, problem);
+  optimise(module, *machine, options.opt_level, emitter.has_vectors());
+  Compiled out;
+  out.info = plan.info;
+  if (output == Output::Ir) {
+    llvm::raw_string_ostream stream(out.bytes);
+    module.print(stream, nullptr);
+    return out;
+  }
+  llvm::SmallVector<char, 0> buffer;
+  llvm::raw_svector_ostream stream(buffer);
+  llvm::legacy::PassManager passes;
+  const auto kind = output == Output::Object ? llvm::CodeGenFileType::ObjectFile
+                                             : llvm::CodeGenFileType::AssemblyFile;
+  if (machine->addPassesToEmitFile(passes, stream, nullptr, kind))
+    return fail(ErrorKind::Unsupported, "LLVM cannot emit code for " + options.target.triple);
+  passes.run(module);
+  out.bytes.assign(buffer.begin(), buffer.end());
+  return out;
+}
+
+}  // namespace
+
+Result<std::vector<ObjectFile>> emit_objects(const std::vector<Func>& lowered,
+                                             const LlvmOptions& options, int parallel) {
+  const size_t count = lowered.size();
+  std::vector<Result<Compiled>> results(count, Result<Compiled>(Compiled{}));
+  std::vector<std::exception_ptr> bugs(count);
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i = next++; i < count; i = next++) {
+      try {
+        results[i] = compile(lowered[i], options, Output::Object);
+      } catch (...) {
+        bugs[i] = std::current_exception();
+      }
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int t = 1; t < parallel && static_cast<size_t>(t) < count; ++t) threads.emplace_back(work);
+  work();
+  for (std::thread& t : threads) t.join();
+  std::vector<ObjectFile> objects;
+  for (size_t i = 0; i < count; ++i) {
+    if (bugs[i]) std::rethrow_exception(bugs[i]);
+    Compiled one = TW_TRY(std::move(results[i]));
+    objects.push_back(ObjectFile{std::move(one.bytes), {one.info}});
+  }
+  return objects;
+}
+
+Result<std::string> emit_assembly(const Func& lowered, const LlvmOptions& options) {
+  return TW_TRY(compile(lowered, options, Output::Assembly)).bytes;
+}
+
+Result<std::string> emit_llvm_ir(const Func& lowered, const LlvmOptions& options) {
+  return TW_TRY(compile(lowered, options, Output::Ir)).bytes;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,158 @@
+// Inside of the LLVM back-end: one Func becomes LLVM IR. Only the .cc files here include this.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/MDBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "tilewright/arith/bounds.h"
+#include "tilewright/codegen/common/plan.h"
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::codegen {
+
+/// The lanes a vector loop is executed in: lane l stands for iteration base + l.
+struct Lanes {
+  Var var;
+  unsigned count = 0;
+  llvm::Value* base = nullptr;        ///< i64
+  std::optional<int64_t> const_base;  ///< if known while emitting
+  llvm::Value* mask = nullptr;        ///< <count x i1> of lanes that run; null: all of them
+  /// The mask only cuts the end of the loop's range, so padded registers need not obey it.
+  bool only_tail = true;
+  /// Some lane is known to run, so what all lanes share may be loaded.
+  bool some_run = true;
+};
+
+/// Emits one kernel into a module. f16 and bf16 values are f32 values rounded to their type.
+class KernelEmitter {
+ public:
+  KernelEmitter(const Func& func, const KernelPlan& plan, const hw::CpuTarget& target,
+                llvm::Module& module);
+  void run();
+  /// True if some loop was turned into explicit vectors.
+  bool has_vectors() const { return has_vectors_; }
+
+ private:
+  using Value = llvm::Value;
+  using Type = llvm::Type;
+
+  // kernel_emitter.cc: functions and statements.
+  llvm::Function* new_function(const std::string& name, llvm::ArrayRef<Type*> args, bool exported);
+  void emit_alias_groups();
+  void stmt(const Stmt& s);
+  void loop(const For& x);
+  void counted_loop(Value* extent, const std::string& name, std::optional<int64_t> known,
+                    const std::function<void(Value*)>& body);
+  void block(const Block& x);
+  void guarded(const Expr& condition, const Stmt& then_body, const Stmt& else_body);
+  void masked(Value* mask, const Stmt& body);
+  void alloc(const Alloc& x);
+  void outline(const For& x);
+  Value* stack_array(Type* type, int64_t elements, const std::string& name);
+
+  // vector_loop.cc: loops as lanes.
+  bool vector_loop(const For& x);
+  bool can_use_lanes(const For& x) const;
+  unsigned native_lanes(const For& x) const;
+  void strip(const For& x, unsigned lanes, unsigned active, Value* base,
+             std::optional<int64_t> const_base);
+  void plan_registers();
+
+  // memory.cc: addresses, loads, stores.
+  struct Address {
+    Value* pointer = nullptr;       ///< of the element of lane 0 (uniform part)
+    std::optional<int64_t> stride;  ///< elements between lanes (0: shared); absent: `offsets`
+    Value* offsets = nullptr;       ///< <lanes x i64>, elements from `pointer`
+    bool inside = false;            ///< provably in the buffer whatever the conditions say
+  };
+  Address address(const Buffer& buffer, const std::vector<Expr>& indices);
+  bool provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const;
+  Value* load_element(const Load& x, DType dtype);
+  void store(const Store& x);
+  Value* load_memory(const Buffer& buffer, const Address& at);
+  void store_memory(const Buffer& buffer, const Address& at, Value* value);
+  Value* every_other(const Buffer& buffer, const Address& at, Type* element);
+  Value* lane_pointers(const Address& at, Type* element);
+  Value* lane_mask();
+  bool in_register_row(const Buffer& buffer) const;
+  Value* from_memory(DType dtype, Value* raw);
+  Value* to_memory(DType dtype, Value* value);
+  template <class Instruction>
+  Instruction* tagged(const Buffer& buffer, Instruction* instruction);
+
+  // expr.cc: expressions.
+  Value* emit(const Expr& e);
+  Value* build(const Expr& e);
+  Value* select(const Expr& e, const Select& s);
+  Value* logic(const Binary& b);
+  Value* branchy(Value* condition, const std::function<Value*()>& on_true,
+                 const std::function<Value*()>& on_false);
+  Value* under_mask(Value* mask, const std::function<Value*()>& body);
+  bool must_stay_lazy(const Expr& e);
+  bool varies(const Expr& e) const;
+  Value* fused(const Expr& e, const Binary& b);
+  void forget_after(size_t mark);
+
+  // arith.cc: operations on values.
+  Value* binary_op(BinaryOp op, DType dtype, Value* a, Value* b, bool index_math);
+  Value* float_op(BinaryOp op, DType dtype, Value* a, Value* b);
+  Value* int_op(BinaryOp op, DType dtype, Value* a, Value* b, bool index_math);
+  Value* divide(BinaryOp op, DType dtype, Value* a, Value* b, bool non_negative);
+  Value* min_max(bool is_max, Value* a, Value* b);
+  Value* convert(DType to, DType from, Value* v);
+  Value* reinterpret(DType to, DType from, Value* v);
+  Value* math_call(const MathCall& m, DType dtype);
+  Value* int_math(const MathCall& m, DType dtype, const std::vector<Value*>& args);
+  Value* libm(const std::string& name, const std::vector<Value*>& args);
+  Value* round_to(DType dtype, Value* v);
+  Value* splat_to_match(Value* v, Value* like);
+  void match_lanes(Value*& a, Value*& b);
+  Value* splat(Value* v, unsigned lanes);
+  Type* value_type(DType dtype);
+  Type* memory_type(DType dtype);
+  Type* like(Value* v, Type* scalar);
+  Value* index(int64_t v) { return b_.getInt64(static_cast<uint64_t>(v)); }
+
+  const Func& func_;
+  const KernelPlan& plan_;
+  const hw::CpuTarget& target_;
+  llvm::Module& module_;
+  llvm::LLVMContext& context_;
+  llvm::IRBuilder<> b_;
+  bool fast_;
+  bool has_vectors_ = false;
+
+  // Of the function being emitted; `outline` saves and restores them.
+  llvm::Function* function_ = nullptr;
+  std::map<Var, Value*> vars_;
+  std::map<Var, int> depth_;  ///< loop depth, for grouping address terms
+  std::map<Buffer, Value*> pointers_;
+  Value* workspace_ = nullptr;
+  Value* worker_space_ = nullptr;
+  Value* services_ = nullptr;
+  bool inside_parallel_ = false;
+  std::optional<Lanes> lanes_;
+  arith::Bounds bounds_;
+
+  std::map<Buffer, std::vector<Expr>> strides_;
+  /// Stack buffers whose last axis is padded to whole vectors, with their element count.
+  std::map<Buffer, int64_t> padded_;
+  std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;
+  int outlined_ = 0;
+
+  // Of the statement being emitted.
+  std::unordered_map<const ExprNode*, Value*> memo_;
+  std::vector<const ExprNode*> memo_order_;
+  std::unordered_map<const ExprNode*, bool> lazy_;
+};
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,226 @@
+// Addresses, loads and stores. An index is split into a part that varies with the lane, parts per
+// loop depth (so that LLVM hoists them) and a constant.
+#include <algorithm>
+
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/llvm/kernel_emitter.h"
+#include "tilewright/ir/walk.h"
+
+namespace tilewright::codegen {
+
+using llvm::Value;
+
+namespace {
+
+llvm::Align element_align(llvm::Type* type) {
+  return llvm::Align(std::max<uint64_t>(1, type->getPrimitiveSizeInBits().getFixedValue() / 8));
+}
+
+struct Term {
+  Expr e;
+  int64_t coefficient;
+  int depth;
+};
+
+void add_term(std::vector<Term>& terms, const Expr& e, int64_t coefficient, int depth) {
+  for (Term& t : terms) {
+    if (!equal(t.e, e)) continue;
+    t.coefficient += coefficient;
+    return;
+  }
+  terms.push_back(Term{e, coefficient, depth});
+}
+
+}  // namespace
+
+template <class Instruction>
+Instruction* KernelEmitter::tagged(const Buffer& buffer, Instruction* instruction) {
+  const auto it = alias_.find(buffer);
+  if (it == alias_.end()) return instruction;
+  instruction->setMetadata(llvm::LLVMContext::MD_alias_scope, it->second.first);
+  instruction->setMetadata(llvm::LLVMContext::MD_noalias, it->second.second);
+  return instruction;
+}
+
+KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
+                                              const std::vector<Expr>& indices) {
+  const std::vector<Expr>& strides = strides_.at(buffer);
+  std::vector<Term> terms;
+  int64_t constant = 0, lane = 0;
+  Value *dynamic = nullptr, *offsets = nullptr;
+  auto accumulate = [&](Value*& sum, Value* v) {
+    if (sum == nullptr) {
+      sum = v;
+    } else {
+      sum = b_.CreateAdd(sum, v, "", false, true);
+    }
+  };
+  auto scaled = [&](Value* v, Value* by) {
+    match_lanes(v, by);
+    return b_.CreateMul(v, by, "", false, true);
+  };
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    const auto stride = as_int(strides[axis]);
+    if (!stride) {
+      Value* v = scaled(emit(indices[axis]), emit(strides[axis]));
+      accumulate(v->getType()->isVectorTy() ? offsets : dynamic, v);
+      continue;
+    }
+    const arith::Affine affine = arith::as_affine(indices[axis]);
+    constant += affine.constant * *stride;
+    for (const auto& [e, coefficient] : affine.terms) {
+      const int64_t step = coefficient * *stride;
+      const auto* r = e.as<VarRef>();
+      if (r && lanes_ && r->var == lanes_->var) {
+        lane += step;
+      } else if (varies(e)) {
+        accumulate(offsets, scaled(emit(e), index(step)));
+      } else {
+        int depth = 0;
+        for (const Var& v : free_vars(e))
+          if (const auto it = depth_.find(v); it != depth_.end())
+            depth = std::max(depth, it->second);
+        add_term(terms, e, step, depth);
+      }
+    }
+  }
+  Address at;
+  at.inside = provably_inside(buffer, indices);
+  at.stride = lane;
+  if (lane != 0) {
+    if (lanes_->const_base) {
+      constant += lane * *lanes_->const_base;
+    } else {
+      accumulate(dynamic, scaled(lanes_->base, index(lane)));
+    }
+  }
+  if (offsets != nullptr) {
+    if (lane != 0) {
+      std::vector<llvm::Constant*> steps;
+      for (unsigned l = 0; l < lanes_->count; ++l)
+        steps.push_back(b_.getInt64(static_cast<uint64_t>(l * lane)));
+      offsets = b_.CreateAdd(offsets, llvm::ConstantVector::get(steps));
+    }
+    at.stride.reset();
+    at.offsets = offsets;
+  }
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  Type* element = memory_type(buffer.dtype());
+  Value* pointer = pointers_.at(buffer);
+  for (size_t i = 0; i < terms.size();) {
+    Value* sum = nullptr;
+    const int depth = terms[i].depth;
+    for (; i < terms.size() && terms[i].depth == depth; ++i)
+      accumulate(sum, scaled(emit(terms[i].e), index(terms[i].coefficient)));
+    pointer = b_.CreateGEP(element, pointer, sum);
+  }
+  if (dynamic != nullptr) pointer = b_.CreateGEP(element, pointer, dynamic);
+  if (constant != 0)
+    pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(constant));
+  at.pointer = pointer;
+  return at;
+}
+
+bool KernelEmitter::provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const {
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    const auto range = arith::const_range(indices[axis], bounds_);
+    const auto extent = arith::const_range(buffer.shape()[axis], bounds_);
+    if (!range || !extent || range->first < 0 || range->second >= extent->first) return false;
+  }
+  return true;
+}
+
+Value* KernelEmitter::lane_mask() {
+  if (lanes_->mask) return lanes_->mask;
+  return llvm::Constant::getAllOnesValue(llvm::FixedVectorType::get(b_.getInt1Ty(), lanes_->count));
+}
+
+Value* KernelEmitter::lane_pointers(const Address& at, Type* element) {
+  if (at.offsets) return b_.CreateGEP(element, at.pointer, at.offsets);
+  std::vector<llvm::Constant*> steps;
+  for (unsigned l = 0; l < lanes_->count; ++l)
+    steps.push_back(b_.getInt64(static_cast<uint64_t>(l * *at.stride)));
+  return b_.CreateGEP(element, at.pointer, llvm::ConstantVector::get(steps));
+}
+
+/// True while lanes may touch a whole padded register row whatever the mask says.
+bool KernelEmitter::in_register_row(const Buffer& buffer) const { return padded_.contains(buffer); }
+
+/// Elements 0, 2, 4, ... from two overlapping vectors that stay inside the elements needed.
+Value* KernelEmitter::every_other(const Buffer& buffer, const Address& at, Type* element) {
+  const unsigned n = lanes_->count;
+  auto* type = llvm::FixedVectorType::get(element, n);
+  Value* low = tagged(buffer, b_.CreateAlignedLoad(type, at.pointer, element_align(element)));
+  Value* next = b_.CreateConstGEP1_64(element, at.pointer, n - 1);
+  Value* high = tagged(buffer, b_.CreateAlignedLoad(type, next, element_align(element)));
+  std::vector<int> pick;
+  for (unsigned l = 0; l < n; ++l) {
+    const unsigned position = 2 * l;  // `high` starts at element n - 1
+    pick.push_back(static_cast<int>(position < n ? position : n + position - (n - 1)));
+  }
+  return b_.CreateShuffleVector(low, high, pick);
+}
+
+Value* KernelEmitter::load_memory(const Buffer& buffer, const Address& at) {
+  Type* element = memory_type(buffer.dtype());
+  const llvm::Align align = element_align(element);
+  if (!lanes_ || (at.stride == 0 && (!lanes_->mask || lanes_->some_run || at.inside)))
+    return tagged(buffer, b_.CreateAlignedLoad(element, at.pointer, align));
+  auto* type = llvm::FixedVectorType::get(element, lanes_->count);
+  const bool everywhere = lanes_->mask == nullptr || in_register_row(buffer);
+  if (at.stride == 1 && everywhere)
+    return tagged(buffer, b_.CreateAlignedLoad(type, at.pointer, align));
+  Value* nothing = llvm::Constant::getNullValue(type);
+  if (at.stride == 1)
+    return tagged(buffer, b_.CreateMaskedLoad(type, at.pointer, align, lanes_->mask, nothing));
+  if (at.stride == 2 && lanes_->mask == nullptr) return every_other(buffer, at, element);
+  return tagged(
+      buffer, b_.CreateMaskedGather(type, lane_pointers(at, element), align, lane_mask(), nothing));
+}
+
+void KernelEmitter::store_memory(const Buffer& buffer, const Address& at, Value* value) {
+  Type* element = memory_type(buffer.dtype());
+  const llvm::Align align = element_align(element);
+  if (!lanes_) {
+    tagged(buffer, b_.CreateAlignedStore(value, at.pointer, align));
+    return;
+  }
+  value = splat(value, lanes_->count);
+  if (at.stride == 1 && lanes_->mask && in_register_row(buffer) && !lanes_->only_tail) {
+    // Keeps the register promotable: a masked store would pin it to memory.
+    Value* old = tagged(buffer, b_.CreateAlignedLoad(value->getType(), at.pointer, align));
+    value = b_.CreateSelect(lanes_->mask, value, old);
+  }
+  if (at.stride == 1 && (lanes_->mask == nullptr || in_register_row(buffer))) {
+    tagged(buffer, b_.CreateAlignedStore(value, at.pointer, align));
+  } else if (at.stride == 1) {
+    tagged(buffer, b_.CreateMaskedStore(value, at.pointer, align, lanes_->mask));
+  } else {
+    tagged(buffer, b_.CreateMaskedScatter(value, lane_pointers(at, element), align, lane_mask()));
+  }
+}
+
+Value* KernelEmitter::load_element(const Load& x, DType dtype) {
+  return from_memory(dtype, load_memory(x.buffer, address(x.buffer, x.indices)));
+}
+
+void KernelEmitter::store(const Store& x) {
+  memo_.clear(), memo_order_.clear(), lazy_.clear();
+  Expr e = x.value;
+  constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
+                               BinaryOp::Min};
+  if (x.combine != Combine::Set)
+    e = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), e);
+  Value* v = emit(e);
+  if (fast_ && !lanes_ && (x.combine == Combine::Add || x.combine == Combine::Mul) &&
+      is_float(e.dtype())) {
+    // One reduction may be regrouped: what LLVM's vectoriser needs to know.
+    if (auto* i = llvm::dyn_cast<llvm::Instruction>(v); i && llvm::isa<llvm::FPMathOperator>(i))
+      i->setHasAllowReassoc(true);
+  }
+  const Address at = address(x.buffer, x.indices);
+  store_memory(x.buffer, at, to_memory(x.buffer.dtype(), v));
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,60 @@
+// From graph to program: passes, fusion, schedules, code, weights, memory plan.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/driver/kernels.h"
+#include "tilewright/graph/graph.h"
+#include "tilewright/hw/target.h"
+#include "tilewright/runtime/executor.h"
+#include "tilewright/runtime/program.h"
+
+namespace tilewright::driver {
+
+struct CompileOptions {
+  hw::CpuTarget target = hw::host();
+  int threads = 1;  ///< workers the schedules are made for
+  MathMode math = MathMode::Fast;
+  int level = 2;        ///< 0: no passes, loops as written; 1: fusion; 2: also layouts
+  bool use_c = false;   ///< the C back-end instead of LLVM
+  int jobs = 2;         ///< compile threads
+  std::string command;  ///< for the manifest
+};
+
+/// One distinct kernel: several steps of the program may share it.
+struct KernelReport {
+  std::string symbol;
+  std::vector<std::string> steps;  ///< names of the steps that call it
+  Func func;                       ///< stage Tensor
+  schedule::Trace trace;
+  Func scheduled;
+};
+
+struct CompiledModel {
+  std::shared_ptr<const runtime::Program> program;
+  std::vector<std::pair<int64_t, Array>> weights;  ///< byte offset in weights.bin, value
+  std::string code;                                ///< ELF shared object; empty without kernels
+  graph::Graph graph;                              ///< after all passes
+  std::vector<std::string> changes;                ///< what each pass did, one line each
+  std::vector<KernelReport> kernels;
+};
+
+/// errors: Unsupported, Tool, Interrupted; problems of nodes carry their names.
+Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options);
+
+/// A single Func as a program: parameters become inputs, outputs and weights under their own names.
+/// `trace`: the schedule to use instead of the rules'.
+Result<CompiledModel> compile_func(const Func& func, const CompileOptions& options,
+                                   const schedule::Trace* trace = nullptr);
+
+/// A session on the compiled code in this process.
+Result<std::unique_ptr<runtime::Session>> open_session(const CompiledModel& model,
+                                                       const runtime::SessionOptions& options);
+
+/// Writes the package. errors: Io.
+Status save_package(const std::string& path, const CompiledModel& model);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,178 @@
+#include "tilewright/driver/subject.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/base/file.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/workload.h"
+#include "tilewright/runtime/thread_pool.h"
+#include "tilewright/tensor/text.h"
+
+namespace tilewright::driver {
+namespace {
+
+bool parse_int(std::string_view text, int64_t& value) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+Result<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> dims;
+  for (const std::string& text : texts) {
+    const size_t equals = text.rfind('=');
+    int64_t value = 0;
+    if (equals == std::string::npos || !parse_int(text.substr(equals + 1), value) || value < 0)
+      return fail(ErrorKind::Usage, fmt::format("--dim '{}' is not NAME=EXTENT", text), {},
+                  "--dim batch=1");
+    dims[text.substr(0, equals)] = value;
+  }
+  return dims;
+}
+
+Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>& texts) {
+  std::map<std::string, Shape> shapes;
+  for (const std::string& text : texts) {
+    const size_t colon = text.rfind(':');
+    Shape shape;
+    bool good = colon != std::string::npos;
+    for (size_t start = colon + 1; good && start < text.size();) {
+      const size_t end = std::min(text.find('x', start), text.size());
+      int64_t extent = 0;
+      good = parse_int(std::string_view(text).substr(start, end - start), extent) && extent >= 0;
+      shape.push_back(extent);
+      start = end + 1;
+    }
+    if (!good)
+      return fail(ErrorKind::Usage, fmt::format("--shape '{}' is not INPUT:1x3x224x224", text));
+    shapes[text.substr(0, colon)] = shape;
+  }
+  return shapes;
+}
+
+Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
+  graph::ImportOptions import;
+  import.dims = TW_TRY(parse_dims(options.dims));
+  import.shapes = TW_TRY(parse_shapes(options.shapes));
+  import.allow_newer_opset = options.allow_newer_opset;
+  import.evaluate = make_evaluate();
+  for (const InputSpec& spec : TW_TRY(parse_input_specs(options.constants))) {
+    if (!spec.value.starts_with("@"))
+      return fail(ErrorKind::Usage, fmt::format("--const {} needs a file", spec.name), {},
+                  fmt::format("--const {}=@value.npy", spec.name));
+    import.constants[spec.name] = TW_TRY(read_npy(spec.value.substr(1)));
+  }
+  return import;
+}
+
+std::string stem(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
+  return file.substr(0, file.rfind('.'));
+}
+
+Result<Subject> load_path(const std::string& path, const SubjectOptions& options) {
+  Subject subject;
+  subject.name = stem(path);
+  subject.path = path;
+  if (path.ends_with(".twm")) {
+    subject.package = TW_TRY(runtime::Package::open(path));
+  } else if (path.ends_with(".tw")) {
+    Result<Func> func = tensor::parse_tensor_file(TW_TRY(read_file(path)));
+    if (!func) return tl::unexpected<Error>(std::move(func.error()).at(path));
+    subject.func = *std::move(func);
+  } else {
+    subject.graph = TW_TRY(graph::import_onnx(path, TW_TRY(import_options(options))));
+    for (const std::string& warning : subject.graph->warnings) say("warning: " + warning);
+  }
+  return subject;
+}
+
+}  // namespace
+
+int threads_of(const SubjectOptions& options) {
+  return options.threads > 0 ? options.threads : runtime::default_threads();
+}
+
+void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) {
+  CLI::Option* paths =
+      verb.add_option("input", options.paths, "model.onnx, package.twm or file.tw");
+  if (several) {
+    verb.add_option("--workload", options.workload, "operators of a workload file (JSON)");
+    verb.add_option("--suite", options.suite, "only this suite of the workload file");
+    verb.add_option("--id", options.id, "only this case of the workload file");
+  } else {
+    paths->required()->expected(1);
+  }
+  verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
+  verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
+  verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
+  verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
+  verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
+  verb.add_option("--math", options.math, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
+  verb.add_option("--backend", options.backend, "llvm or c")->check(CLI::IsMember({"llvm", "c"}));
+  verb.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 1024));
+  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
+      ->check(CLI::Range(0, 2));
+  verb.add_option("--seed", options.seed, "of made-up inputs and weights");
+  verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
+}
+
+Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
+  std::vector<Subject> subjects;
+  for (const std::string& path : options.paths) {
+    subjects.push_back(TW_TRY(load_path(path, options)));
+    TW_TRY_STATUS(check_interrupt());
+  }
+  if (!options.workload.empty()) {
+    for (Subject& subject : TW_TRY(load_workload(options))) subjects.push_back(std::move(subject));
+  }
+  if (subjects.empty())
+    return fail(ErrorKind::Usage, "nothing to work on", {},
+                "name a model.onnx, package.twm or file.tw, or give --workload FILE.json");
+  return subjects;
+}
+
+Result<CompileOptions> compile_options(const SubjectOptions& options) {
+  CompileOptions compile;
+  if (!options.device.empty() && options.device != "cpu")
+    return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
+                "the devices are: cpu", "tilewright devices");
+  compile.target = TW_TRY(hw::find_target(options.target));
+  compile.threads = threads_of(options);
+  compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
+  compile.level = options.level;
+  compile.use_c = options.backend == "c";
+  compile.jobs = runtime::default_threads();
+  return compile;
+}
+
+Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
+  Runnable runnable;
+  runtime::SessionOptions session;
+  session.threads = threads_of(options);
+  session.flush_denormals = true;
+  if (subject.package) {
+    runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
+  } else {
+    const CompileOptions compile = TW_TRY(compile_options(options));
+    if (const auto missing = hw::missing_features(compile.target); !missing.empty())
+      return fail(ErrorKind::Device,
+                  fmt::format("code for target {} does not run on this machine", options.target),
+                  "it lacks " + missing.front(), "leave --target out");
+    runnable.model = TW_TRY(subject.graph ? compile_graph(*subject.graph, compile)
+                                          : compile_func(*subject.func, compile));
+    runnable.session = TW_TRY(open_session(*runnable.model, session));
+  }
+  const runtime::Program& program = runnable.session->program();
+  for (int id : program.inputs)
+    runnable.inputs.push_back(
+        {program.values[id].name, program.values[id].dtype, program.values[id].shape});
+  return runnable;
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,224 @@
+// bench: medians of interleaved runs, beside ONNX Runtime if asked.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/ort_peer.h"
+#include "tilewright/driver/subject.h"
+#include "tilewright/graph/export.h"
+
+namespace tilewright::driver {
+namespace {
+
+struct BenchOptions {
+  SubjectOptions subject;
+  std::string against;
+  double seconds = 3;
+  bool profile = false;
+};
+
+using Times = std::vector<int64_t>;
+
+/// The value below which `share` of the sorted times lie.
+double percentile(Times times, double share) {
+  if (times.empty()) return 0;
+  std::sort(times.begin(), times.end());
+  const auto index = static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5);
+  return static_cast<double>(times[index]);
+}
+
+int64_t now_ns() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Row {
+  std::string subject;
+  Times ours, peer;
+  std::string peer_name;  ///< empty: not asked; "n/a": ONNX has no such operator
+  std::vector<runtime::StepProfile> profile;
+  double flops = 0;
+};
+
+/// Time of the last run that belongs to the operator itself: layout copies around it apart.
+int64_t own_time(const runtime::Session& session) {
+  int64_t total = 0;
+  for (const runtime::StepProfile& step : session.profile()) {
+    const bool copy =
+        step.callee.starts_with("to_blocked") || step.callee.starts_with("from_blocked");
+    if (!copy || session.profile().size() == 1) total += step.last_ns;
+  }
+  return total;
+}
+
+/// Runs for `seconds`; appends one time per run.
+Status run_for(runtime::Session& session, double seconds, bool single_operator, Times& times) {
+  const int64_t end = now_ns() + static_cast<int64_t>(seconds * 1e9);
+  for (int runs = 0; runs < 3 || now_ns() < end; ++runs) {
+    const int64_t start = now_ns();
+    TW_TRY_STATUS(session.run());
+    const int64_t whole = now_ns() - start;
+    times.push_back(single_operator ? own_time(session) : whole);
+    TW_TRY_STATUS(check_interrupt());
+  }
+  return {};
+}
+
+/// The peer loaded with the subject; absent if ONNX has no such operator.
+Result<std::unique_ptr<OrtPeer>> load_peer(const Subject& subject, const BenchOptions& options,
+                                           const std::map<std::string, Array>& inputs,
+                                           const TemporaryFolder& folder) {
+  if (!subject.graph) return std::unique_ptr<OrtPeer>();
+  if (subject.single_operator && !subject.graph->nodes[0].domain.empty())
+    return std::unique_ptr<OrtPeer>();
+  std::string path = subject.path;
+  if (path.empty() || !options.subject.shapes.empty() || !options.subject.dims.empty() ||
+      !options.subject.constants.empty()) {
+    path = folder.file("model.onnx");
+    TW_TRY_STATUS(graph::save_onnx(path, *subject.graph));
+  }
+  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
+  OrtPeer::LoadOptions load;
+  load.threads = threads_of(options.subject);
+  load.profile = subject.single_operator;
+  TW_TRY_STATUS(peer->load(path, load));
+  TW_TRY_STATUS(peer->set_inputs(inputs));
+  return peer;
+}
+
+Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
+  Row row;
+  row.subject = subject.name;
+  Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
+  runtime::Session& session = *runnable.session;
+  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
+      runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(session.bind_input(name, value));
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  std::unique_ptr<OrtPeer> peer;
+  if (!options.against.empty()) {
+    peer = TW_TRY(load_peer(subject, options, inputs, folder));
+    row.peer_name = peer ? "onnxruntime " + peer->version() : "n/a";
+  }
+  Times warm_up;
+  TW_TRY_STATUS(run_for(session, 0.2, false, warm_up));
+  if (peer) TW_TRY(peer->bench(0.2, 3));
+  session.reset_profile();
+  // Both in turn, so that a slow moment of the machine hits both.
+  constexpr int kRounds = 6;
+  for (int round = 0; round < kRounds; ++round) {
+    TW_TRY_STATUS(run_for(session, options.seconds / kRounds, subject.single_operator, row.ours));
+    if (!peer) continue;
+    Times times = TW_TRY(peer->bench(options.seconds / kRounds, 3));
+    if (!subject.single_operator) row.peer.insert(row.peer.end(), times.begin(), times.end());
+  }
+  if (peer && subject.single_operator) row.peer = TW_TRY(peer->own_times());
+  row.profile = session.profile();
+  return row;
+}
+
+nlohmann::ordered_json to_json(const Row& row) {
+  nlohmann::ordered_json json;
+  auto times = [](const Times& t) {
+    return nlohmann::ordered_json{{"median", percentile(t, 0.5) / 1e6},
+                                  {"p10", percentile(t, 0.1) / 1e6},
+                                  {"p90", percentile(t, 0.9) / 1e6},
+                                  {"runs", t.size()}};
+  };
+  json["subject"] = row.subject;
+  json["ms"] = times(row.ours);
+  if (!row.peer.empty()) {
+    json["peer"] = row.peer_name;
+    json["peer_ms"] = times(row.peer);
+    json["ratio"] = percentile(row.peer, 0.5) / percentile(row.ours, 0.5);
+    json["ratio_spread"] = {percentile(row.peer, 0.25) / percentile(row.ours, 0.75),
+                            percentile(row.peer, 0.75) / percentile(row.ours, 0.25)};
+  } else if (!row.peer_name.empty()) {
+    json["peer"] = row.peer_name;
+  }
+  for (const runtime::StepProfile& step : row.profile)
+    json["profile"].push_back(
+        {{"step", step.name},
+         {"kernel", step.callee},
+         {"calls", step.calls},
+         {"mean_us", static_cast<double>(step.total_ns) / 1e3 /
+                         static_cast<double>(std::max<int64_t>(step.calls, 1))},
+         {"min_us", static_cast<double>(step.min_ns) / 1e3}});
+  return json;
+}
+
+std::string profile_table(const Row& row) {
+  int64_t total = 1;
+  for (const runtime::StepProfile& step : row.profile) total += step.total_ns;
+  std::vector<std::vector<std::string>> rows = {{"step", "kernel", "us", "share"}};
+  for (const runtime::StepProfile& step : row.profile) {
+    const double mean =
+        static_cast<double>(step.total_ns) / static_cast<double>(std::max<int64_t>(step.calls, 1));
+    rows.push_back({step.name, step.callee, fmt::format("{:.1f}", mean / 1e3),
+                    fmt::format("{:.1f} %", 100.0 * static_cast<double>(step.total_ns) /
+                                                static_cast<double>(total))});
+  }
+  return table(rows);
+}
+
+Result<int> bench(const BenchOptions& options, bool as_json) {
+  if (!options.against.empty() && options.against != "ort")
+    return fail(ErrorKind::Usage, fmt::format("cannot bench against '{}'", options.against),
+                "the only peer is ort");
+  nlohmann::ordered_json json = document("bench");
+  json["threads"] = threads_of(options.subject);
+  json["what"] = "wall time of one inference, inputs and outputs bound; milliseconds";
+  std::vector<std::vector<std::string>> text = {{"subject", "median ms", "p10", "p90"}};
+  if (!options.against.empty()) text[0].insert(text[0].end(), {"onnxruntime ms", "ratio"});
+  std::vector<Row> rows;
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  Progress progress("bench");
+  for (size_t i = 0; i < subjects.size(); ++i) {
+    progress.update(static_cast<int64_t>(i), static_cast<int64_t>(subjects.size()),
+                    subjects[i].name);
+    rows.push_back(TW_TRY(bench_subject(subjects[i], options)));
+    const Row& row = rows.back();
+    json["rows"].push_back(to_json(row));
+    std::vector<std::string> line = {row.subject};
+    for (double share : {0.5, 0.1, 0.9})
+      line.push_back(fmt::format("{:.3f}", percentile(row.ours, share) / 1e6));
+    if (!row.peer.empty()) {
+      line.push_back(fmt::format("{:.3f}", percentile(row.peer, 0.5) / 1e6));
+      line.push_back(fmt::format("{:.2f}", percentile(row.peer, 0.5) / percentile(row.ours, 0.5)));
+    } else if (!options.against.empty()) {
+      line.insert(line.end(), {"n/a", "n/a"});
+    }
+    text.push_back(std::move(line));
+  }
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}", table(text));
+  if (options.profile)
+    for (const Row& row : rows) fmt::print("\n{}", profile_table(row));
+  return 0;
+}
+
+}  // namespace
+
+void add_bench(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
+  auto options = std::make_shared<BenchOptions>();
+  add_subject_options(*verb, options->subject, true);
+  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
+  verb->add_option("--against", options->against, "ort");
+  verb->add_option("--duration", options->seconds, "seconds of measuring per side")
+      ->check(CLI::Range(0.01, 3600.0));
+  verb->add_flag("--profile", options->profile, "time of every kernel");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return bench(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

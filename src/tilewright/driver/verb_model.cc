@@ -1,0 +1,214 @@
+// check, compile, run: from a model to a package to results.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "tilewright/base/file.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/subject.h"
+#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/memory.h"
+
+namespace tilewright::driver {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+nlohmann::ordered_json type_json(const graph::Graph& graph,
+                                 const std::vector<graph::ValueId>& ids) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (graph::ValueId id : ids) {
+    const graph::Value& value = graph.values[id];
+    json.push_back({{"name", value.name},
+                    {"dtype", std::string(name(value.type.dtype))},
+                    {"shape", value.type.shape}});
+  }
+  return json;
+}
+
+Result<int> check(const SubjectOptions& options, bool as_json) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
+  const Subject& subject = subjects[0];
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", options.paths[0]), {},
+                "tilewright inspect shows packages, tilewright explain tensor expressions");
+  const graph::Graph& graph = *subject.graph;
+  const std::vector<graph::Group> groups = graph::fuse(graph);
+  const graph::MemoryPlan plan = graph::plan_memory(graph, groups);
+  std::map<std::string, int> operators;
+  for (const graph::Node& node : graph.nodes) ++operators[node.op];
+  int64_t weights = 0;
+  for (const graph::Value& value : graph.values)
+    if (value.constant) weights += value.constant->bytes();
+  nlohmann::ordered_json json = document("check");
+  json["model"] = options.paths[0];
+  json["supported"] = true;
+  json["nodes"] = graph.nodes.size();
+  json["operators"] = operators;
+  json["inputs"] = type_json(graph, graph.inputs);
+  json["outputs"] = type_json(graph, graph.outputs);
+  json["weight_bytes"] = weights;
+  json["arena_bytes"] = plan.arena_bytes;
+  json["arena_lower_bound"] = plan.lower_bound;
+  json["warnings"] = graph.warnings;
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  std::vector<std::vector<std::string>> rows = {{"operator", "nodes"}};
+  for (const auto& [op, count] : operators) rows.push_back({op, std::to_string(count)});
+  fmt::print("{}\n", table(rows));
+  for (const char* side : {"inputs", "outputs"})
+    for (const auto& value : json[side])
+      fmt::print("{:7} {} {} {}\n", std::string(side).substr(0, std::string(side).size() - 1),
+                 value["name"].get<std::string>(), value["dtype"].get<std::string>(),
+                 value["shape"].dump());
+  fmt::print("weights {:.1f} MiB, arena {:.2f} MiB before layouts (lower bound {:.2f})\n",
+             mib(weights), mib(plan.arena_bytes), mib(plan.lower_bound));
+  fmt::print("supported: all {} nodes on {}\n", graph.nodes.size(), options.target);
+  return 0;
+}
+
+struct CompileVerb {
+  SubjectOptions subject;
+  std::string output;
+  bool explain = false;
+};
+
+Result<int> compile(const CompileVerb& verb, const Context& context) {
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  const Subject& subject = subjects[0];
+  if (subject.package)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]));
+  CompileOptions options = TW_TRY(compile_options(verb.subject));
+  options.command = context.command;
+  const CompiledModel model = TW_TRY(subject.graph ? compile_graph(*subject.graph, options)
+                                                   : compile_func(*subject.func, options));
+  const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
+  TW_TRY_STATUS(save_package(path, model));
+  const runtime::Program& program = *model.program;
+  nlohmann::ordered_json json = document("compile");
+  json["package"] = path;
+  json["seconds"] = seconds_since(start);
+  json["kernels"] = program.kernels.size();
+  json["steps"] = program.steps.size();
+  json["code_bytes"] = model.code.size();
+  json["weight_bytes"] = program.weights_bytes;
+  json["arena_bytes"] = program.arena_bytes;
+  json["arena_lower_bound"] = program.arena_lower_bound;
+  if (verb.explain) json["changes"] = model.changes;
+  if (context.json) {
+    print_json(json);
+    return 0;
+  }
+  if (verb.explain)
+    for (const std::string& line : model.changes) fmt::print("{}\n", line);
+  say(
+      fmt::format("{}: {} steps, {} kernels, weights {:.1f} MiB, arena {:.2f} MiB (lower bound "
+                  "{:.2f}), {:.1f} s",
+                  path, program.steps.size(), program.kernels.size(), mib(program.weights_bytes),
+                  mib(program.arena_bytes), mib(program.arena_lower_bound), seconds_since(start)));
+  return 0;
+}
+
+struct RunVerb {
+  SubjectOptions subject;
+  std::string output;
+};
+
+/// Where an output goes: FOLDER/NAME.npy, with characters that files dislike replaced.
+std::string output_path(const std::string& folder, std::string name) {
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.') c = '_';
+  return folder + "/" + name + ".npy";
+}
+
+Result<int> run(const RunVerb& verb, bool as_json) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  Runnable runnable = TW_TRY(make_runnable(subjects[0], verb.subject));
+  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
+      runnable.inputs, TW_TRY(parse_input_specs(verb.subject.inputs)), verb.subject.seed));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(runnable.session->run());
+  const runtime::Program& program = runnable.session->program();
+  nlohmann::ordered_json json = document("run");
+  std::vector<std::vector<std::string>> rows = {
+      {"output", "dtype", "shape", "min", "max", "mean", "file"}};
+  const bool one_file = verb.output.ends_with(".npy") && program.outputs.size() == 1;
+  std::error_code error;
+  if (!verb.output.empty() && !one_file) std::filesystem::create_directories(verb.output, error);
+  for (int id : program.outputs) {
+    const std::string& output = program.values[id].name;
+    const Array value = TW_TRY(runnable.session->get_output(output));
+    double low = 0, high = 0, sum = 0;
+    for (int64_t i = 0; i < value.size(); ++i) {
+      const double x = value.get(i);
+      low = i == 0 ? x : std::min(low, x);
+      high = i == 0 ? x : std::max(high, x);
+      sum += x;
+    }
+    std::string file;
+    if (!verb.output.empty()) {
+      file = one_file ? verb.output : output_path(verb.output, output);
+      TW_TRY_STATUS(write_npy(file, value));
+    }
+    const double mean = value.size() > 0 ? sum / static_cast<double>(value.size()) : 0;
+    rows.push_back({output, std::string(name(value.dtype())), to_string(value.shape()),
+                    fmt::format("{:.6g}", low), fmt::format("{:.6g}", high),
+                    fmt::format("{:.6g}", mean), file});
+    json["outputs"].push_back({{"name", output},
+                               {"dtype", std::string(name(value.dtype()))},
+                               {"shape", value.shape()},
+                               {"min", low},
+                               {"max", high},
+                               {"mean", mean},
+                               {"file", file}});
+  }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
+  return 0;
+}
+
+}  // namespace
+
+void add_check(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("check", "Imports a model without building it; every problem at once");
+  auto options = std::make_shared<SubjectOptions>();
+  add_subject_options(*verb, *options, false);
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return check(*options, context.json); };
+  });
+}
+
+void add_compile(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
+  auto options = std::make_shared<CompileVerb>();
+  add_subject_options(*verb, options->subject, false);
+  verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
+  verb->add_flag("--explain", options->explain, "list what each graph pass changed");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return compile(*options, context); };
+  });
+}
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("run", "One inference");
+  auto options = std::make_shared<RunVerb>();
+  add_subject_options(*verb, options->subject, false);
+  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
+  verb->add_option("-o,--output", options->output, "file.npy for one output, or a folder");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return run(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

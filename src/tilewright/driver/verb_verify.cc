@@ -1,0 +1,232 @@
+// verify: results against the interpreter and ONNX Runtime.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tilewright/base/names.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/compare.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/ort_peer.h"
+#include "tilewright/driver/reference.h"
+#include "tilewright/driver/subject.h"
+#include "tilewright/graph/export.h"
+#include "tilewright/interp/interp.h"
+
+namespace tilewright::driver {
+namespace {
+
+struct VerifyOptions {
+  SubjectOptions subject;
+  std::string against = "interp";
+  bool per_node = false;
+};
+
+using Named = std::vector<std::pair<std::string, Array>>;
+
+/// Inputs of a final Softmax, LogSoftmax or Sigmoid: small probabilities hide errors, logits do
+/// not.
+std::vector<graph::ValueId> before_final_activation(const graph::Graph& graph) {
+  std::vector<graph::ValueId> extra;
+  for (const graph::Node& node : graph.nodes) {
+    const bool final = std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
+                       graph.outputs.end();
+    const bool squashes = node.op == "Softmax" || node.op == "LogSoftmax" || node.op == "Sigmoid";
+    if (final && squashes && !graph.values[node.inputs[0]].constant)
+      extra.push_back(node.inputs[0]);
+  }
+  return extra;
+}
+
+void add_outputs(graph::Graph& graph, const std::vector<graph::ValueId>& ids) {
+  for (graph::ValueId id : ids) {
+    const bool there =
+        std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+    const bool input =
+        std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
+    if (!there && !input && !graph.values[id].constant) graph.outputs.push_back(id);
+  }
+}
+
+Result<Named> interpret_subject(const Subject& subject,
+                                const std::map<std::string, Array>& inputs) {
+  if (subject.graph) {
+    const std::map<std::string, Array> all = TW_TRY(run_reference(*subject.graph, inputs));
+    return Named(all.begin(), all.end());
+  }
+  if (!subject.func)
+    return fail(ErrorKind::Usage, "a package cannot be verified against the interpreter",
+                "it holds compiled code, not the operators' definitions",
+                "verify the model it was made from");
+  interp::Arguments arguments;
+  interp::Options options;
+  options.stop = [] { return interrupted(); };
+  for (const auto& [name, value] : inputs) arguments.arrays[name] = value;
+  const interp::Outcome outcome = TW_TRY(interp::run(*subject.func, arguments, options));
+  return Named(outcome.outputs.begin(), outcome.outputs.end());
+}
+
+/// A model file ONNX Runtime can read for this subject: its own, or the operator exported.
+Result<std::string> model_file(const Subject& subject, const TemporaryFolder& folder,
+                               bool changed_graph) {
+  if (subject.package || subject.func) {
+    return fail(ErrorKind::Usage, fmt::format("ONNX Runtime cannot run '{}'", subject.name),
+                "it is no ONNX model", "name the model itself, or use --against interp");
+  }
+  if (!subject.path.empty() && !changed_graph) return subject.path;
+  const std::string path = folder.file("model.onnx");
+  TW_TRY_STATUS(graph::save_onnx(path, *subject.graph));
+  return path;
+}
+
+Result<Named> ask_onnxruntime(const Subject& subject, const SubjectOptions& options,
+                              const std::map<std::string, Array>& inputs) {
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  const bool rebound =
+      !options.dims.empty() || !options.shapes.empty() || !options.constants.empty();
+  const bool more_outputs = !before_final_activation(*subject.graph).empty();
+  const std::string path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
+  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
+  OrtPeer::LoadOptions load;
+  load.threads = threads_of(options);
+  TW_TRY_STATUS(peer->load(path, load));
+  TW_TRY_STATUS(peer->set_inputs(inputs));
+  return peer->run();
+}
+
+struct Row {
+  std::string subject, against, output;
+  Difference difference;
+};
+
+const Array* find(const Named& named, const std::string& name) {
+  for (const auto& [key, value] : named)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+/// Compares what both sides have; in per-node mode stops at the first value that is off.
+std::vector<Row> compare_all(const std::string& subject, const std::string& against,
+                             const Named& actual, const Named& reference, MathMode math,
+                             bool per_node) {
+  std::vector<Row> rows;
+  for (const auto& [name, value] : actual) {
+    const Array* expected = find(reference, name);
+    if (expected == nullptr) continue;
+    rows.push_back({subject, against, name, compare(value, *expected, math)});
+    if (per_node && !rows.back().difference.ok()) break;
+  }
+  return rows;
+}
+
+Result<Named> outputs_of(const Runnable& runnable) {
+  Named outputs;
+  const runtime::Program& program = runnable.session->program();
+  for (int id : program.outputs) {
+    const std::string& name = program.values[id].name;
+    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
+  }
+  return outputs;
+}
+
+Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options) {
+  if (subject.graph) {
+    if (options.per_node) {
+      std::vector<graph::ValueId> all;
+      for (const graph::Node& node : subject.graph->nodes)
+        for (graph::ValueId id : node.outputs)
+          if (id >= 0) all.push_back(id);
+      add_outputs(*subject.graph, all);
+    } else {
+      add_outputs(*subject.graph, before_final_activation(*subject.graph));
+    }
+  }
+  Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
+  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
+      runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(runnable.session->run());
+  const Named actual = TW_TRY(outputs_of(runnable));
+  const MathMode math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
+  std::vector<Row> rows;
+  for (const char* against : {"interp", "ort"}) {
+    if (("," + options.against + ",").find("," + std::string(against) + ",") == std::string::npos)
+      continue;
+    const bool interp = std::string(against) == "interp";
+    if (!interp && subject.graph && subject.single_operator && subject.graph->nodes[0].domain != "")
+      continue;  // ONNX has no such operator
+    if (!interp && !subject.graph)
+      TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
+    const Named reference = TW_TRY(interp ? interpret_subject(subject, inputs)
+                                          : ask_onnxruntime(subject, options.subject, inputs));
+    for (Row& row : compare_all(subject.name, against, actual, reference, math, options.per_node))
+      rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string state_of(const Difference& difference) {
+  if (!difference.problem.empty()) return difference.problem;
+  if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
+  return difference.ok() ? "ok" : "off";
+}
+
+Result<int> verify(const VerifyOptions& options, bool as_json) {
+  for (size_t start = 0; start <= options.against.size();) {
+    const size_t end = std::min(options.against.find(',', start), options.against.size());
+    const std::string word = options.against.substr(start, end - start);
+    if (word != "interp" && word != "ort")
+      return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
+                  fmt::format("did you mean '{}'?", nearest(word, {"interp", "ort"})));
+    start = end + 1;
+  }
+  nlohmann::ordered_json json = document("verify");
+  json["rows"] = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> text = {
+      {"subject", "against", "output", "error", "limit", "state"}};
+  bool good = true;
+  for (Subject& subject : TW_TRY(load_subjects(options.subject))) {
+    for (const Row& row : TW_TRY(verify_subject(std::move(subject), options))) {
+      const Difference& d = row.difference;
+      good &= d.ok();
+      const bool show = !options.per_node || !d.ok();
+      if (show)
+        text.push_back({row.subject, row.against, row.output, fmt::format("{:.2e}", d.error),
+                        fmt::format("{:.0e}", d.limit), state_of(d)});
+      json["rows"].push_back({{"subject", row.subject},
+                              {"against", row.against},
+                              {"output", row.output},
+                              {"error", d.error},
+                              {"max_abs", d.max_abs},
+                              {"limit", d.limit},
+                              {"ok", d.ok()},
+                              {"state", state_of(d)}});
+    }
+  }
+  json["ok"] = good;
+  if (as_json) {
+    print_json(json);
+  } else {
+    if (options.per_node && good) fmt::print("every node agrees\n");
+    if (!options.per_node || !good) fmt::print("{}", table(text));
+  }
+  return good ? 0 : exit_code(ErrorKind::Mismatch);
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "verify",
+      "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");
+  auto options = std::make_shared<VerifyOptions>();
+  add_subject_options(*verb, options->subject, true);
+  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
+  verb->add_option("--against", options->against, "interp, ort, or interp,ort");
+  verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return verify(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

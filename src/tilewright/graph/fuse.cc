@@ -1,0 +1,299 @@
+// A group's key is the index of its anchor. Every value a group reads from outside is produced by a
+// node of a smaller index, and what a group hands out is produced at or after its anchor. So groups
+// sorted by key are in topological order, whatever was fused.
+#include "tilewright/graph/fuse.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tilewright/graph/edit.h"
+#include "tilewright/graph/fold.h"
+
+namespace tilewright::graph {
+namespace {
+
+using tensor::Fusion;
+
+const std::set<std::string> kElementwise = {"Abs",
+                                            "Acos",
+                                            "Acosh",
+                                            "Add",
+                                            "And",
+                                            "Asin",
+                                            "Asinh",
+                                            "Atan",
+                                            "Atanh",
+                                            "BatchNormalization",
+                                            "BitShift",
+                                            "BitwiseAnd",
+                                            "BitwiseNot",
+                                            "BitwiseOr",
+                                            "BitwiseXor",
+                                            "Cast",
+                                            "CastLike",
+                                            "Ceil",
+                                            "Celu",
+                                            "Clip",
+                                            "Cos",
+                                            "Cosh",
+                                            "DequantizeLinear",
+                                            "Div",
+                                            "Dropout",
+                                            "Elu",
+                                            "Equal",
+                                            "Erf",
+                                            "Exp",
+                                            "Floor",
+                                            "Gelu",
+                                            "Greater",
+                                            "GreaterOrEqual",
+                                            "HardSigmoid",
+                                            "HardSwish",
+                                            "Identity",
+                                            "IsInf",
+                                            "IsNaN",
+                                            "LeakyRelu",
+                                            "Less",
+                                            "LessOrEqual",
+                                            "Log",
+                                            "Max",
+                                            "Mean",
+                                            "Min",
+                                            "Mish",
+                                            "Mod",
+                                            "Mul",
+                                            "Neg",
+                                            "Not",
+                                            "Or",
+                                            "PRelu",
+                                            "Pow",
+                                            "QuantizeLinear",
+                                            "Reciprocal",
+                                            "Relu",
+                                            "Round",
+                                            "Selu",
+                                            "Shrink",
+                                            "Sigmoid",
+                                            "Sign",
+                                            "Sin",
+                                            "Sinh",
+                                            "Softplus",
+                                            "Softsign",
+                                            "Sqrt",
+                                            "Sub",
+                                            "Sum",
+                                            "Swish",
+                                            "Tan",
+                                            "Tanh",
+                                            "ThresholdedRelu",
+                                            "Where",
+                                            "Xor"};
+
+/// Reductions that read each input element once: what feeds them can be computed on the way.
+const std::set<std::string> kReadsOnce = {"ArgMax",
+                                          "ArgMin",
+                                          "GlobalAveragePool",
+                                          "GlobalMaxPool",
+                                          "ReduceL1",
+                                          "ReduceL2",
+                                          "ReduceMax",
+                                          "ReduceMean",
+                                          "ReduceMin",
+                                          "ReduceProd",
+                                          "ReduceLogSum",
+                                          "ReduceSum",
+                                          "ReduceSumSquare",
+                                          "GlobalAveragePoolBlocked"};
+
+class Fuser {
+ public:
+  Fuser(const Graph& graph, const FuseOptions& options)
+      : graph_(graph),
+        options_(options),
+        producer_(producers(graph)),
+        users_(consumers(graph)),
+        output_(is_output(graph)),
+        group_of_(graph.nodes.size(), -1) {}
+
+  std::vector<Group> run() {
+    const auto count = static_cast<int>(graph_.nodes.size());
+    for (int n = 0; n < count; ++n) {
+      if (taken(n)) continue;
+      if (stands_alone(n)) {
+        open(n, {n});
+      } else if (fusion(n) == Fusion::Complex || fusion(n) == Fusion::Reduction) {
+        open(n, with_epilogue(n));
+      }
+    }
+    for (int n = count - 1; n >= 0; --n) {
+      if (taken(n)) {
+        Group& group = groups_[static_cast<size_t>(group_of_[static_cast<size_t>(n)])];
+        if (group.anchor == n && kReadsOnce.contains(node(n).op)) absorb(group, {n});
+        continue;
+      }
+      open(n, {n});
+      absorb(groups_.back(), {n});
+    }
+    for (Group& group : groups_) finish(group);
+    std::sort(groups_.begin(), groups_.end(),
+              [](const Group& a, const Group& b) { return a.anchor < b.anchor; });
+    return std::move(groups_);
+  }
+
+ private:
+  const Node& node(int n) const { return graph_.nodes[static_cast<size_t>(n)]; }
+  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
+  bool taken(int n) const { return group_of_[static_cast<size_t>(n)] >= 0; }
+  int producer(ValueId id) const {
+    return id < 0 || value(id).constant ? -1 : producer_[static_cast<size_t>(id)];
+  }
+  const tensor::OpDef* def(int n) const { return tensor::find_op(node(n).domain, node(n).op); }
+  Fusion fusion(int n) const { return def(n) ? def(n)->fusion : Fusion::Opaque; }
+  bool is_host(int n) const { return def(n) == nullptr || !def(n)->host.empty(); }
+
+  /// A reshape whose result may be the same memory under another shape.
+  bool is_alias(int n) const {
+    const Node& v = node(n);
+    if (!is_view(v) || v.outputs.size() != 1 || v.inputs[0] < 0) return false;
+    return !value(v.inputs[0]).constant && !output_[static_cast<size_t>(v.outputs[0])];
+  }
+
+  bool stands_alone(int n) const {
+    return !options_.enable || is_host(n) || is_alias(n) || fusion(n) == Fusion::Opaque;
+  }
+
+  void open(int anchor, std::vector<int> nodes) {
+    Group group;
+    group.anchor = anchor;
+    group.nodes = std::move(nodes);
+    group.fusion = fusion(anchor);
+    group.kind = is_host(anchor)    ? GroupKind::Host
+                 : is_alias(anchor) ? GroupKind::Alias
+                                    : GroupKind::Kernel;
+    for (int n : group.nodes) group_of_[static_cast<size_t>(n)] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  /// Whether node `c` can run in the epilogue of `anchor`, given the nodes already there.
+  bool fits_epilogue(int c, int anchor, const std::set<int>& members) const {
+    if (taken(c) || is_host(c) || is_alias(c) || !is_elementwise(node(c))) return false;
+    if (fusion(c) != Fusion::Injective || node(c).outputs.size() != 1) return false;
+    if (value(node(c).outputs[0]).type.shape != value(node(anchor).outputs[0]).type.shape)
+      return false;
+    for (ValueId id : node(c).inputs) {
+      const int p = producer(id);
+      if (p >= anchor && !members.contains(p)) return false;
+    }
+    return true;
+  }
+
+  /// Values that nodes outside `nodes` (or the graph's outputs) need.
+  int escaping(const std::vector<int>& nodes) const {
+    int count = 0;
+    for (int n : nodes)
+      for (ValueId id : node(n).outputs) {
+        if (id < 0) continue;
+        const auto& users = users_[static_cast<size_t>(id)];
+        const bool outside = std::any_of(users.begin(), users.end(), [&](int u) {
+          return std::find(nodes.begin(), nodes.end(), u) == nodes.end();
+        });
+        count += outside || output_[static_cast<size_t>(id)];
+      }
+    return count;
+  }
+
+  /// The anchor and the elementwise nodes behind it that end in one value.
+  std::vector<int> with_epilogue(int anchor) const {
+    std::vector<int> best{anchor};
+    if (node(anchor).outputs.size() != 1) return best;
+    std::set<int> members{anchor}, queue;
+    std::vector<int> order{anchor};
+    const auto enqueue = [&](int n) {
+      for (int u : users_[static_cast<size_t>(node(n).outputs[0])]) queue.insert(u);
+    };
+    enqueue(anchor);
+    while (!queue.empty() && static_cast<int>(order.size()) < options_.max_nodes) {
+      const int c = *queue.begin();
+      queue.erase(queue.begin());
+      if (members.contains(c) || !fits_epilogue(c, anchor, members)) continue;
+      members.insert(c);
+      order.push_back(c);
+      enqueue(c);
+      if (escaping(order) == 1) best = order;
+    }
+    return best;
+  }
+
+  int64_t elements(ValueId id) const { return element_count(value(id).type.shape); }
+
+  /// Whether the producer `p` can be computed inside the group that reads it.
+  bool fits_prologue(int p, const Group& group, int reader) const {
+    if (taken(p) || stands_alone(p) || fusion(p) != Fusion::Injective) return false;
+    if (node(p).outputs.size() != 1 || output_[static_cast<size_t>(node(p).outputs[0])])
+      return false;
+    for (int u : users_[static_cast<size_t>(node(p).outputs[0])])
+      if (std::find(group.nodes.begin(), group.nodes.end(), u) == group.nodes.end()) return false;
+    // Computing a value again for each place it is broadcast to would cost more than storing it.
+    const ValueId made = node(p).outputs[0];
+    const bool repeats = fusion(reader) == Fusion::Injective &&
+                         elements(made) < elements(node(reader).outputs[0]) &&
+                         node(reader).op != "Concat";
+    return !repeats || !is_elementwise(node(p));
+  }
+
+  /// Takes injective producers, from the last to the first, whose readers are all in the group.
+  void absorb(Group& group, std::set<int> queue) {
+    while (!queue.empty()) {
+      const int reader = *std::prev(queue.end());
+      queue.erase(std::prev(queue.end()));
+      for (ValueId id : node(reader).inputs) {
+        const int p = producer(id);
+        if (p < 0 || static_cast<int>(group.nodes.size()) >= options_.max_nodes) continue;
+        if (!fits_prologue(p, group, reader)) continue;
+        group.nodes.push_back(p);
+        group_of_[static_cast<size_t>(p)] = group_of_[static_cast<size_t>(group.anchor)];
+        queue.insert(p);
+      }
+    }
+  }
+
+  void finish(Group& group) const {
+    std::sort(group.nodes.begin(), group.nodes.end());
+    const auto inside = [&](int n) {
+      return std::binary_search(group.nodes.begin(), group.nodes.end(), n);
+    };
+    for (int n : group.nodes) {
+      for (ValueId id : node(n).inputs) {
+        if (id < 0 || (producer(id) >= 0 && inside(producer(id)))) continue;
+        if (std::find(group.inputs.begin(), group.inputs.end(), id) == group.inputs.end())
+          group.inputs.push_back(id);
+      }
+      for (ValueId id : node(n).outputs) {
+        const auto& users = users_[static_cast<size_t>(id)];
+        if (output_[static_cast<size_t>(id)] || !std::all_of(users.begin(), users.end(), inside) ||
+            (users.empty() && group.kind == GroupKind::Host))
+          group.outputs.push_back(id);
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const FuseOptions& options_;
+  const std::vector<int> producer_;
+  const std::vector<std::vector<int>> users_;
+  const std::vector<bool> output_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+bool is_elementwise(const Node& node) {
+  return node.domain.empty() && kElementwise.contains(node.op);
+}
+
+std::vector<Group> fuse(const Graph& graph, const FuseOptions& options) {
+  return Fuser(graph, options).run();
+}
+
+}  // namespace tilewright::graph

@@ -1,0 +1,108 @@
+#include "tilewright/graph/pack.h"
+
+#include <algorithm>
+#include <functional>
+
+namespace tilewright::graph {
+namespace {
+
+/// One axis of the source: its index is outer * block + inner, where outer and inner are positions
+/// on two axes of the result. A single axis has block 1 and no inner axis (-1).
+struct Axis {
+  int outer = 0, inner = -1;
+  int64_t block = 1;
+};
+
+/// result[at] = source[axes(at)], or zero where an index lies beyond the source.
+template <class T>
+void gather(const Array& source, Array& result, const std::vector<Axis>& axes) {
+  const Shape& shape = result.shape();
+  const std::vector<int64_t> strides = dense_strides(source.shape());
+  const size_t rank = shape.size();
+  const T* from = static_cast<const T*>(source.data());
+  T* to = static_cast<T*>(result.data());
+  std::vector<int64_t> index(axes.size(), 0);
+  /// Which source index a result axis moves, and by how much per step.
+  const auto moved_by = [&](size_t axis) {
+    std::pair<size_t, int64_t> moved{axes.size(), 0};
+    for (size_t a = 0; a < axes.size(); ++a) {
+      if (axes[a].outer == static_cast<int>(axis)) moved = {a, axes[a].block};
+      if (axes[a].inner == static_cast<int>(axis)) moved = {a, 1};
+    }
+    return moved;
+  };
+  const auto [last_index, last_step] = moved_by(rank - 1);
+  const size_t last = last_index;
+  const int64_t step_in_row = last_step;
+  const auto copy_row = [&] {
+    int64_t offset = 0;
+    bool inside = true;
+    for (size_t a = 0; a < axes.size(); ++a) {
+      offset += index[a] * strides[a];
+      inside = inside && (a == last || index[a] < source.shape()[a]);
+    }
+    const int64_t room = (source.shape()[last] - index[last] + step_in_row - 1) / step_in_row;
+    const int64_t count = inside ? std::clamp<int64_t>(room, 0, shape.back()) : 0;
+    const int64_t stride = strides[last] * step_in_row;
+    for (int64_t i = 0; i < count; ++i) to[i] = from[offset + i * stride];
+    std::fill(to + count, to + shape.back(), T{});
+    to += shape.back();
+  };
+  const std::function<void(size_t)> walk = [&](size_t axis) {
+    if (axis + 1 == rank) return copy_row();
+    const auto [a, step] = moved_by(axis);
+    for (int64_t i = 0; i < shape[axis]; ++i) {
+      walk(axis + 1);
+      index[a] += step;
+    }
+    index[a] -= step * shape[axis];
+  };
+  walk(0);
+}
+
+std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape& result) {
+  const auto rank = static_cast<int>(call.inputs[0].shape.size());
+  const auto last = static_cast<int>(result.size()) - 1;
+  if (call.op == "ToBlocked") {
+    std::vector<Axis> axes;
+    for (int a = 0; a < rank; ++a) axes.push_back({a, -1, 1});
+    axes[1] = {1, last, result.back()};
+    return axes;
+  }
+  if (call.op == "PackConvWeight")
+    return std::vector<Axis>{{0, 5, result[5]}, {1, 4, result[4]}, {2, -1, 1}, {3, -1, 1}};
+  if (call.op == "PackDepthwiseWeight" && rank == 4)
+    return std::vector<Axis>{{0, 3, result[3]}, {-1, -1, 1}, {1, -1, 1}, {2, -1, 1}};
+  if (call.op == "PackGemmWeight") {
+    const Axis k{1, -1, 1}, n{0, 2, result[2]};
+    return call.attrs.get_int("transB", 0) != 0 ? std::vector<Axis>{n, k} : std::vector<Axis>{k, n};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Array> pack_known(const tensor::OpCall& call, const tensor::TensorType& type) {
+  if (call.domain != "tilewright" || call.inputs.empty() || !call.inputs[0].value)
+    return std::nullopt;
+  const auto axes = axes_of(call, type.shape);
+  if (!axes) return std::nullopt;
+  const Array& source = *call.inputs[0].value;
+  Array result(type.dtype, type.shape);
+  switch (bit_width(type.dtype)) {
+    case 8:
+      gather<uint8_t>(source, result, *axes);
+      break;
+    case 16:
+      gather<uint16_t>(source, result, *axes);
+      break;
+    case 32:
+      gather<uint32_t>(source, result, *axes);
+      break;
+    default:
+      gather<uint64_t>(source, result, *axes);
+  }
+  return result;
+}
+
+}  // namespace tilewright::graph

@@ -1,0 +1,64 @@
+// Graph passes: each is a function from graph to graph and one row of the table below.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/graph/graph.h"
+
+namespace tilewright::graph {
+
+/// What passes may ask of the outside, and where they say what they did.
+struct PassContext {
+  Evaluate evaluate;      ///< values of operators on constants; without it little is folded
+  int vector_bytes = 64;  ///< of the target: decides the block of blocked layouts
+  bool verify_each = false;
+  std::vector<std::string> notes;  ///< of the pass that is running
+};
+
+/// Computes operators whose inputs are all known, unless the result would bloat the model.
+Result<Graph> fold_constants(const Graph& graph, PassContext& context);
+/// Drops nodes and values that no output needs.
+Result<Graph> eliminate_dead(const Graph& graph, PassContext& context);
+/// Nodes with the same operator, attributes and inputs become one.
+Result<Graph> merge_common(const Graph& graph, PassContext& context);
+/// Removes operators that change nothing and merges neighbours (transposes, reshapes, clips).
+Result<Graph> simplify(const Graph& graph, PassContext& context);
+/// BatchNormalization becomes a scale and a shift; those, and any other per-channel constant
+/// arithmetic, go into the weights and bias of the Conv, ConvTranspose or Gemm before them.
+Result<Graph> fold_batch_norm(const Graph& graph, PassContext& context);
+/// Pad goes into the padding of the Conv or pooling behind it.
+Result<Graph> fold_pad(const Graph& graph, PassContext& context);
+/// Convolutions and what surrounds them move to blocked channels (NCHWc), products with constant
+/// matrices to packed weights; conversions stay only where blocked and plain values meet.
+Result<Graph> block_layout(const Graph& graph, PassContext& context);
+
+struct Pass {
+  std::string name;
+  std::string doc;  ///< one line
+  Result<Graph> (*run)(const Graph&, PassContext&);
+};
+const std::vector<Pass>& all_passes();
+/// The names of the default pipeline, comma-separated.
+std::string default_passes();
+
+/// What one pass did, for `compile --explain`.
+struct PassReport {
+  std::string name;
+  size_t nodes_before = 0, nodes_after = 0;
+  double seconds = 0;
+  std::vector<std::string> notes;
+};
+struct PassResult {
+  Graph graph;
+  std::vector<PassReport> reports;
+};
+
+/// Runs `passes` (comma-separated names) in order. errors: Usage (unknown pass, with the list), or
+/// what a pass reports.
+Result<PassResult> run_passes(Graph graph, const std::string& passes, PassContext& context);
+
+/// One line per pass and one per note.
+std::vector<std::string> explain(const std::vector<PassReport>& reports);
+
+}  // namespace tilewright::graph

@@ -1,0 +1,142 @@
+#include "tilewright/schedule/reverse_compute_at.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tilewright/ir/walk.h"
+#include "tilewright/schedule/apply.h"
+#include "tilewright/schedule/regenerate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The box of `buffer` that `writer` makes in one iteration of `loop`.
+arith::Box made_in(const Tree& tree, Id writer, Id loop, const Buffer& buffer) {
+  const std::vector<Var> vars = vars_of(tree, loops_below(tree, writer, loop));
+  for (const Access& a : accesses(tree.block(writer)))
+    if (a.write && a.buffer == buffer) return box_of(a, vars, tree.bounds_at(writer));
+  return {};
+}
+
+/// The only way `block` reads `buffer`, in terms of its iterations.
+Result<std::vector<Expr>> only_read(const Block& block, const Buffer& buffer) {
+  std::vector<const Load*> loads;
+  walk(single_store(block)->value, [&](const Expr& e) {
+    if (const Load* l = e.as<Load>(); l && l->buffer == buffer) loads.push_back(l);
+  });
+  if (loads.empty())
+    return refuse(2, fmt::format("block {} does not read {} in its value", block.name,
+                                 buffer.name()));
+  for (const Load* l : loads)
+    for (size_t d = 0; d < l->indices.size(); ++d)
+      if (!equal(l->indices[d], loads[0]->indices[d]))
+        return refuse(2, fmt::format("block {} reads {} at several places", block.name,
+                                     buffer.name()));
+  return loads[0]->indices;
+}
+
+/// The source of `block` that the loop produces: written inside it, not an init.
+Result<Buffer> main_source(const Tree& tree, const Uses& uses, Id block, Id loop) {
+  for (const Buffer& source : sources(tree.block(block))) {
+    const auto p = producer_of(tree, uses, source);
+    if (p && tree.inside(p->main, loop) && p->main < block) return source;
+  }
+  return refuse(2, fmt::format("nothing that block {} reads is written inside loop {} by one block",
+                               tree.block(block).name, tree.loop(loop).var.name()));
+}
+
+Place place_after_producers(const Tree& tree, const Uses& uses, Id block, Id loop) {
+  Place place{kNone, true};
+  for (Id child : tree.body_of(loop))
+    for (const Buffer& source : sources(tree.block(block)))
+      for (Id w : uses.writers(source))
+        if (w != block && tree.inside(w, child)) place.at = child;
+  return place;
+}
+
+/// True if the init runs before the place, in the same loops as it shares with the block now.
+bool init_precedes(const Tree& tree, Id init, Id block, const Place& place) {
+  auto shared = [&](Id id) {
+    std::vector<Id> loops = tree.loops_around(id);
+    std::erase_if(loops, [&](Id l) { return !tree.inside(init, l); });
+    return loops;
+  };
+  return init < place.order(tree) && shared(block) == shared(place.at);
+}
+
+}  // namespace
+
+Result<Func> move_consumer(const Func& func, const Name& block_name, const Name& loop_name) {
+  const Tree tree(func);
+  const Uses uses(tree);
+  const Id id = TW_TRY(tree.find_block(block_name));
+  const Id loop = TW_TRY(tree.find_loop(loop_name));
+  const Block& block = tree.block(id);
+  const Store* store = single_store(block);
+  if (store == nullptr) return refuse(1, fmt::format("block {} is not a single store", block.name));
+  const Buffer& result = store->buffer;
+  const auto own = producer_of(tree, uses, result);
+  if (!own || own->main != id)
+    return refuse(1, fmt::format("{} has other writers than {} and its init", result.name(),
+                                 block.name));
+  if (in_vector_loop(tree, loop))
+    return refuse(6, fmt::format("loop {} is in a vector loop", loop_name));
+  const Buffer source = TW_TRY(main_source(tree, uses, id, loop));
+  if (source == result) return refuse(1, fmt::format("block {} reads its own result", block.name));
+  const Producer producer = *producer_of(tree, uses, source);
+  if (producer.init != kNone && producer.init > producer.main)
+    return refuse(2, fmt::format("{} is set after it is updated", source.name()));
+
+  const Place place = place_after_producers(tree, uses, id, loop);
+  if (tree.inside(id, place.at))
+    return refuse(2, fmt::format("block {} is already inside its producer's nest", block.name));
+  const auto axes = axes_of(TW_TRY(only_read(block, source)), block);
+  if (!axes)
+    return refuse(2, fmt::format("the indices of {} in block {} are not its iterations",
+                                 source.name(), block.name));
+  const arith::Bounds bounds = tree.bounds_at(place.at);
+  const arith::Box box = made_in(tree, producer.main, loop, source);
+  if (!box.exact)
+    return refuse(3, fmt::format("what {} writes in one iteration of {} is not a box without gaps",
+                                 tree.block(producer.main).name, loop_name));
+  const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds);
+  for (size_t i = 0; i < ranges.size(); ++i)
+    if (block.iters[i].kind == IterKind::Reduce && !ranges[i].whole &&
+        order_matters(func.math, result.dtype(), store->combine))
+      return refuse(3, fmt::format("it would change the order of the sum in block {} (exact math)",
+                                   block.name));
+  if (auto why = other_instances(tree, id, place, ranges)) return refuse(3, *why);
+  NamePool names(tree, {id});
+  const Nest nest = TW_TRY(make_nest(tree, id, ranges, place, names, 3));
+  if (auto why = sources_not_final(tree, uses, place, nest, id)) return refuse(4, *why);
+
+  if (own->init != kNone && !init_precedes(tree, own->init, id, place))
+    return refuse(5, fmt::format("block {} would not run before it", tree.block(own->init).name));
+
+  Edit edit(tree);
+  edit.erase(id);
+  edit.after(place.at, {nest.stmt()});
+  // The result must be alive at the earlier place.
+  if (const Id alloc = tree.alloc_of(result); alloc != kNone) {
+    const Id home = tree.parent(alloc);
+    if (!tree.inside(place.at, home))
+      return refuse(5, fmt::format("buffer {} is not alive in loop {}", result.name(), loop_name));
+    if (alloc > place.at) {
+      const Stmt decl = tree.stmt(alloc);
+      edit.erase(alloc);
+      edit.before(tree.child_towards(home, place.at), {decl});
+    }
+  }
+  Func out = edit.func();
+  for (const Buffer& b : sources(block))
+    if (tree.alloc_of(b) != kNone) out = sink_alloc(out, b);
+  TW_TRY_STATUS(check_concurrency(out, {block.name}, 6));
+  return out;
+}
+
+Result<Func> run(const ReverseComputeAt& step, const Func& func) {
+  return move_consumer(func, step.block, step.loop);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,219 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "tilewright/ir/walk.h"
+#include "tilewright/schedule/apply.h"
+#include "tilewright/schedule/regenerate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+Expr identity(Combine combine, DType dtype) {
+  const double inf = std::numeric_limits<double>::infinity();
+  switch (combine) {
+    case Combine::Mul:
+      return const_of(dtype, 1);
+    case Combine::Max:
+    case Combine::Min: {
+      const bool max = combine == Combine::Max;
+      if (is_float(dtype)) return float_imm(max ? -inf : inf, dtype);
+      if (dtype == DType::Bool) return bool_imm(!max);
+      const int bits = bit_width(dtype);
+      if (is_unsigned_int(dtype))
+        return int_imm(max ? 0 : bits == 64 ? -1 : (int64_t{1} << bits) - 1, dtype);
+      const int64_t lowest = std::numeric_limits<int64_t>::min() >> (64 - bits);
+      return int_imm(max ? lowest : ~lowest, dtype);
+    }
+    default:
+      return const_of(dtype, 0);
+  }
+}
+
+/// The reduction with `loop` taken out of its sum: iteration `part` runs over the loop, the other
+/// iterations over what is left.
+struct Factored {
+  std::vector<Iter> iters;
+  Var part;
+  VarMap values;  ///< old iterations in terms of the new ones
+};
+
+Result<Factored> factor(const Tree& tree, Id block_id, Id loop_id) {
+  const Block& block = tree.block(block_id);
+  const For& loop = tree.loop(loop_id);
+  const arith::Bounds bounds = tree.bounds_at(block_id);
+  Factored out;
+  out.part = Var("part");
+  out.iters.push_back({out.part, IterKind::Space, loop.extent, ref(loop.var)});
+  bool found = false;
+  for (const Iter& iter : block.iters) {
+    if (!uses(iter.binding, loop.var)) {
+      out.iters.push_back(iter);
+      continue;
+    }
+    if (iter.kind != IterKind::Reduce)
+      return refuse(2, fmt::format("loop {} also runs iteration {}", loop.var.name(),
+                                   iter.var.name()));
+    found = true;
+    if (free_vars(iter.binding).size() == 1) {
+      out.values[iter.var] = substitute(iter.binding, {{loop.var, ref(out.part)}});
+      continue;
+    }
+    const arith::Affine a = arith::as_affine(iter.binding);
+    const int64_t c = a.coefficient(loop.var);
+    const Expr rest = arith::simplify(iter.binding - ref(loop.var) * c, bounds);
+    const auto range = arith::const_range(rest, bounds);
+    if (c == 0 || uses(rest, loop.var) || !range || range->first < 0)
+      return refuse(2, fmt::format("loop {} is not a plain part of iteration {}", loop.var.name(),
+                                   iter.var.name()));
+    const Var left(iter.var.name());
+    out.iters.push_back({left, IterKind::Reduce, int_imm(range->second + 1), rest});
+    out.values[iter.var] = ref(out.part) * c + ref(left);
+  }
+  if (!found) return refuse(2, fmt::format("loop {} runs no reduction", loop.var.name()));
+  return out;
+}
+
+/// The block whose loops are to be factored: the only reduction in the loop over it.
+Result<Id> reduction_in(const Tree& tree, Id loop) {
+  Id found = kNone;
+  for (Id b : tree.blocks_in(loop)) {
+    bool reduces = false;
+    for (const Iter& iter : tree.block(b).iters)
+      reduces |= iter.kind == IterKind::Reduce && uses(iter.binding, tree.loop(loop).var);
+    if (!reduces) continue;
+    if (found != kNone)
+      return refuse(2, fmt::format("loop {} runs reductions of several blocks",
+                                   tree.loop(loop).var.name()));
+    found = b;
+  }
+  if (found == kNone)
+    return refuse(2, fmt::format("loop {} runs no reduction", tree.loop(loop).var.name()));
+  return found;
+}
+
+/// The parts of the new program.
+struct Parts {
+  Buffer partial;
+  Block init, main, final;
+};
+
+Parts make_parts(const Block& block, const Factored& f, const std::vector<Axis>& axes,
+                 const std::string& name, const Expr& parts) {
+  const Store& store = *single_store(block);
+  Parts out;
+  std::vector<Expr> shape{parts};
+  shape.insert(shape.end(), store.buffer.shape().begin(), store.buffer.shape().end());
+  out.partial = Buffer(name, store.buffer.dtype(), shape, store.buffer.scope());
+  // Initialisation and final sum run over the elements the block writes.
+  const Var part_init("part"), part_final("part");
+  std::vector<Expr> init_index{ref(part_init)}, final_index{ref(part_final)}, target;
+  out.init.iters.push_back({part_init, IterKind::Space, parts, Expr()});
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].iter < 0) {
+      init_index.push_back(store.indices[d]), final_index.push_back(store.indices[d]);
+      target.push_back(store.indices[d]);
+      continue;
+    }
+    const Iter& iter = block.iters[axes[d].iter];
+    const Var a(iter.var.name()), b(iter.var.name());
+    out.init.iters.push_back({a, IterKind::Space, iter.extent, Expr()});
+    out.final.iters.push_back({b, IterKind::Space, iter.extent, Expr()});
+    auto shifted = [&](const Var& v) {
+      return axes[d].shift == 0 ? ref(v) : ref(v) + axes[d].shift;
+    };
+    init_index.push_back(shifted(a));
+    final_index.push_back(shifted(b)), target.push_back(shifted(b));
+  }
+  out.final.iters.push_back({part_final, IterKind::Reduce, parts, Expr()});
+  out.init.name = name + ".init";
+  out.init.body = make(Store{out.partial, init_index,
+                             identity(store.combine, store.buffer.dtype()), Combine::Set});
+  out.final.name = block.name;
+  out.final.marks = block.marks;
+  out.final.body =
+      make(Store{store.buffer, target, load(out.partial, final_index), store.combine});
+  out.main = block;
+  out.main.name = name;
+  out.main.iters = f.iters;
+  std::vector<Expr> index{ref(f.part)};
+  for (const Expr& e : store.indices) index.push_back(e);
+  out.main.body =
+      make(Store{out.partial, index, substitute(store.value, f.values), store.combine});
+  return out;
+}
+
+/// Ranges of a part's iterations over `box` of the result; its `part` iteration runs whole.
+std::vector<IterRange> part_ranges(const Block& part, const arith::Box& box, bool part_axis,
+                                   const arith::Bounds& bounds) {
+  const Store& store = *single_store(part);
+  std::vector<Expr> indices = store.indices;
+  arith::Box whole = box;
+  if (part_axis) {
+    whole.dims.insert(whole.dims.begin(), {int_imm(0), part.iters[0].extent});
+  }
+  return ranges_of(part, *axes_of(indices, part), whole, bounds);
+}
+
+}  // namespace
+
+Result<Func> run(const RFactor& step, const Func& func) {
+  const Tree tree(func);
+  const Uses uses(tree);
+  const Id loop_id = TW_TRY(tree.find_loop(step.loop));
+  const Id id = TW_TRY(reduction_in(tree, loop_id));
+  const Block& block = tree.block(id);
+  const Store* store = single_store(block);
+  if (store == nullptr || store->combine == Combine::Set)
+    return refuse(1, fmt::format("block {} does not combine", block.name));
+  const auto producer = producer_of(tree, uses, store->buffer);
+  if (!producer || producer->main != id || producer->init == kNone)
+    return refuse(1, fmt::format("{} has other writers than {} and its init",
+                                 store->buffer.name(), block.name));
+  for (const Buffer& source : sources(block))
+    if (source == store->buffer)
+      return refuse(1, fmt::format("block {} reads its own result", block.name));
+  if (order_matters(func.math, store->buffer.dtype(), store->combine))
+    return refuse(3, fmt::format("block {} sums floats and the math is exact", block.name));
+  if (tree.loop(loop_id).kind != ForKind::Serial)
+    return refuse(4, fmt::format("loop {} is {}", step.loop, name(tree.loop(loop_id).kind)));
+  const Factored factored = TW_TRY(factor(tree, id, loop_id));
+  const auto axes = axes_of(store->indices, block);
+  if (!axes)
+    return refuse(5, fmt::format("the indices of {} are not iterations of {}",
+                                 store->buffer.name(), block.name));
+  // The statement that holds the block and no other user of its result; the loop must be in it.
+  std::vector<Id> users = uses.users(store->buffer);
+  const Id home = tree.common(users);
+  const Id statement = tree.child_towards(home, id);
+  if (!tree.inside(loop_id, statement))
+    return refuse(4, fmt::format("loop {} also holds other users of {}", step.loop,
+                                 store->buffer.name()));
+  if (in_vector_loop(tree, statement))
+    return refuse(4, fmt::format("block {} is in a vector loop", block.name));
+  const Id outside = tree.parent(statement);
+  std::vector<Id> loops = tree.loops_around(id);
+  std::erase_if(loops, [&](Id l) { return !tree.inside(l, statement); });
+  arith::Box box;
+  for (const Access& a : accesses(block))
+    if (a.write) box = box_of(a, vars_of(tree, loops), tree.bounds_at(id));
+  if (!box.exact || outside == kNone)
+    return refuse(5, fmt::format("what block {} writes is not a box without gaps", block.name));
+  NamePool names(tree);
+  const std::string name = names.buffer(block.name + ".rf");
+  names.block(name), names.block(name + ".init");
+  const Parts parts = make_parts(block, factored, *axes, name, tree.loop(loop_id).extent);
+  const arith::Bounds bounds = tree.bounds_at(statement);
+  const Nest init = make_new_nest(parts.init, part_ranges(parts.init, box, true, bounds), names,
+                                  bounds);
+  const Nest final = make_new_nest(parts.final, part_ranges(parts.final, box, false, bounds),
+                                   names, bounds);
+  Edit edit(tree);
+  edit.before(statement, {make(Alloc{parts.partial, {}}), init.stmt()});
+  edit.after(statement, {final.stmt()});
+  edit.replace(id, make(parts.main));
+  return edit.func();
+}
+
+}  // namespace tilewright::schedule

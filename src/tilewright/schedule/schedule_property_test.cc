@@ -1,0 +1,22 @@
+// Random program x random legal trace keeps its meaning, over all steps.
+#include <gtest/gtest.h>
+
+#include "tilewright/schedule/testing/property.h"
+
+namespace tilewright::schedule {
+namespace {
+
+TEST(ScheduleProperty, RandomTracesKeepTheMeaning) {
+  const char* env = std::getenv("TILEWRIGHT_SEEDS");
+  const uint64_t programs = env ? std::strtoull(env, nullptr, 10) : 400;
+  testing::Tally tally;
+  for (uint64_t seed = 1; seed <= programs; ++seed)
+    ASSERT_EQ(testing::check_program(seed, 3, 30, tally), "");
+  const std::string report = testing::report(tally);
+  for (size_t i = 0; i < tally.accepted.size(); ++i)
+    EXPECT_GE(tally.accepted[i], 20) << testing::kind_name(i) << "\n" << report;
+  std::printf("%s", report.c_str());
+}
+
+}  // namespace
+}  // namespace tilewright::schedule
