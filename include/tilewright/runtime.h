@@ -20,7 +20,7 @@ extern "C" {
 /* Tensors are described as by DLPack 0.6 or newer; include dlpack.h first to use its own types. */
 #ifndef DLPACK_DLPACK_H_
 #define DLPACK_DLPACK_H_
-typedef enum { kDLCPU = 1 } DLDeviceType;
+typedef enum { kDLCPU = 1, kDLCUDA = 2, kDLOpenCL = 4, kDLExtDev = 12 } DLDeviceType;
 typedef struct {
   DLDeviceType device_type;
   int32_t device_id;
@@ -115,9 +115,10 @@ int tw_session_set_input(tw_session* session, const char* name, const DLTensor* 
 
 /*
  * Runs once. The given inputs are read in place (64-byte aligned memory is not copied); all others
- * must have been set before. The given outputs are written to the caller's memory if `data` is not
- * null, and shape[dynamic axis] becomes the real extent; where `data` is null, the tensor becomes a
- * view as from tw_session_get_output. Null names mean the first inputs or outputs in order.
+ * must have been set before. Outputs whose `data` is not null are written to that memory, which has
+ * room for the full shape and says so; their shape[dynamic axis] then becomes the real extent.
+ * Outputs whose `data` is null become views as from tw_session_get_output. Null names mean the
+ * first inputs or outputs in order.
  */
 int tw_session_run(tw_session* session, const char* const* input_names, const DLTensor* inputs,
                    size_t input_count, const char* const* output_names, DLTensor* outputs,

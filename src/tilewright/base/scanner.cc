@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+
+#include "tilewright/base/names.h"
 
 namespace tilewright {
 namespace {
@@ -49,19 +52,13 @@ std::string quote(std::string_view text, char mark) {
   return out + mark;
 }
 
-int edit_distance(std::string_view a, std::string_view b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) row[j] = static_cast<int>(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = static_cast<int>(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const int replaced = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
+/// Letters that both texts have, in any order.
+size_t common_letters(std::string a, std::string b) {
+  std::sort(a.begin(), a.end());
+  std::sort(b.begin(), b.end());
+  std::string common;
+  std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(common));
+  return common.size();
 }
 
 }  // namespace
@@ -269,16 +266,13 @@ std::string quote_string(std::string_view text) { return quote(text, '"'); }
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr size_t kTooLong = 80;  // keeps the quadratic distance cheap on hostile input
   if (name.size() > kTooLong) return {};
-  int best = static_cast<int>(name.size()) / 3 + 2;
-  std::string result;
+  std::vector<std::string> near;
   for (const std::string& candidate : candidates) {
-    if (candidate.size() > kTooLong) continue;
-    if (const int d = edit_distance(name, candidate); d < best) {
-      best = d;
-      result = candidate;
-    }
+    const size_t longer = std::max(candidate.size(), name.size());
+    if (longer <= kTooLong && 3 * common_letters(std::string(name), candidate) >= 2 * longer)
+      near.push_back(candidate);
   }
-  return result;
+  return nearest(std::string(name), near);
 }
 
 }  // namespace tilewright

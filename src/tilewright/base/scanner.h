@@ -77,7 +77,8 @@ std::string quote_name(std::string_view name, std::span<const std::string_view> 
 /// `text` in double quotes.
 std::string quote_string(std::string_view text);
 
-/// The candidate nearest to `name` by edit distance, empty if none is near enough to suggest.
+/// The candidate nearest to `name` among those with mostly the same letters; empty if none is worth
+/// suggesting.
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace tilewright

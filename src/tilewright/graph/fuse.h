@@ -43,7 +43,9 @@ std::string group_name(const Graph& graph, const Group& group);
 
 struct GroupFunc {
   Func func;
-  std::vector<ValueId> args;  ///< value of each parameter, in order: inputs, then outputs
+  /// Value of each parameter, in order: inputs, then outputs. Parameters beyond are constant tables
+  /// of the operators (mode Const with values).
+  std::vector<ValueId> args;
 };
 
 /// The group as one Func. Parameters are the inputs it reads (x0, x1, ...; constants are w0, w1,

@@ -1,6 +1,7 @@
 #include "tilewright/interp/interp.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstring>
 
@@ -36,13 +37,21 @@ void Access::out_of_bounds(Machine& m) const {
               true};
 }
 
-int64_t checked_count(const std::vector<int64_t>& extents, const std::string& name) {
-  constexpr int64_t kMax = int64_t{1} << 40;
+int64_t checked_count(const std::vector<int64_t>& extents, const Buffer& buffer) {
+  // Asking for more than there is would not fail here but kill the process while it is filled.
+  static const int64_t memory = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
+  const int64_t most = memory / (bit_width(buffer.dtype()) / 8);
   int64_t count = 1;
   for (const int64_t extent : extents) {
-    if (extent < 0) fault(fmt::format("`{}` has the negative extent {}", name, extent));
-    if (extent > 0 && count > kMax / extent)
-      fault(fmt::format("`{}` of shape {} is too large", name, to_string(extents)));
+    if (extent < 0) fault(fmt::format("`{}` has the negative extent {}", buffer.name(), extent));
+    if (extent > 0 && count > most / extent)
+      throw Fault{{ErrorKind::Limit,
+                   fmt::format("`{}` of shape {} does not fit in the {} GiB of this host",
+                               buffer.name(), to_string(extents), memory >> 30),
+                   {},
+                   {},
+                   {},
+                   {}}};
     count *= extent;
   }
   return count;
@@ -54,7 +63,7 @@ void poison(std::byte* data, DType dtype, int64_t count) {
 }
 
 void allocate(Machine& m, BufferState& b, const Buffer& buffer, std::vector<int64_t> extents) {
-  const int64_t count = checked_count(extents, buffer.name());
+  const int64_t count = checked_count(extents, buffer);
   const auto bytes = static_cast<size_t>(storage_bytes(buffer.dtype(), count));
   if (b.data == nullptr || b.capacity < bytes) {
     b.memory = std::make_unique_for_overwrite<std::byte[]>(bytes);
@@ -145,7 +154,7 @@ class Runner {
     const Param& p = func_.params[i];
     BufferState& state = buffers_[i];
     for (const Linear& extent : shape) state.extents.push_back(extent.get(machine_));
-    const int64_t count = checked_count(state.extents, p.buffer.name());
+    const int64_t count = checked_count(state.extents, p.buffer);
     state.strides = dense_strides(state.extents);
     Array array;
     if (p.mode == ParamMode::Out) {

@@ -333,12 +333,14 @@ func f(n: int in 0..9, out Y: i64[4]) {
 })",
                      {{}, {{"n", 0}}}),
             "`T` has the negative extent -5");
-  EXPECT_EQ(error_of(R"(
+  const auto huge = run(parsed(R"(
 func f(n: int in 0..9223372036854775807) {
   alloc T: i64[n,n]
-})",
-                     {{}, {{"n", 1000000000}}}),
-            "`T` of shape [1000000000, 1000000000] is too large");
+})"),
+                        {{}, {{"n", 1000000000}}});
+  ASSERT_FALSE(huge);
+  EXPECT_EQ(huge.error().kind, ErrorKind::Limit);
+  EXPECT_THAT(huge.error().what, HasSubstr("`T` of shape [1000000000, 1000000000] does not fit"));
   EXPECT_THAT(error_of(R"(
 func g(n: int in 1..3, A: i8[n]) {
 }

@@ -124,7 +124,10 @@ bool is_dense(const DLTensor& tensor) {
 /// Why a tensor cannot stand for `value`; empty if it can.
 std::string objection(const tw_runtime::ValueSpec& value, const DLTensor& tensor,
                       const Shape& shape) {
-  if (tensor.device.device_type != kDLCPU) return "it is not in the CPU's memory";
+  int32_t device = 0;  // a newer DLPack has devices that the enumeration here does not list
+  static_assert(sizeof device == sizeof tensor.device.device_type);
+  std::memcpy(&device, &tensor.device.device_type, sizeof device);
+  if (device != kDLCPU) return "it is not in the CPU's memory";
   if (tensor.data == nullptr && std::find(shape.begin(), shape.end(), 0) == shape.end())
     return "its data pointer is null";
   if (!is_dense(tensor)) return "it has strides: only row-major tensors without gaps are read";

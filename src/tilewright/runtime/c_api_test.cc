@@ -200,7 +200,7 @@ TEST_F(CApi, BadTensorsAreExplained) {
   tensor.data = nullptr;
   EXPECT_THAT(refused(tensor), HasSubstr("data pointer is null"));
   tensor = x_tensor();
-  tensor.device.device_type = static_cast<DLDeviceType>(2);
+  tensor.device.device_type = kDLCUDA;
   EXPECT_THAT(refused(tensor), HasSubstr("CPU's memory"));
   tensor = x_tensor();
   int64_t strides[1] = {2};

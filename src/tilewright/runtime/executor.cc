@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <limits>
 
 #include "tilewright/base/check.h"
+#include "tilewright/runtime/executor_state.h"
 #include "tilewright/runtime/host_ops.h"
 #include "tilewright/runtime/layout.h"
 #include "tilewright/runtime/memory.h"
@@ -30,69 +29,7 @@ bool overlap(const Array& a, const Array& b) {
   return pa < pb + b.bytes() && pb < pa + a.bytes();
 }
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 }  // namespace
-
-struct Session::State {
-  /// Where a value is during a run.
-  struct Slot {
-    std::shared_ptr<void> owner;
-    char* data = nullptr;  ///< never null once placed, so that empty tensors are not absent ones
-    char* home = nullptr;  ///< the session's own memory, for inputs and outputs
-    Shape shape;           ///< real
-  };
-  struct Input {
-    bool set = false;
-    Array bound;  ///< the caller's memory, or an empty handle
-    bool copy = false;
-  };
-  struct Output {
-    Array bound;
-    bool copy = false;
-    bool elsewhere = false;  ///< the last run wrote to memory that was unbound since
-  };
-  struct Step {
-    tw_kernel kernel = nullptr;  ///< nullptr: a host function
-    size_t first_pointer = 0;
-  };
-
-  std::shared_ptr<const Program> program;
-  std::shared_ptr<const void> keep_alive;
-  MappedFile weights;
-  std::shared_ptr<void> arena, interface, workspace;
-  std::shared_ptr<ThreadPool> pool;
-  bool flush_denormals = false;
-  std::vector<Slot> slots;      // by value id
-  std::vector<Input> inputs;    // by position in program->inputs
-  std::vector<Output> outputs;  // by position in program->outputs
-  std::vector<Step> steps;
-  std::vector<void*> pointers;  // arguments of all steps, one after the other
-  std::vector<StepProfile> profile;
-  bool pointers_stale = true;
-  bool ran = false;
-
-  const ValueSpec& spec(int id) const { return program->values[static_cast<size_t>(id)]; }
-  Slot& slot(int id) { return slots[static_cast<size_t>(id)]; }
-  const Slot& slot(int id) const { return slots[static_cast<size_t>(id)]; }
-
-  Status prepare_steps(const KernelLookup& lookup);
-  Status allocate_memory();
-  void place_values();
-  Result<size_t> find(const std::vector<int>& ids, const char* what, const std::string& name) const;
-  Status check_inputs_set() const;
-  void resolve_pointers();
-  void stage_inputs();
-  void deliver_outputs();
-  Array dense(int id) const;
-  void propagate_extents(const StepSpec& step);
-  Status run_host_step(const StepSpec& step);
-  Status run_step(size_t index);
-};
 
 Status Session::State::prepare_steps(const KernelLookup& lookup) {
   std::vector<Error> problems;
@@ -265,78 +202,6 @@ void Session::State::deliver_outputs() {
   }
 }
 
-/// The value as a dense array of its real shape: a view, or a copy where rows have gaps.
-Array Session::State::dense(int id) const {
-  const Slot& from = slot(id);
-  const Rows rows = rows_of(spec(id), from.shape);
-  if (!rows.gaps()) return Array(spec(id).dtype, from.shape, from.owner, from.data);
-  Array copy(spec(id).dtype, from.shape);
-  copy_rows(static_cast<char*>(copy.data()), rows.dense, from.data, rows.pitch, rows);
-  return copy;
-}
-
-/// Compiled code works on the whole bound, so a dynamic output has the extent of the dynamic input
-/// with the same bound.
-void Session::State::propagate_extents(const StepSpec& step) {
-  const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
-  for (size_t o = first_output; o < step.args.size(); ++o) {
-    const ValueSpec& output = spec(step.args[o]);
-    if (output.dynamic_axis < 0) continue;
-    const auto axis = static_cast<size_t>(output.dynamic_axis);
-    Shape& shape = slot(step.args[o]).shape;
-    shape = output.shape;
-    for (size_t i = 0; i < first_output; ++i) {
-      const ValueSpec& input = spec(step.args[i]);
-      const auto input_axis = static_cast<size_t>(std::max(input.dynamic_axis, 0));
-      if (input.dynamic_axis < 0 || input.shape[input_axis] != output.shape[axis]) continue;
-      shape[axis] = slot(step.args[i]).shape[input_axis];
-      break;
-    }
-  }
-}
-
-Status Session::State::run_host_step(const StepSpec& step) {
-  const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
-  std::vector<Array> args;
-  for (size_t i = 0; i < first_output; ++i)
-    args.push_back(step.args[i] < 0 ? Array() : dense(step.args[i]));
-  const std::vector<Array> results = TW_TRY(run_host_op(step.host, step.attrs, args));
-  for (size_t i = first_output; i < step.args.size(); ++i) {
-    if (step.args[i] < 0) continue;
-    const ValueSpec& value = spec(step.args[i]);
-    if (i - first_output >= results.size())
-      return fail(ErrorKind::Package, fmt::format("{} has {} results, not {}", step.host,
-                                                  results.size(), step.num_outputs));
-    const Array& result = results[i - first_output];
-    TW_TRY_STATUS(check_tensor("result", value, result));
-    Slot& to = slot(step.args[i]);
-    to.shape = result.shape();
-    const Rows rows = rows_of(value, to.shape);
-    if (rows.dense != rows.pitch)  // compiled code may read up to the bound
-      std::memset(to.data, 0, static_cast<size_t>(spec_bytes(value)));
-    copy_rows(to.data, rows.pitch, static_cast<const char*>(result.data()), rows.dense, rows);
-  }
-  return {};
-}
-
-Status Session::State::run_step(size_t index) {
-  const StepSpec& step = program->steps[index];
-  const int64_t start = now_ns();
-  if (steps[index].kernel != nullptr) {
-    steps[index].kernel(pointers.data() + steps[index].first_pointer, nullptr, workspace.get(),
-                        &pool->services());
-    propagate_extents(step);
-  } else if (Status status = run_host_step(step); !status) {
-    return tl::unexpected<Error>(std::move(status.error()).at(step.name));
-  }
-  StepProfile& times = profile[index];
-  times.last_ns = now_ns() - start;
-  times.total_ns += times.last_ns;
-  times.min_ns = times.calls == 0 ? times.last_ns : std::min(times.min_ns, times.last_ns);
-  ++times.calls;
-  return {};
-}
-
 Session::Session() : state_(std::make_unique<State>()) {}
 Session::~Session() = default;
 
@@ -357,6 +222,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> 
                          .threads = options.threads, .flush_denormals = options.flush_denormals});
   TW_TRY_STATUS(state.allocate_memory());
   state.place_values();
+  state.find_aliases();
   return session;
 }
 

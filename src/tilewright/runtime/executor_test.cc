@@ -248,6 +248,47 @@ TEST(Executor, HostStepsHaveRealShapes) {
   EXPECT_EQ(session->get_output("indices")->shape(), (Shape{2, 0}));
 }
 
+TEST(Executor, CopyStepsReshape) {
+  Program program = non_zero_program();
+  program.values.push_back({Place::Output, "flat", DType::F32, {6}, 0, -1});
+  program.values.push_back({Place::Output, "column", DType::I64, {6, 1, 2}, 0, 0});
+  program.outputs = {1, 2, 3, 4};
+  program.steps.push_back({"flatten", "", "Copy", "{}", {0, 3}, 1});
+  program.steps.push_back({"stand", "", "Copy", "{}", {2, 4}, 1});
+  auto session = make(program);
+  ASSERT_TRUE(session->set_input("x", floats({0, 5, 0, 7, 0, 9}).reshaped({2, 3})));
+  ASSERT_TRUE(session->run());
+  EXPECT_THAT(session->get_output("flat")->to_doubles(), ElementsAre(0, 5, 0, 7, 0, 9));
+  EXPECT_EQ(session->get_output("column")->shape(), (Shape{3, 1, 2}));
+  EXPECT_THAT(session->get_output("column")->to_ints(), ElementsAre(0, 1, 1, 0, 1, 2));
+  program.values[3].shape = {5};
+  session = make(program);
+  ASSERT_TRUE(session->set_input("x", Array(DType::F32, {2, 3})));
+  const Status status = session->run();
+  ASSERT_FALSE(status);
+  EXPECT_THAT(to_string(status.error()), HasSubstr("[2, 3] cannot become [5]"));
+}
+
+TEST(Executor, AliasesInTheArenaFollowTheValueBehindThem) {
+  // NonZero writes [2, n <= 6]; [2, 1, n <= 6] is the same memory under another shape.
+  Program program = non_zero_program();
+  program.values.push_back({Place::Arena, "view", DType::I64, {2, 1, 6}, 0, 2});
+  program.values.push_back({Place::Output, "out", DType::I64, {2, 1, 6}, 0, 2});
+  program.outputs = {2, 4};
+  program.steps.push_back({"out", "", "Copy", "{}", {3, 4}, 1});
+  auto session = make(program);
+  for (double third : {9.0, 0.0}) {
+    ASSERT_TRUE(session->set_input("x", floats({0, 5, 0, 7, 0, third}).reshaped({2, 3})));
+    ASSERT_TRUE(session->run());
+    const Array out = *session->get_output("out");
+    EXPECT_EQ(out.shape(), (Shape{2, 1, third == 0 ? 2 : 3}));
+    if (third == 0)
+      EXPECT_THAT(out.to_ints(), ElementsAre(0, 1, 1, 0));
+    else
+      EXPECT_THAT(out.to_ints(), ElementsAre(0, 1, 1, 1, 0, 2));
+  }
+}
+
 TEST(Executor, BeyondTheRealExtentThereAreZeros) {
   Program program = non_zero_program();
   program.values[2].dynamic_axis = -1;  // the bound itself becomes visible

@@ -89,6 +89,7 @@ HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult non_max_suppression(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult non_zero(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult unique(const HostAttrs& attrs, const HostInputs& inputs);
+HostResult copy(const HostAttrs& attrs, const HostInputs& inputs);  // ours, not ONNX
 HostResult compress(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_nd(const HostAttrs& attrs, const HostInputs& inputs);

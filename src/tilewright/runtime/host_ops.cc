@@ -14,13 +14,15 @@ struct Row {
   const char* name;
   HostResult (*run)(const HostAttrs&, const HostInputs&);
 };
-constexpr Row kRows[] = {
-    // sorted by name
-    {"Compress", compress},    {"NonMaxSuppression", non_max_suppression},
-    {"NonZero", non_zero},     {"ScatterElements", scatter_elements},
-    {"ScatterND", scatter_nd}, {"TopK", top_k},
-    {"Unique", unique},
-};
+// Sorted by name.
+constexpr Row kRows[] = {{"Compress", compress},
+                         {"Copy", copy},
+                         {"NonMaxSuppression", non_max_suppression},
+                         {"NonZero", non_zero},
+                         {"ScatterElements", scatter_elements},
+                         {"ScatterND", scatter_nd},
+                         {"TopK", top_k},
+                         {"Unique", unique}};
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 namespace tilewright::runtime {
 
 /// Runs host operator `name` with attributes as a JSON object. Absent inputs are empty handles.
+/// `Copy` gives its input; as a step of a program it reshapes to the step's output.
 /// Outputs have their real shape (data-dependent axes included). errors: Unsupported (no such
 /// name), Invalid.
 Result<std::vector<Array>> run_host_op(const std::string& name, const std::string& attrs,

@@ -37,8 +37,8 @@ Rows rows_of(const ValueSpec& value, const Shape& real) {
 void copy_rows(char* to, size_t to_pitch, const char* from, size_t from_pitch, const Rows& rows) {
   if (rows.dense == 0) return;
   for (int64_t i = 0; i < rows.count; ++i)
-    std::memcpy(to + static_cast<size_t>(i) * to_pitch, from + static_cast<size_t>(i) * from_pitch,
-                rows.dense);
+    std::memmove(to + static_cast<size_t>(i) * to_pitch, from + static_cast<size_t>(i) * from_pitch,
+                 rows.dense);
 }
 
 std::string shape_text(const ValueSpec& value) {

@@ -101,7 +101,7 @@ Result<Func> run(const CacheRead& step, const Func& func) {
   std::vector<Axis> axes;
   for (size_t d = 0; d < buffer.rank(); ++d) axes.push_back({static_cast<int>(d), 0});
   const arith::Bounds bounds = tree.bounds_at(place.at);
-  const std::vector<IterRange> ranges = ranges_of(block, axes, box, bounds);
+  const std::vector<IterRange> ranges = ranges_of(block, axes, box, bounds, true);
   const Nest nest = make_new_nest(block, ranges, names, bounds);
   if (auto why = sources_not_final(tree, uses, place, nest, id)) return refuse(3, *why);
   const Param* param = tree.param_of(buffer);
@@ -207,7 +207,7 @@ Result<Func> run(const CacheWrite& step, const Func& func) {
   const auto own_axes = axes_of(single_store(block)->indices, block);
   const arith::Bounds bounds = tree.bounds_at(plan.place.at);
   const Nest nest =
-      make_new_nest(block, ranges_of(block, *own_axes, box, bounds), names, bounds);
+      make_new_nest(block, ranges_of(block, *own_axes, box, bounds, false), names, bounds);
   Edit edit(tree);
   edit.before(plan.first, {make(Alloc{copy, {}})});
   edit.after(plan.place.at, {nest.stmt()});

@@ -88,7 +88,7 @@ Result<std::vector<Nest>> nests_over(const Tree& tree, const Uses& uses, const M
     if (!axes)
       return refuse(3, fmt::format("the indices of {} in block {} are not its iterations",
                                    move.buffer.name(), block.name));
-    const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds);
+    const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds, move.moved.back() == move.producer.main);
     if (move.moved.size() == 1 && id == move.producer.init) {
       // Its updates stay where they are: each element must be set exactly once, before the first.
       if (auto why = other_instances(tree, id, move.place, ranges)) return refuse(6, *why);
@@ -121,6 +121,9 @@ Result<Func> run(const ComputeAt& step, const Func& func) {
   } else if (!tree.inside(move.producer.main, move.loop)) {
     return refuse(2, fmt::format("block {} is not inside loop {}",
                                  tree.block(move.producer.main).name, step.loop));
+  } else if (alloc != kNone && !(alloc < move.place.at &&
+                                 tree.inside(move.place.at, tree.parent(alloc)))) {
+    return refuse(4, fmt::format("{} is not alive in loop {}", move.buffer.name(), step.loop));
   }
   std::vector<Id> users = move.waiting;
   if (init_only) std::erase_if(users, [&](Id u) { return !tree.inside(u, move.loop); });

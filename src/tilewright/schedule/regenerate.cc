@@ -167,7 +167,7 @@ std::optional<std::vector<Axis>> axes_of(const std::vector<Expr>& indices, const
 }
 
 std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& axes,
-                                 const arith::Box& box, const arith::Bounds& bounds) {
+                                 const arith::Box& box, const arith::Bounds& bounds, bool widen) {
   std::vector<IterRange> ranges(block.iters.size());
   for (size_t d = 0; d < axes.size(); ++d) {
     if (axes[d].iter < 0) continue;
@@ -186,7 +186,7 @@ std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& ax
       r.whole = true;
     } else {
       const auto begin = as_int(r.begin), size = as_int(r.size), n = as_int(extent);
-      if (size && *size >= n.value_or(kUnclipped)) {
+      if (widen && size && *size >= n.value_or(kUnclipped)) {
         r.whole = true;
       } else if (begin && size && n) {
         const int64_t lo = std::clamp<int64_t>(*begin, 0, *n);
@@ -246,6 +246,10 @@ Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>
   Nest nest;
   nest.block = old;
   add_loops(nest, ranges, loop_order(tree, old_id), names, bounds);
+  std::vector<Id> alive = around;
+  const Store* store = single_store(old);
+  if (const Id alloc = store ? tree.alloc_of(store->buffer) : kNone; alloc != kNone)
+    std::erase_if(alive, [&](Id l) { return !tree.inside(l, tree.parent(alloc)); });
   std::vector<Expr> guard;
   for (Expr e : residual_guard(old, tree.bounds_at(old_id))) {
     VarMap moved;
@@ -253,8 +257,10 @@ Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>
       if (const VarRef* v = old.iters[i].binding.as<VarRef>())
         moved[v->var] = nest.block.iters[i].binding;
     for (Id l : around) moved.erase(tree.loop(l).var);
+    const bool outside = mentions_any(e, alive, tree);
     e = substitute(e, moved);
-    if (mentions_any(e, lost, tree))
+    // A guard on loops inside the buffer's life may say that an earlier iteration did the work.
+    if (mentions_any(e, lost, tree) || outside)
       return refuse(requirement, fmt::format("the guard of block {} is not in terms of its "
                                              "iterations",
                                              old.name));

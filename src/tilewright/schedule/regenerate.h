@@ -45,9 +45,10 @@ struct Axis {
 std::optional<std::vector<Axis>> axes_of(const std::vector<Expr>& indices, const Block& block);
 
 /// Ranges of the iterations of `block` such that indices with these `axes` cover `box`. Iterations
-/// that index nothing run over their whole extent; scan iterations keep their binding.
+/// that index nothing run over their whole extent; scan iterations keep their binding. `widen`: a
+/// range as large as the extent may become the whole extent (more instances, no guard).
 std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& axes,
-                                 const arith::Box& box, const arith::Bounds& bounds);
+                                 const arith::Box& box, const arith::Bounds& bounds, bool widen);
 
 /// The nest of `old` (as it is at `old_id`) over `ranges` at `place`, loops named as born. errors:
 /// NotApplicable with `requirement` if its guard or a kept binding speaks of loops that are not

@@ -100,7 +100,7 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   if (!box.exact)
     return refuse(3, fmt::format("what {} writes in one iteration of {} is not a box without gaps",
                                  tree.block(producer.main).name, loop_name));
-  const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds);
+  const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds, false);
   for (size_t i = 0; i < ranges.size(); ++i)
     if (block.iters[i].kind == IterKind::Reduce && !ranges[i].whole &&
         order_matters(func.math, result.dtype(), store->combine))

@@ -39,12 +39,21 @@ struct Factored {
   VarMap values;  ///< old iterations in terms of the new ones
 };
 
+/// A name no iteration of the block has.
+std::string part_name(const Block& block) {
+  std::string name = "part";
+  auto taken = [&](const Iter& iter) { return iter.var.name() == name; };
+  for (int n = 1; std::any_of(block.iters.begin(), block.iters.end(), taken); ++n)
+    name = fmt::format("part{}", n);
+  return name;
+}
+
 Result<Factored> factor(const Tree& tree, Id block_id, Id loop_id) {
   const Block& block = tree.block(block_id);
   const For& loop = tree.loop(loop_id);
   const arith::Bounds bounds = tree.bounds_at(block_id);
   Factored out;
-  out.part = Var("part");
+  out.part = Var(part_name(block));
   out.iters.push_back({out.part, IterKind::Space, loop.extent, ref(loop.var)});
   bool found = false;
   for (const Iter& iter : block.iters) {
@@ -107,7 +116,7 @@ Parts make_parts(const Block& block, const Factored& f, const std::vector<Axis>&
   shape.insert(shape.end(), store.buffer.shape().begin(), store.buffer.shape().end());
   out.partial = Buffer(name, store.buffer.dtype(), shape, store.buffer.scope());
   // Initialisation and final sum run over the elements the block writes.
-  const Var part_init("part"), part_final("part");
+  const Var part_init(f.part.name()), part_final(f.part.name());
   std::vector<Expr> init_index{ref(part_init)}, final_index{ref(part_final)}, target;
   out.init.iters.push_back({part_init, IterKind::Space, parts, Expr()});
   for (size_t d = 0; d < axes.size(); ++d) {
@@ -153,7 +162,28 @@ std::vector<IterRange> part_ranges(const Block& part, const arith::Box& box, boo
   if (part_axis) {
     whole.dims.insert(whole.dims.begin(), {int_imm(0), part.iters[0].extent});
   }
-  return ranges_of(part, *axes_of(indices, part), whole, bounds);
+  return ranges_of(part, *axes_of(indices, part), whole, bounds, false);
+}
+
+/// What of the block's guard decides in loops outside `statement` whether it runs at all.
+Result<Expr> outer_guard(const Tree& tree, Id block, Id statement) {
+  std::vector<Expr> terms;
+  for (const Expr& e : residual_guard(tree.block(block), tree.bounds_at(block))) {
+    bool inside = false, outside = false;
+    for (const Var& v : free_vars(e))
+      for (Id l : tree.loops_around(block))
+        if (tree.loop(l).var == v) (tree.inside(l, statement) ? inside : outside) = true;
+    if (inside && outside)
+      return refuse(5, fmt::format("the guard of block {} ties loops together",
+                                   tree.block(block).name));
+    if (!inside) terms.push_back(e);
+    for (const Iter& iter : tree.block(block).iters)
+      for (const Var& v : free_vars(e))
+        if (inside && iter.kind != IterKind::Reduce && uses(iter.binding, v))
+          return refuse(5, fmt::format("the guard of block {} cuts off elements of its box",
+                                       tree.block(block).name));
+  }
+  return conjunction(terms);
 }
 
 }  // namespace
@@ -184,9 +214,14 @@ Result<Func> run(const RFactor& step, const Func& func) {
     return refuse(5, fmt::format("the indices of {} are not iterations of {}",
                                  store->buffer.name(), block.name));
   // The statement that holds the block and no other user of its result; the loop must be in it.
-  std::vector<Id> users = uses.users(store->buffer);
-  const Id home = tree.common(users);
-  const Id statement = tree.child_towards(home, id);
+  Id statement = id;
+  auto alone = [&](Id s) {
+    for (Id user : uses.users(store->buffer))
+      if (user != id && tree.inside(user, s)) return false;
+    return true;
+  };
+  while (tree.parent(statement) != kNone && alone(tree.parent(statement)))
+    statement = tree.parent(statement);
   if (!tree.inside(loop_id, statement))
     return refuse(4, fmt::format("loop {} also holds other users of {}", step.loop,
                                  store->buffer.name()));
@@ -201,14 +236,22 @@ Result<Func> run(const RFactor& step, const Func& func) {
   if (!box.exact || outside == kNone)
     return refuse(5, fmt::format("what block {} writes is not a box without gaps", block.name));
   NamePool names(tree);
-  const std::string name = names.buffer(block.name + ".rf");
-  names.block(name), names.block(name + ".init");
+  std::string name = block.name + ".rf";
+  for (int n = 1; names.has_buffer(name) || names.has_block(name) || names.has_block(name + ".init");
+       ++n)
+    name = fmt::format("{}.rf.{}", block.name, n);
   const Parts parts = make_parts(block, factored, *axes, name, tree.loop(loop_id).extent);
   const arith::Bounds bounds = tree.bounds_at(statement);
-  const Nest init = make_new_nest(parts.init, part_ranges(parts.init, box, true, bounds), names,
+  const Expr guard = TW_TRY(outer_guard(tree, id, statement));
+  Nest init = make_new_nest(parts.init, part_ranges(parts.init, box, true, bounds), names,
                                   bounds);
-  const Nest final = make_new_nest(parts.final, part_ranges(parts.final, box, false, bounds),
+  Nest final = make_new_nest(parts.final, part_ranges(parts.final, box, false, bounds),
                                    names, bounds);
+  for (Nest* nest : {&init, &final}) {
+    std::vector<Expr> terms = conjuncts(nest->block.guard);
+    for (const Expr& e : conjuncts(guard)) terms.push_back(e);
+    nest->block.guard = conjunction(terms);
+  }
   Edit edit(tree);
   edit.before(statement, {make(Alloc{parts.partial, {}}), init.stmt()});
   edit.after(statement, {final.stmt()});

@@ -170,8 +170,17 @@ Expr divide(const Expr& a, const Expr& b) {
   return is_float(a.dtype()) ? a / b : math(MathFn::TruncDiv, {a, b});
 }
 
+/// fmod=1: the sign of the dividend, as C. Otherwise the sign of the divisor, as Python; floats go
+/// by C's remainder there, which is exact and keeps a finite number modulo infinity.
 Expr modulo(const Expr& a, const Expr& b, const Attrs& attrs) {
-  return attrs.get_int("fmod", 0) != 0 ? math(MathFn::TruncMod, {a, b}) : a % b;
+  const bool truncated = attrs.get_int("fmod", 0) != 0;
+  if (!truncated && !is_float(a.dtype())) return a % b;
+  const Expr rest = math(MathFn::TruncMod, {a, b});
+  if (truncated) return rest;
+  const Expr zero = num(a, 0);
+  const Expr opposite = ne(rest < zero, b < zero);
+  const Expr signed_zero = select(b < zero, num(a, -0.0), zero);
+  return select(eq(rest, zero), signed_zero, select(opposite, rest + b, rest));
 }
 
 /// Two inputs of one type, broadcast.
@@ -202,7 +211,7 @@ const BinaryRow kBinary[] = {
     TW_BINARY("BitwiseAnd", Types::Int, binary(BinaryOp::BitAnd, a, b)),
     TW_BINARY("BitwiseOr", Types::Int, binary(BinaryOp::BitOr, a, b)),
     TW_BINARY("BitwiseXor", Types::Int, binary(BinaryOp::BitXor, a, b)),
-    {"BitShift", Types::Unsigned,
+    {"BitShift", Types::Int,
      [](const Expr& a, const Expr& b, const Attrs& attrs) {
        const bool left = attrs.get_string("direction", "") == "LEFT";
        return binary(left ? BinaryOp::Shl : BinaryOp::Shr, a, b);
@@ -211,10 +220,6 @@ const BinaryRow kBinary[] = {
 #undef TW_BINARY
 
 Status check_binary_attrs(const OpCall& call) {
-  const bool floating = is_float(call.inputs[0].dtype);
-  if (call.op == "Mod" && floating && call.attrs.get_int("fmod", 0) == 0)
-    return invalid(call,
-                   fmt::format("of {} needs the attribute fmod=1", name(call.inputs[0].dtype)));
   if (call.op == "BitShift") {
     const std::string direction = call.attrs.get_string("direction", "");
     if (direction != "LEFT" && direction != "RIGHT")

@@ -125,6 +125,8 @@ Tensors define_matmul(const OpCall&, const Tensors& in) {
 
 }  // namespace
 
+Result<Shape> matmul_shape(const OpCall& call) { return TW_TRY(matmul_sizes(call)).output(); }
+
 Tensor matmul_sum(const std::string& name, const Tensor& a, const Tensor& b, DType acc) {
   OpCall call;
   call.op = name;

@@ -6,6 +6,7 @@ void add_nn_ops(std::vector<OpDef>& table) {
   add_conv_ops(table);
   add_pool_ops(table);
   add_matmul_ops(table);
+  add_integer_ops(table);
 }
 
 }  // namespace tilewright::tensor

@@ -339,54 +339,66 @@ Result<Value> ExprParser::call(const Token& token) {
       return scan_.error_at(at, "a reduction must be a whole right-hand side",
                             "give it a name: define it as a tensor and use that here");
   }
-  std::vector<Value> args = TW_TRY(arguments(")"));
-  auto need = [&](size_t count) -> Status {
-    if (args.size() == count) return {};
-    return scan_.error_at(at,
-                          fmt::format("`{}` takes {} arguments, got {}", word, count, args.size()));
-  };
-  if (const auto dtype = parse_dtype(word)) {
-    TW_TRY_STATUS(need(1));
-    if (args[0].literal && *dtype != DType::Bool && (!args[0].literal->real || is_float(*dtype)))
-      return value_of(TW_TRY(typed(args[0], *dtype, at)));
-    return value_of(convert(*dtype, TW_TRY(default_typed(args[0], at))));
-  }
-  if (word == "min" || word == "max") {
-    if (args.size() < 2)
-      return scan_.error_at(at, fmt::format("`{}` takes two or more arguments", word));
-    Value out = args[0];
-    const BinaryOp op = word == "min" ? BinaryOp::Min : BinaryOp::Max;
-    for (size_t i = 1; i < args.size(); ++i) {
-      const std::vector<Expr> both = TW_TRY(unify("`" + word + "`", {out, args[i]}, at, {}));
-      if (both[0].dtype() == DType::Bool)
-        return scan_.error_at(at, fmt::format("`{}` needs numbers, not bool", word));
-      out = value_of(binary(op, both[0], both[1]));
-    }
-    return out;
-  }
-  if (word == "select") {
-    TW_TRY_STATUS(need(3));
-    const Expr condition = TW_TRY(default_typed(args[0], at));
-    if (condition.dtype() != DType::Bool)
-      return scan_.error_at(
-          at, fmt::format("the condition of `select` is {}, not bool", name(condition.dtype())));
-    const auto sides = TW_TRY(unify("`select`", {args[1], args[2]}, at, {}));
-    return value_of(select(condition, sides[0], sides[1]));
-  }
-  if (const auto fn = parse_math_fn(word)) {
-    TW_TRY_STATUS(need(static_cast<size_t>(arity(*fn))));
-    const auto values = TW_TRY(unify("`" + word + "`", args, at, DType::F32));
-    if (const std::string problem = objection(*fn, values[0].dtype()); !problem.empty())
-      return scan_.error_at(at,
-                            fmt::format("`{}` {}, not {}", word, problem, name(values[0].dtype())));
-    return value_of(math(*fn, values));
-  }
+  const std::vector<Value> args = TW_TRY(arguments(")"));
+  if (const auto dtype = parse_dtype(word)) return conversion(*dtype, args, at);
+  if (word == "min" || word == "max") return extreme(word, args, at);
+  if (word == "select") return selection(args, at);
+  if (const auto fn = parse_math_fn(word)) return function(*fn, args, at);
   std::vector<std::string> known = {"min", "max", "select"};
   for (int i = 0; i <= static_cast<int>(MathFn::TruncMod); ++i)
     known.emplace_back(name(static_cast<MathFn>(i)));
   const std::string near = nearest_name(word, known);
   return scan_.error_at(at, fmt::format("unknown function `{}`", word),
                         near.empty() ? "" : fmt::format("did you mean `{}`?", near));
+}
+
+Status ExprParser::need(std::string_view word, const std::vector<Value>& args, size_t count,
+                        size_t offset) const {
+  if (args.size() == count) return {};
+  return scan_.error_at(offset,
+                        fmt::format("`{}` takes {} arguments, got {}", word, count, args.size()));
+}
+
+Result<Value> ExprParser::conversion(DType dtype, const std::vector<Value>& args, size_t offset) {
+  TW_TRY_STATUS(need(name(dtype), args, 1, offset));
+  const Value& v = args[0];
+  // A literal becomes an immediate; a real one for an integer type is truncated as by Cast.
+  if (v.literal && dtype != DType::Bool && (!v.literal->real || is_float(dtype)))
+    return value_of(TW_TRY(typed(v, dtype, offset)));
+  return value_of(convert(dtype, TW_TRY(default_typed(v, offset))));
+}
+
+Result<Value> ExprParser::extreme(const std::string& word, const std::vector<Value>& args,
+                                  size_t offset) {
+  const std::string what = "`" + word + "`";
+  if (args.size() < 2) return scan_.error_at(offset, what + " takes two or more arguments");
+  const std::vector<Expr> values = TW_TRY(unify(what, args, offset, std::nullopt));
+  if (values[0].dtype() == DType::Bool)
+    return scan_.error_at(offset, what + " needs numbers, not bool");
+  Expr out = values[0];
+  for (size_t i = 1; i < values.size(); ++i)
+    out = binary(word == "min" ? BinaryOp::Min : BinaryOp::Max, out, values[i]);
+  return value_of(out);
+}
+
+Result<Value> ExprParser::selection(const std::vector<Value>& args, size_t offset) {
+  TW_TRY_STATUS(need("select", args, 3, offset));
+  const Expr condition = TW_TRY(default_typed(args[0], offset));
+  if (condition.dtype() != DType::Bool)
+    return scan_.error_at(
+        offset, fmt::format("the condition of `select` is {}, not bool", name(condition.dtype())));
+  const auto sides = TW_TRY(unify("`select`", {args[1], args[2]}, offset, std::nullopt));
+  return value_of(select(condition, sides[0], sides[1]));
+}
+
+Result<Value> ExprParser::function(MathFn fn, const std::vector<Value>& args, size_t offset) {
+  const std::string what = fmt::format("`{}`", name(fn));
+  TW_TRY_STATUS(need(name(fn), args, static_cast<size_t>(arity(fn)), offset));
+  const auto values = TW_TRY(unify(what, args, offset, DType::F32));
+  if (const std::string problem = objection(fn, values[0].dtype()); !problem.empty())
+    return scan_.error_at(offset,
+                          fmt::format("{} {}, not {}", what, problem, name(values[0].dtype())));
+  return value_of(math(fn, values));
 }
 
 }  // namespace tilewright::tensor::text

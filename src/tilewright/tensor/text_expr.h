@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/base/scanner.h"
@@ -49,6 +50,12 @@ class ExprParser {
   Result<Value> number(const Token& token);
   Result<Value> named(const Token& token);
   Result<Value> call(const Token& token);
+  Result<Value> conversion(DType dtype, const std::vector<Value>& args, size_t offset);
+  Result<Value> extreme(const std::string& word, const std::vector<Value>& args, size_t offset);
+  Result<Value> selection(const std::vector<Value>& args, size_t offset);
+  Result<Value> function(MathFn fn, const std::vector<Value>& args, size_t offset);
+  Status need(std::string_view word, const std::vector<Value>& args, size_t count,
+              size_t offset) const;
   Result<Value> read(const Token& token, const Tensor& tensor);
   Result<std::vector<Value>> arguments(const std::string& close);
   Result<Value> apply(BinaryOp op, Value a, Value b, size_t offset);

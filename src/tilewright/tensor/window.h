@@ -51,9 +51,13 @@ Result<Window> conv_window(const OpCall& call, const Shape& x, const Shape& w);
 /// `acc`. requires: the shapes fit.
 Tensor matmul_sum(const std::string& name, const Tensor& a, const Tensor& b, DType acc);
 
+/// The shape of a matrix product of inputs 0 and 1 by NumPy's rules. errors: Invalid.
+Result<Shape> matmul_shape(const OpCall& call);
+
 // The tables of ops_nn.cc, one per file.
 void add_conv_ops(std::vector<OpDef>& table);
 void add_pool_ops(std::vector<OpDef>& table);
 void add_matmul_ops(std::vector<OpDef>& table);
+void add_integer_ops(std::vector<OpDef>& table);
 
 }  // namespace tilewright::tensor

@@ -115,7 +115,8 @@ void KernelEmitter::run() {
   services_ = f->getArg(3);
   for (size_t i = 0; i < func_.params.size(); ++i) {
     const Param& p = func_.params[i];
-    if (p.values && p.values->bytes() <= kMaxTableBytes && p.values->size() > 0) {
+    if (p.values && p.strides.empty() && p.values->bytes() <= kMaxTableBytes &&
+        p.values->size() > 0) {
       // The bytes as an array of the element type, so that constant indices fold.
       Type* element = memory_type(p.buffer.dtype());
       const llvm::StringRef bytes(static_cast<const char*>(p.values->data()),

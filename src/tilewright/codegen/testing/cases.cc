@@ -190,8 +190,7 @@ void nests(Cases& cases) {
         {"conv", ::tilewright::testing::kConv},
         {"conv_scheduled", ::tilewright::testing::kConvScheduled},
         {"softmax", ::tilewright::testing::kSoftmax},
-        {"lstm", ::tilewright::testing::kLstm},
-        {"oddities", ::tilewright::testing::kOddities}})
+        {"lstm", ::tilewright::testing::kLstm}})
     cases.add(label, std::string(text), 2e-6);
   for (const int n : {13, 24, 50})
     for (const char* kind : {"", " unroll", " vector", " parallel"})

@@ -50,6 +50,24 @@ Result<Shape> shape_of(const Buffer& buffer, const std::map<Var, int64_t>& scala
   return shape;
 }
 
+/// Offset in elements of every element of a parameter, in row-major order of its shape.
+Result<std::vector<int64_t>> offsets_of(const Param& p, const Shape& shape,
+                                        const std::map<Var, int64_t>& scalars) {
+  VarMap values;
+  for (const auto& [var, value] : scalars) values[var] = int_imm(value);
+  std::vector<int64_t> strides = dense_strides(shape);
+  for (size_t axis = 0; axis < p.strides.size(); ++axis)
+    strides[axis] =
+        static_cast<int64_t>(TW_TRY(interp::evaluate(substitute(p.strides[axis], values))));
+  std::vector<int64_t> offsets(static_cast<size_t>(element_count(shape)));
+  for (size_t i = 0; i < offsets.size(); ++i) {
+    auto rest = static_cast<int64_t>(i);
+    for (size_t axis = shape.size(); axis-- > 0; rest /= shape[axis])
+      offsets[i] += rest % shape[axis] * strides[axis];
+  }
+  return offsets;
+}
+
 std::map<Var, int64_t> scalar_values(const Func& func, const interp::Arguments& arguments) {
   std::map<Var, int64_t> values;
   for (const Scalar& s : func.scalars) values[s.var] = arguments.scalars.at(s.var.name());
@@ -106,14 +124,21 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
   std::map<std::string, Array> outputs;
   const auto values = scalar_values(func, arguments);
   for (const Scalar& s : func.scalars) scalars.push_back(values.at(s.var));
+  std::vector<std::vector<int64_t>> offsets;
   for (const Param& p : func.params) {
     const Shape shape = TW_TRY(shape_of(p.buffer, values));
-    memory.push_back(
-        std::make_unique<Guarded>(storage_bytes(p.buffer.dtype(), element_count(shape))));
-    buffers.push_back(memory.back()->data());
+    offsets.push_back(TW_TRY(offsets_of(p, shape, values)));
+    int64_t span = 0;
+    for (const int64_t offset : offsets.back()) span = std::max(span, offset + 1);
+    memory.push_back(std::make_unique<Guarded>(storage_bytes(p.buffer.dtype(), span)));
+    unsigned char* data = memory.back()->data();
+    buffers.push_back(data);
     if (p.mode == ParamMode::Out) continue;
-    const Array& array = arguments.arrays.at(p.buffer.name());
-    std::memcpy(buffers.back(), array.data(), static_cast<size_t>(array.bytes()));
+    const auto bytes = static_cast<size_t>(bit_width(p.buffer.dtype()) / 8);
+    const auto* dense =
+        static_cast<const unsigned char*>(arguments.arrays.at(p.buffer.name()).data());
+    for (size_t i = 0; i < offsets.back().size(); ++i)
+      std::memcpy(data + static_cast<size_t>(offsets.back()[i]) * bytes, dense + i * bytes, bytes);
   }
   memory.push_back(std::make_unique<Guarded>(info.shared_bytes + kWorkers * info.per_worker_bytes));
   tw_kernel_services services{sizeof(tw_kernel_services), nullptr, backwards, kWorkers};
@@ -124,7 +149,11 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
       return fail(ErrorKind::Mismatch, "memory around " + p.buffer.name() + " was overwritten");
     if (p.mode != ParamMode::Out && p.mode != ParamMode::InOut) continue;
     Array array(p.buffer.dtype(), TW_TRY(shape_of(p.buffer, values)));
-    std::memcpy(array.data(), buffers[i], static_cast<size_t>(array.bytes()));
+    const auto bytes = static_cast<size_t>(bit_width(p.buffer.dtype()) / 8);
+    auto* dense = static_cast<unsigned char*>(array.data());
+    for (size_t k = 0; k < offsets[i].size(); ++k)
+      std::memcpy(dense + k * bytes, memory[i]->data() + static_cast<size_t>(offsets[i][k]) * bytes,
+                  bytes);
     outputs[p.buffer.name()] = array;
   }
   if (!memory.back()->intact())

@@ -38,10 +38,12 @@ inline interp::Arguments make_arguments(const Func& func, uint64_t seed) {
 }
 
 /// Empty if `after` gives the outputs in `expected` and the checking mode finds nothing, else what
-/// is wrong.
+/// is wrong. `in_place`: elements may be written by a second block.
 inline std::string difference(const interp::Outcome& expected, const Func& after,
-                              const interp::Arguments& arguments, uint64_t seed) {
+                              const interp::Arguments& arguments, uint64_t seed,
+                              bool in_place = false) {
   interp::Options options;
+  options.single_assignment = !in_place;
   options.check = true;
   options.seed = seed;
   const auto got = interp::run(after, arguments, options);
@@ -58,11 +60,12 @@ inline std::string difference(const interp::Outcome& expected, const Func& after
   return "";
 }
 
-inline std::string difference(const Func& before, const Func& after, uint64_t seed) {
+inline std::string difference(const Func& before, const Func& after, uint64_t seed,
+                              bool in_place = false) {
   const interp::Arguments arguments = make_arguments(before, seed);
   const auto expected = interp::run(before, arguments);
   if (!expected) return "original: " + to_string(expected.error());
-  return difference(*expected, after, arguments, seed);
+  return difference(*expected, after, arguments, seed, in_place);
 }
 
 }  // namespace tilewright::schedule::testing

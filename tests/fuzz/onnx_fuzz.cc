@@ -1,0 +1,52 @@
+// ONNX import of arbitrary bytes: an error or a sound graph that is written and read back alike.
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "tilewright/graph/export.h"
+#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/import.h"
+#include "tilewright/graph/memory.h"
+#include "tilewright/graph/passes.h"
+
+namespace {
+
+[[noreturn]] void report(const char* what, const tilewright::Error& error) {
+  std::fprintf(stderr, "%s\n%s", what, tilewright::to_string(error).c_str());
+  std::abort();
+}
+
+/// Graphs of this size are transformed as well; larger ones would only make the fuzzer slow.
+bool is_small(const tilewright::graph::Graph& graph) {
+  int64_t bytes = 0;
+  for (const auto& value : graph.values)
+    bytes += tilewright::graph::checked_bytes(value.type.dtype, value.type.shape).value_or(0);
+  return bytes < (1 << 20);
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace tilewright;
+  // An empty folder name for weights would be the working directory: no file of it is wanted here.
+  const std::string_view bytes(reinterpret_cast<const char*>(data), size);
+  const auto imported = graph::import_onnx_bytes(bytes, "/nonexistent");
+  if (!imported) return 0;
+  if (const Status sound = graph::verify(*imported); !sound)
+    report("the imported graph is not sound", sound.error());
+  (void)graph::print(*imported);
+  if (!is_small(*imported)) return 0;
+  const auto again = graph::import_onnx_bytes(graph::to_onnx(*imported), "/nonexistent");
+  if (!again) report("the exported graph does not import", again.error());
+  graph::PassContext context;
+  context.verify_each = true;
+  const auto passed = graph::run_passes(*imported, graph::default_passes(), context);
+  if (!passed) report("a pass fails on a sound graph", passed.error());
+  const auto groups = graph::fuse(passed->graph);
+  const auto plan = graph::plan_memory(passed->graph, groups);
+  if (const Status sound = graph::verify_plan(passed->graph, groups, plan); !sound)
+    report("the memory plan is not sound", sound.error());
+  return 0;
+}
