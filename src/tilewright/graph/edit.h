@@ -37,6 +37,8 @@ class Names {
   /// `base`, or `base_2`, `base_3`, ... if taken. Value and node names are separate sets.
   std::string value(const std::string& base) { return fresh(values_, base); }
   std::string node(const std::string& base) { return fresh(nodes_, base); }
+  /// Gives a node's name back, for the node that replaces it.
+  void release_node(const std::string& name) { nodes_.names.erase(name); }
 
  private:
   struct Taken {

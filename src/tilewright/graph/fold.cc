@@ -6,8 +6,6 @@
 namespace tilewright::graph {
 namespace {
 
-constexpr int64_t kSmallElements = 4096;  ///< larger fills stay operators
-
 Array shape_slice(const tensor::OpCall& call, const Shape& type) {
   const Shape& shape = call.inputs[0].shape;
   const auto rank = static_cast<int64_t>(shape.size());
@@ -18,8 +16,9 @@ Array shape_slice(const tensor::OpCall& call, const Shape& type) {
   return out;
 }
 
-std::optional<Array> filled(const tensor::OpCall& call, const tensor::TensorType& type) {
-  if (!checked_bytes(type.dtype, type.shape) || element_count(type.shape) > kSmallElements)
+std::optional<Array> filled(const tensor::OpCall& call, const tensor::TensorType& type,
+                            int64_t max_fill) {
+  if (!checked_bytes(type.dtype, type.shape) || element_count(type.shape) > max_fill)
     return std::nullopt;
   Array out(type.dtype, type.shape);
   const auto found = call.attrs.values.find("value");
@@ -45,7 +44,8 @@ bool is_view(const Node& node) {
 }
 
 std::optional<std::vector<Array>> fold_trivially(const tensor::OpCall& call,
-                                                 const std::vector<tensor::TensorType>& types) {
+                                                 const std::vector<tensor::TensorType>& types,
+                                                 int64_t max_fill) {
   if (!call.domain.empty() || types.size() != 1) return std::nullopt;
   const tensor::TensorType& type = types[0];
   if (call.op == "Shape" && type.shape.size() == 1)
@@ -56,7 +56,7 @@ std::optional<std::vector<Array>> fold_trivially(const tensor::OpCall& call,
     return std::vector{out};
   }
   if (call.op == "ConstantOfShape") {
-    if (auto out = filled(call, type)) return std::vector{*out};
+    if (auto out = filled(call, type, max_fill)) return std::vector{*out};
     return std::nullopt;
   }
   Node node;

@@ -11,7 +11,8 @@ namespace tilewright::graph {
 /// Shape, Size, small ConstantOfShape; Identity, Reshape, Squeeze, Unsqueeze, Flatten of a
 /// constant. `types` is what `infer` gave. requires: no input of Shape or Size has a dynamic axis.
 std::optional<std::vector<Array>> fold_trivially(const tensor::OpCall& call,
-                                                 const std::vector<tensor::TensorType>& types);
+                                                 const std::vector<tensor::TensorType>& types,
+                                                 int64_t max_fill = 4096);
 
 /// Operators that keep the bytes of input 0 as they are (Reshape, Squeeze, Unsqueeze, Flatten,
 /// Identity).

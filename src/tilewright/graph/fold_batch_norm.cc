@@ -113,13 +113,15 @@ class Folder {
           std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
       if (p < 0 || users_[static_cast<size_t>(id)].size() != 1 || output) return nullptr;
       Node& product = node(static_cast<size_t>(p));
-      if (!product.domain.empty() || !known(product.inputs[1])) return nullptr;
+      const bool linear =
+          product.op == "Conv" || product.op == "ConvTranspose" || product.op == "Gemm";
+      if (!linear || !product.domain.empty() || !known(product.inputs[1])) return nullptr;
       if (product.inputs.size() > 2 && product.inputs[2] >= 0 && !known(product.inputs[2]))
         return nullptr;
-      if (product.op == "Conv" || product.op == "ConvTranspose") return &product;
+      if (product.op != "Gemm") return &product;
       const bool plain =
           product.attrs.get_float("alpha", 1) == 1 && product.attrs.get_float("beta", 1) == 1;
-      return product.op == "Gemm" && plain ? &product : nullptr;
+      return plain ? &product : nullptr;
     }
     return nullptr;
   }

@@ -12,6 +12,8 @@ namespace {
 
 /// Results up to this size are always stored; larger ones only if not much larger than the inputs.
 constexpr int64_t kFreeBytes = 1 << 20;
+/// Fills are stored up to this many elements: models without real weights use them for weights.
+constexpr int64_t kMaxFill = 1 << 24;
 
 int64_t bytes_of(const Graph& graph, const std::vector<ValueId>& ids) {
   int64_t bytes = 0;
@@ -38,7 +40,7 @@ Result<Graph> fold_constants(const Graph& graph, PassContext& context) {
     const tensor::OpCall call = op_call(out, node);
     std::vector<tensor::TensorType> types;
     for (ValueId id : node.outputs) types.push_back(out.values[static_cast<size_t>(id)].type);
-    auto arrays = fold_trivially(call, types);
+    auto arrays = fold_trivially(call, types, kMaxFill);
     if (!arrays && types.size() == 1) {
       if (auto packed = pack_known(call, types[0])) arrays = std::vector{*std::move(packed)};
     }

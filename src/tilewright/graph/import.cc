@@ -226,7 +226,8 @@ std::optional<Shape> Importer::input_shape(const onnx::ValueInfoProto& info,
   for (int axis = 0; axis < rank; ++axis) {
     const auto& dim = type.shape().dim(axis);
     const bool fixed = dim.has_dim_value() && dim.dim_value() >= 0;
-    const std::string symbol = printable(dim.dim_param());
+    // Some exporters write `?` for every unknown extent: that names no dimension.
+    const std::string symbol = dim.dim_param() == "?" ? "" : printable(dim.dim_param());
     const auto bound = options_.dims.find(symbol);
     if (bound != options_.dims.end()) used_dims_.insert(symbol);
     if (given != options_.shapes.end()) {

@@ -44,6 +44,7 @@ class Blocker {
     forms_.resize(in_.values.size());
     for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
     for (const Node& node : in_.nodes) {
+      names_.release_node(node.name);
       if (TW_TRY(blocked(node))) {
         ++blocked_nodes_;
         continue;
@@ -158,6 +159,7 @@ class Blocker {
   /// Copies a node as it is, on plain values.
   Status copy(const Node& node) {
     Node mine = node;
+    mine.name = names_.node(node.name);
     for (ValueId& id : mine.inputs) id = TW_TRY(plain(id));
     for (ValueId& id : mine.outputs) {
       const ValueId old = id;
@@ -373,7 +375,8 @@ class Blocker {
   Result<bool> block_elementwise(const Node& node) {
     if (node.outputs.size() != 1) return false;
     const Shape& out = shape(node.outputs[0]);
-    if (out[1] % block_ != 0 && !kFiniteAtZero.contains(node.op)) return false;
+    const bool finite = kFiniteAtZero.contains(node.op) || divides_by_number(node);
+    if (out[1] % block_ != 0 && !finite) return false;
     int64_t blocked_elements = 0, plain_elements = 0;
     for (ValueId id : node.inputs) {
       if (id < 0 || known(id)) continue;
@@ -386,6 +389,13 @@ class Blocker {
     for (ValueId id : node.inputs) inputs.push_back(TW_TRY(operand(id, out)));
     define(node, 0, TW_TRY(append(node.name, "", node.op, std::move(inputs), node.attrs)));
     return true;
+  }
+
+  /// x / c with one known c other than 0.
+  bool divides_by_number(const Node& node) const {
+    if (node.op != "Div" || node.inputs.size() != 2 || !known(node.inputs[1])) return false;
+    const Array& divisor = *value(node.inputs[1]).constant;
+    return divisor.size() == 1 && divisor.get(0) != 0;
   }
 
   /// An operand that broadcasts against the blocked form of a value of shape `out`.

@@ -81,7 +81,7 @@ TEST(FoldConstants, ComputesWhatIsKnownAndReports) {
 TEST(FoldConstants, LargeFillsStayOperators) {
   Builder b("net");
   const ValueId x = b.input("x", DType::F32, {1, 1});
-  const ValueId big = b.node("ConstantOfShape", {b.ints({2048, 2048})});
+  const ValueId big = b.node("ConstantOfShape", {b.ints({8192, 8192})});
   b.output(b.node("Add", {x, big}), "y");
   PassContext context;
   context.evaluate = interp_evaluate;
@@ -335,6 +335,15 @@ TEST(BlockLayout, EveryKindOfNodeThatStaysBlocked) {
   EXPECT_EQ(count(out, "FromBlocked"), 2) << print(out);  // the outputs
 }
 
+TEST(BlockLayout, NodesKeepTheirNames) {
+  const Graph before = small_resnet(8), after = transform(before, "block_layout", 1e-2);
+  for (const Node& node : before.nodes) {
+    if (node.op == "Flatten") continue;
+    const auto same = [&](const Node& other) { return other.name == node.name; };
+    EXPECT_TRUE(std::any_of(after.nodes.begin(), after.nodes.end(), same)) << node.name;
+  }
+}
+
 TEST(BlockLayout, DivisionByFilledUpChannelsStaysPlain) {
   Rng rng(13);
   Builder b("net");
@@ -346,7 +355,10 @@ TEST(BlockLayout, DivisionByFilledUpChannelsStaysPlain) {
   };
   const ValueId positive = b.node("Exp", {conv(x)});
   b.output(conv(b.node("Reciprocal", {positive})), "y");
-  transform(finish(b), default_passes(), 1e-3);
+  const ValueId six = b.constant("six", Array::scalar(DType::F32, 6));
+  b.output(conv(b.node("Div", {conv(x), six})), "z");
+  const Graph out = transform(finish(b), default_passes(), 1e-3);
+  EXPECT_EQ(count(out, "ToBlocked"), 2) << print(out);  // the input, the reciprocal
 }
 
 }  // namespace

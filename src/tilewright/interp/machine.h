@@ -132,7 +132,7 @@ AnyEval compile(const Expr& e, const std::vector<Var>& vars);
 void allocate(Machine& m, BufferState& b, const Buffer& buffer, std::vector<int64_t> extents);
 /// Fills memory with what stands for "undefined": NaN, or an odd pattern for integers.
 void poison(std::byte* data, DType dtype, int64_t count);
-/// Product of extents. throws: Fault if one is negative or the memory of this host cannot hold them.
+/// Product of extents. throws: Fault if one is negative or this host cannot hold so much.
 int64_t checked_count(const std::vector<int64_t>& extents, const Buffer& buffer);
 
 }  // namespace tilewright::interp

@@ -113,6 +113,8 @@ class Peeler {
   Stmt parallel_tail(const For& loop, const Expr& first, const arith::Bounds& bounds) {
     Stmt body = clone(loop.body, [&](const std::string& n) { return rename(n); });
     arith::Bounds inside = bounds;
+    if (is_const_int(arith::simplify(loop.extent - first, bounds), 1))
+      body = substitute(body, {{loop.var, first}});
     inside.bind_range(loop.var, first, loop.extent - 1);
     return run(tidy(body, inside), inside);
   }

@@ -281,7 +281,8 @@ TW_EXPORT int tw_module_open(const char* path, const tw_open_options* options, t
     *module = nullptr;
     tw_runtime::OpenOptions inner;
     inner.verify_weights = known_part(options).verify_weights != 0;
-    *module = new tw_module{TW_TRY(tw_runtime::Package::open(path, inner))};
+    auto package = TW_TRY(tw_runtime::Package::open(path, inner));
+    *module = new tw_module{std::move(package)};
     return {};
   });
 }

@@ -210,12 +210,14 @@ std::vector<Id> loops_below(const Tree& tree, Id id, Id scope) {
   return loops;
 }
 
-std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds) {
+std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds,
+                                 bool space_only) {
   std::vector<Expr> rest;
   const std::vector<Expr> all = conjuncts(block.guard);
   if (all.empty()) return rest;
   arith::Bounds domain = bounds;
   for (const Iter& iter : block.iters) {
+    if (space_only && iter.kind != IterKind::Space) continue;
     domain.assume(iter.binding < iter.extent);
     domain.assume(iter.binding >= 0);
   }

@@ -70,8 +70,10 @@ std::vector<Var> vars_of(const Tree& tree, const std::vector<Id>& loops);
 /// Loops around `id` that are strictly inside `scope` (kNone: all).
 std::vector<Id> loops_below(const Tree& tree, Id id, Id scope);
 
-/// The part of the guard that does more than keep the iterations inside their extents.
-std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds);
+/// The part of the guard that does more than keep the iterations (`space_only`: those of kind
+/// space) inside their extents.
+std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds,
+                                 bool space_only = false);
 
 /// True if regrouping updates of this kind can change a result under `math`.
 bool order_matters(MathMode math, DType dtype, Combine combine);

@@ -206,8 +206,15 @@ Result<Func> run(const CacheWrite& step, const Func& func) {
   const Block block = write_back_block(main, *axes, name, copy, plan.buffer);
   const auto own_axes = axes_of(single_store(block)->indices, block);
   const arith::Bounds bounds = tree.bounds_at(plan.place.at);
-  const Nest nest =
-      make_new_nest(block, ranges_of(block, *own_axes, box, bounds, false), names, bounds);
+  const std::vector<IterRange> ranges = ranges_of(block, *own_axes, box, bounds, false);
+  arith::Box read = box;
+  for (size_t d = 0; d < own_axes->size(); ++d)
+    if (const Axis& axis = (*own_axes)[d]; axis.iter >= 0)
+      read.dims[d] = {ranges[axis.iter].begin + axis.shift, ranges[axis.iter].size};
+  if (!all_written(tree, uses, plan.place, plan.buffer, read, bounds))
+    return refuse(3, fmt::format("block {} may leave elements of {} without a value", step.block,
+                                 plan.buffer.name()));
+  const Nest nest = make_new_nest(block, ranges, names, bounds);
   Edit edit(tree);
   edit.before(plan.first, {make(Alloc{copy, {}})});
   edit.after(plan.place.at, {nest.stmt()});

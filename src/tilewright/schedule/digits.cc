@@ -77,7 +77,8 @@ void DigitTable::make(arith::Bounds& bounds, bool sums) {
     std::sort(d.cuts.begin(), d.cuts.end());
     d.cuts.erase(std::unique(d.cuts.begin(), d.cuts.end()), d.cuts.end());
     const auto range = arith::const_range(d.base ? d.base : ref(d.var), bounds);
-    bool fits = range && range->first >= 0 && d.cuts.front() == 1 && (sums || !d.base);
+    bool fits = range && range->first >= 0 && range->second >= 0 && range->second < kLargest &&
+                d.cuts.front() == 1 && (sums || !d.base);
     for (size_t i = 1; fits && i < d.cuts.size(); ++i) fits = d.cuts[i] % d.cuts[i - 1] == 0;
     if (d.base && range) bounds.bind_range(d.var, int_imm(range->first), int_imm(range->second));
     if (!fits) continue;

@@ -76,7 +76,7 @@ Result<std::vector<Expr>> new_shape(const IndexMap& map, const Buffer& buffer) {
   int64_t elements = 1;
   for (const Expr& e : map.to) {
     const auto range = arith::const_range(e, bounds);
-    if (!range || range->first < 0 || range->second >= kMostElements)
+    if (!range || range->first < 0 || range->second < 0 || range->second >= kMostElements)
       return refuse(3, fmt::format("{} has no range that starts at 0 or more",
                                    tilewright::print(e)));
     shape.push_back(int_imm(range->second + 1));

@@ -59,6 +59,13 @@ std::vector<Var> vars_below(const Tree& tree, const std::vector<Id>& loops, Id s
   return vars;
 }
 
+/// True if every loop provably runs at least once.
+bool all_run(const Tree& tree, const std::vector<Id>& loops, const arith::Bounds& bounds) {
+  return std::all_of(loops.begin(), loops.end(), [&](Id l) {
+    return arith::prove(tree.loop(l).extent >= 1, bounds);
+  });
+}
+
 bool several_setters(const Tree& tree, const Uses& uses, const Buffer& buffer) {
   int setters = 0;
   for (Id w : uses.writers(buffer)) {
@@ -77,6 +84,7 @@ bool writes_all(const Tree& tree, const Uses& uses, Id writer, Id shared, const 
   if (store == nullptr || store->buffer != buffer) return false;
   arith::Bounds all = tree.bounds_at(writer);
   if (!residual_guard(block, all).empty()) return false;
+  if (!all_run(tree, loops_below(tree, writer, shared), all)) return false;
   if (block.guard && several_setters(tree, uses, buffer)) return false;
   // A shared loop that the sum runs over leaves the element unfinished in one iteration.
   const Id alloc = tree.alloc_of(buffer);
@@ -111,12 +119,6 @@ bool reads_at_least(const Tree& tree, Id old, Id shared, const Buffer& buffer,
     if (before.exact && arith::contains(before, box, both)) return true;
   }
   return false;
-}
-
-/// True if another block combines into what `writer` sets: the other one makes values final.
-bool only_initialises(const Tree& tree, const Uses& uses, Id writer, const Buffer& buffer) {
-  const auto p = producer_of(tree, uses, buffer);
-  return p && p->init == writer;
 }
 
 }  // namespace
@@ -229,9 +231,31 @@ static void add_guard(Nest& nest, const std::vector<IterRange>& ranges, std::vec
   nest.block.guard = conjunction(guard);
 }
 
+/// Why the block does not run its iterations over all of their extents; absent if it does.
+static std::optional<std::string> gaps(const Tree& tree, Id id) {
+  const Block& block = tree.block(id);
+  const arith::Bounds bounds = tree.bounds_at(id);
+  const std::vector<Id> loops = tree.loops_around(id);
+  const std::vector<Var> vars = vars_of(tree, loops);
+  std::vector<Expr> reductions;
+  for (const Iter& iter : block.iters) {
+    if (iter.kind == IterKind::Reduce) reductions.push_back(iter.binding);
+    const arith::Box box = box_of({iter.binding}, vars, bounds);
+    const bool whole = arith::prove(box.dims[0].begin <= 0, bounds) &&
+                       arith::prove(box.dims[0].begin + box.dims[0].size >= iter.extent, bounds);
+    if (!box.exact || (iter.kind == IterKind::Reduce && !whole))
+      return fmt::format("block {} does not run all of its iteration {}", block.name,
+                         iter.var.name());
+  }
+  if (reductions.size() > 1 && !box_of(reductions, vars, bounds).exact)
+    return fmt::format("block {} does not run all combinations of its reductions", block.name);
+  return std::nullopt;
+}
+
 Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>& ranges,
                        const Place& place, NamePool& names, int requirement) {
   const Block& old = tree.block(old_id);
+  if (auto why = gaps(tree, old_id)) return refuse(requirement, *why);
   arith::Bounds bounds = tree.bounds_at(place.at);
   const std::vector<Id> around = loops_around(tree, place);
   std::vector<Id> lost = tree.loops_around(old_id);
@@ -331,7 +355,6 @@ std::optional<std::string> not_final(const Tree& tree, const Uses& uses, const P
     const Id shared = innermost_shared(tree, around, w);
     const bool before = w < order;
     if (before && shared == kNone && (old == kNone || w < old)) continue;
-    if (before && shared != kNone && only_initialises(tree, uses, w, buffer)) continue;
     std::vector<Var> vars = vars_below(tree, around, shared);
     vars.insert(vars.end(), own.begin(), own.end());
     const arith::Box box = box_of(read, vars, bounds);
@@ -377,6 +400,10 @@ std::optional<std::string> other_instances(const Tree& tree, Id old, const Place
     then.push_back(ranges[i].begin + ref(p));
     now.push_back(block.iters[i].binding);
   }
+  for (Id l : around)
+    if (shared == kNone || (l != shared && tree.inside(l, shared)))
+      if (!all_run(tree, {l}, bounds))
+        return fmt::format("loop {} may have no iterations", tree.loop(l).var.name());
   const arith::Box before = box_of(now, vars_of(tree, loops_below(tree, old, shared)), bounds);
   const arith::Box after = box_of(then, vars, bounds);
   if (!before.exact || !after.exact)

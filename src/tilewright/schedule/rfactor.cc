@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/schedule/apply.h"
@@ -71,14 +72,24 @@ Result<Factored> factor(const Tree& tree, Id block_id, Id loop_id) {
     }
     const arith::Affine a = arith::as_affine(iter.binding);
     const int64_t c = a.coefficient(loop.var);
-    const Expr rest = arith::simplify(iter.binding - ref(loop.var) * c, bounds);
-    const auto range = arith::const_range(rest, bounds);
-    if (c == 0 || uses(rest, loop.var) || !range || range->first < 0)
+    arith::Affine rest;
+    int64_t step = 0;
+    for (const auto& [term, k] : a.terms) {
+      const VarRef* v = term.as<VarRef>();
+      if (v && v->var == loop.var) continue;
+      rest.terms.emplace_back(term, k);
+      step = std::gcd(step, k);
+    }
+    for (auto& entry : rest.terms) entry.second /= step;
+    const Expr binding = arith::to_expr(rest);
+    const auto range = arith::const_range(binding, bounds);
+    const arith::Box box = box_of({binding}, vars_of(tree, tree.loops_around(block_id)), bounds);
+    if (c == 0 || uses(binding, loop.var) || !range || range->first != 0 || !box.exact)
       return refuse(2, fmt::format("loop {} is not a plain part of iteration {}", loop.var.name(),
                                    iter.var.name()));
     const Var left(iter.var.name());
-    out.iters.push_back({left, IterKind::Reduce, int_imm(range->second + 1), rest});
-    out.values[iter.var] = ref(out.part) * c + ref(left);
+    out.iters.push_back({left, IterKind::Reduce, int_imm(range->second + 1), binding});
+    out.values[iter.var] = arith::simplify(ref(out.part) * c + ref(left) * step + a.constant);
   }
   if (!found) return refuse(2, fmt::format("loop {} runs no reduction", loop.var.name()));
   return out;
@@ -166,22 +177,30 @@ std::vector<IterRange> part_ranges(const Block& part, const arith::Box& box, boo
 }
 
 /// What of the block's guard decides in loops outside `statement` whether it runs at all.
-Result<Expr> outer_guard(const Tree& tree, Id block, Id statement) {
+Result<Expr> outer_guard(const Tree& tree, Id id, Id statement) {
+  const Block& block = tree.block(id);
+  const arith::Bounds bounds = tree.bounds_at(id);
   std::vector<Expr> terms;
-  for (const Expr& e : residual_guard(tree.block(block), tree.bounds_at(block))) {
-    bool inside = false, outside = false;
+  auto place_of = [&](const Expr& e, bool& inside, bool& outside) {
     for (const Var& v : free_vars(e))
-      for (Id l : tree.loops_around(block))
+      for (Id l : tree.loops_around(id))
         if (tree.loop(l).var == v) (tree.inside(l, statement) ? inside : outside) = true;
-    if (inside && outside)
-      return refuse(5, fmt::format("the guard of block {} ties loops together",
-                                   tree.block(block).name));
+  };
+  for (const Expr& e : residual_guard(block, bounds, true)) {
+    bool inside = false, outside = false;
+    place_of(e, inside, outside);
     if (!inside) terms.push_back(e);
-    for (const Iter& iter : tree.block(block).iters)
+  }
+  for (const Expr& e : residual_guard(block, bounds)) {
+    bool inside = false, outside = false;
+    place_of(e, inside, outside);
+    bool cuts = false;
+    for (const Iter& iter : block.iters)
       for (const Var& v : free_vars(e))
-        if (inside && iter.kind != IterKind::Reduce && uses(iter.binding, v))
-          return refuse(5, fmt::format("the guard of block {} cuts off elements of its box",
-                                       tree.block(block).name));
+        cuts |= iter.kind != IterKind::Reduce && uses(iter.binding, v);
+    if (inside && (outside || cuts))
+      return refuse(5, fmt::format("the guard of block {} cuts off elements of its box",
+                                   block.name));
   }
   return conjunction(terms);
 }

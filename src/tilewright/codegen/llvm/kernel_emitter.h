@@ -78,6 +78,7 @@ class KernelEmitter {
   bool provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Value* load_element(const Load& x, DType dtype);
   void store(const Store& x);
+  Value* extreme_of(const Expr& e, Combine combine);
   Value* load_memory(const Buffer& buffer, const Address& at);
   void store_memory(const Buffer& buffer, const Address& at, Value* value);
   Value* every_other(const Buffer& buffer, const Address& at, Type* element);

@@ -1,7 +1,10 @@
 #include "tilewright/codegen/llvm/llvm.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <sstream>
 
 #include "tilewright/codegen/testing/harness.h"
 #include "tilewright/ir/text.h"
@@ -9,6 +12,9 @@
 
 namespace tilewright::codegen {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(Llvm, AgreesWithTheInterpreter) {
   const std::vector<testing::Case> cases = testing::standard_cases();
@@ -23,6 +29,153 @@ TEST(Llvm, AgreesWithTheInterpreter) {
     const Status ok = testing::check(cases[i], (*module)->find(info.symbol), info);
     EXPECT_TRUE(ok) << cases[i].name << "\n" << to_string(ok.error()) << print(cases[i].func);
   }
+}
+
+std::string conv_tile(int width, int blocks) {
+  return fmt::format(
+      R"(func tile(P: f32[4,3,{0},16], const W: f32[4,3,3,16,{1},16], out Y: f32[{1},{2},16]) {{
+  alloc C: f32[{1},{2},16] local
+  for C.init.w in {2} unroll, C.init.k in {1} unroll, C.init.i in 16 vector {{
+    block C.init(k: space {1} = C.init.k, w: space {2} = C.init.w, i: space 16 = C.init.i) {{
+      C[k, w, i] = 0.0
+    }}
+  }}
+  for c in 4, r in 3, s in 3, ci in 16, w in {2} unroll, k in {1} unroll, i in 16 vector {{
+    block C(k: space {1} = k, w: space {2} = w, i: space 16 = i, c: reduce 4 = c, r: reduce 3 = r, s: reduce 3 = s, d: reduce 16 = ci) {{
+      C[k, w, i] += P[c, r, w + s, d] * W[c, r, s, d, k, i]
+    }}
+  }}
+  for Y.w in {2} unroll, Y.k in {1} unroll, Y.i in 16 vector {{
+    block Y(k: space {1} = Y.k, w: space {2} = Y.w, i: space 16 = Y.i) {{
+      Y[k, w, i] = max(C[k, w, i], 0.0)
+    }}
+  }}
+}}
+)",
+      width + 2, blocks, width);
+}
+
+/// Instructions between labels that hold the most multiply-adds: the hot loop.
+std::string hot_loop(const std::string& assembly) {
+  std::string block, best;
+  size_t most = 0;
+  auto count = [](const std::string& text) {
+    size_t n = 0;
+    for (size_t at = text.find("vfmadd"); at != std::string::npos; at = text.find("vfmadd", at + 1))
+      ++n;
+    return n;
+  };
+  std::istringstream lines(assembly);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty() && line[0] == '.' && line.find(':') != std::string::npos) {
+      if (count(block) > most) most = count(block), best = block;
+      block.clear();
+    }
+    block += line + "\n";
+  }
+  return count(block) > most ? block : best;
+}
+
+LlvmOptions for_target(const std::string& name) {
+  LlvmOptions options;
+  options.target = *hw::find_target(name);
+  return options;
+}
+
+TEST(Llvm, RegisterTilesStayInRegisters) {
+  struct Row {
+    const char* target;
+    int width, blocks;
+    size_t fmas;
+  };
+  // The largest tiles of 32 and of 16 vector registers.
+  for (const Row& row : {Row{"x86-64-v4", 14, 2, 28}, Row{"x86-64-v4", 8, 3, 24},
+                         Row{"x86-64-v4", 28, 1, 28}, Row{"x86-64-v3", 6, 1, 12}}) {
+    const auto func = parse_func(conv_tile(row.width, row.blocks));
+    ASSERT_TRUE(func) << to_string(func.error());
+    const LlvmOptions options = for_target(row.target);
+    const auto lowered = lower::run_pipeline(*func, options.target);
+    ASSERT_TRUE(lowered) << to_string(lowered.error());
+    const auto assembly = emit_assembly(*lowered, options);
+    ASSERT_TRUE(assembly) << to_string(assembly.error());
+    const std::string loop = hot_loop(*assembly);
+    size_t fmas = 0;
+    for (size_t at = loop.find("vfmadd"); at != std::string::npos; at = loop.find("vfmadd", at + 1))
+      ++fmas;
+    EXPECT_EQ(fmas, row.fmas) << loop;
+    EXPECT_THAT(loop, Not(HasSubstr("(%rsp)"))) << row.target << " " << row.width;
+  }
+}
+
+TEST(Llvm, OlderTargetsAgreeToo) {
+  const std::vector<testing::Case> cases = testing::standard_cases();
+  const auto lowered = testing::lower_all(cases);
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  for (const char* name : {"x86-64-v2", "x86-64-v3"}) {
+    LlvmOptions options = for_target(name);
+    if (!hw::missing_features(options.target).empty()) continue;
+    options.opt_level = 1;
+    const auto module = jit(*lowered, options);
+    ASSERT_TRUE(module) << to_string(module.error());
+    for (size_t i = 0; i < cases.size(); ++i) {
+      const KernelInfo& info = (*module)->kernels()[i];
+      const Status ok = testing::check(cases[i], (*module)->find(info.symbol), info);
+      EXPECT_TRUE(ok) << name << " " << cases[i].name << "\n" << to_string(ok.error());
+    }
+  }
+}
+
+TEST(Llvm, ObjectsAreDeterministic) {
+  const std::vector<testing::Case> cases = testing::standard_cases();
+  const std::vector<testing::Case> some(cases.begin(), cases.begin() + 12);
+  const auto lowered = testing::lower_all(some);
+  ASSERT_TRUE(lowered);
+  const auto one = emit_objects(*lowered, {}, 1), two = emit_objects(*lowered, {}, 3);
+  ASSERT_TRUE(one && two);
+  ASSERT_EQ(one->size(), two->size());
+  for (size_t i = 0; i < one->size(); ++i) {
+    EXPECT_EQ((*one)[i].bytes, (*two)[i].bytes) << some[i].name;
+    EXPECT_EQ((*one)[i].kernels[0].symbol, some[i].name);
+    EXPECT_EQ((*one)[i].bytes.substr(0, 4),
+              "\x7f"
+              "ELF");
+  }
+}
+
+constexpr const char* kMultiplyAdd = R"(func f(A: f32[16], B: f32[16], out Y: f32[16]) {
+  for i in 16 vector {
+    block Y(k: space 16 = i) {
+      Y[k] = A[k] * B[k] + 1.0
+    }
+  }
+}
+)";
+
+TEST(Llvm, OnlyFastMathContracts) {
+  Func func = *parse_func(kMultiplyAdd);
+  const LlvmOptions options = for_target("x86-64-v3");
+  EXPECT_THAT(*emit_assembly(func, options), HasSubstr("vfmadd"));
+  func.math = MathMode::Exact;
+  EXPECT_THAT(*emit_assembly(func, options), Not(HasSubstr("vfmadd")));
+}
+
+TEST(Llvm, CompilesForOtherMachines) {
+  const Func func = *parse_func(kMultiplyAdd);
+  EXPECT_THAT(*emit_assembly(func, for_target("aarch64")), HasSubstr("fmla"));
+  EXPECT_THAT(*emit_llvm_ir(func, for_target("x86-64-v4")), HasSubstr("<16 x float>"));
+  LlvmOptions unknown;
+  unknown.target.triple = "pdp11-unknown-none";
+  const auto failed = emit_assembly(func, unknown);
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::Device);
+  EXPECT_THAT(failed.error().what, HasSubstr("pdp11"));
+}
+
+TEST(Llvm, TwoKernelsOfOneNameAreRefused) {
+  const Func func = *parse_func(kMultiplyAdd);
+  const auto failed = jit({func, func});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::Invalid);
 }
 
 }  // namespace

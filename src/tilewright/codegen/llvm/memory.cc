@@ -205,6 +205,16 @@ Value* KernelEmitter::load_element(const Load& x, DType dtype) {
   return from_memory(dtype, load_memory(x.buffer, address(x.buffer, x.indices)));
 }
 
+/// max or min in the form that LLVM's vectoriser knows as a reduction; NaN wins in it too.
+Value* KernelEmitter::extreme_of(const Expr& e, Combine combine) {
+  const auto* both = e.as<Binary>();
+  const auto id = combine == Combine::Max ? llvm::Intrinsic::maximum : llvm::Intrinsic::minimum;
+  Value *a = emit(both->a), *b = emit(both->b);
+  llvm::CallInst* out = b_.CreateIntrinsic(id, {a->getType()}, {a, b});
+  out->setHasNoSignedZeros(true);
+  return out;
+}
+
 void KernelEmitter::store(const Store& x) {
   memo_.clear(), memo_order_.clear(), lazy_.clear();
   Expr e = x.value;
@@ -212,7 +222,8 @@ void KernelEmitter::store(const Store& x) {
                                BinaryOp::Min};
   if (x.combine != Combine::Set)
     e = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), e);
-  Value* v = emit(e);
+  const bool extreme = x.combine == Combine::Max || x.combine == Combine::Min;
+  Value* v = extreme && !lanes_ && is_float(e.dtype()) ? extreme_of(e, x.combine) : emit(e);
   if (fast_ && !lanes_ && (x.combine == Combine::Add || x.combine == Combine::Mul) &&
       is_float(e.dtype())) {
     // One reduction may be regrouped: what LLVM's vectoriser needs to know.

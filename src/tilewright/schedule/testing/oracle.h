@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 
 #include "tilewright/base/rng.h"
@@ -53,7 +54,8 @@ inline std::string difference(const interp::Outcome& expected, const Func& after
     const auto it = got->outputs.find(name);
     if (it == got->outputs.end()) return "no output " + name;
     for (int64_t i = 0; i < array.size(); ++i)
-      if (array.get(i) != it->second.get(i))
+      if (array.get(i) != it->second.get(i) &&
+          !(std::isnan(array.get(i)) && std::isnan(it->second.get(i))))
         return fmt::format("output {} differs at {}: {} expected, {} computed", name, i,
                            array.get(i), it->second.get(i));
   }

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <array>
-#include <chrono>
+#include <functional>
 #include <string>
 
 #include "tilewright/base/check.h"
+#include "tilewright/ir/testing/random_func.h"
 #include "tilewright/schedule/testing/oracle.h"
 #include "tilewright/schedule/testing/random_program.h"
 #include "tilewright/schedule/testing/random_step.h"
@@ -45,11 +46,42 @@ inline std::string violation(const Func& func, const Trace& trace, uint64_t seed
   }
 }
 
+/// A program made from a seed and, where it has any, sizes.
+struct Source {
+  std::function<Func(uint64_t seed, const std::vector<int64_t>& sizes)> make;
+  std::function<std::vector<int64_t>(uint64_t seed)> sizes;
+  Stage stage;
+};
+
+/// Chains and graphs of operators as the tensor layer makes them.
+inline Source operator_graphs() {
+  return {[](uint64_t seed, const std::vector<int64_t>& sizes) {
+            return RandomProgram(seed, sizes).make_func();
+          },
+          [](uint64_t seed) {
+            RandomProgram p(seed);
+            p.make_func();
+            return p.sizes();
+          },
+          Stage::Tensor};
+}
+
+/// Anything the verifier accepts: calls, branches, concurrent loops, odd names. Its data are not
+/// integers, so the math is exact.
+inline Source odd_programs() {
+  return {[](uint64_t seed, const std::vector<int64_t>&) {
+            Rng rng(seed);
+            Func f = tilewright::testing::random_func(rng);
+            f.math = MathMode::Exact;
+            return f;
+          },
+          [](uint64_t) { return std::vector<int64_t>(); }, Stage::Scheduled};
+}
+
 /// Drops steps, then makes sizes smaller, as long as something stays wrong.
-inline std::string shrink(uint64_t seed, Trace trace) {
-  RandomProgram first(seed);
-  Func func = first.make_func();
-  std::vector<int64_t> sizes = first.sizes();
+inline std::string shrink(const Source& source, uint64_t seed, Trace trace) {
+  std::vector<int64_t> sizes = source.sizes(seed);
+  Func func = source.make(seed, sizes);
   auto drop_steps = [&] {
     for (bool progress = true; progress;) {
       progress = false;
@@ -69,7 +101,7 @@ inline std::string shrink(uint64_t seed, Trace trace) {
       for (int64_t n = 1; n < sizes[i]; ++n) {
         std::vector<int64_t> smaller = sizes;
         smaller[i] = n;
-        const Func candidate = RandomProgram(seed, smaller).make_func();
+        const Func candidate = source.make(seed, smaller);
         if (violation(candidate, trace, seed).empty()) continue;
         sizes = smaller, func = candidate, progress = true;
         break;
@@ -89,10 +121,11 @@ inline std::string shrink(uint64_t seed, Trace trace) {
 }
 
 /// One random program under `traces` random traces of up to `steps` attempts; empty if all is well.
-inline std::string check_program(uint64_t seed, int traces, int steps, Tally& tally) {
-  const Func func = RandomProgram(seed).make_func();
+inline std::string check_program(const Source& source, uint64_t seed, int traces, int steps,
+                                 Tally& tally) {
+  const Func func = source.make(seed, source.sizes(seed));
   ++tally.programs;
-  if (const Status ok = verify(func, Stage::Tensor); !ok)
+  if (const Status ok = verify(func, source.stage); !ok)
     return fmt::format("seed {}: the generator made an invalid program: {}\n{}", seed,
                        to_string(ok.error()), tilewright::print(func));
   const interp::Arguments arguments = make_arguments(func, seed);
@@ -119,19 +152,19 @@ inline std::string check_program(uint64_t seed, int traces, int steps, Tally& ta
           continue;
         }
         now = *next;
-        if (!verify(now, Stage::Scheduled)) return shrink(seed, trace);
+        if (!verify(now, Stage::Scheduled)) return shrink(source, seed, trace);
       }
-      if (!difference(*expected, now, arguments, seed, in_place(trace)).empty()) return shrink(seed, trace);
+      if (!difference(*expected, now, arguments, seed, in_place(trace)).empty()) return shrink(source, seed, trace);
       if (rng.chance(0.1)) {
         const auto parsed = parse_func(tilewright::print(now));
-        if (!parsed || !equal(*parsed, now)) return shrink(seed, trace);
+        if (!parsed || !equal(*parsed, now)) return shrink(source, seed, trace);
         const auto again = parse_trace(print(trace));
         if (!again || print(*again) != print(trace)) return "trace text: " + print(trace);
         const auto replayed = replay(func, *again);
         if (!replayed || !equal(*replayed, now)) return "replay differs: " + print(trace);
       }
     } catch (const InternalError&) {
-      return shrink(seed, trace);
+      return shrink(source, seed, trace);
     }
   }
   return "";

@@ -1,0 +1,203 @@
+// Times single operators, scheduled by rule for one thread, against the FMA peak of the moment.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "fma_peak.h"
+#include "tilewright/base/file.h"
+#include "tilewright/codegen/llvm/llvm.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/tensor/op.h"
+#include "tilewright/tune/default_schedule.h"
+
+namespace tilewright {
+namespace {
+
+struct Row {
+  std::string label, domain, op;
+  std::vector<Shape> inputs;
+  std::map<std::string, tensor::AttrValue> attrs;
+  double flops = 0;  ///< multiply-adds count twice; 0: report bytes per second
+};
+
+using Ints = std::vector<int64_t>;
+
+Row conv(int64_t c, int64_t k, int64_t size, int64_t kernel, int64_t stride = 1) {
+  const int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  return {fmt::format("conv {}->{} {}x{} k{} s{}", c, k, size, size, kernel, stride),
+          "tilewright",
+          "ConvBlocked",
+          {{1, c / 16, size, size, 16}, {k / 16, c / 16, kernel, kernel, 16, 16}, {k}},
+          {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}},
+          2.0 * static_cast<double>(c * k * kernel * kernel * out * out)};
+}
+
+Row depthwise(int64_t c, int64_t size, int64_t stride) {
+  const int64_t out = (size + 2 - 3) / stride + 1;
+  return {fmt::format("depthwise {} {}x{} s{}", c, size, size, stride),
+          "tilewright",
+          "DepthwiseConvBlocked",
+          {{1, c / 16, size, size, 16}, {c / 16, 3, 3, 16}, {c}},
+          {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{stride, stride}}},
+          2.0 * static_cast<double>(c * 9 * out * out)};
+}
+
+std::vector<Row> rows() {
+  return {
+      conv(64, 64, 56, 3),
+      conv(128, 128, 28, 3),
+      conv(256, 256, 14, 3),
+      conv(512, 512, 7, 3),
+      conv(64, 256, 56, 1),
+      conv(256, 64, 56, 1),
+      conv(512, 512, 14, 1),
+      conv(1024, 2048, 14, 1, 2),
+      conv(128, 128, 56, 3, 2),
+      {"first conv 3->64 224 k7 s2",
+       "",
+       "Conv",
+       {{1, 3, 224, 224}, {64, 3, 7, 7}, {64}},
+       {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}},
+       2.0 * 64 * 3 * 49 * 112 * 112},
+      {"first conv blocked by 3",
+       "tilewright",
+       "ConvBlocked",
+       {{1, 1, 224, 224, 3}, {4, 1, 7, 7, 3, 16}, {64}},
+       {{"pads", Ints{3, 3, 3, 3}}, {"strides", Ints{2, 2}}},
+       2.0 * 64 * 3 * 49 * 112 * 112},
+      {"conv NCHW 64->64 56 k3",
+       "",
+       "Conv",
+       {{1, 64, 56, 56}, {64, 64, 3, 3}, {64}},
+       {{"pads", Ints{1, 1, 1, 1}}},
+       2.0 * 64 * 64 * 9 * 56 * 56},
+      depthwise(96, 56, 1),
+      depthwise(384, 14, 1),
+      depthwise(96, 112, 2),
+      {"max pool 64 112 k3 s2",
+       "tilewright",
+       "MaxPoolBlocked",
+       {{1, 4, 112, 112, 16}},
+       {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}, {"kernel_shape", Ints{3, 3}}},
+       0},
+      {"global pool 2048 7", "tilewright", "GlobalAveragePoolBlocked", {{1, 128, 7, 7, 16}}, {}, 0},
+      {"gemm packed 1x2048x1000",
+       "tilewright",
+       "GemmPacked",
+       {{1, 2048}, {63, 2048, 16}, {1000}},
+       {{"n", int64_t{1000}}},
+       2.0 * 2048 * 1000},
+      {"gemm packed 128x768x768",
+       "tilewright",
+       "GemmPacked",
+       {{128, 768}, {24, 768, 32}, {768}},
+       {{"n", int64_t{768}}},
+       2.0 * 128 * 768 * 768},
+      {"matmul 512^3", "", "MatMul", {{512, 512}, {512, 512}}, {}, 2.0 * 512 * 512 * 512},
+      {"gemm 1x2048x1000 transB",
+       "",
+       "Gemm",
+       {{1, 2048}, {1000, 2048}, {1000}},
+       {{"transB", int64_t{1}}},
+       2.0 * 2048 * 1000},
+      {"softmax 1536x128", "", "Softmax", {{1536, 128}}, {{"axis", int64_t{-1}}}, 0},
+      {"layer norm 128x768", "", "LayerNormalization", {{128, 768}, {768}, {768}}, {}, 0},
+      {"gelu 128x3072", "", "Gelu", {{128, 3072}}, {}, 0},
+      {"add 256x56x56", "", "Add", {{1, 16, 56, 56, 16}, {1, 16, 56, 56, 16}}, {}, 0},
+      {"relu 256x56x56", "", "Relu", {{1, 256, 56, 56}}, {}, 0},
+      {"transpose 1x256x56x56",
+       "",
+       "Transpose",
+       {{1, 256, 56, 56}},
+       {{"perm", Ints{0, 2, 3, 1}}},
+       0},
+      {"reduce mean 512x512", "", "ReduceSum", {{512, 512}}, {{"keepdims", int64_t{0}}}, 0},
+  };
+}
+
+void serial(void*, int64_t count, tw_parallel_body body, void* env) {
+  for (int64_t i = 0; i < count; ++i) body(env, i, 0);
+}
+
+struct Memory {
+  std::vector<std::vector<char>> storage;
+  std::vector<void*> buffers;
+  void add(int64_t bytes) {
+    storage.emplace_back(static_cast<size_t>(bytes + 128));
+    char* p = storage.back().data();
+    while (reinterpret_cast<uintptr_t>(p) % 64 != 0) ++p;
+    for (int64_t i = 0; i < bytes / 4; ++i)
+      reinterpret_cast<float*>(p)[i] = 0.1f * static_cast<float>(i % 7 - 3);
+    buffers.push_back(p);
+  }
+};
+
+Status run(const Row& row, bool dump) {
+  tensor::OpCall call;
+  call.domain = row.domain;
+  call.op = row.op;
+  call.attrs.values = row.attrs;
+  for (const Shape& shape : row.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
+  const Func func = TW_TRY(tensor::op_func(call));
+  const schedule::Trace trace = tune::default_trace(func, hw::host(), 1);
+  const Func scheduled = TW_TRY(schedule::replay(func, trace));
+  const Func lowered = TW_TRY(lower::run_pipeline(scheduled, hw::host()));
+  if (dump) {
+    TW_TRY_STATUS(write_file("op.trace", schedule::print(trace)));
+    TW_TRY_STATUS(write_file("op.scheduled.tw", print(scheduled)));
+    TW_TRY_STATUS(write_file("op.lowered.tw", print(lowered)));
+    TW_TRY_STATUS(write_file("op.ll", TW_TRY(codegen::emit_llvm_ir(lowered))));
+    TW_TRY_STATUS(write_file("op.s", TW_TRY(codegen::emit_assembly(lowered))));
+  }
+  const double compile_start = bench::thread_seconds();
+  const auto module = TW_TRY(codegen::jit({lowered}));
+  const double compile_seconds = bench::thread_seconds() - compile_start;
+  const KernelInfo& info = module->kernels()[0];
+  const tw_kernel kernel = module->find(info.symbol);
+  Memory memory;
+  memory.storage.reserve(lowered.params.size() + 1);
+  double bytes = 0;
+  for (const Param& p : lowered.params) {
+    const int64_t size = storage_bytes(p.buffer.dtype(), *codegen::const_elements(p.buffer));
+    memory.add(size);
+    bytes += static_cast<double>(size);
+  }
+  memory.add(info.shared_bytes + info.per_worker_bytes + 64);
+  void* workspace = memory.buffers.back();
+  const tw_kernel_services services{sizeof(tw_kernel_services), nullptr, serial, 1};
+  auto call_kernel = [&] { kernel(memory.buffers.data(), nullptr, workspace, &services); };
+  call_kernel();
+  double best = 1e9, peak = 0;
+  for (int round = 0; round < 6; ++round) {
+    peak = std::max(peak, bench::fma_peak(0.003));
+    for (int i = 0; i < 5; ++i) {
+      const double start = bench::thread_seconds();
+      call_kernel();
+      best = std::min(best, bench::thread_seconds() - start);
+    }
+  }
+  const std::string rate = row.flops > 0
+                               ? fmt::format("{:6.1f} % of peak", 100 * row.flops / best / peak)
+                               : fmt::format("{:6.1f} GB/s     ", bytes / best * 1e-9);
+  fmt::print("{:30} {:9.1f} us  {}  workspace {:5} KB, compiled in {:3.0f} ms\n", row.label,
+             best * 1e6, rate, (info.shared_bytes + info.per_worker_bytes) >> 10,
+             compile_seconds * 1e3);
+  return {};
+}
+
+}  // namespace
+}  // namespace tilewright
+
+int main(int argc, char** argv) {
+  const std::string only = argc > 1 ? argv[1] : "";
+  for (const tilewright::Row& row : tilewright::rows()) {
+    if (row.label.find(only) == std::string::npos) continue;
+    const auto ok = tilewright::run(row, argc > 2);
+    if (!ok) fmt::print("{:30} {}", row.label, to_string(ok.error()));
+  }
+  return 0;
+}

@@ -1,0 +1,447 @@
+#include "tilewright/lower/lower.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/interp/interp.h"
+#include "tilewright/ir/testing/corpus.h"
+#include "tilewright/ir/testing/random_func.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
+
+namespace tilewright::lower {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Func parsed(std::string_view text) {
+  Result<Func> func = parse_func(text);
+  EXPECT_TRUE(func) << (func ? "" : to_string(func.error()));
+  return func ? *func : Func{};
+}
+
+std::string after(const std::string& passes, std::string_view text) {
+  PipelineOptions options;
+  options.passes = passes;
+  options.verify_each = true;
+  const auto out = run_pipeline(parsed(text), hw::CpuTarget{}, options);
+  return out ? print(*out) : to_string(out.error());
+}
+
+TEST(BindIters, DissolvesBlocks) {
+  EXPECT_EQ(after("bind_iters", R"(func f(A: f32[10], out Y: f32[10]) {
+  for o in 4, i in 3 {
+    block Y(k: space 10 = 3 * o + i) where 3 * o + i < 10 {
+      Y[k] = A[9 - k]
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[10], out Y: f32[10]) {
+  for o in 4, i in 3 {
+    if 3 * o + i < 10 {
+      Y[3 * o + i] = A[9 - (3 * o + i)]
+    }
+  }
+}
+)");
+}
+
+TEST(Simplify, DropsUnitLoopsAndConstantConditions) {
+  EXPECT_EQ(after("simplify", R"(func f(A: f32[8], out Y: f32[8]) {
+  for o in 1, i in 8 {
+    if o * 8 + i < 8 {
+      Y[o * 8 + i] = A[(8 * o + i) % 8]
+    } else {
+      Y[0] = 1.0
+    }
+  }
+  for z in 0 {
+    Y[z] = 2.0
+  }
+}
+)"),
+            R"(func f(A: f32[8], out Y: f32[8]) {
+  for i in 8 {
+    Y[i] = A[i]
+  }
+}
+)");
+}
+
+TEST(PlaceAllocs, MovesToTheInnermostScope) {
+  const std::string out = after("place_allocs", R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  alloc T: f32[4,8]
+  for i in 4 {
+    for j in 8 {
+      T[i, j] = A[i, j] * 2.0
+    }
+    for k in 8 {
+      Y[i, k] = T[i, 7 - k]
+    }
+  }
+}
+)");
+  EXPECT_THAT(out, HasSubstr("for i in 4 {\n    alloc T: f32[4,8]\n"));
+}
+
+TEST(PlaceAllocs, KeepsWhatIsCarriedBetweenIterations) {
+  // T[i] of one iteration is read in the next.
+  const std::string scan = after("place_allocs", R"(func f(A: f32[4], out Y: f32[4]) {
+  alloc T: f32[5]
+  T[0] = 0.0
+  for i in 4 {
+    T[i + 1] = T[i] + A[i]
+    Y[i] = T[i + 1]
+  }
+}
+)");
+  EXPECT_THAT(scan, HasSubstr("{\n  alloc T: f32[5]\n"));
+  // A line buffer that is filled in the first iteration only.
+  const std::string sliding = after("place_allocs", R"(func f(A: f32[6], out Y: f32[4]) {
+  alloc T: f32[6]
+  for i in 4 {
+    for j in 3 {
+      if i == 0 || j >= 2 {
+        T[i + j] = A[i + j]
+      }
+    }
+    for k in 1 {
+      Y[i] = T[i] + T[i + 2]
+    }
+  }
+}
+)");
+  EXPECT_THAT(sliding, HasSubstr("{\n  alloc T: f32[6]\n"));
+  // A reduction is not torn from its start.
+  const std::string sum = after("place_allocs", R"(func f(A: f32[4,8], out Y: f32[4]) {
+  alloc S: f32[4]
+  for i in 4 {
+    S[i] = 0.0
+    for j in 8 {
+      S[i] += A[i, j]
+    }
+    Y[i] = S[i]
+  }
+}
+)");
+  EXPECT_THAT(sum, HasSubstr("for i in 4 {\n    alloc S: f32[4]\n"));
+}
+
+TEST(Compact, ShrinksToTheFootprint) {
+  EXPECT_EQ(after("compact", R"(func f(A: f32[64,9], out Y: f32[64,8]) {
+  for o in 4 {
+    alloc T: f32[64,9] local
+    for i in 16, j in 9 {
+      T[16 * o + i, j] = A[16 * o + i, j]
+    }
+    for i.2 in 16, j.2 in 8 {
+      Y[16 * o + i.2, j.2] = T[16 * o + i.2, j.2] + T[16 * o + i.2, j.2 + 1]
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[64,9], out Y: f32[64,8]) {
+  for o in 4 {
+    alloc T: f32[16,9] local
+    for i in 16, j in 9 {
+      T[i, j] = A[o * 16 + i, j]
+    }
+    for i.2 in 16, j.2 in 8 {
+      Y[o * 16 + i.2, j.2] = T[i.2, j.2] + T[i.2, j.2 + 1]
+    }
+  }
+}
+)");
+}
+
+TEST(Compact, LeavesUnknownAxesWhole) {
+  const std::string out = after("compact", R"(func f(A: f32[8], I: i64[8], out Y: f32[8]) {
+  alloc T: f32[8]
+  for i in 8 {
+    T[i] = A[i]
+  }
+  for j in 8 {
+    Y[j] = T[I[j]]
+  }
+}
+)");
+  EXPECT_THAT(out, HasSubstr("alloc T: f32[8]\n"));
+}
+
+TEST(Peel, SplitsOffTheTail) {
+  EXPECT_EQ(after("peel", R"(func f(A: f32[55], out Y: f32[55]) {
+  for o in 4, i in 16 {
+    if o * 16 + i < 55 {
+      Y[o * 16 + i] = A[o * 16 + i]
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[55], out Y: f32[55]) {
+  for o in 3, i in 16 {
+    Y[o * 16 + i] = A[o * 16 + i]
+  }
+  for i.tail in 7 {
+    Y[i.tail + 48] = A[i.tail + 48]
+  }
+}
+)");
+}
+
+TEST(Peel, ParallelLoopsChooseInside) {
+  const std::string out = after("peel", R"(func f(A: f32[55], out Y: f32[55]) {
+  for o in 4 parallel, i in 16 vector {
+    if o * 16 + i < 55 {
+      Y[o * 16 + i] = A[o * 16 + i]
+    }
+  }
+}
+)");
+  EXPECT_THAT(out, HasSubstr("for o in 4 parallel {\n    if o < 3 {"));
+  EXPECT_THAT(out, HasSubstr("in 7 vector"));
+}
+
+TEST(Peel, WorksOnSymbolicExtents) {
+  const std::string out = after("peel", R"(func f(n: int in 0..99, A: f32[n], out Y: f32[n]) {
+  for o in (n + 7) / 8, i in 8 {
+    if o * 8 + i < n {
+      Y[o * 8 + i] = A[o * 8 + i]
+    }
+  }
+}
+)");
+  EXPECT_THAT(out, HasSubstr("for o in n / 8, i in 8 {\n    Y["));
+}
+
+TEST(Peel, LeavesGuardsThatAreNotTails) {
+  const std::string text = R"(func f(A: f32[16], out Y: f32[16]) {
+  for o in 16 {
+    if o % 2 == 0 {
+      Y[o] = A[o]
+    }
+  }
+}
+)";
+  EXPECT_EQ(after("peel", text), text);
+}
+
+TEST(Unroll, CopiesInOrder) {
+  EXPECT_EQ(after("unroll", R"(func f(A: f32[6], out Y: f32[6]) {
+  for o in 2, i in 3 unroll {
+    if i < 2 {
+      Y[o * 3 + i] = A[o * 3 + i] * 2.0
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[6], out Y: f32[6]) {
+  for o in 2 {
+    Y[o * 3] = A[o * 3] * 2.0
+    Y[o * 3 + 1] = A[o * 3 + 1] * 2.0
+  }
+}
+)");
+}
+
+TEST(Unroll, HugeLoopsStayLoops) {
+  const std::string out = after("unroll", R"(func f(A: f32[90000], out Y: f32[90000]) {
+  for i in 90000 unroll {
+    Y[i] = A[i]
+  }
+}
+)");
+  EXPECT_THAT(out, HasSubstr("for i in 90000 {"));
+}
+
+TEST(Pipeline, UnknownPassIsNamed) {
+  EXPECT_THAT(after("simplify, simplifi", "func f(out Y: f32[1]) {\n  Y[0] = 1.0\n}\n"),
+              HasSubstr("no pass is called 'simplifi'"));
+}
+
+TEST(Pipeline, ObserverSeesEveryPass) {
+  std::vector<std::string> seen;
+  PipelineOptions options;
+  options.observer = [&](int index, const std::string& name, const Func&, bool) {
+    EXPECT_EQ(static_cast<size_t>(index), seen.size());
+    seen.push_back(name);
+  };
+  ASSERT_TRUE(run_pipeline(parsed(::tilewright::testing::kConv), hw::CpuTarget{}, options));
+  EXPECT_EQ(fmt::format("{}", fmt::join(seen, ",")), default_pipeline());
+}
+
+TEST(Pipeline, RegistersOfTheScheduledConvolutionAreSmall) {
+  const std::string out = after(default_pipeline(), ::tilewright::testing::kConvScheduled);
+  EXPECT_THAT(out, HasSubstr("alloc C: f32[6,1,4] local"));
+  EXPECT_THAT(out, HasSubstr("alloc P: f32[4,4,11]"));
+  EXPECT_THAT(out, Not(HasSubstr("unroll")));
+}
+
+interp::Arguments arguments_of(const Func& func, uint64_t seed) {
+  Rng rng(seed);
+  interp::Arguments out;
+  std::map<Var, int64_t> scalars;
+  for (const Scalar& s : func.scalars)
+    scalars[s.var] = out.scalars[s.var.name()] = rng.between(s.lo, std::min(s.hi, s.lo + 20));
+  for (const Param& p : func.params) {
+    if (p.mode == ParamMode::Out || p.values) continue;
+    Shape shape;
+    for (const Expr& e : p.buffer.shape())
+      shape.push_back(static_cast<int64_t>(interp::evaluate(e, scalars).value_or(0)));
+    Array array(p.buffer.dtype(), shape);
+    const int64_t low = is_unsigned_int(array.dtype()) || array.dtype() == DType::Bool ? 0 : -3;
+    const int64_t high = array.dtype() == DType::Bool ? 1 : 3;
+    for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, rng.between(low, high));
+    out.arrays[p.buffer.name()] = array;
+  }
+  return out;
+}
+
+/// What differs between two runs; f32 functions may differ by their expansion.
+std::string difference(const interp::Outcome& a, const interp::Outcome& b, double tolerance) {
+  for (const auto& [name, x] : a.outputs) {
+    const Array& y = b.outputs.at(name);
+    for (int64_t i = 0; i < x.size(); ++i) {
+      const double p = x.get(i), q = y.get(i);
+      if (p == q || (std::isnan(p) && std::isnan(q))) continue;
+      const double limit = is_float(x.dtype()) ? tolerance * std::max(1.0, std::abs(p))
+                                               : (tolerance > 0 ? 1.0 : 0.0);
+      if (!(std::abs(p - q) <= limit))
+        return fmt::format("{}[{}]: {} before, {} after", name, i, p, q);
+    }
+  }
+  return "";
+}
+
+void expect_same_meaning(const Func& func, uint64_t seed) {
+  const interp::Arguments arguments = arguments_of(func, seed);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << to_string(expected.error());
+  PipelineOptions options;
+  options.verify_each = true;
+  std::string failed;
+  options.observer = [&](int, const std::string& name, const Func& now, bool) {
+    if (!failed.empty()) return;
+    const auto got = interp::run(now, arguments);
+    // Other rounding in f16 and bf16 is possible only where a function was expanded.
+    const double tolerance = name == "expand_math" ? 2e-2 : 0;
+    const std::string text = got ? difference(*expected, *got, tolerance) : to_string(got.error());
+    if (!text.empty()) failed = fmt::format("pass {}: {}\n{}", name, text, print(now));
+  };
+  const auto lowered = run_pipeline(func, hw::CpuTarget{}, options);
+  ASSERT_TRUE(lowered) << to_string(lowered.error()) << print(func);
+  EXPECT_EQ(failed, "") << "seed " << seed << "\n" << print(func);
+}
+
+TEST(Pipeline, EveryPassKeepsTheMeaningOfKnownPrograms) {
+  using namespace ::tilewright::testing;
+  for (const std::string_view text : {kMatmul, kConv, kConvScheduled, kSoftmax, kLstm})
+    expect_same_meaning(parsed(text), 3);
+}
+
+TEST(Pipeline, EveryPassKeepsTheMeaningOfRandomPrograms) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    Rng rng(seed);
+    Func func = ::tilewright::testing::random_func(rng);
+    func.body = rewrite(func.body, [&](const Stmt& s) {
+      const auto* loop = s.as<For>();
+      if (loop == nullptr || loop->kind != ForKind::Serial || !rng.chance(0.3)) return s;
+      For copy = *loop;
+      copy.kind = ForKind::Unroll;
+      return make(std::move(copy));
+    });
+    expect_same_meaning(func, seed);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Largest relative error of the expansion of `fn` over [lo, hi], and exactness at the ends.
+double expansion_error(const std::string& fn, double lo, double hi, double (*exact)(double)) {
+  constexpr int kPoints = 4000;
+  const Func func =
+      parsed(fmt::format("func f(A: f32[{0}], out Y: f32[{0}]) {{\n  for i in {0} {{\n"
+                         "    Y[i] = {1}(A[i])\n  }}\n}}\n",
+                         kPoints, fn));
+  PipelineOptions options;
+  options.passes = "expand_math";
+  const auto expanded = run_pipeline(func, hw::CpuTarget{}, options);
+  EXPECT_TRUE(expanded);
+  EXPECT_THAT(print(*expanded), Not(HasSubstr(fn + "(")));
+  Array a(DType::F32, {kPoints});
+  Rng rng(7);
+  for (int64_t i = 0; i < kPoints; ++i) {
+    const double t = i < 10 ? static_cast<double>(i) / 9 : rng.uniform();
+    a.set(i, lo + (hi - lo) * t);
+  }
+  interp::Arguments arguments;
+  arguments.arrays["A"] = a;
+  const auto out = interp::run(*expanded, arguments);
+  EXPECT_TRUE(out) << (out ? "" : to_string(out.error()));
+  double worst = 0;
+  for (int64_t i = 0; i < kPoints; ++i) {
+    const double want = exact(a.get(i)), got = out->outputs.at("Y").get(i);
+    if (std::abs(want) < 1e-37) {
+      EXPECT_LE(std::abs(got), 2e-37);
+    } else {
+      worst = std::max(worst, std::abs(got - want) / std::abs(want));
+    }
+  }
+  return worst;
+}
+
+double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+double rsqrt(double x) { return 1 / std::sqrt(x); }
+
+TEST(ExpandMath, IsAccurate) {
+  EXPECT_LT(expansion_error("exp", -87, 88, std::exp), 3e-7);
+  EXPECT_LT(expansion_error("exp", -1, 1, std::exp), 2e-7);
+  EXPECT_LT(expansion_error("log", 1e-6, 4, std::log), 3e-7);
+  EXPECT_LT(expansion_error("log", 1, 1e30, std::log), 2e-7);
+  EXPECT_LT(expansion_error("log", 0.9, 1.1, std::log), 3e-7);
+  EXPECT_LT(expansion_error("tanh", -9, 9, std::tanh), 5e-7);
+  EXPECT_LT(expansion_error("tanh", -1e-3, 1e-3, std::tanh), 5e-7);
+  EXPECT_LT(expansion_error("sigmoid", -80, 80, sigmoid), 5e-7);
+  EXPECT_LT(expansion_error("erf", -5, 5, std::erf), 7e-7);
+  EXPECT_LT(expansion_error("rsqrt", 1e-6, 1e6, rsqrt), 2e-7);
+}
+
+TEST(ExpandMath, SpecialValues) {
+  const double inf = INFINITY;
+  struct Row {
+    const char* fn;
+    double at, value;
+  };
+  const Row rows[] = {
+      {"exp", inf, inf},   {"exp", -inf, 0},     {"exp", NAN, NAN},     {"exp", 0, 1},
+      {"exp", 200, inf},   {"exp", -200, 0},     {"log", 0, -inf},      {"log", -1, NAN},
+      {"log", inf, inf},   {"log", NAN, NAN},    {"log", 1, 0},         {"log", 1e-40, -92.1034},
+      {"tanh", inf, 1},    {"tanh", -inf, -1},   {"tanh", NAN, NAN},    {"tanh", 0, 0},
+      {"sigmoid", inf, 1}, {"sigmoid", -inf, 0}, {"sigmoid", NAN, NAN}, {"sigmoid", 0, 0.5},
+      {"erf", inf, 1},     {"erf", -inf, -1},    {"erf", NAN, NAN},     {"erf", 0, 0},
+      {"rsqrt", 0, inf},   {"rsqrt", inf, 0},    {"rsqrt", -1, NAN}};
+  for (const Row& row : rows) {
+    const Func func =
+        parsed(fmt::format("func f(A: f32[1], out Y: f32[1]) {{\n  Y[0] = {}(A[0])\n}}\n", row.fn));
+    PipelineOptions options;
+    options.passes = "expand_math";
+    const auto expanded = run_pipeline(func, hw::CpuTarget{}, options);
+    ASSERT_TRUE(expanded);
+    interp::Arguments arguments;
+    arguments.arrays["A"] = Array::of(DType::F32, std::vector<double>{row.at});
+    const double got = interp::run(*expanded, arguments)->outputs.at("Y").get(0);
+    if (std::isnan(row.value)) {
+      EXPECT_TRUE(std::isnan(got)) << row.fn << " " << row.at << " " << got;
+    } else if (std::isinf(row.value)) {
+      EXPECT_EQ(got, row.value) << row.fn << " " << row.at;
+    } else {
+      EXPECT_NEAR(got, row.value, 1e-4) << row.fn << " " << row.at;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::lower
