@@ -107,6 +107,7 @@ std::vector<Row> rows() {
       {"softmax 1536x128", "", "Softmax", {{1536, 128}}, {{"axis", int64_t{-1}}}, 0},
       {"layer norm 128x768", "", "LayerNormalization", {{128, 768}, {768}, {768}}, {}, 0},
       {"gelu 128x3072", "", "Gelu", {{128, 3072}}, {}, 0},
+      {"mish 128x3072", "", "Mish", {{128, 3072}}, {}, 0},
       {"add 256x56x56", "", "Add", {{1, 16, 56, 56, 16}, {1, 16, 56, 56, 16}}, {}, 0},
       {"relu 256x56x56", "", "Relu", {{1, 256, 56, 56}}, {}, 0},
       {"transpose 1x256x56x56",
@@ -151,6 +152,9 @@ Status run(const Row& row, bool dump) {
     TW_TRY_STATUS(write_file("op.scheduled.tw", print(scheduled)));
     TW_TRY_STATUS(write_file("op.lowered.tw", print(lowered)));
     TW_TRY_STATUS(write_file("op.ll", TW_TRY(codegen::emit_llvm_ir(lowered))));
+    codegen::LlvmOptions plain;
+    plain.opt_level = 0;
+    TW_TRY_STATUS(write_file("op.plain.ll", TW_TRY(codegen::emit_llvm_ir(lowered, plain))));
     TW_TRY_STATUS(write_file("op.s", TW_TRY(codegen::emit_assembly(lowered))));
   }
   const double compile_start = bench::thread_seconds();

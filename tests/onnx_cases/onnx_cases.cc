@@ -86,9 +86,9 @@ std::string short_text(const Error& error) {
   return text.substr(0, 220);
 }
 
-/// Imports; inputs whose value an operator needs at compile time are bound as constants.
+/// Imports; inputs from `first_constant` on are bound as constants, if they are small.
 Result<graph::Graph> import_case(const fs::path& folder, const std::vector<Array>& inputs,
-                                 bool bind_constants) {
+                                 size_t first_constant) {
   graph::ImportOptions options;
   options.allow_newer_opset = true;
   options.evaluate = driver::make_evaluate();
@@ -96,7 +96,7 @@ Result<graph::Graph> import_case(const fs::path& folder, const std::vector<Array
   if (!names) return tl::unexpected<Error>(names.error());
   for (size_t i = 0; i < inputs.size() && i < names->size(); ++i) {
     options.shapes[(*names)[i]] = inputs[i].shape();
-    if (bind_constants && inputs[i].size() <= 4096 && i > 0)
+    if (i >= first_constant && inputs[i].size() <= 4096)
       options.constants[(*names)[i]] = inputs[i];
   }
   for (const auto& bound : options.constants) options.shapes.erase(bound.first);
@@ -112,9 +112,11 @@ void run_case(const fs::path& folder, CaseResult& result) {
     result.text = problem;
     return;
   }
-  Result<graph::Graph> graph = import_case(folder, inputs, false);
-  if (!graph) {
-    Result<graph::Graph> bound = import_case(folder, inputs, true);
+  // Operators such as Reshape and Range need values at compile time that these cases give as inputs.
+  Result<graph::Graph> graph = import_case(folder, inputs, inputs.size());
+  for (size_t first : {size_t{1}, size_t{0}}) {
+    if (graph) break;
+    Result<graph::Graph> bound = import_case(folder, inputs, first);
     if (bound) graph = std::move(bound);
   }
   if (!graph) {

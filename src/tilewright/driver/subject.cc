@@ -99,14 +99,16 @@ int threads_of(const SubjectOptions& options) {
 }
 
 void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) {
-  CLI::Option* paths =
-      verb.add_option("input", options.paths, "model.onnx, package.twm or file.tw");
+  const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
+    verb.add_option("input", options.paths, what);
     verb.add_option("--workload", options.workload, "operators of a workload file (JSON)");
     verb.add_option("--suite", options.suite, "only this suite of the workload file");
     verb.add_option("--id", options.id, "only this case of the workload file");
   } else {
-    paths->required()->expected(1);
+    verb.add_option_function<std::string>(
+            "input", [&options](const std::string& path) { options.paths = {path}; }, what)
+        ->required();
   }
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
   verb.add_option("--device", options.device, "where to run (`tilewright devices`)");

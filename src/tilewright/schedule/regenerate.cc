@@ -188,7 +188,7 @@ std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& ax
       r.whole = true;
     } else {
       const auto begin = as_int(r.begin), size = as_int(r.size), n = as_int(extent);
-      if (widen && size && *size >= n.value_or(kUnclipped)) {
+      if (size && *size >= (widen ? n.value_or(kUnclipped) : kUnclipped)) {
         r.whole = true;
       } else if (begin && size && n) {
         const int64_t lo = std::clamp<int64_t>(*begin, 0, *n);

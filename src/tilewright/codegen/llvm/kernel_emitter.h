@@ -40,6 +40,8 @@ class KernelEmitter {
   void run();
   /// True if some loop was turned into explicit vectors.
   bool has_vectors() const { return has_vectors_; }
+  /// True if some element is stored one at a time inside a loop: work for LLVM's vectorisers.
+  bool has_scalar_loops() const { return has_scalar_loops_; }
 
  private:
   using Value = llvm::Value;
@@ -131,6 +133,7 @@ class KernelEmitter {
   llvm::IRBuilder<> b_;
   bool fast_;
   bool has_vectors_ = false;
+  bool has_scalar_loops_ = false;
 
   // Of the function being emitted; `outline` saves and restores them.
   llvm::Function* function_ = nullptr;

@@ -217,6 +217,7 @@ Value* KernelEmitter::extreme_of(const Expr& e, Combine combine) {
 
 void KernelEmitter::store(const Store& x) {
   memo_.clear(), memo_order_.clear(), lazy_.clear();
+  has_scalar_loops_ |= !lanes_ && !depth_.empty();
   Expr e = x.value;
   constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
                                BinaryOp::Min};
