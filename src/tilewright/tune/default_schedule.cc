@@ -20,6 +20,9 @@ constexpr int kCheapCost = 6;
 constexpr int64_t kRecomputeLimit = 2;
 /// Unrolled reduction steps of a small window, at most.
 constexpr int64_t kWindowUnroll = 16;
+/// Rows of padded input computed at a time: few enough to stay in cache, many enough that the rows
+/// two strips share cost little.
+constexpr int64_t kStripRows = 14;
 
 /// Loops around a block in its present form, with their extents.
 struct LoopNest {
@@ -230,6 +233,9 @@ class Scheduler {
         batch.push_back(loop);
       }
     }
+    const std::string padding = staged_producer(block, batch);
+    std::string strip;
+    if (!padding.empty()) split_strip(block, batch, strip);
     std::vector<std::string> inner;
     std::string row_outer, column_outer, vec_outer;
     split_row_and_column(tile, inner, row_outer, column_outer);
@@ -247,6 +253,10 @@ class Scheduler {
     if (order.size() > 1 && !attempt(schedule::Reorder{order})) return false;
     if (outer.empty()) return false;
     const std::string anchor = outer.back();
+    if (!strip.empty() && attempt(schedule::ComputeAt{padding, strip})) {
+      done_.insert(padding);
+      vectorize_innermost(padding);
+    }
     if (!attempt(schedule::ComputeAt{name + ".init", anchor})) return false;
     const bool fused = fuse_epilogue(accumulator, anchor);
     if (fused) attempt(schedule::SetScope{accumulator.name(), "local"});
@@ -257,6 +267,44 @@ class Scheduler {
       for (const std::string& reader : epilogue_) tile_registers(reader, anchor);
     unroll_window(reduce, reduce_extents);
     return true;
+  }
+
+  /// The block that pads this block's input, if nobody else reads it and each of `loops` selects
+  /// another part of it: then it can be computed strip by strip without computing anything twice.
+  std::string staged_producer(const BlockFacts& block,
+                              const std::vector<std::string>& loops) const {
+    const std::vector<BlockFacts> blocks = collect_blocks(func_);
+    for (const Load& load : block.loads) {
+      const BlockFacts* producer = nullptr;
+      for (const BlockFacts& candidate : blocks)
+        if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
+          producer = &candidate;
+      if (producer == nullptr || is_output(func_, load.buffer)) continue;
+      if (readers(blocks, load.buffer).size() != 1) continue;
+      bool partitioned = true;
+      for (const Iter& iter : block.block->iters) {
+        const bool outer =
+            std::find(loops.begin(), loops.end(), block.loop_of(iter.var)) != loops.end();
+        if (outer && as_int(iter.extent) != int64_t{1}) partitioned &= mentions(load, iter.var);
+      }
+      if (partitioned) return producer->name;
+    }
+    return "";
+  }
+
+  /// Cuts the last outer loop into strips of a few rows; `strip` becomes the loop over strips.
+  void split_strip(const BlockFacts& block, std::vector<std::string>& loops, std::string& strip) {
+    if (loops.empty()) return;
+    int64_t extent = 1;
+    for (const Iter& iter : block.block->iters)
+      if (block.loop_of(iter.var) == loops.back()) extent = as_int(iter.extent).value_or(1);
+    int64_t rows = std::min<int64_t>(kStripRows, extent);
+    while (rows > 1 && extent % rows != 0) --rows;
+    if (rows < 4 || !attempt(schedule::Split{loops.back(), rows})) return;
+    strip = loops.back() + ".o";
+    const std::string inside = loops.back() + ".i";
+    loops.back() = strip;
+    loops.push_back(inside);
   }
 
   void split_row_and_column(const RegisterTile& tile, std::vector<std::string>& inner,

@@ -10,6 +10,8 @@ namespace {
 struct Roles {
   Var vec;
   Var row, column;
+  bool reuse =
+      false;  ///< one operand is reused along the lanes: a product of a matrix with a vector
 };
 
 int64_t extent_of(const BlockFacts& block, const Var& var) {
@@ -39,6 +41,7 @@ std::optional<Roles> roles_of(const BlockFacts& block) {
     vector_operand = b_is_vector ? &product->b : &product->a;
     other = b_is_vector ? &product->a : &product->b;
     if (!mentions(*vector_operand, roles.vec)) return std::nullopt;
+    roles.reuse = !mentions(*other, roles.vec);
   }
   for (size_t axis = last - 1; axis-- > 0;) {
     const VarRef* ref = out[axis].as<VarRef>();
@@ -82,6 +85,9 @@ std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
   const int64_t column_extent = extent_of(block, roles->column);
   const int64_t max_vectors = roles->column ? 1 : std::max<int64_t>(1, vec_extent / lanes);
 
+  // Without reuse, rows only share loads of overlapping windows: a few are enough.
+  const int64_t max_rows = roles->reuse ? 28 : 8;
+
   RegisterTile best;
   double least = INFINITY;
   for (int64_t columns : {1, 2, 3, 4, 6, 8}) {
@@ -89,7 +95,7 @@ std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
     if (roles->column && column_extent % columns != 0) continue;
     if (columns > 4 && row_extent > 1) continue;
     const int64_t budget = target.vector_registers - 1 - columns;
-    for (int64_t rows = 1; rows <= std::min<int64_t>(row_extent, 28); ++rows) {
+    for (int64_t rows = 1; rows <= std::min(row_extent, max_rows); ++rows) {
       if (rows * columns > std::min<int64_t>(budget, 28)) break;
       double cost = tile_cost(row_extent, rows, columns);
       if (!roles->column && columns > 1) {  // a ragged last tile of columns is masked work

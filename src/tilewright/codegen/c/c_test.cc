@@ -63,5 +63,91 @@ TEST(EmitC, AgreesWithTheInterpreter) {
   }
 }
 
+TEST(EmitC, IsReadable) {
+  const auto func = parse_func(R"(func axpy(n: int in 1..64, A: f32[n], inout Y: f32[n]) {
+  for i in n parallel {
+    block Y(k: space n = i) {
+      Y[k] = Y[k] + 2.5 * A[k]
+    }
+  }
+}
+)");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const auto module = emit_c({*func});
+  ASSERT_TRUE(module) << to_string(module.error());
+  const std::string text = module->source.substr(module->source.find("struct axpy_i_env {"));
+  EXPECT_EQ(text, R"(struct axpy_i_env {
+  char* workspace;
+  const f32* restrict A;
+  f32* restrict Y;
+  i64 n;
+};
+static void axpy_i(void* env_, int64_t i, int32_t worker) {
+  const struct axpy_i_env* env = (const struct axpy_i_env*)env_;
+  char* tw_worker_space = env->workspace + 0 + worker * INT64_C(0);
+  (void)tw_worker_space;
+  f32* restrict Y = env->Y;
+  const f32* restrict A = env->A;
+  const i64 n = env->n;
+  {  /* Y */
+    const i64 k = i;
+    Y[k] = (Y[k] + (2.5f * A[k]));
+  }
+}
+
+void axpy(void* const* buffers, const int64_t* scalars, void* workspace,
+    const tw_kernel_services* services) {
+  (void)buffers, (void)scalars, (void)workspace, (void)services;
+  const f32* restrict A = buffers[0];
+  f32* restrict Y = buffers[1];
+  const i64 n = scalars[0];
+  {
+    struct axpy_i_env env = {0};
+    env.workspace = (char*)workspace;
+    env.Y = Y;
+    env.A = A;
+    env.n = n;
+    services->parallel_for(services->pool, n, axpy_i, &env);
+  }
+}
+)");
+}
+
+TEST(EmitC, TwoKernelsOfOneNameAreRefused) {
+  const auto func = parse_func("func f(out Y: f32[1]) {\n  Y[0] = 1.0\n}\n");
+  ASSERT_TRUE(func);
+  const auto failed = emit_c({*func, *func});
+  ASSERT_FALSE(failed);
+  EXPECT_EQ(failed.error().kind, ErrorKind::Invalid);
+}
+
+TEST(Plan, WorkspaceHoldsWhatTheStackDoesNot) {
+  const auto func = parse_func(R"(func f(A: f32[64,300], out Y: f32[64,300]) {
+  alloc big: f32[64,300]
+  for i in 64 parallel {
+    alloc row: f32[9000]
+    alloc small: f32[300] local
+    for j in 300 {
+      small[j] = A[i, j]
+      row[j] = small[j]
+    }
+    for k in 300 {
+      Y[i, k] = row[k]
+    }
+  }
+}
+)");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const auto plan = plan_kernel(*func);
+  ASSERT_TRUE(plan);
+  EXPECT_EQ(plan->info.shared_bytes, 64 * 300 * 4);
+  EXPECT_EQ(plan->info.per_worker_bytes, 36032);
+  const auto unbounded = parse_func(
+      "func f(n: int in 1..9, A: i64[n], out Y: i64[n]) {\n  alloc T: i64[n]\n  for i in n {\n"
+      "    T[i] = A[i]\n    Y[i] = T[i]\n  }\n}\n");
+  ASSERT_TRUE(unbounded);
+  EXPECT_EQ(plan_kernel(*unbounded)->places.begin()->second.bytes, 128);
+}
+
 }  // namespace
 }  // namespace tilewright::codegen

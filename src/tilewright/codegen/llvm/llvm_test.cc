@@ -107,24 +107,6 @@ TEST(Llvm, RegisterTilesStayInRegisters) {
   }
 }
 
-TEST(Llvm, OlderTargetsAgreeToo) {
-  const std::vector<testing::Case> cases = testing::standard_cases();
-  const auto lowered = testing::lower_all(cases);
-  ASSERT_TRUE(lowered) << to_string(lowered.error());
-  for (const char* name : {"x86-64-v2", "x86-64-v3"}) {
-    LlvmOptions options = for_target(name);
-    if (!hw::missing_features(options.target).empty()) continue;
-    options.opt_level = 1;
-    const auto module = jit(*lowered, options);
-    ASSERT_TRUE(module) << to_string(module.error());
-    for (size_t i = 0; i < cases.size(); ++i) {
-      const KernelInfo& info = (*module)->kernels()[i];
-      const Status ok = testing::check(cases[i], (*module)->find(info.symbol), info);
-      EXPECT_TRUE(ok) << name << " " << cases[i].name << "\n" << to_string(ok.error());
-    }
-  }
-}
-
 TEST(Llvm, ObjectsAreDeterministic) {
   const std::vector<testing::Case> cases = testing::standard_cases();
   const std::vector<testing::Case> some(cases.begin(), cases.begin() + 12);

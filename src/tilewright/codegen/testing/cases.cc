@@ -233,9 +233,11 @@ void nests(Cases& cases) {
             "      Z[k] = 0i32 <= I[k] && A[i64(I[k])] < 3i32 || k == 2\n    }\n  }\n}\n");
 }
 
-/// Random programs, with some loops unrolled and some buffers local.
-void random_programs(Cases& cases) {
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+}  // namespace
+
+std::vector<Case> random_cases(uint64_t first, uint64_t last) {
+  Cases cases;
+  for (uint64_t seed = first; seed <= last; ++seed) {
     Rng rng(seed);
     Func func = ::tilewright::testing::random_func(rng);
     func.body = rewrite(func.body, [&](const Stmt& s) {
@@ -247,9 +249,8 @@ void random_programs(Cases& cases) {
     });
     cases.add(Case{fmt::format("random_{}", seed), std::move(func), 2e-6, false});
   }
+  return cases.take();
 }
-
-}  // namespace
 
 std::vector<Case> standard_cases() {
   Cases cases;
@@ -259,8 +260,9 @@ std::vector<Case> standard_cases() {
   reductions(cases);
   vector_accesses(cases);
   nests(cases);
-  random_programs(cases);
-  return cases.take();
+  std::vector<Case> out = cases.take();
+  for (Case& test : random_cases(1, 60)) out.push_back(std::move(test));
+  return out;
 }
 
 }  // namespace tilewright::codegen::testing

@@ -21,6 +21,8 @@ struct Case {
 /// Element-wise operators, casts, reductions, convolutions, guards, nests with every loop kind,
 /// over all dtypes and shapes with primes and tails.
 std::vector<Case> standard_cases();
+/// Random programs with these seeds, some of their loops unrolled.
+std::vector<Case> random_cases(uint64_t first, uint64_t last);
 
 /// Values for every parameter, seeded. Integer-valued unless `real_data`.
 interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_data = false);

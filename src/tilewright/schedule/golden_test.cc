@@ -1,0 +1,115 @@
+// Every step before and after, and a failing twin for each of its requirements: testdata/*.txt.
+// TILEWRIGHT_UPDATE_GOLDEN=1 writes what the steps do now into the files.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "tilewright/base/file.h"
+#include "tilewright/schedule/testing/property.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// One program and the steps tried on it. In the file: comment lines, the program, then for each
+/// step a line `==== step` and what comes of it, a program or `refused: ` and the reason.
+struct Case {
+  std::string file, comment, program;
+  std::vector<std::pair<std::string, std::string>> steps;
+};
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  size_t start = 0;
+  for (size_t end; (end = text.find('\n', start)) != std::string::npos; start = end + 1)
+    lines.push_back(text.substr(start, end - start));
+  return lines;
+}
+
+Case read_case(const std::string& path) {
+  Case c;
+  c.file = path;
+  std::string* part = &c.comment;
+  const std::string text = *read_file(path);
+  for (const std::string& line : lines_of(text)) {
+    if (line.starts_with("==== ")) {
+      c.steps.emplace_back(line.substr(5), "");
+      part = &c.steps.back().second;
+      continue;
+    }
+    if (part == &c.comment && !line.starts_with("//")) part = &c.program;
+    *part += line + "\n";
+  }
+  return c;
+}
+
+std::vector<Case> all_cases() {
+  std::vector<Case> cases;
+  std::set<std::string> paths;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(std::string(TILEWRIGHT_SOURCE_DIR) + "/testdata"))
+    if (entry.path().extension() == ".txt") paths.insert(entry.path().string());
+  for (const std::string& path : paths) cases.push_back(read_case(path));
+  return cases;
+}
+
+/// What a step makes of the program, as text; checks the meaning on the way.
+std::string outcome(const Func& func, const std::string& line) {
+  const auto trace = parse_trace(line);
+  if (!trace) return "refused: " + to_string(trace.error()) + "\n";
+  EXPECT_EQ(print(*trace), line + "\n");
+  const auto after = schedule::apply(trace->at(0), func);
+  if (!after) return fmt::format("refused: {}: {}\n", after.error().what, after.error().why);
+  EXPECT_TRUE(verify(*after, Stage::Scheduled)) << line;
+  EXPECT_EQ(testing::difference(func, *after, 3, testing::in_place(*trace)), "") << line;
+  return tilewright::print(*after);
+}
+
+TEST(Golden, StepsDoWhatTheFilesSay) {
+  const bool update = std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullptr;
+  for (Case& c : all_cases()) {
+    const auto func = parse_func(c.program);
+    ASSERT_TRUE(func) << c.file << ": " << to_string(func.error());
+    std::string text = c.comment + c.program;
+    for (const auto& [line, expected] : c.steps) {
+      const std::string got = outcome(*func, line);
+      if (!update) EXPECT_EQ(got, expected) << c.file << ": " << line;
+      text += "==== " + line + "\n" + got;
+    }
+    if (update) ASSERT_TRUE(write_file(c.file, text));
+  }
+}
+
+/// Requirements of each step kind as numbered in step.h.
+const std::map<std::string, int> kRequirements = {
+    {"split", 3},    {"fuse", 3},        {"reorder", 4},     {"cut", 3},     {"compute_at", 6},
+    {"inline", 5},   {"cache_read", 4},  {"cache_write", 4}, {"reindex", 3}, {"reverse_compute_at", 6},
+    {"slide", 5},    {"rfactor", 5},     {"set_scope", 3},   {"layout", 4},  {"pad", 5},
+    {"inplace", 5},  {"order", 2},       {"parallel", 3},    {"vectorize", 3},
+    {"unroll", 2},   {"mark", 2}};
+
+TEST(Golden, EveryStepAppliesAndEveryRequirementIsRefusedSomewhere) {
+  std::map<std::string, std::set<int>> refused;
+  std::set<std::string> applied;
+  for (const Case& c : all_cases())
+    for (const auto& [line, result] : c.steps) {
+      const std::string kind = line.substr(0, line.find('('));
+      const std::string prefix = "refused: requirement ";
+      if (result.starts_with(prefix)) {
+        refused[kind].insert(std::atoi(result.c_str() + prefix.size()));
+      } else if (!result.starts_with("refused")) {
+        applied.insert(kind);
+      }
+    }
+  for (size_t i = 0; i < std::variant_size_v<Step>; ++i) {
+    const std::string kind(testing::kind_name(i));
+    EXPECT_TRUE(applied.contains(kind)) << kind;
+    for (int r = 1; r <= kRequirements.at(kind); ++r)
+      EXPECT_TRUE(refused[kind].contains(r)) << kind << " requirement " << r;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::schedule
