@@ -1,6 +1,15 @@
-"""Writes the models and arrays of cli.sh into the current folder: broken ones, odd ones, good ones."""
+"""Files for cli.sh, all in the current folder, and checks of what the program wrote.
+
+cli_files.py write                    models, arrays, expressions and workloads, broken ones too
+cli_files.py damage PACKAGE           copies with a flipped byte or a missing end
+cli_files.py product A.npy B.npy D.npy    D must be max(A @ B, 0)
+cli_files.py json VERB.NAME...        each file must be one document of the verb's schema
+"""
 
 import json
+import os
+import sys
+import tarfile
 
 import numpy as np
 import onnx
@@ -90,12 +99,20 @@ def odd():
         h.make_node("Reshape", ["r", "n"], ["y"], name="fold"),
     ]
     model("symbolic.onnx", nodes, two, [value("y", None)])
+    views = [
+        h.make_node("Reshape", ["x", "flat"], ["v"], name="view"),
+        h.make_node("Tanh", ["v"], ["y"], name="act"),
+    ]
+    flat = weight("flat", np.array([6], np.int64))
+    model("view.onnx", views, [x], [value("y", [6])], [flat])
     model("batch.onnx", [nodes[0]], [two[0]], [value("r", ["batch", 4])])
 
 
 def arrays():
     np.save("target.npy", np.array([2, 6], np.int64))
     np.save("fits.npy", np.linspace(-1, 1, 6).reshape(2, 3).astype(np.float32))
+    np.save("a.npy", np.sin(np.arange(13 * 7, dtype=np.float32)).reshape(13, 7))
+    np.save("b.npy", np.cos(np.arange(7 * 24, dtype=np.float32)).reshape(7, 24))
     np.save("wrong_shape.npy", np.ones((3, 2), np.float32))
     np.save("wrong_dtype.npy", np.ones((2, 3), np.int32))
     with open("cut.npy", "wb") as file:
@@ -129,6 +146,51 @@ def arrays():
         file.write("tensor gemm(A: f32[4]) {\n  B[i in 5] = A[i]\n  return B\n}\n")
 
 
-broken()
-odd()
-arrays()
+def flip(content, at, path):
+    content = bytearray(content)
+    content[at] ^= 0x10
+    with open(path, "wb") as file:
+        file.write(content)
+
+
+def damage(package):
+    with open(package, "rb") as file:
+        content = file.read()
+    with tarfile.open(package) as tar:
+        members = {m.name: m for m in tar.getmembers()}
+    middle = lambda m: m.offset_data + m.size // 2
+    code = next(m for name, m in members.items() if name.startswith("code/") and m.size)
+    flip(content, middle(code), "flipped.twm")
+    flip(content, middle(members["manifest.json"]), "manifest.twm")
+    flip(content, middle(members["weights.bin"]), "weights.twm")
+    for name, size in (("cut.twm", len(content) // 2), ("head.twm", 300)):
+        with open(name, "wb") as file:
+            file.write(content[:size])
+    with open("model.twm", "wb") as file, open("good.onnx", "rb") as model_file:
+        file.write(model_file.read())
+
+
+def product(a, b, d):
+    want = np.maximum(np.load(a).astype(np.float64) @ np.load(b), 0)
+    error = np.abs(np.load(d) - want).max() / want.max()
+    if not error < 1e-5:
+        sys.exit(f"relative error {error}")
+
+
+def check_json(*paths):
+    for path in paths:
+        with open(path) as file:
+            document = json.load(file)
+        verb = os.path.basename(path).split(".")[0]
+        if document.get("schema") != "tilewright." + verb or document.get("version") != 1:
+            sys.exit(f"{path} has schema {document.get('schema')}")
+
+
+def write():
+    broken()
+    odd()
+    arrays()
+
+
+verbs = {"write": write, "damage": damage, "product": product, "json": check_json}
+verbs[sys.argv[1]](*sys.argv[2:])

@@ -161,6 +161,7 @@ class ProgramBuilder {
         TW_TRY_STATUS(add_kernel(program, group, kernels, weights));
       }
     }
+    empty_border_views(program);
     program.inputs.assign(graph_.inputs.begin(), graph_.inputs.end());
     program.outputs.assign(graph_.outputs.begin(), graph_.outputs.end());
     program.arena_bytes = plan_.arena_bytes;
@@ -224,6 +225,20 @@ class ProgramBuilder {
         it != alias_of_.end() && (program.values[it->second].place == Place::Input ||
                                   program.values[it->second].place == Place::Output);
     return border ? it->second : id;
+  }
+
+  /// Steps name the input or output itself (`resolve`), so its views hold no bytes.
+  void empty_border_views(runtime::Program& program) const {
+    using Place = runtime::ValueSpec::Place;
+    for (const auto& [view, source] : alias_of_) {
+      const Place place = program.values[source].place;
+      if (place != Place::Input && place != Place::Output) continue;
+      runtime::ValueSpec empty;
+      empty.name = program.values[view].name;
+      empty.dtype = program.values[view].dtype;
+      empty.shape = {0};
+      program.values[view] = std::move(empty);
+    }
   }
 
   void add_host(runtime::Program& program, const graph::Group& group) {

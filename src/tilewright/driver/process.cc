@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "tilewright/base/file.h"
+#include "tilewright/driver/console.h"
 
 extern char** environ;
 
@@ -82,6 +83,7 @@ Result<std::unique_ptr<JsonProcess>> JsonProcess::start(const std::vector<std::s
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, to_child[0], 0);
   posix_spawn_file_actions_adddup2(&actions, from_child[1], 1);
+  if (!console().verbose) posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   pid_t pid = 0;
   const int error =
       ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr, c_argv(argv).data(), environ);

@@ -75,10 +75,14 @@ TEST(Golden, StepsDoWhatTheFilesSay) {
     std::string text = c.comment + c.program;
     for (const auto& [line, expected] : c.steps) {
       const std::string got = outcome(*func, line);
-      if (!update) EXPECT_EQ(got, expected) << c.file << ": " << line;
+      if (!update) {
+        EXPECT_EQ(got, expected) << c.file << ": " << line;
+      }
       text += "==== " + line + "\n" + got;
     }
-    if (update) ASSERT_TRUE(write_file(c.file, text));
+    if (update) {
+      ASSERT_TRUE(write_file(c.file, text));
+    }
   }
 }
 

@@ -124,11 +124,25 @@ bool mentions(const Load& load, const Var& var) {
                      [&](const Expr& index) { return uses(index, var); });
 }
 
-std::optional<int64_t> last_axis_stride(const Load& load, const Var& var) {
+std::optional<int64_t> last_axis_stride(const Load& load, const Var& var, int64_t lanes) {
+  if (load.indices.empty()) return 0;
+  // Within an aligned group of lanes, var / c is constant and var % c counts up, if c holds whole
+  // groups.
+  auto in_lanes = [&](const Expr& index) {
+    return rewrite(index, [&](const Expr& e) {
+      const Binary* b = e.as<Binary>();
+      if (b == nullptr || (b->op != BinaryOp::Div && b->op != BinaryOp::Mod)) return e;
+      const VarRef* ref = b->a.as<VarRef>();
+      const int64_t size = as_int(b->b).value_or(0);
+      if (ref == nullptr || !(ref->var == var) || size <= 0 || size % lanes != 0) return e;
+      return b->op == BinaryOp::Mod ? b->a : int_imm(0);
+    });
+  };
   for (size_t i = 0; i + 1 < load.indices.size(); ++i)
-    if (uses(load.indices[i], var)) return std::nullopt;
-  if (load.indices.empty() || !uses(load.indices.back(), var)) return 0;
-  const arith::Affine affine = arith::as_affine(load.indices.back());
+    if (uses(in_lanes(load.indices[i]), var)) return std::nullopt;
+  const Expr last = in_lanes(load.indices.back());
+  if (!uses(last, var)) return 0;
+  const arith::Affine affine = arith::as_affine(last);
   for (const auto& term : affine.terms)
     if (term.first.as<VarRef>() == nullptr && uses(term.first, var)) return std::nullopt;
   return affine.coefficient(var);

@@ -40,9 +40,9 @@ struct Product {
 };
 std::optional<Product> product_of(const BlockFacts& block);
 
-/// Coefficient of `var` in the last index of `load`, absent if `var` is not affine there or occurs
-/// in another index too.
-std::optional<int64_t> last_axis_stride(const Load& load, const Var& var);
+/// Step in the last axis of `load` as `var` runs through an aligned group of `lanes` values; absent if
+/// there is no one step, or another axis moves too.
+std::optional<int64_t> last_axis_stride(const Load& load, const Var& var, int64_t lanes);
 bool mentions(const Load& load, const Var& var);
 
 }  // namespace tilewright::tune

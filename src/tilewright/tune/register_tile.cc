@@ -18,7 +18,7 @@ int64_t extent_of(const BlockFacts& block, const Var& var) {
   return var ? as_int(block.iter(var)->extent).value_or(1) : 1;
 }
 
-std::optional<Roles> roles_of(const BlockFacts& block) {
+std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
   const auto& out = block.store->indices;
   if (out.empty()) return std::nullopt;
   Roles roles;
@@ -33,7 +33,7 @@ std::optional<Roles> roles_of(const BlockFacts& block) {
   const Load* vector_operand = nullptr;
   const Load* other = nullptr;
   for (const Load& load : block.loads) {
-    const std::optional<int64_t> stride = last_axis_stride(load, roles.vec);
+    const std::optional<int64_t> stride = last_axis_stride(load, roles.vec, lanes);
     if (!stride || (*stride != 0 && *stride != 1)) return std::nullopt;
   }
   if (product) {
@@ -76,10 +76,10 @@ double tile_cost(int64_t extent, int64_t rows, int64_t columns) {
 
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target) {
-  const std::optional<Roles> roles = roles_of(block);
-  if (!roles) return std::nullopt;
   const DType dtype = block.store->buffer.dtype();
   const int64_t lanes = std::max(1, target.lanes(bit_width(accumulator(dtype))));
+  const std::optional<Roles> roles = roles_of(block, lanes);
+  if (!roles) return std::nullopt;
   const int64_t vec_extent = extent_of(block, roles->vec);
   const int64_t row_extent = extent_of(block, roles->row);
   const int64_t column_extent = extent_of(block, roles->column);
