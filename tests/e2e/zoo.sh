@@ -31,8 +31,11 @@ case_() {
 compare() {
   local reference=$1 network=$2
   shift 2
-  local file=$work/$network.onnx
-  "$program" zoo "$network" "$@" -o "$file" && "$program" verify "$file" --against "$reference"
+  local file=$work/$network.onnx inputs=()
+  # A mask of ones: every token is attended, so that attention is a real average.
+  [ "$network" != bert_base ] || inputs=(--input attention_mask=ones)
+  "$program" zoo "$network" "$@" -o "$file" &&
+    "$program" verify "$file" --against "$reference" "${inputs[@]}"
   local code=$?
   rm -f "$file"
   return "$code"

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/passes.h"
@@ -119,22 +120,113 @@ Expr expand(MathFn fn, const Expr& x) {
   }
 }
 
-Expr expand_all(const Expr& e) {
-  return rewrite(e, [](const Expr& x) -> Expr {
-    const auto* call = x.as<MathCall>();
-    const DType dtype = x.dtype();
+/// Expands the functions in one value. Arguments are staged in scalars of their own, because an
+/// expansion mentions its argument dozens of times; not where evaluation is lazy, and not inside
+/// blocks, whose body holds stores only.
+class Expander {
+ public:
+  Expander(Namer& namer, bool may_stage) : namer_(namer), may_stage_(may_stage) {}
+
+  Expr run(const Expr& e, bool lazy) {
+    const auto key = std::make_pair(e.get(), lazy);
+    if (const auto it = done_.find(key); it != done_.end()) return it->second;
+    return done_[key] = visit(e, lazy);
+  }
+
+  /// Allocations and stores to run before the value.
+  std::vector<Stmt> take_staged() { return std::move(staged_); }
+
+ private:
+  Expr visit(const Expr& e, bool lazy) {
+    return match(
+        e, [&](const Unary& x) { return unary(x.op, run(x.a, lazy)); },
+        [&](const Binary& x) {
+          const bool short_cut = x.op == BinaryOp::And || x.op == BinaryOp::Or;
+          return binary(x.op, run(x.a, lazy), run(x.b, lazy || short_cut));
+        },
+        [&](const Select& x) {
+          return select(run(x.condition, lazy), run(x.on_true, true), run(x.on_false, true));
+        },
+        [&](const Cast& x) {
+          const Expr a = run(x.a, lazy);
+          return x.bits ? bitcast(e.dtype(), a) : cast(e.dtype(), a);
+        },
+        [&](const MathCall& x) { return call(e, x, lazy); }, [&](const auto&) { return e; });
+  }
+
+  Expr call(const Expr& e, const MathCall& x, bool lazy) {
+    std::vector<Expr> args;
+    for (const Expr& arg : x.args) args.push_back(run(arg, lazy));
+    const DType dtype = e.dtype();
     const bool narrow = dtype == DType::F16 || dtype == DType::BF16;
-    if (call == nullptr || (dtype != DType::F32 && !narrow)) return x;
-    const Expr out = expand(call->fn, cast(DType::F32, call->args[0]));
-    return out ? cast(dtype, out) : x;
-  });
+    Expr out;
+    if (dtype == DType::F32 || narrow) {
+      const Expr probe = expand(x.fn, f(0.0));
+      if (probe) out = expand(x.fn, stage(cast(DType::F32, args[0]), lazy));
+    }
+    return out ? cast(dtype, out) : math(x.fn, args);
+  }
+
+  Expr stage(const Expr& value, bool lazy) {
+    const bool small = value.as<VarRef>() || value.as<FloatImm>();
+    if (lazy || !may_stage_ || small) return value;
+    const Buffer buffer(namer_.fresh("math", ""), DType::F32, {}, "local");
+    staged_.push_back(make(Alloc{buffer, {}}));
+    staged_.push_back(make(Store{buffer, {}, value, Combine::Set}));
+    return load(buffer, {});
+  }
+
+  Namer& namer_;
+  bool may_stage_;
+  std::map<std::pair<const ExprNode*, bool>, Expr> done_;
+  std::vector<Stmt> staged_;
+};
+
+bool calls_function(const Expr& e) {
+  bool found = false;
+  walk(e, [&](const Expr& x) { found |= x.as<MathCall>() != nullptr; });
+  return found;
+}
+
+Stmt expand_stmt(const Stmt& s, Namer& namer, bool in_block) {
+  if (const auto* store = s.as<Store>()) {
+    if (!calls_function(store->value)) return s;
+    Expander expander(namer, !in_block);
+    Store out = *store;
+    out.value = expander.run(store->value, false);
+    std::vector<Stmt> stmts = expander.take_staged();
+    stmts.push_back(make(std::move(out)));
+    return seq(std::move(stmts));
+  }
+  if (const auto* loop = s.as<For>()) {
+    For out = *loop;
+    out.body = expand_stmt(loop->body, namer, in_block);
+    return make(std::move(out));
+  }
+  if (const auto* branch = s.as<If>()) {
+    If out = *branch;
+    out.then_body = expand_stmt(branch->then_body, namer, in_block);
+    if (branch->else_body) out.else_body = expand_stmt(branch->else_body, namer, in_block);
+    return make(std::move(out));
+  }
+  if (const auto* block = s.as<Block>()) {
+    Block out = *block;
+    out.body = expand_stmt(block->body, namer, true);
+    return make(std::move(out));
+  }
+  const auto* list = s.as<Seq>();
+  if (list == nullptr) return s;
+  std::vector<Stmt> stmts;
+  for (const Stmt& child : list->stmts) stmts.push_back(expand_stmt(child, namer, in_block));
+  return seq(std::move(stmts));
 }
 
 }  // namespace
 
 Result<Func> expand_math(const Func& func, const hw::CpuTarget&) {
   Func out = func;
-  out.body = rewrite(func.body, {}, expand_all);
+  Namer namer(func);
+  out.body = expand_stmt(func.body, namer, false);
   return out;
 }
 

@@ -47,7 +47,10 @@ const Shape& Net::shape(ValueId x) const { return builder_.type(x).shape; }
 
 std::vector<ValueId> Net::nodes(const std::string& op, std::vector<ValueId> inputs,
                                 graph::AttrList attrs, int outputs) {
-  return builder_.nodes(op, std::move(inputs), std::move(attrs), outputs);
+  const std::vector<ValueId> ids = builder_.nodes(op, std::move(inputs), std::move(attrs), outputs);
+  // The builder's own report of the misfit.
+  if (ids[0] < 0) finish({});
+  return ids;
 }
 
 ValueId Net::node(const std::string& op, std::vector<ValueId> inputs, graph::AttrList attrs) {

@@ -43,7 +43,7 @@ const std::vector<Entry>& entries() {
       {"mobilenet_v2", "MobileNet v2 1.0", 224, 32, mobilenet_v2},
       {"vgg16", "VGG-16 with its fully connected layers", 224, 32, vgg16},
       {"vgg19", "VGG-19 with its fully connected layers", 224, 32, vgg19},
-      {"inception_v1", "GoogLeNet", 224, 32, inception_v1},
+      {"inception_v1", "GoogLeNet", 224, 47, inception_v1},
       {"inception_v3", "Inception v3", 299, 75, inception_v3},
       {"inception_v4", "Inception v4", 299, 75, inception_v4},
       {"squeezenet1.1", "SqueezeNet 1.1", 224, 32, squeezenet},

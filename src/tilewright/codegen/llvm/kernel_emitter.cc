@@ -69,7 +69,8 @@ void KernelEmitter::emit_alias_groups() {
   for (const Param& p : func_.params) groups.push_back({p.buffer});
   std::vector<Buffer> allocated;
   walk(func_.body, [&](const Stmt& s) {
-    if (const auto* a = s.as<Alloc>()) allocated.push_back(a->buffer);
+    // Scalars become values; they need no scope.
+    if (const auto* a = s.as<Alloc>(); a && a->buffer.rank() > 0) allocated.push_back(a->buffer);
   });
   const size_t params = groups.size();
   for (const Buffer& buffer : allocated) {
@@ -261,8 +262,13 @@ void KernelEmitter::alloc(const Alloc& x) {
   Type* element = memory_type(x.buffer.dtype());
   if (place.where == Placement::Where::Stack) {
     const auto padded = padded_.find(x.buffer);
-    const int64_t elements =
+    int64_t elements =
         padded != padded_.end() ? padded->second : place.bytes * 8 / bit_width(x.buffer.dtype());
+    if (lanes_) {
+      per_lane_.insert(x.buffer);
+      element = element_type(x.buffer);
+      elements = *const_elements(x.buffer);
+    }
     pointers_[x.buffer] = stack_array(element, elements, x.buffer.name());
     return;
   }

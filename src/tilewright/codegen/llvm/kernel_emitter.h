@@ -87,6 +87,7 @@ class KernelEmitter {
   Value* lane_pointers(const Address& at, Type* element);
   Value* lane_mask();
   bool in_register_row(const Buffer& buffer) const;
+  Type* element_type(const Buffer& buffer);
   Value* from_memory(DType dtype, Value* raw);
   Value* to_memory(DType dtype, Value* value);
   template <class Instruction>
@@ -150,6 +151,9 @@ class KernelEmitter {
   std::map<Buffer, std::vector<Expr>> strides_;
   /// Stack buffers whose last axis is padded to whole vectors, with their element count.
   std::map<Buffer, int64_t> padded_;
+  /// Buffers allocated inside the vector loop being emitted: every lane has its own elements, so an
+  /// element is a vector.
+  std::set<Buffer> per_lane_;
   std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;
   int outlined_ = 0;
 

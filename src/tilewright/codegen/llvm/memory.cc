@@ -106,7 +106,7 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
   }
   std::stable_sort(terms.begin(), terms.end(),
                    [](const Term& a, const Term& b) { return a.depth < b.depth; });
-  Type* element = memory_type(buffer.dtype());
+  Type* element = element_type(buffer);
   Value* pointer = pointers_.at(buffer);
   for (size_t i = 0; i < terms.size();) {
     Value* sum = nullptr;
@@ -120,6 +120,12 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
     pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(constant));
   at.pointer = pointer;
   return at;
+}
+
+/// What one index step moves over: a vector for buffers that every lane has its own copy of.
+llvm::Type* KernelEmitter::element_type(const Buffer& buffer) {
+  Type* element = memory_type(buffer.dtype());
+  return per_lane_.contains(buffer) ? llvm::FixedVectorType::get(element, lanes_->count) : element;
 }
 
 bool KernelEmitter::provably_inside(const Buffer& buffer, const std::vector<Expr>& indices) const {
@@ -165,6 +171,8 @@ Value* KernelEmitter::every_other(const Buffer& buffer, const Address& at, Type*
 Value* KernelEmitter::load_memory(const Buffer& buffer, const Address& at) {
   Type* element = memory_type(buffer.dtype());
   const llvm::Align align = element_align(element);
+  if (per_lane_.contains(buffer))
+    return tagged(buffer, b_.CreateAlignedLoad(element_type(buffer), at.pointer, align));
   if (!lanes_ || (at.stride == 0 && (!lanes_->mask || lanes_->some_run || at.inside)))
     return tagged(buffer, b_.CreateAlignedLoad(element, at.pointer, align));
   auto* type = llvm::FixedVectorType::get(element, lanes_->count);
@@ -187,6 +195,10 @@ void KernelEmitter::store_memory(const Buffer& buffer, const Address& at, Value*
     return;
   }
   value = splat(value, lanes_->count);
+  if (per_lane_.contains(buffer)) {
+    tagged(buffer, b_.CreateAlignedStore(value, at.pointer, align));
+    return;
+  }
   if (at.stride == 1 && lanes_->mask && in_register_row(buffer) && !lanes_->only_tail) {
     // Keeps the register promotable: a masked store would pin it to memory.
     Value* old = tagged(buffer, b_.CreateAlignedLoad(value->getType(), at.pointer, align));

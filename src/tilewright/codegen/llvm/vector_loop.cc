@@ -45,15 +45,31 @@ unsigned lanes_for(int64_t active) { return std::bit_ceil(static_cast<unsigned>(
 
 }  // namespace
 
-/// Every store must go to its own place per lane, and nothing inside may depend on being scalar.
+/// Every store must go to its own place per lane: to an element that depends on the lane, or to a
+/// buffer that lives inside the loop (of a few elements, addressed alike by all lanes).
 bool KernelEmitter::can_use_lanes(const For& x) const {
+  constexpr int64_t kMaxPerLane = 16;
+  std::set<Buffer> inner;
   bool good = true;
   walk(x.body, [&](const Stmt& s) {
-    if (s.as<Alloc>()) good = false;
-    if (const auto* loop = s.as<For>())
-      good &= !uses(loop->extent, x.var) && !is_outlined(*loop, inside_parallel_);
-    if (const auto* store = s.as<Store>()) good &= uses_any(store->indices, x.var);
+    const auto* alloc = s.as<Alloc>();
+    if (alloc == nullptr) return;
+    inner.insert(alloc->buffer);
+    good &= const_elements(alloc->buffer).value_or(kMaxPerLane + 1) <= kMaxPerLane &&
+            plan_.places.at(alloc->buffer).where == Placement::Where::Stack;
   });
+  walk(
+      x.body,
+      [&](const Stmt& s) {
+        if (const auto* loop = s.as<For>())
+          good &= !uses(loop->extent, x.var) && !is_outlined(*loop, inside_parallel_);
+        if (const auto* store = s.as<Store>())
+          good &= uses_any(store->indices, x.var) != inner.contains(store->buffer);
+      },
+      [&](const Expr& e) {
+        if (const auto* l = e.as<Load>(); l && inner.contains(l->buffer))
+          good &= !uses_any(l->indices, x.var);
+      });
   return good;
 }
 
@@ -83,6 +99,7 @@ void KernelEmitter::strip(const For& x, unsigned lanes, unsigned active, Value* 
   lanes_ = now;
   stmt(x.body);
   lanes_.reset();
+  per_lane_.clear();
 }
 
 /// False if the loop has to run one iteration at a time.
@@ -123,6 +140,7 @@ bool KernelEmitter::vector_loop(const For& x) {
                  lanes_ = now;
                  stmt(x.body);
                  lanes_.reset();
+                 per_lane_.clear();
                });
   return true;
 }

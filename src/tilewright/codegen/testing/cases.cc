@@ -227,6 +227,20 @@ void nests(Cases& cases) {
             "+ ii, j: space 29 = j, k: reduce 6 = k) { C[i, j] += A[i, k] * B[k, j] }\n    }\n"
             "    for Y.i in 2 unroll, Y.j in 29 vector {\n      block Y(i: space 10 = 2 * io + "
             "Y.i, j: space 29 = Y.j) { Y[i, j] = max(C[i, j], 0.0) }\n    }\n  }\n}\n");
+  cases.add("per_lane",
+            "func f(A: f32[37], B: f32[37], out Y: f32[37], out Z: f32[37]) {\n"
+            "  for i in 37 vector {\n    alloc t: f32[37] local\n    alloc u: f32[2] local\n"
+            "    block t(k: space 37 = i) where i < 30 { t[k] = A[k] * 2.0 }\n"
+            "    for j in 2 {\n      block u(l: space 2 = j, k: space 37 = i) { u[l] = "
+            "B[k] + f32(l) }\n    }\n"
+            "    block Z(k: space 37 = i) { Z[k] = u[1] - u[0] }\n"
+            "    block Y(k: space 37 = i) { Y[k] = select(k < 30, t[k], u[0]) }\n  }\n}\n");
+  cases.add("nested_functions",
+            "func f(A: f32[45], out Y: f32[45], out Z: f16[45]) {\n  for i in 45 vector {\n"
+            "    block Y(k: space 45 = i) {\n      Y[k] = A[k] * tanh(log(1.0 + exp(A[k])))\n"
+            "      Z[k] = sigmoid(f16(select(k < 40, erf(A[k + 5 - k / 40 * 5]), exp(A[k]))))\n"
+            "    }\n  }\n}\n",
+            2e-3, true);
   cases.add("lazy",
             "func f(A: i32[8], I: i32[8], out Y: i32[8], out Z: bool[8]) {\n  for i in 8 {\n"
             "    block Y(k: space 8 = i) {\n      Y[k] = select(0i32 <= I[k], A[i64(I[k])], 0i32)\n"
