@@ -1,4 +1,6 @@
 // Networks of depthwise convolutions, and DenseNet.
+#include <cmath>
+
 #include "tilewright/zoo/net.h"
 
 namespace tilewright::zoo {
@@ -16,10 +18,13 @@ ValueId conv_bn_relu6(Net& net, ValueId x, int64_t out, const Window& w) {
   return relu6(net, net.batch_norm(net.conv(x, out, w, false)));
 }
 
+/// He-normal weights double the variance of an input that no ReLU has halved; this undoes it.
+const double kLinear = std::sqrt(0.5);
+
 /// 3x3 depthwise and 1x1, each without activation in between; Xception's separable convolution.
 ValueId separable(Net& net, ValueId x, int64_t out, double gain = 1.0) {
   x = net.conv(x, net.shape(x)[1], depthwise(net, x, 3, 1, 1), false);
-  return net.batch_norm(net.conv(x, out, window(1), false), gain);
+  return net.batch_norm(net.conv(x, out, window(1), false), gain * kLinear);
 }
 
 }  // namespace
@@ -67,9 +72,10 @@ graph::Graph xception(const Options& options) {
   x = net.conv_bn_relu(x, 32, window(3, 2));
   x = net.conv_bn_relu(x, 64, window(3));
   auto reduce = [&](ValueId in, int64_t first, int64_t out, bool activate) {
-    const ValueId side = net.batch_norm(net.conv(in, out, window(1, 2), false));
+    // Both branches bring half of the sum's variance.
+    const ValueId side = net.batch_norm(net.conv(in, out, window(1, 2), false), 0.5);
     ValueId y = separable(net, activate ? net.relu(in) : in, first);
-    y = separable(net, net.relu(y), out);
+    y = separable(net, net.relu(y), out, kLinear);
     return net.add(net.max_pool(y, window(3, 2, 1)), side);
   };
   x = reduce(x, 128, 128, false);
