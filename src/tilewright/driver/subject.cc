@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/file.h"
@@ -80,7 +81,10 @@ Result<Subject> load_path(const std::string& path, const SubjectOptions& options
   subject.name = stem(path);
   subject.path = path;
   if (path.ends_with(".twm")) {
+    const auto start = std::chrono::steady_clock::now();
     subject.package = TW_TRY(runtime::Package::open(path));
+    subject.open_seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   } else if (path.ends_with(".tw")) {
     Result<Func> func = tensor::parse_tensor_file(TW_TRY(read_file(path)));
     if (!func) return tl::unexpected<Error>(std::move(func.error()).at(path));

@@ -38,6 +38,7 @@ struct Subject {
   std::optional<graph::Graph> graph;  ///< as imported, or the single operator
   std::optional<Func> func;           ///< a tensor expression
   std::shared_ptr<const runtime::Package> package;
+  double open_seconds = 0;  ///< of the package: mapped, hashes checked, code loaded
   bool single_operator = false;
   std::string anchor_op;  ///< of a single operator: whose time counts
 };

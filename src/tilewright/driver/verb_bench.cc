@@ -41,7 +41,7 @@ struct Row {
   Times ours, peer;
   std::string peer_name;  ///< empty: not asked; "n/a": ONNX has no such operator
   std::vector<runtime::StepProfile> profile;
-  double flops = 0;
+  double open_ms = 0;  ///< of a package
 };
 
 /// Time of the last run that belongs to the operator itself: layout copies around it apart.
@@ -93,6 +93,7 @@ Result<std::unique_ptr<OrtPeer>> load_peer(const Subject& subject, const BenchOp
 Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   Row row;
   row.subject = subject.name;
+  row.open_ms = subject.open_seconds * 1e3;
   Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
   runtime::Session& session = *runnable.session;
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
@@ -131,6 +132,7 @@ nlohmann::ordered_json to_json(const Row& row) {
   };
   json["subject"] = row.subject;
   json["ms"] = times(row.ours);
+  if (row.open_ms > 0) json["open_ms"] = row.open_ms;
   if (!row.peer.empty()) {
     json["peer"] = row.peer_name;
     json["peer_ms"] = times(row.peer);

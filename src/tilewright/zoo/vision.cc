@@ -53,7 +53,7 @@ graph::Graph yolov3(const Options& options) {
     x = conv_bn_leaky(net, x, channels, 3, 2);
     for (int64_t i = 0; i < depths[stage]; ++i) {
       const ValueId y = conv_bn_leaky(net, x, channels / 2, 1);
-      const ValueId branch = net.batch_norm(net.conv(y, channels, window(3, 1, 1), false), 0.4);
+      const ValueId branch = net.batch_norm(net.conv(y, channels, window(3, 1, 1), false), 0.2);
       x = net.add(x, net.leaky(branch));
     }
     stages.push_back(x);
