@@ -34,19 +34,21 @@ int report_bug(const std::string& command, const std::string& what) {
 
 /// CLI11's own texts lack a suggestion for a mistyped option or verb: this adds the nearest.
 std::string suggestion(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> known;
+  std::vector<std::string> verbs, options;
   const CLI::App* scope = &app;
   for (const CLI::App* verb : app.get_subcommands({})) {
-    known.push_back(verb->get_name());
+    verbs.push_back(verb->get_name());
     if (verb->parsed()) scope = verb;
   }
-  for (const CLI::Option* option : scope->get_options())
-    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  for (const CLI::App* place : {&app, scope})
+    for (const CLI::Option* option : place->get_options())
+      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
   for (int i = 1; i < argc; ++i) {
     std::string word = argv[i];
     word = word.substr(0, word.find('='));
     const bool is_verb = i == 1 && !word.starts_with("-");
     if (!is_verb && !word.starts_with("--")) continue;
+    const std::vector<std::string>& known = is_verb ? verbs : options;
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     return fmt::format("  fix: did you mean '{}'?\n", nearest(word, known));
   }
@@ -98,7 +100,12 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "error: {}\n{}  more: tilewright --help\n", error.what(),
+    const std::string first = argc > 1 ? argv[1] : "";
+    const bool unknown_verb =
+        !first.empty() && !first.starts_with("-") && app.get_subcommands().empty();
+    const std::string what =
+        unknown_verb ? fmt::format("there is no verb '{}'", first) : error.what();
+    fmt::print(stderr, "error: {}\n{}  more: tilewright --help\n", what,
                suggestion(app, argc, argv));
     return 2;
   }

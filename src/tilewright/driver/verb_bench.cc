@@ -187,9 +187,9 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
     json["rows"].push_back(to_json(row));
     std::vector<std::string> line = {row.subject};
     for (double share : {0.5, 0.1, 0.9})
-      line.push_back(fmt::format("{:.3f}", percentile(row.ours, share) / 1e6));
+      line.push_back(fmt::format("{:.4g}", percentile(row.ours, share) / 1e6));
     if (!row.peer.empty()) {
-      line.push_back(fmt::format("{:.3f}", percentile(row.peer, 0.5) / 1e6));
+      line.push_back(fmt::format("{:.4g}", percentile(row.peer, 0.5) / 1e6));
       line.push_back(fmt::format("{:.2f}", percentile(row.peer, 0.5) / percentile(row.ours, 0.5)));
     } else if (!options.against.empty()) {
       line.insert(line.end(), {"n/a", "n/a"});

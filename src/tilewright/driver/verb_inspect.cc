@@ -90,7 +90,7 @@ struct OptVerb {
   bool verify_each = true, list = false, tensor = false;
 };
 
-Result<int> opt(const OptVerb& verb) {
+Result<int> opt(const OptVerb& verb, bool as_json) {
   if (verb.list) {
     std::vector<std::vector<std::string>> rows = {{"pass", "what"}};
     for (const lower::Pass& pass : lower::all_passes()) rows.push_back({pass.name, pass.doc});
@@ -125,7 +125,9 @@ Result<int> opt(const OptVerb& verb) {
     func = TW_TRY(lower::run_pipeline(func, target, options));
   }
   TW_TRY_STATUS(written);
-  fmt::print("{}", print(func));
+  nlohmann::ordered_json json = document("opt");
+  json["program"] = print(func);
+  as_json ? print_json(json) : fmt::print("{}", print(func));
   return 0;
 }
 
@@ -163,7 +165,9 @@ void add_opt(CLI::App& app, Context& context) {
   verb->add_option("--target", options->target, "what to lower for");
   verb->add_flag("--verify-each,!--no-verify-each", options->verify_each, "verify after each pass");
   verb->add_flag("--list", options->list, "list the passes");
-  verb->callback([&context, options] { context.action = [options] { return opt(*options); }; });
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return opt(*options, context.json); };
+  });
 }
 
 }  // namespace tilewright::driver

@@ -35,6 +35,7 @@ nlohmann::ordered_json type_json(const graph::Graph& graph,
 }
 
 Result<int> check(const SubjectOptions& options, bool as_json) {
+  TW_TRY(hw::find_target(options.target));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   const Subject& subject = subjects[0];
   if (!subject.graph)

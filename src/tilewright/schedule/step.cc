@@ -14,11 +14,14 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Names as IR text writes them; anything with spaces or quotes as a string.
+/// Names as IR text writes them, numbers bare; anything with spaces or quotes as a string.
 std::string text_of(const std::string& value) {
   const bool name = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
     return c > ' ' && c < 127 && c != '`' && c != '"' && c != '\\';
   });
+  const bool number = !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") ==
+                                                                 std::string::npos;
+  if (number && (value.size() == 1 || value[0] != '0')) return value;
   return name ? quote_name(value) : quote_string(value);
 }
 std::string text_of(int64_t value) { return fmt::format("{}", value); }
