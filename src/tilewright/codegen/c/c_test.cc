@@ -146,7 +146,7 @@ TEST(Plan, WorkspaceHoldsWhatTheStackDoesNot) {
       "func f(n: int in 1..9, A: i64[n], out Y: i64[n]) {\n  alloc T: i64[n]\n  for i in n {\n"
       "    T[i] = A[i]\n    Y[i] = T[i]\n  }\n}\n");
   ASSERT_TRUE(unbounded);
-  EXPECT_EQ(plan_kernel(*unbounded)->places.begin()->second.bytes, 128);  // whole lines
+  EXPECT_EQ(plan_kernel(*unbounded)->places.begin()->second.bytes, 72);
 }
 
 }  // namespace

@@ -23,18 +23,9 @@ class Planner {
   Status run(const Func& func) {
     TW_TRY_STATUS(collect(func.body, nullptr));
     // Registers first, then small buffers: what does not fit goes to the workspace.
-    std::stable_sort(allocs_.begin(), allocs_.end(), [](const Entry& a, const Entry& b) {
-      return rank(a.buffer) < rank(b.buffer);
-    });
-    std::map<const void*, int64_t> used;
-    for (const Entry& entry : allocs_) {
-      Placement& place = plan_.places[entry.buffer];
-      place.bytes = align_up(entry.bytes);
-      int64_t& stack = used[entry.context];
-      const bool fits = stack + place.bytes <= kStackBudget;
-      if (fits) stack += place.bytes;
-      if (!fits) place.where = entry.context ? Placement::Where::Worker : Placement::Where::Shared;
-    }
+    for (const bool registers : {true, false})
+      for (const Entry& entry : allocs_)
+        if ((entry.buffer.scope() == "local") == registers) choose(entry);
     shared_peak_ = worker_peak_ = 0;
     assign(func.body, false, 0, 0);
     plan_.info.symbol = symbol_of(func);
@@ -52,7 +43,17 @@ class Planner {
     const void* context;  // the outlined loop around it, null for the kernel itself
   };
 
-  static int rank(const Buffer& buffer) { return buffer.scope() == "local" ? 0 : 1; }
+  void choose(const Entry& entry) {
+    Placement& place = plan_.places[entry.buffer];
+    place.bytes = entry.bytes;
+    int64_t& stack = stack_used_[entry.context];
+    if (stack + place.bytes <= kStackBudget) {
+      stack += place.bytes;
+      return;
+    }
+    place.bytes = align_up(place.bytes);
+    place.where = entry.context ? Placement::Where::Worker : Placement::Where::Shared;
+  }
 
   Status collect(const Stmt& s, const void* context) {
     if (const auto* alloc = s.as<Alloc>()) {
@@ -109,6 +110,7 @@ class Planner {
   arith::Bounds bounds_;
   KernelPlan plan_;
   std::vector<Entry> allocs_;
+  std::map<const void*, int64_t> stack_used_;
   int64_t shared_peak_ = 0, worker_peak_ = 0;
 };
 
