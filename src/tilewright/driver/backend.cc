@@ -37,23 +37,6 @@ tl::unexpected<Error> no_tool(const std::string& what, const std::vector<std::st
               "install one, for instance the Debian package gcc or lld-19");
 }
 
-Result<std::string> link_shared(const std::vector<std::string>& objects,
-                                const TemporaryFolder& folder, bool native) {
-  // A compiler driver knows where libm lies; a bare linker will do for code without libm calls.
-  const std::vector<std::string> drivers = {"cc", "gcc", "clang-19", "clang"};
-  const std::vector<std::string> linkers = {"ld.lld-19", "ld.lld", "ld.mold", "ld"};
-  const std::string compiler = native ? find_program(drivers) : "";
-  const std::string linker = compiler.empty() ? find_program(linkers) : "";
-  if (compiler.empty() && linker.empty())
-    return no_tool("linker", {"cc", "gcc", "ld.lld-19", "ld"});
-  const std::string output = folder.file("model.so");
-  std::vector<std::string> argv = {compiler.empty() ? linker : compiler, "-shared", "-o", output};
-  argv.insert(argv.end(), objects.begin(), objects.end());
-  if (!compiler.empty()) argv.insert(argv.end(), {"-nostartfiles", "-lm"});
-  TW_TRY_STATUS(run_tool(argv));
-  return read_file(output);
-}
-
 Result<SharedCode> through_c(const std::vector<Func>& lowered, const BackendOptions& options) {
   const codegen::CModule module = TW_TRY(codegen::emit_c(lowered));
   if (options.target.triple != hw::host().triple)
@@ -74,6 +57,23 @@ Result<SharedCode> through_c(const std::vector<Func>& lowered, const BackendOpti
 }
 
 #if TILEWRIGHT_LLVM
+Result<std::string> link_shared(const std::vector<std::string>& objects,
+                                const TemporaryFolder& folder, bool native) {
+  // A compiler driver knows where libm lies; a bare linker will do for code without libm calls.
+  const std::vector<std::string> drivers = {"cc", "gcc", "clang-19", "clang"};
+  const std::vector<std::string> linkers = {"ld.lld-19", "ld.lld", "ld.mold", "ld"};
+  const std::string compiler = native ? find_program(drivers) : "";
+  const std::string linker = compiler.empty() ? find_program(linkers) : "";
+  if (compiler.empty() && linker.empty())
+    return no_tool("linker", {"cc", "gcc", "ld.lld-19", "ld"});
+  const std::string output = folder.file("model.so");
+  std::vector<std::string> argv = {compiler.empty() ? linker : compiler, "-shared", "-o", output};
+  argv.insert(argv.end(), objects.begin(), objects.end());
+  if (!compiler.empty()) argv.insert(argv.end(), {"-nostartfiles", "-lm"});
+  TW_TRY_STATUS(run_tool(argv));
+  return read_file(output);
+}
+
 Result<SharedCode> through_llvm(const std::vector<Func>& lowered, const BackendOptions& options) {
   codegen::LlvmOptions llvm;
   llvm.target = options.target;

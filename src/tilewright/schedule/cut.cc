@@ -26,9 +26,10 @@ Result<std::vector<Expr>> part_sizes(const Cut& step, const Expr& extent,
   }
   if (step.parts.back() == 0) {
     sizes.back() = arith::simplify(extent - total, bounds);
-    if (!arith::prove(sizes.back() >= 1, bounds))
+    const int64_t least = as_int(sizes.back()) ? 1 : 0;
+    if (!arith::prove(sizes.back() >= least, bounds))
       return fail(ErrorKind::Invalid, "requirement 2 does not hold",
-                  fmt::format("the parts before the rest take {} iterations and may leave none",
+                  fmt::format("the parts before the rest take {} iterations and leave too few",
                               total));
   } else if (!arith::prove(eq(extent, int_imm(total)), bounds)) {
     return fail(ErrorKind::Invalid, "requirement 2 does not hold",

@@ -113,8 +113,8 @@ Result<Func> run(const Vectorize& step, const Func& func) {
   if (!extent || *extent < 1)
     return refuse(3, fmt::format("the extent of loop {} is not a positive constant", step.loop));
   for (Id n = id + 1; n < tree.end(id); ++n)
-    if (tree.as<For>(n) || tree.as<Alloc>(n))
-      return refuse(3, fmt::format("loop {} is not innermost", step.loop));
+    if (tree.as<For>(n) || tree.as<Alloc>(n) || (tree.as<Block>(n) && tree.block(n).body.as<Call>()))
+      return refuse(3, fmt::format("loop {} is not innermost around plain stores", step.loop));
   TW_TRY_STATUS(check_independent(tree, id, false));
   return with_kind(tree, id, ForKind::Vector);
 }

@@ -272,7 +272,7 @@ struct Parallel {
 /// Allows the iterations of an innermost loop to run as lanes of vectors.
 ///   rewrite:  for i in n { S }  =>  for i in n vector { S }
 ///   requires: 1. `loop` is serial  2. iterations do not conflict on an element  3. its extent is a
-///             positive constant and no loop or allocation is inside
+///             positive constant and no loop, allocation or intrinsic is inside
 ///   keeps:    everything
 ///   source:   as Parallel
 struct Vectorize {
