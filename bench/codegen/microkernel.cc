@@ -10,7 +10,6 @@
 #include "fma_peak.h"
 #include "tilewright/base/file.h"
 #include "tilewright/codegen/llvm/llvm.h"
-#include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
 

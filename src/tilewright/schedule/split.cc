@@ -4,6 +4,21 @@
 #include "tilewright/schedule/loops.h"
 
 namespace tilewright::schedule {
+namespace {
+
+/// Extents that depend on `var` stop at 0: past the loop's old end they might be negative, and a
+/// guard keeps blocks from running there, not loops.
+Stmt clamp_extents(const Stmt& body, const Var& var) {
+  return rewrite(body, [&](const Stmt& s) {
+    const For* loop = s.as<For>();
+    if (loop == nullptr || !uses(loop->extent, var)) return s;
+    For out = *loop;
+    out.extent = max(loop->extent, int_imm(0));
+    return make(std::move(out));
+  });
+}
+
+}  // namespace
 
 Result<Func> run(const Split& step, const Func& func) {
   const Tree tree(func);
@@ -25,8 +40,8 @@ Result<Func> run(const Split& step, const Func& func) {
   bounds.bind(outer, count);
   bounds.bind(inner, factor);
   const Expr value = loop_value(outer, count) * factor + loop_value(inner, factor);
-  const Stmt body =
-      replace_loop_var(loop.body, loop.var, value, exact ? Expr() : value < loop.extent, bounds);
+  const Stmt body = replace_loop_var(exact ? loop.body : clamp_extents(loop.body, loop.var),
+                                     loop.var, value, exact ? Expr() : value < loop.extent, bounds);
   Edit edit(tree);
   edit.replace(id, make(For{outer, count, ForKind::Serial, "", loop.marks,
                             make(For{inner, factor, ForKind::Serial, "", {}, body})}));
