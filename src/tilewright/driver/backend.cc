@@ -48,8 +48,9 @@ Result<SharedCode> through_c(const std::vector<Func>& lowered, const BackendOpti
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   const std::string source = folder.file("model.c"), output = folder.file("model.so");
   TW_TRY_STATUS(write_file(source, module.source));
-  TW_TRY_STATUS(run_tool({compiler, "-std=gnu11", "-O2", "-march=native", "-ffp-contract=off",
-                          "-fPIC", "-shared", "-o", output, source, "-lm"}));
+  TW_TRY_STATUS(
+      run_tool({compiler, "-std=gnu11", "-O2", "-march=native", "-ffp-contract=off",
+                "-fno-strict-aliasing", "-fPIC", "-shared", "-o", output, source, "-lm"}));
   SharedCode code;
   code.bytes = TW_TRY(read_file(output));
   for (const KernelInfo& kernel : module.kernels) code.kernels[kernel.symbol] = kernel;
