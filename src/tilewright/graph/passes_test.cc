@@ -143,6 +143,13 @@ TEST(Simplify, MergesTransposesReshapesAndClips) {
   EXPECT_THAT(ops(out), ElementsAre("Transpose", "Reshape", "Clip"));
 }
 
+TEST(Simplify, ADropoutOfWhichOnlyTheMaskIsReadStays) {
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {2});
+  b.output(b.nodes("Dropout", {x}, {}, 2)[1], "mask");
+  EXPECT_THAT(ops(transform(finish(b), "simplify")), ElementsAre("Dropout"));
+}
+
 TEST(Simplify, AnInputThatIsAnOutputStaysACopy) {
   Builder b("net");
   const ValueId x = b.input("x", DType::F32, {2});

@@ -42,20 +42,20 @@ class Simplifier {
     return node(static_cast<size_t>(p)).op == op ? &node(static_cast<size_t>(p)) : nullptr;
   }
 
+  bool is_graph_output(ValueId id) const {
+    return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
+  }
+  bool is_needed(ValueId id) const {
+    return !users_[static_cast<size_t>(id)].empty() || is_graph_output(id);
+  }
   bool only_reader(ValueId id) const {
-    return users_[static_cast<size_t>(id)].size() == 1 &&
-           std::find(graph_.outputs.begin(), graph_.outputs.end(), id) == graph_.outputs.end();
+    return users_[static_cast<size_t>(id)].size() == 1 && !is_graph_output(id);
   }
 
   bool step(size_t n) {
     if (!node(n).domain.empty() || node(n).inputs.empty() || node(n).inputs[0] < 0) return false;
-    if (std::all_of(node(n).outputs.begin(), node(n).outputs.end(),
-                    [&](ValueId id) { return users_[static_cast<size_t>(id)].empty(); }) &&
-        std::none_of(node(n).outputs.begin(), node(n).outputs.end(), [&](ValueId id) {
-          return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) !=
-                 graph_.outputs.end();
-        }))
-      return false;  // replaced already, or dead
+    // Replaced already, or dead: without this check a rule would fire for ever.
+    if (!is_needed(node(n).outputs[0])) return false;
     return drop_if_neutral(n) || merge(n);
   }
 
@@ -75,9 +75,7 @@ class Simplifier {
     return array.size() > 0;
   }
 
-  bool unused_mask(const Node& v) const {
-    return v.outputs.size() < 2 || users_[static_cast<size_t>(v.outputs[1])].empty();
-  }
+  bool unused_mask(const Node& v) const { return v.outputs.size() < 2 || !is_needed(v.outputs[1]); }
 
   /// Operators that give their input 0 (or 1) back unchanged.
   bool drop_if_neutral(size_t n) {

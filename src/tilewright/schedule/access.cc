@@ -59,8 +59,7 @@ void add_call(const Call& call, const VarMap& bindings, std::vector<Access>& out
     const ParamMode mode = call.callee->params[param++].mode;
     const Region& region = std::get<Region>(arg);
     if (mode != ParamMode::Out) add_region(region, false, bindings, out);
-    if (mode == ParamMode::Out || mode == ParamMode::InOut)
-      add_region(region, true, bindings, out);
+    if (mode == ParamMode::Out || mode == ParamMode::InOut) add_region(region, true, bindings, out);
   }
 }
 
@@ -172,7 +171,11 @@ arith::Box box_of(const std::vector<Expr>& indices, const std::vector<Var>& vars
   // Variables that stay are not cut: the box is in terms of them.
   VarMap whole;
   for (const Digits& d : table.entries()) {
-    if (std::find(vars.begin(), vars.end(), d.var) != vars.end()) continue;
+    if (std::find(vars.begin(), vars.end(), d.var) != vars.end()) {
+      // Where it was not written in digits: inside something that is no sum.
+      if (!d.digits.empty()) whole[d.var] = table.expand(ref(d.var));
+      continue;
+    }
     for (size_t i = 0; i < d.digits.size(); ++i) {
       Expr digit = ref(d.var) / d.cuts[i];
       if (i + 1 < d.cuts.size()) digit = digit % (d.cuts[i + 1] / d.cuts[i]);
@@ -210,8 +213,7 @@ std::vector<Id> loops_below(const Tree& tree, Id id, Id scope) {
   return loops;
 }
 
-std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds,
-                                 bool space_only) {
+std::vector<Expr> residual_guard(const Block& block, const arith::Bounds& bounds, bool space_only) {
   std::vector<Expr> rest;
   const std::vector<Expr> all = conjuncts(block.guard);
   if (all.empty()) return rest;

@@ -24,8 +24,8 @@ Result<Place> copy_place(const Tree& tree, const Uses& uses, Id block, const Buf
   if (!loop_name.empty()) {
     const Id loop = TW_TRY(tree.find_loop(loop_name));
     if (!tree.inside(block, loop))
-      return refuse(2, fmt::format("block {} is not inside loop {}", tree.block(block).name,
-                                   loop_name));
+      return refuse(
+          2, fmt::format("block {} is not inside loop {}", tree.block(block).name, loop_name));
     if (in_vector_loop(tree, loop))
       return refuse(4, fmt::format("loop {} is in a vector loop", loop_name));
     for (Id child : tree.body_of(loop))
@@ -59,9 +59,8 @@ Result<arith::Box> read_box(const Tree& tree, Id block, const Buffer& buffer, co
   const arith::Bounds bounds = tree.bounds_at(block);
   std::vector<Id> loops = tree.loops_around(block);
   const std::vector<Id> around = loops_around(tree, place);
-  std::erase_if(loops, [&](Id l) {
-    return std::find(around.begin(), around.end(), l) != around.end();
-  });
+  std::erase_if(loops,
+                [&](Id l) { return std::find(around.begin(), around.end(), l) != around.end(); });
   for (const Access& a : accesses(tree.block(block))) {
     if (a.buffer != buffer) continue;
     if (a.write)
@@ -70,8 +69,8 @@ Result<arith::Box> read_box(const Tree& tree, Id block, const Buffer& buffer, co
     box = box ? arith::hull(*box, part, bounds) : part;
   }
   if (!box)
-    return refuse(1, fmt::format("block {} does not read {}", tree.block(block).name,
-                                 buffer.name()));
+    return refuse(1,
+                  fmt::format("block {} does not read {}", tree.block(block).name, buffer.name()));
   return *std::move(box);
 }
 
@@ -107,8 +106,8 @@ Result<Func> run(const CacheRead& step, const Func& func) {
   const Param* param = tree.param_of(buffer);
   const bool defined = param != nullptr && param->mode != ParamMode::Out;
   if (!defined && !all_written(tree, uses, place, buffer, clipped(box, ranges), bounds))
-    return refuse(3, fmt::format("the copy would read elements of {} that no block has set",
-                                 buffer.name()));
+    return refuse(
+        3, fmt::format("the copy would read elements of {} that no block has set", buffer.name()));
   Edit edit(tree);
   const std::vector<Stmt> made{make(Alloc{copy, {}}), nest.stmt()};
   if (place.after) {

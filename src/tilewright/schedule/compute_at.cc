@@ -23,8 +23,7 @@ Result<Move> plan(const Tree& tree, const Uses& uses, const ComputeAt& step) {
   const Id block = TW_TRY(tree.find_block(step.block));
   move.loop = TW_TRY(tree.find_loop(step.loop));
   const Store* store = single_store(tree.block(block));
-  if (store == nullptr)
-    return refuse(1, fmt::format("block {} is not a single store", step.block));
+  if (store == nullptr) return refuse(1, fmt::format("block {} is not a single store", step.block));
   move.buffer = store->buffer;
   const auto producer = producer_of(tree, uses, move.buffer);
   if (!producer || (producer->main != block && producer->init != block))
@@ -88,7 +87,8 @@ Result<std::vector<Nest>> nests_over(const Tree& tree, const Uses& uses, const M
     if (!axes)
       return refuse(3, fmt::format("the indices of {} in block {} are not its iterations",
                                    move.buffer.name(), block.name));
-    const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds, move.moved.back() == move.producer.main);
+    const std::vector<IterRange> ranges =
+        ranges_of(block, *axes, box, bounds, move.moved.back() == move.producer.main);
     if (move.moved.size() == 1 && id == move.producer.init) {
       // Its updates stay where they are: each element must be set exactly once, before the first.
       if (auto why = other_instances(tree, id, move.place, ranges)) return refuse(6, *why);
@@ -121,8 +121,8 @@ Result<Func> run(const ComputeAt& step, const Func& func) {
   } else if (!tree.inside(move.producer.main, move.loop)) {
     return refuse(2, fmt::format("block {} is not inside loop {}",
                                  tree.block(move.producer.main).name, step.loop));
-  } else if (alloc != kNone && !(alloc < move.place.at &&
-                                 tree.inside(move.place.at, tree.parent(alloc)))) {
+  } else if (alloc != kNone &&
+             !(alloc < move.place.at && tree.inside(move.place.at, tree.parent(alloc)))) {
     return refuse(4, fmt::format("{} is not alive in loop {}", move.buffer.name(), step.loop));
   }
   std::vector<Id> users = move.waiting;

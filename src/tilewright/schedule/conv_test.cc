@@ -83,5 +83,27 @@ TEST(Conv, ScheduleKeepsItsMeaningStepByStep) {
   EXPECT_EQ(text.find(" where "), std::string::npos) << text;
 }
 
+TEST(Conv, SlidesItsPaddingDownTheRows) {
+  const auto func = parse_func(kConv);
+  ASSERT_TRUE(func) << to_string(func.error());
+  const auto trace = parse_trace(
+      "split(loop=C.h, factor=3)\n"
+      "reorder(loops=[C.h.o, C.h.i, C.ko])\n"
+      "compute_at(block=C.init, loop=C.h.i)\n"
+      "reverse_compute_at(block=Y, loop=C.h.i)\n"
+      "compute_at(block=P, loop=C.h.i)\n"
+      "slide(block=P, loop=C.h.i, iter=h)\n"
+      "parallel(loop=C.h.o)\n");
+  ASSERT_TRUE(trace) << to_string(trace.error());
+  const auto done = replay(*func, *trace);
+  ASSERT_TRUE(done) << to_string(done.error());
+  const std::string text = tilewright::print(*done);
+  EXPECT_EQ(testing::difference(*func, *done, 7), "") << text;
+  // One line buffer per thread; after its first three rows each iteration makes one.
+  EXPECT_NE(text.find("where C.h.i == 0 || P.h >= 2"), std::string::npos) << text;
+  EXPECT_LT(text.find("for C.h.o in 4 parallel"), text.find("alloc P")) << text;
+  EXPECT_LT(text.find("alloc P"), text.find("for C.h.i in 3")) << text;
+}
+
 }  // namespace
 }  // namespace tilewright::schedule

@@ -28,9 +28,9 @@ Result<std::vector<Expr>> part_sizes(const Cut& step, const Expr& extent,
     sizes.back() = arith::simplify(extent - total, bounds);
     const int64_t least = as_int(sizes.back()) ? 1 : 0;
     if (!arith::prove(sizes.back() >= least, bounds))
-      return fail(ErrorKind::Invalid, "requirement 2 does not hold",
-                  fmt::format("the parts before the rest take {} iterations and leave too few",
-                              total));
+      return fail(
+          ErrorKind::Invalid, "requirement 2 does not hold",
+          fmt::format("the parts before the rest take {} iterations and leave too few", total));
   } else if (!arith::prove(eq(extent, int_imm(total)), bounds)) {
     return fail(ErrorKind::Invalid, "requirement 2 does not hold",
                 fmt::format("the parts sum to {}, the loop has {} iterations", total,
@@ -81,8 +81,8 @@ Result<Func> run(const Cut& step, const Func& func) {
     inner.bind(var, sizes[i]);
     const Expr value = arith::simplify(offset + loop_value(var, sizes[i]), inner);
     const Stmt body = replace_loop_var(copy, loop.var, value, Expr(), inner);
-    parts.push_back(make(For{var, sizes[i], ForKind::Serial, "", loop.marks,
-                             shrink_guarded(body, inner)}));
+    parts.push_back(
+        make(For{var, sizes[i], ForKind::Serial, "", loop.marks, shrink_guarded(body, inner)}));
     offset = arith::simplify(offset + sizes[i], bounds);
   }
   Edit edit(tree);

@@ -50,9 +50,7 @@ bool atomic(const Block& block) {
 }
 
 std::string describe(const Tree& tree, const Located& a, const Located& b) {
-  auto verb = [](const Access& x) {
-    return x.update ? "updates" : x.write ? "writes" : "reads";
-  };
+  auto verb = [](const Access& x) { return x.update ? "updates" : x.write ? "writes" : "reads"; };
   if (a.block == b.block && a.access.write == b.access.write)
     return fmt::format("block {} {} one element of {} in several iterations",
                        tree.block(a.block).name, verb(a.access), a.access.buffer.name());
@@ -70,9 +68,8 @@ std::optional<std::string> carried_by(const Tree& tree, Id loop, bool atomic_ok)
     for (size_t j = i; j < scope.all.size(); ++j) {
       const Located &a = scope.all[i], &b = scope.all[j];
       if (!conflicting(a.access, b.access)) continue;
-      if (atomic_ok && a.access.update && b.access.update &&
-          a.access.combine == b.access.combine && atomic(tree.block(a.block)) &&
-          atomic(tree.block(b.block)))
+      if (atomic_ok && a.access.update && b.access.update && a.access.combine == b.access.combine &&
+          atomic(tree.block(a.block)) && atomic(tree.block(b.block)))
         continue;
       const Meeting m = meet(a.access.indices, b.access.indices, scope.inside, scope.bounds);
       if (!m.never && !m.equal.contains(var)) return describe(tree, a, b);
@@ -133,8 +130,7 @@ bool may_conflict(const Tree& tree, Id a, Id b) {
   std::set<Var> varying = x.inside;
   varying.insert(y.inside.begin(), y.inside.end());
   for (const Scope* s : {&x, &y})
-    for (const auto& [var, range] : s->bounds.ranges())
-      bounds.bind_range(var, range.lo, range.hi);
+    for (const auto& [var, range] : s->bounds.ranges()) bounds.bind_range(var, range.lo, range.hi);
   for (const Located& p : x.all)
     for (const Located& q : y.all) {
       if (!conflicting(p.access, q.access)) continue;

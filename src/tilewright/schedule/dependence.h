@@ -26,8 +26,7 @@ std::optional<std::string> carried_by(const Tree& tree, Id loop, bool atomic_ok)
 
 /// carried_by for every concurrent loop around any block named in `blocks`. errors: NotApplicable
 /// with `requirement`.
-Status check_concurrency(const Func& func, const std::vector<std::string>& blocks,
-                         int requirement);
+Status check_concurrency(const Func& func, const std::vector<std::string>& blocks, int requirement);
 
 /// A dependence that running the loops in the order `after` instead of `before` (the same loops,
 /// both outermost first, perfectly nested down to the last of `before`) could turn round.

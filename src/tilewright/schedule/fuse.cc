@@ -12,8 +12,8 @@ Result<Func> run(const Fuse& step, const Func& func) {
   const Id inner_id = TW_TRY(tree.find_loop(step.inner));
   const For &outer = tree.loop(id), &inner = tree.loop(inner_id);
   if (inner_id != id + 1)
-    return refuse(1, fmt::format("loop {} is not the only statement in loop {}", step.inner,
-                                 step.outer));
+    return refuse(
+        1, fmt::format("loop {} is not the only statement in loop {}", step.inner, step.outer));
   for (const For* loop : {&outer, &inner})
     if (loop->kind != ForKind::Serial || !loop->marks.empty())
       return refuse(2, fmt::format("loop {} is {}{}", loop->var.name(), name(loop->kind),

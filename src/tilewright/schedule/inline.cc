@@ -21,8 +21,7 @@ Expr inlined(const Expr& e, const Buffer& buffer, const Block& block,
     for (size_t d = 0; d < axes.size(); ++d)
       if (axes[d].iter >= 0)
         values[block.iters[axes[d].iter].var] =
-            axes[d].shift == 0 ? l->indices[d]
-                               : arith::simplify(l->indices[d] - axes[d].shift);
+            axes[d].shift == 0 ? l->indices[d] : arith::simplify(l->indices[d] - axes[d].shift);
     return substitute(single_store(block)->value, values);
   });
 }
@@ -63,21 +62,23 @@ Result<Func> run(const Inline& step, const Func& func) {
   for (size_t i = 0; i < block.iters.size(); ++i) {
     const bool indexes = std::any_of(axes->begin(), axes->end(),
                                      [&](const Axis& a) { return a.iter == static_cast<int>(i); });
-    if (block.iters[i].kind != IterKind::Space || (!indexes && !is_const_int(block.iters[i].extent, 1)))
+    if (block.iters[i].kind != IterKind::Space ||
+        (!indexes && !is_const_int(block.iters[i].extent, 1)))
       return refuse(3, fmt::format("iteration {} of {} does not index {}",
                                    block.iters[i].var.name(), step.block, buffer.name()));
   }
   for (const Buffer& source : sources(block))
-    if (source == buffer) return refuse(1, fmt::format("block {} reads its own result", step.block));
+    if (source == buffer)
+      return refuse(1, fmt::format("block {} reads its own result", step.block));
   Edit edit(tree);
   std::vector<std::string> readers;
   for (Id reader : uses.readers(buffer)) {
     const Block& old = tree.block(reader);
     bool call = old.body.as<Call>() != nullptr;
-    if (call) return refuse(4, fmt::format("block {} hands {} to an intrinsic", old.name, buffer.name()));
-    const Stmt changed = rewrite(tree.stmt(reader), {}, [&](const Expr& e) {
-      return inlined(e, buffer, block, *axes);
-    });
+    if (call)
+      return refuse(4, fmt::format("block {} hands {} to an intrinsic", old.name, buffer.name()));
+    const Stmt changed = rewrite(tree.stmt(reader), {},
+                                 [&](const Expr& e) { return inlined(e, buffer, block, *axes); });
     if (auto why = unreadable(tree, uses, id, reader, *changed.as<Block>())) return refuse(5, *why);
     edit.replace(reader, changed);
     readers.push_back(old.name);

@@ -34,8 +34,8 @@ Result<Func> run(const Inplace& step, const Func& func) {
     return refuse(2, fmt::format("{} is a parameter", own == kNone ? result.name() : step.source));
   if (result.dtype() != source.dtype() || result.scope() != source.scope() ||
       !all_equal(result.shape(), source.shape()))
-    return refuse(3, fmt::format("{} and {} differ in type, shape or scope", result.name(),
-                                 step.source));
+    return refuse(
+        3, fmt::format("{} and {} differ in type, shape or scope", result.name(), step.source));
   bool reads = false;
   for (const Access& a : accesses(block)) reads |= a.buffer == source;
   if (!reads) return refuse(4, fmt::format("block {} does not read {}", step.block, step.source));
@@ -51,13 +51,13 @@ Result<Func> run(const Inplace& step, const Func& func) {
   // earlier statements of the sequence that allocates it, and the block's statement has none.
   const Id home = tree.parent(alloc);
   if (home == kNone || tree.parent(own) != home)
-    return refuse(5, fmt::format("{} and {} are not allocated in one sequence", step.source,
-                                 result.name()));
+    return refuse(
+        5, fmt::format("{} and {} are not allocated in one sequence", step.source, result.name()));
   const Id mine = tree.child_towards(home, id);
   for (Id user : uses.users(source))
     if (user != id && user >= mine)
-      return refuse(5, fmt::format("block {} still uses {} then", tree.block(user).name,
-                                   step.source));
+      return refuse(5,
+                    fmt::format("block {} still uses {} then", tree.block(user).name, step.source));
   Edit edit(tree);
   edit.erase(own);
   for (Id user : uses.users(result))

@@ -77,8 +77,8 @@ Result<std::vector<Expr>> new_shape(const IndexMap& map, const Buffer& buffer) {
   for (const Expr& e : map.to) {
     const auto range = arith::const_range(e, bounds);
     if (!range || range->first < 0 || range->second < 0 || range->second >= kMostElements)
-      return refuse(3, fmt::format("{} has no range that starts at 0 or more",
-                                   tilewright::print(e)));
+      return refuse(3,
+                    fmt::format("{} has no range that starts at 0 or more", tilewright::print(e)));
     shape.push_back(int_imm(range->second + 1));
     if (elements > kMostElements / (range->second + 1))
       return refuse(3, fmt::format("{} would have too many elements", buffer.name()));
@@ -112,8 +112,8 @@ Stmt relaid(const Tree& tree, Id root, const Buffer& buffer, const Buffer& chang
       tree.stmt(root),
       [&](const Stmt& s) {
         if (const Store* store = s.as<Store>(); store && store->buffer == buffer)
-          return make(Store{changed, mapped(store->indices, map, iters), store->value,
-                            store->combine});
+          return make(
+              Store{changed, mapped(store->indices, map, iters), store->value, store->combine});
         if (const Alloc* a = s.as<Alloc>(); a && a->buffer == buffer)
           return make(Alloc{changed, a->marks});
         return s;
@@ -136,13 +136,13 @@ Result<Func> run(const Layout& step, const Func& func) {
   const Id alloc = tree.alloc_of(buffer);
   if (alloc == kNone) return refuse(1, fmt::format("{} is a parameter", step.buffer));
   if (map.from.size() != buffer.rank())
-    return fail(ErrorKind::Invalid, "requirement 2 does not hold",
-                fmt::format("the map has {} axes, {} has {}", map.from.size(), step.buffer,
-                            buffer.rank()));
+    return fail(
+        ErrorKind::Invalid, "requirement 2 does not hold",
+        fmt::format("the map has {} axes, {} has {}", map.from.size(), step.buffer, buffer.rank()));
   for (Id user : uses.users(buffer))
     if (tree.block(user).body.as<Call>())
-      return refuse(4, fmt::format("block {} hands {} to an intrinsic", tree.block(user).name,
-                                   step.buffer));
+      return refuse(
+          4, fmt::format("block {} hands {} to an intrinsic", tree.block(user).name, step.buffer));
   std::vector<Expr> shape = TW_TRY(new_shape(map, buffer));
   const Buffer changed(buffer.name(), buffer.dtype(), std::move(shape), buffer.scope());
   const Id root = tree.parent(alloc) == kNone ? alloc : tree.parent(alloc);

@@ -36,9 +36,8 @@ Status check_private(const Tree& tree, Id id) {
     if (a == nullptr || (a->buffer.scope() != "local" && a->buffer.scope() != "warp")) continue;
     for (Id user : uses.users(a->buffer))
       if (tree.inside(user, id))
-        return refuse(3, fmt::format("{} buffer {} is allocated outside loop {}",
-                                     a->buffer.scope(), a->buffer.name(),
-                                     tree.loop(id).var.name()));
+        return refuse(3, fmt::format("{} buffer {} is allocated outside loop {}", a->buffer.scope(),
+                                     a->buffer.name(), tree.loop(id).var.name()));
   }
   return {};
 }
@@ -48,12 +47,9 @@ struct MarkRow {
   bool loop, block, buffer;  ///< what it may stand on
 };
 constexpr MarkRow kMarks[] = {
-    {MarkKind::Async, false, true, false},
-    {MarkKind::Atomic, false, true, false},
-    {MarkKind::Pipeline, true, false, false},
-    {MarkKind::InitiationInterval, true, false, false},
-    {MarkKind::Partition, false, false, true},
-    {MarkKind::Prefetch, true, true, true},
+    {MarkKind::Async, false, true, false},     {MarkKind::Atomic, false, true, false},
+    {MarkKind::Pipeline, true, false, false},  {MarkKind::InitiationInterval, true, false, false},
+    {MarkKind::Partition, false, false, true}, {MarkKind::Prefetch, true, true, true},
     {MarkKind::Align, false, false, true},
 };
 
@@ -89,8 +85,8 @@ Status check_atomic(const Tree& tree, Id id) {
   if (s == nullptr || s->combine == Combine::Set)
     return refuse(2, fmt::format("block {} does not combine", tree.block(id).name));
   if (order_matters(tree.func().math, s->buffer.dtype(), s->combine))
-    return refuse(2, fmt::format("block {} sums floats and the math is exact",
-                                 tree.block(id).name));
+    return refuse(2,
+                  fmt::format("block {} sums floats and the math is exact", tree.block(id).name));
   return {};
 }
 
@@ -113,7 +109,8 @@ Result<Func> run(const Vectorize& step, const Func& func) {
   if (!extent || *extent < 1)
     return refuse(3, fmt::format("the extent of loop {} is not a positive constant", step.loop));
   for (Id n = id + 1; n < tree.end(id); ++n)
-    if (tree.as<For>(n) || tree.as<Alloc>(n) || (tree.as<Block>(n) && tree.block(n).body.as<Call>()))
+    if (tree.as<For>(n) || tree.as<Alloc>(n) ||
+        (tree.as<Block>(n) && tree.block(n).body.as<Call>()))
       return refuse(3, fmt::format("loop {} is not innermost around plain stores", step.loop));
   TW_TRY_STATUS(check_independent(tree, id, false));
   return with_kind(tree, id, ForKind::Vector);

@@ -20,8 +20,8 @@ Result<Func> run(const Order& step, const Func& func) {
   for (size_t i = 0; i < blocks.size(); ++i) {
     const Id child = tree.child_towards(home, blocks[i]);
     if (std::find(wanted.begin(), wanted.end(), child) != wanted.end())
-      return refuse(1, fmt::format("block {} shares its statement with another one listed",
-                                   step.blocks[i]));
+      return refuse(
+          1, fmt::format("block {} shares its statement with another one listed", step.blocks[i]));
     wanted.push_back(child);
   }
   const std::vector<Id> before = tree.children(home);

@@ -36,9 +36,9 @@ std::optional<PlainIter> plain_iter(const Tree& tree, Id block_id, const Var& va
 /// Everything that grows from `size` to `padded`.
 struct Growth {
   int64_t size = 0, padded = 0;
-  std::vector<std::pair<Id, PlainIter>> iters;      ///< block and iteration
-  std::vector<std::pair<Buffer, size_t>> buffers;   ///< buffer and axis
-  std::vector<std::pair<Id, size_t>> zero_filled;   ///< staging block and iteration
+  std::vector<std::pair<Id, PlainIter>> iters;     ///< block and iteration
+  std::vector<std::pair<Buffer, size_t>> buffers;  ///< buffer and axis
+  std::vector<std::pair<Id, size_t>> zero_filled;  ///< staging block and iteration
 };
 
 bool grows(const Growth& g, const Buffer& buffer) {
@@ -66,22 +66,20 @@ bool axis_has_size(const Buffer& buffer, size_t axis, int64_t size) {
 Status grow_result(const Tree& tree, const Uses& uses, Id id, const Var& var, Growth& g) {
   const Store& store = *single_store(tree.block(id));
   const auto axis = bare_axis(store.indices, var);
-  if (!axis || !axis_has_size(store.buffer, *axis, g.size) ||
-      tree.alloc_of(store.buffer) == kNone)
+  if (!axis || !axis_has_size(store.buffer, *axis, g.size) || tree.alloc_of(store.buffer) == kNone)
     return refuse(3, fmt::format("{} is not an allocated buffer with iteration {} as an axis",
                                  store.buffer.name(), var.name()));
   g.buffers.emplace_back(store.buffer, *axis);
   const auto producer = producer_of(tree, uses, store.buffer);
   if (!producer || producer->main != id)
-    return refuse(3, fmt::format("{} has other writers than the block and its init",
-                                 store.buffer.name()));
+    return refuse(
+        3, fmt::format("{} has other writers than the block and its init", store.buffer.name()));
   if (producer->init == kNone) return {};
   const Block& init = tree.block(producer->init);
   const Expr& index = single_store(init)->indices[*axis];
   const VarRef* v = index.as<VarRef>();
   const auto plain = v ? plain_iter(tree, producer->init, v->var) : std::nullopt;
-  if (!plain || !bare_axis(single_store(init)->indices, v->var) ||
-      !sources(init).empty())
+  if (!plain || !bare_axis(single_store(init)->indices, v->var) || !sources(init).empty())
     return refuse(3, fmt::format("block {} does not set {} along a loop of its own", init.name,
                                  store.buffer.name()));
   g.iters.emplace_back(producer->init, *plain);
@@ -162,8 +160,8 @@ Status check_adds_zero(const Block& block, const Var& var) {
     }
   const bool integer = !is_float(store.value.dtype());
   if (store.combine != Combine::Add || !all || !(every || (integer && any)))
-    return refuse(5, fmt::format("the sum in block {} is not of products of padded operands",
-                                 block.name));
+    return refuse(
+        5, fmt::format("the sum in block {} is not of products of padded operands", block.name));
   return {};
 }
 
@@ -211,8 +209,8 @@ Func grown(const Tree& tree, const Growth& g) {
     if (filled.contains(b->name)) {
       Store store = *single_store(block);
       for (size_t i : filled.at(b->name))
-        store.value = select(ref(block.iters[i].var) < g.size, store.value,
-                             const_of(store.value.dtype(), 0));
+        store.value =
+            select(ref(block.iters[i].var) < g.size, store.value, const_of(store.value.dtype(), 0));
       block.body = make(std::move(store));
     }
     return make(std::move(block));

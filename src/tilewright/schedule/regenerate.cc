@@ -61,9 +61,8 @@ std::vector<Var> vars_below(const Tree& tree, const std::vector<Id>& loops, Id s
 
 /// True if every loop provably runs at least once.
 bool all_run(const Tree& tree, const std::vector<Id>& loops, const arith::Bounds& bounds) {
-  return std::all_of(loops.begin(), loops.end(), [&](Id l) {
-    return arith::prove(tree.loop(l).extent >= 1, bounds);
-  });
+  return std::all_of(loops.begin(), loops.end(),
+                     [&](Id l) { return arith::prove(tree.loop(l).extent >= 1, bounds); });
 }
 
 bool several_setters(const Tree& tree, const Uses& uses, const Buffer& buffer) {
@@ -187,8 +186,14 @@ std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& ax
     if (!r.begin) {
       r.whole = true;
     } else {
-      const auto begin = as_int(r.begin), size = as_int(r.size), n = as_int(extent);
-      if (size && *size >= (widen ? n.value_or(kUnclipped) : kUnclipped)) {
+      const auto begin = as_int(r.begin), n = as_int(extent);
+      const auto most = arith::const_range(r.size, bounds);
+      if (most && (widen ? !as_int(r.size) : most->second < 0))
+        r.size = int_imm(std::max<int64_t>(most->second, 0));
+      if (as_int(r.size).value_or(0) < 0) r.size = int_imm(0);
+      const auto size = as_int(r.size);
+      const int64_t unbounded = kUnclipped / 2;
+      if (!most || most->second >= (widen ? n.value_or(unbounded) : unbounded)) {
         r.whole = true;
       } else if (begin && size && n) {
         const int64_t lo = std::clamp<int64_t>(*begin, 0, *n);
@@ -235,8 +240,11 @@ static void add_guard(Nest& nest, const std::vector<IterRange>& ranges, std::vec
 static std::optional<std::string> gaps(const Tree& tree, Id id) {
   const Block& block = tree.block(id);
   const arith::Bounds bounds = tree.bounds_at(id);
-  const std::vector<Id> loops = tree.loops_around(id);
-  const std::vector<Var> vars = vars_of(tree, loops);
+  // Loops outside the life of the result start it anew: only those inside count.
+  const Store* store = single_store(block);
+  const Id alloc = store ? tree.alloc_of(store->buffer) : kNone;
+  const std::vector<Var> vars =
+      vars_of(tree, loops_below(tree, id, alloc == kNone ? kNone : tree.parent(alloc)));
   std::vector<Expr> reductions;
   for (const Iter& iter : block.iters) {
     if (iter.kind == IterKind::Reduce) reductions.push_back(iter.binding);
@@ -259,9 +267,8 @@ Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>
   arith::Bounds bounds = tree.bounds_at(place.at);
   const std::vector<Id> around = loops_around(tree, place);
   std::vector<Id> lost = tree.loops_around(old_id);
-  std::erase_if(lost, [&](Id l) {
-    return std::find(around.begin(), around.end(), l) != around.end();
-  });
+  std::erase_if(lost,
+                [&](Id l) { return std::find(around.begin(), around.end(), l) != around.end(); });
   for (size_t i = 0; i < ranges.size(); ++i)
     if (ranges[i].keep && mentions_any(old.iters[i].binding, lost, tree))
       return refuse(requirement, fmt::format("iteration {} of block {} runs in order and its loop "
@@ -335,7 +342,8 @@ bool all_written(const Tree& tree, const Uses& uses, const Place& place, const B
       const Expr first = int_imm((*axes)[d].shift);
       inside &= arith::prove(end >= buffer.shape()[d], bounds) ||
                 arith::prove(box.dims[d].begin + box.dims[d].size <= end, bounds);
-      inside &= arith::prove(first <= 0, bounds) || arith::prove(box.dims[d].begin >= first, bounds);
+      inside &=
+          arith::prove(first <= 0, bounds) || arith::prove(box.dims[d].begin >= first, bounds);
     }
     if (inside) return true;
   }

@@ -60,8 +60,8 @@ Result<Nest> make_nest(const Tree& tree, Id old_id, const std::vector<IterRange>
 Nest make_new_nest(const Block& block, const std::vector<IterRange>& ranges, NamePool& names,
                    arith::Bounds bounds);
 
-/// A block `name` copying `from` to `to` element by element: iterations `iters[d]` with `extents[d]`
-/// on each axis.
+/// A block `name` copying `from` to `to` element by element: iterations `iters[d]` with
+/// `extents[d]` on each axis.
 Block copy_block(const std::string& name, const std::vector<std::string>& iters,
                  const std::vector<Expr>& extents, const Buffer& from, const Buffer& to);
 

@@ -20,14 +20,14 @@ Result<std::vector<Expr>> only_access(const Block& block, const Buffer& buffer) 
   for (const Load* l : loads)
     for (size_t d = 0; d < l->indices.size(); ++d)
       if (!equal(l->indices[d], loads[0]->indices[d]))
-        return refuse(1, fmt::format("block {} reads {} at several places", block.name,
-                                     buffer.name()));
+        return refuse(
+            1, fmt::format("block {} reads {} at several places", block.name, buffer.name()));
   for (const Expr& e : loads[0]->indices) {
     bool indirect = false;
     walk(e, [&](const Expr& x) { indirect |= x.as<Load>() != nullptr; });
     if (indirect)
-      return refuse(1, fmt::format("block {} reads {} through another buffer", block.name,
-                                   buffer.name()));
+      return refuse(
+          1, fmt::format("block {} reads {} through another buffer", block.name, buffer.name()));
   }
   return loads[0]->indices;
 }
@@ -109,8 +109,8 @@ Result<Func> run(const Reindex& step, const Func& func) {
     iters.push_back(*it);
   }
   for (const Iter& iter : block.iters) {
-    const bool listed = std::any_of(iters.begin(), iters.end(),
-                                    [&](const Iter& i) { return i.var == iter.var; });
+    const bool listed =
+        std::any_of(iters.begin(), iters.end(), [&](const Iter& i) { return i.var == iter.var; });
     for (const Expr& e : access)
       if (!listed && tilewright::uses(e, iter.var))
         return refuse(2, fmt::format("the access depends on iteration {}, which is not listed",

@@ -26,13 +26,13 @@ Result<std::vector<Expr>> only_read(const Block& block, const Buffer& buffer) {
     if (const Load* l = e.as<Load>(); l && l->buffer == buffer) loads.push_back(l);
   });
   if (loads.empty())
-    return refuse(2, fmt::format("block {} does not read {} in its value", block.name,
-                                 buffer.name()));
+    return refuse(2,
+                  fmt::format("block {} does not read {} in its value", block.name, buffer.name()));
   for (const Load* l : loads)
     for (size_t d = 0; d < l->indices.size(); ++d)
       if (!equal(l->indices[d], loads[0]->indices[d]))
-        return refuse(2, fmt::format("block {} reads {} at several places", block.name,
-                                     buffer.name()));
+        return refuse(
+            2, fmt::format("block {} reads {} at several places", block.name, buffer.name()));
   return loads[0]->indices;
 }
 
@@ -78,8 +78,8 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   const Buffer& result = store->buffer;
   const auto own = producer_of(tree, uses, result);
   if (!own || own->main != id)
-    return refuse(1, fmt::format("{} has other writers than {} and its init", result.name(),
-                                 block.name));
+    return refuse(
+        1, fmt::format("{} has other writers than {} and its init", result.name(), block.name));
   if (in_vector_loop(tree, loop))
     return refuse(6, fmt::format("loop {} is in a vector loop", loop_name));
   const Buffer source = TW_TRY(main_source(tree, uses, id, loop));

@@ -63,8 +63,8 @@ Result<Factored> factor(const Tree& tree, Id block_id, Id loop_id) {
       continue;
     }
     if (iter.kind != IterKind::Reduce)
-      return refuse(2, fmt::format("loop {} also runs iteration {}", loop.var.name(),
-                                   iter.var.name()));
+      return refuse(
+          2, fmt::format("loop {} also runs iteration {}", loop.var.name(), iter.var.name()));
     found = true;
     if (free_vars(iter.binding).size() == 1) {
       out.values[iter.var] = substitute(iter.binding, {{loop.var, ref(out.part)}});
@@ -104,8 +104,8 @@ Result<Id> reduction_in(const Tree& tree, Id loop) {
       reduces |= iter.kind == IterKind::Reduce && uses(iter.binding, tree.loop(loop).var);
     if (!reduces) continue;
     if (found != kNone)
-      return refuse(2, fmt::format("loop {} runs reductions of several blocks",
-                                   tree.loop(loop).var.name()));
+      return refuse(
+          2, fmt::format("loop {} runs reductions of several blocks", tree.loop(loop).var.name()));
     found = b;
   }
   if (found == kNone)
@@ -148,19 +148,17 @@ Parts make_parts(const Block& block, const Factored& f, const std::vector<Axis>&
   }
   out.final.iters.push_back({part_final, IterKind::Reduce, parts, Expr()});
   out.init.name = name + ".init";
-  out.init.body = make(Store{out.partial, init_index,
-                             identity(store.combine, store.buffer.dtype()), Combine::Set});
+  out.init.body = make(
+      Store{out.partial, init_index, identity(store.combine, store.buffer.dtype()), Combine::Set});
   out.final.name = block.name;
   out.final.marks = block.marks;
-  out.final.body =
-      make(Store{store.buffer, target, load(out.partial, final_index), store.combine});
+  out.final.body = make(Store{store.buffer, target, load(out.partial, final_index), store.combine});
   out.main = block;
   out.main.name = name;
   out.main.iters = f.iters;
   std::vector<Expr> index{ref(f.part)};
   for (const Expr& e : store.indices) index.push_back(e);
-  out.main.body =
-      make(Store{out.partial, index, substitute(store.value, f.values), store.combine});
+  out.main.body = make(Store{out.partial, index, substitute(store.value, f.values), store.combine});
   return out;
 }
 
@@ -199,8 +197,8 @@ Result<Expr> outer_guard(const Tree& tree, Id id, Id statement) {
       for (const Var& v : free_vars(e))
         cuts |= iter.kind != IterKind::Reduce && uses(iter.binding, v);
     if (inside && (outside || cuts))
-      return refuse(5, fmt::format("the guard of block {} cuts off elements of its box",
-                                   block.name));
+      return refuse(5,
+                    fmt::format("the guard of block {} cuts off elements of its box", block.name));
   }
   return conjunction(terms);
 }
@@ -218,8 +216,8 @@ Result<Func> run(const RFactor& step, const Func& func) {
     return refuse(1, fmt::format("block {} does not combine", block.name));
   const auto producer = producer_of(tree, uses, store->buffer);
   if (!producer || producer->main != id || producer->init == kNone)
-    return refuse(1, fmt::format("{} has other writers than {} and its init",
-                                 store->buffer.name(), block.name));
+    return refuse(1, fmt::format("{} has other writers than {} and its init", store->buffer.name(),
+                                 block.name));
   for (const Buffer& source : sources(block))
     if (source == store->buffer)
       return refuse(1, fmt::format("block {} reads its own result", block.name));
@@ -230,8 +228,8 @@ Result<Func> run(const RFactor& step, const Func& func) {
   const Factored factored = TW_TRY(factor(tree, id, loop_id));
   const auto axes = axes_of(store->indices, block);
   if (!axes)
-    return refuse(5, fmt::format("the indices of {} are not iterations of {}",
-                                 store->buffer.name(), block.name));
+    return refuse(5, fmt::format("the indices of {} are not iterations of {}", store->buffer.name(),
+                                 block.name));
   // The statement that holds the block and no other user of its result; the loop must be in it.
   Id statement = id;
   auto alone = [&](Id s) {
@@ -242,8 +240,8 @@ Result<Func> run(const RFactor& step, const Func& func) {
   while (tree.parent(statement) != kNone && alone(tree.parent(statement)))
     statement = tree.parent(statement);
   if (!tree.inside(loop_id, statement))
-    return refuse(4, fmt::format("loop {} also holds other users of {}", step.loop,
-                                 store->buffer.name()));
+    return refuse(
+        4, fmt::format("loop {} also holds other users of {}", step.loop, store->buffer.name()));
   if (in_vector_loop(tree, statement))
     return refuse(4, fmt::format("block {} is in a vector loop", block.name));
   const Id outside = tree.parent(statement);
@@ -256,16 +254,15 @@ Result<Func> run(const RFactor& step, const Func& func) {
     return refuse(5, fmt::format("what block {} writes is not a box without gaps", block.name));
   NamePool names(tree);
   std::string name = block.name + ".rf";
-  for (int n = 1; names.has_buffer(name) || names.has_block(name) || names.has_block(name + ".init");
-       ++n)
+  for (int n = 1;
+       names.has_buffer(name) || names.has_block(name) || names.has_block(name + ".init"); ++n)
     name = fmt::format("{}.rf.{}", block.name, n);
   const Parts parts = make_parts(block, factored, *axes, name, tree.loop(loop_id).extent);
   const arith::Bounds bounds = tree.bounds_at(statement);
   const Expr guard = TW_TRY(outer_guard(tree, id, statement));
-  Nest init = make_new_nest(parts.init, part_ranges(parts.init, box, true, bounds), names,
-                                  bounds);
-  Nest final = make_new_nest(parts.final, part_ranges(parts.final, box, false, bounds),
-                                   names, bounds);
+  Nest init = make_new_nest(parts.init, part_ranges(parts.init, box, true, bounds), names, bounds);
+  Nest final =
+      make_new_nest(parts.final, part_ranges(parts.final, box, false, bounds), names, bounds);
   for (Nest* nest : {&init, &final}) {
     std::vector<Expr> terms = conjuncts(nest->block.guard);
     for (const Expr& e : conjuncts(guard)) terms.push_back(e);

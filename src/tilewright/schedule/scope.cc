@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "tilewright/ir/walk.h"
+#include "tilewright/schedule/access.h"
 #include "tilewright/schedule/apply.h"
 #include "tilewright/schedule/tree.h"
-#include "tilewright/schedule/access.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -23,9 +23,9 @@ Result<Func> run(const SetScope& step, const Func& func) {
   const Tree tree(func);
   const Buffer buffer = TW_TRY(tree.find_buffer(step.buffer));
   if (!known_scope(step.scope))
-    return fail(ErrorKind::Invalid, "requirement 2 does not hold",
-                fmt::format("{} is not global, shared, warp, local or <target>.<memory>",
-                            step.scope));
+    return fail(
+        ErrorKind::Invalid, "requirement 2 does not hold",
+        fmt::format("{} is not global, shared, warp, local or <target>.<memory>", step.scope));
   const Id alloc = tree.alloc_of(buffer);
   if (alloc == kNone) return refuse(1, fmt::format("{} is a parameter", step.buffer));
   const Id home = tree.parent(alloc);
@@ -35,10 +35,10 @@ Result<Func> run(const SetScope& step, const Func& func) {
       for (Id l : tree.loops_around(user))
         if (home != kNone && l != home && tree.inside(l, home) &&
             tree.loop(l).kind == ForKind::Parallel)
-          return refuse(3, fmt::format("block {} uses {} inside the parallel loop {}, the buffer "
-                                       "is allocated outside",
-                                       tree.block(user).name, step.buffer,
-                                       tree.loop(l).var.name()));
+          return refuse(3,
+                        fmt::format("block {} uses {} inside the parallel loop {}, the buffer "
+                                    "is allocated outside",
+                                    tree.block(user).name, step.buffer, tree.loop(l).var.name()));
   }
   const Buffer changed(buffer.name(), buffer.dtype(), buffer.shape(), step.scope);
   Edit edit(tree);

@@ -56,12 +56,12 @@ Result<Func> run(const Slide& step, const Func& func) {
   const Buffer& buffer = store->buffer;
   const auto producer = producer_of(tree, uses, buffer);
   if (!producer || producer->main != id)
-    return refuse(1, fmt::format("{} has other writers than {} and its init", buffer.name(),
-                                 step.block));
+    return refuse(
+        1, fmt::format("{} has other writers than {} and its init", buffer.name(), step.block));
   const Id alloc = tree.alloc_of(buffer);
   if (alloc == kNone || !tree.inside(alloc, loop_id) || tree.parent(tree.parent(alloc)) != loop_id)
-    return refuse(2, fmt::format("{} is not allocated in the body of loop {}", buffer.name(),
-                                 step.loop));
+    return refuse(
+        2, fmt::format("{} is not allocated in the body of loop {}", buffer.name(), step.loop));
   if (loop.kind != ForKind::Serial && loop.kind != ForKind::Unroll)
     return refuse(3, fmt::format("loop {} is {}", step.loop, name(loop.kind)));
   std::vector<Id> writers{id};

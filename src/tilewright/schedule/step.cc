@@ -19,8 +19,8 @@ std::string text_of(const std::string& value) {
   const bool name = !value.empty() && std::all_of(value.begin(), value.end(), [](char c) {
     return c > ' ' && c < 127 && c != '`' && c != '"' && c != '\\';
   });
-  const bool number = !value.empty() && value.size() < 10 && value.find_first_not_of("0123456789") ==
-                                                                 std::string::npos;
+  const bool number = !value.empty() && value.size() < 10 &&
+                      value.find_first_not_of("0123456789") == std::string::npos;
   if (number && (value.size() == 1 || value[0] != '0')) return value;
   return name ? quote_name(value) : quote_string(value);
 }
@@ -143,8 +143,7 @@ Result<Func> replay(const Func& func, const Trace& trace) {
   Func now = func;
   for (size_t i = 0; i < trace.size(); ++i) {
     Result<Func> next = schedule::apply(trace[i], now);
-    if (!next)
-      return tl::unexpected<Error>(std::move(next).error().at(fmt::format("step {}", i)));
+    if (!next) return tl::unexpected<Error>(std::move(next).error().at(fmt::format("step {}", i)));
     now = *std::move(next);
   }
   return now;

@@ -59,8 +59,8 @@ struct Reorder {
   TW_FIELDS(TW_FIELD(Reorder, loops))
 };
 /// Cuts a loop into consecutive loops of unequal lengths; everything inside gets `@0`, `@1`, ...
-///   rewrite:  for i in n { S }  =>  for i@0 in p0 { S@0 }  for i@1 in p1 { S@1[i := i@1 + p0] } ...
-///   requires: 1. `loop` is serial  2. at least two parts, all positive, that sum to the extent
+///   rewrite:  for i in n { S }  =>  for i@0 in p0 { S@0 }  for i@1 in p1 { S@1[i := i@1 + p0] }
+///   ... requires: 1. `loop` is serial  2. at least two parts, all positive, that sum to the extent
 ///             (the last may be 0: the rest)  3. the names with `@` are free
 ///   keeps:    the order of all block instances; inner loops whose every block is guarded `v < c`
 ///             shrink to c and lose the guard
@@ -71,9 +71,9 @@ struct Cut {
   static constexpr std::string_view name = "cut";
   TW_FIELDS(TW_FIELD(Cut, loop), TW_FIELD(Cut, parts))
 };
-/// Computes a block where it is needed: its nest (a reduction's together with its init) is made anew
-/// inside `loop`, before the first statement that reads it, over the hull of what is read there.
-/// Named on an init alone, it moves only that, to just before its reduction.
+/// Computes a block where it is needed: its nest (a reduction's together with its init) is made
+/// anew inside `loop`, before the first statement that reads it, over the hull of what is read
+/// there. Named on an init alone, it moves only that, to just before its reduction.
 ///   rewrite:  alloc P  for i { P[i] }  for j { for k { .. P[j + k] .. } }  =>
 ///             for j { alloc P  for P.i in 3 { P[j + P.i] }  for k { .. P[j + k] .. } }
 ///   requires: 1. the block is one store, the only writer of its buffer besides its init, and does
@@ -181,7 +181,8 @@ struct Slide {
 /// Sums the iterations of a reduction loop separately, then their sums.
 ///   rewrite:  for k { C += v(k) }  =>  for k { C.rf[k] = 0 }  for k { C.rf[k] += v(k) }
 ///             for k { C += C.rf[k] }
-///   requires: 1. the block combines, with an init, and does not read its own result  2. `loop` runs
+///   requires: 1. the block combines, with an init, and does not read its own result  2. `loop`
+///   runs
 ///             only reductions of one block, as a plain part of each  3. not a float sum in exact
 ///             math  4. `loop` is serial and holds no other user of the result; no vector loop
 ///             around  5. the block stores to its iterations, a box without gaps
@@ -234,8 +235,9 @@ struct Pad {
   TW_FIELDS(TW_FIELD(Pad, block), TW_FIELD(Pad, iter), TW_FIELD(Pad, multiple))
 };
 /// Lets a block write its result over `source`.
-///   rewrite:  alloc S alloc Y .. Y[i] = f(S[i]) .. Y[j] ..  =>  alloc S .. S[i] = f(S[i]) .. S[j] ..
-///   requires: 1. the block is one assignment, the only writer of its result  2. result and source
+///   rewrite:  alloc S alloc Y .. Y[i] = f(S[i]) .. Y[j] ..  =>  alloc S .. S[i] = f(S[i]) .. S[j]
+///   .. requires: 1. the block is one assignment, the only writer of its result  2. result and
+///   source
 ///             are allocated  3. they have the same type, shape and scope  4. the block reads the
 ///             source, only at the index it writes  5. both are allocated in one sequence and
 ///             every other use of the source is in a statement before the block's
@@ -259,7 +261,8 @@ struct Order {
 };
 /// Allows the iterations of a loop to run at the same time, on threads.
 ///   rewrite:  for i in n { S }  =>  for i in n parallel { S }
-///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on an
+///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
+///   an
 ///             element; updates may if the block is marked atomic  3. local and warp buffers used
 ///             inside are allocated inside
 ///   keeps:    everything
@@ -292,7 +295,8 @@ struct Unroll {
 };
 /// Sets a mark on a loop, block or allocated buffer; ignoring it never changes a result.
 ///   rewrite:  for k in n { S }  =>  for k in n @(ii=1) { S }
-///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch; blocks
+///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
+///   blocks
 ///             async, atomic, prefetch; allocations partition, align, prefetch (unknown marks and
 ///             values other than an integer or a word are Invalid)  2. atomic: the block combines,
 ///             and does not sum floats in exact math

@@ -167,9 +167,27 @@ std::vector<Stmt> Edit::rebuild_list(Id id) const {
   return list;
 }
 
-Stmt Edit::rebuild(Id id) const {
+Stmt Edit::rebuild_branch(Id id) const {
   std::vector<Stmt> list;
   bool works = false;  // something else than allocations is left
+  for (Stmt& s : rebuild_list(id)) {
+    if (!s) continue;
+    works |= s.as<Alloc>() == nullptr;
+    list.push_back(std::move(s));
+  }
+  return works ? seq(std::move(list)) : Stmt();
+}
+
+Stmt Edit::rebuild(Id id) const {
+  if (const If* x = tree_.as<If>(id)) {
+    const Id then_id = id + 1;
+    const Stmt yes = rebuild_branch(then_id);
+    const Stmt no = x->else_body ? rebuild_branch(tree_.end(then_id)) : Stmt();
+    if (!yes && !no) return Stmt();
+    return yes ? make(If{x->condition, yes, no}) : make(If{logical_not(x->condition), no, Stmt()});
+  }
+  std::vector<Stmt> list;
+  bool works = false;
   for (Id child : tree_.children(id))
     for (Stmt& s : rebuild_list(child)) {
       if (!s) continue;
@@ -183,10 +201,6 @@ Stmt Edit::rebuild(Id id) const {
         return make(For{x.var, x.extent, x.kind, x.axis, x.marks, seq(std::move(list))});
       },
       [&](const Seq&) { return seq(std::move(list)); },
-      [&](const If& x) {
-        TW_CHECK(list.size() == (x.else_body ? 2u : 1u), "edit of an if's branches");
-        return make(If{x.condition, list[0], x.else_body ? list[1] : Stmt()});
-      },
       [&](const auto&) { return tree_.stmt(id); });
 }
 
@@ -257,7 +271,9 @@ Expr conjunction(const std::vector<Expr>& terms) {
 
 bool valid_name(std::string_view name) {
   if (name.empty()) return false;
-  const auto letter = [](char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; };
+  const auto letter = [](char c) {
+    return std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+  };
   if (!letter(name[0])) return false;
   return std::all_of(name.begin(), name.end(), [&](char c) {
     return letter(c) || std::isdigit(static_cast<unsigned char>(c)) || c == '.' || c == '@';

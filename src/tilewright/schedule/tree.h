@@ -100,6 +100,7 @@ class Edit {
   };
   bool touched(Id id) const;
   Stmt rebuild(Id id) const;
+  Stmt rebuild_branch(Id id) const;
   std::vector<Stmt> rebuild_list(Id id) const;
 
   const Tree& tree_;

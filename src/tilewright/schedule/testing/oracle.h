@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <string>
 
@@ -38,6 +39,8 @@ inline interp::Arguments make_arguments(const Func& func, uint64_t seed) {
   return args;
 }
 
+inline constexpr std::chrono::seconds kPatience{5};
+
 /// Empty if `after` gives the outputs in `expected` and the checking mode finds nothing, else what
 /// is wrong. `in_place`: elements may be written by a second block.
 inline std::string difference(const interp::Outcome& expected, const Func& after,
@@ -47,6 +50,9 @@ inline std::string difference(const interp::Outcome& expected, const Func& after
   options.single_assignment = !in_place;
   options.check = true;
   options.seed = seed;
+  // A step that makes a loop far longer than what it replaces is wrong too.
+  const auto start = std::chrono::steady_clock::now();
+  options.stop = [start] { return std::chrono::steady_clock::now() - start > kPatience; };
   const auto got = interp::run(after, arguments, options);
   if (!got) return to_string(got.error());
   if (!got->findings.empty()) return "finding: " + got->findings[0].text;

@@ -110,8 +110,7 @@ inline std::string shrink(const Source& source, uint64_t seed, Trace trace) {
   drop_steps();
   Func now = func;
   Trace applied;
-  for (const Step& step : trace)
-    try {
+  for (const Step& step : trace) try {
       if (auto next = schedule::apply(step, now)) now = *next, applied.push_back(step);
     } catch (const InternalError&) {
       applied.push_back(step);
@@ -141,7 +140,8 @@ inline std::string check_program(const Source& source, uint64_t seed, int traces
     try {
       for (int i = 0; i < steps; ++i) {
         const Step step = RandomStep(rng, now, t * steps + i).draw();
-        // Only every other trace may write in place: the others check that nothing is written twice.
+        // Only every other trace may write in place: the others check that nothing is written
+        // twice.
         if (t % 2 == 0 && std::holds_alternative<Inplace>(step)) continue;
         trace.push_back(step);
         const auto next = schedule::apply(step, now);
@@ -154,7 +154,8 @@ inline std::string check_program(const Source& source, uint64_t seed, int traces
         now = *next;
         if (!verify(now, Stage::Scheduled)) return shrink(source, seed, trace);
       }
-      if (!difference(*expected, now, arguments, seed, in_place(trace)).empty()) return shrink(source, seed, trace);
+      if (!difference(*expected, now, arguments, seed, in_place(trace)).empty())
+        return shrink(source, seed, trace);
       if (rng.chance(0.1)) {
         const auto parsed = parse_func(tilewright::print(now));
         if (!parsed || !equal(*parsed, now)) return shrink(source, seed, trace);

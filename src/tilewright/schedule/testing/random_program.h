@@ -123,11 +123,10 @@ class RandomProgram {
     const std::string name = fresh();
     const size_t t = result(name, shape, dtype_, limit);
     const Buffer buffer = tensors_[t].buffer;
-    body_.push_back({t, nest(name, axis_names(shape.size(), "hwcxyz"),
-                             std::vector<IterKind>(shape.size(), IterKind::Space), shape,
-                             [&](const Indices& i) {
-                               return Store{buffer, i, f(i), Combine::Set};
-                             })});
+    body_.push_back(
+        {t, nest(name, axis_names(shape.size(), "hwcxyz"),
+                 std::vector<IterKind>(shape.size(), IterKind::Space), shape,
+                 [&](const Indices& i) { return Store{buffer, i, f(i), Combine::Set}; })});
   }
 
   /// out[i...] = init, then combined over r... with f(i, r).
@@ -136,7 +135,7 @@ class RandomProgram {
     const std::string name = fresh();
     const size_t t = result(name, shape, dtype_, limit);
     const Buffer buffer = tensors_[t].buffer;
-    const double start = combine == Combine::Max ? (is_unsigned_int(dtype_) ? 0 : -100)
+    const double start = combine == Combine::Max   ? (is_unsigned_int(dtype_) ? 0 : -100)
                          : combine == Combine::Min ? 100
                                                    : rng_.below(2);
     const std::vector<std::string> space = axis_names(shape.size(), "hwcxyz");
@@ -287,8 +286,7 @@ class RandomProgram {
     if (two) gone[(first + 1) % in.size()] = true;
     std::vector<Expr> shape, over;
     for (size_t d = 0; d < in.size(); ++d) (gone[d] ? over : shape).push_back(in[d]);
-    static constexpr Combine kCombines[] = {Combine::Add, Combine::Add, Combine::Max,
-                                            Combine::Min};
+    static constexpr Combine kCombines[] = {Combine::Add, Combine::Add, Combine::Max, Combine::Min};
     const Combine combine = kCombines[rng_.below(4)];
     reduce(shape, over, combine, 4096, [&](const Indices& i, const Indices& r) {
       Indices all;
@@ -300,8 +298,7 @@ class RandomProgram {
   void transpose() {
     const size_t t = pick();
     std::vector<Expr> shape(tensors_[t].shape().rbegin(), tensors_[t].shape().rend());
-    map(shape, bound(t),
-        [&](const Indices& i) { return read(t, Indices(i.rbegin(), i.rend())); });
+    map(shape, bound(t), [&](const Indices& i) { return read(t, Indices(i.rbegin(), i.rend())); });
   }
   void slice() {
     const size_t t = pick();
