@@ -1,0 +1,67 @@
+// What a device sees before launch: DRAM contents and instruction streams, with absolute addresses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/accel/vta/isa.h"
+
+namespace tilewright::vta {
+
+/// A named range of DRAM; units: bytes, address absolute.
+struct Region {
+  std::string name;
+  uint64_t address = 0, bytes = 0;
+};
+
+/// DRAM written by the host before a launch.
+struct Patch {
+  uint64_t address = 0;
+  std::string data;
+};
+
+/// Part of a stream, for reports: instructions [begin, end) belong to `name` (a layer).
+struct Span {
+  std::string name;
+  size_t begin = 0, end = 0;
+};
+
+/// One launch: the stream ends with FINISH.
+struct Run {
+  std::vector<Patch> patches;
+  std::vector<Insn> insns;
+  std::vector<Span> spans;
+};
+
+/// A self-contained program: what the dump format holds (specs/vta-dump-format.md).
+struct Program {
+  Config config;
+  uint64_t base = 4096;  ///< address of the image's first byte; multiple of 4096
+  std::string image;     ///< DRAM before the first launch: weights, biases, micro-ops, zeros
+  std::vector<Run> runs;
+  std::vector<Region> inputs, outputs;  ///< outputs are read after the last run
+  std::string producer, info;           ///< free text; `info` a JSON object or empty
+
+  uint64_t end() const { return base + image.size(); }
+};
+
+/// Writes the dump directory (version 1; `PIPELINE: 4` and no version 1 for the extended design).
+/// `final_image`: DRAM after the last run, or empty. errors: Io. Nothing is left half written.
+Status write_dump(const std::string& folder, const Program& program,
+                  const std::string& final_image = {});
+/// A dump with the results it carries. errors: Io, Parse, Invalid, all problems at once.
+struct Dump {
+  Program program;
+  std::string final_image;                      ///< empty if not given
+  std::vector<std::string> expected;            ///< per output; empty if not given
+  std::vector<int> after_run;                   ///< per output
+};
+Result<Dump> read_dump(const std::string& folder);
+
+/// One byte string for packages; `parse_program` reads it back. errors: Parse, Invalid.
+std::string serialise(const Program& program);
+Result<Program> parse_program(std::string_view bytes);
+
+}  // namespace tilewright::vta

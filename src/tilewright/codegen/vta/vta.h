@@ -1,0 +1,34 @@
+// VTA code from a scheduled Func: loops outside of tiles run here, at compile time; what is left
+// becomes 2D transfers, GEMM and ALU instructions with concrete addresses.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/accel/vta/builder.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::codegen {
+
+struct VtaOptions {
+  /// Copies of each on-chip allocation that consecutive iterations use in turn; 1 = no latency
+  /// hiding except where the schedule has virtual threads.
+  int copies = 2;
+};
+
+/// Appends the instructions of `func` to `builder`. `addresses`: of each parameter in DRAM; units:
+/// bytes, one per parameter.
+///   func:  stage Scheduled; buffers in scopes vta.inp, vta.wgt, vta.acc or parameters; blocks are
+///          calls of vta.gemm, constant fills and element-wise updates of vta.acc, and copies.
+/// errors: Unsupported (block and reason), Capacity (memory, elements needed and there).
+Status emit_vta(const Func& func, const std::vector<uint64_t>& addresses, const VtaOptions& options,
+                vta::Builder& builder);
+
+/// Elements of each on-chip memory that `func` needs with `options`: what fits is decided by this.
+struct VtaUse {
+  int64_t inp = 0, wgt = 0, acc = 0;
+};
+Result<VtaUse> vta_use(const Func& func, const vta::Config& config, const VtaOptions& options);
+
+}  // namespace tilewright::codegen
