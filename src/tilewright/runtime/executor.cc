@@ -31,15 +31,34 @@ bool overlap(const Array& a, const Array& b) {
 
 }  // namespace
 
-Status Session::State::prepare_steps(const KernelLookup& lookup) {
+Result<std::shared_ptr<Launch>> Session::State::load_launch(const std::string& name,
+                                                            const SessionOptions& options) const {
+  const LaunchInfo& info = program->launches.at(name);
+  if (!options.load_launch)
+    return fail(
+        ErrorKind::Device,
+        fmt::format("'{}' runs on '{}', which this runtime cannot drive", name, info.device), {},
+        "run it with the tilewright command, or compile the model for a CPU");
+  const std::string_view code = options.launch_code ? options.launch_code(name) : "";
+  std::unique_ptr<Launch> launch = TW_TRY(options.load_launch(name, info, code));
+  return std::shared_ptr<Launch>(std::move(launch));
+}
+
+Status Session::State::prepare_steps(const KernelLookup& lookup, const SessionOptions& options) {
   std::vector<Error> problems;
   const std::vector<std::string> hosts = host_op_names();
   for (const StepSpec& step : program->steps) {
     Step prepared;
     prepared.first_pointer = pointers.size();
     pointers.resize(pointers.size() + step.args.size(), nullptr);
-    profile.push_back({step.name, step.kernel.empty() ? step.host : step.kernel});
-    if (!step.kernel.empty()) {
+    profile.push_back({step.name, step.kernel + step.host + step.launch});
+    if (!step.launch.empty()) {
+      Result<std::shared_ptr<Launch>> launch = load_launch(step.launch, options);
+      if (launch)
+        prepared.launch = std::move(*launch);
+      else
+        problems.push_back(std::move(launch.error()).at(step.name));
+    } else if (!step.kernel.empty()) {
       prepared.kernel = lookup(step.kernel);
       if (prepared.kernel == nullptr)
         problems.push_back({ErrorKind::Package,
@@ -215,7 +234,7 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Program> 
   state.keep_alive = options.keep_alive;
   state.weights = std::move(weights);
   state.flush_denormals = options.flush_denormals;
-  TW_TRY_STATUS(state.prepare_steps(lookup));
+  TW_TRY_STATUS(state.prepare_steps(lookup, options));
   state.pool = options.pool != nullptr
                    ? options.pool
                    : std::make_shared<ThreadPool>(ThreadPoolOptions{

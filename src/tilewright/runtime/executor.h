@@ -8,6 +8,7 @@
 
 #include "tilewright/base/array.h"
 #include "tilewright/base/file.h"
+#include "tilewright/runtime/launch.h"
 #include "tilewright/runtime/program.h"
 #include "tilewright/runtime/thread_pool.h"
 
@@ -23,12 +24,14 @@ struct SessionOptions {
   std::shared_ptr<ThreadPool> pool;        ///< shared with other sessions; overrides `threads`
   bool flush_denormals = false;            ///< treat denormal floats as zero: faster, not IEEE
   std::shared_ptr<const void> keep_alive;  ///< owner of the compiled code, kept with the session
+  LaunchLoader load_launch;                ///< without it a program for another device is refused
+  LaunchCode launch_code;                  ///< set by the package where there is one
 };
 
 /// Times of one step over all runs since the last reset.
 struct StepProfile {
   std::string name;
-  std::string callee;  ///< kernel symbol or host function
+  std::string callee;  ///< kernel symbol, host function or launch
   int64_t calls = 0;
   int64_t total_ns = 0, min_ns = 0, last_ns = 0;
 };

@@ -135,6 +135,14 @@ Status Session::State::run_host_step(const StepSpec& step) {
   return {};
 }
 
+Status Session::State::run_launch_step(const StepSpec& step, Launch& launch) {
+  const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
+  std::vector<Array> given, results;
+  for (size_t i = 0; i < step.args.size(); ++i)
+    (i < first_output ? given : results).push_back(dense(step.args[i]));
+  return launch.run(given, results);
+}
+
 Status Session::State::run_step(size_t index) {
   const StepSpec& step = program->steps[index];
   const int64_t start = now_ns();
@@ -145,7 +153,10 @@ Status Session::State::run_step(size_t index) {
     steps[index].kernel(pointers.data() + steps[index].first_pointer, nullptr, workspace.get(),
                         &pool->services());
     propagate_extents(step);
-  } else if (Status status = run_host_step(step); !status) {
+  } else if (Status status = steps[index].launch != nullptr
+                                 ? run_launch_step(step, *steps[index].launch)
+                                 : run_host_step(step);
+             !status) {
     return tl::unexpected<Error>(std::move(status.error()).at(step.name));
   }
   StepProfile& times = profile[index];

@@ -27,7 +27,8 @@ struct Session::State {
     bool elsewhere = false;  ///< the last run wrote to memory that was unbound since
   };
   struct Step {
-    tw_kernel kernel = nullptr;  ///< nullptr: a host function
+    tw_kernel kernel = nullptr;  ///< nullptr: a host function or a launch
+    std::shared_ptr<Launch> launch;
     size_t first_pointer = 0;
   };
 
@@ -53,7 +54,9 @@ struct Session::State {
   Slot& slot(int id) { return slots[static_cast<size_t>(id)]; }
   const Slot& slot(int id) const { return slots[static_cast<size_t>(id)]; }
 
-  Status prepare_steps(const KernelLookup& lookup);
+  Status prepare_steps(const KernelLookup& lookup, const SessionOptions& options);
+  Result<std::shared_ptr<Launch>> load_launch(const std::string& name,
+                                              const SessionOptions& options) const;
   Status allocate_memory();
   void place_values();
   Result<size_t> find(const std::vector<int>& ids, const char* what, const std::string& name) const;
@@ -68,6 +71,7 @@ struct Session::State {
   Status store(int id, const Array& result);
   Status run_copy_step(const StepSpec& step);
   Status run_host_step(const StepSpec& step);
+  Status run_launch_step(const StepSpec& step, Launch& launch);
   Status run_step(size_t index);
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tilewright/base/check.h"
 #include "tilewright/runtime/executor.h"
@@ -135,11 +136,19 @@ Status Package::check_members(const OpenOptions& options) const {
   const std::string code = code_name(program_.target);
   if (!program_.kernels.empty() && member(code) == nullptr)
     return bad(fmt::format("the package has no member '{}'", code), "its program calls kernels");
+  std::set<std::string> code_members = {code};
+  for (const auto& [name, info] : program_.launches) {
+    code_members.insert(launch_code_name(name, info));
+    if (member(launch_code_name(name, info)) == nullptr)
+      return bad(fmt::format("the package has no member '{}'", launch_code_name(name, info)),
+                 "its program launches it");
+  }
   for (const PackageMember& entry : members_) {
-    if (entry.sha256.empty() && entry.name == code)
-      return bad(fmt::format("the manifest has no hash of '{}'", code));
+    const bool is_code = code_members.count(entry.name) > 0;
+    if (entry.sha256.empty() && is_code)
+      return bad(fmt::format("the manifest has no hash of '{}'", entry.name));
     if (entry.sha256.empty()) continue;
-    if (entry.name == code || options.verify_weights) TW_TRY_STATUS(check_hash(entry));
+    if (is_code || options.verify_weights) TW_TRY_STATUS(check_hash(entry));
   }
   return {};
 }
@@ -169,6 +178,13 @@ const PackageMember* Package::member(std::string_view name) const {
   return nullptr;
 }
 
+std::string_view Package::launch_code(const std::string& name) const {
+  const auto info = program_.launches.find(name);
+  if (info == program_.launches.end()) return {};
+  const PackageMember* entry = member(launch_code_name(name, info->second));
+  return entry == nullptr ? std::string_view() : entry->bytes;
+}
+
 MappedFile Package::weights() const {
   const PackageMember* entry = member(kWeightsName);
   if (entry == nullptr) return {};
@@ -185,6 +201,9 @@ Result<std::unique_ptr<Session>> Session::create(std::shared_ptr<const Package> 
   TW_CHECK(package != nullptr);
   SessionOptions kept = options;
   kept.keep_alive = package;
+  kept.launch_code = [raw = package.get()](const std::string& name) {
+    return raw->launch_code(name);
+  };
   const std::shared_ptr<const Program> program(package, &package->program());
   return create(
       program, [&](const std::string& symbol) { return package->find(symbol); }, package->weights(),

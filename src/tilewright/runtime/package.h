@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,10 +28,12 @@ struct WeightPiece {
 /// What goes into a package. Views must stay valid during the call.
 struct PackageContents {
   Program program;
-  std::string_view graph;            ///< graph.onnx; may be empty
-  std::string_view code;             ///< code/<target>/model.so; empty if there are no kernels
+  std::string_view graph;  ///< graph.onnx; may be empty
+  std::string_view code;   ///< code/<target>/model.so; empty if there are no kernels
   std::vector<WeightPiece> weights;  ///< in any order, not overlapping; gaps are zero
   std::string_view records;          ///< records.jsonl; may be empty
+  /// Code of the program's launches, by name.
+  std::map<std::string, std::string_view> launches;
 };
 
 /// Writes to a temporary file in the same folder and renames; on error nothing is left behind.
@@ -68,6 +71,8 @@ class Package {
   MappedFile weights() const;
   /// nullptr if the code has no such symbol.
   tw_kernel find(const std::string& symbol) const;
+  /// Code of a launch; empty if there is none of that name.
+  std::string_view launch_code(const std::string& name) const;
 
  private:
   Package() = default;

@@ -22,6 +22,10 @@ inline std::string code_name(const TargetSpec& target) {
   return "code/" + folder + "/model.so";
 }
 
+inline std::string launch_code_name(const std::string& name, const LaunchInfo& info) {
+  return "code/" + info.device + "/" + name + ".bin";
+}
+
 inline std::string manifest_digest_line(const std::string& sha256) {
   return sha256 + "  " + kManifestName + "\n";
 }

@@ -139,6 +139,12 @@ Status write_package(const std::string& path, const PackageContents& contents) {
   std::vector<Member> members = {whole(kGraphName, contents.graph)};
   if (!contents.program.kernels.empty() || !contents.code.empty())
     members.push_back(whole(code_name(contents.program.target), contents.code));
+  for (const auto& [name, info] : contents.program.launches) {
+    const auto code = contents.launches.find(name);
+    if (code == contents.launches.end())
+      return fail(ErrorKind::Package, fmt::format("launch '{}' has no code", name));
+    members.push_back(whole(launch_code_name(name, info), code->second));
+  }
   members.push_back(TW_TRY(weights_member(contents)));
   members.push_back(whole(kRecordsName, contents.records));
   const std::string manifest = manifest_text(contents.program, members);

@@ -178,7 +178,7 @@ void check_args(Reader& in, const StepSpec& step, const std::string& path, const
   for (size_t i = 0; i < step.args.size(); ++i) {
     const std::string where = fmt::format("{}.args[{}]", path, i);
     if (step.args[i] < 0) {
-      if (!step.kernel.empty()) in.problem(where, "a kernel has no absent arguments");
+      if (step.host.empty()) in.problem(where, "only a host function has absent arguments");
       continue;
     }
     const ValueSpec& value = program.values[static_cast<size_t>(step.args[i])];
@@ -194,14 +194,18 @@ StepSpec read_step(Reader& in, const Json& json, const std::string& path, const 
   step.name = in.text(json, path, "name");
   step.kernel = in.text(json, path, "kernel", "");
   step.host = in.text(json, path, "host", "");
+  step.launch = in.text(json, path, "launch", "");
   step.attrs = in.text(json, path, "attrs", "");
   step.args = in.ids(json, path, "args", -1, program.values.size());
   step.num_outputs = static_cast<int>(in.integer(json, path, "num_outputs", 0,
                                                  static_cast<int64_t>(step.args.size()),
                                                  step.args.empty() ? 0 : 1));
-  if (step.kernel.empty() == step.host.empty())
-    in.problem(path, fmt::format("step '{}' must name a kernel or a host function, and not both",
+  if (!step.kernel.empty() + !step.host.empty() + !step.launch.empty() != 1)
+    in.problem(path, fmt::format("step '{}' must name a kernel, a host function or a launch, and "
+                                 "only one of them",
                                  step.name));
+  if (!step.launch.empty() && program.launches.count(step.launch) == 0)
+    in.problem(path + ".launch", fmt::format("there is no launch '{}'", step.launch));
   if (!step.kernel.empty() && program.kernels.count(step.kernel) == 0)
     in.problem(path + ".kernel", fmt::format("there is no kernel '{}'", step.kernel));
   if (!step.attrs.empty() && !Json::parse(step.attrs, nullptr, false).is_object())
@@ -274,6 +278,14 @@ void read_header(Reader& in, const Json& json, Program& program) {
   if (const Json* kernels = object_member(in, json, "kernels"))
     for (const auto& [symbol, info] : kernels->items())
       program.kernels[symbol] = read_kernel(in, info, "$.kernels." + symbol, symbol);
+  if (!json.contains("launches")) return;
+  if (const Json* launches = object_member(in, json, "launches"))
+    for (const auto& [launch, info] : launches->items()) {
+      const std::string path = "$.launches." + launch;
+      if (launch.empty() || launch.find('/') != std::string::npos)
+        in.problem(path, "a name without '/' is expected");
+      program.launches[launch].device = in.text(info, path, "device");
+    }
 }
 
 OrderedJson value_json(const ValueSpec& value) {
@@ -294,6 +306,7 @@ OrderedJson step_json(const StepSpec& step) {
   OrderedJson json{{"name", step.name}};
   if (!step.kernel.empty()) json["kernel"] = step.kernel;
   if (!step.host.empty()) json["host"] = step.host;
+  if (!step.launch.empty()) json["launch"] = step.launch;
   if (!step.attrs.empty()) json["attrs"] = step.attrs;
   json["args"] = step.args;
   if (step.num_outputs != 1) json["num_outputs"] = step.num_outputs;
@@ -323,6 +336,8 @@ std::string to_json(const Program& program) {
                                 {"triple", target.triple},
                                 {"cpu", target.cpu},
                                 {"features", target.features}};
+  OrderedJson launches = OrderedJson::object();
+  for (const auto& [name, info] : program.launches) launches[name] = {{"device", info.device}};
   const std::pair<const char*, std::string> members[] = {
       {"name", text(program.name)},
       {"target", text(target_json)},
@@ -339,6 +354,7 @@ std::string to_json(const Program& program) {
                         [&](const auto& kernel) {
                           return text(kernel.first) + ": " + text(kernel_json(kernel.second));
                         })},
+      {"launches", text(launches)},
       {"values", lines('[', program.values, ']',
                        [&](const ValueSpec& value) { return text(value_json(value)); })},
       {"steps", lines('[', program.steps, ']',

@@ -24,10 +24,17 @@ struct ValueSpec {
 struct StepSpec {
   std::string name;    ///< node or group name, for profiles and messages
   std::string kernel;  ///< symbol of compiled code, or
-  std::string host;    ///< name of a host function (host_ops.h) with `attrs` (a JSON object)
+  std::string
+      host;  ///< name of a host function (host_ops.h) with `attrs` (a JSON object), or `launch`
   std::string attrs;
   std::vector<int> args;  ///< value ids in the callee's order: inputs, then outputs; -1 = absent
   int num_outputs = 1;    ///< the last this many of args
+  std::string launch;     ///< name of a program for another device (Program::launches)
+};
+
+/// Code for another device; its bytes are the package member `code/<device>/<name>.bin`.
+struct LaunchInfo {
+  std::string device;  ///< `vta`
 };
 
 struct TargetSpec {
@@ -41,7 +48,8 @@ struct Program {
   std::vector<ValueSpec> values;
   std::vector<int> inputs, outputs;  ///< value ids
   std::vector<StepSpec> steps;
-  std::map<std::string, KernelInfo> kernels;  ///< by symbol
+  std::map<std::string, KernelInfo> kernels;   ///< by symbol
+  std::map<std::string, LaunchInfo> launches;  ///< by name
   int64_t arena_bytes = 0, arena_lower_bound = 0, weights_bytes = 0;
   std::string math = "fast";
   std::map<std::string, std::string>
