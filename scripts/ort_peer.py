@@ -28,7 +28,7 @@ class Peer:
         return {"version": ort.__version__}
 
     def load(self, request):
-        """Opens a model. threads, profile (bool), intermediates (bool: every value becomes an output)."""
+        """Opens a model. threads, profile, optimise (bools), intermediates (bool: every value becomes an output)."""
         options = ort.SessionOptions()
         options.intra_op_num_threads = request.get("threads", 1)
         options.inter_op_num_threads = 1
@@ -37,6 +37,8 @@ class Peer:
         for name, size in request.get("dims", {}).items():
             options.add_free_dimension_override_by_name(name, size)
         model = request["model"]
+        if not request.get("optimise", True):
+            options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         if request.get("intermediates"):
             model = self._with_intermediates(model)
             options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL

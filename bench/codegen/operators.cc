@@ -36,6 +36,16 @@ Row conv(int64_t c, int64_t k, int64_t size, int64_t kernel, int64_t stride = 1)
           2.0 * static_cast<double>(c * k * kernel * kernel * out * out)};
 }
 
+/// The same 3x3 convolution as Winograd F(m x m): the rate counts the direct form's operations.
+Row winograd(int64_t c, int64_t k, int64_t size, int64_t m) {
+  Row row = conv(c, k, size, 3);
+  row.label = fmt::format("winograd F({}) {}->{} {}x{}", m, c, k, size, size);
+  row.op = "WinogradConvBlocked";
+  row.inputs[1] = {m + 2, m + 2, k / 16, c, 16};
+  row.attrs["m"] = m;
+  return row;
+}
+
 Row depthwise(int64_t c, int64_t size, int64_t stride) {
   const int64_t out = (size + 2 - 3) / stride + 1;
   return {fmt::format("depthwise {} {}x{} s{}", c, size, size, stride),
@@ -52,6 +62,18 @@ std::vector<Row> rows() {
       conv(128, 128, 28, 3),
       conv(256, 256, 14, 3),
       conv(512, 512, 7, 3),
+      winograd(64, 64, 56, 4),
+      winograd(128, 128, 28, 4),
+      winograd(256, 256, 14, 4),
+      winograd(512, 512, 7, 4),
+      winograd(512, 512, 7, 2),
+      winograd(64, 64, 56, 6),
+      winograd(256, 256, 56, 6),
+      winograd(256, 256, 14, 6),
+      winograd(64, 64, 224, 4),
+      winograd(128, 128, 112, 4),
+      winograd(256, 256, 56, 4),
+      winograd(512, 512, 28, 4),
       conv(64, 256, 56, 1),
       conv(256, 64, 56, 1),
       conv(512, 512, 14, 1),

@@ -1,10 +1,11 @@
 // NumPy's .npy format, version 1 and 2. source: numpy.lib.format documentation.
+#include "tilewright/base/npy.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cstring>
 
-#include "tilewright/base/array.h"
 #include "tilewright/base/file.h"
 
 namespace tilewright {
@@ -33,8 +34,9 @@ std::string_view field(std::string_view header, std::string_view key) {
 
 }  // namespace
 
-Result<Array> read_npy(const std::string& path) {
-  const std::string file = TW_TRY(read_file(path));
+Result<Array> read_npy(const std::string& path) { return parse_npy(TW_TRY(read_file(path)), path); }
+
+Result<Array> parse_npy(std::string_view file, const std::string& path) {
   auto bad = [&](std::string why) {
     return fail(ErrorKind::Parse, fmt::format("'{}' is not a .npy file", path), std::move(why));
   };

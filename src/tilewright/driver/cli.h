@@ -33,6 +33,10 @@ void add_verify(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_opt(CLI::App& app, Context& context);
+void add_hw(CLI::App& app, Context& context);
+void add_sim(CLI::App& app, Context& context);
+void add_rtl(CLI::App& app, Context& context);
+void add_synth(CLI::App& app, Context& context);
 
 /// A JSON document of one verb: schema name and version first.
 nlohmann::ordered_json document(const std::string& verb);

@@ -1,12 +1,15 @@
 // From graph to program: passes, fusion, schedules, code, weights, memory plan.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "tilewright/driver/kernels.h"
+#include "tilewright/driver/vta_launch.h"
 #include "tilewright/graph/graph.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/runtime/executor.h"
@@ -22,6 +25,9 @@ struct CompileOptions {
   bool use_c = false;   ///< the C back-end instead of LLVM
   int jobs = 2;         ///< compile threads
   std::string command;  ///< for the manifest
+  /// What the graph's tiled part (graph/tile_layout.h) runs on; absent: everything on the CPU.
+  std::optional<vta::Config> vta;
+  VtaLaunchOptions launch;
 };
 
 /// One distinct kernel: several steps of the program may share it.
@@ -39,7 +45,9 @@ struct CompiledModel {
   std::string code;                                ///< ELF shared object; empty without kernels
   graph::Graph graph;                              ///< after all passes
   std::vector<std::string> changes;                ///< what each pass did, one line each
+  std::vector<graph::Group> groups;                ///< of `graph`, one step each
   std::vector<KernelReport> kernels;
+  std::map<std::string, VtaLaunchCode> launches;  ///< by name in the program
 };
 
 /// errors: Unsupported, Tool, Interrupted; problems of nodes carry their names.

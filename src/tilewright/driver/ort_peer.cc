@@ -42,6 +42,7 @@ Status OrtPeer::load(const std::string& model, const LoadOptions& options) {
                         {"threads", options.threads},
                         {"profile", options.profile},
                         {"intermediates", options.intermediates},
+                        {"optimise", options.optimise},
                         {"dims", options.dims}}));
   return {};
 }

@@ -22,6 +22,7 @@ class OrtPeer {
     int threads = 1;
     bool profile = false;
     bool intermediates = false;  ///< every value becomes an output; no optimisation then
+    bool optimise = true;        ///< false: every operator as the model says
     std::map<std::string, int64_t> dims;
   };
 

@@ -17,6 +17,18 @@
 extern char** environ;
 
 namespace tilewright::driver {
+
+std::string find_program(const std::string& name) {
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "" : variable;
+  for (size_t start = 0; start <= path.size();) {
+    const size_t end = std::min(path.find(':', start), path.size());
+    const std::string file = path.substr(start, end - start) + "/" + name;
+    if (::access(file.c_str(), X_OK) == 0) return file;
+    start = end + 1;
+  }
+  return "";
+}
 namespace {
 
 std::vector<char*> c_argv(const std::vector<std::string>& argv) {

@@ -14,6 +14,9 @@ namespace tilewright::driver {
 /// lines.
 Status run_tool(const std::vector<std::string>& argv);
 
+/// Where the shell would find a program; empty if nowhere.
+std::string find_program(const std::string& name);
+
 /// A folder under the system's temporary directory, removed with its contents at the end of the
 /// scope.
 class TemporaryFolder {

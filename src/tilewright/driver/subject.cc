@@ -1,6 +1,7 @@
 #include "tilewright/driver/subject.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -116,6 +117,13 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
   }
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
   verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
+  verb.add_option("--hw", options.hw, "accelerator: vta, vta-paper, vdla, ..., a .toml or .json");
+  verb.add_option("--quantize", options.quantize,
+                  "int8 calibration: FILE.npz (arrays named as the inputs) or random[:N]");
+  verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
+  verb.add_option("--fallback", options.fallback, "operators the accelerator lacks: error or cpu")
+      ->check(CLI::IsMember({"error", "cpu"}));
+  verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
   verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
   verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
   verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
@@ -128,10 +136,33 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
   verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
 }
 
+namespace {
+
+/// For an accelerator the graph is replaced by its quantised, tiled form.
+Status prepare(Subject& subject, const SubjectOptions& options) {
+  const CompileOptions compile = TW_TRY(compile_options(options));
+  if (!compile.vta || subject.package) return {};
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
+                "accelerators take whole models");
+  QuantizeSettings settings;
+  settings.source = options.quantize;
+  settings.per_channel = options.per_channel;
+  settings.seed = options.seed;
+  settings.allow_cpu = options.fallback == "cpu";
+  subject.vta = TW_TRY(prepare_for_vta(*subject.graph, *compile.vta, settings, compile));
+  subject.graph = subject.vta->tiled;
+  return {};
+}
+
+}  // namespace
+
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   std::vector<Subject> subjects;
   for (const std::string& path : options.paths) {
     subjects.push_back(TW_TRY(load_path(path, options)));
+    if (Status status = prepare(subjects.back(), options); !status)
+      return tl::unexpected<Error>(std::move(status.error()).at(path));
     TW_TRY_STATUS(check_interrupt());
   }
   if (!options.workload.empty()) {
@@ -143,12 +174,33 @@ Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   return subjects;
 }
 
+namespace {
+
+Status check_device(const SubjectOptions& options) {
+  if (options.device.empty()) return {};
+  std::vector<std::string> ids;
+  for (const DeviceEntry& entry : device_table()) {
+    if (entry.id == options.device) return {};
+    ids.push_back(entry.id);
+  }
+  return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
+              fmt::format("the devices are: {}", fmt::join(ids, ", ")), "tilewright devices");
+}
+
+}  // namespace
+
 Result<CompileOptions> compile_options(const SubjectOptions& options) {
   CompileOptions compile;
-  if (!options.device.empty() && options.device != "cpu")
-    return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
-                "the devices are: cpu", "tilewright devices");
-  compile.target = TW_TRY(hw::find_target(options.target));
+  TW_TRY_STATUS(check_device(options));
+  const bool vta = options.target == "vta";
+  if (!vta && (!options.hw.empty() || !options.quantize.empty()))
+    return fail(ErrorKind::Usage, "--hw and --quantize are for accelerators", {}, "--target vta");
+  if (vta) {
+    compile.vta = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
+    TW_TRY_STATUS(vta::check(*compile.vta));
+  } else {
+    compile.target = TW_TRY(hw::find_target(options.target));
+  }
   compile.threads = threads_of(options);
   compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
   compile.level = options.level;
@@ -162,6 +214,12 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
   runtime::SessionOptions session;
   session.threads = threads_of(options);
   session.flush_denormals = true;
+  runnable.launches = std::make_shared<LaunchLog>();
+  LaunchSettings launch;
+  launch.device = options.device == "cpu" ? "" : options.device;
+  launch.record_times = options.record_times;
+  launch.dump_folder = options.dump_program;
+  session.load_launch = make_launch_loader(launch, runnable.launches);
   if (subject.package) {
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {

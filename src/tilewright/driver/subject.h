@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/compile.h"
 #include "tilewright/driver/inputs.h"
+#include "tilewright/driver/quantized.h"
 #include "tilewright/graph/import.h"
 #include "tilewright/runtime/package.h"
 
@@ -24,6 +26,12 @@ struct SubjectOptions {
   int threads = 0;
   int level = 2;
   uint64_t seed = 1;
+  std::string hw;                  ///< accelerator configuration: a name or a file
+  std::string quantize;            ///< calibration: FILE.npz, random or random:N
+  bool per_channel = false;        ///< weights with a scale per output channel
+  std::string fallback = "error";  ///< for operators the accelerator lacks: error or cpu
+  std::string dump_program;        ///< folder for accelerator program dumps
+  bool record_times = false;       ///< keep what accelerators did, cycle by cycle
   bool allow_newer_opset = false;
 };
 
@@ -38,12 +46,14 @@ struct Subject {
   std::optional<graph::Graph> graph;  ///< as imported, or the single operator
   std::optional<Func> func;           ///< a tensor expression
   std::shared_ptr<const runtime::Package> package;
-  double open_seconds = 0;  ///< of the package: mapped, hashes checked, code loaded
+  double open_seconds = 0;      ///< of the package: mapped, hashes checked, code loaded
+  std::optional<VtaModel> vta;  ///< how `graph` (its tiled form) was quantised and placed
   bool single_operator = false;
   std::string anchor_op;  ///< of a single operator: whose time counts
 };
 
-/// All subjects of the command line. errors: Usage, Io, Parse, and what the importer says.
+/// All subjects of the command line; for an accelerator target, models are quantised and in its
+/// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
 
 /// Options for the compiler. errors: Usage, Device.
@@ -54,6 +64,7 @@ struct Runnable {
   std::optional<CompiledModel> model;
   std::unique_ptr<runtime::Session> session;
   std::vector<InputType> inputs;
+  std::shared_ptr<LaunchLog> launches;  ///< what accelerators did in the last run
 };
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options);
 

@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/ort_peer.h"
+#include "tilewright/driver/process.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::driver {
@@ -42,6 +44,11 @@ std::vector<Finding> examine() {
   findings.push_back({"llvm", llvm.empty(), llvm.empty() ? "compiles and links" : llvm});
   const std::string c = try_backend(true);
   findings.push_back({"c", c.empty(), c.empty() ? "compiles and links" : c});
+  for (const char* tool : {"verilator", "iverilog", "yosys"}) {
+    const std::string path = find_program(tool);
+    findings.push_back({tool, !path.empty(),
+                        path.empty() ? "not installed (only for vta:rtl, rtl and synth)" : path});
+  }
   const auto peer = OrtPeer::start();
   findings.push_back({"onnxruntime", peer.has_value(),
                       peer ? (*peer)->version() + " (reference for verify and bench)"
@@ -61,19 +68,25 @@ Result<int> doctor(bool as_json) {
   return 0;
 }
 
+/// Why a device is not usable here; empty if it is. Tools of rtl are only looked for: building the
+/// model takes long.
+std::string why_not(const DeviceEntry& device) {
+  if (device.id == "cpu") return try_backend(!has_llvm());
+  if (device.id != "vta:rtl") return "";
+  return find_program("verilator").empty() ? "verilator is not installed" : "";
+}
+
 Result<int> devices(bool as_json) {
   nlohmann::ordered_json json = document("devices");
-  const std::string reason = try_backend(!has_llvm());
-  json["devices"].push_back(
-      {{"id", "cpu"}, {"usable", reason.empty()}, {"reason", reason}, {"name", hw::host().cpu}});
-  if (as_json) {
-    print_json(json);
-  } else {
-    fmt::print(
-        "{}",
-        table({{"device", "usable", "detail"},
-               {"cpu", reason.empty() ? "yes" : "no", reason.empty() ? hw::host().cpu : reason}}));
+  std::vector<std::vector<std::string>> rows = {{"device", "usable", "detail"}};
+  for (const DeviceEntry& device : device_table()) {
+    const std::string reason = why_not(device);
+    const std::string detail = device.id == "cpu" ? hw::host().cpu : device.detail;
+    rows.push_back({device.id, reason.empty() ? "yes" : "no", reason.empty() ? detail : reason});
+    json["devices"].push_back(
+        {{"id", device.id}, {"usable", reason.empty()}, {"reason", reason}, {"name", detail}});
   }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
   return 0;
 }
 
@@ -92,6 +105,13 @@ Result<int> targets(bool as_json) {
                                {"features", target.features},
                                {"vector_bits", target.vector_bytes * 8},
                                {"runs_here", missing.empty()}});
+  }
+  for (const std::string& config : vta::builtin_configs()) {
+    const vta::Config hw = TW_TRY(vta::load_config(config));
+    rows.push_back({"vta --hw " + config, vta::label(hw),
+                    std::to_string(hw.batch() * hw.block_in() * hw.block_out()) + " MAC/cycle",
+                    "simulators"});
+    json["accelerators"].push_back({{"target", "vta"}, {"hw", config}, {"label", vta::label(hw)}});
   }
   as_json ? print_json(json) : fmt::print("{}", table(rows));
   return 0;

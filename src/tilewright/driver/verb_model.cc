@@ -9,6 +9,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/launch_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/graph/memory.h"
@@ -34,7 +35,54 @@ nlohmann::ordered_json type_json(const graph::Graph& graph,
   return json;
 }
 
-Result<int> check(const SubjectOptions& options, bool as_json) {
+/// Where each operator of a model runs on an accelerator, and why not there.
+int report_placements(const Subject& subject, const std::string& target, bool as_json) {
+  nlohmann::ordered_json json = document("check");
+  json["model"] = subject.path;
+  json["target"] = target;
+  json["notes"] = subject.vta->quantized.notes;
+  std::map<std::string, std::map<std::string, int>> counts;
+  std::vector<std::vector<std::string>> rows = {{"node", "operator", "device", "reason"}};
+  bool supported = true;
+  for (const graph::Placement& place : subject.vta->placements) {
+    if (place.where == graph::Where::Nothing) continue;
+    const std::string device = place.where == graph::Where::Accelerator ? "vta" : "cpu";
+    ++counts[place.op][device];
+    supported &= device == "vta" || is_border(place);
+    if (device == "cpu") rows.push_back({place.name, place.op, device, place.why});
+    json["nodes"].push_back({{"node", place.name},
+                             {"operator", place.op},
+                             {"device", device},
+                             {"border", is_border(place)},
+                             {"reason", place.why}});
+  }
+  json["supported"] = supported;
+  if (as_json) {
+    print_json(json);
+    return supported ? 0 : exit_code(ErrorKind::Unsupported);
+  }
+  std::vector<std::vector<std::string>> summary = {{"operator", "on " + target, "on cpu"}};
+  for (const auto& [op, by_device] : counts) {
+    const auto on = [&](const char* device) {
+      const auto it = by_device.find(device);
+      return std::to_string(it == by_device.end() ? 0 : it->second);
+    };
+    summary.push_back({op, on("vta"), on("cpu")});
+  }
+  fmt::print("{}\n{}", table(summary), rows.size() > 1 ? table(rows) : "");
+  for (const std::string& note : subject.vta->quantized.notes) fmt::print("note: {}\n", note);
+  fmt::print("{}\n", supported ? "supported" : "not supported without --fallback cpu");
+  return supported ? 0 : exit_code(ErrorKind::Unsupported);
+}
+
+Result<int> check(SubjectOptions options, bool as_json) {
+  if (options.target == "vta") {
+    // Placement does not depend on the values that calibration sees.
+    if (options.quantize.empty()) options.quantize = "random:1";
+    options.fallback = "cpu";
+    const std::vector<Subject> models = TW_TRY(load_subjects(options));
+    return report_placements(models[0], options.target, as_json);
+  }
   TW_TRY(hw::find_target(options.target));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   const Subject& subject = subjects[0];
@@ -124,6 +172,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
 struct RunVerb {
   SubjectOptions subject;
   std::string output;
+  std::string trace;  ///< file for ui.perfetto.dev
 };
 
 /// Where an output goes: FOLDER/NAME.npy, with characters that files dislike replaced.
@@ -135,7 +184,9 @@ std::string output_path(const std::string& folder, std::string name) {
 
 Result<int> run(const RunVerb& verb, bool as_json) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
-  Runnable runnable = TW_TRY(make_runnable(subjects[0], verb.subject));
+  SubjectOptions settings = verb.subject;
+  settings.record_times = settings.device == "vta:tsim" || !verb.trace.empty();
+  Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
       runnable.inputs, TW_TRY(parse_input_specs(verb.subject.inputs)), verb.subject.seed));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
@@ -174,7 +225,11 @@ Result<int> run(const RunVerb& verb, bool as_json) {
                                {"mean", mean},
                                {"file", file}});
   }
+  const LaunchLog& launches = *runnable.launches;
+  if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
+  if (!launches.entries.empty()) json["launches"] = launches_json(launches);
   as_json ? print_json(json) : fmt::print("{}", table(rows));
+  if (!as_json && !launches.entries.empty()) fmt::print("\n{}", launches_table(launches));
   return 0;
 }
 
@@ -207,6 +262,7 @@ void add_run(CLI::App& app, Context& context) {
   add_subject_options(*verb, options->subject, false);
   verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
   verb->add_option("-o,--output", options->output, "file.npy for one output, or a folder");
+  verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
   verb->callback([&context, options] {
     context.action = [&context, options] { return run(*options, context.json); };
   });

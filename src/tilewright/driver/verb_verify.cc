@@ -85,13 +85,45 @@ Result<Named> ask_onnxruntime(const Subject& subject, const SubjectOptions& opti
   const bool rebound =
       !options.dims.empty() || !options.shapes.empty() || !options.constants.empty();
   const bool more_outputs = !before_final_activation(*subject.graph).empty();
-  const std::string path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
+  std::string path;
+  if (subject.vta) {  // the same scales as a standard model
+    path = folder.file("model.onnx");
+    TW_TRY_STATUS(graph::save_onnx(path, TW_TRY(graph::to_qdq(subject.vta->quantized))));
+  } else {
+    path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
+  }
   std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
   OrtPeer::LoadOptions load;
   load.threads = threads_of(options);
+  load.optimise = !subject.vta;  // fused forms round in other places
   TW_TRY_STATUS(peer->load(path, load));
   TW_TRY_STATUS(peer->set_inputs(inputs));
   return peer->run();
+}
+
+Result<Named> outputs_of(const Runnable& runnable) {
+  Named outputs;
+  const runtime::Program& program = runnable.session->program();
+  for (int id : program.outputs) {
+    const std::string& name = program.values[id].name;
+    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
+  }
+  return outputs;
+}
+
+/// The graph as the accelerator has it (quantised, tiled), computed by compiled code on this CPU.
+Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& options,
+                             const std::map<std::string, Array>& inputs) {
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' cannot be compiled again", subject.name),
+                "it is no ONNX model");
+  SubjectOptions on_cpu = options;
+  on_cpu.target = on_cpu.device = "cpu";
+  on_cpu.hw = on_cpu.quantize = "";
+  Runnable runnable = TW_TRY(make_runnable(subject, on_cpu));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(runnable.session->run());
+  return outputs_of(runnable);
 }
 
 struct Row {
@@ -119,23 +151,17 @@ std::vector<Row> compare_all(const std::string& subject, const std::string& agai
   return rows;
 }
 
-Result<Named> outputs_of(const Runnable& runnable) {
-  Named outputs;
-  const runtime::Program& program = runnable.session->program();
-  for (int id : program.outputs) {
-    const std::string& name = program.values[id].name;
-    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
-  }
-  return outputs;
-}
-
 Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options) {
   if (subject.graph) {
     if (options.per_node) {
       std::vector<graph::ValueId> all;
       for (const graph::Node& node : subject.graph->nodes)
-        for (graph::ValueId id : node.outputs)
-          if (id >= 0) all.push_back(id);
+        for (graph::ValueId id : node.outputs) {
+          // Sums stay inside the accelerator: its layers hand on 8-bit values.
+          const bool inside =
+              subject.vta && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
+          if (id >= 0 && !inside) all.push_back(id);
+        }
       add_outputs(*subject.graph, all);
     } else {
       add_outputs(*subject.graph, before_final_activation(*subject.graph));
@@ -149,12 +175,19 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   const Named actual = TW_TRY(outputs_of(runnable));
   const MathMode math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
   std::vector<Row> rows;
-  for (const char* against : {"interp", "ort"}) {
+  for (const char* against : {"interp", "ort", "cpu"}) {
     if (("," + options.against + ",").find("," + std::string(against) + ",") == std::string::npos)
       continue;
     const bool interp = std::string(against) == "interp";
     if (!interp && subject.graph && subject.single_operator && subject.graph->nodes[0].domain != "")
       continue;  // ONNX has no such operator
+    if (std::string(against) == "cpu") {
+      for (Row& row : compare_all(subject.name, against, actual,
+                                  TW_TRY(compute_on_cpu(subject, options.subject, inputs)), math,
+                                  options.per_node))
+        rows.push_back(std::move(row));
+      continue;
+    }
     if (!interp && !subject.graph)
       TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
     const Named reference = TW_TRY(interp ? interpret_subject(subject, inputs)
@@ -175,9 +208,9 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   for (size_t start = 0; start <= options.against.size();) {
     const size_t end = std::min(options.against.find(',', start), options.against.size());
     const std::string word = options.against.substr(start, end - start);
-    if (word != "interp" && word != "ort")
+    if (word != "interp" && word != "ort" && word != "cpu")
       return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
-                  fmt::format("did you mean '{}'?", nearest(word, {"interp", "ort"})));
+                  fmt::format("did you mean '{}'?", nearest(word, {"interp", "ort", "cpu"})));
     start = end + 1;
   }
   nlohmann::ordered_json json = document("verify");
@@ -222,7 +255,7 @@ void add_verify(CLI::App& app, Context& context) {
   auto options = std::make_shared<VerifyOptions>();
   add_subject_options(*verb, options->subject, true);
   verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
-  verb->add_option("--against", options->against, "interp, ort, or interp,ort");
+  verb->add_option("--against", options->against, "interp, ort, cpu, or several with commas");
   verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
   verb->callback([&context, options] {
     context.action = [&context, options] { return verify(*options, context.json); };

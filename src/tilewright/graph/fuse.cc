@@ -162,8 +162,11 @@ class Fuser {
     return !options_.enable || is_host(n) || is_alias(n) || fusion(n) == Fusion::Opaque;
   }
 
+  std::string device(int n) const { return options_.device ? options_.device(n) : std::string(); }
+
   void open(int anchor, std::vector<int> nodes) {
     Group group;
+    group.device = device(anchor);
     group.anchor = anchor;
     group.nodes = std::move(nodes);
     group.fusion = fusion(anchor);
@@ -178,6 +181,7 @@ class Fuser {
   bool fits_epilogue(int c, int anchor, const std::set<int>& members) const {
     if (taken(c) || is_host(c) || is_alias(c) || !is_elementwise(node(c))) return false;
     if (fusion(c) != Fusion::Injective || node(c).outputs.size() != 1) return false;
+    if (device(c) != device(anchor)) return false;
     if (value(node(c).outputs[0]).type.shape != value(node(anchor).outputs[0]).type.shape)
       return false;
     for (ValueId id : node(c).inputs) {
@@ -231,6 +235,7 @@ class Fuser {
     if (taken(p) || stands_alone(p) || fusion(p) != Fusion::Injective) return false;
     if (node(p).outputs.size() != 1 || output_[static_cast<size_t>(node(p).outputs[0])])
       return false;
+    if (device(p) != group.device) return false;
     for (int u : users_[static_cast<size_t>(node(p).outputs[0])])
       if (std::find(group.nodes.begin(), group.nodes.end(), u) == group.nodes.end()) return false;
     // Computing a value again for each place it is broadcast to would cost more than storing it.
@@ -289,6 +294,8 @@ class Fuser {
 }  // namespace
 
 bool is_elementwise(const Node& node) {
+  if (node.domain == "tilewright") return node.op == "Requantize";
+  if (node.domain == "tilewright") return node.op == "Requantize";
   return node.domain.empty() && kElementwise.contains(node.op);
 }
 

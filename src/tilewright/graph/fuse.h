@@ -14,6 +14,7 @@ enum class GroupKind {
   Kernel,  ///< one Func
   Host,    ///< one operator that the runtime executes (OpDef::host)
   Alias,   ///< a reshape: its output is its input under another shape, nothing runs
+  Launch,  ///< several groups that another device runs as one (launches.h)
 };
 
 /// Nodes that run as one step. Every node of a graph is in exactly one group.
@@ -24,11 +25,17 @@ struct Group {
   std::vector<ValueId> inputs;   ///< read from outside, weights included, each once
   std::vector<ValueId> outputs;  ///< needed outside
   tensor::Fusion fusion = tensor::Fusion::Injective;  ///< of the anchor
+  std::string device;                                 ///< as FuseOptions::device says of the anchor
+  std::vector<Group> parts;                           ///< of a launch, in the order to run
 };
+
+/// Which device runs a node, by its index; empty text is the CPU.
+using DeviceOf = std::function<std::string(int node)>;
 
 struct FuseOptions {
   bool enable = true;  ///< false: one group per node
   int max_nodes = 32;  ///< of one group
+  DeviceOf device;     ///< nodes of different devices stay apart; empty: all run on the CPU
 };
 
 /// Groups in an order that can be executed.

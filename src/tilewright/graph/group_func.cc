@@ -83,25 +83,45 @@ Result<GroupFunc> group_func(const Graph& graph, const Group& group, MathMode ma
   return result;
 }
 
+namespace {
+
+/// The node that stands for a group. What another device holds (`device`) is not shown as weights.
+Node node_of(const Graph& graph, const Group& group, const std::string& device, Names& names) {
+  Node node;
+  const Node& anchor = graph.nodes[static_cast<size_t>(group.anchor)];
+  const bool single = group.nodes.size() == 1;
+  node.name = names.node(anchor.name);
+  node.op = single ? anchor.op : group_name(graph, group);
+  node.domain = single ? anchor.domain : "tilewright";
+  if (single) node.attrs = anchor.attrs;
+  node.inputs = single ? anchor.inputs : group.inputs;
+  node.outputs = single ? anchor.outputs : group.outputs;
+  if (!single) {
+    std::vector<std::string> members;
+    for (int n : group.nodes) members.push_back(graph.nodes[static_cast<size_t>(n)].name);
+    node.attrs.values["nodes"] = std::move(members);
+  }
+  if (device.empty()) return node;
+  node.attrs.values["device"] = device;
+  std::erase_if(node.inputs, [&](ValueId id) {
+    return id >= 0 && graph.values[static_cast<size_t>(id)].constant.has_value();
+  });
+  return node;
+}
+
+}  // namespace
+
 Graph summarise(const Graph& graph, const std::vector<Group>& groups) {
   Graph out = graph;
   out.nodes.clear();
   Names names;
   for (const Group& group : groups) {
-    Node node;
-    const Node& anchor = graph.nodes[static_cast<size_t>(group.anchor)];
-    node.name = names.node(anchor.name);
-    node.op = group.nodes.size() == 1 ? anchor.op : group_name(graph, group);
-    node.domain = group.nodes.size() == 1 ? anchor.domain : "tilewright";
-    if (group.nodes.size() == 1) node.attrs = anchor.attrs;
-    node.inputs = group.nodes.size() == 1 ? anchor.inputs : group.inputs;
-    node.outputs = group.nodes.size() == 1 ? anchor.outputs : group.outputs;
-    if (group.nodes.size() > 1) {
-      std::vector<std::string> members;
-      for (int n : group.nodes) members.push_back(graph.nodes[static_cast<size_t>(n)].name);
-      node.attrs.values["nodes"] = std::move(members);
+    if (group.kind != GroupKind::Launch) {
+      out.nodes.push_back(node_of(graph, group, "", names));
+      continue;
     }
-    out.nodes.push_back(std::move(node));
+    for (const Group& part : group.parts)
+      out.nodes.push_back(node_of(graph, part, group.device, names));
   }
   return out;
 }
@@ -110,6 +130,11 @@ std::vector<std::string> explain(const Graph& graph, const std::vector<Group>& g
   int kernels = 0, hosts = 0, aliases = 0;
   std::vector<std::string> lines;
   for (const Group& group : groups) {
+    if (group.kind == GroupKind::Launch) {
+      lines.push_back(fmt::format("on {}: {} nodes in {} layers", group.device, group.nodes.size(),
+                                  group.parts.size()));
+      continue;
+    }
     kernels += group.kind == GroupKind::Kernel;
     hosts += group.kind == GroupKind::Host;
     aliases += group.kind == GroupKind::Alias;

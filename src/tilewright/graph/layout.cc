@@ -222,19 +222,40 @@ class Blocker {
     if (groups > 1 && !whole) return false;
     if (!there && filters * 2 < block_) return false;
     const int64_t block_in = there || channels >= block_ ? block_ : channels;
+    if (const int64_t m = winograd_tile(node, block_in); m > 0)
+      return make_conv(node, "WinogradConvBlocked", "PackWinogradWeight", block_in,
+                       attrs_of({{"block_in", block_in}, {"block_out", block_}, {"m", m}}));
     return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
                      attrs_of({{"block_in", block_in}, {"block_out", block_}}));
+  }
+
+  /// The Winograd tile for a convolution, or 0 where it has no such form or is faster without.
+  int64_t winograd_tile(const Node& node, int64_t block_in) {
+    const Shape &w = shape(node.inputs[1]), &y = shape(node.outputs[0]);
+    const auto all_one = [&](const char* key) {
+      const std::vector<int64_t> values = node.attrs.get_ints(key, {1, 1});
+      return values == std::vector<int64_t>{1, 1};
+    };
+    if (!context_.winograd_tile || node.attrs.get_int("group", 1) != 1 || block_in != block_ ||
+        w[2] != 3 || w[3] != 3 || !all_one("strides") || !all_one("dilations") ||
+        value(node.inputs[0]).type.dtype != DType::F32)
+      return 0;
+    return context_.winograd_tile(
+        {y[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_, y[2], y[3]});
   }
 
   Result<bool> make_conv(const Node& node, const std::string& op, const std::string& pack,
                          int64_t block_in, tensor::Attrs pack_attrs) {
     const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_in));
     const ValueId w = TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
-                                    {TW_TRY(plain(node.inputs[1]))}, std::move(pack_attrs)));
+                                    {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
     const int64_t filters = blocks_of(shape(node.inputs[1])[0]) * block_;
     std::vector<ValueId> inputs = {x, w};
     if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
-    define(node, 0, TW_TRY(append(node.name, "tilewright", op, std::move(inputs), node.attrs)));
+    tensor::Attrs attrs = node.attrs;
+    if (pack_attrs.has("m")) attrs.values["m"] = pack_attrs.get_int("m", 0);
+    define(node, 0,
+           TW_TRY(append(node.name, "tilewright", op, std::move(inputs), std::move(attrs))));
     return true;
   }
 

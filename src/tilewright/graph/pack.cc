@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "tilewright/tensor/winograd.h"
+
 namespace tilewright::graph {
 namespace {
 
@@ -80,11 +82,40 @@ std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape
   return std::nullopt;
 }
 
+/// u[x, y, ko, c, ki] = (G g G^T)[x, y] of g = w[ko*b + ki, c]; channels that fill up are zero.
+Array winograd_weight(const Array& w, const Shape& shape, const tensor::WinogradTables& tables) {
+  Array result(DType::F32, shape);
+  std::span<float> u = result.as<float>();
+  std::fill(u.begin(), u.end(), 0.0f);
+  const std::span<const float> source = w.as<float>();
+  const int64_t n = tables.points(), filters = w.shape()[0], channels = w.shape()[1];
+  const int64_t plane = shape[2] * shape[3] * shape[4];
+  const std::vector<double>& g = tables.filter;
+  std::vector<double> half(static_cast<size_t>(n * 3));
+  for (int64_t k = 0; k < filters; ++k)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* taps = source.data() + (k * channels + c) * 9;
+      for (int64_t x = 0; x < n; ++x)
+        for (int64_t s = 0; s < 3; ++s)
+          half[x * 3 + s] =
+              g[x * 3] * taps[s] + g[x * 3 + 1] * taps[3 + s] + g[x * 3 + 2] * taps[6 + s];
+      float* to = u.data() + (k / shape[4] * shape[3] + c) * shape[4] + k % shape[4];
+      for (int64_t x = 0; x < n; ++x)
+        for (int64_t y = 0; y < n; ++y, to += plane)
+          *to = static_cast<float>(half[x * 3] * g[y * 3] + half[x * 3 + 1] * g[y * 3 + 1] +
+                                   half[x * 3 + 2] * g[y * 3 + 2]);
+    }
+  return result;
+}
+
 }  // namespace
 
 std::optional<Array> pack_known(const tensor::OpCall& call, const tensor::TensorType& type) {
   if (call.domain != "tilewright" || call.inputs.empty() || !call.inputs[0].value)
     return std::nullopt;
+  if (call.op == "PackWinogradWeight" && call.inputs[0].dtype == DType::F32)
+    return winograd_weight(*call.inputs[0].value, type.shape,
+                           *tensor::winograd_tables(call.attrs.get_int("m", 4)));
   const auto axes = axes_of(call, type.shape);
   if (!axes) return std::nullopt;
   const Array& source = *call.inputs[0].value;

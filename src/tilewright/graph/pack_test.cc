@@ -39,6 +39,30 @@ TEST(Pack, EqualsTheOperatorsDefinition) {
   }
 }
 
+TEST(Pack, WinogradWeightsEqualTheDefinitionUpToRounding) {
+  for (const int64_t m : {2, 4, 6}) {
+    tensor::OpCall call;
+    call.domain = "tilewright";
+    call.op = "PackWinogradWeight";
+    call.attrs.values = {{"block_in", int64_t{4}}, {"block_out", int64_t{8}}, {"m", m}};
+    Rng rng(7);
+    const Array source = random_array(rng, DType::F32, {10, 6, 3, 3}, 4);
+    call.inputs.push_back({true, DType::F32, source.shape(), source});
+    const auto types = tensor::infer(call);
+    ASSERT_TRUE(types);
+    const auto packed = pack_known(call, (*types)[0]);
+    const auto expected = interp_evaluate(call, {source});
+    ASSERT_TRUE(packed && expected);
+    ASSERT_EQ(packed->shape(), (*expected)[0].shape());
+    double filled = 0;
+    for (int64_t i = 0; i < packed->size(); ++i) {
+      EXPECT_NEAR(packed->get(i), (*expected)[0].get(i), 1e-5) << i;
+      filled += packed->get(i) != 0;
+    }
+    EXPECT_GT(filled, 10 * 6 * m);
+  }
+}
+
 TEST(Pack, OtherOperatorsAreNotPacked) {
   tensor::OpCall call;
   call.op = "Relu";

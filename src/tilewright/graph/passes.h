@@ -8,10 +8,18 @@
 
 namespace tilewright::graph {
 
+/// A 3x3 convolution of stride 1 on blocked channels.
+struct Conv3x3 {
+  int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
+};
+
 /// What passes may ask of the outside, and where they say what they did.
 struct PassContext {
   Evaluate evaluate;      ///< values of operators on constants; without it little is folded
   int vector_bytes = 64;  ///< of the target: decides the block of blocked layouts
+  /// Output tile m of the Winograd form F(m x m, 3 x 3) to use, or 0 for the direct form; without
+  /// it every convolution is direct.
+  std::function<int64_t(const Conv3x3&)> winograd_tile;
   bool verify_each = false;
   std::vector<std::string> notes;  ///< of the pass that is running
 };

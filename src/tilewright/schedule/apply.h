@@ -26,5 +26,7 @@ Result<Func> run(const Parallel& step, const Func& func);
 Result<Func> run(const Vectorize& step, const Func& func);
 Result<Func> run(const Unroll& step, const Func& func);
 Result<Func> run(const SetMark& step, const Func& func);
+Result<Func> run(const VThread& step, const Func& func);
+Result<Func> run(const Tensorize& step, const Func& func);
 
 }  // namespace tilewright::schedule

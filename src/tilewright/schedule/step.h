@@ -307,10 +307,48 @@ struct SetMark {
   static constexpr std::string_view name = "mark";
   TW_FIELDS(TW_FIELD(SetMark, target), TW_FIELD(SetMark, mark), TW_FIELD(SetMark, value))
 };
+/// Allows the iterations of a loop to run interleaved, statement by statement, on one unit: while
+/// one waits for its data another computes.
+///   rewrite:  for i in n { S }  =>  for i in n vthread { S }
+///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
+///   an
+///             element (they may read the same ones)  3. local and warp buffers used inside are
+///             allocated inside  4. the extent is a positive constant
+///   keeps:    everything
+///   source:   TVM (OSDI 2018) section 4.4, virtual threads
+struct VThread {
+  Name loop;
+  static constexpr std::string_view name = "vthread";
+  TW_FIELDS(TW_FIELD(VThread, loop))
+};
+/// Replaces a nest by one call of an intrinsic that does the same.
+///   rewrite:  for i in 4, j in 4 { block C(x: .. = i) { C[..] += A[..] * B[..] } }  =>
+///             block C(..) { call f(C[x*4:+4, ..], A[..], B[..]) }
+///   requires: 1. `loop` is the root of a perfect nest of serial or unrolled loops with constant
+///             extents around one block, which is one store and not marked atomic; no vector loop
+///             around  2. the guard does not depend on the nest (pad or cut first)
+///             3. `intrinsic` is the text of one function (one that does not parse is a Parse
+///             error): one nest of such loops around one unguarded store, without scalars and
+///             tables; it uses all of each parameter, sets or updates all of its result and reads
+///             that only where it writes; its name is new or that of an equal function
+///             4. the loops of both correspond, with equal extents (loops of extent 1 aside)
+///             5. so do the types of all operands and how the result is combined  6. so do the
+///             values, up to the order of commutative operands (and associative ones of
+///             integers): what the nest reads and writes of a buffer is a region whose axes are
+///             those of the parameter, in order (axes of size 1 aside), and the written one is
+///             not read as another operand  7. sums of floats keep their order in exact math
+///   keeps:    values, marks, the guard; iterations that other loops decide, counted in tiles
+///   source:   TVM TensorIR `tensorize`; matching: specs/codesign.md 3.2
+struct Tensorize {
+  Name loop;
+  std::string intrinsic;  // text of the function called; its body is its meaning
+  static constexpr std::string_view name = "tensorize";
+  TW_FIELDS(TW_FIELD(Tensorize, loop), TW_FIELD(Tensorize, intrinsic))
+};
 
 using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
                           CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace,
-                          Order, Parallel, Vectorize, Unroll, SetMark>;
+                          Order, Parallel, Vectorize, Unroll, SetMark, VThread, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).

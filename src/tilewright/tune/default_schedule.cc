@@ -6,6 +6,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/program_facts.h"
 #include "tilewright/tune/register_tile.h"
+#include "tilewright/tune/winograd_schedule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -447,6 +448,8 @@ class Scheduler {
 }  // namespace
 
 schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads) {
+  if (std::optional<schedule::Trace> winograd = winograd_trace(func, target, threads))
+    return *std::move(winograd);
   return Scheduler(func, target, threads).run();
 }
 

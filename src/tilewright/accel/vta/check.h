@@ -9,19 +9,19 @@
 namespace tilewright::vta {
 
 enum class Rule {
-  FieldRange,      ///< a value does not fit its field
-  IllegalFlag,     ///< load with previous, store with next
-  Deadlock,        ///< an instruction never gets its token
-  LeftoverToken,   ///< a queue is not empty at the end
-  TokenOverflow,   ///< 255 or more tokens outstanding in one queue
-  SramRange,       ///< beyond a memory
-  DramRange,       ///< outside the image
-  Race,            ///< conflicting accesses that no chain of tokens orders
-  FinishOrder,     ///< not exactly one, last, after the last STORE
-  Undefined,       ///< reads SRAM that nothing wrote
-  BadTransfer,     ///< memory id or padding that the form does not allow
-  ShiftRange,      ///< a shift amount beyond -31..31
-  NotPortable,     ///< outside the subset on which all implementations agree (specs/vta.md 6)
+  FieldRange,     ///< a value does not fit its field
+  IllegalFlag,    ///< load with previous, store with next
+  Deadlock,       ///< an instruction never gets its token
+  LeftoverToken,  ///< a queue is not empty at the end
+  TokenOverflow,  ///< 255 or more tokens outstanding in one queue
+  SramRange,      ///< beyond a memory
+  DramRange,      ///< outside the image
+  Race,           ///< conflicting accesses that no chain of tokens orders
+  FinishOrder,    ///< not exactly one, last, after the last STORE
+  Undefined,      ///< reads SRAM that nothing wrote
+  BadTransfer,    ///< memory id or padding that the form does not allow
+  ShiftRange,     ///< a shift amount beyond -31..31
+  NotPortable,    ///< outside the subset on which all implementations agree (specs/vta.md 6)
 };
 
 struct Finding {
@@ -32,7 +32,7 @@ struct Finding {
 };
 
 struct CheckOptions {
-  bool portable = true;       ///< report NotPortable
+  bool portable = true;  ///< report NotPortable
   size_t max_findings = 100;
 };
 

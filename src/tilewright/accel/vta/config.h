@@ -30,6 +30,8 @@ struct Timing {
   int finish = 2, empty = 2;
   int token_latency = 1;
   int fetch_batch = 128, command_queue = 512;
+
+  friend bool operator==(const Timing&, const Timing&) = default;
 };
 
 /// Parts of the extended design (all false: the published one).
@@ -37,6 +39,8 @@ struct Extensions {
   bool pipeline4 = false;    ///< load, GEMM, ALU and store are four modules (VTA paper, section 7)
   bool fused_reset = false;  ///< the first accumulation of an element can replace instead of add
   bool pipelined_alu = false;  ///< register ALU operands at one element per cycle
+
+  friend bool operator==(const Extensions&, const Extensions&) = default;
 };
 
 /// Sizes as logarithms, as in VTA's JSON. Text: hw/*.toml, or that JSON as it is.
@@ -69,17 +73,28 @@ struct Config {
   bool operator==(const Config&) const;
 };
 
+/// Whether the same programs mean the same: sizes and encoding, not name, clock and timing.
+bool same_architecture(const Config& a, const Config& b);
+
+/// The timing of a preset other than `custom`. errors: Usage, with the nearest name.
+Result<Timing> timing_preset(const std::string& preset);
+std::vector<std::string> timing_presets();
+
 /// Everything that does not fit: the encoding (naming the field that overflows and by how many
 /// bits), elements smaller than a byte or larger than a page, unsupported widths.
 /// errors: Invalid, all problems at once.
 Status check(const Config& config);
 
 /// TOML with the names of Config, or VTA's JSON (keys LOG_*; unknown keys such as TARGET are kept
-/// out). `place` is for messages. errors: Parse, Invalid (as `check`).
+/// out). Timing starts from its preset and the keys given change it; JSON's extension keys are
+/// PIPELINE (3 or 4), FUSED_RESET, PIPELINED_ALU, HAS_MUL and HAS_ACC8. `place` is for messages.
+/// errors: Parse, Invalid (as `check`).
 Result<Config> parse_config(std::string_view text, const std::string& place);
 /// A file, or one of the built-in names `vta`, `vta-paper`, `vdla`, `vta-extended`.
 Result<Config> load_config(const std::string& name_or_path);
 std::vector<std::string> builtin_configs();
+/// errors: Usage, with the nearest name.
+Result<Config> builtin_config(const std::string& name);
 
 std::string to_toml(const Config& config);
 std::string to_json(const Config& config);  ///< VTA's JSON keys, one object

@@ -14,8 +14,8 @@
 namespace tilewright::vta {
 
 /// The modules that execute, in the order in which they are linked by token queues. The published
-/// design has no Alu module: Compute does its work. With Extensions::pipeline4, Compute has LOAD UOP
-/// and GEMM, Alu has LOAD ACC, ALU and FINISH.
+/// design has no Alu module: Compute does its work. With Extensions::pipeline4, Compute has LOAD
+/// UOP and GEMM, Alu has LOAD ACC, ALU and FINISH.
 enum class Module { Load, Compute, Alu, Store };
 
 /// Dependence flags; previous and next are seen from the executing module.
@@ -107,7 +107,9 @@ struct FieldInfo {
   int begin = 0, width = 0;  ///< bits
 };
 /// Layout of an instruction's fields, for checks, RTL and documentation. `form`: `transfer`,
-/// `gemm`, `alu` or `uop`. Fields that would straddle a word start at the next one.
+/// `gemm`, `alu` or `uop`. Fields that would straddle a word start at the next one. Works for
+/// configurations that do not fit, too: fields then end beyond bit 128 (micro-ops: 32).
+/// `replace_first` (Extensions::fused_reset) is bit 63 of the low word and nothing shares it.
 std::vector<FieldInfo> field_layout(const Config& config, std::string_view form);
 
 }  // namespace tilewright::vta

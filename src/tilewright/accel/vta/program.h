@@ -47,20 +47,30 @@ struct Program {
   uint64_t end() const { return base + image.size(); }
 };
 
+/// Base, size and everything that must lie inside of the image or a stream, and that every
+/// instruction fits its encoding; says nothing about what the program does (check.h does).
+/// errors: Invalid, Capacity, all problems at once.
+Status validate(const Program& program);
+
 /// Writes the dump directory (version 1; `PIPELINE: 4` and no version 1 for the extended design).
-/// `final_image`: DRAM after the last run, or empty. errors: Io. Nothing is left half written.
+/// `final_image`: DRAM after the last run, or empty. A dump that is already there is replaced, any
+/// other folder with files in it is not. Names of inputs and spans go into key `tilewright`.
+/// errors: Io; Invalid, Capacity (as `validate`). Nothing is left half written.
 Status write_dump(const std::string& folder, const Program& program,
                   const std::string& final_image = {});
-/// A dump with the results it carries. errors: Io, Parse, Invalid, all problems at once.
+/// A dump with the results it carries.
 struct Dump {
   Program program;
-  std::string final_image;                      ///< empty if not given
-  std::vector<std::string> expected;            ///< per output; empty if not given
-  std::vector<int> after_run;                   ///< per output
+  std::string final_image;            ///< empty if not given
+  std::vector<std::string> expected;  ///< per output; empty if not given
+  std::vector<int> after_run;         ///< per output
 };
+/// The configuration has its default name, clock and timing, and MUL and ACC_8BIT if instructions
+/// use them. errors: Io, Parse, Invalid, all problems at once.
 Result<Dump> read_dump(const std::string& folder);
 
-/// One byte string for packages; `parse_program` reads it back. errors: Parse, Invalid.
+/// One byte string for packages; `parse_program` reads it back. requires: a program that `validate`
+/// accepts. errors (parse): Parse with the byte offset, Invalid. Memory is bounded by the input's.
 std::string serialise(const Program& program);
 Result<Program> parse_program(std::string_view bytes);
 

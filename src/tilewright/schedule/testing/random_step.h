@@ -12,6 +12,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/schedule/access.h"
 #include "tilewright/schedule/step.h"
+#include "tilewright/schedule/testing/random_intrinsic.h"
 
 namespace tilewright::schedule::testing {
 
@@ -75,13 +76,18 @@ class RandomStep {
         return Vectorize{innermost_loop()};
       case 28:
         return Unroll{any_loop()};
+      case 29:
+        return VThread{any_loop()};
+      case 30:
+      case 31:
+        return tensorize();
       default:
         return mark();
     }
   }
 
  private:
-  static constexpr int64_t kKinds = 30;
+  static constexpr int64_t kKinds = 33;
 
   template <class T>
   const T& one_of(const std::vector<T>& v) {
@@ -250,6 +256,15 @@ class RandomStep {
     for (int i = 0; i < (rng_.chance(0.3) ? 3 : 2); ++i)
       step.blocks.push_back(block_name(any_block()));
     return step;
+  }
+  /// Mostly an inner loop: what is around it stays.
+  Step tensorize() {
+    std::vector<Id> loops = tree_.loops_around(any_block());
+    if (loops.empty()) return Tensorize{any_loop(), "func nothing() {"};
+    const size_t inner =
+        static_cast<size_t>(rng_.below(std::min<int64_t>(2, static_cast<int64_t>(loops.size()))));
+    const Id id = rng_.chance(0.8) ? loops[loops.size() - 1 - inner] : one_of(loops);
+    return Tensorize{loop_name(id), RandomIntrinsic(rng_, tree_, fresh()).text(id)};
   }
   Step mark() {
     switch (rng_.below(4)) {

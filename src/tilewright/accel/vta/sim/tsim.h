@@ -1,6 +1,7 @@
 // The cycle simulator: fsim's data with the time each instruction takes (docs/vta-timing.md).
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,7 @@
 
 namespace tilewright::vta {
 
+/// Data moves in the order in which the clock says it does: a missing token can change results.
 std::unique_ptr<Device> make_tsim(const Config& config, uint64_t dram_bytes);
 
 /// Cycles only: no data is moved, DRAM is not needed (micro-op contents do not change time).
@@ -15,7 +17,9 @@ std::unique_ptr<Device> make_tsim(const Config& config, uint64_t dram_bytes);
 Result<LaunchReport> simulate_time(const Config& config, const std::vector<Insn>& insns,
                                    const LaunchOptions& options = {});
 
-/// Busy, waiting (by cause) and idle cycles of one module.
+/// Busy, waiting (by cause) and idle cycles of one module. `busy` is what its instructions take
+/// with the read port to themselves, `memory` what other clients of the port add; waiting for fetch
+/// is idle.
 struct ModuleUse {
   Module module = Module::Load;
   uint64_t busy = 0, token_prev = 0, token_next = 0, memory = 0, idle = 0;
@@ -24,14 +28,15 @@ struct Utilisation {
   uint64_t cycles = 0;
   std::vector<ModuleUse> modules;
   double gemm = 0;  ///< GEMM steps (resets excluded) per cycle
-  double bus = 0;   ///< bytes moved per cycle, as a fraction of the port's width
+  double bus = 0;   ///< bytes read per cycle (instructions too), as a fraction of the port's width
 };
 /// requires: a report with times.
 Utilisation utilisation(const Config& config, const std::vector<Insn>& insns,
                         const LaunchReport& report);
 
-/// The least time `insns` can take: max of GEMM + reset + ALU steps at their initiation intervals,
-/// bytes read over the bus width, and store cycles. units: cycles.
+/// The least time `insns` can take: max of GEMM + reset + ALU steps at their initiation intervals
+/// (with pipeline4 GEMM and ALU apart), bytes read over the bus width (instructions too), and store
+/// cycles. units: cycles.
 struct Bound {
   uint64_t compute = 0, read = 0, store = 0;
   uint64_t cycles() const { return std::max({compute, read, store}); }
@@ -42,7 +47,7 @@ Bound bound(const Config& config, const std::vector<Insn>& insns);
 /// one more row with the program's spans (layers). 1 cycle = 1 us on the time axis.
 std::string perfetto_trace(const Config& config, const Run& run, const LaunchReport& report);
 
-/// Per span: cycles, utilisation, bound, operations per byte; a text table and the same as JSON.
+/// One span of a stream.
 struct LayerUse {
   std::string name;
   uint64_t begin = 0, end = 0;  ///< first instruction's start, last one's end; units: cycles
@@ -50,5 +55,11 @@ struct LayerUse {
   Bound bound;
 };
 std::vector<LayerUse> per_layer(const Config& config, const Run& run, const LaunchReport& report);
+/// GEMM steps per cycle of the layer.
+double gemm_utilisation(const LayerUse& layer);
+/// Two per multiply-accumulate, one per ALU lane, over bytes read and stored.
+double operations_per_byte(const Config& config, const LayerUse& layer);
+std::string layer_table(const Config& config, const std::vector<LayerUse>& layers);
+std::string layer_json(const Config& config, const std::vector<LayerUse>& layers);
 
 }  // namespace tilewright::vta

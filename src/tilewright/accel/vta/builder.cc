@@ -1,0 +1,216 @@
+#include "tilewright/accel/vta/builder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "tilewright/accel/vta/ranges.h"
+#include "tilewright/accel/vta/tokens.h"
+#include "tilewright/accel/vta/uop_cache.h"
+#include "tilewright/base/check.h"
+
+namespace tilewright::vta {
+namespace {
+
+constexpr uint64_t kDramLimit = uint64_t{1} << 32;
+constexpr uint32_t kMostRows = 65535, kMostPad = 15;
+
+struct UopLoad {
+  size_t insn = 0, kernel = 0;
+};
+
+/// One transfer as several whose fields hold its values: at most 65535 rows, 15 rows of padding at
+/// each end, and single rows if the stride has more than 16 bits.
+std::vector<Transfer> split(const Transfer& whole) {
+  std::vector<Transfer> parts;
+  const uint32_t width = whole.sram_width();
+  const uint32_t most_rows = whole.x_stride > kMostRows ? 1 : kMostRows;
+  uint32_t top = whole.y_pad_top, rows = whole.y_size, bottom = whole.y_pad_bottom;
+  Transfer part = whole;
+  do {
+    part.y_pad_top = std::min(top, kMostPad);
+    top -= part.y_pad_top;
+    part.y_size = top > 0 ? 0 : std::min(rows, most_rows);
+    rows -= part.y_size;
+    part.y_pad_bottom = top > 0 || rows > 0 ? 0 : std::min(bottom, kMostPad);
+    bottom -= part.y_pad_bottom;
+    part.x_stride = part.y_size > 1 || whole.x_stride <= kMostRows ? whole.x_stride : part.x_size;
+    parts.push_back(part);
+    part.sram += width * (part.y_pad_top + part.y_size + part.y_pad_bottom);
+    part.dram += part.y_size * whole.x_stride;
+  } while (top > 0 || rows > 0 || bottom > 0);
+  return parts;
+}
+
+}  // namespace
+
+struct Builder::State {
+  State(const Config& design, const BuilderOptions& chosen)
+      : config(design),
+        options(chosen),
+        cache(static_cast<uint32_t>(design.depth(Mem::Uop))),
+        uop_memory(static_cast<size_t>(design.depth(Mem::Uop))) {}
+
+  uint64_t end() const { return options.base + image.size(); }
+  Status append(const Insn& insn);
+  Status compute(std::vector<Uop> uops, Insn insn);
+
+  Config config;
+  BuilderOptions options;
+  std::string image;
+  std::vector<Region> inputs, outputs;
+  std::vector<Insn> linear;
+  std::vector<Footprint> footprints;
+  std::vector<Span> spans;
+  UopCache cache;
+  std::vector<Uop> uop_memory;  ///< as it is after the last instruction
+  std::vector<UopLoad> uop_loads;
+};
+
+Status Builder::State::append(const Insn& insn) {
+  TW_TRY_STATUS(fits(config, insn));
+  linear.push_back(insn);
+  footprints.push_back(footprint(config, insn, uop_memory));
+  return {};
+}
+
+/// A GEMM or ALU instruction, after the LOAD of its micro-ops if they are not on chip.
+Status Builder::State::compute(std::vector<Uop> uops, Insn insn) {
+  Gemm* gemm = std::get_if<Gemm>(&insn.op);
+  Loops& loops = gemm != nullptr ? gemm->loops : std::get<Alu>(insn.op).loops;
+  loops.uop_begin = 0;
+  loops.uop_end = static_cast<uint32_t>(uops.size());
+  if (loops.steps() == 0) return {};
+  TW_TRY_STATUS(check_indices(config, uops, loops, gemm != nullptr));
+  const UopCache::Place place = TW_TRY(cache.use(uops));
+  if (place.load) {
+    Transfer load;
+    load.mem = Mem::Uop;
+    load.sram = place.begin;
+    load.y_size = 1;
+    load.x_size = load.x_stride = place.end - place.begin;
+    Insn first;
+    first.op = load;
+    uop_loads.push_back({linear.size(), place.kernel});
+    TW_TRY_STATUS(append(first));
+    std::copy(uops.begin(), uops.end(), uop_memory.begin() + place.begin);
+  }
+  loops.uop_begin = place.begin;
+  loops.uop_end = place.end;
+  return append(insn);
+}
+
+Builder::Builder(const Config& config, const BuilderOptions& options)
+    : state_(std::make_unique<State>(config, options)) {
+  TW_CHECK(options.base % 4096 == 0, "base {}", options.base);
+}
+Builder::~Builder() = default;
+Builder::Builder(Builder&&) noexcept = default;
+
+const Config& Builder::config() const { return state_->config; }
+
+Result<uint64_t> Builder::allocate(const std::string& name, uint64_t bytes, uint64_t align) {
+  State& state = *state_;
+  TW_CHECK(align > 0 && (align & (align - 1)) == 0, "align {}", align);
+  const uint64_t address = (state.end() + align - 1) / align * align;
+  if (address > kDramLimit || bytes > kDramLimit - address)
+    return fail(ErrorKind::Capacity, fmt::format("`{}` does not fit in the device's memory", name),
+                fmt::format("{} bytes from {:#x} on; addresses have 32 bits", bytes, address));
+  state.image.resize(address + bytes - state.options.base);
+  return address;
+}
+
+void Builder::write(uint64_t address, std::string_view bytes) {
+  State& state = *state_;
+  TW_CHECK(address >= state.options.base && bytes.size() <= state.image.size() &&
+               address - state.options.base <= state.image.size() - bytes.size(),
+           "{} bytes at {:#x}, allocated [{:#x}, {:#x})", bytes.size(), address, state.options.base,
+           state.end());
+  if (!bytes.empty())
+    std::memcpy(state.image.data() + (address - state.options.base), bytes.data(), bytes.size());
+}
+
+void Builder::add_input(Region region) { state_->inputs.push_back(std::move(region)); }
+void Builder::add_output(Region region) { state_->outputs.push_back(std::move(region)); }
+
+Status Builder::transfer(const Transfer& transfer) {
+  State& state = *state_;
+  if (transfer.sram_elements() == 0) return {};
+  if (transfer.mem == Mem::Uop)
+    return fail(ErrorKind::Invalid, "micro-ops are loaded by the instructions that use them");
+  TW_TRY_STATUS(check_transfer(state.config, transfer));
+  TW_TRY_STATUS(check_dram(state.config, transfer, state.options.base, state.end()));
+  if (std::max(transfer.x_pad_left, transfer.x_pad_right) > kMostPad)
+    return fail(ErrorKind::Capacity, "padding at the ends of rows has 4 bits",
+                fmt::format("{} left, {} right, at most {}", transfer.x_pad_left,
+                            transfer.x_pad_right, kMostPad),
+                "keep the padding in DRAM");
+  for (const Transfer& part : split(transfer)) {
+    Insn insn;
+    insn.op = part;
+    TW_TRY_STATUS(state.append(insn));
+  }
+  return {};
+}
+
+Status Builder::gemm(std::vector<Uop> uops, Loops loops, bool reset, bool replace_first) {
+  Insn insn;
+  insn.op = Gemm{reset, replace_first, loops};
+  return state_->compute(std::move(uops), insn);
+}
+
+Status Builder::alu(AluOp op, std::vector<Uop> uops, Loops loops, std::optional<int16_t> imm) {
+  Insn insn;
+  insn.op = Alu{op, imm.has_value(), imm.value_or(0), loops};
+  return state_->compute(std::move(uops), insn);
+}
+
+void Builder::begin_span(const std::string& layer) {
+  state_->spans.push_back({layer, state_->linear.size(), 0});
+}
+
+Result<Program> Builder::finish() {
+  State& state = *state_;
+  if (!state.uop_loads.empty()) {
+    const std::string words = dram_image(state.config, state.cache);
+    const uint64_t address = TW_TRY(allocate("micro-ops", words.size()));
+    write(address, words);
+    for (const UopLoad& load : state.uop_loads) {
+      Insn& insn = state.linear[load.insn];
+      std::get<Transfer>(insn.op).dram =
+          static_cast<uint32_t>(address / sizeof(uint32_t) + state.cache.offset(load.kernel));
+      state.footprints[load.insn] = footprint(state.config, insn, {});
+    }
+  }
+  TokenOptions options;
+  options.serial = state.options.serial;
+  Annotated annotated =
+      TW_TRY(insert_tokens(state.config, state.linear, state.footprints, options));
+  Run run;
+  const auto final_index = [&](size_t insn) {
+    return insn < annotated.index.size() ? annotated.index[insn] : annotated.insns.size();
+  };
+  for (size_t i = 0; i < state.spans.size(); ++i) {
+    Span span = state.spans[i];
+    span.begin = final_index(span.begin);
+    span.end =
+        i + 1 < state.spans.size() ? final_index(state.spans[i + 1].begin) : annotated.insns.size();
+    run.spans.push_back(std::move(span));
+  }
+  run.insns = std::move(annotated.insns);
+  Program program;
+  program.config = state.config;
+  program.base = state.options.base;
+  program.image = std::move(state.image);
+  program.runs.push_back(std::move(run));
+  program.inputs = std::move(state.inputs);
+  program.outputs = std::move(state.outputs);
+  program.producer = "tilewright";
+  const Config config = state.config;
+  const BuilderOptions chosen = state.options;
+  state_ = std::make_unique<State>(config, chosen);
+  return program;
+}
+
+}  // namespace tilewright::vta

@@ -1,0 +1,384 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/accel/vta/config.h"
+#include "tilewright/base/file.h"
+#include "tilewright/base/names.h"
+
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
+
+namespace tilewright::vta {
+namespace {
+
+template <class Struct, class Member>
+struct Key {
+  std::string_view name;
+  Member Struct::* member;
+  std::string_view json = {};  ///< the key in VTA's JSON
+};
+
+constexpr Key<Config, int> kSizes[] = {
+    {"log_inp_width", &Config::log_inp_width, "LOG_INP_WIDTH"},
+    {"log_wgt_width", &Config::log_wgt_width, "LOG_WGT_WIDTH"},
+    {"log_acc_width", &Config::log_acc_width, "LOG_ACC_WIDTH"},
+    {"log_out_width", &Config::log_out_width, "LOG_OUT_WIDTH"},
+    {"log_batch", &Config::log_batch, "LOG_BATCH"},
+    {"log_block_in", &Config::log_block_in, "LOG_BLOCK_IN"},
+    {"log_block_out", &Config::log_block_out, "LOG_BLOCK_OUT"},
+    {"log_uop_buff", &Config::log_uop_buff, "LOG_UOP_BUFF_SIZE"},
+    {"log_inp_buff", &Config::log_inp_buff, "LOG_INP_BUFF_SIZE"},
+    {"log_wgt_buff", &Config::log_wgt_buff, "LOG_WGT_BUFF_SIZE"},
+    {"log_acc_buff", &Config::log_acc_buff, "LOG_ACC_BUFF_SIZE"},
+};
+constexpr Key<Config, bool> kFlags[] = {{"has_mul", &Config::has_mul, "HAS_MUL"},
+                                        {"has_acc8", &Config::has_acc8, "HAS_ACC8"}};
+constexpr Key<Extensions, bool> kExtensions[] = {
+    {"pipeline4", &Extensions::pipeline4},  // in JSON: PIPELINE, 3 or 4
+    {"fused_reset", &Extensions::fused_reset, "FUSED_RESET"},
+    {"pipelined_alu", &Extensions::pipelined_alu, "PIPELINED_ALU"}};
+constexpr Key<Timing, int> kTimes[] = {
+    {"bus_bytes", &Timing::bus_bytes},
+    {"max_burst_beats", &Timing::max_burst_beats},
+    {"read_latency", &Timing::read_latency},
+    {"burst_gap", &Timing::burst_gap},
+    {"load_overhead", &Timing::load_overhead},
+    {"store_element_extra", &Timing::store_element_extra},
+    {"store_row_overhead", &Timing::store_row_overhead},
+    {"gemm_overhead", &Timing::gemm_overhead},
+    {"gemm_ii", &Timing::gemm_ii},
+    {"alu_overhead", &Timing::alu_overhead},
+    {"alu_imm_ii", &Timing::alu_imm_ii},
+    {"alu_reg_ii", &Timing::alu_reg_ii},
+    {"loop_fill", &Timing::loop_fill},
+    {"finish", &Timing::finish},
+    {"empty", &Timing::empty},
+    {"token_latency", &Timing::token_latency},
+    {"fetch_batch", &Timing::fetch_batch},
+    {"command_queue", &Timing::command_queue},
+};
+
+/// Problems of one text, gathered into one Error.
+class Reader {
+ public:
+  explicit Reader(std::string place) : place_(std::move(place)) {}
+
+  void problem(std::string what, std::string fix = {}, const toml::node* node = nullptr) {
+    std::string place = place_;
+    if (node != nullptr && node->source().begin.line > 0)
+      place += fmt::format(":{}:{}", node->source().begin.line, node->source().begin.column);
+    errors_.push_back(Error{ErrorKind::Parse, std::move(what), place, {}, std::move(fix), {}});
+  }
+  Status status() {
+    if (errors_.empty()) return {};
+    Error first = std::move(errors_.front());
+    first.others.assign(std::make_move_iterator(errors_.begin() + 1),
+                        std::make_move_iterator(errors_.end()));
+    return tl::unexpected<Error>(std::move(first));
+  }
+
+ private:
+  std::string place_;
+  std::vector<Error> errors_;
+};
+
+template <class Keys>
+void append_names(const Keys& keys, std::vector<std::string>& names) {
+  for (const auto& key : keys) names.emplace_back(key.name);
+}
+
+/// One table of a TOML file: its entries go into members, or are problems.
+class TomlTable {
+ public:
+  TomlTable(const toml::table& table, std::string prefix, Reader& reader)
+      : table_(table), prefix_(std::move(prefix)), reader_(reader) {}
+
+  template <class Struct, size_t N>
+  void read(const Key<Struct, int> (&keys)[N], Struct& into) {
+    append_names(keys, known_);
+    for (const auto& key : keys)
+      if (const toml::node* node = find(key.name)) read_int(*node, key.name, into.*key.member);
+  }
+  template <class Struct, size_t N>
+  void read(const Key<Struct, bool> (&keys)[N], Struct& into) {
+    append_names(keys, known_);
+    for (const auto& key : keys)
+      if (const toml::node* node = find(key.name))
+        read_value(*node, key.name, "true or false", into.*key.member);
+  }
+  void read_text(std::string_view key, std::string& into) {
+    known_.emplace_back(key);
+    if (const toml::node* node = find(key)) read_value(*node, key, "a text in quotes", into);
+  }
+  void read_number(std::string_view key, double& into) {
+    known_.emplace_back(key);
+    if (const toml::node* node = find(key)) read_value(*node, key, "a number", into);
+  }
+  const toml::table* subtable(std::string_view key) {
+    known_.emplace_back(key);
+    const toml::node* node = find(key);
+    if (node == nullptr) return nullptr;
+    if (!node->is_table()) reader_.problem(fmt::format("`{}` must be a table", key), {}, node);
+    return node->as_table();
+  }
+  const toml::node* find(std::string_view key) const {
+    const auto found = table_.find(key);
+    return found == table_.end() ? nullptr : &found->second;
+  }
+  /// Everything not read above is unknown.
+  void finish() {
+    for (const auto& [key, node] : table_) {
+      const std::string text(key.str());
+      if (std::find(known_.begin(), known_.end(), text) == known_.end())
+        reader_.problem(fmt::format("unknown key `{}{}`", prefix_, text),
+                        fmt::format("did you mean `{}`?", nearest(text, known_)), &node);
+    }
+  }
+
+ private:
+  void read_int(const toml::node& node, std::string_view key, int& into) {
+    int64_t value = into;
+    if (!node.is_integer()) {
+      reader_.problem(fmt::format("`{}{}` must be an integer", prefix_, key), {}, &node);
+      return;
+    }
+    value = node.value_or(value);
+    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
+      reader_.problem(fmt::format("`{}{}` = {} is too large", prefix_, key, value), {}, &node);
+    else
+      into = static_cast<int>(value);
+  }
+  template <class T>
+  void read_value(const toml::node& node, std::string_view key, std::string_view what, T& into) {
+    // Exactly that type, but whole numbers are numbers, too.
+    const auto value = std::is_same_v<T, double> ? node.value<T>() : node.value_exact<T>();
+    if (value)
+      into = *value;
+    else
+      reader_.problem(fmt::format("`{}{}` must be {}", prefix_, key, what), {}, &node);
+  }
+
+  const toml::table& table_;
+  std::string prefix_;
+  Reader& reader_;
+  std::vector<std::string> known_;
+};
+
+void read_timing(const toml::table& table, Reader& reader, Timing& timing) {
+  TomlTable entries(table, "timing.", reader);
+  std::string preset = timing.preset;
+  entries.read_text("preset", preset);
+  if (preset != "custom") {
+    if (Result<Timing> start = timing_preset(preset))
+      timing = *start;
+    else
+      reader.problem(start.error().what, start.error().fix, entries.find("preset"));
+  }
+  timing.preset = preset;
+  entries.read(kTimes, timing);
+  entries.finish();
+}
+
+Result<Config> parse_toml(std::string_view text, const std::string& place) {
+  const toml::parse_result parsed = toml::parse(text, place);
+  if (!parsed) {
+    const toml::source_position at = parsed.error().source().begin;
+    return tl::unexpected<Error>(Error{ErrorKind::Parse,
+                                       std::string(parsed.error().description()),
+                                       fmt::format("{}:{}:{}", place, at.line, at.column),
+                                       {},
+                                       {},
+                                       {}});
+  }
+  Reader reader(place);
+  Config config;
+  TomlTable top(parsed.table(), "", reader);
+  top.read_text("name", config.name);
+  top.read_number("clock_mhz", config.clock_mhz);
+  top.read(kSizes, config);
+  top.read(kFlags, config);
+  if (top.find("log_out_width") == nullptr) config.log_out_width = config.log_inp_width;
+  if (const toml::table* table = top.subtable("timing")) read_timing(*table, reader, config.timing);
+  if (const toml::table* table = top.subtable("extensions")) {
+    TomlTable entries(*table, "extensions.", reader);
+    entries.read(kExtensions, config.extensions);
+    entries.finish();
+  }
+  top.finish();
+  TW_TRY_STATUS(reader.status());
+  return config;
+}
+
+using Json = nlohmann::ordered_json;
+
+bool read_json_int(const Json& json, std::string_view key, Reader& reader, int& into) {
+  const auto found = json.find(key);
+  if (found == json.end()) return false;
+  const auto fits_int = [&] {
+    if (found->is_number_unsigned()) return found->get<uint64_t>() <= 1'000'000;
+    const auto value = found->get<int64_t>();
+    return value >= -1'000'000 && value <= 1'000'000;
+  };
+  if (!found->is_number_integer())
+    reader.problem(fmt::format("`{}` must be an integer", key));
+  else if (!fits_int())
+    reader.problem(fmt::format("`{}` = {} is too large", key, found->dump()));
+  else
+    into = found->get<int>();
+  return true;
+}
+
+/// 0/1 or true/false; absent keeps the value.
+void read_json_flag(const Json& json, std::string_view key, Reader& reader, bool& into) {
+  const auto found = json.find(key);
+  if (found == json.end()) return;
+  if (found->is_boolean())
+    into = found->get<bool>();
+  else if (*found == 0 || *found == 1)
+    into = *found == 1;
+  else
+    reader.problem(fmt::format("`{}` must be 0 or 1", key));
+}
+
+void read_json_blocks(const Json& json, Reader& reader, Config& config) {
+  int block = 0;
+  if (read_json_int(json, "LOG_BLOCK", reader, block))
+    config.log_block_in = config.log_block_out = block;
+  const bool in = read_json_int(json, "LOG_BLOCK_IN", reader, config.log_block_in);
+  const bool out = read_json_int(json, "LOG_BLOCK_OUT", reader, config.log_block_out);
+  if (!json.contains("LOG_BLOCK") && !(in && out))
+    reader.problem("`LOG_BLOCK`, or both `LOG_BLOCK_IN` and `LOG_BLOCK_OUT`, are needed");
+}
+
+void read_json_extensions(const Json& json, Reader& reader, Config& config) {
+  int pipeline = 3;
+  read_json_int(json, "PIPELINE", reader, pipeline);
+  if (pipeline != 3 && pipeline != 4)
+    reader.problem(fmt::format("`PIPELINE` is {}, but must be 3 or 4", pipeline));
+  config.extensions.pipeline4 = pipeline == 4;
+  for (const auto& key : kExtensions)
+    if (!key.json.empty()) read_json_flag(json, key.json, reader, config.extensions.*key.member);
+  for (const auto& key : kFlags) read_json_flag(json, key.json, reader, config.*key.member);
+}
+
+std::string line_of(std::string_view text, size_t byte) {
+  const std::string_view before = text.substr(0, std::min(byte, text.size()));
+  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
+  const size_t start = before.rfind('\n');
+  return fmt::format("{}:{}", line, before.size() - (start == before.npos ? 0 : start + 1));
+}
+
+/// Where a JSON text stops being one: nlohmann's parser with an error handler instead of throws.
+struct JsonErrors : nlohmann::json_sax<Json> {
+  size_t byte = 0;
+  std::string what;
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool start_object(size_t) override { return true; }
+  bool key(std::string&) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t position, const std::string&,
+                   const nlohmann::detail::exception& error) override {
+    byte = position;
+    what = error.what();
+    return false;
+  }
+};
+
+Result<Config> parse_json(std::string_view text, const std::string& place) {
+  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) {
+    JsonErrors errors;
+    Json::sax_parse(text, &errors);
+    return tl::unexpected<Error>(Error{ErrorKind::Parse,
+                                       "not a JSON text",
+                                       place + ":" + line_of(text, errors.byte),
+                                       errors.what,
+                                       {},
+                                       {}});
+  }
+  Reader reader(place);
+  Config config;
+  for (const auto& key : kSizes) {
+    if (key.json.starts_with("LOG_BLOCK")) continue;
+    const bool given = read_json_int(json, key.json, reader, config.*key.member);
+    if (!given && key.json == "LOG_OUT_WIDTH")
+      config.log_out_width = -1;
+    else if (!given)
+      reader.problem(fmt::format("`{}` is missing", key.json));
+  }
+  if (config.log_out_width < 0 && !json.contains("LOG_OUT_WIDTH"))
+    config.log_out_width = config.log_inp_width;
+  read_json_blocks(json, reader, config);
+  read_json_extensions(json, reader, config);
+  TW_TRY_STATUS(reader.status());
+  return config;
+}
+
+}  // namespace
+
+Result<Config> parse_config(std::string_view text, const std::string& place) {
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  const bool json = start != text.npos && text[start] == '{';
+  Config config = TW_TRY(json ? parse_json(text, place) : parse_toml(text, place));
+  if (Status status = check(config); !status)
+    return tl::unexpected<Error>(std::move(status.error()).at(place));
+  return config;
+}
+
+Result<Config> load_config(const std::string& name_or_path) {
+  const std::vector<std::string> names = builtin_configs();
+  const bool path = name_or_path.find_first_of("./") != std::string::npos;
+  if (!path || std::find(names.begin(), names.end(), name_or_path) != names.end())
+    return builtin_config(name_or_path);
+  const std::string text = TW_TRY(read_file(name_or_path));
+  return parse_config(text, name_or_path);
+}
+
+std::string to_toml(const Config& config) {
+  toml::table name{{"name", config.name}};
+  std::string text;
+  // Names may hold any characters: the library quotes them.
+  std::ostringstream quoted;
+  quoted << name;
+  text += quoted.str() + "\n";
+  text += fmt::format("clock_mhz = {:#}\n", config.clock_mhz);
+  for (const auto& key : kSizes) text += fmt::format("{} = {}\n", key.name, config.*key.member);
+  for (const auto& key : kFlags) text += fmt::format("{} = {}\n", key.name, config.*key.member);
+  std::ostringstream preset;
+  preset << toml::table{{"preset", config.timing.preset}};
+  text += "\n[timing]\n" + preset.str() + "\n";
+  for (const auto& key : kTimes)
+    text += fmt::format("{} = {}\n", key.name, config.timing.*key.member);
+  text += "\n[extensions]\n";
+  for (const auto& key : kExtensions)
+    text += fmt::format("{} = {}\n", key.name, config.extensions.*key.member);
+  return text;
+}
+
+std::string to_json(const Config& config) {
+  Json json = Json::object();
+  const bool square = config.log_block_in == config.log_block_out;
+  for (const auto& key : kSizes)
+    if (!square || !key.json.starts_with("LOG_BLOCK"))
+      json[std::string(key.json)] = config.*key.member;
+  if (square) json["LOG_BLOCK"] = config.log_block_in;
+  if (config.extensions.pipeline4) json["PIPELINE"] = 4;
+  for (const auto& key : kExtensions)
+    if (!key.json.empty() && config.extensions.*key.member) json[std::string(key.json)] = 1;
+  for (const auto& key : kFlags)
+    if (config.*key.member) json[std::string(key.json)] = 1;
+  return json.dump(2);
+}
+
+}  // namespace tilewright::vta

@@ -1,0 +1,421 @@
+// Reading program dumps. source: specs/vta-dump-format.md.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+
+#include "tilewright/accel/vta/program.h"
+#include "tilewright/base/file.h"
+
+namespace tilewright::vta {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kPage = 4096, kDramLimit = uint64_t{1} << 32;
+constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
+constexpr uint64_t kInsnLimit = uint64_t{1} << 24;       // instructions of all runs
+constexpr uint64_t kPatchLimit = kDramLimit;             // bytes of all patches
+constexpr int kMaxDepth = 200;
+constexpr size_t kMaxProblems = 50;
+
+/// Brackets open at once in a JSON text; printing a value is recursive, so depth has a limit.
+int json_depth(std::string_view text) {
+  int depth = 0, deepest = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      deepest = std::max(deepest, ++depth);
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return deepest;
+}
+
+class DumpReader {
+ public:
+  explicit DumpReader(std::string folder) : folder_(std::move(folder)) {}
+
+  Result<Dump> read() {
+    read_manifest();
+    if (!errors_.empty()) return failed();
+    read_header();
+    read_config();
+    read_dram();
+    read_runs();
+    read_outputs();
+    read_final();
+    read_own();
+    if (!errors_.empty()) return failed();
+    if (Status status = validate(dump_.program); !status)
+      return tl::unexpected<Error>(std::move(status.error()).at(folder_));
+    return std::move(dump_);
+  }
+
+ private:
+  void problem(const std::string& where, std::string what, ErrorKind kind = ErrorKind::Invalid) {
+    if (errors_.size() >= kMaxProblems) return;
+    errors_.push_back(
+        Error{kind, std::move(what), where.empty() ? folder_ : folder_ + ": " + where, {}, {}, {}});
+  }
+  void problem(const std::string& where, Error error) {
+    if (errors_.size() < kMaxProblems)
+      errors_.push_back(std::move(error).at(where.empty() ? folder_ : folder_ + ": " + where));
+  }
+  tl::unexpected<Error> failed() {
+    Error first = std::move(errors_.front());
+    for (size_t i = 1; i < errors_.size(); ++i) first.others.push_back(std::move(errors_[i]));
+    return tl::unexpected<Error>(std::move(first));
+  }
+
+  // Values of the manifest. A missing or wrong one is a problem and reads as nothing.
+  const Json* member(const Json& object, const std::string& key, const std::string& where,
+                     bool required) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    if (object.is_object() && found != object.end()) return &*found;
+    if (required) problem(where, fmt::format("`{}` is missing", key), ErrorKind::Parse);
+    return nullptr;
+  }
+  std::optional<uint64_t> number(const Json& object, const std::string& key,
+                                 const std::string& where, bool required = true) {
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_number_unsigned()) return value->get<uint64_t>();
+    problem(where, fmt::format("`{}` must be a number that is whole and not negative", key),
+            ErrorKind::Parse);
+    return std::nullopt;
+  }
+  std::optional<std::string> text(const Json& object, const std::string& key,
+                                  const std::string& where, bool required = true) {
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_string()) return value->get<std::string>();
+    problem(where, fmt::format("`{}` must be a text", key), ErrorKind::Parse);
+    return std::nullopt;
+  }
+  /// The entries of an array.
+  const Json& list(const Json& object, const std::string& key, const std::string& where,
+                   bool required) {
+    static const Json kNone = Json::array();
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return kNone;
+    if (value->is_array()) return *value;
+    problem(where, fmt::format("`{}` must be an array", key), ErrorKind::Parse);
+    return kNone;
+  }
+  std::optional<Region> region(const Json& json, const std::string& where) {
+    const auto name = text(json, "name", where);
+    const auto address = number(json, "addr", where), bytes = number(json, "bytes", where);
+    if (!name || !address || !bytes) return std::nullopt;
+    return Region{*name, *address, *bytes};
+  }
+
+  /// The contents of a file the manifest names, or null.
+  const std::string* file(const Json& object, const std::string& where) {
+    const auto name = text(object, "file", where);
+    return name ? file(*name, where) : nullptr;
+  }
+  const std::string* file(const std::string& name, const std::string& where) {
+    if (const auto found = files_.find(name); found != files_.end()) return &found->second;
+    if (!check_name(name, where)) return nullptr;
+    const fs::path path = fs::path(folder_) / name;
+    std::error_code code;
+    const uint64_t size = fs::file_size(path, code);
+    if (!code && size > kDramLimit) {
+      problem(where, fmt::format("file '{}' has {} bytes, more than 4 GiB", name, size));
+      return nullptr;
+    }
+    Result<std::string> contents = read_file(path.string());
+    if (!contents) {
+      problem(where, std::move(contents.error()));
+      return nullptr;
+    }
+    return &files_.emplace(name, *std::move(contents)).first->second;
+  }
+  bool check_name(const std::string& name, const std::string& where) {
+    const auto bad = [&](std::string_view why) {
+      problem(where, fmt::format("file name '{}' {}", name, why));
+      return false;
+    };
+    const auto plain = [](unsigned char c) { return c > ' ' && c != 0x7f && c != '\\'; };
+    if (name.empty() || !std::all_of(name.begin(), name.end(), plain))
+      return bad("is empty or has spaces, control characters or backslashes");
+    const fs::path path(name);
+    if (path.is_absolute()) return bad("is not relative to the folder");
+    fs::path walked(folder_);
+    std::error_code code;
+    for (const fs::path& part : path) {
+      if (part == "..") return bad("leads out of the folder");
+      walked /= part;
+      const fs::file_status status = fs::symlink_status(walked, code);
+      if (fs::is_symlink(status)) return bad("is or goes through a link");
+      if (fs::exists(status) && !fs::is_directory(status) && !fs::is_regular_file(status))
+        return bad("is not a regular file");
+    }
+    return true;
+  }
+
+  void read_manifest() {
+    const std::string path = (fs::path(folder_) / "manifest.json").string();
+    std::error_code code;
+    const uint64_t size = fs::file_size(path, code);
+    if (!code && size > kManifestLimit)
+      return problem("manifest.json",
+                     fmt::format("has {} bytes, more than {}", size, kManifestLimit));
+    Result<std::string> manifest = read_file(path);
+    if (!manifest) return problem("", std::move(manifest.error()));
+    if (json_depth(*manifest) > kMaxDepth)
+      return problem("manifest.json", fmt::format("values are nested deeper than {}", kMaxDepth),
+                     ErrorKind::Parse);
+    json_ = Json::parse(*manifest, nullptr, /*allow_exceptions=*/false);
+    if (!json_.is_object()) problem("manifest.json", "is not a JSON object", ErrorKind::Parse);
+  }
+
+  void read_header() {
+    if (const auto format = text(json_, "format", ""); format && *format != "vta-program-dump")
+      problem("", fmt::format("format is '{}', not 'vta-program-dump'", *format));
+    version_ = number(json_, "version", "").value_or(1);
+    if (version_ != 1 && version_ != 2)
+      problem("", fmt::format("version {} is not known; 1 and 2 are", version_));
+    dump_.program.producer = text(json_, "producer", "", false).value_or("");
+    if (const Json* info = member(json_, "info", "", false)) {
+      if (info->is_object())
+        dump_.program.info = info->dump(-1, ' ', false, Json::error_handler_t::replace);
+      else
+        problem("", "`info` must be an object", ErrorKind::Parse);
+    }
+  }
+
+  void read_config() {
+    const Json* config = member(json_, "config", "", true);
+    if (config == nullptr) return;
+    if (!config->is_object()) return problem("", "`config` must be an object", ErrorKind::Parse);
+    Result<Config> parsed =
+        parse_config(config->dump(-1, ' ', false, Json::error_handler_t::replace), "config");
+    if (!parsed) return problem("", std::move(parsed.error()));
+    dump_.program.config = *std::move(parsed);
+    const Extensions& extensions = dump_.program.config.extensions;
+    if (version_ == 1 && (extensions.pipeline4 || extensions.fused_reset))
+      problem("config", "version 1 has neither PIPELINE 4 nor FUSED_RESET");
+    have_config_ = true;
+  }
+
+  void read_dram() {
+    const Json* dram = member(json_, "dram", "", true);
+    if (dram == nullptr) return;
+    const auto base = number(*dram, "base", "dram");
+    const auto size = number(*dram, "size", "dram", false);
+    const std::string* image = file(*dram, "dram");
+    if (!base || image == nullptr) return;
+    if (size && *size != image->size())
+      problem("dram", fmt::format("`size` is {}, but the file has {} bytes", *size, image->size()));
+    if (*base < kPage || *base % kPage != 0 || *base > kDramLimit ||
+        image->size() > kDramLimit - *base)
+      return problem("dram", fmt::format("base {} with {} bytes: must be a positive multiple of {} "
+                                         "and end within 4 GiB",
+                                         *base, image->size(), kPage));
+    dump_.program.base = *base;
+    dump_.program.image = *image;
+    have_image_ = true;
+  }
+
+  bool inside(uint64_t address, uint64_t bytes) const {
+    const uint64_t base = dump_.program.base, size = dump_.program.image.size();
+    return address >= base && address - base <= size && bytes <= size - (address - base);
+  }
+
+  void read_runs() {
+    const Json& runs = list(json_, "runs", "", true);
+    if (runs.empty()) problem("", "`runs` needs at least one run");
+    if (!have_config_ || !have_image_) return;
+    // Instructions may lie in the image, where patches reach them.
+    memory_ = dump_.program.image;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::string where = fmt::format("run {}", i);
+      Run run;
+      const Json& patches = list(runs[i], "patches", where, false);
+      for (size_t p = 0; p < patches.size(); ++p)
+        read_patch(patches[p], fmt::format("{}: patch {}", where, p), run);
+      if (const Json* insns = member(runs[i], "insns", where, true)) read_insns(*insns, where, run);
+      dump_.program.runs.push_back(std::move(run));
+    }
+  }
+
+  void read_patch(const Json& json, const std::string& where, Run& run) {
+    const auto address = number(json, "addr", where);
+    const uint64_t offset = number(json, "offset", where, false).value_or(0);
+    const std::string* contents = file(json, where);
+    if (!address || contents == nullptr) return;
+    if (offset > contents->size())
+      return problem(
+          where, fmt::format("offset {} is beyond the file's {} bytes", offset, contents->size()));
+    const uint64_t rest = contents->size() - offset;
+    const uint64_t bytes = number(json, "bytes", where, false).value_or(rest);
+    if (bytes > rest)
+      return problem(where, fmt::format("{} bytes from offset {} go beyond the file's {}", bytes,
+                                        offset, contents->size()));
+    if (!inside(*address, bytes))
+      return problem(where,
+                     fmt::format("{} bytes at {} are not inside the image", bytes, *address));
+    patched_ += bytes;
+    if (patched_ > kPatchLimit) return problem(where, "all patches together exceed 4 GiB");
+    run.patches.push_back({*address, contents->substr(offset, bytes)});
+    memory_.replace(*address - dump_.program.base, bytes, run.patches.back().data);
+  }
+
+  void read_insns(const Json& json, const std::string& where, Run& run) {
+    const auto count = number(json, "count", where);
+    if (!count) return;
+    const bool in_image = json.contains("addr");
+    if (in_image == json.contains("file"))
+      return problem(where, "`insns` needs either `addr` or `file`", ErrorKind::Parse);
+    uint64_t offset = 0;
+    const std::string* bytes = &memory_;
+    if (in_image) {
+      const auto address = number(json, "addr", where);
+      if (!address) return;
+      if (*address % 16 != 0 || !inside(*address, 0))
+        return problem(where, fmt::format("instructions at {}: must be a multiple of 16 inside the "
+                                          "image",
+                                          *address));
+      offset = *address - dump_.program.base;
+    } else {
+      offset = number(json, "offset", where, false).value_or(0);
+      bytes = file(json, where);
+      if (bytes == nullptr) return;
+    }
+    if (offset > bytes->size() || *count > (bytes->size() - offset) / 16)
+      return problem(where, fmt::format("{} instructions from byte {} go beyond {} bytes", *count,
+                                        offset, bytes->size()));
+    total_insns_ += *count;
+    if (total_insns_ > kInsnLimit)
+      return problem(where, fmt::format("more than {} instructions", kInsnLimit));
+    decode_all(std::string_view(*bytes).substr(offset, *count * 16), where, run);
+  }
+
+  void decode_all(std::string_view bytes, const std::string& where, Run& run) {
+    run.insns.reserve(bytes.size() / 16);
+    for (size_t i = 0; i < bytes.size() / 16; ++i) {
+      Word word{};
+      for (size_t b = 0; b < 16; ++b)
+        word.at(b / 8) |= uint64_t{static_cast<unsigned char>(bytes[i * 16 + b])} << (b % 8 * 8);
+      Result<Insn> insn = decode(dump_.program.config, word);
+      if (!insn) {
+        problem(fmt::format("{}: instruction {}", where, i), std::move(insn.error()));
+        continue;
+      }
+      note_features(*insn);
+      run.insns.push_back(*std::move(insn));
+    }
+  }
+  /// The device a dump was made for has what its streams use.
+  void note_features(const Insn& insn) {
+    if (const auto* alu = std::get_if<Alu>(&insn.op); alu != nullptr && alu->op == AluOp::Mul)
+      dump_.program.config.has_mul = true;
+    if (const auto* move = std::get_if<Transfer>(&insn.op);
+        move != nullptr && move->mem == Mem::Acc8)
+      dump_.program.config.has_acc8 = true;
+  }
+
+  void read_outputs() {
+    const Json& outputs = list(json_, "outputs", "", true);
+    const size_t runs = list(json_, "runs", "", false).size();
+    bool any = false;
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string where = fmt::format("output {}", i);
+      const auto found = region(outputs[i], where);
+      if (!found) continue;
+      const uint64_t after =
+          number(outputs[i], "after_run", where, false).value_or(runs == 0 ? 0 : runs - 1);
+      if (after >= runs)
+        problem(where, fmt::format("`after_run` is {}, but there are {} runs", after, runs));
+      std::string expected;
+      if (const auto name = text(outputs[i], "expected", where, false)) {
+        any = true;
+        expected = read_expected(*name, outputs[i], *found, where);
+      }
+      dump_.program.outputs.push_back(*found);
+      dump_.after_run.push_back(static_cast<int>(std::min<uint64_t>(after, runs)));
+      dump_.expected.push_back(std::move(expected));
+    }
+    if (!any) dump_.expected.clear();
+  }
+  std::string read_expected(const std::string& name, const Json& json, const Region& region,
+                            const std::string& where) {
+    const uint64_t offset = number(json, "offset", where, false).value_or(0);
+    const std::string* contents = file(name, where);
+    if (contents == nullptr) return {};
+    if (offset > contents->size() || region.bytes > contents->size() - offset) {
+      problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'", region.bytes,
+                                 offset, contents->size(), name));
+      return {};
+    }
+    expected_ += region.bytes;
+    if (expected_ > kDramLimit) {
+      problem(where, "all expected results together exceed 4 GiB");
+      return {};
+    }
+    return contents->substr(offset, region.bytes);
+  }
+
+  void read_final() {
+    const Json* final = member(json_, "final", "", false);
+    if (final == nullptr) return;
+    const std::string* contents = file(*final, "final");
+    if (contents == nullptr || !have_image_) return;
+    if (contents->size() != dump_.program.image.size())
+      return problem("final", fmt::format("has {} bytes, but the image {}", contents->size(),
+                                          dump_.program.image.size()));
+    dump_.final_image = *contents;
+  }
+
+  /// The keys that only Tilewright writes.
+  void read_own() {
+    const Json* own = member(json_, "tilewright", "", false);
+    if (own == nullptr) return;
+    const Json& inputs = list(*own, "inputs", "tilewright", false);
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (const auto found = region(inputs[i], fmt::format("tilewright: input {}", i)))
+        dump_.program.inputs.push_back(*found);
+    const Json& spans = list(*own, "spans", "tilewright", false);
+    for (size_t i = 0; i < std::min(spans.size(), dump_.program.runs.size()); ++i) {
+      const std::string where = fmt::format("tilewright: spans of run {}", i);
+      if (!spans[i].is_array()) {
+        problem(where, "must be an array", ErrorKind::Parse);
+        continue;
+      }
+      for (const Json& span : spans[i]) {
+        const auto name = text(span, "name", where);
+        const auto begin = number(span, "begin", where), end = number(span, "end", where);
+        if (name && begin && end) dump_.program.runs[i].spans.push_back({*name, *begin, *end});
+      }
+    }
+  }
+
+  std::string folder_;
+  Json json_;
+  uint64_t version_ = 1, total_insns_ = 0, patched_ = 0, expected_ = 0;
+  bool have_config_ = false, have_image_ = false;
+  std::string memory_;  ///< the image with the patches so far
+  std::map<std::string, std::string> files_;
+  std::vector<Error> errors_;
+  Dump dump_;
+};
+
+}  // namespace
+
+Result<Dump> read_dump(const std::string& folder) { return DumpReader(folder).read(); }
+
+}  // namespace tilewright::vta

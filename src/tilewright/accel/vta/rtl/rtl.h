@@ -1,0 +1,46 @@
+// VTA as plain Verilog-2005, generated from a configuration, and what open tools do with it:
+// simulation by Verilator as device `vta:rtl`, unit benches for Icarus, lint, area by Yosys.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/accel/vta/device.h"
+
+namespace tilewright::vta {
+
+/// Whether the generator can build this design. source: docs/vta-timing.md 8.
+/// errors: as check(config); Unsupported, all reasons at once.
+Status rtl_supports(const Config& config);
+
+/// All modules in one file; the top is `vta`. requires: rtl_supports(config).
+std::string verilog(const Config& config);
+
+/// The Verilog and a self-checking bench around one module: stimuli are drawn from `seed`, expected
+/// values are computed here, not in Verilog. It prints PASS, or FAIL with the first difference.
+enum class Bench { Queue, Tokens, Gemm, Alu, Dma };
+std::string testbench(const Config& config, Bench bench, uint64_t seed);
+/// Compiles and runs a bench with Icarus. errors: Tool, Mismatch (what the bench printed).
+Status run_testbench(const std::string& text);
+
+/// The Verilog under Verilator, compiled on first use into the cache folder
+/// ($TILEWRIGHT_CACHE_DIR or $XDG_CACHE_HOME/tilewright). units: `dram_bytes`.
+/// errors: as rtl_supports; Tool (verilator, make or the C++ compiler is missing or fails);
+/// Capacity (DRAM and instructions beyond 4 GiB).
+Result<std::unique_ptr<Device>> make_rtl(const Config& config, uint64_t dram_bytes);
+
+/// Verilator's lint with all warnings but the waived ones (listed with reasons in lint.cc).
+/// errors: Tool; Invalid with the warnings.
+Status lint(const Config& config);
+
+/// Cells of the xc7 family. A 36 Kb block RAM counts as two.
+struct Area {
+  int64_t lut = 0, ff = 0, dsp = 0, bram18 = 0, carry = 0;
+  double seconds = 0;  ///< what Yosys took
+};
+/// Yosys `synth_xilinx`, module by module. errors: Tool; Limit after `limit_seconds`.
+Result<Area> synthesise(const Config& config, double limit_seconds = 600);
+
+}  // namespace tilewright::vta

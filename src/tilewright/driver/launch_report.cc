@@ -1,0 +1,102 @@
+#include "tilewright/driver/launch_report.h"
+
+#include <fmt/format.h>
+
+#include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/base/file.h"
+#include "tilewright/driver/cli.h"
+
+namespace tilewright::driver {
+namespace {
+
+double ratio(uint64_t a, uint64_t b) {
+  return b == 0 ? 0 : static_cast<double>(a) / static_cast<double>(b);
+}
+
+uint64_t read_bytes(const vta::Counters& c) {
+  return c.inp_load_bytes + c.wgt_load_bytes + c.acc_load_bytes + c.uop_load_bytes;
+}
+
+nlohmann::ordered_json counters_json(const vta::Counters& c) {
+  return {{"insns", c.insns},
+          {"gemm_steps", c.gemm_steps},
+          {"reset_steps", c.reset_steps},
+          {"alu_imm_steps", c.alu_imm_steps},
+          {"alu_reg_steps", c.alu_reg_steps},
+          {"inp_load_bytes", c.inp_load_bytes},
+          {"wgt_load_bytes", c.wgt_load_bytes},
+          {"acc_load_bytes", c.acc_load_bytes},
+          {"uop_load_bytes", c.uop_load_bytes},
+          {"out_store_bytes", c.out_store_bytes}};
+}
+
+std::vector<std::string> row_of(const std::string& name, uint64_t cycles, const vta::Counters& c,
+                                const vta::Bound& bound, const vta::Config& config) {
+  const double macs = static_cast<double>(config.batch()) * config.block_in() * config.block_out() *
+                      static_cast<double>(c.gemm_steps);
+  return {name,
+          std::to_string(cycles),
+          fmt::format("{:.1f} %", 100 * ratio(c.gemm_steps, cycles)),
+          std::to_string(bound.cycles()),
+          fmt::format("{:.3f}", ratio(cycles, bound.cycles())),
+          bound.compute >= std::max(bound.read, bound.store) ? "compute"
+          : bound.read >= bound.store                        ? "read"
+                                                             : "store",
+          fmt::format("{:.1f}", macs / static_cast<double>(std::max<uint64_t>(
+                                           read_bytes(c) + c.out_store_bytes, 1)))};
+}
+
+}  // namespace
+
+nlohmann::ordered_json launches_json(const LaunchLog& log) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (const LaunchLog::Entry& entry : log.entries) {
+    const vta::Run& run = entry.program->runs.back();
+    nlohmann::ordered_json launch = {{"name", entry.name},
+                                     {"cycles", entry.report.cycles},
+                                     {"counters", counters_json(entry.report.counters)}};
+    if (!entry.report.times.empty())
+      for (const vta::LayerUse& layer : vta::per_layer(entry.program->config, run, entry.report))
+        launch["layers"].push_back({{"name", layer.name},
+                                    {"begin", layer.begin},
+                                    {"end", layer.end},
+                                    {"bound_cycles", layer.bound.cycles()},
+                                    {"counters", counters_json(layer.counters)}});
+    json.push_back(std::move(launch));
+  }
+  return json;
+}
+
+std::string launches_table(const LaunchLog& log) {
+  std::vector<std::vector<std::string>> rows = {
+      {"layer", "cycles", "GEMM use", "bound", "of bound", "bound by", "MAC/byte"}};
+  for (const LaunchLog::Entry& entry : log.entries) {
+    const vta::Config& config = entry.program->config;
+    const vta::Run& run = entry.program->runs.back();
+    uint64_t last = 0;
+    if (!entry.report.times.empty())
+      for (const vta::LayerUse& layer : vta::per_layer(config, run, entry.report)) {
+        // Layers overlap: a layer's cycles are those from the end of the one before.
+        const uint64_t from = std::min(last, layer.end);
+        rows.push_back(row_of(layer.name, layer.end - from, layer.counters, layer.bound, config));
+        last = std::max(last, layer.end);
+      }
+    rows.push_back(row_of(entry.name, entry.report.cycles, entry.report.counters,
+                          vta::bound(config, run.insns), config));
+  }
+  return table(rows);
+}
+
+Status write_trace(const std::string& path, const LaunchLog& log) {
+  for (const LaunchLog::Entry& entry : log.entries) {
+    if (entry.report.times.empty())
+      return fail(ErrorKind::Usage, "this device keeps no time, so there is no trace", {},
+                  "--device vta:tsim");
+    const std::string file = log.entries.size() == 1 ? path : path + "." + entry.name;
+    TW_TRY_STATUS(write_file(file, vta::perfetto_trace(entry.program->config,
+                                                       entry.program->runs.back(), entry.report)));
+  }
+  return {};
+}
+
+}  // namespace tilewright::driver

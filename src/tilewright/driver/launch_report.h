@@ -1,0 +1,19 @@
+// What accelerators did, for people and machines.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tilewright/driver/accelerator.h"
+
+namespace tilewright::driver {
+
+/// Counters of every launch; with recorded times also cycles and utilisation per layer.
+nlohmann::ordered_json launches_json(const LaunchLog& log);
+/// The same as a table: one row per layer and a total.
+std::string launches_table(const LaunchLog& log);
+/// A trace for ui.perfetto.dev: PATH, or PATH with the launch's name if there are several.
+/// requires: recorded times. errors: Io, Usage (a device without time).
+Status write_trace(const std::string& path, const LaunchLog& log);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,228 @@
+#include "tilewright/driver/program_builder.h"
+
+#include <fmt/format.h>
+
+#include <set>
+
+#include "tilewright/base/check.h"
+#include "tilewright/driver/evaluate.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/tensor/op.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr int64_t kAlign = 64;
+int64_t aligned(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
+
+/// A constant table of an operator as a weight.
+int add_table(runtime::Program& program, WeightTable& weights, const std::string& step,
+              const Param& table) {
+  TW_CHECK(table.values.has_value(), "parameter {} of {}", table.buffer.name(), step);
+  runtime::ValueSpec spec;
+  spec.place = runtime::ValueSpec::Place::Weights;
+  spec.name = fmt::format("{}.{}", step, table.buffer.name());
+  spec.dtype = table.values->dtype();
+  spec.shape = table.values->shape();
+  spec.offset = weights.add(*table.values);
+  program.values.push_back(std::move(spec));
+  return static_cast<int>(program.values.size()) - 1;
+}
+
+}  // namespace
+
+std::string KernelTable::add(Func func, const std::string& name) {
+  const std::string base = func.name;
+  func.name = "kernel";
+  const auto [it, fresh] = by_text_.try_emplace(print(func), kernels_.size());
+  if (fresh) {
+    func.name = fmt::format("{}_{}", base, kernels_.size());
+    kernels_.push_back({func.name, {}, std::move(func), {}, {}});
+  }
+  kernels_[it->second].steps.push_back(name);
+  return kernels_[it->second].symbol;
+}
+
+int64_t WeightTable::add(const Array& value) {
+  const auto [it, fresh] = by_data_.try_emplace({value.data(), value.bytes()}, total_);
+  if (fresh) {
+    pieces_.emplace_back(total_, value);
+    total_ += aligned(std::max<int64_t>(value.bytes(), 1));
+  }
+  return it->second;
+}
+
+ProgramBuilder::ProgramBuilder(const graph::Graph& graph, const std::vector<graph::Group>& groups,
+                               MathMode math, CompileLaunch compile_launch)
+    : graph_(graph),
+      groups_(groups),
+      math_(math),
+      compile_launch_(std::move(compile_launch)),
+      plan_(graph::plan_memory(graph, groups)) {}
+
+Status ProgramBuilder::build(runtime::Program& program, KernelTable& kernels,
+                             WeightTable& weights) {
+  program.name = graph_.name;
+  add_values(program, weights);
+  for (const graph::Group& group : groups_) {
+    if (group.kind == graph::GroupKind::Alias) {
+      TW_TRY_STATUS(add_alias(program, group));
+    } else if (group.kind == graph::GroupKind::Host) {
+      add_host(program, group);
+    } else if (group.kind == graph::GroupKind::Launch) {
+      TW_TRY_STATUS(add_launch(program, group));
+    } else {
+      TW_TRY_STATUS(add_kernel(program, group, kernels, weights));
+    }
+  }
+  empty_border_views(program);
+  program.inputs.assign(graph_.inputs.begin(), graph_.inputs.end());
+  program.outputs.assign(graph_.outputs.begin(), graph_.outputs.end());
+  program.arena_bytes = plan_.arena_bytes;
+  program.arena_lower_bound = plan_.lower_bound;
+  return {};
+}
+
+/// Values that only the code of launches knows: they take no memory here.
+std::set<graph::ValueId> ProgramBuilder::only_in_launches() const {
+  std::set<graph::ValueId> inside, outside(graph_.inputs.begin(), graph_.inputs.end());
+  outside.insert(graph_.outputs.begin(), graph_.outputs.end());
+  for (const graph::Group& group : groups_) {
+    const bool launch = group.kind == graph::GroupKind::Launch;
+    for (graph::ValueId id : group.inputs)
+      if (id >= 0)
+        (launch && graph_.values[static_cast<size_t>(id)].constant ? inside : outside).insert(id);
+    outside.insert(group.outputs.begin(), group.outputs.end());
+    for (int n : group.nodes)
+      for (graph::ValueId id : graph_.nodes[static_cast<size_t>(n)].outputs)
+        if (launch && id >= 0) inside.insert(id);
+  }
+  std::erase_if(inside, [&](graph::ValueId id) { return outside.contains(id); });
+  return inside;
+}
+
+void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights) {
+  using Place = runtime::ValueSpec::Place;
+  const std::set<graph::ValueId> inputs(graph_.inputs.begin(), graph_.inputs.end());
+  const std::set<graph::ValueId> outputs(graph_.outputs.begin(), graph_.outputs.end());
+  const std::set<graph::ValueId> inside = only_in_launches();
+  for (size_t i = 0; i < graph_.values.size(); ++i) {
+    const graph::Value& value = graph_.values[i];
+    const auto id = static_cast<graph::ValueId>(i);
+    runtime::ValueSpec spec;
+    spec.name = value.name;
+    spec.dtype = value.type.dtype;
+    spec.shape = value.type.shape;
+    spec.dynamic_axis = value.type.dynamic_axis;
+    if (inside.contains(id)) {
+      spec.shape = {0};
+    } else if (value.constant) {
+      spec.place = Place::Weights;
+      spec.offset = weights.add(*value.constant);
+    } else if (inputs.contains(id)) {
+      spec.place = Place::Input;
+    } else if (outputs.contains(id)) {
+      spec.place = Place::Output;
+    } else {
+      spec.offset = std::max<int64_t>(plan_.offset[i], 0);
+    }
+    program.values.push_back(std::move(spec));
+  }
+}
+
+/// A reshape costs nothing inside the arena; at the program's border its bytes are copied.
+Status ProgramBuilder::add_alias(runtime::Program& program, const graph::Group& group) {
+  const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
+  const graph::ValueId out = node.outputs[0];
+  using Place = runtime::ValueSpec::Place;
+  if (program.values[out].place == Place::Arena && plan_.alias[out] >= 0) {
+    const graph::ValueId source = plan_.alias[out];
+    program.values[out].place = program.values[source].place;
+    program.values[out].offset = program.values[source].offset;
+    alias_of_[out] = alias_of_.contains(source) ? alias_of_[source] : source;
+    return {};
+  }
+  runtime::StepSpec step;
+  step.name = node.name;
+  step.host = "Copy";
+  step.attrs = "{}";
+  step.args = {resolve(program, node.inputs[0]), out};
+  program.steps.push_back(std::move(step));
+  return {};
+}
+
+/// Aliases of inputs and outputs are those values themselves: only arena and weights have views.
+int ProgramBuilder::resolve(const runtime::Program& program, graph::ValueId id) const {
+  using Place = runtime::ValueSpec::Place;
+  const auto it = alias_of_.find(id);
+  const bool border = it != alias_of_.end() && (program.values[it->second].place == Place::Input ||
+                                                program.values[it->second].place == Place::Output);
+  return border ? it->second : id;
+}
+
+/// Steps name the input or output itself (`resolve`), so its views hold no bytes.
+void ProgramBuilder::empty_border_views(runtime::Program& program) const {
+  using Place = runtime::ValueSpec::Place;
+  for (const auto& [view, source] : alias_of_) {
+    const Place place = program.values[source].place;
+    if (place != Place::Input && place != Place::Output) continue;
+    runtime::ValueSpec empty;
+    empty.name = program.values[view].name;
+    empty.dtype = program.values[view].dtype;
+    empty.shape = {0};
+    program.values[view] = std::move(empty);
+  }
+}
+
+void ProgramBuilder::add_host(runtime::Program& program, const graph::Group& group) {
+  const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
+  runtime::StepSpec step;
+  step.name = node.name;
+  step.host = tensor::find_op(node.domain, node.op)->host;
+  step.attrs = attrs_to_json(node.attrs);
+  for (graph::ValueId id : node.inputs) step.args.push_back(id < 0 ? -1 : resolve(program, id));
+  step.args.insert(step.args.end(), node.outputs.begin(), node.outputs.end());
+  step.num_outputs = static_cast<int>(node.outputs.size());
+  program.steps.push_back(std::move(step));
+}
+
+Status ProgramBuilder::add_kernel(runtime::Program& program, const graph::Group& group,
+                                  KernelTable& kernels, WeightTable& weights) {
+  const std::string& name = graph_.nodes[static_cast<size_t>(group.anchor)].name;
+  Result<graph::GroupFunc> made = graph::group_func(graph_, group, math_);
+  if (!made) return tl::unexpected<Error>(std::move(made.error()).at(name));
+  runtime::StepSpec step;
+  step.name = name;
+  step.num_outputs = static_cast<int>(group.outputs.size());
+  // Constant tables of the operators themselves come after the arguments; outputs must be last.
+  std::vector<Param> given, outs;
+  for (size_t i = 0; i < made->func.params.size(); ++i) {
+    const Param& param = made->func.params[i];
+    const bool out = param.mode == ParamMode::Out;
+    (out ? outs : given).push_back(param);
+    if (out) continue;
+    step.args.push_back(i < made->args.size() ? resolve(program, made->args[i])
+                                              : add_table(program, weights, name, param));
+  }
+  step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
+  given.insert(given.end(), outs.begin(), outs.end());
+  made->func.params = std::move(given);
+  step.kernel = kernels.add(std::move(made->func), name);
+  program.steps.push_back(std::move(step));
+  return {};
+}
+
+Status ProgramBuilder::add_launch(runtime::Program& program, const graph::Group& group) {
+  runtime::StepSpec step;
+  step.launch = TW_TRY(compile_launch_(group));
+  step.name = step.launch;
+  step.num_outputs = static_cast<int>(group.outputs.size());
+  for (graph::ValueId id : group.inputs)
+    if (!graph_.values[id].constant) step.args.push_back(resolve(program, id));
+  step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
+  program.launches[step.launch].device = group.device;
+  program.steps.push_back(std::move(step));
+  return {};
+}
+
+}  // namespace tilewright::driver

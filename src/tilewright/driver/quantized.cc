@@ -1,0 +1,244 @@
+#include "tilewright/driver/quantized.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <set>
+
+#include "tilewright/base/names.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/inputs.h"
+#include "tilewright/driver/npz.h"
+#include "tilewright/graph/tile_layout.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr int kRandomSamples = 8;
+
+const tensor::TensorType& type_of(const graph::Graph& graph, graph::ValueId id) {
+  return graph.values[static_cast<size_t>(id)].type;
+}
+
+/// N of `random:N`; nothing if `source` is a file.
+Result<std::optional<int>> random_count(const std::string& source) {
+  if (source == "random") return std::optional<int>(kRandomSamples);
+  if (!source.starts_with("random:")) return std::optional<int>();
+  const std::string_view digits = std::string_view(source).substr(7);
+  int count = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), count);
+  if (error != std::errc() || end != digits.data() + digits.size() || count < 1 || count > 100000)
+    return fail(ErrorKind::Usage, fmt::format("--quantize {} is not random:N", source), {},
+                "--quantize random:8");
+  return std::optional<int>(count);
+}
+
+Samples random_samples(const graph::Graph& graph, int count, uint64_t seed) {
+  Samples samples(static_cast<size_t>(count));
+  for (size_t s = 0; s < samples.size(); ++s)
+    for (size_t i = 0; i < graph.inputs.size(); ++i) {
+      const auto& value = graph.values[static_cast<size_t>(graph.inputs[i])];
+      samples[s][value.name] =
+          random_array(value.type.dtype, value.type.shape, seed * 1000003 + s * 1009 + i);
+    }
+  return samples;
+}
+
+/// The shape of one sample as files may hold it: with or without a batch axis of 1.
+bool is_sample_of(const Shape& sample, const Shape& input) {
+  if (sample == input) return true;
+  return !input.empty() && input[0] == 1 && Shape(input.begin() + 1, input.end()) == sample;
+}
+
+Error wrong(std::string what, std::string why = {}, std::string fix = {}) {
+  return Error{ErrorKind::Invalid, std::move(what), {}, std::move(why), std::move(fix), {}};
+}
+
+/// Cuts the arrays of a file along their first axis; problems are collected.
+Samples cut_samples(const graph::Graph& graph, const std::map<std::string, Array>& arrays,
+                    std::vector<Error>& problems) {
+  Samples samples;
+  std::vector<std::string> names;
+  for (graph::ValueId id : graph.inputs) {
+    const std::string& input = graph.values[static_cast<size_t>(id)].name;
+    const tensor::TensorType& type = type_of(graph, id);
+    names.push_back(input);
+    const auto it = arrays.find(input);
+    if (it == arrays.end()) {
+      problems.push_back(wrong(fmt::format("there is no array for input '{}'", input)));
+      continue;
+    }
+    const Array& array = it->second;
+    const Shape rest(array.shape().begin() + !array.shape().empty(), array.shape().end());
+    if (array.shape().empty() || !is_sample_of(rest, type.shape) || array.dtype() != type.dtype) {
+      problems.push_back(
+          wrong(fmt::format("array '{}' does not hold samples of the input", input),
+                fmt::format("it is {} {}, samples of {} {} are needed", name(array.dtype()),
+                            to_string(array.shape()), name(type.dtype), to_string(type.shape)),
+                "the first axis counts samples"));
+      continue;
+    }
+    const auto count = static_cast<size_t>(array.shape()[0]);
+    if (samples.empty()) samples.resize(count);
+    if (samples.size() != count) {
+      problems.push_back(wrong(
+          fmt::format("array '{}' has {} samples, others have {}", input, count, samples.size())));
+      continue;
+    }
+    for (size_t s = 0; s < count; ++s) {
+      Array sample(type.dtype, type.shape);
+      std::memcpy(sample.data(),
+                  static_cast<const char*>(array.data()) + s * static_cast<size_t>(sample.bytes()),
+                  static_cast<size_t>(sample.bytes()));
+      samples[s][input] = std::move(sample);
+    }
+  }
+  for (const auto& [array, value] : arrays)
+    if (std::find(names.begin(), names.end(), array) == names.end())
+      problems.push_back(wrong(fmt::format("the model has no input '{}'", array), {},
+                               fmt::format("did you mean '{}'?", nearest(array, names))));
+  return samples;
+}
+
+/// Every node off the accelerator that is not a conversion at its border.
+std::vector<Error> off_device(const std::vector<graph::Placement>& placements) {
+  std::vector<Error> errors;
+  for (const graph::Placement& place : placements)
+    if (place.where == graph::Where::Cpu && !is_border(place))
+      errors.push_back({ErrorKind::Unsupported,
+                        fmt::format("{} ({}) does not run on vta", place.name, place.op),
+                        {},
+                        place.why,
+                        {},
+                        {}});
+  return errors;
+}
+
+}  // namespace
+
+graph::PlaceTarget place_target(const vta::Config& config) {
+  graph::PlaceTarget target;
+  target.tile = {config.batch(), config.block_in(), config.block_out()};
+  target.has_multiply = config.has_mul;
+  target.input_elements = config.depth(vta::Mem::Inp);
+  return target;
+}
+
+std::vector<std::string> devices_of(const graph::Graph& graph,
+                                    const std::vector<graph::Placement>& places) {
+  std::vector<std::string> devices(graph.nodes.size());
+  for (size_t n = 0; n < devices.size(); ++n)
+    if (places[n].where == graph::Where::Accelerator) devices[n] = "vta";
+  std::vector<std::vector<size_t>> readers(graph.values.size());
+  std::vector<int> maker(graph.values.size(), -1);
+  for (size_t n = 0; n < devices.size(); ++n) {
+    for (graph::ValueId id : graph.nodes[n].inputs)
+      if (id >= 0) readers[static_cast<size_t>(id)].push_back(n);
+    for (graph::ValueId id : graph.nodes[n].outputs)
+      if (id >= 0) maker[static_cast<size_t>(id)] = static_cast<int>(n);
+  }
+  const std::set<graph::ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
+  // A view of a view: each round settles one more.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t n = 0; n < devices.size(); ++n) {
+      if (places[n].where != graph::Where::Nothing || !devices[n].empty()) continue;
+      const graph::ValueId in = graph.nodes[n].inputs[0], out = graph.nodes[n].outputs[0];
+      const int source = maker[static_cast<size_t>(in)];
+      const auto& users = readers[static_cast<size_t>(out)];
+      const bool after = source >= 0 && !devices[static_cast<size_t>(source)].empty();
+      const bool before = std::any_of(users.begin(), users.end(), [&](size_t user) {
+        return !devices[user].empty() || places[user].where == graph::Where::Nothing;
+      });
+      if (after && before && !outputs.contains(out)) devices[n] = "vta", changed = true;
+    }
+  }
+  return devices;
+}
+
+bool is_border(const graph::Placement& place) {
+  static const std::set<std::string> border = {
+      "ArgMax",       "ArgMin",     "Cast", "DequantizeLinear", "Flatten", "FromTiles",
+      "Identity",     "LogSoftmax", "Pad",  "QuantizeLinear",   "Reshape", "Softmax",
+      "SpaceToDepth", "Squeeze",    "Sub",  "ToTiles",          "TopK",    "Transpose",
+      "Unsqueeze"};
+  return border.contains(place.op);
+}
+
+Result<Samples> load_samples(const QuantizeSettings& settings, const graph::Graph& graph) {
+  if (const std::optional<int> count = TW_TRY(random_count(settings.source)))
+    return random_samples(graph, *count, settings.seed);
+  std::vector<Error> problems;
+  Samples samples = cut_samples(graph, TW_TRY(read_npz(settings.source)), problems);
+  if (problems.empty() && samples.empty()) problems.push_back(wrong("there are no samples"));
+  if (problems.empty()) return samples;
+  Error first = std::move(problems.front());
+  first.others.assign(std::make_move_iterator(problems.begin() + 1),
+                      std::make_move_iterator(problems.end()));
+  return tl::unexpected<Error>(std::move(first).at(settings.source));
+}
+
+Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
+                              const CompileOptions& options) {
+  graph::Graph watched = graph;
+  std::vector<graph::ValueId> ids;
+  for (const graph::Node& node : graph.nodes)
+    for (graph::ValueId id : node.outputs)
+      if (id >= 0 && type_of(graph, id).dtype == DType::F32) ids.push_back(id);
+  for (graph::ValueId id : ids)
+    if (std::find(watched.outputs.begin(), watched.outputs.end(), id) == watched.outputs.end())
+      watched.outputs.push_back(id);
+  CompileOptions cpu = options;
+  cpu.vta.reset();
+  const CompiledModel model = TW_TRY(compile_graph(watched, cpu));
+  const auto session = TW_TRY(open_session(model, {}));
+  graph::Ranges ranges;
+  Progress progress("calibrating");
+  for (size_t s = 0; s < samples.size(); ++s) {
+    TW_TRY_STATUS(check_interrupt());
+    progress.update(static_cast<int64_t>(s), static_cast<int64_t>(samples.size()), "");
+    for (const auto& [input, value] : samples[s]) TW_TRY_STATUS(session->set_input(input, value));
+    for (graph::ValueId id : graph.inputs)
+      accumulate(ranges, id, samples[s].at(graph.values[static_cast<size_t>(id)].name));
+    TW_TRY_STATUS(session->run());
+    for (graph::ValueId id : ids)
+      accumulate(ranges, id,
+                 TW_TRY(session->get_output(graph.values[static_cast<size_t>(id)].name)));
+  }
+  return ranges;
+}
+
+Result<VtaModel> prepare_for_vta(const graph::Graph& model, const vta::Config& config,
+                                 const QuantizeSettings& settings, const CompileOptions& options) {
+  graph::PassContext context;
+  context.evaluate = make_evaluate();
+  VtaModel result;
+  if (graph::is_qdq(model)) {
+    result.quantized = TW_TRY(graph::from_qdq(model, context));
+  } else {
+    if (settings.source.empty())
+      return fail(ErrorKind::Usage, "vta computes in 8-bit integers, the model is in f32", {},
+                  "--quantize calibration.npz (or --quantize random for a first try)");
+    const graph::Graph prepared = TW_TRY(graph::prepare_quantize(model, context));
+    const Samples samples = TW_TRY(load_samples(settings, prepared));
+    const graph::Ranges ranges = TW_TRY(observe(prepared, samples, options));
+    graph::QuantizeOptions quantize;
+    quantize.per_channel = settings.per_channel;
+    result.quantized = TW_TRY(graph::quantize(prepared, ranges, quantize));
+  }
+  const graph::TileShape shape{config.batch(), config.block_in(), config.block_out()};
+  result.tiled = TW_TRY(graph::tile_layout(result.quantized.graph, shape));
+  result.placements = graph::place(result.tiled, place_target(config));
+  std::vector<Error> errors = off_device(result.placements);
+  if (settings.allow_cpu || errors.empty()) return result;
+  Error first = std::move(errors.front());
+  first.fix = "--fallback cpu runs them on this machine";
+  first.others.assign(std::make_move_iterator(errors.begin() + 1),
+                      std::make_move_iterator(errors.end()));
+  return tl::unexpected<Error>(std::move(first));
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,259 @@
+// hw, sim: accelerators as values, and programs for them on their simulators.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tilewright/accel/vta/check.h"
+#include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/base/file.h"
+#include "tilewright/driver/accelerator.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/launch_report.h"
+#include "tilewright/runtime/package.h"
+
+namespace tilewright::driver {
+namespace {
+
+// --- hw
+
+struct HwOptions {
+  std::string action, first, second, output;
+  std::vector<std::string> settings;
+};
+
+/// The lines of a configuration's TOML, by key.
+std::map<std::string, std::string> settings_of(const vta::Config& config) {
+  std::map<std::string, std::string> settings;
+  const std::string toml = vta::to_toml(config);
+  std::string section;
+  for (size_t start = 0; start < toml.size();) {
+    const size_t end = std::min(toml.find('\n', start), toml.size());
+    const std::string line = toml.substr(start, end - start);
+    start = end + 1;
+    if (line.starts_with("[")) section = line.substr(1, line.find(']') - 1) + ".";
+    const size_t equals = line.find(" = ");
+    if (equals != std::string::npos && !line.starts_with("#"))
+      settings[section + line.substr(0, equals)] = line.substr(equals + 3);
+  }
+  return settings;
+}
+
+/// `base` with KEY=VALUE settings, by way of its text: one parser knows the keys.
+Result<vta::Config> with_settings(const vta::Config& base,
+                                  const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> values = settings_of(base);
+  for (const std::string& setting : settings) {
+    const size_t equals = setting.find('=');
+    if (equals == std::string::npos)
+      return fail(ErrorKind::Usage, fmt::format("--set '{}' is not KEY=VALUE", setting), {},
+                  "--set log_batch=1");
+    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  std::string toml, sections;
+  for (const auto& [key, value] : values)
+    if (key.find('.') == std::string::npos) toml += fmt::format("{} = {}\n", key, value);
+  std::string section;
+  for (const auto& [key, value] : values) {
+    const size_t dot = key.find('.');
+    if (dot == std::string::npos) continue;
+    if (key.substr(0, dot) != section)
+      sections += fmt::format("[{}]\n", section = key.substr(0, dot));
+    sections += fmt::format("{} = {}\n", key.substr(dot + 1), value);
+  }
+  return vta::parse_config(toml + sections, "--set");
+}
+
+nlohmann::ordered_json config_json(const vta::Config& config) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(vta::to_json(config));
+  for (const auto& [key, value] : settings_of(config)) json["settings"][key] = value;
+  return json;
+}
+
+Result<int> hw_diff(const HwOptions& options, bool as_json) {
+  const auto a = settings_of(TW_TRY(vta::load_config(options.first)));
+  const auto b = settings_of(TW_TRY(vta::load_config(options.second)));
+  nlohmann::ordered_json json = document("hw");
+  json["differences"] = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> rows = {{"setting", options.first, options.second}};
+  for (const auto& [key, value] : a) {
+    const auto other = b.find(key);
+    const std::string there = other == b.end() ? "" : other->second;
+    if (there == value) continue;
+    rows.push_back({key, value, there});
+    json["differences"].push_back({{"setting", key}, {"first", value}, {"second", there}});
+  }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
+  return 0;
+}
+
+void print_config(const vta::Config& config) {
+  std::vector<std::vector<std::string>> rows = {{"memory", "elements", "bytes each", "KiB"}};
+  for (const vta::Mem mem :
+       {vta::Mem::Uop, vta::Mem::Inp, vta::Mem::Wgt, vta::Mem::Acc, vta::Mem::Out})
+    rows.push_back({std::string(vta::name(mem)), std::to_string(config.depth(mem)),
+                    std::to_string(config.element_bytes(mem)),
+                    std::to_string(config.depth(mem) * config.element_bytes(mem) >> 10)});
+  fmt::print("{}: {}x{} by {}x{}, {} MAC per cycle, {} MHz\n{}", vta::label(config), config.batch(),
+             config.block_in(), config.block_in(), config.block_out(),
+             config.batch() * config.block_in() * config.block_out(), config.clock_mhz,
+             table(rows));
+}
+
+Result<int> hw_verb(const HwOptions& options, bool as_json) {
+  if (options.action == "diff") return hw_diff(options, as_json);
+  vta::Config config = TW_TRY(vta::load_config(options.first));
+  if (!options.settings.empty()) config = TW_TRY(with_settings(config, options.settings));
+  TW_TRY_STATUS(vta::check(config));
+  if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, vta::to_toml(config)));
+  nlohmann::ordered_json json = document("hw");
+  json["config"] = config_json(config);
+  if (as_json) {
+    print_json(json);
+  } else if (options.action == "new" && options.output.empty()) {
+    fmt::print("{}", vta::to_toml(config));
+  } else {
+    print_config(config);
+  }
+  return 0;
+}
+
+// --- sim
+
+struct SimOptions {
+  std::string path, device = "vta:tsim", trace, dump;
+  bool check_only = false, disassemble = false;
+};
+
+struct NamedProgram {
+  std::string name;
+  vta::Program program;
+};
+
+/// The programs of a package, or the one of a dump.
+Result<std::vector<NamedProgram>> load_programs(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    const std::string name = std::filesystem::path(path).filename().string();
+    return std::vector<NamedProgram>{{name, TW_TRY(vta::read_dump(path)).program}};
+  }
+  const auto package = TW_TRY(runtime::Package::open(path, {.load_code = false}));
+  std::vector<NamedProgram> programs;
+  for (const auto& [name, info] : package->program().launches)
+    if (info.device == "vta")
+      programs.push_back({name, TW_TRY(vta::parse_program(package->launch_code(name)))});
+  if (programs.empty())
+    return fail(ErrorKind::Usage, fmt::format("'{}' has no program for an accelerator", path), {},
+                "tilewright compile MODEL --target vta --quantize random");
+  return programs;
+}
+
+void print_assembly(const vta::Program& program) {
+  for (size_t r = 0; r < program.runs.size(); ++r) {
+    const vta::Run& run = program.runs[r];
+    for (size_t i = 0; i < run.insns.size(); ++i) {
+      for (const vta::Span& span : run.spans)
+        if (span.begin == i) fmt::print("; {}\n", span.name);
+      fmt::print("{:6}  {}\n", i, vta::disassemble(program.config, run.insns[i]));
+    }
+  }
+}
+
+/// Findings as text; whether one of them is an error.
+bool report_findings(const NamedProgram& named, const std::vector<vta::Finding>& findings,
+                     nlohmann::ordered_json& json) {
+  bool bad = false;
+  for (const vta::Finding& finding : findings) {
+    bad |= finding.error;
+    json.push_back({{"program", named.name},
+                    {"rule", std::string(vta::name(finding.rule))},
+                    {"error", finding.error},
+                    {"run", finding.run},
+                    {"insn", finding.insn},
+                    {"text", finding.text}});
+    say(fmt::format("{}: {} at {} run {} instruction {}: {}", finding.error ? "error" : "warning",
+                    vta::name(finding.rule), named.name, finding.run, finding.insn, finding.text));
+  }
+  return bad;
+}
+
+Result<LaunchLog::Entry> simulate(const NamedProgram& named, const SimOptions& options) {
+  std::unique_ptr<vta::Device> device =
+      TW_TRY(open_vta(options.device, named.program.config, named.program.end()));
+  vta::LaunchOptions launch;
+  launch.record_times = options.device != "vta:fsim";
+  LaunchLog::Entry entry{named.name, std::make_shared<const vta::Program>(named.program), {}};
+  entry.report = TW_TRY(vta::execute(*device, named.program, launch));
+  if (options.dump.empty()) return entry;
+  std::string final_image(named.program.image.size(), '\0');
+  TW_TRY_STATUS(device->read(named.program.base, final_image.data(), final_image.size()));
+  TW_TRY_STATUS(vta::write_dump(options.dump + "/" + named.name, named.program, final_image));
+  return entry;
+}
+
+Result<int> sim(const SimOptions& options, bool as_json) {
+  nlohmann::ordered_json json = document("sim");
+  json["findings"] = nlohmann::ordered_json::array();
+  bool bad = false;
+  LaunchLog log;
+  for (const NamedProgram& named : TW_TRY(load_programs(options.path))) {
+    if (options.disassemble) print_assembly(named.program);
+    bad |= report_findings(named, vta::check_program(named.program), json["findings"]);
+    if (options.check_only || options.disassemble) continue;
+    Result<LaunchLog::Entry> entry = simulate(named, options);
+    if (!entry) return tl::unexpected<Error>(std::move(entry.error()).at(named.name));
+    log.entries.push_back(*std::move(entry));
+  }
+  if (!options.trace.empty()) TW_TRY_STATUS(write_trace(options.trace, log));
+  json["launches"] = launches_json(log);
+  if (as_json) {
+    print_json(json);
+  } else if (!log.entries.empty()) {
+    fmt::print("{}", launches_table(log));
+  }
+  return bad ? exit_code(ErrorKind::Mismatch) : 0;
+}
+
+}  // namespace
+
+void add_hw(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "hw",
+      "Accelerator configurations: `hw check vta`, `hw new vta --set log_batch=1 -o my.toml`, "
+      "`hw diff vta vta-paper`");
+  auto options = std::make_shared<HwOptions>();
+  verb->add_option("action", options->action, "check, new or diff")
+      ->required()
+      ->check(CLI::IsMember({"check", "new", "diff"}));
+  verb->add_option("first", options->first, "a built-in name, .toml or VTA's .json")->required();
+  verb->add_option("second", options->second, "for diff");
+  verb->add_option("--set", options->settings, "KEY=VALUE, e.g. log_batch=1, timing.bus_bytes=16");
+  verb->add_option("-o,--output", options->output, "file to write");
+  verb->callback([&context, options] {
+    context.action = [&context, options]() -> Result<int> {
+      if ((options->action == "diff") == options->second.empty())
+        return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one");
+      return hw_verb(*options, context.json);
+    };
+  });
+}
+
+void add_sim(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "sim", "Checks and simulates the accelerator programs of a package or a program dump");
+  auto options = std::make_shared<SimOptions>();
+  verb->add_option("input", options->path, "package.twm or dump folder")->required();
+  verb->add_option("--device", options->device, "vta:fsim, vta:tsim or vta:rtl");
+  verb->add_option("--trace", options->trace, "file for ui.perfetto.dev");
+  verb->add_option("--dump-program", options->dump, "folder for program dumps with their results");
+  verb->add_flag("--check", options->check_only,
+                 "check only: races, deadlock, ranges, portability");
+  verb->add_flag("--asm", options->disassemble, "print the instructions instead");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return sim(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

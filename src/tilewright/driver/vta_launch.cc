@@ -1,0 +1,155 @@
+#include "tilewright/driver/vta_launch.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <string_view>
+
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/vta/vta.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/tune/vta_schedule.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr uint64_t kAlign = 4096;  // a page: every element size divides it
+
+std::string_view bytes_of(const Array& array) {
+  return {static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes())};
+}
+
+/// Gives every value of a launch its place in DRAM.
+class Placer {
+ public:
+  Placer(const graph::Graph& graph, vta::Builder& builder) : graph_(graph), builder_(builder) {}
+
+  /// Address of a value, allocated (and filled, if constant) when first asked for.
+  Result<uint64_t> address(graph::ValueId id) {
+    if (const auto it = addresses_.find(id); it != addresses_.end()) return it->second;
+    const graph::Value& value = graph_.values[static_cast<size_t>(id)];
+    const auto bytes =
+        static_cast<uint64_t>(storage_bytes(value.type.dtype, element_count(value.type.shape)));
+    const uint64_t at = TW_TRY(builder_.allocate(value.name, bytes, kAlign));
+    if (value.constant) builder_.write(at, bytes_of(*value.constant));
+    return addresses_[id] = at;
+  }
+  void place(graph::ValueId id, uint64_t at) { addresses_[id] = at; }
+  bool placed(graph::ValueId id) const { return addresses_.contains(id); }
+
+  /// A constant table that belongs to an operator, not to the graph.
+  Result<uint64_t> table(const std::string& name, const Array& values) {
+    const uint64_t at =
+        TW_TRY(builder_.allocate(name, static_cast<uint64_t>(values.bytes()), kAlign));
+    builder_.write(at, bytes_of(values));
+    return at;
+  }
+
+  vta::Region region(graph::ValueId id) const {
+    const graph::Value& value = graph_.values[static_cast<size_t>(id)];
+    return {
+        value.name, addresses_.at(id),
+        static_cast<uint64_t>(storage_bytes(value.type.dtype, element_count(value.type.shape)))};
+  }
+
+ private:
+  const graph::Graph& graph_;
+  vta::Builder& builder_;
+  std::map<graph::ValueId, uint64_t> addresses_;
+};
+
+class LaunchCompiler {
+ public:
+  LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const vta::Config& config,
+                 const VtaLaunchOptions& options)
+      : graph_(graph),
+        launch_(launch),
+        options_(options),
+        builder_(config, {.serial = options.serial}),
+        places_(graph, builder_) {}
+
+  Result<VtaLaunchCode> run() {
+    VtaLaunchCode code;
+    for (graph::ValueId id : launch_.inputs) TW_TRY(places_.address(id));
+    place_concatenations();
+    Progress progress("mapping");
+    int64_t done = 0;
+    for (const graph::Group& part : launch_.parts) {
+      TW_TRY_STATUS(check_interrupt());
+      const std::string& name = graph_.nodes[static_cast<size_t>(part.anchor)].name;
+      progress.update(done++, static_cast<int64_t>(launch_.parts.size()), name);
+      if (part.kind == graph::GroupKind::Alias) {
+        places_.place(part.outputs[0], TW_TRY(places_.address(part.inputs[0])));
+        continue;
+      }
+      if (is_free(part)) continue;
+      Result<LayerCode> layer = emit(part, name);
+      if (!layer) return tl::unexpected<Error>(std::move(layer.error()).at(name));
+      code.layers.push_back(*std::move(layer));
+    }
+    for (graph::ValueId id : launch_.inputs)
+      if (!graph_.values[static_cast<size_t>(id)].constant) builder_.add_input(places_.region(id));
+    for (graph::ValueId id : launch_.outputs) builder_.add_output(places_.region(id));
+    code.program = TW_TRY(builder_.finish());
+    return code;
+  }
+
+ private:
+  Result<LayerCode> emit(const graph::Group& part, const std::string& name) {
+    graph::GroupFunc made = TW_TRY(graph::group_func(graph_, part));
+    std::vector<uint64_t> addresses;
+    for (size_t i = 0; i < made.func.params.size(); ++i)
+      addresses.push_back(i < made.args.size()
+                              ? TW_TRY(places_.address(made.args[i]))
+                              : TW_TRY(places_.table(made.func.params[i].buffer.name(),
+                                                     *made.func.params[i].values)));
+    LayerCode layer = TW_TRY(schedule(std::move(made.func)));
+    layer.name = name;
+    builder_.begin_span(name);
+    const codegen::VtaOptions emission{.copies = layer.mapping.copies};
+    TW_TRY_STATUS(codegen::emit_vta(layer.scheduled, addresses, emission, builder_));
+    return layer;
+  }
+
+  /// Layers with equal text share one mapping and one trace.
+  Result<LayerCode> schedule(Func func) {
+    const std::string name = std::exchange(func.name, "layer");
+    const std::string text = print(func);
+    func.name = name;
+    if (const auto it = known_.find(text); it != known_.end()) return it->second;
+    const vta::Config& config = builder_.config();
+    const Func prepared = TW_TRY(schedule::replay(func, TW_TRY(tune::vta_prologue(func))));
+    const tune::VtaLayer facts = TW_TRY(tune::vta_layer(prepared));
+    tune::MappingOptions search;
+    if (options_.copies == 1) search.max_copies = 1;
+    LayerCode layer;
+    layer.mapping = TW_TRY(tune::best_mapping(facts, config, search));
+    layer.trace = TW_TRY(tune::vta_trace(func, config, layer.mapping));
+    layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
+    layer.predicted_cycles = tune::predict(facts, layer.mapping, config).cycles;
+    layer.func = std::move(func);
+    return known_[text] = layer;
+  }
+
+  /// A concatenation of channel blocks costs nothing where its inputs are made in place.
+  void place_concatenations() {}
+  bool is_free(const graph::Group&) const { return false; }
+
+  const graph::Graph& graph_;
+  const graph::Group& launch_;
+  VtaLaunchOptions options_;
+  vta::Builder builder_;
+  Placer places_;
+  std::map<std::string, LayerCode> known_;
+};
+
+}  // namespace
+
+Result<VtaLaunchCode> compile_vta_launch(const graph::Graph& graph, const graph::Group& launch,
+                                         const vta::Config& config,
+                                         const VtaLaunchOptions& options) {
+  return LaunchCompiler(graph, launch, config, options).run();
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,183 @@
+// Integer graphs as standard QDQ models: f32 operators between QuantizeLinear and DequantizeLinear.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tilewright/base/check.h"
+#include "tilewright/graph/edit.h"
+#include "tilewright/graph/quantize.h"
+
+namespace tilewright::graph {
+namespace {
+
+class Exporter {
+ public:
+  explicit Exporter(const QuantizedGraph& quantized)
+      : quantized_(quantized),
+        in_(quantized.graph),
+        names_(in_),
+        map_(in_.values.size(), -1),
+        real_(in_.values.size(), -1),
+        producer_(producers(in_)) {}
+
+  Result<Graph> run() {
+    out_.name = in_.name;
+    out_.warnings = in_.warnings;
+    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
+    for (const Node& node : in_.nodes) {
+      names_.release_node(node.name);
+      Status done = emit(node);
+      if (!done) return tl::unexpected<Error>(std::move(done.error()).at(node.name));
+    }
+    for (ValueId id : in_.outputs) out_.outputs.push_back(keep(id));
+    return compact(out_);
+  }
+
+ private:
+  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
+  const std::vector<double>& scales(ValueId id) const {
+    return quantized_.scales[static_cast<size_t>(id)];
+  }
+  bool is_bytes(ValueId id) const { return id >= 0 && !scales(id).empty(); }
+
+  ValueId keep(ValueId id) {
+    if (id < 0) return id;
+    ValueId& mine = map_[static_cast<size_t>(id)];
+    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
+    return mine;
+  }
+  ValueId constant(const std::string& base, Array array) {
+    const tensor::TensorType type{array.dtype(), array.shape()};
+    return out_.add_value(names_.value(base), type, std::move(array));
+  }
+  Result<ValueId> append(const std::string& base, const std::string& op,
+                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
+    Node made;
+    made.name = base;
+    made.op = op;
+    made.inputs = std::move(inputs);
+    made.attrs = std::move(attrs);
+    return TW_TRY(append_node(out_, names_, std::move(made), 1))[0];
+  }
+  /// The scale (one, or one per element of axis 0) and the zero point of a quantised value.
+  std::vector<ValueId> parameters(ValueId id) {
+    const std::vector<double>& s = scales(id);
+    const auto count = static_cast<int64_t>(s.size());
+    const Shape shape = count == 1 ? Shape{} : Shape{count};
+    return {constant(value(id).name + ".scale", Array::of(DType::F32, s).reshaped(shape)),
+            constant(value(id).name + ".zero", Array(DType::I8, shape))};
+  }
+  /// The value as a real number.
+  Result<ValueId> real(ValueId id) {
+    if (!is_bytes(id)) return keep(id);
+    ValueId& mine = real_[static_cast<size_t>(id)];
+    if (mine >= 0) return mine;
+    std::vector<ValueId> inputs = {keep(id)};
+    for (const ValueId p : parameters(id)) inputs.push_back(p);
+    tensor::Attrs attrs;
+    if (scales(id).size() > 1) attrs.values["axis"] = int64_t{0};
+    mine = TW_TRY(append(value(id).name + "/Dequantize", "DequantizeLinear", std::move(inputs),
+                         std::move(attrs)));
+    return mine;
+  }
+  /// The real value `x` rounded to the scale of `id`, whose place it takes.
+  Status quantise(ValueId id, ValueId x) {
+    std::vector<ValueId> inputs = {x};
+    for (const ValueId p : parameters(id)) inputs.push_back(p);
+    const ValueId made =
+        TW_TRY(append(value(id).name + "/Quantize", "QuantizeLinear", std::move(inputs)));
+    out_.values[static_cast<size_t>(made)].name = value(id).name;
+    map_[static_cast<size_t>(id)] = made;
+    return {};
+  }
+
+  Status emit(const Node& node) {
+    if (node.op == "ConvInteger") return {};  // with its Requantize
+    if (node.op == "Requantize") return layer(node);
+    const bool converts = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
+    Node mine = node;
+    mine.name = names_.node(node.name);
+    bool bytes = false;
+    for (const ValueId id : node.outputs) bytes = bytes || is_bytes(id);
+    if (converts || !bytes) {
+      for (ValueId& id : mine.inputs) id = keep(id);
+      for (ValueId& id : mine.outputs) id = keep(id);
+      out_.nodes.push_back(std::move(mine));
+      return {};
+    }
+    names_.release_node(mine.name);
+    for (ValueId& id : mine.inputs)
+      if (id >= 0) id = TW_TRY(real(id));
+    const auto made =
+        TW_TRY(append_node(out_, names_, mine, static_cast<int>(node.outputs.size())));
+    for (size_t i = 0; i < made.size(); ++i)
+      if (node.outputs[i] >= 0) TW_TRY_STATUS(quantise(node.outputs[i], made[i]));
+    return {};
+  }
+
+  /// Biases as real numbers. Half a unit of the sum keeps sums away from the middle of two outputs,
+  /// where rounding to even and the rounding shift differ.
+  Array real_bias(const Node& node, const std::vector<double>& units, double y_scale) const {
+    const auto shift = static_cast<int>(node.attrs.get_int("shift", 0));
+    const bool multiplied = node.inputs.size() > 3 && node.inputs[3] >= 0;
+    const bool narrowed = node.attrs.get_int("pre_shift", 0) > 0;
+    const Array& bias = *value(node.inputs[1]).constant;
+    Array out(DType::F32, {bias.size()});
+    for (int64_t c = 0; c < bias.size(); ++c) {
+      double b = static_cast<double>(bias.get_int(c));
+      if (shift > 0) b -= std::ldexp(1.0, shift - 1);
+      if (multiplied) {
+        if (narrowed) b -= static_cast<double>(value(node.inputs[3]).constant->get_int(c) / 2);
+        out.set(c, std::ldexp(b, -shift) * y_scale);
+      } else {
+        const double unit = units.size() == 1 ? units[0] : units[static_cast<size_t>(c)];
+        out.set(c, (shift > 0 ? b + 0.5 : b) * unit);
+      }
+    }
+    return out;
+  }
+
+  Status layer(const Node& node) {
+    const int p = producer_[static_cast<size_t>(node.inputs[0])];
+    TW_CHECK(p >= 0 && in_.nodes[static_cast<size_t>(p)].op == "ConvInteger",
+             "'{}' does not follow a ConvInteger", node.name);
+    const Node& conv = in_.nodes[static_cast<size_t>(p)];
+    const ValueId y = node.outputs[0];
+    std::vector<double> units = scales(conv.inputs[1]);
+    for (double& unit : units) unit *= scales(conv.inputs[0])[0];
+    std::vector<ValueId> inputs = {
+        TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1])),
+        constant(conv.name + ".real_bias", real_bias(node, units, scales(y)[0]))};
+    names_.release_node(conv.name);
+    ValueId x = TW_TRY(append(conv.name, "Conv", std::move(inputs), conv.attrs));
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0)
+      x = TW_TRY(append(conv.name + "/Add", "Add", {x, TW_TRY(real(node.inputs[2]))}));
+    const int64_t lo = node.attrs.get_int("lo", -128), hi = node.attrs.get_int("hi", 127);
+    if (lo == 0 && hi == 127) {
+      x = TW_TRY(append(conv.name + "/Relu", "Relu", {x}));
+    } else if (lo != -128 || hi != 127) {
+      const auto bound = [&](const char* name, int64_t limit, int64_t end) {
+        if (limit == end) return ValueId{-1};
+        const double number = static_cast<double>(limit) * scales(y)[0];
+        return constant(conv.name + name, Array::scalar(DType::F32, number));
+      };
+      std::vector<ValueId> clip = {x, bound(".lo", lo, -128), bound(".hi", hi, 127)};
+      if (clip.back() < 0) clip.pop_back();
+      x = TW_TRY(append(conv.name + "/Clip", "Clip", std::move(clip)));
+    }
+    return quantise(y, x);
+  }
+
+  const QuantizedGraph& quantized_;
+  const Graph& in_;
+  Graph out_;
+  Names names_;
+  std::vector<ValueId> map_, real_;
+  std::vector<int> producer_;
+};
+
+}  // namespace
+
+Result<Graph> to_qdq(const QuantizedGraph& quantized) { return Exporter(quantized).run(); }
+
+}  // namespace tilewright::graph

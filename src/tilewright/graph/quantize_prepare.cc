@@ -1,0 +1,669 @@
+// Before calibration: whatever can be a convolution becomes one, so that quantisation meets few
+// kinds of nodes. Every rewriting is exact in real arithmetic.
+#include "tilewright/graph/quantize_prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include "tilewright/graph/edit.h"
+#include "tilewright/graph/quantize.h"
+#include "tilewright/tensor/window.h"
+
+namespace tilewright::graph {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// Geometry of a convolution on two spatial axes.
+struct Geometry {
+  Ints strides = {1, 1}, pads = {0, 0, 0, 0}, dilations = {1, 1};
+  int64_t groups = 1;
+};
+
+class Preparer {
+ public:
+  Preparer(const Graph& graph, PassContext& context, const std::set<std::string>& boundaries)
+      : in_(graph),
+        context_(context),
+        boundaries_(boundaries),
+        names_(graph),
+        map_(graph.values.size(), -1) {}
+
+  Result<Graph> run() {
+    users_ = consumers(in_);
+    producer_ = producers(in_);
+    output_ = is_output(in_);
+    out_.name = in_.name;
+    out_.warnings = in_.warnings;
+    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
+    for (size_t n = 0; n < in_.nodes.size(); ++n) {
+      if (absorbed_.contains(static_cast<int>(n))) continue;
+      const Node& node = in_.nodes[n];
+      names_.release_node(node.name);
+      auto done = rewrite(node);
+      if (!done) return tl::unexpected<Error>(std::move(done.error()).at(node.name));
+      if (!*done) copy(node);
+    }
+    for (ValueId id : in_.outputs) out_.outputs.push_back(keep(id));
+    if (rewritten_ > 0)
+      context_.notes.push_back(fmt::format("{} nodes became convolutions", rewritten_));
+    return compact(out_);
+  }
+
+ private:
+  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
+  const Shape& shape(ValueId id) const { return value(id).type.shape; }
+  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
+  bool is_f32(ValueId id) const { return value(id).type.dtype == DType::F32; }
+  /// A computed or given f32 image.
+  bool is_image(ValueId id) const {
+    return id >= 0 && !known(id) && is_f32(id) && shape(id).size() == 4 &&
+           value(id).type.dynamic_axis < 0 && element_count(shape(id)) > 0;
+  }
+
+  /// Read by one node, needed nowhere else and free of rounding of its own.
+  bool inner(ValueId id) const {
+    return users_[static_cast<size_t>(id)].size() == 1 && !output_[static_cast<size_t>(id)] &&
+           !boundaries_.contains(value(id).name);
+  }
+
+  ValueId keep(ValueId id) {
+    if (id < 0) return id;
+    ValueId& mine = map_[static_cast<size_t>(id)];
+    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
+    return mine;
+  }
+  void copy(const Node& node) {
+    Node mine = node;
+    mine.name = names_.node(node.name);
+    for (ValueId& id : mine.inputs) id = keep(id);
+    for (ValueId& id : mine.outputs) id = keep(id);
+    out_.nodes.push_back(std::move(mine));
+  }
+  /// The old value is the new one, which takes its name.
+  void define(ValueId old, ValueId made) {
+    out_.values[static_cast<size_t>(made)].name = value(old).name;
+    map_[static_cast<size_t>(old)] = made;
+    ++rewritten_;
+  }
+  ValueId constant(const std::string& base, Array array) {
+    const tensor::TensorType type{array.dtype(), array.shape()};
+    return out_.add_value(names_.value(base), type, std::move(array));
+  }
+  ValueId ints(const std::string& base, const Ints& values) {
+    Array array(DType::I64, {static_cast<int64_t>(values.size())});
+    std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
+    return constant(base, std::move(array));
+  }
+  Result<ValueId> append(const std::string& name, const std::string& op,
+                         std::vector<ValueId> inputs,
+                         std::map<std::string, tensor::AttrValue> attrs = {}) {
+    Node node;
+    node.name = name;
+    node.op = op;
+    node.inputs = std::move(inputs);
+    node.attrs.values = std::move(attrs);
+    return TW_TRY(append_node(out_, names_, std::move(node), 1))[0];
+  }
+  const Shape& new_shape(ValueId id) const {
+    return out_.values[static_cast<size_t>(id)].type.shape;
+  }
+  Result<ValueId> reshape(const std::string& name, ValueId x, const Shape& target) {
+    if (new_shape(x) == target) return x;
+    return append(name, "Reshape", {x, ints(name + ".shape", target)}, {{"allowzero", int64_t{1}}});
+  }
+  /// Elements [begin, end) of spatial axes 2 and 3.
+  Result<ValueId> slice(const std::string& name, ValueId x, const Ints& begin, const Ints& end) {
+    const Shape& s = new_shape(x);
+    if (begin[0] == 0 && begin[1] == 0 && end[0] == s[2] && end[1] == s[3]) return x;
+    return append(name, "Slice",
+                  {x, ints(name + ".starts", begin), ints(name + ".ends", end),
+                   ints(name + ".axes", {2, 3})});
+  }
+  Result<ValueId> conv(const std::string& name, ValueId x, Array weight, std::optional<Array> bias,
+                       const Geometry& g) {
+    const Shape w = weight.shape();
+    std::vector<ValueId> inputs = {x, constant(name + ".weight", std::move(weight))};
+    if (bias) inputs.push_back(constant(name + ".bias", *std::move(bias)));
+    return append(name, "Conv", std::move(inputs),
+                  {{"kernel_shape", Ints{w[2], w[3]}},
+                   {"strides", g.strides},
+                   {"pads", g.pads},
+                   {"dilations", g.dilations},
+                   {"group", g.groups}});
+  }
+  /// One kernel of equal weights for every channel.
+  Result<ValueId> mean_conv(const std::string& name, ValueId x, const Ints& kernel, double weight,
+                            Geometry g) {
+    const int64_t channels = new_shape(x)[1];
+    Array w(DType::F32, {channels, 1, kernel[0], kernel[1]});
+    for (float& element : w.as<float>()) element = static_cast<float>(weight);
+    g.groups = channels;
+    return conv(name, x, std::move(w), std::nullopt, g);
+  }
+  /// y = weight[c] * x + bias[c].
+  Result<ValueId> scale_conv(const std::string& name, ValueId x, const std::vector<double>& weight,
+                             const std::vector<double>& bias = {}) {
+    const auto channels = static_cast<int64_t>(weight.size());
+    Array w = Array::of(DType::F32, weight).reshaped({channels, 1, 1, 1});
+    Geometry g;
+    g.groups = channels;
+    std::optional<Array> b;
+    if (!bias.empty()) b = Array::of(DType::F32, bias);
+    return conv(name, x, std::move(w), std::move(b), g);
+  }
+
+  Result<bool> rewrite(const Node& node) {
+    if (!node.domain.empty() || node.outputs.size() != 1) return false;
+    const std::string& op = node.op;
+    if (op == "Gemm" || op == "MatMul") return dense(node);
+    if (op == "Sum") return sum(node);
+    if (node.inputs.empty()) return false;
+    if (op == "Conv") return plain_conv(node);
+    if (op == "ConvTranspose") return transposed_conv(node);
+    if (op == "MaxPool" || op == "GlobalMaxPool") return max_pool(node);
+    if (op == "AveragePool") return average_pool(node);
+    if (op == "GlobalAveragePool" || op == "ReduceMean") return global_average(node);
+    if (op == "LeakyRelu" || op == "PRelu") return leaky(node);
+    if (op == "Mul" || op == "Div" || op == "Add" || op == "Sub") return arithmetic(node);
+    return false;
+  }
+
+  // --- Convolutions.
+
+  Result<bool> plain_conv(const Node& node) {
+    if (!is_image(node.inputs[0]) || !known(node.inputs[1])) return false;
+    const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+    const auto window = TW_TRY(tensor::conv_window(op_call(in_, node), x, w));
+    const int64_t groups = node.attrs.get_int("group", 1), block = window.strides[0];
+    const bool square = block > 1 && window.strides[1] == block;
+    const bool dense_taps = window.dilations == Ints{1, 1} && w[2] > 1 && w[3] > 1;
+    const bool bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+    if (groups == 1 && x[1] <= 4 && square && dense_taps && (!bias || known(node.inputs[2])))
+      return strided_conv(node, window);
+    Node mine = node;
+    mine.attrs.values.erase("auto_pad");
+    mine.attrs.values["pads"] =
+        Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]};
+    copy(mine);
+    return true;
+  }
+
+  /// A convolution of few channels with stride b: pixels of b x b become channels, the stride 1.
+  Result<bool> strided_conv(const Node& node, const tensor::Window& window) {
+    const Array& w = *value(node.inputs[1]).constant;
+    const Shape& ws = w.shape();
+    const int64_t b = window.strides[0], channels = ws[1];
+    const int64_t kh = ceil_div(ws[2], b), kw = ceil_div(ws[3], b);
+    Ints pads = {0, 0, window.begin[0], window.begin[1], 0, 0, 0, 0};
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t needed = (window.output[i] - 1 + (i == 0 ? kh : kw)) * b;
+      pads[6 + i] = needed - window.begin[i] - window.input[i];
+    }
+    ValueId x = keep(node.inputs[0]);
+    if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; }))
+      x = TW_TRY(append(node.name + "/Pad", "Pad", {x, ints(node.name + ".pads", pads)}));
+    x = TW_TRY(append(node.name + "/SpaceToDepth", "SpaceToDepth", {x}, {{"blocksize", b}}));
+    Array packed(DType::F32, {ws[0], b * b * channels, kh, kw});
+    for (int64_t i = 0; i < w.size(); ++i) {
+      const int64_t s = i % ws[3], r = i / ws[3] % ws[2];
+      const int64_t c = i / (ws[3] * ws[2]) % channels, o = i / (ws[3] * ws[2] * channels);
+      const int64_t channel = ((r % b) * b + s % b) * channels + c;
+      packed.set(((o * b * b * channels + channel) * kh + r / b) * kw + s / b, w.get(i));
+    }
+    std::optional<Array> bias;
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = *value(node.inputs[2]).constant;
+    define(node.outputs[0],
+           TW_TRY(conv(node.name, x, std::move(packed), std::move(bias), Geometry{})));
+    return true;
+  }
+
+  /// One convolution gives all phases of the result as channels; DepthToSpace interleaves them.
+  Result<bool> transposed_conv(const Node& node) {
+    if (!is_image(node.inputs[0]) || !known(node.inputs[1])) return false;
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0 && !known(node.inputs[2])) return false;
+    const Shape &x = shape(node.inputs[0]), &y = shape(node.outputs[0]);
+    const Array& w = *value(node.inputs[1]).constant;
+    const Shape& ws = w.shape();
+    const Ints strides = node.attrs.get_ints("strides", {1, 1});
+    const Ints pads = node.attrs.get_ints("pads", {0, 0, 0, 0});
+    const Ints dilations = node.attrs.get_ints("dilations", {1, 1});
+    const std::string auto_pad = node.attrs.get_string("auto_pad", "NOTSET");
+    if (node.attrs.get_int("group", 1) != 1 || auto_pad != "NOTSET" || dilations != Ints{1, 1} ||
+        strides[0] != strides[1] || node.attrs.has("output_shape"))
+      return false;
+    const int64_t b = strides[0], ins = ws[0], outs = ws[1];
+    Geometry g;
+    Ints taps(2), begin(2), end(2);
+    for (size_t i = 0; i < 2; ++i) {
+      taps[i] = ceil_div(ws[2 + i], b);
+      const int64_t first = pads[i] / b, last = (y[2 + i] - 1 + pads[i]) / b;
+      g.pads[i] = taps[i] - 1 - first;
+      g.pads[2 + i] = last - (x[2 + i] - 1);
+      begin[i] = pads[i] - first * b;
+      end[i] = begin[i] + y[2 + i];
+      if (g.pads[i] < 0 || g.pads[2 + i] < 0) return false;
+    }
+    Array packed(DType::F32, {b * b * outs, ins, taps[0], taps[1]});
+    for (int64_t i = 0; i < w.size(); ++i) {
+      const int64_t s = i % ws[3], r = i / ws[3] % ws[2];
+      const int64_t o = i / (ws[3] * ws[2]) % outs, c = i / (ws[3] * ws[2] * outs);
+      const int64_t phase = ((r % b) * b + s % b) * outs + o;
+      packed.set(
+          ((phase * ins + c) * taps[0] + taps[0] - 1 - r / b) * taps[1] + taps[1] - 1 - s / b,
+          w.get(i));
+    }
+    std::optional<Array> bias;
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
+      bias = Array(DType::F32, {b * b * outs});
+      for (int64_t i = 0; i < bias->size(); ++i)
+        bias->set(i, value(node.inputs[2]).constant->get(i % outs));
+    }
+    const ValueId z =
+        TW_TRY(conv(node.name, keep(node.inputs[0]), std::move(packed), std::move(bias), g));
+    return finish(node.outputs[0], z, [&](ValueId v) -> Result<ValueId> {
+      if (b > 1)
+        v = TW_TRY(append(node.name + "/DepthToSpace", "DepthToSpace", {v},
+                          {{"blocksize", b}, {"mode", std::string("DCR")}}));
+      return slice(node.name + "/Slice", v, begin, end);
+    });
+  }
+
+  /// Applies activations that follow `old` to `made` first, then `move`: data movement commutes
+  /// with them, and next to the convolution they cost nothing.
+  Result<bool> finish(ValueId old, ValueId made,
+                      const std::function<Result<ValueId>(ValueId)>& move) {
+    while (inner(old)) {
+      const int n = users_[static_cast<size_t>(old)][0];
+      const Node& next = in_.nodes[static_cast<size_t>(n)];
+      const bool bounds = std::all_of(next.inputs.begin() + 1, next.inputs.end(),
+                                      [&](ValueId id) { return id < 0 || known(id); });
+      if (!next.domain.empty() || (next.op != "Relu" && next.op != "Clip") || !bounds) break;
+      std::vector<ValueId> inputs = {made};
+      for (size_t i = 1; i < next.inputs.size(); ++i) inputs.push_back(keep(next.inputs[i]));
+      names_.release_node(next.name);
+      made = TW_TRY(append(next.name, next.op, std::move(inputs), next.attrs.values));
+      absorbed_.insert(n);
+      old = next.outputs[0];
+    }
+    define(old, TW_TRY(move(made)));
+    return true;
+  }
+
+  // --- Dense layers.
+
+  /// The bias of a Gemm, or of the Add behind a MatMul, one per column; nothing if there is
+  /// another.
+  struct Bias {
+    bool fits = true;
+    std::optional<Array> values;
+  };
+  Bias bias_of(ValueId id, int64_t columns, double factor) const {
+    if (id < 0) return {};
+    if (!known(id)) return {false, {}};
+    const Array& given = *value(id).constant;
+    if (given.size() != 1 && (given.size() != columns || given.shape().back() != columns))
+      return {false, {}};
+    Array out(DType::F32, {columns});
+    for (int64_t i = 0; i < columns; ++i) out.set(i, factor * given.get(given.size() == 1 ? 0 : i));
+    return {true, std::move(out)};
+  }
+
+  Result<bool> dense(const Node& node) {
+    const bool gemm = node.op == "Gemm";
+    const ValueId a = node.inputs[0];
+    if (known(a) || !known(node.inputs[1]) || !is_f32(a)) return false;
+    const Array& b = *value(node.inputs[1]).constant;
+    const Shape& as = shape(a);
+    if (b.dtype() != DType::F32 || b.shape().size() != 2 || as.size() < 2 || element_count(as) == 0)
+      return false;
+    if (gemm && node.attrs.get_int("transA", 0) != 0) return false;
+    const bool transposed = gemm && node.attrs.get_int("transB", 0) != 0;
+    const int64_t k = as.back(), columns = b.shape()[transposed ? 0 : 1];
+    const double alpha = gemm ? node.attrs.get_float("alpha", 1) : 1;
+    Bias bias;
+    if (gemm && node.inputs.size() > 2)
+      bias = bias_of(node.inputs[2], columns, node.attrs.get_float("beta", 1));
+    if (!bias.fits) return false;
+    ValueId last = node.outputs[0];
+    if (!gemm) last = absorb_bias(last, columns, bias);
+    Array w(DType::F32, {columns, k});
+    for (int64_t at = 0; at < w.size(); ++at) {
+      const int64_t o = at / k, i = at % k;
+      const auto from = static_cast<size_t>(transposed ? at : i * columns + o);
+      w.as<float>()[static_cast<size_t>(at)] = static_cast<float>(alpha * b.as<float>()[from]);
+    }
+    if (const ValueId source = averaged_image(a); source >= 0)
+      return pooled_dense(node, source, std::move(w), std::move(bias.values), last);
+    // A flattened image is read as it is, by a kernel of its size.
+    const ValueId image = flattened_image(a);
+    ValueId x = -1;
+    if (image >= 0) {
+      const Shape& s = shape(image);
+      x = keep(image);
+      w = w.reshaped({columns, s[1], s[2], s[3]});
+    } else {
+      x = TW_TRY(reshape(node.name + "/Reshape_in", keep(a), {element_count(as) / k, k, 1, 1}));
+      w = w.reshaped({columns, k, 1, 1});
+    }
+    const ValueId z = TW_TRY(conv(node.name, x, std::move(w), std::move(bias.values), Geometry{}));
+    return finish(last, z, [&](ValueId v) {
+      return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
+    });
+  }
+
+  /// dense(mean(x)) = mean(dense(x)): averaging last also averages the rounding of the products,
+  /// and the weights are read once for all pixels.
+  Result<bool> pooled_dense(const Node& node, ValueId source, Array w, std::optional<Array> bias,
+                            ValueId last) {
+    const Shape& s = shape(source);
+    const double area = static_cast<double>(s[2] * s[3]);
+    // The mean's weight is one that 8 bits hold exactly; the products make up for the difference.
+    const int bits = std::ilogb(127 * area);
+    const double weight = std::ldexp(std::nearbyint(std::ldexp(1 / area, bits)), -bits);
+    const double rest = 1 / (area * weight);
+    for (float& element : w.as<float>()) element = static_cast<float>(element * rest);
+    if (bias)
+      for (float& element : bias->as<float>()) element = static_cast<float>(element * rest);
+    w = w.reshaped({w.shape()[0], w.shape()[1], 1, 1});
+    const ValueId z =
+        TW_TRY(conv(node.name, keep(source), std::move(w), std::move(bias), Geometry{}));
+    const ValueId mean =
+        TW_TRY(mean_conv(node.name + "/mean", z, {s[2], s[3]}, weight, Geometry{}));
+    return finish(last, mean, [&](ValueId v) {
+      return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
+    });
+  }
+
+  /// The image whose global average `a` [n, c] is, if that is small and read by nobody else; or -1.
+  ValueId averaged_image(ValueId a) const {
+    if (shape(a).size() != 2) return -1;
+    if (const ValueId image = flattened_image(a); image >= 0) {
+      if (!inner(a)) return -1;
+      a = image;
+    }
+    const int p = producer_[static_cast<size_t>(a)];
+    if (p < 0 || !inner(a)) return -1;
+    const Node& pool = in_.nodes[static_cast<size_t>(p)];
+    if (!is_global_average(pool)) return -1;
+    const Shape& s = shape(pool.inputs[0]);
+    return s[2] * s[3] > 1 && s[2] * s[3] <= 64 ? pool.inputs[0] : -1;
+  }
+
+  /// If only an Add of a vector follows, its constant goes to `bias`: the value behind it.
+  ValueId absorb_bias(ValueId id, int64_t columns, Bias& bias) {
+    if (!inner(id)) return id;
+    const int n = users_[static_cast<size_t>(id)][0];
+    const Node& next = in_.nodes[static_cast<size_t>(n)];
+    if (!next.domain.empty() || next.op != "Add") return id;
+    const ValueId other = next.inputs[0] == id ? next.inputs[1] : next.inputs[0];
+    const Bias found = bias_of(other, columns, 1);
+    if (!known(other) || !found.fits || shape(next.outputs[0]) != shape(id)) return id;
+    bias = found;
+    names_.release_node(next.name);
+    absorbed_.insert(n);
+    return next.outputs[0];
+  }
+
+  /// The image that `a` [n, c*h*w] is a view of, or -1.
+  ValueId flattened_image(ValueId a) const {
+    const int p = producer_[static_cast<size_t>(a)];
+    if (p < 0 || shape(a).size() != 2) return -1;
+    const Node& view = in_.nodes[static_cast<size_t>(p)];
+    const bool flattens = view.op == "Flatten" || view.op == "Reshape" || view.op == "Squeeze";
+    if (!view.domain.empty() || !flattens || !is_image(view.inputs[0])) return -1;
+    return shape(view.inputs[0])[0] == shape(a)[0] ? view.inputs[0] : -1;
+  }
+
+  // --- Pooling.
+
+  Result<bool> max_pool(const Node& node) {
+    if (!is_image(node.inputs[0])) return false;
+    const Shape& x = shape(node.inputs[0]);
+    std::map<std::string, tensor::AttrValue> attrs;
+    if (node.op == "GlobalMaxPool") {
+      attrs["kernel_shape"] = Ints{x[2], x[3]};
+    } else {
+      const auto window = TW_TRY(tensor::window_of(op_call(in_, node), {x[2], x[3]},
+                                                   node.attrs.get_ints("kernel_shape"),
+                                                   node.attrs.get_int("ceil_mode", 0) != 0));
+      attrs["kernel_shape"] = window.kernel;
+      attrs["strides"] = window.strides;
+      if (window.dilations != Ints{1, 1}) attrs["dilations"] = window.dilations;
+      attrs["pads"] =
+          Ints{window.begin[0], window.begin[1], window.reached_end(0), window.reached_end(1)};
+    }
+    const ValueId y = TW_TRY(append(node.name, "MaxPool", {keep(node.inputs[0])}, attrs));
+    define(node.outputs[0], y);
+    --rewritten_;
+    return true;
+  }
+
+  /// Output positions [first, last) of one axis whose windows count alike.
+  struct Run {
+    int64_t first, last, count;
+  };
+  static std::vector<Run> runs_of(const tensor::Window& window, size_t axis, bool include_pad) {
+    std::vector<Run> runs;
+    for (int64_t o = 0; o < window.output[axis]; ++o) {
+      const int64_t start = o * window.strides[axis] - window.begin[axis];
+      const int64_t lo = include_pad ? -window.begin[axis] : 0;
+      const int64_t hi = window.input[axis] + (include_pad ? window.end[axis] : 0);
+      const int64_t count = std::min(start + window.kernel[axis], hi) - std::max(start, lo);
+      if (runs.empty() || runs.back().count != count) runs.push_back({o, o, count});
+      ++runs.back().last;
+    }
+    return runs;
+  }
+
+  Result<bool> average_pool(const Node& node) {
+    if (!is_image(node.inputs[0])) return false;
+    const Shape& x = shape(node.inputs[0]);
+    const auto window = TW_TRY(tensor::window_of(op_call(in_, node), {x[2], x[3]},
+                                                 node.attrs.get_ints("kernel_shape"),
+                                                 node.attrs.get_int("ceil_mode", 0) != 0));
+    if (window.dilations != Ints{1, 1}) return false;
+    const bool include_pad = node.attrs.get_int("count_include_pad", 0) != 0;
+    const auto rows = runs_of(window, 0, include_pad), columns = runs_of(window, 1, include_pad);
+    const bool whole = rows.size() == 1 && columns.size() == 1;
+    std::vector<ValueId> bands;
+    for (const Run& row : rows) {
+      std::vector<ValueId> parts;
+      for (const Run& column : columns) {
+        const std::string name =
+            whole ? node.name : fmt::format("{}/{}_{}", node.name, row.first, column.first);
+        parts.push_back(TW_TRY(average_part(name, node.inputs[0], window, {row, column})));
+      }
+      bands.push_back(parts.size() == 1 ? parts[0]
+                                        : TW_TRY(append(fmt::format("{}/{}", node.name, row.first),
+                                                        "Concat", parts, {{"axis", int64_t{3}}})));
+    }
+    const ValueId y = bands.size() == 1
+                          ? bands[0]
+                          : TW_TRY(append(node.name, "Concat", bands, {{"axis", int64_t{2}}}));
+    define(node.outputs[0], y);
+    return true;
+  }
+
+  /// The part of an average pooling whose windows all count alike.
+  Result<ValueId> average_part(const std::string& name, ValueId x, const tensor::Window& window,
+                               const std::array<Run, 2>& runs) {
+    Geometry g;
+    g.strides = window.strides;
+    Ints begin(2), end(2);
+    for (size_t i = 0; i < 2; ++i) {
+      const int64_t from = runs[i].first * window.strides[i] - window.begin[i];
+      const int64_t to =
+          (runs[i].last - 1) * window.strides[i] - window.begin[i] + window.kernel[i];
+      begin[i] = std::max<int64_t>(from, 0), end[i] = std::min(to, window.input[i]);
+      g.pads[i] = begin[i] - from, g.pads[2 + i] = to - end[i];
+    }
+    const ValueId part = TW_TRY(slice(name + "/Slice", keep(x), begin, end));
+    return mean_conv(name, part, window.kernel,
+                     1.0 / static_cast<double>(runs[0].count * runs[1].count), g);
+  }
+
+  bool is_global_average(const Node& node) const {
+    if (!node.domain.empty() || node.inputs.empty() || !is_image(node.inputs[0])) return false;
+    if (node.op == "GlobalAveragePool") return true;
+    if (node.op != "ReduceMean") return false;
+    auto axes = known_ints(in_, node, 1);
+    if (!axes) axes = node.attrs.get_ints("axes");
+    for (int64_t& axis : *axes) axis = axis < 0 ? axis + 4 : axis;
+    std::sort(axes->begin(), axes->end());
+    return *axes == Ints{2, 3};
+  }
+
+  Result<bool> global_average(const Node& node) {
+    if (!is_global_average(node)) return false;
+    const Shape& x = shape(node.inputs[0]);
+    const ValueId y = TW_TRY(mean_conv(node.name, keep(node.inputs[0]), {x[2], x[3]},
+                                       1.0 / static_cast<double>(x[2] * x[3]), Geometry{}));
+    return finish(node.outputs[0], y, [&](ValueId v) {
+      return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
+    });
+  }
+
+  // --- Arithmetic.
+
+  /// max(x, slope * x) = x + relu(-(1 - slope) * x) for slopes from 0 to 1.
+  Result<bool> leaky(const Node& node) {
+    if (!is_image(node.inputs[0])) return false;
+    const auto channels = static_cast<size_t>(shape(node.inputs[0])[1]);
+    std::vector<double> slopes(channels, node.attrs.get_float("alpha", 0.01));
+    if (node.op == "PRelu") {
+      const auto given = per_channel(node.inputs[1], shape(node.inputs[0]));
+      if (!given) return false;
+      slopes = *given;
+    }
+    for (double& slope : slopes) {
+      if (!(slope >= 0 && slope <= 1)) return false;
+      slope -= 1;
+    }
+    const ValueId x = keep(node.inputs[0]);
+    ValueId below = TW_TRY(scale_conv(node.name + "/below", x, slopes));
+    below = TW_TRY(append(node.name + "/Relu", "Relu", {below}));
+    define(node.outputs[0], TW_TRY(append(node.name, "Add", {x, below})));
+    return true;
+  }
+
+  /// A constant that depends on the channel alone, one value per channel of an image.
+  std::optional<std::vector<double>> per_channel(ValueId id, const Shape& image) const {
+    if (!known(id) || !is_f32(id)) return std::nullopt;
+    const Array& array = *value(id).constant;
+    const auto channels = static_cast<size_t>(image[1]);
+    if (array.size() == 1) return std::vector<double>(channels, array.get(0));
+    Shape wide(array.shape().size() > 4 ? 0 : 4 - array.shape().size(), 1);
+    wide.insert(wide.end(), array.shape().begin(), array.shape().end());
+    if (wide != Shape{1, image[1], 1, 1}) return std::nullopt;
+    return array.to_doubles();
+  }
+
+  Result<bool> arithmetic(const Node& node) {
+    const ValueId a = node.inputs[0], b = node.inputs[1];
+    const Shape& y = shape(node.outputs[0]);
+    if (is_image(a) && is_image(b)) {
+      if (node.op != "Sub" || shape(a) != y || shape(b) != y) return false;
+      const std::vector<double> minus(static_cast<size_t>(y[1]), -1);
+      const ValueId negated = TW_TRY(scale_conv(node.name + "/minus", keep(b), minus));
+      define(node.outputs[0], TW_TRY(append(node.name, "Add", {keep(a), negated})));
+      return true;
+    }
+    auto affine = affine_of(node);
+    if (!affine) return false;
+    ValueId last = node.outputs[0];
+    // What follows on the same values goes into the same convolution.
+    while (inner(last)) {
+      const int n = users_[static_cast<size_t>(last)][0];
+      const Node& next = in_.nodes[static_cast<size_t>(n)];
+      const auto outer = affine_of(next);
+      if (!outer || outer->x != last) break;
+      for (size_t c = 0; c < affine->weight.size(); ++c) {
+        affine->weight[c] *= outer->weight[c];
+        affine->bias[c] = affine->bias[c] * outer->weight[c] + outer->bias[c];
+      }
+      names_.release_node(next.name);
+      absorbed_.insert(n);
+      last = next.outputs[0];
+    }
+    define(last, TW_TRY(scale_conv(node.name, keep(affine->x), affine->weight, affine->bias)));
+    return true;
+  }
+
+  /// y[c] = weight[c] * x[c] + bias[c] for an image x.
+  struct Affine {
+    ValueId x = -1;
+    std::vector<double> weight, bias;
+  };
+  std::optional<Affine> affine_of(const Node& node) const {
+    const bool arithmetic =
+        node.op == "Mul" || node.op == "Div" || node.op == "Add" || node.op == "Sub";
+    if (!node.domain.empty() || !arithmetic || node.inputs.size() != 2) return std::nullopt;
+    const bool left = known(node.inputs[0]);
+    Affine affine;
+    affine.x = node.inputs[left ? 1 : 0];
+    const Shape& y = shape(node.outputs[0]);
+    if (!is_image(affine.x) || shape(affine.x) != y || (left && node.op == "Div"))
+      return std::nullopt;
+    const auto factors = per_channel(node.inputs[left ? 0 : 1], y);
+    if (!factors) return std::nullopt;
+    affine.weight.assign(factors->size(), 1);
+    affine.bias.assign(factors->size(), 0);
+    for (size_t c = 0; c < factors->size(); ++c) {
+      const double f = (*factors)[c];
+      if (node.op == "Mul") affine.weight[c] = f;
+      if (node.op == "Div" && f == 0) return std::nullopt;
+      if (node.op == "Div") affine.weight[c] = 1 / f;
+      if (node.op == "Add") affine.bias[c] = f;
+      if (node.op == "Sub") affine.bias[c] = left ? f : -f;
+      if (node.op == "Sub" && left) affine.weight[c] = -1;
+    }
+    return affine;
+  }
+
+  Result<bool> sum(const Node& node) {
+    for (ValueId id : node.inputs)
+      if (!is_image(id) || shape(id) != shape(node.outputs[0])) return false;
+    if (node.inputs.size() < 2) return false;
+    ValueId total = keep(node.inputs[0]);
+    for (size_t i = 1; i < node.inputs.size(); ++i)
+      total = TW_TRY(append(node.name, "Add", {total, keep(node.inputs[i])}));
+    define(node.outputs[0], total);
+    return true;
+  }
+
+  const Graph& in_;
+  PassContext& context_;
+  const std::set<std::string>& boundaries_;
+  Graph out_;
+  Names names_;
+  std::vector<ValueId> map_;
+  std::vector<int> producer_;
+  std::vector<std::vector<int>> users_;
+  std::vector<bool> output_;
+  std::set<int> absorbed_;
+  int rewritten_ = 0;
+};
+
+}  // namespace
+
+Result<Graph> to_convolutions(const Graph& graph, PassContext& context,
+                              const std::set<std::string>& boundaries) {
+  return Preparer(graph, context, boundaries).run();
+}
+
+Result<Graph> prepare_quantize(const Graph& graph, PassContext& context) {
+  const char* tidy = "fold_batch_norm,simplify,merge_common,eliminate_dead";
+  const std::string first = std::string("simplify,fold_constants,fold_batch_norm,fold_pad,") + tidy;
+  Graph folded = TW_TRY(run_passes(graph, first, context)).graph;
+  Graph rewritten = TW_TRY(to_convolutions(folded, context, {}));
+  return TW_TRY(run_passes(std::move(rewritten), tidy, context)).graph;
+}
+
+}  // namespace tilewright::graph

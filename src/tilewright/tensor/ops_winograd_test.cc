@@ -1,0 +1,86 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/tensor/op_testing.h"
+#include "tilewright/tensor/winograd.h"
+
+namespace tilewright::tensor {
+namespace {
+
+using testing::AttrMap;
+using testing::call_of;
+using testing::error_of;
+using testing::expect_close;
+using ::testing::HasSubstr;
+using testing::Ints;
+using testing::random_array;
+using testing::run_op;
+
+Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
+  return run_op(op, inputs, attrs, 1, "tilewright")[0];
+}
+
+/// A^T [(G g) . (B^T d)] is the correlation of d and g, for the unit vectors.
+TEST(Winograd, TablesAreExact) {
+  for (const int64_t m : {2, 4, 6}) {
+    const WinogradTables& t = *winograd_tables(m);
+    const int64_t n = t.points();
+    ASSERT_EQ(t.input.size(), static_cast<size_t>(n * n));
+    ASSERT_EQ(t.filter.size(), static_cast<size_t>(n * 3));
+    ASSERT_EQ(t.output.size(), static_cast<size_t>(m * n));
+    for (int64_t tap = 0; tap < 3; ++tap)
+      for (int64_t d = 0; d < n; ++d)
+        for (int64_t i = 0; i < m; ++i) {
+          double sum = 0;
+          for (int64_t x = 0; x < n; ++x)
+            sum += t.output[i * n + x] * t.filter[x * 3 + tap] * t.input[x * n + d];
+          EXPECT_NEAR(sum, d == i + tap ? 1 : 0, 1e-12) << m << " " << tap << " " << d << " " << i;
+        }
+  }
+  EXPECT_EQ(winograd_tables(3), nullptr);
+}
+
+struct Case {
+  int64_t m;
+  Shape x, w;
+  int64_t block_in, block_out;
+  Ints pads;
+};
+
+TEST(Winograd, EqualsConv) {
+  const std::vector<Case> cases = {
+      {2, {1, 4, 5, 6}, {4, 4, 3, 3}, 2, 4, {1, 1, 1, 1}},
+      {4, {2, 3, 7, 9}, {6, 3, 3, 3}, 2, 4, {1, 1, 1, 1}},
+      {4, {1, 4, 6, 6}, {4, 4, 3, 3}, 4, 4, {0, 0, 0, 0}},
+      {4, {1, 2, 4, 5}, {4, 2, 3, 3}, 2, 4, {0, 2, 1, 0}},
+      {6, {1, 4, 8, 7}, {4, 4, 3, 3}, 4, 4, {1, 1, 1, 1}},
+  };
+  uint64_t seed = 0;
+  for (const Case& c : cases) {
+    const Array x = random_array(DType::F32, c.x, ++seed),
+                w = random_array(DType::F32, c.w, ++seed);
+    const AttrMap shape = {{"block_in", c.block_in}, {"block_out", c.block_out}, {"m", c.m}};
+    const Array u = ours("PackWinogradWeight", {w}, shape);
+    const Array bias = random_array(DType::F32, {c.w[0]}, ++seed);
+    Array padded(DType::F32, {u.shape()[2] * c.block_out});
+    for (int64_t i = 0; i < bias.size(); ++i) padded.set(i, bias.get(i));
+    const Array blocked = ours("ToBlocked", {x}, {{"block", c.block_in}});
+    const AttrMap attrs = {{"pads", c.pads}, {"m", c.m}};
+    const Array y = ours("WinogradConvBlocked", {blocked, u, padded}, attrs);
+    expect_close(ours("FromBlocked", {y}, {{"channels", c.w[0]}}),
+                 run_op("Conv", {x, w, bias}, {{"pads", c.pads}})[0], 2e-4, to_string(c.x));
+  }
+}
+
+TEST(Winograd, RefusesOtherForms) {
+  const Array x(DType::F32, {1, 1, 6, 6, 4}), u(DType::F32, {6, 6, 1, 4, 4});
+  const auto error = [&](const AttrMap& attrs) {
+    return error_of(call_of("WinogradConvBlocked", {x, u}, attrs, "tilewright"));
+  };
+  EXPECT_THAT(error({{"m", int64_t{3}}}), HasSubstr("m is 3"));
+  EXPECT_THAT(error({{"m", int64_t{2}}}), HasSubstr("do not fit m = 2"));
+  EXPECT_THAT(error({{"strides", Ints{2, 2}}}), HasSubstr("stride 1"));
+}
+
+}  // namespace
+}  // namespace tilewright::tensor

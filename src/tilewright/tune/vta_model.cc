@@ -1,0 +1,87 @@
+#include "tilewright/tune/vta_model.h"
+
+#include "tilewright/base/check.h"
+
+namespace tilewright::tune {
+
+using vta::Mem;
+
+VtaClock::VtaClock(const vta::Config& config) : config_(config) {
+  for (size_t i = 0; i < bytes_.size(); ++i) bytes_[i] = config.element_bytes(static_cast<Mem>(i));
+  out_beats_ = std::max<int64_t>(1, bytes(Mem::Out) / config.timing.bus_bytes);
+  burst_bytes_ = int64_t{config.timing.max_burst_beats} * config.timing.bus_bytes;
+}
+
+int64_t VtaClock::load(Mem mem, int64_t rows, int64_t elements, int64_t pads) const {
+  const auto& t = config_.timing;
+  const int64_t row = ceil_div(elements * bytes(mem), t.bus_bytes);
+  const int64_t n = rows * row;
+  // Rows begin anywhere: the boundaries of bursts cut them in proportion to their length.
+  const int64_t cuts = rows * (row - 1) / t.max_burst_beats;
+  const int64_t idle = std::max<int64_t>(t.burst_gap, t.read_latency - row);
+  const int64_t data = rows == 0 ? 0 : t.read_latency + n + (rows - 1) * idle + cuts * t.burst_gap;
+  return t.load_overhead + std::max(data, pads + n);
+}
+
+int64_t VtaClock::store(int64_t rows, int64_t elements) const {
+  const int64_t row = elements * bytes(Mem::Out);
+  const int64_t bursts = rows + rows * (row - 1) / burst_bytes_;
+  return 2 + bursts * config_.timing.store_row_overhead + rows * elements * store_element();
+}
+
+int64_t VtaClock::first_fetch(int64_t insns) const {
+  const auto& t = config_.timing;
+  return 1 + t.read_latency + std::min<int64_t>(insns, t.fetch_batch) * fetch_beats() + 2;
+}
+
+// --- Geometry.
+
+std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile) {
+  const bool h = axis == TileAxis::H;
+  const int64_t extent = layer.extent[axis], stride = h ? layer.stride_h : layer.stride_w;
+  const int64_t pad = h ? layer.pad_top : layer.pad_left, in = h ? layer.in_h : layer.in_w;
+  std::vector<InputSpan> spans;
+  for (int64_t begin = 0; begin < extent; begin += tile) {
+    InputSpan s;
+    s.size = std::min(tile, extent - begin);
+    const int64_t first = begin * stride - pad;
+    const int64_t hull = h ? hull_rows(layer, s.size) : hull_columns(layer, s.size);
+    s.real = std::max<int64_t>(0, std::min(in, first + hull) - std::max<int64_t>(0, first));
+    s.zeros = hull - s.real;
+    spans.push_back(s);
+  }
+  return spans;
+}
+
+VtaTransfers input_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t images,
+                             int64_t blocks, const InputSpan& rows, const InputSpan& columns) {
+  const int64_t width = columns.real + columns.zeros;
+  int64_t instructions = images, row_count = blocks, row = rows.real * columns.real;
+  int64_t pads = 0;
+  const bool whole_rows = layer.row_step == 1 && columns.real == layer.in_w && columns.zeros == 0;
+  if (rows.zeros + columns.zeros > 0 || (!whole_rows && rows.real > 1)) {
+    instructions = images * blocks, row_count = rows.real, row = columns.real;
+    pads = rows.zeros * width + rows.real * columns.zeros;
+  } else if (whole_rows && rows.real == layer.in_h) {
+    row *= blocks, row_count = 1;
+  }
+  return {instructions, clock.load(Mem::Inp, row_count, row, pads),
+          instructions * clock.beats(Mem::Inp, row_count, row)};
+}
+
+VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t out,
+                              int64_t in) {
+  const int64_t row = in * layer.kernel_h * layer.kernel_w;
+  const bool whole = in == layer.extent[TileAxis::C];
+  const int64_t rows = whole ? 1 : out, elements = whole ? out * row : row;
+  return {1, clock.load(Mem::Wgt, rows, elements, 0), clock.beats(Mem::Wgt, rows, elements)};
+}
+
+VtaBox store_box(const VtaLayer& layer, int64_t n, int64_t o, int64_t h, int64_t w) {
+  const auto& e = layer.extent;
+  if (w < e[TileAxis::W] && h > 1) return {n * o, h, w};
+  if (h < e[TileAxis::H]) return {n, o, h * w};
+  return {n, 1, o * h * w};
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,270 @@
+#include "tilewright/tune/vta_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/vta/vta.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/tune/vta_blocks.h"
+#include "tilewright/tune/vta_model.h"
+
+namespace tilewright::tune {
+
+using schedule::Step;
+using schedule::Trace;
+
+namespace {
+
+/// A Func under a growing trace.
+class Steps {
+ public:
+  explicit Steps(Func func) : func_(std::move(func)) {}
+  const Func& func() const { return func_; }
+  Trace take() { return std::move(trace_); }
+
+  Status apply(Step step) {
+    Result<Func> next = schedule::apply(step, func_);
+    if (!next) return tl::unexpected<Error>(std::move(next.error()).at(schedule::print(step)));
+    func_ = *std::move(next);
+    trace_.push_back(std::move(step));
+    return {};
+  }
+
+ private:
+  Func func_;
+  Trace trace_;
+};
+
+/// Blocks between the sum and the last block, and others that only feed it, become part of it.
+Status fold_epilogue(Steps& steps) {
+  for (bool changed = true; changed;) {
+    changed = false;
+    const std::vector<BlockFacts> blocks = collect_blocks(steps.func());
+    const VtaBlocks roles = find_vta_blocks(blocks);
+    for (const BlockFacts& b : blocks) {
+      if (b.kind != BlockFacts::Kind::Injective || &b == roles.last || &b == roles.staged) continue;
+      if (is_output(steps.func(), b.store->buffer)) continue;
+      TW_TRY_STATUS(steps.apply(schedule::Inline{b.name}));
+      changed = true;
+      break;
+    }
+  }
+  return {};
+}
+
+class Scheduler {
+ public:
+  Scheduler(Steps steps, VtaLayer layer, const vta::Config& config, const VtaMapping& mapping)
+      : steps_(std::move(steps)),
+        layer_(std::move(layer)),
+        config_(config),
+        map_(mapping),
+        depth_(result_depth(layer_, mapping)) {
+    const std::vector<BlockFacts> blocks = collect_blocks(steps_.func());
+    const VtaBlocks roles = find_vta_blocks(blocks);
+    sum_ = roles.reduce->name, init_ = roles.init->name, last_ = roles.last->name;
+    result_ = roles.reduce->store->buffer.name();
+    if (roles.staged != nullptr) staged_ = roles.staged->name;
+    const Product product = *product_of(*roles.reduce);
+    input_ = product.a.buffer.name(), weights_ = product.b.buffer.name();
+    for (const Load& l : roles.last->loads) {
+      const std::string& name = l.buffer.name();
+      if (name == result_) continue;
+      auto& group = l.buffer.dtype() == DType::I32 ? vectors_ : residuals_;
+      if (std::find(group.begin(), group.end(), name) == group.end()) group.push_back(name);
+    }
+  }
+
+  Result<Trace> run() {
+    TW_TRY_STATUS(tile());
+    TW_TRY_STATUS(stage());
+    TW_TRY_STATUS(cut());
+    for (const std::string& suffix : last_suffixes_) TW_TRY_STATUS(pieces(suffix));
+    for (const std::string& suffix : sum_suffixes_)
+      TW_TRY_STATUS(apply(schedule::Tensorize{sum_ + ".b" + suffix, vta_gemm_text(config_)}));
+    return steps_.take();
+  }
+
+ private:
+  Status apply(Step step) { return steps_.apply(std::move(step)); }
+
+  std::string loop(TileAxis axis) const {
+    static constexpr const char* kNames[kTileAxes] = {"n", "o", "h", "w", "ci"};
+    return sum_ + "." + kNames[static_cast<size_t>(axis)];
+  }
+  bool tiled(TileAxis axis) const {
+    return std::find(map_.order.begin(), map_.order.end(), axis) != map_.order.end();
+  }
+  std::string outer(TileAxis axis) const { return loop(axis) + ".o"; }
+  std::string inner(TileAxis axis) const { return tiled(axis) ? loop(axis) + ".i" : loop(axis); }
+  /// The loop around a copy that stands inside the first `depth` loops.
+  std::string around(int depth) const {
+    return depth == 0 ? "" : outer(map_.order[static_cast<size_t>(depth) - 1]);
+  }
+
+  Status tile() {
+    schedule::Names order;
+    for (const TileAxis axis : map_.order) {
+      TW_TRY_STATUS(apply(schedule::Split{loop(axis), map_.tile[axis]}));
+      order.push_back(outer(axis));
+    }
+    order.push_back(inner(TileAxis::C));
+    for (const char* name : {".r", ".s"}) order.push_back(sum_ + name);
+    for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W})
+      order.push_back(inner(axis));
+    for (const char* name : {".b", ".co", ".bi"}) order.push_back(sum_ + name);
+    return apply(schedule::Reorder{order});
+  }
+
+  Status copy(const std::string& block, const std::string& buffer, const std::string& name,
+              const std::string& at, const std::string& scope) {
+    TW_TRY_STATUS(apply(schedule::CacheRead{block, buffer, name, at}));
+    return apply(schedule::SetScope{name, scope});
+  }
+
+  Status stage() {
+    const std::string result_loop = around(depth_);
+    if (depth_ > 0) {
+      TW_TRY_STATUS(apply(schedule::ComputeAt{init_, result_loop}));
+      TW_TRY_STATUS(apply(schedule::ReverseComputeAt{last_, result_loop}));
+    }
+    TW_TRY_STATUS(apply(schedule::SetScope{result_, "vta.acc"}));
+    const std::string input_loop = around(map_.input_depth);
+    if (!staged_.empty()) {
+      if (map_.input_depth > 0) TW_TRY_STATUS(apply(schedule::ComputeAt{staged_, input_loop}));
+      TW_TRY_STATUS(apply(schedule::SetScope{input_, "vta.inp"}));
+    } else {
+      TW_TRY_STATUS(copy(sum_, input_, input_ + ".inp", input_loop, "vta.inp"));
+    }
+    TW_TRY_STATUS(copy(sum_, weights_, weights_ + ".wgt", around(map_.weight_depth), "vta.wgt"));
+    const VtaRegions regions{layer_, map_, config_};
+    for (const std::string& name : vectors_)
+      TW_TRY_STATUS(
+          copy(last_, name, name + ".acc", regions.vectors_stay() ? "" : result_loop, "vta.acc"));
+    return {};
+  }
+
+  /// Ragged loops are cut into full tiles and the rest, so that no tile has a guard.
+  Status cut() {
+    for (size_t i = 0; i < map_.order.size(); ++i) {
+      const TileAxis axis = map_.order[i];
+      const int64_t rest = layer_.extent[axis] % map_.tile[axis];
+      if (rest == 0) continue;
+      const int64_t full = layer_.extent[axis] / map_.tile[axis];
+      const bool around_last = static_cast<int>(i) < depth_;
+      std::vector<std::string> suffixes;
+      for (const std::string& suffix : sum_suffixes_) {
+        TW_TRY_STATUS(apply(schedule::Cut{outer(axis) + suffix, {full, 1}}));
+        suffixes.push_back(suffix + "@0"), suffixes.push_back(suffix + "@1");
+      }
+      sum_suffixes_ = suffixes;
+      if (around_last) last_suffixes_ = suffixes;
+    }
+    return {};
+  }
+
+  int64_t extent_in(const std::string& name) const {
+    int64_t extent = 0;
+    walk(steps_.func().body, [&](const Stmt& s) {
+      const For* f = s.as<For>();
+      if (f != nullptr && f->var.name() == name) extent = as_int(f->extent).value_or(0);
+    });
+    return extent;
+  }
+
+  /// The part `suffix` of the last block, in pieces that are stored one by one.
+  Status pieces(const std::string& suffix) {
+    const VtaRegions regions{layer_, map_, config_};
+    const std::string axis = last_ + (regions.piece_axis() == TileAxis::O ? ".o" : ".h") + suffix;
+    const int64_t extent = extent_in(axis);
+    std::string around_piece = depth_ == 0 ? "" : around(depth_) + result_suffix(suffix);
+    std::vector<std::string> parts = {suffix};
+    if (extent > map_.piece) {
+      TW_TRY_STATUS(apply(schedule::Split{axis, map_.piece}));
+      const std::string first = last_ + ".n" + suffix;
+      TW_TRY_STATUS(apply(
+          schedule::Reorder{regions.piece_axis() == TileAxis::O
+                                ? schedule::Names{axis + ".o", first}
+                                : schedule::Names{axis + ".o", first, last_ + ".o" + suffix}}));
+      around_piece = axis + ".o";
+      if (extent % map_.piece != 0) {
+        TW_TRY_STATUS(apply(schedule::Cut{axis + ".o", {extent / map_.piece, 1}}));
+        parts = {suffix + "@0", suffix + "@1"};
+      }
+    }
+    for (const std::string& part : parts) {
+      const std::string at = around_piece.empty() || parts.size() == 1
+                                 ? around_piece
+                                 : around_piece + part.substr(suffix.size());
+      for (const std::string& name : residuals_)
+        TW_TRY_STATUS(copy(last_ + part, name, name + ".inp" + part, at, "vta.inp"));
+      if (residuals_.empty() && extent > map_.piece) TW_TRY_STATUS(apply(schedule::Unroll{at}));
+    }
+    return {};
+  }
+  /// What cuts have added to the name of the innermost loop around the result.
+  static std::string result_suffix(const std::string& suffix) { return suffix; }
+
+  Steps steps_;
+  VtaLayer layer_;
+  const vta::Config& config_;
+  const VtaMapping& map_;
+  int depth_;
+  std::string sum_, init_, last_, result_, staged_, input_, weights_;
+  std::vector<std::string> vectors_, residuals_;
+  std::vector<std::string> sum_suffixes_ = {""}, last_suffixes_ = {""};
+};
+
+}  // namespace
+
+std::string vta_gemm_text(const vta::Config& c) {
+  return fmt::format(
+      "func vta.gemm(inout C: i{3}[{0},{1}], X: i{4}[{0},{2}], W: i{5}[{1},{2}]) {{\n"
+      "  for g.b in {0}, g.o in {1}, g.i in {2} {{\n"
+      "    block g(b: space {0} = g.b, o: space {1} = g.o, i: reduce {2} = g.i) {{\n"
+      "      C[b, o] += i{3}(X[b, i]) * i{3}(W[o, i])\n"
+      "    }}\n  }}\n}}\n",
+      c.batch(), c.block_out(), c.block_in(), c.acc_bits(), c.inp_bits(), c.wgt_bits());
+}
+
+Result<Trace> vta_prologue(const Func& func) {
+  Steps steps(func);
+  TW_TRY_STATUS(fold_epilogue(steps));
+  return steps.take();
+}
+
+Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMapping& mapping) {
+  Trace trace = TW_TRY(vta_prologue(func));
+  Func folded = TW_TRY(schedule::replay(func, trace));
+  VtaLayer layer = TW_TRY(vta_layer(folded));
+  for (size_t i = 0; i < kTileAxes; ++i)
+    if (mapping.tile[i] < 1 || mapping.tile[i] > layer.extent[i])
+      return fail(ErrorKind::Invalid, fmt::format("tile {} of axis {} is outside of 1..{}",
+                                                  mapping.tile[i], "nohwc"[i], layer.extent[i]));
+  Scheduler scheduler(Steps(std::move(folded)), std::move(layer), config, mapping);
+  Trace rest = TW_TRY(scheduler.run());
+  trace.insert(trace.end(), rest.begin(), rest.end());
+  return trace;
+}
+
+Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Config& config) {
+  const Func scheduled = TW_TRY(schedule::replay(func, trace));
+  vta::Builder builder(config);
+  std::vector<uint64_t> addresses;
+  for (const Param& p : scheduled.params) {
+    int64_t bytes = storage_bytes(p.buffer.dtype(), 1);
+    for (const Expr& e : p.buffer.shape()) bytes *= as_int(e).value_or(0);
+    addresses.push_back(TW_TRY(builder.allocate(p.buffer.name(), static_cast<uint64_t>(bytes))));
+  }
+  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, codegen::VtaOptions{}, builder));
+  const vta::Program program = TW_TRY(builder.finish());
+  uint64_t cycles = 0;
+  for (const vta::Run& run : program.runs)
+    cycles += TW_TRY(vta::simulate_time(config, run.insns)).cycles;
+  return cycles;
+}
+
+}  // namespace tilewright::tune

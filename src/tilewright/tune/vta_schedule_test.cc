@@ -1,0 +1,135 @@
+// Scheduled layers against the interpreter: as a loop program, and as a VTA program on fsim.
+#include "tilewright/tune/vta_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/accel/vta/check.h"
+#include "tilewright/accel/vta/sim/fsim.h"
+#include "tilewright/base/rng.h"
+#include "tilewright/codegen/vta/vta.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/verify.h"
+#include "tilewright/tune/vta_testing.h"
+
+namespace tilewright::tune {
+namespace {
+
+using vta::Mem;
+
+vta::Config small_config(int log_batch, int log_block) {
+  vta::Config c;
+  c.log_batch = log_batch;
+  c.log_block_in = c.log_block_out = log_block;
+  c.log_uop_buff = 13;
+  c.log_inp_buff = 12 + log_batch;
+  c.log_wgt_buff = 13;
+  c.log_acc_buff = 13 + log_batch;
+  return c;
+}
+
+/// The program of `scheduled` with the arguments in DRAM.
+Result<vta::Program> program_of(const Func& scheduled, const interp::Arguments& arguments,
+                                const vta::Config& config, int copies) {
+  vta::Builder builder(config);
+  std::vector<uint64_t> addresses;
+  for (const Param& p : scheduled.params) {
+    const std::string& name = p.buffer.name();
+    int64_t bytes = storage_bytes(p.buffer.dtype(), 1);
+    for (const Expr& e : p.buffer.shape()) bytes *= *as_int(e);
+    addresses.push_back(TW_TRY(builder.allocate(name, static_cast<uint64_t>(bytes))));
+    if (p.mode == ParamMode::Out) {
+      builder.add_output({name, addresses.back(), static_cast<uint64_t>(bytes)});
+    } else {
+      const Array& values = arguments.arrays.at(name);
+      builder.write(addresses.back(), {static_cast<const char*>(values.data()),
+                                       static_cast<size_t>(values.bytes())});
+    }
+  }
+  codegen::VtaOptions options;
+  options.copies = copies;
+  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, options, builder));
+  return builder.finish();
+}
+
+/// The result of the device is the interpreter's of `func`, and the checker has nothing to say.
+void expect_same_on_device(const Func& func, const Func& scheduled, const vta::Config& config,
+                           int copies) {
+  const interp::Arguments arguments = random_arguments(func, 5);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << to_string(expected.error());
+  const auto program = program_of(scheduled, arguments, config, copies);
+  ASSERT_TRUE(program) << to_string(program.error()) << "\n" << print(scheduled);
+  for (const vta::Finding& f : vta::check_program(*program)) ADD_FAILURE() << f.text;
+  const auto device = vta::make_fsim(config, program->end());
+  const auto report = vta::execute(*device, *program);
+  ASSERT_TRUE(report) << to_string(report.error());
+  for (const vta::Region& region : program->outputs) {
+    const Array& want = expected->outputs.at(region.name);
+    Array got(want.dtype(), want.shape());
+    ASSERT_TRUE(device->read(region.address, static_cast<char*>(got.data()), region.bytes));
+    EXPECT_TRUE(identical(got, want)) << print(scheduled);
+  }
+}
+
+void expect_right(const Func& func, const vta::Config& config, const VtaMapping& mapping) {
+  SCOPED_TRACE(to_string(mapping));
+  const auto trace = vta_trace(func, config, mapping);
+  ASSERT_TRUE(trace) << to_string(trace.error());
+  Func now = func;
+  for (const schedule::Step& step : *trace) {
+    const auto next = schedule::apply(step, now);
+    ASSERT_TRUE(next) << to_string(next.error());
+    now = *next;
+    ASSERT_TRUE(verify(now, Stage::Scheduled)) << schedule::print(step) << "\n" << print(now);
+  }
+  EXPECT_EQ(print(now).find(" where "), std::string::npos) << print(now);
+  expect_same_on_device(func, now, config, mapping.copies);
+  // As a loop program it means the same too.
+  const interp::Arguments arguments = random_arguments(func, 6);
+  const auto want = interp::run(func, arguments), got = interp::run(now, arguments);
+  ASSERT_TRUE(want && got);
+  EXPECT_TRUE(identical(got->outputs.at("y"), want->outputs.at("y"))) << print(now);
+}
+
+/// A mapping at random; most fit.
+VtaMapping random_mapping(Rng& rng, const VtaLayer& layer) {
+  VtaMapping m;
+  for (size_t i = 0; i < kTileAxes; ++i) {
+    m.tile[i] = rng.between(1, layer.extent[i]);
+    if (m.tile[i] < layer.extent[i])
+      m.order.insert(m.order.begin() + rng.between(0, static_cast<int64_t>(m.order.size())),
+                     static_cast<TileAxis>(i));
+  }
+  const auto size = static_cast<int64_t>(m.order.size());
+  m.input_depth = static_cast<int>(rng.between(0, size));
+  m.weight_depth = static_cast<int>(rng.between(0, size));
+  m.piece = rng.between(1, std::max<int64_t>(1, layer.extent[TileAxis::O]));
+  m.copies = static_cast<int>(rng.between(1, 2));
+  return m;
+}
+
+TEST(VtaTrace, RandomMappingsOfSmallLayersAreRight) {
+  Rng rng(3);
+  const std::vector<TestLayer> layers = {
+      {.in = 2, .out = 3, .h = 5, .w = 4, .kernel = 3, .pad = 1},
+      {.n = 2, .in = 3, .out = 2, .h = 5, .w = 5, .kernel = 1, .stride = 2},
+      {.in = 2, .out = 2, .h = 7, .w = 6, .kernel = 3, .stride = 2, .pad = 1, .residual = true},
+  };
+  int tried = 0;
+  for (const TestLayer& l : layers) {
+    for (int i = 0; i < 7; ++i) {
+      const vta::Config config = small_config(i % 2, 2 + i % 2);
+      const Func func = make_layer(l, config);
+      const VtaLayer layer = facts_of(func);
+      const VtaMapping m = random_mapping(rng, layer);
+      if (!need(layer, m, config).fits(config)) continue;
+      expect_right(func, config, m);
+      ++tried;
+      if (HasFatalFailure()) return;
+    }
+  }
+  EXPECT_GE(tried, 14);
+}
+
+}  // namespace
+}  // namespace tilewright::tune

@@ -1,0 +1,221 @@
+// Sums over all tiles of a mapping: what each module does in total, and the bound that follows.
+#include "tilewright/tune/vta_model.h"
+
+namespace tilewright::tune {
+
+using vta::Mem;
+
+namespace {
+constexpr std::array<TileAxis, 4> kResultAxes = {TileAxis::N, TileAxis::O, TileAxis::H,
+                                                 TileAxis::W};
+}  // namespace
+
+VtaTally& VtaTally::operator+=(const VtaTally& o) {
+  load += o.load, compute += o.compute, store += o.store, alu += o.alu;
+  read_beats += o.read_beats, insns += o.insns;
+  first_load += o.first_load, first_reset += o.first_reset;
+  last_store += o.last_store, last_tail += o.last_tail;
+  return *this;
+}
+
+int64_t VtaTally::bound(const VtaClock& clock) const {
+  const int64_t begin = clock.first_fetch(insns), end = clock.config().timing.finish;
+  const int64_t computing = begin + first_load + compute - first_reset + last_store;
+  const int64_t loading = begin + load + last_tail + last_store;
+  const int64_t storing = begin + first_load + store;
+  return std::max({computing, begin + alu + last_store, loading, storing}) + end;
+}
+
+VtaSums::VtaSums(const VtaLayer& layer, const VtaClock& clock, const PerAxis<int64_t>& tile)
+    : layer_(layer), clock_(clock), tile_(tile) {
+  position_.fill(-1);
+  spans_ = {span_classes(TileAxis::H, tile[TileAxis::H]),
+            span_classes(TileAxis::H, layer.extent[TileAxis::H]),
+            span_classes(TileAxis::W, tile[TileAxis::W]),
+            span_classes(TileAxis::W, layer.extent[TileAxis::W])};
+}
+
+void VtaSums::set_order(const std::vector<TileAxis>& order) {
+  position_.fill(-1);
+  depth_ = static_cast<int>(order.size());
+  for (size_t i = order.size(); i-- > 0;) {
+    position_[order[i]] = static_cast<int>(i);
+    if (order[i] == TileAxis::C) depth_ = static_cast<int>(i);
+  }
+}
+
+VtaSums::SizeClasses VtaSums::classes(TileAxis axis, int depth) const {
+  SizeClasses c;
+  const int64_t extent = layer_.extent[axis], tile = extent_at(axis, depth);
+  const int64_t full = extent / tile;
+  if (full > 0) c.items[c.used++] = {tile, full};
+  if (extent % tile > 0) c.items[c.used++] = {extent % tile, 1};
+  return c;
+}
+
+VtaSums::SpanClasses VtaSums::span_classes(TileAxis axis, int64_t tile) const {
+  SpanClasses found;
+  for (const InputSpan& s : input_spans(layer_, axis, tile)) {
+    if (!found.empty() && found.back().span == s)
+      ++found.back().count;
+    else
+      found.push_back({s, 1});
+  }
+  return found;
+}
+
+const VtaSums::SpanClasses& VtaSums::spans(TileAxis axis, int depth) const {
+  return spans_[(axis == TileAxis::H ? 0 : 2) + (looped(axis, depth) ? 0 : 1)];
+}
+
+VtaTally VtaSums::input(int d) const {
+  const bool by_group = layer_.out_per_group > 0 || !layer_.conv;
+  const int64_t repeats = !by_group && looped(TileAxis::O, d) ? trips(TileAxis::O) : 1;
+  SizeClasses out;
+  out.items[out.used++] = {layer_.extent[TileAxis::O], 1};
+  if (by_group) out = classes(TileAxis::O, d);
+  VtaTally sums;
+  for (const SizeClass& n : classes(TileAxis::N, d)) {
+    for (const SizeClass& o : out) {
+      for (const SizeClass& c : classes(TileAxis::C, d)) {
+        for (const SpanClass& h : spans(TileAxis::H, d)) {
+          for (const SpanClass& w : spans(TileAxis::W, d)) {
+            const VtaTransfers t = input_transfers(
+                layer_, clock_, n.size, input_blocks(layer_, o.size, c.size), h.span, w.span);
+            const int64_t count = n.count * o.count * c.count * h.count * w.count * repeats;
+            if (sums.insns == 0) sums.first_load = t.count * t.cycles;
+            sums.load += count * t.count * t.cycles;
+            sums.read_beats += count * t.beats;
+            sums.insns += count * t.count;
+          }
+        }
+      }
+    }
+  }
+  return sums;
+}
+
+int64_t VtaSums::first_input_rest(int d) const {
+  if (layer_.out_per_group > 0 || position_[TileAxis::C] < d) return 0;
+  const int64_t blocks = layer_.extent[TileAxis::C];
+  const VtaTransfers t =
+      input_transfers(layer_, clock_, extent_at(TileAxis::N, d), blocks,
+                      spans(TileAxis::H, d)[0].span, spans(TileAxis::W, d)[0].span);
+  return t.count < blocks ? 0 : (blocks - tile_[TileAxis::C]) * t.cycles;
+}
+
+VtaTally VtaSums::weights(int d) const {
+  VtaTally sums;
+  if (!layer_.conv) return sums;
+  int64_t repeats = 1;
+  for (const TileAxis axis : {TileAxis::N, TileAxis::H, TileAxis::W})
+    if (looped(axis, d)) repeats *= trips(axis);
+  for (const SizeClass& o : classes(TileAxis::O, d)) {
+    for (const SizeClass& c : classes(TileAxis::C, d)) {
+      const VtaTransfers t = weight_transfers(layer_, clock_, o.size, c.size);
+      if (sums.insns == 0) sums.first_load = t.cycles;
+      sums.load += o.count * c.count * repeats * t.cycles;
+      sums.read_beats += o.count * c.count * repeats * t.beats;
+      sums.insns += o.count * c.count * repeats;
+    }
+  }
+  return sums;
+}
+
+VtaTally VtaSums::products() const {
+  int64_t count = trips(TileAxis::C), least = 1, steps = 1;
+  for (const TileAxis axis : kResultAxes) count *= trips(axis);
+  for (size_t i = 0; i < kTileAxes; ++i) {
+    steps *= layer_.extent[i];
+    const int64_t rest = layer_.extent[i] % tile_[i];
+    least *= rest > 0 ? rest : tile_[i];
+  }
+  const auto& t = clock_.config().timing;
+  const int64_t each = layer_.conv ? layer_.kernel_h * layer_.kernel_w : 1;
+  VtaTally sums;
+  sums.compute = steps * each * t.gemm_ii + count * t.gemm_overhead;
+  sums.insns = count;
+  if (layer_.residuals == 0) sums.last_tail = least * each * t.gemm_ii;
+  return sums;
+}
+
+VtaTally VtaSums::results(int64_t piece) const {
+  const auto& t = clock_.config().timing;
+  VtaTally sums;
+  int64_t tiles_made = 1, elements = 1, tile_elements = 1;
+  for (const TileAxis axis : kResultAxes) {
+    if (looped(axis, depth_)) tiles_made *= trips(axis);
+    elements *= layer_.extent[axis];
+    tile_elements *= extent_at(axis, depth_);
+  }
+  if (layer_.conv && !clock_.config().extensions.fused_reset) {
+    sums.compute = elements * t.gemm_ii + tiles_made * t.gemm_overhead;
+    sums.first_reset = tile_elements * t.gemm_ii + t.gemm_overhead;
+    sums.insns = tiles_made;
+  }
+  const int64_t reg_ops = layer_.reg_ops * (layer_.conv ? 1 : layer_.kernel_h * layer_.kernel_w);
+  const TileAxis along = extent_at(TileAxis::O, depth_) > 1 ? TileAxis::O : TileAxis::H;
+  int64_t pieces = 0;
+  for (const SizeClass& n : classes(TileAxis::N, depth_)) {
+    for (const SizeClass& o : classes(TileAxis::O, depth_)) {
+      for (const SizeClass& h : classes(TileAxis::H, depth_)) {
+        for (const SizeClass& w : classes(TileAxis::W, depth_)) {
+          const int64_t count = n.count * o.count * h.count * w.count;
+          PerAxis<int64_t> size{{n.size, o.size, h.size, w.size, 1}};
+          const int64_t full = size[along] / piece, rest = size[along] % piece;
+          size[along] = piece;
+          if (full > 0) add_store(sums, size, count * full);
+          size[along] = rest;
+          if (rest > 0) add_store(sums, size, count);
+          pieces += count * (full + (rest > 0 ? 1 : 0));
+        }
+      }
+    }
+  }
+  int64_t& alu = clock_.config().extensions.pipeline4 ? sums.alu : sums.compute;
+  alu += elements * (layer_.imm_ops * t.alu_imm_ii + reg_ops * clock_.reg_ii()) +
+         pieces * (layer_.imm_ops + reg_ops) * t.alu_overhead;
+  sums.compute +=
+      layer_.residual_steps * elements * t.gemm_ii + layer_.residuals * pieces * t.gemm_overhead;
+  sums.insns += pieces * (layer_.imm_ops + reg_ops + layer_.residuals);
+  return sums;
+}
+
+void VtaSums::add_store(VtaTally& sums, const PerAxis<int64_t>& size, int64_t count) const {
+  const VtaBox box =
+      store_box(layer_, size[TileAxis::N], size[TileAxis::O], size[TileAxis::H], size[TileAxis::W]);
+  const int64_t cycles = box.transfers * clock_.store(box.rows, box.elements);
+  sums.store += count * cycles;
+  sums.insns += count * box.transfers;
+  sums.last_store = sums.last_store == 0 ? cycles : std::min(sums.last_store, cycles);
+  const int64_t residual = count * layer_.residuals * box.transfers;
+  sums.load += residual * clock_.load(Mem::Inp, box.rows, box.elements, 0);
+  sums.read_beats += residual * clock_.beats(Mem::Inp, box.rows, box.elements);
+  sums.insns += residual;
+}
+
+VtaTally VtaSums::vectors(bool stay) const {
+  VtaTally sums;
+  if (layer_.vectors == 0) return sums;
+  int64_t count = 1;
+  for (const TileAxis axis : kResultAxes)
+    if (!stay && looped(axis, depth_)) count *= trips(axis);
+  const int64_t blocks = extent_at(TileAxis::O, stay ? 0 : depth_);
+  sums.insns = count * layer_.vectors;
+  sums.read_beats = sums.insns * clock_.beats(Mem::Acc, 1, blocks);
+  return sums;
+}
+
+VtaTally VtaSums::all(const VtaMapping& m) const {
+  const VtaRegions regions{layer_, m, clock_.config()};
+  const int input_depth = layer_.conv ? m.input_depth : depth_;
+  VtaTally sums = input(input_depth);
+  sums += weights(m.weight_depth);
+  if (m.weight_depth < input_depth) sums.first_load -= first_input_rest(input_depth);
+  sums += products();
+  sums += results(m.piece);
+  sums += vectors(regions.vectors_stay());
+  return sums;
+}
+
+}  // namespace tilewright::tune

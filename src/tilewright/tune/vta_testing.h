@@ -1,0 +1,86 @@
+// Layers as the graph makes them, for tests: convolution on tiles, then requantisation.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+
+#include "tilewright/accel/vta/config.h"
+#include "tilewright/base/check.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/tensor/op.h"
+#include "tilewright/tune/vta_schedule.h"
+
+namespace tilewright::tune {
+
+struct TestLayer {
+  int64_t n = 1, in = 1, out = 1;  ///< images, blocks of input and output channels
+  int64_t h = 4, w = 4, kernel = 1, stride = 1, pad = 0, groups = 1;
+  bool residual = false;
+};
+
+inline tensor::Tensor apply_op(const std::string& op, tensor::Attrs attrs,
+                               const std::vector<tensor::Tensor>& inputs) {
+  tensor::OpCall call;
+  call.domain = "tilewright", call.op = op, call.attrs = std::move(attrs);
+  for (const tensor::Tensor& t : inputs)
+    call.inputs.push_back(t ? tensor::InputInfo{true, t.dtype(), t.shape(), {}}
+                            : tensor::InputInfo{false, DType::I32, {}, {}});
+  const auto types = tensor::infer(call);
+  TW_CHECK(types, "{}", to_string(types.error()));
+  return tensor::find_op(call.domain, op)->define(call, inputs)[0];
+}
+
+inline Func make_layer(const TestLayer& l, const vta::Config& c) {
+  using tensor::placeholder;
+  const auto x =
+      placeholder("x", DType::I8, {l.n, l.in, l.h, l.w, c.batch(), c.block_in()});
+  const auto w = placeholder(
+      "w", DType::I8,
+      {l.out, l.in / l.groups, l.kernel, l.kernel, c.block_out(), c.block_in()}, ParamMode::Const);
+  tensor::Attrs conv, quantise;
+  conv.values["strides"] = std::vector<int64_t>{l.stride, l.stride};
+  conv.values["pads"] = std::vector<int64_t>{l.pad, l.pad, l.pad, l.pad};
+  conv.values["groups"] = l.groups;
+  quantise.values["shift"] = int64_t{5};
+  quantise.values["lo"] = int64_t{0};
+  const auto sum = apply_op("TileConv", conv, {x, w});
+  const auto bias = placeholder("bias", DType::I32, {1, l.out, 1, 1, c.batch(), c.block_out()},
+                                ParamMode::Const);
+  std::vector<tensor::Tensor> inputs = {sum, bias}, params = {x, w, bias};
+  if (l.residual) {
+    quantise.values["residual_shift"] = int64_t{2};
+    params.push_back(placeholder("r", DType::I8, sum.shape()));
+    inputs.push_back(params.back());
+  }
+  const auto y = apply_op("Requantize", quantise, inputs);
+  return tensor::make_func("layer", params, {y}, MathMode::Fast, {"y"});
+}
+
+inline VtaLayer facts_of(const Func& func) {
+  const auto prologue = vta_prologue(func);
+  TW_CHECK(prologue, "{}", to_string(prologue.error()));
+  const auto layer = vta_layer(*schedule::replay(func, *prologue));
+  TW_CHECK(layer, "{}", to_string(layer.error()));
+  return *layer;
+}
+
+/// Random values of every parameter that is read.
+inline interp::Arguments random_arguments(const Func& func, uint64_t seed) {
+  interp::Arguments arguments;
+  std::mt19937_64 random(seed);
+  for (const Param& p : func.params) {
+    if (p.mode == ParamMode::Out) continue;
+    Shape shape;
+    for (const Expr& e : p.buffer.shape()) shape.push_back(*as_int(e));
+    Array array(p.buffer.dtype(), shape);
+    std::uniform_int_distribution<int> any(p.buffer.dtype() == DType::I32 ? -3000 : -128,
+                                           p.buffer.dtype() == DType::I32 ? 3000 : 127);
+    for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, any(random));
+    arguments.arrays[p.buffer.name()] = array;
+  }
+  return arguments;
+}
+
+}  // namespace tilewright::tune

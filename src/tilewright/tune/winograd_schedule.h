@@ -1,0 +1,16 @@
+// The schedule of Winograd convolutions (tensor/ops_winograd.cc): transforms, products and the
+// inverse transform of a strip of tiles follow each other while the strip is in cache.
+#pragma once
+
+#include <optional>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::tune {
+
+/// Absent if `func` is no Winograd convolution with an elementwise rest.
+std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
+                                              int threads);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,126 @@
+// The scheduled convolution computes what the tensor form does, for every shape of strip.
+#include "tilewright/tune/winograd_schedule.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/graph/builder.h"
+#include "tilewright/graph/fuse.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/tune/conv_algorithm.h"
+
+namespace tilewright::tune {
+namespace {
+
+hw::CpuTarget target_of(int vector_registers) {
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = vector_registers;
+  target.l2_bytes = 1 << 15;
+  return target;
+}
+
+Array integers(Rng& rng, const Shape& shape) {
+  Array array(DType::F32, shape);
+  for (int64_t i = 0; i < array.size(); ++i)
+    array.set(i, static_cast<double>(rng.between(-4, 4)));
+  return array;
+}
+
+struct Case {
+  int64_t m, height, width;
+  int threads, registers;
+  bool residual;
+};
+
+/// conv [+ residual] + relu on 8 -> 12 channels in blocks of 4.
+Func conv_func(const Case& c) {
+  graph::Builder b("net");
+  const graph::ValueId x = b.input("x", DType::F32, {1, 2, c.height, c.width, 4});
+  const graph::ValueId u = b.input("u", DType::F32, {c.m + 2, c.m + 2, 3, 8, 4});
+  const graph::ValueId bias = b.input("bias", DType::F32, {12});
+  graph::ValueId y =
+      b.node("WinogradConvBlocked", {x, u, bias},
+             {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"m", c.m}}, "conv", "tilewright");
+  if (c.residual) y = b.node("Add", {y, b.input("r", DType::F32, {1, 3, c.height, c.width, 4})});
+  b.output(b.node("Relu", {y}), "y");
+  Result<graph::Graph> graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  const std::vector<graph::Group> groups = graph::fuse(*graph);
+  EXPECT_EQ(groups.size(), 1u);
+  return graph::group_func(*graph, groups[0])->func;
+}
+
+TEST(WinogradSchedule, KeepsTheMeaning) {
+  const std::vector<Case> cases = {
+      {4, 8, 8, 1, 32, false},   {4, 7, 9, 1, 32, true},  {4, 14, 14, 2, 16, true},
+      {4, 7, 7, 2, 32, false},   {2, 6, 5, 1, 16, false}, {2, 7, 7, 2, 16, true},
+      {6, 13, 12, 2, 32, false},
+  };
+  Rng rng(3);
+  for (const Case& c : cases) {
+    const std::string what =
+        fmt::format("m {} {}x{} threads {}", c.m, c.height, c.width, c.threads);
+    const Func func = conv_func(c);
+    const hw::CpuTarget target = target_of(c.registers);
+    const std::optional<schedule::Trace> trace = winograd_trace(func, target, c.threads);
+    ASSERT_TRUE(trace) << what;
+    const Result<Func> scheduled = schedule::replay(func, *trace);
+    ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+    interp::Arguments arguments;
+    for (const Param& param : func.params)
+      if (param.mode != ParamMode::Out) {
+        Shape shape;
+        for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+        arguments.arrays[param.buffer.name()] = integers(rng, shape);
+      }
+    const auto expected = interp::run(func, arguments);
+    interp::Options check;
+    check.check = true;
+    const auto actual = interp::run(*scheduled, arguments, check);
+    ASSERT_TRUE(expected && actual) << what;
+    EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
+    const Array &want = expected->outputs.begin()->second, &got = actual->outputs.begin()->second;
+    double largest = 0;
+    for (int64_t i = 0; i < want.size(); ++i) {
+      ASSERT_NEAR(want.get(i), got.get(i), 1e-3 * (1 + std::abs(want.get(i)))) << what << " " << i;
+      largest = std::max(largest, want.get(i));
+    }
+    EXPECT_GT(largest, 1) << what;
+  }
+}
+
+TEST(WinogradSchedule, LeavesOthersAlone) {
+  graph::Builder b("net");
+  b.output(b.node("Relu", {b.input("x", DType::F32, {4, 4})}), "y");
+  const auto graph = b.finish();
+  const Func func = graph::group_func(*graph, graph::fuse(*graph)[0])->func;
+  EXPECT_FALSE(winograd_trace(func, target_of(32), 1));
+}
+
+TEST(ConvAlgorithm, FollowsTheArithmetic) {
+  hw::CpuTarget target = target_of(32);
+  target.vector_bytes = 64;
+  target.l2_bytes = 1 << 20;
+  const auto gain = [&](int64_t channels) {
+    const graph::Conv3x3 conv{1, channels, channels, 56, 56};
+    return predict_conv(conv, 0, target, 1).total() / predict_conv(conv, 4, target, 1).total();
+  };
+  // Large images: four times fewer products. Few channels: transforms cost what products save.
+  EXPECT_EQ(winograd_tile({1, 256, 256, 56, 56}, target, 1), 4);
+  EXPECT_GT(gain(256), 3);
+  EXPECT_LT(gain(16), 2.5);
+  // A single pixel needs a whole tile.
+  EXPECT_EQ(winograd_tile({1, 64, 64, 1, 1}, target, 1), 0);
+  // 37 MB of transformed weights for four tiles are not worth reading.
+  EXPECT_NE(winograd_tile({1, 512, 512, 7, 7}, target, 1), 4);
+  const ConvTime direct = predict_conv({1, 64, 64, 56, 56}, 0, target, 1);
+  const ConvTime four = predict_conv({1, 64, 64, 56, 56}, 4, target, 1);
+  EXPECT_NEAR(direct.multiply / four.multiply, 4, 1e-9);
+  EXPECT_NEAR(predict_conv({1, 64, 64, 56, 56}, 4, target, 2).total(), four.total() / 2, 1e-6);
+}
+
+}  // namespace
+}  // namespace tilewright::tune
