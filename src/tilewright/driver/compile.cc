@@ -111,7 +111,7 @@ std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOpti
   fusion.enable = options.level > 0 || options.vta;
   std::vector<std::string> devices;
   if (options.vta) {
-    devices = devices_of(graph, graph::place(graph, place_target(*options.vta)));
+    devices = devices_of(graph, place_on_vta(graph, *options.vta));
     fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
   }
   std::vector<graph::Group> groups = graph::fuse(graph, fusion);

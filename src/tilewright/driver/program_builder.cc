@@ -83,29 +83,24 @@ Status ProgramBuilder::build(runtime::Program& program, KernelTable& kernels,
   return {};
 }
 
-/// Values that only the code of launches knows: they take no memory here.
-std::set<graph::ValueId> ProgramBuilder::only_in_launches() const {
-  std::set<graph::ValueId> inside, outside(graph_.inputs.begin(), graph_.inputs.end());
-  outside.insert(graph_.outputs.begin(), graph_.outputs.end());
+/// Values that steps of the program name. What stays inside a kernel or a launch takes no memory.
+std::set<graph::ValueId> ProgramBuilder::named_values() const {
+  std::set<graph::ValueId> named(graph_.inputs.begin(), graph_.inputs.end());
+  named.insert(graph_.outputs.begin(), graph_.outputs.end());
   for (const graph::Group& group : groups_) {
     const bool launch = group.kind == graph::GroupKind::Launch;
     for (graph::ValueId id : group.inputs)
-      if (id >= 0)
-        (launch && graph_.values[static_cast<size_t>(id)].constant ? inside : outside).insert(id);
-    outside.insert(group.outputs.begin(), group.outputs.end());
-    for (int n : group.nodes)
-      for (graph::ValueId id : graph_.nodes[static_cast<size_t>(n)].outputs)
-        if (launch && id >= 0) inside.insert(id);
+      if (id >= 0 && !(launch && graph_.values[static_cast<size_t>(id)].constant)) named.insert(id);
+    named.insert(group.outputs.begin(), group.outputs.end());
   }
-  std::erase_if(inside, [&](graph::ValueId id) { return outside.contains(id); });
-  return inside;
+  return named;
 }
 
 void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights) {
   using Place = runtime::ValueSpec::Place;
   const std::set<graph::ValueId> inputs(graph_.inputs.begin(), graph_.inputs.end());
   const std::set<graph::ValueId> outputs(graph_.outputs.begin(), graph_.outputs.end());
-  const std::set<graph::ValueId> inside = only_in_launches();
+  const std::set<graph::ValueId> named = named_values();
   for (size_t i = 0; i < graph_.values.size(); ++i) {
     const graph::Value& value = graph_.values[i];
     const auto id = static_cast<graph::ValueId>(i);
@@ -114,7 +109,7 @@ void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights)
     spec.dtype = value.type.dtype;
     spec.shape = value.type.shape;
     spec.dynamic_axis = value.type.dynamic_axis;
-    if (inside.contains(id)) {
+    if (!named.contains(id)) {
       spec.shape = {0};
     } else if (value.constant) {
       spec.place = Place::Weights;

@@ -52,7 +52,7 @@ class ProgramBuilder {
   Status build(runtime::Program& program, KernelTable& kernels, WeightTable& weights);
 
  private:
-  std::set<graph::ValueId> only_in_launches() const;
+  std::set<graph::ValueId> named_values() const;
   void add_values(runtime::Program& program, WeightTable& weights);
   Status add_alias(runtime::Program& program, const graph::Group& group);
   int resolve(const runtime::Program& program, graph::ValueId id) const;

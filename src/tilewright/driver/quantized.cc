@@ -12,6 +12,7 @@
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/inputs.h"
 #include "tilewright/driver/npz.h"
+#include "tilewright/graph/moves.h"
 #include "tilewright/graph/tile_layout.h"
 
 namespace tilewright::driver {
@@ -127,6 +128,26 @@ graph::PlaceTarget place_target(const vta::Config& config) {
   return target;
 }
 
+std::vector<graph::Placement> place_on_vta(const graph::Graph& tiled, const vta::Config& config) {
+  std::vector<graph::Placement> places = graph::place(tiled, place_target(config));
+  std::vector<bool> on_vta(tiled.values.size(), false);
+  for (size_t n = 0; n < places.size(); ++n) {
+    const graph::Node& node = tiled.nodes[n];
+    const auto made_there = [&](graph::ValueId id) { return on_vta[static_cast<size_t>(id)]; };
+    if (const auto move = graph::block_move(tiled, node)) {
+      const bool sources = move->gathers
+                               ? std::all_of(node.inputs.begin(), node.inputs.end(), made_there)
+                               : made_there(move->whole);
+      if (sources) places[n].where = graph::Where::Accelerator;
+    }
+    const bool view = places[n].where == graph::Where::Nothing && !node.inputs.empty() &&
+                      node.inputs[0] >= 0 && made_there(node.inputs[0]);
+    if (view || places[n].where == graph::Where::Accelerator)
+      for (graph::ValueId id : node.outputs) on_vta[static_cast<size_t>(id)] = true;
+  }
+  return places;
+}
+
 std::vector<std::string> devices_of(const graph::Graph& graph,
                                     const std::vector<graph::Placement>& places) {
   std::vector<std::string> devices(graph.nodes.size());
@@ -231,7 +252,7 @@ Result<VtaModel> prepare_for_vta(const graph::Graph& model, const vta::Config& c
   }
   const graph::TileShape shape{config.batch(), config.block_in(), config.block_out()};
   result.tiled = TW_TRY(graph::tile_layout(result.quantized.graph, shape));
-  result.placements = graph::place(result.tiled, place_target(config));
+  result.placements = place_on_vta(result.tiled, config);
   std::vector<Error> errors = off_device(result.placements);
   if (settings.allow_cpu || errors.empty()) return result;
   Error first = std::move(errors.front());

@@ -14,6 +14,9 @@ namespace tilewright::driver {
 
 /// What placement needs to know of an accelerator.
 graph::PlaceTarget place_target(const vta::Config& config);
+/// Where each node of a tiled graph runs; moves of whole channel blocks between layers of the
+/// accelerator are its own too (graph/moves.h).
+std::vector<graph::Placement> place_on_vta(const graph::Graph& tiled, const vta::Config& config);
 /// The device of each node, by index: `vta` or nothing for the CPU. Views between nodes of the
 /// accelerator are the accelerator's.
 std::vector<std::string> devices_of(const graph::Graph& graph,

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <map>
+#include <set>
 #include <string_view>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/vta/vta.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/graph/moves.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/tune/vta_pool.h"
 #include "tilewright/tune/vta_schedule.h"
 
 namespace tilewright::driver {
@@ -72,7 +75,7 @@ class LaunchCompiler {
   Result<VtaLaunchCode> run() {
     VtaLaunchCode code;
     for (graph::ValueId id : launch_.inputs) TW_TRY(places_.address(id));
-    place_concatenations();
+    TW_TRY_STATUS(place_concatenations());
     Progress progress("mapping");
     int64_t done = 0;
     for (const graph::Group& part : launch_.parts) {
@@ -83,7 +86,10 @@ class LaunchCompiler {
         places_.place(part.outputs[0], TW_TRY(places_.address(part.inputs[0])));
         continue;
       }
-      if (is_free(part)) continue;
+      if (const auto move = move_of(part)) {
+        TW_TRY_STATUS(emit_move(*move, name));
+        continue;
+      }
       Result<LayerCode> layer = emit(part, name);
       if (!layer) return tl::unexpected<Error>(std::move(layer.error()).at(name));
       code.layers.push_back(*std::move(layer));
@@ -118,6 +124,12 @@ class LaunchCompiler {
     const std::string text = print(func);
     func.name = name;
     if (const auto it = known_.find(text); it != known_.end()) return it->second;
+    LayerCode layer = TW_TRY(tune::is_vta_pool(func) ? schedule_pool(func) : schedule_conv(func));
+    layer.func = std::move(func);
+    return known_[text] = layer;
+  }
+
+  Result<LayerCode> schedule_conv(const Func& func) const {
     const vta::Config& config = builder_.config();
     const Func prepared = TW_TRY(schedule::replay(func, TW_TRY(tune::vta_prologue(func))));
     const tune::VtaLayer facts = TW_TRY(tune::vta_layer(prepared));
@@ -128,13 +140,58 @@ class LaunchCompiler {
     layer.trace = TW_TRY(tune::vta_trace(func, config, layer.mapping));
     layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
     layer.predicted_cycles = tune::predict(facts, layer.mapping, config).cycles;
-    layer.func = std::move(func);
-    return known_[text] = layer;
+    return layer;
   }
 
-  /// A concatenation of channel blocks costs nothing where its inputs are made in place.
-  void place_concatenations() {}
-  bool is_free(const graph::Group&) const { return false; }
+  Result<LayerCode> schedule_pool(const Func& func) const {
+    LayerCode layer;
+    layer.mapping.copies = options_.copies;
+    layer.trace = TW_TRY(tune::vta_pool_trace(func, builder_.config(), options_.copies));
+    layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
+    return layer;
+  }
+
+  /// Layers write straight into the concatenations they are part of, from the last one on: a
+  /// concatenation may itself be part of a later one. What has a place already is copied.
+  Status place_concatenations() {
+    std::set<graph::ValueId> made;
+    for (const graph::Group& part : launch_.parts)
+      if (part.kind == graph::GroupKind::Kernel)
+        made.insert(part.outputs.begin(), part.outputs.end());
+    for (auto part = launch_.parts.rbegin(); part != launch_.parts.rend(); ++part) {
+      const auto move = move_of(*part);
+      if (!move || !move->gathers) continue;
+      const uint64_t base = TW_TRY(places_.address(move->whole));
+      for (const graph::Part& input : move->parts) {
+        const uint64_t at = base + static_cast<uint64_t>(input.offset);
+        if (made.contains(input.value) && !places_.placed(input.value))
+          places_.place(input.value, at);
+      }
+    }
+    return {};
+  }
+
+  std::optional<graph::BlockMove> move_of(const graph::Group& part) const {
+    if (part.nodes.size() != 1) return std::nullopt;
+    return graph::block_move(graph_, graph_.nodes[static_cast<size_t>(part.nodes[0])]);
+  }
+
+  /// A slice is a view; a concatenation copies the parts that were not made in place.
+  Status emit_move(const graph::BlockMove& move, const std::string& name) {
+    const uint64_t base = TW_TRY(places_.address(move.whole));
+    for (const graph::Part& part : move.parts) {
+      const uint64_t at = base + static_cast<uint64_t>(part.offset);
+      if (!move.gathers) {
+        places_.place(part.value, at);
+        continue;
+      }
+      const uint64_t from = TW_TRY(places_.address(part.value));
+      if (from == at) continue;
+      builder_.begin_span(name);
+      TW_TRY_STATUS(codegen::emit_vta_copy(from, at, places_.region(part.value).bytes, builder_));
+    }
+    return {};
+  }
 
   const graph::Graph& graph_;
   const graph::Group& launch_;

@@ -55,10 +55,8 @@ class Stripper {
       return tl::unexpected<Error>(std::move(first));
     }
     for (ValueId id : in_.outputs) {
-      // An output behind its conversions keeps its name on a node of its own.
       ValueId made = keep(id);
-      if (out.values[static_cast<size_t>(made)].name != value(id).name)
-        made = TW_TRY(renamed(made, value(id).name, scale_of(made)));
+      if (new_name(made) != value(id).name) made = TW_TRY(output_named(made, value(id).name));
       out.outputs.push_back(made);
     }
     result_.graph = compact(out);
@@ -117,6 +115,21 @@ class Stripper {
     result_.graph.values[static_cast<size_t>(id)].name = wanted;
     if (scale) result_.value_scale[wanted] = *scale;
     return id;
+  }
+
+  /// An output behind its conversions: the value before them takes its name.
+  Result<ValueId> output_named(ValueId made, const std::string& wanted) {
+    Graph& out = result_.graph;
+    const auto listed = [&](const std::vector<ValueId>& ids) {
+      return std::find(ids.begin(), ids.end(), made) != ids.end();
+    };
+    const auto scale = scale_of(made);
+    if (listed(out.inputs) || listed(out.outputs) || out.values[static_cast<size_t>(made)].constant)
+      return renamed(made, wanted, scale);
+    result_.value_scale.erase(new_name(made));
+    if (scale) result_.value_scale[wanted] = *scale;
+    out.values[static_cast<size_t>(made)].name = wanted;
+    return made;
   }
 
   /// Scales of a conversion. errors: Unsupported: a type or zero point that is not symmetric i8.
@@ -283,9 +296,13 @@ void spread(const Graph& graph, std::vector<double>& scales) {
   const auto output = is_output(graph);
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
-    if (!node.domain.empty() || !kViews.contains(node.op) || node.outputs.size() != 1) continue;
-    const auto x = static_cast<size_t>(node.inputs[0]);
-    if (scales[x] == 0 && users[x].size() == 1 && !output[x]) scales[x] = scale(node.outputs[0]);
+    const bool joins = node.op == "Concat";
+    if (!node.domain.empty() || node.outputs.size() != 1) continue;
+    if (!joins && !kViews.contains(node.op)) continue;
+    for (size_t i = 0; i < (joins ? node.inputs.size() : 1); ++i) {
+      const auto x = static_cast<size_t>(node.inputs[i]);
+      if (scales[x] == 0 && users[x].size() == 1 && !output[x]) scales[x] = scale(node.outputs[0]);
+    }
   }
 }
 

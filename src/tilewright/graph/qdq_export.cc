@@ -122,7 +122,7 @@ class Exporter {
     const bool multiplied = node.inputs.size() > 3 && node.inputs[3] >= 0;
     const bool narrowed = node.attrs.get_int("pre_shift", 0) > 0;
     const Array& bias = *value(node.inputs[1]).constant;
-    Array out(DType::F32, {bias.size()});
+    Array out(DType::F32, bias.shape());
     for (int64_t c = 0; c < bias.size(); ++c) {
       double b = static_cast<double>(bias.get_int(c));
       if (shift > 0) b -= std::ldexp(1.0, shift - 1);
@@ -145,11 +145,13 @@ class Exporter {
     const ValueId y = node.outputs[0];
     std::vector<double> units = scales(conv.inputs[1]);
     for (double& unit : units) unit *= scales(conv.inputs[0])[0];
-    std::vector<ValueId> inputs = {
-        TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1])),
-        constant(conv.name + ".real_bias", real_bias(node, units, scales(y)[0]))};
     names_.release_node(conv.name);
-    ValueId x = TW_TRY(append(conv.name, "Conv", std::move(inputs), conv.attrs));
+    ValueId x =
+        TW_TRY(append(conv.name, "Conv",
+                      {TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1]))}, conv.attrs));
+    // An addition of its own: runtimes round the bias of a quantised Conv to whole units.
+    const ValueId bias = constant(conv.name + ".real_bias", real_bias(node, units, scales(y)[0]));
+    x = TW_TRY(append(conv.name + "/Bias", "Add", {x, bias}));
     if (node.inputs.size() > 2 && node.inputs[2] >= 0)
       x = TW_TRY(append(conv.name + "/Add", "Add", {x, TW_TRY(real(node.inputs[2]))}));
     const int64_t lo = node.attrs.get_int("lo", -128), hi = node.attrs.get_int("hi", 127);

@@ -84,7 +84,7 @@ class Calibrated {
   }
   bool wide(const Plan& plan, const Unit& unit) const {
     return options_.wide_outputs && unit.kind == Unit::Kind::Product && unit.residual < 0 &&
-           !unit.lo && !unit.hi && !plan.wanted[static_cast<size_t>(unit.output)];
+           !unit.lo && !unit.hi && !plan.feeds[static_cast<size_t>(unit.output)];
   }
   int& exponent(ValueId id) { return exponent_[static_cast<size_t>(root(id))]; }
 

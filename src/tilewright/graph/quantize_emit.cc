@@ -42,6 +42,8 @@ class Emitter {
     }
     for (ValueId id : in_.outputs) {
       const ValueId made = TW_TRY(as_float(id));
+      const ValueId raw = forms(id).real;
+      if (raw >= 0 && raw != made) rename(raw, value(id).name + "_unrounded");
       out.values[static_cast<size_t>(made)].name = value(id).name;
       out.outputs.push_back(made);
     }
@@ -244,7 +246,7 @@ class Emitter {
     rename(y, value(unit.output).name + "_q");
     set_scale(y, {spec.y_scale});
     forms(unit.output).bytes[spec.y_scale] = y;
-    const bool leaves = !plan_.wanted[static_cast<size_t>(unit.output)];
+    const bool leaves = !plan_.feeds[static_cast<size_t>(unit.output)];
     if (!leaves || !options_.wide_outputs || residual >= 0) return {};
     const auto low = low_part(numbers, spec.y_scale);
     if (!low) return {};

@@ -127,7 +127,8 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
   const std::vector<double> bounds = sum_bounds(out.weight);
   std::vector<double> values;
   for (size_t c = 0; c < bias.size(); ++c) {
-    values.push_back(round_even(bias[c] / unit) + half);
+    // Half a unit goes to the unit below: QDQ models keep sums off ties with it.
+    values.push_back(std::ceil(bias[c] / unit - 0.5) + half);
     if (bounds[c] + std::fabs(values[c]) + residual > kRange) return false;
   }
   out.shift = *shift;

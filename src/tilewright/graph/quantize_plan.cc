@@ -30,6 +30,7 @@ class Planner {
         taken_(graph.nodes.size(), false) {
     plan_.integer.assign(graph.values.size(), false);
     plan_.wanted.assign(graph.values.size(), false);
+    plan_.feeds.assign(graph.values.size(), false);
   }
 
   Plan run() {
@@ -39,7 +40,10 @@ class Planner {
     std::stable_sort(plan_.units.begin(), plan_.units.end(),
                      [](const Unit& a, const Unit& b) { return a.last < b.last; });
     for (Unit& unit : plan_.units) settle_move(unit);
-    for (size_t u = plan_.units.size(); u-- > 0;) want(plan_.units[u]);
+    for (size_t u = plan_.units.size(); u-- > 0;) {
+      want(plan_.units[u]);
+      feed(plan_.units[u]);
+    }
     return std::move(plan_);
   }
 
@@ -248,7 +252,7 @@ class Planner {
     } else if (unit.kind == Unit::Kind::Move) {
       const Node& v = node(unit.node);
       const bool needed = std::any_of(v.outputs.begin(), v.outputs.end(), [&](ValueId id) {
-        return plan_.wanted[static_cast<size_t>(id)];
+        return plan_.wanted[static_cast<size_t>(id)] || boundary_(id);
       });
       if (needed) {
         for (const ValueId id : data_inputs(v)) mark(id);
@@ -258,6 +262,24 @@ class Planner {
       unit.why = "only f32 operators read it";
       for (const ValueId id : v.outputs) plan_.integer[static_cast<size_t>(id)] = false;
     }
+  }
+
+  /// Marks what integer layers depend on, through f32 nodes too.
+  void feed(const Unit& unit) {
+    const auto mark = [&](ValueId id) {
+      if (id >= 0) plan_.feeds[static_cast<size_t>(id)] = true;
+    };
+    if (unit.kind == Unit::Kind::Product) {
+      mark(unit.input), mark(unit.residual);
+      return;
+    }
+    const Node& v = node(unit.node);
+    const bool needed = unit.kind == Unit::Kind::Pool ||
+                        std::any_of(v.outputs.begin(), v.outputs.end(), [&](ValueId id) {
+                          return id >= 0 && plan_.feeds[static_cast<size_t>(id)];
+                        });
+    if (needed)
+      for (const ValueId id : v.inputs) mark(id);
   }
 
   const Graph& graph_;

@@ -30,6 +30,7 @@ struct Plan {
   std::vector<Unit> units;    ///< in topological order
   std::vector<bool> integer;  ///< per value: made as an integer
   std::vector<bool> wanted;   ///< per value: read as an integer
+  std::vector<bool> feeds;    ///< per value: some integer layer depends on it
 };
 
 /// Groups the nodes of `graph`. `has_scale`: whether a value may be an integer. `boundary`: whether

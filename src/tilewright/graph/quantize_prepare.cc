@@ -161,6 +161,11 @@ class Preparer {
 
   Result<bool> rewrite(const Node& node) {
     if (!node.domain.empty() || node.outputs.size() != 1) return false;
+    // Between values with given scales there is room for one layer, not for steps without scales.
+    const bool given = !boundaries_.empty();
+    const bool steps = node.op == "LeakyRelu" || node.op == "PRelu" || node.op == "Sum" ||
+                       (node.op == "Sub" && is_image(node.inputs[0]) && is_image(node.inputs[1]));
+    if (given && steps) return false;
     const std::string& op = node.op;
     if (op == "Gemm" || op == "MatMul") return dense(node);
     if (op == "Sum") return sum(node);
@@ -191,8 +196,33 @@ class Preparer {
     mine.attrs.values.erase("auto_pad");
     mine.attrs.values["pads"] =
         Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]};
-    copy(mine);
+    std::optional<Array> sum;
+    if (bias && known(node.inputs[2])) sum = *value(node.inputs[2]).constant;
+    const ValueId last = bias && !sum ? node.outputs[0] : absorb_channel_bias(node.outputs[0], sum);
+    if (last == node.outputs[0]) {
+      copy(mine);
+      return true;
+    }
+    std::vector<ValueId> inputs = {keep(node.inputs[0]), keep(node.inputs[1]),
+                                   constant(node.name + ".bias", *std::move(sum))};
+    define(last, TW_TRY(append(node.name, "Conv", std::move(inputs), mine.attrs.values)));
     return true;
+  }
+
+  /// If only an Add of one constant per channel follows, it goes to `bias`: the value behind it.
+  ValueId absorb_channel_bias(ValueId id, std::optional<Array>& bias) {
+    if (!inner(id)) return id;
+    const int n = users_[static_cast<size_t>(id)][0];
+    const Node& next = in_.nodes[static_cast<size_t>(n)];
+    const auto affine = affine_of(next);
+    if (!affine || affine->x != id || next.op != "Add") return id;
+    Array sum(DType::F32, {static_cast<int64_t>(affine->bias.size())});
+    for (int64_t c = 0; c < sum.size(); ++c)
+      sum.set(c, (bias ? bias->get(c) : 0) + affine->bias[static_cast<size_t>(c)]);
+    bias = std::move(sum);
+    names_.release_node(next.name);
+    absorbed_.insert(n);
+    return next.outputs[0];
   }
 
   /// A convolution of few channels with stride b: pixels of b x b become channels, the stride 1.
@@ -219,8 +249,8 @@ class Preparer {
     }
     std::optional<Array> bias;
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = *value(node.inputs[2]).constant;
-    define(node.outputs[0],
-           TW_TRY(conv(node.name, x, std::move(packed), std::move(bias), Geometry{})));
+    const ValueId last = absorb_channel_bias(node.outputs[0], bias);
+    define(last, TW_TRY(conv(node.name, x, std::move(packed), std::move(bias), Geometry{})));
     return true;
   }
 

@@ -47,7 +47,7 @@ TEST(QuantizeScale, ExponentsCoverAndBalance) {
     for (int e = -12; e < 12; ++e) least = std::min(least, rounding_error(values, e));
     // Four candidates from the covering one down are looked at.
     if (outlier < 100) {
-      EXPECT_LE(rounding_error(values, from_histogram), 1.1 * least) << outlier;
+      EXPECT_LE(rounding_error(values, from_histogram), 1.25 * least) << outlier;
     }
     EXPECT_LE(rounding_error(values, from_histogram),
               rounding_error(values, covering_exponent(std::max(outlier, 5.0))))
@@ -131,7 +131,7 @@ TEST(QuantizeLayer, ShiftsRoundToTheNearest) {
     for (int t = 0; t < 50; ++t) {
       std::vector<int64_t> x;
       for (int i = 0; i < 20; ++i) x.push_back(rng.between(-128, 127));
-      const int64_t o = rng.between(0, 7), r = rng.between(-128, 127);
+      const int64_t o = rng.between(0, 7), r = residual ? rng.between(-128, 127) : 0;
       const double real = real_result(spec, *numbers, o, x, r) / spec.y_scale;
       const auto y = static_cast<double>(integer_result(*numbers, o, x, r));
       EXPECT_NEAR(y, std::clamp(real, 0.0, 127.0), 0.5 + 1.0 / 256);
@@ -355,6 +355,14 @@ TEST(Quantize, WideOutputsHaveMoreBits) {
   EXPECT_EQ(count_ops(q.graph)["ConvInteger"], 2);
   EXPECT_EQ(count_ops(n.graph)["ConvInteger"], 1);
   EXPECT_EQ(count_ops(n.graph)["DequantizeLinear"], 1);
+}
+
+TEST(Quantize, ResultsThatComeBackStayNarrow) {
+  Layers l;
+  const ValueId x = l.b.node("Tanh", {l.conv(l.input({1, 5, 4, 4}), 6, 3, 1, 1)});
+  const QuantizedGraph q = quantized(l.finish(l.b.node("Exp", {l.conv(x, 3, 1)})));
+  EXPECT_EQ(count_ops(q.graph)["ConvInteger"], 3);
+  EXPECT_THAT(q.notes, ::testing::Contains(HasSubstr("Tanh 'Tanh' stays f32")));
 }
 
 TEST(Quantize, UncalibratedValuesAreNamed) {

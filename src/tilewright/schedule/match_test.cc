@@ -120,10 +120,10 @@ void each(const std::string& letters, int64_t begin, int64_t end, int64_t step, 
   }
 }
 
-using Result_ = std::map<std::vector<int64_t>, int64_t>;
+using Values = std::map<std::vector<int64_t>, int64_t>;
 
-Result_ reference(const Spec& w, int64_t extent, Tensors& tensors) {
-  Result_ out;
+Values reference(const Spec& w, int64_t extent, Tensors& tensors) {
+  Values out;
   each(w.letters(), 0, extent, 1, {}, [&](const Env& env) {
     int64_t product = 1;
     for (size_t i = 1; i < w.accesses.size(); ++i) product *= tensors.get(w.accesses[i], env);
@@ -134,8 +134,8 @@ Result_ reference(const Spec& w, int64_t extent, Tensors& tensors) {
 
 /// The computation with tiles of `tile` per matched loop handed to the intrinsic, zeros past the
 /// ends of the loops, and factors that are not operands applied to its result.
-Result_ tiled(const Spec& w, const Spec& q, const Match& m, int64_t extent, int64_t tile,
-              Tensors& tensors) {
+Values tiled(const Spec& w, const Spec& q, const Match& m, int64_t extent, int64_t tile,
+             Tensors& tensors) {
   std::map<char, char> to;  // of the intrinsic's letters
   std::string matched, outer;
   for (const auto& [from, image] : m.indices) {
@@ -144,7 +144,7 @@ Result_ tiled(const Spec& w, const Spec& q, const Match& m, int64_t extent, int6
   }
   for (char c : w.letters())
     if (matched.find(c) == std::string::npos) outer += c;
-  Result_ out;
+  Values out;
   auto one_tile = [&](const Env& base) {
     auto place = [&](const Env& inner) {
       Env env = base;
@@ -294,7 +294,7 @@ TEST(Match, EverySoundMappingComputesTheResult) {
     const auto matches = find_matches(w.func("w", kExtent), q.func("q", kTile));
     ASSERT_TRUE(matches) << to_string(matches.error());
     Tensors tensors(17);
-    const Result_ expected = reference(w, kExtent, tensors);
+    const Values expected = reference(w, kExtent, tensors);
     for (Match m : *matches) {
       EXPECT_EQ(tiled(w, q, m, kExtent, kTile, tensors), expected) << row.workload;
       ++checked;

@@ -335,8 +335,9 @@ struct VThread {
 ///             5. so do the types of all operands and how the result is combined  6. so do the
 ///             values, up to the order of commutative operands (and associative ones of
 ///             integers): what the nest reads and writes of a buffer is a region whose axes are
-///             those of the parameter, in order (axes of size 1 aside), and the written one is
-///             not read as another operand  7. sums of floats keep their order in exact math
+///             those of the parameter, in order (axes of size 1 aside), the written one is not
+///             read as another operand, and one that is read under a condition lies in its
+///             buffer anyway  7. sums of floats keep their order in exact math
 ///   keeps:    values, marks, the guard; iterations that other loops decide, counted in tiles
 ///   source:   TVM TensorIR `tensorize`; matching: specs/codesign.md 3.2
 struct Tensorize {

@@ -3,23 +3,15 @@
 #include <algorithm>
 
 #include "tilewright/ir/text.h"
-#include "tilewright/ir/verify.h"
 #include "tilewright/schedule/access.h"
 #include "tilewright/schedule/apply.h"
 #include "tilewright/schedule/loops.h"
 #include "tilewright/schedule/match.h"
 #include "tilewright/schedule/regenerate.h"
+#include "tilewright/schedule/tensorize_intrinsic.h"
 
 namespace tilewright::schedule {
 namespace {
-
-/// What an intrinsic computes, loops of one iteration left out.
-struct Intrinsic {
-  Func func;                           ///< the one `nest` speaks of
-  std::shared_ptr<const Func> callee;  ///< equal to `func`; the object calls share
-  LoopNest nest;
-  arith::Bounds bounds;
-};
 
 std::string one_line(const Store& store) {
   std::string text = tilewright::print(make(store));
@@ -27,122 +19,12 @@ std::string one_line(const Store& store) {
   return text;
 }
 
-bool plain(const For& loop) { return loop.kind == ForKind::Serial || loop.kind == ForKind::Unroll; }
-
 std::string list(const std::vector<For>& loops) {
   std::string out;
   for (const For& loop : loops)
     out += fmt::format("{}{} in {}", out.empty() ? "" : ", ", loop.var.name(),
                        tilewright::print(loop.extent));
   return out.empty() ? "none" : out;
-}
-
-/// Removes loops of one iteration; the rest of the nest sees them as 0.
-void drop_unit_loops(LoopNest& nest) {
-  VarMap zero;
-  for (const For& loop : nest.loops)
-    if (is_const_int(loop.extent, 1)) zero[loop.var] = int_imm(0);
-  std::erase_if(nest.loops, [&](const For& loop) { return zero.contains(loop.var); });
-  nest.store = *substitute(make(nest.store), zero).as<Store>();
-}
-
-/// Range of each axis of `buffer` over all accesses of the nest is the axis, so that a region has
-/// no element which the nest does not reach for.
-Status check_reach(const Intrinsic& in, const Buffer& buffer) {
-  const size_t rank = buffer.rank();
-  std::vector<std::pair<int64_t, int64_t>> reach(rank, {1, -1});
-  bool known = true, used = false;
-  auto add = [&](const std::vector<Expr>& indices) {
-    for (size_t d = 0; d < rank; ++d) {
-      const auto range = arith::const_range(indices[d], in.bounds);
-      if (!range) {
-        known = false;
-      } else if (!used) {
-        reach[d] = *range;
-      } else {
-        reach[d] = {std::min(reach[d].first, range->first),
-                    std::max(reach[d].second, range->second)};
-      }
-    }
-    used = true;
-  };
-  if (in.nest.store.buffer == buffer) add(in.nest.store.indices);
-  walk(in.nest.store.value, [&](const Expr& e) {
-    if (const Load* l = e.as<Load>(); l && l->buffer == buffer) add(l->indices);
-  });
-  if (!used)
-    return refuse(3, fmt::format("the intrinsic {} does not use {}", in.func.name, buffer.name()));
-  for (size_t d = 0; d < rank; ++d)
-    if (!known || reach[d].first != 0 || !is_const_int(buffer.shape()[d], reach[d].second + 1))
-      return refuse(3, fmt::format("the intrinsic {} does not use all of axis {} of {}",
-                                   in.func.name, d, buffer.name()));
-  return {};
-}
-
-/// An intrinsic that reads its result elsewhere depends on the order of its loops.
-Status check_own_reads(const Intrinsic& in) {
-  const Store& store = in.nest.store;
-  bool elsewhere = false;
-  walk(store.value, [&](const Expr& e) {
-    const Load* l = e.as<Load>();
-    if (l == nullptr || l->buffer != store.buffer) return;
-    for (size_t d = 0; d < l->indices.size(); ++d)
-      elsewhere |= !arith::prove(eq(l->indices[d], store.indices[d]), in.bounds);
-  });
-  if (!elsewhere) return {};
-  return refuse(3, fmt::format("the intrinsic {} reads {} elsewhere than it writes", in.func.name,
-                               store.buffer.name()));
-}
-
-/// The intrinsic's own rules: one nest of plain constant loops around one store that sets or
-/// updates all of its result.
-Result<Intrinsic> read_intrinsic(const std::string& text, const Func& caller) {
-  Result<Func> func = parse_func(text);
-  if (!func) return tl::unexpected<Error>(std::move(func).error().at("the intrinsic"));
-  TW_TRY_STATUS(verify(*func, Stage::Scheduled));
-  Intrinsic in;
-  in.func = *std::move(func);
-  const Func& f = in.func;
-  const Tree tree(f);
-  auto bad = [&](const std::string& why) {
-    return refuse(3, fmt::format("the intrinsic {} {}", f.name, why));
-  };
-  if (!f.scalars.empty()) return bad("has scalar arguments");
-  if (tree.blocks().size() != 1) return bad(fmt::format("has {} blocks", tree.blocks().size()));
-  const Id id = tree.blocks()[0];
-  const std::vector<Id> loops = tree.loops_around(id);
-  if (tree.size() != static_cast<int>(loops.size()) + 1) return bad("is not a single nest");
-  if (single_store(tree.block(id)) == nullptr) return bad("is not a single store");
-  if (tree.block(id).guard) return bad("has a guard");
-  in.nest = TW_TRY(nest_of(f));
-  for (const For& loop : in.nest.loops)
-    if (!plain(loop) || !as_int(loop.extent))
-      return bad(
-          fmt::format("has a loop {} that is not serial with a constant extent", loop.var.name()));
-  drop_unit_loops(in.nest);
-  for (const For& loop : in.nest.loops) in.bounds.bind(loop.var, loop.extent);
-  for (const Param& p : f.params) {
-    if (p.values) return bad(fmt::format("has a table {}", p.buffer.name()));
-    TW_TRY_STATUS(check_reach(in, p.buffer));
-    if (p.buffer != in.nest.store.buffer) continue;
-    if (p.mode == ParamMode::Out && in.nest.store.combine != Combine::Set)
-      return bad(fmt::format("updates {}, which must be inout", p.buffer.name()));
-    std::vector<Var> vars;
-    for (const For& loop : in.nest.loops) vars.push_back(loop.var);
-    if (!arith::touched(in.nest.store.indices, p.buffer.shape(), vars, in.bounds).exact)
-      return bad(fmt::format("leaves out elements of {}", p.buffer.name()));
-  }
-  TW_TRY_STATUS(check_own_reads(in));
-  // One function of a name per program, and one object for equal ones.
-  if (f.name == caller.name) return bad("is named like the program");
-  std::shared_ptr<const Func> known;
-  walk(caller.body, [&](const Stmt& s) {
-    const Call* call = s.as<Call>();
-    if (call != nullptr && call->callee->name == f.name) known = call->callee;
-  });
-  if (known && !equal(*known, f)) return bad("is not the function of that name called already");
-  in.callee = known ? known : std::make_shared<const Func>(f);
-  return in;
 }
 
 /// The nest to be replaced, its store in terms of the loops of the nest and the iterations that the
@@ -220,7 +102,7 @@ Result<Tile> read_tile(const Tree& tree, Id root) {
   VarMap zero;
   for (Id id : ids) {
     const For& loop = tree.loop(id);
-    if (!plain(loop) || !as_int(loop.extent))
+    if (!is_plain(loop) || !as_int(loop.extent))
       return refuse(1, fmt::format("loop {} is not serial or unrolled with a constant extent",
                                    loop.var.name()));
     tile.nest.loops.push_back(loop);
@@ -297,11 +179,17 @@ class Unifier {
           const Unary& b = *p.as<Unary>();
           return a.op == b.op && value(a.a, b.a);
         },
-        [&](const Binary& a) { return a.op == p.as<Binary>()->op && operands(a, q, p); },
+        [&](const Binary& a) {
+          const Binary& b = *p.as<Binary>();
+          if (a.op != b.op) return false;
+          if (a.op == BinaryOp::And || a.op == BinaryOp::Or)
+            return value(a.a, b.a) && lazily(a.b, b.b);
+          return operands(a, q, p);
+        },
         [&](const Select& a) {
           const Select& b = *p.as<Select>();
-          return value(a.condition, b.condition) && value(a.on_true, b.on_true) &&
-                 value(a.on_false, b.on_false);
+          return value(a.condition, b.condition) && lazily(a.on_true, b.on_true) &&
+                 lazily(a.on_false, b.on_false);
         },
         [&](const Cast& a) { return a.bits == p.as<Cast>()->bits && value(a.a, p.as<Cast>()->a); },
         [&](const Load&) { return false; },
@@ -312,6 +200,21 @@ class Unifier {
             if (!value(a.args[i], b.args[i])) return false;
           return true;
         });
+  }
+
+  /// What the nest may not evaluate and the call takes as a region: it must lie in its buffer.
+  bool lazily(const Expr& q, const Expr& p) {
+    ++lazy_;
+    const bool same = value(q, p);
+    --lazy_;
+    return same;
+  }
+  bool inside(const Buffer& buffer, const Dims& dims) const {
+    for (size_t d = 0; d < dims.size(); ++d)
+      if (!arith::prove(dims[d].first >= 0, tile_.bounds) ||
+          !arith::prove(dims[d].first + dims[d].second <= buffer.shape()[d], tile_.bounds))
+        return false;
+    return true;
   }
 
   /// Operands of `q` and `p`, the same operator, in any order it allows. Integers also associate.
@@ -368,7 +271,7 @@ class Unifier {
       dims.emplace_back(begin, param.shape()[axes[next]]);
       ++next;
     }
-    if (next != axes.size()) return false;
+    if (next != axes.size() || (lazy_ > 0 && !inside(to, dims))) return false;
     if (param.dtype() != to.dtype()) {
       type_conflict_ = fmt::format("{} is {}, {} of the intrinsic is {}", to.name(),
                                    name(to.dtype()), param.name(), name(param.dtype()));
@@ -397,6 +300,7 @@ class Unifier {
   std::vector<Var> tile_loops_;
   std::map<Buffer, Bound> regions_;
   std::string type_conflict_;
+  int lazy_ = 0;
 };
 
 /// The loops of a match have the same extents in both nests, all of them taking part.

@@ -108,8 +108,17 @@ std::optional<Product> product_of(const BlockFacts& block) {
   if (block.kind != BlockFacts::Kind::Reduce || block.store->combine != Combine::Add)
     return std::nullopt;
   auto strip = [](Expr e) {
-    while (const Cast* cast = e.as<Cast>()) e = cast->a;
-    return e;
+    for (;;) {
+      const Select* select = e.as<Select>();
+      if (const Cast* cast = e.as<Cast>()) {
+        e = cast->a;
+      } else if (select != nullptr &&
+                 (as_int(select->on_false) || select->on_false.as<FloatImm>())) {
+        e = select->on_true;
+      } else {
+        return e;
+      }
+    }
   };
   const Expr value = strip(block.store->value);
   const Binary* product = value.as<Binary>();

@@ -34,14 +34,15 @@ const BlockFacts* find_block(const std::vector<BlockFacts>& blocks, const std::s
 std::vector<const BlockFacts*> readers(const std::vector<BlockFacts>& blocks, const Buffer& buffer);
 bool is_output(const Func& func, const Buffer& buffer);
 
-/// The two factors of a sum of products, `x += a * b` (casts looked through).
+/// The two factors of a sum of products, `x += a * b` (looking through casts, and through selects
+/// between a value and a constant: padding).
 struct Product {
   Load a, b;
 };
 std::optional<Product> product_of(const BlockFacts& block);
 
-/// Step in the last axis of `load` as `var` runs through an aligned group of `lanes` values; absent if
-/// there is no one step, or another axis moves too.
+/// Step in the last axis of `load` as `var` runs through an aligned group of `lanes` values; absent
+/// if there is no one step, or another axis moves too.
 std::optional<int64_t> last_axis_stride(const Load& load, const Var& var, int64_t lanes);
 bool mentions(const Load& load, const Var& var);
 

@@ -1,6 +1,7 @@
 // Reading a layer's facts from its Func.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "tilewright/interp/interp.h"
@@ -79,6 +80,7 @@ class Epilogue {
  public:
   Epilogue(const BlockFacts& block, const Buffer& accumulator, VtaLayer& layer)
       : accumulator_(accumulator), layer_(layer) {
+    layer_.vector_by_block = false;
     visit(block.store->value);
     if (layer.imm_ops + layer.reg_ops + layer.residual_steps == 0) layer.imm_ops = 1;
   }
@@ -92,6 +94,8 @@ class Epilogue {
     if (const Load* l = e.as<Load>()) {
       if (l->buffer == accumulator_) return;
       ++layer_.vectors, ++layer_.reg_ops;
+      layer_.vector_by_image |= dim(l->buffer, 0) > 1;
+      layer_.vector_by_block |= dim(l->buffer, 1) > 1;
       return;
     }
     const Binary* b = e.as<Binary>();
@@ -128,30 +132,55 @@ class Epilogue {
   VtaLayer& layer_;
 };
 
-Status read_conv(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& conv,
-                 VtaLayer& layer) {
+Status read_extents(const Func& func, const Block& block, size_t axes, VtaLayer& layer) {
   const char* names[kTileAxes] = {"n", "o", "h", "w", "ci"};
-  for (size_t i = 0; i < kTileAxes; ++i) {
-    const Iter* iter = iter_named(*conv.block, names[i]);
+  for (size_t i = 0; i < axes; ++i) {
+    const Iter* iter = iter_named(block, names[i]);
     if (iter == nullptr || extent_of(*iter) < 1)
       return unsupported(func,
-                         fmt::format("block `{}` has no constant axis {}", conv.name, names[i]));
+                         fmt::format("block `{}` has no constant axis {}", block.name, names[i]));
     layer.extent[i] = extent_of(*iter);
   }
+  return {};
+}
+
+/// Strides and dilations of the input, as `load` in `block` reads it.
+void read_window(const Load& load, const Block& block, VtaLayer& layer) {
+  const Index rows(load.indices[2], block), columns(load.indices[3], block);
+  layer.stride_h = std::max<int64_t>(1, rows.step("h"));
+  layer.stride_w = std::max<int64_t>(1, columns.step("w"));
+  layer.dilation_h = std::max<int64_t>(1, rows.step("r"));
+  layer.dilation_w = std::max<int64_t>(1, columns.step("s"));
+}
+
+Status read_conv(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& conv,
+                 VtaLayer& layer) {
+  TW_TRY_STATUS(read_extents(func, *conv.block, kTileAxes, layer));
   const auto product = product_of(conv);
   if (!product || product->a.indices.size() != 6 || product->b.indices.size() != 6)
     return unsupported(func, fmt::format("block `{}` is no product of tiles", conv.name));
   const Load& x = product->a;
-  const Index rows(x.indices[2], *conv.block), columns(x.indices[3], *conv.block);
-  layer.stride_h = std::max<int64_t>(1, rows.step("h"));
-  layer.stride_w = std::max<int64_t>(1, columns.step("w"));
+  read_window(x, *conv.block, layer);
   layer.kernel_h = dim(product->b.buffer, 2), layer.kernel_w = dim(product->b.buffer, 3);
-  layer.dilation_h = std::max<int64_t>(1, rows.step("r"));
-  layer.dilation_w = std::max<int64_t>(1, columns.step("s"));
   const Index channels(x.indices[1], *conv.block);
   for (int64_t o = 1; o < layer.extent[TileAxis::O] && layer.out_per_group == 0; ++o)
     if (channels.at("o", o) != channels.origin()) layer.out_per_group = o;
   read_source(blocks, x.buffer, layer);
+  return {};
+}
+
+Status read_pool(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& pool,
+                 VtaLayer& layer) {
+  layer.conv = false;
+  TW_TRY_STATUS(read_extents(func, *pool.block, 4, layer));
+  const Load* window = tile_load(pool.store->value, pool.store->buffer);
+  const Iter *r = iter_named(*pool.block, "r"), *s = iter_named(*pool.block, "s");
+  if (window == nullptr || r == nullptr || s == nullptr)
+    return unsupported(func, fmt::format("block `{}` has no window over tiles", pool.name));
+  read_window(*window, *pool.block, layer);
+  layer.kernel_h = extent_of(*r), layer.kernel_w = extent_of(*s);
+  read_source(blocks, window->buffer, layer);
+  layer.reg_ops = 1, layer.imm_ops = 1;
   return {};
 }
 
@@ -181,10 +210,15 @@ Result<VtaLayer> vta_layer(const Func& func) {
   if (roles.last == nullptr || roles.last->kind != BlockFacts::Kind::Injective ||
       !is_output(func, roles.last->store->buffer))
     return unsupported(func, "its last block is not element-wise");
-  if (roles.reduce == nullptr || roles.init == nullptr ||
-      roles.reduce->store->combine != Combine::Add)
-    return unsupported(func, "it has no sum of products");
-  layer.conv = true;
+  if (roles.reduce == nullptr || roles.init == nullptr)
+    return unsupported(func, "it has no sum of products and no maximum over a window");
+  if (roles.reduce->store->combine == Combine::Max && roles.staged != nullptr) {
+    TW_TRY_STATUS(read_pool(func, blocks, *roles.reduce, layer));
+    return layer;
+  }
+  if (roles.reduce->store->combine != Combine::Add)
+    return unsupported(func, fmt::format("block `{}` combines with `{}`", roles.reduce->name,
+                                         name(roles.reduce->store->combine)));
   TW_TRY_STATUS(read_conv(func, blocks, *roles.reduce, layer));
   Epilogue(*roles.last, roles.reduce->store->buffer, layer);
   return layer;

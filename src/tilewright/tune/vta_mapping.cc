@@ -1,6 +1,7 @@
 #include "tilewright/tune/vta_mapping.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -28,10 +29,22 @@ std::string to_string(const VtaMapping& m) {
     text += fmt::format("{}{}{}", i == 0 ? "" : " ", kAxisNames[i], m.tile[i]);
   text += ", order";
   for (TileAxis axis : m.order) text += fmt::format(" {}", kAxisNames[static_cast<size_t>(axis)]);
-  text += fmt::format(", input@{} weights@{}, piece {}, {} {}", m.input_depth, m.weight_depth,
-                      m.piece, m.copies, m.copies == 1 ? "copy" : "copies");
+  text += fmt::format(", input@{} weights@{}", m.input_depth, m.weight_depth);
+  if (!m.tail.empty()) text += fmt::format(", tail {}", fmt::join(m.tail, " "));
+  text += fmt::format(", copies {} {}", m.copies, m.result_copies);
   if (m.threads > 1) text += fmt::format(", {} threads", m.threads);
   return text;
+}
+
+std::vector<int64_t> piece_sizes(int64_t extent, const std::vector<int64_t>& tail) {
+  std::vector<int64_t> sizes;
+  for (size_t i = tail.size(); i-- > 0 && tail[i] < extent;) {
+    sizes.push_back(tail[i]);
+    extent -= tail[i];
+  }
+  sizes.push_back(extent);
+  std::reverse(sizes.begin(), sizes.end());
+  return sizes;
 }
 
 int64_t tiles(const VtaLayer& layer, const VtaMapping& m, TileAxis axis) {
@@ -79,21 +92,26 @@ TileAxis VtaRegions::piece_axis() const {
 
 int64_t VtaRegions::piece_elements() const {
   const int64_t along = extent_at(piece_axis(), result_depth(layer, mapping));
-  return result_elements() / along * std::min(mapping.piece, along);
+  const std::vector<int64_t> sizes = piece_sizes(along, mapping.tail);
+  return result_elements() / along * *std::max_element(sizes.begin(), sizes.end());
 }
 
-int64_t VtaRegions::vector_elements() const {
-  if (layer.vectors == 0) return 0;
-  const int64_t copies = result_depth(layer, mapping) > 0 ? mapping.copies : 1;
-  const int64_t whole = layer.extent[TileAxis::O] * layer.vectors;
-  const int64_t room = config.depth(Mem::Acc) - copies * result_elements();
-  if (whole <= room) return whole;
-  const int64_t blocks = extent_at(TileAxis::O, result_depth(layer, mapping));
-  return blocks * layer.vectors * copies;
+std::vector<int64_t> VtaRegions::reset_pieces(int64_t extent) const {
+  const bool split = mapping.result_copies == 1 && result_depth(layer, mapping) > 0 &&
+                     !config.extensions.fused_reset;
+  return split ? piece_sizes(extent, mapping.tail) : std::vector<int64_t>{extent};
 }
 
 bool VtaRegions::vectors_stay() const {
-  return vector_elements() == layer.extent[TileAxis::O] * layer.vectors;
+  const int64_t copies = result_depth(layer, mapping) > 0 ? mapping.result_copies : 1;
+  return vector_elements(layer, layer.extent[TileAxis::N], layer.extent[TileAxis::O]) <=
+         config.depth(Mem::Acc) - copies * result_elements();
+}
+
+int64_t VtaRegions::resident_vectors() const {
+  const int depth = vectors_stay() ? 0 : result_depth(layer, mapping);
+  return vector_elements(layer, extent_at(TileAxis::N, depth), extent_at(TileAxis::O, depth)) *
+         (depth > 0 ? mapping.result_copies : 1);
 }
 
 bool VtaNeed::fits(const vta::Config& config) const {
@@ -101,62 +119,74 @@ bool VtaNeed::fits(const vta::Config& config) const {
          acc <= config.depth(Mem::Acc) && uop <= config.depth(Mem::Uop);
 }
 
+namespace {
+
+/// The GEMM nest runs two loops in hardware and the others as micro-ops. Consecutive micro-ops must
+/// not hit one accumulator within three steps, so loops over the result stay among them.
+/// `pitch`: elements of one row of the input's copy.
+int64_t kernel_uops(const VtaLayer& layer, const PerAxis<int64_t>& t, int64_t pitch) {
+  struct Loop {
+    int64_t extent;
+    bool result;
+  };
+  const bool merged = pitch * layer.stride_h == t[TileAxis::W] * layer.stride_w;
+  const int64_t rows = t[TileAxis::H], columns = t[TileAxis::W];
+  const std::array<Loop, 7> loops = {{{t[TileAxis::C], false},
+                                      {layer.kernel_h, false},
+                                      {layer.kernel_w, false},
+                                      {t[TileAxis::O], true},
+                                      {t[TileAxis::N], true},
+                                      {merged ? rows * columns : rows, true},
+                                      {merged ? 1 : columns, true}}};
+  int64_t all = 1, results = 1;
+  for (const Loop& loop : loops) {
+    all *= loop.extent;
+    if (loop.result) results *= loop.extent;
+  }
+  int64_t best = all;
+  for (const Loop& outer : loops) {
+    for (const Loop& inner : loops) {
+      if (&outer == &inner) continue;
+      const int64_t uops = all / (outer.extent * inner.extent);
+      const int64_t spread =
+          results / (outer.result ? outer.extent : 1) / (inner.result ? inner.extent : 1);
+      // A single micro-op: the inner loop alone keeps the distance.
+      const bool apart = spread >= 3 || (uops == 1 && inner.result && inner.extent >= 3);
+      if (apart) best = std::min(best, uops);
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 VtaNeed need(const VtaLayer& layer, const VtaMapping& m, const vta::Config& config) {
   const VtaRegions r{layer, m, config};
   const auto copies = [&](int depth) { return depth > 0 ? int64_t{m.copies} : int64_t{1}; };
   const int depth = result_depth(layer, m);
   VtaNeed n;
-  n.acc = copies(depth) * r.result_elements() + r.vector_elements();
+  n.acc = (depth > 0 ? m.result_copies : 1) * r.result_elements() + r.resident_vectors();
   if (layer.conv) {
     n.inp = copies(m.input_depth) * r.input_elements();
     n.wgt = copies(m.weight_depth) * r.weight_elements();
-    n.uop = r.kernel_uops();
+    n.uop =
+        kernel_uops(layer, m.tile, hull_columns(layer, r.extent_at(TileAxis::W, m.input_depth)));
   } else {
     n.inp = copies(depth) * r.input_elements();
-    // A window is read from the accumulators.
-    if (layer.kernel_h * layer.kernel_w > 1) n.acc += copies(depth) * r.input_elements();
+    n.acc += r.input_elements();  // the window is read from the accumulators
   }
   if (layer.residuals > 0 || !layer.conv) n.wgt += 1;  // the identity
   n.inp += layer.residuals * m.copies * r.piece_elements();
   return n;
 }
 
-/// The GEMM nest runs two loops in hardware and the others as micro-ops. Consecutive micro-ops must
-/// not hit one accumulator within three steps, so loops over the result stay among them.
-int64_t VtaRegions::kernel_uops() const {
-  const auto& t = mapping.tile;
-  std::vector<std::pair<int64_t, bool>> loops;  // extent, over the result
-  loops.emplace_back(t[TileAxis::C], false);
-  loops.emplace_back(layer.kernel_h, false);
-  loops.emplace_back(layer.kernel_w, false);
-  loops.emplace_back(t[TileAxis::O], true);
-  loops.emplace_back(t[TileAxis::N], true);
-  const int64_t pitch = hull_columns(layer, extent_at(TileAxis::W, mapping.input_depth));
-  if (pitch * layer.stride_h == t[TileAxis::W] * layer.stride_w) {
-    loops.emplace_back(t[TileAxis::H] * t[TileAxis::W], true);
-  } else {
-    loops.emplace_back(t[TileAxis::H], true);
-    loops.emplace_back(t[TileAxis::W], true);
-  }
-  int64_t all = 1;
-  for (const auto& loop : loops) all *= loop.first;
-  int64_t best = all;
-  for (size_t a = 0; a < loops.size(); ++a) {
-    for (size_t b = 0; b < loops.size(); ++b) {
-      if (a == b) continue;
-      int64_t uops = 1, spread = 1;
-      for (size_t i = 0; i < loops.size(); ++i) {
-        if (i == a || i == b) continue;
-        uops *= loops[i].first;
-        if (loops[i].second) spread *= loops[i].first;
-      }
-      // A single micro-op: the inner loop alone keeps the distance.
-      const bool apart = spread >= 3 || (uops == 1 && loops[b].second && loops[b].first >= 3);
-      if (apart) best = std::min(best, uops);
-    }
-  }
-  return best;
-}
+VtaTiles::VtaTiles(const VtaLayer& layer, const PerAxis<int64_t>& tile)
+    : rows(input_spans(layer, TileAxis::H, tile[TileAxis::H])),
+      columns(input_spans(layer, TileAxis::W, tile[TileAxis::W])),
+      all_rows(input_spans(layer, TileAxis::H, layer.extent[TileAxis::H])[0]),
+      all_columns(input_spans(layer, TileAxis::W, layer.extent[TileAxis::W])[0]),
+      uops{kernel_uops(layer, tile, hull_columns(layer, tile[TileAxis::W])),
+           kernel_uops(layer, tile, hull_columns(layer, layer.extent[TileAxis::W]))} {}
 
 int64_t layer_bound(const VtaLayer& layer, const vta::Config& config) {
   const VtaClock clock(config);
@@ -170,13 +200,14 @@ int64_t layer_bound(const VtaLayer& layer, const vta::Config& config) {
   const int64_t compute = config.extensions.pipeline4 ? std::max(gemm, alu) : gemm + alu;
   const int64_t groups =
       layer.out_per_group == 0 ? 1 : ceil_div(e[TileAxis::O], layer.out_per_group);
-  const int64_t bytes = e[TileAxis::N] * groups * e[TileAxis::C] * layer.in_h * layer.in_w *
-                            config.element_bytes(Mem::Inp) +
-                        (layer.conv ? e[TileAxis::O] * e[TileAxis::C] * layer.kernel_h *
-                                          layer.kernel_w * config.element_bytes(Mem::Wgt)
-                                    : 0) +
-                        e[TileAxis::O] * layer.vectors * config.element_bytes(Mem::Acc) +
-                        results * layer.residuals * config.element_bytes(Mem::Inp);
+  const int64_t bytes =
+      e[TileAxis::N] * groups * e[TileAxis::C] * layer.in_h * layer.in_w *
+          config.element_bytes(Mem::Inp) +
+      (layer.conv ? e[TileAxis::O] * e[TileAxis::C] * layer.kernel_h * layer.kernel_w *
+                        config.element_bytes(Mem::Wgt)
+                  : 0) +
+      vector_elements(layer, e[TileAxis::N], e[TileAxis::O]) * config.element_bytes(Mem::Acc) +
+      results * layer.residuals * config.element_bytes(Mem::Inp);
   const int64_t store = results * clock.store_element();
   return std::max({compute, ceil_div(bytes, t.bus_bytes), store});
 }

@@ -23,8 +23,8 @@ struct PerAxis : std::array<T, kTileAxes> {
   using std::array<T, kTileAxes>::operator[];
 };
 
-/// What a mapping needs to know of a layer. Kinds: a convolution (or dense layer) with an
-/// element-wise end; without `conv`, an element-wise layer or a pooling (`kernel` > 1).
+/// What a mapping needs to know of a layer: a convolution (or dense layer) with an element-wise
+/// end, or, without `conv`, a pooling by maximum.
 struct VtaLayer {
   std::string name;
   bool conv = true;
@@ -34,11 +34,12 @@ struct VtaLayer {
   int64_t pad_top = 0, pad_left = 0;  ///< zeros before them
   bool padded = false;                ///< by a block of its own
   int64_t out_per_group = 0;          ///< output blocks that read the same input blocks; 0: all
-  int64_t vectors = 0;                ///< i32 operands per channel (bias, multiplier)
-  int64_t row_step = 1;               ///< rows of DRAM from one row of the input to the next
-  int64_t residuals = 0;              ///< int8 operands of the output's shape
-  int64_t residual_steps = 0;         ///< GEMM steps per element that add them
-  int64_t imm_ops = 0, reg_ops = 0;   ///< ALU steps per output element
+  int64_t vectors = 0;  ///< i32 operands that do not vary along rows and columns (bias, multiplier)
+  bool vector_by_image = false, vector_by_block = true;  ///< along which axes they vary
+  int64_t row_step = 1;              ///< rows of DRAM from one row of the input to the next
+  int64_t residuals = 0;             ///< int8 operands of the output's shape
+  int64_t residual_steps = 0;        ///< GEMM steps per element that add them
+  int64_t imm_ops = 0, reg_ops = 0;  ///< ALU steps per output element
   friend bool operator==(const VtaLayer&, const VtaLayer&) = default;
 };
 
@@ -54,16 +55,19 @@ struct VtaMapping {
   /// Loops (of `order`, from the outside) around the copy of the input and of the weights; what
   /// they read in the loops inside is loaded at once.
   int input_depth = 0, weight_depth = 0;
-  /// The result is finished and stored in pieces of so many channel blocks, or rows if the result
-  /// has one block.
-  int64_t piece = 1;
-  int copies = 2;   ///< of each on-chip buffer inside a loop
-  int threads = 1;  ///< 2: the innermost loop over tiles of the result alternates two threads
+  /// The result is finished and stored in pieces of channel blocks, or rows if it has one block:
+  /// the sizes of the last ones; what is left is the first. Small last pieces end a layer early.
+  std::vector<int64_t> tail;
+  int copies = 2;         ///< of each on-chip buffer inside a loop, but
+  int result_copies = 2;  ///< of the result's; 1: the next tile waits for its stores piece by piece
+  int threads = 1;        ///< 2: the innermost loop over tiles of the result alternates two threads
   friend bool operator==(const VtaMapping&, const VtaMapping&) = default;
 };
 
-/// One line: `n1 o4 h4 w56 c1, order h c, input@2 weights@2, piece 1, 2 copies`.
+/// One line: `n1 o4 h4 w56 c1, order h c, input@2 weights@2, tail 2 1, copies 2 2`.
 std::string to_string(const VtaMapping& mapping);
+/// The pieces of a result of `extent` blocks (or rows), in order.
+std::vector<int64_t> piece_sizes(int64_t extent, const std::vector<int64_t>& tail);
 /// Number of tiles along `axis`.
 int64_t tiles(const VtaLayer& layer, const VtaMapping& mapping, TileAxis axis);
 /// Loops of `mapping.order` outside of the first one over C: the result's buffer stands in the last

@@ -60,6 +60,23 @@ class VtaClock {
   int64_t out_beats_ = 1, burst_bytes_ = 1;
 };
 
+/// One tile along rows or columns: results, rows of input in DRAM, and rows of zeros around them.
+struct InputSpan {
+  int64_t size = 0, real = 0, zeros = 0;
+  friend bool operator==(const InputSpan&, const InputSpan&) = default;
+};
+/// The tiles of `tile` results along `axis` (H or W), in order.
+std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile);
+
+/// The tiles along rows and columns.
+struct VtaTiles {
+  VtaTiles(const VtaLayer& layer, const PerAxis<int64_t>& tile);
+  std::vector<InputSpan> rows, columns;
+  InputSpan all_rows, all_columns;
+  /// Micro-ops of the largest GEMM: if copies of the input hold tiles of columns, and all columns.
+  std::array<int64_t, 2> uops;
+};
+
 /// What a mapping keeps on chip; units: elements, of one copy.
 struct VtaRegions {
   const VtaLayer& layer;
@@ -74,20 +91,18 @@ struct VtaRegions {
   /// Along which the result is cut in pieces.
   TileAxis piece_axis() const;
   int64_t piece_elements() const;
-  /// Of bias and the like: all of them if they fit beside the results, else those of a tile.
-  int64_t vector_elements() const;
+  /// The parts in which a tile of `extent` along piece_axis() is set to zero: with one copy, the
+  /// pieces, as each waits for the store of the same piece before.
+  std::vector<int64_t> reset_pieces(int64_t extent) const;
+  /// Bias and the like are all loaded at once if they fit beside the results, else for each tile.
   bool vectors_stay() const;
-  /// Micro-ops of the largest GEMM.
-  int64_t kernel_uops() const;
+  int64_t resident_vectors() const;
 };
 
-/// One tile along rows or columns: results, rows of input in DRAM, and rows of zeros around them.
-struct InputSpan {
-  int64_t size = 0, real = 0, zeros = 0;
-  friend bool operator==(const InputSpan&, const InputSpan&) = default;
-};
-/// The tiles of `tile` results along `axis` (H or W), in order.
-std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile);
+/// Elements of all i32 operands for `n` images of `o` blocks.
+inline int64_t vector_elements(const VtaLayer& layer, int64_t n, int64_t o) {
+  return layer.vectors * (layer.vector_by_image ? n : 1) * (layer.vector_by_block ? o : 1);
+}
 
 /// Input blocks that `o` output blocks with `c` blocks of the reduction read.
 inline int64_t input_blocks(const VtaLayer& layer, int64_t o, int64_t c) {
@@ -117,10 +132,15 @@ struct VtaTally {
   int64_t load = 0, compute = 0, store = 0;  ///< busy cycles; compute without ALU in pipeline4
   int64_t alu = 0;                           ///< of the fourth module, pipeline4 only
   int64_t read_beats = 0, insns = 0;
-  int64_t first_load = 0;   ///< of what the first GEMM reads
-  int64_t first_reset = 0;  ///< may hide under that
-  int64_t last_store = 0;   ///< of the smallest piece
-  int64_t last_tail = 0;    ///< at least so much follows the last load
+  int64_t first_load = 0;     ///< of what the first GEMM reads
+  int64_t first_reset = 0;    ///< may hide under that
+  int64_t first_vectors = 0;  ///< compute loads them before anything else
+  int64_t epilogue_uops = 0;  ///< cycles of compute that load micro-ops of the ALU, at least
+  int64_t serial = 0;         ///< loads that compute waits for if there is one copy of each operand
+  int64_t alternating = 0;    ///< GEMMs, and loads that take turns with them in that case
+  bool one_copy = false;      ///< whether that is the case
+  int64_t last_store = 0;     ///< of the smallest piece
+  int64_t last_tail = 0;      ///< at least so much follows the last load
   VtaTally& operator+=(const VtaTally& other);
   /// No schedule of the mapping is faster: predict() is never below. units: cycles.
   int64_t bound(const VtaClock& clock) const;
@@ -139,7 +159,8 @@ class VtaSums {
   /// What input(depth).first_load counts too much if the weights come first.
   int64_t first_input_rest(int depth) const;
   VtaTally products() const;
-  VtaTally results(int64_t piece) const;
+  /// `split_reset`: each piece is set to zero by itself.
+  VtaTally results(const std::vector<int64_t>& tail, bool split_reset) const;
   VtaTally vectors(bool stay) const;
   VtaTally all(const VtaMapping& mapping) const;
 
@@ -167,6 +188,7 @@ class VtaSums {
   int64_t extent_at(TileAxis axis, int depth) const {
     return looped(axis, depth) ? tile_[axis] : layer_.extent[axis];
   }
+  int64_t serial(int64_t load, int64_t longest, int depth) const;
   SizeClasses classes(TileAxis axis, int depth) const;
   SpanClasses span_classes(TileAxis axis, int64_t tile) const;
   const SpanClasses& spans(TileAxis axis, int depth) const;
@@ -180,8 +202,9 @@ class VtaSums {
   std::array<SpanClasses, 4> spans_;  ///< rows and columns, of tiles and of the whole
 };
 
-/// `sums`: of the same mapping.
+/// `sums`: of the same mapping. Stops once more than `limit` cycles are certain: `cycles` is then
+/// some number between.
 VtaCost predict(const VtaLayer& layer, const VtaMapping& mapping, const VtaClock& clock,
-                const VtaTally& sums);
+                const VtaTally& sums, const VtaTiles& shapes, int64_t limit);
 
 }  // namespace tilewright::tune

@@ -1,5 +1,6 @@
 // The pipeline of a mapping, tile by tile: when each transfer, GEMM, ALU pass and store happens.
-#include <unordered_set>
+#include <algorithm>
+#include <array>
 
 #include "tilewright/base/check.h"
 #include "tilewright/tune/vta_model.h"
@@ -15,38 +16,81 @@ constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
 /// A ring of copies of one buffer: when each is free again.
 class Slots {
  public:
-  explicit Slots(int count) : free_(static_cast<size_t>(count), 0) {}
-  void next() { at_ = (at_ + 1) % free_.size(); }
+  explicit Slots(int count) : count_(std::clamp<size_t>(static_cast<size_t>(count), 1, kMost)) {}
+  void next() { at_ = (at_ + 1) % count_; }
   int64_t& free() { return free_[at_]; }
   int64_t at() const { return static_cast<int64_t>(at_); }
 
  private:
-  std::vector<int64_t> free_;
-  size_t at_ = 0;
+  static constexpr size_t kMost = 8;
+  std::array<int64_t, kMost> free_{};
+  size_t count_, at_ = 0;
+};
+
+/// A set of keys that are not 0; a few need no memory.
+class Keys {
+ public:
+  /// False if it was there.
+  bool insert(uint64_t key) {
+    if (2 * (count_ + 1) > size()) grow();
+    uint64_t& place = find(key);
+    if (place == key) return false;
+    place = key;
+    ++count_;
+    return true;
+  }
+
+ private:
+  size_t size() const { return more_.empty() ? few_.size() : more_.size(); }
+  uint64_t* data() { return more_.empty() ? few_.data() : more_.data(); }
+  uint64_t& find(uint64_t key) {
+    uint64_t* table = data();
+    size_t at = key & (size() - 1);
+    while (table[at] != 0 && table[at] != key) at = (at + 1) & (size() - 1);
+    return table[at];
+  }
+  void grow() {
+    const std::vector<uint64_t> old(data(), data() + size());
+    more_.assign(4 * old.size(), 0);
+    for (const uint64_t key : old)
+      if (key != 0) find(key) = key;
+  }
+  std::array<uint64_t, 32> few_{};
+  std::vector<uint64_t> more_;
+  size_t count_ = 0;
 };
 
 class Pipeline {
  public:
-  Pipeline(const VtaLayer& layer, const VtaMapping& mapping, const VtaClock& clock)
+  Pipeline(const VtaLayer& layer, const VtaMapping& mapping, const VtaClock& clock,
+           const VtaTally& sums, const VtaTiles& shapes)
       : layer_(layer),
         map_(mapping),
         clock_(clock),
+        sums_(sums),
+        shapes_(shapes),
         regions_{layer, mapping, clock.config()},
         depth_(result_depth(layer, mapping)),
         input_depth_(layer.conv ? mapping.input_depth : depth_),
         inputs_(input_depth_ > 0 ? mapping.copies : 1),
         weights_(mapping.weight_depth > 0 ? mapping.copies : 1),
-        results_(depth_ > 0 ? mapping.copies : 1),
+        results_(depth_ > 0 ? mapping.result_copies : 1),
         residuals_(mapping.copies) {
     // The epilogue of one module is a module of its own in the extended design.
     own_alu_ = clock.config().extensions.pipeline4;
-    for (const TileAxis axis : map_.order) trips_.push_back(tiles(layer, mapping, axis));
-    index_.assign(trips_.size(), 0);
-    rows_ = spans(TileAxis::H), columns_ = spans(TileAxis::W);
+    loops_ = map_.order.size();
+    position_.fill(-1);
+    for (size_t i = 0; i < loops_; ++i) {
+      trips_[i] = tiles(layer, mapping, map_.order[i]);
+      position_[map_.order[i]] = static_cast<int>(i);
+    }
+    const int w = position_[TileAxis::W];
+    uops_ = shapes.uops[w >= 0 && w < input_depth_ ? 0 : 1];
   }
 
-  int64_t run(int64_t insns) {
-    load_ = compute_ = alu_ = store_ = clock_.first_fetch(insns);
+  /// More than `limit` stands for anything more than it.
+  int64_t run(int64_t limit) {
+    load_ = compute_ = alu_ = store_ = clock_.first_fetch(sums_.insns);
     start();
     int changed = 0;
     bool more = true;
@@ -59,6 +103,11 @@ class Pipeline {
       if (input) load_input();
       if (weights && !weights_outside) load_weights();
       multiply();
+      // What compute has left to do follows without a gap at best.
+      const int64_t least = compute_ + sums_.compute - done_ +
+                            std::max<int64_t>(0, sums_.epilogue_uops - uops_done_) +
+                            sums_.last_store;
+      if (least > limit) return least;
       first_ = false;
       changed = advance();
       more = changed >= 0;
@@ -71,14 +120,7 @@ class Pipeline {
  private:
   using Span = InputSpan;
 
-  std::vector<Span> spans(TileAxis axis) const {
-    return input_spans(layer_, axis, position(axis) >= 0 ? map_.tile[axis] : layer_.extent[axis]);
-  }
-  int position(TileAxis axis) const {
-    for (size_t i = 0; i < map_.order.size(); ++i)
-      if (map_.order[i] == axis) return static_cast<int>(i);
-    return -1;
-  }
+  int position(TileAxis axis) const { return position_[axis]; }
   /// Size of the present tile, or of the whole axis if its loop is not among the first `depth`.
   int64_t size(TileAxis axis, int depth) const {
     const int p = position(axis);
@@ -86,40 +128,59 @@ class Pipeline {
     const int64_t begin = index_[static_cast<size_t>(p)] * map_.tile[axis];
     return std::min(map_.tile[axis], layer_.extent[axis] - begin);
   }
-  int64_t innermost(TileAxis axis) const { return size(axis, static_cast<int>(trips_.size())); }
-  Span span(TileAxis axis, const std::vector<Span>& all, int depth) const {
+  int64_t innermost(TileAxis axis) const { return size(axis, static_cast<int>(loops_)); }
+  const Span& span(TileAxis axis) const {
+    const bool h = axis == TileAxis::H;
     const int p = position(axis);
-    if (p >= 0 && p < depth) return all[static_cast<size_t>(index_[static_cast<size_t>(p)])];
-    return input_spans(layer_, axis, layer_.extent[axis])[0];
+    if (p < 0 || p >= input_depth_) return h ? shapes_.all_rows : shapes_.all_columns;
+    return (h ? shapes_.rows
+              : shapes_.columns)[static_cast<size_t>(index_[static_cast<size_t>(p)])];
   }
 
   /// Micro-ops that are not on chip yet are loaded by compute.
   void kernel(int64_t& time, std::initializer_list<int64_t> key, int64_t uops) {
     uint64_t mixed = 0;
     for (const int64_t k : key) mixed = (mixed + static_cast<uint64_t>(k) + 1) * kMix;
-    if (seen_.insert(mixed ^ mixed >> 29).second) time += clock_.load(Mem::Uop, 1, uops, 0);
+    if (seen_.insert((mixed ^ mixed >> 29) | 1)) time += clock_.load(Mem::Uop, 1, uops, 0);
   }
 
   void start() {
-    if (layer_.vectors > 0 && regions_.vectors_stay()) {
-      const int64_t count = layer_.extent[TileAxis::O];
+    stay_ = regions_.vectors_stay();
+    if (layer_.vectors > 0 && stay_) {
+      // The first instruction of all: its beats come before those of the first loads.
+      const int64_t count =
+          vector_elements(layer_, layer_.extent[TileAxis::N], layer_.extent[TileAxis::O]) /
+          layer_.vectors;
       epilogue_time() += layer_.vectors * clock_.load(Mem::Acc, 1, count, 0);
-      late_beats_ = layer_.vectors * clock_.beats(Mem::Acc, 1, count);
+      load_ += layer_.vectors * clock_.beats(Mem::Acc, 1, count);
     }
     if (layer_.residuals > 0 || !layer_.conv) load_ += clock_.load(Mem::Wgt, 1, 1, 0);
   }
+  void spend(int64_t cycles) { compute_ += cycles, done_ += cycles; }
   int64_t& epilogue_time() { return own_alu_ ? alu_ : compute_; }
 
   void begin_result() {
     results_.next();
-    if (clock_.config().extensions.fused_reset || !layer_.conv) {
-      compute_ = std::max(compute_, results_.free());
-      return;
+    const std::vector<int64_t> pieces = regions_.reset_pieces(size(regions_.piece_axis(), depth_));
+    const bool resets = !clock_.config().extensions.fused_reset || !layer_.conv;
+    int64_t all = 0, steps = size(TileAxis::N, depth_) * size(TileAxis::O, depth_) *
+                             size(TileAxis::H, depth_) * size(TileAxis::W, depth_);
+    for (const int64_t piece : pieces) all += piece;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (resets) kernel(compute_, {0, results_.at(), static_cast<int64_t>(i)}, 1);
+      const bool piecewise = pieces.size() > 1 && pieces.size() == stored_.size();
+      compute_ = std::max(compute_, piecewise ? stored_[i] : results_.free());
+      if (resets) spend(clock_.gemm(steps / all * pieces[i], 1));
     }
-    const int64_t steps = size(TileAxis::N, depth_) * size(TileAxis::O, depth_) *
-                          size(TileAxis::H, depth_) * size(TileAxis::W, depth_);
-    kernel(compute_, {0, results_.at()}, 1);
-    compute_ = std::max(compute_, results_.free()) + clock_.gemm(steps, 1);
+    if (!layer_.conv) start_window(steps);
+  }
+
+  /// A pooling starts from the lowest value.
+  void start_window(int64_t steps) {
+    int64_t& time = epilogue_time();
+    time = std::max(time, compute_) + clock_.alu(steps, false);
+    if (!own_alu_) done_ += clock_.alu(steps, false);
+    compute_ = std::max(compute_, time);
   }
 
   void load_input() {
@@ -129,15 +190,9 @@ class Pipeline {
     const int64_t blocks =
         input_blocks(layer_, size(TileAxis::O, input_depth_), size(TileAxis::C, input_depth_));
     const VtaTransfers t =
-        input_transfers(layer_, clock_, images, blocks, span(TileAxis::H, rows_, input_depth_),
-                        span(TileAxis::W, columns_, input_depth_));
+        input_transfers(layer_, clock_, images, blocks, span(TileAxis::H), span(TileAxis::W));
     input_begin_ = load_, input_each_ = t.cycles, input_count_ = t.count;
     load_ += t.count * t.cycles;
-    if (late_beats_ > 0) {  // the copy of the bias waited for this one
-      epilogue_time() = std::max(epilogue_time(), load_ + late_beats_);
-      load_ += late_beats_;
-      late_beats_ = 0;
-    }
   }
 
   void load_weights() {
@@ -166,8 +221,8 @@ class Pipeline {
     const int64_t results = innermost(TileAxis::N) * innermost(TileAxis::O) *
                             innermost(TileAxis::H) * innermost(TileAxis::W);
     int64_t steps = results * innermost(TileAxis::C) * layer_.kernel_h * layer_.kernel_w;
-    if (!layer_.conv)
-      steps = innermost(TileAxis::N) * innermost(TileAxis::O) *
+    if (!layer_.conv)  // inputs are widened: set to zero, then added
+      steps = 2 * innermost(TileAxis::N) * innermost(TileAxis::O) *
               hull_rows(layer_, innermost(TileAxis::H)) *
               hull_columns(layer_, innermost(TileAxis::W));
     // Tiles that read other places of one copy, or add to other places of one result.
@@ -187,19 +242,25 @@ class Pipeline {
             innermost(TileAxis::C), place},
            uops);
     compute_ = std::max({compute_, input_ready(), layer_.conv ? weights_ready_ : 0});
-    compute_ += clock_.gemm(steps, uops);
+    spend(clock_.gemm(steps, uops));
     inputs_.free() = weights_.free() = compute_;
   }
 
   void finish_result() {
     const TileAxis axis = regions_.piece_axis();
-    const int64_t along = previous(axis);
     int64_t n = previous(TileAxis::N), o = previous(TileAxis::O), h = previous(TileAxis::H);
     const int64_t w = previous(TileAxis::W);
-    for (int64_t begin = 0; begin < along; begin += map_.piece) {
-      const int64_t part = std::min(map_.piece, along - begin);
+    if (!stay_ && layer_.vectors > 0)
+      epilogue_time() +=
+          layer_.vectors *
+          clock_.load(Mem::Acc, 1, vector_elements(layer_, n, o) / layer_.vectors, 0);
+    int64_t begin = 0;
+    stored_.clear();
+    for (const int64_t part : piece_sizes(previous(axis), map_.tail)) {
       (axis == TileAxis::O ? o : h) = part;
       finish_piece(begin, store_box(layer_, n, o, h, w), n * o * h * w);
+      begin += part;
+      stored_.push_back(store_);
     }
     results_.free() = store_;
   }
@@ -215,15 +276,20 @@ class Pipeline {
       load_ += box.transfers * clock_.load(Mem::Inp, box.rows, box.elements, 0);
       kernel(compute_, {2, results_.at(), begin}, 1);
       const int64_t each = layer_.residual_steps / layer_.residuals;
-      compute_ = std::max(compute_, load_) + clock_.gemm(steps * each, each);
+      compute_ = std::max(compute_, load_);
+      spend(clock_.gemm(steps * each, each));
       time = std::max(time, compute_);
       residuals_.free() = compute_;
     }
+    const int64_t before = time;
     if (layer_.reg_ops > 0) kernel(time, {3, results_.at(), begin}, 1);
     if (layer_.imm_ops > 0) kernel(time, {4, results_.at(), begin}, 1);
+    uops_done_ += time - before;
     const int64_t window = layer_.conv ? 1 : layer_.kernel_h * layer_.kernel_w;
-    for (int64_t i = 0; i < layer_.reg_ops * window; ++i) time += clock_.alu(steps, true);
-    for (int64_t i = 0; i < layer_.imm_ops; ++i) time += clock_.alu(steps, false);
+    const int64_t cycles = layer_.reg_ops * window * clock_.alu(steps, true) +
+                           layer_.imm_ops * clock_.alu(steps, false);
+    time += cycles;
+    if (!own_alu_) done_ += cycles;
     store_ = std::max(store_, time) + box.transfers * clock_.store(box.rows, box.elements);
   }
 
@@ -231,7 +297,7 @@ class Pipeline {
   int advance() {
     for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W})
       result_size_[axis] = size(axis, depth_);
-    for (size_t i = trips_.size(); i-- > 0;) {
+    for (size_t i = loops_; i-- > 0;) {
       if (++index_[i] < trips_[i]) return static_cast<int>(i);
       index_[i] = 0;
     }
@@ -241,18 +307,24 @@ class Pipeline {
   const VtaLayer& layer_;
   const VtaMapping& map_;
   const VtaClock& clock_;
+  const VtaTally& sums_;
+  const VtaTiles& shapes_;
   VtaRegions regions_;
   int depth_, input_depth_;
   Slots inputs_, weights_, results_, residuals_;
   bool own_alu_ = false, first_ = true;
-  int64_t uops_ = regions_.kernel_uops();
-  std::vector<int64_t> trips_, index_;
-  std::vector<Span> rows_, columns_;
+  int64_t uops_ = 1;
+  size_t loops_ = 0;
+  std::array<int64_t, kTileAxes> trips_{}, index_{};
+  PerAxis<int> position_;
   PerAxis<int64_t> result_size_{{1, 1, 1, 1, 1}};
-  std::unordered_set<uint64_t> seen_;
+  Keys seen_;
+  int64_t uops_done_ = 0;
+  int64_t done_ = 0;  ///< of sums_.compute
   int64_t load_ = 0, compute_ = 0, alu_ = 0, store_ = 0;
   int64_t input_begin_ = 0, input_each_ = 0, input_count_ = 1, weights_ready_ = 0;
-  int64_t late_beats_ = 0;
+  bool stay_ = true;
+  std::vector<int64_t> stored_;  ///< when the pieces of the last tile are in DRAM
 };
 
 }  // namespace
@@ -261,13 +333,14 @@ VtaCost predict(const VtaLayer& layer, const VtaMapping& mapping, const vta::Con
   const VtaClock clock(config);
   VtaSums sums(layer, clock, mapping.tile);
   sums.set_order(mapping.order);
-  return predict(layer, mapping, clock, sums.all(mapping));
+  return predict(layer, mapping, clock, sums.all(mapping), VtaTiles(layer, mapping.tile),
+                 INT64_MAX);
 }
 
 VtaCost predict(const VtaLayer& layer, const VtaMapping& mapping, const VtaClock& clock,
-                const VtaTally& sums) {
+                const VtaTally& sums, const VtaTiles& shapes, int64_t limit) {
   VtaCost cost;
-  cost.cycles = Pipeline(layer, mapping, clock).run(sums.insns);
+  cost.cycles = Pipeline(layer, mapping, clock, sums, shapes).run(limit);
   cost.load = sums.load, cost.compute = sums.compute + sums.alu, cost.store = sums.store;
   cost.read_bytes = sums.read_beats * clock.config().timing.bus_bytes;
   cost.insns = sums.insns;

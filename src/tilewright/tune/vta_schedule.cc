@@ -68,8 +68,12 @@ class Scheduler {
     sum_ = roles.reduce->name, init_ = roles.init->name, last_ = roles.last->name;
     result_ = roles.reduce->store->buffer.name();
     if (roles.staged != nullptr) staged_ = roles.staged->name;
-    const Product product = *product_of(*roles.reduce);
-    input_ = product.a.buffer.name(), weights_ = product.b.buffer.name();
+    if (layer_.conv) {
+      const Product product = *product_of(*roles.reduce);
+      input_ = product.a.buffer.name(), weights_ = product.b.buffer.name();
+    } else {
+      for (const Load& l : roles.staged->loads) input_ = l.buffer.name();
+    }
     for (const Load& l : roles.last->loads) {
       const std::string& name = l.buffer.name();
       if (name == result_) continue;
@@ -79,10 +83,15 @@ class Scheduler {
   }
 
   Result<Trace> run() {
-    TW_TRY_STATUS(tile());
-    TW_TRY_STATUS(stage());
+    // The result moves into its tiles before anything inside is split: its place is then found
+    // without looking at the inner tiles.
+    TW_TRY_STATUS(tile(0, depth_));
+    TW_TRY_STATUS(stage_result());
+    TW_TRY_STATUS(tile(depth_, static_cast<int>(map_.order.size())));
+    TW_TRY_STATUS(layer_.conv ? stage_operands() : stage_window());
     TW_TRY_STATUS(cut());
     for (const std::string& suffix : last_suffixes_) TW_TRY_STATUS(pieces(suffix));
+    if (!layer_.conv) return steps_.take();
     for (const std::string& suffix : sum_suffixes_)
       TW_TRY_STATUS(apply(schedule::Tensorize{sum_ + ".b" + suffix, vta_gemm_text(config_)}));
     return steps_.take();
@@ -95,27 +104,30 @@ class Scheduler {
     static constexpr const char* kNames[kTileAxes] = {"n", "o", "h", "w", "ci"};
     return sum_ + "." + kNames[static_cast<size_t>(axis)];
   }
-  bool tiled(TileAxis axis) const {
-    return std::find(map_.order.begin(), map_.order.end(), axis) != map_.order.end();
-  }
   std::string outer(TileAxis axis) const { return loop(axis) + ".o"; }
-  std::string inner(TileAxis axis) const { return tiled(axis) ? loop(axis) + ".i" : loop(axis); }
   /// The loop around a copy that stands inside the first `depth` loops.
   std::string around(int depth) const {
     return depth == 0 ? "" : outer(map_.order[static_cast<size_t>(depth) - 1]);
   }
 
-  Status tile() {
-    schedule::Names order;
-    for (const TileAxis axis : map_.order) {
+  /// Splits the loops `from` to `to` of the order and puts them there, inside of those before.
+  Status tile(int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const TileAxis axis = map_.order[static_cast<size_t>(i)];
       TW_TRY_STATUS(apply(schedule::Split{loop(axis), map_.tile[axis]}));
-      order.push_back(outer(axis));
     }
-    order.push_back(inner(TileAxis::C));
+    schedule::Names order;
+    for (int i = from; i < to; ++i) order.push_back(outer(map_.order[static_cast<size_t>(i)]));
+    const auto rest = [&](TileAxis axis) {
+      for (int i = 0; i < to; ++i)
+        if (map_.order[static_cast<size_t>(i)] == axis) return order.push_back(loop(axis) + ".i");
+      order.push_back(loop(axis));
+    };
+    if (layer_.conv) rest(TileAxis::C);
     for (const char* name : {".r", ".s"}) order.push_back(sum_ + name);
-    for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W})
-      order.push_back(inner(axis));
-    for (const char* name : {".b", ".co", ".bi"}) order.push_back(sum_ + name);
+    for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W}) rest(axis);
+    for (const char* name : {".b", ".co"}) order.push_back(sum_ + name);
+    if (layer_.conv) order.push_back(sum_ + ".bi");
     return apply(schedule::Reorder{order});
   }
 
@@ -125,26 +137,50 @@ class Scheduler {
     return apply(schedule::SetScope{name, scope});
   }
 
-  Status stage() {
-    const std::string result_loop = around(depth_);
+  /// The buffer that `block` fills exists in so many copies, used in turn.
+  Status copies(const std::string& block, int depth, int count) {
+    if (depth == 0) return {};
+    return apply(schedule::SetMark{block, "prefetch", fmt::format("{}", count)});
+  }
+
+  Status stage_result() {
     if (depth_ > 0) {
-      TW_TRY_STATUS(apply(schedule::ComputeAt{init_, result_loop}));
-      TW_TRY_STATUS(apply(schedule::ReverseComputeAt{last_, result_loop}));
+      TW_TRY_STATUS(apply(schedule::ComputeAt{init_, around(depth_)}));
+      TW_TRY_STATUS(apply(schedule::ReverseComputeAt{last_, around(depth_)}));
     }
     TW_TRY_STATUS(apply(schedule::SetScope{result_, "vta.acc"}));
+    return copies(init_, depth_, map_.result_copies);
+  }
+
+  Status stage_operands() {
     const std::string input_loop = around(map_.input_depth);
     if (!staged_.empty()) {
       if (map_.input_depth > 0) TW_TRY_STATUS(apply(schedule::ComputeAt{staged_, input_loop}));
       TW_TRY_STATUS(apply(schedule::SetScope{input_, "vta.inp"}));
+      TW_TRY_STATUS(copies(staged_, map_.input_depth, map_.copies));
     } else {
       TW_TRY_STATUS(copy(sum_, input_, input_ + ".inp", input_loop, "vta.inp"));
+      TW_TRY_STATUS(copies(input_ + ".inp", map_.input_depth, map_.copies));
     }
     TW_TRY_STATUS(copy(sum_, weights_, weights_ + ".wgt", around(map_.weight_depth), "vta.wgt"));
+    TW_TRY_STATUS(copies(weights_ + ".wgt", map_.weight_depth, map_.copies));
     const VtaRegions regions{layer_, map_, config_};
-    for (const std::string& name : vectors_)
-      TW_TRY_STATUS(
-          copy(last_, name, name + ".acc", regions.vectors_stay() ? "" : result_loop, "vta.acc"));
+    const int depth = regions.vectors_stay() ? 0 : depth_;
+    for (const std::string& name : vectors_) {
+      TW_TRY_STATUS(copy(last_, name, name + ".acc", around(depth), "vta.acc"));
+      TW_TRY_STATUS(copies(name + ".acc", depth, map_.result_copies));
+    }
     return {};
+  }
+
+  /// The input of a pooling, and the same as i32.
+  Status stage_window() {
+    const std::string at = around(depth_);
+    if (depth_ > 0) TW_TRY_STATUS(apply(schedule::ComputeAt{staged_, at}));
+    TW_TRY_STATUS(apply(schedule::SetScope{staged_, "vta.acc"}));
+    TW_TRY_STATUS(copies(staged_, depth_, 1));
+    TW_TRY_STATUS(copy(staged_, input_, input_ + ".inp", at, "vta.inp"));
+    return copies(input_ + ".inp", depth_, map_.copies);
   }
 
   /// Ragged loops are cut into full tiles and the rest, so that no tile has a guard.
@@ -175,38 +211,40 @@ class Scheduler {
     return extent;
   }
 
-  /// The part `suffix` of the last block, in pieces that are stored one by one.
+  /// Cuts the nest of `block` into pieces of the result; gives what that adds to its names.
+  Result<std::vector<std::string>> cut_pieces(const std::string& block, const std::string& suffix) {
+    const VtaRegions regions{layer_, map_, config_};
+    const bool blocks = regions.piece_axis() == TileAxis::O;
+    const std::string axis = block + (blocks ? ".o" : ".h") + suffix;
+    const std::vector<int64_t> sizes = piece_sizes(extent_in(axis), map_.tail);
+    if (sizes.size() == 1) return std::vector<std::string>{suffix};
+    schedule::Names order = {axis, block + ".n" + suffix};
+    if (!blocks) order.push_back(block + ".o" + suffix);
+    TW_TRY_STATUS(apply(schedule::Reorder{order}));
+    TW_TRY_STATUS(apply(schedule::Cut{axis, sizes}));
+    std::vector<std::string> parts;
+    for (size_t i = 0; i < sizes.size(); ++i) parts.push_back(suffix + fmt::format("@{}", i));
+    return parts;
+  }
+
+  /// The part `suffix` of the result: what sets it to zero, and what stores it.
   Status pieces(const std::string& suffix) {
     const VtaRegions regions{layer_, map_, config_};
-    const std::string axis = last_ + (regions.piece_axis() == TileAxis::O ? ".o" : ".h") + suffix;
-    const int64_t extent = extent_in(axis);
-    std::string around_piece = depth_ == 0 ? "" : around(depth_) + result_suffix(suffix);
-    std::vector<std::string> parts = {suffix};
-    if (extent > map_.piece) {
-      TW_TRY_STATUS(apply(schedule::Split{axis, map_.piece}));
-      const std::string first = last_ + ".n" + suffix;
-      TW_TRY_STATUS(apply(
-          schedule::Reorder{regions.piece_axis() == TileAxis::O
-                                ? schedule::Names{axis + ".o", first}
-                                : schedule::Names{axis + ".o", first, last_ + ".o" + suffix}}));
-      around_piece = axis + ".o";
-      if (extent % map_.piece != 0) {
-        TW_TRY_STATUS(apply(schedule::Cut{axis + ".o", {extent / map_.piece, 1}}));
-        parts = {suffix + "@0", suffix + "@1"};
-      }
-    }
+    const bool blocks = regions.piece_axis() == TileAxis::O;
+    const std::string axis = blocks ? ".o" : ".h";
+    if (regions.reset_pieces(extent_in(last_ + axis + suffix)).size() > 1)
+      TW_TRY(cut_pieces(init_, suffix));
+    const std::vector<std::string> parts = TW_TRY(cut_pieces(last_, suffix));
     for (const std::string& part : parts) {
-      const std::string at = around_piece.empty() || parts.size() == 1
-                                 ? around_piece
-                                 : around_piece + part.substr(suffix.size());
-      for (const std::string& name : residuals_)
+      std::string at = depth_ == 0 ? "" : around(depth_) + suffix;
+      if (parts.size() > 1) at = last_ + axis + part;
+      for (const std::string& name : residuals_) {
         TW_TRY_STATUS(copy(last_ + part, name, name + ".inp" + part, at, "vta.inp"));
-      if (residuals_.empty() && extent > map_.piece) TW_TRY_STATUS(apply(schedule::Unroll{at}));
+        TW_TRY_STATUS(copies(name + ".inp" + part, 1, map_.copies));
+      }
     }
     return {};
   }
-  /// What cuts have added to the name of the innermost loop around the result.
-  static std::string result_suffix(const std::string& suffix) { return suffix; }
 
   Steps steps_;
   VtaLayer layer_;
@@ -250,8 +288,7 @@ Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMa
   return trace;
 }
 
-Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Config& config) {
-  const Func scheduled = TW_TRY(schedule::replay(func, trace));
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config) {
   vta::Builder builder(config);
   std::vector<uint64_t> addresses;
   for (const Param& p : scheduled.params) {
@@ -260,7 +297,12 @@ Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Con
     addresses.push_back(TW_TRY(builder.allocate(p.buffer.name(), static_cast<uint64_t>(bytes))));
   }
   TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, codegen::VtaOptions{}, builder));
-  const vta::Program program = TW_TRY(builder.finish());
+  return builder.finish();
+}
+
+Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Config& config) {
+  const Func scheduled = TW_TRY(schedule::replay(func, trace));
+  const vta::Program program = TW_TRY(vta_program(scheduled, config));
   uint64_t cycles = 0;
   for (const vta::Run& run : program.runs)
     cycles += TW_TRY(vta::simulate_time(config, run.insns)).cycles;

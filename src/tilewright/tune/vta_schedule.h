@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tilewright/accel/vta/config.h"
+#include "tilewright/accel/vta/program.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tune/vta_mapping.h"
 
@@ -25,6 +25,10 @@ Result<schedule::Trace> vta_trace(const Func& func, const vta::Config& config,
 
 /// The function one GEMM step computes: what `tensorize` matches.
 std::string vta_gemm_text(const vta::Config& config);
+
+/// `scheduled` as a VTA program over DRAM that holds zeros: enough to measure its time.
+/// errors: those of the code generator (Unsupported, Capacity).
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config);
 
 /// Cycles on the cycle simulator of `func` after `trace`: the measure that tuning minimises.
 /// errors: those of the steps, of the code generator (Unsupported, Capacity) and of the simulator.

@@ -29,7 +29,7 @@ vta::Config small_config(int log_batch, int log_block) {
 
 /// The program of `scheduled` with the arguments in DRAM.
 Result<vta::Program> program_of(const Func& scheduled, const interp::Arguments& arguments,
-                                const vta::Config& config, int copies) {
+                                const vta::Config& config) {
   vta::Builder builder(config);
   std::vector<uint64_t> addresses;
   for (const Param& p : scheduled.params) {
@@ -41,23 +41,20 @@ Result<vta::Program> program_of(const Func& scheduled, const interp::Arguments& 
       builder.add_output({name, addresses.back(), static_cast<uint64_t>(bytes)});
     } else {
       const Array& values = arguments.arrays.at(name);
-      builder.write(addresses.back(), {static_cast<const char*>(values.data()),
-                                       static_cast<size_t>(values.bytes())});
+      builder.write(addresses.back(),
+                    {static_cast<const char*>(values.data()), static_cast<size_t>(values.bytes())});
     }
   }
-  codegen::VtaOptions options;
-  options.copies = copies;
-  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, options, builder));
+  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, codegen::VtaOptions{}, builder));
   return builder.finish();
 }
 
 /// The result of the device is the interpreter's of `func`, and the checker has nothing to say.
-void expect_same_on_device(const Func& func, const Func& scheduled, const vta::Config& config,
-                           int copies) {
+void expect_same_on_device(const Func& func, const Func& scheduled, const vta::Config& config) {
   const interp::Arguments arguments = random_arguments(func, 5);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected) << to_string(expected.error());
-  const auto program = program_of(scheduled, arguments, config, copies);
+  const auto program = program_of(scheduled, arguments, config);
   ASSERT_TRUE(program) << to_string(program.error()) << "\n" << print(scheduled);
   for (const vta::Finding& f : vta::check_program(*program)) ADD_FAILURE() << f.text;
   const auto device = vta::make_fsim(config, program->end());
@@ -83,7 +80,7 @@ void expect_right(const Func& func, const vta::Config& config, const VtaMapping&
     ASSERT_TRUE(verify(now, Stage::Scheduled)) << schedule::print(step) << "\n" << print(now);
   }
   EXPECT_EQ(print(now).find(" where "), std::string::npos) << print(now);
-  expect_same_on_device(func, now, config, mapping.copies);
+  expect_same_on_device(func, now, config);
   // As a loop program it means the same too.
   const interp::Arguments arguments = random_arguments(func, 6);
   const auto want = interp::run(func, arguments), got = interp::run(now, arguments);
@@ -103,8 +100,9 @@ VtaMapping random_mapping(Rng& rng, const VtaLayer& layer) {
   const auto size = static_cast<int64_t>(m.order.size());
   m.input_depth = static_cast<int>(rng.between(0, size));
   m.weight_depth = static_cast<int>(rng.between(0, size));
-  m.piece = rng.between(1, std::max<int64_t>(1, layer.extent[TileAxis::O]));
-  m.copies = static_cast<int>(rng.between(1, 2));
+  for (int64_t i = rng.between(0, 2); i > 0; --i) m.tail.push_back(rng.between(1, 2));
+  m.copies = static_cast<int>(rng.between(1, 3));
+  m.result_copies = static_cast<int>(rng.between(1, 2));
   return m;
 }
 
@@ -117,7 +115,7 @@ TEST(VtaTrace, RandomMappingsOfSmallLayersAreRight) {
   };
   int tried = 0;
   for (const TestLayer& l : layers) {
-    for (int i = 0; i < 7; ++i) {
+    for (int i = 0; i < 6; ++i) {
       const vta::Config config = small_config(i % 2, 2 + i % 2);
       const Func func = make_layer(l, config);
       const VtaLayer layer = facts_of(func);
@@ -128,7 +126,60 @@ TEST(VtaTrace, RandomMappingsOfSmallLayersAreRight) {
       if (HasFatalFailure()) return;
     }
   }
-  EXPECT_GE(tried, 14);
+  EXPECT_GE(tried, 20);
+}
+
+TEST(VtaTrace, BestMappingsFitAndAreRight) {
+  const vta::Config config = small_config(0, 2);
+  const std::vector<TestLayer> layers = {
+      {.in = 6, .out = 9, .h = 9, .w = 8, .kernel = 3, .pad = 1, .residual = true},
+      {.in = 40, .out = 30, .h = 1, .w = 1},  // a dense layer
+      {.in = 5, .out = 5, .h = 9, .w = 9, .kernel = 3, .pad = 1, .groups = 5},
+      {.n = 12, .in = 1, .out = 1, .h = 5, .w = 5, .kernel = 5},  // a mean
+  };
+  for (const TestLayer& l : layers) {
+    const Func func = make_layer(l, config);
+    for (int copies : {1, 2}) {
+      MappingOptions options;
+      options.max_copies = copies;
+      const auto m = best_mapping(facts_of(func), config, options);
+      ASSERT_TRUE(m) << to_string(m.error());
+      expect_right(func, config, *m);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(VtaTrace, PoolingIsRight) {
+  const vta::Config config = small_config(0, 2);
+  for (const auto& [kernel, stride, pad] :
+       {std::tuple{3, 2, 1}, std::tuple{2, 2, 0}, std::tuple{3, 1, 1}}) {
+    const Func func = make_pool(3, 9, 8, kernel, stride, pad, config);
+    const VtaLayer layer = facts_of(func);
+    EXPECT_FALSE(layer.conv);
+    const auto best = best_mapping(layer, config);
+    ASSERT_TRUE(best) << to_string(best.error());
+    expect_right(func, config, *best);
+    VtaMapping ragged;
+    ragged.tile = {{1, 2, 2, layer.extent[TileAxis::W] - 1, 1}};
+    ragged.order = {TileAxis::W, TileAxis::O, TileAxis::H};
+    expect_right(func, config, ragged);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(VtaTrace, SaysWhatHasNoMapping) {
+  const auto func = parse_func(
+      "func add(a: i8[4], out y: i8[4]) {\n  for y.i in 4 {\n"
+      "    block y(i: space 4 = y.i) { y[i] = a[i] + 1i8 }\n  }\n}\n");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const auto trace = vta_trace(*func, vta::Config(), VtaMapping());
+  ASSERT_FALSE(trace);
+  EXPECT_EQ(trace.error().kind, ErrorKind::Unsupported);
+  const Func conv = make_layer({.in = 2}, vta::Config());
+  VtaMapping outside;
+  outside.tile[0] = 2;
+  EXPECT_EQ(vta_trace(conv, vta::Config(), outside).error().kind, ErrorKind::Invalid);
 }
 
 }  // namespace

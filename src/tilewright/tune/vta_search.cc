@@ -15,19 +15,28 @@ using vta::Mem;
 
 namespace {
 
+constexpr size_t kMostPieces = 8;
+
 /// What is compared: cycles, then traffic, then instructions, then the mapping itself, so that the
 /// answer does not depend on the order in which mappings are tried.
 using Rank = std::tuple<int64_t, int64_t, int64_t>;
 
 auto identity(const VtaMapping& m) {
   return std::tuple(static_cast<const std::array<int64_t, kTileAxes>&>(m.tile), m.order,
-                    m.input_depth, m.weight_depth, m.piece, m.copies);
+                    m.input_depth, m.weight_depth, m.tail, m.copies, m.result_copies);
 }
 
 class Search {
  public:
   Search(const VtaLayer& layer, const vta::Config& config, const MappingOptions& options)
-      : layer_(layer), config_(config), options_(options), clock_(config) {}
+      : layer_(layer), config_(config), options_(options), clock_(config) {
+    // What every mapping does, however it is tiled.
+    VtaSums sums(layer, clock_, layer.extent);
+    sums.set_order({});
+    least_ = sums.results({}, false);
+    least_ += sums.vectors(true);
+    least_.first_reset = std::min(least_.first_reset, reset_limit());
+  }
 
   Result<VtaMapping> run() {
     collect_tiles();
@@ -81,30 +90,24 @@ class Search {
 
   int64_t tile_bound(const PerAxis<int64_t>& tile) const {
     if (!options_.prune) return 0;
-    const auto& e = layer_.extent;
-    const auto& t = clock_.config().timing;
-    int64_t results = 1, count = 1;
-    for (size_t i = 0; i < kTileAxes; ++i) {
-      if (i != static_cast<size_t>(TileAxis::C)) results *= e[i];
-      count *= ceil_div(e[i], tile[i]);
-    }
-    const int64_t steps =
-        layer_.conv ? results * e[TileAxis::C] * layer_.kernel_h * layer_.kernel_w : results;
-    int64_t cycles = steps * t.gemm_ii + count * t.gemm_overhead;
-    if (!config_.extensions.pipeline4)
-      cycles += results * (layer_.imm_ops * t.alu_imm_ii + layer_.reg_ops * clock_.reg_ii());
-    // One tile may be all of the result: its reset hides.
-    const int64_t loads =
-        clock_.beats(
-            Mem::Inp, 1,
-            tile[TileAxis::N] * input_blocks(layer_, tile[TileAxis::O], tile[TileAxis::C]) *
-                std::max<int64_t>(1, hull_rows(layer_, tile[TileAxis::H]) - layer_.pad_top) * 1) +
-        (layer_.conv
-             ? clock_.load(
-                   Mem::Wgt, 1,
-                   tile[TileAxis::O] * tile[TileAxis::C] * layer_.kernel_h * layer_.kernel_w, 0)
-             : 0);
-    return cycles + loads;
+    VtaSums sums(layer_, clock_, tile);
+    const VtaTally products = sums.products();
+    // The first reset is no larger than the accumulators.
+    return products.compute + least_.compute +
+           std::max(least_.first_vectors, first_load(tile) - least_.first_reset);
+  }
+
+  /// At least what the first GEMM of tiles `tile` reads.
+  int64_t first_load(const PerAxis<int64_t>& tile) const {
+    const InputSpan rows = input_spans(layer_, TileAxis::H, tile[TileAxis::H])[0];
+    const InputSpan columns = input_spans(layer_, TileAxis::W, tile[TileAxis::W])[0];
+    const VtaTransfers input =
+        input_transfers(layer_, clock_, tile[TileAxis::N],
+                        input_blocks(layer_, tile[TileAxis::O], tile[TileAxis::C]), rows, columns);
+    int64_t cycles = input.count * input.cycles;
+    if (layer_.conv)
+      cycles += weight_transfers(layer_, clock_, tile[TileAxis::O], tile[TileAxis::C]).cycles;
+    return cycles;
   }
 
   void try_tile(const std::array<int64_t, kTileAxes>& sizes) {
@@ -114,9 +117,11 @@ class Search {
       if (m.tile[i] < layer_.extent[i]) m.order.push_back(static_cast<TileAxis>(i));
     VtaSums sums(layer_, clock_, m.tile);
     const VtaTally products = sums.products();
+    const int64_t load = first_load(m.tile);
+    shapes_.emplace(layer_, m.tile);
     do {
       sums.set_order(m.order);
-      try_order(m, sums, products);
+      try_order(m, sums, products, load);
     } while (std::next_permutation(m.order.begin(), m.order.end()));
   }
 
@@ -129,69 +134,109 @@ class Search {
     return all;
   }
 
-  void try_order(VtaMapping& m, const VtaSums& sums, const VtaTally& products) {
+  bool hopeless(const VtaTally& sums) const {
+    return options_.prune && best_ && Rank(sums.bound(clock_), sums.read_beats, sums.insns) > rank_;
+  }
+
+  /// How the result can be cut: the last piece small, those before it as much larger as the ALU is
+  /// slower than the store, so that stores keep up.
+  std::vector<std::vector<int64_t>> tails(int64_t extent) const {
+    const int64_t alu = layer_.imm_ops + 2 * layer_.reg_ops + layer_.residual_steps;
+    const double growth =
+        std::max(1.0, static_cast<double>(alu) / static_cast<double>(clock_.store_element()));
+    std::vector<std::vector<int64_t>> all = {{}};
+    for (int64_t last = 1; last < extent; last += std::max<int64_t>(1, last / 2)) {
+      std::vector<int64_t> tail;
+      double size = static_cast<double>(last);
+      for (int64_t left = extent; left > static_cast<int64_t>(size) && tail.size() < kMostPieces;
+           size *= growth) {
+        tail.insert(tail.begin(), static_cast<int64_t>(size));
+        left -= tail.front();
+        all.push_back(tail);
+      }
+    }
+    return all;
+  }
+
+  void try_order(VtaMapping& m, const VtaSums& sums, const VtaTally& products, int64_t load) {
     const int depth = result_depth(layer_, m);
+    const VtaRegions regions{layer_, m, config_};
+    const int64_t result = regions.result_elements();
+    if (result > config_.depth(Mem::Acc)) return;
+    VtaTally least = products;
+    least += sums.results({}, false);
+    least.first_load = load;
+    least.last_store = sums.results({1}, false).last_store;
+    if (hopeless(least)) return;
+    const int64_t along = regions.extent_at(regions.piece_axis(), depth);
+    const bool grouped = layer_.out_per_group > 0;
     std::vector<int> input_depths = {depth}, weight_depths = {0};
     if (layer_.conv) {
-      const bool grouped = layer_.out_per_group > 0;
       input_depths = depths(m.order, [&](TileAxis a) { return a != TileAxis::O || grouped; });
       weight_depths =
           depths(m.order, [](TileAxis a) { return a == TileAxis::O || a == TileAxis::C; });
     }
-    const VtaRegions regions{layer_, m, config_};
-    const int64_t result = regions.result_elements();
-    const int64_t along = regions.extent_at(regions.piece_axis(), depth);
-    std::vector<std::pair<int64_t, VtaTally>> pieces;
-    for (int64_t k = 1; k <= along; ++k) {
-      const int64_t size = ceil_div(along, k);
-      if (pieces.empty() || pieces.back().first != size)
-        pieces.emplace_back(size, sums.results(size));
-    }
-    for (m.input_depth = 0; const int in : input_depths) {
+    for (const int in : input_depths) {
       m.input_depth = in;
-      const int64_t inp = regions.input_elements();
-      const bool fits = inp <= config_.depth(Mem::Inp);
-      const VtaTally input = fits ? sums.input(in) : VtaTally{};
-      if (!fits) continue;
+      if (regions.input_elements() > config_.depth(Mem::Inp)) continue;
+      const VtaTally input = sums.input(in);
       for (const int w : weight_depths) {
         m.weight_depth = w;
-        const int64_t wgt = layer_.conv ? regions.weight_elements() : 0;
-        if (wgt > config_.depth(Mem::Wgt)) continue;
+        if (layer_.conv && regions.weight_elements() > config_.depth(Mem::Wgt)) continue;
         VtaTally part = sums.weights(w);
         part += input;
-        part += products;
         if (w < in) part.first_load -= sums.first_input_rest(in);
-        for (const auto& [piece, tally] : pieces) {
-          m.piece = piece;
+        VtaTally most = part;
+        most += least;
+        most.first_load = part.first_load;
+        most.one_copy = options_.max_copies == 1;
+        if (hopeless(most)) continue;
+        part += products;
+        try_copies(m, sums, part, along);
+      }
+    }
+  }
+
+  void try_copies(VtaMapping& m, const VtaSums& sums, const VtaTally& part, int64_t along) {
+    const int depth = result_depth(layer_, m);
+    const VtaRegions regions{layer_, m, config_};
+    // As many copies as fit: fewer never wait less.
+    bool fits = false;
+    for (m.copies = options_.max_copies; m.copies >= 1 && !fits; --m.copies) {
+      if (m.copies > 1 && m.order.empty()) continue;
+      for (m.result_copies = depth > 0 ? 1 : m.copies; m.result_copies <= m.copies;
+           ++m.result_copies) {
+        m.tail.clear();
+        if (!need(layer_, m, config_).fits(config_)) continue;
+        fits = true;
+        const VtaTally vectors = sums.vectors(regions.vectors_stay());
+        for (std::vector<int64_t>& tail : tails(along)) {
           VtaTally all = part;
-          all += tally;
-          for (m.copies = options_.max_copies; m.copies >= 1; --m.copies)
-            try_mapping(m, sums, all, regions, {inp, wgt, result, 0});
+          all += sums.results(tail, m.result_copies == 1 && depth > 0);
+          all += vectors;
+          all.one_copy = m.copies == 1;
+          m.tail = std::move(tail);
+          if (!hopeless(all)) try_mapping(m, all);
         }
       }
     }
   }
 
-  void try_mapping(const VtaMapping& m, const VtaSums& sums, VtaTally all,
-                   const VtaRegions& regions, VtaNeed one) {
-    if (m.order.empty() && m.copies > 1) return;
-    const int depth = result_depth(layer_, m);
-    if (depth > 0) one.acc *= m.copies;
-    if (one.acc > config_.depth(Mem::Acc)) return;
-    if (options_.prune && best_ && Rank(all.bound(clock_), all.read_beats, all.insns) > rank_)
-      return;
-    const VtaNeed whole = need(layer_, m, config_);
-    if (!whole.fits(config_)) return;
-    all += sums.vectors(regions.vectors_stay());
-    const Rank bound(all.bound(clock_), all.read_beats, all.insns);
-    if (options_.prune && best_ && bound > rank_) return;
-    const VtaCost cost = predict(layer_, m, clock_, all);
-    TW_CHECK(cost.cycles >= std::get<0>(bound), "{}: {} cycles, bound {}", to_string(m),
-             cost.cycles, std::get<0>(bound));
-    const Rank rank(cost.cycles, all.read_beats, all.insns);
+  void try_mapping(const VtaMapping& m, const VtaTally& sums) {
+    const int64_t limit = options_.prune && best_ ? std::get<0>(rank_) : INT64_MAX;
+    const VtaCost cost = predict(layer_, m, clock_, sums, *shapes_, limit);
+    if (cost.cycles > limit) return;
+    TW_CHECK(cost.cycles >= sums.bound(clock_), "{}: {} cycles, bound {}", to_string(m),
+             cost.cycles, sums.bound(clock_));
+    const Rank rank(cost.cycles, sums.read_beats, sums.insns);
     if (best_ && (rank > rank_ || (rank == rank_ && identity(m) > identity(*best_)))) return;
     best_ = m;
     rank_ = rank;
+  }
+
+  int64_t reset_limit() const {
+    const auto& t = config_.timing;
+    return config_.depth(Mem::Acc) * t.gemm_ii + 16 * t.gemm_overhead;
   }
 
   Result<VtaMapping> nothing_fits() const {
@@ -216,6 +261,8 @@ class Search {
   const MappingOptions& options_;
   VtaClock clock_;
   std::vector<Tiles> tiles_;
+  VtaTally least_;
+  std::optional<VtaTiles> shapes_;  ///< of the tiles that are being tried
   std::optional<VtaMapping> best_;
   Rank rank_;
 };

@@ -13,16 +13,21 @@ constexpr std::array<TileAxis, 4> kResultAxes = {TileAxis::N, TileAxis::O, TileA
 VtaTally& VtaTally::operator+=(const VtaTally& o) {
   load += o.load, compute += o.compute, store += o.store, alu += o.alu;
   read_beats += o.read_beats, insns += o.insns;
-  first_load += o.first_load, first_reset += o.first_reset;
+  first_load += o.first_load, first_reset += o.first_reset, first_vectors += o.first_vectors;
+  epilogue_uops += o.epilogue_uops, serial += o.serial;
+  alternating += o.alternating, one_copy |= o.one_copy;
   last_store += o.last_store, last_tail += o.last_tail;
   return *this;
 }
 
 int64_t VtaTally::bound(const VtaClock& clock) const {
   const int64_t begin = clock.first_fetch(insns), end = clock.config().timing.finish;
-  const int64_t computing = begin + first_load + compute - first_reset + last_store;
+  const int64_t computing = begin + std::max(first_load - first_reset, first_vectors) + compute +
+                            (one_copy ? serial : 0) + epilogue_uops + last_store;
   const int64_t loading = begin + load + last_tail + last_store;
   const int64_t storing = begin + first_load + store;
+  // Loads into the only copy and GEMMs that read it take turns.
+  if (one_copy) return std::max(computing, begin + alternating + last_store) + end;
   return std::max({computing, begin + alu + last_store, loading, storing}) + end;
 }
 
@@ -75,6 +80,7 @@ VtaTally VtaSums::input(int d) const {
   out.items[out.used++] = {layer_.extent[TileAxis::O], 1};
   if (by_group) out = classes(TileAxis::O, d);
   VtaTally sums;
+  int64_t longest = 0;
   for (const SizeClass& n : classes(TileAxis::N, d)) {
     for (const SizeClass& o : out) {
       for (const SizeClass& c : classes(TileAxis::C, d)) {
@@ -84,6 +90,7 @@ VtaTally VtaSums::input(int d) const {
                 layer_, clock_, n.size, input_blocks(layer_, o.size, c.size), h.span, w.span);
             const int64_t count = n.count * o.count * c.count * h.count * w.count * repeats;
             if (sums.insns == 0) sums.first_load = t.count * t.cycles;
+            longest = std::max(longest, t.count * t.cycles);
             sums.load += count * t.count * t.cycles;
             sums.read_beats += count * t.beats;
             sums.insns += count * t.count;
@@ -92,6 +99,10 @@ VtaTally VtaSums::input(int d) const {
       }
     }
   }
+  sums.serial = serial(sums.load, longest, d);
+  // One transfer per channel block: GEMMs start when the first has come.
+  const bool in_parts = layer_.conv && position_[TileAxis::C] >= d;
+  if (d > 0 && !in_parts) sums.alternating = sums.load;
   return sums;
 }
 
@@ -102,6 +113,16 @@ int64_t VtaSums::first_input_rest(int d) const {
       input_transfers(layer_, clock_, extent_at(TileAxis::N, d), blocks,
                       spans(TileAxis::H, d)[0].span, spans(TileAxis::W, d)[0].span);
   return t.count < blocks ? 0 : (blocks - tile_[TileAxis::C]) * t.cycles;
+}
+
+/// Inside a tile of the result, a load into the only copy starts after the GEMMs before it, and
+/// those after it wait. The first load of a tile may hide under the end of the tile before.
+int64_t VtaSums::serial(int64_t load, int64_t longest, int d) const {
+  if (d <= depth_) return 0;
+  int64_t firsts = 1;
+  for (const TileAxis axis : kResultAxes)
+    if (looped(axis, depth_)) firsts *= trips(axis);
+  return std::max<int64_t>(0, load - firsts * longest);
 }
 
 VtaTally VtaSums::weights(int d) const {
@@ -119,27 +140,38 @@ VtaTally VtaSums::weights(int d) const {
       sums.insns += o.count * c.count * repeats;
     }
   }
+  sums.serial = serial(sums.load, sums.first_load, d);
+  if (d > 0) sums.alternating = sums.load;
   return sums;
 }
 
 VtaTally VtaSums::products() const {
-  int64_t count = trips(TileAxis::C), least = 1, steps = 1;
+  int64_t count = trips(TileAxis::C), least = 1, steps = layer_.extent[TileAxis::C];
   for (const TileAxis axis : kResultAxes) count *= trips(axis);
+  for (const TileAxis axis : {TileAxis::N, TileAxis::O}) steps *= layer_.extent[axis];
   for (size_t i = 0; i < kTileAxes; ++i) {
-    steps *= layer_.extent[i];
     const int64_t rest = layer_.extent[i] % tile_[i];
     least *= rest > 0 ? rest : tile_[i];
   }
+  if (layer_.conv) {
+    const int64_t window = layer_.kernel_h * layer_.kernel_w;
+    steps *= layer_.extent[TileAxis::H] * layer_.extent[TileAxis::W] * window;
+    least *= window;
+  } else {  // inputs are set to zero, then added
+    int64_t rows = 0, columns = 0;
+    for (const SpanClass& h : spans_[0]) rows += h.count * (h.span.real + h.span.zeros);
+    for (const SpanClass& w : spans_[2]) columns += w.count * (w.span.real + w.span.zeros);
+    steps *= 2 * rows * columns;
+  }
   const auto& t = clock_.config().timing;
-  const int64_t each = layer_.conv ? layer_.kernel_h * layer_.kernel_w : 1;
   VtaTally sums;
-  sums.compute = steps * each * t.gemm_ii + count * t.gemm_overhead;
+  sums.compute = sums.alternating = steps * t.gemm_ii + count * t.gemm_overhead;
   sums.insns = count;
-  if (layer_.residuals == 0) sums.last_tail = least * each * t.gemm_ii;
+  if (layer_.residuals == 0) sums.last_tail = least * t.gemm_ii;
   return sums;
 }
 
-VtaTally VtaSums::results(int64_t piece) const {
+VtaTally VtaSums::results(const std::vector<int64_t>& tail, bool split_reset) const {
   const auto& t = clock_.config().timing;
   VtaTally sums;
   int64_t tiles_made = 1, elements = 1, tile_elements = 1;
@@ -147,11 +179,6 @@ VtaTally VtaSums::results(int64_t piece) const {
     if (looped(axis, depth_)) tiles_made *= trips(axis);
     elements *= layer_.extent[axis];
     tile_elements *= extent_at(axis, depth_);
-  }
-  if (layer_.conv && !clock_.config().extensions.fused_reset) {
-    sums.compute = elements * t.gemm_ii + tiles_made * t.gemm_overhead;
-    sums.first_reset = tile_elements * t.gemm_ii + t.gemm_overhead;
-    sums.insns = tiles_made;
   }
   const int64_t reg_ops = layer_.reg_ops * (layer_.conv ? 1 : layer_.kernel_h * layer_.kernel_w);
   const TileAxis along = extent_at(TileAxis::O, depth_) > 1 ? TileAxis::O : TileAxis::H;
@@ -162,22 +189,39 @@ VtaTally VtaSums::results(int64_t piece) const {
         for (const SizeClass& w : classes(TileAxis::W, depth_)) {
           const int64_t count = n.count * o.count * h.count * w.count;
           PerAxis<int64_t> size{{n.size, o.size, h.size, w.size, 1}};
-          const int64_t full = size[along] / piece, rest = size[along] % piece;
-          size[along] = piece;
-          if (full > 0) add_store(sums, size, count * full);
-          size[along] = rest;
-          if (rest > 0) add_store(sums, size, count);
-          pieces += count * (full + (rest > 0 ? 1 : 0));
+          int64_t left = size[along];
+          for (size_t i = tail.size() + 1; i-- > 0 && left > 0; ++pieces) {
+            size[along] = i > 0 && tail[i - 1] < left ? tail[i - 1] : left;
+            left -= size[along];
+            pieces += count - 1;
+            add_store(sums, size, count);
+          }
         }
       }
     }
   }
+  if (!layer_.conv || !clock_.config().extensions.fused_reset) {
+    const int64_t resets = split_reset ? pieces : tiles_made;
+    sums.compute = elements * t.gemm_ii + resets * t.gemm_overhead;
+    sums.first_reset = tile_elements * t.gemm_ii +
+                       (split_reset ? static_cast<int64_t>(tail.size()) + 1 : 1) * t.gemm_overhead;
+    sums.insns += resets;
+  }
   int64_t& alu = clock_.config().extensions.pipeline4 ? sums.alu : sums.compute;
+  if (!layer_.conv) {  // and set to the lowest value
+    alu += elements * t.alu_imm_ii + tiles_made * t.alu_overhead;
+    sums.first_reset += tile_elements * t.alu_imm_ii + t.alu_overhead;
+  }
   alu += elements * (layer_.imm_ops * t.alu_imm_ii + reg_ops * clock_.reg_ii()) +
          pieces * (layer_.imm_ops + reg_ops) * t.alu_overhead;
   sums.compute +=
       layer_.residual_steps * elements * t.gemm_ii + layer_.residuals * pieces * t.gemm_overhead;
   sums.insns += pieces * (layer_.imm_ops + reg_ops + layer_.residuals);
+  if (!clock_.config().extensions.pipeline4) {
+    const auto kernels = static_cast<int64_t>(piece_sizes(extent_at(along, depth_), tail).size());
+    sums.epilogue_uops = kernels * clock_.load(Mem::Uop, 1, 1, 0) *
+                         ((layer_.imm_ops > 0 ? 1 : 0) + (reg_ops > 0 ? 1 : 0));
+  }
   return sums;
 }
 
@@ -200,9 +244,14 @@ VtaTally VtaSums::vectors(bool stay) const {
   int64_t count = 1;
   for (const TileAxis axis : kResultAxes)
     if (!stay && looped(axis, depth_)) count *= trips(axis);
-  const int64_t blocks = extent_at(TileAxis::O, stay ? 0 : depth_);
+  const int depth = stay ? 0 : depth_;
+  const int64_t blocks =
+      vector_elements(layer_, extent_at(TileAxis::N, depth), extent_at(TileAxis::O, depth)) /
+      layer_.vectors;
   sums.insns = count * layer_.vectors;
   sums.read_beats = sums.insns * clock_.beats(Mem::Acc, 1, blocks);
+  if (stay && !clock_.config().extensions.pipeline4)
+    sums.first_vectors = layer_.vectors * clock_.load(Mem::Acc, 1, blocks, 0);
   return sums;
 }
 
@@ -213,8 +262,10 @@ VtaTally VtaSums::all(const VtaMapping& m) const {
   sums += weights(m.weight_depth);
   if (m.weight_depth < input_depth) sums.first_load -= first_input_rest(input_depth);
   sums += products();
-  sums += results(m.piece);
+  const bool split_reset = m.result_copies == 1 && depth_ > 0;
+  sums += results(m.tail, split_reset);
   sums += vectors(regions.vectors_stay());
+  sums.one_copy = m.copies == 1;
   return sums;
 }
 

@@ -34,11 +34,10 @@ inline tensor::Tensor apply_op(const std::string& op, tensor::Attrs attrs,
 
 inline Func make_layer(const TestLayer& l, const vta::Config& c) {
   using tensor::placeholder;
-  const auto x =
-      placeholder("x", DType::I8, {l.n, l.in, l.h, l.w, c.batch(), c.block_in()});
+  const auto x = placeholder("x", DType::I8, {l.n, l.in, l.h, l.w, c.batch(), c.block_in()});
   const auto w = placeholder(
-      "w", DType::I8,
-      {l.out, l.in / l.groups, l.kernel, l.kernel, c.block_out(), c.block_in()}, ParamMode::Const);
+      "w", DType::I8, {l.out, l.in / l.groups, l.kernel, l.kernel, c.block_out(), c.block_in()},
+      ParamMode::Const);
   tensor::Attrs conv, quantise;
   conv.values["strides"] = std::vector<int64_t>{l.stride, l.stride};
   conv.values["pads"] = std::vector<int64_t>{l.pad, l.pad, l.pad, l.pad};
@@ -46,8 +45,8 @@ inline Func make_layer(const TestLayer& l, const vta::Config& c) {
   quantise.values["shift"] = int64_t{5};
   quantise.values["lo"] = int64_t{0};
   const auto sum = apply_op("TileConv", conv, {x, w});
-  const auto bias = placeholder("bias", DType::I32, {1, l.out, 1, 1, c.batch(), c.block_out()},
-                                ParamMode::Const);
+  const auto bias =
+      placeholder("bias", DType::I32, {1, l.out, 1, 1, c.batch(), c.block_out()}, ParamMode::Const);
   std::vector<tensor::Tensor> inputs = {sum, bias}, params = {x, w, bias};
   if (l.residual) {
     quantise.values["residual_shift"] = int64_t{2};
@@ -56,6 +55,17 @@ inline Func make_layer(const TestLayer& l, const vta::Config& c) {
   }
   const auto y = apply_op("Requantize", quantise, inputs);
   return tensor::make_func("layer", params, {y}, MathMode::Fast, {"y"});
+}
+
+inline Func make_pool(int64_t blocks, int64_t h, int64_t w, int64_t kernel, int64_t stride,
+                      int64_t pad, const vta::Config& c) {
+  const auto x = tensor::placeholder("x", DType::I8, {1, blocks, h, w, c.batch(), c.block_in()});
+  tensor::Attrs pool;
+  pool.values["kernel_shape"] = std::vector<int64_t>{kernel, kernel};
+  pool.values["strides"] = std::vector<int64_t>{stride, stride};
+  pool.values["pads"] = std::vector<int64_t>{pad, pad, pad, pad};
+  const auto y = apply_op("TileMaxPool", pool, {x});
+  return tensor::make_func("pool", {x}, {y}, MathMode::Fast, {"y"});
 }
 
 inline VtaLayer facts_of(const Func& func) {

@@ -4,21 +4,34 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <span>
+#include <utility>
 
 #include "tilewright/accel/vta/ranges.h"
 #include "tilewright/accel/vta/tokens.h"
 #include "tilewright/accel/vta/uop_cache.h"
+#include "tilewright/accel/vta/uop_plan.h"
 #include "tilewright/base/check.h"
 
 namespace tilewright::vta {
 namespace {
 
 constexpr uint64_t kDramLimit = uint64_t{1} << 32;
-constexpr uint32_t kMostRows = 65535, kMostPad = 15;
+constexpr uint32_t kMostRows = 65535, kMostPad = 15, kMostUops = 65535;
+// Loads begin at a new 64-byte line: no bus in use is wider, so no beat is wasted.
+constexpr uint64_t kLineUops = 16;
 
-struct UopLoad {
-  size_t insn = 0, kernel = 0;
-};
+/// Micro-op memory as far as one LOAD UOP can fill it.
+uint32_t uop_depth(const Config& config) {
+  return static_cast<uint32_t>(std::min<int64_t>(config.depth(Mem::Uop), kMostUops));
+}
+
+Loops* loops_of(Insn& insn) {
+  if (Gemm* gemm = std::get_if<Gemm>(&insn.op)) return &gemm->loops;
+  if (Alu* alu = std::get_if<Alu>(&insn.op)) return &alu->loops;
+  return nullptr;
+}
 
 /// One transfer as several whose fields hold its values: at most 65535 rows, 15 rows of padding at
 /// each end, and single rows if the stride has more than 16 bits.
@@ -47,14 +60,15 @@ std::vector<Transfer> split(const Transfer& whole) {
 
 struct Builder::State {
   State(const Config& design, const BuilderOptions& chosen)
-      : config(design),
-        options(chosen),
-        cache(static_cast<uint32_t>(design.depth(Mem::Uop))),
-        uop_memory(static_cast<size_t>(design.depth(Mem::Uop))) {}
+      : config(design), options(chosen), kernels(uop_depth(design)) {}
 
   uint64_t end() const { return options.base + image.size(); }
-  Status append(const Insn& insn);
+  Status append(const Insn& insn, std::span<const Uop> uops = {});
   Status compute(std::vector<Uop> uops, Insn insn);
+  UopPlan plan_uops() const;
+  std::vector<Transfer> make_loads(const UopPlan& plan, std::string& words) const;
+  void place_uops(const UopPlan& plan);
+  void insert_loads(const UopPlan& plan, const std::vector<Transfer>& loads, uint64_t address);
 
   Config config;
   BuilderOptions options;
@@ -63,42 +77,98 @@ struct Builder::State {
   std::vector<Insn> linear;
   std::vector<Footprint> footprints;
   std::vector<Span> spans;
-  UopCache cache;
-  std::vector<Uop> uop_memory;  ///< as it is after the last instruction
-  std::vector<UopLoad> uop_loads;
+  KernelTable kernels;
+  std::vector<UopUse> uses;
 };
 
-Status Builder::State::append(const Insn& insn) {
+Status Builder::State::append(const Insn& insn, std::span<const Uop> uops) {
   TW_TRY_STATUS(fits(config, insn));
   linear.push_back(insn);
-  footprints.push_back(footprint(config, insn, uop_memory));
+  footprints.push_back(footprint(config, insn, uops));
   return {};
 }
 
-/// A GEMM or ALU instruction, after the LOAD of its micro-ops if they are not on chip.
+/// A GEMM or ALU instruction; where its micro-ops are on chip is decided in the end.
 Status Builder::State::compute(std::vector<Uop> uops, Insn insn) {
-  Gemm* gemm = std::get_if<Gemm>(&insn.op);
-  Loops& loops = gemm != nullptr ? gemm->loops : std::get<Alu>(insn.op).loops;
+  Loops& loops = *loops_of(insn);
   loops.uop_begin = 0;
   loops.uop_end = static_cast<uint32_t>(uops.size());
   if (loops.steps() == 0) return {};
-  TW_TRY_STATUS(check_indices(config, uops, loops, gemm != nullptr));
-  const UopCache::Place place = TW_TRY(cache.use(uops));
-  if (place.load) {
-    Transfer load;
-    load.mem = Mem::Uop;
-    load.sram = place.begin;
-    load.y_size = 1;
-    load.x_size = load.x_stride = place.end - place.begin;
-    Insn first;
-    first.op = load;
-    uop_loads.push_back({linear.size(), place.kernel});
-    TW_TRY_STATUS(append(first));
-    std::copy(uops.begin(), uops.end(), uop_memory.begin() + place.begin);
+  TW_TRY_STATUS(check_indices(config, uops, loops, std::holds_alternative<Gemm>(insn.op)));
+  const size_t kernel = TW_TRY(kernels.add(uops));
+  TW_TRY_STATUS(append(insn, uops));
+  uses.push_back({linear.size() - 1, kernel});
+  return {};
+}
+
+UopPlan Builder::State::plan_uops() const {
+  const uint32_t depth = uop_depth(config);
+  if (!options.merge_uops) return plan_one_by_one(kernels.kernels(), uses, depth);
+  std::vector<size_t> begins;
+  for (const Span& span : spans) begins.push_back(span.begin);
+  return plan_merged(kernels.kernels(), uses, begins, depth);
+}
+
+/// The planned loads and the words they read, with DRAM addresses from the first word on. Loads of
+/// the same kernels share their words.
+std::vector<Transfer> Builder::State::make_loads(const UopPlan& plan, std::string& words) const {
+  constexpr size_t kWord = sizeof(uint32_t);
+  std::vector<Transfer> loads;
+  std::map<std::vector<size_t>, Transfer> known;
+  for (const UopLoad& load : plan.loads) {
+    const auto [entry, fresh] = known.try_emplace(load.kernels);
+    Transfer& transfer = entry->second;
+    if (fresh) {
+      words.resize((words.size() / kWord + kLineUops - 1) / kLineUops * kLineUops * kWord);
+      transfer.mem = Mem::Uop;
+      transfer.dram = static_cast<uint32_t>(words.size() / kWord);
+      for (const size_t kernel : load.kernels)
+        words += encode_kernel(config, kernels.kernels()[kernel]);
+      transfer.y_size = 1;
+      transfer.x_size = static_cast<uint32_t>(words.size() / kWord) - transfer.dram;
+      transfer.x_stride = transfer.x_size;
+    }
+    loads.push_back(transfer);
+    loads.back().sram = load.begin;
   }
-  loops.uop_begin = place.begin;
-  loops.uop_end = place.end;
-  return append(insn);
+  return loads;
+}
+
+/// Puts the places of the micro-ops into the instructions.
+void Builder::State::place_uops(const UopPlan& plan) {
+  for (size_t u = 0; u < uses.size(); ++u) {
+    const uint32_t begin = plan.begin[u];
+    Loops& loops = *loops_of(linear[uses[u].insn]);
+    loops.uop_begin += begin;
+    loops.uop_end += begin;
+    for (SramRange& range : footprints[uses[u].insn].sram) {
+      if (range.mem != Mem::Uop) continue;
+      range.begin += begin;
+      range.end += begin;
+    }
+  }
+}
+
+/// Puts the loads into the stream; one at the begin of a span belongs to it.
+void Builder::State::insert_loads(const UopPlan& plan, const std::vector<Transfer>& loads,
+                                  uint64_t address) {
+  const std::vector<Insn> insns = std::exchange(linear, {});
+  std::vector<Footprint> touched = std::exchange(footprints, {});
+  size_t load = 0, span = 0;
+  for (size_t i = 0; i <= insns.size(); ++i) {
+    for (; span < spans.size() && spans[span].begin == i; ++span) spans[span].begin = linear.size();
+    for (; load < loads.size() && plan.loads[load].before == i; ++load) {
+      Transfer transfer = loads[load];
+      transfer.dram += static_cast<uint32_t>(address / sizeof(uint32_t));
+      Insn insn;
+      insn.op = transfer;
+      linear.push_back(insn);
+      footprints.push_back(footprint(config, insn, {}));
+    }
+    if (i == insns.size()) break;
+    linear.push_back(insns[i]);
+    footprints.push_back(std::move(touched[i]));
+  }
 }
 
 Builder::Builder(const Config& config, const BuilderOptions& options)
@@ -172,16 +242,14 @@ void Builder::begin_span(const std::string& layer) {
 
 Result<Program> Builder::finish() {
   State& state = *state_;
-  if (!state.uop_loads.empty()) {
-    const std::string words = dram_image(state.config, state.cache);
+  if (!state.uses.empty()) {
+    const UopPlan plan = state.plan_uops();
+    std::string words;
+    const std::vector<Transfer> loads = state.make_loads(plan, words);
     const uint64_t address = TW_TRY(allocate("micro-ops", words.size()));
     write(address, words);
-    for (const UopLoad& load : state.uop_loads) {
-      Insn& insn = state.linear[load.insn];
-      std::get<Transfer>(insn.op).dram =
-          static_cast<uint32_t>(address / sizeof(uint32_t) + state.cache.offset(load.kernel));
-      state.footprints[load.insn] = footprint(state.config, insn, {});
-    }
+    state.place_uops(plan);
+    state.insert_loads(plan, loads, address);
   }
   TokenOptions options;
   options.serial = state.options.serial;

@@ -14,8 +14,9 @@
 namespace tilewright::vta {
 
 struct BuilderOptions {
-  uint64_t base = 4096;  ///< first DRAM address
-  bool serial = false;   ///< one instruction at a time: for debugging and as a slow reference
+  uint64_t base = 4096;    ///< first DRAM address
+  bool serial = false;     ///< one instruction at a time: for debugging and as a slow reference
+  bool merge_uops = true;  ///< one LOAD UOP for many kernels (uop_plan.h); false: one for each
 };
 
 /// Not copyable. All operations on elements; SRAM addresses are the caller's.
@@ -43,7 +44,8 @@ class Builder {
   /// The instructions from here on belong to `layer` (Run::spans).
   void begin_span(const std::string& layer);
 
-  /// Tokens, micro-ops in DRAM, FINISH. The builder is empty afterwards.
+  /// Micro-ops in DRAM and their loads, tokens, FINISH. The builder is empty afterwards.
+  /// errors: Capacity (micro-ops beyond 4 GiB).
   Result<Program> finish();
 
  private:

@@ -196,6 +196,12 @@ TEST(Builder, SerialGivesTheSame) {
   for (uint64_t seed = 1; seed <= 3; ++seed) test_gemm(Config(), options, seed);
 }
 
+TEST(Builder, OneLoadPerKernelGivesTheSame) {
+  BuilderOptions options;
+  options.merge_uops = false;
+  for (uint64_t seed = 1; seed <= 3; ++seed) test_gemm(Config(), options, seed);
+}
+
 TEST(Builder, FourStagePipelineIsRight) {
   Config config;
   config.extensions.pipeline4 = true;
@@ -268,11 +274,22 @@ TEST(Builder, ChainOfLayersIsRight) {
   }
 }
 
+std::vector<Transfer> uop_loads(const Program& program) {
+  std::vector<Transfer> loads;
+  for (const Insn& insn : program.runs[0].insns) {
+    const auto* transfer = std::get_if<Transfer>(&insn.op);
+    if (transfer != nullptr && transfer->mem == Mem::Uop && transfer->moves())
+      loads.push_back(*transfer);
+  }
+  return loads;
+}
+
 /// Twelve kernels of 800 to 900 micro-ops, each used twice, in a memory of 8192: more than fit.
-TEST(Builder, MicroOpsMayWrapAroundInOneLaunch) {
-  const Config config;
+/// Gives the number of LOAD UOP.
+size_t test_wrap(const Config& config, const BuilderOptions& options) {
+  SCOPED_TRACE(fmt::format("{} merge {}", label(config), options.merge_uops));
   Rng rng(4);
-  Builder builder(config);
+  Builder builder(config, options);
   constexpr uint32_t kRows = 1024;
   const auto start = random_values<int32_t>(rng, kRows * 16, -30, 30);
   const uint64_t from = put(builder, "from", start);
@@ -305,12 +322,59 @@ TEST(Builder, MicroOpsMayWrapAroundInOneLaunch) {
   for (int32_t value : want) bytes.push_back(static_cast<int8_t>(value));
   Program program;
   EXPECT_EQ(run(builder, to, kRows * 16, &program), bytes_of(bytes));
-  const auto is_uop_load = [](const Insn& insn) {
-    const auto* transfer = std::get_if<Transfer>(&insn.op);
-    return transfer != nullptr && transfer->mem == Mem::Uop && transfer->moves();
-  };
-  EXPECT_GT(std::count_if(program.runs[0].insns.begin(), program.runs[0].insns.end(), is_uop_load),
-            13);
+  const std::vector<Transfer> loads = uop_loads(program);
+  for (const Transfer& load : loads) {
+    EXPECT_EQ(load.y_size, 1u);
+    EXPECT_EQ(load.dram % 16, 0u) << "begins in the middle of a line";
+  }
+  return loads.size();
+}
+
+TEST(Builder, MicroOpsMayWrapAroundInOneLaunch) {
+  Config config;
+  BuilderOptions single;
+  single.merge_uops = false;
+  EXPECT_EQ(test_wrap(config, single), 25u);
+  EXPECT_EQ(test_wrap(config, {}), 3u);
+  config.extensions.pipeline4 = true;
+  EXPECT_EQ(test_wrap(config, {}), 3u);
+}
+
+/// Layers whose micro-ops fit together need one load, in front of the first of their users.
+TEST(Builder, MicroOpsThatFitAreLoadedOnce) {
+  std::vector<Program> programs(2);
+  for (const bool merge : {false, true}) {
+    Rng rng(10);
+    BuilderOptions options;
+    options.merge_uops = merge;
+    Builder builder(Config(), options);
+    TiledGemm shape{8, 4, 4, 4, 2, 2, 2, 0, 0, 0};
+    shape.c = put(builder, "x", random_values<int8_t>(rng, 8 * 4 * 16, -128, 127));
+    for (int layer = 0; layer < 2; ++layer) {
+      builder.begin_span(fmt::format("layer{}", layer));
+      shape.a = shape.c;
+      shape.b = put(builder, "w", random_values<int8_t>(rng, 4 * 4 * 256, -20, 20));
+      shape.c = allocate(builder, "y", 8 * 4 * 16);
+      shape.emit(builder);
+    }
+    run(builder, shape.c, 8 * 4 * 16, &programs[merge ? 1 : 0]);
+  }
+  const std::vector<Transfer> single = uop_loads(programs[0]), merged = uop_loads(programs[1]);
+  ASSERT_EQ(merged.size(), 1u);
+  EXPECT_EQ(merged[0].sram, 0u);
+  EXPECT_EQ(merged[0].y_size, 1u);
+  uint32_t words = 0;
+  for (const Transfer& load : single) words += load.x_size;
+  EXPECT_GT(single.size(), 4u);
+  EXPECT_EQ(merged[0].x_size, words) << "every kernel once, without gaps";
+  const std::vector<Insn>& insns = programs[1].runs[0].insns;
+  const auto is_gemm = [](const Insn& insn) { return std::holds_alternative<Gemm>(insn.op); };
+  const auto first = std::find_if(insns.begin(), insns.end(), is_gemm);
+  ASSERT_TRUE(first != insns.end() && first != insns.begin());
+  const auto* load = std::get_if<Transfer>(&std::prev(first)->op);
+  ASSERT_NE(load, nullptr);
+  EXPECT_EQ(*load, merged[0]);
+  EXPECT_EQ(programs[1].runs[0].spans[0].begin, 0u) << "the load is part of the first layer";
 }
 
 /// Rows of zeros before and after, more than the fields hold.

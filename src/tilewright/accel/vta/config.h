@@ -36,8 +36,8 @@ struct Timing {
 
 /// Parts of the extended design (all false: the published one).
 struct Extensions {
-  bool pipeline4 = false;    ///< load, GEMM, ALU and store are four modules (VTA paper, section 7)
-  bool fused_reset = false;  ///< the first accumulation of an element can replace instead of add
+  bool pipeline4 = false;  ///< load, GEMM, ALU and store are four modules (VTA paper, section 2.3)
+  bool fused_reset = false;    ///< the first accumulation of an element can replace instead of add
   bool pipelined_alu = false;  ///< register ALU operands at one element per cycle
 
   friend bool operator==(const Extensions&, const Extensions&) = default;

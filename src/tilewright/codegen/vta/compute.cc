@@ -280,9 +280,6 @@ Status Emitter::flush_reset(const Buffer& buffer) {
                          });
 }
 
-namespace {
-
-/// An element with `value` on its diagonal.
 std::string diagonal_element(const vta::Config& config, int64_t value) {
   const int bits = config.wgt_bits();
   std::string out(static_cast<size_t>(config.element_bytes(Mem::Wgt)), '\0');
@@ -296,8 +293,6 @@ std::string diagonal_element(const vta::Config& config, int64_t value) {
   }
   return out;
 }
-
-}  // namespace
 
 Status Emitter::load_weights() {
   if (weights_loaded_ || weights_.empty()) return {};

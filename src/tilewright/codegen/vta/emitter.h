@@ -15,6 +15,9 @@
 
 namespace tilewright::codegen::stream {
 
+/// A weight element with `value` on its diagonal: its product with an input is value * input.
+std::string diagonal_element(const vta::Config& config, int64_t value);
+
 class Emitter {
  public:
   /// requires: all references outlive the emitter.

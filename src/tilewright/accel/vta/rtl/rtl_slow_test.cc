@@ -3,8 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-
 #include "tilewright/accel/vta/builder.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/accel/vta/sim/fsim.h"
@@ -184,6 +182,30 @@ TEST_P(RandomDesigns, EqualFsimOnDataAndTsimOnCycles) {
 }
 INSTANTIATE_TEST_SUITE_P(All, RandomDesigns, ::testing::Range(0, 15));
 
+// --- The worked examples of docs/vta-timing.md 9, 1 to 3. ---
+
+TEST(WorkedExamples, HaveTheCyclesOfTheText) {
+  auto device = make_rtl(Config{}, kDram);
+  SKIP_WITHOUT_TOOL(device);
+  ASSERT_TRUE(device) << to_string(device.error());
+  Gemm gemm;
+  gemm.loops.uop_end = 16;
+  Transfer load;
+  load.x_size = 4, load.y_size = 1, load.dram = 256;
+  const Insn finish{{}, Finish{}};
+  const auto cycles = [&](const std::vector<Insn>& insns) -> uint64_t {
+    const auto report = (*device)->launch(insns);
+    EXPECT_TRUE(report) << to_string(report.error());
+    return report ? report->cycles : 0;
+  };
+  EXPECT_EQ(cycles({Insn{{}, gemm}, finish}), 48u);
+  const Insn waits{{true, false, false, false}, gemm};
+  EXPECT_EQ(cycles({Insn{{false, false, false, true}, load}, waits, finish}), 83u);
+  load.y_size = 2, load.x_stride = 8;
+  load.y_pad_top = load.y_pad_bottom = load.x_pad_left = load.x_pad_right = 1;
+  EXPECT_EQ(cycles({Insn{{false, false, false, true}, load}, waits, finish}), 83u + (74 - 58));
+}
+
 // --- One long program. ---
 
 constexpr uint64_t kGemmStepsPerBlock = 64 * 16 * 16;
@@ -233,7 +255,9 @@ Program blocked_gemm(const Config& config) {
         for (const Uop& uop : uops) {
           Loops loops;
           loops.inner = kRows, loops.dst_inner = 4, loops.src_inner = 4;
-          if (k == 0 && uop.src % 4 == 0) EXPECT_TRUE(builder.gemm({uop}, loops, true));
+          if (k == 0 && uop.src % 4 == 0) {
+            EXPECT_TRUE(builder.gemm({uop}, loops, true));
+          }
           EXPECT_TRUE(builder.gemm({uop}, loops, false));
         }
       }
@@ -414,11 +438,9 @@ TEST(Lint, BuiltinAndRandomDesignsAreClean) {
 }
 
 TEST(Area, MemoriesAreBlockRamAndProductsAreDsp) {
-  // The Pynq-sized design takes more than a minute: set TILEWRIGHT_SLOW_SYNTH to see it, too.
-  std::vector<Config> configs = {small(), small()};
+  std::vector<Config> configs = {small(), small(), Config{}};  // the last one is the Pynq's
   configs[1].log_block_in = configs[1].log_block_out = 3;
   configs[1].log_wgt_buff = 14;
-  if (std::getenv("TILEWRIGHT_SLOW_SYNTH") != nullptr) configs.push_back(Config{});
   for (const Config& config : configs) {
     const auto area = synthesise(config);
     SKIP_WITHOUT_TOOL(area);

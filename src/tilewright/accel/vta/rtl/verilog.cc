@@ -188,6 +188,7 @@ Status rtl_supports(const Config& config) {
   fixed("loop_fill", t.loop_fill, 0);
   fixed("empty", t.empty, 2);
   fixed("finish", t.finish, 2);
+  least("read_latency", t.read_latency, 1);
   least("token_latency", t.token_latency, 1);
   least("gemm_overhead", t.gemm_overhead, 7);
   least("alu_overhead", t.alu_overhead, 7);

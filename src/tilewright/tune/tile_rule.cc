@@ -1,0 +1,325 @@
+#include "tilewright/tune/tile_rule.h"
+
+#include <algorithm>
+
+#include "tilewright/ir/walk.h"
+#include "tilewright/tune/borders.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// Unrolled reduction steps of a small window, at most.
+constexpr int64_t kWindowUnroll = 16;
+/// Taps of a window whose padding is tested at the taps.
+constexpr int64_t kWindowTaps = 25;
+/// Rows of padded input computed at a time: few enough to stay in cache, many enough that the rows
+/// two strips share cost little.
+constexpr int64_t kStripRows = 14;
+
+int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
+  for (const Iter& iter : block.block->iters)
+    if (block.loop_of(iter.var) == loop) return as_int(iter.extent).value_or(1);
+  return 1;
+}
+
+/// The block that pads this block's input, if nobody else reads it and each of `loops` selects
+/// another part of it: then it can be computed strip by strip without computing anything twice.
+std::string staged_producer(const Draft& draft, const BlockFacts& block,
+                            const std::vector<std::string>& loops) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  for (const Load& load : block.loads) {
+    const BlockFacts* producer = nullptr;
+    for (const BlockFacts& candidate : blocks)
+      if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
+        producer = &candidate;
+    if (producer == nullptr || is_output(draft.func(), load.buffer)) continue;
+    if (readers(blocks, load.buffer).size() != 1) continue;
+    bool partitioned = true;
+    for (const Iter& iter : block.block->iters) {
+      const bool outer =
+          std::find(loops.begin(), loops.end(), block.loop_of(iter.var)) != loops.end();
+      if (outer && as_int(iter.extent) != int64_t{1}) partitioned &= mentions(load, iter.var);
+    }
+    if (partitioned) return producer->name;
+  }
+  return "";
+}
+
+bool has_select(const BlockFacts& block) {
+  bool found = false;
+  walk(block.store->value, [&](const Expr& e) { found |= e.as<Select>() != nullptr; });
+  return found;
+}
+
+class TileRule {
+ public:
+  TileRule(Draft& draft, std::string name, const RegisterTile& tile, const hw::CpuTarget& target,
+           int threads)
+      : draft_(draft), name_(std::move(name)), tile_(tile), target_(target), threads_(threads) {}
+
+  bool run() {
+    const Draft::Mark before = draft_.mark();  // keeps the facts below alive
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& block = *find_block(blocks, name_);
+    const Buffer accumulator = block.store->buffer;
+    if (!sort_loops(block)) return false;
+    const bool bordered = has_select(block);
+    const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
+    if (!padding.empty()) split_strip(block);
+    if (bordered) split_for_threads(block);
+    split_row_and_column();
+    split_vector();
+    const std::vector<std::string> outer = outer_loops();
+    if (outer.empty() || !reorder(outer)) return false;
+    const std::string anchor = outer.back();
+    if (!strip_.empty() && draft_.attempt(schedule::ComputeAt{padding, strip_})) {
+      draft_.done.insert(padding);
+      vectorize_innermost(draft_, padding, target_);
+      cut_padding(draft_, padding);
+    }
+    if (!draft_.attempt(schedule::ComputeAt{name_ + ".init", anchor})) return false;
+    const std::vector<std::string> epilogue = fuse_readers(draft_, accumulator, anchor);
+    if (!epilogue.empty()) draft_.attempt(schedule::SetScope{accumulator.name(), "local"});
+    for (size_t i = 0; i + 1 < inner_.size(); ++i) draft_.attempt(schedule::Unroll{inner_[i]});
+    if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
+    tile_registers(name_ + ".init", anchor);
+    for (const std::string& reader : epilogue) tile_registers(reader, anchor);
+    unroll_window(bordered ? kWindowTaps : kWindowUnroll);
+    cut(bordered);
+    return true;
+  }
+
+ private:
+  bool sort_loops(const BlockFacts& block) {
+    for (const Iter& iter : block.block->iters) {
+      const std::string loop = block.loop_of(iter.var);
+      if (loop.empty()) return false;
+      if (iter.kind == IterKind::Reduce) {
+        reduce_.push_back(loop);
+        reduce_extents_.push_back(as_int(iter.extent).value_or(0));
+      } else if (loop != tile_.vec.loop && loop != tile_.row.loop && loop != tile_.column.loop) {
+        batch_.push_back(loop);
+      }
+    }
+    return true;
+  }
+
+  /// Cuts the last outer loop into strips of a few rows; `strip_` becomes the loop over strips.
+  void split_strip(const BlockFacts& block) {
+    if (batch_.empty()) return;
+    const int64_t extent = extent_of_loop(block, batch_.back());
+    int64_t rows = std::min<int64_t>(kStripRows, extent);
+    while (rows > 1 && extent % rows != 0) --rows;
+    if (rows < 4 || !split_last(rows)) return;
+    strip_ = batch_[batch_.size() - 2];
+  }
+
+  bool split_last(int64_t rows) {
+    const std::string loop = batch_.back();
+    if (!draft_.attempt(schedule::Split{loop, rows})) return false;
+    batch_.back() = loop + ".o";
+    batch_.push_back(loop + ".i");
+    return true;
+  }
+
+  /// The loop that is cut at borders cannot be joined with those around it: where these alone do
+  /// not feed the threads, its strips do.
+  void split_for_threads(const BlockFacts& block) {
+    if (batch_.empty()) return;
+    int64_t around = 1;
+    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    if (threads_ < 2 || around % threads_ == 0 || around >= 8 * threads_) return;
+    const int64_t extent = extent_of_loop(block, batch_.back());
+    for (int64_t strips = threads_; strips <= extent / 2; ++strips)
+      if (extent % strips == 0 && (around * strips) % threads_ == 0) {
+        split_last(extent / strips);
+        return;
+      }
+  }
+
+  void split_row_and_column() {
+    auto split = [&](const TiledLoop& t, std::string& outer) {
+      if (t.loop.empty()) return;
+      if (t.tile == t.extent) {
+        inner_.push_back(t.loop);
+      } else if (t.tile == 1) {
+        outer = t.loop;
+      } else if (draft_.attempt(schedule::Split{t.loop, t.tile})) {
+        outer = t.loop + ".o";
+        inner_.push_back(t.loop + ".i");
+        if (!t.exact()) ragged_.push_back(outer);
+      } else {
+        outer = t.loop;
+      }
+    };
+    split(tile_.row, row_outer_);
+    split(tile_.column, column_outer_);
+  }
+
+  /// Splits the lanes off; the loop to vectorise becomes the last of `inner_`.
+  void split_vector() {
+    std::string loop = tile_.vec.loop;
+    if (tile_.vec.tile < tile_.vec.extent &&
+        draft_.attempt(schedule::Split{loop, tile_.vec.tile})) {
+      vec_outer_ = loop + ".o";
+      if (!tile_.vec.exact()) ragged_.push_back(vec_outer_);
+      loop += ".i";
+    }
+    if (tile_.vectors > 1 &&
+        draft_.attempt(schedule::Split{loop, tile_.vec.tile / tile_.vectors})) {
+      inner_.push_back(loop + ".o");
+      loop += ".i";
+    }
+    inner_.push_back(loop);
+  }
+
+  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside.
+  std::vector<std::string> outer_loops() const {
+    const size_t leading = std::min<size_t>(batch_.size(), 1);
+    const auto rest = batch_.begin() + static_cast<long>(leading);
+    std::vector<std::string> outer(batch_.begin(), rest);
+    for (const std::string& loop : {column_outer_, vec_outer_})
+      if (!loop.empty()) outer.push_back(loop);
+    outer.insert(outer.end(), rest, batch_.end());
+    if (!row_outer_.empty()) outer.push_back(row_outer_);
+    return outer;
+  }
+
+  bool reorder(const std::vector<std::string>& outer) {
+    std::vector<std::string> order = outer;
+    order.insert(order.end(), reduce_.begin(), reduce_.end());
+    order.insert(order.end(), inner_.begin(), inner_.end());
+    return order.size() < 2 || draft_.attempt(schedule::Reorder{order});
+  }
+
+  /// Vectorises the innermost loop of a block inside the tile by native vectors and unrolls the
+  /// rest.
+  void tile_registers(const std::string& name, const std::string& anchor) {
+    LoopNest nest = draft_.nest_inside(name, anchor);
+    if (nest.names.empty()) return;
+    std::string last = nest.names.back();
+    const int64_t lanes = target_.lanes(bit_width(widest_type(name)));
+    if (nest.extents.back() > lanes && draft_.attempt(schedule::Split{last, lanes})) {
+      draft_.attempt(schedule::Unroll{last + ".o"});
+      last += ".i";
+    }
+    draft_.attempt(schedule::Vectorize{last});
+    for (size_t i = 0; i + 1 < nest.names.size(); ++i)
+      draft_.attempt(schedule::Unroll{nest.names[i]});
+  }
+
+  DType widest_type(const std::string& name) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    if (block == nullptr || block->store == nullptr) return DType::F32;
+    DType dtype = block->store->buffer.dtype();
+    for (const Load& load : block->loads)
+      if (bit_width(load.buffer.dtype()) > bit_width(dtype)) dtype = load.buffer.dtype();
+    return dtype;
+  }
+
+  /// Small windows (3x3 and less, few input channels) are unrolled so that their loads are shared.
+  void unroll_window(int64_t limit) {
+    int64_t unrolled = 1;
+    for (size_t i = reduce_.size(); i-- > 0;) {
+      unrolled *= std::max<int64_t>(reduce_extents_[i], 1);
+      if (unrolled > limit) return;
+      draft_.attempt(schedule::Unroll{reduce_[i]});
+    }
+  }
+
+  /// Cuts partial tiles off, and the tiles at the border if the block tests for it.
+  void cut(bool bordered) {
+    if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
+    for (const std::string& loop : ragged_)
+      if (loop != row_outer_ || !bordered) cut_borders(draft_, name_, loop, true);
+    if (bordered && !row_outer_.empty()) {
+      const bool partial = std::find(ragged_.begin(), ragged_.end(), row_outer_) != ragged_.end();
+      cut_borders(draft_, name_, row_outer_, partial);
+    }
+  }
+
+  Draft& draft_;
+  std::string name_;
+  const RegisterTile& tile_;
+  const hw::CpuTarget& target_;
+  int threads_;
+  std::vector<std::string> reduce_, batch_;  ///< reduction loops; loops around the tile
+  std::vector<int64_t> reduce_extents_;
+  std::vector<std::string> inner_;  ///< loops of the tile, lanes last
+  std::string row_outer_, column_outer_, vec_outer_, strip_;
+  std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
+};
+
+}  // namespace
+
+bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& tile,
+                    const hw::CpuTarget& target, int threads) {
+  return TileRule(draft, name, tile, target, threads).run();
+}
+
+bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding) {
+  if (reader.kind != BlockFacts::Kind::Reduce || padding.store->value.as<Select>() == nullptr)
+    return false;
+  int64_t taps = 1;
+  for (const Iter& iter : reader.block->iters)
+    if (iter.kind == IterKind::Reduce) taps *= as_int(iter.extent).value_or(kWindowTaps + 1);
+  if (taps > kWindowTaps || reader.store->indices.empty()) return false;
+  const VarRef* lane = reader.store->indices.back().as<VarRef>();
+  for (const Load& load : reader.loads) {
+    if (!(load.buffer == padding.store->buffer)) continue;
+    const VarRef* last = load.indices.back().as<VarRef>();
+    if (lane == nullptr || last == nullptr || !(last->var == lane->var)) return false;
+  }
+  const VarRef* stored = padding.store->indices.back().as<VarRef>();
+  return stored != nullptr && !uses(padding.store->value.as<Select>()->condition, stored->var);
+}
+
+std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
+                                      const std::string& anchor) {
+  std::vector<std::string> names;
+  for (const std::vector<BlockFacts> blocks = draft.blocks();
+       const BlockFacts* reader : readers(blocks, accumulator)) {
+    if (reader->store != nullptr && reader->store->buffer.name() == accumulator.name()) continue;
+    if (reader->kind != BlockFacts::Kind::Injective) return {};
+    names.push_back(reader->name);
+  }
+  const Draft::Mark before = draft.mark();
+  for (const std::string& name : names)
+    if (!draft.attempt(schedule::ReverseComputeAt{name, anchor})) {
+      draft.revert(before);
+      return {};
+    }
+  draft.done.insert(names.begin(), names.end());
+  return names;
+}
+
+void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  if (block == nullptr || block->store == nullptr || block->store->indices.empty()) return;
+  const LoopNest nest = draft.nest_of(name);
+  const int64_t extent = nest.extents.back();
+  const int64_t lanes = target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
+  if (extent < 4) return;
+  const Draft::Mark before = draft.mark();
+  std::string loop = nest.names.back();
+  if (extent > lanes) {
+    if (!draft.attempt(schedule::Split{loop, lanes})) return;
+    loop += ".i";
+  }
+  if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
+}
+
+void cut_padding(Draft& draft, const std::string& name) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  if (block == nullptr || !has_select(*block)) return;
+  // The lanes stay whole; of the loops around them the two innermost run often enough to matter.
+  const LoopNest nest = draft.nest_of(name);
+  const size_t depth = nest.names.size();
+  for (size_t i = depth - std::min<size_t>(depth, 3); i + 1 < depth; ++i)
+    cut_borders(draft, name, nest.names[i], false);
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,34 @@
+// The rule for reductions whose results run along vector lanes: a tile of them stays in registers.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/tune/draft.h"
+#include "tilewright/tune/register_tile.h"
+
+namespace tilewright::tune {
+
+/// Schedules the reduction `name` with outer loops, reduction loops, then rows x columns x lanes in
+/// registers; its initial values and its readers move into the tile. False, with some steps taken,
+/// where it does not apply.
+bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& tile,
+                    const hw::CpuTarget& target, int threads);
+
+/// True if the padding in front of the windowed sum `reader` is better tested where it is read:
+/// the taps are few enough to be written out and no lane is at a border alone.
+bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);
+
+/// Moves the readers of `accumulator` into loop `anchor`; their names, or none if one cannot move.
+std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
+                                      const std::string& anchor);
+
+/// Splits the innermost loop of `name` into vectors where its accesses allow; `ragged` receives the
+/// loop over vectors if the last is partial.
+void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+
+/// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
+void cut_padding(Draft& draft, const std::string& name);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# Networks on the VTA simulator, bit for bit against the integer graph on the CPU; QDQ models of
+# onnxruntime.quantization against ONNX Runtime; what users can get wrong.
+# vta.sh PROGRAM
+set -uo pipefail
+program=$(realpath "$1")
+here=$(cd "$(dirname "$0")" && pwd)
+python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
+export TILEWRIGHT_PYTHON=$python
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+log=$work/.log
+
+ok() {
+  passed=$((passed + 1))
+  echo "ok $((passed + failed)) $1"
+}
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL $1: $2"
+  sed 's/^/  | /' "$log" | tail -n 12
+}
+
+# exits CODE WHAT TEXT... -- ARGUMENTS...: runs the program; every TEXT must be in what it prints.
+exits() {
+  local want=$1 what=$2 texts=()
+  shift 2
+  while [ "$1" != -- ]; do
+    texts+=("$1")
+    shift
+  done
+  shift
+  timeout 300 "$program" "$@" >"$log" 2>&1
+  local code=$?
+  [ "$code" -eq "$want" ] || { bad "$what" "exit code $code instead of $want" && return; }
+  local text
+  for text in "${texts[@]}"; do
+    grep -qF -e "$text" "$log" || { bad "$what" "'$text' is not in the output" && return; }
+  done
+  ok "$what"
+}
+
+holds() {
+  local what=$1
+  shift
+  if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
+}
+
+files() { "$python" "$here/vta_files.py" "$@"; }
+
+# exact WHAT ARGUMENTS...: `verify` must report no difference at all.
+exact() {
+  local what=$1
+  shift
+  timeout 600 "$program" --json verify "$@" >verify.json 2>"$log"
+  local code=$?
+  [ "$code" -eq 0 ] || { bad "$what" "exit code $code" && return; }
+  holds "$what" files exact verify.json
+}
+
+files write || exit 1
+vta=(--target vta)
+
+# Calibration and hardware that cannot be used.
+exits 2 "no --quantize" "error: " "--quantize" f32 -- compile good.onnx "${vta[@]}"
+exits 2 "no samples asked for" random:0 -- compile good.onnx "${vta[@]}" --quantize random:0
+exits 2 "missing calibration" gone.npz -- compile good.onnx "${vta[@]}" --quantize gone.npz
+exits 2 "text as calibration" text.npz -- compile good.onnx "${vta[@]}" --quantize text.npz
+exits 2 "truncated calibration" cut.npz -- compile good.onnx "${vta[@]}" --quantize cut.npz
+exits 3 "array of another name" "input 'x'" "did you mean 'x'?" -- \
+  compile good.onnx "${vta[@]}" --quantize name.npz
+exits 3 "samples of another shape" "[4, 8, 9, 10]" "[1, 8, 10, 10]" -- \
+  compile good.onnx "${vta[@]}" --quantize shape.npz
+exits 3 "samples of another type" f64 f32 -- compile good.onnx "${vta[@]}" --quantize dtype.npz
+exits 3 "empty calibration" "no samples" -- compile good.onnx "${vta[@]}" --quantize none.npz
+exits 3 "as many samples of each input" "'b'" -- compile two.onnx "${vta[@]}" --quantize counts.npz
+exits 2 "--quantize without a target" "--target vta" -- compile good.onnx --quantize calib.npz
+exits 3 "hardware that does not fit its encoding" wgt_inner huge.toml -- \
+  compile good.onnx "${vta[@]}" --quantize calib.npz --hw huge.toml
+holds "no package of a model with an error" test ! -e good.twm
+
+# Operators that the accelerator lacks.
+exits 3 "all operators it lacks" "error: wave (Sin)" "error: bell (Erf)" "--fallback cpu" -- \
+  compile odd.onnx "${vta[@]}" --quantize random:2
+exits 3 "check says the same" Sin Erf "--fallback cpu" -- check odd.onnx "${vta[@]}"
+exact "--fallback cpu" odd.onnx "${vta[@]}" --quantize random:2 --fallback cpu --against cpu,interp
+
+# Calibration from files, with and without an axis of its own; a package gives the model's bits.
+exact "calibration from a file" good.onnx "${vta[@]}" --quantize calib.npz --against cpu,interp,ort
+exact "compressed file, batch axis kept" good.onnx "${vta[@]}" --quantize packed.npz --against cpu
+exact "two inputs" two.onnx "${vta[@]}" --quantize pair.npz --against cpu,interp,ort
+exits 0 "compile" -- compile good.onnx "${vta[@]}" --quantize calib.npz -o good.twm
+exits 0 "run a package on tsim" cycles -- run good.twm --device vta:tsim --input x=@x.npy -o t.npy
+exits 0 "on fsim" -- run good.twm --device vta:fsim --input x=@x.npy -o f.npy
+exits 0 "another calibration" -- run good.onnx "${vta[@]}" --quantize random --input x=@x.npy -o r.npy
+holds "tsim = fsim" cmp t.npy f.npy
+holds "calibration matters" files differs f.npy r.npy
+exits 0 "its program is clean" -- sim good.twm --check
+
+# Whole networks.
+"$program" -q zoo resnet18 --size 64 -o resnet18.onnx
+"$program" -q zoo mobilenet_v2 --size 64 -o mobilenet_v2.onnx
+"$program" -q zoo squeezenet1.1 --size 64 -o squeezenet.onnx
+for network in resnet18 mobilenet_v2 squeezenet; do
+  exact "$network against the integer graph on the CPU" \
+    "$network.onnx" "${vta[@]}" --quantize random:2 --against cpu
+done
+exact "resnet18, every layer" resnet18.onnx "${vta[@]}" --quantize random:2 --against cpu --per-node
+exact "squeezenet with concatenations on the CPU" \
+  squeezenet.onnx "${vta[@]}" --quantize random:2 --fallback cpu --against cpu
+
+# Multipliers instead of shifts need the ALU's multiplication.
+exits 0 "hardware with MUL" -- hw new vta --set has_mul=true -o mul.toml
+mul=("${vta[@]}" --hw mul.toml)
+exact "multipliers" good.onnx "${mul[@]}" --quantize calib.npz --per-channel --against cpu,interp
+exact "resnet18 with multipliers" resnet18.onnx "${mul[@]}" --quantize random:2 --per-channel \
+  --against cpu
+
+# The user's own scales.
+for form in tensor channel; do
+  holds "quantise per $form" files qdq "$form.onnx" ${form/tensor/}
+  holds "ONNX Runtime, per $form" files reference "$form.onnx" picture.npy want.npy
+  exits 3 "scales per $form without MUL" "no MUL" "--fallback cpu" -- \
+    run "$form.onnx" "${vta[@]}" --input x=@picture.npy
+  for where in mul cpu; do
+    options=("${mul[@]}")
+    [ $where = mul ] || options=("${vta[@]}" --fallback cpu)
+    rm -f got.npy
+    exits 0 "QDQ model per $form, $where" -- \
+      run "$form.onnx" "${options[@]}" --input x=@picture.npy -o got.npy
+    holds "at most 1 unit on 1 %, per $form, $where" files near "$form.onnx" got.npy want.npy
+  done
+done
+holds "no internal error was reported" test ! -e tilewright-bug.txt
+
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -1,0 +1,98 @@
+// A network on random legal hardware: the compiler takes what fits, and its code is right.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/e2e/vta_network.h"
+#include "tilewright/accel/vta/check.h"
+#include "tilewright/accel/vta/rtl/rtl.h"
+#include "tilewright/accel/vta/testing/random_config.h"
+
+namespace tilewright::e2e {
+namespace {
+
+constexpr int kConfigs = 50;
+constexpr int kRtlRuns = 3;
+
+/// Convolutions with stride 1 and 2, a residual block, max pooling, a dense layer; channels that
+/// are no multiple of any block, a batch that is not of every tile.
+Network small_network(int64_t batch) {
+  Layers l(5);
+  ValueId x = l.relu(l.conv(l.input({batch, 3, 9, 10}), 10, 3, 1, 1));
+  x = l.relu(l.conv(x, 12, 3, 2, 1));
+  x = l.relu(l.b.node("Add", {l.conv(x, 12, 3, 1, 1), x}));
+  x = l.b.node("MaxPool", {x},
+               {{"kernel_shape", std::vector<int64_t>{2, 2}},
+                {"strides", std::vector<int64_t>{2, 2}}});
+  return make_network(l.finish(l.dense(l.b.node("Flatten", {x}), 7)));
+}
+
+/// Hardware the compiler is for: 8-bit operands and results, square blocks.
+vta::Config random_hardware(Rng& rng) {
+  vta::testing::RandomConfigOptions options;
+  options.square = options.extensions = options.features = options.timing = true;
+  for (;;) {
+    vta::Config config = vta::testing::random_config(rng, options);
+    if (config.log_inp_width == 3 && config.log_wgt_width == 3 && config.log_out_width == 3)
+      return config;
+  }
+}
+
+std::string describe(const vta::Config& config) {
+  return fmt::format("{}{}{}{}", label(config), config.extensions.pipeline4 ? " pipeline4" : "",
+                     config.extensions.fused_reset ? " fused_reset" : "",
+                     config.extensions.pipelined_alu ? " pipelined_alu" : "");
+}
+
+void expect_clean(const driver::CompiledModel& model, const std::string& what) {
+  for (const auto& [name, launch] : model.launches)
+    for (const vta::Finding& finding : check_program(launch.program))
+      ADD_FAILURE() << what << ": " << name << ": " << vta::name(finding.rule) << ": "
+                    << finding.text;
+}
+
+/// Capacity must say which layer and which memory.
+void expect_explained(const Error& error, const std::string& what) {
+  EXPECT_EQ(error.kind, ErrorKind::Capacity) << what << ": " << to_string(error);
+  EXPECT_FALSE(error.place.empty()) << what << ": " << to_string(error);
+}
+
+TEST(VtaConfigs, RandomHardware) {
+  const Network networks[] = {small_network(1), small_network(3)};
+  Rng rng(2024);
+  int fitting = 0, refused = 0, rtl = 0;
+  for (int i = 0; i < kConfigs; ++i) {
+    const vta::Config config = random_hardware(rng);
+    const Network& network = networks[i % 2];
+    const std::string what = fmt::format("{} {}", i, describe(config));
+    const Result<driver::CompiledModel> model = compile_network(network, config);
+    if (!model) {
+      ++refused;
+      expect_explained(model.error(), what);
+      fmt::print("{}: {}\n", what, model.error().what);
+      continue;
+    }
+    ++fitting;
+    expect_clean(*model, what);
+    uint64_t cycles = 0;
+    std::vector<std::string> devices = {"vta:fsim", "vta:tsim"};
+    const bool on_rtl = rtl < kRtlRuns && config.log_block_out <= 4 && rtl_supports(config);
+    if (on_rtl) devices.push_back("vta:rtl"), ++rtl;
+    for (const std::string& device : devices) {
+      const Result<DeviceRun> run = run_network(network, *model, device);
+      ASSERT_TRUE(run) << what << " " << device << ": " << to_string(run.error());
+      EXPECT_TRUE(same_bits(run->outputs, network.expected)) << what << " " << device;
+      const auto by_tsim = static_cast<double>(cycles);
+      if (device == "vta:rtl") {
+        EXPECT_NEAR(static_cast<double>(run->cycles), by_tsim, 0.01 * by_tsim) << what;
+      }
+      cycles = run->cycles;
+    }
+    fmt::print("{}: {} cycles{}\n", what, cycles, on_rtl ? ", rtl too" : "");
+  }
+  fmt::print("{} configurations fit, {} are refused, {} ran on rtl\n", fitting, refused, rtl);
+  EXPECT_LE(refused, kConfigs / 2);
+  EXPECT_EQ(rtl, kRtlRuns);
+}
+
+}  // namespace
+}  // namespace tilewright::e2e
