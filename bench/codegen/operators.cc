@@ -46,14 +46,14 @@ Row winograd(int64_t c, int64_t k, int64_t size, int64_t m) {
   return row;
 }
 
-Row depthwise(int64_t c, int64_t size, int64_t stride) {
-  const int64_t out = (size + 2 - 3) / stride + 1;
-  return {fmt::format("depthwise {} {}x{} s{}", c, size, size, stride),
+Row depthwise(int64_t c, int64_t size, int64_t stride, int64_t kernel = 3) {
+  const int64_t pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  return {fmt::format("depthwise {} {}x{} k{} s{}", c, size, size, kernel, stride),
           "tilewright",
           "DepthwiseConvBlocked",
-          {{1, c / 16, size, size, 16}, {c / 16, 3, 3, 16}, {c}},
-          {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{stride, stride}}},
-          2.0 * static_cast<double>(c * 9 * out * out)};
+          {{1, c / 16, size, size, 16}, {c / 16, kernel, kernel, 16}, {c}},
+          {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}},
+          2.0 * static_cast<double>(c * kernel * kernel * out * out)};
 }
 
 std::vector<Row> rows() {
@@ -99,7 +99,16 @@ std::vector<Row> rows() {
        2.0 * 64 * 64 * 9 * 56 * 56},
       depthwise(96, 56, 1),
       depthwise(384, 14, 1),
+      depthwise(960, 7, 1),
       depthwise(96, 112, 2),
+      depthwise(576, 14, 2),
+      depthwise(240, 28, 1, 5),
+      {"average pool 192 35 k3 s1",
+       "tilewright",
+       "AveragePoolBlocked",
+       {{1, 12, 35, 35, 16}},
+       {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"kernel_shape", Ints{3, 3}}},
+       0},
       {"max pool 64 112 k3 s2",
        "tilewright",
        "MaxPoolBlocked",

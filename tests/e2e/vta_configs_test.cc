@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+
 #include "tests/e2e/vta_network.h"
 #include "tilewright/accel/vta/check.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
@@ -64,6 +66,8 @@ TEST(VtaConfigs, RandomHardware) {
     const vta::Config config = random_hardware(rng);
     const Network& network = networks[i % 2];
     const std::string what = fmt::format("{} {}", i, describe(config));
+    fmt::print("{} ...\n", what);
+    std::fflush(stdout);
     const Result<driver::CompiledModel> model = compile_network(network, config);
     if (!model) {
       ++refused;

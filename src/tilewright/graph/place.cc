@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/graph/edit.h"
 #include "tilewright/graph/fold.h"
 
 namespace tilewright::graph {
@@ -105,6 +106,23 @@ std::vector<Placement> place(const Graph& graph, const PlaceTarget& target) {
   const Placer placer(graph, target);
   for (size_t n = 0; n < graph.nodes.size(); ++n)
     placements.push_back(placer.place(static_cast<int>(n)));
+  // Sums cannot leave the accelerator: a convolution goes with what requantises it.
+  const auto users = consumers(graph);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (graph.nodes[n].op != "TileConv" || placements[n].where != Where::Accelerator) continue;
+    const auto& readers = users[static_cast<size_t>(graph.nodes[n].outputs[0])];
+    const bool there =
+        readers.size() == 1 && graph.nodes[static_cast<size_t>(readers[0])].op == "Requantize";
+    if (there && placements[static_cast<size_t>(readers[0])].where == Where::Accelerator) continue;
+    placements[n].where = Where::Cpu;
+    placements[n].why =
+        there ? fmt::format("its sums are requantised on the CPU, by '{}'",
+                            graph.nodes[static_cast<size_t>(readers[0])].name)
+              : fmt::format(
+                    "its sums are read by {} nodes other than a Requantize; {} stores i8 "
+                    "only",
+                    readers.size(), target.name);
+  }
   return placements;
 }
 

@@ -284,12 +284,13 @@ class Stripper {
 
 /// Gives scales to values that have none but are moved from or to values that do.
 void spread(const Graph& graph, std::vector<double>& scales) {
-  static const std::set<std::string> kViews = {
-      "DepthToSpace", "Flatten", "Identity", "MaxPool",   "Pad",          "Reshape",   "Slice",
-      "Split",        "Squeeze", "Tile",     "Transpose", "SpaceToDepth", "Unsqueeze", "Expand"};
+  static const std::set<std::string> kViews = {"DepthToSpace", "Flatten",   "Identity", "Im2Col",
+                                               "MaxPool",      "Pad",       "Reshape",  "Slice",
+                                               "Split",        "Squeeze",   "Tile",     "Transpose",
+                                               "SpaceToDepth", "Unsqueeze", "Expand"};
   const auto scale = [&](ValueId id) -> double& { return scales[static_cast<size_t>(id)]; };
   for (const Node& node : graph.nodes)
-    if (node.domain.empty() && kViews.contains(node.op))
+    if (kViews.contains(node.op))
       for (const ValueId id : node.outputs)
         if (id >= 0 && scale(id) == 0) scale(id) = scale(node.inputs[0]);
   const auto users = consumers(graph);
@@ -297,7 +298,7 @@ void spread(const Graph& graph, std::vector<double>& scales) {
   for (size_t n = graph.nodes.size(); n-- > 0;) {
     const Node& node = graph.nodes[n];
     const bool joins = node.op == "Concat";
-    if (!node.domain.empty() || node.outputs.size() != 1) continue;
+    if (node.outputs.size() != 1) continue;
     if (!joins && !kViews.contains(node.op)) continue;
     for (size_t i = 0; i < (joins ? node.inputs.size() : 1); ++i) {
       const auto x = static_cast<size_t>(node.inputs[i]);

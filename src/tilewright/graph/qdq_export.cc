@@ -94,6 +94,7 @@ class Exporter {
   Status emit(const Node& node) {
     if (node.op == "ConvInteger") return {};  // with its Requantize
     if (node.op == "Requantize") return layer(node);
+    if (node.op == "Im2Col") return windows(node);
     const bool converts = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
     Node mine = node;
     mine.name = names_.node(node.name);
@@ -115,12 +116,29 @@ class Exporter {
     return {};
   }
 
+  /// Im2Col is no ONNX operator: a convolution of f32 with one 1 per filter gives the same.
+  Status windows(const Node& node) {
+    const int64_t channels = value(node.inputs[0]).type.shape[1];
+    const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
+    const int64_t outs = channels * kernel[0] * kernel[1];
+    Array ones(DType::F32, {outs, channels, kernel[0], kernel[1]});
+    for (int64_t o = 0; o < outs; ++o) ones.set(o * outs + o, 1);
+    const ValueId w = constant(node.name + ".windows", std::move(ones));
+    const ValueId y =
+        TW_TRY(append(node.name, "Conv", {TW_TRY(real(node.inputs[0])), w}, node.attrs));
+    if (is_bytes(node.outputs[0])) return quantise(node.outputs[0], y);
+    out_.values[static_cast<size_t>(y)].name = value(node.outputs[0]).name;
+    map_[static_cast<size_t>(node.outputs[0])] = y;
+    return {};
+  }
+
   /// Biases as real numbers. Half a unit of the sum keeps sums away from the middle of two outputs,
   /// where rounding to even and the rounding shift differ.
   Array real_bias(const Node& node, const std::vector<double>& units, double y_scale) const {
-    const auto shift = static_cast<int>(node.attrs.get_int("shift", 0));
     const bool multiplied = node.inputs.size() > 3 && node.inputs[3] >= 0;
-    const bool narrowed = node.attrs.get_int("pre_shift", 0) > 0;
+    const auto early = static_cast<int>(node.attrs.get_int("pre_shift", 0));
+    const bool narrowed = early > 0;
+    const int shift = static_cast<int>(node.attrs.get_int("shift", 0)) + (multiplied ? 0 : early);
     const Array& bias = *value(node.inputs[1]).constant;
     Array out(DType::F32, bias.shape());
     for (int64_t c = 0; c < bias.size(); ++c) {

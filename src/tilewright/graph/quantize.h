@@ -33,7 +33,7 @@ struct QuantizeOptions {
   bool per_channel = false;
   /// Adds to each bias what the rounding of the weights takes from the mean of the output.
   bool correct_bias = true;
-  /// Results that leave the integer part for good come as two 8-bit values, 15 bits together.
+  /// Results that leave the integer part for good come as two 8-bit values, 14 bits together.
   bool wide_outputs = true;
 };
 

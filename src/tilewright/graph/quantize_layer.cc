@@ -109,6 +109,13 @@ Array as_bias(const std::vector<double>& values) {
   return array;
 }
 
+/// Moves a part of the shift in front of the residual, which then needs fewer bits.
+void split_shift(LayerNumbers& n) {
+  n.pre_shift = std::min(std::max<int64_t>(0, n.residual_shift - kCheapResidualShift), n.shift);
+  n.shift -= n.pre_shift;
+  n.residual_shift -= n.pre_shift;
+}
+
 /// All scales are powers of two in the right order: one shift, no multiplier.
 bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNumbers& out) {
   for (const double scale : spec.weight_scale)
@@ -133,6 +140,7 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
   }
   out.shift = *shift;
   out.bias = as_bias(values);
+  split_shift(out);
   return true;
 }
 
@@ -224,20 +232,22 @@ Result<LayerNumbers> layer_numbers(const LayerSpec& spec) {
 
 std::optional<LowPart> low_part(const LayerNumbers& numbers, double y_scale) {
   const bool clips = numbers.lo != -128 || numbers.hi != 127;
-  if (clips || numbers.multiplier || numbers.shift < 1 || numbers.shift > kMaxResidualShift)
+  if (clips || numbers.multiplier || numbers.pre_shift > 0 || numbers.shift < 1 ||
+      numbers.shift > kMaxResidualShift)
     return std::nullopt;
   LowPart low;
   LayerNumbers& n = low.numbers;
   n.weight = Array(DType::I8, numbers.weight.shape());
   for (int64_t i = 0; i < n.weight.size(); ++i) n.weight.set_int(i, -numbers.weight.get_int(i));
   n.residual_shift = numbers.shift;
-  n.shift = std::max<int64_t>(0, numbers.shift - 7);
+  n.shift = std::max<int64_t>(0, numbers.shift - kCheapResidualShift);
   const int64_t half = int64_t{1} << (numbers.shift - 1);
   const int64_t own_half = n.shift > 0 ? int64_t{1} << (n.shift - 1) : 0;
   n.bias = Array(DType::I32, numbers.bias.shape());
   for (int64_t c = 0; c < n.bias.size(); ++c)
     n.bias.set_int(c, -(numbers.bias.get_int(c) - half) + own_half);
   low.scale = std::ldexp(y_scale, static_cast<int>(n.shift - numbers.shift));
+  split_shift(n);
   return low;
 }
 

@@ -26,13 +26,14 @@ struct LayerNumbers {
   Array bias;                       ///< i32 [1, o, 1, 1]
   std::optional<Array> multiplier;  ///< the same; absent where a shift is enough
   int64_t shift = 0, residual_shift = 0, residual_multiplier = 1;
-  int64_t pre_shift = 0, limit = 0;
+  int64_t pre_shift = 0, limit = 0;  ///< as Requantize has them
   int64_t lo = -128, hi = 127;
 
   tensor::Attrs attrs() const;
 };
 
-inline constexpr int64_t kMaxResidualShift = 14;
+inline constexpr int64_t kMaxResidualShift = 14;   ///< before pre_shift
+inline constexpr int64_t kCheapResidualShift = 6;  ///< what a weight of 8 bits can do
 
 /// errors: Unsupported if no shift and multiplier come near the layer's factor (scales that differ
 /// by more than 2^15).

@@ -12,10 +12,10 @@
 namespace tilewright::graph {
 namespace {
 
-const std::set<std::string> kMoves = {"Concat",   "DepthToSpace", "Expand",       "Flatten",
-                                      "Identity", "Pad",          "Reshape",      "Resize",
-                                      "Slice",    "Split",        "SpaceToDepth", "Squeeze",
-                                      "Tile",     "Transpose",    "Unsqueeze",    "Gather"};
+const std::set<std::string> kMoves = {
+    "Concat",  "DepthToSpace", "Expand",    "Flatten",   "Identity", "Im2Col",
+    "Pad",     "Reshape",      "Resize",    "Slice",     "Split",    "SpaceToDepth",
+    "Squeeze", "Tile",         "Transpose", "Unsqueeze", "Gather"};
 
 class Planner {
  public:
@@ -121,7 +121,7 @@ class Planner {
     unit.node = unit.last = n;
     const Node& v = node(n);
     taken_[static_cast<size_t>(n)] = true;
-    if (!v.domain.empty() || v.outputs.empty()) {
+    if (v.outputs.empty() || (!v.domain.empty() && v.op != "Im2Col")) {
       unit.why = "there is no integer form of it";
     } else if (v.op == "Conv") {
       product(unit, n);
@@ -222,7 +222,7 @@ class Planner {
       const bool fits =
           id >= 0 && !known(id) && value(id).type.dtype == DType::F32 && has_scale_(id);
       all = all && fits;
-      any = any || (fits && plan_.integer[static_cast<size_t>(id)]);
+      any = any || (fits && (plan_.integer[static_cast<size_t>(id)] || boundary_(id)));
     }
     for (const ValueId id : v.outputs) all = all && id >= 0 && has_scale_(id);
     tensor::OpCall call = op_call(graph_, v);

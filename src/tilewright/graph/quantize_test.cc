@@ -87,11 +87,13 @@ int64_t integer_result(const LayerNumbers& n, int64_t o, const std::vector<int64
   for (int64_t i = 0; i < ins; ++i)
     sum += n.weight.get_int(o * ins + i) * x[static_cast<size_t>(i)];
   if (n.multiplier) {
-    sum >>= n.pre_shift;
+    sum >>= n.pre_shift;  // before the bias
     if (n.limit > 0) sum = std::clamp(sum, -n.limit, n.limit);
     sum *= n.multiplier->get_int(o);
   }
-  sum += n.bias.get_int(o) + ((r * n.residual_multiplier) << n.residual_shift);
+  sum += n.bias.get_int(o);
+  if (!n.multiplier) sum >>= n.pre_shift;
+  sum += (r * n.residual_multiplier) << n.residual_shift;
   EXPECT_LT(std::abs(sum), int64_t{1} << 31);
   return std::clamp(sum >> n.shift, n.lo, n.hi);
 }
@@ -125,8 +127,9 @@ TEST(QuantizeLayer, ShiftsRoundToTheNearest) {
     const auto numbers = layer_numbers(spec);
     ASSERT_TRUE(numbers) << to_string(numbers.error());
     EXPECT_FALSE(numbers->multiplier);
-    EXPECT_EQ(numbers->shift, 8);
-    EXPECT_EQ(numbers->residual_shift, residual ? 9 : 0);
+    EXPECT_EQ(numbers->pre_shift, residual ? 3 : 0);
+    EXPECT_EQ(numbers->shift, residual ? 5 : 8);
+    EXPECT_EQ(numbers->residual_shift, residual ? 6 : 0);
     EXPECT_EQ(numbers->lo, 0);
     for (int t = 0; t < 50; ++t) {
       std::vector<int64_t> x;
@@ -174,7 +177,8 @@ TEST(QuantizeLayer, LowPartGivesWhatTheFirstRoundsAway) {
   ASSERT_TRUE(numbers);
   const auto low = low_part(*numbers, spec.y_scale);
   ASSERT_TRUE(low);
-  EXPECT_EQ(low->scale, spec.y_scale / 128);
+  EXPECT_EQ(low->scale, spec.y_scale / 64);
+  EXPECT_LE(low->numbers.residual_shift, 6);
   for (int t = 0; t < 200; ++t) {
     std::vector<int64_t> x;
     for (int i = 0; i < 30; ++i) x.push_back(rng.between(-128, 127));
@@ -383,8 +387,8 @@ std::set<std::string> real_operators(const std::string& network, int64_t size,
   const Status sound = verify(q->graph);
   EXPECT_TRUE(sound) << to_string(sound.error());
   counts = count_ops(q->graph);
-  static const std::set<std::string> kEnds = {"QuantizeLinear", "DequantizeLinear", "Pad",
-                                              "SpaceToDepth",   "Reshape",          "Sub"};
+  static const std::set<std::string> kEnds = {
+      "QuantizeLinear", "DequantizeLinear", "Pad", "SpaceToDepth", "Reshape", "Sub", "Im2Col"};
   std::set<std::string> real;
   for (const Node& node : q->graph.nodes) {
     const auto dtype = q->graph.values[static_cast<size_t>(node.outputs[0])].type.dtype;

@@ -150,8 +150,9 @@ TEST(Place, ReasonsHaveNumbers) {
   EXPECT_THAT(reason_of(without, "Softmax"), HasSubstr("it computes on f32[1, 10]"));
   EXPECT_THAT(reason_of(without, "QuantizeLinear"), HasSubstr("converts between f32 and i8"));
   EXPECT_THAT(reason_of(without, "ToTiles"), HasSubstr("tiles of 1 x 4"));
-  EXPECT_EQ(reason_of(without, "TileConv"), "not on the CPU");
+  EXPECT_THAT(reason_of(without, "TileConv"), HasSubstr("its sums are requantised on the CPU"));
   target.has_multiply = true;
+  EXPECT_EQ(reason_of(place(t, target), "TileConv"), "not on the CPU");
   EXPECT_EQ(reason_of(place(t, target), "Requantize"), "not on the CPU");
   target.tile = {1, 16, 16};
   EXPECT_THAT(reason_of(place(t, target), "TileConv"), HasSubstr("is not in tiles of 1 x 16"));

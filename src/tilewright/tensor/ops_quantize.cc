@@ -24,8 +24,11 @@ struct Granularity {
 /// errors: Invalid if the shape of the scale (input 1) or zero point (input 2) fits no granularity.
 Result<Granularity> granularity_of(const OpCall& call) {
   const Shape &x = call.inputs[0].shape, &scale = call.inputs[1].shape;
+  // One scale and one zero point: each is a scalar or an array of one element.
+  const InputInfo* point = call.input(2);
+  const bool one_point = !point || (point->shape.size() <= 1 && element_count(point->shape) == 1);
+  if (scale.size() <= 1 && element_count(scale) == 1 && one_point) return Granularity{};
   TW_TRY_STATUS(require_shape(call, 2, scale));
-  if (scale.size() <= 1 && element_count(scale) == 1) return Granularity{};
   Granularity g;
   g.axis = static_cast<size_t>(TW_TRY(normalize_axis(call.attrs.get_int("axis", 1), x.size())));
   g.block = call.attrs.get_int("block_size", 0);

@@ -32,8 +32,10 @@ Status require_dtype(const OpCall& call, size_t i, DType dtype) {
 }
 
 // --- Requantize: clip((acc * multiplier + bias + (residual << residual_shift)) >> shift, lo, hi).
-// With a multiplier the sum is first shifted by pre_shift and, if limit > 0, clipped to +-limit, so
-// that the product stays below 2^31.
+// The sum may be shifted by pre_shift first. With a multiplier that is acc, which is then clipped
+// to at most limit on both sides if limit > 0, so that the product stays below 2^31; without one it
+// is acc + bias, so that a residual needs fewer bits: floors nest, so two shifts are as good as
+// one.
 
 Inferred infer_requantize(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
@@ -52,10 +54,9 @@ Inferred infer_requantize(const OpCall& call) {
   TW_TRY(int_attr(call, "shift", 0, 0, 31));
   TW_TRY(int_attr(call, "residual_shift", 0, 0, 23));
   TW_TRY(int_attr(call, "residual_multiplier", 1, 1, 32767));
-  const int64_t pre_shift = TW_TRY(int_attr(call, "pre_shift", 0, 0, 31));
+  TW_TRY(int_attr(call, "pre_shift", 0, 0, 31));
   const int64_t limit = TW_TRY(int_attr(call, "limit", 0, 0, 32767));
-  if (!call.input(3) && (pre_shift != 0 || limit != 0))
-    return invalid(call, "pre_shift and limit are for sums with a multiplier");
+  if (!call.input(3) && limit != 0) return invalid(call, "limit is for sums with a multiplier");
   const int64_t lo = TW_TRY(int_attr(call, "lo", -128, -128, 127));
   TW_TRY(int_attr(call, "hi", 127, lo, 127));
   return std::vector<TensorType>{{DType::I8, shape}};
@@ -68,26 +69,26 @@ Tensors define_requantize(const OpCall& call, const Tensors& in) {
   const auto number = [&](const char* key, int64_t fallback) {
     return int_imm(call.attrs.get_int(key, fallback), DType::I32);
   };
+  const auto shifted = [&](BinaryOp op, const Expr& value, const char* key) {
+    return call.attrs.get_int(key, 0) == 0 ? value : binary(op, value, number(key, 0));
+  };
   return {compute("requantize", dims_of(shape, axes), [&](const Indices& at) {
     Expr value = in[0](at);
     if (call.input(3)) {
-      if (call.attrs.get_int("pre_shift", 0) != 0)
-        value = binary(BinaryOp::Shr, value, number("pre_shift", 0));
+      value = shifted(BinaryOp::Shr, value, "pre_shift");
       if (const int64_t limit = call.attrs.get_int("limit", 0); limit != 0)
         value = min(max(value, int_imm(-limit, DType::I32)), int_imm(limit, DType::I32));
       value = value * element(call, in, 3, at);
     }
     if (call.input(1)) value = value + element(call, in, 1, at);
+    if (!call.input(3)) value = shifted(BinaryOp::Shr, value, "pre_shift");
     if (call.input(2)) {
       Expr residual = cast(DType::I32, in[2](at));
       if (call.attrs.get_int("residual_multiplier", 1) != 1)
         residual = residual * number("residual_multiplier", 1);
-      if (call.attrs.get_int("residual_shift", 0) != 0)
-        residual = binary(BinaryOp::Shl, residual, number("residual_shift", 0));
-      value = value + residual;
+      value = value + shifted(BinaryOp::Shl, residual, "residual_shift");
     }
-    if (call.attrs.get_int("shift", 0) != 0)
-      value = binary(BinaryOp::Shr, value, number("shift", 0));
+    value = shifted(BinaryOp::Shr, value, "shift");
     return cast(DType::I8, min(max(value, number("lo", -128)), number("hi", 127)));
   })};
 }
@@ -154,6 +155,40 @@ Tensors define_from_tiles(const OpCall& call, const Tensors& in) {
   return {compute("from_tiles", dims_of(shape, {"n", "c", "h", "w"}), [&](const Indices& at) {
     return x({outer(at[0], x.dim(0), x.dim(4)), outer(at[1], x.dim(1), x.dim(5)), at[2], at[3],
               inner(at[0], x.dim(0), x.dim(4)), inner(at[1], x.dim(1), x.dim(5))});
+  })};
+}
+
+// --- Im2Col: the windows of a convolution as channels [c, r, s] of its output's pixels.
+
+Result<Window> im2col_window(const OpCall& call) {
+  TW_TRY_STATUS(require_rank(call, 0, 4));
+  TW_TRY_STATUS(require_types(call, 0, Types::Number));
+  const Shape& x = call.inputs[0].shape;
+  return window_of(call, {x[2], x[3]}, call.attrs.get_ints("kernel_shape"));
+}
+
+Inferred infer_im2col(const OpCall& call) {
+  const Window window = TW_TRY(im2col_window(call));
+  const Shape& x = call.inputs[0].shape;
+  return std::vector<TensorType>{
+      {call.inputs[0].dtype,
+       {x[0], x[1] * window.kernel[0] * window.kernel[1], window.output[0], window.output[1]}}};
+}
+
+Tensors define_im2col(const OpCall& call, const Tensors& in) {
+  const Window window = *im2col_window(call);
+  const Shape shape = (*infer_im2col(call))[0].shape;
+  const Tensor& x = in[0];
+  return {compute("im2col", dims_of(shape, {"n", "k", "h", "w"}), [&](const Indices& at) {
+    const Indices k = unflatten_index(at[1], {x.dim(1), window.kernel[0], window.kernel[1]});
+    Indices source = {at[0], k[0], {}, {}};
+    Expr valid;
+    for (size_t i = 0; i < 2; ++i) {
+      source[2 + i] = affine(window.position(i, at[2 + i], k[1 + i]), 1, -window.begin[i]);
+      const int64_t reach = window.input[i] + window.reached_end(i) - 1;
+      valid = both(std::move(valid), inside(source[2 + i], -window.begin[i], reach, x.dim(2 + i)));
+    }
+    return guarded(valid, x(source), const_of(x.dtype(), 0));
   })};
 }
 
@@ -345,6 +380,7 @@ void add_tile_ops(std::vector<OpDef>& table) {
   add("Requantize", 1, 4, move, infer_requantize, define_requantize);
   add("ToTiles", 1, 1, move, infer_to_tiles, define_to_tiles);
   add("FromTiles", 1, 1, move, infer_from_tiles, define_from_tiles);
+  add("Im2Col", 1, 1, move, infer_im2col, define_im2col);
   add("PackTiles", 1, 1, move, infer_pack_tiles, define_pack_tiles);
   add("TileConv", 2, 2, Fusion::Complex, infer_tile_conv, define_tile_conv);
   add("TileMaxPool", 1, 1, Fusion::Reduction, infer_tile_pool, define_tile_pool);

@@ -93,8 +93,35 @@ TEST(Tiles, RequantizeNarrowsSumsBeforeItMultiplies) {
   expect_close(ours("Requantize", {acc, Array(), Array(), factor},
                     {{"pre_shift", int64_t{5}}, {"limit", int64_t{20000}}, {"shift", int64_t{15}}}),
                testing::array_of(DType::I8, {1, 4}, {127, -128, 116, -118}));
-  EXPECT_THAT(our_error("Requantize", {acc}, {{"pre_shift", int64_t{5}}}),
+  EXPECT_THAT(our_error("Requantize", {acc}, {{"limit", int64_t{5}}}),
               HasSubstr("for sums with a multiplier"));
+}
+
+TEST(Tiles, RequantizeInTwoShiftsIsTheSame) {
+  const Shape shape = {1, 3, 4, 4};
+  const Array acc = random_array(DType::I32, shape, 1, -50000, 50000);
+  const Array bias = random_array(DType::I32, {1, 3, 1, 1}, 2, -3000, 3000);
+  const Array residual = random_array(DType::I8, shape, 3, -128, 127);
+  const auto run = [&](int64_t early) {
+    return ours("Requantize", {acc, bias, residual},
+                {{"pre_shift", early}, {"shift", 10 - early}, {"residual_shift", 9 - early}});
+  };
+  for (const int64_t early : {3, 9}) expect_close(run(early), run(0));
+}
+
+TEST(Tiles, Im2ColTakesWindowsApart) {
+  const Array x = random_array(DType::I8, {2, 3, 6, 5}, 1, -100, 100);
+  const Array y = ours("Im2Col", {x},
+                       {{"kernel_shape", Ints{3, 2}},
+                        {"strides", Ints{2, 1}},
+                        {"pads", Ints{1, 0, 1, 1}},
+                        {"dilations", Ints{1, 2}}});
+  const Array want = testing::filled(DType::I8, {2, 18, 3, 4}, [&](const Ints& at) {
+    const int64_t c = at[1] / 6, r = at[1] / 2 % 3, s = at[1] % 2;
+    return value_or(x, {at[0], c, at[2] * 2 + r - 1, at[3] + s * 2}, 0);
+  });
+  expect_close(y, want);
+  EXPECT_THAT(our_error("Im2Col", {Array(DType::I8, {1, 2, 3, 3})}), HasSubstr("kernel"));
 }
 
 TEST(Tiles, RequantizeIsOneBlockAndRejectsWhatDoesNotFit) {

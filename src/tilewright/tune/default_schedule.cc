@@ -40,16 +40,17 @@ class Scheduler {
   /// Recomputing is worth it where the value is cheap or read about once per element.
   bool worth_inlining(const std::vector<BlockFacts>& blocks, const BlockFacts& producer) const {
     int64_t uses = 0;
+    bool windows = true;
     for (const BlockFacts* reader : readers(blocks, producer.store->buffer)) {
       if (reader->kind == BlockFacts::Kind::Other) return false;
+      if (reads_through_padding(*reader, producer)) continue;
+      windows = false;
       for (const Load& load : reader->loads)
         uses += load.buffer == producer.store->buffer ? reader->work() : 0;
       const bool staged = reader->kind == BlockFacts::Kind::Reduce && producer.cost > 0;
-      if (staged && reader->work() > kRecomputeLimit * producer.work() &&
-          !reads_through_padding(*reader, producer))
-        return false;
+      if (staged && reader->work() > kRecomputeLimit * producer.work()) return false;
     }
-    return producer.cost <= kCheapCost || uses <= producer.work();
+    return windows || producer.cost <= kCheapCost || uses <= producer.work();
   }
 
   void inline_injective() {

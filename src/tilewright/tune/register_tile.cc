@@ -85,8 +85,14 @@ std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
   const int64_t column_extent = extent_of(block, roles->column);
   const int64_t max_vectors = roles->column ? 1 : std::max<int64_t>(1, vec_extent / lanes);
 
-  // Without reuse, rows only share loads of overlapping windows: a few are enough.
-  const int64_t max_rows = roles->reuse ? 28 : 8;
+  // Without reuse, rows only share loads of overlapping windows: a few are enough, and fewer where
+  // each is long, since the taps of all of them are written out.
+  constexpr int64_t kWrittenTaps = 128;
+  int64_t taps = 1;
+  for (const Iter& iter : block.block->iters)
+    if (iter.kind == IterKind::Reduce) taps *= as_int(iter.extent).value_or(kWrittenTaps);
+  const int64_t max_rows =
+      roles->reuse ? 28 : std::clamp<int64_t>(kWrittenTaps / std::max<int64_t>(taps, 1), 4, 8);
 
   RegisterTile best;
   double least = INFINITY;

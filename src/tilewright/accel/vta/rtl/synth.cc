@@ -35,7 +35,8 @@ std::map<std::string, int64_t> cells(const std::string& stat) {
 Area area_of(const std::map<std::string, int64_t>& cells) {
   Area area;
   for (const auto& [name, count] : cells) {
-    const auto is = [&name = name](std::string_view prefix) { return name.rfind(prefix, 0) == 0; };
+    const std::string& cell = name;
+    const auto is = [&cell](std::string_view prefix) { return cell.rfind(prefix, 0) == 0; };
     // LUT RAM and shift registers sit in LUTs, too; the wide ones take the LUTs of several.
     if (is("LUT") || is("SRL")) area.lut += count;
     if (is("RAM32X1D") || is("RAM64X1D")) area.lut += 2 * count;

@@ -1,0 +1,186 @@
+// Operators scheduled by rule compute what their tensor form does, for shapes that fill no tile.
+#include "tilewright/tune/default_schedule.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/tensor/op.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+hw::CpuTarget target_of(int vector_registers) {
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = vector_registers;
+  return target;
+}
+
+struct Case {
+  std::string domain, op;
+  std::vector<Shape> inputs;
+  std::map<std::string, tensor::AttrValue> attrs;
+};
+
+Func func_of(const Case& c) {
+  tensor::OpCall call;
+  call.domain = c.domain;
+  call.op = c.op;
+  call.attrs.values = c.attrs;
+  for (const Shape& shape : c.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
+  Result<Func> func = tensor::op_func(call);
+  EXPECT_TRUE(func) << c.op << to_string(func.error());
+  return *func;
+}
+
+interp::Arguments random_arguments(const Func& func) {
+  Rng rng(7);
+  interp::Arguments arguments;
+  for (const Param& param : func.params) {
+    if (param.mode == ParamMode::Out) continue;
+    Shape shape;
+    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+    Array array(DType::F32, shape);
+    for (int64_t i = 0; i < array.size(); ++i)
+      array.set(i, static_cast<double>(rng.between(-8, 8)) / 4);
+    arguments.arrays[param.buffer.name()] = std::move(array);
+  }
+  return arguments;
+}
+
+void expect_close(const Array& want, const Array& got, const std::string& what) {
+  ASSERT_EQ(want.size(), got.size()) << what;
+  double largest = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    ASSERT_NEAR(want.get(i), got.get(i), 1e-4 * (1 + std::abs(want.get(i)))) << what << " " << i;
+    largest = std::max(largest, std::abs(want.get(i)));
+  }
+  EXPECT_GT(largest, 0.01) << what;
+}
+
+void expect_same_meaning(const Case& c) {
+  const Func func = func_of(c);
+  const interp::Arguments arguments = random_arguments(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << c.op;
+  for (const int threads : {1, 2})
+    for (const int registers : {16, 32}) {
+      std::string what = fmt::format("{} threads {} registers {}", c.op, threads, registers);
+      for (const Shape& shape : c.inputs) what += " " + to_string(shape);
+      const hw::CpuTarget target = target_of(registers);
+      const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, threads));
+      ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+      interp::Options check;
+      check.check = true;
+      const auto actual = interp::run(*scheduled, arguments, check);
+      ASSERT_TRUE(actual) << what << to_string(actual.error());
+      EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
+      expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
+    }
+}
+
+Case depthwise(int64_t blocks, Shape size, int64_t kernel, int64_t stride, Ints pads) {
+  return {"tilewright",
+          "DepthwiseConvBlocked",
+          {{1, blocks, size[0], size[1], 4}, {blocks, kernel, kernel, 4}, {4 * blocks}},
+          {{"pads", std::move(pads)}, {"strides", Ints{stride, stride}}}};
+}
+
+Case pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, int64_t pad) {
+  return {"tilewright",
+          op,
+          {{1, 3, size[0], size[1], 4}},
+          {{"pads", Ints{pad, pad, pad, pad}},
+           {"strides", Ints{stride, stride}},
+           {"kernel_shape", Ints{kernel, kernel}}}};
+}
+
+TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
+  const Ints one = {1, 1, 1, 1}, two = {2, 2, 2, 2};
+  for (const Case& c :
+       {depthwise(3, {9, 19}, 3, 1, one), depthwise(1, {14, 14}, 3, 1, one),
+        depthwise(2, {7, 7}, 3, 1, one), depthwise(3, {1, 1}, 3, 1, one),
+        depthwise(1, {2, 3}, 3, 1, one), depthwise(3, {13, 30}, 3, 2, one),
+        depthwise(1, {12, 12}, 3, 2, {0, 0, 1, 1}), depthwise(2, {11, 13}, 5, 1, two),
+        depthwise(1, {9, 8}, 5, 2, two), depthwise(1, {8, 9}, 7, 1, {3, 3, 3, 3}),
+        depthwise(1, {10, 10}, 3, 1, {0, 0, 0, 0})})
+    expect_same_meaning(c);
+  for (const char* op : {"MaxPoolBlocked", "AveragePoolBlocked"})
+    for (const Case& c : {pool(op, {13, 29}, 3, 2, 1), pool(op, {8, 9}, 3, 1, 1),
+                          pool(op, {12, 10}, 2, 2, 0), pool(op, {3, 3}, 3, 2, 1)})
+      expect_same_meaning(c);
+}
+
+TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
+  auto conv = [](int64_t in_blocks, int64_t in_block, int64_t out_blocks, Shape size,
+                 int64_t kernel, int64_t stride) {
+    const int64_t pad = kernel / 2;
+    return Case{"tilewright",
+                "ConvBlocked",
+                {{1, in_blocks, size[0], size[1], in_block},
+                 {out_blocks, in_blocks, kernel, kernel, in_block, 4},
+                 {4 * out_blocks}},
+                {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
+  };
+  for (const Case& c :
+       {conv(1, 3, 4, {17, 13}, 7, 2), conv(2, 4, 3, {11, 9}, 3, 2), conv(2, 4, 2, {7, 7}, 1, 1),
+        conv(3, 4, 5, {8, 9}, 1, 2), conv(1, 4, 4, {14, 15}, 3, 1)})
+    expect_same_meaning(c);
+  expect_same_meaning({"",
+                       "Conv",
+                       {{1, 4, 9, 11}, {4, 1, 3, 3}, {4}},
+                       {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{4}}}});
+}
+
+TEST(DefaultSchedule, RowsKeepTheirMeaning) {
+  for (const Shape& shape :
+       {Shape{5, 19}, Shape{3, 64}, Shape{7, 3}, Shape{2, 3, 33}, Shape{40, 17}})
+    for (const char* op : {"Softmax", "ReduceSum", "ReduceMax", "ReduceMean"})
+      expect_same_meaning({"", op, {shape}, {}});
+  for (const int64_t n : {5, 19, 48})
+    expect_same_meaning({"", "LayerNormalization", {{6, n}, {n}, {n}}, {}});
+  expect_same_meaning({"tilewright", "GlobalAveragePoolBlocked", {{1, 5, 7, 7, 4}}, {}});
+}
+
+TEST(DefaultSchedule, MovesKeepTheirMeaning) {
+  for (const Ints& perm : {Ints{0, 2, 3, 1}, Ints{0, 3, 1, 2}, Ints{3, 2, 1, 0}, Ints{0, 2, 1, 3}})
+    expect_same_meaning({"", "Transpose", {{2, 19, 5, 23}}, {{"perm", perm}}});
+}
+
+/// Blocks of a window's middle read their input without a test.
+TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
+  for (const Case& c :
+       {depthwise(2, {20, 40}, 3, 1, {1, 1, 1, 1}), pool("MaxPoolBlocked", {40, 80}, 3, 2, 1)}) {
+    const Func func = func_of(c);
+    const hw::CpuTarget target = target_of(32);
+    const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
+    ASSERT_TRUE(scheduled);
+    const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+    ASSERT_TRUE(lowered);
+    int selects = 0, stores = 0;
+    walk(
+        lowered->body, [&](const Stmt& s) { stores += s.as<Store>() != nullptr; },
+        [&](const Expr& e) { selects += e.as<Select>() != nullptr; });
+    EXPECT_EQ(selects, 0) << c.op;
+    EXPECT_GT(stores, 100) << c.op;
+    walk(lowered->body, [&](const Stmt& s) {
+      const Alloc* alloc = s.as<Alloc>();
+      if (alloc != nullptr) {
+        EXPECT_EQ(alloc->buffer.scope(), "local") << alloc->buffer.name();
+      }
+    });
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::tune
