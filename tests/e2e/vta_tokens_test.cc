@@ -26,10 +26,14 @@ constexpr std::array<Flag, 4> kFlags = {Flag::PopPrev, Flag::PopNext, Flag::Push
 
 bool& flag_of(vta::Deps& deps, Flag flag) {
   switch (flag) {
-    case Flag::PopPrev: return deps.pop_prev;
-    case Flag::PopNext: return deps.pop_next;
-    case Flag::PushPrev: return deps.push_prev;
-    default: return deps.push_next;
+    case Flag::PopPrev:
+      return deps.pop_prev;
+    case Flag::PopNext:
+      return deps.pop_next;
+    case Flag::PushPrev:
+      return deps.push_prev;
+    default:
+      return deps.push_next;
   }
 }
 
@@ -99,8 +103,7 @@ void add_steps(const vta::Loops& loops, const std::vector<vta::Uop>& uops, bool 
         touched.writes.insert({Mem::Out, dst});
         if (gemm && !reset) {
           touched.reads.insert({Mem::Inp, src});
-          touched.reads.insert(
-              {Mem::Wgt, uops[u].wgt + o * loops.wgt_outer + i * loops.wgt_inner});
+          touched.reads.insert({Mem::Wgt, uops[u].wgt + o * loops.wgt_outer + i * loops.wgt_inner});
         }
         if (!gemm && !imm) touched.reads.insert({Mem::Acc, src});
       }
@@ -208,8 +211,8 @@ bool ordered(const vta::Config& config, const std::vector<Insn>& insns, const Or
 }
 
 std::optional<std::string> results(const vta::Program& program, bool timed) {
-  const auto device = timed ? make_tsim(program.config, program.end())
-                            : make_fsim(program.config, program.end());
+  const auto device =
+      timed ? make_tsim(program.config, program.end()) : make_fsim(program.config, program.end());
   if (!execute(*device, program)) return std::nullopt;
   std::string bytes;
   for (const vta::Region& region : program.outputs) {
@@ -230,7 +233,8 @@ class Dropper {
       : program_(program), order_(conflicts(program)), want_(*results(program, false)) {}
 
   bool sound() const {
-    return ordered(program_.config, program_.runs[0].insns, order_) && check_program(program_).empty();
+    return ordered(program_.config, program_.runs[0].insns, order_) &&
+           check_program(program_).empty();
   }
   /// Classifies the program without some flags.
   void without(const std::vector<std::pair<size_t, Flag>>& flags, Classes& classes) const {
@@ -266,9 +270,10 @@ void drop_all(const vta::Program& program, const std::string& what) {
   for (const Pair& pair : match(program.config, insns))
     dropper.without({{pair.push, pair.push_flag}, {pair.pop, pair.pop_flag}}, pairs);
   for (const auto& [name, c] : {std::pair("bits", bits), std::pair("pairs", pairs)}) {
-    fmt::print("{}, {} instructions, {}: {} found by the checker, {} by a simulator only, "
-               "{} redundant, {} unexplained\n",
-               what, insns.size(), name, c.checker, c.simulator, c.redundant, c.unexplained);
+    fmt::print(
+        "{}, {} instructions, {}: {} found by the checker, {} by a simulator only, "
+        "{} redundant, {} unexplained\n",
+        what, insns.size(), name, c.checker, c.simulator, c.redundant, c.unexplained);
     EXPECT_EQ(c.simulator, 0) << what << " " << name << ": the checker missed them";
     EXPECT_EQ(c.unexplained, 0) << what << " " << name;
     EXPECT_GT(c.checker, 0) << what << " " << name;
@@ -304,7 +309,9 @@ void drop_in(const Network& network, const vta::Config& config, const std::strin
 }
 
 TEST(VtaTokens, OneLayer) { drop_in(one_layer(), *vta::builtin_config("vta"), "one layer"); }
-TEST(VtaTokens, OneLayerInTiles) { drop_in(one_layer(), small("vta"), "one layer, small memories"); }
+TEST(VtaTokens, OneLayerInTiles) {
+  drop_in(one_layer(), small("vta"), "one layer, small memories");
+}
 TEST(VtaTokens, ResidualBlock) {
   drop_in(residual_block(), small("vta"), "residual block, small memories");
 }

@@ -182,10 +182,11 @@ std::vector<std::string> devices_of(const graph::Graph& graph,
 
 bool is_border(const graph::Placement& place) {
   static const std::set<std::string> border = {
-      "ArgMax",       "ArgMin",     "Cast", "DequantizeLinear", "Flatten", "FromTiles",
-      "Identity",     "LogSoftmax", "Pad",  "QuantizeLinear",   "Reshape", "Softmax",
-      "SpaceToDepth", "Squeeze",    "Sub",  "ToTiles",          "TopK",    "Transpose",
-      "Unsqueeze"};
+      "ArgMax",     "ArgMin",       "Cast",           "DequantizeLinear",
+      "Flatten",    "FromTiles",    "Identity",       "Im2Col",
+      "LogSoftmax", "Pad",          "QuantizeLinear", "Reshape",
+      "Softmax",    "SpaceToDepth", "Squeeze",        "Sub",
+      "ToTiles",    "TopK",         "Transpose",      "Unsqueeze"};
   return border.contains(place.op);
 }
 
