@@ -116,8 +116,10 @@ exact "squeezenet with concatenations on the CPU" \
 exits 0 "hardware with MUL" -- hw new vta --set has_mul=true -o mul.toml
 mul=("${vta[@]}" --hw mul.toml)
 exact "multipliers" good.onnx "${mul[@]}" --quantize calib.npz --per-channel --against cpu,interp
-exact "resnet18 with multipliers" resnet18.onnx "${mul[@]}" --quantize random:2 --per-channel \
-  --against cpu
+exits 3 "residuals beside multipliers" "adds its residual" "--fallback cpu" -- \
+  compile resnet18.onnx "${mul[@]}" --quantize random:2 --per-channel
+exact "resnet18 with multipliers, residuals on the CPU" resnet18.onnx "${mul[@]}" \
+  --quantize random:2 --per-channel --fallback cpu --against cpu
 
 # The user's own scales.
 for form in tensor channel; do
@@ -125,13 +127,8 @@ for form in tensor channel; do
   holds "ONNX Runtime, per $form" files reference "$form.onnx" picture.npy want.npy
   exits 3 "scales per $form without MUL" "no MUL" "--fallback cpu" -- \
     run "$form.onnx" "${vta[@]}" --input x=@picture.npy
-  for where in mul cpu; do
-    options=("${mul[@]}")
-    [ $where = mul ] || options=("${vta[@]}" --fallback cpu)
-    rm -f got.npy
-    exits 0 "QDQ model per $form, $where" -- \
-      run "$form.onnx" "${options[@]}" --input x=@picture.npy -o got.npy
-    holds "at most 1 unit on 1 %, per $form, $where" files near "$form.onnx" got.npy want.npy
+  for hw in vta mul.toml; do
+    exact "QDQ model per $form on $hw" "$form.onnx" "${vta[@]}" --hw $hw --fallback cpu --against cpu,interp
   done
 done
 holds "no internal error was reported" test ! -e tilewright-bug.txt

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/file.h"
 #include "tilewright/driver/cli.h"
@@ -68,6 +70,9 @@ nlohmann::ordered_json launches_json(const LaunchLog& log) {
 }
 
 std::string launches_table(const LaunchLog& log) {
+  const bool timed = std::any_of(log.entries.begin(), log.entries.end(),
+                                 [](const auto& entry) { return entry.report.cycles > 0; });
+  if (!timed) return "";
   std::vector<std::vector<std::string>> rows = {
       {"layer", "cycles", "GEMM use", "bound", "of bound", "bound by", "MAC/byte"}};
   for (const LaunchLog::Entry& entry : log.entries) {

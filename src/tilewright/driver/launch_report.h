@@ -10,7 +10,7 @@ namespace tilewright::driver {
 
 /// Counters of every launch; with recorded times also cycles and utilisation per layer.
 nlohmann::ordered_json launches_json(const LaunchLog& log);
-/// The same as a table: one row per layer and a total.
+/// The same as a table: one row per layer and a total; empty for a device without time.
 std::string launches_table(const LaunchLog& log);
 /// A trace for ui.perfetto.dev: PATH, or PATH with the launch's name if there are several.
 /// requires: recorded times. errors: Io, Usage (a device without time).

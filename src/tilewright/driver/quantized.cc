@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <set>
 
@@ -80,6 +81,14 @@ Samples cut_samples(const graph::Graph& graph, const std::map<std::string, Array
                 fmt::format("it is {} {}, samples of {} {} are needed", name(array.dtype()),
                             to_string(array.shape()), name(type.dtype), to_string(type.shape)),
                 "the first axis counts samples"));
+      continue;
+    }
+    int64_t nonfinite = 0;
+    for (int64_t i = 0; is_float(array.dtype()) && i < array.size(); ++i)
+      nonfinite += !std::isfinite(array.get(i));
+    if (nonfinite > 0) {
+      problems.push_back(wrong(
+          fmt::format("array '{}' has {} elements that are not finite numbers", input, nonfinite)));
       continue;
     }
     const auto count = static_cast<size_t>(array.shape()[0]);

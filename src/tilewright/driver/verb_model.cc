@@ -229,7 +229,8 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
   if (!launches.entries.empty()) json["launches"] = launches_json(launches);
   as_json ? print_json(json) : fmt::print("{}", table(rows));
-  if (!as_json && !launches.entries.empty()) fmt::print("\n{}", launches_table(launches));
+  if (const std::string text = launches_table(launches); !as_json && !text.empty())
+    fmt::print("\n{}", text);
   return 0;
 }
 

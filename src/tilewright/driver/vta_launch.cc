@@ -11,7 +11,6 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/graph/moves.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/tune/vta_pool.h"
 #include "tilewright/tune/vta_schedule.h"
 
 namespace tilewright::driver {
@@ -124,12 +123,12 @@ class LaunchCompiler {
     const std::string text = print(func);
     func.name = name;
     if (const auto it = known_.find(text); it != known_.end()) return it->second;
-    LayerCode layer = TW_TRY(tune::is_vta_pool(func) ? schedule_pool(func) : schedule_conv(func));
+    LayerCode layer = TW_TRY(schedule_layer(func));
     layer.func = std::move(func);
     return known_[text] = layer;
   }
 
-  Result<LayerCode> schedule_conv(const Func& func) const {
+  Result<LayerCode> schedule_layer(const Func& func) const {
     const vta::Config& config = builder_.config();
     const Func prepared = TW_TRY(schedule::replay(func, TW_TRY(tune::vta_prologue(func))));
     const tune::VtaLayer facts = TW_TRY(tune::vta_layer(prepared));
@@ -140,14 +139,6 @@ class LaunchCompiler {
     layer.trace = TW_TRY(tune::vta_trace(func, config, layer.mapping));
     layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
     layer.predicted_cycles = tune::predict(facts, layer.mapping, config).cycles;
-    return layer;
-  }
-
-  Result<LayerCode> schedule_pool(const Func& func) const {
-    LayerCode layer;
-    layer.mapping.copies = options_.copies;
-    layer.trace = TW_TRY(tune::vta_pool_trace(func, builder_.config(), options_.copies));
-    layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
     return layer;
   }
 

@@ -84,6 +84,13 @@ class Placer {
   std::string requantize_problem(const Node& node) const {
     if (std::string why = tiles_problem(node.inputs[0], target_.tile.block_out); !why.empty())
       return why;
+    // A sum has one accumulator: a residual is added as products with 8-bit weights.
+    constexpr int64_t kMaxFactor = 33 * 127;
+    const int64_t residual = node.attrs.get_int("residual_multiplier", 1)
+                             << node.attrs.get_int("residual_shift", 0);
+    if (has(node, 2) && residual > kMaxFactor)
+      return fmt::format("it adds its residual {} times, {} can at most {} times", residual,
+                         target_.name, kMaxFactor);
     if (target_.has_multiply) return {};
     if (has(node, 3))
       return fmt::format(

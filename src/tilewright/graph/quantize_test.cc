@@ -236,11 +236,20 @@ void expect_same_function(const Graph& graph, const std::string& what,
 TEST(PrepareQuantize, StridedConvolutionsOfFewChannels) {
   for (const auto& [kernel, stride, pad, size] : std::vector<std::array<int64_t, 4>>{
            {7, 2, 3, 12}, {3, 2, 1, 11}, {5, 3, 0, 12}, {3, 2, 0, 10}, {4, 4, 0, 13}}) {
-    Layers l;
-    const ValueId x = l.input({1, 3, size, size + 1});
-    const Graph g = l.finish(l.conv(x, 4, kernel, stride, pad));
-    expect_same_function(g, std::to_string(kernel) + " by " + std::to_string(stride) + " ", {});
-    EXPECT_EQ(count_ops(prepared(g))["SpaceToDepth"], 1);
+    for (const bool first : {true, false}) {
+      Layers l;
+      ValueId x = l.input({1, 3, size, size + 1});
+      if (!first) x = l.b.node("Tanh", {x});
+      const Graph g = l.finish(l.conv(x, 4, kernel, stride, pad));
+      expect_same_function(g, std::to_string(kernel) + " by " + std::to_string(stride) + " ", {});
+      // Windows of the graph's input are taken apart where that needs fewer products of tiles.
+      auto counts = count_ops(prepared(g));
+      if (kernel < 4) {
+        EXPECT_EQ(counts["Im2Col"], first ? 1 : 0) << kernel;
+      }
+      EXPECT_EQ(counts["Im2Col"] + counts["SpaceToDepth"], 1) << kernel;
+      EXPECT_LE(counts["Im2Col"], first ? 1 : 0) << kernel;
+    }
   }
 }
 

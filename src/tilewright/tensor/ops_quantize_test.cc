@@ -88,8 +88,11 @@ TEST(QuantizeLinear, BadInput) {
   EXPECT_THAT(error_of("QuantizeLinear", {}, {x, iota({3})}), HasSubstr("scale [3]"));
   EXPECT_THAT(error_of("QuantizeLinear", {{"block_size", int64_t{3}}}, {x, iota({2, 1})}),
               HasSubstr("block_size 3"));
-  EXPECT_THAT(error_of("QuantizeLinear", {}, {x, scalar(DType::F32, 1), iota({1}, DType::U8)}),
+  EXPECT_THAT(error_of("QuantizeLinear", {}, {x, scalar(DType::F32, 1), iota({2}, DType::U8)}),
               HasSubstr("input 2"));
+  // One scale and one zero point may be scalars or arrays of one element, each for itself.
+  EXPECT_EQ(error_of("QuantizeLinear", {}, {x, scalar(DType::F32, 1), iota({1}, DType::U8)}), "");
+  EXPECT_EQ(error_of("QuantizeLinear", {}, {x, iota({1}), scalar(DType::U8, 1)}), "");
   EXPECT_THAT(
       error_of("QuantizeLinear", {{"output_dtype", int64_t{17}}}, {x, scalar(DType::F32, 1)}),
       HasSubstr("type 17"));

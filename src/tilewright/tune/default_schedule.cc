@@ -4,6 +4,7 @@
 #include "tilewright/tune/register_tile.h"
 #include "tilewright/tune/row_rule.h"
 #include "tilewright/tune/tile_rule.h"
+#include "tilewright/tune/transpose_rule.h"
 #include "tilewright/tune/winograd_schedule.h"
 
 namespace tilewright::tune {
@@ -85,8 +86,9 @@ class Scheduler {
     if (nest.names.empty()) return;
     int64_t work = cost_of(name);
     for (int64_t extent : nest.extents) work *= extent;
-    vectorize_innermost(draft_, name, target_);
+    if (!tile_transpose(draft_, name, target_)) vectorize_innermost(draft_, name, target_);
     parallelize(name, work);
+    cut_padding(draft_, name);
   }
 
   int64_t cost_of(const std::string& name) const {
@@ -96,12 +98,17 @@ class Scheduler {
   }
 
   void reduction(const std::string& name) {
+    if (draft_.done.contains(name)) return;
     const Draft::Mark before = draft_.mark();
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* block = find_block(blocks, name);
     if (block == nullptr || block->work() == 0) return;
     const int64_t work = block->work();
     const std::optional<RegisterTile> tile = choose_register_tile(*block, target_);
+    if (!tile && fuse_rows(draft_, name, target_)) {
+      // The block that finishes the rows is left to the rule for element-wise blocks.
+      return;
+    }
     if (!(tile ? tile_reduction(draft_, name, *tile, target_, threads_)
                : reduce_rows(draft_, name))) {
       draft_.revert(before);

@@ -12,9 +12,9 @@ namespace {
 constexpr int64_t kWindowUnroll = 16;
 /// Taps of a window whose padding is tested at the taps.
 constexpr int64_t kWindowTaps = 25;
-/// Rows of padded input computed at a time: few enough to stay in cache, many enough that the rows
-/// two strips share cost little.
-constexpr int64_t kStripRows = 14;
+/// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
+/// rows two strips share cost little.
+constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
 
 int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
   for (const Iter& iter : block.block->iters)
@@ -65,7 +65,7 @@ class TileRule {
     if (!sort_loops(block)) return false;
     const bool bordered = has_select(block);
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
-    if (!padding.empty()) split_strip(block);
+    if (!padding.empty()) split_strip(block, padding);
     if (bordered) split_for_threads(block);
     split_row_and_column();
     split_vector();
@@ -104,13 +104,23 @@ class TileRule {
     return true;
   }
 
-  /// Cuts the last outer loop into strips of a few rows; `strip_` becomes the loop over strips.
-  void split_strip(const BlockFacts& block) {
+  /// Cuts the last outer loop into strips whose padded input fits half the L2 cache; `strip_`
+  /// becomes the loop over strips. Threads share the strips, so there must be enough of them.
+  void split_strip(const BlockFacts& block, const std::string& padding) {
     if (batch_.empty()) return;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* input = find_block(blocks, padding);
+    const int64_t bytes = input->work() * bit_width(input->store->buffer.dtype()) / 8;
     const int64_t extent = extent_of_loop(block, batch_.back());
-    int64_t rows = std::min<int64_t>(kStripRows, extent);
-    while (rows > 1 && extent % rows != 0) --rows;
-    if (rows < 4 || !split_last(rows)) return;
+    int64_t around = 1, best = 0;
+    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
+      const int64_t strips = around * (extent / rows);
+      if (extent % rows != 0 || (strips % threads_ != 0 && strips < 8 * threads_)) continue;
+      best = rows;
+      if (bytes / strips <= target_.l2_bytes / 2) break;
+    }
+    if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
   }
 
@@ -173,9 +183,11 @@ class TileRule {
     inner_.push_back(loop);
   }
 
-  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside.
+  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside. A strip
+  /// is padded once for all columns.
   std::vector<std::string> outer_loops() const {
-    const size_t leading = std::min<size_t>(batch_.size(), 1);
+    size_t leading = std::min<size_t>(batch_.size(), 1);
+    if (!strip_.empty()) leading = batch_.size() - 1;
     const auto rest = batch_.begin() + static_cast<long>(leading);
     std::vector<std::string> outer(batch_.begin(), rest);
     for (const std::string& loop : {column_outer_, vec_outer_})

@@ -32,7 +32,6 @@ std::string to_string(const VtaMapping& m) {
   text += fmt::format(", input@{} weights@{}", m.input_depth, m.weight_depth);
   if (!m.tail.empty()) text += fmt::format(", tail {}", fmt::join(m.tail, " "));
   text += fmt::format(", copies {} {}", m.copies, m.result_copies);
-  if (m.threads > 1) text += fmt::format(", {} threads", m.threads);
   return text;
 }
 

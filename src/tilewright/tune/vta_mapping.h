@@ -60,7 +60,6 @@ struct VtaMapping {
   std::vector<int64_t> tail;
   int copies = 2;         ///< of each on-chip buffer inside a loop, but
   int result_copies = 2;  ///< of the result's; 1: the next tile waits for its stores piece by piece
-  int threads = 1;        ///< 2: the innermost loop over tiles of the result alternates two threads
   friend bool operator==(const VtaMapping&, const VtaMapping&) = default;
 };
 
@@ -87,6 +86,7 @@ struct VtaCost {
   int64_t cycles = 0;
   int64_t load = 0, compute = 0, store = 0;
   int64_t read_bytes = 0, insns = 0;
+  int64_t steps = 0;  ///< GEMM instructions looked at
 };
 /// The pipeline of load, compute and store, tile by tile, with the durations of docs/vta-timing.md.
 /// requires: a mapping with tiles inside the layer.
@@ -98,11 +98,13 @@ int64_t layer_bound(const VtaLayer& layer, const vta::Config& config);
 
 struct MappingOptions {
   int max_copies = 2;  ///< 1: without latency hiding
-  bool prune = true;   ///< false: predicts every mapping; the result is the same
+  /// Effort, in steps of the model (about 50 ns each): when it is used up, the best so far stands.
+  int64_t budget = 12'000'000;
+  bool prune = true;  ///< false: predicts every mapping; the result is the same
 };
 /// The mapping of the least predicted cycles among all tile sizes that fit, all loop orders, all
-/// places of the copies, all piece sizes; of equals the one that reads less. errors: Capacity if
-/// nothing fits, with the smallest need.
+/// places of the copies, all piece sizes; of equals the one that reads less (within the budget).
+/// errors: Capacity if nothing fits, with the smallest need.
 Result<VtaMapping> best_mapping(const VtaLayer& layer, const vta::Config& config,
                                 const MappingOptions& options = {});
 

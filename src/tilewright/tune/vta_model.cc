@@ -62,8 +62,17 @@ VtaTransfers input_transfers(const VtaLayer& layer, const VtaClock& clock, int64
   if (rows.zeros + columns.zeros > 0 || (!whole_rows && rows.real > 1)) {
     instructions = images * blocks, row_count = rows.real, row = columns.real;
     pads = rows.zeros * width + rows.real * columns.zeros;
-  } else if (whole_rows && rows.real == layer.in_h) {
-    row *= blocks, row_count = 1;
+  } else {
+    if (whole_rows && rows.real == layer.in_h) row *= blocks, row_count = 1;
+    // Images follow each other like rows, or in one row if all of them is read.
+    const int64_t all = input_blocks(layer, layer.extent[TileAxis::O], layer.extent[TileAxis::C]);
+    if (row_count == 1) {
+      if (whole_rows && rows.real == layer.in_h && blocks == all)
+        row *= images;
+      else
+        row_count = images;
+      instructions = 1;
+    }
   }
   return {instructions, clock.load(Mem::Inp, row_count, row, pads),
           instructions * clock.beats(Mem::Inp, row_count, row)};
@@ -80,8 +89,9 @@ VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int6
 VtaBox store_box(const VtaLayer& layer, int64_t n, int64_t o, int64_t h, int64_t w) {
   const auto& e = layer.extent;
   if (w < e[TileAxis::W] && h > 1) return {n * o, h, w};
-  if (h < e[TileAxis::H]) return {n, o, h * w};
-  return {n, 1, o * h * w};
+  if (h < e[TileAxis::H]) return o == 1 ? VtaBox{1, n, h * w} : VtaBox{n, o, h * w};
+  if (o < e[TileAxis::O]) return {1, n, o * h * w};
+  return {1, 1, n * o * h * w};
 }
 
 }  // namespace tilewright::tune

@@ -88,6 +88,7 @@ class Pipeline {
     uops_ = shapes.uops[w >= 0 && w < input_depth_ ? 0 : 1];
   }
 
+  int64_t steps() const { return steps_; }
   /// More than `limit` stands for anything more than it.
   int64_t run(int64_t limit) {
     load_ = compute_ = alu_ = store_ = clock_.first_fetch(sums_.insns);
@@ -103,6 +104,7 @@ class Pipeline {
       if (input) load_input();
       if (weights && !weights_outside) load_weights();
       multiply();
+      ++steps_;
       // What compute has left to do follows without a gap at best.
       const int64_t least = compute_ + sums_.compute - done_ +
                             std::max<int64_t>(0, sums_.epilogue_uops - uops_done_) +
@@ -137,15 +139,17 @@ class Pipeline {
               : shapes_.columns)[static_cast<size_t>(index_[static_cast<size_t>(p)])];
   }
 
-  /// Micro-ops that are not on chip yet are loaded by compute.
+  /// Micro-ops are loaded by compute, all at once before the first instruction: here, where they
+  /// are first used, only their beats count.
   void kernel(int64_t& time, std::initializer_list<int64_t> key, int64_t uops) {
     uint64_t mixed = 0;
     for (const int64_t k : key) mixed = (mixed + static_cast<uint64_t>(k) + 1) * kMix;
-    if (seen_.insert((mixed ^ mixed >> 29) | 1)) time += clock_.load(Mem::Uop, 1, uops, 0);
+    if (seen_.insert((mixed ^ mixed >> 29) | 1)) time += clock_.beats(Mem::Uop, 1, uops);
   }
 
   void start() {
     stay_ = regions_.vectors_stay();
+    compute_ += clock_.load(Mem::Uop, 1, 0, 0);
     if (layer_.vectors > 0 && stay_) {
       // The first instruction of all: its beats come before those of the first loads.
       const int64_t count =
@@ -318,6 +322,7 @@ class Pipeline {
   std::array<int64_t, kTileAxes> trips_{}, index_{};
   PerAxis<int> position_;
   PerAxis<int64_t> result_size_{{1, 1, 1, 1, 1}};
+  int64_t steps_ = 0;
   Keys seen_;
   int64_t uops_done_ = 0;
   int64_t done_ = 0;  ///< of sums_.compute
@@ -340,7 +345,9 @@ VtaCost predict(const VtaLayer& layer, const VtaMapping& mapping, const vta::Con
 VtaCost predict(const VtaLayer& layer, const VtaMapping& mapping, const VtaClock& clock,
                 const VtaTally& sums, const VtaTiles& shapes, int64_t limit) {
   VtaCost cost;
-  cost.cycles = Pipeline(layer, mapping, clock, sums, shapes).run(limit);
+  Pipeline pipeline(layer, mapping, clock, sums, shapes);
+  cost.cycles = pipeline.run(limit);
+  cost.steps = pipeline.steps();
   cost.load = sums.load, cost.compute = sums.compute + sums.alu, cost.store = sums.store;
   cost.read_bytes = sums.read_beats * clock.config().timing.bus_bytes;
   cost.insns = sums.insns;

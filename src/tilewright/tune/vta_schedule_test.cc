@@ -80,8 +80,9 @@ void expect_right(const Func& func, const vta::Config& config, const VtaMapping&
     ASSERT_TRUE(verify(now, Stage::Scheduled)) << schedule::print(step) << "\n" << print(now);
   }
   // Only copies at the edge of an image have guards.
-  if (func.name != "pool")
+  if (func.name != "pool") {
     EXPECT_EQ(print(now).find(" where "), std::string::npos) << print(now);
+  }
   expect_same_on_device(func, now, config);
   // As a loop program it means the same too.
   const interp::Arguments arguments = random_arguments(func, 6);

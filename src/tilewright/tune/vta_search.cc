@@ -16,6 +16,8 @@ using vta::Mem;
 namespace {
 
 constexpr size_t kMostPieces = 8;
+/// Steps of the model that take as long as the rest of a prediction, and as the sums of an order.
+constexpr int64_t kPredictWork = 20, kOrderWork = 10;
 
 /// What is compared: cycles, then traffic, then instructions, then the mapping itself, so that the
 /// answer does not depend on the order in which mappings are tried.
@@ -44,6 +46,7 @@ class Search {
     std::sort(tiles_.begin(), tiles_.end());
     for (const auto& [bound, tile] : tiles_) {
       if (options_.prune && best_ && bound > std::get<0>(rank_)) break;
+      if (best_ && work_ > options_.budget) break;
       try_tile(tile);
     }
     if (best_) return *best_;
@@ -159,6 +162,8 @@ class Search {
   }
 
   void try_order(VtaMapping& m, const VtaSums& sums, const VtaTally& products, int64_t load) {
+    work_ += kOrderWork;
+    if (best_ && work_ > options_.budget) return;
     const int depth = result_depth(layer_, m);
     const VtaRegions regions{layer_, m, config_};
     const int64_t result = regions.result_elements();
@@ -225,6 +230,7 @@ class Search {
   void try_mapping(const VtaMapping& m, const VtaTally& sums) {
     const int64_t limit = options_.prune && best_ ? std::get<0>(rank_) : INT64_MAX;
     const VtaCost cost = predict(layer_, m, clock_, sums, *shapes_, limit);
+    work_ += cost.steps + kPredictWork;
     if (cost.cycles > limit) return;
     TW_CHECK(cost.cycles >= sums.bound(clock_), "{}: {} cycles, bound {}", to_string(m),
              cost.cycles, sums.bound(clock_));
@@ -265,6 +271,7 @@ class Search {
   std::optional<VtaTiles> shapes_;  ///< of the tiles that are being tried
   std::optional<VtaMapping> best_;
   Rank rank_;
+  int64_t work_ = 0;
 };
 
 }  // namespace

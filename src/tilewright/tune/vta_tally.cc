@@ -219,7 +219,7 @@ VtaTally VtaSums::results(const std::vector<int64_t>& tail, bool split_reset) co
   sums.insns += pieces * (layer_.imm_ops + reg_ops + layer_.residuals);
   if (!clock_.config().extensions.pipeline4) {
     const auto kernels = static_cast<int64_t>(piece_sizes(extent_at(along, depth_), tail).size());
-    sums.epilogue_uops = kernels * clock_.load(Mem::Uop, 1, 1, 0) *
+    sums.epilogue_uops = kernels * clock_.beats(Mem::Uop, 1, 1) *
                          ((layer_.imm_ops > 0 ? 1 : 0) + (reg_ops > 0 ? 1 : 0));
   }
   return sums;

@@ -1,0 +1,15 @@
+// The rule for blocks that read along one axis and write along another.
+#pragma once
+
+#include <string>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/tune/draft.h"
+
+namespace tilewright::tune {
+
+/// Moves a transposing copy tile by tile, so that every cache line it touches is used up before it
+/// leaves the cache. False, with nothing changed, where the block reads along the axis it writes.
+bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,129 @@
+// The closed-form model: against the cycle simulator, and its search against trying everything.
+#include "tilewright/tune/vta_mapping.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/tune/vta_model.h"
+#include "tilewright/tune/vta_testing.h"
+
+namespace tilewright::tune {
+namespace {
+
+vta::Config small_config() {
+  vta::Config c;
+  c.log_block_in = c.log_block_out = 2;
+  c.log_uop_buff = 12, c.log_inp_buff = 9, c.log_wgt_buff = 10, c.log_acc_buff = 11;
+  return c;
+}
+
+/// Layers of ResNet-18: C4 to C12. source: VTA paper, table 1.
+const std::vector<TestLayer> kResNet = {
+    {.in = 4, .out = 8, .h = 56, .w = 56, .kernel = 3, .stride = 2, .pad = 1},
+    {.in = 4, .out = 8, .h = 56, .w = 56, .stride = 2},
+    {.in = 8, .out = 8, .h = 28, .w = 28, .kernel = 3, .pad = 1},
+    {.in = 8, .out = 16, .h = 28, .w = 28, .kernel = 3, .stride = 2, .pad = 1},
+    {.in = 8, .out = 16, .h = 28, .w = 28, .stride = 2},
+    {.in = 16, .out = 16, .h = 14, .w = 14, .kernel = 3, .pad = 1},
+    {.in = 16, .out = 32, .h = 14, .w = 14, .kernel = 3, .stride = 2, .pad = 1},
+    {.in = 16, .out = 32, .h = 14, .w = 14, .stride = 2},
+    {.in = 32, .out = 32, .h = 7, .w = 7, .kernel = 3, .pad = 1},
+};
+
+TEST(VtaMapping, PredictsTheSimulatorOnResNetLayers) {
+  const vta::Config config;
+  for (const TestLayer& l : kResNet) {
+    const Func func = make_layer(l, config);
+    const VtaLayer layer = facts_of(func);
+    const auto m = best_mapping(layer, config);
+    ASSERT_TRUE(m) << to_string(m.error());
+    SCOPED_TRACE(to_string(*m));
+    const auto trace = vta_trace(func, config, *m);
+    ASSERT_TRUE(trace) << to_string(trace.error());
+    const auto cycles = vta_cycles(func, *trace, config);
+    ASSERT_TRUE(cycles) << to_string(cycles.error());
+    const auto predicted = static_cast<double>(predict(layer, *m, config).cycles);
+    EXPECT_NEAR(predicted / static_cast<double>(*cycles), 1, 0.05);
+    EXPECT_GE(*cycles, static_cast<uint64_t>(layer_bound(layer, config)));
+    EXPECT_LE(*cycles, static_cast<uint64_t>(layer_bound(layer, config)) * 106 / 100);
+  }
+}
+
+TEST(VtaMapping, SearchFindsWhatTryingEverythingFinds) {
+  const vta::Config config = small_config();
+  const std::vector<TestLayer> layers = {
+      {.in = 2, .out = 3, .h = 4, .w = 3, .kernel = 3, .pad = 1},
+      {.in = 3, .out = 2, .h = 6, .w = 3, .stride = 2, .residual = true},
+      {.n = 3, .in = 2, .out = 2, .h = 2, .w = 2},
+  };
+  for (const TestLayer& l : layers) {
+    const VtaLayer layer = facts_of(make_layer(l, config));
+    for (int copies : {1, 2}) {
+      MappingOptions everything;
+      everything.prune = false;
+      everything.budget = INT64_MAX;
+      everything.max_copies = copies;
+      MappingOptions pruned = everything;
+      pruned.prune = true;
+      const auto want = best_mapping(layer, config, everything);
+      const auto got = best_mapping(layer, config, pruned);
+      ASSERT_TRUE(want && got);
+      EXPECT_EQ(to_string(*got), to_string(*want));
+    }
+  }
+}
+
+TEST(VtaMapping, LatencyHidingHelps) {
+  const vta::Config config;
+  const VtaLayer layer = facts_of(make_layer(kResNet[8], config));
+  const auto m = best_mapping(layer, config);
+  ASSERT_TRUE(m);
+  VtaMapping one = *m;
+  one.copies = one.result_copies = 1;
+  EXPECT_LT(predict(layer, *m, config).cycles * 5, predict(layer, one, config).cycles * 4);
+}
+
+TEST(VtaMapping, SaysWhatDoesNotFit) {
+  vta::Config config = small_config();
+  config.log_wgt_buff = 6;  // four elements: not one block of a 3x3 window
+  const VtaLayer layer = facts_of(make_layer({.h = 4, .w = 4, .kernel = 3, .pad = 1}, config));
+  const auto m = best_mapping(layer, config);
+  ASSERT_FALSE(m);
+  EXPECT_EQ(m.error().kind, ErrorKind::Capacity);
+  EXPECT_NE(m.error().why.find("WGT 9"), std::string::npos) << m.error().why;
+}
+
+TEST(VtaMapping, ReadsFactsOfALayer) {
+  const vta::Config config;
+  const VtaLayer layer = facts_of(make_layer({.n = 2,
+                                              .in = 4,
+                                              .out = 6,
+                                              .h = 9,
+                                              .w = 8,
+                                              .kernel = 3,
+                                              .stride = 2,
+                                              .pad = 1,
+                                              .groups = 2,
+                                              .residual = true},
+                                             config));
+  EXPECT_EQ((std::vector<int64_t>(layer.extent.begin(), layer.extent.end())),
+            (std::vector<int64_t>{2, 6, 5, 4, 2}));
+  EXPECT_EQ(layer.out_per_group, 3);
+  EXPECT_EQ(layer.stride_h, 2);
+  EXPECT_EQ(layer.kernel_w, 3);
+  EXPECT_EQ(layer.in_h, 9);
+  EXPECT_EQ(layer.pad_top, 1);
+  EXPECT_EQ(layer.vectors, 1);
+  EXPECT_EQ(layer.residuals, 1);
+  EXPECT_EQ(layer.imm_ops, 3);
+}
+
+TEST(VtaMapping, PiecesCountFromTheEnd) {
+  EXPECT_EQ(piece_sizes(10, {}), (std::vector<int64_t>{10}));
+  EXPECT_EQ(piece_sizes(10, {3, 1}), (std::vector<int64_t>{6, 3, 1}));
+  EXPECT_EQ(piece_sizes(3, {3, 1}), (std::vector<int64_t>{2, 1}));
+  EXPECT_EQ(piece_sizes(1, {3, 1}), (std::vector<int64_t>{1}));
+}
+
+}  // namespace
+}  // namespace tilewright::tune
