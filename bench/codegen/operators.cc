@@ -1,7 +1,10 @@
 // Times single operators, scheduled by rule for one thread, against the FMA peak of the moment.
+// Usage: bench_operators [SUBSTRING [check | dump]]; check compares with the unscheduled operator,
+// dump writes op.trace, op.scheduled.tw, op.lowered.tw, op.ll and op.s.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -77,6 +80,13 @@ std::vector<Row> rows() {
       conv(64, 256, 56, 1),
       conv(256, 64, 56, 1),
       conv(512, 512, 14, 1),
+      conv(512, 2048, 7, 1),
+      conv(2048, 512, 7, 1),
+      conv(160, 960, 7, 1),
+      conv(960, 160, 7, 1),
+      conv(96, 576, 14, 1),
+      conv(32, 192, 28, 1),
+      conv(192, 32, 28, 1),
       conv(1024, 2048, 14, 1, 2),
       conv(128, 128, 56, 3, 2),
       {"first conv 3->64 224 k7 s2",
@@ -168,7 +178,39 @@ struct Memory {
   }
 };
 
-Status run(const Row& row, bool dump) {
+/// Fills buffers of the kernel's parameters and runs it; the last buffer is its workspace.
+Result<Memory> run_once(const Func& lowered) {
+  const auto module = TW_TRY(codegen::jit({lowered}));
+  const KernelInfo& info = module->kernels()[0];
+  Memory memory;
+  memory.storage.reserve(lowered.params.size() + 1);
+  for (const Param& p : lowered.params)
+    memory.add(storage_bytes(p.buffer.dtype(), *codegen::const_elements(p.buffer)));
+  memory.add(info.shared_bytes + info.per_worker_bytes + 64);
+  const tw_kernel_services services{sizeof(tw_kernel_services), nullptr, serial, 1};
+  module->find(info.symbol)(memory.buffers.data(), nullptr, memory.buffers.back(), &services);
+  return memory;
+}
+
+/// Largest difference between the operator as scheduled and as defined, relative to 1 + |value|.
+Status check(const Row& row, const Func& func, const Func& lowered) {
+  const Memory got = TW_TRY(run_once(lowered));
+  const Memory want = TW_TRY(run_once(TW_TRY(lower::run_pipeline(func, hw::host()))));
+  const size_t last = func.params.size() - 1;
+  const int64_t size = *codegen::const_elements(func.params[last].buffer);
+  double worst = 0, largest = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    const double a = static_cast<const float*>(got.buffers[last])[i];
+    const double b = static_cast<const float*>(want.buffers[last])[i];
+    largest = std::max(largest, std::abs(b));
+    worst = std::max(worst, std::isnan(a - b) ? INFINITY : std::abs(a - b) / (1 + std::abs(b)));
+  }
+  fmt::print("{:30} differs by {:.1e} of 1 + |value|, values up to {:.3g}\n", row.label, worst,
+             largest);
+  return {};
+}
+
+Status run(const Row& row, const std::string& mode) {
   tensor::OpCall call;
   call.domain = row.domain;
   call.op = row.op;
@@ -178,7 +220,8 @@ Status run(const Row& row, bool dump) {
   const schedule::Trace trace = tune::default_trace(func, hw::host(), 1);
   const Func scheduled = TW_TRY(schedule::replay(func, trace));
   const Func lowered = TW_TRY(lower::run_pipeline(scheduled, hw::host()));
-  if (dump) {
+  if (mode == "check") return check(row, func, lowered);
+  if (!mode.empty()) {
     TW_TRY_STATUS(write_file("op.trace", schedule::print(trace)));
     TW_TRY_STATUS(write_file("op.scheduled.tw", print(scheduled)));
     TW_TRY_STATUS(write_file("op.lowered.tw", print(lowered)));
@@ -231,7 +274,7 @@ int main(int argc, char** argv) {
   const std::string only = argc > 1 ? argv[1] : "";
   for (const tilewright::Row& row : tilewright::rows()) {
     if (row.label.find(only) == std::string::npos) continue;
-    const auto ok = tilewright::run(row, argc > 2);
+    const auto ok = tilewright::run(row, argc > 2 ? argv[2] : "");
     if (!ok) fmt::print("{:30} {}", row.label, to_string(ok.error()));
   }
   return 0;

@@ -86,6 +86,11 @@ void expect_same_meaning(const Case& c) {
       ASSERT_TRUE(actual) << what << to_string(actual.error());
       EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
       expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      ASSERT_TRUE(lowered) << what << to_string(lowered.error());
+      const auto last = interp::run(*lowered, arguments);
+      ASSERT_TRUE(last) << what << to_string(last.error());
+      expect_close(expected->outputs.begin()->second, last->outputs.begin()->second, what);
     }
 }
 
@@ -134,7 +139,8 @@ TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
   };
   for (const Case& c :
        {conv(1, 3, 4, {17, 13}, 7, 2), conv(2, 4, 3, {11, 9}, 3, 2), conv(2, 4, 2, {7, 7}, 1, 1),
-        conv(3, 4, 5, {8, 9}, 1, 2), conv(1, 4, 4, {14, 15}, 3, 1)})
+        conv(2, 4, 5, {5, 4}, 1, 1), conv(2, 4, 3, {10, 5}, 3, 1), conv(1, 4, 4, {3, 3}, 3, 1),
+        conv(1, 4, 2, {8, 6}, 1, 2), conv(3, 4, 5, {8, 9}, 1, 2), conv(1, 4, 4, {14, 15}, 3, 1)})
     expect_same_meaning(c);
   expect_same_meaning({"",
                        "Conv",

@@ -10,6 +10,7 @@ namespace {
 struct Roles {
   Var vec;
   Var row, column;
+  Var plane;  ///< a second row axis
   bool reuse =
       false;  ///< one operand is reused along the lanes: a product of a matrix with a vector
 };
@@ -53,6 +54,7 @@ std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
     const bool in_vector = vector_operand != nullptr && mentions(*vector_operand, ref->var);
     const bool in_other = other != nullptr && mentions(*other, ref->var);
     const bool row = product ? (depthwise ? in_vector != in_other : !in_vector && in_other) : true;
+    if (row && roles.row && !roles.plane) roles.plane = ref->var;
     if (row && !roles.row) roles.row = ref->var;
     if (product && !depthwise && in_vector && !in_other && !roles.column) roles.column = ref->var;
   }
@@ -121,6 +123,12 @@ std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
       }
     }
   }
+  const int64_t used = best.row.tile * std::max(best.column.tile, best.vectors);
+  const int64_t free =
+      std::min<int64_t>(28, target.vector_registers - 1 - std::max(best.column.tile, best.vectors));
+  const int64_t plane = std::min(extent_of(block, roles->plane), free / std::max<int64_t>(used, 1));
+  if (roles->reuse && roles->plane && best.row.tile == row_extent && plane > 1)
+    best.plane = {block.loop_of(roles->plane), extent_of(block, roles->plane), plane};
   best.vec = {block.loop_of(roles->vec), vec_extent, std::min(vec_extent, lanes * best.vectors)};
   return best;
 }

@@ -23,6 +23,9 @@ struct RegisterTile {
   int64_t vectors = 1;
   TiledLoop column;  ///< a further loop the vector operand varies with (output channel blocks)
   TiledLoop row;     ///< a loop along which the vector operand is reused
+  /// A further such loop, where a whole `row` leaves registers over (7 of 7 columns of an image):
+  /// the tile holds `plane.tile` rows, so that each vector is loaded that much more seldom.
+  TiledLoop plane;
 };
 
 /// Picks loops by the roles of the operands (performance.md 1.3: accumulators + vector operands + 1

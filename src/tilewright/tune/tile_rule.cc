@@ -67,6 +67,7 @@ class TileRule {
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
     if (bordered) split_for_threads(block);
+    split_plane(block);
     split_row_and_column();
     split_vector();
     const std::vector<std::string> outer = outer_loops();
@@ -122,6 +123,7 @@ class TileRule {
     }
     if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
+    rows_per_strip_ = best;
   }
 
   bool split_last(int64_t rows) {
@@ -145,6 +147,24 @@ class TileRule {
         split_last(extent / strips);
         return;
       }
+  }
+
+  /// Takes rows of the innermost loop around the tile into the tile.
+  void split_plane(const BlockFacts& block) {
+    const std::string& plane = tile_.plane.loop;
+    if (plane.empty() || batch_.size() < 2) return;
+    const std::string loop = batch_.back();
+    if (loop != plane && loop != plane + ".i") return;
+    int64_t extent = extent_of_loop(block, plane);
+    if (loop != plane) extent = rows_per_strip_;
+    if (extent <= tile_.plane.tile) {
+      inner_.push_back(loop);
+      batch_.pop_back();
+    } else if (draft_.attempt(schedule::Split{loop, tile_.plane.tile})) {
+      inner_.push_back(loop + ".i");
+      batch_.back() += ".o";
+      if (extent % tile_.plane.tile != 0) ragged_.push_back(batch_.back());
+    }
   }
 
   void split_row_and_column() {
@@ -187,7 +207,9 @@ class TileRule {
   /// is padded once for all columns.
   std::vector<std::string> outer_loops() const {
     size_t leading = std::min<size_t>(batch_.size(), 1);
-    if (!strip_.empty()) leading = batch_.size() - 1;
+    if (!strip_.empty())
+      leading =
+          static_cast<size_t>(std::find(batch_.begin(), batch_.end(), strip_) - batch_.begin()) + 1;
     const auto rest = batch_.begin() + static_cast<long>(leading);
     std::vector<std::string> outer(batch_.begin(), rest);
     for (const std::string& loop : {column_outer_, vec_outer_})
@@ -260,6 +282,7 @@ class TileRule {
   std::vector<int64_t> reduce_extents_;
   std::vector<std::string> inner_;  ///< loops of the tile, lanes last
   std::string row_outer_, column_outer_, vec_outer_, strip_;
+  int64_t rows_per_strip_ = 0;
   std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
 };
 

@@ -47,10 +47,7 @@ class WinogradScheduler {
  private:
   bool attempt(Step step) {
     Result<Func> next = schedule::apply(step, func_);
-    if (!next) {
-      fprintf(stderr, "DBG %s: %s", schedule::print(step).c_str(), to_string(next.error()).c_str());
-      return false;
-    }
+    if (!next) return false;
     func_ = *std::move(next);
     trace_.push_back(std::move(step));
     return true;
