@@ -10,7 +10,7 @@ resnet18.py [OPTIONS] EXPERIMENT...
   mobilenet  MobileNet v2 on VTA, cycles by part; mobilenet.json
 
 Example:
-  bench/vta/resnet18.py --build build/release --out /tmp/vta roofline parts
+  bench/vta/resnet18.py --build build/release --out res roofline parts
 """
 
 import argparse
