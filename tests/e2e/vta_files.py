@@ -4,6 +4,7 @@ vta_files.py write                      models and calibration files, broken one
 vta_files.py qdq NAME.onnx [PER_CHANNEL]  a network quantised by onnxruntime.quantization
 vta_files.py reference MODEL.onnx X.npy Y.npy   ONNX Runtime's output, graph optimisation off
 vta_files.py exact VERIFY.json          every row of `verify --json` must have no difference at all
+vta_files.py cut MODEL.onnx VALUE OUT.onnx      the part of a model that makes a value
 vta_files.py near MODEL.onnx GOT.npy WANT.npy   at most 1 unit of the output's scale, on at most 1 %
 vta_files.py differs A.npy B.npy
 """
@@ -123,6 +124,11 @@ def reference(path, x, y):
     np.save(y, session.run(None, {session.get_inputs()[0].name: np.load(x)})[0])
 
 
+def cut(path, output, to):
+    onnx.utils.extract_model(path, to, [onnx.load(path).graph.input[0].name], [output])
+    return True
+
+
 def exact(path):
     with open(path) as file:
         rows = json.load(file)["rows"]
@@ -156,6 +162,8 @@ def main(arguments):
         reference(*rest)
     elif verb == "exact":
         return exact(*rest)
+    elif verb == "cut":
+        return cut(*rest)
     elif verb == "near":
         return near(*rest)
     elif verb == "differs":

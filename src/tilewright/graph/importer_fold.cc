@@ -15,6 +15,12 @@ constexpr int64_t kEagerOutput = 1 << 16;  ///< ...at once if they yield at most
 constexpr int64_t kForcedOutput = 1
                                   << 28;  ///< bytes of one value computed because a shape needs it
 
+/// Integers with their scales: what accelerators take as they are. The pass fold_constants makes
+/// floats of them for everyone else.
+bool carries_scales(const Node& node) {
+  return node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
+}
+
 }  // namespace
 
 ValueId Importer::add_constant(const std::string& name, Array array) {
@@ -229,8 +235,8 @@ Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
   if (known) {
     graph_.values[static_cast<size_t>(node.outputs[0])].constant = std::move((*known)[0]);
     runtime_[static_cast<size_t>(node.outputs[0])] = false;
-  } else if (!runtime && input_bytes <= kEagerInput && output_bytes <= kEagerOutput &&
-             known_inputs(graph_, node)) {
+  } else if (!runtime && !carries_scales(node) && input_bytes <= kEagerInput &&
+             output_bytes <= kEagerOutput && known_inputs(graph_, node)) {
     (void)evaluate_node(static_cast<size_t>(index));  // it stays a node if it cannot be computed
   }
   return node.outputs;

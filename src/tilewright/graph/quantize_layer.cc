@@ -152,45 +152,89 @@ int largest_shift(const F& fits) {
   return s;
 }
 
+/// What fixed-point scaling has to do: result = factor * sum + offset, per channel, in output
+/// units.
+struct Scaling {
+  std::vector<double> factor, bound;  ///< of sums: bound is the largest possible
+  std::vector<double> offset;         ///< |bias| and residual
+  double residual = 0;                ///< scale of the residual
+};
+
+/// sum >> pre, clipped to +-limit (0: not at all), times round(factor * 2^(shift + pre)), >> shift.
+struct FixedPoint {
+  int pre = 0, shift = -1;
+  int64_t limit = 0;
+  double error = 0;  ///< of the result, at most; units: of the output
+};
+
+/// The best shift for a given `pre`, if there is one. A clip keeps every sum whose result is not
+/// clipped anyway; only limits of 16 bits exist.
+std::optional<FixedPoint> fixed_point(const Scaling& scaling, int pre, bool clip) {
+  double useful = 1;
+  for (size_t c = 0; c < scaling.factor.size(); ++c)
+    useful = std::max(useful, (129 + scaling.offset[c]) / scaling.factor[c]);
+  const double limit = std::ceil(std::ldexp(useful, -pre));
+  if (clip && limit > 32767) return std::nullopt;
+  const auto fits = [&](int shift) {
+    for (size_t c = 0; c < scaling.factor.size(); ++c) {
+      const double all = std::ldexp(scaling.bound[c], -pre) + 1;
+      const double sum =
+          (clip ? std::min(limit, all) : all) * (std::ldexp(scaling.factor[c], shift + pre) + 1);
+      if (sum + std::ldexp(scaling.offset[c] + 1, shift) > kRange) return false;
+    }
+    return std::ldexp(scaling.residual, shift) < 32767.0 * (1 << kMaxResidualShift);
+  };
+  FixedPoint form;
+  form.pre = pre;
+  form.shift = largest_shift(fits);
+  if (form.shift < 0) return std::nullopt;
+  form.limit = clip ? static_cast<int64_t>(limit) : 0;
+  for (const double factor : scaling.factor) {
+    const double cut = pre > 0 ? std::ldexp(factor, pre - 1) : 0;
+    const double multiplier = std::ldexp(factor, form.shift + pre);
+    if (multiplier < 1) return std::nullopt;
+    const double rounded = std::fabs(round_even(multiplier) / multiplier - 1) * 128;
+    form.error = std::max(form.error, cut + rounded);
+  }
+  return form;
+}
+
+std::optional<FixedPoint> best_fixed_point(const Scaling& scaling) {
+  std::optional<FixedPoint> best;
+  for (int pre = 0; pre <= 30; ++pre)
+    for (const bool clip : {false, true}) {
+      const auto form = fixed_point(scaling, pre, clip);
+      if (form && (!best || form->error < best->error)) best = form;
+    }
+  return best;
+}
+
 bool multiplier_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNumbers& out) {
   const size_t channels = bias.size();
-  const std::vector<double> bounds = sum_bounds(out.weight);
-  const double residual = spec.residual_scale ? *spec.residual_scale / spec.y_scale : 0;
-  std::vector<double> factor(channels);
-  double useful = 1, reached = 1;  // sums that matter, sums that can be
+  Scaling scaling;
+  scaling.bound = sum_bounds(out.weight);
+  scaling.residual = spec.residual_scale ? *spec.residual_scale / spec.y_scale : 0;
   for (size_t c = 0; c < channels; ++c) {
-    factor[c] = spec.x_scale * scale_of(spec.weight_scale, c) / spec.y_scale;
-    if (!(factor[c] > 0)) return false;
-    const double clipped = 129 + std::fabs(bias[c]) / spec.y_scale + 128 * residual;
-    useful = std::max(useful, clipped / factor[c]);
-    reached = std::max(reached, bounds[c]);
+    scaling.factor.push_back(spec.x_scale * scale_of(spec.weight_scale, c) / spec.y_scale);
+    scaling.offset.push_back(std::fabs(bias[c]) / spec.y_scale + 128 * scaling.residual);
+    if (!(scaling.factor[c] > 0)) return false;
   }
-  const double kept = std::min(useful, reached);
-  while (kept / std::ldexp(1.0, static_cast<int>(out.pre_shift)) > 32766) ++out.pre_shift;
-  const int pre = static_cast<int>(out.pre_shift);
-  const double narrow = std::ceil(std::ldexp(kept, -pre));
-  out.limit = reached > useful ? static_cast<int64_t>(narrow) : 0;
-  const auto fits = [&](int s) {
-    for (size_t c = 0; c < channels; ++c) {
-      const double sum = (narrow + 1) * (std::ldexp(factor[c], s + pre) + 1);
-      if (sum + std::ldexp(std::fabs(bias[c]) / spec.y_scale + 128 * residual + 1, s) > kRange)
-        return false;
-    }
-    return std::ldexp(residual, s) < 32767.0 * (1 << kMaxResidualShift);
-  };
-  const int s = largest_shift(fits);
-  if (s < 0) return false;
+  const auto form = best_fixed_point(scaling);
+  if (!form) return false;
+  const int s = form->shift, pre = form->pre;
+  out.pre_shift = pre;
+  out.limit = form->limit;
   out.shift = s;
   std::vector<double> values, multipliers;
   for (size_t c = 0; c < channels; ++c) {
-    multipliers.push_back(round_even(std::ldexp(factor[c], s + pre)));
+    multipliers.push_back(round_even(std::ldexp(scaling.factor[c], s + pre)));
     // Half of what pre_shift cuts off on average, and the rounding of the last shift.
     const double half =
         (s > 0 ? std::ldexp(1.0, s - 1) : 0) + (pre > 0 ? std::floor(multipliers[c] / 2) : 0);
     values.push_back(round_even(std::ldexp(bias[c] / spec.y_scale, s) + half));
   }
   if (spec.residual_scale) {
-    double rest = std::ldexp(residual, s);
+    double rest = std::ldexp(scaling.residual, s);
     while (rest > 32767) rest /= 2, ++out.residual_shift;
     out.residual_multiplier = std::max<int64_t>(1, static_cast<int64_t>(round_even(rest)));
   }
