@@ -1,59 +1,9 @@
 #!/usr/bin/env bash
 # The command line: exit codes and messages for bad input, what is left on disk, JSON, small models.
 # cli.sh PROGRAM
-set -uo pipefail
-program=$(realpath "$1")
-here=$(cd "$(dirname "$0")" && pwd)
-python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
-export TILEWRIGHT_PYTHON=$python
-work=$(mktemp -d)
+source "$(dirname "$0")/lib.sh"
 mounted=
 trap '[ -z "$mounted" ] || umount "$mounted"; rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0
-failed=0
-skipped=0
-log=$work/.log
-
-ok() {
-  passed=$((passed + 1))
-  echo "ok $((passed + failed)) $1"
-}
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL $1: $2"
-  sed 's/^/  | /' "$log" | tail -n 12
-}
-
-# exits CODE WHAT TEXT... -- ARGUMENTS...: runs the program; every TEXT must be in what it prints,
-# and a failure must start with `error:`.
-exits() {
-  local want=$1 what=$2 texts=()
-  shift 2
-  while [ "$1" != -- ]; do
-    texts+=("$1")
-    shift
-  done
-  shift
-  timeout 60 "$program" "$@" >"$log" 2>&1
-  local code=$?
-  [ "$code" -eq "$want" ] || { bad "$what" "exit code $code instead of $want" && return; }
-  if [ "$want" -ne 0 ] && ! grep -q '^error: ' "$log"; then
-    bad "$what" "no line starts with 'error: '" && return
-  fi
-  local text
-  for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$log" || { bad "$what" "'$text' is not in the output" && return; }
-  done
-  ok "$what"
-}
-
-# holds WHAT COMMAND...: the command must succeed.
-holds() {
-  local what=$1
-  shift
-  if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
-}
 
 "$python" "$here/cli_files.py" write || exit 1
 "$program" -q zoo lenet5 -o lenet5.onnx || exit 1
@@ -213,5 +163,4 @@ json explain a good.onnx
 holds "JSON of every verb" "$python" "$here/cli_files.py" json json/*
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 
-echo "$passed passed, $failed failed, $skipped skipped"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish

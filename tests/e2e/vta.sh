@@ -2,52 +2,8 @@
 # Networks on the VTA simulator, bit for bit against the integer graph on the CPU; QDQ models of
 # onnxruntime.quantization against ONNX Runtime; what users can get wrong.
 # vta.sh PROGRAM
-set -uo pipefail
-program=$(realpath "$1")
-here=$(cd "$(dirname "$0")" && pwd)
-python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
-export TILEWRIGHT_PYTHON=$python
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0
-failed=0
-log=$work/.log
-
-ok() {
-  passed=$((passed + 1))
-  echo "ok $((passed + failed)) $1"
-}
-bad() {
-  failed=$((failed + 1))
-  echo "FAIL $1: $2"
-  sed 's/^/  | /' "$log" | tail -n 12
-}
-
-# exits CODE WHAT TEXT... -- ARGUMENTS...: runs the program; every TEXT must be in what it prints.
-exits() {
-  local want=$1 what=$2 texts=()
-  shift 2
-  while [ "$1" != -- ]; do
-    texts+=("$1")
-    shift
-  done
-  shift
-  timeout 300 "$program" "$@" >"$log" 2>&1
-  local code=$?
-  [ "$code" -eq "$want" ] || { bad "$what" "exit code $code instead of $want" && return; }
-  local text
-  for text in "${texts[@]}"; do
-    grep -qF -e "$text" "$log" || { bad "$what" "'$text' is not in the output" && return; }
-  done
-  ok "$what"
-}
-
-holds() {
-  local what=$1
-  shift
-  if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
-}
+source "$(dirname "$0")/lib.sh"
+limit=300
 
 files() { "$python" "$here/vta_files.py" "$@"; }
 
@@ -137,5 +93,4 @@ for form in tensor channel; do
 done
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+finish

@@ -71,8 +71,15 @@ int report_placements(const Subject& subject, const std::string& target, bool as
   }
   fmt::print("{}\n{}", table(summary), rows.size() > 1 ? table(rows) : "");
   for (const std::string& note : subject.vta->quantized.notes) fmt::print("note: {}\n", note);
-  fmt::print("{}\n", supported ? "supported" : "not supported without --fallback cpu");
-  return supported ? 0 : exit_code(ErrorKind::Unsupported);
+  if (supported) {
+    fmt::print("supported\n");
+    return 0;
+  }
+  fmt::print(stderr,
+             "error: not every operator runs on {}\n  why: the table names them\n"
+             "  fix: --fallback cpu runs the others on this machine\n",
+             target);
+  return exit_code(ErrorKind::Unsupported);
 }
 
 Result<int> check(SubjectOptions options, bool as_json) {

@@ -28,8 +28,8 @@ struct WeightPiece {
 /// What goes into a package. Views must stay valid during the call.
 struct PackageContents {
   Program program;
-  std::string_view graph;  ///< graph.onnx; may be empty
-  std::string_view code;   ///< code/<target>/model.so; empty if there are no kernels
+  std::string_view graph;            ///< graph.onnx; may be empty
+  std::string_view code;             ///< code/<target>/model.so; empty if there are no kernels
   std::vector<WeightPiece> weights;  ///< in any order, not overlapping; gaps are zero
   std::string_view records;          ///< records.jsonl; may be empty
   /// Code of the program's launches, by name.

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 
+#include "tilewright/tune/machine_rates.h"
+
 namespace tilewright::tune {
 namespace {
 
-/// Weights read per vector multiply-add, from memory behind L2 and behind L3; units: bytes.
-/// source: specs/performance.md 0 (read rates per core), rounded down.
-constexpr double kBytesFromL3 = 12, kBytesFromDram = 6;
 /// Part of the peak that register tiles reach.
 constexpr double kTileRate = 0.95;
 /// A form with larger rounding errors must be faster by this factor.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tilewright/tune/machine_rates.h"
 #include "tilewright/tune/program_facts.h"
 
 namespace tilewright::tune {
@@ -82,7 +83,6 @@ class WinogradScheduler {
         last = &block;
       }
     if (last == nullptr || last->loops.size() != 5) return false;
-    out_ = last->name;
     for (size_t i = 0; i < 5; ++i) {
       const std::string& loop = last->loops[i];
       out_loops_.push_back(loop);
@@ -128,8 +128,6 @@ class WinogradScheduler {
 
   /// Predicted time with strips of `strip` rows of tiles; units: vector multiply-adds.
   double time_of(int64_t strip) const {
-    // Read rates of one core behind L2 and L3; units: bytes per multiply-add (performance.md 0).
-    constexpr double kFromL2 = 32, kFromL3 = 12, kFromDram = 6;
     const auto points = static_cast<double>(sizes_.points * sizes_.points);
     const auto channels = static_cast<double>(sizes_.channels);
     const auto filters = static_cast<double>(sizes_.filters);
@@ -142,13 +140,13 @@ class WinogradScheduler {
     double weight_time = 0;
     if (weights > l2 / 2)
       weight_time = strips * weights /
-                    (weights > static_cast<double>(target_.l3_bytes) / 2 ? kFromDram : kFromL3);
+                    (weights > static_cast<double>(target_.l3_bytes) / 2 ? kBytesFromDram : kBytesFromL3);
     const double staged = points * (channels + filters) * tiles * 4;
     const double strip_bytes = staged / strips;
     const auto l3 = static_cast<double>(target_.l3_bytes);
-    const double rate = strip_bytes <= 0.75 * l2 ? kFromL2
-                        : strip_bytes <= l3 / 4  ? kFromL3
-                                                 : kFromDram;
+    const double rate = strip_bytes <= 0.75 * l2 ? kBytesFromL2
+                        : strip_bytes <= l3 / 4  ? kBytesFromL3
+                                                 : kBytesFromDram;
     const double staged_time = 2 * staged / rate;
     return std::max(products, weight_time) + staged_time;
   }
@@ -178,7 +176,6 @@ class WinogradScheduler {
       if (!attempt(schedule::Split{ko, tile_.columns})) return false;
       order = {n, ko + ".o", h + ".o", ko + ".i", h + ".i.o", tile_loop_, h + ".i.i", w + ".i", ki};
     }
-    // Cutting the last, smaller tile off leaves the others without guards.
     inner_ = {h + ".i.i", w + ".i", ki};
     return attempt(schedule::Reorder{order});
   }
@@ -196,7 +193,6 @@ class WinogradScheduler {
     } else if (!by_filters_) {
       order.push_back(ko);
     }
-    const int64_t tiles = strip_ * sizes_.columns;
     if (!attempt(schedule::Split{t, tile_.rows})) return false;
     order.push_back(t + ".o");
     order.push_back(t + ".i");
@@ -205,7 +201,6 @@ class WinogradScheduler {
     order.push_back(b + ".ki");
     if (!attempt(schedule::Reorder{order})) return false;
     const std::string anchor = t + ".o";
-    if (tiles % tile_.rows != 0) ragged_.push_back(anchor);
     if (!attempt(schedule::ComputeAt{kSum, anchor})) return false;
     const std::string s = kSum;
     schedule::Names sum = {s + ".co", s + ".ci", s + ".t"};
@@ -246,7 +241,10 @@ class WinogradScheduler {
   bool finish_output() {
     for (size_t i = 0; i + 1 < inner_.size(); ++i) attempt(schedule::Unroll{inner_[i]});
     if (!vectorize(inner_.back())) return false;
-    for (const std::string& loop : ragged_) cut_tail(loop);
+    // Cutting the last, smaller tile off leaves the others without guards.
+    const int64_t tiles = strip_ * sizes_.columns;
+    if (tiles % tile_.rows != 0 && tiles > tile_.rows)
+      attempt(schedule::Cut{std::string(kBack) + ".t.o", {tiles / tile_.rows, 1}});
     if (threads_ > 1) {
       const std::string n = out_loops_[0];
       const std::string outer = by_filters_ ? out_loops_[1] + ".o" : strip_loop_;
@@ -255,27 +253,13 @@ class WinogradScheduler {
     return true;
   }
 
-  void cut_tail(const std::string& loop) {
-    const std::vector<BlockFacts> blocks = collect_blocks(func_);
-    for (const BlockFacts& block : blocks)
-      for (const std::string& name : block.loops)
-        if (name == loop) {
-          attempt(schedule::Cut{loop, {pieces_of(loop) - 1, 1}});
-          return;
-        }
-  }
-
-  int64_t pieces_of(const std::string&) const {
-    return (strip_ * sizes_.columns + tile_.rows - 1) / tile_.rows;
-  }
-
   Func func_;
   Trace trace_;
   const hw::CpuTarget& target_;
   int threads_;
   Sizes sizes_{};
-  std::string out_, strip_loop_, tile_loop_;
-  std::vector<std::string> out_loops_, inner_, ragged_;
+  std::string strip_loop_, tile_loop_;
+  std::vector<std::string> out_loops_, inner_;
   std::vector<int64_t> out_extents_;
   int64_t strip_ = 1;
   Tile tile_;

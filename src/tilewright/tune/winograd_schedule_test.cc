@@ -24,8 +24,7 @@ hw::CpuTarget target_of(int vector_registers) {
 
 Array integers(Rng& rng, const Shape& shape) {
   Array array(DType::F32, shape);
-  for (int64_t i = 0; i < array.size(); ++i)
-    array.set(i, static_cast<double>(rng.between(-4, 4)));
+  for (int64_t i = 0; i < array.size(); ++i) array.set(i, static_cast<double>(rng.between(-4, 4)));
   return array;
 }
 

@@ -25,16 +25,16 @@ enum class Stall { None, TokenFromPrev, TokenFromNext, Memory, Queue, Idle };
 
 /// What one instruction did, in cycles from launch (timed devices only).
 struct InsnTime {
-  uint32_t insn = 0;  ///< index in the stream
-  uint64_t ready = 0;  ///< the module could have started it: the one before is done
-  uint64_t begin = 0;  ///< tokens taken
-  uint64_t end = 0;    ///< tokens given
+  uint32_t insn = 0;          ///< index in the stream
+  uint64_t ready = 0;         ///< the module could have started it: the one before is done
+  uint64_t begin = 0;         ///< tokens taken
+  uint64_t end = 0;           ///< tokens given
   Stall stall = Stall::None;  ///< what was waited for last, from `ready` to `begin`
 };
 
 struct LaunchReport {
   Counters counters;
-  uint64_t cycles = 0;  ///< from launch to FINISH; 0 if the device keeps no time
+  uint64_t cycles = 0;          ///< from launch to FINISH; 0 if the device keeps no time
   std::vector<InsnTime> times;  ///< if asked for
 };
 

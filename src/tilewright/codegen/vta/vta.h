@@ -26,9 +26,9 @@ struct VtaOptions {
 Status emit_vta(const Func& func, const std::vector<uint64_t>& addresses, const VtaOptions& options,
                 vta::Builder& builder);
 
-/// Appends a copy of `bytes` in DRAM, as 8-bit values through the accumulator. requires: `bytes` is a
-/// multiple of an element of the output, whose size is that of the input's.
-/// errors: Unsupported (inputs and outputs of different element sizes).
+/// Appends a copy of `bytes` in DRAM, as 8-bit values through the accumulator. requires: `bytes` is
+/// a multiple of an element of the output, whose size is that of the input's. errors: Unsupported
+/// (inputs and outputs of different element sizes).
 Status emit_vta_copy(uint64_t from, uint64_t to, uint64_t bytes, vta::Builder& builder);
 
 /// Elements of each on-chip memory that `func` needs with `options`: what fits is decided by this.

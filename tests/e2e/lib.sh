@@ -1,0 +1,61 @@
+# What the end-to-end scripts share; sourced by them with the program as $1. They run in a folder of
+# their own ($work), which is removed at the end; $limit is the time a run may take, in seconds.
+set -uo pipefail
+program=$(realpath "$1")
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
+export TILEWRIGHT_PYTHON=$python
+limit=60
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0
+failed=0
+skipped=0
+log=$work/.log
+
+ok() {
+  passed=$((passed + 1))
+  echo "ok $((passed + failed)) $1"
+}
+bad() {
+  failed=$((failed + 1))
+  echo "FAIL $1: $2"
+  sed 's/^/  | /' "$log" | tail -n 12
+}
+
+# exits CODE WHAT TEXT... -- ARGUMENTS...: runs the program; every TEXT must be in what it prints,
+# and a failure must start with `error:`.
+exits() {
+  local want=$1 what=$2 texts=()
+  shift 2
+  while [ "$1" != -- ]; do
+    texts+=("$1")
+    shift
+  done
+  shift
+  timeout "$limit" "$program" "$@" >"$log" 2>&1
+  local code=$?
+  [ "$code" -eq "$want" ] || { bad "$what" "exit code $code instead of $want" && return; }
+  if [ "$want" -ne 0 ] && ! grep -q '^error: ' "$log"; then
+    bad "$what" "no line starts with 'error: '" && return
+  fi
+  local text
+  for text in "${texts[@]}"; do
+    grep -qF -e "$text" "$log" || { bad "$what" "'$text' is not in the output" && return; }
+  done
+  ok "$what"
+}
+
+# holds WHAT COMMAND...: the command must succeed.
+holds() {
+  local what=$1
+  shift
+  if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
+}
+
+# Prints the counts; fails if anything did, or nothing ran.
+finish() {
+  echo "$passed passed, $failed failed, $skipped skipped"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+}
