@@ -48,9 +48,8 @@ Result<SharedCode> through_c(const std::vector<Func>& lowered, const BackendOpti
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   const std::string source = folder.file("model.c"), output = folder.file("model.so");
   TW_TRY_STATUS(write_file(source, module.source));
-  TW_TRY_STATUS(
-      run_tool({compiler, "-std=gnu11", "-O2", "-march=native", "-ffp-contract=off",
-                "-fno-strict-aliasing", "-fPIC", "-shared", "-o", output, source, "-lm"}));
+  TW_TRY(run_checked({compiler, "-std=gnu11", "-O2", "-march=native", "-ffp-contract=off",
+                      "-fno-strict-aliasing", "-fPIC", "-shared", "-o", output, source, "-lm"}));
   SharedCode code;
   code.bytes = TW_TRY(read_file(output));
   for (const KernelInfo& kernel : module.kernels) code.kernels[kernel.symbol] = kernel;
@@ -71,7 +70,7 @@ Result<std::string> link_shared(const std::vector<std::string>& objects,
   std::vector<std::string> argv = {compiler.empty() ? linker : compiler, "-shared", "-o", output};
   argv.insert(argv.end(), objects.begin(), objects.end());
   if (!compiler.empty()) argv.insert(argv.end(), {"-nostartfiles", "-lm"});
-  TW_TRY_STATUS(run_tool(argv));
+  TW_TRY(run_checked(argv));
   return read_file(output);
 }
 

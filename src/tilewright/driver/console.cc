@@ -7,14 +7,13 @@
 #include <csignal>
 #include <cstdio>
 
+#include "tilewright/base/process.h"
+
 namespace tilewright::driver {
 namespace {
 
-volatile std::sig_atomic_t interrupt_count = 0;
-
 void on_interrupt(int) {
-  interrupt_count = interrupt_count + 1;
-  if (interrupt_count > 1) ::_exit(130);
+  if (interrupt_requested.exchange(true)) ::_exit(130);  // the second time
 }
 
 }  // namespace
@@ -80,7 +79,7 @@ Progress::~Progress() {
   if (shown_ && console().progress == "auto" && ::isatty(2) != 0) fmt::print(stderr, "\r\033[K");
 }
 
-bool interrupted() { return interrupt_count != 0; }
+bool interrupted() { return interrupt_requested; }
 
 void install_interrupt_handler() {
   struct sigaction action{};

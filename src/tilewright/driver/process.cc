@@ -17,18 +17,6 @@
 extern char** environ;
 
 namespace tilewright::driver {
-
-std::string find_program(const std::string& name) {
-  const char* variable = std::getenv("PATH");
-  const std::string path = variable == nullptr ? "" : variable;
-  for (size_t start = 0; start <= path.size();) {
-    const size_t end = std::min(path.find(':', start), path.size());
-    const std::string file = path.substr(start, end - start) + "/" + name;
-    if (::access(file.c_str(), X_OK) == 0) return file;
-    start = end + 1;
-  }
-  return "";
-}
 namespace {
 
 std::vector<char*> c_argv(const std::vector<std::string>& argv) {
@@ -44,48 +32,6 @@ tl::unexpected<Error> cannot_start(const std::string& program, int error) {
 }
 
 }  // namespace
-
-Result<TemporaryFolder> TemporaryFolder::create() {
-  std::error_code error;
-  std::string pattern = std::filesystem::temp_directory_path(error).string();
-  if (error) pattern = "/tmp";
-  pattern += "/tilewright.XXXXXX";
-  if (::mkdtemp(pattern.data()) == nullptr)
-    return fail(ErrorKind::Io, fmt::format("cannot create '{}'", pattern), std::strerror(errno),
-                "set TMPDIR to a folder that can be written");
-  return TemporaryFolder(pattern);
-}
-
-TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept
-    : path_(std::exchange(other.path_, {})) {}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-}
-
-Status run_tool(const std::vector<std::string>& argv) {
-  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
-  const std::string log = folder.file("log");
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, 1, 2);
-  pid_t pid = 0;
-  const int error =
-      ::posix_spawnp(&pid, argv[0].c_str(), &actions, nullptr, c_argv(argv).data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return cannot_start(argv[0], error);
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {};
-  std::string text = read_file(log).value_or("");
-  if (text.size() > 2000) text.erase(0, text.size() - 2000);
-  const std::string how = WIFEXITED(status) ? fmt::format("exit status {}", WEXITSTATUS(status))
-                                            : fmt::format("signal {}", WTERMSIG(status));
-  return fail(ErrorKind::Tool, fmt::format("'{}' failed with {}", argv[0], how), text);
-}
 
 Result<std::unique_ptr<JsonProcess>> JsonProcess::start(const std::vector<std::string>& argv) {
   int to_child[2], from_child[2];

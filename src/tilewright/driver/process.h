@@ -6,32 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/base/result.h"
+#include "tilewright/base/process.h"
 
 namespace tilewright::driver {
-
-/// Runs a program to its end, its stderr captured. errors: Tool, with exit status and the last
-/// lines.
-Status run_tool(const std::vector<std::string>& argv);
-
-/// Where the shell would find a program; empty if nowhere.
-std::string find_program(const std::string& name);
-
-/// A folder under the system's temporary directory, removed with its contents at the end of the
-/// scope.
-class TemporaryFolder {
- public:
-  static Result<TemporaryFolder> create();
-  TemporaryFolder(TemporaryFolder&& other) noexcept;
-  TemporaryFolder& operator=(TemporaryFolder&&) = delete;
-  ~TemporaryFolder();
-  const std::string& path() const { return path_; }
-  std::string file(const std::string& name) const { return path_ + "/" + name; }
-
- private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 /// The child; ended when destroyed.
 class JsonProcess {

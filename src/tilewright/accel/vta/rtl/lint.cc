@@ -4,8 +4,8 @@
 #include <filesystem>
 
 #include "tilewright/accel/vta/rtl/rtl.h"
-#include "tilewright/accel/vta/rtl/tool.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 
 namespace tilewright::vta {
 namespace {
@@ -22,14 +22,13 @@ constexpr double kLimitSeconds = 300;
 
 Status lint(const Config& config) {
   TW_TRY_STATUS(rtl_supports(config));
-  const rtl::TemporaryFolder folder = TW_TRY(rtl::TemporaryFolder::make(
-      std::filesystem::temp_directory_path().string(), "tilewright-lint"));
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/vta.v", verilog(config)));
   std::vector<std::string> argv = {"verilator", "--lint-only",        "-Wall",    "--top-module",
                                    "vta",       "--default-language", "1364-2005"};
   argv.insert(argv.end(), std::begin(kWaived), std::end(kWaived));
   argv.push_back("vta.v");
-  const rtl::ToolResult result = TW_TRY(rtl::run_tool(argv, folder.path(), kLimitSeconds));
+  const ToolResult result = TW_TRY(run_tool(argv, {folder.path(), kLimitSeconds}));
   if (result.status == 0 && result.output.find("%Warning") == std::string::npos) return {};
   return fail(ErrorKind::Invalid, "the Verilog is not lint clean", result.output.substr(0, 4000));
 }

@@ -5,10 +5,11 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tilewright/accel/vta/rtl/cache.h"
 #include "tilewright/accel/vta/rtl/harness.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
-#include "tilewright/accel/vta/rtl/tool.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 
 namespace tilewright::vta::rtl {
 namespace {
@@ -35,27 +36,10 @@ const std::vector<std::string> kCompilerFlags = {
     "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"};
 // clang-format on
 
-Error tool_failed(const std::string& tool, const ToolResult& result) {
-  constexpr size_t kShown = 2000;
-  const std::string why = result.timed_out ? "it took too long" : result.output.substr(0, kShown);
-  return Error{ErrorKind::Tool,
-               fmt::format("{} failed with status {}", tool, result.status),
-               {},
-               why,
-               {},
-               {}};
-}
-
-Result<ToolResult> run_checked(const std::vector<std::string>& argv, const std::string& folder) {
-  ToolResult result = TW_TRY(run_tool(argv, folder, kLimitSeconds));
-  if (result.status != 0 || result.timed_out)
-    return tl::unexpected<Error>(tool_failed(argv[0], result));
-  return result;
-}
-
 /// Folder with Verilator's include files.
 Result<std::string> verilator_include(const std::string& folder) {
-  ToolResult root = TW_TRY(run_checked({"verilator", "--getenv", "VERILATOR_ROOT"}, folder));
+  ToolResult root =
+      TW_TRY(run_checked({"verilator", "--getenv", "VERILATOR_ROOT"}, {folder, kLimitSeconds}));
   while (!root.output.empty() && root.output.back() == '\n') root.output.pop_back();
   return root.output + "/include";
 }
@@ -94,11 +78,11 @@ Result<std::vector<std::string>> runtime_objects(const std::string& cache,
   for (const std::string& source : sources)
     objects.push_back(folder + "/" + fs::path(source).stem().string() + ".o");
   if (fs::exists(folder)) return objects;
-  TemporaryFolder temporary = TW_TRY(TemporaryFolder::make(cache, "building"));
+  TemporaryFolder temporary = TW_TRY(TemporaryFolder::create(cache));
   std::vector<std::string> compile = compiler(include);
   compile.push_back("-c");
   compile.insert(compile.end(), sources.begin(), sources.end());
-  TW_TRY(run_checked(compile, temporary.path()));
+  TW_TRY(run_checked(compile, {temporary.path(), kLimitSeconds}));
   TW_TRY_STATUS(publish(temporary, folder));
   return objects;
 }
@@ -109,7 +93,7 @@ Status build(const std::string& verilog_text, const std::string& harness_text,
   std::vector<std::string> verilate = {"verilator"};
   verilate.insert(verilate.end(), kVerilatorFlags.begin(), kVerilatorFlags.end());
   verilate.push_back("vta.v");
-  TW_TRY(run_checked(verilate, folder));
+  TW_TRY(run_checked(verilate, {folder, kLimitSeconds}));
   const std::string include = TW_TRY(verilator_include(folder));
 
   // One translation unit: most of the time goes into headers otherwise.
@@ -126,7 +110,7 @@ Status build(const std::string& verilog_text, const std::string& harness_text,
                  {"-shared", "-Wl,-Bsymbolic", "-Imodel", "-o", kLibrary, "model.cc"});
   for (const std::string& object : TW_TRY(runtime_objects(cache, include)))
     compile.push_back(object);
-  TW_TRY(run_checked(compile, folder));
+  TW_TRY(run_checked(compile, {folder, kLimitSeconds}));
   std::error_code ignored;
   fs::remove_all(folder + "/model", ignored);
   return {};
@@ -143,7 +127,7 @@ Result<std::string> model_library(const Config& config) {
   const std::string cache = TW_TRY(cache_folder());
   const std::string folder = cache + "/" + key, library = folder + "/" + kLibrary;
   if (fs::exists(library)) return library;
-  TemporaryFolder temporary = TW_TRY(TemporaryFolder::make(cache, "building"));
+  TemporaryFolder temporary = TW_TRY(TemporaryFolder::create(cache));
   TW_TRY_STATUS(build(text, around, cache, temporary.path()));
   TW_TRY_STATUS(publish(temporary, folder));
   return library;

@@ -7,8 +7,6 @@
 #include <regex>
 #include <set>
 
-#include "tilewright/accel/vta/rtl/tool.h"
-
 namespace tilewright::vta {
 namespace {
 
@@ -94,14 +92,7 @@ TEST(Tools, MissingToolSaysHowToGetIt) {
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().kind, ErrorKind::Tool);
   EXPECT_THAT(status.error().what, HasSubstr("verilator"));
-  EXPECT_THAT(status.error().fix, HasSubstr("apt install verilator"));
-}
-
-TEST(Tools, TimeLimitStopsTheTool) {
-  const auto result = rtl::run_tool({"sleep", "20"}, "/", 0.05);
-  ASSERT_TRUE(result);
-  EXPECT_TRUE(result->timed_out);
-  EXPECT_LT(result->seconds, 10);
+  EXPECT_THAT(status.error().fix, HasSubstr("scripts/setup"));
 }
 
 TEST(Lint, SmallDesignIsClean) {

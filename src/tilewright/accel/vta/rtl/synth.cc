@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "tilewright/accel/vta/rtl/rtl.h"
-#include "tilewright/accel/vta/rtl/tool.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 
 namespace tilewright::vta {
 namespace {
@@ -55,13 +55,12 @@ Area area_of(const std::map<std::string, int64_t>& cells) {
 
 Result<Area> synthesise(const Config& config, double limit_seconds) {
   TW_TRY_STATUS(rtl_supports(config));
-  const rtl::TemporaryFolder folder = TW_TRY(rtl::TemporaryFolder::make(
-      std::filesystem::temp_directory_path().string(), "tilewright-synth"));
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/vta.v", verilog(config)));
-  const rtl::ToolResult result = TW_TRY(rtl::run_tool(
+  const ToolResult result = TW_TRY(run_tool(
       {"yosys", "-q", "-p",
        "read_verilog vta.v; synth_xilinx -family xc7 -top vta -noiopad; tee -o stat.txt stat"},
-      folder.path(), limit_seconds));
+      {folder.path(), limit_seconds}));
   if (result.timed_out)
     return fail(ErrorKind::Limit, fmt::format("Yosys did not finish in {} s", limit_seconds),
                 label(config), "give it more time, or make the blocks smaller");

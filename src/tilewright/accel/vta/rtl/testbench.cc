@@ -8,9 +8,9 @@
 #include "tilewright/accel/vta/rtl/bench_text.h"
 #include "tilewright/accel/vta/rtl/parts.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
-#include "tilewright/accel/vta/rtl/tool.h"
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 #include "tilewright/base/rng.h"
 
 namespace tilewright::vta {
@@ -339,17 +339,12 @@ std::string testbench(const Config& config, Bench bench, uint64_t seed) {
 
 Status run_testbench(const std::string& text) {
   constexpr double kLimitSeconds = 600;
-  const rtl::TemporaryFolder folder = TW_TRY(rtl::TemporaryFolder::make(
-      std::filesystem::temp_directory_path().string(), "tilewright-bench"));
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/bench.v", text));
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"iverilog", "-g2005", "-s", "bench", "-o", "bench.vvp", "bench.v"},
         std::vector<std::string>{"vvp", "-n", "bench.vvp"}}) {
-    const rtl::ToolResult result = TW_TRY(rtl::run_tool(command, folder.path(), kLimitSeconds));
-    if (result.timed_out || result.status != 0)
-      return fail(ErrorKind::Tool,
-                  fmt::format("{} failed with status {}", command[0], result.status),
-                  result.output.substr(0, 2000));
+    const ToolResult result = TW_TRY(run_checked(command, {folder.path(), kLimitSeconds}));
     if (command[0] == "vvp" && result.output.find("PASS") == std::string::npos)
       return fail(ErrorKind::Mismatch, "the bench does not pass", result.output.substr(0, 2000));
   }

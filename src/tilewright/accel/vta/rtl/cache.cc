@@ -1,0 +1,31 @@
+#include "tilewright/accel/vta/rtl/cache.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace tilewright::vta::rtl {
+
+namespace fs = std::filesystem;
+
+Result<std::string> cache_folder() {
+  std::string folder;
+  if (const char* own = std::getenv("TILEWRIGHT_CACHE_DIR"); own != nullptr && *own != 0)
+    folder = own;
+  else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != 0)
+    folder = std::string(xdg) + "/tilewright";
+  else if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)
+    folder = std::string(home) + "/.cache/tilewright";
+  else
+    folder = fs::temp_directory_path().string() + "/tilewright-cache";
+  folder += "/rtl";
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error)
+    return fail(ErrorKind::Io, fmt::format("cannot create the cache folder '{}'", folder),
+                error.message(), "set TILEWRIGHT_CACHE_DIR to a folder that can be written");
+  return fs::absolute(folder).string();
+}
+
+}  // namespace tilewright::vta::rtl

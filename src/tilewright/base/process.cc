@@ -1,0 +1,128 @@
+#include "tilewright/base/process.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "tilewright/base/file.h"
+
+extern char** environ;
+
+namespace tilewright {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kShown = 2000;  ///< bytes of a failing tool's output in the error
+
+/// Waits for the child; after the limit, or when interrupted, ends its process group.
+ToolResult wait_for(pid_t pid, double limit_seconds) {
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+  ToolResult result;
+  int status = 0;
+  auto pause = std::chrono::microseconds(200);
+  for (;;) {
+    const pid_t done = ::waitpid(pid, &status, WNOHANG);
+    if (done == pid || (done < 0 && errno != EINTR)) break;
+    result.timed_out = elapsed() > limit_seconds;
+    if (result.timed_out || interrupt_requested) ::kill(-pid, SIGKILL);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, std::chrono::microseconds(20000));
+  }
+  result.seconds = elapsed();
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return result;
+}
+
+/// Starts argv[0] in a process group of its own, both streams going to `log`.
+Result<pid_t> start(const std::vector<std::string>& argv, const std::string& folder,
+                    const std::string& log) {
+  std::vector<char*> args;
+  for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
+  args.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, 1, log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_adddup2(&actions, 1, 2);
+  posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, args.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  posix_spawnattr_destroy(&attributes);
+  if (error == 0) return pid;
+  return fail(ErrorKind::Tool, fmt::format("cannot start '{}'", argv[0]), std::strerror(error));
+}
+
+}  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : "";
+  const char* variable = std::getenv("PATH");
+  const std::string path = variable == nullptr ? "/usr/bin:/bin" : variable;
+  for (size_t begin = 0; begin <= path.size();) {
+    const size_t end = std::min(path.find(':', begin), path.size());
+    const std::string file = path.substr(begin, end - begin) + "/" + name;
+    if (end > begin && ::access(file.c_str(), X_OK) == 0) return file;
+    begin = end + 1;
+  }
+  return "";
+}
+
+Result<ToolResult> run_tool(const std::vector<std::string>& argv, const ToolOptions& options) {
+  if (find_program(argv[0]).empty())
+    return fail(ErrorKind::Tool, fmt::format("'{}' is not installed", argv[0]), "it is not on PATH",
+                "scripts/setup installs what is missing; `tilewright doctor` lists it");
+  const TemporaryFolder scratch = TW_TRY(TemporaryFolder::create());
+  const std::string log = scratch.file("log");
+  ToolResult result = wait_for(TW_TRY(start(argv, options.folder, log)), options.limit_seconds);
+  if (interrupt_requested) return fail(ErrorKind::Interrupted, "interrupted");
+  result.output = TW_TRY(read_file(log));
+  return result;
+}
+
+Result<ToolResult> run_checked(const std::vector<std::string>& argv, const ToolOptions& options) {
+  ToolResult result = TW_TRY(run_tool(argv, options));
+  if (result.timed_out)
+    return fail(ErrorKind::Tool,
+                fmt::format("'{}' did not finish in {} s", argv[0], options.limit_seconds));
+  if (result.status == 0) return result;
+  const size_t begin = result.output.size() - std::min(result.output.size(), kShown);
+  return fail(ErrorKind::Tool, fmt::format("'{}' failed with status {}", argv[0], result.status),
+              result.output.substr(begin));
+}
+
+Result<TemporaryFolder> TemporaryFolder::create(const std::string& parent) {
+  std::error_code error;
+  std::string path = parent.empty() ? fs::temp_directory_path(error).string() : parent;
+  if (error) path = "/tmp";
+  path += "/tilewright.XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr)
+    return fail(ErrorKind::Io, fmt::format("cannot create '{}'", path), std::strerror(errno),
+                "set TMPDIR to a folder that can be written");
+  return TemporaryFolder(path);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+}  // namespace tilewright

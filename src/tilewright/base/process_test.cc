@@ -1,0 +1,82 @@
+#include "tilewright/base/process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "tilewright/base/file.h"
+
+namespace tilewright {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(RunTool, GivesStatusAndBothStreams) {
+  const TemporaryFolder folder = *TemporaryFolder::create();
+  ASSERT_TRUE(write_file(folder.file("there"), "x"));
+  const auto result =
+      run_tool({"sh", "-c", "ls; echo oops >&2; exit 3"}, {.folder = folder.path()});
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(result->status, 3);
+  EXPECT_EQ(result->output, "there\noops\n");
+  EXPECT_FALSE(result->timed_out);
+}
+
+TEST(RunTool, LimitEndsTheToolAndWhatItStarted) {
+  const auto result = run_tool({"sh", "-c", "sleep 30 & sleep 30"}, {.limit_seconds = 0.05});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->timed_out);
+  EXPECT_LT(result->seconds, 10);
+}
+
+TEST(RunTool, InterruptEndsIt) {
+  std::thread control_c([] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    interrupt_requested = true;
+  });
+  const auto result = run_tool({"sleep", "30"});
+  control_c.join();
+  interrupt_requested = false;
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::Interrupted);
+}
+
+TEST(RunTool, SaysWhatIsMissing) {
+  EXPECT_EQ(find_program("no-such-tool-here"), "");
+  EXPECT_NE(find_program("sh"), "");
+  const auto result = run_tool({"no-such-tool-here"});
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind, ErrorKind::Tool);
+  EXPECT_THAT(result.error().what, HasSubstr("no-such-tool-here"));
+}
+
+TEST(RunChecked, ShowsTheEndOfWhatAFailingToolPrinted) {
+  const auto result = run_checked({"sh", "-c", "echo first; echo last; exit 7"});
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("status 7"));
+  EXPECT_THAT(result.error().why, HasSubstr("last"));
+  EXPECT_TRUE(run_checked({"true"}));
+}
+
+TEST(TemporaryFolder, GoesWithItsContentsUnlessReleased) {
+  std::string gone, kept;
+  {
+    TemporaryFolder a = *TemporaryFolder::create(), b = *TemporaryFolder::create(a.path());
+    gone = a.path();
+    ASSERT_TRUE(write_file(b.file("x"), "x"));
+    EXPECT_TRUE(std::filesystem::exists(b.file("x")));
+    TemporaryFolder c = *TemporaryFolder::create();
+    kept = c.path();
+    c.release();
+  }
+  EXPECT_FALSE(std::filesystem::exists(gone));
+  EXPECT_TRUE(std::filesystem::exists(kept));
+  std::filesystem::remove_all(kept);
+  EXPECT_FALSE(TemporaryFolder::create("/no/such/folder"));
+}
+
+}  // namespace
+}  // namespace tilewright
