@@ -51,8 +51,11 @@ CpuTarget aarch64() {
 }
 
 std::vector<CpuTarget> named_targets() {
-  return {x86_level("x86-64-v2", kV2, 16, 16), x86_level("x86-64-v3", merged({kV2, kV3}), 32, 16),
-          x86_level("x86-64-v4", merged({kV2, kV3, kV4}), 64, 32), aarch64()};
+  std::vector<CpuTarget> targets = {
+      x86_level("x86-64-v2", kV2, 16, 16), x86_level("x86-64-v3", merged({kV2, kV3}), 32, 16),
+      x86_level("x86-64-v4", merged({kV2, kV3, kV4}), 64, 32), aarch64()};
+  for (CpuTarget& target : targets) target.rates = assumed_rates(target.vector_bytes, target.cores);
+  return targets;
 }
 
 /// Bytes of one cache as Linux reports it (`32K`, `1024K`), or the fallback.
@@ -168,6 +171,7 @@ const CpuTarget& host() {
     found.l1_bytes = cache_bytes(0, found.l1_bytes);
     found.l2_bytes = cache_bytes(2, found.l2_bytes);
     found.l3_bytes = cache_bytes(3, found.l3_bytes);
+    found.rates = assumed_rates(found.vector_bytes, found.cores);
     return found;
   }();
   return target;

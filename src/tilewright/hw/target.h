@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewright/base/result.h"
+#include "tilewright/hw/rates.h"
 
 namespace tilewright::hw {
 
@@ -18,6 +19,7 @@ struct CpuTarget {
   int vector_registers = 16;
   int cores = 1;
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
+  CpuRates rates;  ///< assumed for the kind of processor, until those of the machine are loaded
 
   int lanes(int bits) const { return vector_bytes * 8 / bits; }
 };

@@ -1,0 +1,20 @@
+// What a model says a kernel will take, by the resource that would bind alone.
+#pragma once
+
+#include <string>
+
+namespace tilewright::cost {
+
+/// Times overlap except `pack` and `join`. units: ns of wall time with all workers running.
+struct Prediction {
+  double compute = 0;  ///< arithmetic, at the rate of the register tile, edges included
+  double l1 = 0, l2 = 0, l3 = 0, dram = 0;  ///< reading from each level at its bandwidth
+  double pack = 0;  ///< staging operands, transforms: before or after the rest
+  double join = 0;  ///< starting and waiting for workers, and their imbalance
+
+  double total() const;
+  /// The resource with the longest time of those that overlap: `compute`, `l1`, ..., `dram`.
+  std::string bound() const;
+};
+
+}  // namespace tilewright::cost
