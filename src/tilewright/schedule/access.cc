@@ -206,6 +206,13 @@ std::vector<Var> vars_of(const Tree& tree, const std::vector<Id>& loops) {
   return vars;
 }
 
+bool mentions_any(const Expr& e, const std::vector<Id>& loops, const Tree& tree) {
+  for (const Var& v : free_vars(e))
+    for (Id l : loops)
+      if (tree.loop(l).var == v) return true;
+  return false;
+}
+
 std::vector<Id> loops_below(const Tree& tree, Id id, Id scope) {
   std::vector<Id> loops = tree.loops_around(id);
   if (scope == kNone) return loops;

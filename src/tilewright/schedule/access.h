@@ -67,6 +67,8 @@ arith::Box box_of(const std::vector<Expr>& indices, const std::vector<Var>& vars
 arith::Box box_of(const Access& access, const std::vector<Var>& vars, const arith::Bounds& bounds);
 /// Loop variables of `ids`.
 std::vector<Var> vars_of(const Tree& tree, const std::vector<Id>& loops);
+/// True if the variable of one of `loops` occurs free in `e`.
+bool mentions_any(const Expr& e, const std::vector<Id>& loops, const Tree& tree);
 /// Loops around `id` that are strictly inside `scope` (kNone: all).
 std::vector<Id> loops_below(const Tree& tree, Id id, Id scope);
 

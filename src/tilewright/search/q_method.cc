@@ -1,0 +1,208 @@
+#include <algorithm>
+#include <cmath>
+
+#include "tilewright/search/q_learner.h"
+#include "tilewright/search/searchers.h"
+#include "tilewright/search/starts.h"
+
+namespace tilewright::search {
+namespace {
+
+/// How a proposed point was reached.
+struct Step {
+  Point from;
+  size_t learner = 0;
+  int chosen = 0;
+};
+
+Eigen::VectorXd vector_of(const std::vector<double>& values, bool logarithmic) {
+  Eigen::VectorXd out(static_cast<Eigen::Index>(values.size()));
+  for (size_t i = 0; i < values.size(); ++i)
+    out(static_cast<Eigen::Index>(i)) =
+        logarithmic ? std::log2(1 + std::abs(values[i])) : values[i];
+  return out;
+}
+
+class PaperSearcher final : public Searcher {
+ public:
+  PaperSearcher(const Space& space, uint64_t seed, const QMethodOptions& options)
+      : Searcher(space),
+        rng_(seed),
+        options_(options),
+        learner_(space.feature_count(), space.moves().size(), options.hidden, rng_) {}
+
+  std::vector<Point> propose(int count) override {
+    std::vector<Point> batch;
+    while (batch.size() < static_cast<size_t>(count)) {
+      const size_t before = batch.size();
+      for (int s = 0; s < options_.starts && batch.size() < static_cast<size_t>(count); ++s)
+        follow_best(batch);
+      if (batch.size() == before) break;
+    }
+    add_random(batch, count, rng_);
+    return batch;
+  }
+
+  void tell(const std::vector<Trial>& trials) override {
+    Searcher::tell(trials);
+    for (const Trial& trial : trials) {
+      const auto step = steps_.find(trial.point);
+      if (step == steps_.end()) continue;
+      const double before = history_.find(step->second.from)->outcome.cost;
+      const double reward =
+          std::isfinite(trial.outcome.cost) ? before / trial.outcome.cost - 1 : -1;
+      learner_.add(
+          {features(step->second.from), features(trial.point), step->second.chosen, reward});
+      steps_.erase(step);
+      if (++taken_ % kTrainEvery != 0) continue;
+      learner_.epoch(options_.alpha, options_.learning_rate, rng_);
+      learner_.copy_to_target();
+    }
+  }
+
+ private:
+  static constexpr int kTrainEvery = 5;
+
+  Eigen::VectorXd features(const Point& point) const {
+    return vector_of(space_.features(point), true);
+  }
+
+  bool usable(const std::vector<Point>& batch, const Point& from, const Point& to) const {
+    return to != from && !history_.tried(to) &&
+           std::find(batch.begin(), batch.end(), to) == batch.end();
+  }
+
+  /// One move along the direction of the highest value that leads to a new point.
+  void follow_best(std::vector<Point>& batch) {
+    const Trial* start = draw_start(history_, options_.gamma, rng_, [this](const Trial& trial) {
+      return !exhausted_.contains(trial.point);
+    });
+    if (start == nullptr) return;
+    const Point from = start->point;
+    const Eigen::VectorXd values = learner_.values(features(from));
+    int best = -1;
+    Point to;
+    for (size_t m = 0; m < space_.moves().size(); ++m) {
+      const auto output = static_cast<int>(m);
+      if (best >= 0 && values(output) <= values(best)) continue;
+      Point next = space_.step(from, space_.moves()[m]);
+      if (usable(batch, from, next)) best = output, to = std::move(next);
+    }
+    if (best < 0) {
+      exhausted_.insert(from);
+      return follow_best(batch);
+    }
+    steps_[to] = {from, 0, best};
+    batch.push_back(std::move(to));
+  }
+
+  Rng rng_;
+  QMethodOptions options_;
+  QLearner learner_;
+  std::map<Point, Step> steps_;
+  std::set<Point> exhausted_;  ///< all of whose neighbours were tried or proposed
+  int taken_ = 0;
+};
+
+class ReleasedSearcher final : public Searcher {
+ public:
+  ReleasedSearcher(const Space& space, uint64_t seed, const QMethodOptions& options)
+      : Searcher(space), rng_(seed), options_(options) {
+    for (const Decision& decision : space.decisions())
+      learners_.emplace_back(space.feature_count(), std::max<size_t>(decision.moves.size(), 1),
+                             options.hidden, rng_);
+  }
+
+  std::vector<Point> propose(int count) override {
+    while (waiting_.size() < static_cast<size_t>(count) && !heap_.empty()) {
+      const Point start = history_.trials()[heap_.begin()->second].point;
+      retired_.insert(*heap_.begin());
+      heap_.erase(heap_.begin());
+      for (size_t d = 0; d < learners_.size(); ++d) follow(start, d);
+    }
+    const auto ready = std::min(waiting_.size(), static_cast<size_t>(count));
+    const auto end = waiting_.begin() + static_cast<long>(ready);
+    std::vector<Point> batch(waiting_.begin(), end);
+    waiting_.erase(waiting_.begin(), end);
+    add_random(batch, count, rng_);
+    return batch;
+  }
+
+  void tell(const std::vector<Trial>& trials) override {
+    for (const Trial& trial : trials) {
+      const double best = history_.best() == nullptr ? kInvalid : history_.best()->outcome.cost;
+      const size_t index = history_.trials().size();
+      Searcher::tell({trial});
+      const double cost = trial.outcome.cost;
+      if (std::isfinite(cost) &&
+          (cost <= best || rng_.chance(std::exp(-options_.gamma * (cost - best) / best))))
+        heap_.emplace(cost, index);
+      learn(trial);
+    }
+    const auto done = static_cast<int>(history_.trials().size());
+    const int period = std::max(1, (options_.planned_trials + 4) / 5);
+    if (done / period == trained_) return;
+    trained_ = done / period;
+    train();
+  }
+
+ private:
+  static constexpr int kEpochs = 20;
+
+  Eigen::VectorXd features(const Point& point) const {
+    return vector_of(space_.features(point), false);
+  }
+
+  /// One neighbour of `start` in one decision joins those that wait to be tried.
+  void follow(const Point& start, size_t decision) {
+    const size_t directions = space_.decisions()[decision].moves.size();
+    if (directions == 0) return;
+    const double trial = static_cast<double>(history_.trials().size());
+    const double epsilon = std::max(0.8 * std::exp(-0.01 * trial), 0.1);
+    Eigen::Index chosen = rng_.below(static_cast<int64_t>(directions));
+    if (!rng_.chance(epsilon)) learners_[decision].values(features(start)).maxCoeff(&chosen);
+    Point to = space_.step(start, {static_cast<int>(decision), static_cast<int>(chosen)});
+    if (add_new(waiting_, to)) steps_[to] = {start, decision, static_cast<int>(chosen)};
+  }
+
+  void learn(const Trial& trial) {
+    const auto step = steps_.find(trial.point);
+    if (step == steps_.end()) return;
+    const double gain = history_.find(step->second.from)->outcome.cost - trial.outcome.cost;
+    const double reward = std::tanh(std::max(0.0, gain * options_.cost_to_ms));
+    learners_[step->second.learner].add(
+        {features(step->second.from), features(trial.point), step->second.chosen, reward});
+    steps_.erase(step);
+  }
+
+  void train() {
+    heap_.insert(retired_.begin(), retired_.end());
+    retired_.clear();
+    for (QLearner& learner : learners_) {
+      learner.reset_optimiser();
+      for (int epoch = 0; epoch < kEpochs; ++epoch) {
+        learner.epoch(options_.alpha, options_.learning_rate, rng_);
+        learner.copy_to_target();
+      }
+    }
+  }
+
+  Rng rng_;
+  QMethodOptions options_;
+  std::vector<QLearner> learners_;
+  std::vector<Point> waiting_;
+  std::set<std::pair<double, size_t>> heap_, retired_;  ///< cost and index of the trial
+  std::map<Point, Step> steps_;
+  int trained_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Searcher> q_searcher(const Space& space, uint64_t seed,
+                                     const QMethodOptions& options) {
+  if (options.form == QMethodOptions::Form::Paper)
+    return std::make_unique<PaperSearcher>(space, seed, options);
+  return std::make_unique<ReleasedSearcher>(space, seed, options);
+}
+
+}  // namespace tilewright::search
