@@ -3,6 +3,7 @@
  * else that runs on these CPUs shows. Compiled on the machine it measures. */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,8 @@ typedef float Vector __attribute__((vector_size(4 * LANES)));
 
 typedef struct {
   pthread_barrier_t* start;
+  const cpu_set_t* cpus;
+  int turn;
   double seconds, begin, end, work;
   char* memory;
   size_t bytes;
@@ -31,8 +34,23 @@ static double now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Puts this thread on the CPU number `turn` of those in `all`: left to the scheduler, two threads
+ * that were just started may share one for longer than a burst takes. */
+static void stay_on(const cpu_set_t* all, int turn) {
+  int left = turn % CPU_COUNT(all);
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, all) || left-- > 0) continue;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
 static void* fma_job(void* argument) {
   Job* job = argument;
+  stay_on(job->cpus, job->turn);
   Vector acc[CHAINS], x, y;
   for (int l = 0; l < LANES; ++l) x[l] = 0.999f, y[l] = 1e-3f;
 #pragma GCC unroll 12
@@ -60,6 +78,7 @@ static void* fma_job(void* argument) {
 
 static void* read_job(void* argument) {
   Job* job = argument;
+  stay_on(job->cpus, job->turn);
   memset(job->memory, 1, job->bytes); /* each thread touches its own pages */
   Vector sum[8] = {0};
   pthread_barrier_wait(job->start);
@@ -87,14 +106,18 @@ static double together(void* (*run)(void*), int threads, double seconds, size_t 
   Job* jobs = calloc((size_t)threads, sizeof *jobs);
   pthread_t* handles = calloc((size_t)threads, sizeof *handles);
   pthread_barrier_t start;
+  cpu_set_t cpus;
+  sched_getaffinity(0, sizeof cpus, &cpus);
   pthread_barrier_init(&start, NULL, (unsigned)threads);
   for (int t = 0; t < threads; ++t) {
-    jobs[t] = (Job){.start = &start, .seconds = seconds, .bytes = bytes};
+    jobs[t] = (Job){
+        .start = &start, .cpus = &cpus, .turn = t, .seconds = seconds, .bytes = bytes};
     if (bytes != 0) jobs[t].memory = aligned_alloc(4096, bytes);
   }
   for (int t = 1; t < threads; ++t) pthread_create(&handles[t], NULL, run, &jobs[t]);
   run(&jobs[0]);
   for (int t = 1; t < threads; ++t) pthread_join(handles[t], NULL);
+  sched_setaffinity(0, sizeof cpus, &cpus);
   double begin = jobs[0].begin, end = jobs[0].end, work = 0;
   for (int t = 0; t < threads; ++t) {
     if (jobs[t].begin < begin) begin = jobs[t].begin;

@@ -9,6 +9,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 VENV = os.path.join(HERE, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
+RELATIVE_PYTHON = os.path.join(".venv", "bin", "python")  # from HERE
 WORK = os.path.join(VENV, "work")  # models, packages, logs
 
 

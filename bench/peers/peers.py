@@ -2,6 +2,7 @@
 """Tilewright against other libraries: one process per peer, readings in turn. See README.md."""
 
 import argparse
+import contextlib
 import json
 import os
 import platform
@@ -13,7 +14,8 @@ import time
 
 import environment
 
-SETTLE = 0.02  # seconds until the threads of a pool have stopped spinning
+# Seconds before a burst: after a pause, and until the threads of a pool have stopped spinning.
+SETTLE = (0.02, 0.12)
 BURST = 0.006
 
 
@@ -82,10 +84,14 @@ class Process:
     def start(self):
         with open(self.log, "ab") as log:
             self.child = subprocess.Popen(
-                [environment.PYTHON, os.path.join(environment.HERE, "worker.py"),
-                 json.dumps(self.setup)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=log, env=self.environment)
+                [environment.RELATIVE_PYTHON, "worker.py"], cwd=environment.HERE,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=self.environment)
         self.pending = b""
+        self.send(self.setup)
+
+    def send(self, message):
+        self.child.stdin.write((json.dumps(message) + "\n").encode())
+        self.child.stdin.flush()
 
     def ask(self, timeout=60.0, **request):
         """The reply to a request. errors: PeerFailed with what the peer said, or how it ended."""
@@ -93,8 +99,7 @@ class Process:
             self.start()
         self.child.send_signal(signal.SIGCONT)
         try:
-            self.child.stdin.write((json.dumps(request) + "\n").encode())
-            self.child.stdin.flush()
+            self.send(request)
             reply = json.loads(self.line(time.monotonic() + timeout))
         except (BrokenPipeError, TimeoutError) as error:
             self.kill()
@@ -190,6 +195,24 @@ def load_all(processes, request, options):
     return outcomes
 
 
+@contextlib.contextmanager
+def keeping_quiet(command):
+    """Runs `command sh -c ...` meanwhile: something that holds other work of the machine back for
+    as long as its child runs."""
+    if not command:
+        yield
+        return
+    child = subprocess.Popen([*command.split(), "sh", "-c", "echo ready; cat"],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        child.stdout.readline()
+        yield
+    finally:
+        child.stdin.close()
+        child.wait()
+        child.stdout.close()
+
+
 def measure(processes, outcomes, options):
     """Adds readings, one per round, the peers taking turns in an order that rotates."""
     running = [name for name in processes if outcomes[name]["status"] in ("ok", "wrong")]
@@ -225,6 +248,20 @@ def roofs(options):
     return fma, read
 
 
+def resume(result, path):
+    """Takes over the cases of an earlier run on as many threads, and the better of both roofs."""
+    if not os.path.exists(path):
+        return
+    with open(path) as file:
+        earlier = json.load(file)
+    if (earlier["machine"], earlier["threads"]) != (result["machine"], result["threads"]):
+        sys.exit(f"peers: {path} is of another machine or number of threads")
+    result["cases"] = earlier["cases"]
+    result["burst_floor"] = max(result["burst_floor"], earlier["burst_floor"])
+    for name, rate in earlier["roofs"].items():
+        result["roofs"][name] = max(result["roofs"][name], rate)
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
@@ -245,10 +282,17 @@ def parse(arguments):
     add("--weak", type=float, default=0.95, metavar="PART",
         help="discard readings beside a burst below this part of the best; 0 only to try things")
     add("--output", default="peers", help="writes OUTPUT.json and OUTPUT.html")
+    add("--resume", action="store_true",
+        help="keep the cases that OUTPUT.json has already, and measure the others")
+    add("--around", metavar="COMMAND",
+        help="put before a command, it keeps the machine quiet while that runs; used around the "
+        "readings of each case, not while models are compiled and loaded")
     add("--list", action="store_true", help="list the cases and stop")
     options = parser.parse_args(arguments)
-    folder = os.path.dirname(os.path.abspath(options.tilewright))
-    options.runtime = options.runtime or os.path.join(folder, "libtilewright_runtime.so")
+    options.tilewright = os.path.abspath(options.tilewright)
+    folder = os.path.dirname(options.tilewright)
+    options.runtime = os.path.abspath(options.runtime or
+                                      os.path.join(folder, "libtilewright_runtime.so"))
     options.all_cpus = sorted(os.sched_getaffinity(0))
     if options.threads > len(options.all_cpus):
         parser.error(f"--threads {options.threads}: there are {len(options.all_cpus)} CPUs")
@@ -267,11 +311,16 @@ def run(options, failed):
         return
     options.burst = environment.build_burst()
     options.mcpu = "x86-64-v4" if "avx512f" in environment.cpu_flags() else "x86-64-v3"
-    fma, read = roofs(options)
+    with keeping_quiet(options.around):
+        fma, read = roofs(options)
     result = {"machine": cpu_name(), "threads": options.threads, "rounds": options.rounds,
               "slice": options.slice, "weak": options.weak, "not_installed": failed,
               "roofs": {"fma": fma, "read": read}, "cases": [],
               "burst_floor": max(fma, options.burst_floor * 1e9)}
+    if options.resume:
+        resume(result, options.output + ".json")
+        known = {case["id"] for case in result["cases"]}
+        chosen = [case for case in chosen if case["id"] not in known]
     processes = {name: Process(name, setup, options)
                  for name, setup in peer_table(options).items()}
     try:
@@ -280,9 +329,10 @@ def run(options, failed):
             case = dict(case)
             request = prepare(case, options)
             case["peers"] = load_all(processes, request, options)
-            measure(processes, case["peers"], options)
+            with keeping_quiet(options.around):
+                measure(processes, case["peers"], options)
             case.pop("layers", None)
-            result["cases"].append(case)
+            result["cases"] = [c for c in result["cases"] if c["id"] != case["id"]] + [case]
             stats.evaluate(result)  # files are whole after each case
             with open(options.output + ".json", "w") as file:
                 json.dump(result, file, indent=1)

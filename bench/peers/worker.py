@@ -1,4 +1,5 @@
-"""One peer in a process of its own: answers requests, one JSON line each, on stdin and stdout.
+"""One peer in a process of its own: is told its setup, then answers requests, one JSON line each,
+on stdin and stdout.
 
 load  {model, inputs, threads, case, work}  -> {version, detail, seconds}
 check {output}                              writes the outputs of one run as .npz
@@ -60,9 +61,6 @@ class Worker:
         module = importlib.import_module("adapters." + setup["adapter"])
         self.peer = module.Peer(setup)
 
-    def settle(self):
-        time.sleep(self.setup["settle"])  # until the peer's own threads have stopped spinning
-
     def load(self, request):
         start = time.perf_counter()
         self.peer.load(request)
@@ -77,10 +75,10 @@ class Worker:
         return {}
 
     def time(self, request):
-        self.settle()
+        time.sleep(self.setup["settle"][0])
         before = self.burst.fma(request["burst"])
         times = run_times(self.peer.run, request["slice"], request["most"])
-        self.settle()
+        time.sleep(self.setup["settle"][1])
         after = self.burst.fma(request["burst"])
         return {"median": statistics.median(times), "least": min(times), "runs": len(times),
                 "burst": min(before, after)}
@@ -98,7 +96,7 @@ def main():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # do not outlive the parent, even when stopped
     channel = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)  # what libraries print goes to the log
-    setup = json.loads(sys.argv[1])
+    setup = json.loads(sys.stdin.readline())
     os.sched_setaffinity(0, setup["cpus"])
     worker = None
     for line in sys.stdin:
