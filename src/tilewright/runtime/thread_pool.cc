@@ -61,6 +61,19 @@ void pin_thread(std::thread& thread, int cpu) {
   pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
 }
 
+/// Moves this thread to another CPU it may use. Two threads that were woken on one CPU and wait for
+/// each other in turn look like one to the scheduler, which leaves them there for many
+/// milliseconds.
+void leave_cpu(int cpu) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  if (sched_getaffinity(0, sizeof all, &all) != 0 || !CPU_ISSET(cpu, &all)) return;
+  cpu_set_t others = all;
+  CPU_CLR(cpu, &others);
+  if (CPU_COUNT(&others) > 0 && sched_setaffinity(0, sizeof others, &others) == 0)
+    sched_setaffinity(0, sizeof all, &all);
+}
+
 void serve_parallel_for(void* pool, int64_t count, tw_parallel_body body, void* env) {
   static_cast<ThreadPool*>(pool)->parallel_for(count, body, env);
 }
@@ -80,7 +93,9 @@ ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
   int threads = options_.threads > 0 ? options_.threads : default_threads();
   threads = std::min(threads, 1024);
   for (int worker = 1; worker < threads; ++worker) slots_.push_back(std::make_unique<Slot>());
-  const std::vector<int> cpus = options_.pin ? allowed_cpus() : std::vector<int>{};
+  const std::vector<int> allowed = allowed_cpus();
+  const std::vector<int> cpus = options_.pin ? allowed : std::vector<int>{};
+  spread_ = !options_.pin && static_cast<size_t>(threads) <= allowed.size();
   for (int worker = 1; worker < threads; ++worker) {
     std::thread& thread = slots_[static_cast<size_t>(worker - 1)]->thread;
     thread = std::thread([this, worker] { work(worker); });
@@ -115,7 +130,7 @@ void ThreadPool::parallel_for(int64_t count, tw_parallel_body body, void* env) {
   }
   const Current outer = current;
   current = {this, 0};
-  job_ = {body, env, count, parts};
+  job_ = {body, env, count, parts, spread_ ? sched_getcpu() : -1};
   pending_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
   for (int64_t worker = 1; worker < parts; ++worker) {
     Slot& slot = *slots_[static_cast<size_t>(worker - 1)];
@@ -142,6 +157,7 @@ void ThreadPool::work(int worker) {
   current = {this, worker};
   Slot& slot = *slots_[static_cast<size_t>(worker - 1)];
   for (uint32_t seen = 0; wait_for_ticket(slot, seen); ++seen) {
+    if (job_.cpu >= 0 && job_.cpu == sched_getcpu()) leave_cpu(job_.cpu);
     run_part(worker);
     if (pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) pending_.notify_one();
   }

@@ -15,8 +15,10 @@ namespace tilewright::runtime {
 int default_threads();
 
 struct ThreadPoolOptions {
-  int threads = 0;               ///< with the calling thread; 0: default_threads()
-  int spin_microseconds = 70;    ///< how long a worker looks for work before it sleeps
+  int threads = 0;  ///< with the calling thread; 0: default_threads()
+  /// How long a worker looks for work before it sleeps: longer than it takes to wake one up (100 us
+  /// in a virtual machine), or one that is late makes the others sleep, and be late, in turn.
+  int spin_microseconds = 200;
   bool flush_denormals = false;  ///< workers treat denormal floats as zero
   bool pin = false;              ///< worker w stays on the w-th allowed CPU
 };
@@ -50,6 +52,7 @@ class ThreadPool {
     void* env = nullptr;
     int64_t count = 0;
     int64_t parts = 0;
+    int cpu = -1;  ///< of the calling thread
   };
 
   void work(int worker);
@@ -57,6 +60,7 @@ class ThreadPool {
   void run_part(int worker) const;
 
   ThreadPoolOptions options_;
+  bool spread_ = false;  ///< workers keep off the caller's CPU: there is one for each
   std::vector<std::unique_ptr<Slot>> slots_;
   tw_kernel_services services_;
   std::atomic<bool> busy_{false};

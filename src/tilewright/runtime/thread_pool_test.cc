@@ -1,6 +1,7 @@
 #include "tilewright/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <cmath>
 #include <cstdlib>
@@ -137,6 +138,30 @@ TEST(ThreadPool, DenormalsStayUnlessAsked) {
     EXPECT_EQ(halve(denormal), 0.0f);
   }
   EXPECT_GT(halve(denormal), 0.0f);
+}
+
+TEST(ThreadPool, AWorkerLeavesTheCallersCpu) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof all, &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one CPU";
+  const int shared = sched_getcpu();
+  ThreadPool pool({.threads = 2});
+  auto move_to_shared = [&](int64_t, int32_t) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(shared, &one);
+    ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+    ASSERT_EQ(sched_setaffinity(0, sizeof all, &all), 0);
+  };
+  // The scheduler may move either thread at any time, so one loop in many has to show it.
+  int apart = 0;
+  for (int turn = 0; turn < 50; ++turn) {
+    loop(pool, 2, move_to_shared);
+    int cpus[2] = {-1, -1};
+    loop(pool, 2, [&](int64_t, int32_t worker) { cpus[worker] = sched_getcpu(); });
+    apart += cpus[0] != cpus[1];
+  }
+  EXPECT_GT(apart, 25);
 }
 
 TEST(ThreadPool, ThreadCountComesFromTheEnvironment) {
