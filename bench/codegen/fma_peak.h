@@ -1,12 +1,13 @@
 // The denominator of every CPU figure: multiply-adds on registers only.
 #pragma once
 
+#include "tilewright/tune/probes.h"
+
 namespace tilewright::bench {
 
 /// units: flop per second of this thread's CPU time, from a burst of about `seconds`.
-double fma_peak(double seconds);
+inline double fma_peak(double seconds) { return 1e9 * tune::peak_burst(DType::F32, seconds); }
 
-/// units: seconds of CPU time of the calling thread.
-double thread_seconds();
+using tune::thread_seconds;
 
 }  // namespace tilewright::bench

@@ -1,6 +1,9 @@
 // Times single operators, scheduled by rule for one thread, against the FMA peak of the moment.
 // Usage: bench_operators [SUBSTRING [check | dump]]; check compares with the unscheduled operator,
 // dump writes op.trace, op.scheduled.tw, op.lowered.tw, op.ll and op.s.
+// bench_operators --suites A,B [--threads N] [--id TEXT] [--math direct|fast|exact] [--workload
+// FILE]
+// [--seconds S] [--dump 1] times suites of a workload file, compiled as in a network.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "fma_peak.h"
+#include "suite.h"
 #include "tilewright/base/file.h"
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/ir/text.h"
@@ -44,7 +48,7 @@ Row winograd(int64_t c, int64_t k, int64_t size, int64_t m) {
   Row row = conv(c, k, size, 3);
   row.label = fmt::format("winograd F({}) {}->{} {}x{}", m, c, k, size, size);
   row.op = "WinogradConvBlocked";
-  row.inputs[1] = {m + 2, m + 2, k / 16, c, 16};
+  row.inputs[1] = {k / 16, m + 2, m + 2, c, 16};
   row.attrs["m"] = m;
   return row;
 }
@@ -270,7 +274,29 @@ Status run(const Row& row, const std::string& mode) {
 }  // namespace
 }  // namespace tilewright
 
+namespace {
+
+int suites(const std::vector<std::string>& args) {
+  tilewright::bench::SuiteOptions options;
+  for (size_t i = 0; i + 1 < args.size(); i += 2) {
+    const std::string &key = args[i], &value = args[i + 1];
+    if (key == "--suites") options.suites = value;
+    if (key == "--workload") options.workload = value;
+    if (key == "--id") options.id = value;
+    if (key == "--math") options.math = value;
+    if (key == "--dump") options.dump = value != "0";
+    if (key == "--threads") options.threads = std::atoi(value.c_str());
+    if (key == "--seconds") options.seconds = std::atof(value.c_str());
+  }
+  const auto ok = tilewright::bench::run_suites(options);
+  if (!ok) fmt::print(stderr, "{}", to_string(ok.error()));
+  return ok ? 0 : 1;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], "--suites") == 0) return suites({argv + 1, argv + argc});
   const std::string only = argc > 1 ? argv[1] : "";
   for (const tilewright::Row& row : tilewright::rows()) {
     if (row.label.find(only) == std::string::npos) continue;

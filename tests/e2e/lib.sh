@@ -5,6 +5,7 @@ program=$(realpath "$1")
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 python=$(realpath -s "${TILEWRIGHT_PYTHON:-$here/../../.venv/bin/python}")
 export TILEWRIGHT_PYTHON=$python
+export TILEWRIGHT_CALIBRATE=off  # the same schedules everywhere
 limit=60
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

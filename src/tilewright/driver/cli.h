@@ -24,6 +24,7 @@ int run_cli(int argc, char** argv);
 void add_doctor(CLI::App& app, Context& context);
 void add_devices(CLI::App& app, Context& context);
 void add_targets(CLI::App& app, Context& context);
+void add_calibrate(CLI::App& app, Context& context);
 void add_zoo(CLI::App& app, Context& context);
 void add_check(CLI::App& app, Context& context);
 void add_compile(CLI::App& app, Context& context);

@@ -16,6 +16,7 @@
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/program_builder.h"
 #include "tilewright/driver/quantized.h"
 #include "tilewright/graph/export.h"
@@ -23,11 +24,13 @@
 #include "tilewright/graph/launches.h"
 #include "tilewright/graph/passes.h"
 #include "tilewright/graph/place.h"
+#include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/conv_algorithm.h"
+#include "tilewright/tune/strip_rule.h"
 
 namespace tilewright::driver {
 namespace {
@@ -55,6 +58,7 @@ Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
         }
         kernels[i].trace = std::move(kernel->trace);
         kernels[i].scheduled = std::move(kernel->scheduled);
+        kernels[i].decision = std::move(kernel->decision);
         lowered[i] = std::move(kernel->lowered);
       }
     } catch (...) {  // a bug: reported by main, not by std::terminate
@@ -95,44 +99,59 @@ void describe(runtime::Program& program, const CompileOptions& options) {
   program.math = options.math == MathMode::Fast ? "fast" : "exact";
   program.notes["compiler"] = "tilewright 0.1.0";
   program.notes["threads"] = std::to_string(options.threads);
+  program.notes["rates"] = rates_label(options.target.rates);
   if (!options.command.empty()) program.notes["command"] = options.command;
 }
 
 /// The default graph passes; below level 2 layouts stay as they are.
-std::string passes_of(int level) {
+std::string passes_of(const CompileOptions& options) {
   std::string names = graph::default_passes();
-  const std::string layout = "block_layout,";
-  if (level < 2) names.erase(names.find(layout), layout.size());
+  const auto leave_out = [&](const std::string& pass) {
+    names.erase(names.find(pass), pass.size());
+  };
+  for (const char* layout : {"integer_products,", "block_layout,"})
+    if (options.level < 2) leave_out(layout);
+  if (!options.fuse) leave_out("fold_batch_norm,");
   return names;
 }
 
 std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOptions& options) {
   graph::FuseOptions fusion;
-  fusion.enable = options.level > 0 || options.vta;
+  fusion.enable = (options.level > 0 && options.fuse) || options.vta;
   std::vector<std::string> devices;
   if (options.vta) {
     devices = devices_of(graph, place_on_vta(graph, *options.vta));
     fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
   }
+  if (options.level > 1 && !options.vta)
+    fusion.join = [&](const graph::Group& group) {
+      const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
+      return made && tune::worth_strips(made->func, options.target, options.threads);
+    };
   std::vector<graph::Group> groups = graph::fuse(graph, fusion);
   return options.vta ? graph::gather_launches(graph, std::move(groups)) : groups;
 }
 
 }  // namespace
 
-Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options) {
+Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions& options) {
   CompiledModel model;
   model.graph = graph;
   if (options.level > 0 && !options.vta) {  // tiled graphs went through the passes before
     graph::PassContext context;
     context.evaluate = make_evaluate();
     context.vector_bytes = options.target.vector_bytes;
-    if (options.math == MathMode::Fast)
+    context.dot_depth = [&](DType a, DType b) -> int64_t {
+      const auto dot = hw::find_dot(options.target, a, b);
+      // Floats are summed in another order.
+      return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
+    };
+    if (options.math == MathMode::Fast && !options.direct)
       context.winograd_tile = [&](const graph::Conv3x3& conv) {
         return tune::winograd_tile(conv, options.target, options.threads);
       };
     graph::PassResult result =
-        TW_TRY(graph::run_passes(std::move(model.graph), passes_of(options.level), context));
+        TW_TRY(graph::run_passes(std::move(model.graph), passes_of(options), context));
     model.graph = std::move(result.graph);
     model.changes = graph::explain(result.reports);
   }
@@ -140,6 +159,11 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
   model.groups = groups_of(model.graph, options);
   for (std::string& line : graph::explain(model.graph, model.groups))
     model.changes.push_back(std::move(line));
+  return model;
+}
+
+Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options) {
+  CompiledModel model = TW_TRY(plan_graph(graph, options));
   auto program = std::make_shared<runtime::Program>();
   KernelTable kernels;
   WeightTable weights;

@@ -21,6 +21,8 @@ struct CompileOptions {
   hw::CpuTarget target = hw::host();
   int threads = 1;  ///< workers the schedules are made for
   MathMode math = MathMode::Fast;
+  bool direct = false;  ///< convolutions never by Winograd, whatever `math` allows
+  bool fuse = true;     ///< false: every operator of the model is a kernel of its own
   int level = 2;        ///< 0: no passes, loops as written; 1: fusion; 2: also layouts
   bool use_c = false;   ///< the C back-end instead of LLVM
   int jobs = 2;         ///< compile threads
@@ -37,6 +39,7 @@ struct KernelReport {
   Func func;                       ///< stage Tensor
   schedule::Trace trace;
   Func scheduled;
+  cost::Decision decision;  ///< why this schedule
 };
 
 struct CompiledModel {
@@ -49,6 +52,10 @@ struct CompiledModel {
   std::vector<KernelReport> kernels;
   std::map<std::string, VtaLaunchCode> launches;  ///< by name in the program
 };
+
+/// Only what comes before schedules and code: passes and fusion. Sets `graph`, `changes`, `groups`.
+/// errors: what the passes report, Interrupted.
+Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions& options);
 
 /// errors: Unsupported, Tool, Interrupted; problems of nodes carry their names.
 Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options);

@@ -7,7 +7,11 @@ namespace tilewright::driver {
 
 Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions& options) {
   ScheduledKernel kernel;
-  if (options.scheduled) kernel.trace = tune::default_trace(func, options.target, options.threads);
+  if (options.scheduled) {
+    tune::ScheduleChoice choice = tune::choose_schedule(func, options.target, options.threads);
+    kernel.trace = std::move(choice.trace);
+    kernel.decision = std::move(choice.decision);
+  }
   kernel.scheduled = TW_TRY(schedule::replay(func, kernel.trace));
   kernel.lowered = TW_TRY(lower::run_pipeline(kernel.scheduled, options.target));
   return kernel;

@@ -1,6 +1,7 @@
 // One kernel from tensor form to lowered form: default schedule, then the lowering pipeline.
 #pragma once
 
+#include "tilewright/cost/decision.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/schedule/step.h"
@@ -15,6 +16,7 @@ struct KernelOptions {
 
 struct ScheduledKernel {
   schedule::Trace trace;
+  cost::Decision decision;  ///< why that one
   Func scheduled;
   Func lowered;
 };

@@ -6,6 +6,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/graph/views.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/tensor/op.h"
 
@@ -128,6 +129,7 @@ void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights)
 /// A reshape costs nothing inside the arena; at the program's border its bytes are copied.
 Status ProgramBuilder::add_alias(runtime::Program& program, const graph::Group& group) {
   const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
+  if (graph::parts_of(graph_, node)) return {};  // its parts have their places in the arena
   const graph::ValueId out = node.outputs[0];
   using Place = runtime::ValueSpec::Place;
   if (program.values[out].place == Place::Arena && plan_.alias[out] >= 0) {

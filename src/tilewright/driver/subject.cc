@@ -11,6 +11,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/workload.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
@@ -103,6 +104,10 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
+const hw::CpuRates& rates_of(const SubjectOptions& options) {
+  return machine_rates(!options.no_calibrate);
+}
+
 void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
@@ -128,11 +133,14 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
   verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
   verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
   verb.add_option("--math", options.math, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
+  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
   verb.add_option("--backend", options.backend, "llvm or c")->check(CLI::IsMember({"llvm", "c"}));
   verb.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 1024));
   verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
       ->check(CLI::Range(0, 2));
   verb.add_option("--seed", options.seed, "of made-up inputs and weights");
+  verb.add_flag("--no-calibrate", options.no_calibrate,
+                "follow typical rates of a processor, not those of this machine");
   verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
 }
 
@@ -200,9 +208,11 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
     TW_TRY_STATUS(vta::check(*compile.vta));
   } else {
     compile.target = TW_TRY(hw::find_target(options.target));
+    if (compile.target.name == hw::host().name) compile.target.rates = rates_of(options);
   }
   compile.threads = threads_of(options);
   compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
+  compile.direct = options.direct;
   compile.level = options.level;
   compile.use_c = options.backend == "c";
   compile.jobs = runtime::default_threads();

@@ -23,6 +23,7 @@ struct SubjectOptions {
   std::string target = "cpu", device;
   std::vector<std::string> dims, shapes, constants, inputs;
   std::string math = "fast", backend;
+  bool direct = false;  ///< convolutions never by Winograd
   int threads = 0;
   int level = 2;
   uint64_t seed = 1;
@@ -33,6 +34,7 @@ struct SubjectOptions {
   std::string dump_program;        ///< folder for accelerator program dumps
   bool record_times = false;       ///< keep what accelerators did, cycle by cycle
   bool allow_newer_opset = false;
+  bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
 };
 
 /// Adds the options that every such verb has; `several`: more than one path and workloads are
@@ -55,6 +57,9 @@ struct Subject {
 /// All subjects of the command line; for an accelerator target, models are quantised and in its
 /// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
+
+/// The rates that schedules for this machine follow; measured at the first use.
+const hw::CpuRates& rates_of(const SubjectOptions& options);
 
 /// Options for the compiler. errors: Usage, Device.
 Result<CompileOptions> compile_options(const SubjectOptions& options);

@@ -9,6 +9,8 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/graph/memory.h"
+#include "tilewright/graph/traffic.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
 
@@ -49,12 +51,107 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
   return 0;
 }
 
-Result<int> explain(const SubjectOptions& options, const std::string& node, bool as_json) {
-  const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
+nlohmann::ordered_json to_json(const cost::Choice& choice) {
+  const cost::Prediction& time = choice.time;
+  nlohmann::ordered_json json{{"algorithm", choice.algorithm}, {"tile", choice.tile}};
+  json["predicted_us"] = {{"total", time.total() / 1e3}, {"compute", time.compute / 1e3},
+                          {"l1", time.l1 / 1e3},         {"l2", time.l2 / 1e3},
+                          {"l3", time.l3 / 1e3},         {"dram", time.dram / 1e3},
+                          {"pack", time.pack / 1e3},     {"join", time.join / 1e3}};
+  json["bound"] = time.bound();
+  return json;
+}
+
+/// Algorithm, tile and predicted times of what was chosen and of what came second.
+std::string decision_table(const cost::Decision& decision) {
+  std::vector<std::vector<std::string>> rows = {{"", "algorithm", "us", "bound", "compute", "l1",
+                                                 "l2", "l3", "dram", "pack", "join", "tile"}};
+  const auto add = [&](const char* which, const cost::Choice& choice) {
+    const cost::Prediction& time = choice.time;
+    rows.push_back(
+        {which, choice.algorithm, fmt::format("{:.1f}", time.total() / 1e3), time.bound()});
+    for (double ns : {time.compute, time.l1, time.l2, time.l3, time.dram, time.pack, time.join})
+      rows.back().push_back(fmt::format("{:.1f}", ns / 1e3));
+    rows.back().push_back(choice.tile);
+  };
+  add("chosen", decision.chosen);
+  if (!decision.runner_up.algorithm.empty()) add("second", decision.runner_up);
+  return table(rows);
+}
+
+nlohmann::ordered_json to_json(const KernelReport& kernel) {
+  nlohmann::ordered_json json{{"kernel", kernel.symbol}, {"steps", kernel.steps}};
+  if (!kernel.decision.chosen.algorithm.empty()) {
+    json["chosen"] = to_json(kernel.decision.chosen);
+    if (!kernel.decision.runner_up.algorithm.empty())
+      json["runner_up"] = to_json(kernel.decision.runner_up);
+    json["candidates"] = kernel.decision.candidates;
+  }
+  json["schedule"] = schedule::print(kernel.trace);
+  json["loops"] = print(kernel.scheduled);
+  return json;
+}
+
+void print_kernel(const KernelReport& kernel) {
+  fmt::print("kernel {} of {}\n\n", kernel.symbol, fmt::join(kernel.steps, ", "));
+  if (!kernel.decision.chosen.algorithm.empty())
+    fmt::print("why, of {} candidates (predicted us):\n{}\n", kernel.decision.candidates,
+               decision_table(kernel.decision));
+  fmt::print("schedule:\n{}\nloops:\n{}\n", schedule::print(kernel.trace), print(kernel.scheduled));
+}
+
+/// Bytes between kernels and the arena, beside their bounds; compiles no kernel.
+Result<int> explain_memory(const Subject& subject, const CompileOptions& options, bool as_json) {
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is one kernel", subject.name),
+                "--memory is about what kernels hand to each other");
+  const CompiledModel model = TW_TRY(plan_graph(*subject.graph, options));
+  const graph::MemoryPlan plan = graph::plan_memory(model.graph, model.groups);
+  const graph::Traffic traffic = graph::traffic_of(model.graph, model.groups);
+  const auto ratio = [](int64_t value, int64_t bound) {
+    return bound > 0 ? static_cast<double>(value) / static_cast<double>(bound) : 1.0;
+  };
+  nlohmann::ordered_json json = document("explain");
+  json["subject"] = subject.name;
+  json["steps"] = model.groups.size();
+  json["arena"] = {{"bytes", plan.arena_bytes},
+                   {"lower_bound", plan.lower_bound},
+                   {"ratio", ratio(plan.arena_bytes, plan.lower_bound)},
+                   {"optimal", plan.optimal}};
+  json["between_kernels"] = {{"bytes", traffic.moved},
+                             {"compulsory", traffic.compulsory},
+                             {"ratio", ratio(traffic.moved, traffic.compulsory)}};
+  std::vector<std::vector<std::string>> rows = {{"step that computes nothing", "bytes"}};
+  for (const auto& [step, bytes] : traffic.movers) {
+    json["movers"].push_back({{"step", step}, {"bytes", bytes}});
+    rows.push_back({step, std::to_string(bytes)});
+  }
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("arena            {:>12} bytes, bound {:>12}: {:.3f} ({})\n", plan.arena_bytes,
+             plan.lower_bound, ratio(plan.arena_bytes, plan.lower_bound),
+             plan.optimal ? "proven smallest" : "not proven");
+  fmt::print("between kernels  {:>12} bytes, bound {:>12}: {:.3f}\n", traffic.moved,
+             traffic.compulsory, ratio(traffic.moved, traffic.compulsory));
+  if (rows.size() > 1) fmt::print("\n{}", table(rows));
+  return 0;
+}
+
+struct ExplainVerb {
+  SubjectOptions subject;
+  std::string node;
+  bool memory = false;
+};
+
+Result<int> explain(const ExplainVerb& verb, bool as_json) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   if (subjects[0].package)
     return fail(ErrorKind::Usage, "explain needs the model, not the package", {},
                 "tilewright inspect shows a package's kernels and their schedules");
-  const CompileOptions compile = TW_TRY(compile_options(options));
+  const CompileOptions compile = TW_TRY(compile_options(verb.subject));
+  if (verb.memory) return explain_memory(subjects[0], compile, as_json);
   const CompiledModel model = TW_TRY(subjects[0].graph ? compile_graph(*subjects[0].graph, compile)
                                                        : compile_func(*subjects[0].func, compile));
   nlohmann::ordered_json json = document("explain");
@@ -63,23 +160,17 @@ Result<int> explain(const SubjectOptions& options, const std::string& node, bool
   bool found = false;
   for (const KernelReport& kernel : model.kernels) {
     names.insert(names.end(), kernel.steps.begin(), kernel.steps.end());
-    const bool wanted = node.empty() || std::find(kernel.steps.begin(), kernel.steps.end(), node) !=
-                                            kernel.steps.end();
+    const bool wanted =
+        verb.node.empty() || std::count(kernel.steps.begin(), kernel.steps.end(), verb.node) > 0;
     if (!wanted) continue;
     found = true;
-    json["kernels"].push_back({{"kernel", kernel.symbol},
-                               {"steps", kernel.steps},
-                               {"schedule", schedule::print(kernel.trace)},
-                               {"loops", print(kernel.scheduled)}});
-    if (as_json) continue;
-    fmt::print("kernel {} of {}\n\nschedule:\n{}\nloops:\n{}\n", kernel.symbol,
-               fmt::format("{}", fmt::join(kernel.steps, ", ")), schedule::print(kernel.trace),
-               print(kernel.scheduled));
+    json["kernels"].push_back(to_json(kernel));
+    if (!as_json) print_kernel(kernel);
   }
   if (!found)
-    return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", node),
+    return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", verb.node),
                 fmt::format("did you mean '{}'? a fused kernel is named after its main node",
-                            nearest(node, names)));
+                            nearest(verb.node, names)));
   if (as_json) print_json(json);
   return 0;
 }
@@ -145,13 +236,15 @@ void add_inspect(CLI::App& app, Context& context) {
 }
 
 void add_explain(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("explain", "Schedule and loops of a model's kernels");
-  auto options = std::make_shared<SubjectOptions>();
-  auto node = std::make_shared<std::string>();
-  add_subject_options(*verb, *options, false);
-  verb->add_option("node", *node, "only the kernel of this node");
-  verb->callback([&context, options, node] {
-    context.action = [&context, options, node] { return explain(*options, *node, context.json); };
+  CLI::App* verb = app.add_subcommand(
+      "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
+  auto options = std::make_shared<ExplainVerb>();
+  add_subject_options(*verb, options->subject, false);
+  verb->add_option("node", options->node, "only the kernel of this node");
+  verb->add_flag("--memory", options->memory,
+                 "bytes between kernels and the arena beside their bounds");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return explain(*options, context.json); };
   });
 }
 

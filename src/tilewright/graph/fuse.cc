@@ -8,6 +8,7 @@
 
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/fold.h"
+#include "tilewright/graph/views.h"
 
 namespace tilewright::graph {
 namespace {
@@ -113,10 +114,14 @@ class Fuser {
         producer_(producers(graph)),
         users_(consumers(graph)),
         output_(is_output(graph)),
+        views_(find_views(graph, movable())),
         group_of_(graph.nodes.size(), -1) {}
 
   std::vector<Group> run() {
     const auto count = static_cast<int>(graph_.nodes.size());
+    if (options_.enable && options_.join)
+      for (int n = 0; n < count; ++n)
+        if (!taken(n)) join_around(n);
     for (int n = 0; n < count; ++n) {
       if (taken(n)) continue;
       if (stands_alone(n)) {
@@ -129,6 +134,7 @@ class Fuser {
       if (taken(n)) {
         Group& group = groups_[static_cast<size_t>(group_of_[static_cast<size_t>(n)])];
         if (group.anchor == n && kReadsOnce.contains(node(n).op)) absorb(group, {n});
+        if (group.anchor == n) absorb_beside(group);
         continue;
       }
       open(n, {n});
@@ -153,9 +159,18 @@ class Fuser {
 
   /// A reshape whose result may be the same memory under another shape.
   bool is_alias(int n) const {
+    if (views_.is_parts[static_cast<size_t>(n)]) return true;
     const Node& v = node(n);
     if (!is_view(v) || v.outputs.size() != 1 || v.inputs[0] < 0) return false;
     return !value(v.inputs[0]).constant && !output_[static_cast<size_t>(v.outputs[0])];
+  }
+
+  /// Nodes on the CPU. Without fusion every operator runs by itself.
+  std::vector<bool> movable() const {
+    std::vector<bool> movable(graph_.nodes.size(), options_.enable);
+    for (size_t n = 0; n < movable.size(); ++n)
+      movable[n] = movable[n] && device(static_cast<int>(n)).empty();
+    return movable;
   }
 
   bool stands_alone(int n) const {
@@ -228,6 +243,98 @@ class Fuser {
     return best;
   }
 
+  // --- Convolutions in a row.
+
+  bool is_convolution(int n, const char* op) const {
+    return node(n).domain == "tilewright" && node(n).op == op && device(n).empty();
+  }
+
+  /// The value that nodes beginning with `anchor` hand out if it is their only one; else -1.
+  ValueId handed_out(const std::vector<int>& nodes) const {
+    if (escaping(nodes) != 1) return -1;
+    for (int n : nodes) {
+      const ValueId id = node(n).outputs[0];
+      const auto& users = users_[static_cast<size_t>(id)];
+      const bool inside = std::all_of(users.begin(), users.end(), [&](int u) {
+        return std::find(nodes.begin(), nodes.end(), u) != nodes.end();
+      });
+      if (!inside) return id;
+    }
+    return -1;
+  }
+
+  /// The convolution of kind `op` that alone reads what `nodes` hand out; -1 if there is none.
+  int next_convolution(const std::vector<int>& nodes, const char* op) const {
+    const ValueId id = handed_out(nodes);
+    if (id < 0 || output_[static_cast<size_t>(id)]) return -1;
+    const auto& users = users_[static_cast<size_t>(id)];
+    const bool reads = users.size() == 1 && !taken(users[0]) && is_convolution(users[0], op) &&
+                       node(users[0]).inputs[0] == id;
+    return reads ? users[0] : -1;
+  }
+
+  /// The convolution before depthwise `d`: what it and its epilogue hand out only `d` reads.
+  int convolution_before(int d) const {
+    int n = producer(node(d).inputs[0]);
+    while (n >= 0 && is_elementwise(node(n)) && !node(n).inputs.empty())
+      n = producer(node(n).inputs[0]);
+    if (n < 0 || taken(n) || !is_convolution(n, "ConvBlocked")) return -1;
+    return next_convolution(with_epilogue(n), "DepthwiseConvBlocked") == d ? n : -1;
+  }
+
+  /// Makes one group of `n` and its neighbours where that is worth it.
+  void join_around(int n) {
+    if (is_convolution(n, "DepthwiseConvBlocked")) join_convolutions(n);
+    if (is_plain(n, "Softmax")) join_attention(n);
+  }
+
+  bool is_plain(int n, const char* op) const {
+    return node(n).domain.empty() && node(n).op == op && device(n).empty();
+  }
+
+  /// Scores, their softmax `n` and the product with the values: the scores are never stored.
+  void join_attention(int n) {
+    int scores = producer(node(n).inputs[0]);
+    while (scores >= 0 && is_elementwise(node(scores))) scores = producer(node(scores).inputs[0]);
+    if (scores < 0 || taken(scores) || !is_plain(scores, "MatMul")) return;
+    const std::vector<int> before = with_epilogue(scores);
+    if (handed_out(before) != node(n).inputs[0]) return;
+    if (users_[static_cast<size_t>(node(n).inputs[0])].size() != 1) return;
+    const ValueId weights = handed_out({n});
+    if (weights < 0 || output_[static_cast<size_t>(weights)]) return;
+    const auto& users = users_[static_cast<size_t>(weights)];
+    if (users.size() != 1 || taken(users[0]) || !is_plain(users[0], "MatMul")) return;
+    if (node(users[0]).inputs[0] != weights) return;
+    Group group;
+    group.anchor = users[0];
+    group.fusion = fusion(group.anchor);
+    group.nodes = before;
+    group.nodes.push_back(n);
+    for (int member : with_epilogue(users[0])) group.nodes.push_back(member);
+    finish(group);
+    if (group.outputs.size() == 1 && options_.join(group)) open(group.anchor, group.nodes);
+  }
+
+  /// The same of depthwise `d` with the convolutions before and behind it.
+  void join_convolutions(int d) {
+    const int before = convolution_before(d);
+    const int after = next_convolution(with_epilogue(d), "ConvBlocked");
+    for (const std::vector<int>& chain :
+         {std::vector<int>{before, d, after}, std::vector<int>{before, d},
+          std::vector<int>{d, after}}) {
+      if (std::find(chain.begin(), chain.end(), -1) != chain.end()) continue;
+      Group group;
+      group.anchor = chain.back();
+      group.fusion = fusion(group.anchor);
+      for (int n : chain)
+        for (int member : with_epilogue(n)) group.nodes.push_back(member);
+      finish(group);
+      if (group.outputs.size() != 1 || !options_.join(group)) continue;
+      open(group.anchor, group.nodes);
+      return;
+    }
+  }
+
   int64_t elements(ValueId id) const { return element_count(value(id).type.shape); }
 
   /// Whether the producer `p` can be computed inside the group that reads it.
@@ -244,6 +351,26 @@ class Fuser {
                          elements(made) < elements(node(reader).outputs[0]) &&
                          node(reader).op != "Concat";
     return !repeats || !is_elementwise(node(p));
+  }
+
+  /// Takes what is computed element by element for an epilogue alone: the other operand of a
+  /// residual that was stored in fewer bits.
+  void absorb_beside(Group& group) {
+    const std::vector<int> members = group.nodes;
+    for (const int m : members) {
+      if (m == group.anchor || !is_elementwise(node(m))) continue;
+      for (ValueId id : node(m).inputs) {
+        const int p = producer(id);
+        if (p < 0 || static_cast<int>(group.nodes.size()) >= options_.max_nodes) continue;
+        if (!is_elementwise(node(p)) || node(p).inputs[0] < 0) continue;
+        const tensor::TensorType &from = value(node(p).inputs[0]).type, &to = value(id).type;
+        const bool widens = from.shape == to.shape && bit_width(from.dtype) < bit_width(to.dtype) &&
+                            to.shape == value(node(m).outputs[0]).type.shape;
+        if (!widens || !fits_prologue(p, group, m)) continue;
+        group.nodes.push_back(p);
+        group_of_[static_cast<size_t>(p)] = group_of_[static_cast<size_t>(group.anchor)];
+      }
+    }
   }
 
   /// Takes injective producers, from the last to the first, whose readers are all in the group.
@@ -287,6 +414,7 @@ class Fuser {
   const std::vector<int> producer_;
   const std::vector<std::vector<int>> users_;
   const std::vector<bool> output_;
+  const Views views_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
 };

@@ -36,6 +36,9 @@ struct FuseOptions {
   bool enable = true;  ///< false: one group per node
   int max_nodes = 32;  ///< of one group
   DeviceOf device;     ///< nodes of different devices stay apart; empty: all run on the CPU
+  /// Whether convolutions in a row (expand - depthwise - project) are faster as this one kernel
+  /// than as one each; empty: they stay apart.
+  std::function<bool(const Group&)> join;
 };
 
 /// Groups in an order that can be executed.

@@ -6,6 +6,7 @@
 #include "tilewright/graph/builder.h"
 #include "tilewright/graph/memory.h"
 #include "tilewright/graph/test_support.h"
+#include "tilewright/graph/views.h"
 #include "tilewright/interp/interp.h"
 
 namespace tilewright::graph {
@@ -29,8 +30,11 @@ std::vector<Array> run_groups(const Graph& graph, const std::vector<Group>& grou
     if (graph.values[v].constant) known[v] = *graph.values[v].constant;
   for (size_t i = 0; i < inputs.size(); ++i)
     known[static_cast<size_t>(graph.inputs[i])] = inputs[i];
-  for (const Group& group : groups) {
-    if (group.kind == GroupKind::Alias) {
+  for (Group group : groups) {
+    if (group.kind == GroupKind::Alias &&
+        parts_of(graph, graph.nodes[static_cast<size_t>(group.anchor)])) {
+      group.kind = GroupKind::Kernel;  // what its places mean, computed
+    } else if (group.kind == GroupKind::Alias) {
       const size_t to = static_cast<size_t>(group.outputs[0]);
       known[to] = known[static_cast<size_t>(group.inputs[0])].reshaped(graph.values[to].type.shape);
       continue;
@@ -207,6 +211,52 @@ TEST(Fuse, EqualLayersGiveEqualFuncs) {
   const auto groups = fuse(*graph);
   ASSERT_EQ(groups.size(), 2u);
   EXPECT_TRUE(equal(group_func(*graph, groups[0])->func, group_func(*graph, groups[1])->func));
+}
+
+TEST(Fuse, JoinsConvolutionsInARowWhereAsked) {
+  Rng rng(6);
+  Builder b("net");
+  const auto ours = [&](const char* op, ValueId x, Shape weight, AttrList attrs = {}) {
+    const ValueId w = b.constant("w", weights(rng, weight));
+    return b.node(op, {x, w}, std::move(attrs), "", "tilewright");
+  };
+  const AttrList pads = {{"pads", std::vector<int64_t>{1, 1, 1, 1}}};
+  const ValueId x = b.input("x", DType::F32, {1, 2, 5, 3, 4});
+  const ValueId wide = b.node("Relu", {ours("ConvBlocked", x, {3, 2, 1, 1, 4, 4})});
+  const ValueId deep = b.node("Relu", {ours("DepthwiseConvBlocked", wide, {3, 3, 3, 4}, pads)});
+  const ValueId narrow = ours("ConvBlocked", deep, {2, 3, 1, 1, 4, 4});
+  b.output(b.node("Add", {narrow, x}), "y");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const std::string expand = "conv_blocked_relu", window = "depthwise_conv_blocked_relu";
+  EXPECT_THAT(names_of(*graph, fuse(*graph)), ElementsAre(expand, window, "conv_blocked_add"));
+  const auto joined = [&](size_t nodes) {
+    FuseOptions options;
+    options.join = [nodes](const Group& group) { return group.nodes.size() == nodes; };
+    const std::vector<Group> groups = fuse(*graph, options);
+    EXPECT_EQ(groups.back().outputs, graph->outputs);
+    return groups.size();
+  };
+  EXPECT_EQ(joined(6), 1u);  // all three with what follows them
+  EXPECT_EQ(joined(4), 2u);  // expand and window, or window and project with the addition
+  EXPECT_EQ(joined(5), 3u);
+}
+
+TEST(Fuse, JoinsAttentionOnlyWhereNobodyElseReadsTheScores) {
+  for (const bool read : {false, true}) {
+    Builder b("net");
+    const ValueId q = b.input("q", DType::F32, {2, 3, 4}), k = b.input("k", DType::F32, {2, 4, 5});
+    const ValueId v = b.input("v", DType::F32, {2, 5, 4});
+    const ValueId weights = b.node("Softmax", {b.node("MatMul", {q, k})});
+    b.output(b.node("MatMul", {weights, v}), "y");
+    if (read) b.output(b.node("Neg", {weights}), "z");
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    FuseOptions options;
+    options.join = [](const Group&) { return true; };
+    EXPECT_EQ(fuse(*graph, options).size(), read ? 4u : 1u);
+    EXPECT_EQ(fuse(*graph).size(), read ? 4u : 3u);
+  }
 }
 
 /// Random graphs of elementwise, movement, reduction and matrix nodes.

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "tilewright/graph/arena.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/views.h"
 
 namespace tilewright::graph {
 namespace {
@@ -17,12 +20,21 @@ int64_t align_up(int64_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign;
 struct Block {
   int64_t bytes = 0;
   int first = 0, last = 0;
-  int64_t offset = -1;
-  std::vector<ValueId> values;
+  bool shared = false;                              ///< by the parts of one value
+  std::vector<std::pair<ValueId, int64_t>> values;  ///< and where in the block each begins
 };
 
-bool overlap_in_time(const Block& a, const Block& b) {
-  return a.first <= b.last && b.first <= a.last;
+/// Where values lie that groups without code place inside others.
+std::vector<Part> placed_parts(const Graph& graph, const std::vector<Group>& groups) {
+  std::vector<Part> part(graph.values.size());
+  for (const Group& group : groups) {
+    if (group.kind != GroupKind::Alias) continue;
+    const auto parts = parts_of(graph, graph.nodes[static_cast<size_t>(group.anchor)]);
+    if (!parts) continue;
+    for (size_t i = 0; i < parts->parts.size(); ++i)
+      part[static_cast<size_t>(parts->parts[i])] = {parts->whole, parts->offsets[i]};
+  }
+  return part;
 }
 
 class Planner {
@@ -32,6 +44,9 @@ class Planner {
     plan_.alias.assign(graph.values.size(), -1);
     plan_.in_place.assign(graph.values.size(), -1);
     block_of_.assign(graph.values.size(), -1);
+    part_ = placed_parts(graph, groups);
+    for (const Part& part : part_)
+      if (part.whole >= 0) shared_.insert(whole_of(part.whole).whole);
   }
 
   std::vector<Block>& blocks() {
@@ -39,13 +54,16 @@ class Planner {
     const std::vector<bool> output = is_output(graph_);
     for (size_t g = 0; g < groups_.size(); ++g) {
       for (ValueId id : groups_[g].outputs) {
-        if (groups_[g].kind == GroupKind::Alias) {
+        if (shared_.contains(whole_of(id).whole)) {
+          if (!output[index(id)]) join(id, static_cast<int>(g));
+        } else if (groups_[g].kind == GroupKind::Alias) {
           // The root's block, if it has one, already lives as long as its aliases are read.
           const ValueId from = groups_[g].inputs[0];
           const ValueId root = plan_.alias[index(from)];
           plan_.alias[index(id)] = root >= 0 ? root : from;
           block_of_[index(id)] = block_of_[index(from)];
-          if (block_of_[index(id)] >= 0) block(id).values.push_back(id);
+          if (block_of_[index(id)] >= 0)
+            block(id).values.emplace_back(id, whole_of(plan_.alias[index(id)]).offset);
         } else if (!output[index(id)] && !take_over(id, static_cast<int>(g))) {
           make_block(id, static_cast<int>(g));
         }
@@ -54,59 +72,16 @@ class Planner {
     return blocks_;
   }
 
-  /// Best fit in the given order. Gives the arena's size.
-  int64_t place(const std::vector<int>& order) {
-    int64_t arena = 0;
-    std::vector<int> placed;
-    for (int b : order) {
-      Block& mine = blocks_[static_cast<size_t>(b)];
-      std::vector<std::pair<int64_t, int64_t>> busy;
-      for (int other : placed) {
-        const Block& theirs = blocks_[static_cast<size_t>(other)];
-        if (overlap_in_time(mine, theirs))
-          busy.emplace_back(theirs.offset, theirs.offset + theirs.bytes);
-      }
-      std::sort(busy.begin(), busy.end());
-      int64_t end = 0, best = -1, best_gap = 0;
-      for (const auto& [from, to] : busy) {
-        const int64_t gap = from - end;
-        if (gap >= mine.bytes && (best < 0 || gap < best_gap)) best = end, best_gap = gap;
-        end = std::max(end, to);
-      }
-      mine.offset = best >= 0 ? best : end;
-      arena = std::max(arena, mine.offset + mine.bytes);
-      placed.push_back(b);
-    }
-    return arena;
-  }
-
   MemoryPlan run() {
-    blocks();
-    plan_.lower_bound = lower_bound();
-    std::vector<int> order(blocks_.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-    const auto by = [&](auto key) {
-      std::vector<int> sorted = order;
-      std::stable_sort(sorted.begin(), sorted.end(), [&](int a, int b) {
-        return key(blocks_[static_cast<size_t>(a)]) > key(blocks_[static_cast<size_t>(b)]);
-      });
-      return sorted;
-    };
-    const std::vector<std::vector<int>> orders = {
-        by([](const Block& b) { return b.bytes; }),
-        by([](const Block& b) { return b.bytes * (b.last - b.first + 1); }),
-        by([](const Block& b) { return int64_t{b.last} - b.first; }),
-        order,
-    };
-    size_t best = 0;
-    int64_t best_bytes = -1;
-    for (size_t i = 0; i < orders.size() && best_bytes != plan_.lower_bound; ++i) {
-      const int64_t bytes = place(orders[i]);
-      if (best_bytes < 0 || bytes < best_bytes) best = i, best_bytes = bytes;
-    }
-    plan_.arena_bytes = place(orders[best]);
-    for (const Block& b : blocks_)
-      for (ValueId id : b.values) plan_.offset[index(id)] = b.offset;
+    std::vector<Lifetime> lifetimes;
+    for (const Block& b : blocks()) lifetimes.push_back({b.bytes, b.first, b.last});
+    const Arena arena = pack_arena(lifetimes);
+    plan_.arena_bytes = arena.bytes;
+    plan_.lower_bound = arena.lower_bound;
+    plan_.optimal = arena.optimal;
+    for (size_t i = 0; i < blocks_.size(); ++i)
+      for (const auto& [id, from] : blocks_[i].values)
+        plan_.offset[index(id)] = arena.offset[i] + from;
     return std::move(plan_);
   }
 
@@ -114,6 +89,27 @@ class Planner {
   static size_t index(ValueId id) { return static_cast<size_t>(id); }
   Block& block(ValueId id) { return blocks_[static_cast<size_t>(block_of_[index(id)])]; }
   const tensor::TensorType& type(ValueId id) const { return graph_.values[index(id)].type; }
+
+  /// The outermost value that holds `id`, and where in it `id` begins.
+  Part whole_of(ValueId id) const {
+    Part at{id, 0};
+    for (Part up = part_[index(id)]; up.whole >= 0; up = part_[index(up.whole)])
+      at = {up.whole, at.offset + up.offset};
+    return at;
+  }
+
+  /// A part, or a whole that has parts: all of them are one block, alive from the first that is
+  /// written to the last that is read.
+  void join(ValueId id, int step) {
+    const Part at = whole_of(id);
+    if (block_of_[index(at.whole)] < 0) make_block(at.whole, step);
+    Block& b = block(at.whole);
+    b.shared = true;
+    b.last = std::max({b.last, step, last_read_[index(id)]});
+    if (id == at.whole) return;
+    block_of_[index(id)] = block_of_[index(at.whole)];
+    b.values.emplace_back(id, at.offset);
+  }
 
   /// Last step that reads each value, through its aliases.
   void find_last_reads() {
@@ -133,7 +129,7 @@ class Planner {
         std::max<int64_t>(storage_bytes(type(id).dtype, element_count(type(id).shape)), 1));
     b.first = step;
     b.last = std::max(step, last_read_[index(id)]);
-    b.values = {id};
+    b.values = {{id, 0}};
     block_of_[index(id)] = static_cast<int>(blocks_.size());
     blocks_.push_back(std::move(b));
   }
@@ -146,32 +142,24 @@ class Planner {
     for (int n : group.nodes)
       if (!is_elementwise(graph_.nodes[static_cast<size_t>(n)])) return false;
     for (ValueId input : group.inputs) {
-      if (block_of_[index(input)] < 0 || type(input).shape != type(id).shape) continue;
+      if (block_of_[index(input)] < 0 || block(input).shared || type(input).shape != type(id).shape)
+        continue;
       if (bit_width(type(input).dtype) != bit_width(type(id).dtype)) continue;
       if (block(input).last != step) continue;
       plan_.in_place[index(id)] = input;
       block_of_[index(id)] = block_of_[index(input)];
       block(id).last = std::max(step, last_read_[index(id)]);
-      block(id).values.push_back(id);
+      block(id).values.emplace_back(id, 0);
       return true;
     }
     return false;
   }
 
-  int64_t lower_bound() const {
-    std::vector<int64_t> change(groups_.size() + 1, 0);
-    for (const Block& b : blocks_) {
-      change[static_cast<size_t>(b.first)] += b.bytes;
-      change[static_cast<size_t>(b.last) + 1] -= b.bytes;
-    }
-    int64_t alive = 0, most = 0;
-    for (int64_t delta : change) most = std::max(most, alive += delta);
-    return most;
-  }
-
   const Graph& graph_;
   const std::vector<Group>& groups_;
   MemoryPlan plan_;
+  std::vector<Part> part_;
+  std::set<ValueId> shared_;  ///< wholes with parts
   std::vector<int> last_read_, block_of_;
   std::vector<Block> blocks_;
 };
@@ -190,6 +178,11 @@ Status verify_plan(const Graph& graph, const std::vector<Group>& groups, const M
     const ValueId from = plan.alias[static_cast<size_t>(id)];
     return from >= 0 ? from : id;
   };
+  const std::vector<Part> part = placed_parts(graph, groups);
+  const auto holds = [&](ValueId whole, ValueId id) {
+    while (id >= 0 && id != whole) id = part[static_cast<size_t>(id)].whole;
+    return id == whole;
+  };
   for (const Group& group : groups)
     for (ValueId id : group.inputs) ++reads_left[static_cast<size_t>(root(id))];
   for (const Group& group : groups) {
@@ -206,9 +199,15 @@ Status verify_plan(const Graph& graph, const std::vector<Group>& groups, const M
         return fail(ErrorKind::Invalid,
                     fmt::format("'{}' at bytes {}..{} of {}", graph.values[v].name, from, to,
                                 plan.arena_bytes));
+      if (part[v].whole >= 0 &&
+          from != plan.offset[static_cast<size_t>(part[v].whole)] + part[v].offset)
+        return fail(ErrorKind::Invalid,
+                    fmt::format("'{}' at byte {} is not inside '{}'", graph.values[v].name, from,
+                                graph.values[static_cast<size_t>(part[v].whole)].name));
       for (const auto& [other, range] : alive) {
         const bool takes_over = plan.in_place[v] >= 0 && root(plan.in_place[v]) == other &&
                                 std::count(dying.begin(), dying.end(), other) > 0;
+        if (holds(id, other) || holds(other, id)) continue;
         if (!takes_over && from < range.second && range.first < to)
           return fail(ErrorKind::Invalid,
                       fmt::format("'{}' overwrites '{}'", graph.values[v].name,

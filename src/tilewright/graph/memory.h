@@ -16,6 +16,7 @@ struct MemoryPlan {
   std::vector<ValueId> in_place;
   int64_t arena_bytes = 0;
   int64_t lower_bound = 0;  ///< most bytes alive at once: no plan of this order can need less
+  bool optimal = false;     ///< proven: with these lifetimes no plan needs less than arena_bytes
 };
 
 /// requires: `groups` is `fuse` of `graph` (any options).

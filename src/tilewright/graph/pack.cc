@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "tilewright/graph/dot_form.h"
 #include "tilewright/tensor/winograd.h"
 
 namespace tilewright::graph {
@@ -62,6 +63,13 @@ void gather(const Array& source, Array& result, const std::vector<Axis>& axes) {
   walk(0);
 }
 
+/// Two axes of channels, then those of the taps, which begin at `first` in the result.
+std::vector<Axis> axes_around_taps(const Axis& k, const Axis& c, int first, int rank) {
+  std::vector<Axis> axes = {k, c};
+  for (int a = 2; a < rank; ++a) axes.push_back({first + a - 2, -1, 1});
+  return axes;
+}
+
 std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape& result) {
   const auto rank = static_cast<int>(call.inputs[0].shape.size());
   const auto last = static_cast<int>(result.size()) - 1;
@@ -72,9 +80,10 @@ std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape
     return axes;
   }
   if (call.op == "PackConvWeight")
-    return std::vector<Axis>{{0, 5, result[5]}, {1, 4, result[4]}, {2, -1, 1}, {3, -1, 1}};
-  if (call.op == "PackDepthwiseWeight" && rank == 4)
-    return std::vector<Axis>{{0, 3, result[3]}, {-1, -1, 1}, {1, -1, 1}, {2, -1, 1}};
+    return axes_around_taps({0, last, result.back()}, {1, last - 1, result[result.size() - 2]}, 2,
+                            rank);
+  if (call.op == "PackDepthwiseWeight")
+    return axes_around_taps({0, last, result.back()}, {-1, -1, 1}, 1, rank);
   if (call.op == "PackGemmWeight") {
     const Axis k{1, -1, 1}, n{0, 2, result[2]};
     return call.attrs.get_int("transB", 0) != 0 ? std::vector<Axis>{n, k} : std::vector<Axis>{k, n};
@@ -82,14 +91,14 @@ std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape
   return std::nullopt;
 }
 
-/// u[x, y, ko, c, ki] = (G g G^T)[x, y] of g = w[ko*b + ki, c]; channels that fill up are zero.
+/// u[ko, x, y, c, ki] = (G g G^T)[x, y] of g = w[ko*b + ki, c]; channels that fill up are zero.
 Array winograd_weight(const Array& w, const Shape& shape, const tensor::WinogradTables& tables) {
   Array result(DType::F32, shape);
   std::span<float> u = result.as<float>();
   std::fill(u.begin(), u.end(), 0.0f);
   const std::span<const float> source = w.as<float>();
   const int64_t n = tables.points(), filters = w.shape()[0], channels = w.shape()[1];
-  const int64_t plane = shape[2] * shape[3] * shape[4];
+  const int64_t plane = shape[3] * shape[4];
   const std::vector<double>& g = tables.filter;
   std::vector<double> half(static_cast<size_t>(n * 3));
   for (int64_t k = 0; k < filters; ++k)
@@ -99,7 +108,7 @@ Array winograd_weight(const Array& w, const Shape& shape, const tensor::Winograd
         for (int64_t s = 0; s < 3; ++s)
           half[x * 3 + s] =
               g[x * 3] * taps[s] + g[x * 3 + 1] * taps[3 + s] + g[x * 3 + 2] * taps[6 + s];
-      float* to = u.data() + (k / shape[4] * shape[3] + c) * shape[4] + k % shape[4];
+      float* to = u.data() + k / shape[4] * n * n * plane + c * shape[4] + k % shape[4];
       for (int64_t x = 0; x < n; ++x)
         for (int64_t y = 0; y < n; ++y, to += plane)
           *to = static_cast<float>(half[x * 3] * g[y * 3] + half[x * 3 + 1] * g[y * 3 + 1] +
@@ -116,6 +125,7 @@ std::optional<Array> pack_known(const tensor::OpCall& call, const tensor::Tensor
   if (call.op == "PackWinogradWeight" && call.inputs[0].dtype == DType::F32)
     return winograd_weight(*call.inputs[0].value, type.shape,
                            *tensor::winograd_tables(call.attrs.get_int("m", 4)));
+  if (std::optional<Array> groups = pack_dot_known(call, type)) return groups;
   const auto axes = axes_of(call, type.shape);
   if (!axes) return std::nullopt;
   const Array& source = *call.inputs[0].value;

@@ -14,9 +14,14 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> table = {
       {"simplify", "remove operators that change nothing, merge neighbours", simplify},
       {"fold_constants", "compute operators on known values", fold_constants},
+      {"nest_concats", "concatenations that begin with another take it whole", nest_concats},
       {"fold_batch_norm", "batch normalisation and scaling into weights", fold_batch_norm},
       {"fold_pad", "padding into convolutions and pooling", fold_pad},
       {"merge_common", "equal nodes become one", merge_common},
+      {"lower_transposed", "transposed convolutions as ordinary ones", lower_transposed},
+      {"integer_products", "products of dequantised values as products of bytes", integer_products},
+      {"split_bilinear", "bilinear forms as two products", split_bilinear},
+      {"block_recurrent", "recurrences with blocked weights", block_recurrent},
       {"block_layout", "blocked channels (NCHWc) and packed weights", block_layout},
       {"eliminate_dead", "drop what no output needs", eliminate_dead},
   };
@@ -24,8 +29,9 @@ const std::vector<Pass>& all_passes() {
 }
 
 std::string default_passes() {
-  return "simplify,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,block_layout,"
-         "fold_constants,merge_common,eliminate_dead";
+  return "simplify,integer_products,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,"
+         "lower_transposed,split_bilinear,block_recurrent,nest_concats,block_layout,fold_constants,"
+         "merge_common,eliminate_dead";
 }
 
 Result<Graph> eliminate_dead(const Graph& graph, PassContext& context) {

@@ -20,6 +20,9 @@ struct PassContext {
   /// Output tile m of the Winograd form F(m x m, 3 x 3) to use, or 0 for the direct form; without
   /// it every convolution is direct.
   std::function<int64_t(const Conv3x3&)> winograd_tile;
+  /// Elements in a group of the target's dot products of activations and weights of these types, 0
+  /// if it has none; without it nothing becomes dot products.
+  std::function<int64_t(DType, DType)> dot_depth;
   bool verify_each = false;
   std::vector<std::string> notes;  ///< of the pass that is running
 };
@@ -37,9 +40,23 @@ Result<Graph> simplify(const Graph& graph, PassContext& context);
 Result<Graph> fold_batch_norm(const Graph& graph, PassContext& context);
 /// Pad goes into the padding of the Conv or pooling behind it.
 Result<Graph> fold_pad(const Graph& graph, PassContext& context);
+/// Transposed convolutions with known weights become ordinary ones: of stride 1, and those whose
+/// phases share vectors (graph/transposed.h).
+Result<Graph> lower_transposed(const Graph& graph, PassContext& context);
+/// Products of dequantised values become integer products, where the target has such instructions.
+Result<Graph> integer_products(const Graph& graph, PassContext& context);
+/// Bilinear forms with a known weight become two matrix products.
+Result<Graph> split_bilinear(const Graph& graph, PassContext& context);
+/// LSTM, GRU and RNN with known weights: one product for the inputs of all steps, weights of the
+/// recurrence in blocks.
+Result<Graph> block_recurrent(const Graph& graph, PassContext& context);
 /// Convolutions and what surrounds them move to blocked channels (NCHWc), products with constant
 /// matrices to packed weights; conversions stay only where blocked and plain values meet.
 Result<Graph> block_layout(const Graph& graph, PassContext& context);
+
+/// A concatenation that begins with all parts of an earlier one takes that one whole, so that each
+/// value is part of one other only and needs no copy (views.h).
+Result<Graph> nest_concats(const Graph& graph, PassContext& context);
 
 struct Pass {
   std::string name;

@@ -5,6 +5,8 @@
 
 namespace tilewright::hw {
 
+double Bandwidth::of(int workers) const { return std::min(one * workers, std::max(one, all)); }
+
 double CpuRates::peak(DType dtype) const {
   if (dtype == DType::BF16 && bf16 > 0) return bf16;
   if ((dtype == DType::I8 || dtype == DType::U8) && int8 > 0) return int8;

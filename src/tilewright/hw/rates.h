@@ -3,9 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/base/dtype.h"
+#include "tilewright/base/result.h"
 
 namespace tilewright::hw {
 
@@ -13,6 +16,9 @@ namespace tilewright::hw {
 struct Bandwidth {
   double one = 0;  ///< one core alone
   double all = 0;  ///< all cores together
+
+  /// Of `workers` cores together.
+  double of(int workers) const;
 };
 
 /// What the code generator reaches on one register tile: rows x columns vector accumulators.
@@ -40,5 +46,21 @@ struct CpuRates {
 
 /// Typical rates of a processor with vectors of `vector_bytes`. source: specs/performance.md 0.
 CpuRates assumed_rates(int vector_bytes, int cores);
+
+/// What measured rates hold for.
+struct RatesKey {
+  std::string processor;  ///< as the system names it, with family, model and stepping
+  int cores = 1;
+  std::string compiler;  ///< version of the code generator that the tiles went through
+  bool operator==(const RatesKey&) const = default;
+};
+/// This machine and this build.
+RatesKey rates_key();
+
+/// The file that `tilewright calibrate` keeps; the same rates give the same text.
+std::string rates_to_json(const CpuRates& rates, const RatesKey& key);
+/// errors: Parse, with the path of the member (unknown and missing members, numbers out of range);
+/// Package if the rates are of another machine or compiler than `key`.
+Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key);
 
 }  // namespace tilewright::hw

@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace tilewright::hw {
@@ -40,20 +42,26 @@ CpuTarget x86_level(std::string name, std::vector<std::string> features, int vec
   return target;
 }
 
-CpuTarget aarch64() {
+/// The baseline, and versions of the architecture by the dot products they bring.
+/// source: Arm Architecture Reference Manual, A2: FEAT_DotProd, FEAT_I8MM, FEAT_BF16.
+CpuTarget aarch64(std::string name = "aarch64", std::vector<std::string> features = {"+neon"}) {
   CpuTarget target;
-  target.name = "aarch64";
+  target.name = std::move(name);
   target.triple = "aarch64-unknown-linux-gnu";
   target.cpu = "generic";
-  target.features = {"+neon"};
+  target.features = std::move(features);
   target.vector_registers = 32;
   return target;
 }
 
 std::vector<CpuTarget> named_targets() {
   std::vector<CpuTarget> targets = {
-      x86_level("x86-64-v2", kV2, 16, 16), x86_level("x86-64-v3", merged({kV2, kV3}), 32, 16),
-      x86_level("x86-64-v4", merged({kV2, kV3, kV4}), 64, 32), aarch64()};
+      x86_level("x86-64-v2", kV2, 16, 16),
+      x86_level("x86-64-v3", merged({kV2, kV3}), 32, 16),
+      x86_level("x86-64-v4", merged({kV2, kV3, kV4}), 64, 32),
+      aarch64(),
+      aarch64("aarch64-v8.2", {"+dotprod", "+neon"}),
+      aarch64("aarch64-v8.6", {"+bf16", "+dotprod", "+i8mm", "+neon"})};
   for (CpuTarget& target : targets) target.rates = assumed_rates(target.vector_bytes, target.cores);
   return targets;
 }
@@ -155,8 +163,15 @@ CpuTarget detect() {
 #else
 
 CpuTarget detect() {
-  CpuTarget target = aarch64();
-  target.name = "cpu";
+  CpuTarget target = aarch64("cpu");
+#if defined(__aarch64__)
+  // source: Linux, arch/arm64/include/uapi/asm/hwcap.h
+  const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+  if ((first >> 20) & 1) target.features.push_back("+dotprod");
+  if ((second >> 13) & 1) target.features.push_back("+i8mm");
+  if ((second >> 14) & 1) target.features.push_back("+bf16");
+  std::sort(target.features.begin(), target.features.end());
+#endif
   return target;
 }
 

@@ -26,8 +26,8 @@ struct CpuTarget {
 
 /// This machine, asked of CPUID (or the architecture's baseline) and sysfs; cached.
 const CpuTarget& host();
-/// A target by name: `cpu` (= host), `x86-64-v2|v3|v4`, `aarch64`. errors: Device, with the closed
-/// list of names.
+/// A target by name: `cpu` (= host), `x86-64-v2|v3|v4`, `aarch64`, `aarch64-v8.2|v8.6`. errors:
+/// Device, with the closed list of names.
 Result<CpuTarget> find_target(const std::string& name);
 std::vector<CpuTarget> all_targets();
 /// Features `target` needs that this machine lacks; empty means it runs here.

@@ -3,6 +3,10 @@
 
 #include "tilewright/runtime/package.h"
 
+#if defined(__aarch64__)
+#include <sys/auxv.h>
+#endif
+
 namespace tilewright::runtime {
 namespace {
 
@@ -41,7 +45,12 @@ const std::vector<Feature>& known_features() {
 constexpr const char* kArchitecture = "x86_64";
 #elif defined(__aarch64__)
 const std::vector<Feature>& known_features() {
-  static const std::vector<Feature> features = {{"+neon", true}};
+  // source: Linux, arch/arm64/include/uapi/asm/hwcap.h
+  static const unsigned long first = getauxval(AT_HWCAP), second = getauxval(AT_HWCAP2);
+  static const std::vector<Feature> features = {{"+neon", true},
+                                                {"+dotprod", ((first >> 20) & 1) != 0},
+                                                {"+i8mm", ((second >> 13) & 1) != 0},
+                                                {"+bf16", ((second >> 14) & 1) != 0}};
   return features;
 }
 constexpr const char* kArchitecture = "aarch64";

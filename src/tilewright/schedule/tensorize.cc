@@ -82,6 +82,21 @@ Result<Expr> split_iter(const Iter& iter, const Expr& binding, const std::vector
   return ref(iter.var) + tile;
 }
 
+/// An index such as (x*16 + i) / 16 becomes x, so that it does not seem to move with i.
+Stmt with_simple_indices(const Stmt& store, const arith::Bounds& bounds) {
+  auto simple = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> out;
+    for (const Expr& e : indices) out.push_back(arith::simplify(e, bounds));
+    return out;
+  };
+  auto loads = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    return l == nullptr ? e : load(l->buffer, simple(l->indices));
+  };
+  const Store& s = *store.as<Store>();
+  return make(Store{s.buffer, simple(s.indices), rewrite(s.value, loads), s.combine});
+}
+
 Result<Tile> read_tile(const Tree& tree, Id root) {
   const std::string& loop_name = tree.loop(root).var.name();
   const std::vector<Id> ids = perfect_nest(tree, root);
@@ -128,7 +143,8 @@ Result<Tile> read_tile(const Tree& tree, Id root) {
   }
   for (const Iter& iter : tile.iters) tile.bounds.bind(iter.var, iter.extent);
   tile.nest.block = block.name;
-  tile.nest.store = *substitute(block.body, values).as<Store>();
+  const Stmt body = substitute(block.body, values);
+  tile.nest.store = *with_simple_indices(body, tile.bounds).as<Store>();
   drop_unit_loops(tile.nest);
   return tile;
 }

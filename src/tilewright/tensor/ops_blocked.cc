@@ -94,44 +94,68 @@ Tensors define_from_blocked(const OpCall& call, const Tensors& in) {
 
 // --- Weight packing.
 
+/// Weights have 1 to 3 axes of taps behind the channels.
+Status check_weight(const OpCall& call) {
+  const Shape& w = call.inputs[0].shape;
+  if (w.size() >= 3 && w.size() <= 5) return {};
+  return invalid(call,
+                 fmt::format("the weight {} does not have 1 to 3 axes of taps", to_string(w)));
+}
+
+/// `first`, the taps of the weight `w`, `last`.
+template <class T>
+std::vector<T> around_taps(std::vector<T> first, const std::vector<T>& taps,
+                           const std::vector<T>& last) {
+  first.insert(first.end(), taps.begin(), taps.end());
+  first.insert(first.end(), last.begin(), last.end());
+  return first;
+}
+
 Inferred infer_pack_conv(const OpCall& call) {
-  TW_TRY_STATUS(require_rank(call, 0, 4));
+  TW_TRY_STATUS(check_weight(call));
   const Shape& w = call.inputs[0].shape;
   const int64_t in = TW_TRY(block_attr(call, "block_in"));
   const int64_t out = TW_TRY(block_attr(call, "block_out"));
   return std::vector<TensorType>{
-      {call.inputs[0].dtype, {ceil_div(w[0], out), ceil_div(w[1], in), w[2], w[3], in, out}}};
+      {call.inputs[0].dtype, around_taps<int64_t>({ceil_div(w[0], out), ceil_div(w[1], in)},
+                                                  {w.begin() + 2, w.end()}, {in, out})}};
 }
 
 Tensors define_pack_conv(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
   const Shape shape = (*infer_pack_conv(call))[0].shape;
-  return {compute("pack_conv", dims_of(shape, {"ko", "co", "r", "s", "ci", "ki"}),
-                  [&](const Indices& at) {
-                    const Split k = join(at[0], at[5], shape[5], w.dim(0));
-                    const Split c = join(at[1], at[4], shape[4], w.dim(1));
-                    return guarded(both(k.valid, c.valid), w({k.index, c.index, at[2], at[3]}),
-                                   const_of(w.dtype(), 0));
-                  })};
+  const size_t ci = shape.size() - 2, ki = shape.size() - 1;
+  const auto names = around_taps<std::string>({"ko", "co"}, tap_names(w.rank() - 2), {"ci", "ki"});
+  return {compute("pack_conv", dims_of(shape, names), [&](const Indices& at) {
+    const Split k = join(at[0], at[ki], shape[ki], w.dim(0));
+    const Split c = join(at[1], at[ci], shape[ci], w.dim(1));
+    Indices source = {k.index, c.index};
+    source.insert(source.end(), at.begin() + 2, at.end() - 2);
+    return guarded(both(k.valid, c.valid), w(source), const_of(w.dtype(), 0));
+  })};
 }
 
 Inferred infer_pack_depthwise(const OpCall& call) {
-  TW_TRY_STATUS(require_rank(call, 0, 4));
+  TW_TRY_STATUS(check_weight(call));
   const Shape& w = call.inputs[0].shape;
   if (w[1] != 1)
     return invalid(call, fmt::format("the weight {} is not depthwise", to_string(w)),
                    "its second extent must be 1");
   const int64_t block = TW_TRY(block_attr(call, "block"));
   return std::vector<TensorType>{
-      {call.inputs[0].dtype, {ceil_div(w[0], block), w[2], w[3], block}}};
+      {call.inputs[0].dtype,
+       around_taps<int64_t>({ceil_div(w[0], block)}, {w.begin() + 2, w.end()}, {block})}};
 }
 
 Tensors define_pack_depthwise(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
   const Shape shape = (*infer_pack_depthwise(call))[0].shape;
-  return {compute("pack_depthwise", dims_of(shape, {"co", "r", "s", "ci"}), [&](const Indices& at) {
-    const Split k = join(at[0], at[3], shape[3], w.dim(0));
-    return guarded(k.valid, w({k.index, int_imm(0), at[1], at[2]}), const_of(w.dtype(), 0));
+  const auto names = around_taps<std::string>({"co"}, tap_names(w.rank() - 2), {"ci"});
+  return {compute("pack_depthwise", dims_of(shape, names), [&](const Indices& at) {
+    const Split k = join(at[0], at.back(), shape.back(), w.dim(0));
+    Indices source = {k.index, int_imm(0)};
+    source.insert(source.end(), at.begin() + 1, at.end() - 1);
+    return guarded(k.valid, w(source), const_of(w.dtype(), 0));
   })};
 }
 
@@ -211,28 +235,52 @@ Tensor finish(const OpCall& call, const Tensors& in, const Tensor& sum, DType dt
   });
 }
 
+/// Blocked values have 1 to 3 spatial axes.
 Status check_blocked(const OpCall& call) {
   TW_TRY_STATUS(require_types(call, 0, Types::Number));
-  return require_rank(call, 0, 5);
+  const Shape& x = call.inputs[0].shape;
+  if (x.size() >= 4 && x.size() <= 6) return {};
+  return invalid(call, fmt::format("the input {} is not blocked", to_string(x)),
+                 "a batch, blocks of channels, 1 to 3 spatial axes and a block are expected");
+}
+
+Shape spatial_of(const Shape& x) { return {x.begin() + 2, x.end() - 1}; }
+
+/// [n, outer, window's output, inner]
+Shape blocked_shape(int64_t n, int64_t outer, const Window& window, int64_t inner) {
+  return around_taps<int64_t>({n, outer}, window.output, {inner});
+}
+
+/// Indices of the input at the window's taps `r`, starting with `first`, ending with `last`.
+Indices taps_of(const Window& window, Indices first, const Indices& at, const Indices& r,
+                size_t first_tap, const Expr& last) {
+  for (size_t i = 0; i < window.rank(); ++i)
+    first.push_back(window.position(i, at[i + 2], r[first_tap + i]));
+  first.push_back(last);
+  return first;
+}
+
+std::vector<Dim> tap_dims(const Window& window) {
+  return dims_of(window.kernel, tap_names(window.rank()));
 }
 
 Result<Window> blocked_conv_window(const OpCall& call) {
   TW_TRY_STATUS(check_blocked(call));
-  TW_TRY_STATUS(require_rank(call, 1, 6));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
+  TW_TRY_STATUS(require_rank(call, 1, x.size() + 1));
   const int64_t groups = call.attrs.get_int("group", 1);
-  if (groups < 1 || x[1] != w[1] * groups || x[4] != w[4] || w[0] % groups != 0)
+  if (groups < 1 || x[1] != w[1] * groups || x.back() != w[w.size() - 2] || w[0] % groups != 0)
     return invalid(call, fmt::format("input {}, packed weight {} and group {} do not fit together",
                                      to_string(x), to_string(w), groups));
-  TW_TRY_STATUS(require_shape(call, 2, {w[0] * w[5]}));
-  return window_of(call, {x[2], x[3]}, {w[2], w[3]});
+  TW_TRY_STATUS(require_shape(call, 2, {w[0] * w.back()}));
+  return window_of(call, spatial_of(x), {w.begin() + 2, w.end() - 2});
 }
 
 Inferred infer_conv_blocked(const OpCall& call) {
   const Window window = TW_TRY(blocked_conv_window(call));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
   return std::vector<TensorType>{
-      {sum_type(call.inputs[0].dtype), {x[0], w[0], window.output[0], window.output[1], w[5]}}};
+      {sum_type(call.inputs[0].dtype), blocked_shape(x[0], w[0], window, w.back())}};
 }
 
 Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
@@ -242,34 +290,37 @@ Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
   const Tensor x = pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
   const Tensor& w = in[1];
   const int64_t groups = call.attrs.get_int("group", 1), per_group = w.dim(0) / groups;
-  const Tensor sum = reduce(
-      "conv", blocked_axes(type.shape, "ko", "ki"),
-      {{"co", w.dim(1)}, {"r", w.dim(2)}, {"s", w.dim(3)}, {"ci", w.dim(4)}}, Combine::Add,
-      [&](const Indices& at, const Indices& r) {
-        const Expr co = groups == 1 ? r[0] : affine(at[1] / per_group, w.dim(1)) + r[0];
-        const Expr value =
-            x({at[0], co, window.position(0, at[2], r[1]), window.position(1, at[3], r[2]), r[3]});
-        return cast(acc, value) * cast(acc, w({at[1], r[0], r[1], r[2], r[3], at[4]}));
-      });
+  const std::vector<Dim> over =
+      around_taps<Dim>({{"co", w.dim(1)}}, tap_dims(window), {{"ci", w.dim(w.rank() - 2)}});
+  const Tensor sum =
+      reduce("conv", blocked_axes(type.shape, "ko", "ki"), over, Combine::Add,
+             [&](const Indices& at, const Indices& r) {
+               const Expr co = groups == 1 ? r[0] : affine(at[1] / per_group, w.dim(1)) + r[0];
+               Indices weight = {at[1]};
+               weight.insert(weight.end(), r.begin(), r.end());
+               weight.push_back(at.back());
+               return cast(acc, x(taps_of(window, {at[0], co}, at, r, 1, r.back()))) *
+                      cast(acc, w(weight));
+             });
   return {finish(call, in, sum, type.dtype, "ko", "ki")};
 }
 
 Result<Window> blocked_depthwise_window(const OpCall& call) {
   TW_TRY_STATUS(check_blocked(call));
-  TW_TRY_STATUS(require_rank(call, 1, 4));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
-  if (x[1] != w[0] || x[4] != w[3])
+  TW_TRY_STATUS(require_rank(call, 1, x.size() - 1));
+  if (x[1] != w[0] || x.back() != w.back())
     return invalid(call, fmt::format("input {} and packed weight {} do not fit together",
                                      to_string(x), to_string(w)));
-  TW_TRY_STATUS(require_shape(call, 2, {w[0] * w[3]}));
-  return window_of(call, {x[2], x[3]}, {w[1], w[2]});
+  TW_TRY_STATUS(require_shape(call, 2, {w[0] * w.back()}));
+  return window_of(call, spatial_of(x), {w.begin() + 1, w.end() - 1});
 }
 
 Inferred infer_depthwise_blocked(const OpCall& call) {
   const Window window = TW_TRY(blocked_depthwise_window(call));
   const Shape& x = call.inputs[0].shape;
   return std::vector<TensorType>{
-      {sum_type(call.inputs[0].dtype), {x[0], x[1], window.output[0], window.output[1], x[4]}}};
+      {sum_type(call.inputs[0].dtype), blocked_shape(x[0], x[1], window, x.back())}};
 }
 
 Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
@@ -279,11 +330,13 @@ Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
   const Tensor x = pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
   const Tensor& w = in[1];
   const Tensor sum =
-      reduce("conv", blocked_axes(type.shape, "co", "ci"), {{"r", w.dim(1)}, {"s", w.dim(2)}},
-             Combine::Add, [&](const Indices& at, const Indices& r) {
-               const Expr value = x({at[0], at[1], window.position(0, at[2], r[0]),
-                                     window.position(1, at[3], r[1]), at[4]});
-               return cast(acc, value) * cast(acc, w({at[1], r[0], r[1], at[4]}));
+      reduce("conv", blocked_axes(type.shape, "co", "ci"), tap_dims(window), Combine::Add,
+             [&](const Indices& at, const Indices& r) {
+               Indices weight = {at[1]};
+               weight.insert(weight.end(), r.begin(), r.end());
+               weight.push_back(at.back());
+               return cast(acc, x(taps_of(window, {at[0], at[1]}, at, r, 0, at.back()))) *
+                      cast(acc, w(weight));
              });
   return {finish(call, in, sum, type.dtype, "co", "ci")};
 }
@@ -293,7 +346,7 @@ Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
 Result<Window> blocked_pool_window(const OpCall& call) {
   TW_TRY_STATUS(check_blocked(call));
   const Shape& x = call.inputs[0].shape;
-  return window_of(call, {x[2], x[3]}, call.attrs.get_ints("kernel_shape"),
+  return window_of(call, spatial_of(x), call.attrs.get_ints("kernel_shape"),
                    call.attrs.get_int("ceil_mode", 0) != 0);
 }
 
@@ -302,17 +355,15 @@ Inferred infer_pool_blocked(const OpCall& call) {
   if (call.op == "AveragePoolBlocked") TW_TRY_STATUS(require_float(call));
   const Shape& x = call.inputs[0].shape;
   return std::vector<TensorType>{
-      {call.inputs[0].dtype, {x[0], x[1], window.output[0], window.output[1], x[4]}}};
+      {call.inputs[0].dtype, blocked_shape(x[0], x[1], window, x.back())}};
 }
 
 Tensor pool_sum(const std::string& name, const Tensor& x, const Window& window, Combine combine,
                 DType acc) {
-  const Shape shape = {x.dim(0), x.dim(1), window.output[0], window.output[1], x.dim(4)};
-  return reduce(name, blocked_axes(shape, "co", "ci"),
-                {{"r", window.kernel[0]}, {"s", window.kernel[1]}}, combine,
+  const Shape shape = blocked_shape(x.dim(0), x.dim(1), window, x.shape().back());
+  return reduce(name, blocked_axes(shape, "co", "ci"), tap_dims(window), combine,
                 [&](const Indices& at, const Indices& r) {
-                  return cast(acc, x({at[0], at[1], window.position(0, at[2], r[0]),
-                                      window.position(1, at[3], r[1]), at[4]}));
+                  return cast(acc, x(taps_of(window, {at[0], at[1]}, at, r, 0, at.back())));
                 });
 }
 
@@ -330,27 +381,30 @@ Tensors define_average_pool_blocked(const OpCall& call, const Tensors& in) {
   const Tensor x = pad_for(window, in[0], "average_pool_pad", const_of(dtype, 0));
   const Tensor sum = pool_sum("average_pool_sum", x, window, Combine::Add, acc);
   return {compute("average_pool", blocked_axes(sum.shape(), "co", "ci"), [&](const Indices& at) {
-    return cast(dtype, sum(at) / window_count(window, {at[2], at[3]}, include_pad, acc));
+    const Indices spatial(at.begin() + 2, at.end() - 1);
+    return cast(dtype, sum(at) / window_count(window, spatial, include_pad, acc));
   })};
 }
 
 Inferred infer_global_blocked(const OpCall& call) {
   TW_TRY_STATUS(require_float(call));
   TW_TRY_STATUS(check_blocked(call));
-  const Shape& x = call.inputs[0].shape;
-  return std::vector<TensorType>{{call.inputs[0].dtype, {x[0], x[1], 1, 1, x[4]}}};
+  Shape shape = call.inputs[0].shape;
+  std::fill(shape.begin() + 2, shape.end() - 1, 1);
+  return std::vector<TensorType>{{call.inputs[0].dtype, shape}};
 }
 
-Tensors define_global_blocked(const OpCall&, const Tensors& in) {
+Tensors define_global_blocked(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const DType dtype = x.dtype(), acc = accumulator(dtype);
-  const Shape shape = {x.dim(0), x.dim(1), 1, 1, x.dim(4)};
-  const Tensor sum = reduce("global_average_pool_sum", blocked_axes(shape, "co", "ci"),
-                            {{"r", x.dim(2)}, {"s", x.dim(3)}}, Combine::Add,
-                            [&](const Indices& at, const Indices& r) {
-                              return cast(acc, x({at[0], at[1], r[0], r[1], at[4]}));
-                            });
-  const Expr count = const_of(acc, static_cast<double>(x.dim(2) * x.dim(3)));
+  const Shape shape = (*infer_global_blocked(call))[0].shape, spatial = spatial_of(x.shape());
+  const Tensor sum =
+      reduce("global_average_pool_sum", blocked_axes(shape, "co", "ci"),
+             dims_of(spatial, tap_names(spatial.size())), Combine::Add,
+             [&](const Indices& at, const Indices& r) {
+               return cast(acc, x(around_taps<Expr>({at[0], at[1]}, r, {at.back()})));
+             });
+  const Expr count = const_of(acc, static_cast<double>(element_count(spatial)));
   return {compute("global_average_pool", blocked_axes(shape, "co", "ci"),
                   [&](const Indices& at) { return cast(dtype, sum(at) / count); })};
 }

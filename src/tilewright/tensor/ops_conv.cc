@@ -72,24 +72,113 @@ Tensors define_conv(const OpCall& call, const Tensors& in) {
 
 // --- Transposed convolution.
 
-struct Transposed {
-  Ints kernel, strides, dilations, begin, output;
-  int64_t groups = 1;
-};
-
 /// Splits the total padding that the wanted output asks for.
-void place_output(const OpCall& call, Transposed& t, size_t axis, int64_t full, int64_t wanted) {
+void place_output(const OpCall& call, TransposedWindow& t, size_t axis, int64_t full,
+                  int64_t wanted) {
   const int64_t total = std::max<int64_t>(0, full - wanted);
   const bool upper = call.attrs.get_string("auto_pad", "NOTSET") == "SAME_UPPER";
   t.begin[axis] = upper ? total / 2 : total - total / 2;
   t.output[axis] = wanted;
 }
 
-Result<Transposed> transposed_of(const OpCall& call) {
+Inferred infer_conv_transpose(const OpCall& call) {
+  TW_TRY_STATUS(require_float(call));
+  TW_TRY_STATUS(require_same_dtypes(call));
+  const TransposedWindow t = TW_TRY(transposed_window(call));
+  Shape out = {call.inputs[0].shape[0], call.inputs[1].shape[1] * t.groups};
+  TW_TRY_STATUS(require_shape(call, 2, {out[1]}));
+  out.insert(out.end(), t.output.begin(), t.output.end());
+  return std::vector<TensorType>{{call.inputs[0].dtype, out}};
+}
+
+/// How one spatial axis gathers: output h takes kernel position `tap(h, i)` of input `source(h, i)`
+/// for i below `count`.
+struct Gather {
+  int64_t count = 1, first = 0, last = 0;  ///< sources run from first to last
+  std::function<Expr(const Expr& h, const Expr& i)> tap, source;
+  std::function<Expr(const Expr& h, const Expr& i)> valid;  ///< gives an empty handle for always
+};
+
+/// Without dilation the taps that hit a given output are every stride-th one, so only those are
+/// visited: kernel position (h + begin) % stride + i * stride, input (h + begin) / stride - i.
+Gather gather_axis(const TransposedWindow& t, size_t axis) {
+  const int64_t stride = t.strides[axis], kernel = t.kernel[axis], begin = t.begin[axis];
+  const int64_t dilation = t.dilations[axis], last = t.output[axis] - 1 + begin;
+  Gather g;
+  if (dilation == 1 || stride == 1) {
+    const int64_t step = stride == 1 ? dilation : 1;
+    g.count = (kernel + stride - 1) / stride;
+    g.first = begin / stride - (g.count - 1) * step;
+    g.last = last / stride;
+    g.source = [=](const Expr& h, const Expr& i) {
+      const Expr shifted = affine(h, 1, begin);
+      return (stride == 1 ? shifted : shifted / stride) - affine(i, step);
+    };
+    g.tap = [=](const Expr& h, const Expr& i) {
+      return stride == 1 ? i : affine(h, 1, begin) % stride + affine(i, stride);
+    };
+    g.valid = [=, tap = g.tap](const Expr& h, const Expr& i) {
+      return kernel % stride == 0 ? Expr() : tap(h, i) < kernel;
+    };
+    return g;
+  }
+  g.count = kernel;
+  g.first = (begin - (kernel - 1) * dilation) / stride - 1;
+  g.last = last / stride;
+  auto scaled = [=](const Expr& h, const Expr& i) {
+    return affine(h, 1, begin) - affine(i, dilation);
+  };
+  g.source = [=](const Expr& h, const Expr& i) { return scaled(h, i) / stride; };
+  g.tap = [](const Expr&, const Expr& i) { return i; };
+  g.valid = [=](const Expr& h, const Expr& i) { return eq(scaled(h, i) % stride, int_imm(0)); };
+  return g;
+}
+
+Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
+  const TransposedWindow t = *transposed_window(call);
+  const DType dtype = in[0].dtype(), acc = accumulator(dtype);
+  const size_t rank = t.kernel.size();
+  const int64_t channels = in[0].dim(1) / t.groups, per_group = in[1].dim(1);
+  std::vector<Gather> gathers;
+  Ints begin, end;
+  bool reaches_out = false;
+  for (size_t i = 0; i < rank; ++i) {
+    gathers.push_back(gather_axis(t, i));
+    begin.push_back(std::max<int64_t>(0, -gathers[i].first));
+    end.push_back(std::max<int64_t>(0, gathers[i].last - in[0].dim(i + 2) + 1));
+    reaches_out |= begin[i] > 0 || end[i] > 0;
+  }
+  const Tensor x =
+      reaches_out ? pad_tensor(in[0], "deconv_pad", begin, end, const_of(dtype, 0)) : in[0];
+  Shape out = {in[0].dim(0), per_group * t.groups};
+  out.insert(out.end(), t.output.begin(), t.output.end());
+  Shape over = {channels};
+  for (const Gather& g : gathers) over.push_back(g.count);
+  const Tensor sum = reduce(
+      "deconv", axes({"n", "k"}, out, spatial_names(rank)), axes({"c"}, over, tap_names(rank)),
+      Combine::Add, [&](const Indices& at, const Indices& r) {
+        const bool grouped = t.groups > 1;
+        const Expr c = grouped ? affine(at[1] / per_group, channels) + r[0] : r[0];
+        Indices source = {at[0], c}, weight = {c, grouped ? at[1] % per_group : at[1]};
+        Expr valid;
+        for (size_t i = 0; i < rank; ++i) {
+          const Expr &h = at[i + 2], &tap = r[i + 1];
+          source.push_back(affine(gathers[i].source(h, tap), 1, begin[i]));
+          weight.push_back(gathers[i].tap(h, tap));
+          valid = both(std::move(valid), gathers[i].valid(h, tap));
+        }
+        return guarded(valid, cast(acc, x(source)) * cast(acc, in[1](weight)), const_of(acc, 0));
+      });
+  return {finish_conv("deconv_bias", sum, in.size() > 2 ? in[2] : Tensor(), dtype)};
+}
+
+}  // namespace
+
+Result<TransposedWindow> transposed_window(const OpCall& call) {
   TW_TRY_STATUS(check_conv_ranks(call));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
   const size_t rank = x.size() - 2;
-  Transposed t;
+  TransposedWindow t;
   t.kernel = spatial_of(w);
   TW_TRY_STATUS(check_kernel_shape(call, t.kernel));
   t.groups = call.attrs.get_int("group", 1);
@@ -139,99 +228,6 @@ Result<Transposed> transposed_of(const OpCall& call) {
   }
   return t;
 }
-
-Inferred infer_conv_transpose(const OpCall& call) {
-  TW_TRY_STATUS(require_float(call));
-  TW_TRY_STATUS(require_same_dtypes(call));
-  const Transposed t = TW_TRY(transposed_of(call));
-  Shape out = {call.inputs[0].shape[0], call.inputs[1].shape[1] * t.groups};
-  TW_TRY_STATUS(require_shape(call, 2, {out[1]}));
-  out.insert(out.end(), t.output.begin(), t.output.end());
-  return std::vector<TensorType>{{call.inputs[0].dtype, out}};
-}
-
-/// How one spatial axis gathers: output h takes kernel position `tap(h, i)` of input `source(h, i)`
-/// for i below `count`.
-struct Gather {
-  int64_t count = 1, first = 0, last = 0;  ///< sources run from first to last
-  std::function<Expr(const Expr& h, const Expr& i)> tap, source;
-  std::function<Expr(const Expr& h, const Expr& i)> valid;  ///< gives an empty handle for always
-};
-
-/// Without dilation the taps that hit a given output are every stride-th one, so only those are
-/// visited: kernel position (h + begin) % stride + i * stride, input (h + begin) / stride - i.
-Gather gather_axis(const Transposed& t, size_t axis) {
-  const int64_t stride = t.strides[axis], kernel = t.kernel[axis], begin = t.begin[axis];
-  const int64_t dilation = t.dilations[axis], last = t.output[axis] - 1 + begin;
-  Gather g;
-  if (dilation == 1 || stride == 1) {
-    const int64_t step = stride == 1 ? dilation : 1;
-    g.count = (kernel + stride - 1) / stride;
-    g.first = begin / stride - (g.count - 1) * step;
-    g.last = last / stride;
-    g.source = [=](const Expr& h, const Expr& i) {
-      const Expr shifted = affine(h, 1, begin);
-      return (stride == 1 ? shifted : shifted / stride) - affine(i, step);
-    };
-    g.tap = [=](const Expr& h, const Expr& i) {
-      return stride == 1 ? i : affine(h, 1, begin) % stride + affine(i, stride);
-    };
-    g.valid = [=, tap = g.tap](const Expr& h, const Expr& i) {
-      return kernel % stride == 0 ? Expr() : tap(h, i) < kernel;
-    };
-    return g;
-  }
-  g.count = kernel;
-  g.first = (begin - (kernel - 1) * dilation) / stride - 1;
-  g.last = last / stride;
-  auto scaled = [=](const Expr& h, const Expr& i) {
-    return affine(h, 1, begin) - affine(i, dilation);
-  };
-  g.source = [=](const Expr& h, const Expr& i) { return scaled(h, i) / stride; };
-  g.tap = [](const Expr&, const Expr& i) { return i; };
-  g.valid = [=](const Expr& h, const Expr& i) { return eq(scaled(h, i) % stride, int_imm(0)); };
-  return g;
-}
-
-Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
-  const Transposed t = *transposed_of(call);
-  const DType dtype = in[0].dtype(), acc = accumulator(dtype);
-  const size_t rank = t.kernel.size();
-  const int64_t channels = in[0].dim(1) / t.groups, per_group = in[1].dim(1);
-  std::vector<Gather> gathers;
-  Ints begin, end;
-  bool reaches_out = false;
-  for (size_t i = 0; i < rank; ++i) {
-    gathers.push_back(gather_axis(t, i));
-    begin.push_back(std::max<int64_t>(0, -gathers[i].first));
-    end.push_back(std::max<int64_t>(0, gathers[i].last - in[0].dim(i + 2) + 1));
-    reaches_out |= begin[i] > 0 || end[i] > 0;
-  }
-  const Tensor x =
-      reaches_out ? pad_tensor(in[0], "deconv_pad", begin, end, const_of(dtype, 0)) : in[0];
-  Shape out = {in[0].dim(0), per_group * t.groups};
-  out.insert(out.end(), t.output.begin(), t.output.end());
-  Shape over = {channels};
-  for (const Gather& g : gathers) over.push_back(g.count);
-  const Tensor sum = reduce(
-      "deconv", axes({"n", "k"}, out, spatial_names(rank)), axes({"c"}, over, tap_names(rank)),
-      Combine::Add, [&](const Indices& at, const Indices& r) {
-        const bool grouped = t.groups > 1;
-        const Expr c = grouped ? affine(at[1] / per_group, channels) + r[0] : r[0];
-        Indices source = {at[0], c}, weight = {c, grouped ? at[1] % per_group : at[1]};
-        Expr valid;
-        for (size_t i = 0; i < rank; ++i) {
-          const Expr &h = at[i + 2], &tap = r[i + 1];
-          source.push_back(affine(gathers[i].source(h, tap), 1, begin[i]));
-          weight.push_back(gathers[i].tap(h, tap));
-          valid = both(std::move(valid), gathers[i].valid(h, tap));
-        }
-        return guarded(valid, cast(acc, x(source)) * cast(acc, in[1](weight)), const_of(acc, 0));
-      });
-  return {finish_conv("deconv_bias", sum, in.size() > 2 ? in[2] : Tensor(), dtype)};
-}
-
-}  // namespace
 
 Result<Window> conv_window(const OpCall& call, const Shape& x, const Shape& w) {
   TW_TRY_STATUS(check_conv_ranks(call));

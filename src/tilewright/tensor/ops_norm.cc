@@ -314,7 +314,12 @@ Tensors define_lrn(const OpCall& call, const Tensors& in) {
   const double beta = call.attrs.get_float("beta", 0.75), bias = call.attrs.get_float("bias", 1);
   return {compute("lrn", dims, [&](const Indices& at) {
     const Expr base = const_of(wide, bias) + const_of(wide, alpha) * sum(at);
-    return cast(x.dtype(), cast(wide, x(at)) / math(MathFn::Pow, {base, const_of(wide, beta)}));
+    const Expr value = cast(wide, x(at));
+    if (bias <= 0 || alpha < 0)
+      return cast(x.dtype(), value / math(MathFn::Pow, {base, const_of(wide, beta)}));
+    // The base is positive: its power has a form that runs in vectors.
+    const Expr scale = math(MathFn::Exp, {const_of(wide, -beta) * math(MathFn::Log, {base})});
+    return cast(x.dtype(), value * scale);
   })};
 }
 

@@ -79,13 +79,18 @@ Inferred infer_bilinear(const OpCall& call) {
   return one(call, {x[0], w[0]});
 }
 
+/// In two steps, x1 first: half of the multiplications, and a matrix product.
 Tensors define_bilinear(const OpCall&, const Tensors& in) {
   const Tensor& w = in[1];
-  return sum_products("bilinear", {{"b", in[0].dim(0)}, {"o", w.dim(0)}},
-                      {{"i", w.dim(1)}, {"j", w.dim(2)}}, w.dtype(),
-                      [&](const Indices& at, const Indices& r) {
-                        return std::vector<Expr>{in[0]({at[0], r[0]}), w({at[1], r[0], r[1]}),
-                                                 in[2]({at[0], r[1]})};
+  const DType acc = accumulator(w.dtype());
+  const Tensor half =
+      reduce("bilinear_half", {{"b", in[0].dim(0)}, {"o", w.dim(0)}, {"j", w.dim(2)}},
+             {{"i", w.dim(1)}}, Combine::Add, [&](const Indices& at, const Indices& r) {
+               return cast(acc, in[0]({at[0], r[0]})) * cast(acc, w({at[1], r[0], at[2]}));
+             });
+  return sum_products("bilinear", {{"b", in[0].dim(0)}, {"o", w.dim(0)}}, {{"j", w.dim(2)}},
+                      w.dtype(), [&](const Indices& at, const Indices& r) {
+                        return std::vector<Expr>{half({at[0], at[1], r[0]}), in[2]({at[0], r[0]})};
                       });
 }
 
@@ -163,13 +168,19 @@ Inferred infer_mttkrp(const OpCall& call) {
   return one(call, {a[0], b[1]});
 }
 
+/// In two steps, b first: half of the multiplications, and a matrix product.
 Tensors define_mttkrp(const OpCall&, const Tensors& in) {
   const Tensor &a = in[0], &b = in[1], &c = in[2];
-  return sum_products(
-      "mttkrp", {{"i", a.dim(0)}, {"j", b.dim(1)}}, {{"k", a.dim(1)}, {"l", a.dim(2)}}, a.dtype(),
-      [&](const Indices& at, const Indices& r) {
-        return std::vector<Expr>{a({at[0], r[0], r[1]}), b({r[1], at[1]}), c({r[0], at[1]})};
-      });
+  const DType acc = accumulator(a.dtype());
+  const Tensor half =
+      reduce("mttkrp_half", {{"i", a.dim(0)}, {"k", a.dim(1)}, {"j", b.dim(1)}}, {{"l", a.dim(2)}},
+             Combine::Add, [&](const Indices& at, const Indices& r) {
+               return cast(acc, a({at[0], at[1], r[0]})) * cast(acc, b({r[0], at[2]}));
+             });
+  return sum_products("mttkrp", {{"i", a.dim(0)}, {"j", b.dim(1)}}, {{"k", a.dim(1)}}, a.dtype(),
+                      [&](const Indices& at, const Indices& r) {
+                        return std::vector<Expr>{half({at[0], r[0], at[1]}), c({r[0], at[1]})};
+                      });
 }
 
 Inferred infer_ttm(const OpCall& call) {

@@ -47,22 +47,28 @@ Result<Granularity> granularity_of(const OpCall& call) {
   return g;
 }
 
-/// The scale or zero point that applies to the element at `at`.
-Expr parameter_at(const Granularity& g, const Tensor& parameter, const Indices& at) {
-  if (g.kind == Granularity::Tensor) return parameter(Indices(parameter.rank(), int_imm(0)));
-  if (g.kind == Granularity::Axis) return parameter({at[g.axis]});
+/// The scale or zero point, input `i`, that applies to the element at `at`; an immediate if it is
+/// one known number.
+Expr parameter_at(const OpCall& call, const Granularity& g, const std::vector<Tensor>& in, size_t i,
+                  const Indices& at) {
+  if (g.kind == Granularity::Tensor) return element(call, in, i, Indices(in[i].rank(), int_imm(0)));
+  if (g.kind == Granularity::Axis) return in[i]({at[g.axis]});
   Indices where = at;
   where[g.axis] = at[g.axis] / g.block;
-  return parameter(where);
+  return in[i](where);
 }
 
-/// round(value) + zero point, saturated to `dtype`. requires: `value` is f32 and at most 16 bits
-/// are asked for, so that sums near the range are exact.
+bool is_number(const Expr& e, int64_t number) {
+  const auto* real = e.as<FloatImm>();
+  return real != nullptr ? real->value == static_cast<double>(number) : is_const_int(e, number);
+}
+
+/// round(value) + zero point, saturated to `dtype`, as casts are. requires: `value` is f32 and at
+/// most 16 bits are asked for, so that sums near the range are exact.
 Expr saturate(DType dtype, const Expr& value, const Expr& zero_point) {
   Expr shifted = math(MathFn::Round, {value});
-  if (zero_point) shifted = shifted + cast(DType::F32, zero_point);
-  const Expr lo = cast(DType::F32, lowest(dtype)), hi = cast(DType::F32, highest(dtype));
-  return cast(dtype, min(max(shifted, lo), hi));
+  if (zero_point && !is_number(zero_point, 0)) shifted = shifted + cast(DType::F32, zero_point);
+  return cast(dtype, shifted);
 }
 
 bool has(const std::vector<Tensor>& in, size_t i) { return i < in.size() && in[i]; }
@@ -94,8 +100,10 @@ std::vector<Tensor> define_quantize(const OpCall& call, const std::vector<Tensor
   const DType scale_type = is_float(in[1].dtype()) ? in[1].dtype() : DType::F32;
   const DType precision = *dtype_attr(call, "precision", scale_type);
   return {compute(call.op, dims_of(out.shape), [&](const Indices& at) {
-    const Expr quotient = cast(precision, in[0](at)) / cast(precision, parameter_at(g, in[1], at));
-    const Expr zero = has(in, 2) ? parameter_at(g, in[2], at) : Expr();
+    Expr quotient = cast(precision, in[0](at));
+    const Expr scale = parameter_at(call, g, in, 1, at);
+    if (!is_number(scale, 1)) quotient = quotient / cast(precision, scale);
+    const Expr zero = has(in, 2) ? parameter_at(call, g, in, 2, at) : Expr();
     return saturate(out.dtype, cast(DType::F32, quotient), zero);
   })};
 }
@@ -121,8 +129,9 @@ std::vector<Tensor> define_dequantize(const OpCall& call, const std::vector<Tens
   const DType acc = out.dtype == DType::F64 ? DType::F64 : DType::F32;
   return {compute(call.op, dims_of(out.shape), [&](const Indices& at) {
     Expr x = cast(DType::I32, in[0](at));
-    if (has(in, 2)) x = x - cast(DType::I32, parameter_at(g, in[2], at));
-    return cast(out.dtype, cast(acc, x) * cast(acc, parameter_at(g, in[1], at)));
+    const Expr zero = has(in, 2) ? parameter_at(call, g, in, 2, at) : Expr();
+    if (zero && !is_number(zero, 0)) x = x - cast(DType::I32, zero);
+    return cast(out.dtype, cast(acc, x) * cast(acc, parameter_at(call, g, in, 1, at)));
   })};
 }
 

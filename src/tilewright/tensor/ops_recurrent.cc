@@ -1,160 +1,23 @@
 // LSTM, GRU and RNN: the input projection X*W is one reduction over all steps (a plain matrix
 // product to a scheduler); the recurrence is a loop over steps whose state has time as an axis,
 // h[s+1] = f(h[s]). source: ONNX operator definitions, opset 22.
-#include <cctype>
-#include <cmath>
 #include <functional>
 
 #include "tilewright/base/check.h"
-#include "tilewright/tensor/op.h"
+#include "tilewright/tensor/recurrent.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {
 namespace {
 
-/// The sizes of one recurrent layer.
-struct Layer {
-  int64_t directions = 1, steps = 0, batch = 0, input = 0, hidden = 0;
-  bool batch_first = false;
-  std::string direction;
-  bool reversed(int64_t d) const { return direction == "reverse" || d == 1; }
-};
-
-struct Activation {
-  std::string name;
-  double alpha = 0, beta = 0;
-};
-
-/// Name as ONNX compares it (any case), how many parameters it takes, and their defaults.
-struct ActivationRow {
-  std::string_view name;
-  int parameters;
-  double alpha, beta;
-};
-constexpr ActivationRow kActivations[] = {
-    {"relu", 0, 0, 0},       {"tanh", 0, 0, 0},          {"sigmoid", 0, 0, 0},
-    {"affine", 2, 1, 0},     {"leakyrelu", 1, .01, 0},   {"thresholdedrelu", 1, 1, 0},
-    {"scaledtanh", 2, 1, 1}, {"hardsigmoid", 2, .2, .5}, {"elu", 1, 1, 0},
-    {"softsign", 0, 0, 0},   {"softplus", 0, 0, 0}};
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
-/// The functions of all directions in order. ONNX hands out alpha and beta to those that take them.
-Result<std::vector<Activation>> activations(const OpCall& call, int64_t directions,
-                                            const std::vector<std::string>& defaults) {
-  std::vector<std::string> names = call.attrs.get_strings("activations");
-  const size_t needed = defaults.size() * static_cast<size_t>(directions);
-  if (names.empty())
-    for (int64_t d = 0; d < directions; ++d)
-      names.insert(names.end(), defaults.begin(), defaults.end());
-  if (names.size() < needed)
-    return fail(
-        ErrorKind::Invalid, fmt::format("{} lacks activation functions", call.op),
-        fmt::format("{} given, {} needed for {} direction(s)", names.size(), needed, directions));
-  const std::vector<double> alphas = call.attrs.get_floats("activation_alpha");
-  const std::vector<double> betas = call.attrs.get_floats("activation_beta");
-  size_t next_alpha = 0, next_beta = 0;
-  std::vector<Activation> out;
-  for (size_t i = 0; i < needed; ++i) {
-    const std::string key = lower_case(names[i]);
-    const ActivationRow* row = nullptr;
-    for (const ActivationRow& r : kActivations)
-      if (r.name == key) row = &r;
-    if (row == nullptr)
-      return unsupported(call, fmt::format("has no activation function {}", names[i]));
-    Activation a{key, row->alpha, row->beta};
-    if (row->parameters >= 1 && next_alpha < alphas.size()) a.alpha = alphas[next_alpha++];
-    if (row->parameters >= 2 && next_beta < betas.size()) a.beta = betas[next_beta++];
-    out.push_back(std::move(a));
-  }
-  return out;
-}
-
-Expr apply(const Activation& f, const Expr& x) {
-  const DType t = x.dtype();
-  auto num = [&](double v) { return float_imm(v, t); };
-  const std::string& n = f.name;
-  if (n == "relu") return max(x, num(0));
-  if (n == "tanh") return math(MathFn::Tanh, {x});
-  if (n == "sigmoid") return math(MathFn::Sigmoid, {x});
-  if (n == "affine") return num(f.alpha) * x + num(f.beta);
-  if (n == "leakyrelu") return select(x >= num(0), x, num(f.alpha) * x);
-  if (n == "thresholdedrelu") return select(x >= num(f.alpha), x, num(0));
-  if (n == "scaledtanh") return num(f.alpha) * math(MathFn::Tanh, {num(f.beta) * x});
-  if (n == "hardsigmoid") return min(max(num(f.alpha) * x + num(f.beta), num(0)), num(1));
-  if (n == "elu") return select(x >= num(0), x, num(f.alpha) * (math(MathFn::Exp, {x}) - num(1)));
-  if (n == "softsign") return x / (num(1) + math(MathFn::Abs, {x}));
-  // log(1 + e^x) without overflow for large x.
-  TW_CHECK(n == "softplus", "activation {}", n);
-  return max(x, num(0)) +
-         math(MathFn::Log, {num(1) + math(MathFn::Exp, {-math(MathFn::Abs, {x})})});
-}
-
-/// What distinguishes the three operators before the recurrence itself.
-struct Kind {
-  int gates;
-  std::vector<std::string> functions;  ///< default activations of one direction
-  bool cell;                           ///< has a second state, c
-};
-Kind kind_of(const std::string& op) {
-  if (op == "LSTM") return {4, {"Sigmoid", "Tanh", "Tanh"}, true};
-  if (op == "GRU") return {3, {"Sigmoid", "Tanh"}, false};
-  return {1, {"Tanh"}, false};
-}
-
-Status expect_shape(const OpCall& call, size_t index, const char* what, const Shape& shape) {
-  const InputInfo* in = call.input(index);
-  if (in == nullptr || in->shape == shape) return {};
-  return invalid(
-      call, fmt::format("{} does not fit", what),
-      fmt::format("its shape is {}, expected {}", to_string(in->shape), to_string(shape)));
-}
-
-Result<Layer> layer_of(const OpCall& call) {
-  const Kind kind = kind_of(call.op);
-  for (size_t i = 0; i < 3; ++i)
-    if (!call.input(i) || call.input(i)->shape.size() != 3)
-      return invalid(call, "X, W and R must have rank 3",
-                     call.input(i)
-                         ? fmt::format("input {} is {}", i, to_string(call.input(i)->shape))
-                         : fmt::format("input {} is absent", i));
-  Layer l;
-  l.direction = call.attrs.get_string("direction", "forward");
-  if (l.direction != "forward" && l.direction != "reverse" && l.direction != "bidirectional")
-    return invalid(call, fmt::format("direction is '{}'", l.direction),
-                   "expected forward, reverse or bidirectional");
-  l.batch_first = call.attrs.get_int("layout", 0) != 0;
-  const Shape& x = call.inputs[0].shape;
-  l.steps = x[l.batch_first ? 1 : 0];
-  l.batch = x[l.batch_first ? 0 : 1];
-  l.input = x[2];
-  l.directions = l.direction == "bidirectional" ? 2 : 1;
-  l.hidden = call.inputs[2].shape[2];
-  if (const int64_t h = call.attrs.get_int("hidden_size", l.hidden); h != l.hidden)
-    return invalid(call, fmt::format("hidden_size is {}", h),
-                   fmt::format("R is {}", to_string(call.inputs[2].shape)));
-  const int64_t rows = kind.gates * l.hidden;
-  const Shape state = l.batch_first ? Shape{l.batch, l.directions, l.hidden}
-                                    : Shape{l.directions, l.batch, l.hidden};
-  TW_TRY_STATUS(expect_shape(call, 1, "W", {l.directions, rows, l.input}));
-  TW_TRY_STATUS(expect_shape(call, 2, "R", {l.directions, rows, l.hidden}));
-  TW_TRY_STATUS(expect_shape(call, 3, "B", {l.directions, 2 * rows}));
-  TW_TRY_STATUS(expect_shape(call, 4, "sequence_lens", {l.batch}));
-  TW_TRY_STATUS(expect_shape(call, 5, "initial_h", state));
-  TW_TRY_STATUS(expect_shape(call, 6, "initial_c", state));
-  TW_TRY_STATUS(expect_shape(call, 7, "P", {l.directions, 3 * l.hidden}));
-  return l;
-}
+using Layer = RecurrentLayer;
 
 Result<std::vector<TensorType>> infer_recurrent(const OpCall& call) {
   const DType dtype = call.inputs[0].dtype;
   if (!is_float(dtype)) return unsupported(call, fmt::format("the input is {}", name(dtype)));
-  const Layer l = TW_TRY(layer_of(call));
-  const Kind kind = kind_of(call.op);
-  TW_TRY(activations(call, l.directions, kind.functions));
+  const Layer l = TW_TRY(recurrent_layer(call));
+  const RecurrentKind kind = recurrent_kind(call.op);
+  TW_TRY(recurrent_activations(call, l.directions, kind.functions));
   if (const InputInfo* lens = call.input(4); lens && !is_int(lens->dtype))
     return invalid(call, fmt::format("sequence_lens is {}", name(lens->dtype)));
   const Shape y = l.batch_first ? Shape{l.batch, l.steps, l.directions, l.hidden}
@@ -220,7 +83,7 @@ class Direction {
 
   /// xw[t, b, q] = sum over i of X[t, b, i] * W[q, i]: all steps in one product.
   void project_input() {
-    const int64_t rows = kind_of(call_.op).gates * layer_.hidden;
+    const int64_t rows = recurrent_kind(call_.op).gates * layer_.hidden;
     xw_ = reduce("xw" + suffix_, {{"t", layer_.steps}, {"b", layer_.batch}, {"q", rows}},
                  {{"i", layer_.input}}, Combine::Add, [&](const Indices& at, const Indices& r) {
                    const Expr x = layer_.batch_first ? read(0, {at[1], at[0], r[0]})
@@ -241,7 +104,7 @@ class Direction {
   }
   Expr state_bias(const Expr& q) const {
     if (!has(3)) return zero();
-    return read(3, {direction(), q + int_imm(kind_of(call_.op).gates * layer_.hidden)});
+    return read(3, {direction(), q + int_imm(recurrent_kind(call_.op).gates * layer_.hidden)});
   }
 
   /// Loops `space` and `over` around one block inside the time loop.
@@ -320,7 +183,7 @@ class Direction {
       const double limit = call_.attrs.get_float("clip", 0);
       x = min(max(x, float_imm(-limit, acc_)), float_imm(limit, acc_));
     }
-    return apply(functions_[function], x);
+    return activate_by(functions_[function], x);
   }
   Expr gate_at(const Buffer& sums, const Expr& b, const Expr& j, int64_t gate) const {
     return load(sums, {b, j + int_imm(gate * layer_.hidden)});
@@ -356,7 +219,7 @@ class Direction {
     out.push_back(nest(h_.name(), h_, state_axes(), {}, Combine::Set, true,
                        [&](const Expr& s, const Indices& at, const Indices&) {
                          const Expr c = load(c_, {s + int_imm(1), at[0], at[1]});
-                         return masked(s, at[0], gate(at, 1, c) * apply(functions_[2], c),
+                         return masked(s, at[0], gate(at, 1, c) * activate_by(functions_[2], c),
                                        load(h_, {s, at[0], at[1]}));
                        }));
     return out;
@@ -461,9 +324,10 @@ Tensor last_state(const std::string& name_of, const Layer& l, const std::vector<
 }
 
 std::vector<Tensor> define_recurrent(const OpCall& call, const std::vector<Tensor>& in) {
-  const Layer l = *layer_of(call);
-  const Kind kind = kind_of(call.op);
-  const std::vector<Activation> functions = *activations(call, l.directions, kind.functions);
+  const Layer l = *recurrent_layer(call);
+  const RecurrentKind kind = recurrent_kind(call.op);
+  const std::vector<Activation> functions =
+      *recurrent_activations(call, l.directions, kind.functions);
   const auto per_direction = static_cast<std::ptrdiff_t>(kind.functions.size());
   std::vector<Tensor> h, c;
   for (int64_t d = 0; d < l.directions; ++d) {
@@ -497,6 +361,7 @@ void add_recurrent_ops(std::vector<OpDef>& table) {
   add("LSTM", 8);
   add("GRU", 6);
   add("RNN", 6);
+  add_blocked_recurrent_ops(table);
 }
 
 }  // namespace tilewright::tensor

@@ -62,7 +62,7 @@ TEST(Winograd, EqualsConv) {
     const AttrMap shape = {{"block_in", c.block_in}, {"block_out", c.block_out}, {"m", c.m}};
     const Array u = ours("PackWinogradWeight", {w}, shape);
     const Array bias = random_array(DType::F32, {c.w[0]}, ++seed);
-    Array padded(DType::F32, {u.shape()[2] * c.block_out});
+    Array padded(DType::F32, {u.shape()[0] * c.block_out});
     for (int64_t i = 0; i < bias.size(); ++i) padded.set(i, bias.get(i));
     const Array blocked = ours("ToBlocked", {x}, {{"block", c.block_in}});
     const AttrMap attrs = {{"pads", c.pads}, {"m", c.m}};
@@ -73,7 +73,7 @@ TEST(Winograd, EqualsConv) {
 }
 
 TEST(Winograd, RefusesOtherForms) {
-  const Array x(DType::F32, {1, 1, 6, 6, 4}), u(DType::F32, {6, 6, 1, 4, 4});
+  const Array x(DType::F32, {1, 1, 6, 6, 4}), u(DType::F32, {1, 6, 6, 4, 4});
   const auto error = [&](const AttrMap& attrs) {
     return error_of(call_of("WinogradConvBlocked", {x, u}, attrs, "tilewright"));
   };

@@ -25,6 +25,16 @@ struct Window {
 Result<Window> window_of(const OpCall& call, const Shape& spatial, std::vector<int64_t> kernel,
                          bool ceil_mode = false);
 
+/// A transposed convolution: output h sums tap t of input i where i * stride + t * dilation equals
+/// h + begin.
+struct TransposedWindow {
+  std::vector<int64_t> kernel, strides, dilations, begin, output;  ///< per spatial axis
+  int64_t groups = 1;
+};
+
+/// Checks shapes and attributes of a ConvTranspose. errors: Invalid.
+Result<TransposedWindow> transposed_window(const OpCall& call);
+
 /// The input with `fill` around its spatial axes (from `first_axis` on) so that each window reads
 /// inside; the input itself if no window reaches beyond it.
 Tensor pad_for(const Window& window, const Tensor& x, const std::string& name, const Expr& fill,
@@ -56,6 +66,8 @@ Result<Shape> matmul_shape(const OpCall& call);
 
 // The tables of ops_nn.cc, one per file.
 void add_conv_ops(std::vector<OpDef>& table);
+void add_phase_ops(std::vector<OpDef>& table);
+void add_window_move_ops(std::vector<OpDef>& table);
 void add_pool_ops(std::vector<OpDef>& table);
 void add_matmul_ops(std::vector<OpDef>& table);
 void add_integer_ops(std::vector<OpDef>& table);

@@ -2,57 +2,59 @@
 
 #include <algorithm>
 
-#include "tilewright/tune/machine_rates.h"
+#include "tilewright/cost/tile_space.h"
+#include "tilewright/cost/winograd.h"
 
 namespace tilewright::tune {
 namespace {
 
-/// Part of the peak that register tiles reach.
-constexpr double kTileRate = 0.95;
 /// A form with larger rounding errors must be faster by this factor.
 constexpr double kMargin = 1.15;
-/// Rows of a register tile: how many products one read of a weight serves.
-constexpr int64_t kTileRows = 14;
 
-double ceil_div(int64_t a, int64_t b) { return static_cast<double>((a + b - 1) / b); }
+/// The direct form on blocked channels.
+cost::Contraction direct_form(const graph::Conv3x3& conv, int64_t lanes) {
+  enum { kImage, kFilters, kRow, kColumn, kLane, kChannels, kTapY, kTapX, kChannel };
+  const int64_t inputs = (conv.channels + lanes - 1) / lanes;
+  const int64_t outputs = (conv.filters + lanes - 1) / lanes;
+  cost::Contraction c;
+  c.axes = {{"n", conv.batch, false}, {"ko", outputs, false}, {"h", conv.height, false},
+            {"w", conv.width, false}, {"ki", lanes, false},   {"co", inputs, true},
+            {"r", 3, true},           {"s", 3, true},         {"ci", lanes, true}};
+  auto plain = [](int axis, int64_t extent) { return cost::Index{{{axis, 1, 1, 0}}, extent}; };
+  auto window = [](int axis, int tap, int64_t extent) {
+    return cost::Index{{{axis, 1, 1, 0}, {tap, 1, 1, 0}}, extent + 2};
+  };
+  cost::Operand input, weights, result;
+  input.indices = {plain(kImage, conv.batch), plain(kChannels, inputs),
+                   window(kRow, kTapY, conv.height), window(kColumn, kTapX, conv.width),
+                   plain(kChannel, lanes)};
+  weights.indices = {plain(kFilters, outputs), plain(kChannels, inputs), plain(kTapY, 3),
+                     plain(kTapX, 3),          plain(kChannel, lanes),   plain(kLane, lanes)};
+  weights.constant = true;
+  result.indices = {plain(kImage, conv.batch), plain(kFilters, outputs), plain(kRow, conv.height),
+                    plain(kColumn, conv.width), plain(kLane, lanes)};
+  c.operands = {input, weights, result};
+  c.lanes = kLane, c.columns = kFilters, c.rows = kColumn, c.plane = kRow;
+  c.lane_count = static_cast<int>(lanes);
+  return c;
+}
 
 }  // namespace
 
-ConvTime predict_conv(const graph::Conv3x3& conv, int64_t m, const hw::CpuTarget& target,
-                      int threads) {
-  const double lanes = target.lanes(32), workers = std::max(threads, 1);
-  const auto channels = static_cast<double>(conv.channels);
-  const auto filters = static_cast<double>(conv.filters);
-  const double products = channels * filters / lanes, batch = static_cast<double>(conv.batch);
-  ConvTime time;
-  double weight_bytes = 0, pixels = 0;
-  if (m == 0) {
-    pixels = batch * static_cast<double>(conv.height * conv.width);
-    time.multiply = 9 * products * pixels / kTileRate / workers;
-    weight_bytes = 9 * channels * filters * 4;
-  } else {
-    const double n = static_cast<double>(m) + 2, points = n * n;
-    pixels = batch * ceil_div(conv.height, m) * ceil_div(conv.width, m);
-    time.multiply = points * products * pixels / kTileRate / workers;
-    // One-sided sums twice (about n / 2 terms each), loads and stores of every point.
-    const double per_point = n + 3;
-    time.transform = pixels * points * per_point * (channels + filters) / lanes / workers;
-    weight_bytes = points * channels * filters * 4;
-  }
-  // Weights beyond L2 are read once for each group of tiles, by every worker its part.
-  const double passes = std::max(1.0, pixels / kTileRows / 8);
-  const double l2 = static_cast<double>(target.l2_bytes), l3 = static_cast<double>(target.l3_bytes);
-  if (weight_bytes > l3 / 2)
-    time.memory = weight_bytes / kBytesFromDram / workers;
-  else if (weight_bytes > l2 / 2)
-    time.memory = std::min(passes, 4.0) * weight_bytes / kBytesFromL3 / workers;
-  return time;
+cost::Prediction predict_conv(const graph::Conv3x3& conv, int64_t m, const hw::CpuTarget& target,
+                              int threads) {
+  if (m > 0)
+    return cost::plan_winograd(
+               {conv.batch, conv.channels, conv.filters, conv.height, conv.width, m}, target,
+               threads)
+        .time;
+  const cost::Contraction direct = direct_form(conv, std::max(target.lanes(32), 1));
+  return cost::rank_points(direct, target, threads).front().time;
 }
 
 int64_t winograd_tile(const graph::Conv3x3& conv, const hw::CpuTarget& target, int threads) {
-  const double direct = predict_conv(conv, 0, target, threads).total();
   int64_t best = 0;
-  double best_time = direct / kMargin;
+  double best_time = predict_conv(conv, 0, target, threads).total() / kMargin;
   for (const int64_t m : {2, 4}) {
     const double time = predict_conv(conv, m, target, threads).total();
     if (time < best_time) best_time = time, best = m;

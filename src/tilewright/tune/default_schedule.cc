@@ -1,8 +1,14 @@
 #include "tilewright/tune/default_schedule.h"
 
+#include <fmt/format.h>
+
+#include "tilewright/tune/attention_rule.h"
+#include "tilewright/tune/dot_rule.h"
 #include "tilewright/tune/draft.h"
 #include "tilewright/tune/register_tile.h"
 #include "tilewright/tune/row_rule.h"
+#include "tilewright/tune/scan_rule.h"
+#include "tilewright/tune/strip_rule.h"
 #include "tilewright/tune/tile_rule.h"
 #include "tilewright/tune/transpose_rule.h"
 #include "tilewright/tune/winograd_schedule.h"
@@ -16,18 +22,69 @@ constexpr int64_t kParallelWork = 1 << 15;
 constexpr int kCheapCost = 6;
 constexpr int64_t kRecomputeLimit = 2;
 
+/// One kernel for several convolutions must be faster by this factor: predictions are not exact.
+constexpr double kStripMargin = 1.05;
+
+/// Whether `reader` pads, for another reduction, what `producer` finishes: each value would be
+/// finished anew for every tap that reads it.
+bool feeds_window(const std::vector<BlockFacts>& blocks, const BlockFacts& producer,
+                  const BlockFacts& reader) {
+  const auto is_sum = [&](const Load& load) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
+      return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
+    });
+  };
+  if (reader.store->value.as<Select>() == nullptr) return false;
+  if (std::none_of(producer.loads.begin(), producer.loads.end(), is_sum)) return false;
+  const std::vector<const BlockFacts*> next = readers(blocks, reader.store->buffer);
+  return std::any_of(next.begin(), next.end(),
+                     [](const BlockFacts* b) { return b->kind == BlockFacts::Kind::Reduce; });
+}
+
+/// Whether `producer` finishes a product that several blocks read: once, in the product's tile.
+bool serves_many(const std::vector<BlockFacts>& blocks, const BlockFacts& producer) {
+  if (readers(blocks, producer.store->buffer).size() < 2) return false;
+  return std::any_of(producer.loads.begin(), producer.loads.end(), [&](const Load& load) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
+      return product_of(b) && b.store->buffer == load.buffer;
+    });
+  });
+}
+
 class Scheduler {
  public:
-  Scheduler(Func func, const hw::CpuTarget& target, int threads)
-      : draft_(std::move(func)), target_(target), threads_(threads) {}
+  /// `point`: what to do with the contraction with most work, instead of the model's choice.
+  Scheduler(Func func, const hw::CpuTarget& target, int threads,
+            std::optional<cost::TilePoint> point = std::nullopt)
+      : draft_(std::move(func)), target_(target), threads_(threads), point_(point) {}
 
-  schedule::Trace run() {
+  /// The program that the rules for reductions see.
+  Func prepared() {
     inline_injective();
     stage_outputs();
+    return draft_.func();
+  }
+
+  ScheduleChoice run() {
+    inline_injective();
+    stage_outputs();
+    main_ = main_contraction();
+    if (!schedule_attention(draft_, target_, threads_)) schedule_strips(draft_, target_, threads_);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Reduce)) reduction(block);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Injective)) injective(block);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Init)) injective(block);
-    return draft_.take();
+    schedule_scans(draft_, target_, threads_);
+    return {draft_.take(), std::move(decision_)};
+  }
+
+  /// The contraction with most work as the model sees it.
+  std::optional<TiledBlock> main_block() {
+    inline_injective();
+    stage_outputs();
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, main_contraction());
+    if (block == nullptr) return std::nullopt;
+    return tiled_block(*block, target_, draft_.func().math);
   }
 
  private:
@@ -40,10 +97,12 @@ class Scheduler {
 
   /// Recomputing is worth it where the value is cheap or read about once per element.
   bool worth_inlining(const std::vector<BlockFacts>& blocks, const BlockFacts& producer) const {
+    if (serves_many(blocks, producer)) return false;
     int64_t uses = 0;
     bool windows = true;
     for (const BlockFacts* reader : readers(blocks, producer.store->buffer)) {
       if (reader->kind == BlockFacts::Kind::Other) return false;
+      if (feeds_window(blocks, producer, *reader)) return false;
       if (reads_through_padding(*reader, producer)) continue;
       windows = false;
       for (const Load& load : reader->loads)
@@ -104,7 +163,7 @@ class Scheduler {
     const BlockFacts* block = find_block(blocks, name);
     if (block == nullptr || block->work() == 0) return;
     const int64_t work = block->work();
-    const std::optional<RegisterTile> tile = choose_register_tile(*block, target_);
+    const std::optional<RegisterTile> tile = choose_tile(*block);
     if (!tile && fuse_rows(draft_, name, target_)) {
       // The block that finishes the rows is left to the rule for element-wise blocks.
       return;
@@ -122,21 +181,52 @@ class Scheduler {
     }
   }
 
+  std::string main_contraction() const {
+    std::string name;
+    int64_t most = 0;
+    for (const BlockFacts& block : draft_.blocks())
+      if (block.kind == BlockFacts::Kind::Reduce && block.work() > most &&
+          tiled_block(block, target_, draft_.func().math))
+        most = block.work(), name = block.name;
+    return name;
+  }
+
+  std::optional<RegisterTile> choose_tile(const BlockFacts& block) {
+    const std::optional<TiledBlock> tiled = tiled_block(block, target_, draft_.func().math);
+    if (!tiled) return std::nullopt;
+    const bool is_main = block.name == main_;
+    if (is_main && point_) return tiled->at(*point_);
+    const std::vector<cost::RankedPoint> ranked =
+        cost::rank_points(tiled->contraction, target_, threads_);
+    if (is_main) {
+      const char* algorithm = tiled->contraction.reuse ? "direct" : "window";
+      auto choice = [&](const cost::RankedPoint& p) {
+        return cost::Choice{algorithm, cost::describe(p.point), p.time};
+      };
+      decision_.chosen = choice(ranked[0]);
+      if (ranked.size() > 1) decision_.runner_up = choice(ranked[1]);
+      decision_.candidates = static_cast<int64_t>(ranked.size());
+    }
+    return tiled->at(ranked[0].point);
+  }
+
   void parallelize(const std::string& block, int64_t work) {
     if (threads_ < 2 || work < kParallelWork) return;
     const int64_t enough = 8 * threads_;
     for (;;) {
       const LoopNest nest = draft_.nest_of(block);
       if (nest.names.empty()) return;
+      size_t i = 0;  // loops of one iteration do not count
+      while (i + 1 < nest.names.size() && nest.extents[i] == 1) ++i;
       const Draft::Mark before = draft_.mark();
-      if (nest.names.size() > 1 && nest.extents[0] < enough &&
-          draft_.attempt(schedule::Fuse{nest.names[0], nest.names[1]})) {
+      if (nest.names.size() > i + 1 && nest.extents[i] < enough &&
+          draft_.attempt(schedule::Fuse{nest.names[i], nest.names[i + 1]})) {
         // Keep the fused loop only if it can run in parallel: the inner one may be a reduction.
-        const std::string fused = draft_.nest_of(block).names[0];
+        const std::string fused = draft_.nest_of(block).names[i];
         if (schedule::apply(schedule::Parallel{fused}, draft_.func())) continue;
         draft_.revert(before);
       }
-      if (nest.extents[0] > 1) draft_.attempt(schedule::Parallel{nest.names[0]});
+      if (nest.extents[i] > 1) draft_.attempt(schedule::Parallel{nest.names[i]});
       return;
     }
   }
@@ -144,14 +234,50 @@ class Scheduler {
   Draft draft_;
   const hw::CpuTarget& target_;
   int threads_;
+  std::optional<cost::TilePoint> point_;
+  std::string main_;  ///< the contraction that `point_` and `decision_` are about
+  cost::Decision decision_;
 };
 
 }  // namespace
 
-schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads) {
-  if (std::optional<schedule::Trace> winograd = winograd_trace(func, target, threads))
-    return *std::move(winograd);
+bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads) {
+  const Func ready = Scheduler(func, target, threads).prepared();
+  if (is_attention(ready, target, threads)) return true;
+  const std::optional<StripPlan> plan = plan_strips(ready, target, threads);
+  return plan && plan->fused * kStripMargin < plan->apart;
+}
+
+ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, int threads) {
+  cost::Decision why;
+  if (std::optional<schedule::Trace> winograd = winograd_trace(func, target, threads, &why))
+    return {*std::move(winograd), std::move(why)};
+  if (std::optional<schedule::Trace> dots = dot_trace(func, target, threads))
+    return {*std::move(dots), {}};
   return Scheduler(func, target, threads).run();
+}
+
+schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads) {
+  return choose_schedule(func, target, threads).trace;
+}
+
+std::vector<cost::RankedPoint> schedule_points(const Func& func, const hw::CpuTarget& target,
+                                               int threads) {
+  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
+  if (!block) return {};
+  return cost::rank_points(block->contraction, target, threads);
+}
+
+Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
+                                 const hw::CpuTarget& target, int threads) {
+  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
+  std::string reason = "no contraction runs along vector lanes";
+  if (block) reason = cost::reject(block->contraction, point, target);
+  if (!reason.empty())
+    return fail(ErrorKind::NotApplicable,
+                fmt::format("{} cannot be scheduled as {}", func.name, cost::describe(point)),
+                reason);
+  return Scheduler(func, target, threads, point).run().trace;
 }
 
 }  // namespace tilewright::tune

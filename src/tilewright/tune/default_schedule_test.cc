@@ -190,5 +190,50 @@ TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
   }
 }
 
+TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
+  const std::vector<Case> cases = {
+      {"tilewright",
+       "ConvBlocked",
+       {{1, 2, 9, 9, 4}, {4, 2, 3, 3, 4, 4}, {16}},
+       {{"pads", Ints{0, 0, 0, 0}}, {"strides", Ints{1, 1}}}},
+      {"tilewright", "GemmPacked", {{13, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}}};
+  hw::CpuTarget target = target_of(32);
+  target.l2_bytes = 256;  // so that fetching ahead is worth it
+  for (const Case& c : cases) {
+    const Func func = func_of(c);
+    const interp::Arguments arguments = random_arguments(func);
+    const auto expected = interp::run(func, arguments);
+    ASSERT_TRUE(expected);
+    const std::vector<cost::RankedPoint> points = schedule_points(func, target, 2);
+    ASSERT_GE(points.size(), 8u) << c.op;
+    for (const cost::RankedPoint& ranked : points) {
+      const std::string what = c.op + " " + cost::describe(ranked.point);
+      const Result<schedule::Trace> trace = trace_at(func, ranked.point, target, 2);
+      ASSERT_TRUE(trace) << what << to_string(trace.error());
+      const Result<Func> scheduled = schedule::replay(func, *trace);
+      ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+      const auto actual = interp::run(*scheduled, arguments);
+      ASSERT_TRUE(actual) << what << to_string(actual.error());
+      expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
+    }
+  }
+}
+
+TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
+  const Func func = func_of({"", "MatMul", {{40, 64}, {64, 48}}, {}});
+  const hw::CpuTarget target = target_of(32);
+  const ScheduleChoice choice = choose_schedule(func, target, 1);
+  EXPECT_EQ(choice.decision.chosen.algorithm, "direct");
+  EXPECT_GT(choice.decision.candidates, 1);
+  EXPECT_LE(choice.decision.chosen.time.total(), choice.decision.runner_up.time.total());
+  const Result<schedule::Trace> refused = trace_at(func, {30, 4, 1, false, 0}, target, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::NotApplicable);
+  const Func add = func_of({"", "Add", {{8}, {8}}, {}});
+  EXPECT_FALSE(trace_at(add, {}, target, 1));
+  EXPECT_TRUE(schedule_points(add, target, 1).empty());
+  EXPECT_EQ(choose_schedule(add, target, 1).decision.candidates, 0);
+}
+
 }  // namespace
 }  // namespace tilewright::tune

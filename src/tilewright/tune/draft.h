@@ -47,6 +47,8 @@ class Draft {
 
   /// Blocks that need no further rule.
   std::set<std::string> done;
+  /// Loops, outermost first, that a rule has placed around what others schedule.
+  std::vector<std::string> kept;
 
  private:
   Func func_;

@@ -17,11 +17,14 @@ int cost_of(const Expr& value) {
   return cost;
 }
 
-BlockFacts facts_of(const Block& block, const std::vector<std::string>& loops) {
+BlockFacts facts_of(const Block& block, const std::vector<const For*>& loops) {
   BlockFacts facts;
   facts.name = block.name;
   facts.block = &block;
-  facts.loops = loops;
+  for (const For* loop : loops) {
+    facts.loops.push_back(loop->var.name());
+    facts.extents.push_back(as_int(loop->extent).value_or(0));
+  }
   facts.store = block.body.as<Store>();
   if (facts.store == nullptr) return facts;
   const Expr& value = facts.store->value;
@@ -44,13 +47,13 @@ BlockFacts facts_of(const Block& block, const std::vector<std::string>& loops) {
   return facts;
 }
 
-void collect(const Stmt& s, std::vector<std::string>& loops, std::vector<BlockFacts>& out) {
+void collect(const Stmt& s, std::vector<const For*>& loops, std::vector<BlockFacts>& out) {
   if (const Block* block = s.as<Block>()) {
     out.push_back(facts_of(*block, loops));
     return;
   }
   const For* loop = s.as<For>();
-  if (loop != nullptr) loops.push_back(loop->var.name());
+  if (loop != nullptr) loops.push_back(loop);
   for (const Stmt& child : children(s)) collect(child, loops, out);
   if (loop != nullptr) loops.pop_back();
 }
@@ -59,8 +62,21 @@ void collect(const Stmt& s, std::vector<std::string>& loops, std::vector<BlockFa
 
 std::string BlockFacts::loop_of(const Var& var) const {
   const Iter* found = iter(var);
-  const VarRef* loop = found == nullptr ? nullptr : found->binding.as<VarRef>();
-  return loop == nullptr ? "" : loop->var.name();
+  if (found == nullptr) return "";
+  if (const VarRef* loop = found->binding.as<VarRef>()) return loop->var.name();
+  // The innermost loop that the binding speaks of, if it counts by ones.
+  const std::vector<Var> used = free_vars(found->binding);
+  for (size_t depth = loops.size(); depth-- > 0;)
+    for (const Var& v : used)
+      if (v.name() == loops[depth])
+        return arith::as_affine(found->binding).coefficient(v) == 1 ? v.name() : std::string();
+  return "";
+}
+
+int64_t BlockFacts::extent_of(const Var& var) const {
+  const std::string loop = loop_of(var);
+  const auto at = std::find(loops.begin(), loops.end(), loop);
+  return at == loops.end() ? 1 : extents[static_cast<size_t>(at - loops.begin())];
 }
 
 const Iter* BlockFacts::iter(const Var& var) const {
@@ -77,7 +93,7 @@ int64_t BlockFacts::work() const {
 
 std::vector<BlockFacts> collect_blocks(const Func& func) {
   std::vector<BlockFacts> blocks;
-  std::vector<std::string> loops;
+  std::vector<const For*> loops;
   collect(func.body, loops, blocks);
   return blocks;
 }

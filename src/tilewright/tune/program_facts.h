@@ -18,10 +18,14 @@ struct BlockFacts {
   const Store* store = nullptr;    ///< the only Store; null for Kind::Other
   std::vector<Load> loads;         ///< every load in the stored value
   std::vector<std::string> loops;  ///< names of the loops around, outermost first
+  std::vector<int64_t> extents;    ///< of those loops; 0 where not constant
   int cost = 0;                    ///< arithmetic nodes in the value; math functions count 10
 
-  /// Loop name of an iteration bound to exactly one loop variable; empty otherwise.
+  /// Name of the loop that runs an iteration: bound to its variable, or to that plus a place that
+  /// loops around it give (nests made anew inside others); empty otherwise.
   std::string loop_of(const Var& iter) const;
+  /// How often that loop runs; 1 for an iteration without a loop of its own, 0 if not constant.
+  int64_t extent_of(const Var& iter) const;
   const Iter* iter(const Var& var) const;
   /// Product of the extents of all iterations, 0 if not constant.
   int64_t work() const;

@@ -1,7 +1,8 @@
 #include "tilewright/tune/register_tile.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "tilewright/arith/bounds.h"
 
 namespace tilewright::tune {
 namespace {
@@ -13,10 +14,11 @@ struct Roles {
   Var plane;  ///< a second row axis
   bool reuse =
       false;  ///< one operand is reused along the lanes: a product of a matrix with a vector
+  bool narrow = false;  ///< that operand is narrower than the sum (bytes, bf16)
 };
 
 int64_t extent_of(const BlockFacts& block, const Var& var) {
-  return var ? as_int(block.iter(var)->extent).value_or(1) : 1;
+  return var ? std::max<int64_t>(block.extent_of(var), 1) : 1;
 }
 
 std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
@@ -35,7 +37,8 @@ std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
   const Load* other = nullptr;
   for (const Load& load : block.loads) {
     const std::optional<int64_t> stride = last_axis_stride(load, roles.vec, lanes);
-    if (!stride || (*stride != 0 && *stride != 1)) return std::nullopt;
+    // Every other element costs two loads and a shuffle: still a vector.
+    if (!stride || *stride < 0 || *stride > 2) return std::nullopt;
   }
   if (product) {
     const bool b_is_vector = mentions(product->b, roles.vec);
@@ -43,6 +46,8 @@ std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
     other = b_is_vector ? &product->a : &product->b;
     if (!mentions(*vector_operand, roles.vec)) return std::nullopt;
     roles.reuse = !mentions(*other, roles.vec);
+    roles.narrow =
+        bit_width(other->buffer.dtype()) < bit_width(accumulator(block.store->buffer.dtype()));
   }
   for (size_t axis = last - 1; axis-- > 0;) {
     const VarRef* ref = out[axis].as<VarRef>();
@@ -61,76 +66,113 @@ std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
   return roles;
 }
 
-/// Instructions per output of covering `extent` rows by tiles of `rows`, `columns` vectors wide.
-double tile_cost(int64_t extent, int64_t rows, int64_t columns) {
-  constexpr double kLatencyBound = 8;  // accumulators needed to hide the FMA latency
-  auto cycles = [&](int64_t r) {
-    const double fma = static_cast<double>(r * columns);
-    const double loads = static_cast<double>(columns) + 0.5 * static_cast<double>(r);
-    return std::max({fma, loads, kLatencyBound}) + 1;
+/// An index as terms in the axes; a term that is no plain part of one axis counts as that axis.
+cost::Index index_of(const Expr& e, int64_t extent, const std::vector<Var>& axes) {
+  cost::Index index;
+  index.extent = extent;
+  auto axis_of = [&](const Var& var) {
+    const auto at = std::find(axes.begin(), axes.end(), var);
+    return at == axes.end() ? -1 : static_cast<int>(at - axes.begin());
   };
-  const int64_t full = extent / rows, rest = extent % rows;
-  const double total = static_cast<double>(full) * cycles(rows) + (rest > 0 ? cycles(rest) + 2 : 0);
-  return total / static_cast<double>(extent * columns);
+  for (const auto& [term, coefficient] : arith::as_affine(e).terms) {
+    const VarRef* plain = term.as<VarRef>();
+    const Binary* part = term.as<Binary>();
+    const VarRef* of = part == nullptr ? nullptr : part->a.as<VarRef>();
+    const int64_t by = part == nullptr ? 0 : as_int(part->b).value_or(0);
+    if (plain != nullptr) {
+      if (axis_of(plain->var) >= 0) index.terms.push_back({axis_of(plain->var), coefficient, 1, 0});
+    } else if (of != nullptr && by > 0 && part->op == BinaryOp::Div && axis_of(of->var) >= 0) {
+      index.terms.push_back({axis_of(of->var), coefficient, by, 0});
+    } else if (of != nullptr && by > 0 && part->op == BinaryOp::Mod && axis_of(of->var) >= 0) {
+      index.terms.push_back({axis_of(of->var), coefficient, 1, by});
+    } else {
+      for (const Var& var : free_vars(term))
+        if (axis_of(var) >= 0) index.terms.push_back({axis_of(var), coefficient, 1, 0});
+    }
+  }
+  return index;
+}
+
+cost::Operand operand_of(const Buffer& buffer, const std::vector<Expr>& indices,
+                         const std::vector<Var>& axes) {
+  cost::Operand operand;
+  operand.element_bytes = std::max(1, bit_width(buffer.dtype()) / 8);
+  for (size_t i = 0; i < indices.size(); ++i)
+    operand.indices.push_back(index_of(indices[i], as_int(buffer.shape()[i]).value_or(1), axes));
+  return operand;
+}
+
+cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, int64_t lanes,
+                                 MathMode math) {
+  cost::Contraction c;
+  std::vector<Var> axes;
+  for (const Iter& iter : block.block->iters) {
+    axes.push_back(iter.var);
+    c.axes.push_back(
+        {block.loop_of(iter.var), extent_of(block, iter.var), iter.kind == IterKind::Reduce});
+  }
+  auto axis_of = [&](const Var& var) {
+    const auto at = std::find(axes.begin(), axes.end(), var);
+    return !var || at == axes.end() ? -1 : static_cast<int>(at - axes.begin());
+  };
+  std::vector<Load> loads = block.loads;
+  if (const std::optional<Product> product = product_of(block)) {
+    const bool b_is_vector = mentions(product->b, roles.vec);
+    loads = b_is_vector ? std::vector<Load>{product->a, product->b}
+                        : std::vector<Load>{product->b, product->a};
+  }
+  for (const Load& load : loads) c.operands.push_back(operand_of(load.buffer, load.indices, axes));
+  if (loads.size() == 2 && roles.reuse) c.operands[1].constant = true;
+  c.operands.push_back(operand_of(block.store->buffer, block.store->indices, axes));
+  c.lane_operand = loads.size() == 2 ? 1 : 0;
+  c.lanes = axis_of(roles.vec);
+  c.columns = axis_of(roles.column);
+  c.rows = axis_of(roles.row);
+  c.plane = roles.reuse ? axis_of(roles.plane) : -1;
+  c.dtype = block.store->buffer.dtype();
+  c.lane_count = static_cast<int>(lanes);
+  c.reuse = roles.reuse;
+  c.narrow = roles.narrow;
+  c.fused = math == MathMode::Fast || !is_float(c.dtype);
+  return c;
 }
 
 }  // namespace
 
-std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
-                                                 const hw::CpuTarget& target) {
+std::optional<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target,
+                                      MathMode math) {
   const DType dtype = block.store->buffer.dtype();
   const int64_t lanes = std::max(1, target.lanes(bit_width(accumulator(dtype))));
   const std::optional<Roles> roles = roles_of(block, lanes);
   if (!roles) return std::nullopt;
-  const int64_t vec_extent = extent_of(block, roles->vec);
-  const int64_t row_extent = extent_of(block, roles->row);
-  const int64_t column_extent = extent_of(block, roles->column);
-  const int64_t max_vectors = roles->column ? 1 : std::max<int64_t>(1, vec_extent / lanes);
+  return TiledBlock{describe_block(block, *roles, lanes, math)};
+}
 
-  // Without reuse, rows only share loads of overlapping windows: a few are enough, and fewer where
-  // each is long, since the taps of all of them are written out.
-  constexpr int64_t kWrittenTaps = 128;
-  int64_t taps = 1;
-  for (const Iter& iter : block.block->iters)
-    if (iter.kind == IterKind::Reduce) taps *= as_int(iter.extent).value_or(kWrittenTaps);
-  const int64_t max_rows =
-      roles->reuse ? 28 : std::clamp<int64_t>(kWrittenTaps / std::max<int64_t>(taps, 1), 4, 8);
+RegisterTile TiledBlock::at(const cost::TilePoint& point) const {
+  const cost::Contraction& c = contraction;
+  auto tiled = [&](int axis, int64_t tile) {
+    if (axis < 0) return TiledLoop{};
+    const cost::Axis& a = c.axes[static_cast<size_t>(axis)];
+    return TiledLoop{a.name, a.extent, std::min(tile, a.extent)};
+  };
+  RegisterTile tile;
+  tile.row = tiled(c.rows, point.rows);
+  if (point.plane > 1) tile.plane = tiled(c.plane, point.plane);
+  tile.column = tiled(c.columns, point.columns);
+  tile.vectors = c.columns >= 0 ? 1 : point.columns;
+  tile.vec = tiled(c.lanes, tile.vectors * c.lane_count);
+  tile.reuse = c.reuse;
+  tile.rows_outside = point.rows_outside;
+  tile.ahead = point.ahead;
+  return tile;
+}
 
-  RegisterTile best;
-  double least = INFINITY;
-  for (int64_t columns : {1, 2, 3, 4, 6, 8}) {
-    if (columns > std::max(column_extent, max_vectors)) break;
-    if (roles->column && column_extent % columns != 0) continue;
-    if (columns > 4 && row_extent > 1) continue;
-    const int64_t budget = target.vector_registers - 1 - columns;
-    for (int64_t rows = 1; rows <= std::min(row_extent, max_rows); ++rows) {
-      if (rows * columns > std::min<int64_t>(budget, 28)) break;
-      double cost = tile_cost(row_extent, rows, columns);
-      if (!roles->column && columns > 1) {  // a ragged last tile of columns is masked work
-        const int64_t tile = lanes * columns;
-        const double covered =
-            std::ceil(static_cast<double>(vec_extent) / static_cast<double>(tile));
-        cost *= covered * static_cast<double>(tile) / static_cast<double>(vec_extent);
-      }
-      if (cost >= least) continue;
-      least = cost;
-      best = {};
-      best.row = {roles->row ? block.loop_of(roles->row) : "", row_extent, rows};
-      if (roles->column) {
-        best.column = {block.loop_of(roles->column), column_extent, columns};
-      } else {
-        best.vectors = columns;
-      }
-    }
-  }
-  const int64_t used = best.row.tile * std::max(best.column.tile, best.vectors);
-  const int64_t free =
-      std::min<int64_t>(28, target.vector_registers - 1 - std::max(best.column.tile, best.vectors));
-  const int64_t plane = std::min(extent_of(block, roles->plane), free / std::max<int64_t>(used, 1));
-  if (roles->reuse && roles->plane && best.row.tile == row_extent && plane > 1)
-    best.plane = {block.loop_of(roles->plane), extent_of(block, roles->plane), plane};
-  best.vec = {block.loop_of(roles->vec), vec_extent, std::min(vec_extent, lanes * best.vectors)};
-  return best;
+std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
+                                                 const hw::CpuTarget& target, int threads,
+                                                 MathMode math) {
+  const std::optional<TiledBlock> tiled = tiled_block(block, target, math);
+  if (!tiled) return std::nullopt;
+  return tiled->at(cost::rank_points(tiled->contraction, target, threads).front().point);
 }
 
 }  // namespace tilewright::tune

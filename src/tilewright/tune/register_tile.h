@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "tilewright/cost/tile_space.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/tune/program_facts.h"
 
@@ -26,12 +27,26 @@ struct RegisterTile {
   /// A further such loop, where a whole `row` leaves registers over (7 of 7 columns of an image):
   /// the tile holds `plane.tile` rows, so that each vector is loaded that much more seldom.
   TiledLoop plane;
+  bool reuse = false;         ///< rows share the vectors: a product of matrices
+  bool rows_outside = false;  ///< the loops over tiles: rows around columns
+  int64_t ahead = 0;          ///< reduction steps that vectors are fetched ahead
 };
 
-/// Picks loops by the roles of the operands (performance.md 1.3: accumulators + vector operands + 1
-/// broadcast must fit the registers) and sizes by the cheapest count of instructions, edges
-/// included. Absent if no axis of the result runs along vector lanes.
+/// A block whose result runs along vector lanes: as its cost model sees it.
+struct TiledBlock {
+  cost::Contraction contraction;
+  /// The loops of the block cut as `point` says.
+  RegisterTile at(const cost::TilePoint& point) const;
+};
+
+/// Finds loops for lanes, columns and rows by the roles of the operands. Absent if no axis of the
+/// result runs along vector lanes.
+std::optional<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target,
+                                      MathMode math);
+
+/// The tile of the fastest point. Absent as `tiled_block`.
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
-                                                 const hw::CpuTarget& target);
+                                                 const hw::CpuTarget& target, int threads = 1,
+                                                 MathMode math = MathMode::Fast);
 
 }  // namespace tilewright::tune

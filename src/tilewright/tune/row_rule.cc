@@ -68,11 +68,14 @@ bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& targe
   if (last == nullptr || last->kind != BlockFacts::Kind::Injective) return false;
   std::string loop;
   for (const Load& load : last->loads)
-    for (const BlockFacts& block : blocks)
-      if (block.kind == BlockFacts::Kind::Reduce && block.store->buffer == load.buffer &&
-          !draft.done.contains(block.name))
-        loop = row_loop(*last, load.buffer);
-  if (loop.empty() || loop == last->loops.back()) return false;
+    for (const BlockFacts& block : blocks) {
+      // A sum of the row, or what became of one.
+      if (block.store == nullptr || !(block.store->buffer == load.buffer)) continue;
+      if (block.kind == BlockFacts::Kind::Init || draft.done.contains(block.name)) continue;
+      const std::string row = row_loop(*last, load.buffer);
+      if (!row.empty() && row != last->loops.back()) loop = row;
+    }
+  if (loop.empty()) return false;
   std::vector<std::string> moved;
   for (const std::string& producer : producers_of(draft, blocks, last->name, target))
     if (draft.attempt(schedule::ComputeAt{producer, loop})) moved.push_back(producer);

@@ -1,6 +1,7 @@
 #include "tilewright/tune/tile_rule.h"
 
 #include <algorithm>
+#include <set>
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/borders.h"
@@ -10,6 +11,9 @@ namespace {
 
 /// Unrolled reduction steps of a small window, at most.
 constexpr int64_t kWindowUnroll = 16;
+/// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
+/// registers spill.
+constexpr int64_t kTileSteps = 3;
 /// Taps of a window whose padding is tested at the taps.
 constexpr int64_t kWindowTaps = 25;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
@@ -17,9 +21,17 @@ constexpr int64_t kWindowTaps = 25;
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
 
 int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
-  for (const Iter& iter : block.block->iters)
-    if (block.loop_of(iter.var) == loop) return as_int(iter.extent).value_or(1);
-  return 1;
+  const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
+  return at == block.loops.end() ? 1 : block.extents[static_cast<size_t>(at - block.loops.begin())];
+}
+
+/// Whether `block` finishes a reduction: that is work to do once.
+bool reads_a_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+  return std::any_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
+      return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
+    });
+  });
 }
 
 /// The block that pads this block's input, if nobody else reads it and each of `loops` selects
@@ -33,6 +45,7 @@ std::string staged_producer(const Draft& draft, const BlockFacts& block,
       if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
         producer = &candidate;
     if (producer == nullptr || is_output(draft.func(), load.buffer)) continue;
+    if (reads_a_sum(blocks, *producer)) continue;
     if (readers(blocks, load.buffer).size() != 1) continue;
     bool partitioned = true;
     for (const Iter& iter : block.block->iters) {
@@ -63,6 +76,7 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
+    rows_first_ = !product_of(block);
     const bool bordered = has_select(block);
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
@@ -70,9 +84,10 @@ class TileRule {
     split_plane(block);
     split_row_and_column();
     split_vector();
+    if (outer_loops().empty()) enclose();
     const std::vector<std::string> outer = outer_loops();
-    if (outer.empty() || !reorder(outer)) return false;
-    const std::string anchor = outer.back();
+    if ((outer.empty() && draft_.kept.empty()) || !reorder(outer)) return false;
+    const std::string anchor = outer.empty() ? draft_.kept.back() : outer.back();
     if (!strip_.empty() && draft_.attempt(schedule::ComputeAt{padding, strip_})) {
       draft_.done.insert(padding);
       vectorize_innermost(draft_, padding, target_);
@@ -85,7 +100,9 @@ class TileRule {
     if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
     tile_registers(name_ + ".init", anchor);
     for (const std::string& reader : epilogue) tile_registers(reader, anchor);
-    unroll_window(bordered ? kWindowTaps : kWindowUnroll);
+    unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
+    if (tile_.ahead > 0 && !reduce_.empty())
+      draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(tile_.ahead)});
     cut(bordered);
     return true;
   }
@@ -96,13 +113,31 @@ class TileRule {
       const std::string loop = block.loop_of(iter.var);
       if (loop.empty()) return false;
       if (iter.kind == IterKind::Reduce) {
+        if (slides(block, iter.var)) sliding_.insert(loop);
         reduce_.push_back(loop);
         reduce_extents_.push_back(as_int(iter.extent).value_or(0));
-      } else if (loop != tile_.vec.loop && loop != tile_.row.loop && loop != tile_.column.loop) {
+      } else if (std::find(draft_.kept.begin(), draft_.kept.end(), loop) == draft_.kept.end() &&
+                 loop != tile_.vec.loop && loop != tile_.row.loop && loop != tile_.column.loop) {
         batch_.push_back(loop);
       }
     }
     return true;
+  }
+
+  /// Whether the operand that rows share a step of is read at places that overlap between rows as
+  /// `tap` moves. Written out, each such element would be kept in a register of its own.
+  bool slides(const BlockFacts& block, const Var& tap) const {
+    const std::optional<Product> product = product_of(block);
+    Var lanes, row;
+    for (const Iter& iter : block.block->iters) {
+      if (block.loop_of(iter.var) == tile_.vec.loop) lanes = iter.var;
+      if (block.loop_of(iter.var) == tile_.row.loop) row = iter.var;
+    }
+    if (!product || !lanes || !row) return false;
+    for (const Load& load : {product->a, product->b})
+      for (const Expr& index : load.indices)
+        if (!mentions(load, lanes) && uses(index, tap) && uses(index, row)) return true;
+    return false;
   }
 
   /// Cuts the last outer loop into strips whose padded input fits half the L2 cache; `strip_`
@@ -203,19 +238,36 @@ class TileRule {
     inner_.push_back(loop);
   }
 
-  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside. A strip
-  /// is padded once for all columns.
+  /// Puts a loop of one iteration around a tile that is all there is.
+  void enclose() {
+    const LoopNest nest = draft_.nest_of(name_);
+    const std::string loop = inner_.front();
+    for (size_t i = 0; i < nest.names.size(); ++i)
+      if (nest.names[i] == loop && draft_.attempt(schedule::Split{loop, nest.extents[i]})) {
+        row_outer_ = loop + ".o";
+        inner_.front() = loop + ".i";
+      }
+  }
+
+  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside; or the
+  /// other way round. A strip is padded once for all columns.
   std::vector<std::string> outer_loops() const {
     size_t leading = std::min<size_t>(batch_.size(), 1);
     if (!strip_.empty())
       leading =
           static_cast<size_t>(std::find(batch_.begin(), batch_.end(), strip_) - batch_.begin()) + 1;
+    const bool rows_outside = tile_.rows_outside && strip_.empty();
+    if (rows_outside) leading = batch_.size();
     const auto rest = batch_.begin() + static_cast<long>(leading);
     std::vector<std::string> outer(batch_.begin(), rest);
+    if (rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
     for (const std::string& loop : {column_outer_, vec_outer_})
       if (!loop.empty()) outer.push_back(loop);
     outer.insert(outer.end(), rest, batch_.end());
-    if (!row_outer_.empty()) outer.push_back(row_outer_);
+    // Pools share out rows, as the convolutions before them do: each thread finds its own results.
+    if (rows_first_ && rest != batch_.end() && strip_.empty())
+      std::rotate(outer.begin() + static_cast<long>(leading), outer.end() - 1, outer.end());
+    if (!rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
     return outer;
   }
 
@@ -257,7 +309,7 @@ class TileRule {
     int64_t unrolled = 1;
     for (size_t i = reduce_.size(); i-- > 0;) {
       unrolled *= std::max<int64_t>(reduce_extents_[i], 1);
-      if (unrolled > limit) return;
+      if (unrolled > limit || sliding_.contains(reduce_[i])) return;
       draft_.attempt(schedule::Unroll{reduce_[i]});
     }
   }
@@ -280,9 +332,11 @@ class TileRule {
   int threads_;
   std::vector<std::string> reduce_, batch_;  ///< reduction loops; loops around the tile
   std::vector<int64_t> reduce_extents_;
+  std::set<std::string> sliding_;   ///< reduction loops along which a shared operand overlaps
   std::vector<std::string> inner_;  ///< loops of the tile, lanes last
   std::string row_outer_, column_outer_, vec_outer_, strip_;
   int64_t rows_per_strip_ = 0;
+  bool rows_first_ = false;
   std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
 };
 
@@ -334,11 +388,20 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
   const BlockFacts* block = find_block(blocks, name);
   if (block == nullptr || block->store == nullptr || block->store->indices.empty()) return;
   const LoopNest nest = draft.nest_of(name);
-  const int64_t extent = nest.extents.back();
+  // Behind the last loop that has iterations stand those of axes with one element.
+  size_t last = nest.extents.size() - 1;
+  while (last > 0 && nest.extents[last] == 1) --last;
+  const int64_t extent = nest.extents[last];
   const int64_t lanes = target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
   if (extent < 4) return;
   const Draft::Mark before = draft.mark();
-  std::string loop = nest.names.back();
+  std::string loop = nest.names[last];
+  if (last + 1 < nest.names.size()) {
+    std::vector<std::string> order(nest.names.begin() + static_cast<long>(last) + 1,
+                                   nest.names.end());
+    order.push_back(loop);
+    if (!draft.attempt(schedule::Reorder{order})) return;
+  }
   if (extent > lanes) {
     if (!draft.attempt(schedule::Split{loop, lanes})) return;
     loop += ".i";

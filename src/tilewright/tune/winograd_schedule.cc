@@ -1,9 +1,12 @@
 #include "tilewright/tune/winograd_schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 
-#include "tilewright/tune/machine_rates.h"
+#include "tilewright/cost/winograd.h"
+#include "tilewright/tune/conv_algorithm.h"
 #include "tilewright/tune/program_facts.h"
 
 namespace tilewright::tune {
@@ -13,6 +16,7 @@ using schedule::Step;
 using schedule::Trace;
 
 // Names the operator gives its tensors.
+constexpr const char* kPixels = "wino_pixels";
 constexpr const char* kRows = "wino_rows";  // B^T d, for one side
 constexpr const char* kIn = "wino_in";      // B^T d B
 constexpr const char* kSum = "wino_sum";    // products, summed over channels
@@ -20,16 +24,14 @@ constexpr const char* kHalf = "wino_half";  // A^T m, for one side
 constexpr const char* kAcc = "wino_acc";    // the sums of one register tile
 constexpr const char* kBack = "wino_sum.wb";
 
+/// How far ahead of their use weights and tiles of the input are asked for.
+constexpr int64_t kWeightsAhead = 8 << 10, kTilesAhead = 4;
+
 int64_t extent_of(const BlockFacts& block, const std::string& axis) {
   for (const Iter& iter : block.block->iters)
     if (iter.var.name() == axis) return as_int(iter.extent).value_or(0);
   return 0;
 }
-
-/// Sizes that decide the schedule.
-struct Sizes {
-  int64_t points, m, channels, filters, blocks, tiles, columns, rows;
-};
 
 class WinogradScheduler {
  public:
@@ -37,15 +39,40 @@ class WinogradScheduler {
       : func_(std::move(func)), target_(target), threads_(threads) {}
 
   std::optional<Trace> run() {
-    if (!inline_rest() || !read_sizes()) return std::nullopt;
-    choose();
+    if (!inline_rest() || !read_shape()) return std::nullopt;
+    plan_ = cost::plan_winograd(shape_, target_, threads_);
     const bool done = split_output() && place_inverse() && place_products() && place_transform() &&
                       finish_output();
     if (!done) return std::nullopt;
     return std::move(trace_);
   }
 
+  /// requires: `run` found a schedule.
+  cost::Decision decision() const {
+    cost::Decision decision;
+    decision.chosen = {
+        form(shape_.m),
+        fmt::format("{}x{} vectors, strips of {}x{} tiles, {} filter blocks", plan_.tile_rows,
+                    plan_.tile_columns, plan_.strip_rows, plan_.strip_columns, plan_.group),
+        plan_.time};
+    const graph::Conv3x3 conv{shape_.batch, shape_.channels, shape_.filters, shape_.height,
+                              shape_.width};
+    decision.candidates = 1;
+    for (const int64_t m : {0, 2, 4}) {
+      if (m == shape_.m) continue;
+      ++decision.candidates;
+      const cost::Prediction time = predict_conv(conv, m, target_, threads_);
+      if (decision.runner_up.algorithm.empty() || time.total() < decision.runner_up.time.total())
+        decision.runner_up = {form(m), "", time};
+    }
+    return decision;
+  }
+
  private:
+  static std::string form(int64_t m) {
+    return m == 0 ? "direct" : fmt::format("winograd F({0}x{0})", m);
+  }
+
   bool attempt(Step step) {
     Result<Func> next = schedule::apply(step, func_);
     if (!next) return false;
@@ -59,7 +86,8 @@ class WinogradScheduler {
     for (bool changed = true; changed;) {
       changed = false;
       for (const BlockFacts& block : collect_blocks(func_)) {
-        const bool fixed = block.name == kRows || block.name == kIn || block.name == kHalf;
+        const bool fixed = block.name == kPixels || block.name == kRows || block.name == kIn ||
+                           block.name == kHalf;
         if (block.kind != BlockFacts::Kind::Injective || fixed) continue;
         if (is_output(func_, block.store->buffer)) continue;
         const std::string name = block.name;
@@ -71,7 +99,7 @@ class WinogradScheduler {
     return true;
   }
 
-  bool read_sizes() {
+  bool read_shape() {
     const std::vector<BlockFacts> blocks = collect_blocks(func_);
     const BlockFacts* sum = find_block(blocks, kSum);
     const BlockFacts* half = find_block(blocks, kHalf);
@@ -91,130 +119,63 @@ class WinogradScheduler {
           out_extents_.push_back(as_int(iter.extent).value_or(0));
     }
     if (out_extents_.size() != 5) return false;
-    sizes_.points = extent_of(*sum, "x");
-    sizes_.m = extent_of(*half, "i");
-    sizes_.channels = extent_of(*sum, "co") * extent_of(*sum, "ci");
-    sizes_.blocks = extent_of(*sum, "ko");
-    sizes_.filters = sizes_.blocks * extent_of(*sum, "ki");
-    sizes_.tiles = extent_of(*sum, "t");
-    sizes_.columns = (out_extents_[3] + sizes_.m - 1) / sizes_.m;
-    sizes_.rows = sizes_.tiles / std::max<int64_t>(sizes_.columns, 1);
-    return sizes_.m > 0 && sizes_.rows * sizes_.columns == sizes_.tiles;
+    shape_ = {out_extents_[0],
+              extent_of(*sum, "co") * extent_of(*sum, "ci"),
+              out_extents_[1] * out_extents_[4],
+              out_extents_[2],
+              out_extents_[3],
+              extent_of(*half, "i")};
+    if (shape_.m <= 0) return false;
+    const auto tiles_of = [&](int64_t size) { return (size + shape_.m - 1) / shape_.m; };
+    return tiles_of(shape_.height) * tiles_of(shape_.width) == extent_of(*sum, "t") &&
+           shape_.channels > 0 && shape_.filters > 0 && out_extents_[4] == target_.lanes(32);
   }
 
-  struct Tile {
-    int64_t rows = 1, columns = 1;
-    double rate = 0;  ///< part of the peak
-  };
-
-  /// The register tile for groups of `tiles`: accumulators, a row of weights and one broadcast fit
-  /// the registers.
-  Tile best_tile(int64_t tiles) const {
-    Tile best;
-    for (int64_t columns = 1; columns <= std::min<int64_t>(4, sizes_.blocks); ++columns) {
-      if (sizes_.blocks % columns != 0) continue;
-      for (int64_t rows = 1; rows <= tiles; ++rows) {
-        if ((rows + 1) * columns + 1 > target_.vector_registers) break;
-        const auto useful = static_cast<double>(rows * columns);
-        const int64_t padded = (tiles + rows - 1) / rows * rows;
-        // An edge runs at the price of a full tile; small tiles pay more for loop control.
-        const double rate =
-            static_cast<double>(tiles) / static_cast<double>(padded) * useful / (useful + 1);
-        if (rate > best.rate + 1e-9) best = {rows, columns, rate};
-      }
-    }
-    return best;
-  }
-
-  /// Predicted time with strips of `strip` rows of tiles; units: vector multiply-adds.
-  double time_of(int64_t strip) const {
-    const auto points = static_cast<double>(sizes_.points * sizes_.points);
-    const auto channels = static_cast<double>(sizes_.channels);
-    const auto filters = static_cast<double>(sizes_.filters);
-    const auto l2 = static_cast<double>(target_.l2_bytes);
-    const auto tiles = static_cast<double>(sizes_.tiles);
-    const double products = points * channels * filters / target_.lanes(32) * tiles /
-                            best_tile(strip * sizes_.columns).rate;
-    const double weights = points * channels * filters * 4;
-    const double strips = static_cast<double>(sizes_.rows) / static_cast<double>(strip);
-    double weight_time = 0;
-    if (weights > l2 / 2)
-      weight_time = strips * weights /
-                    (weights > static_cast<double>(target_.l3_bytes) / 2 ? kBytesFromDram : kBytesFromL3);
-    const double staged = points * (channels + filters) * tiles * 4;
-    const double strip_bytes = staged / strips;
-    const auto l3 = static_cast<double>(target_.l3_bytes);
-    const double rate = strip_bytes <= 0.75 * l2 ? kBytesFromL2
-                        : strip_bytes <= l3 / 4  ? kBytesFromL3
-                                                 : kBytesFromDram;
-    const double staged_time = 2 * staged / rate;
-    return std::max(products, weight_time) + staged_time;
-  }
-
-  /// Strips divide the rows of tiles. With too few rows for the threads the filters are divided
-  /// instead, and the input is transformed as a whole.
-  void choose() {
-    by_filters_ = threads_ > 1 && sizes_.rows < 2 * threads_;
-    strip_ = by_filters_ ? sizes_.rows : 1;
-    for (int64_t rows = 2; rows <= sizes_.rows && !by_filters_; ++rows)
-      if (sizes_.rows % rows == 0 && sizes_.rows / rows >= threads_ &&
-          time_of(rows) < 0.98 * time_of(strip_))
-        strip_ = rows;
-    tile_ = best_tile(strip_ * sizes_.columns);
-  }
-
+  /// Strips, groups of filters in a strip, tiles, pixels of a tile.
   bool split_output() {
     const std::string n = out_loops_[0], ko = out_loops_[1], h = out_loops_[2], w = out_loops_[3],
                       ki = out_loops_[4];
-    if (!attempt(schedule::Split{h, strip_ * sizes_.m})) return false;
-    if (!attempt(schedule::Split{h + ".i", sizes_.m})) return false;
-    if (!attempt(schedule::Split{w, sizes_.m})) return false;
-    tile_loop_ = w + ".o";
-    schedule::Names order = {n, h + ".o", ko, h + ".i.o", tile_loop_, h + ".i.i", w + ".i", ki};
-    strip_loop_ = h + ".o";
-    if (by_filters_) {
-      if (!attempt(schedule::Split{ko, tile_.columns})) return false;
-      order = {n, ko + ".o", h + ".o", ko + ".i", h + ".i.o", tile_loop_, h + ".i.i", w + ".i", ki};
-    }
-    inner_ = {h + ".i.i", w + ".i", ki};
-    return attempt(schedule::Reorder{order});
+    const int64_t m = shape_.m;
+    if (!attempt(schedule::Split{h, plan_.strip_rows * m}) ||
+        !attempt(schedule::Split{h + ".i", m}) ||
+        !attempt(schedule::Split{w, plan_.strip_columns * m}) ||
+        !attempt(schedule::Split{w + ".i", m}) || !attempt(schedule::Split{ko, plan_.group}))
+      return false;
+    strip_loop_ = w + ".o";
+    group_loop_ = ko + ".o";
+    tile_loop_ = w + ".i.o";
+    inner_ = {h + ".i.i", w + ".i.i", ki};
+    return attempt(schedule::Reorder{{n, h + ".o", w + ".o", ko + ".o", ko + ".i", h + ".i.o",
+                                      w + ".i.o", h + ".i.i", w + ".i.i", ki}});
   }
 
   bool place_products() {
     if (!attempt(schedule::CacheWrite{kSum, kAcc, ""})) return false;
-    if (!attempt(schedule::ComputeAt{kBack, strip_loop_})) return false;
-    const std::string b = kBack;
-    std::string t = b + ".t", ko = b + ".ko";
-    schedule::Names order = {b + ".x", b + ".y"};
-    const bool split_columns = !by_filters_ && tile_.columns > 1;
-    if (split_columns) {
-      if (!attempt(schedule::Split{ko, tile_.columns})) return false;
-      order.push_back(ko + ".o");
-    } else if (!by_filters_) {
-      order.push_back(ko);
-    }
-    if (!attempt(schedule::Split{t, tile_.rows})) return false;
-    order.push_back(t + ".o");
-    order.push_back(t + ".i");
-    if (split_columns) order.push_back(ko + ".i");
-    if (by_filters_) order.push_back(ko);
-    order.push_back(b + ".ki");
-    if (!attempt(schedule::Reorder{order})) return false;
-    const std::string anchor = t + ".o";
-    if (!attempt(schedule::ComputeAt{kSum, anchor})) return false;
-    const std::string s = kSum;
-    schedule::Names sum = {s + ".co", s + ".ci", s + ".t"};
-    if (tile_.columns > 1) sum.push_back(s + ".ko");
-    sum.push_back(s + ".ki");
-    if (!attempt(schedule::Reorder{sum})) return false;
-    if (!attempt(schedule::SetScope{kAcc, "local"})) return false;
-    for (const std::string& loop : {s + ".t", s + ".ko", s + ".init.t", s + ".init.ko", t + ".i",
-                                    split_columns ? ko + ".i" : ko})
-      if (loop != ko || by_filters_) attempt(schedule::Unroll{loop});
+    if (!attempt(schedule::ComputeAt{kBack, group_loop_})) return false;
+    const std::string b = kBack, t = b + ".t", ko = b + ".ko", s = kSum;
+    const int64_t lanes = target_.lanes(32);
+    if (!attempt(schedule::Split{ko, plan_.tile_columns}) ||
+        !attempt(schedule::Split{t, plan_.tile_rows}) ||
+        !attempt(schedule::Reorder{
+            {b + ".x", b + ".y", ko + ".o", t + ".o", t + ".i", ko + ".i", b + ".ki"}}) ||
+        !attempt(schedule::ComputeAt{kSum, t + ".o"}) ||
+        !attempt(schedule::Reorder{{s + ".co", s + ".ci", s + ".t", s + ".ko", s + ".ki"}}) ||
+        !attempt(schedule::SetScope{kAcc, "local"}))
+      return false;
+    for (const std::string& loop :
+         {s + ".t", s + ".ko", s + ".init.t", s + ".init.ko", t + ".i", ko + ".i"})
+      attempt(schedule::Unroll{loop});
+    const int64_t points = (shape_.m + 2) * (shape_.m + 2);
+    if (points * shape_.channels * shape_.filters * 4 > target_.l2_bytes / 2)
+      prefetch(s + ".co", kWeightsAhead / (lanes * lanes * 4));
     return vectorize(s + ".ki") && vectorize(s + ".init.ki") && vectorize(b + ".ki");
   }
 
   bool vectorize(const std::string& loop) { return attempt(schedule::Vectorize{loop}); }
+
+  void prefetch(const std::string& loop, int64_t iterations) {
+    attempt(schedule::SetMark{loop, "prefetch", std::to_string(std::max<int64_t>(iterations, 1))});
+  }
 
   bool place_inverse() {
     const std::string h = kHalf;
@@ -226,15 +187,20 @@ class WinogradScheduler {
 
   bool place_transform() {
     const std::string v = kIn, r = kRows;
-    if (!by_filters_ && !attempt(schedule::ComputeAt{v, strip_loop_})) return false;
+    if (!attempt(schedule::ComputeAt{v, strip_loop_})) return false;
     if (!attempt(schedule::Reorder{{v + ".co", v + ".t", v + ".x", v + ".y", v + ".ci"}}))
       return false;
     if (!attempt(schedule::ComputeAt{r, v + ".t"})) return false;
     if (!attempt(schedule::Reorder{{r + ".b", r + ".x", r + ".ci"}})) return false;
+    const std::string p = kPixels;
+    if (!attempt(schedule::ComputeAt{p, r + ".b"}) || !attempt(schedule::SetScope{p, "local"}))
+      return false;
+    attempt(schedule::Unroll{p + ".a"});
+    prefetch(v + ".t", kTilesAhead);
     attempt(schedule::Unroll{r + ".x"});
     attempt(schedule::Unroll{v + ".y"});
-    if (!vectorize(r + ".ci") || !vectorize(v + ".ci")) return false;
-    if (by_filters_ && threads_ > 1) attempt(schedule::Parallel{v + ".co"});
+    if (!vectorize(p + ".ci") || !vectorize(r + ".ci") || !vectorize(v + ".ci")) return false;
+    if (plan_.by_filters) attempt(schedule::Parallel{v + ".co"});
     return true;
   }
 
@@ -242,36 +208,37 @@ class WinogradScheduler {
     for (size_t i = 0; i + 1 < inner_.size(); ++i) attempt(schedule::Unroll{inner_[i]});
     if (!vectorize(inner_.back())) return false;
     // Cutting the last, smaller tile off leaves the others without guards.
-    const int64_t tiles = strip_ * sizes_.columns;
-    if (tiles % tile_.rows != 0 && tiles > tile_.rows)
-      attempt(schedule::Cut{std::string(kBack) + ".t.o", {tiles / tile_.rows, 1}});
-    if (threads_ > 1) {
-      const std::string n = out_loops_[0];
-      const std::string outer = by_filters_ ? out_loops_[1] + ".o" : strip_loop_;
-      attempt(schedule::Fuse{n, outer}) && attempt(schedule::Parallel{n + "*" + outer});
-    }
-    return true;
+    const int64_t tiles = plan_.strip_rows * plan_.strip_columns;
+    if (tiles % plan_.tile_rows != 0 && tiles > plan_.tile_rows)
+      attempt(schedule::Cut{std::string(kBack) + ".t.o", {tiles / plan_.tile_rows, 1}});
+    if (threads_ < 2) return true;
+    if (plan_.by_filters) return attempt(schedule::Parallel{group_loop_});
+    const std::string n = out_loops_[0], rows = out_loops_[2] + ".o";
+    return attempt(schedule::Fuse{n, rows}) &&
+           attempt(schedule::Fuse{n + "*" + rows, strip_loop_}) &&
+           attempt(schedule::Parallel{n + "*" + rows + "*" + strip_loop_});
   }
 
   Func func_;
   Trace trace_;
   const hw::CpuTarget& target_;
   int threads_;
-  Sizes sizes_{};
-  std::string strip_loop_, tile_loop_;
+  cost::WinogradShape shape_;
+  cost::WinogradPlan plan_;
+  std::string strip_loop_, group_loop_, tile_loop_;
   std::vector<std::string> out_loops_, inner_;
   std::vector<int64_t> out_extents_;
-  int64_t strip_ = 1;
-  Tile tile_;
-  bool by_filters_ = false;
 };
 
 }  // namespace
 
 std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads) {
+                                              int threads, cost::Decision* why) {
   if (find_block(collect_blocks(func), kSum) == nullptr) return std::nullopt;
-  return WinogradScheduler(func, target, threads).run();
+  WinogradScheduler scheduler(func, target, threads);
+  std::optional<schedule::Trace> trace = scheduler.run();
+  if (trace && why != nullptr) *why = scheduler.decision();
+  return trace;
 }
 
 }  // namespace tilewright::tune

@@ -4,13 +4,15 @@
 
 #include <optional>
 
+#include "tilewright/cost/decision.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::tune {
 
-/// Absent if `func` is no Winograd convolution with an elementwise rest.
+/// Absent if `func` is no Winograd convolution with an elementwise rest. `why`, if given, receives
+/// the plan beside the fastest other form of the same convolution.
 std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads);
+                                              int threads, cost::Decision* why = nullptr);
 
 }  // namespace tilewright::tune

@@ -182,11 +182,13 @@ bool holds_stores(const Stmt& body) {
 }
 
 /// Calls become the nest of the callee; a block around one becomes its guard.
-Result<Stmt> expand_calls(const Stmt& s, int& serial) {
+Result<Stmt> expand_calls(const Stmt& s, const std::function<bool(const Call&)>& keeps,
+                          int& serial) {
   Status status;
   Stmt out = rewrite(s, [&](const Stmt& x) -> Stmt {
     if (!status) return x;
     if (const auto* call = x.as<Call>()) {
+      if (keeps && keeps(*call)) return x;
       Result<Stmt> body = expand_call(*call, serial++);
       if (body) return *body;
       status = tl::unexpected<Error>(body.error());
@@ -249,6 +251,9 @@ Captures captures(const For& loop) {
       loop.body,
       [&](const Stmt& s) {
         if (const auto* store = s.as<Store>()) buffer(store->buffer);
+        if (const auto* call = s.as<Call>())
+          for (const auto& arg : call->args)
+            if (const auto* region = std::get_if<Region>(&arg)) buffer(region->buffer);
       },
       [&](const Expr& e) {
         expr(e);
@@ -257,10 +262,10 @@ Captures captures(const For& loop) {
   return out;
 }
 
-Result<Func> inline_calls(const Func& func) {
+Result<Func> inline_calls(const Func& func, const std::function<bool(const Call&)>& keeps) {
   Func out = func;
   int serial = 0;
-  out.body = TW_TRY(expand_calls(func.body, serial));
+  out.body = TW_TRY(expand_calls(func.body, keeps, serial));
   return out;
 }
 

@@ -2,6 +2,7 @@
 // parallel body captures, the meaning of intrinsic calls.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -46,9 +47,9 @@ struct Captures {
 };
 Captures captures(const For& loop);
 
-/// The Func with every intrinsic call replaced by its callee's body on the regions. errors:
-/// Unsupported (a region whose rank does not fit).
-Result<Func> inline_calls(const Func& func);
+/// The Func with every intrinsic call, but those that `keeps` wants, replaced by its callee's body
+/// on the regions. errors: Unsupported (a region whose rank does not fit).
+Result<Func> inline_calls(const Func& func, const std::function<bool(const Call&)>& keeps = {});
 
 /// Number of elements if every extent is constant.
 std::optional<int64_t> const_elements(const Buffer& buffer);

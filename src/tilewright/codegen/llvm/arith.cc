@@ -2,6 +2,9 @@
 // computed in f32 and rounded after each operation.
 #include <llvm/IR/IntrinsicInst.h>
 #include <llvm/IR/Intrinsics.h>
+#include <llvm/IR/IntrinsicsX86.h>
+
+#include <algorithm>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
@@ -130,7 +133,37 @@ Value* KernelEmitter::min_max(bool is_max, Value* a, Value* b) {
   if (is_number(a) && !is_number(b)) std::swap(a, b);
   Value* takes_b = is_max ? b_.CreateFCmpOLT(a, b) : b_.CreateFCmpOGT(a, b);
   Value* out = b_.CreateSelect(takes_b, b, a);
-  return is_number(b) ? out : b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, out);
+  if (is_number(b)) return out;
+  if (Value* fixed = replace_nan(out, b)) return fixed;
+  return b_.CreateSelect(b_.CreateFCmpUNO(b, b), b, out);
+}
+
+/// `b` where it is NaN, else `out`, by the one AVX-512 instruction that tells NaN; null without it.
+Value* KernelEmitter::replace_nan(Value* out, Value* b) {
+  if (!std::binary_search(target_.features.begin(), target_.features.end(), "+avx512vl") ||
+      !b->getType()->getScalarType()->isFloatTy())
+    return nullptr;
+  llvm::Intrinsic::ID id = 0;
+  switch (lanes_of(b)) {
+    case 16:
+      id = llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_512;
+      break;
+    case 8:
+      id = llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_256;
+      break;
+    case 4:
+      id = llvm::Intrinsic::x86_avx512_mask_fixupimm_ps_128;
+      break;
+    default:
+      return nullptr;
+  }
+  // Four bits for each kind of value; kinds 0 and 1 are NaN: take it (2). Others: keep `out` (0).
+  Value* table = b_.CreateVectorSplat(lanes_of(b), b_.getInt32(0x22));
+  std::vector<Value*> args = {
+      out, b, table, b_.getInt32(0),
+      llvm::Constant::getAllOnesValue(b_.getIntNTy(std::max(8U, lanes_of(b))))};
+  if (lanes_of(b) == 16) args.push_back(b_.getInt32(4));  // current rounding
+  return b_.CreateIntrinsic(id, {}, args);
 }
 
 Value* KernelEmitter::int_op(BinaryOp op, DType dtype, Value* a, Value* b, bool index_math) {
@@ -257,6 +290,23 @@ Value* KernelEmitter::to_memory(DType dtype, Value* v) {
   return b_.CreateTrunc(b_.CreateLShr(out, 16), like(v, b_.getInt16Ty()));
 }
 
+/// Lanes of floats to integers of 8 or 16 bits: clamped as floats (NaN becomes 0), then by way of
+/// i32; LLVM takes its own saturating conversion apart lane by lane.
+Value* KernelEmitter::narrowed(DType to, Value* v) {
+  const bool sign = is_signed_int(to);
+  const int bits = bit_width(to) - (sign ? 1 : 0);
+  const double most = static_cast<double>((int64_t{1} << bits) - 1), least = sign ? -most - 1 : 0;
+  Value* lo = llvm::ConstantFP::get(v->getType(), least);
+  Value* hi = llvm::ConstantFP::get(v->getType(), most);
+  Value* zero = llvm::Constant::getNullValue(v->getType());
+  // Comparisons with NaN are false.
+  Value* x = sign ? b_.CreateSelect(b_.CreateFCmpORD(v, v), v, zero) : v;
+  x = b_.CreateSelect(b_.CreateFCmpOGT(x, lo), x, lo);
+  x = b_.CreateSelect(b_.CreateFCmpOLT(x, hi), x, hi);
+  Value* wide = b_.CreateFPToSI(x, like(v, b_.getInt32Ty()));
+  return b_.CreateTrunc(wide, like(v, value_type(to)));
+}
+
 Value* KernelEmitter::convert(DType to, DType from, Value* v) {
   Type* type = like(v, value_type(to));
   if (to == DType::Bool) {
@@ -268,6 +318,7 @@ Value* KernelEmitter::convert(DType to, DType from, Value* v) {
     Value* f = is_signed_int(from) ? b_.CreateSIToFP(v, type) : b_.CreateUIToFP(v, type);
     return round_to(to, f);
   }
+  if (is_float(from) && bit_width(to) < 32 && v->getType()->isVectorTy()) return narrowed(to, v);
   if (is_float(from)) {
     const auto id = is_signed_int(to) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return b_.CreateIntrinsic(id, {type, v->getType()}, {v});

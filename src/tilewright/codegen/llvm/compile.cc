@@ -90,16 +90,18 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, int level,
   passes.run(module, modules);
 }
 
-Result<Func> prepare(const Func& func) {
+/// Calls stay where the target has the instruction; others become what they mean.
+Result<Func> prepare(const Func& func, const hw::CpuTarget& target) {
   lower::PipelineOptions options;
   options.passes = "bind_iters";
-  const Func plain = TW_TRY(inline_calls(func));
+  const Func plain = TW_TRY(
+      inline_calls(func, [&](const Call& call) { return has_instruction(func, call, target); }));
   return lower::run_pipeline(plain, hw::CpuTarget{}, options);
 }
 
 Result<Compiled> compile(const Func& lowered, const LlvmOptions& options, Output output) {
   const auto machine = TW_TRY(make_machine(options));
-  const Func func = TW_TRY(prepare(lowered));
+  const Func func = TW_TRY(prepare(lowered, options.target));
   const KernelPlan plan = TW_TRY(plan_kernel(func));
   llvm::LLVMContext context;
   llvm::Module module(plan.info.symbol, context);

@@ -151,7 +151,7 @@ void KernelEmitter::stmt(const Stmt& s) {
       [&](const Seq& x) {
         for (const Stmt& child : x.stmts) stmt(child);
       },
-      [](const Call&) { TW_CHECK(false, "calls are inlined before"); });
+      [&](const Call& x) { call(x); });
 }
 
 void KernelEmitter::counted_loop(Value* extent, const std::string& name,
@@ -169,7 +169,9 @@ void KernelEmitter::counted_loop(Value* extent, const std::string& name,
   b_.SetInsertPoint(head);
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, name);
   i->addIncoming(index(0), before);
+  prefetched_.clear();
   body(i);
+  prefetched_.clear();
   Value* next = b_.CreateAdd(i, index(1), name + ".next", true, true);
   i->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpULT(next, extent), head, after);
@@ -180,6 +182,10 @@ void KernelEmitter::loop(const For& x) {
   const arith::Bounds outer = bounds_;
   bounds_.bind(x.var, x.extent);
   depth_[x.var] = static_cast<int>(depth_.size()) + 1;
+  const std::optional<Prefetch> outer_prefetch = prefetch_;
+  for (const Mark& mark : x.marks)
+    if (const auto* n = std::get_if<int64_t>(&mark.value); n && mark.kind == MarkKind::Prefetch)
+      prefetch_ = Prefetch{x.var, *n};
   if (is_outlined(x, inside_parallel_) && !lanes_) {
     outline(x);
   } else if (x.kind != ForKind::Vector || !vector_loop(x)) {
@@ -192,6 +198,7 @@ void KernelEmitter::loop(const For& x) {
     vars_.erase(x.var);
   }
   depth_.erase(x.var);
+  prefetch_ = outer_prefetch;
   bounds_ = outer;
 }
 

@@ -32,6 +32,9 @@ struct Lanes {
   bool some_run = true;
 };
 
+/// Whether `call`, in `func`, is one instruction of `target` on elements that lie side by side.
+bool has_instruction(const Func& func, const Call& call, const hw::CpuTarget& target);
+
 /// Emits one kernel into a module. f16 and bf16 values are f32 values rounded to their type.
 class KernelEmitter {
  public:
@@ -81,9 +84,11 @@ class KernelEmitter {
   Value* load_element(const Load& x, DType dtype);
   void store(const Store& x);
   Value* extreme_of(const Expr& e, Combine combine);
+  void prefetch(const Load& x, const Address& at);
   Value* load_memory(const Buffer& buffer, const Address& at);
   void store_memory(const Buffer& buffer, const Address& at, Value* value);
-  Value* every_other(const Buffer& buffer, const Address& at, Type* element);
+  std::optional<unsigned> known_lanes() const;
+  Value* every_other(const Buffer& buffer, const Address& at, Type* element, unsigned active);
   Value* lane_pointers(const Address& at, Type* element);
   Value* lane_mask();
   bool in_register_row(const Buffer& buffer) const;
@@ -92,6 +97,13 @@ class KernelEmitter {
   Value* to_memory(DType dtype, Value* value);
   template <class Instruction>
   Instruction* tagged(const Buffer& buffer, Instruction* instruction);
+  Value* tagged_load(const Buffer& buffer, Type* type, Value* pointer, llvm::Align align);
+  void tagged_store(const Buffer& buffer, Value* value, Value* pointer, llvm::Align align);
+
+  // intrinsic.cc: instructions of the target.
+  void call(const Call& x);
+  Value* load_register(const Region& region, const Address& at, llvm::FixedVectorType* type,
+                       unsigned region_bits);
 
   // expr.cc: expressions.
   Value* emit(const Expr& e);
@@ -112,7 +124,9 @@ class KernelEmitter {
   Value* int_op(BinaryOp op, DType dtype, Value* a, Value* b, bool index_math);
   Value* divide(BinaryOp op, DType dtype, Value* a, Value* b, bool non_negative);
   Value* min_max(bool is_max, Value* a, Value* b);
+  Value* replace_nan(Value* out, Value* b);
   Value* convert(DType to, DType from, Value* v);
+  Value* narrowed(DType to, Value* v);
   Value* reinterpret(DType to, DType from, Value* v);
   Value* math_call(const MathCall& m, DType dtype);
   Value* int_math(const MathCall& m, DType dtype, const std::vector<Value*>& args);
@@ -147,6 +161,13 @@ class KernelEmitter {
   bool inside_parallel_ = false;
   std::optional<Lanes> lanes_;
   arith::Bounds bounds_;
+  /// The innermost loop marked `prefetch`, and the places already asked for in this loop body.
+  struct Prefetch {
+    Var var;
+    int64_t distance = 0;  ///< in iterations
+  };
+  std::optional<Prefetch> prefetch_;
+  std::vector<Load> prefetched_;
 
   std::map<Buffer, std::vector<Expr>> strides_;
   /// Stack buffers whose last axis is padded to whole vectors, with their element count.

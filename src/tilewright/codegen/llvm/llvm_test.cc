@@ -141,6 +141,31 @@ TEST(Llvm, OnlyFastMathContracts) {
   EXPECT_THAT(*emit_assembly(func, options), Not(HasSubstr("vfmadd")));
 }
 
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+TEST(Llvm, PrefetchesWhatMarkedLoopsReadNext) {
+  // Four unrolled rows read the same vector of W, once ahead of its use; P is read by elements.
+  const std::string plain = conv_tile(4, 1), loop = "c in 4";
+  std::string marked = plain;
+  marked.replace(marked.find(loop), loop.size(), loop + " @(prefetch=2)");
+  LlvmOptions options = for_target("x86-64-v4");
+  options.opt_level = 0;
+  const auto ir_of = [&](const std::string& text) {
+    const auto func = parse_func(text);
+    EXPECT_TRUE(func) << to_string(func.error());
+    return *emit_llvm_ir(*lower::run_pipeline(*func, options.target), options);
+  };
+  EXPECT_EQ(occurrences(ir_of(plain), "call void @llvm.prefetch"), 0);
+  EXPECT_EQ(occurrences(ir_of(marked), "call void @llvm.prefetch"), 1);
+  // Two steps of `c` are 2 * 3 * 3 * 16 * 16 elements.
+  EXPECT_THAT(ir_of(marked), HasSubstr("i64 4608"));
+  EXPECT_THAT(ir_of(plain), Not(HasSubstr("i64 4608")));
+}
+
 TEST(Llvm, CompilesForOtherMachines) {
   const Func func = *parse_func(kMultiplyAdd);
   EXPECT_THAT(*emit_assembly(func, for_target("aarch64")), HasSubstr("fmla"));

@@ -42,6 +42,16 @@ Instruction* KernelEmitter::tagged(const Buffer& buffer, Instruction* instructio
   return instruction;
 }
 
+Value* KernelEmitter::tagged_load(const Buffer& buffer, Type* type, Value* pointer,
+                                  llvm::Align align) {
+  return tagged(buffer, b_.CreateAlignedLoad(type, pointer, align));
+}
+
+void KernelEmitter::tagged_store(const Buffer& buffer, Value* value, Value* pointer,
+                                 llvm::Align align) {
+  tagged(buffer, b_.CreateAlignedStore(value, pointer, align));
+}
+
 KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
                                               const std::vector<Expr>& indices) {
   const std::vector<Expr>& strides = strides_.at(buffer);
@@ -153,13 +163,38 @@ Value* KernelEmitter::lane_pointers(const Address& at, Type* element) {
 /// True while lanes may touch a whole padded register row whatever the mask says.
 bool KernelEmitter::in_register_row(const Buffer& buffer) const { return padded_.contains(buffer); }
 
-/// Elements 0, 2, 4, ... from two overlapping vectors that stay inside the elements needed.
-Value* KernelEmitter::every_other(const Buffer& buffer, const Address& at, Type* element) {
+/// Lanes that run if the mask is known and only cuts off the last ones; absent otherwise.
+std::optional<unsigned> KernelEmitter::known_lanes() const {
+  if (lanes_->mask == nullptr) return lanes_->count;
+  const auto* mask = llvm::dyn_cast<llvm::Constant>(lanes_->mask);
+  if (mask == nullptr) return std::nullopt;
+  unsigned active = 0;
+  for (unsigned l = 0; l < lanes_->count; ++l) {
+    const llvm::Constant* bit = mask->getAggregateElement(l);
+    if (bit == nullptr || (!bit->isZeroValue() && active != l)) return std::nullopt;
+    if (!bit->isZeroValue()) ++active;
+  }
+  return active == 0 ? std::nullopt : std::optional(active);
+}
+
+/// Elements 0, 2, 4, ... of `active` lanes from two overlapping vectors that stay inside the
+/// elements needed.
+Value* KernelEmitter::every_other(const Buffer& buffer, const Address& at, Type* element,
+                                  unsigned active) {
   const unsigned n = lanes_->count;
   auto* type = llvm::FixedVectorType::get(element, n);
-  Value* low = tagged(buffer, b_.CreateAlignedLoad(type, at.pointer, element_align(element)));
-  Value* next = b_.CreateConstGEP1_64(element, at.pointer, n - 1);
-  Value* high = tagged(buffer, b_.CreateAlignedLoad(type, next, element_align(element)));
+  const llvm::Align align = element_align(element);
+  const auto part = [&](Value* pointer, unsigned first) -> Value* {
+    if (active == n) return tagged(buffer, b_.CreateAlignedLoad(type, pointer, align));
+    std::vector<llvm::Constant*> needed;
+    for (unsigned l = 0; l < n; ++l) needed.push_back(b_.getInt1(first + l <= 2 * (active - 1)));
+    Value* mask = llvm::ConstantVector::get(needed);
+    if (llvm::cast<llvm::Constant>(mask)->isZeroValue()) return llvm::Constant::getNullValue(type);
+    return tagged(buffer, b_.CreateMaskedLoad(type, pointer, align, mask,
+                                              llvm::Constant::getNullValue(type)));
+  };
+  Value* low = part(at.pointer, 0);
+  Value* high = part(b_.CreateConstGEP1_64(element, at.pointer, n - 1), n - 1);
   std::vector<int> pick;
   for (unsigned l = 0; l < n; ++l) {
     const unsigned position = 2 * l;  // `high` starts at element n - 1
@@ -182,7 +217,8 @@ Value* KernelEmitter::load_memory(const Buffer& buffer, const Address& at) {
   Value* nothing = llvm::Constant::getNullValue(type);
   if (at.stride == 1)
     return tagged(buffer, b_.CreateMaskedLoad(type, at.pointer, align, lanes_->mask, nothing));
-  if (at.stride == 2 && lanes_->mask == nullptr) return every_other(buffer, at, element);
+  if (const auto active = at.stride == 2 ? known_lanes() : std::nullopt)
+    return every_other(buffer, at, element, *active);
   return tagged(
       buffer, b_.CreateMaskedGather(type, lane_pointers(at, element), align, lane_mask(), nothing));
 }
@@ -213,8 +249,44 @@ void KernelEmitter::store_memory(const Buffer& buffer, const Address& at, Value*
   }
 }
 
+/// Asks for what a contiguous load of a read-only parameter will need some iterations of the marked
+/// loop later; an address behind the buffer does no harm.
+void KernelEmitter::prefetch(const Load& x, const Address& at) {
+  const auto is_read = [&](const Param& p) {
+    return p.buffer == x.buffer && (p.mode == ParamMode::In || p.mode == ParamMode::Const);
+  };
+  if (!lanes_ || at.stride != 1 || lanes_->mask != nullptr ||
+      std::none_of(func_.params.begin(), func_.params.end(), is_read))
+    return;
+  int64_t step = 0;
+  Load first = x;  // as lane 0 reads it, whatever its loop is called
+  const VarMap lane = {{lanes_->var, int_imm(lanes_->const_base.value_or(0))}};
+  for (size_t axis = 0; axis < x.indices.size(); ++axis) {
+    const auto stride = as_int(strides_.at(x.buffer)[axis]);
+    if (!stride) return;
+    first.indices[axis] = substitute(x.indices[axis], lane);
+    for (const auto& [e, coefficient] : arith::as_affine(x.indices[axis]).terms)
+      if (const auto* r = e.as<VarRef>(); r && r->var == prefetch_->var)
+        step += coefficient * *stride;
+  }
+  const auto same = [&](const Load& y) {
+    return y.buffer == x.buffer &&
+           std::equal(first.indices.begin(), first.indices.end(), y.indices.begin(),
+                      y.indices.end(), [](const Expr& a, const Expr& b) { return equal(a, b); });
+  };
+  if (step == 0 || std::any_of(prefetched_.begin(), prefetched_.end(), same)) return;
+  prefetched_.push_back(first);
+  Value* ahead = b_.CreateConstGEP1_64(element_type(x.buffer), at.pointer,
+                                       static_cast<uint64_t>(step * prefetch_->distance));
+  constexpr unsigned kRead = 0, kIntoL2 = 2, kData = 1;
+  b_.CreateIntrinsic(llvm::Intrinsic::prefetch, {ahead->getType()},
+                     {ahead, b_.getInt32(kRead), b_.getInt32(kIntoL2), b_.getInt32(kData)});
+}
+
 Value* KernelEmitter::load_element(const Load& x, DType dtype) {
-  return from_memory(dtype, load_memory(x.buffer, address(x.buffer, x.indices)));
+  const Address at = address(x.buffer, x.indices);
+  if (prefetch_) prefetch(x, at);
+  return from_memory(dtype, load_memory(x.buffer, at));
 }
 
 /// max or min in the form that LLVM's vectoriser knows as a reduction; NaN wins in it too.

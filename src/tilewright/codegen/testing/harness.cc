@@ -12,34 +12,11 @@
 namespace tilewright::codegen::testing {
 namespace {
 
-constexpr int64_t kGuardBytes = 256;
-constexpr unsigned char kGuardByte = 0xa5;
 constexpr int32_t kWorkers = 2;
 
 void backwards(void*, int64_t count, tw_parallel_body body, void* env) {
   for (int64_t i = count; i-- > 0;) body(env, i, static_cast<int32_t>(i % kWorkers));
 }
-
-/// Bytes with a guard on both sides, 64-byte aligned in the middle.
-class Guarded {
- public:
-  explicit Guarded(int64_t bytes)
-      : bytes_(bytes), storage_(static_cast<size_t>(bytes + 2 * kGuardBytes + 64), kGuardByte) {
-    const auto address = reinterpret_cast<uintptr_t>(storage_.data()) + kGuardBytes;
-    data_ = reinterpret_cast<unsigned char*>((address + 63) / 64 * 64);
-  }
-  unsigned char* data() { return data_; }
-  bool intact() const {
-    for (int64_t i = 1; i <= kGuardBytes / 2; ++i)
-      if (data_[-i] != kGuardByte || data_[bytes_ + i - 1] != kGuardByte) return false;
-    return true;
-  }
-
- private:
-  int64_t bytes_;
-  std::vector<unsigned char> storage_;
-  unsigned char* data_;
-};
 
 Result<Shape> shape_of(const Buffer& buffer, const std::map<Var, int64_t>& scalars) {
   VarMap values;
@@ -117,8 +94,8 @@ interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_da
 
 Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel kernel,
                                                  const KernelInfo& info,
-                                                 const interp::Arguments& arguments) {
-  std::vector<std::unique_ptr<Guarded>> memory;
+                                                 const interp::Arguments& arguments, Side side) {
+  std::vector<std::unique_ptr<Fenced>> memory;
   std::vector<void*> buffers;
   std::vector<int64_t> scalars;
   std::map<std::string, Array> outputs;
@@ -130,7 +107,8 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
     offsets.push_back(TW_TRY(offsets_of(p, shape, values)));
     int64_t span = 0;
     for (const int64_t offset : offsets.back()) span = std::max(span, offset + 1);
-    memory.push_back(std::make_unique<Guarded>(storage_bytes(p.buffer.dtype(), span)));
+    memory.push_back(
+        std::make_unique<Fenced>(p.buffer.name(), storage_bytes(p.buffer.dtype(), span), side));
     unsigned char* data = memory.back()->data();
     buffers.push_back(data);
     if (p.mode == ParamMode::Out) continue;
@@ -140,9 +118,12 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
     for (size_t i = 0; i < offsets.back().size(); ++i)
       std::memcpy(data + static_cast<size_t>(offsets.back()[i]) * bytes, dense + i * bytes, bytes);
   }
-  memory.push_back(std::make_unique<Guarded>(info.shared_bytes + kWorkers * info.per_worker_bytes));
+  // The workspace is aligned, whatever comes behind it.
+  const int64_t workspace = info.shared_bytes + kWorkers * info.per_worker_bytes;
+  memory.push_back(std::make_unique<Fenced>("the workspace", (workspace + 63) / 64 * 64, side));
   tw_kernel_services services{sizeof(tw_kernel_services), nullptr, backwards, kWorkers};
-  kernel(buffers.data(), scalars.data(), memory.back()->data(), &services);
+  TW_TRY_STATUS(run_fenced(
+      [&] { kernel(buffers.data(), scalars.data(), memory.back()->data(), &services); }, memory));
   for (size_t i = 0; i < func.params.size(); ++i) {
     const Param& p = func.params[i];
     if (!memory[i]->intact())
@@ -188,9 +169,10 @@ Result<std::vector<Func>> lower_all(const std::vector<Case>& cases) {
 
 Status check(const Case& test, tw_kernel kernel, const KernelInfo& info) {
   for (const uint64_t seed : {1, 2}) {
+    const Side side = seed == 1 ? Side::Back : Side::Front;
     const interp::Arguments arguments = random_arguments(test.func, seed, test.real_data);
     const interp::Outcome expected = TW_TRY(interp::run(test.func, arguments));
-    const auto got = TW_TRY(call_kernel(test.func, kernel, info, arguments));
+    const auto got = TW_TRY(call_kernel(test.func, kernel, info, arguments, side));
     TW_TRY_STATUS(compare(expected.outputs, got, test.tolerance));
   }
   return {};

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "tilewright/accel/vta/rtl/cache.h"
 #include "tilewright/accel/vta/rtl/harness.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
+#include "tilewright/base/cache.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 
@@ -124,7 +124,7 @@ Result<std::string> model_library(const Config& config) {
       sha256(fmt::format("{}\n{}\n{}\n{}", text, around, fmt::join(kVerilatorFlags, " "),
                          fmt::join(kCompilerFlags, " ")))
           .substr(0, 32);
-  const std::string cache = TW_TRY(cache_folder());
+  const std::string cache = TW_TRY(cache_folder("rtl"));
   const std::string folder = cache + "/" + key, library = folder + "/" + kLibrary;
   if (fs::exists(library)) return library;
   TemporaryFolder temporary = TW_TRY(TemporaryFolder::create(cache));

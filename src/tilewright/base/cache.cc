@@ -1,15 +1,14 @@
-#include "tilewright/accel/vta/rtl/cache.h"
+#include "tilewright/base/cache.h"
 
 #include <fmt/format.h>
 
 #include <cstdlib>
 #include <filesystem>
 
-namespace tilewright::vta::rtl {
+namespace tilewright {
 
-namespace fs = std::filesystem;
-
-Result<std::string> cache_folder() {
+Result<std::string> cache_folder(const std::string& part) {
+  namespace fs = std::filesystem;
   std::string folder;
   if (const char* own = std::getenv("TILEWRIGHT_CACHE_DIR"); own != nullptr && *own != 0)
     folder = own;
@@ -19,7 +18,7 @@ Result<std::string> cache_folder() {
     folder = std::string(home) + "/.cache/tilewright";
   else
     folder = fs::temp_directory_path().string() + "/tilewright-cache";
-  folder += "/rtl";
+  folder += "/" + part;
   std::error_code error;
   fs::create_directories(folder, error);
   if (error)
@@ -28,4 +27,4 @@ Result<std::string> cache_folder() {
   return fs::absolute(folder).string();
 }
 
-}  // namespace tilewright::vta::rtl
+}  // namespace tilewright

@@ -1,0 +1,308 @@
+#include "tilewright/cost/tile_space.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+namespace tilewright::cost {
+namespace {
+
+/// Chains of multiply-adds that hide each other's latency.
+constexpr double kChains = 8;
+/// Accumulators at most: beyond it LLVM spills.
+constexpr int64_t kMaxAccumulators = 28;
+/// Vector operations on an accumulator around the sum: set to zero, finish, store.
+constexpr double kFinishOps = 3;
+/// Vector operations lost where one tile ends and the next begins.
+constexpr double kTileStart = 12;
+/// Part of a cache that may be filled by what is to stay in it.
+constexpr double kFill = 0.75;
+/// Distance of prefetches, in steps of one cache line each, and the part of a bandwidth that is
+/// reached without them: what the processor fetches by itself ends at each page.
+constexpr int64_t kAhead = 32;
+constexpr double kUnasked = 0.6;
+/// Register tiles that are combined with all orders.
+constexpr size_t kKeptTiles = 10;
+/// Steps of overlapping windows that are written out: without reuse, rows share only their loads.
+constexpr int64_t kWrittenSteps = 128;
+/// Work is handed to threads in at least so many pieces each, where there are so many.
+constexpr int64_t kPiecesPerThread = 8;
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+int64_t extent(const Contraction& c, int axis) {
+  return axis < 0 ? 1 : c.axes[static_cast<size_t>(axis)].extent;
+}
+
+/// Vectors beside each other, over both axes that hold them.
+int64_t all_columns(const Contraction& c) {
+  return ceil_div(extent(c, c.lanes), c.lane_count) * extent(c, c.columns);
+}
+
+hw::CpuRates rates_of(const hw::CpuTarget& target) {
+  return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
+}
+
+/// Whether `rows` lines that far apart push each other out of L1 before their next use.
+bool rows_collide(int64_t rows, int64_t stride) {
+  // One way of an L1 cache is a page; one of eight is left to the other operand.
+  constexpr int64_t kWayBytes = 4096, kLine = 64, kFreeWays = 7;
+  if (stride < kLine) return false;
+  return ceil_div(rows, kWayBytes / std::gcd(stride, kWayBytes)) > kFreeWays;
+}
+
+/// Rows of a tile at most.
+int64_t most_rows(const Contraction& c) {
+  if (c.reuse) return std::min(extent(c, c.rows), kMaxAccumulators);
+  int64_t steps = 1;
+  for (const Axis& axis : c.axes)
+    if (axis.reduces) steps *= axis.extent;
+  return std::min<int64_t>(extent(c, c.rows),
+                           std::clamp<int64_t>(kWrittenSteps / std::max<int64_t>(steps, 1), 4, 8));
+}
+
+class Model {
+ public:
+  Model(const Contraction& c, const hw::CpuTarget& target, int threads)
+      : c_(c),
+        target_(target),
+        rates_(rates_of(target)),
+        threads_(std::max(threads, 1)),
+        multiply_add_(2.0 * c.lane_count / std::max(rates_.peak(c.dtype), 1e-9)) {
+    const double depth = bit_width(accumulator(c.dtype)) / bit_width(c.dtype);
+    if (rates_.peak(c.dtype) > rates_.f32) multiply_add_ *= depth;  // several products a lane
+    load_ = rates_.l1.one > 0 ? target.vector_bytes / rates_.l1.one : multiply_add_;
+    for (const Axis& axis : c.axes)
+      if (axis.reduces) steps_ *= static_cast<double>(axis.extent);
+  }
+
+  /// Time of the tiles alone on one core, in ns.
+  double tiles_time(const TilePoint& p) const {
+    double time = 0;
+    const int64_t columns = all_columns(c_);
+    for (const auto& [plane, planes] : parts(extent(c_, c_.plane), p.plane))
+      for (const auto& [rows, row_tiles] : parts(extent(c_, c_.rows), p.rows))
+        for (const auto& [width, column_tiles] : parts(columns, p.columns))
+          time += static_cast<double>(planes * row_tiles * column_tiles) *
+                  tile_time(rows * plane, width);
+    for (size_t i = 0; i < c_.axes.size(); ++i)
+      if (is_batch(static_cast<int>(i))) time *= static_cast<double>(c_.axes[i].extent);
+    return time;
+  }
+
+  Prediction predict(const TilePoint& p) const {
+    Prediction time;
+    const int64_t pieces = pieces_of(p);
+    const double busy = static_cast<double>(std::min<int64_t>(threads_, pieces));
+    const int workers = static_cast<int>(busy);
+    time.compute = tiles_time(p) / busy;
+    const double all_steps = tile_count(p) * steps_;
+    const int64_t loads = p.columns * (p.ahead > 0 ? 2 : 1) + p.rows * p.plane;
+    time.l1 = all_steps * load_ * static_cast<double>(loads) / busy;
+    const std::vector<NestLoop> nest = nest_of(p);
+    const Sizes tile = tile_of(p);
+    auto bytes = [&](double capacity) {
+      const std::vector<double> fetched = traffic(c_, nest, tile, kFill * capacity);
+      return std::accumulate(fetched.begin(), fetched.end(), 0.0);
+    };
+    double from_l2 = bytes(static_cast<double>(target_.l1_bytes));
+    const int64_t stride = stride_bytes(c_.operands[static_cast<size_t>(c_.row_operand)], c_.rows);
+    if (c_.reuse && c_.rows >= 0 && rows_collide(p.rows, stride))
+      from_l2 += all_steps * static_cast<double>(p.rows) * 64;
+    time.l2 = from_l2 / rates_.l2.of(workers);
+    const double flow = p.ahead > 0 || !c_.reuse ? 1 : kUnasked;
+    time.l3 = bytes(static_cast<double>(target_.l2_bytes)) / (flow * rates_.l3.of(workers));
+    time.dram = dram_bytes(nest, tile) / (flow * rates_.dram.of(workers));
+    if (threads_ > 1) {
+      // Each worker gets whole pieces: some wait for the one that got most.
+      const double most = static_cast<double>(ceil_div(pieces, workers));
+      const double wait = most * busy / static_cast<double>(pieces) - 1;
+      time.join = rates_.fork_join_ns + wait * time.total();
+    }
+    return time;
+  }
+
+ private:
+  bool is_batch(int axis) const {
+    return !c_.axes[static_cast<size_t>(axis)].reduces && axis != c_.lanes && axis != c_.columns &&
+           axis != c_.rows && axis != c_.plane;
+  }
+
+  /// An extent as whole tiles and a rest: (size, how many).
+  static std::vector<std::pair<int64_t, int64_t>> parts(int64_t size, int64_t tile) {
+    std::vector<std::pair<int64_t, int64_t>> out;
+    if (size >= tile) out.emplace_back(tile, size / tile);
+    if (size % tile != 0) out.emplace_back(size % tile, 1);
+    return out;
+  }
+
+  double tile_time(int64_t rows, int64_t columns) const {
+    const auto r = static_cast<double>(rows), k = static_cast<double>(columns);
+    const double share = std::clamp(rates_.tile_share(c_.dtype, rows, columns), 0.1, 1.0);
+    const double issue = c_.fused ? r * k : 2 * r * k;
+    const double widen = c_.narrow ? 0.5 * r : 0;
+    // A measured share already holds the latency of few accumulators.
+    const double fma =
+        rates_.tiles.empty() ? std::max(issue + widen, kChains) : (issue + widen) / share;
+    const double loads = (k + (c_.reuse ? r : r * k)) * load_ / multiply_add_;
+    const double step = std::max(fma, loads);
+    const double around = kTileStart + kFinishOps * r * k;
+    return (steps_ * step + around) * multiply_add_;
+  }
+
+  double tile_count(const TilePoint& p) const {
+    double count = static_cast<double>(ceil_div(extent(c_, c_.rows), p.rows) *
+                                       ceil_div(extent(c_, c_.plane), p.plane) *
+                                       ceil_div(all_columns(c_), p.columns));
+    for (size_t i = 0; i < c_.axes.size(); ++i)
+      if (is_batch(static_cast<int>(i))) count *= static_cast<double>(c_.axes[i].extent);
+    return count;
+  }
+
+  /// Iterations of each axis inside a register tile.
+  Sizes tile_of(const TilePoint& p) const {
+    Sizes tile(c_.axes.size(), 1);
+    auto set = [&](int axis, int64_t size) {
+      if (axis >= 0) tile[static_cast<size_t>(axis)] = std::min(size, extent(c_, axis));
+    };
+    set(c_.rows, p.rows);
+    set(c_.plane, p.plane);
+    set(c_.columns, p.columns);
+    set(c_.lanes, c_.columns >= 0 ? extent(c_, c_.lanes) : p.columns * c_.lane_count);
+    return tile;
+  }
+
+  /// The loops around the tile, in the order that the rule for tiles makes them.
+  std::vector<NestLoop> nest_of(const TilePoint& p) const {
+    std::vector<NestLoop> nest;
+    const Sizes tile = tile_of(p);
+    auto add = [&](int axis) {
+      if (axis < 0) return;
+      const int64_t trips = ceil_div(extent(c_, axis), tile[static_cast<size_t>(axis)]);
+      if (trips > 1) nest.push_back({axis, trips});
+    };
+    auto columns = [&] { add(c_.columns), add(c_.lanes); };
+    auto rows = [&] { add(c_.plane), add(c_.rows); };
+    for (size_t i = 0; i < c_.axes.size(); ++i)
+      if (is_batch(static_cast<int>(i))) add(static_cast<int>(i));
+    if (p.rows_outside) rows();
+    columns();
+    if (!p.rows_outside) rows();
+    for (size_t i = 0; i < c_.axes.size(); ++i)
+      if (c_.axes[i].reduces) add(static_cast<int>(i));
+    return nest;
+  }
+
+  /// Weights come from behind the caches the first time; all else only if it does not fit.
+  double dram_bytes(const std::vector<NestLoop>& nest, const Sizes& tile) const {
+    const std::vector<double> fetched =
+        traffic(c_, nest, tile, kFill * static_cast<double>(target_.l3_bytes));
+    const double sum = std::accumulate(fetched.begin(), fetched.end(), 0.0);
+    if (sum > static_cast<double>(target_.l3_bytes)) return sum;
+    double constant = 0;
+    for (size_t i = 0; i < c_.operands.size(); ++i)
+      if (c_.operands[i].constant) constant += fetched[i];
+    return constant;
+  }
+
+  /// Iterations of the loops that are joined until there are enough for the threads.
+  int64_t pieces_of(const TilePoint& p) const {
+    int64_t pieces = 1;
+    for (const NestLoop& loop : nest_of(p)) {
+      if (c_.axes[static_cast<size_t>(loop.axis)].reduces) break;
+      pieces *= loop.trips;
+      if (pieces >= kPiecesPerThread * threads_) break;
+    }
+    return pieces;
+  }
+
+  const Contraction& c_;
+  const hw::CpuTarget& target_;
+  hw::CpuRates rates_;
+  int threads_;
+  double multiply_add_;  ///< units: ns
+  double load_ = 0;      ///< of one vector from L1; units: ns
+  double steps_ = 1;     ///< of the reduction
+};
+
+/// Register tiles that fit, fastest alone first.
+std::vector<TilePoint> register_tiles(const Contraction& c, const hw::CpuTarget& target,
+                                      const Model& model) {
+  std::vector<std::pair<double, TilePoint>> tiles;
+  const int64_t rows = extent(c, c.rows), most = most_rows(c);
+  for (const int64_t columns : std::array<int64_t, 6>{1, 2, 3, 4, 6, 8}) {
+    for (int64_t r = 1; r <= most; ++r) {
+      TilePoint point{r, columns, 1, false, 0};
+      if (r == rows && c.plane >= 0)
+        point.plane = std::clamp<int64_t>(kMaxAccumulators / (r * columns), 1, extent(c, c.plane));
+      while (point.plane > 1 && !reject(c, point, target).empty()) --point.plane;
+      if (!reject(c, point, target).empty()) continue;
+      tiles.emplace_back(model.tiles_time(point), point);
+    }
+  }
+  std::stable_sort(tiles.begin(), tiles.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<TilePoint> points;
+  for (const auto& [time, point] : tiles)
+    if (points.size() < kKeptTiles) points.push_back(point);
+  if (points.empty()) points.emplace_back();
+  return points;
+}
+
+}  // namespace
+
+std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget& target) {
+  const int64_t rows = p.rows * p.plane, sums = rows * p.columns;
+  if (p.rows < 1 || p.columns < 1 || p.plane < 1) return "a tile is empty";
+  if (p.rows > most_rows(c) || p.plane > extent(c, c.plane))
+    return "more rows than there are or make sense";
+  if (p.columns > all_columns(c)) return "more columns than there are";
+  if (c.columns >= 0 && extent(c, c.columns) % p.columns != 0)
+    return fmt::format("{} columns do not divide {}", p.columns, extent(c, c.columns));
+  if (p.columns > 4 && rows > 1) return "long rows of vectors are for single rows";
+  if (p.plane > 1 && p.rows != extent(c, c.rows)) return "only whole rows are joined";
+  // One register holds the broadcast element; without fused instructions, two more the products of
+  // which one is being added. Arm takes no operand from memory: there the next elements wait in
+  // registers too.
+  const int64_t waiting = target.triple.starts_with("aarch64") ? 2 : 0;
+  const int64_t registers = sums + p.columns + (c.fused ? 1 : 3) + waiting;
+  if (sums > kMaxAccumulators || registers > target.vector_registers)
+    return fmt::format("{} registers are needed, there are {}", registers, target.vector_registers);
+  return {};
+}
+
+Prediction predict(const Contraction& contraction, const TilePoint& point,
+                   const hw::CpuTarget& target, int threads) {
+  return Model(contraction, target, threads).predict(point);
+}
+
+std::vector<RankedPoint> rank_points(const Contraction& c, const hw::CpuTarget& target,
+                                     int threads) {
+  const Model model(c, target, threads);
+  std::vector<RankedPoint> points;
+  for (TilePoint point : register_tiles(c, target, model)) {
+    for (const bool outside : {false, true})
+      for (const int64_t ahead : {int64_t{0}, kAhead}) {
+        if (!c.reuse && (outside || ahead > 0)) continue;
+        point.rows_outside = outside;
+        point.ahead = ahead;
+        points.push_back({point, model.predict(point)});
+      }
+  }
+  std::stable_sort(points.begin(), points.end(), [](const RankedPoint& a, const RankedPoint& b) {
+    return a.time.total() < b.time.total();
+  });
+  return points;
+}
+
+std::string describe(const TilePoint& p) {
+  std::string text = fmt::format("{}x{} vectors", p.rows * p.plane, p.columns);
+  if (p.rows_outside) text += ", rows outside";
+  if (p.ahead > 0) text += fmt::format(", fetched {} steps ahead", p.ahead);
+  return text;
+}
+
+}  // namespace tilewright::cost

@@ -1,0 +1,44 @@
+// The points among which a contraction's schedule is chosen: register tile, loop order,
+// prefetching; and the time of each by a closed form.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/cost/contraction.h"
+#include "tilewright/cost/prediction.h"
+#include "tilewright/hw/target.h"
+
+namespace tilewright::cost {
+
+/// Named discrete decisions. Extents are composed of tiles of `rows` and one shorter tile, if any.
+struct TilePoint {
+  int64_t rows = 1;           ///< accumulator rows of the register tile
+  int64_t columns = 1;        ///< vectors of a row
+  int64_t plane = 1;          ///< rows of the second row axis within the tile
+  bool rows_outside = false;  ///< rows around columns: weights stay in cache, not the input
+  int64_t ahead = 0;          ///< steps of the innermost reduction that vectors are fetched ahead
+  friend bool operator==(const TilePoint&, const TilePoint&) = default;
+};
+
+struct RankedPoint {
+  TilePoint point;
+  Prediction time;
+};
+
+/// Why a point cannot be; empty if it can.
+std::string reject(const Contraction& contraction, const TilePoint& point,
+                   const hw::CpuTarget& target);
+
+/// units: ns with `threads` workers. requires: a point that is not rejected.
+Prediction predict(const Contraction& contraction, const TilePoint& point,
+                   const hw::CpuTarget& target, int threads);
+
+/// All points worth a thought, fastest first; equal ones in a fixed order. Never empty.
+std::vector<RankedPoint> rank_points(const Contraction& contraction, const hw::CpuTarget& target,
+                                     int threads);
+
+/// `14x2 vectors, rows outside, fetched 32 steps ahead`.
+std::string describe(const TilePoint& point);
+
+}  // namespace tilewright::cost

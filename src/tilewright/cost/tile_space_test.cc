@@ -1,0 +1,150 @@
+// What the ranking of tiles must say whatever the machine.
+#include "tilewright/cost/tile_space.h"
+
+#include <gtest/gtest.h>
+
+namespace tilewright::cost {
+namespace {
+
+/// Thirty-two registers of sixteen floats; load ports as fast as the multipliers.
+hw::CpuTarget machine() {
+  hw::CpuTarget target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  target.cores = 2;
+  target.rates.f32 = 112;  // one multiply-add of a vector in 0.29 ns
+  target.rates.l1 = {224, 448};
+  target.rates.l2 = {110, 220};
+  target.rates.l3 = {90, 180};
+  target.rates.dram = {30, 40};
+  target.rates.fork_join_ns = 400;
+  return target;
+}
+
+Index plain(int axis, int64_t extent) { return {{{axis, 1, 1, 0}}, extent}; }
+
+/// Y[ko, h, w, ki] += X[co, h, w, ci] * W[ko, co, ci, ki].
+Contraction pointwise(int64_t inputs, int64_t outputs, int64_t height, int64_t width) {
+  Contraction c;
+  c.axes = {{"ko", outputs, false}, {"h", height, false}, {"w", width, false},
+            {"ki", 16, false},      {"co", inputs, true}, {"ci", 16, true}};
+  c.operands = {{{plain(4, inputs), plain(1, height), plain(2, width), plain(5, 16)}, 4, false},
+                {{plain(0, outputs), plain(4, inputs), plain(5, 16), plain(3, 16)}, 4, true},
+                {{plain(0, outputs), plain(1, height), plain(2, width), plain(3, 16)}, 4, false}};
+  c.columns = 0, c.plane = 1, c.rows = 2, c.lanes = 3;
+  return c;
+}
+
+/// C[m, n] += A[m, k] * B[n / 16, k, n % 16].
+Contraction matmul(int64_t m, int64_t n, int64_t k) {
+  Contraction c;
+  c.axes = {{"m", m, false}, {"n", n, false}, {"k", k, true}};
+  c.operands = {{{plain(0, m), plain(2, k)}, 4, false},
+                {{{{{1, 1, 16, 0}}, n / 16}, plain(2, k), {{{1, 1, 1, 16}}, 16}}, 4, true},
+                {{plain(0, m), plain(1, n)}, 4, false}};
+  c.rows = 0, c.lanes = 1;
+  return c;
+}
+
+TilePoint best(const Contraction& c, int threads = 1) {
+  return rank_points(c, machine(), threads)[0].point;
+}
+
+TEST(TileSpaceTest, PointsFitTheRegistersAndAreSorted) {
+  for (const int64_t width : {1, 5, 7, 13, 14, 17, 28, 55, 56, 112}) {
+    const Contraction c = pointwise(16, 16, width, width);
+    const std::vector<RankedPoint> points = rank_points(c, machine(), 2);
+    ASSERT_FALSE(points.empty());
+    double last = 0;
+    for (const RankedPoint& p : points) {
+      EXPECT_EQ(reject(c, p.point, machine()), "");
+      EXPECT_LE(p.point.rows * p.point.plane * p.point.columns + p.point.columns + 1, 32);
+      EXPECT_GE(p.time.total(), last);
+      last = p.time.total();
+    }
+  }
+}
+
+TEST(TileSpaceTest, ComposesExtentsWithoutThinRests) {
+  // Loads cost as much as multiply-adds: two vectors per row share each broadcast.
+  for (const int64_t width : {13, 14, 26, 28, 52, 55, 56, 104, 112}) {
+    const TilePoint p = best(pointwise(16, 16, width, width));
+    EXPECT_GE(p.columns, 2) << width;
+    EXPECT_GE(p.rows * p.columns, 18) << width;
+    const int64_t rest = width % p.rows;
+    EXPECT_TRUE(rest == 0 || rest * p.columns >= 8) << width << " as tiles of " << p.rows;
+  }
+  const TilePoint seven = best(pointwise(32, 128, 7, 7));
+  EXPECT_GE(seven.rows * seven.plane * seven.columns, 18) << "small images join rows";
+}
+
+TEST(TileSpaceTest, RowsThatCollideInTheFirstCacheAreFew) {
+  EXPECT_LE(best(matmul(1024, 1024, 1024)).rows, 7);  // rows 4096 bytes apart
+  EXPECT_GT(best(matmul(1024, 1024, 1008)).rows, 7);
+}
+
+TEST(TileSpaceTest, OneRowTakesManyVectors) {
+  const TilePoint p = best(matmul(1, 4096, 4096));
+  EXPECT_EQ(p.rows, 1);
+  EXPECT_GE(p.columns, 4);
+  EXPECT_GT(p.ahead, 0) << "weights that stream from memory are asked for early";
+}
+
+TEST(TileSpaceTest, ReasonsForWhatCannotBe) {
+  const Contraction c = pointwise(4, 12, 56, 56);
+  const hw::CpuTarget target = machine();
+  EXPECT_NE(reject(c, {7, 4, 1, false, 0}, target), "") << "33 registers";
+  EXPECT_EQ(reject(c, {14, 2, 1, false, 0}, target), "");
+  EXPECT_NE(reject(c, {2, 8, 1, false, 0}, target), "") << "8 columns of 12";
+  EXPECT_NE(reject(c, {57, 1, 1, false, 0}, target), "");
+  EXPECT_NE(reject(c, {0, 1, 1, false, 0}, target), "");
+  EXPECT_NE(reject(c, {4, 2, 2, false, 0}, target), "") << "4 of 56 is no whole row";
+  Contraction exact = c;
+  exact.fused = false;
+  EXPECT_NE(reject(exact, {14, 2, 1, false, 0}, target), "") << "products need a register";
+  hw::CpuTarget narrow = target;
+  narrow.vector_registers = 16;
+  EXPECT_NE(reject(c, {14, 2, 1, false, 0}, narrow), "");
+}
+
+TEST(TileSpaceTest, TimeGrowsWithWorkAndShrinksWithTheMachine) {
+  const hw::CpuTarget target = machine();
+  auto time = [&](const Contraction& c, const hw::CpuTarget& t, int threads) {
+    return rank_points(c, t, threads)[0].time.total();
+  };
+  const Contraction small = pointwise(16, 16, 28, 28), more_inputs = pointwise(32, 16, 28, 28),
+                    more_outputs = pointwise(16, 32, 28, 28), taller = pointwise(16, 16, 56, 28);
+  const double base = time(small, target, 1);
+  for (const Contraction* larger : {&more_inputs, &more_outputs, &taller}) {
+    EXPECT_GT(time(*larger, target, 1), 1.8 * base);
+    EXPECT_LT(time(*larger, target, 1), 2.3 * base);
+  }
+  EXPECT_LT(time(small, target, 2), 0.6 * base);
+  // Never faster than the multipliers.
+  EXPECT_GE(base, 2.0 * 256 * 256 * 28 * 28 / target.rates.f32);
+  hw::CpuTarget faster = target;
+  faster.rates.f32 *= 2;
+  EXPECT_LT(time(small, faster, 1), base);
+  faster = target;
+  faster.rates.dram = {60, 80};
+  EXPECT_LE(time(matmul(1, 4096, 4096), faster, 2), time(matmul(1, 4096, 4096), target, 2));
+}
+
+TEST(TileSpaceTest, NamesTheResourceThatBinds) {
+  EXPECT_EQ(rank_points(matmul(1, 8192, 8192), machine(), 2)[0].time.bound(), "dram");
+  EXPECT_EQ(rank_points(pointwise(32, 32, 28, 28), machine(), 2)[0].time.bound(), "compute");
+}
+
+TEST(TileSpaceTest, WorkersWithoutPiecesWait) {
+  const Contraction c = pointwise(64, 1, 1, 1);  // one tile: nothing to share
+  EXPECT_GE(rank_points(c, machine(), 8)[0].time.total(),
+            rank_points(c, machine(), 1)[0].time.total());
+}
+
+TEST(TileSpaceTest, DescribesPoints) {
+  EXPECT_EQ(describe({7, 2, 2, false, 0}), "14x2 vectors");
+  EXPECT_EQ(describe({14, 2, 1, true, 32}), "14x2 vectors, rows outside, fetched 32 steps ahead");
+}
+
+}  // namespace
+}  // namespace tilewright::cost

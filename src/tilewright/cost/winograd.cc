@@ -1,0 +1,166 @@
+#include "tilewright/cost/winograd.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace tilewright::cost {
+namespace {
+
+/// Chains of multiply-adds that hide each other's latency.
+constexpr int64_t kChains = 8;
+/// Part of a multiply-add that a load beside it costs.
+constexpr double kLoadPrice = 0.1;
+/// Vector operations per point and block of one tile: two one-sided sums, loads and stores.
+constexpr double kTransformOps = 6;
+/// Widest register tile, in vectors.
+constexpr int64_t kMaxColumns = 4;
+/// Part of the time to read from far away that arithmetic does not hide.
+constexpr double kExposed = 0.25;
+/// Part of a cache that may be filled by what is to stay in it.
+constexpr double kFill = 0.75;
+
+struct Tile {
+  int64_t rows = 1, columns = 1;
+  double operations = INFINITY;  ///< vector multiply-adds paid per channel and filter block
+};
+
+class Planner {
+ public:
+  Planner(const WinogradShape& shape, const hw::CpuTarget& target, int threads)
+      : shape_(shape),
+        target_(target),
+        rates_(target.rates.f32 > 0 ? target.rates
+                                    : hw::assumed_rates(target.vector_bytes, target.cores)),
+        threads_(std::max(threads, 1)),
+        lanes_(target.lanes(32)),
+        rows_((shape.height + shape.m - 1) / shape.m),
+        columns_((shape.width + shape.m - 1) / shape.m),
+        blocks_((shape.filters + lanes_ - 1) / lanes_),
+        points_(static_cast<double>((shape.m + 2) * (shape.m + 2))) {}
+
+  WinogradPlan run() const {
+    WinogradPlan best;
+    best.time.compute = INFINITY;
+    for (int64_t rows = 1; rows <= rows_; ++rows) {
+      if (rows_ % rows != 0) continue;
+      for (int64_t parts = 1; parts <= (rows == 1 ? columns_ : 1); ++parts)
+        if (columns_ % parts == 0) try_strip(rows, columns_ / parts, best);
+    }
+    return best;
+  }
+
+ private:
+  void try_strip(int64_t rows, int64_t columns, WinogradPlan& best) const {
+    const Tile tile = best_tile(rows * columns, rows * columns == rows_ * columns_);
+    for (int64_t group = tile.columns; group <= blocks_; group += tile.columns) {
+      if (blocks_ % group != 0) continue;
+      for (const bool by_filters : {false, true}) {
+        if (by_filters && threads_ == 1) continue;
+        WinogradPlan plan{rows, columns, group, tile.rows, tile.columns, by_filters, {}};
+        plan.time = time_of(plan, tile);
+        if (plan.time.total() < 0.99 * best.time.total()) best = plan;
+      }
+    }
+  }
+
+  /// The register tile for strips of `tiles`: accumulators, a row of weights and one broadcast fit
+  /// the registers. What is left over of the image is done by a smaller tile; a strip has no rest,
+  /// whose sums would reach into the next one.
+  Tile best_tile(int64_t tiles, bool whole_image) const {
+    Tile best;
+    for (int64_t columns = 1; columns <= std::min(kMaxColumns, blocks_); ++columns) {
+      if (blocks_ % columns != 0) continue;
+      for (int64_t rows = 1; rows <= tiles; ++rows) {
+        if ((rows + 1) * columns + 1 > target_.vector_registers) break;
+        if (!whole_image && tiles % rows != 0) continue;
+        const double whole = static_cast<double>(tiles / rows) * price(rows, columns);
+        const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
+        const double operations = (whole + rest) / static_cast<double>(columns);
+        if (operations < best.operations * 0.999) best = {rows, columns, operations};
+      }
+    }
+    return best;
+  }
+
+  /// Multiply-adds that a register tile costs per channel: one for loop control, and loads in the
+  /// way of arithmetic, whose operands come from L2 and not, as where tiles are measured, from L1.
+  double price(int64_t rows, int64_t columns) const {
+    const auto useful = static_cast<double>(std::max(rows * columns, kChains));
+    const double loads = kLoadPrice * static_cast<double>(rows + columns);
+    return 1 + useful / rates_.tile_share(DType::F32, rows, columns) + loads;
+  }
+
+  bool fits(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l2_bytes); }
+
+  /// How often a byte written among `bytes` moves: what does not stay in L2 is fetched before and
+  /// written back after.
+  double writes(double bytes) const { return fits(bytes) ? 1 : 3; }
+
+  /// Bytes per ns at which one of the workers reads again what is `bytes` in all.
+  double again(double bytes) const {
+    if (fits(bytes)) return rates_.l2.one;
+    return bytes <= kFill * static_cast<double>(target_.l3_bytes) ? rates_.l3.one
+                                                                  : rates_.dram.all / threads_;
+  }
+
+  /// Wall time over work divided evenly, if `parts` equal pieces go to the workers.
+  double uneven(double parts) const { return std::ceil(parts / threads_) * threads_ / parts; }
+
+  Prediction time_of(const WinogradPlan& plan, const Tile& tile) const {
+    const auto batch = static_cast<double>(shape_.batch);
+    const auto channels = static_cast<double>(shape_.channels);
+    const auto filters = static_cast<double>(blocks_) * lanes_;
+    const double tiles = static_cast<double>(plan.strip_rows * plan.strip_columns);
+    const double strips = batch * static_cast<double>(rows_ * columns_) / tiles;
+    const double groups = static_cast<double>(blocks_ / plan.group);
+    const double operation = 2 * lanes_ / rates_.f32;
+    const double staged_in = points_ * tiles * channels * 4;
+    const double staged_out = points_ * tiles * static_cast<double>(plan.group) * lanes_ * 4;
+    const double weights = points_ * channels * filters * 4;
+    const double panel = weights / points_ / groups;
+
+    // Of one worker: times are per strip, then for its share of the strips or of the groups.
+    const double share =
+        plan.by_filters ? strips / threads_ * uneven(groups) : strips / threads_ * uneven(strips);
+    const double mine = plan.by_filters ? strips : share;
+    Prediction time;
+    time.compute =
+        points_ * channels * static_cast<double>(blocks_) * tile.operations * operation * share;
+    const double kept = staged_in + staged_out + 2 * panel;
+    const double kept_out = staged_out + panel + staged_in / points_;
+    const double in_rate = again(kept), out_rate = again(kept_out);
+    const double worker_groups = plan.by_filters ? std::ceil(groups / threads_) : groups;
+    const double reread =
+        mine * worker_groups * staged_in / in_rate + share * groups * staged_out / out_rate;
+    (fits(kept) ? time.l2 : time.l3) += reread;
+    // Weights come from memory once, from then on from the cache that holds them all.
+    const double weight_passes = plan.by_filters ? mine / threads_ : mine;
+    (fits(weights) ? time.l2 : time.l3) += weight_passes * weights / again(weights);
+    time.dram = std::max(weights / rates_.dram.all,
+                         weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
+    const double ops = points_ * tiles * kTransformOps * operation;
+    time.pack = ops * (channels + filters) / lanes_ * share +
+                share * (writes(kept) * staged_in / in_rate +
+                         groups * writes(kept_out) * staged_out / out_rate);
+    time.pack += kExposed * (time.l3 + time.dram);
+    time.join = (plan.by_filters ? 2 * strips : 1) * (threads_ > 1 ? rates_.fork_join_ns : 0);
+    return time;
+  }
+
+  const WinogradShape shape_;
+  const hw::CpuTarget& target_;
+  const hw::CpuRates rates_;
+  const int threads_;
+  const int lanes_;
+  const int64_t rows_, columns_, blocks_;  ///< of tiles; blocks of filters
+  const double points_;
+};
+
+}  // namespace
+
+WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads) {
+  return Planner(shape, target, threads).run();
+}
+
+}  // namespace tilewright::cost

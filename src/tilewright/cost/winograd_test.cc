@@ -1,0 +1,82 @@
+// Plans of Winograd convolutions: what a schedule relies on, and who follows from the arithmetic.
+#include "tilewright/cost/winograd.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/base/rng.h"
+
+namespace tilewright::cost {
+namespace {
+
+hw::CpuTarget machine(int vector_bytes = 64, int registers = 32) {
+  hw::CpuTarget target;
+  target.vector_bytes = vector_bytes;
+  target.vector_registers = registers;
+  target.cores = 2;
+  target.rates = hw::assumed_rates(vector_bytes, 2);
+  return target;
+}
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
+  Rng rng(5);
+  for (int i = 0; i < 400; ++i) {
+    const bool wide = rng.between(0, 1) == 1;
+    const hw::CpuTarget target = machine(wide ? 64 : 32, wide ? 32 : 16);
+    const int64_t lanes = target.lanes(32);
+    const WinogradShape shape{rng.between(1, 3),          lanes * rng.between(1, 40),
+                              lanes * rng.between(1, 40), rng.between(1, 120),
+                              rng.between(1, 120),        2 * rng.between(1, 3)};
+    const int threads = static_cast<int>(rng.between(1, 4));
+    const WinogradPlan plan = plan_winograd(shape, target, threads);
+    const std::string what =
+        fmt::format("{}x{} of {} -> {}: strips {}x{}, group {}, tile {}x{}", shape.height,
+                    shape.width, shape.channels, shape.filters, plan.strip_rows, plan.strip_columns,
+                    plan.group, plan.tile_rows, plan.tile_columns);
+    const int64_t rows = ceil_div(shape.height, shape.m), columns = ceil_div(shape.width, shape.m);
+    const int64_t blocks = shape.filters / lanes, tiles = plan.strip_rows * plan.strip_columns;
+    EXPECT_EQ(rows % plan.strip_rows, 0) << what;
+    EXPECT_EQ(columns % plan.strip_columns, 0) << what;
+    EXPECT_TRUE(plan.strip_rows == 1 || plan.strip_columns == columns) << what;
+    EXPECT_EQ(blocks % plan.group, 0) << what;
+    EXPECT_EQ(plan.group % plan.tile_columns, 0) << what;
+    EXPECT_LE((plan.tile_rows + 1) * plan.tile_columns + 1, target.vector_registers) << what;
+    EXPECT_TRUE(tiles == rows * columns || tiles % plan.tile_rows == 0) << what;
+    EXPECT_FALSE(threads == 1 && plan.by_filters) << what;
+    const double products = static_cast<double>((shape.m + 2) * (shape.m + 2) * rows * columns *
+                                                shape.batch * shape.channels * shape.filters);
+    EXPECT_GE(plan.time.total(), 2 * products / target.rates.f32 / threads) << what;
+  }
+}
+
+TEST(WinogradPlan, SharesWhatIsLarge) {
+  const hw::CpuTarget target = machine();
+  // 9 MB of weights and few tiles: each worker reads its own half.
+  EXPECT_TRUE(plan_winograd({1, 256, 256, 14, 14, 4}, target, 2).by_filters);
+  EXPECT_TRUE(plan_winograd({1, 512, 512, 28, 28, 4}, target, 2).by_filters);
+  // Small weights stay in both caches; transformed images of 29 MB would not.
+  const WinogradPlan image = plan_winograd({1, 64, 64, 224, 224, 4}, target, 2);
+  EXPECT_FALSE(image.by_filters);
+  EXPECT_LT(36 * 4 * 64 * image.strip_rows * image.strip_columns, target.l2_bytes / 2);
+}
+
+TEST(WinogradPlan, TimesFollowTheArithmetic) {
+  const hw::CpuTarget target = machine();
+  const auto time = [&](const WinogradShape& shape, int threads) {
+    return plan_winograd(shape, target, threads).time.total();
+  };
+  const double one = time({1, 128, 128, 56, 56, 4}, 1), two = time({1, 128, 128, 56, 56, 4}, 2);
+  EXPECT_GT(one / two, 1.7);
+  EXPECT_LE(one / two, 2.001);
+  // F(4x4) halves the products of F(2x2), and doubles the weights to read.
+  EXPECT_LT(time({1, 256, 256, 56, 56, 4}, 1), 0.65 * time({1, 256, 256, 56, 56, 2}, 1));
+  EXPECT_GT(plan_winograd({1, 512, 512, 7, 7, 4}, target, 2).time.dram,
+            2 * plan_winograd({1, 512, 512, 7, 7, 2}, target, 2).time.dram);
+  // Four times the images take about four times as long.
+  EXPECT_NEAR(time({4, 64, 64, 56, 56, 4}, 2) / time({1, 64, 64, 56, 56, 4}, 2), 4, 0.4);
+}
+
+}  // namespace
+}  // namespace tilewright::cost

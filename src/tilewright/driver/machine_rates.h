@@ -1,0 +1,29 @@
+// The rates of this machine: measured once, kept in the user's cache.
+#pragma once
+
+#include <string>
+
+#include "tilewright/hw/rates.h"
+
+namespace tilewright::driver {
+
+/// Where the rates of this machine and build are kept. errors: Io.
+Result<std::string> rates_path();
+
+/// The kept rates. errors: Io (there are none), what hw::rates_from_json reports.
+Result<hw::CpuRates> kept_rates();
+
+/// Measures the rates, in about ten seconds. errors: what tune::calibrate reports.
+Result<hw::CpuRates> measure_rates();
+/// Keeps `rates` for later processes. errors: Io.
+Status keep_rates(const hw::CpuRates& rates);
+
+/// What schedules for this machine are chosen by. Kept rates; else, if `measure` and
+/// TILEWRIGHT_CALIBRATE is not `off`, measured ones; else assumed ones, with a message where
+/// measuring failed. Asked for once per process.
+const hw::CpuRates& machine_rates(bool measure);
+
+/// `assumed`, or `measured` and the first digits of their hash: for a package's notes.
+std::string rates_label(const hw::CpuRates& rates);
+
+}  // namespace tilewright::driver

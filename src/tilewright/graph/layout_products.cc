@@ -1,0 +1,182 @@
+// Blocked layout: convolutions and matrix products, which start a region of blocked values.
+#include <algorithm>
+
+#include "tilewright/graph/layout_blocker.h"
+#include "tilewright/graph/transposed.h"
+
+namespace tilewright::graph {
+
+ValueId Blocker::padded_to(const Node& node, const Array& bias, int64_t padded) {
+  Array wide(bias.dtype(), {padded});
+  for (int64_t i = 0; i < bias.size(); ++i) wide.set(i, bias.get(i));
+  return constant(node.name + ".bias", std::move(wide));
+}
+
+ValueId Blocker::padded_bias(const Node& node, int64_t padded) {
+  if (node.inputs.size() < 3 || node.inputs[2] < 0) return -1;
+  return padded_to(node, *value(node.inputs[2]).constant, padded);
+}
+
+Result<bool> Blocker::dot_conv(const Node& node, const DotForm& form) {
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  const int64_t groups = node.attrs.get_int("group", 1), channels = x[1];
+  const bool there = has_blocks(node.inputs[0]);
+  const bool whole = channels / groups % block_ == 0 && w[0] / groups % block_ == 0;
+  if (x.size() != 4 || block_ % form.depth != 0 || (groups > 1 && !whole) ||
+      (!there && w[0] * 2 < block_))
+    return false;
+  const int64_t few = (channels + form.depth - 1) / form.depth * form.depth;
+  const int64_t block_in = there || channels >= block_ ? block_ : few;
+  std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_in))};
+  inputs.push_back(TW_TRY(
+      append(node.name + "/PackConvDotWeight", "tilewright", "PackConvDotWeight",
+             {TW_TRY(plain(node.inputs[1]))},
+             attrs_of({{"block_in", block_in}, {"block_out", block_}, {"depth", form.depth}}))));
+  if (form.offset) inputs.push_back(padded_to(node, *form.offset, blocks_of(w[0]) * block_));
+  tensor::Attrs attrs = node.attrs;
+  attrs.values["zero"] = form.zero;
+  define(node, 0,
+         TW_TRY(append(node.name, "tilewright", "ConvDotBlocked", std::move(inputs), attrs)));
+  return true;
+}
+
+Result<bool> Blocker::dot_product(const Node& node, const DotForm& form) {
+  const Shape &a = shape(node.inputs[0]), &b = shape(node.inputs[1]);
+  const bool trans_b = node.op == "Gemm" && node.attrs.get_int("transB", 0) != 0;
+  const int64_t columns = b[trans_b ? 0 : 1], wide = blocks_of(columns) * block_;
+  if (a.empty() || a.size() > 4 || b.size() != 2 || a.back() % form.depth != 0 ||
+      columns < block_ / 2 || (form.offset && form.offset->size() != columns))
+    return false;
+  std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0]))};
+  inputs.push_back(
+      TW_TRY(append(node.name + "/PackGemmDotWeight", "tilewright", "PackGemmDotWeight",
+                    {TW_TRY(plain(node.inputs[1]))},
+                    attrs_of({{"transB", trans_b}, {"block", block_}, {"depth", form.depth}}))));
+  if (form.offset) inputs.push_back(padded_to(node, *form.offset, wide));
+  ValueId made = TW_TRY(
+      append(node.name, "tilewright", "GemmDotPacked", std::move(inputs), attrs_of({{"n", wide}})));
+  if (wide != columns) {
+    const std::string name = node.name + "/Slice";
+    made = TW_TRY(append(name, "", "Slice",
+                         {made, ints(name + ".starts", {0}), ints(name + ".ends", {columns}),
+                          ints(name + ".axes", {static_cast<int64_t>(a.size()) - 1})}));
+  }
+  out_.values[static_cast<size_t>(made)].name = value(node.outputs[0]).name;
+  forms(node.outputs[0]).plain = made;
+  ++packed_;
+  return true;
+}
+
+Result<bool> Blocker::block_conv(const Node& node) {
+  if (const auto dots = dot_form(in_, node, context_); dots && TW_TRY(dot_conv(node, *dots)))
+    return true;
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  const bool bias_known = node.inputs.size() < 3 || node.inputs[2] < 0 || known(node.inputs[2]);
+  if (!known(node.inputs[1]) || !bias_known) return false;
+  if (!is_float(value(node.inputs[0]).type.dtype)) return false;
+  const int64_t groups = node.attrs.get_int("group", 1), channels = x[1], filters = w[0];
+  const bool there = has_blocks(node.inputs[0]);
+  if (groups == channels && filters == channels && channels > 1) {
+    if (!there && channels * 2 < block_) return false;
+    return make_conv(node, "DepthwiseConvBlocked", "PackDepthwiseWeight", block_,
+                     attrs_of({{"block", block_}}));
+  }
+  const bool whole = channels / groups % block_ == 0 && filters / groups % block_ == 0;
+  if (groups > 1 && !whole) return false;
+  if (!there && filters * 2 < block_) return false;
+  // The few channels of an image are read as they are.
+  const int64_t block_in = there || channels >= block_ ? block_ : 1;
+  if (block_in == block_ && TW_TRY(block_winograd(node))) return true;
+  return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
+                   attrs_of({{"block_in", block_in}, {"block_out", block_}}));
+}
+
+Result<bool> Blocker::make_conv(const Node& node, const std::string& op, const std::string& pack,
+                                int64_t block_in, tensor::Attrs pack_attrs) {
+  const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_in));
+  const ValueId w = TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
+                                  {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
+  const int64_t filters = blocks_of(shape(node.inputs[1])[0]) * block_;
+  std::vector<ValueId> inputs = {x, w};
+  if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
+  tensor::Attrs attrs = node.attrs;
+  define(node, 0, TW_TRY(append(node.name, "tilewright", op, std::move(inputs), std::move(attrs))));
+  return true;
+}
+
+Result<bool> Blocker::block_transposed(const Node& node) {
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]), &y = shape(node.outputs[0]);
+  const bool bias_known = node.inputs.size() < 3 || node.inputs[2] < 0 || known(node.inputs[2]);
+  if (!known(node.inputs[1]) || !bias_known || !is_float(value(node.inputs[0]).type.dtype))
+    return false;
+  const auto window = tensor::transposed_window(op_call(in_, node));
+  const bool there = has_blocks(node.inputs[0]);
+  if (!window || !has_phases(*window) || (!there && x[1] < block_)) return false;
+  const int64_t filters = blocks_of(w[1]) * block_;
+  const ValueId phases =
+      constant(node.name + ".phases",
+               phase_weights(*value(node.inputs[1]).constant, *window, window->begin, filters));
+  std::vector<ValueId> inputs = {
+      TW_TRY(in_blocks(node.inputs[0], block_)),
+      TW_TRY(append(node.name + "/PackConvWeight", "tilewright", "PackConvWeight", {phases},
+                    attrs_of({{"block_in", block_}, {"block_out", block_}})))};
+  if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
+  tensor::Attrs attrs;
+  std::vector<int64_t> output;
+  Shape whole = blocked_shape(y, block_);
+  for (size_t i = 0; i < window->strides.size(); ++i) {
+    output.push_back((y[i + 2] + window->strides[i] - 1) / window->strides[i]);
+    whole[i + 2] = output[i] * window->strides[i];
+  }
+  attrs.values["strides"] = window->strides;
+  attrs.values["begin"] = window->begin;
+  attrs.values["output"] = output;
+  const ValueId made =
+      TW_TRY(append(node.name, "tilewright", "PhaseConvBlocked", std::move(inputs), attrs));
+  if (whole == blocked_shape(y, block_)) {
+    forms(node.outputs[0]).phases = made;
+    return true;
+  }
+  // The last phases end before the others: what they have too much is cut off.
+  std::vector<int64_t> ends(y.begin() + 2, y.end()), axes;
+  for (size_t i = 0; i < ends.size(); ++i) axes.push_back(static_cast<int64_t>(i) + 2);
+  const ValueId all = TW_TRY(reshape(node.name + "/Reshape", made, whole));
+  define(node, 0,
+         TW_TRY(append(node.name + "/Slice", "", "Slice",
+                       {all, ints(node.name + ".starts", std::vector<int64_t>(ends.size(), 0)),
+                        ints(node.name + ".ends", ends), ints(node.name + ".axes", axes)})));
+  return true;
+}
+
+Result<bool> Blocker::pack_product(const Node& node) {
+  const Value& b = value(node.inputs[1]);
+  const Shape& a = shape(node.inputs[0]);
+  const bool gemm = node.op == "Gemm";
+  const bool trans_b = gemm && node.attrs.get_int("transB", 0) != 0;
+  if (gemm && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 ||
+               node.attrs.get_float("beta", 1) != 1))
+    return false;
+  if (const auto dots = dot_form(in_, node, context_); dots && TW_TRY(dot_product(node, *dots)))
+    return true;
+  if (!b.constant || b.type.shape.size() != 2 || !is_float(b.type.dtype)) return false;
+  if (a.empty() || a.size() > 4) return false;
+  const int64_t columns = b.type.shape[trans_b ? 0 : 1];
+  if (columns < block_ / 2) return false;
+  const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
+  if (has_bias && (!known(node.inputs[2]) || value(node.inputs[2]).constant->size() != columns ||
+                   shape(node.inputs[2]).back() != columns))
+    return false;
+  const ValueId packed = TW_TRY(append(node.name + "/PackGemmWeight", "tilewright",
+                                       "PackGemmWeight", {TW_TRY(plain(node.inputs[1]))},
+                                       attrs_of({{"transB", trans_b}, {"block", block_}})));
+  std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0])), packed};
+  if (has_bias) inputs.push_back(padded_bias(node, columns));
+  const ValueId made = TW_TRY(
+      append(node.name, "tilewright", "GemmPacked", std::move(inputs), attrs_of({{"n", columns}})));
+  out_.values[static_cast<size_t>(made)].name = value(node.outputs[0]).name;
+  forms(node.outputs[0]).plain = made;
+  ++packed_;
+  return true;
+}
+
+}  // namespace tilewright::graph

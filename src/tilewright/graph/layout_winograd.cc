@@ -1,0 +1,133 @@
+// Blocked layout: convolutions whose planes are 3x3 windows of stride 1, by Winograd where that is
+// faster. A dilated one is one convolution for each phase of the input; in one with depth, the taps
+// along it are further channels; groups of channels are images of a batch with filters of their
+// own.
+#include <algorithm>
+#include <cstring>
+
+#include "tilewright/graph/layout_blocker.h"
+#include "tilewright/tensor/window.h"
+
+namespace tilewright::graph {
+
+using Ints = std::vector<int64_t>;
+
+/// A batch of plain 3x3 convolutions and its tile.
+struct Blocker::Winograd {
+  Conv3x3 conv;
+  Ints pads;                    ///< before and behind the rows and columns
+  Ints steps, output;           ///< dilation, and extents of the whole result; rows and columns
+  int64_t depth = 1, taps = 1;  ///< of the result, of the kernel
+  int64_t m = 0, groups = 1;
+  bool dilated() const { return steps[0] > 1 || steps[1] > 1; }
+};
+
+namespace {
+
+/// w [k, c, t, 3, 3] as [k, t * c, 3, 3]
+Array taps_as_channels(const Array& w) {
+  const Shape& s = w.shape();
+  Array result(w.dtype(), {s[0], s[2] * s[1], 3, 3});
+  const auto plane = static_cast<size_t>(9 * bit_width(w.dtype()) / 8);
+  const char* from = static_cast<const char*>(w.data());
+  char* to = static_cast<char*>(result.data());
+  for (int64_t k = 0; k < s[0]; ++k)
+    for (int64_t t = 0; t < s[2]; ++t)
+      for (int64_t c = 0; c < s[1]; ++c, to += plane)
+        std::memcpy(to, from + static_cast<size_t>((k * s[1] + c) * s[2] + t) * plane, plane);
+  return result;
+}
+
+tensor::Attrs moves(std::initializer_list<std::pair<const char*, Ints>> entries) {
+  tensor::Attrs attrs;
+  for (const auto& [key, values] : entries) attrs.values[key] = values;
+  return attrs;
+}
+
+}  // namespace
+
+Result<ValueId> Blocker::make_winograd(const Node& node, const Winograd& form, ValueId x,
+                                       ValueId w) {
+  const ValueId packed =
+      TW_TRY(append(node.name + "/PackWinogradWeight", "tilewright", "PackWinogradWeight", {w},
+                    attrs_of({{"block_in", block_}, {"block_out", block_}, {"m", form.m}})));
+  std::vector<ValueId> inputs = {x, packed};
+  const int64_t filters = form.conv.filters * form.groups;
+  if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
+  tensor::Attrs attrs = attrs_of({{"m", form.m}, {"filter_sets", form.groups}});
+  attrs.values["pads"] = form.pads;
+  return append(node.name, "tilewright", "WinogradConvBlocked", std::move(inputs),
+                std::move(attrs));
+}
+
+std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
+                                                        const tensor::Window& window) {
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  if (!context_.winograd_tile || value(node.inputs[0]).type.dtype != DType::F32) return {};
+  const size_t rank = window.rank(), h = rank - 2;
+  if (rank < 2 || window.kernel[h] != 3 || window.kernel[h + 1] != 3 || window.strides[h] != 1 ||
+      window.strides[h + 1] != 1)
+    return {};
+  Winograd form;
+  form.steps = {window.dilations[h], window.dilations[h + 1]};
+  form.output = {window.output[h], window.output[h + 1]};
+  form.groups = node.attrs.get_int("group", 1);
+  if (rank == 3 && (form.dilated() || w[1] % block_ != 0)) return {};
+  if (form.groups > 1 && (rank == 3 || form.dilated())) return {};
+  if (rank == 3) form.depth = window.output[0], form.taps = w[2];
+  Ints planes;
+  for (size_t i = 0; i < 2; ++i)
+    planes.push_back((form.output[i] + form.steps[i] - 1) / form.steps[i]);
+  // Phases of unequal size are filled up.
+  const int64_t covered = planes[0] * form.steps[0] * planes[1] * form.steps[1];
+  if (covered * 5 > form.output[0] * form.output[1] * 6) return {};
+  form.conv = {x[0] * form.steps[0] * form.steps[1] * form.depth * form.groups,
+               blocks_of(w[1]) * block_ * form.taps, blocks_of(w[0] / form.groups) * block_,
+               planes[0], planes[1]};
+  form.pads = {window.begin[h], window.begin[h + 1], window.reached_end(h),
+               window.reached_end(h + 1)};
+  form.m = context_.winograd_tile(form.conv);
+  return form.m == 0 ? std::nullopt : std::optional(form);
+}
+
+Result<bool> Blocker::block_winograd(const Node& node) {
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  const tensor::Window window = TW_TRY(tensor::conv_window(op_call(in_, node), x, w));
+  std::optional<Winograd> form = winograd_form(node, window);
+  if (!form) return false;
+  ValueId from = TW_TRY(in_blocks(node.inputs[0], block_)), weight = TW_TRY(plain(node.inputs[1]));
+  const std::string& name = node.name;
+  const bool deep = window.rank() == 3;
+  if (form->dilated()) {
+    from = TW_TRY(append(name + "/SpaceToBatch", "tilewright", "SpaceToBatch", {from},
+                         moves({{"strides", form->steps},
+                                {"begin", {form->pads[0], form->pads[1]}},
+                                {"output", {form->conv.height + 2, form->conv.width + 2}}})));
+    form->pads = {0, 0, 0, 0};
+  }
+  if (deep) {
+    from = TW_TRY(append(name + "/DepthToChannels", "tilewright", "DepthToChannels", {from},
+                         attrs_of({{"taps", form->taps},
+                                   {"stride", window.strides[0]},
+                                   {"dilation", window.dilations[0]},
+                                   {"begin", window.begin[0]},
+                                   {"output", form->depth}})));
+    weight = constant(name + ".taps", taps_as_channels(*value(node.inputs[1]).constant));
+  }
+  if (form->groups > 1)
+    from = TW_TRY(
+        reshape(name + "/Groups", from, {x[0] * form->groups, w[1] / block_, x[2], x[3], block_}));
+  ValueId made = TW_TRY(make_winograd(node, *form, from, weight));
+  if (form->groups > 1)
+    made = TW_TRY(reshape(name + "/Reshape", made, blocked_shape(shape(node.outputs[0]), block_)));
+  if (form->dilated())
+    made = TW_TRY(append(name + "/BatchToSpace", "tilewright", "BatchToSpace", {made},
+                         moves({{"strides", form->steps}, {"output", form->output}})));
+  if (deep)
+    made = TW_TRY(append(name + "/BatchToDepth", "tilewright", "BatchToDepth", {made},
+                         attrs_of({{"depth", form->depth}})));
+  define(node, 0, made);
+  return true;
+}
+
+}  // namespace tilewright::graph

@@ -1,0 +1,275 @@
+// Convolutions that other passes turn into plain two-dimensional ones, and recurrences with blocked
+// weights: the interpreter must give the same for the graph before and after.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tilewright/graph/builder.h"
+#include "tilewright/graph/passes.h"
+#include "tilewright/graph/test_support.h"
+
+namespace tilewright::graph {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Graph finish(Builder& b) {
+  auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return *graph;
+}
+
+int count(const Graph& graph, const std::string& op) {
+  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                        [&](const Node& node) { return node.op == op; }));
+}
+
+/// The default passes; blocks of 4 channels.
+Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0) {
+  PassContext context;
+  context.evaluate = interp_evaluate;
+  context.vector_bytes = 16;
+  context.verify_each = true;
+  if (winograd > 0) context.winograd_tile = [=](const Conv3x3&) { return winograd; };
+  auto result = run_passes(graph, default_passes(), context);
+  if (!result) {
+    ADD_FAILURE() << to_string(result.error());
+    return graph;
+  }
+  const std::vector<Array> inputs = random_inputs(graph, 5);
+  const auto expected = run_graph(graph, inputs), got = run_graph(result->graph, inputs);
+  EXPECT_TRUE(expected) << to_string(expected.error());
+  EXPECT_TRUE(got) << (got ? "" : to_string(got.error()));
+  for (size_t i = 0; expected && got && i < got->size(); ++i)
+    EXPECT_LE(max_difference((*got)[i], (*expected)[i]), tolerance) << print(result->graph);
+  return result->graph;
+}
+
+struct Window {
+  const char* op;
+  Ints x, w;  ///< shapes
+  std::map<std::string, tensor::AttrValue> attrs;
+  const char* expected;  ///< operator that must be there afterwards
+  bool bias = true;
+};
+
+Graph one_window(const Window& t) {
+  Rng rng(3);
+  Builder b("net");
+  const bool transposed = std::string(t.op) == "ConvTranspose";
+  const auto group = t.attrs.find("group");
+  const int64_t groups = group == t.attrs.end() ? 1 : std::get<int64_t>(group->second);
+  const int64_t filters = transposed ? t.w[1] * groups : t.w[0];
+  std::vector<ValueId> inputs = {b.input("x", DType::F32, t.x),
+                                 b.constant("w", random_array(rng, DType::F32, t.w, 2))};
+  if (t.bias) inputs.push_back(b.constant("b", random_array(rng, DType::F32, {filters}, 3)));
+  b.output(b.node("Relu", {b.node(t.op, inputs, AttrList(t.attrs.begin(), t.attrs.end()))}), "y");
+  return finish(b);
+}
+
+const std::vector<Window> kWindows = {
+    // Stride 1: the kernel turned round.
+    {"ConvTranspose", {1, 8, 5, 6}, {8, 8, 3, 3}, {{"pads", Ints{1, 1, 1, 1}}}, "ConvBlocked"},
+    {"ConvTranspose", {2, 8, 9}, {8, 4, 5}, {{"pads", Ints{1, 2}}}, "ConvBlocked"},
+    {"ConvTranspose", {1, 8, 3, 4, 5}, {8, 4, 1, 2, 3}, {}, "ConvBlocked"},
+    {"ConvTranspose",
+     {1, 8, 6, 6},
+     {8, 4, 3, 2},
+     {{"group", int64_t{2}}, {"dilations", Ints{2, 1}}, {"pads", Ints{1, 0, 2, 1}}},
+     "ConvBlocked"},
+    // Phases as convolutions of their own; one phase where more is cut off than the kernel adds.
+    {"ConvTranspose", {1, 8, 5, 4}, {8, 4, 3, 3}, {{"pads", Ints{3, 3, 0, 0}}}, "PhaseConvBlocked"},
+    {"ConvTranspose", {1, 8, 5, 4}, {8, 8, 2, 2}, {{"strides", Ints{2, 2}}}, "PhaseConvBlocked"},
+    {"ConvTranspose",
+     {2, 8, 4, 5},
+     {8, 6, 4, 4},
+     {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
+     "PhaseConvBlocked"},
+    {"ConvTranspose",
+     {1, 5, 4, 5},
+     {5, 8, 3, 3},
+     {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 0, 2}}},
+     "PhaseConvBlocked"},
+    {"ConvTranspose",
+     {1, 4, 7},
+     {4, 4, 3},
+     {{"strides", Ints{2}}, {"output_padding", Ints{1}}, {"pads", Ints{1, 1}}},
+     "PhaseConvBlocked",
+     false},
+    {"ConvTranspose",
+     {1, 4, 2, 3, 2},
+     {4, 4, 3, 4, 2},
+     {{"strides", Ints{2, 2, 1}}, {"pads", Ints{1, 1, 0, 1, 1, 0}}},
+     "PhaseConvBlocked"},
+    // Phases as filters of one convolution.
+    {"ConvTranspose",
+     {1, 8, 4, 5},
+     {8, 1, 7, 7},
+     {{"strides", Ints{2, 2}}, {"pads", Ints{3, 3, 3, 3}}},
+     "PhasesToSpace"},
+    {"ConvTranspose",
+     {1, 8, 5},
+     {8, 2, 4},
+     {{"strides", Ints{2}}, {"pads", Ints{1, 1}}},
+     "PhasesToSpace"},
+    {"ConvTranspose",
+     {1, 8, 3, 2, 3},
+     {8, 1, 3, 3, 3},
+     {{"strides", Ints{2, 2, 2}}, {"pads", Ints{1, 1, 1, 1, 1, 1}}},
+     "PhasesToSpace"},
+    {"ConvTranspose", {1, 8, 4, 4}, {8, 1, 2, 2}, {{"strides", Ints{3, 3}}}, "PhasesToSpace"},
+    {"ConvTranspose",
+     {1, 8, 37},
+     {8, 1, 4},
+     {{"strides", Ints{2}}, {"pads", Ints{1, 2}}},
+     "PhasesToSpace"},
+    // Convolutions along one and three axes; few channels are read in place.
+    {"Conv", {1, 8, 11}, {8, 8, 3}, {{"pads", Ints{1, 1}}, {"strides", Ints{2}}}, "ConvBlocked"},
+    {"Conv",
+     {2, 8, 4, 5, 6},
+     {6, 8, 3, 3, 3},
+     {{"pads", Ints{1, 1, 1, 1, 1, 1}}, {"strides", Ints{1, 2, 1}}},
+     "ConvBlocked"},
+    {"Conv", {1, 3, 9, 8}, {8, 3, 5, 5}, {{"pads", Ints{2, 2, 2, 2}}}, "ConvBlocked"},
+    {"Conv", {1, 8, 3, 4, 5}, {8, 1, 3, 3, 3}, {{"group", int64_t{8}}}, "DepthwiseConvBlocked"},
+    {"Conv", {1, 8, 7}, {8, 1, 3}, {{"group", int64_t{8}}}, "DepthwiseConvBlocked"},
+};
+
+TEST(WindowForms, KeepTheirMeaning) {
+  for (const Window& t : kWindows) {
+    SCOPED_TRACE(fmt::format("{} {} {} {}", t.op, to_string(t.x), to_string(t.w), t.expected));
+    const Graph after = transform(one_window(t), 0);
+    EXPECT_EQ(count(after, t.expected), 1) << print(after);
+    EXPECT_EQ(count(after, "ConvTranspose"), 0) << print(after);
+  }
+}
+
+TEST(WindowForms, WhatHasNoOtherFormStays) {
+  for (const Window& t : std::vector<Window>{{"ConvTranspose",
+                                              {1, 8, 4, 4},
+                                              {8, 4, 3, 3},
+                                              {{"strides", Ints{2, 2}}, {"dilations", Ints{2, 2}}},
+                                              ""},
+                                             {"ConvTranspose",
+                                              {1, 8, 4, 4},
+                                              {8, 2, 3, 3},
+                                              {{"strides", Ints{2, 2}}, {"group", int64_t{2}}},
+                                              ""}})
+    EXPECT_EQ(count(transform(one_window(t), 0), "ConvTranspose"), 1) << to_string(t.w);
+}
+
+TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
+  const std::vector<Window> rows = {
+      {"Conv",
+       {2, 8, 6, 7},
+       {16, 4, 3, 3},
+       {{"group", int64_t{2}}, {"pads", Ints{1, 1, 1, 1}}},
+       "WinogradConvBlocked"},
+      {"Conv",
+       {1, 8, 9, 10},
+       {8, 8, 3, 3},
+       {{"dilations", Ints{2, 2}}, {"pads", Ints{1, 2, 1, 2}}},
+       "SpaceToBatch"},
+      {"Conv", {2, 4, 11, 12}, {6, 4, 3, 3}, {{"dilations", Ints{1, 3}}}, "BatchToSpace"},
+      {"Conv",
+       {1, 8, 5, 6, 7},
+       {6, 8, 3, 3, 3},
+       {{"pads", Ints{1, 1, 1, 1, 1, 1}}},
+       "DepthToChannels"},
+      {"Conv",
+       {2, 4, 7, 4, 5},
+       {8, 4, 2, 3, 3},
+       {{"strides", Ints{2, 1, 1}}, {"dilations", Ints{3, 1, 1}}, {"pads", Ints{1, 0, 1, 2, 1, 0}}},
+       "BatchToDepth"}};
+  for (const Window& t : rows) {
+    SCOPED_TRACE(fmt::format("{} {}", to_string(t.x), to_string(t.w)));
+    const Graph after = transform(one_window(t), 1e-4, 2);
+    EXPECT_EQ(count(after, "WinogradConvBlocked"), 1) << print(after);
+    EXPECT_EQ(count(after, t.expected), 1) << print(after);
+  }
+}
+
+TEST(Bilinear, BecomesTwoProducts) {
+  Rng rng(6);
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {3, 5});
+  const ValueId y = b.input("y", DType::F32, {3, 7});
+  const ValueId w = b.constant("w", random_array(rng, DType::F32, {4, 5, 7}, 2));
+  b.output(b.node("Bilinear", {x, w, y}, {}, "bilinear", "tilewright"), "z");
+  const Graph after = transform(finish(b), 0);
+  EXPECT_EQ(count(after, "Bilinear"), 0) << print(after);
+  EXPECT_EQ(count(after, "GemmPacked"), 1) << print(after);
+}
+
+struct Recurrent {
+  const char* op;
+  int64_t steps, batch, input, hidden;
+  std::map<std::string, tensor::AttrValue> attrs;
+  bool bias, state;
+  int outputs;
+};
+
+Graph one_recurrent(const Recurrent& t) {
+  Rng rng(4);
+  Builder b("net");
+  const std::string op = t.op;
+  const int64_t gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
+  const auto layout = t.attrs.find("layout");
+  const bool batch_first = layout != t.attrs.end() && std::get<int64_t>(layout->second) != 0;
+  const auto fractions = [&](const Shape& shape) {
+    Array a = random_array(rng, DType::F32, shape, 4);
+    for (int64_t i = 0; i < a.size(); ++i) a.set(i, a.get(i) / 8);
+    return a;
+  };
+  std::vector<ValueId> inputs = {
+      b.input("x", DType::F32,
+              batch_first ? Shape{t.batch, t.steps, t.input} : Shape{t.steps, t.batch, t.input}),
+      b.constant("w", fractions({1, gates * t.hidden, t.input})),
+      b.constant("r", fractions({1, gates * t.hidden, t.hidden}))};
+  inputs.push_back(t.bias ? b.constant("b", fractions({1, 2 * gates * t.hidden})) : -1);
+  inputs.push_back(-1);
+  const Shape state = batch_first ? Shape{t.batch, 1, t.hidden} : Shape{1, t.batch, t.hidden};
+  if (t.state) inputs.push_back(b.input("h0", DType::F32, state));
+  if (t.state && op == "LSTM") inputs.push_back(b.input("c0", DType::F32, state));
+  auto attrs = t.attrs;
+  attrs["hidden_size"] = t.hidden;
+  const auto made = b.nodes(op, inputs, AttrList(attrs.begin(), attrs.end()), t.outputs);
+  for (size_t i = 0; i < made.size(); ++i) b.output(made[i], fmt::format("y{}", i));
+  return finish(b);
+}
+
+TEST(Recurrences, KeepTheirMeaningInBlocks) {
+  const int64_t one = 1;
+  const std::vector<Recurrent> rows = {
+      {"LSTM", 3, 1, 5, 10, {}, true, true, 3},
+      {"LSTM", 2, 4, 3, 8, {{"layout", one}, {"clip", 0.75}}, true, false, 3},
+      {"LSTM",
+       4,
+       7,
+       3,
+       5,
+       {{"direction", std::string("reverse")}, {"input_forget", one}},
+       false,
+       true,
+       2},
+      {"GRU", 3, 1, 4, 9, {{"linear_before_reset", one}}, true, true, 2},
+      {"GRU", 2, 3, 4, 4, {{"linear_before_reset", one}, {"layout", one}}, false, false, 1},
+      {"RNN", 5, 2, 3, 6, {{"activations", std::vector<std::string>{"Relu"}}}, true, true, 2}};
+  for (const Recurrent& t : rows) {
+    SCOPED_TRACE(fmt::format("{} {} {}", t.op, t.batch, t.hidden));
+    const Graph after = transform(one_recurrent(t), 1e-5);
+    EXPECT_EQ(count(after, "RecurrentBlocked"), 1) << print(after);
+    EXPECT_EQ(count(after, "GemmPacked"), 1) << print(after);
+  }
+}
+
+TEST(Recurrences, WithoutABlockedFormStay) {
+  for (const Recurrent& t : std::vector<Recurrent>{
+           {"GRU", 2, 1, 4, 8, {}, true, true, 2},    // the reset comes before the product
+           {"LSTM", 2, 1, 4, 3, {}, true, true, 3}})  // smaller than a block
+    EXPECT_EQ(count(transform(one_recurrent(t), 1e-5), t.op), 1);
+}
+
+}  // namespace
+}  // namespace tilewright::graph

@@ -1,0 +1,157 @@
+#include "tilewright/tune/dot_rule.h"
+
+#include <algorithm>
+
+#include "tilewright/arith/bounds.h"
+#include "tilewright/hw/cpu_intrinsics.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/tune/default_schedule.h"
+#include "tilewright/tune/draft.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// A contraction as dot products.
+struct DotBlock {
+  std::string block;
+  std::string group_loop;
+  Var group;       ///< the iteration inside groups
+  Buffer weights;  ///< the operand that varies with the lanes
+  hw::Dot dot;
+};
+
+/// Whether `load` runs through neighbours in its last axis with `group`, and nowhere else.
+bool groups_last(const Load& load, const Var& group) {
+  if (load.indices.empty()) return false;
+  for (size_t i = 0; i + 1 < load.indices.size(); ++i)
+    if (uses(load.indices[i], group)) return false;
+  const arith::Affine last = arith::as_affine(load.indices.back());
+  for (const auto& [term, coefficient] : last.terms)
+    if (uses(term, group) && term.as<VarRef>() == nullptr) return false;
+  return last.coefficient(group) == 1;
+}
+
+bool read_only_here(const Func& func, const Buffer& buffer, const std::string& block) {
+  if (!is_output(func, buffer)) return false;  // no parameter
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  const auto users = readers(blocks, buffer);
+  return users.size() == 1 && users[0]->name == block;
+}
+
+std::optional<DotBlock> match_dot(const Func& func, const BlockFacts& block,
+                                  const hw::CpuTarget& target) {
+  const std::optional<Product> product = product_of(block);
+  if (!product || block.store->indices.empty()) return std::nullopt;
+  const VarRef* lane = block.store->indices.back().as<VarRef>();
+  if (lane == nullptr) return std::nullopt;
+  const int64_t lanes = as_int(block.iter(lane->var)->extent).value_or(0);
+  for (const Iter& iter : block.block->iters) {
+    if (iter.kind != IterKind::Reduce || block.loop_of(iter.var).empty()) continue;
+    if (!groups_last(product->a, iter.var) || !groups_last(product->b, iter.var)) continue;
+    const bool b_has_lanes = mentions(product->b, lane->var);
+    if (b_has_lanes == mentions(product->a, lane->var)) return std::nullopt;
+    const Load& weights = b_has_lanes ? product->b : product->a;
+    const Load& rows = b_has_lanes ? product->a : product->b;
+    const auto dot = hw::find_dot(target, rows.buffer.dtype(), weights.buffer.dtype(), lanes);
+    if (!dot || dot->acc != block.store->buffer.dtype() || as_int(iter.extent) != dot->depth ||
+        !weights.indices.back().as<VarRef>() || weights.indices.size() < 2 ||
+        !read_only_here(func, weights.buffer, block.name))
+      return std::nullopt;
+    return DotBlock{block.name, block.loop_of(iter.var), iter.var, weights.buffer, *dot};
+  }
+  return std::nullopt;
+}
+
+/// `func` with one element in place of each group.
+Func without_groups(const Func& func, const DotBlock& at) {
+  const DType word = at.dot.acc;
+  std::vector<Expr> shape = at.weights.shape();
+  shape.pop_back();
+  const Buffer words(at.weights.name(), word, shape, at.weights.scope());
+  Func out = func;
+  for (Param& p : out.params)
+    if (p.buffer == at.weights) p = Param{words, p.mode, {}, {}};
+  const auto expr = [&](const Expr& e) {
+    const auto* cast_of = e.as<Cast>();
+    const Load* l = cast_of ? cast_of->a.as<Load>() : nullptr;
+    if (l == nullptr || !(l->buffer == at.weights)) return e;
+    return load(words, {l->indices.begin(), l->indices.end() - 1});
+  };
+  out.body = rewrite(func.body, [&](const Stmt& s) -> Stmt {
+    if (const auto* loop = s.as<For>(); loop && loop->var.name() == at.group_loop)
+      return loop->body;
+    const auto* block = s.as<Block>();
+    if (block == nullptr || block->name != at.block) return s;
+    Block copy = *block;
+    std::erase_if(copy.iters, [&](const Iter& iter) { return iter.var == at.group; });
+    copy.body = rewrite(
+        substitute(block->body, {{at.group, int_imm(0)}}), [](const Stmt& x) { return x; },
+        [&](const Expr& e) { return arith::simplify(rewrite(e, expr)); });
+    return make(std::move(copy));
+  });
+  return out;
+}
+
+bool is_piece(const std::string& name, const std::string& whole) {
+  return name == whole || name.starts_with(whole + "@");
+}
+
+/// The piece of `block` that is still one store inside `loop`, if any.
+std::string piece_inside(const Draft& draft, const std::string& block, const std::string& loop) {
+  for (const BlockFacts& facts : draft.blocks())
+    if (is_piece(facts.name, block) && facts.store != nullptr &&
+        std::find(facts.loops.begin(), facts.loops.end(), loop) != facts.loops.end())
+      return facts.name;
+  return "";
+}
+
+/// In place of the vector loop: the loop inside groups goes innermost, both become the instruction.
+bool tensorize(Draft& draft, const std::string& piece, const std::string& lane_loop,
+               const DotBlock& at) {
+  const LoopNest nest = draft.nest_of(piece);
+  std::vector<std::string> order;
+  std::string group;
+  bool inside = false;
+  for (const std::string& loop : nest.names) {
+    if (is_piece(loop, at.group_loop)) {
+      group = loop;
+    } else if (inside || !group.empty() || loop == lane_loop) {
+      order.push_back(loop);
+    }
+    inside |= loop == lane_loop;
+  }
+  if (group.empty() || order.empty() || order.back() != lane_loop) return false;
+  order.push_back(group);
+  if (nest.names.back() != group && !draft.attempt(schedule::Reorder{order})) return false;
+  return draft.attempt(schedule::Tensorize{lane_loop, print(at.dot.intrinsic->meaning)});
+}
+
+}  // namespace
+
+std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target,
+                                         int threads) {
+  if (hw::dots_of(target).empty()) return std::nullopt;
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  std::optional<DotBlock> at;
+  for (const BlockFacts& block : blocks)
+    if (!at) at = match_dot(func, block, target);
+  if (!at) return std::nullopt;
+  Draft draft(func);
+  bool done = false;
+  for (schedule::Step& step : default_trace(without_groups(func, *at), target, threads)) {
+    if (const auto* vectorize = std::get_if<schedule::Vectorize>(&step)) {
+      const std::string piece = piece_inside(draft, at->block, vectorize->loop);
+      if (!piece.empty()) {
+        if (!tensorize(draft, piece, vectorize->loop, *at)) return std::nullopt;
+        done = true;
+        continue;
+      }
+    }
+    if (!draft.attempt(std::move(step))) return std::nullopt;
+  }
+  if (!done) return std::nullopt;
+  return draft.take();
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,21 @@
+// Contractions that dot-product instructions compute: sums over groups of bytes or bf16 that lie
+// side by side in both operands.
+#pragma once
+
+#include <optional>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/stmt.h"
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::tune {
+
+/// The default schedule of `func` with its contraction in dot products of `target`; absent if it
+/// has none that they compute. A group of elements takes the place of one: the Func without the
+/// axis inside the groups is scheduled as any other, and that schedule is replayed with the group
+/// and the lanes as one instruction.
+///   requires: the weights are a parameter `w[.., lane, group]` that nobody else reads.
+std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target,
+                                         int threads);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,133 @@
+// Contractions in dot products compute what their tensor form does, and are dot products.
+#include "tilewright/tune/dot_rule.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/tensor/op.h"
+#include "tilewright/tune/default_schedule.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Case {
+  std::string op;
+  std::vector<tensor::TensorType> inputs;
+  std::map<std::string, tensor::AttrValue> attrs;
+};
+
+hw::CpuTarget with(const std::string& name, const std::string& feature) {
+  hw::CpuTarget target = *hw::find_target(name);
+  target.features.push_back(feature);
+  return target;
+}
+
+Func func_of(const Case& c, MathMode math = MathMode::Fast) {
+  tensor::OpCall call;
+  call.domain = "tilewright";
+  call.op = c.op;
+  call.attrs.values = c.attrs;
+  for (const tensor::TensorType& type : c.inputs)
+    call.inputs.push_back({true, type.dtype, type.shape, {}});
+  Result<Func> func = tensor::op_func(call, math);
+  EXPECT_TRUE(func) << c.op << to_string(func.error());
+  return *func;
+}
+
+interp::Arguments random_arguments(const Func& func) {
+  Rng rng(7);
+  interp::Arguments arguments;
+  for (const Param& param : func.params) {
+    if (param.mode == ParamMode::Out) continue;
+    Shape shape;
+    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+    Array array(param.buffer.dtype(), shape);
+    const bool byte = bit_width(array.dtype()) == 8;
+    const int64_t lo = is_unsigned_int(array.dtype()) ? 0 : byte ? -128 : -4;
+    for (int64_t i = 0; i < array.size(); ++i)
+      array.set_int(i, rng.between(lo, byte ? lo + 255 : 4));
+    arguments.arrays[param.buffer.name()] = std::move(array);
+  }
+  return arguments;
+}
+
+size_t tensorized(const schedule::Trace& trace) {
+  size_t n = 0;
+  for (const schedule::Step& step : trace) n += std::holds_alternative<schedule::Tensorize>(step);
+  return n;
+}
+
+void expect_dots(const Case& c, const hw::CpuTarget& target, int threads) {
+  const Func func = func_of(c);
+  const schedule::Trace trace = default_trace(func, target, threads);
+  EXPECT_EQ(tensorized(trace), 1u) << print(func) << print(trace);
+  const auto made = schedule::replay(func, trace);
+  ASSERT_TRUE(made) << to_string(made.error());
+  const auto lowered = lower::run_pipeline(*made, target);
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  const interp::Arguments arguments = random_arguments(func);
+  const auto want = interp::run(func, arguments);
+  ASSERT_TRUE(want);
+  for (const Func* f : {&*made, &*lowered}) {
+    const auto got = interp::run(*f, arguments);
+    ASSERT_TRUE(got) << to_string(got.error());
+    for (const auto& [name, array] : want->outputs)
+      EXPECT_TRUE(identical(array, got->outputs.at(name))) << name << print(*f);
+  }
+}
+
+std::vector<Case> byte_cases(int64_t b) {
+  std::vector<Case> cases;
+  struct Row {
+    int64_t in, out, height, width, window, stride, pad;
+  };
+  for (const Row& r :
+       {Row{2, 2, 5, 7, 3, 1, 1}, Row{1, 3, 4, 29, 1, 1, 0}, Row{2, 1, 9, 9, 3, 2, 1}})
+    cases.push_back({"ConvDotBlocked",
+                     {{DType::U8, {1, r.in, r.height, r.width, b}},
+                      {DType::I8, {r.out, r.in, r.window, r.window, b / 4, b, 4}},
+                      {DType::I32, {r.out * b}}},
+                     {{"strides", Ints{r.stride, r.stride}},
+                      {"pads", Ints{r.pad, r.pad, r.pad, r.pad}},
+                      {"zero", int64_t{113}}}});
+  for (const int64_t m : {1, 13})
+    cases.push_back(
+        {"GemmDotPacked", {{DType::U8, {m, 28}}, {DType::I8, {6, 7, b, 4}}}, {{"n", 6 * b}}});
+  return cases;
+}
+
+TEST(DotRule, BytesBecomeDotProducts) {
+  for (const int threads : {1, 2}) {
+    for (const Case& c : byte_cases(16)) expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
+    for (const Case& c : byte_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
+    for (const Case& c : byte_cases(4)) expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
+  }
+}
+
+TEST(DotRule, Bf16BecomesDotProductsInFastMathOnly) {
+  const Case gemm = {"GemmDotPacked",
+                     {{DType::BF16, {5, 12}}, {DType::BF16, {12, 6, 16, 2}}},
+                     {{"n", int64_t{192}}}};
+  const hw::CpuTarget target = with("x86-64-v4", "+avx512bf16");
+  expect_dots(gemm, target, 1);
+  EXPECT_FALSE(dot_trace(func_of(gemm, MathMode::Exact), target, 1));
+}
+
+TEST(DotRule, WithoutTheInstructionThereIsNone) {
+  for (const Case& c : byte_cases(16)) {
+    EXPECT_FALSE(dot_trace(func_of(c), *hw::find_target("x86-64-v4"), 1));
+    EXPECT_FALSE(dot_trace(func_of(c), *hw::find_target("aarch64-v8.2"), 1));
+  }
+  // Signed activations have none on x86.
+  Case c = byte_cases(16).back();
+  c.inputs[0].dtype = DType::I8;
+  EXPECT_FALSE(dot_trace(func_of(c), with("x86-64-v4", "+avx512vnni"), 1));
+}
+
+}  // namespace
+}  // namespace tilewright::tune

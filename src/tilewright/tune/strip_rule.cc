@@ -1,0 +1,311 @@
+#include "tilewright/tune/strip_rule.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "tilewright/tune/register_tile.h"
+#include "tilewright/tune/tile_rule.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// Share of the peak that register tiles reach, by their columns of vectors; windows of one channel
+/// each load an operand per product.
+constexpr double kOneColumn = 0.85, kColumns = 0.92, kWindow = 0.5;
+
+/// What is kept takes one part in this many of L2: weights and streams pass through it too.
+constexpr double kShare = 4;
+
+int64_t bytes_of(const Buffer& buffer) {
+  int64_t count = 1;
+  for (const Expr& extent : buffer.shape()) count *= as_int(extent).value_or(0);
+  return storage_bytes(buffer.dtype(), count);
+}
+
+/// The only block that reads what `block` writes, besides itself; null if there are none or more.
+const BlockFacts* only_reader(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+  const BlockFacts* found = nullptr;
+  for (const BlockFacts* reader : readers(blocks, block.store->buffer)) {
+    if (reader->name == block.name) continue;
+    if (found != nullptr) return nullptr;
+    found = reader;
+  }
+  return found;
+}
+
+/// Both factors vary with the lanes: one channel of the result needs one channel of the operand.
+bool channel_wise(const BlockFacts& block) {
+  const auto product = product_of(block);
+  const VarRef* lane =
+      block.store->indices.empty() ? nullptr : block.store->indices.back().as<VarRef>();
+  return product && lane != nullptr && mentions(product->a, lane->var) &&
+         mentions(product->b, lane->var);
+}
+
+/// A contraction of the chain with the block that finishes its values.
+struct Link {
+  const BlockFacts* sum = nullptr;
+  const BlockFacts* finish = nullptr;
+};
+
+/// All contractions of `func` if each feeds the next and the last one ends in the only output.
+std::vector<Link> chain_of(const Func& func, const std::vector<BlockFacts>& blocks) {
+  std::vector<Link> links;
+  for (const BlockFacts& block : blocks) {
+    if (block.kind == BlockFacts::Kind::Other) return {};
+    if (block.kind != BlockFacts::Kind::Reduce) continue;
+    if (!product_of(block) || block.store->indices.size() != 5) return {};
+    if (!links.empty() && only_reader(blocks, *links.back().finish) != &block) return {};
+    const BlockFacts* finish = only_reader(blocks, block);
+    if (finish == nullptr || finish->kind != BlockFacts::Kind::Injective) return {};
+    links.push_back({&block, finish});
+  }
+  if (links.size() < 2 || links.size() > 3) return {};
+  return is_output(func, links.back().finish->store->buffer) ? links : std::vector<Link>{};
+}
+
+/// Extent of axis `axis` of what a block writes.
+int64_t axis(const BlockFacts& block, size_t at) {
+  return as_int(block.store->buffer.shape()[at]).value_or(0);
+}
+constexpr size_t kBatch = 0, kBlocks = 1, kRows = 2;
+
+class Planner {
+ public:
+  Planner(const hw::CpuTarget& target, int threads)
+      : target_(target), threads_(std::max(threads, 1)) {}
+
+  std::optional<StripPlan> run(const std::vector<Link>& links) {
+    size_t depthwise = links.size();
+    for (size_t i = 0; i < links.size(); ++i)
+      if (channel_wise(*links[i].sum)) {
+        if (depthwise < links.size()) return std::nullopt;
+        depthwise = i;
+      }
+    if (depthwise == links.size() || depthwise > 1) return std::nullopt;
+    StripPlan plan;
+    for (const Link& link : links) plan.sums.push_back(link.sum->name);
+    plan.depthwise = links[depthwise].sum->name;
+    const bool projects = depthwise + 1 < links.size(), expands = depthwise == 1;
+    const BlockFacts& wise = *links[depthwise].sum;
+    const BlockFacts& last = *links.back().sum;
+    // Rows that strips share would be expanded twice; a chain of three runs whole images.
+    const bool whole = expands && projects;
+    for (int64_t rows : row_choices(projects ? axis(last, kRows) : 0, whole))
+      for (int64_t columns : {1, 2, 3, 4}) {
+        if (axis(wise, kBlocks) % columns != 0 || (!expands && columns > 1)) continue;
+        const double time = fused_time(links, depthwise, rows, columns);
+        if (!std::isfinite(time) || (plan.fused > 0 && time >= plan.fused)) continue;
+        plan.fused = time, plan.rows = rows, plan.columns = columns;
+      }
+    if (plan.fused <= 0) return std::nullopt;
+    for (const Link& link : links) plan.apart += apart_time(link);
+    return plan;
+  }
+
+ private:
+  /// Divisors, the largest first, since a strip has no ragged end; 0 without strips.
+  static std::vector<int64_t> row_choices(int64_t extent, bool whole) {
+    if (extent == 0 || whole) return {extent};
+    std::vector<int64_t> rows;
+    for (int64_t r = extent; r >= 1; --r)
+      if (extent % r == 0) rows.push_back(r);
+    return rows;
+  }
+
+  /// Multiply-adds of one core. units: per ns.
+  double rate() const { return target_.rates.f32 / 2; }
+
+  /// Reading or writing `bytes` that lie where `footprint` bytes fit. units: ns, one core.
+  double move(double bytes, double footprint) const {
+    const hw::CpuRates& r = target_.rates;
+    const auto cores = static_cast<double>(threads_);
+    if (footprint <= static_cast<double>(target_.l2_bytes) / 2) return bytes / r.l2.one;
+    const bool l3 = footprint <= static_cast<double>(target_.l3_bytes) / 2;
+    return bytes * cores / std::min(l3 ? r.l3.all : r.dram.all, cores * (l3 ? r.l3 : r.dram).one);
+  }
+
+  double compute(const BlockFacts& sum, double columns) const {
+    const double share = channel_wise(sum) ? kWindow : columns > 1 ? kColumns : kOneColumn;
+    return static_cast<double>(sum.work()) / rate() / share;
+  }
+
+  /// Time of one contraction as a kernel of its own: its results and its operand pass through the
+  /// caches that hold them. units: ns with all workers.
+  double apart_time(const Link& link) const {
+    const auto out = static_cast<double>(bytes_of(link.finish->store->buffer));
+    const auto in = static_cast<double>(operand_bytes(*link.sum));
+    const auto cores = static_cast<double>(threads_);
+    // Workers mostly read what they wrote: their own caches count.
+    const double moved = (move(out, (in + out) / cores) + move(in, (in + out) / cores)) / cores;
+    return compute(*link.sum, 2) / cores + moved + target_.rates.fork_join_ns;
+  }
+
+  /// Bytes of the operand that is no weight.
+  static int64_t operand_bytes(const BlockFacts& sum) {
+    const auto product = product_of(sum);
+    return std::max(bytes_of(product->a.buffer), bytes_of(product->b.buffer));
+  }
+
+  /// Time of one kernel; infinite if what it keeps does not fit.
+  double fused_time(const std::vector<Link>& links, size_t depthwise, int64_t rows,
+                    int64_t columns) const {
+    const BlockFacts& wise = *links[depthwise].sum;
+    const BlockFacts& last = *links.back().sum;
+    const bool projects = depthwise + 1 < links.size(), expands = depthwise == 1;
+    const auto blocks = static_cast<double>(axis(wise, kBlocks));
+    const auto made = static_cast<double>(bytes_of(wise.store->buffer));
+    const double batch = static_cast<double>(axis(last, kBatch));
+    // Pieces that workers share: strips of rows, or groups of channel blocks.
+    const double strips = projects ? batch * static_cast<double>(axis(last, kRows) / rows) : batch;
+    const double pieces = projects ? strips : batch * blocks / static_cast<double>(columns);
+    const auto cores = static_cast<double>(threads_);
+    double kept = projects ? made / strips : 0;
+    double time = 0;
+    if (expands) {
+      const auto tile = static_cast<double>(bytes_of(links[0].finish->store->buffer)) / blocks *
+                        static_cast<double>(columns) / std::max(batch, strips);
+      kept += tile;
+      time += compute(*links[0].sum, static_cast<double>(columns));
+      // Written once, read by the window: both from L2.
+      time += 2 * move(static_cast<double>(bytes_of(links[0].finish->store->buffer)), tile);
+      const auto in = static_cast<double>(operand_bytes(*links[0].sum));
+      const double again = blocks / static_cast<double>(columns);
+      time += move(in, in / cores) + (again - 1) * move(in, in / strips);
+    } else {
+      const auto in = static_cast<double>(operand_bytes(wise));
+      time += move(in, in / cores);
+    }
+    if (kept > static_cast<double>(target_.l2_bytes) / kShare) return INFINITY;
+    time += compute(wise, 1);
+    if (projects) time += compute(last, 2) + 2 * move(made, made / strips);
+    const auto out = static_cast<double>(bytes_of(links.back().finish->store->buffer));
+    time += move(out, out / cores);
+    const double rounds = std::ceil(pieces / cores) / pieces;
+    return time * std::max(rounds, 1 / cores) + target_.rates.fork_join_ns;
+  }
+
+  const hw::CpuTarget& target_;
+  int threads_;
+};
+
+class StripRule {
+ public:
+  StripRule(Draft& draft, StripPlan plan, const hw::CpuTarget& target, int threads)
+      : draft_(draft), plan_(std::move(plan)), target_(target), threads_(threads) {}
+
+  bool run() {
+    find_finishes();
+    const std::string last = plan_.sums.back();
+    std::string outer;
+    if (plan_.rows > 0) {
+      outer = split_axis(last, kRows, plan_.rows);
+      if (outer.empty() || !move_before_blocks(last, outer)) return false;
+      if (!tile(last)) return false;
+      if (!compute_inside(plan_.depthwise, outer)) return false;
+    }
+    const bool expands = plan_.sums.front() != plan_.depthwise;
+    std::string group;
+    if (expands) {
+      group = split_axis(plan_.depthwise, kBlocks, plan_.columns);
+      if (group.empty()) return false;
+    }
+    if (!tile(plan_.depthwise)) return false;
+    if (expands && !(compute_inside(plan_.sums.front(), group) && tile(plan_.sums.front())))
+      return false;
+    share_out(outer.empty() ? group : outer);
+    return true;
+  }
+
+ private:
+  /// Names stay while their blocks change.
+  void find_finishes() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    for (const std::string& sum : plan_.sums)
+      finish_.push_back(only_reader(blocks, *find_block(blocks, sum))->name);
+  }
+
+  /// Splits the loop of an axis of the result; the outer loop, or the whole one if it is as long as
+  /// a part; empty if that fails.
+  std::string split_axis(const std::string& name, size_t at, int64_t factor) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& block = *find_block(blocks, name);
+    const VarRef* var = block.store->indices[at].as<VarRef>();
+    if (var == nullptr) return "";
+    const std::string loop = block.loop_of(var->var);
+    if (loop.empty()) return "";
+    return draft_.attempt(schedule::Split{loop, factor}) ? loop + ".o" : "";
+  }
+
+  /// All channel blocks of a strip are made before the next strip.
+  bool move_before_blocks(const std::string& name, const std::string& outer) {
+    const LoopNest nest = draft_.nest_of(name);
+    const auto at = std::find(nest.names.begin(), nest.names.end(), outer);
+    if (at - nest.names.begin() < 2) return true;
+    std::vector<std::string> order(nest.names.begin() + 1, at);
+    order.insert(order.begin(), outer);
+    return draft_.attempt(schedule::Reorder{order});
+  }
+
+  bool tile(const std::string& name) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    const std::optional<RegisterTile> found =
+        block == nullptr ? std::nullopt : choose_register_tile(*block, target_);
+    if (!found || !tile_reduction(draft_, name, *found, target_, 1)) return false;
+    draft_.done.insert(name);
+    draft_.done.insert(name + ".init");
+    for (const std::string& piece : draft_.pieces_of(name)) draft_.done.insert(piece);
+    return true;
+  }
+
+  bool compute_inside(const std::string& sum, const std::string& loop) {
+    const auto at = std::find(plan_.sums.begin(), plan_.sums.end(), sum) - plan_.sums.begin();
+    return draft_.attempt(schedule::ComputeAt{finish_[static_cast<size_t>(at)], loop}) &&
+           draft_.attempt(schedule::ComputeAt{sum, loop});
+  }
+
+  /// Workers share the loops down to `inner`.
+  void share_out(const std::string& inner) {
+    if (threads_ < 2) return;
+    std::string loop = draft_.nest_of(draft_.pieces_of(plan_.sums.front())[0]).names[0];
+    for (std::string next; loop != inner; loop = next) {
+      const LoopNest nest = draft_.nest_inside(draft_.pieces_of(plan_.sums.front())[0], loop);
+      if (nest.names.empty() || !draft_.attempt(schedule::Fuse{loop, nest.names[0]})) break;
+      next = loop + "*" + nest.names[0];
+      if (nest.names[0] == inner) {
+        loop = next;
+        break;
+      }
+    }
+    draft_.attempt(schedule::Parallel{loop});
+  }
+
+  Draft& draft_;
+  StripPlan plan_;
+  const hw::CpuTarget& target_;
+  int threads_;
+  std::vector<std::string> finish_;  ///< the block behind each sum
+};
+
+}  // namespace
+
+std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int threads) {
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  const std::vector<Link> links = chain_of(func, blocks);
+  if (links.empty()) return std::nullopt;
+  return Planner(target, threads).run(links);
+}
+
+bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads) {
+  std::optional<StripPlan> plan = plan_strips(draft.func(), target, threads);
+  if (!plan) return false;
+  const Draft::Mark before = draft.mark();
+  const std::set<std::string> done = draft.done;
+  if (StripRule(draft, *std::move(plan), target, threads).run()) return true;
+  draft.revert(before);
+  draft.done = done;
+  return false;
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,215 @@
+// Convolutions in a row and attention, scheduled as one kernel, compute what their tensor form
+// does.
+#include "tilewright/tune/strip_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/graph/builder.h"
+#include "tilewright/graph/fuse.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/tune/default_schedule.h"
+
+namespace tilewright::tune {
+namespace {
+
+using graph::Builder;
+using graph::ValueId;
+
+constexpr int64_t kBlock = 4;  // channels: the lanes of the target below
+
+hw::CpuTarget small_target() {
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = 16;
+  target.rates = hw::assumed_rates(16, 2);
+  return target;
+}
+
+Array small_integers(Rng& rng, const Shape& shape) {
+  Array array(DType::F32, shape);
+  for (int64_t i = 0; i < array.size(); ++i) array.set(i, static_cast<double>(rng.between(-2, 2)));
+  return array;
+}
+
+Array scalar(double value) {
+  Array array(DType::F32, {});
+  array.set(0, value);
+  return array;
+}
+
+struct Chain {
+  int64_t batch = 1, channels = 2, middle = 3, filters = 2;  ///< in blocks
+  int64_t height = 13, width = 7, kernel = 3, stride = 1;
+  bool expand = true, project = true, residual = false;
+};
+
+/// Nodes of one group: [expand, clip], depthwise, clip, [project, [add]].
+graph::Graph graph_of(const Chain& c) {
+  Rng rng(3);
+  Builder b("chain");
+  const ValueId x = b.input("x", DType::F32, {c.batch, c.channels, c.height, c.width, kBlock});
+  const auto weight = [&](Shape shape) { return b.constant("w", small_integers(rng, shape)); };
+  const auto clip = [&](ValueId v) {
+    return b.node("Clip", {v, b.constant("lo", scalar(0)), b.constant("hi", scalar(6))});
+  };
+  const auto ours = [&](const char* op, ValueId v, ValueId w, int64_t channels,
+                        graph::AttrList attrs = {}) {
+    return b.node(op, {v, w, weight({channels * kBlock})}, std::move(attrs), "", "tilewright");
+  };
+  int64_t channels = c.channels;
+  ValueId v = x;
+  if (c.expand) {
+    v = clip(ours("ConvBlocked", v, weight({c.middle, channels, 1, 1, kBlock, kBlock}), c.middle));
+    channels = c.middle;
+  }
+  const int64_t pad = c.kernel / 2;
+  v = clip(ours("DepthwiseConvBlocked", v, weight({channels, c.kernel, c.kernel, kBlock}), channels,
+                {{"pads", std::vector<int64_t>{pad, pad, pad, pad}},
+                 {"strides", std::vector<int64_t>{c.stride, c.stride}}}));
+  if (c.project)
+    v = ours("ConvBlocked", v, weight({c.filters, channels, 1, 1, kBlock, kBlock}), c.filters);
+  if (c.residual) v = b.node("Add", {v, x});
+  b.output(v, "y");
+  auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return *graph;
+}
+
+/// The only kernel, joined whatever a model says.
+Func joined(const graph::Graph& graph) {
+  graph::FuseOptions options;
+  options.join = [](const graph::Group&) { return true; };
+  const std::vector<graph::Group> groups = graph::fuse(graph, options);
+  EXPECT_EQ(groups.size(), 1u) << graph::print(graph::summarise(graph, groups));
+  auto made = graph::group_func(graph, groups[0]);
+  EXPECT_TRUE(made) << to_string(made.error());
+  return made->func;
+}
+
+interp::Arguments arguments_of(const Func& func) {
+  Rng rng(9);
+  interp::Arguments arguments;
+  for (const Param& param : func.params) {
+    if (param.mode == ParamMode::Out) continue;
+    Shape shape;
+    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+    arguments.arrays[param.buffer.name()] = small_integers(rng, shape);
+  }
+  return arguments;
+}
+
+/// Whether some block that begins with `inner` is computed inside a loop of block `outer`.
+bool is_inside(const Func& func, const std::string& inner, const std::string& outer) {
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& block) {
+    return block.name.starts_with(inner) &&
+           std::any_of(block.loops.begin(), block.loops.end(), [&](const std::string& loop) {
+             return loop.find(outer + ".") != std::string::npos;
+           });
+  });
+}
+
+/// Schedules `func`; checks the scheduled and the lowered program against the tensor form. `error`:
+/// allowed, for functions that lowering writes out as arithmetic.
+Func scheduled_and_checked(const Func& func, double error = 0) {
+  const hw::CpuTarget target = small_target();
+  auto scheduled = schedule::replay(func, default_trace(func, target, 2));
+  EXPECT_TRUE(scheduled) << to_string(scheduled.error());
+  auto lowered = lower::run_pipeline(*scheduled, target, {});
+  EXPECT_TRUE(lowered) << to_string(lowered.error());
+  const interp::Arguments arguments = arguments_of(func);
+  const auto plain = interp::run(func, arguments);
+  EXPECT_TRUE(plain) << to_string(plain.error());
+  for (const Func& form : {*scheduled, *lowered}) {
+    const auto made = interp::run(form, arguments);
+    EXPECT_TRUE(made) << to_string(made.error()) << print(form);
+    if (!made || !plain) continue;
+    const std::vector<double> want = plain->outputs.at("y0").to_doubles();
+    const std::vector<double> got = made->outputs.at("y0").to_doubles();
+    double worst = 0;
+    for (size_t i = 0; i < want.size(); ++i) worst = std::max(worst, std::abs(want[i] - got[i]));
+    EXPECT_LE(worst, error);
+  }
+  return *scheduled;
+}
+
+class Chains : public testing::TestWithParam<Chain> {};
+
+TEST_P(Chains, ComputeWhatTheTensorFormDoes) {
+  scheduled_and_checked(joined(graph_of(GetParam())));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Chains,
+    testing::Values(Chain{.project = false}, Chain{.stride = 2, .project = false},
+                    Chain{.batch = 2, .height = 11, .width = 19, .project = false},
+                    Chain{.middle = 4, .height = 9, .kernel = 5, .project = false},
+                    Chain{.height = 12, .expand = false}, Chain{.expand = false},
+                    Chain{.height = 23, .stride = 2, .expand = false},
+                    Chain{.batch = 2, .height = 12, .expand = false, .residual = true},
+                    Chain{.residual = true}, Chain{.height = 14, .stride = 2}));
+
+TEST(Strips, WhatOneHandsToTheNextIsMadeWhereItIsRead) {
+  const Func expands = scheduled_and_checked(joined(graph_of({.project = false})));
+  EXPECT_TRUE(is_inside(expands, "conv", "conv_1")) << print(expands);
+  const Func projects = scheduled_and_checked(joined(graph_of({.height = 12, .expand = false})));
+  EXPECT_TRUE(is_inside(projects, "conv", "conv_1")) << print(projects);
+}
+
+TEST(Strips, OtherProgramsHaveNoPlan) {
+  const hw::CpuTarget target = small_target();
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {1, 2, 6, 6, kBlock});
+  b.output(b.node("ConvBlocked", {x, b.constant("w", Array(DType::F32, {2, 2, 1, 1, 4, 4}))}, {},
+                  "", "tilewright"),
+           "y");
+  const auto graph = b.finish();
+  const auto made = graph::group_func(*graph, graph::fuse(*graph)[0]);
+  EXPECT_FALSE(plan_strips(made->func, target, 2));
+  EXPECT_FALSE(worth_strips(made->func, target, 2));
+}
+
+TEST(Strips, NoPlanWhereNothingFits) {
+  hw::CpuTarget target = small_target();
+  const Func func = joined(graph_of({.height = 12, .expand = false}));
+  target.l2_bytes = 64;
+  EXPECT_FALSE(worth_strips(func, target, 2));
+}
+
+graph::Graph attention(int64_t batch, int64_t heads, int64_t rows, int64_t keys, int64_t depth) {
+  Builder b("attention");
+  const ValueId q = b.input("q", DType::F32, {batch, heads, rows, depth});
+  const ValueId k = b.input("k", DType::F32, {batch, heads, depth, keys});
+  const ValueId v = b.input("v", DType::F32, {batch, heads, keys, depth});
+  const ValueId mask = b.input("mask", DType::F32, {batch, 1, 1, keys});
+  const ValueId scale = b.constant("scale", scalar(8));
+  const ValueId scores = b.node("Add", {b.node("Div", {b.node("MatMul", {q, k}), scale}), mask});
+  b.output(b.node("MatMul", {b.node("Softmax", {scores}), v}), "y");
+  auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return *graph;
+}
+
+TEST(Attention, ScoresStayInsideTheStripOfQueries) {
+  for (const auto& [rows, keys, depth] :
+       std::vector<std::tuple<int64_t, int64_t, int64_t>>{{8, 9, 8}, {13, 11, 6}, {40, 3, 4}}) {
+    const Func func = scheduled_and_checked(joined(attention(2, 3, rows, keys, depth)), 1e-5);
+    EXPECT_TRUE(is_inside(func, "matmul", "y0")) << print(func);
+    EXPECT_TRUE(is_inside(func, "softmax_exp", "y0")) << print(func);
+  }
+}
+
+TEST(Attention, OneQueryHasNoScoresWorthKeeping) {
+  const Func func = joined(attention(2, 3, 1, 7, 5));
+  EXPECT_FALSE(worth_strips(func, small_target(), 2));
+  scheduled_and_checked(func, 1e-5);
+}
+
+}  // namespace
+}  // namespace tilewright::tune

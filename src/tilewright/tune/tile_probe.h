@@ -1,0 +1,46 @@
+// What the code generator makes of a register tile: a product of panels that stay in L1, timed
+// beside a burst on registers only.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/stmt.h"
+#include "tilewright/runtime/kernel_abi.h"
+
+namespace tilewright::tune {
+
+/// Native code of one Func, alive as long as `owner`.
+struct CompiledKernel {
+  std::shared_ptr<const void> owner;
+  tw_kernel run = nullptr;
+  KernelInfo info;
+};
+/// The back-end, handed in from above.
+using CompileKernel = std::function<Result<CompiledKernel>(const Func& lowered)>;
+
+/// rows x columns accumulators, each one vector wide. bf16 and i8 (u8 times i8) go through the
+/// target's dot products.
+struct TileShape {
+  int rows = 1, columns = 1;
+  DType dtype = DType::F32;
+};
+
+/// Shapes whose accumulators, vector operands and one broadcast fit the registers: of f32 all, of
+/// the narrow types that `target` has dot products for those that show the course.
+/// source: specs/performance.md 1.3.
+std::vector<TileShape> legal_tiles(const hw::CpuTarget& target);
+
+/// Y[r, c] = sum over k of A[k, r] * B[k, c], over panels in L1 that are read several times, with
+/// its loops as a schedule would leave them: k outside, rows x columns x lanes in registers.
+/// requires: `target` has dot products for a narrow type.
+Func tile_func(const TileShape& tile, const hw::CpuTarget& target);
+
+/// Share of its type's peak that `tile` reaches through `compile`: the median of several short
+/// comparisons with the burst of the moment. errors: what lowering and `compile` report.
+Result<double> tile_share(const TileShape& tile, const hw::CpuTarget& target,
+                          const CompileKernel& compile);
+
+}  // namespace tilewright::tune
