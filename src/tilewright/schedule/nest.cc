@@ -66,8 +66,10 @@ void add_guard(Nest& nest, const std::vector<IterRange>& ranges, const std::vect
                std::vector<Expr> guard, const arith::Bounds& bounds) {
   for (size_t i = 0; i < ranges.size(); ++i) {
     if (ranges[i].keep || (ranges[i].whole && domains[i].whole)) continue;
-    const Expr& binding = nest.block.iters[i].binding;
-    for (const Expr& inside : {binding >= domains[i].begin, binding < domains[i].end}) {
+    const auto& [var, kind, extent, binding] = nest.block.iters[i];
+    // A domain that is not whole may still reach over the extent's end: both are asked.
+    for (const Expr& inside :
+         {binding >= 0, binding < extent, binding >= domains[i].begin, binding < domains[i].end}) {
       const Expr e = arith::simplify(inside, bounds);
       if (!is_const_int(e, 1) && !arith::prove(e, bounds)) guard.push_back(e);
     }
