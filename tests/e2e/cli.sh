@@ -133,7 +133,8 @@ interrupted() {
 }
 "$program" -q zoo squeezenet1.1 --size 96 -o squeezenet.onnx
 interrupted "Ctrl-C early in verify" 0.3 verify "$work/squeezenet.onnx" --against interp
-interrupted "Ctrl-C in compile" 0.3 compile "$work/squeezenet.onnx" -o s.twm
+"$program" -q zoo densenet121 --size 64 -o densenet.onnx
+interrupted "Ctrl-C in compile" 0.3 compile "$work/densenet.onnx" -o s.twm
 interrupted "Ctrl-C in bench" 0.5 bench "$work/gemm.tw" --duration 60
 
 # JSON: one document that names its schema, for every verb that reports.

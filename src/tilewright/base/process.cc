@@ -47,9 +47,16 @@ ToolResult wait_for(pid_t pid, double limit_seconds) {
   return result;
 }
 
-/// Starts argv[0] in a process group of its own, both streams going to `log`.
+/// Starts argv[0] in a process group of its own, both streams going to `scratch`/log. A tool that
+/// is killed leaves its temporary files in `scratch`, which goes with them.
 Result<pid_t> start(const std::vector<std::string>& argv, const std::string& folder,
-                    const std::string& log) {
+                    const TemporaryFolder& scratch) {
+  const std::string log = scratch.file("log"), temporary = "TMPDIR=" + scratch.path();
+  std::vector<char*> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!std::string_view(*variable).starts_with("TMPDIR=")) variables.push_back(*variable);
+  variables.push_back(const_cast<char*>(temporary.c_str()));
+  variables.push_back(nullptr);
   std::vector<char*> args;
   for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
   args.push_back(nullptr);
@@ -64,7 +71,7 @@ Result<pid_t> start(const std::vector<std::string>& argv, const std::string& fol
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
   pid_t pid = 0;
   const int error =
-      ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, args.data(), environ);
+      ::posix_spawnp(&pid, argv[0].c_str(), &actions, &attributes, args.data(), variables.data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error == 0) return pid;
@@ -91,10 +98,9 @@ Result<ToolResult> run_tool(const std::vector<std::string>& argv, const ToolOpti
     return fail(ErrorKind::Tool, fmt::format("'{}' is not installed", argv[0]), "it is not on PATH",
                 "scripts/setup installs what is missing; `tilewright doctor` lists it");
   const TemporaryFolder scratch = TW_TRY(TemporaryFolder::create());
-  const std::string log = scratch.file("log");
-  ToolResult result = wait_for(TW_TRY(start(argv, options.folder, log)), options.limit_seconds);
+  ToolResult result = wait_for(TW_TRY(start(argv, options.folder, scratch)), options.limit_seconds);
   if (interrupt_requested) return fail(ErrorKind::Interrupted, "interrupted");
-  result.output = TW_TRY(read_file(log));
+  result.output = TW_TRY(read_file(scratch.file("log")));
   return result;
 }
 
