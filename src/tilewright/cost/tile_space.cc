@@ -7,6 +7,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tilewright/base/integers.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -30,8 +32,6 @@ constexpr size_t kKeptTiles = 10;
 constexpr int64_t kWrittenSteps = 128;
 /// Work is handed to threads in at least so many pieces each, where there are so many.
 constexpr int64_t kPiecesPerThread = 8;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t extent(const Contraction& c, int axis) {
   return axis < 0 ? 1 : c.axes[static_cast<size_t>(axis)].extent;

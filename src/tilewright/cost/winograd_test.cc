@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/base/rng.h"
 
 namespace tilewright::cost {
@@ -17,8 +18,6 @@ hw::CpuTarget machine(int vector_bytes = 64, int registers = 32) {
   target.rates = hw::assumed_rates(vector_bytes, 2);
   return target;
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
   Rng rng(5);

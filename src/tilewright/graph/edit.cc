@@ -163,6 +163,11 @@ std::string Names::fresh(Taken& taken, const std::string& base) {
   }
 }
 
+ValueId add_constant(Graph& graph, Names& names, const std::string& base, Array array) {
+  const tensor::TensorType type{array.dtype(), array.shape()};
+  return graph.add_value(names.value(base), type, std::move(array));
+}
+
 Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, int num_outputs) {
   node.name = names.node(node.name.empty() ? node.op : node.name);
   node.outputs.assign(static_cast<size_t>(num_outputs), -1);
@@ -176,6 +181,10 @@ Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, 
   }
   graph.nodes.push_back(node);
   return node.outputs;
+}
+
+Result<ValueId> append_node(Graph& graph, Names& names, Node node) {
+  return TW_TRY(append_node(graph, names, std::move(node), 1))[0];
 }
 
 }  // namespace tilewright::graph

@@ -52,7 +52,12 @@ class Names {
 /// The elements of a known integer input, if it is present and known.
 std::optional<std::vector<int64_t>> known_ints(const Graph& graph, const Node& node, size_t input);
 
+/// Adds a known value under a new name like `base`.
+ValueId add_constant(Graph& graph, Names& names, const std::string& base, Array array);
+
 /// Appends a node with inferred outputs named after it. errors: what `infer` says, at the node.
 Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, int num_outputs);
+/// The only output of the appended node.
+Result<ValueId> append_node(Graph& graph, Names& names, Node node);
 
 }  // namespace tilewright::graph

@@ -55,17 +55,11 @@ class IntegerProducts {
   int64_t depth(DType x) { return context_.dot_depth ? context_.dot_depth(x, DType::I8) : 0; }
 
   ValueId constant(const std::string& base, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return g_.add_value(names_.value(base), type, std::move(array));
+    return add_constant(g_, names_, base, std::move(array));
   }
   Result<ValueId> append(const std::string& base, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    Node made;
-    made.name = base;
-    made.op = op;
-    made.inputs = std::move(inputs);
-    made.attrs = std::move(attrs);
-    return TW_TRY(append_node(g_, names_, std::move(made), 1))[0];
+    return append_node(g_, names_, {base, "", op, std::move(attrs), std::move(inputs), {}});
   }
 
   /// QLinearConv and QLinearMatMul as what they stand for: f32 between conversions, where that

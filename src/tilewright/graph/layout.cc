@@ -37,8 +37,7 @@ ValueId Blocker::keep(ValueId id) {
 }
 
 ValueId Blocker::constant(const std::string& base, Array array) {
-  const tensor::TensorType type{array.dtype(), array.shape()};
-  return out_.add_value(names_.value(base), type, std::move(array));
+  return add_constant(out_, names_, base, std::move(array));
 }
 
 ValueId Blocker::ints(const std::string& base, const std::vector<int64_t>& values) {
@@ -50,13 +49,7 @@ ValueId Blocker::ints(const std::string& base, const std::vector<int64_t>& value
 Result<ValueId> Blocker::append(const std::string& name, const std::string& domain,
                                 const std::string& op, std::vector<ValueId> inputs,
                                 tensor::Attrs attrs) {
-  Node node;
-  node.name = name;
-  node.domain = domain;
-  node.op = op;
-  node.inputs = std::move(inputs);
-  node.attrs = std::move(attrs);
-  return TW_TRY(append_node(out_, names_, std::move(node), 1))[0];
+  return append_node(out_, names_, {name, domain, op, std::move(attrs), std::move(inputs), {}});
 }
 
 Result<ValueId> Blocker::reshape(const std::string& name, ValueId id, const Shape& target) {

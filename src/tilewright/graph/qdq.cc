@@ -111,7 +111,7 @@ class Stripper {
     node.name = wanted + "/Identity";
     node.op = "Identity";
     node.inputs = {made};
-    const ValueId id = TW_TRY(append_node(result_.graph, names_, std::move(node), 1))[0];
+    const ValueId id = TW_TRY(append_node(result_.graph, names_, std::move(node)));
     result_.graph.values[static_cast<size_t>(id)].name = wanted;
     if (scale) result_.value_scale[wanted] = *scale;
     return id;

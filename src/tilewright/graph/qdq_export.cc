@@ -47,17 +47,11 @@ class Exporter {
     return mine;
   }
   ValueId constant(const std::string& base, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return out_.add_value(names_.value(base), type, std::move(array));
+    return add_constant(out_, names_, base, std::move(array));
   }
   Result<ValueId> append(const std::string& base, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    Node made;
-    made.name = base;
-    made.op = op;
-    made.inputs = std::move(inputs);
-    made.attrs = std::move(attrs);
-    return TW_TRY(append_node(out_, names_, std::move(made), 1))[0];
+    return append_node(out_, names_, {base, "", op, std::move(attrs), std::move(inputs), {}});
   }
   /// The scale (one, or one per element of axis 0) and the zero point of a quantised value.
   std::vector<ValueId> parameters(ValueId id) {

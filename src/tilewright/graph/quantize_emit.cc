@@ -64,8 +64,7 @@ class Emitter {
   // --- Building.
 
   ValueId constant(const std::string& base, Array array, std::vector<double> scale_of = {}) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    const ValueId id = result_.graph.add_value(names_.value(base), type, std::move(array));
+    const ValueId id = add_constant(result_.graph, names_, base, std::move(array));
     set_scale(id, std::move(scale_of));
     return id;
   }
@@ -77,13 +76,8 @@ class Emitter {
   }
   Result<ValueId> append(const std::string& base, const std::string& domain, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    Node made;
-    made.name = base;
-    made.domain = domain;
-    made.op = op;
-    made.inputs = std::move(inputs);
-    made.attrs = std::move(attrs);
-    return TW_TRY(append_node(result_.graph, names_, std::move(made), 1))[0];
+    return append_node(result_.graph, names_,
+                       {base, domain, op, std::move(attrs), std::move(inputs), {}});
   }
   void rename(ValueId id, const std::string& base) {
     result_.graph.values[static_cast<size_t>(id)].name = names_.value(base);

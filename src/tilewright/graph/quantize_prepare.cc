@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/graph/quantize.h"
 #include "tilewright/graph/quantize_rewriter.h"
 #include "tilewright/tensor/window.h"
@@ -17,8 +18,6 @@ namespace {
 
 /// Channels of a tile, to compare forms of a first convolution; a guess before the target is known.
 constexpr int64_t kTileChannels = 16;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 class Preparer : private Rewriter {
  public:
@@ -113,7 +112,7 @@ class Preparer : private Rewriter {
         {"strides", window.strides},
         {"dilations", window.dilations},
         {"pads", Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]}}};
-    const ValueId x = TW_TRY(append_node(out_, names_, std::move(apart), 1))[0];
+    const ValueId x = TW_TRY(append_node(out_, names_, std::move(apart)));
     std::optional<Array> bias;
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = *value(node.inputs[2]).constant;
     const ValueId last = absorb_channel_bias(node.outputs[0], bias);

@@ -73,8 +73,7 @@ class Rewriter {
     ++rewritten_;
   }
   ValueId constant(const std::string& base, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return out_.add_value(names_.value(base), type, std::move(array));
+    return add_constant(out_, names_, base, std::move(array));
   }
   ValueId ints(const std::string& base, const Ints& values) {
     Array array(DType::I64, {static_cast<int64_t>(values.size())});
@@ -89,7 +88,7 @@ class Rewriter {
     node.op = op;
     node.inputs = std::move(inputs);
     node.attrs.values = std::move(attrs);
-    return TW_TRY(append_node(out_, names_, std::move(node), 1))[0];
+    return TW_TRY(append_node(out_, names_, std::move(node)));
   }
   const Shape& new_shape(ValueId id) const {
     return out_.values[static_cast<size_t>(id)].type.shape;

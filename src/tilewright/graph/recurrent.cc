@@ -70,13 +70,12 @@ class Blocking {
   }
 
   ValueId constant(const std::string& name, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return graph_.add_value(names_.value(name), type, std::move(array));
+    return add_constant(graph_, names_, name, std::move(array));
   }
   Result<ValueId> append(const std::string& name, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs) {
-    Node node{name, "tilewright", op, std::move(attrs), std::move(inputs), {}};
-    return TW_TRY(append_node(graph_, names_, std::move(node), 1))[0];
+    return append_node(graph_, names_,
+                       {name, "tilewright", op, std::move(attrs), std::move(inputs), {}});
   }
 
   /// Rows of weight input `i`, transposed and packed in panels of `panel` of them.

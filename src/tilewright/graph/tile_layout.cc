@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/tensor/tile.h"
 
@@ -15,8 +16,6 @@ namespace tilewright::graph {
 namespace {
 
 using Lanes = std::vector<int64_t>;  ///< channel of each lane, -1 for none
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Lanes plain_lanes(int64_t channels, int64_t block) {
   Lanes lanes(static_cast<size_t>(ceil_div(channels, block) * block), -1);
@@ -77,8 +76,7 @@ class Tiler {
     return mine;
   }
   ValueId constant(const std::string& base, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return out_.add_value(names_.value(base), type, std::move(array));
+    return add_constant(out_, names_, base, std::move(array));
   }
   ValueId ints(const std::string& base, const Lanes& values) {
     Array array(DType::I64, {static_cast<int64_t>(values.size())});
@@ -87,13 +85,7 @@ class Tiler {
   }
   Result<ValueId> append(const std::string& base, const std::string& domain, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    Node node;
-    node.name = base;
-    node.domain = domain;
-    node.op = op;
-    node.inputs = std::move(inputs);
-    node.attrs = std::move(attrs);
-    return TW_TRY(append_node(out_, names_, std::move(node), 1))[0];
+    return append_node(out_, names_, {base, domain, op, std::move(attrs), std::move(inputs), {}});
   }
   static tensor::Attrs attrs_of(std::map<std::string, tensor::AttrValue> values) {
     tensor::Attrs attrs;

@@ -18,6 +18,16 @@ Traffic traffic_of(Builder& b, bool fused) {
 
 constexpr int64_t kBytes = 16 * 16 * 4;  ///< of every value below
 
+Builder relu_between_products() {
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {16, 16});
+  const ValueId w = b.constant("w", Array(DType::F32, {16, 16}));
+  const ValueId first = b.node("MatMul", {x, w});
+  const ValueId relu = b.node("Relu", {first});
+  b.output(b.node("MatMul", {relu, w}), "y");
+  return b;
+}
+
 TEST(Traffic, AChainWritesAndReadsEachValueOnce) {
   Builder b("net");
   const ValueId x = b.input("x", DType::F32, {16, 16});
@@ -32,12 +42,7 @@ TEST(Traffic, AChainWritesAndReadsEachValueOnce) {
 }
 
 TEST(Traffic, AnElementwiseStepOfItsOwnIsNotCompulsory) {
-  Builder b("net");
-  const ValueId x = b.input("x", DType::F32, {16, 16});
-  const ValueId w = b.constant("w", Array(DType::F32, {16, 16}));
-  const ValueId first = b.node("MatMul", {x, w});
-  const ValueId relu = b.node("Relu", {first});
-  b.output(b.node("MatMul", {relu, w}), "y");
+  Builder b = relu_between_products();
   const Traffic apart = traffic_of(b, false);
   EXPECT_EQ(apart.moved, 4 * kBytes);
   EXPECT_EQ(apart.compulsory, 2 * kBytes);
@@ -46,12 +51,7 @@ TEST(Traffic, AnElementwiseStepOfItsOwnIsNotCompulsory) {
 }
 
 TEST(Traffic, FusionReachesTheCompulsoryBytes) {
-  Builder b("net");
-  const ValueId x = b.input("x", DType::F32, {16, 16});
-  const ValueId w = b.constant("w", Array(DType::F32, {16, 16}));
-  const ValueId first = b.node("MatMul", {x, w});
-  const ValueId relu = b.node("Relu", {first});
-  b.output(b.node("MatMul", {relu, w}), "y");
+  Builder b = relu_between_products();
   const Traffic traffic = traffic_of(b, true);
   EXPECT_EQ(traffic.moved, 2 * kBytes);
   EXPECT_EQ(traffic.compulsory, 2 * kBytes);

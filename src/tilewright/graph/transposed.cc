@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/passes.h"
 
@@ -12,14 +13,6 @@ namespace tilewright::graph {
 namespace {
 
 using Ints = std::vector<int64_t>;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-int64_t product(const Ints& values) {
-  int64_t result = 1;
-  for (const int64_t v : values) result *= v;
-  return result;
-}
 
 /// The digits of `flat` in a number system with these bases, first digit slowest.
 Ints digits(int64_t flat, const Ints& bases) {
@@ -89,8 +82,7 @@ class Lowering {
   }
 
   ValueId constant(const std::string& name, Array array) {
-    const tensor::TensorType type{array.dtype(), array.shape()};
-    return graph_.add_value(names_.value(name), type, std::move(array));
+    return add_constant(graph_, names_, name, std::move(array));
   }
 
   /// Stride 1: a convolution with the kernel turned round.
@@ -145,7 +137,7 @@ class Lowering {
       for (int64_t i = 0; i < all.size(); ++i) all.set(i, bias.get(i % filters));
       conv.inputs[2] = constant(node.name + ".bias", std::move(all));
     }
-    const ValueId merged = TW_TRY(append_node(graph_, names_, std::move(conv), 1))[0];
+    const ValueId merged = TW_TRY(append_node(graph_, names_, std::move(conv)));
     Node order{node.name, "tilewright", "PhasesToSpace", {}, {merged}, node.outputs};
     order.attrs.values["strides"] = t.strides;
     order.attrs.values["begin"] = crop;

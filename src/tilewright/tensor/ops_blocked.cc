@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/pool.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
@@ -11,14 +12,6 @@ namespace tilewright::tensor {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-Result<int64_t> block_attr(const OpCall& call, const char* key) {
-  const int64_t block = call.attrs.get_int(key, 0);
-  if (block < 1) return invalid(call, fmt::format("the attribute {} is {}", key, block));
-  return block;
-}
 
 DType sum_type(DType dtype) { return is_float(dtype) ? dtype : accumulator(dtype); }
 
@@ -39,7 +32,7 @@ Inferred infer_to_blocked(const OpCall& call) {
   Shape shape = call.inputs[0].shape;
   if (shape.size() < 2)
     return invalid(call, fmt::format("an input of shape {} has no channels", to_string(shape)));
-  const int64_t block = TW_TRY(block_attr(call, "block"));
+  const int64_t block = TW_TRY(positive_attr(call, "block"));
   shape[1] = ceil_div(shape[1], block);
   shape.push_back(block);
   return std::vector<TensorType>{{call.inputs[0].dtype, shape}};
@@ -67,7 +60,7 @@ Tensors define_to_blocked(const OpCall& call, const Tensors& in) {
 
 Inferred infer_from_blocked(const OpCall& call) {
   Shape shape = call.inputs[0].shape;
-  const int64_t channels = TW_TRY(block_attr(call, "channels"));
+  const int64_t channels = TW_TRY(positive_attr(call, "channels"));
   if (shape.size() < 3)
     return invalid(call, fmt::format("the input {} is not blocked", to_string(shape)));
   if (ceil_div(channels, shape.back()) != shape[1])
@@ -114,8 +107,8 @@ std::vector<T> around_taps(std::vector<T> first, const std::vector<T>& taps,
 Inferred infer_pack_conv(const OpCall& call) {
   TW_TRY_STATUS(check_weight(call));
   const Shape& w = call.inputs[0].shape;
-  const int64_t in = TW_TRY(block_attr(call, "block_in"));
-  const int64_t out = TW_TRY(block_attr(call, "block_out"));
+  const int64_t in = TW_TRY(positive_attr(call, "block_in"));
+  const int64_t out = TW_TRY(positive_attr(call, "block_out"));
   return std::vector<TensorType>{
       {call.inputs[0].dtype, around_taps<int64_t>({ceil_div(w[0], out), ceil_div(w[1], in)},
                                                   {w.begin() + 2, w.end()}, {in, out})}};
@@ -141,7 +134,7 @@ Inferred infer_pack_depthwise(const OpCall& call) {
   if (w[1] != 1)
     return invalid(call, fmt::format("the weight {} is not depthwise", to_string(w)),
                    "its second extent must be 1");
-  const int64_t block = TW_TRY(block_attr(call, "block"));
+  const int64_t block = TW_TRY(positive_attr(call, "block"));
   return std::vector<TensorType>{
       {call.inputs[0].dtype,
        around_taps<int64_t>({ceil_div(w[0], block)}, {w.begin() + 2, w.end()}, {block})}};
@@ -163,7 +156,7 @@ Inferred infer_pack_gemm(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 2));
   const Shape& w = call.inputs[0].shape;
   const bool transposed = call.attrs.get_int("transB", 0) != 0;
-  const int64_t block = TW_TRY(block_attr(call, "block"));
+  const int64_t block = TW_TRY(positive_attr(call, "block"));
   const int64_t k = w[transposed ? 1 : 0], n = w[transposed ? 0 : 1];
   return std::vector<TensorType>{{call.inputs[0].dtype, {ceil_div(n, block), k, block}}};
 }
@@ -186,7 +179,7 @@ Inferred infer_gemm_packed(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 1, 3));
   Shape a = call.inputs[0].shape;
   const Shape& w = call.inputs[1].shape;
-  const int64_t n = TW_TRY(block_attr(call, "n"));
+  const int64_t n = TW_TRY(positive_attr(call, "n"));
   if (a.empty() || a.back() != w[1] || ceil_div(n, w[2]) != w[0])
     return invalid(call, fmt::format("A {} and packed weight {} do not fit n = {}", to_string(a),
                                      to_string(w), n));

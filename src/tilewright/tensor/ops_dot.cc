@@ -3,6 +3,7 @@
 // accumulator's type. Channels that fill up the last block hold zeros in the weights.
 #include <fmt/format.h>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 
@@ -10,14 +11,6 @@ namespace tilewright::tensor {
 namespace {
 
 using Tensors = std::vector<Tensor>;
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-Result<int64_t> positive(const OpCall& call, const char* key) {
-  const int64_t number = call.attrs.get_int(key, 0);
-  if (number < 1) return invalid(call, fmt::format("the attribute {} is {}", key, number));
-  return number;
-}
 
 /// outer * size + inner as an index below `extent`, and whether it is one (empty: always).
 struct Position {
@@ -38,9 +31,9 @@ struct Packing {
 
 Result<Packing> packing_of(const OpCall& call) {
   Packing p;
-  p.in = TW_TRY(positive(call, "block_in"));
-  p.out = TW_TRY(positive(call, "block_out"));
-  p.depth = TW_TRY(positive(call, "depth"));
+  p.in = TW_TRY(positive_attr(call, "block_in"));
+  p.out = TW_TRY(positive_attr(call, "block_out"));
+  p.depth = TW_TRY(positive_attr(call, "depth"));
   if (p.in % p.depth != 0)
     return invalid(call, fmt::format("block_in {} is no multiple of depth {}", p.in, p.depth));
   return p;
@@ -73,8 +66,8 @@ Inferred infer_pack_gemm(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 2));
   const Shape& w = call.inputs[0].shape;
   const bool transposed = call.attrs.get_int("transB", 0) != 0;
-  const int64_t block = TW_TRY(positive(call, "block"));
-  const int64_t depth = TW_TRY(positive(call, "depth"));
+  const int64_t block = TW_TRY(positive_attr(call, "block"));
+  const int64_t depth = TW_TRY(positive_attr(call, "depth"));
   const int64_t k = w[transposed ? 1 : 0], n = w[transposed ? 0 : 1];
   return std::vector<TensorType>{
       {call.inputs[0].dtype, {ceil_div(n, block), ceil_div(k, depth), block, depth}}};
@@ -176,7 +169,7 @@ Inferred infer_gemm_dot(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 1, 4));
   Shape a = call.inputs[0].shape;
   const Shape& w = call.inputs[1].shape;
-  const int64_t n = TW_TRY(positive(call, "n"));
+  const int64_t n = TW_TRY(positive_attr(call, "n"));
   if (a.empty() || a.back() != w[1] * w[3] || ceil_div(n, w[2]) != w[0])
     return invalid(call, fmt::format("A {} and packed weight {} do not fit n = {}", to_string(a),
                                      to_string(w), n));

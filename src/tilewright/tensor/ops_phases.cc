@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 
@@ -13,21 +14,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 using Ints = std::vector<int64_t>;
-
-int64_t product(const Ints& values) {
-  int64_t result = 1;
-  for (const int64_t v : values) result *= v;
-  return result;
-}
-
-/// An attribute with one entry of at least `least` per spatial axis.
-Result<Ints> entries(const OpCall& call, const char* key, size_t rank, int64_t least) {
-  Ints values = call.attrs.get_ints(key);
-  if (values.size() != rank || *std::min_element(values.begin(), values.end()) < least)
-    return invalid(call, fmt::format("{} is {}", key, to_string(values)),
-                   fmt::format("{} entries of at least {} are expected", rank, least));
-  return values;
-}
 
 /// The phase as one number; the first axis moves slowest.
 Expr flat_phase(const Indices& phase, const Ints& strides) {
@@ -52,9 +38,9 @@ Result<Phases> phases_of(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 1, x.size() + 1));
   const size_t rank = x.size() - 3;
   Phases p;
-  p.strides = TW_TRY(entries(call, "strides", rank, 1));
-  p.begin = TW_TRY(entries(call, "begin", rank, 0));
-  p.output = TW_TRY(entries(call, "output", rank, 1));
+  p.strides = TW_TRY(axis_ints(call, "strides", rank, 1));
+  p.begin = TW_TRY(axis_ints(call, "begin", rank, 0));
+  p.output = TW_TRY(axis_ints(call, "output", rank, 1));
   p.taps.assign(w.begin() + 2, w.end() - 2);
   p.phases = product(p.strides);
   if (x[1] != w[1] || x.back() != w[w.size() - 2] || w[0] % p.phases != 0)
@@ -149,9 +135,9 @@ Inferred infer_phases_to_space(const OpCall& call) {
     return invalid(call,
                    fmt::format("the input {} does not have 1 to 3 spatial axes", to_string(x)));
   const size_t rank = x.size() - 2;
-  const Ints strides = TW_TRY(entries(call, "strides", rank, 1));
-  const Ints begin = TW_TRY(entries(call, "begin", rank, 0));
-  const Ints output = TW_TRY(entries(call, "output", rank, 1));
+  const Ints strides = TW_TRY(axis_ints(call, "strides", rank, 1));
+  const Ints begin = TW_TRY(axis_ints(call, "begin", rank, 0));
+  const Ints output = TW_TRY(axis_ints(call, "output", rank, 1));
   bool fits = x[1] % product(strides) == 0;
   for (size_t i = 0; i < rank; ++i) fits &= begin[i] + output[i] <= x[i + 2] * strides[i];
   if (!fits)

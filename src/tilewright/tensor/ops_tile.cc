@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/tile.h"
 #include "tilewright/tensor/window.h"
@@ -13,8 +14,6 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 const std::vector<std::string> kTileAxes = {"n", "o", "h", "w", "b", "co"};
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// An integer attribute in [lo, hi]. errors: Invalid, with the value.
 Result<int64_t> int_attr(const OpCall& call, const char* key, int64_t fallback, int64_t lo,

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 
@@ -11,22 +12,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 using Ints = std::vector<int64_t>;
-
-int64_t product(const Ints& values) {
-  int64_t result = 1;
-  for (const int64_t v : values) result *= v;
-  return result;
-}
-
-/// An attribute with entries of at least `least`, `rank` of them unless that is 0.
-Result<Ints> entries(const OpCall& call, const char* key, size_t rank, int64_t least) {
-  Ints values = call.attrs.get_ints(key);
-  if (values.empty() || (rank > 0 && values.size() != rank) ||
-      *std::min_element(values.begin(), values.end()) < least)
-    return invalid(call, fmt::format("{} is {}", key, to_string(values)),
-                   fmt::format("entries of at least {} are expected", least));
-  return values;
-}
 
 Result<int64_t> number(const OpCall& call, const char* key, int64_t least) {
   const int64_t value = call.attrs.get_int(key, least);
@@ -37,9 +22,9 @@ Result<int64_t> number(const OpCall& call, const char* key, int64_t least) {
 // --- SpaceToBatch: y[n * phases + p, c, q..] = x[n, c, q * stride + p - begin..], 0 outside.
 
 Inferred infer_space_to_batch(const OpCall& call) {
-  const Ints strides = TW_TRY(entries(call, "strides", 0, 1));
-  TW_TRY(entries(call, "begin", strides.size(), 0));
-  const Ints output = TW_TRY(entries(call, "output", strides.size(), 1));
+  const Ints strides = TW_TRY(axis_ints(call, "strides", 0, 1));
+  TW_TRY(axis_ints(call, "begin", strides.size(), 0));
+  const Ints output = TW_TRY(axis_ints(call, "output", strides.size(), 1));
   Shape shape = call.inputs[0].shape;
   if (shape.size() < strides.size() + 2)
     return invalid(call, fmt::format("the input {} has too few axes", to_string(shape)));
@@ -72,8 +57,8 @@ Tensors define_space_to_batch(const OpCall& call, const Tensors& in) {
 // --- BatchToSpace: y[n, c, h..] = x[n * phases + h % stride.., c, h / stride..].
 
 Inferred infer_batch_to_space(const OpCall& call) {
-  const Ints strides = TW_TRY(entries(call, "strides", 0, 1));
-  const Ints output = TW_TRY(entries(call, "output", strides.size(), 1));
+  const Ints strides = TW_TRY(axis_ints(call, "strides", 0, 1));
+  const Ints output = TW_TRY(axis_ints(call, "output", strides.size(), 1));
   Shape shape = call.inputs[0].shape;
   bool fits = shape.size() >= strides.size() + 2 && shape[0] % product(strides) == 0;
   for (size_t i = 0; fits && i < strides.size(); ++i) fits = output[i] <= shape[i + 2] * strides[i];

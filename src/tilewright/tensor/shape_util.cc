@@ -122,6 +122,23 @@ DType compute_type(DType dtype) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
 
+Result<int64_t> positive_attr(const OpCall& call, const char* key) {
+  const int64_t number = call.attrs.get_int(key, 0);
+  if (number < 1) return invalid(call, fmt::format("the attribute {} is {}", key, number));
+  return number;
+}
+
+Result<std::vector<int64_t>> axis_ints(const OpCall& call, const char* key, size_t rank,
+                                       int64_t least) {
+  std::vector<int64_t> values = call.attrs.get_ints(key);
+  if (values.empty() || (rank > 0 && values.size() != rank) ||
+      *std::min_element(values.begin(), values.end()) < least)
+    return invalid(call, fmt::format("{} is {}", key, to_string(values)),
+                   fmt::format("{}entries of at least {} are expected",
+                               rank > 0 ? fmt::format("{} ", rank) : "", least));
+  return values;
+}
+
 tl::unexpected<Error> invalid(const OpCall& call, const std::string& what, const std::string& why,
                               const std::string& fix) {
   return fail(ErrorKind::Invalid, call.op + ": " + what, why, fix);

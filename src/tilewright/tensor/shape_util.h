@@ -74,6 +74,12 @@ Status require_float(const OpCall& call, size_t i = 0);
 Status require_rank(const OpCall& call, size_t i, size_t rank);
 /// errors: Invalid if input `i` (when present) does not have exactly this shape.
 Status require_shape(const OpCall& call, size_t i, const Shape& shape);
+/// An attribute of at least 1. errors: Invalid.
+Result<int64_t> positive_attr(const OpCall& call, const char* key);
+/// An attribute with entries of at least `least`; `rank` of them, or any number if that is 0.
+/// errors: Invalid.
+Result<std::vector<int64_t>> axis_ints(const OpCall& call, const char* key, size_t rank,
+                                       int64_t least);
 /// An Invalid error that starts with the operator's name.
 tl::unexpected<Error> invalid(const OpCall& call, const std::string& what,
                               const std::string& why = {}, const std::string& fix = {});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {
@@ -19,8 +20,6 @@ Result<std::vector<int64_t>> axis_attr(const OpCall& call, const std::string& ke
     if (v < least) return invalid(call, fmt::format("{} contains {}", key, v));
   return values;
 }
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 }  // namespace
 

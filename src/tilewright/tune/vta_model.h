@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "tilewright/accel/vta/config.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/tune/vta_mapping.h"
 
 namespace tilewright::tune {
-
-inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /// Rows of input (of a padded one: with its zeros) that `rows` rows of the result read.
 inline int64_t hull_rows(const VtaLayer& layer, int64_t rows) {

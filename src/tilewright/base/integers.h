@@ -1,0 +1,19 @@
+// Integer arithmetic that every layer needs.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace tilewright {
+
+/// a / b rounded up. requires: a >= 0, b > 0.
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// 1 for no values.
+inline int64_t product(const std::vector<int64_t>& values) {
+  int64_t result = 1;
+  for (const int64_t v : values) result *= v;
+  return result;
+}
+
+}  // namespace tilewright
