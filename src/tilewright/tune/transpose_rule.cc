@@ -1,16 +1,26 @@
 #include "tilewright/tune/transpose_rule.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace tilewright::tune {
 namespace {
 
-/// The loop that steps along the last axis of `load` by one; empty if there is none.
-std::string unit_loop(const BlockFacts& block, const Load& load) {
+/// The iteration that steps along the last axis of `load` by one; null if there is none.
+const Iter* unit_iter(const BlockFacts& block, const Load& load) {
   for (const Iter& iter : block.block->iters)
     if (last_axis_stride(load, iter.var, 1) == int64_t{1} && as_int(iter.extent) != int64_t{1})
-      return block.loop_of(iter.var);
-  return "";
+      return &iter;
+  return nullptr;
+}
+
+/// How much of a loop of `extent` a tile takes: all of it, or a whole part that `fits`; without
+/// one, `edge`, so that the last tile is cut short.
+int64_t edge_of(int64_t extent, int64_t edge, const std::function<bool(int64_t)>& fits) {
+  if (extent <= edge) return extent;
+  for (int64_t part = edge; part >= edge / 2; --part)
+    if (extent % part == 0 && fits(part)) return part;
+  return edge;
 }
 
 }  // namespace
@@ -21,8 +31,14 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
   const BlockFacts* block = find_block(blocks, name);
   if (block == nullptr || block->loads.size() != 1 || block->loops.size() < 2) return false;
   const std::string written = block->loops.back();
-  const std::string read = unit_loop(*block, block->loads[0]);
+  const Load& load = block->loads[0];
+  const Iter* along = unit_iter(*block, load);
+  const std::string read = along == nullptr ? "" : block->loop_of(along->var);
   if (read.empty() || read == written) return false;
+  const auto in_one_row = [&](int64_t part) {
+    return last_axis_stride(load, along->var, part) == int64_t{1};
+  };
+  const auto any = [](int64_t) { return true; };
   // A tile is one vector of results for each element of a cache line of the source.
   const int64_t edge =
       std::max(8, target.lanes(std::min(32, bit_width(block->store->buffer.dtype()))));
@@ -39,7 +55,9 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
       draft.revert(before);
       return false;
     }
-    if (nest.extents[i] > edge && draft.attempt(schedule::Split{loop, edge})) {
+    const int64_t part = loop == read ? edge_of(nest.extents[i], edge, in_one_row)
+                                      : edge_of(nest.extents[i], edge, any);
+    if (nest.extents[i] > part && draft.attempt(schedule::Split{loop, part})) {
       order.push_back(loop + ".o");
       (loop == read ? rows : lanes) += ".i";
     }

@@ -148,10 +148,7 @@ void KernelEmitter::stmt(const Stmt& s) {
       s, [&](const For& x) { loop(x); }, [&](const Block& x) { block(x); },
       [&](const Store& x) { store(x); }, [&](const Alloc& x) { alloc(x); },
       [&](const If& x) { guarded(x.condition, x.then_body, x.else_body); },
-      [&](const Seq& x) {
-        for (const Stmt& child : x.stmts) stmt(child);
-      },
-      [&](const Call& x) { call(x); });
+      [&](const Seq& x) { sequence(x.stmts); }, [&](const Call& x) { call(x); });
 }
 
 void KernelEmitter::counted_loop(Value* extent, const std::string& name,

@@ -100,6 +100,13 @@ class KernelEmitter {
   Value* tagged_load(const Buffer& buffer, Type* type, Value* pointer, llvm::Align align);
   void tagged_store(const Buffer& buffer, Value* value, Value* pointer, llvm::Align align);
 
+  // transpose.cc: tiles read across.
+  struct Across;
+  void sequence(const std::vector<Stmt>& stmts);
+  std::optional<Across> read_across(const Stmt& s) const;
+  std::vector<Across> tile_across(const std::vector<Stmt>& stmts, size_t first) const;
+  void turn(const std::vector<Across>& tile);
+
   // intrinsic.cc: instructions of the target.
   void call(const Call& x);
   Value* load_register(const Region& region, const Address& at, llvm::FixedVectorType* type,
@@ -178,10 +185,22 @@ class KernelEmitter {
   std::map<Buffer, std::pair<llvm::MDNode*, llvm::MDNode*>> alias_;
   int outlined_ = 0;
 
+  /// Vectors of the tile being read across, by the loads they stand for.
+  std::map<const Load*, Value*> turned_;
+
   // Of the statement being emitted.
   std::unordered_map<const ExprNode*, Value*> memo_;
   std::vector<const ExprNode*> memo_order_;
   std::unordered_map<const ExprNode*, bool> lazy_;
 };
+
+template <class Instruction>
+Instruction* KernelEmitter::tagged(const Buffer& buffer, Instruction* instruction) {
+  const auto it = alias_.find(buffer);
+  if (it == alias_.end()) return instruction;
+  instruction->setMetadata(llvm::LLVMContext::MD_alias_scope, it->second.first);
+  instruction->setMetadata(llvm::LLVMContext::MD_noalias, it->second.second);
+  return instruction;
+}
 
 }  // namespace tilewright::codegen

@@ -33,15 +33,6 @@ void add_term(std::vector<Term>& terms, const Expr& e, int64_t coefficient, int 
 
 }  // namespace
 
-template <class Instruction>
-Instruction* KernelEmitter::tagged(const Buffer& buffer, Instruction* instruction) {
-  const auto it = alias_.find(buffer);
-  if (it == alias_.end()) return instruction;
-  instruction->setMetadata(llvm::LLVMContext::MD_alias_scope, it->second.first);
-  instruction->setMetadata(llvm::LLVMContext::MD_noalias, it->second.second);
-  return instruction;
-}
-
 Value* KernelEmitter::tagged_load(const Buffer& buffer, Type* type, Value* pointer,
                                   llvm::Align align) {
   return tagged(buffer, b_.CreateAlignedLoad(type, pointer, align));
@@ -284,6 +275,7 @@ void KernelEmitter::prefetch(const Load& x, const Address& at) {
 }
 
 Value* KernelEmitter::load_element(const Load& x, DType dtype) {
+  if (const auto it = turned_.find(&x); it != turned_.end()) return from_memory(dtype, it->second);
   const Address at = address(x.buffer, x.indices);
   if (prefetch_) prefetch(x, at);
   return from_memory(dtype, load_memory(x.buffer, at));
