@@ -22,16 +22,20 @@ constexpr double kFinishOps = 3;
 constexpr double kTileStart = 12;
 /// Part of a cache that may be filled by what is to stay in it.
 constexpr double kFill = 0.75;
-/// Distance of prefetches, in steps of one cache line each, and the part of a bandwidth that is
-/// reached without them: what the processor fetches by itself ends at each page.
-constexpr int64_t kAhead = 32;
+/// The part of a bandwidth that is reached without prefetches: what the processor fetches by
+/// itself ends at each page.
 constexpr double kUnasked = 0.6;
 /// Register tiles that are combined with all orders.
-constexpr size_t kKeptTiles = 10;
+constexpr size_t kKeptTiles = 16;
+/// Sizes of blocks that are compared.
+constexpr size_t kKeptBlocks = 4;
 /// Steps of overlapping windows that are written out: without reuse, rows share only their loads.
 constexpr int64_t kWrittenSteps = 128;
 /// Work is handed to threads in at least so many pieces each, where there are so many.
 constexpr int64_t kPiecesPerThread = 8;
+
+/// Part of the time to read weights again from L3 that arithmetic does not hide.
+constexpr double kExposed = 0.5;
 
 int64_t extent(const Contraction& c, int axis) {
   return axis < 0 ? 1 : c.axes[static_cast<size_t>(axis)].extent;
@@ -44,6 +48,17 @@ int64_t all_columns(const Contraction& c) {
 
 hw::CpuRates rates_of(const hw::CpuTarget& target) {
   return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
+}
+
+/// Axes of the result that form no row of the tile, the second row axis included.
+std::vector<int> batch_axes_of(const Contraction& c) {
+  std::vector<int> axes;
+  for (size_t i = 0; i < c.axes.size(); ++i) {
+    const int axis = static_cast<int>(i);
+    if (!c.axes[i].reduces && axis != c.lanes && axis != c.columns && axis != c.rows)
+      axes.push_back(axis);
+  }
+  return axes;
 }
 
 /// Whether `rows` lines that far apart push each other out of L1 before their next use.
@@ -71,6 +86,7 @@ class Model {
         target_(target),
         rates_(rates_of(target)),
         threads_(std::max(threads, 1)),
+        batch_axes_(batch_axes_of(c)),
         multiply_add_(2.0 * c.lane_count / std::max(rates_.peak(c.dtype), 1e-9)) {
     const double depth = bit_width(accumulator(c.dtype)) / bit_width(c.dtype);
     if (rates_.peak(c.dtype) > rates_.f32) multiply_add_ *= depth;  // several products a lane
@@ -120,7 +136,7 @@ class Model {
       // Each worker gets whole pieces: some wait for the one that got most.
       const double most = static_cast<double>(ceil_div(pieces, workers));
       const double wait = most * busy / static_cast<double>(pieces) - 1;
-      time.join = rates_.fork_join_ns + wait * time.total();
+      time.join = rates_.fork_join_ns + wait * time.total() + shared(nest, tile, workers);
     }
     return time;
   }
@@ -179,21 +195,58 @@ class Model {
   std::vector<NestLoop> nest_of(const TilePoint& p) const {
     std::vector<NestLoop> nest;
     const Sizes tile = tile_of(p);
-    auto add = [&](int axis) {
-      if (axis < 0) return;
-      const int64_t trips = ceil_div(extent(c_, axis), tile[static_cast<size_t>(axis)]);
-      if (trips > 1) nest.push_back({axis, trips});
+    const int blocked = p.block > 0 ? blocked_axis(c_, p) : -1;
+    auto trips = [&](int axis) {
+      return ceil_div(extent(c_, axis), tile[static_cast<size_t>(axis)]);
     };
-    auto columns = [&] { add(c_.columns), add(c_.lanes); };
-    auto rows = [&] { add(c_.plane), add(c_.rows); };
+    auto add = [&](int axis, int64_t count) {
+      if (axis >= 0 && count > 1) nest.push_back({axis, count});
+    };
+    auto around = [&](size_t first, size_t last) {
+      for (size_t i = first; i < std::min(last, batch_axes_.size()); ++i)
+        add(batch_axes_[i], trips(batch_axes_[i]));
+    };
+    auto columns = [&] {
+      for (const int axis : {c_.columns, c_.lanes})
+        if (axis >= 0) add(axis, trips(axis));
+    };
+    const size_t leading = blocked >= 0 && blocked != c_.rows ? batch_axes_.size() - 1 : 1;
+    around(0, leading);
+    if (blocked >= 0) {
+      add(blocked, ceil_div(extent(c_, blocked), p.block));
+      if (!p.rows_outside) columns();
+      if (blocked != c_.rows) add(blocked, p.block);
+      if (blocked != c_.rows && c_.rows >= 0) add(c_.rows, trips(c_.rows));
+      if (blocked == c_.rows) around(leading, batch_axes_.size());
+      if (blocked == c_.rows) add(c_.rows, ceil_div(p.block, p.rows));
+    } else {
+      if (!p.rows_outside) columns();
+      around(leading, batch_axes_.size());
+      if (c_.rows >= 0) add(c_.rows, trips(c_.rows));
+    }
+    if (p.rows_outside) columns();
     for (size_t i = 0; i < c_.axes.size(); ++i)
-      if (is_batch(static_cast<int>(i))) add(static_cast<int>(i));
-    if (p.rows_outside) rows();
-    columns();
-    if (!p.rows_outside) rows();
-    for (size_t i = 0; i < c_.axes.size(); ++i)
-      if (c_.axes[i].reduces) add(static_cast<int>(i));
+      if (c_.axes[i].reduces) add(static_cast<int>(i), trips(static_cast<int>(i)));
     return nest;
+  }
+
+  /// Time that workers lose who divide the columns, so that all of them read the whole input, and
+  /// the next kernel's, who divide rows, each other's results; or, where they divide rows, who read
+  /// weights again for each of them. units: ns of one worker.
+  double shared(const std::vector<NestLoop>& nest, const Sizes& tile, int workers) const {
+    if (!c_.reuse || nest.empty()) return 0;
+    Sizes all;
+    for (const Axis& axis : c_.axes) all.push_back(axis.extent);
+    if (!c_.moves(c_.row_operand, nest.front().axis)) {
+      const double input = footprint(c_.operands[static_cast<size_t>(c_.row_operand)], all);
+      const double result = footprint(c_.operands.back(), all) * (1 - 1.0 / workers);
+      return (input + result) / 64 * kSharedLineNs / workers;
+    }
+    const auto weights = static_cast<size_t>(c_.lane_operand);
+    const double again =
+        traffic(c_, nest, tile, kFill * static_cast<double>(target_.l2_bytes))[weights] -
+        footprint(c_.operands[weights], all);
+    return kExposed * std::max(again, 0.0) / rates_.l3.one / workers;
   }
 
   /// Weights come from behind the caches the first time; all else only if it does not fit.
@@ -214,7 +267,7 @@ class Model {
     for (const NestLoop& loop : nest_of(p)) {
       if (c_.axes[static_cast<size_t>(loop.axis)].reduces) break;
       pieces *= loop.trips;
-      if (pieces >= kPiecesPerThread * threads_) break;
+      if (pieces >= (p.pieces > 0 ? p.pieces : kPiecesPerThread) * threads_) break;
     }
     return pieces;
   }
@@ -223,14 +276,66 @@ class Model {
   const hw::CpuTarget& target_;
   hw::CpuRates rates_;
   int threads_;
+  const std::vector<int> batch_axes_;
   double multiply_add_;  ///< units: ns
   double load_ = 0;      ///< of one vector from L1; units: ns
   double steps_ = 1;     ///< of the reduction
 };
 
-/// Register tiles that fit, fastest alone first.
+/// Sizes of blocks of rows that stay in L2 while all columns pass, larger ones first.
+std::vector<int64_t> blocks_of(const Contraction& c, const hw::CpuTarget& target) {
+  const int axis = blocked_axis(c, {});
+  if (axis < 0) return {};
+  const int64_t size = extent(c, axis), least = axis == c.rows ? kMaxAccumulators : 2;
+  Sizes sizes;
+  for (const Axis& a : c.axes) sizes.push_back(a.reduces ? a.extent : 1);
+  sizes[static_cast<size_t>(c.rows)] = extent(c, c.rows);
+  std::vector<int64_t> blocks;
+  for (int64_t parts = 2; size / parts >= least && blocks.size() < kKeptBlocks; ++parts) {
+    const int64_t block = size / parts;
+    if (size % parts != 0 || (!blocks.empty() && 3 * block > 2 * blocks.back())) continue;
+    sizes[static_cast<size_t>(axis)] = block;
+    if (footprint(c.operands[static_cast<size_t>(c.row_operand)], sizes) <
+        static_cast<double>(target.l2_bytes))
+      blocks.push_back(block);
+  }
+  return blocks;
+}
+
+}  // namespace
+
+std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget& target) {
+  const int64_t rows = p.rows * p.plane, sums = rows * p.columns;
+  if (p.rows < 1 || p.columns < 1 || p.plane < 1) return "a tile is empty";
+  if (p.rows > most_rows(c) || p.plane > extent(c, c.plane))
+    return "more rows than there are or make sense";
+  if (p.columns > all_columns(c)) return "more columns than there are";
+  if (c.columns >= 0 && extent(c, c.columns) % p.columns != 0)
+    return fmt::format("{} columns do not divide {}", p.columns, extent(c, c.columns));
+  if (p.columns > 4 && rows > 1) return "long rows of vectors are for single rows";
+  if (p.block > 0 && blocked_axis(c, p) == c.rows && p.block % p.rows != 0)
+    return fmt::format("blocks of {} rows are no whole tiles of {}", p.block, p.rows);
+  if (p.block > 0 && (blocked_axis(c, p) < 0 || extent(c, blocked_axis(c, p)) % p.block != 0))
+    return fmt::format("blocks of {} cut no axis evenly", p.block);
+  if (p.plane > 1 && p.rows != extent(c, c.rows)) return "only whole rows are joined";
+  // One register holds the broadcast element; without fused instructions, two more the products of
+  // which one is being added. Arm takes no operand from memory: there the next elements wait in
+  // registers too.
+  const int64_t waiting = target.triple.starts_with("aarch64") ? 2 : 0;
+  const int64_t registers = sums + p.columns + (c.fused ? 1 : 3) + waiting;
+  if (sums > kMaxAccumulators || registers > target.vector_registers)
+    return fmt::format("{} registers are needed, there are {}", registers, target.vector_registers);
+  return {};
+}
+
+Prediction predict(const Contraction& contraction, const TilePoint& point,
+                   const hw::CpuTarget& target, int threads) {
+  return Model(contraction, target, threads).predict(point);
+}
+
 std::vector<TilePoint> register_tiles(const Contraction& c, const hw::CpuTarget& target,
-                                      const Model& model) {
+                                      int threads) {
+  const Model model(c, target, threads);
   std::vector<std::pair<double, TilePoint>> tiles;
   const int64_t rows = extent(c, c.rows), most = most_rows(c);
   for (const int64_t columns : std::array<int64_t, 6>{1, 2, 3, 4, 6, 8}) {
@@ -252,43 +357,31 @@ std::vector<TilePoint> register_tiles(const Contraction& c, const hw::CpuTarget&
   return points;
 }
 
-}  // namespace
-
-std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget& target) {
-  const int64_t rows = p.rows * p.plane, sums = rows * p.columns;
-  if (p.rows < 1 || p.columns < 1 || p.plane < 1) return "a tile is empty";
-  if (p.rows > most_rows(c) || p.plane > extent(c, c.plane))
-    return "more rows than there are or make sense";
-  if (p.columns > all_columns(c)) return "more columns than there are";
-  if (c.columns >= 0 && extent(c, c.columns) % p.columns != 0)
-    return fmt::format("{} columns do not divide {}", p.columns, extent(c, c.columns));
-  if (p.columns > 4 && rows > 1) return "long rows of vectors are for single rows";
-  if (p.plane > 1 && p.rows != extent(c, c.rows)) return "only whole rows are joined";
-  // One register holds the broadcast element; without fused instructions, two more the products of
-  // which one is being added. Arm takes no operand from memory: there the next elements wait in
-  // registers too.
-  const int64_t waiting = target.triple.starts_with("aarch64") ? 2 : 0;
-  const int64_t registers = sums + p.columns + (c.fused ? 1 : 3) + waiting;
-  if (sums > kMaxAccumulators || registers > target.vector_registers)
-    return fmt::format("{} registers are needed, there are {}", registers, target.vector_registers);
-  return {};
+int blocked_axis(const Contraction& c, const TilePoint& p) {
+  if (!c.reuse || c.rows < 0 || p.plane > 1) return -1;
+  const std::vector<int> batch = batch_axes_of(c);
+  if (batch.size() >= 2) return batch.back();
+  return c.rows;
 }
 
-Prediction predict(const Contraction& contraction, const TilePoint& point,
-                   const hw::CpuTarget& target, int threads) {
-  return Model(contraction, target, threads).predict(point);
+std::vector<LoopOrder> loop_orders(const Contraction& c, const hw::CpuTarget& target) {
+  if (!c.reuse) return {{}};
+  std::vector<LoopOrder> orders = {{false, 0}, {true, 0}};
+  for (const int64_t block : blocks_of(c, target)) orders.push_back({false, block});
+  return orders;
 }
 
 std::vector<RankedPoint> rank_points(const Contraction& c, const hw::CpuTarget& target,
                                      int threads) {
   const Model model(c, target, threads);
   std::vector<RankedPoint> points;
-  for (TilePoint point : register_tiles(c, target, model)) {
-    for (const bool outside : {false, true})
+  for (TilePoint point : register_tiles(c, target, threads)) {
+    for (const LoopOrder& order : loop_orders(c, target))
       for (const int64_t ahead : {int64_t{0}, kAhead}) {
-        if (!c.reuse && (outside || ahead > 0)) continue;
-        point.rows_outside = outside;
+        point.rows_outside = order.rows_outside;
+        point.block = order.block;
         point.ahead = ahead;
+        if ((!c.reuse && ahead > 0) || !reject(c, point, target).empty()) continue;
         points.push_back({point, model.predict(point)});
       }
   }
@@ -302,6 +395,9 @@ std::string describe(const TilePoint& p) {
   std::string text = fmt::format("{}x{} vectors", p.rows * p.plane, p.columns);
   if (p.rows_outside) text += ", rows outside";
   if (p.ahead > 0) text += fmt::format(", fetched {} steps ahead", p.ahead);
+  if (p.block > 0) text += fmt::format(", blocks of {}", p.block);
+  if (p.unroll > 0) text += fmt::format(", {} steps written out", p.unroll);
+  if (p.pieces > 0) text += fmt::format(", {} pieces per thread", p.pieces);
   return text;
 }
 

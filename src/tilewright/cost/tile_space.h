@@ -18,6 +18,12 @@ struct TilePoint {
   int64_t plane = 1;          ///< rows of the second row axis within the tile
   bool rows_outside = false;  ///< rows around columns: weights stay in cache, not the input
   int64_t ahead = 0;          ///< steps of the innermost reduction that vectors are fetched ahead
+  /// Iterations of `blocked_axis` whose rows are done for all columns before the next ones: their
+  /// input stays in cache meanwhile; 0: all of them.
+  int64_t block = 0;
+  int64_t unroll = 0;  ///< reduction steps written out; 0: what the rule for tiles finds best
+  int64_t pieces =
+      0;  ///< of work per thread at least, where there are so many; 0: the usual number
   friend bool operator==(const TilePoint&, const TilePoint&) = default;
 };
 
@@ -37,6 +43,21 @@ Prediction predict(const Contraction& contraction, const TilePoint& point,
 /// All points worth a thought, fastest first; equal ones in a fixed order. Never empty.
 std::vector<RankedPoint> rank_points(const Contraction& contraction, const hw::CpuTarget& target,
                                      int threads);
+
+/// Register tiles that fit and make sense, fastest alone first. Never empty.
+std::vector<TilePoint> register_tiles(const Contraction& contraction, const hw::CpuTarget& target,
+                                      int threads);
+/// The axis that `block` cuts: the last one around the tile that moves rows; -1: none.
+int blocked_axis(const Contraction& contraction, const TilePoint& point);
+/// How the loops around the tiles run: whole columns outside, whole rows outside, or in blocks.
+struct LoopOrder {
+  bool rows_outside = false;
+  int64_t block = 0;
+};
+/// The orders worth a thought; columns outside first, then rows, then blocks from large to small.
+std::vector<LoopOrder> loop_orders(const Contraction& contraction, const hw::CpuTarget& target);
+/// Distance of prefetches, in steps of one cache line each.
+inline constexpr int64_t kAhead = 32;
 
 /// `14x2 vectors, rows outside, fetched 32 steps ahead`.
 std::string describe(const TilePoint& point);

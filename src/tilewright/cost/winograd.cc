@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "tilewright/base/integers.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -11,8 +13,9 @@ namespace {
 constexpr int64_t kChains = 8;
 /// Part of a multiply-add that a load beside it costs.
 constexpr double kLoadPrice = 0.1;
-/// Vector operations per point and block of one tile: two one-sided sums, loads and stores.
-constexpr double kTransformOps = 6;
+/// Vector operations per point and block of one tile: a one-sided sum for each side, each about
+/// half as long as there are points, and at least loads and stores.
+constexpr double kLeastTransformOps = 6;
 /// Widest register tile, in vectors.
 constexpr int64_t kMaxColumns = 4;
 /// Part of the time to read from far away that arithmetic does not hide.
@@ -34,25 +37,50 @@ class Planner {
                                     : hw::assumed_rates(target.vector_bytes, target.cores)),
         threads_(std::max(threads, 1)),
         lanes_(target.lanes(32)),
-        rows_((shape.height + shape.m - 1) / shape.m),
-        columns_((shape.width + shape.m - 1) / shape.m),
+        rows_(ceil_div(shape.height, shape.tile_h())),
+        columns_(ceil_div(shape.width, shape.tile_w())),
         blocks_((shape.filters + lanes_ - 1) / lanes_),
-        points_(static_cast<double>((shape.m + 2) * (shape.m + 2))) {}
+        points_(static_cast<double>(shape.points_h() * shape.points_w())) {}
 
   WinogradPlan run() const {
     WinogradPlan best;
     best.time.compute = INFINITY;
+    for (const auto& [rows, columns] : strips()) try_strip(rows, columns, best);
+    return best;
+  }
+
+  /// Whole rows, or parts of one.
+  std::vector<std::pair<int64_t, int64_t>> strips() const {
+    std::vector<std::pair<int64_t, int64_t>> all;
     for (int64_t rows = 1; rows <= rows_; ++rows) {
       if (rows_ % rows != 0) continue;
       for (int64_t parts = 1; parts <= (rows == 1 ? columns_ : 1); ++parts)
-        if (columns_ % parts == 0) try_strip(rows, columns_ / parts, best);
+        if (columns_ % parts == 0) all.emplace_back(rows, columns_ / parts);
     }
-    return best;
+    return all;
+  }
+
+  std::vector<int64_t> groups() const {
+    std::vector<int64_t> all;
+    for (int64_t group = 1; group <= blocks_; ++group)
+      if (blocks_ % group == 0) all.push_back(group);
+    return all;
+  }
+
+  WinogradPlan at(WinogradPlan plan, size_t slower) const {
+    std::vector<Tile> tiles = tiles_of(plan, plan.group);
+    std::stable_sort(tiles.begin(), tiles.end(),
+                     [](const Tile& a, const Tile& b) { return a.operations < b.operations; });
+    const Tile& tile = tiles[std::min(slower, tiles.size() - 1)];
+    plan.tile_rows = tile.rows;
+    plan.tile_columns = tile.columns;
+    plan.time = time_of(plan, tile);
+    return plan;
   }
 
  private:
   void try_strip(int64_t rows, int64_t columns, WinogradPlan& best) const {
-    const Tile tile = best_tile(rows * columns, rows * columns == rows_ * columns_);
+    const Tile tile = best_tile({rows, columns, 1, 1, 1, false, {}});
     for (int64_t group = tile.columns; group <= blocks_; group += tile.columns) {
       if (blocks_ % group != 0) continue;
       for (const bool by_filters : {false, true}) {
@@ -64,22 +92,30 @@ class Planner {
     }
   }
 
-  /// The register tile for strips of `tiles`: accumulators, a row of weights and one broadcast fit
-  /// the registers. What is left over of the image is done by a smaller tile; a strip has no rest,
-  /// whose sums would reach into the next one.
-  Tile best_tile(int64_t tiles, bool whole_image) const {
-    Tile best;
-    for (int64_t columns = 1; columns <= std::min(kMaxColumns, blocks_); ++columns) {
-      if (blocks_ % columns != 0) continue;
+  /// Register tiles for a strip whose columns divide `blocks`: accumulators, a row of weights and
+  /// one broadcast fit the registers. What is left over of the image is done by a smaller tile; a
+  /// strip has no rest, whose sums would reach into the next one.
+  std::vector<Tile> tiles_of(const WinogradPlan& plan, int64_t blocks) const {
+    const int64_t tiles = plan.strip_rows * plan.strip_columns;
+    const bool whole_image = tiles == rows_ * columns_;
+    std::vector<Tile> all;
+    for (int64_t columns = 1; columns <= std::min(kMaxColumns, blocks); ++columns) {
+      if (blocks % columns != 0) continue;
       for (int64_t rows = 1; rows <= tiles; ++rows) {
         if ((rows + 1) * columns + 1 > target_.vector_registers) break;
         if (!whole_image && tiles % rows != 0) continue;
         const double whole = static_cast<double>(tiles / rows) * price(rows, columns);
         const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
-        const double operations = (whole + rest) / static_cast<double>(columns);
-        if (operations < best.operations * 0.999) best = {rows, columns, operations};
+        all.push_back({rows, columns, (whole + rest) / static_cast<double>(columns)});
       }
     }
+    return all;
+  }
+
+  Tile best_tile(const WinogradPlan& plan) const {
+    Tile best;
+    for (const Tile& tile : tiles_of(plan, blocks_))
+      if (tile.operations < best.operations * 0.999) best = tile;
     return best;
   }
 
@@ -104,6 +140,13 @@ class Planner {
                                                                   : rates_.dram.all / threads_;
   }
 
+  double transform_ops() const {
+    int64_t sums = 0;
+    for (const int64_t points : {shape_.points_h(), shape_.points_w()})
+      sums += points > 1 ? points / 2 : 0;
+    return std::max(kLeastTransformOps, static_cast<double>(sums));
+  }
+
   /// Wall time over work divided evenly, if `parts` equal pieces go to the workers.
   double uneven(double parts) const { return std::ceil(parts / threads_) * threads_ / parts; }
 
@@ -124,6 +167,8 @@ class Planner {
     const double share =
         plan.by_filters ? strips / threads_ * uneven(groups) : strips / threads_ * uneven(strips);
     const double mine = plan.by_filters ? strips : share;
+    const bool own = plan.by_filters && blocks_ / plan.group % threads_ == 0;
+    const double transforms = own ? strips : share;
     Prediction time;
     time.compute =
         points_ * channels * static_cast<double>(blocks_) * tile.operations * operation * share;
@@ -139,12 +184,19 @@ class Planner {
     (fits(weights) ? time.l2 : time.l3) += weight_passes * weights / again(weights);
     time.dram = std::max(weights / rates_.dram.all,
                          weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
-    const double ops = points_ * tiles * kTransformOps * operation;
-    time.pack = ops * (channels + filters) / lanes_ * share +
-                share * (writes(kept) * staged_in / in_rate +
-                         groups * writes(kept_out) * staged_out / out_rate);
+    const double ops = points_ * tiles * transform_ops() * operation;
+    time.pack = ops * (channels * transforms + filters * share) / lanes_ +
+                transforms * writes(kept) * staged_in / in_rate +
+                share * groups * writes(kept_out) * staged_out / out_rate;
     time.pack += kExposed * (time.l3 + time.dram);
-    time.join = (plan.by_filters ? 2 * strips : 1) * (threads_ > 1 ? rates_.fork_join_ns : 0);
+    if (threads_ == 1) return time;
+    time.join = rates_.fork_join_ns * (!plan.by_filters ? 1 : own ? strips : 2 * strips);
+    // Workers that divide filters share the input and what is transformed together; those of the
+    // next kernel, who divide rows, read each other's results.
+    const double pixels = batch * static_cast<double>(shape_.height * shape_.width);
+    const double together =
+        pixels * 4 * (channels + filters * (1 - 1.0 / threads_)) + (own ? 0 : strips * staged_in);
+    if (plan.by_filters) time.join += together / 64 * kSharedLineNs / threads_;
     return time;
   }
 
@@ -161,6 +213,16 @@ class Planner {
 
 WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads) {
   return Planner(shape, target, threads).run();
+}
+
+WinogradCuts winograd_cuts(const WinogradShape& shape, const hw::CpuTarget& target) {
+  const Planner planner(shape, target, 1);
+  return {planner.strips(), planner.groups()};
+}
+
+WinogradPlan winograd_plan_at(const WinogradShape& shape, const WinogradPlan& cuts, size_t slower,
+                              const hw::CpuTarget& target, int threads) {
+  return Planner(shape, target, threads).at(cuts, slower);
 }
 
 }  // namespace tilewright::cost

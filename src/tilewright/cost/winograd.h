@@ -3,15 +3,24 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "tilewright/cost/prediction.h"
 #include "tilewright/hw/target.h"
 
 namespace tilewright::cost {
 
-/// F(m x m, 3 x 3) of stride 1 on blocked channels; sizes of the output.
+/// A convolution of stride 1 on blocked channels, with tiles of `m` outputs along each axis of the
+/// window that has several taps; sizes of the output.
 struct WinogradShape {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0, m = 4;
+  int64_t taps_h = 3, taps_w = 3;
+
+  int64_t tile_h() const { return taps_h == 1 ? 1 : m; }
+  int64_t tile_w() const { return taps_w == 1 ? 1 : m; }
+  int64_t points_h() const { return tile_h() + taps_h - 1; }
+  int64_t points_w() const { return tile_w() + taps_w - 1; }
 };
 
 /// The image is done in strips of tiles; in each strip the input is transformed, then, for groups
@@ -20,12 +29,26 @@ struct WinogradPlan {
   int64_t strip_rows = 1, strip_columns = 1;  ///< of tiles; they divide the image's
   int64_t group = 1;                          ///< filter blocks of a vector's width
   int64_t tile_rows = 1, tile_columns = 1;    ///< register tile: tiles x filter blocks
-  bool by_filters = false;  ///< workers share a strip and divide the groups; else divide strips
+  /// Workers divide the groups of each strip, and where that is even, transform its input each for
+  /// itself; else they divide the strips.
+  bool by_filters = false;
   Prediction time;
 };
 
 /// The fastest plan by a model of the machine. requires: positive sizes.
 /// source: the order of loops and what stays in which cache: specs/performance.md 1.2.
 WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads);
+
+/// How the image and the filters may be cut.
+struct WinogradCuts {
+  std::vector<std::pair<int64_t, int64_t>> strips;  ///< rows and columns of tiles
+  std::vector<int64_t> groups;
+};
+WinogradCuts winograd_cuts(const WinogradShape& shape, const hw::CpuTarget& target);
+
+/// The plan with the cuts and the division among workers of `cuts`, and of the register tiles that
+/// fit them the fastest but `slower`; its time by the model.
+WinogradPlan winograd_plan_at(const WinogradShape& shape, const WinogradPlan& cuts, size_t slower,
+                              const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::cost

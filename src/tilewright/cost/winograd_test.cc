@@ -27,14 +27,16 @@ TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
     const int64_t lanes = target.lanes(32);
     const WinogradShape shape{rng.between(1, 3),          lanes * rng.between(1, 40),
                               lanes * rng.between(1, 40), rng.between(1, 120),
-                              rng.between(1, 120),        2 * rng.between(1, 3)};
+                              rng.between(1, 120),        2 * rng.between(1, 3),
+                              2 * rng.between(0, 3) + 1,  2 * rng.between(1, 3) + 1};
     const int threads = static_cast<int>(rng.between(1, 4));
     const WinogradPlan plan = plan_winograd(shape, target, threads);
     const std::string what =
         fmt::format("{}x{} of {} -> {}: strips {}x{}, group {}, tile {}x{}", shape.height,
                     shape.width, shape.channels, shape.filters, plan.strip_rows, plan.strip_columns,
                     plan.group, plan.tile_rows, plan.tile_columns);
-    const int64_t rows = ceil_div(shape.height, shape.m), columns = ceil_div(shape.width, shape.m);
+    const int64_t rows = ceil_div(shape.height, shape.tile_h());
+    const int64_t columns = ceil_div(shape.width, shape.tile_w());
     const int64_t blocks = shape.filters / lanes, tiles = plan.strip_rows * plan.strip_columns;
     EXPECT_EQ(rows % plan.strip_rows, 0) << what;
     EXPECT_EQ(columns % plan.strip_columns, 0) << what;
@@ -44,8 +46,9 @@ TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
     EXPECT_LE((plan.tile_rows + 1) * plan.tile_columns + 1, target.vector_registers) << what;
     EXPECT_TRUE(tiles == rows * columns || tiles % plan.tile_rows == 0) << what;
     EXPECT_FALSE(threads == 1 && plan.by_filters) << what;
-    const double products = static_cast<double>((shape.m + 2) * (shape.m + 2) * rows * columns *
-                                                shape.batch * shape.channels * shape.filters);
+    const double products =
+        static_cast<double>(shape.points_h() * shape.points_w() * rows * columns * shape.batch *
+                            shape.channels * shape.filters);
     EXPECT_GE(plan.time.total(), 2 * products / target.rates.f32 / threads) << what;
   }
 }

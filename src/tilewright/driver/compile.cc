@@ -141,13 +141,14 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
     graph::PassContext context;
     context.evaluate = make_evaluate();
     context.vector_bytes = options.target.vector_bytes;
+    context.regroup = options.math == MathMode::Fast;
     context.dot_depth = [&](DType a, DType b) -> int64_t {
       const auto dot = hw::find_dot(options.target, a, b);
       // Floats are summed in another order.
       return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
     };
     if (options.math == MathMode::Fast && !options.direct)
-      context.winograd_tile = [&](const graph::Conv3x3& conv) {
+      context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return tune::winograd_tile(conv, options.target, options.threads);
       };
     graph::PassResult result =

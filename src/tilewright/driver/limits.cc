@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tilewright/tensor/winograd.h"
+
 namespace tilewright::driver {
 namespace {
 
@@ -17,8 +19,9 @@ double direct_operations(const graph::Graph& graph, const graph::Node& node) {
     return graph.values[static_cast<size_t>(id)].type.shape;
   };
   const Shape x = shape(node.inputs[0]);  // [n, blocks, h, w, channels of a block]
-  const double taps = 9.0 * static_cast<double>(x[1] * x[4]);
-  return 2 * taps * static_cast<double>(element_count(shape(node.outputs[0])));
+  const auto [r, s] = tensor::winograd_taps(shape(node.inputs[1]), node.attrs.get_int("m", 4));
+  const auto products = static_cast<double>(r * s * x[1] * x[4]);
+  return 2 * products * static_cast<double>(element_count(shape(node.outputs[0])));
 }
 
 /// Where bytes last used some time ago lie now: a stack of places, the latest in front.
@@ -72,7 +75,11 @@ std::map<std::string, KernelWork> kernel_works(const CompiledModel& model) {
       const double direct = direct_operations(model.graph, node);
       if (direct == 0) continue;
       work.direct = direct;
-      work.algorithm = fmt::format("winograd F({0}x{0})", node.attrs.get_int("m", 4));
+      const int64_t m = node.attrs.get_int("m", 4);
+      const auto [r, s] = tensor::winograd_taps(
+          model.graph.values[static_cast<size_t>(node.inputs[1])].type.shape, m);
+      work.algorithm = r == s ? fmt::format("winograd F({0}x{0})", m)
+                              : fmt::format("winograd F({}x{})", r == 1 ? 1 : m, s == 1 ? 1 : m);
     }
   }
   return works;

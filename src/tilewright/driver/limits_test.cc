@@ -101,7 +101,7 @@ TEST(Limits, WinogradCountsThePlainConvolution) {
   CompiledModel model;
   graph::Graph& graph = model.graph;
   const auto x = graph.add_value("x", {DType::F32, {1, 2, 8, 8, 16}});
-  const auto u = graph.add_value("u", {DType::F32, {6, 6, 3, 32, 16}});
+  const auto u = graph.add_value("u", {DType::F32, {3, 6, 6, 32, 16}});
   const auto y = graph.add_value("y", {DType::F32, {1, 3, 8, 8, 16}});
   graph::Node node;
   node.name = "conv";

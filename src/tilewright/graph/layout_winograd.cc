@@ -1,4 +1,4 @@
-// Blocked layout: convolutions whose planes are 3x3 windows of stride 1, by Winograd where that is
+// Blocked layout: convolutions whose planes have windows of stride 1, by Winograd where that is
 // faster. A dilated one is one convolution for each phase of the input; in one with depth, the taps
 // along it are further channels; groups of channels are images of a batch with filters of their
 // own.
@@ -12,9 +12,9 @@ namespace tilewright::graph {
 
 using Ints = std::vector<int64_t>;
 
-/// A batch of plain 3x3 convolutions and its tile.
+/// A batch of plain convolutions over planes and its tile.
 struct Blocker::Winograd {
-  Conv3x3 conv;
+  PlaneConv conv;
   Ints pads;                    ///< before and behind the rows and columns
   Ints steps, output;           ///< dilation, and extents of the whole result; rows and columns
   int64_t depth = 1, taps = 1;  ///< of the result, of the kernel
@@ -24,11 +24,14 @@ struct Blocker::Winograd {
 
 namespace {
 
-/// w [k, c, t, 3, 3] as [k, t * c, 3, 3]
+/// Longest window along an axis.
+constexpr int64_t kMostTaps = 7;
+
+/// w [k, c, t, r, s] as [k, t * c, r, s]
 Array taps_as_channels(const Array& w) {
   const Shape& s = w.shape();
-  Array result(w.dtype(), {s[0], s[2] * s[1], 3, 3});
-  const auto plane = static_cast<size_t>(9 * bit_width(w.dtype()) / 8);
+  Array result(w.dtype(), {s[0], s[2] * s[1], s[3], s[4]});
+  const auto plane = static_cast<size_t>(s[3] * s[4] * bit_width(w.dtype()) / 8);
   const char* from = static_cast<const char*>(w.data());
   char* to = static_cast<char*>(result.data());
   for (int64_t k = 0; k < s[0]; ++k)
@@ -65,9 +68,9 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
   if (!context_.winograd_tile || value(node.inputs[0]).type.dtype != DType::F32) return {};
   const size_t rank = window.rank(), h = rank - 2;
-  if (rank < 2 || window.kernel[h] != 3 || window.kernel[h + 1] != 3 || window.strides[h] != 1 ||
-      window.strides[h + 1] != 1)
-    return {};
+  if (rank < 2 || window.strides[h] != 1 || window.strides[h + 1] != 1) return {};
+  const int64_t taps_h = window.kernel[h], taps_w = window.kernel[h + 1];
+  if (taps_h * taps_w == 1 || std::max(taps_h, taps_w) > kMostTaps) return {};
   Winograd form;
   form.steps = {window.dilations[h], window.dilations[h + 1]};
   form.output = {window.output[h], window.output[h + 1]};
@@ -82,8 +85,12 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
   const int64_t covered = planes[0] * form.steps[0] * planes[1] * form.steps[1];
   if (covered * 5 > form.output[0] * form.output[1] * 6) return {};
   form.conv = {x[0] * form.steps[0] * form.steps[1] * form.depth * form.groups,
-               blocks_of(w[1]) * block_ * form.taps, blocks_of(w[0] / form.groups) * block_,
-               planes[0], planes[1]};
+               blocks_of(w[1]) * block_ * form.taps,
+               blocks_of(w[0] / form.groups) * block_,
+               planes[0],
+               planes[1],
+               taps_h,
+               taps_w};
   form.pads = {window.begin[h], window.begin[h + 1], window.reached_end(h),
                window.reached_end(h + 1)};
   form.m = context_.winograd_tile(form.conv);
@@ -102,7 +109,9 @@ Result<bool> Blocker::block_winograd(const Node& node) {
     from = TW_TRY(append(name + "/SpaceToBatch", "tilewright", "SpaceToBatch", {from},
                          moves({{"strides", form->steps},
                                 {"begin", {form->pads[0], form->pads[1]}},
-                                {"output", {form->conv.height + 2, form->conv.width + 2}}})));
+                                {"output",
+                                 {form->conv.height + form->conv.taps_h - 1,
+                                  form->conv.width + form->conv.taps_w - 1}}})));
     form->pads = {0, 0, 0, 0};
   }
   if (deep) {

@@ -92,27 +92,31 @@ std::optional<std::vector<Axis>> axes_of(const tensor::OpCall& call, const Shape
 }
 
 /// u[ko, x, y, c, ki] = (G g G^T)[x, y] of g = w[ko*b + ki, c]; channels that fill up are zero.
-Array winograd_weight(const Array& w, const Shape& shape, const tensor::WinogradTables& tables) {
+Array winograd_weight(const Array& w, const Shape& shape, int64_t m) {
   Array result(DType::F32, shape);
   std::span<float> u = result.as<float>();
   std::fill(u.begin(), u.end(), 0.0f);
   const std::span<const float> source = w.as<float>();
-  const int64_t n = tables.points(), filters = w.shape()[0], channels = w.shape()[1];
+  const int64_t filters = w.shape()[0], channels = w.shape()[1];
+  const int64_t r = w.shape()[2], s = w.shape()[3], nx = shape[1], ny = shape[2];
   const int64_t plane = shape[3] * shape[4];
-  const std::vector<double>& g = tables.filter;
-  std::vector<double> half(static_cast<size_t>(n * 3));
+  const std::vector<double>& gx = tensor::winograd_tables(r == 1 ? 1 : m, r)->filter;
+  const std::vector<double>& gy = tensor::winograd_tables(s == 1 ? 1 : m, s)->filter;
+  std::vector<double> half(static_cast<size_t>(nx * s));
   for (int64_t k = 0; k < filters; ++k)
     for (int64_t c = 0; c < channels; ++c) {
-      const float* taps = source.data() + (k * channels + c) * 9;
-      for (int64_t x = 0; x < n; ++x)
-        for (int64_t s = 0; s < 3; ++s)
-          half[x * 3 + s] =
-              g[x * 3] * taps[s] + g[x * 3 + 1] * taps[3 + s] + g[x * 3 + 2] * taps[6 + s];
-      float* to = u.data() + k / shape[4] * n * n * plane + c * shape[4] + k % shape[4];
-      for (int64_t x = 0; x < n; ++x)
-        for (int64_t y = 0; y < n; ++y, to += plane)
-          *to = static_cast<float>(half[x * 3] * g[y * 3] + half[x * 3 + 1] * g[y * 3 + 1] +
-                                   half[x * 3 + 2] * g[y * 3 + 2]);
+      const float* taps = source.data() + (k * channels + c) * r * s;
+      std::fill(half.begin(), half.end(), 0.0);
+      for (int64_t x = 0; x < nx; ++x)
+        for (int64_t i = 0; i < r; ++i)
+          for (int64_t j = 0; j < s; ++j) half[x * s + j] += gx[x * r + i] * taps[i * s + j];
+      float* to = u.data() + k / shape[4] * nx * ny * plane + c * shape[4] + k % shape[4];
+      for (int64_t x = 0; x < nx; ++x)
+        for (int64_t y = 0; y < ny; ++y, to += plane) {
+          double sum = 0;
+          for (int64_t j = 0; j < s; ++j) sum += half[x * s + j] * gy[y * s + j];
+          *to = static_cast<float>(sum);
+        }
     }
   return result;
 }
@@ -123,8 +127,7 @@ std::optional<Array> pack_known(const tensor::OpCall& call, const tensor::Tensor
   if (call.domain != "tilewright" || call.inputs.empty() || !call.inputs[0].value)
     return std::nullopt;
   if (call.op == "PackWinogradWeight" && call.inputs[0].dtype == DType::F32)
-    return winograd_weight(*call.inputs[0].value, type.shape,
-                           *tensor::winograd_tables(call.attrs.get_int("m", 4)));
+    return winograd_weight(*call.inputs[0].value, type.shape, call.attrs.get_int("m", 4));
   if (std::optional<Array> groups = pack_dot_known(call, type)) return groups;
   const auto axes = axes_of(call, type.shape);
   if (!axes) return std::nullopt;

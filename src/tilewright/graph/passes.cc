@@ -18,6 +18,7 @@ const std::vector<Pass>& all_passes() {
       {"fold_batch_norm", "batch normalisation and scaling into weights", fold_batch_norm},
       {"fold_pad", "padding into convolutions and pooling", fold_pad},
       {"merge_common", "equal nodes become one", merge_common},
+      {"narrow_pools", "average pools behind convolutions that make fewer channels", narrow_pools},
       {"lower_transposed", "transposed convolutions as ordinary ones", lower_transposed},
       {"integer_products", "products of dequantised values as products of bytes", integer_products},
       {"split_bilinear", "bilinear forms as two products", split_bilinear},
@@ -30,8 +31,8 @@ const std::vector<Pass>& all_passes() {
 
 std::string default_passes() {
   return "simplify,integer_products,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,"
-         "lower_transposed,split_bilinear,block_recurrent,nest_concats,block_layout,fold_constants,"
-         "merge_common,eliminate_dead";
+         "narrow_pools,lower_transposed,split_bilinear,block_recurrent,nest_concats,block_layout,"
+         "fold_constants,merge_common,eliminate_dead";
 }
 
 Result<Graph> eliminate_dead(const Graph& graph, PassContext& context) {

@@ -8,18 +8,20 @@
 
 namespace tilewright::graph {
 
-/// A 3x3 convolution of stride 1 on blocked channels.
-struct Conv3x3 {
+/// A convolution of stride 1 over planes of blocked channels.
+struct PlaneConv {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
+  int64_t taps_h = 3, taps_w = 3;                                       ///< of the window
 };
 
 /// What passes may ask of the outside, and where they say what they did.
 struct PassContext {
   Evaluate evaluate;      ///< values of operators on constants; without it little is folded
   int vector_bytes = 64;  ///< of the target: decides the block of blocked layouts
-  /// Output tile m of the Winograd form F(m x m, 3 x 3) to use, or 0 for the direct form; without
-  /// it every convolution is direct.
-  std::function<int64_t(const Conv3x3&)> winograd_tile;
+  bool regroup = true;    ///< sums may be taken in another order
+  /// Output tile m of the Winograd form to use along each axis with several taps, or 0 for the
+  /// direct form; without it every convolution is direct.
+  std::function<int64_t(const PlaneConv&)> winograd_tile;
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;
@@ -40,6 +42,9 @@ Result<Graph> simplify(const Graph& graph, PassContext& context);
 Result<Graph> fold_batch_norm(const Graph& graph, PassContext& context);
 /// Pad goes into the padding of the Conv or pooling behind it.
 Result<Graph> fold_pad(const Graph& graph, PassContext& context);
+/// An average pool goes behind the 1x1 convolution that reads it, where that makes fewer channels.
+///   rewrite: conv(pool(x)) => pool(conv(x)) + bias, both being linear
+Result<Graph> narrow_pools(const Graph& graph, PassContext& context);
 /// Transposed convolutions with known weights become ordinary ones: of stride 1, and those whose
 /// phases share vectors (graph/transposed.h).
 Result<Graph> lower_transposed(const Graph& graph, PassContext& context);

@@ -300,6 +300,67 @@ TEST(BlockLayout, NoConversionInsideAResidualNetwork) {
                           "conv_blocked_add_relu", "global_average_pool_blocked", "gemm_packed"));
 }
 
+struct PoolCase {
+  int64_t filters;
+  Ints kernel, strides, pads;
+  bool counted, bias;
+  bool moves;
+};
+
+TEST(NarrowPools, AveragesFewerChannels) {
+  Rng rng(14);
+  const std::vector<PoolCase> cases = {
+      {3, {3, 3}, {1, 1}, {1, 1, 1, 1}, true, true, true},
+      {3, {3, 3}, {1, 1}, {1, 1, 1, 1}, false, true, true},
+      {3, {3, 2}, {1, 1}, {1, 1, 1, 0}, false, false, true},
+      {8, {3, 3}, {1, 1}, {1, 1, 1, 1}, true, true, false},  // no fewer channels
+      {3, {3, 3}, {2, 2}, {1, 1, 1, 1}, true, true, false},  // fewer elements
+  };
+  for (const PoolCase& c : cases) {
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {2, 8, 5, 6});
+    const ValueId pool = b.node("AveragePool", {x},
+                                {{"kernel_shape", c.kernel},
+                                 {"strides", c.strides},
+                                 {"pads", c.pads},
+                                 {"count_include_pad", int64_t{c.counted}}},
+                                "pool");
+    std::vector<ValueId> inputs = {pool, b.constant("w", weights(rng, {c.filters, 8, 1, 1}))};
+    if (c.bias) inputs.push_back(b.constant("b", weights(rng, {c.filters})));
+    b.output(b.node("Relu", {b.node("Conv", inputs, {}, "conv")}), "y");
+    const Graph out = transform(finish(b), "narrow_pools", 1e-4);
+    EXPECT_EQ(ops(out)[0], c.moves ? "Conv" : "AveragePool") << print(out);
+    EXPECT_EQ(count(out, "Add"), c.moves && c.bias ? 1 : 0) << print(out);
+    EXPECT_EQ(count(out, "AveragePool"), 1) << print(out);
+  }
+}
+
+TEST(NarrowPools, LeavesPoolsThatOthersRead) {
+  Rng rng(15);
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {1, 8, 4, 4});
+  const ValueId pool = b.node("AveragePool", {x}, {{"kernel_shape", Ints{1, 1}}}, "pool");
+  const ValueId first = b.node("Conv", {pool, b.constant("w", weights(rng, {4, 8, 1, 1}))});
+  b.output(b.node("Conv", {first, b.constant("v", weights(rng, {2, 4, 1, 1}))}), "y");
+  b.output(b.node("Neg", {pool}), "z");
+  EXPECT_EQ(ops(transform(finish(b), "narrow_pools"))[0], "AveragePool");
+}
+
+TEST(NarrowPools, KeepsTheOrderOfSumsIfAsked) {
+  Rng rng(16);
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {1, 8, 4, 4});
+  const ValueId pool = b.node("AveragePool", {x}, {{"kernel_shape", Ints{1, 1}}}, "pool");
+  b.output(b.node("Conv", {pool, b.constant("w", weights(rng, {4, 8, 1, 1}))}), "y");
+  const Graph graph = finish(b);
+  EXPECT_EQ(ops(transform(graph, "narrow_pools", 1e-4))[0], "Conv");
+  PassContext exact;
+  exact.regroup = false;
+  const auto kept = run_passes(graph, "narrow_pools", exact);
+  ASSERT_TRUE(kept) << to_string(kept.error());
+  EXPECT_EQ(ops(kept->graph)[0], "AveragePool");
+}
+
 TEST(BlockLayout, ChannelsThatFillNoWholeBlock) {
   const Graph out = transform(small_resnet(6), default_passes(), 1e-2);
   EXPECT_EQ(count(out, "ConvBlocked"), 6);

@@ -31,7 +31,7 @@ Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0) {
   context.evaluate = interp_evaluate;
   context.vector_bytes = 16;
   context.verify_each = true;
-  if (winograd > 0) context.winograd_tile = [=](const Conv3x3&) { return winograd; };
+  if (winograd > 0) context.winograd_tile = [=](const PlaneConv&) { return winograd; };
   auto result = run_passes(graph, default_passes(), context);
   if (!result) {
     ADD_FAILURE() << to_string(result.error());
@@ -181,10 +181,22 @@ TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
        {2, 4, 7, 4, 5},
        {8, 4, 2, 3, 3},
        {{"strides", Ints{2, 1, 1}}, {"dilations", Ints{3, 1, 1}}, {"pads", Ints{1, 0, 1, 2, 1, 0}}},
-       "BatchToDepth"}};
+       "BatchToDepth"},
+      {"Conv", {1, 8, 5, 9}, {8, 8, 1, 3}, {{"pads", Ints{0, 1, 0, 1}}}, "WinogradConvBlocked"},
+      {"Conv", {1, 4, 9, 5}, {8, 4, 7, 1}, {{"pads", Ints{3, 0, 3, 0}}}, "WinogradConvBlocked"},
+      {"Conv",
+       {1, 8, 9, 10},
+       {8, 8, 5, 5},
+       {{"dilations", Ints{1, 2}}, {"pads", Ints{2, 4, 2, 4}}},
+       "SpaceToBatch"},
+      {"Conv",
+       {1, 8, 5, 6, 7},
+       {6, 8, 2, 3, 1},
+       {{"pads", Ints{1, 1, 0, 1, 1, 0}}},
+       "DepthToChannels"}};
   for (const Window& t : rows) {
     SCOPED_TRACE(fmt::format("{} {}", to_string(t.x), to_string(t.w)));
-    const Graph after = transform(one_window(t), 1e-4, 2);
+    const Graph after = transform(one_window(t), 2e-4, 2);
     EXPECT_EQ(count(after, "WinogradConvBlocked"), 1) << print(after);
     EXPECT_EQ(count(after, t.expected), 1) << print(after);
   }

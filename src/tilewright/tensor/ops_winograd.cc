@@ -1,5 +1,5 @@
-// 3x3 convolutions of stride 1 with fewer multiplications, on blocked channels. Each transform is
-// one-sided, so that a two-sided one costs 2 n^3 instead of n^4.
+// Convolutions of stride 1 with fewer multiplications, on blocked channels. Each transform is
+// one-sided, so that a two-sided one costs 2 n^3 instead of n^4; an axis with one tap needs none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,16 +89,34 @@ Expr row_of(const std::vector<double>& matrix, int64_t rows, const Expr& at, Row
 /// batch.
 int64_t filter_sets(const OpCall& call) { return call.attrs.get_int("filter_sets", 1); }
 
+/// The transforms along rows and columns; null where none are known.
+struct Sides {
+  const WinogradTables *rows = nullptr, *columns = nullptr;
+  bool both() const { return rows->taps > 1 && columns->taps > 1; }
+};
+
+Sides sides_of(const Shape& u, int64_t m) {
+  const auto [r, s] = winograd_taps(u, m);
+  const auto side = [m](int64_t taps, int64_t points) {
+    const WinogradTables* tables = winograd_tables(taps == 1 ? 1 : m, taps);
+    return tables != nullptr && tables->points() == points ? tables : nullptr;
+  };
+  return {side(r, u[1]), side(s, u[2])};
+}
+
+int64_t tile_of(const OpCall& call) { return call.attrs.get_int("m", 4); }
+
 Result<Window> window_of_call(const OpCall& call) {
   TW_TRY_STATUS(require_types(call, 0, Types::Float));
   TW_TRY_STATUS(require_rank(call, 0, 5));
   TW_TRY_STATUS(require_rank(call, 1, 5));
-  const int64_t m = call.attrs.get_int("m", 4);
-  const WinogradTables* tables = winograd_tables(m);
-  if (tables == nullptr) return invalid(call, fmt::format("m is {}", m), "2, 4 and 6 are known");
+  const int64_t m = tile_of(call);
   const Shape &x = call.inputs[0].shape, &u = call.inputs[1].shape;
-  if (call.inputs[0].dtype != DType::F32 || u[1] != tables->points() || u[2] != u[1] ||
-      u[3] != x[1] * x[4])
+  const Sides sides = sides_of(u, m);
+  if (sides.rows == nullptr || sides.columns == nullptr || (u[1] == 1 && u[2] == 1))
+    return invalid(call, fmt::format("m is {}, the transformed weight {}", m, to_string(u)),
+                   "windows of 2 taps or more with 4, 6, 8 or 10 points are known");
+  if (call.inputs[0].dtype != DType::F32 || u[3] != x[1] * x[4])
     return invalid(call, fmt::format("input {} and transformed weight {} do not fit m = {}",
                                      to_string(x), to_string(u), m));
   const int64_t sets = filter_sets(call);
@@ -106,7 +124,8 @@ Result<Window> window_of_call(const OpCall& call) {
     return invalid(call, fmt::format("{} sets of filters for input {} and weight {}", sets,
                                      to_string(x), to_string(u)));
   TW_TRY_STATUS(require_shape(call, 2, {u[0] * u[4]}));
-  const Window window = TW_TRY(window_of(call, {x[2], x[3]}, {3, 3}));
+  const Window window =
+      TW_TRY(window_of(call, {x[2], x[3]}, {sides.rows->taps, sides.columns->taps}));
   if (window.strides != std::vector<int64_t>{1, 1} ||
       window.dilations != std::vector<int64_t>{1, 1})
     return invalid(call, "only stride 1 without dilation has this form");
@@ -120,69 +139,112 @@ Inferred infer_winograd(const OpCall& call) {
       {DType::F32, {x[0], u[0] / filter_sets(call), window.output[0], window.output[1], u[4]}}};
 }
 
-/// The tensors are called wino_pixels, wino_rows, wino_in, wino_sum, wino_half, wino: the schedule
-/// rule knows them by these names (tune/winograd_schedule.h).
+/// The input of each tile, column by column. `begin`: padding before rows and columns.
+Tensor pixels_of(const Tensor& x, const Sides& sides, int64_t tiles, int64_t columns,
+                 const std::vector<int64_t>& begin) {
+  return compute("wino_pixels",
+                 {{"n", x.dim(0)},
+                  {"co", x.dim(1)},
+                  {"t", tiles},
+                  {"b", sides.columns->points()},
+                  {"a", sides.rows->points()},
+                  {"ci", x.dim(4)}},
+                 [&](const Indices& at) {
+                   const Expr h = affine(at[2] / columns, sides.rows->m, -begin[0]) + at[4];
+                   const Expr w = affine(at[2] % columns, sides.columns->m, -begin[1]) + at[3];
+                   const Expr valid =
+                       both(inside(h, -1, x.dim(2), x.dim(2)), inside(w, -1, x.dim(3), x.dim(3)));
+                   return guarded(valid, x({at[0], at[1], h, w, at[5]}), constant(DType::F32, 0));
+                 });
+}
+
+/// B^T d B of each tile.
+Tensor transformed(const Tensor& pixels, const Sides& sides) {
+  const int64_t nx = sides.rows->points(), ny = sides.columns->points();
+  const Dim n{"n", pixels.dim(0)}, co{"co", pixels.dim(1)}, t{"t", pixels.dim(2)},
+      ci{"ci", pixels.dim(5)};
+  Tensor half;
+  if (sides.both())
+    half = compute("wino_rows", {n, co, t, {"x", nx}, {"b", ny}, ci}, [&](const Indices& at) {
+      return row_of(sides.rows->input, nx, at[3], input_row, [&](int64_t a) {
+        return pixels({at[0], at[1], at[2], at[4], int_imm(a), at[5]});
+      });
+    });
+  const auto value = [&](const Indices& at) {
+    if (ny == 1)
+      return row_of(sides.rows->input, nx, at[1], input_row, [&](int64_t a) {
+        return pixels({at[0], at[3], at[4], at[2], int_imm(a), at[5]});
+      });
+    return row_of(sides.columns->input, ny, at[2], input_row, [&](int64_t b) {
+      return nx == 1 ? pixels({at[0], at[3], at[4], int_imm(b), at[1], at[5]})
+                     : half({at[0], at[3], at[4], at[1], int_imm(b), at[5]});
+    });
+  };
+  return compute("wino_in", {n, {"x", nx}, {"y", ny}, co, t, ci}, value);
+}
+
+/// A^T m of each tile, for one side; the whole inverse where there is only one.
+Tensor half_inverse(const Tensor& sum, const Sides& sides) {
+  const bool across = sides.rows->taps == 1;
+  const WinogradTables& side = across ? *sides.columns : *sides.rows;
+  const Dim y{"y", across ? 1 : sides.columns->points()};
+  return compute("wino_half",
+                 {{"n", sum.dim(0)},
+                  {"ko", sum.dim(3)},
+                  {"t", sum.dim(4)},
+                  {"i", side.m},
+                  y,
+                  {"ki", sum.dim(5)}},
+                 [&](const Indices& at) {
+                   return row_of(side.output, side.m, at[3], output_row, [&](int64_t a) {
+                     const Expr point = int_imm(a);
+                     return across ? sum({at[0], at[4], point, at[1], at[2], at[5]})
+                                   : sum({at[0], point, at[4], at[1], at[2], at[5]});
+                   });
+                 });
+}
+
+/// The tensors are called wino_pixels, wino_rows (two sides only), wino_in, wino_sum, wino_half,
+/// wino: the schedule rule knows them by these names (tune/winograd_schedule.h).
 Tensors define_winograd(const OpCall& call, const Tensors& in) {
   const Window window = *window_of_call(call);
   const Shape shape = (*infer_winograd(call))[0].shape;
-  const WinogradTables& tables = *winograd_tables(call.attrs.get_int("m", 4));
-  const int64_t m = tables.m, n = tables.points();
   const Tensor &x = in[0], &u = in[1];
-  const int64_t rows = (shape[2] + m - 1) / m, columns = (shape[3] + m - 1) / m;
-  const int64_t block = x.dim(4), tiles = rows * columns;
+  const Sides sides = sides_of(call.inputs[1].shape, tile_of(call));
+  const int64_t mh = sides.rows->m, mw = sides.columns->m;
+  const int64_t rows = (shape[2] + mh - 1) / mh, columns = (shape[3] + mw - 1) / mw;
+  const int64_t block = x.dim(4);
   const auto filter = [&, sets = filter_sets(call)](const Expr& image, const Expr& ko) {
     return sets == 1 ? ko : affine(image % sets, shape[1]) + ko;
   };
-  // The input of a tile, column by column.
-  const Tensor pixels =
-      compute("wino_pixels",
-              {{"n", shape[0]}, {"co", x.dim(1)}, {"t", tiles}, {"b", n}, {"a", n}, {"ci", block}},
-              [&](const Indices& at) {
-                const Expr h = affine(at[2] / columns, m, -window.begin[0]) + at[4];
-                const Expr w = affine(at[2] % columns, m, -window.begin[1]) + at[3];
-                const Expr valid =
-                    both(inside(h, -1, x.dim(2), x.dim(2)), inside(w, -1, x.dim(3), x.dim(3)));
-                return guarded(valid, x({at[0], at[1], h, w, at[5]}), constant(DType::F32, 0));
-              });
-  const Tensor half_in =
-      compute("wino_rows",
-              {{"n", shape[0]}, {"co", x.dim(1)}, {"t", tiles}, {"x", n}, {"b", n}, {"ci", block}},
-              [&](const Indices& at) {
-                return row_of(tables.input, n, at[3], input_row, [&](int64_t a) {
-                  return pixels({at[0], at[1], at[2], at[4], int_imm(a), at[5]});
-                });
-              });
-  const Tensor v =
-      compute("wino_in",
-              {{"n", shape[0]}, {"x", n}, {"y", n}, {"co", x.dim(1)}, {"t", tiles}, {"ci", block}},
-              [&](const Indices& at) {
-                return row_of(tables.input, n, at[2], input_row, [&](int64_t b) {
-                  return half_in({at[0], at[3], at[4], at[1], int_imm(b), at[5]});
-                });
-              });
+  const Tensor v = transformed(pixels_of(x, sides, rows * columns, columns, window.begin), sides);
   const Tensor sum = reduce(
       "wino_sum",
-      {{"n", shape[0]}, {"x", n}, {"y", n}, {"ko", shape[1]}, {"t", tiles}, {"ki", shape[4]}},
+      {{"n", shape[0]},
+       {"x", sides.rows->points()},
+       {"y", sides.columns->points()},
+       {"ko", shape[1]},
+       {"t", rows * columns},
+       {"ki", shape[4]}},
       {{"co", x.dim(1)}, {"ci", block}}, Combine::Add, [&](const Indices& at, const Indices& r) {
         return v({at[0], at[1], at[2], r[0], at[4], r[1]}) *
                u({filter(at[0], at[3]), at[1], at[2], affine(r[0], block) + r[1], at[5]});
       });
-  const Tensor half_out = compute(
-      "wino_half",
-      {{"n", shape[0]}, {"ko", shape[1]}, {"t", tiles}, {"i", m}, {"y", n}, {"ki", shape[4]}},
-      [&](const Indices& at) {
-        return row_of(tables.output, m, at[3], output_row, [&](int64_t a) {
-          return sum({at[0], int_imm(a), at[4], at[1], at[2], at[5]});
-        });
-      });
+  const Tensor half = half_inverse(sum, sides);
   return {compute(
       "wino",
       {{"n", shape[0]}, {"ko", shape[1]}, {"h", shape[2]}, {"w", shape[3]}, {"ki", shape[4]}},
       [&](const Indices& at) {
-        const Expr tile = affine(at[2] / m, columns) + at[3] / m;
-        const Expr value = row_of(tables.output, m, at[3] % m, output_row, [&](int64_t b) {
-          return half_out({at[0], at[1], tile, at[2] % m, int_imm(b), at[4]});
-        });
+        const Expr tile = affine(at[2] / mh, columns) + at[3] / mw;
+        const auto part = [&](const Expr& i, const Expr& y) {
+          return half({at[0], at[1], tile, i, y, at[4]});
+        };
+        Expr value;
+        if (sides.both())
+          value = row_of(sides.columns->output, mw, at[3] % mw, output_row,
+                         [&](int64_t b) { return part(at[2] % mh, int_imm(b)); });
+        else
+          value = part(mh == 1 ? at[3] % mw : at[2] % mh, int_imm(0));
         if (!call.input(2)) return value;
         return value + in[2]({affine(filter(at[0], at[1]), shape[4]) + at[4]});
       })};
@@ -190,35 +252,42 @@ Tensors define_winograd(const OpCall& call, const Tensors& in) {
 
 // --- Weights: u[ko, x, y, c, ki] = (G g G^T)[x, y]: what one block of filters needs lies together.
 
+/// requires: a weight [k, c, r, s].
+Sides pack_sides(const OpCall& call) {
+  const Shape& w = call.inputs[0].shape;
+  const int64_t m = tile_of(call);
+  return {winograd_tables(w[2] == 1 ? 1 : m, w[2]), winograd_tables(w[3] == 1 ? 1 : m, w[3])};
+}
+
 Inferred infer_pack_winograd(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 4));
   TW_TRY_STATUS(require_float(call));
   const Shape& w = call.inputs[0].shape;
   const int64_t in = call.attrs.get_int("block_in", 0), out = call.attrs.get_int("block_out", 0);
-  const WinogradTables* tables = winograd_tables(call.attrs.get_int("m", 4));
-  if (tables == nullptr || in < 1 || out < 1 || w[2] != 3 || w[3] != 3)
-    return invalid(call, fmt::format("a weight {} with blocks {} and {}", to_string(w), in, out));
-  const int64_t n = tables->points();
-  return std::vector<TensorType>{
-      {DType::F32, {(w[0] + out - 1) / out, n, n, (w[1] + in - 1) / in * in, out}}};
+  const Sides sides = pack_sides(call);
+  if (sides.rows == nullptr || sides.columns == nullptr || in < 1 || out < 1)
+    return invalid(call, fmt::format("a weight {} with blocks {} and {} for m = {}", to_string(w),
+                                     in, out, tile_of(call)));
+  return std::vector<TensorType>{{DType::F32,
+                                  {(w[0] + out - 1) / out, sides.rows->points(),
+                                   sides.columns->points(), (w[1] + in - 1) / in * in, out}}};
 }
 
 Tensors define_pack_winograd(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
   const Shape shape = (*infer_pack_winograd(call))[0].shape;
-  const WinogradTables& tables = *winograd_tables(call.attrs.get_int("m", 4));
-  const int64_t n = tables.points();
+  const Sides sides = pack_sides(call);
   const Tensor half =
-      compute("pack_half", {{"k", w.dim(0)}, {"c", w.dim(1)}, {"x", n}, {"s", int64_t{3}}},
+      compute("pack_half", {{"k", w.dim(0)}, {"c", w.dim(1)}, {"x", shape[1]}, {"s", w.dim(3)}},
               [&](const Indices& at) {
-                return row_of(tables.filter, n, at[2], sum_of, [&](int64_t r) {
+                return row_of(sides.rows->filter, shape[1], at[2], sum_of, [&](int64_t r) {
                   return cast(DType::F32, w({at[0], at[1], int_imm(r), at[3]}));
                 });
               });
   return {
       compute("pack_winograd", dims_of(shape, {"ko", "x", "y", "c", "ki"}), [&](const Indices& at) {
         const Expr k = affine(at[0], shape[4]) + at[4];
-        const Expr value = row_of(tables.filter, n, at[2], sum_of,
+        const Expr value = row_of(sides.columns->filter, shape[2], at[2], sum_of,
                                   [&](int64_t s) { return half({k, at[3], at[1], int_imm(s)}); });
         const Expr valid =
             both(inside(k, 0, w.dim(0), w.dim(0)), inside(at[3], 0, w.dim(1), w.dim(1)));
@@ -228,42 +297,6 @@ Tensors define_pack_winograd(const OpCall& call, const Tensors& in) {
 }
 
 }  // namespace
-
-const WinogradTables* winograd_tables(int64_t m) {
-  static const WinogradTables two = {
-      2,
-      {1, 0, -1, 0, /**/ 0, 1, 1, 0, /**/ 0, -1, 1, 0, /**/ 0, -1, 0, 1},
-      {1, 0, 0, /**/ .5, .5, .5, /**/ .5, -.5, .5, /**/ 0, 0, 1},
-      {1, 1, 1, 0, /**/ 0, 1, -1, 1}};
-  static const WinogradTables four = {
-      4,
-      {4, 0,  -5, 0, 1, 0, /**/ 0, -4, -4, 1,  1, 0, /**/ 0, 4, -4, -1, 1, 0,
-       0, -2, -1, 2, 1, 0, /**/ 0, 2,  -1, -2, 1, 0, /**/ 0, 4, 0,  -5, 0, 1},
-      {1. / 4, 0, 0, /**/ -1. / 6, -1. / 6, -1. / 6, /**/ -1. / 6, 1. / 6, -1. / 6, 1. / 24,
-       1. / 12, 1. / 6, /**/ 1. / 24, -1. / 12, 1. / 6, /**/ 0, 0, 1},
-      {1, 1, 1, 1, 1, 0, /**/ 0, 1, -1, 2, -2, 0, /**/ 0, 1, 1, 4, 4, 0, /**/ 0, 1, -1, 8, -8, 1}};
-  static const WinogradTables six = {
-      6,
-      {1, 0,   -21. / 4, 0,        21. / 4,  0,        -1, 0, /**/
-       0, 1,   1,        -17. / 4, -17. / 4, 1,        1,  0, /**/
-       0, -1,  1,        17. / 4,  -17. / 4, -1,       1,  0, /**/
-       0, .5,  .25,      -2.5,     -1.25,    2,        1,  0, /**/
-       0, -.5, .25,      2.5,      -1.25,    -2,       1,  0, /**/
-       0, 2,   4,        -2.5,     -5,       .5,       1,  0, /**/
-       0, -2,  4,        2.5,      -5,       -.5,      1,  0, /**/
-       0, -1,  0,        21. / 4,  0,        -21. / 4, 0,  1},
-      {1,        0,         0,       /**/ -2. / 9,  -2. / 9,  -2. / 9, /**/
-       -2. / 9,  2. / 9,    -2. / 9, /**/ 1. / 90,  1. / 45,  2. / 45, /**/
-       1. / 90,  -1. / 45,  2. / 45, /**/ 32. / 45, 16. / 45, 8. / 45, /**/
-       32. / 45, -16. / 45, 8. / 45, /**/ 0,        0,        1},
-      {1, 1, 1,  1,  1,   1,      1,       0, /**/
-       0, 1, -1, 2,  -2,  .5,     -.5,     0, /**/
-       0, 1, 1,  4,  4,   .25,    .25,     0, /**/
-       0, 1, -1, 8,  -8,  .125,   -.125,   0, /**/
-       0, 1, 1,  16, 16,  .0625,  .0625,   0, /**/
-       0, 1, -1, 32, -32, .03125, -.03125, 1}};
-  return m == 2 ? &two : m == 4 ? &four : m == 6 ? &six : nullptr;
-}
 
 void add_winograd_ops(std::vector<OpDef>& table) {
   const char* ours = "tilewright";

@@ -22,22 +22,31 @@ Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMa
 
 /// A^T [(G g) . (B^T d)] is the correlation of d and g, for the unit vectors.
 TEST(Winograd, TablesAreExact) {
-  for (const int64_t m : {2, 4, 6}) {
-    const WinogradTables& t = *winograd_tables(m);
-    const int64_t n = t.points();
-    ASSERT_EQ(t.input.size(), static_cast<size_t>(n * n));
-    ASSERT_EQ(t.filter.size(), static_cast<size_t>(n * 3));
-    ASSERT_EQ(t.output.size(), static_cast<size_t>(m * n));
-    for (int64_t tap = 0; tap < 3; ++tap)
-      for (int64_t d = 0; d < n; ++d)
-        for (int64_t i = 0; i < m; ++i) {
-          double sum = 0;
-          for (int64_t x = 0; x < n; ++x)
-            sum += t.output[i * n + x] * t.filter[x * 3 + tap] * t.input[x * n + d];
-          EXPECT_NEAR(sum, d == i + tap ? 1 : 0, 1e-12) << m << " " << tap << " " << d << " " << i;
-        }
-  }
-  EXPECT_EQ(winograd_tables(3), nullptr);
+  int known = 0;
+  for (int64_t m = 1; m <= 9; ++m)
+    for (int64_t taps = 1; taps <= 9; ++taps) {
+      const WinogradTables* found = winograd_tables(m, taps);
+      if (found == nullptr) continue;
+      ++known;
+      const WinogradTables& t = *found;
+      const int64_t n = t.points();
+      EXPECT_EQ(n, m + taps - 1);
+      ASSERT_EQ(t.input.size(), static_cast<size_t>(n * n));
+      ASSERT_EQ(t.filter.size(), static_cast<size_t>(n * taps));
+      ASSERT_EQ(t.output.size(), static_cast<size_t>(m * n));
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t d = 0; d < n; ++d)
+          for (int64_t i = 0; i < m; ++i) {
+            double sum = 0;
+            for (int64_t x = 0; x < n; ++x)
+              sum += t.output[i * n + x] * t.filter[x * taps + tap] * t.input[x * n + d];
+            EXPECT_NEAR(sum, d == i + tap ? 1 : 0, 1e-11)
+                << m << " " << taps << " " << tap << " " << d << " " << i;
+          }
+    }
+  EXPECT_EQ(known, 1 + 2 + 4 + 6 + 8);
+  EXPECT_EQ(winograd_tables(3, 3), nullptr);
+  EXPECT_EQ(winograd_tables(1, 3), nullptr);
 }
 
 struct Case {
@@ -54,6 +63,12 @@ TEST(Winograd, EqualsConv) {
       {4, {1, 4, 6, 6}, {4, 4, 3, 3}, 4, 4, {0, 0, 0, 0}},
       {4, {1, 2, 4, 5}, {4, 2, 3, 3}, 2, 4, {0, 2, 1, 0}},
       {6, {1, 4, 8, 7}, {4, 4, 3, 3}, 4, 4, {1, 1, 1, 1}},
+      {4, {1, 4, 5, 9}, {6, 4, 1, 7}, 4, 4, {0, 3, 0, 3}},
+      {4, {2, 4, 9, 5}, {4, 4, 7, 1}, 4, 4, {3, 0, 3, 0}},
+      {6, {1, 3, 8, 8}, {4, 3, 1, 3}, 2, 4, {0, 1, 0, 1}},
+      {4, {1, 4, 7, 6}, {4, 4, 5, 5}, 4, 4, {2, 2, 2, 2}},
+      {2, {1, 4, 7, 8}, {4, 4, 3, 5}, 4, 4, {1, 2, 1, 2}},
+      {3, {1, 4, 7, 8}, {4, 4, 2, 2}, 4, 4, {0, 1, 1, 0}},
   };
   uint64_t seed = 0;
   for (const Case& c : cases) {
@@ -74,12 +89,16 @@ TEST(Winograd, EqualsConv) {
 
 TEST(Winograd, RefusesOtherForms) {
   const Array x(DType::F32, {1, 1, 6, 6, 4}), u(DType::F32, {1, 6, 6, 4, 4});
-  const auto error = [&](const AttrMap& attrs) {
-    return error_of(call_of("WinogradConvBlocked", {x, u}, attrs, "tilewright"));
+  const auto error = [&](const Array& weight, const AttrMap& attrs) {
+    return error_of(call_of("WinogradConvBlocked", {x, weight}, attrs, "tilewright"));
   };
-  EXPECT_THAT(error({{"m", int64_t{3}}}), HasSubstr("m is 3"));
-  EXPECT_THAT(error({{"m", int64_t{2}}}), HasSubstr("do not fit m = 2"));
-  EXPECT_THAT(error({{"strides", Ints{2, 2}}}), HasSubstr("stride 1"));
+  EXPECT_THAT(error(u, {{"m", int64_t{6}}}), HasSubstr("m is 6"));
+  EXPECT_THAT(error(u, {{"m", int64_t{7}}}), HasSubstr("m is 7"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 1, 1, 4, 4}), {}), HasSubstr("m is 4"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 5, 5, 4, 4}), {{"m", int64_t{3}}}),
+              HasSubstr("transformed weight [1, 5, 5, 4, 4]"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 6, 6, 8, 4}), {}), HasSubstr("do not fit m = 4"));
+  EXPECT_THAT(error(u, {{"strides", Ints{2, 2}}}), HasSubstr("stride 1"));
 }
 
 }  // namespace

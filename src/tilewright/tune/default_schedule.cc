@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "tilewright/ir/walk.h"
 #include "tilewright/tune/attention_rule.h"
 #include "tilewright/tune/dot_rule.h"
 #include "tilewright/tune/draft.h"
@@ -18,6 +19,10 @@ namespace {
 
 /// Below this many operations a second thread costs more than it saves.
 constexpr int64_t kParallelWork = 1 << 15;
+/// Work is handed to threads in at least so many pieces each, where there are so many.
+constexpr int64_t kPiecesPerThread = 8;
+/// Registers that gathered loads fill at a time.
+constexpr int64_t kGathers = 4;
 /// A producer is recomputed at its uses rather than stored up to this cost and this many uses each.
 constexpr int kCheapCost = 6;
 constexpr int64_t kRecomputeLimit = 2;
@@ -55,8 +60,11 @@ class Scheduler {
  public:
   /// `point`: what to do with the contraction with most work, instead of the model's choice.
   Scheduler(Func func, const hw::CpuTarget& target, int threads,
-            std::optional<cost::TilePoint> point = std::nullopt)
-      : draft_(std::move(func)), target_(target), threads_(threads), point_(point) {}
+            std::optional<cost::TilePoint> point = std::nullopt, const Grain& grain = {})
+      : draft_(std::move(func)), target_(target), threads_(threads), point_(point), grain_(grain) {}
+
+  Scheduler(Draft draft, const hw::CpuTarget& target, int threads)
+      : draft_(std::move(draft)), target_(target), threads_(threads) {}
 
   /// The program that the rules for reductions see.
   Func prepared() {
@@ -70,12 +78,21 @@ class Scheduler {
     stage_outputs();
     main_ = main_contraction();
     if (!schedule_attention(draft_, target_, threads_)) schedule_strips(draft_, target_, threads_);
+    Draft whole = finish();
+    return {whole.take(), std::move(decision_)};
+  }
+
+  /// Schedules every block that is not done.
+  Draft finish() {
     for (const std::string& block : open_blocks(BlockFacts::Kind::Reduce)) reduction(block);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Injective)) injective(block);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Init)) injective(block);
     schedule_scans(draft_, target_, threads_);
-    return {draft_.take(), std::move(decision_)};
+    return std::move(draft_);
   }
+
+  /// Whether `run` could not do what its point says.
+  bool refused() const { return refused_; }
 
   /// The contraction with most work as the model sees it.
   std::optional<TiledBlock> main_block() {
@@ -145,9 +162,43 @@ class Scheduler {
     if (nest.names.empty()) return;
     int64_t work = cost_of(name);
     for (int64_t extent : nest.extents) work *= extent;
-    if (!tile_transpose(draft_, name, target_)) vectorize_innermost(draft_, name, target_);
-    parallelize(name, work);
+    if (!tile_transpose(draft_, name, target_))
+      vectorize_innermost(draft_, name, target_, registers_of(name));
+    rows_outside(name);
+    parallelize(name, work, grain_.pieces);
     cut_padding(draft_, name);
+  }
+
+  /// Threads share out rows of images, as convolutions do: each finds what it wrote itself, and
+  /// writes where no other has read. Where rows are cut at the padding, they stay inside.
+  void rows_outside(const std::string& name) {
+    constexpr size_t kRowAxis = 2;  // batch, channels (or blocks of them), rows, ...
+    if (threads_ < 2) return;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    if (block == nullptr || block->store == nullptr || block->store->value.as<Select>() != nullptr)
+      return;
+    const std::vector<Expr>& indices = block->store->indices;
+    if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
+    const std::string row = block->loop_of(indices[kRowAxis].as<VarRef>()->var);
+    const LoopNest nest = draft_.nest_of(name);
+    const auto at = std::find(nest.names.begin(), nest.names.end(), row);
+    if (at == nest.names.end() || at - nest.names.begin() < 2) return;
+    schedule::Names order = {row};
+    order.insert(order.end(), nest.names.begin() + 1, at);
+    draft_.attempt(schedule::Reorder{order});
+  }
+
+  /// Loads at places that are loaded themselves take long: several of them at a time.
+  int64_t registers_of(const std::string& name) const {
+    if (grain_.vectors > 0) return grain_.vectors;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    bool gathers = false;
+    for (const Load& l : block->loads)
+      for (const Expr& index : l.indices)
+        walk(index, [&](const Expr& e) { gathers |= e.as<Load>() != nullptr; });
+    return gathers ? kGathers : 1;
   }
 
   int64_t cost_of(const std::string& name) const {
@@ -171,13 +222,14 @@ class Scheduler {
     if (!(tile ? tile_reduction(draft_, name, *tile, target_, threads_)
                : reduce_rows(draft_, name))) {
       draft_.revert(before);
+      refused_ |= name == main_ && point_.has_value();
       return;
     }
     draft_.done.insert(name);
     draft_.done.insert(name + ".init");
     for (const std::string& piece : draft_.pieces_of(name)) {
       draft_.done.insert(piece);
-      parallelize(piece, work);
+      parallelize(piece, work, tile && tile->pieces > 0 ? tile->pieces : grain_.pieces);
     }
   }
 
@@ -210,9 +262,10 @@ class Scheduler {
     return tiled->at(ranked[0].point);
   }
 
-  void parallelize(const std::string& block, int64_t work) {
+  /// `pieces` per thread at least, where the loops give so many; 0: the usual number.
+  void parallelize(const std::string& block, int64_t work, int64_t pieces = 0) {
     if (threads_ < 2 || work < kParallelWork) return;
-    const int64_t enough = 8 * threads_;
+    const int64_t enough = (pieces > 0 ? pieces : kPiecesPerThread) * threads_;
     for (;;) {
       const LoopNest nest = draft_.nest_of(block);
       if (nest.names.empty()) return;
@@ -235,8 +288,10 @@ class Scheduler {
   const hw::CpuTarget& target_;
   int threads_;
   std::optional<cost::TilePoint> point_;
+  Grain grain_;
   std::string main_;  ///< the contraction that `point_` and `decision_` are about
   cost::Decision decision_;
+  bool refused_ = false;  ///< some step of `point_` did not apply
 };
 
 }  // namespace
@@ -261,11 +316,22 @@ schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int
   return choose_schedule(func, target, threads).trace;
 }
 
+void finish_schedule(Draft& draft, const hw::CpuTarget& target, int threads) {
+  draft = Scheduler(std::move(draft), target, threads).finish();
+}
+
+std::optional<cost::Contraction> main_contraction(const Func& func, const hw::CpuTarget& target,
+                                                  int threads) {
+  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
+  if (!block) return std::nullopt;
+  return block->contraction;
+}
+
 std::vector<cost::RankedPoint> schedule_points(const Func& func, const hw::CpuTarget& target,
                                                int threads) {
-  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
-  if (!block) return {};
-  return cost::rank_points(block->contraction, target, threads);
+  const std::optional<cost::Contraction> main = main_contraction(func, target, threads);
+  if (!main) return {};
+  return cost::rank_points(*main, target, threads);
 }
 
 Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
@@ -273,11 +339,20 @@ Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
   const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
   std::string reason = "no contraction runs along vector lanes";
   if (block) reason = cost::reject(block->contraction, point, target);
-  if (!reason.empty())
-    return fail(ErrorKind::NotApplicable,
-                fmt::format("{} cannot be scheduled as {}", func.name, cost::describe(point)),
-                reason);
-  return Scheduler(func, target, threads, point).run().trace;
+  if (reason.empty()) {
+    Scheduler scheduler(func, target, threads, point);
+    ScheduleChoice choice = scheduler.run();
+    if (!scheduler.refused()) return std::move(choice.trace);
+    reason = "a step that places its tile does not apply";
+  }
+  return fail(ErrorKind::NotApplicable,
+              fmt::format("{} cannot be scheduled as {}", func.name, cost::describe(point)),
+              reason);
+}
+
+schedule::Trace trace_with(const Func& func, const Grain& grain, const hw::CpuTarget& target,
+                           int threads) {
+  return Scheduler(func, target, threads, std::nullopt, grain).run().trace;
 }
 
 }  // namespace tilewright::tune

@@ -2,6 +2,7 @@
 // serial.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tilewright/cost/decision.h"
@@ -9,6 +10,7 @@
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/schedule/step.h"
+#include "tilewright/tune/draft.h"
 
 namespace tilewright::tune {
 
@@ -25,6 +27,12 @@ ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, in
 /// Its trace alone.
 schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads);
 
+/// Schedules by rule every block of `draft` that is not among its `done`.
+void finish_schedule(Draft& draft, const hw::CpuTarget& target, int threads);
+
+/// The contraction with most work as the model sees it; absent without one.
+std::optional<cost::Contraction> main_contraction(const Func& func, const hw::CpuTarget& target,
+                                                  int threads);
 /// The points of the contraction with most work, fastest first by the model; empty without one.
 std::vector<cost::RankedPoint> schedule_points(const Func& func, const hw::CpuTarget& target,
                                                int threads);
@@ -32,5 +40,15 @@ std::vector<cost::RankedPoint> schedule_points(const Func& func, const hw::CpuTa
 ///   errors: NotApplicable with the reason (no such contraction, the point does not fit).
 Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
                                  const hw::CpuTarget& target, int threads);
+
+/// What rules without a register tile leave open; the defaults are their own choice.
+struct Grain {
+  int64_t pieces =
+      0;  ///< of work per thread at least, where there are so many; 0: the usual number
+  int64_t vectors = 0;  ///< registers that an element-wise block fills at a time; 0: as it reads
+};
+/// The rules' schedule with that grain for all blocks.
+schedule::Trace trace_with(const Func& func, const Grain& grain, const hw::CpuTarget& target,
+                           int threads);
 
 }  // namespace tilewright::tune

@@ -127,19 +127,37 @@ bool tensorize(Draft& draft, const std::string& piece, const std::string& lane_l
   return draft.attempt(schedule::Tensorize{lane_loop, print(at.dot.intrinsic->meaning)});
 }
 
+std::optional<DotBlock> find_dot(const Func& func, const hw::CpuTarget& target) {
+  if (hw::dots_of(target).empty()) return std::nullopt;
+  for (const BlockFacts& block : collect_blocks(func))
+    if (std::optional<DotBlock> at = match_dot(func, block, target)) return at;
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target,
-                                         int threads) {
-  if (hw::dots_of(target).empty()) return std::nullopt;
-  const std::vector<BlockFacts> blocks = collect_blocks(func);
-  std::optional<DotBlock> at;
-  for (const BlockFacts& block : blocks)
-    if (!at) at = match_dot(func, block, target);
+std::optional<Func> dot_groups(const Func& func, const hw::CpuTarget& target) {
+  const std::optional<DotBlock> at = find_dot(func, target);
   if (!at) return std::nullopt;
+  return without_groups(func, *at);
+}
+
+std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target, int threads,
+                                         const cost::TilePoint* point) {
+  const std::optional<DotBlock> at = find_dot(func, target);
+  if (!at) return std::nullopt;
+  const Func groups = without_groups(func, *at);
+  schedule::Trace steps;
+  if (point != nullptr) {
+    Result<schedule::Trace> chosen = trace_at(groups, *point, target, threads);
+    if (!chosen) return std::nullopt;
+    steps = *std::move(chosen);
+  } else {
+    steps = default_trace(groups, target, threads);
+  }
   Draft draft(func);
   bool done = false;
-  for (schedule::Step& step : default_trace(without_groups(func, *at), target, threads)) {
+  for (schedule::Step& step : steps) {
     if (const auto* vectorize = std::get_if<schedule::Vectorize>(&step)) {
       const std::string piece = piece_inside(draft, at->block, vectorize->loop);
       if (!piece.empty()) {

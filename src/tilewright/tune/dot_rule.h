@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "tilewright/cost/tile_space.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/schedule/step.h"
@@ -15,7 +16,12 @@ namespace tilewright::tune {
 /// axis inside the groups is scheduled as any other, and that schedule is replayed with the group
 /// and the lanes as one instruction.
 ///   requires: the weights are a parameter `w[.., lane, group]` that nobody else reads.
-std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target,
-                                         int threads);
+/// `point`: what to do with the contraction of groups, instead of the model's choice.
+std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target, int threads,
+                                         const cost::TilePoint* point = nullptr);
+
+/// `func` with one element in place of each group: what its schedule is chosen for. Absent as
+/// `dot_trace`.
+std::optional<Func> dot_groups(const Func& func, const hw::CpuTarget& target);
 
 }  // namespace tilewright::tune

@@ -164,6 +164,9 @@ RegisterTile TiledBlock::at(const cost::TilePoint& point) const {
   tile.reuse = c.reuse;
   tile.rows_outside = point.rows_outside;
   tile.ahead = point.ahead;
+  tile.block = point.block;
+  tile.unroll = point.unroll;
+  tile.pieces = point.pieces;
   return tile;
 }
 

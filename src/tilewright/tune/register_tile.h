@@ -30,6 +30,9 @@ struct RegisterTile {
   bool reuse = false;         ///< rows share the vectors: a product of matrices
   bool rows_outside = false;  ///< the loops over tiles: rows around columns
   int64_t ahead = 0;          ///< reduction steps that vectors are fetched ahead
+  int64_t block = 0;          ///< iterations of the last loop around that pass all columns; 0: all
+  int64_t unroll = 0;         ///< reduction steps written out; 0: as the rule finds best
+  int64_t pieces = 0;         ///< of work per thread; 0: as the rule finds best
 };
 
 /// A block whose result runs along vector lanes: as its cost model sees it.

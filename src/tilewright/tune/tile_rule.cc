@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/borders.h"
 
@@ -76,11 +77,12 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
-    rows_first_ = !product_of(block);
+    rows_first_ = !tile_.reuse;
     const bool bordered = has_select(block);
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
-    if (bordered) split_for_threads(block);
+    if (bordered && tile_.block == 0) split_for_threads(block);
+    if (tile_.block > 0 && strip_.empty()) split_block();
     split_plane(block);
     split_row_and_column();
     split_vector();
@@ -100,9 +102,15 @@ class TileRule {
     if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
     tile_registers(name_ + ".init", anchor);
     for (const std::string& reader : epilogue) tile_registers(reader, anchor);
-    unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
-    if (tile_.ahead > 0 && !reduce_.empty())
-      draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(tile_.ahead)});
+    int64_t steps = 1;  // of the last loop that became one iteration
+    if (tile_.unroll > 0) {
+      steps = unroll_steps();
+    } else {
+      unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
+    }
+    const int64_t ahead = (tile_.ahead + steps - 1) / steps;
+    if (ahead > 0 && !reduce_.empty())
+      draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(ahead)});
     cut(bordered);
     return true;
   }
@@ -148,11 +156,13 @@ class TileRule {
     const BlockFacts* input = find_block(blocks, padding);
     const int64_t bytes = input->work() * bit_width(input->store->buffer.dtype()) / 8;
     const int64_t extent = extent_of_loop(block, batch_.back());
-    int64_t around = 1, best = 0;
+    int64_t around = 1, best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
     for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
-    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
+    for (int64_t rows = std::min(kStripRows, extent); tile_.block == 0 && rows >= kLeastStripRows;
+         --rows) {
       const int64_t strips = around * (extent / rows);
-      if (extent % rows != 0 || (strips % threads_ != 0 && strips < 8 * threads_)) continue;
+      const int64_t most = ceil_div(strips, threads_) * threads_;  // with those who wait
+      if (extent % rows != 0 || 8 * most > 9 * strips) continue;
       best = rows;
       if (bytes / strips <= target_.l2_bytes / 2) break;
     }
@@ -182,6 +192,19 @@ class TileRule {
         split_last(extent / strips);
         return;
       }
+  }
+
+  /// Cuts the last loop around the tile, or that of the rows, into blocks that pass all columns.
+  void split_block() {
+    if (batch_.size() >= 2) {
+      if (split_last(tile_.block)) block_ = batch_[batch_.size() - 2];
+    } else if (!tile_.row.loop.empty() &&
+               draft_.attempt(schedule::Split{tile_.row.loop, tile_.block})) {
+      row_block_ = tile_.row.loop + ".o";
+      tile_.row.loop += ".i";
+      tile_.row.extent = tile_.block;
+      tile_.row.tile = std::min(tile_.row.tile, tile_.block);
+    }
   }
 
   /// Takes rows of the innermost loop around the tile into the tile.
@@ -253,18 +276,20 @@ class TileRule {
   /// other way round. A strip is padded once for all columns.
   std::vector<std::string> outer_loops() const {
     size_t leading = std::min<size_t>(batch_.size(), 1);
-    if (!strip_.empty())
+    if (const std::string& last = strip_.empty() ? block_ : strip_; !last.empty())
       leading =
-          static_cast<size_t>(std::find(batch_.begin(), batch_.end(), strip_) - batch_.begin()) + 1;
+          static_cast<size_t>(std::find(batch_.begin(), batch_.end(), last) - batch_.begin()) + 1;
     const bool rows_outside = tile_.rows_outside && strip_.empty();
     if (rows_outside) leading = batch_.size();
     const auto rest = batch_.begin() + static_cast<long>(leading);
     std::vector<std::string> outer(batch_.begin(), rest);
+    if (!row_block_.empty()) outer.push_back(row_block_);
     if (rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
     for (const std::string& loop : {column_outer_, vec_outer_})
       if (!loop.empty()) outer.push_back(loop);
     outer.insert(outer.end(), rest, batch_.end());
-    // Pools share out rows, as the convolutions before them do: each thread finds its own results.
+    // Pools and depthwise windows share out rows, as products do: each thread finds its own
+    // results.
     if (rows_first_ && rest != batch_.end() && strip_.empty())
       std::rotate(outer.begin() + static_cast<long>(leading), outer.end() - 1, outer.end());
     if (!rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
@@ -314,6 +339,27 @@ class TileRule {
     }
   }
 
+  /// Writes up to `tile_.unroll` steps of the reduction out, parts of a loop included. Iterations
+  /// of the last loop that became one.
+  int64_t unroll_steps() {
+    int64_t limit = tile_.unroll;
+    for (size_t i = reduce_.size(); i-- > 0 && limit > 1 && !sliding_.contains(reduce_[i]);) {
+      const int64_t extent = std::max<int64_t>(reduce_extents_[i], 1);
+      int64_t steps = std::min(limit, extent);
+      while (extent % steps != 0) --steps;
+      if (steps == extent) {
+        draft_.attempt(schedule::Unroll{reduce_[i]});
+        limit /= steps;
+        continue;
+      }
+      if (steps == 1 || !draft_.attempt(schedule::Split{reduce_[i], steps})) return 1;
+      draft_.attempt(schedule::Unroll{reduce_[i] + ".i"});
+      reduce_[i] += ".o";
+      return i + 1 == reduce_.size() ? steps : 1;
+    }
+    return 1;
+  }
+
   /// Cuts partial tiles off, and the tiles at the border if the block tests for it.
   void cut(bool bordered) {
     if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
@@ -327,14 +373,14 @@ class TileRule {
 
   Draft& draft_;
   std::string name_;
-  const RegisterTile& tile_;
+  RegisterTile tile_;
   const hw::CpuTarget& target_;
   int threads_;
   std::vector<std::string> reduce_, batch_;  ///< reduction loops; loops around the tile
   std::vector<int64_t> reduce_extents_;
   std::set<std::string> sliding_;   ///< reduction loops along which a shared operand overlaps
   std::vector<std::string> inner_;  ///< loops of the tile, lanes last
-  std::string row_outer_, column_outer_, vec_outer_, strip_;
+  std::string row_outer_, column_outer_, vec_outer_, strip_, block_, row_block_;
   int64_t rows_per_strip_ = 0;
   bool rows_first_ = false;
   std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
@@ -383,7 +429,8 @@ std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
   return names;
 }
 
-void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                         int64_t registers) {
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);
   if (block == nullptr || block->store == nullptr || block->store->indices.empty()) return;
@@ -392,7 +439,8 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
   size_t last = nest.extents.size() - 1;
   while (last > 0 && nest.extents[last] == 1) --last;
   const int64_t extent = nest.extents[last];
-  const int64_t lanes = target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
+  const int64_t lanes =
+      registers * target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
   if (extent < 4) return;
   const Draft::Mark before = draft.mark();
   std::string loop = nest.names[last];

@@ -24,9 +24,10 @@ bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);
 std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
                                       const std::string& anchor);
 
-/// Splits the innermost loop of `name` into vectors where its accesses allow; `ragged` receives the
-/// loop over vectors if the last is partial.
-void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+/// Splits the innermost loop of `name` into vectors where its accesses allow, of `registers`
+/// registers each.
+void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                         int64_t registers = 1);
 
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
 void cut_padding(Draft& draft, const std::string& name);

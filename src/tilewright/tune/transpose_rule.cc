@@ -23,6 +23,9 @@ int64_t edge_of(int64_t extent, int64_t edge, const std::function<bool(int64_t)>
   return edge;
 }
 
+/// Rows of a tile that are worth turning in registers.
+constexpr int64_t kFewest = 4;
+
 }  // namespace
 
 bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
@@ -51,7 +54,7 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
       order.push_back(loop);
       continue;
     }
-    if (nest.extents[i] < edge / 2) {
+    if (nest.extents[i] < kFewest) {
       draft.revert(before);
       return false;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/cost/winograd.h"
 #include "tilewright/tune/conv_algorithm.h"
 #include "tilewright/tune/program_facts.h"
@@ -38,9 +39,14 @@ class WinogradScheduler {
   WinogradScheduler(Func func, const hw::CpuTarget& target, int threads)
       : func_(std::move(func)), target_(target), threads_(threads) {}
 
-  std::optional<Trace> run() {
+  std::optional<cost::WinogradShape> shape() {
     if (!inline_rest() || !read_shape()) return std::nullopt;
-    plan_ = cost::plan_winograd(shape_, target_, threads_);
+    return shape_;
+  }
+
+  std::optional<Trace> run(const cost::WinogradPlan* plan) {
+    if (!shape()) return std::nullopt;
+    plan_ = plan != nullptr ? *plan : cost::plan_winograd(shape_, target_, threads_);
     const bool done = split_output() && place_inverse() && place_products() && place_transform() &&
                       finish_output();
     if (!done) return std::nullopt;
@@ -55,10 +61,12 @@ class WinogradScheduler {
         fmt::format("{}x{} vectors, strips of {}x{} tiles, {} filter blocks", plan_.tile_rows,
                     plan_.tile_columns, plan_.strip_rows, plan_.strip_columns, plan_.group),
         plan_.time};
-    const graph::Conv3x3 conv{shape_.batch, shape_.channels, shape_.filters, shape_.height,
-                              shape_.width};
+    const graph::PlaneConv conv{shape_.batch, shape_.channels, shape_.filters, shape_.height,
+                                shape_.width, shape_.taps_h,   shape_.taps_w};
     decision.candidates = 1;
-    for (const int64_t m : {0, 2, 4}) {
+    std::vector<int64_t> forms = winograd_tiles(conv);
+    forms.push_back(0);
+    for (const int64_t m : forms) {
       if (m == shape_.m) continue;
       ++decision.candidates;
       const cost::Prediction time = predict_conv(conv, m, target_, threads_);
@@ -69,8 +77,9 @@ class WinogradScheduler {
   }
 
  private:
-  static std::string form(int64_t m) {
-    return m == 0 ? "direct" : fmt::format("winograd F({0}x{0})", m);
+  std::string form(int64_t m) const {
+    if (m == 0) return "direct";
+    return fmt::format("winograd F({}x{})", shape_.taps_h == 1 ? 1 : m, shape_.taps_w == 1 ? 1 : m);
   }
 
   bool attempt(Step step) {
@@ -126,8 +135,13 @@ class WinogradScheduler {
               out_extents_[3],
               extent_of(*half, "i")};
     if (shape_.m <= 0) return false;
-    const auto tiles_of = [&](int64_t size) { return (size + shape_.m - 1) / shape_.m; };
-    return tiles_of(shape_.height) * tiles_of(shape_.width) == extent_of(*sum, "t") &&
+    const auto taps = [&](const char* axis) {
+      const int64_t points = extent_of(*sum, axis);
+      return points == 1 ? 1 : points - shape_.m + 1;
+    };
+    shape_.taps_h = taps("x"), shape_.taps_w = taps("y");
+    return ceil_div(shape_.height, shape_.tile_h()) * ceil_div(shape_.width, shape_.tile_w()) ==
+               extent_of(*sum, "t") &&
            shape_.channels > 0 && shape_.filters > 0 && out_extents_[4] == target_.lanes(32);
   }
 
@@ -135,18 +149,27 @@ class WinogradScheduler {
   bool split_output() {
     const std::string n = out_loops_[0], ko = out_loops_[1], h = out_loops_[2], w = out_loops_[3],
                       ki = out_loops_[4];
-    const int64_t m = shape_.m;
-    if (!attempt(schedule::Split{h, plan_.strip_rows * m}) ||
-        !attempt(schedule::Split{h + ".i", m}) ||
-        !attempt(schedule::Split{w, plan_.strip_columns * m}) ||
-        !attempt(schedule::Split{w + ".i", m}) || !attempt(schedule::Split{ko, plan_.group}))
+    const int64_t mh = shape_.tile_h(), mw = shape_.tile_w();
+    if (!attempt(schedule::Split{h, plan_.strip_rows * mh}) ||
+        !attempt(schedule::Split{h + ".i", mh}) ||
+        !attempt(schedule::Split{w, plan_.strip_columns * mw}) ||
+        !attempt(schedule::Split{w + ".i", mw}) || !attempt(schedule::Split{ko, plan_.group}))
       return false;
-    strip_loop_ = w + ".o";
+    std::vector<std::string> order = {n, h + ".o", w + ".o", ko + ".o"};
+    strip_loop_ = input_loop_ = w + ".o";
     group_loop_ = ko + ".o";
+    const int64_t groups = out_extents_[1] / plan_.group;
+    if (plan_.by_filters && groups % threads_ == 0) {
+      if (!attempt(schedule::Split{group_loop_, groups / threads_})) return false;
+      input_loop_ = order.back() = ko + ".o.o";
+      group_loop_ = ko + ".o.i";
+      order.push_back(group_loop_);
+    }
     tile_loop_ = w + ".i.o";
     inner_ = {h + ".i.i", w + ".i.i", ki};
-    return attempt(schedule::Reorder{{n, h + ".o", w + ".o", ko + ".o", ko + ".i", h + ".i.o",
-                                      w + ".i.o", h + ".i.i", w + ".i.i", ki}});
+    order.insert(order.end(), {ko + ".i", h + ".i.o", w + ".i.o"});
+    order.insert(order.end(), inner_.begin(), inner_.end());
+    return attempt(schedule::Reorder{order});
   }
 
   bool place_products() {
@@ -165,11 +188,16 @@ class WinogradScheduler {
     for (const std::string& loop :
          {s + ".t", s + ".ko", s + ".init.t", s + ".init.ko", t + ".i", ko + ".i"})
       attempt(schedule::Unroll{loop});
-    const int64_t points = (shape_.m + 2) * (shape_.m + 2);
-    if (points * shape_.channels * shape_.filters * 4 > target_.l2_bytes / 2)
+    if (shape_.points_h() * shape_.points_w() * shape_.channels * shape_.filters * 4 >
+        target_.l2_bytes / 2)
       prefetch(s + ".co", kWeightsAhead / (lanes * lanes * 4));
     return vectorize(s + ".ki") && vectorize(s + ".init.ki") && vectorize(b + ".ki");
   }
+
+  /// Whether each worker transforms the input it needs, around its groups.
+  bool transforms_alone() const { return input_loop_ != strip_loop_; }
+
+  bool one_sided() const { return shape_.taps_h == 1 || shape_.taps_w == 1; }
 
   bool vectorize(const std::string& loop) { return attempt(schedule::Vectorize{loop}); }
 
@@ -182,25 +210,33 @@ class WinogradScheduler {
     if (!attempt(schedule::ComputeAt{h, tile_loop_})) return false;
     attempt(schedule::Reorder{{h + ".y", h + ".i"}});
     attempt(schedule::Unroll{h + ".i"});
+    // The inverse for one side is the whole: what it finishes need not wait in memory.
+    if (one_sided()) {
+      attempt(schedule::Unroll{h + ".y"});
+      attempt(schedule::SetScope{h, "local"});
+    }
     return vectorize(h + ".ki");
   }
 
   bool place_transform() {
     const std::string v = kIn, r = kRows;
-    if (!attempt(schedule::ComputeAt{v, strip_loop_})) return false;
+    if (!attempt(schedule::ComputeAt{v, input_loop_})) return false;
     if (!attempt(schedule::Reorder{{v + ".co", v + ".t", v + ".x", v + ".y", v + ".ci"}}))
       return false;
-    if (!attempt(schedule::ComputeAt{r, v + ".t"})) return false;
-    if (!attempt(schedule::Reorder{{r + ".b", r + ".x", r + ".ci"}})) return false;
     const std::string p = kPixels;
-    if (!attempt(schedule::ComputeAt{p, r + ".b"}) || !attempt(schedule::SetScope{p, "local"}))
+    if (!one_sided() && (!attempt(schedule::ComputeAt{r, v + ".t"}) ||
+                         !attempt(schedule::Reorder{{r + ".b", r + ".x", r + ".ci"}})))
       return false;
-    attempt(schedule::Unroll{p + ".a"});
+    if (!attempt(schedule::ComputeAt{p, one_sided() ? v + ".t" : r + ".b"}) ||
+        !attempt(schedule::SetScope{p, "local"}))
+      return false;
+    const std::vector<std::string> whole = {p + ".a", p + ".b", v + ".x", v + ".y"};
+    const std::vector<std::string> halves = {p + ".a", r + ".x", v + ".y"};
+    for (const std::string& loop : one_sided() ? whole : halves) attempt(schedule::Unroll{loop});
     prefetch(v + ".t", kTilesAhead);
-    attempt(schedule::Unroll{r + ".x"});
-    attempt(schedule::Unroll{v + ".y"});
-    if (!vectorize(p + ".ci") || !vectorize(r + ".ci") || !vectorize(v + ".ci")) return false;
-    if (plan_.by_filters) attempt(schedule::Parallel{v + ".co"});
+    if (!vectorize(p + ".ci") || !vectorize(v + ".ci")) return false;
+    if (!one_sided() && !vectorize(r + ".ci")) return false;
+    if (plan_.by_filters && !transforms_alone()) attempt(schedule::Parallel{v + ".co"});
     return true;
   }
 
@@ -212,7 +248,8 @@ class WinogradScheduler {
     if (tiles % plan_.tile_rows != 0 && tiles > plan_.tile_rows)
       attempt(schedule::Cut{std::string(kBack) + ".t.o", {tiles / plan_.tile_rows, 1}});
     if (threads_ < 2) return true;
-    if (plan_.by_filters) return attempt(schedule::Parallel{group_loop_});
+    if (plan_.by_filters)
+      return attempt(schedule::Parallel{transforms_alone() ? input_loop_ : group_loop_});
     const std::string n = out_loops_[0], rows = out_loops_[2] + ".o";
     return attempt(schedule::Fuse{n, rows}) &&
            attempt(schedule::Fuse{n + "*" + rows, strip_loop_}) &&
@@ -225,7 +262,7 @@ class WinogradScheduler {
   int threads_;
   cost::WinogradShape shape_;
   cost::WinogradPlan plan_;
-  std::string strip_loop_, group_loop_, tile_loop_;
+  std::string strip_loop_, input_loop_, group_loop_, tile_loop_;
   std::vector<std::string> out_loops_, inner_;
   std::vector<int64_t> out_extents_;
 };
@@ -233,12 +270,18 @@ class WinogradScheduler {
 }  // namespace
 
 std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads, cost::Decision* why) {
+                                              int threads, cost::Decision* why,
+                                              const cost::WinogradPlan* plan) {
   if (find_block(collect_blocks(func), kSum) == nullptr) return std::nullopt;
   WinogradScheduler scheduler(func, target, threads);
-  std::optional<schedule::Trace> trace = scheduler.run();
+  std::optional<schedule::Trace> trace = scheduler.run(plan);
   if (trace && why != nullptr) *why = scheduler.decision();
   return trace;
+}
+
+std::optional<cost::WinogradShape> winograd_shape(const Func& func, const hw::CpuTarget& target) {
+  if (find_block(collect_blocks(func), kSum) == nullptr) return std::nullopt;
+  return WinogradScheduler(func, target, 1).shape();
 }
 
 }  // namespace tilewright::tune

@@ -5,14 +5,19 @@
 #include <optional>
 
 #include "tilewright/cost/decision.h"
+#include "tilewright/cost/winograd.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::tune {
 
 /// Absent if `func` is no Winograd convolution with an elementwise rest. `why`, if given, receives
-/// the plan beside the fastest other form of the same convolution.
+/// the plan beside the fastest other form of the same convolution. `plan`: instead of the model's.
 std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads, cost::Decision* why = nullptr);
+                                              int threads, cost::Decision* why = nullptr,
+                                              const cost::WinogradPlan* plan = nullptr);
+
+/// What plans of `func` are made for; absent if it is no Winograd convolution.
+std::optional<cost::WinogradShape> winograd_shape(const Func& func, const hw::CpuTarget& target);
 
 }  // namespace tilewright::tune

@@ -9,6 +9,7 @@
 #include "tilewright/graph/builder.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/interp/interp.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/tune/conv_algorithm.h"
 
 namespace tilewright::tune {
@@ -34,19 +35,25 @@ struct Case {
   int threads, registers;
   bool residual;
   int64_t batch = 1;
+  int64_t taps_h = 3, taps_w = 3;
+  int64_t filter_blocks = 3;
 };
 
-/// conv [+ residual] + relu on 8 -> 12 channels in blocks of 4.
+/// conv [+ residual] + relu on 8 channels, in blocks of 4.
 Func conv_func(const Case& c) {
   graph::Builder b("net");
   const graph::ValueId x = b.input("x", DType::F32, {c.batch, 2, c.height, c.width, 4});
-  const graph::ValueId u = b.input("u", DType::F32, {3, c.m + 2, c.m + 2, 8, 4});
-  const graph::ValueId bias = b.input("bias", DType::F32, {12});
+  const auto points = [&](int64_t taps) { return taps == 1 ? 1 : c.m + taps - 1; };
+  const graph::ValueId u =
+      b.input("u", DType::F32, {c.filter_blocks, points(c.taps_h), points(c.taps_w), 8, 4});
+  const int64_t h = c.taps_h / 2, w = c.taps_w / 2;
+  const graph::ValueId bias = b.input("bias", DType::F32, {4 * c.filter_blocks});
   graph::ValueId y =
       b.node("WinogradConvBlocked", {x, u, bias},
-             {{"pads", std::vector<int64_t>{1, 1, 1, 1}}, {"m", c.m}}, "conv", "tilewright");
+             {{"pads", std::vector<int64_t>{h, w, h, w}}, {"m", c.m}}, "conv", "tilewright");
   if (c.residual)
-    y = b.node("Add", {y, b.input("r", DType::F32, {c.batch, 3, c.height, c.width, 4})});
+    y = b.node("Add",
+               {y, b.input("r", DType::F32, {c.batch, c.filter_blocks, c.height, c.width, 4})});
   b.output(b.node("Relu", {y}), "y");
   Result<graph::Graph> graph = b.finish();
   EXPECT_TRUE(graph) << to_string(graph.error());
@@ -57,15 +64,19 @@ Func conv_func(const Case& c) {
 
 TEST(WinogradSchedule, KeepsTheMeaning) {
   const std::vector<Case> cases = {
-      {4, 8, 8, 1, 32, false},   {4, 7, 9, 1, 32, true},      {4, 14, 14, 2, 16, true},
-      {4, 7, 7, 2, 32, false},   {2, 6, 5, 1, 16, false},     {2, 7, 7, 2, 16, true},
-      {6, 13, 12, 2, 32, false}, {4, 5, 40, 1, 32, true},     {2, 13, 11, 1, 16, false},
-      {4, 9, 8, 2, 32, true, 3}, {2, 3, 24, 3, 32, false, 2},
+      {4, 8, 8, 1, 32, false},          {4, 7, 9, 1, 32, true},
+      {4, 14, 14, 2, 16, true},         {4, 7, 7, 2, 32, false},
+      {2, 6, 5, 1, 16, false},          {2, 7, 7, 2, 16, true},
+      {6, 13, 12, 2, 32, false},        {4, 5, 40, 1, 32, true},
+      {2, 13, 11, 1, 16, false},        {4, 9, 8, 2, 32, true, 3},
+      {2, 3, 24, 3, 32, false, 2},      {4, 5, 9, 2, 32, true, 1, 1, 7},
+      {4, 9, 5, 1, 16, false, 1, 7, 1}, {4, 8, 8, 2, 32, false, 1, 1, 3},
+      {4, 7, 6, 2, 32, true, 1, 5, 5},  {2, 6, 7, 1, 32, false, 2, 3, 5},
   };
   Rng rng(3);
   for (const Case& c : cases) {
-    const std::string what =
-        fmt::format("m {} {}x{} threads {}", c.m, c.height, c.width, c.threads);
+    const std::string what = fmt::format("m {} {}x{} by {}x{} threads {}", c.m, c.height, c.width,
+                                         c.taps_h, c.taps_w, c.threads);
     const Func func = conv_func(c);
     const hw::CpuTarget target = target_of(c.registers);
     const std::optional<schedule::Trace> trace = winograd_trace(func, target, c.threads);
@@ -92,6 +103,9 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
       largest = std::max(largest, want.get(i));
     }
     EXPECT_GT(largest, 1) << what;
+    // Sums of a register tile, and what one side's inverse finishes, stay in registers.
+    const std::string text = print(*scheduled);
+    EXPECT_EQ(text.find("wino_rows") == std::string::npos, c.taps_h == 1 || c.taps_w == 1) << what;
   }
 }
 
@@ -114,6 +128,10 @@ TEST(WinogradSchedule, DividesFiltersOrStrips) {
   const auto filters = winograd_trace(func, target, 2);
   ASSERT_TRUE(filters);
   EXPECT_THAT(parallel_loops(*filters), ::testing::ElementsAre("wino_in.co", "y0.i1.o"));
+  // Groups that can be shared out evenly: each worker transforms the input for its own.
+  const auto even = winograd_trace(conv_func({4, 8, 8, 2, 32, false, 1, 3, 3, 8}), target, 2);
+  ASSERT_TRUE(even);
+  EXPECT_THAT(parallel_loops(*even), ::testing::ElementsAre("y0.i1.o.o"));
   // Where joins cost most, they share nothing but the image.
   target.rates.fork_join_ns = 1e9;
   const auto strips = winograd_trace(func, target, 2);
@@ -134,13 +152,21 @@ TEST(ConvAlgorithm, FollowsTheArithmetic) {
   target.vector_bytes = 64;
   target.l2_bytes = 1 << 20;
   const auto gain = [&](int64_t channels) {
-    const graph::Conv3x3 conv{1, channels, channels, 56, 56};
+    const graph::PlaneConv conv{1, channels, channels, 56, 56};
     return predict_conv(conv, 0, target, 1).total() / predict_conv(conv, 4, target, 1).total();
   };
   // Large images: four times fewer products. Few channels: transforms cost what products save.
   EXPECT_EQ(winograd_tile({1, 256, 256, 56, 56}, target, 1), 4);
   EXPECT_GT(gain(256), 2.8);
   EXPECT_LT(gain(16), 0.9 * gain(256));
+  // One side: 10 points for 4 outputs of 7 taps; both sides of 5x5: 64 for 16 of 25.
+  EXPECT_EQ(winograd_tile({1, 192, 192, 17, 17, 1, 7}, target, 1), 4);
+  EXPECT_EQ(winograd_tile({1, 192, 192, 17, 17, 7, 1}, target, 1), 4);
+  EXPECT_EQ(winograd_tile({1, 128, 128, 36, 36, 5, 5}, target, 1), 4);
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 3, 3}), (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 1, 3}), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 7, 7}), (std::vector<int64_t>{2}));
+  EXPECT_TRUE(winograd_tiles({1, 64, 64, 9, 9, 2, 3}).empty());
   // A single pixel needs a whole tile.
   EXPECT_EQ(winograd_tile({1, 64, 64, 1, 1}, target, 1), 0);
   // 37 MB of transformed weights for one tile are not worth reading.

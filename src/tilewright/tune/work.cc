@@ -39,16 +39,20 @@ DType operand_type(const BlockFacts& block) {
 
 }  // namespace
 
+double operations_of(const BlockFacts& block) {
+  double each = 0;
+  walk(block.block->body, [&](const Stmt& s) {
+    if (const Store* store = s.as<Store>())
+      each += operations(store->value) + (store->combine == Combine::Set ? 0 : 1);
+  });
+  return each * static_cast<double>(block.work());
+}
+
 Work work_of(const Func& func) {
   Work work;
   double most = -1;
   for (const BlockFacts& block : collect_blocks(func)) {
-    double each = 0;
-    walk(block.block->body, [&](const Stmt& s) {
-      if (const Store* store = s.as<Store>())
-        each += operations(store->value) + (store->combine == Combine::Set ? 0 : 1);
-    });
-    const double total = each * static_cast<double>(block.work());
+    const double total = operations_of(block);
     work.operations += total;
     if (total > most) most = total, work.dtype = operand_type(block);
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "tilewright/ir/stmt.h"
+#include "tilewright/tune/program_facts.h"
 
 namespace tilewright::tune {
 
@@ -14,5 +15,7 @@ struct Work {
 /// Arithmetic on values at stage Tensor; index expressions and conditions do not count, of a select
 /// the longer side does. Blocks with a symbolic extent count as nothing.
 Work work_of(const Func& func);
+/// Those of one block, counted alike.
+double operations_of(const BlockFacts& block);
 
 }  // namespace tilewright::tune
