@@ -10,6 +10,7 @@ limit=60
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
+export TILEWRIGHT_RECORDS=$work/records.sqlite  # not the user's
 passed=0
 failed=0
 skipped=0

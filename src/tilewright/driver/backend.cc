@@ -109,4 +109,22 @@ Result<SharedCode> compile_shared(const std::vector<Func>& lowered, const Backen
   return through_c(lowered, options);
 }
 
+#if TILEWRIGHT_LLVM
+Result<tune::CompiledKernel> compile_kernel(const Func& lowered, const hw::CpuTarget& target) {
+  codegen::LlvmOptions options;
+  options.target = target;
+  const std::shared_ptr<const codegen::JitModule> module = TW_TRY(codegen::jit({lowered}, options));
+  tune::CompiledKernel kernel;
+  kernel.info = module->kernels().at(0);
+  kernel.run = module->find(kernel.info.symbol);
+  kernel.owner = module;
+  return kernel;
+}
+#else
+Result<tune::CompiledKernel> compile_kernel(const Func&, const hw::CpuTarget&) {
+  return fail(ErrorKind::Unsupported, "kernels cannot be compiled in this process",
+              "this build has no LLVM");
+}
+#endif
+
 }  // namespace tilewright::driver

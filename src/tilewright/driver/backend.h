@@ -9,6 +9,7 @@
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/runtime/kernel_abi.h"
+#include "tilewright/tune/tile_probe.h"
 
 namespace tilewright::driver {
 
@@ -25,6 +26,9 @@ struct SharedCode {
 
 /// errors: Unsupported (a construct the back-end lacks), Tool (no linker or compiler; it failed).
 Result<SharedCode> compile_shared(const std::vector<Func>& lowered, const BackendOptions& options);
+
+/// Native code in this process. errors: what code generation reports; Unsupported without LLVM.
+Result<tune::CompiledKernel> compile_kernel(const Func& lowered, const hw::CpuTarget& target);
 
 /// Whether this build can generate code through LLVM.
 bool has_llvm();

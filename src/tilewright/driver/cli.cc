@@ -92,9 +92,10 @@ int run_cli(int argc, char** argv) {
       ->check(CLI::IsMember({"auto", "plain", "none"}));
   app.require_subcommand(1);
   app.fallthrough();
-  for (auto add : {add_doctor, add_devices, add_targets, add_calibrate, add_zoo, add_check,
-                   add_compile, add_run, add_bench, add_verify, add_inspect, add_explain, add_opt,
-                   add_hw, add_sim, add_rtl, add_synth})
+  for (auto add :
+       {add_doctor, add_devices, add_targets, add_calibrate, add_zoo,     add_check,   add_compile,
+        add_run,    add_bench,   add_verify,  add_tune,      add_records, add_inspect, add_explain,
+        add_opt,    add_hw,      add_sim,     add_rtl,       add_synth,   add_worker})
     add(app, context);
   try {
     app.parse(argc, argv);

@@ -31,6 +31,8 @@ void add_compile(CLI::App& app, Context& context);
 void add_run(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
 void add_verify(CLI::App& app, Context& context);
+void add_tune(CLI::App& app, Context& context);
+void add_records(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_explain(CLI::App& app, Context& context);
 void add_opt(CLI::App& app, Context& context);
@@ -38,6 +40,7 @@ void add_hw(CLI::App& app, Context& context);
 void add_sim(CLI::App& app, Context& context);
 void add_rtl(CLI::App& app, Context& context);
 void add_synth(CLI::App& app, Context& context);
+void add_worker(CLI::App& app, Context& context);
 
 /// A JSON document of one verb: schema name and version first.
 nlohmann::ordered_json document(const std::string& verb);

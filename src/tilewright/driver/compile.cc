@@ -30,14 +30,39 @@
 #include "tilewright/runtime/package.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/conv_algorithm.h"
+#include "tilewright/tune/space.h"
 #include "tilewright/tune/strip_rule.h"
 
 namespace tilewright::driver {
 namespace {
 
+/// By a record where there is one that fits, else by the rules. Sets `report.record` and counts
+/// records that do not fit.
+Result<ScheduledKernel> schedule_kernel(KernelReport& report, const CompileOptions& options,
+                                        std::atomic<int64_t>& stale) {
+  KernelOptions kernel_options{options.target, options.threads, options.level > 0};
+  std::optional<tune::Record> record;
+  if (options.tuned && options.level > 0) record = options.tuned(report.func);
+  if (record) {
+    const Result<schedule::Trace> trace = schedule::parse_trace(record->schedule);
+    if (trace) {
+      kernel_options.trace = &*trace;
+      Result<ScheduledKernel> kernel = schedule_and_lower(report.func, kernel_options);
+      if (kernel) {
+        report.record = std::move(record);
+        return kernel;
+      }
+      kernel_options.trace = nullptr;
+    }
+    ++stale;
+  }
+  return schedule_and_lower(report.func, kernel_options);
+}
+
 /// Schedules and lowers all kernels on `jobs` threads.
 Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
-                                    const CompileOptions& options) {
+                                    const CompileOptions& options, int64_t& stale_records) {
+  std::atomic<int64_t> stale = 0;
   std::vector<Func> lowered(kernels.size());
   std::atomic<size_t> next = 0;
   std::mutex lock;
@@ -47,8 +72,7 @@ Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
   auto work = [&] {
     try {
       for (size_t i = next++; i < kernels.size() && !interrupted(); i = next++) {
-        const KernelOptions kernel_options{options.target, options.threads, options.level > 0};
-        Result<ScheduledKernel> kernel = schedule_and_lower(kernels[i].func, kernel_options);
+        Result<ScheduledKernel> kernel = schedule_kernel(kernels[i], options, stale);
         const std::lock_guard<std::mutex> guard(lock);
         progress.update(static_cast<int64_t>(i), static_cast<int64_t>(kernels.size()),
                         kernels[i].symbol);
@@ -73,12 +97,14 @@ Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
   if (bug) std::rethrow_exception(bug);
   if (problem) return tl::unexpected<Error>(std::move(*problem));
   TW_TRY_STATUS(check_interrupt());
+  stale_records = stale;
   return lowered;
 }
 
 Status generate(KernelTable& table, const CompileOptions& options, CompiledModel& model,
                 runtime::Program& program) {
-  const std::vector<Func> lowered = TW_TRY(lower_all(table.kernels(), options));
+  const std::vector<Func> lowered =
+      TW_TRY(lower_all(table.kernels(), options, model.stale_records));
   if (!lowered.empty()) {
     BackendOptions backend;
     backend.target = options.target;
@@ -277,6 +303,27 @@ Result<std::unique_ptr<runtime::Session>> open_session(const CompiledModel& mode
   return runtime::Session::create(model.program, lookup, std::move(weights), session);
 }
 
+namespace {
+
+/// A file that `tilewright records import` reads: the records behind tuned kernels; and the
+/// schedule of every kernel.
+std::string records_of(const CompiledModel& model) {
+  std::string text = tune::lines_header();
+  for (const KernelReport& kernel : model.kernels)
+    if (kernel.record)
+      text += tune::workload_line(kernel.record->workload, tune::workload_text(kernel.func)) +
+              tune::line_of(*kernel.record);
+  for (const KernelReport& kernel : model.kernels)
+    text += nlohmann::json{{"kernel", kernel.symbol},
+                           {"steps", kernel.steps},
+                           {"schedule", schedule::print(kernel.trace)}}
+                .dump() +
+            "\n";
+  return text;
+}
+
+}  // namespace
+
 Status save_package(const std::string& path, const CompiledModel& model) {
   runtime::PackageContents contents;
   contents.program = *model.program;
@@ -300,13 +347,7 @@ Status save_package(const std::string& path, const CompiledModel& model) {
   for (const auto& [offset, value] : model.weights)
     contents.weights.push_back(
         {offset, {static_cast<const char*>(value.data()), static_cast<size_t>(value.bytes())}});
-  std::string records;
-  for (const KernelReport& kernel : model.kernels)
-    records += nlohmann::json{{"kernel", kernel.symbol},
-                              {"steps", kernel.steps},
-                              {"schedule", schedule::print(kernel.trace)}}
-                   .dump() +
-               "\n";
+  const std::string records = records_of(model);
   contents.records = records;
   return runtime::write_package(path, contents);
 }

@@ -1,6 +1,7 @@
 // From graph to program: passes, fusion, schedules, code, weights, memory plan.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -14,8 +15,13 @@
 #include "tilewright/hw/target.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/program.h"
+#include "tilewright/tune/records.h"
 
 namespace tilewright::driver {
+
+/// The record whose schedule a kernel shall have, given its Func (stage Tensor); absent: the rules
+/// choose. May be called by several threads at once.
+using FindRecord = std::function<std::optional<tune::Record>(const Func& func)>;
 
 struct CompileOptions {
   hw::CpuTarget target = hw::host();
@@ -27,6 +33,7 @@ struct CompileOptions {
   bool use_c = false;   ///< the C back-end instead of LLVM
   int jobs = 2;         ///< compile threads
   std::string command;  ///< for the manifest
+  FindRecord tuned;     ///< empty: all schedules by rule
   /// What the graph's tiled part (graph/tile_layout.h) runs on; absent: everything on the CPU.
   std::optional<vta::Config> vta;
   VtaLaunchOptions launch;
@@ -39,7 +46,8 @@ struct KernelReport {
   Func func;                       ///< stage Tensor
   schedule::Trace trace;
   Func scheduled;
-  cost::Decision decision;  ///< why this schedule
+  cost::Decision decision;             ///< why this schedule, where the rules chose it
+  std::optional<tune::Record> record;  ///< where tuning chose it
 };
 
 struct CompiledModel {
@@ -50,6 +58,7 @@ struct CompiledModel {
   std::vector<std::string> changes;                ///< what each pass did, one line each
   std::vector<graph::Group> groups;                ///< of `graph`, one step each
   std::vector<KernelReport> kernels;
+  int64_t stale_records = 0;  ///< whose schedules do not fit the kernels any more
   std::map<std::string, VtaLaunchCode> launches;  ///< by name in the program
 };
 

@@ -16,6 +16,9 @@ void on_interrupt(int) {
   if (interrupt_requested.exchange(true)) ::_exit(130);  // the second time
 }
 
+/// Whether one line is written over and over.
+bool is_live() { return console().progress == "auto" && ::isatty(2) != 0; }
+
 }  // namespace
 
 int exit_code(ErrorKind kind) {
@@ -60,23 +63,34 @@ void detail(const std::string& text) {
   if (console().verbose) fmt::print(stderr, "{}\n", text);
 }
 
-void Progress::update(int64_t done, int64_t total, const std::string& what) {
+bool Progress::due() {
   const auto now = Clock::now();
-  const bool live = console().progress == "auto" && ::isatty(2) != 0;
-  const auto pause = live ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
-  if (console().quiet || console().progress == "none") return;
-  if (now - start_ < std::chrono::seconds(2) || (shown_ && now - last_ < pause)) return;
-  const double elapsed = std::chrono::duration<double>(now - start_).count();
-  const std::string line =
-      fmt::format("{}: {}/{}  {:.0f} s  {}", task_, done, total, elapsed, what.substr(0, 48));
-  fmt::print(stderr, "{}{}{}", live ? "\r\033[K" : "", line, live ? "" : "\n");
-  std::fflush(stderr);
+  const auto pause = is_live() ? std::chrono::milliseconds(100) : std::chrono::milliseconds(10000);
+  if (console().quiet || console().progress == "none") return false;
+  if (now - start_ < std::chrono::seconds(2) || (shown_ && now - last_ < pause)) return false;
   shown_ = true;
   last_ = now;
+  return true;
+}
+
+void Progress::print(const std::string& line) const {
+  const bool live = is_live();
+  fmt::print(stderr, "{}{}{}", live ? "\r\033[K" : "", line, live ? "" : "\n");
+  std::fflush(stderr);
+}
+
+void Progress::update(int64_t done, int64_t total, const std::string& what) {
+  if (!due()) return;
+  const double elapsed = std::chrono::duration<double>(Clock::now() - start_).count();
+  print(fmt::format("{}: {}/{}  {:.0f} s  {}", task_, done, total, elapsed, what.substr(0, 48)));
+}
+
+void Progress::show(const std::string& text) {
+  if (due()) print(fmt::format("{}: {}", task_, text));
 }
 
 Progress::~Progress() {
-  if (shown_ && console().progress == "auto" && ::isatty(2) != 0) fmt::print(stderr, "\r\033[K");
+  if (shown_ && is_live()) fmt::print(stderr, "\r\033[K");
 }
 
 bool interrupted() { return interrupt_requested; }

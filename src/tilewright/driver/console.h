@@ -34,9 +34,14 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
   /// `done` of `total`, with what is being worked on.
   void update(int64_t done, int64_t total, const std::string& what);
+  /// A line of the caller's own.
+  void show(const std::string& text);
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// Whether it is time for another line; counts as shown.
+  bool due();
+  void print(const std::string& line) const;
   std::string task_;
   Clock::time_point start_ = Clock::now(), last_ = start_;
   bool shown_ = false;

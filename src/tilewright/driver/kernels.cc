@@ -7,7 +7,9 @@ namespace tilewright::driver {
 
 Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions& options) {
   ScheduledKernel kernel;
-  if (options.scheduled) {
+  if (options.trace != nullptr) {
+    kernel.trace = *options.trace;
+  } else if (options.scheduled) {
     tune::ScheduleChoice choice = tune::choose_schedule(func, options.target, options.threads);
     kernel.trace = std::move(choice.trace);
     kernel.decision = std::move(choice.decision);

@@ -1,4 +1,4 @@
-// One kernel from tensor form to lowered form: default schedule, then the lowering pipeline.
+// One kernel from tensor form to lowered form: schedule, then the lowering pipeline.
 #pragma once
 
 #include "tilewright/cost/decision.h"
@@ -12,6 +12,8 @@ struct KernelOptions {
   hw::CpuTarget target = hw::host();
   int threads = 1;
   bool scheduled = true;  ///< false: loops as written (-O0)
+  /// Instead of the rules' schedule; must outlive the call.
+  const schedule::Trace* trace = nullptr;
 };
 
 struct ScheduledKernel {
@@ -21,7 +23,7 @@ struct ScheduledKernel {
   Func lowered;
 };
 
-/// errors: what a lowering pass reports.
+/// errors: NotApplicable (`trace` does not fit), what a lowering pass reports.
 Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions& options);
 
 }  // namespace tilewright::driver

@@ -7,26 +7,13 @@
 
 #include "tilewright/base/cache.h"
 #include "tilewright/base/file.h"
+#include "tilewright/driver/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/tune/calibrate.h"
-#if TILEWRIGHT_LLVM
-#include "tilewright/codegen/llvm/llvm.h"
-#endif
 
 namespace tilewright::driver {
 namespace {
-
-#if TILEWRIGHT_LLVM
-Result<tune::CompiledKernel> compile_here(const Func& lowered) {
-  const std::shared_ptr<const codegen::JitModule> module = TW_TRY(codegen::jit({lowered}));
-  tune::CompiledKernel kernel;
-  kernel.info = module->kernels().at(0);
-  kernel.run = module->find(kernel.info.symbol);
-  kernel.owner = module;
-  return kernel;
-}
-#endif
 
 bool switched_off() {
   const char* text = std::getenv("TILEWRIGHT_CALIBRATE");
@@ -74,7 +61,7 @@ Result<hw::CpuRates> measure_rates() {
   Progress progress("calibrating");
   tune::CalibrateOptions options;
 #if TILEWRIGHT_LLVM
-  options.compile = compile_here;
+  options.compile = [](const Func& lowered) { return compile_kernel(lowered, hw::host()); };
 #endif
   options.progress = [&](int done, int total, const std::string& what) {
     progress.update(done, total, what);

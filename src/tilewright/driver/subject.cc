@@ -12,6 +12,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/machine_rates.h"
+#include "tilewright/driver/tuned.h"
 #include "tilewright/driver/workload.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
@@ -141,6 +142,8 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
   verb.add_option("--seed", options.seed, "of made-up inputs and weights");
   verb.add_flag("--no-calibrate", options.no_calibrate,
                 "follow typical rates of a processor, not those of this machine");
+  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
+  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
   verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
 }
 
@@ -216,6 +219,8 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   compile.level = options.level;
   compile.use_c = options.backend == "c";
   compile.jobs = runtime::default_threads();
+  if (!options.no_records)
+    compile.tuned = TW_TRY(stored_schedules(options.records, compile.target, compile.threads));
   return compile;
 }
 
@@ -240,6 +245,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
                   "it lacks " + missing.front(), "leave --target out");
     runnable.model = TW_TRY(subject.graph ? compile_graph(*subject.graph, compile)
                                           : compile_func(*subject.func, compile));
+    say_tuned(*runnable.model);
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }
   const runtime::Program& program = runnable.session->program();

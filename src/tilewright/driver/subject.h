@@ -34,6 +34,8 @@ struct SubjectOptions {
   std::string dump_program;        ///< folder for accelerator program dumps
   bool record_times = false;       ///< keep what accelerators did, cycle by cycle
   bool allow_newer_opset = false;
+  std::string records;        ///< store of tuning records; empty: the user's
+  bool no_records = false;    ///< schedules by rule alone
   bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
 };
 

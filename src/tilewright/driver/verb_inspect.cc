@@ -8,6 +8,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/explain_analysis.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/memory.h"
 #include "tilewright/graph/traffic.h"
@@ -142,7 +143,7 @@ Result<int> explain_memory(const Subject& subject, const CompileOptions& options
 struct ExplainVerb {
   SubjectOptions subject;
   std::string node;
-  bool memory = false;
+  bool memory = false, analysis = false;
 };
 
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
@@ -152,6 +153,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
                 "tilewright inspect shows a package's kernels and their schedules");
   const CompileOptions compile = TW_TRY(compile_options(verb.subject));
   if (verb.memory) return explain_memory(subjects[0], compile, as_json);
+  if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
   const CompiledModel model = TW_TRY(subjects[0].graph ? compile_graph(*subjects[0].graph, compile)
                                                        : compile_func(*subjects[0].func, compile));
   nlohmann::ordered_json json = document("explain");
@@ -243,6 +245,8 @@ void add_explain(CLI::App& app, Context& context) {
   verb->add_option("node", options->node, "only the kernel of this node");
   verb->add_flag("--memory", options->memory,
                  "bytes between kernels and the arena beside their bounds");
+  verb->add_flag("--analysis", options->analysis,
+                 "loops, trip counts, producers and consumers of every kernel's nodes");
   verb->callback([&context, options] {
     context.action = [&context, options] { return explain(*options, context.json); };
   });

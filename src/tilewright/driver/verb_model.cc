@@ -11,6 +11,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/launch_report.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/driver/tuned.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/graph/memory.h"
 
@@ -149,6 +150,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   options.command = context.command;
   const CompiledModel model = TW_TRY(subject.graph ? compile_graph(*subject.graph, options)
                                                    : compile_func(*subject.func, options));
+  say_tuned(model);
   const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
   TW_TRY_STATUS(save_package(path, model));
   const runtime::Program& program = *model.program;
@@ -156,6 +158,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   json["package"] = path;
   json["seconds"] = seconds_since(start);
   json["kernels"] = program.kernels.size();
+  json["kernels_tuned"] = tuned_kernels(model);
   json["steps"] = program.steps.size();
   json["code_bytes"] = model.code.size();
   json["weight_bytes"] = program.weights_bytes;

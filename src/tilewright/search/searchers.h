@@ -72,11 +72,12 @@ std::unique_ptr<Searcher> model_searcher(const Space& space, uint64_t seed,
 struct PriorGuidedOptions {
   /// Predicted cost; kInvalid for points known not to work.
   std::function<double(const Point&)> prior;
-  Features features;         ///< for the residual; the prior's own terms serve best
-  int enumerate = 20000;     ///< spaces up to this size are ranked whole
+  Features features;  ///< for the residual, besides the decisions' own: the prior's terms
+  /// Spaces up to this size are ranked whole; in larger ones as many points are bred.
+  int enumerate = 20000;
   int first = 8;             ///< measured by the prior alone
   double local_share = 0.5;  ///< of later proposals: neighbours of the best
-  double spread = 0.05;      ///< weight of unexplored features against predicted gain
+  double spread = 0.3;       ///< weight of unexplored features against predicted gain
 };
 std::unique_ptr<Searcher> prior_searcher(const Space& space, uint64_t seed,
                                          const PriorGuidedOptions& options);

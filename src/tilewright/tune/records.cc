@@ -106,12 +106,14 @@ std::string condition(const RecordFilter& filter) {
   if (!filter.workload.empty()) text += " AND workload = ?";
   if (!filter.target.empty()) text += " AND target = ?";
   if (!filter.compiler.empty()) text += " AND compiler = ?";
+  if (!filter.searcher.empty()) text += " AND searcher = ?";
   if (filter.ok_only) text += " AND outcome = 'ok'";
   return text;
 }
 
 void bind(Query& query, const RecordFilter& filter) {
-  for (const std::string* value : {&filter.workload, &filter.target, &filter.compiler})
+  for (const std::string* value :
+       {&filter.workload, &filter.target, &filter.compiler, &filter.searcher})
     if (!value->empty()) query.bind(*value);
 }
 
@@ -148,7 +150,7 @@ struct RecordStore::Database {
     if (found == kSchema) return {};
     for (const std::string& sql :
          {fmt::format("CREATE TABLE IF NOT EXISTS records ({} UNIQUE (workload, target, compiler, "
-                      "schedule, \"when\", cost))",
+                      "schedule, point, searcher, \"when\", cost))",
                       table_columns()),
           std::string("CREATE INDEX IF NOT EXISTS by_cost ON records (workload, target, outcome, "
                       "cost)"),
@@ -177,7 +179,8 @@ Result<RecordStore> RecordStore::open(const std::string& path) {
   if (sqlite3_open(path.c_str(), &database->handle) != SQLITE_OK)
     return fail(ErrorKind::Io, fmt::format("cannot open the record store {}", path),
                 sqlite3_errmsg(database->handle), "set TILEWRIGHT_RECORDS to another file");
-  TW_TRY_STATUS(database->set_up(path));
+  if (Status ready = database->set_up(path); !ready)
+    return tl::unexpected<Error>(std::move(ready.error()).at(path));
   return RecordStore(std::move(database));
 }
 
@@ -215,6 +218,18 @@ Result<std::string> RecordStore::workload(const std::string& key) const {
   return text;
 }
 
+Status RecordStore::each_workload(
+    const std::function<void(const std::string& key, const std::string& func)>& visit) const {
+  Query query(database_->handle, "SELECT key, func FROM workloads ORDER BY key");
+  while (TW_TRY(query.step())) {
+    std::string key, func;
+    query.read(key);
+    query.read(func);
+    visit(key, func);
+  }
+  return {};
+}
+
 Status RecordStore::each(const RecordFilter& filter,
                          const std::function<void(const Record&)>& visit) const {
   Query query(database_->handle,
@@ -230,14 +245,31 @@ Result<std::vector<Record>> RecordStore::find(const RecordFilter& filter) const 
   return found;
 }
 
-Result<std::optional<Record>> RecordStore::best(const RecordFilter& filter) const {
+Result<std::optional<Record>> RecordStore::first(const RecordFilter& filter,
+                                                 const std::string& order) const {
   RecordFilter valid = filter;
   valid.ok_only = true;
-  Query query(database_->handle, fmt::format("SELECT {} FROM records{} ORDER BY cost LIMIT 1",
-                                             columns(), condition(valid)));
+  Query query(database_->handle, fmt::format("SELECT {} FROM records{} ORDER BY {} LIMIT 1",
+                                             columns(), condition(valid), order));
   bind(query, valid);
   if (!TW_TRY(query.step())) return std::optional<Record>();
   return std::optional<Record>(read(query));
+}
+
+Result<std::optional<Record>> RecordStore::best(const RecordFilter& filter) const {
+  return first(filter, "cost");
+}
+
+Result<std::optional<Record>> RecordStore::chosen(const RecordFilter& filter) const {
+  RecordFilter by = filter;
+  by.searcher = "race";
+  if (std::optional<Record> winner = TW_TRY(first(by, "rowid DESC"))) return winner;
+  by.searcher = "rule";
+  const std::optional<Record> rule = TW_TRY(first(by, "rowid DESC"));
+  std::optional<Record> cheapest = TW_TRY(best(filter));
+  constexpr double kClearly = 0.97;  // readings of different moments differ by as much
+  if (cheapest && rule && cheapest->cost > kClearly * rule->cost) cheapest.reset();
+  return cheapest;
 }
 
 Result<int64_t> RecordStore::count(const RecordFilter& filter) const {
@@ -253,27 +285,24 @@ Result<int64_t> RecordStore::prune(int keep) {
   Query query(database_->handle,
               "DELETE FROM records WHERE rowid NOT IN (SELECT rowid FROM (SELECT rowid, "
               "row_number() OVER (PARTITION BY workload, target ORDER BY cost) AS place FROM "
-              "records WHERE outcome = 'ok') WHERE place <= ?)");
+              "records WHERE outcome = 'ok') WHERE place <= ?) AND rowid NOT IN (SELECT "
+              "max(rowid) FROM records WHERE outcome = 'ok' AND searcher IN ('rule', 'race') GROUP "
+              "BY workload, target, compiler, searcher)");
   query.bind(static_cast<int64_t>(keep));
   TW_TRY_STATUS(query.run());
   return sqlite3_changes(database_->handle);
 }
 
 Result<std::string> RecordStore::export_lines(const RecordFilter& filter) const {
-  std::string text =
-      nlohmann::ordered_json{{"format", "tilewright-records"}, {"v", kSchema}}.dump() + "\n";
+  std::string text = lines_header();
   std::set<std::string> keys;
   std::string rows;
   TW_TRY_STATUS(each(filter, [&](const Record& record) {
-    nlohmann::ordered_json json;
-    for_each_field(
-        record, [&](std::string_view name, const auto& value) { json[std::string(name)] = value; });
     keys.insert(record.workload);
-    rows += json.dump() + "\n";
+    rows += line_of(record);
   }));
   for (const std::string& key : keys)
-    if (const Result<std::string> func = workload(key))
-      text += nlohmann::ordered_json{{"workload", key}, {"func", *func}}.dump() + "\n";
+    if (const Result<std::string> func = workload(key)) text += workload_line(key, *func);
   return text + rows;
 }
 
@@ -295,6 +324,7 @@ Result<RecordStore::Imported> RecordStore::import_lines(const std::string& text)
         TW_TRY_STATUS(add_workload(key, func));
         continue;
       }
+      if (json.contains("kernel")) continue;  // a package's list of kernels
       Record record;
       for_each_field(record, [&](std::string_view name, auto& value) {
         json.at(std::string(name)).get_to(value);
@@ -310,6 +340,36 @@ Result<RecordStore::Imported> RecordStore::import_lines(const std::string& text)
   counts.added = TW_TRY(count({})) - before;
   counts.known = static_cast<int64_t>(records.size()) - counts.added;
   return counts;
+}
+
+Result<RecordStore::Imported> RecordStore::merge(const RecordStore& other) {
+  Imported counts;
+  Status added;
+  TW_TRY_STATUS(other.each_workload([&](const std::string& key, const std::string& func) {
+    if (added) added = add_workload(key, func);
+  }));
+  TW_TRY_STATUS(added);
+  const std::vector<Record> records = TW_TRY(other.find({}));
+  const int64_t before = TW_TRY(count({}));
+  TW_TRY_STATUS(add_all(records));
+  counts.added = TW_TRY(count({})) - before;
+  counts.known = static_cast<int64_t>(records.size()) - counts.added;
+  return counts;
+}
+
+std::string lines_header() {
+  return nlohmann::ordered_json{{"format", "tilewright-records"}, {"v", kSchema}}.dump() + "\n";
+}
+
+std::string line_of(const Record& record) {
+  nlohmann::ordered_json json;
+  for_each_field(
+      record, [&](std::string_view name, const auto& value) { json[std::string(name)] = value; });
+  return json.dump() + "\n";
+}
+
+std::string workload_line(const std::string& key, const std::string& func) {
+  return nlohmann::ordered_json{{"workload", key}, {"func", func}}.dump() + "\n";
 }
 
 std::string workload_key(const std::string& printed_func) {

@@ -26,7 +26,7 @@ struct Record {
   double cost = 0;               ///< of ok; units: ns, or cycles of a simulator; the median
   double least = 0, spread = 0;  ///< fastest reading; middle half of the readings / median
   int64_t readings = 0;
-  std::string searcher;
+  std::string searcher;  ///< also `rule`: without tuning; `race`: the winner of a final race
   int64_t seed = 0;
   std::string when;  ///< UTC, ISO 8601
 
@@ -47,6 +47,7 @@ struct Record {
 struct RecordFilter {
   std::string workload, target, compiler;
   bool ok_only = false;
+  std::string searcher;
 };
 
 /// A store. Each `add` is durable when it returns: a killed process loses nothing it added.
@@ -64,14 +65,21 @@ class RecordStore {
   Status add_workload(const std::string& key, const std::string& func);
   Result<std::string> workload(const std::string& key) const;
 
+  Status each_workload(
+      const std::function<void(const std::string& key, const std::string& func)>& visit) const;
+
   /// Calls `visit` for each record, oldest first.
   Status each(const RecordFilter& filter, const std::function<void(const Record&)>& visit) const;
   Result<std::vector<Record>> find(const RecordFilter& filter) const;
   /// The cheapest valid record.
   Result<std::optional<Record>> best(const RecordFilter& filter) const;
+  /// What to compile a workload with: the winner of the last final race (searcher `race`); without
+  /// one, the cheapest valid record if it beats the rules' schedule (searcher `rule`) clearly.
+  Result<std::optional<Record>> chosen(const RecordFilter& filter) const;
   Result<int64_t> count(const RecordFilter& filter) const;
 
-  /// Keeps per workload and target the `keep` cheapest valid records; the number removed.
+  /// Keeps per workload and target the `keep` cheapest valid records, and those that `chosen` looks
+  /// at; the number removed.
   Result<int64_t> prune(int keep);
 
   /// JSON lines: a header with the schema version, workloads, records.
@@ -82,12 +90,20 @@ class RecordStore {
     std::string first_problem;
   };
   Result<Imported> import_lines(const std::string& text);
+  /// The same with the records of another store. errors: Io, Package.
+  Result<Imported> merge(const RecordStore& other);
 
  private:
   struct Database;
+  Result<std::optional<Record>> first(const RecordFilter& filter, const std::string& order) const;
   explicit RecordStore(std::shared_ptr<Database> database) : database_(std::move(database)) {}
   std::shared_ptr<Database> database_;
 };
+
+/// Lines of the exchange format: the first one, a workload, a record.
+std::string lines_header();
+std::string workload_line(const std::string& key, const std::string& func);
+std::string line_of(const Record& record);
 
 /// Key of a workload: equal programs, names apart, have equal keys.
 std::string workload_key(const std::string& printed_func);

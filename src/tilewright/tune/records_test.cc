@@ -60,6 +60,36 @@ TEST_F(Records, ComeBackAsTheyWere) {
   EXPECT_EQ(store.best(filter)->value().schedule, "split(loop=h, factor=16)");
 }
 
+TEST_F(Records, ChooseTheWinnerOfTheLastRace) {
+  RecordStore store = *RecordStore::open(path);
+  const RecordFilter filter{.workload = "sha256:0", .target = "cpu:znver4:2"};
+  auto add = [&](const std::string& searcher, double cost, const std::string& schedule) {
+    Record r = record(0);
+    r.searcher = searcher;
+    r.cost = cost;
+    r.schedule = schedule;
+    ASSERT_TRUE(store.add(r));
+  };
+  EXPECT_FALSE(store.chosen(filter)->has_value());
+  add("rule", 100, "rule");
+  add("ours", 98, "a little faster, perhaps");
+  EXPECT_FALSE(store.chosen(filter)->has_value());  // no more than readings differ anyway
+  add("ours", 90, "faster");
+  EXPECT_EQ(store.chosen(filter)->value().schedule, "faster");
+  add("race", 95, "won");
+  add("ours", 10, "a lucky reading");
+  EXPECT_EQ(store.chosen(filter)->value().schedule, "won");
+  add("race", 97, "won later");
+  EXPECT_EQ(store.chosen(filter)->value().schedule, "won later");
+  EXPECT_EQ(*store.prune(1), 3);  // the lucky reading stays, and what decisions rest on
+  EXPECT_EQ(store.chosen(filter)->value().schedule, "won later");
+  EXPECT_EQ(store.best(filter)->value().schedule, "a lucky reading");
+  RecordStore other = *RecordStore::open(":memory:");
+  EXPECT_EQ(other.merge(store)->added, 3);
+  EXPECT_EQ(other.merge(store)->known, 3);
+  EXPECT_EQ(other.chosen(filter)->value().schedule, "won later");
+}
+
 TEST_F(Records, TravelAsLines) {
   const std::string func = "func f() {\n}";
   Record own = record(1);

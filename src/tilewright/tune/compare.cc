@@ -1,10 +1,10 @@
-#include "tilewright/driver/compare.h"
+#include "tilewright/tune/compare.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-namespace tilewright::driver {
+namespace tilewright::tune {
 
 double error_limit(DType dtype, MathMode math) {
   switch (dtype) {
@@ -34,10 +34,13 @@ Difference compare(const Array& actual, const Array& reference, MathMode math) {
     const double a = actual.get(i), r = reference.get(i);
     if (!std::isfinite(a) || !std::isfinite(r)) {
       const bool same = (std::isnan(a) && std::isnan(r)) || a == r;
-      difference.nonfinite += !same;
+      if (!same && difference.nonfinite++ == 0) difference.worst = i;
       continue;
     }
-    difference.max_abs = std::max(difference.max_abs, std::abs(a - r));
+    if (std::abs(a - r) > difference.max_abs) {
+      difference.max_abs = std::abs(a - r);
+      if (difference.nonfinite == 0) difference.worst = i;
+    }
     difference.reference = std::max(difference.reference, std::abs(r));
   }
   difference.error =
@@ -45,4 +48,4 @@ Difference compare(const Array& actual, const Array& reference, MathMode math) {
   return difference;
 }
 
-}  // namespace tilewright::driver
+}  // namespace tilewright::tune

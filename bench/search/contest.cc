@@ -1,0 +1,165 @@
+#include "contest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "tilewright/cost/boosted_trees.h"
+#include "tilewright/cost/loop_features.h"
+#include "tilewright/cost/loop_tree_model.h"
+#include "tilewright/search/searchers.h"
+#include "tilewright/tune/methods.h"
+
+namespace tilewright::bench {
+namespace {
+
+using search::Point;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// What `read` sees of the program that a point means, remembered.
+search::Features program_features(const tune::ScheduleSpace& space, const tune::Task& task,
+                                  std::vector<double> (*read)(const Func&)) {
+  const auto known = std::make_shared<std::map<Point, std::vector<double>>>();
+  return [&space, &task, read, known](const Point& point) {
+    std::vector<double>& features = (*known)[point];
+    if (!features.empty()) return features;
+    const auto trace = space.trace(point);
+    const auto scheduled = trace ? schedule::replay(task.func, *trace) : Result<Func>(task.func);
+    return features = read(scheduled ? *scheduled : task.func);
+  };
+}
+
+using Made = Result<std::unique_ptr<search::Searcher>>;
+
+Made make(const std::string& method, const tune::ScheduleSpace& space, const tune::Task& task,
+          uint64_t seed) {
+  search::ModelGuidedOptions options;
+  if (method == "tree" || method == "xgb") {
+    // What a point's program looks like takes milliseconds to find out: fewer and shorter chains.
+    options.chains = 32, options.steps = 8;
+  }
+  if (method == "tree") {
+    options.features = program_features(space, task, cost::loop_tree);
+    cost::LoopTreeOptions how;
+    how.seed = seed;
+    return search::model_searcher(space.space(), seed, cost::loop_tree_model(how), options);
+  }
+  if (method.starts_with("xgb")) {
+    cost::BoostedTreesOptions trees;
+    trees.seed = seed, trees.rank = method != "xgb-cost";
+    if (method == "xgb") options.features = program_features(space, task, cost::loop_features);
+    return search::model_searcher(space.space(), seed, TW_TRY(cost::boosted_trees(trees)), options);
+  }
+  return tune::make_searcher(method, space, task, seed);
+}
+
+/// Lets one method search, on a clock of its own: what it thinks, and what its trials took when
+/// they were measured.
+class Clocked {
+ public:
+  Clocked(const tune::ScheduleSpace& space, Judge& judge, Run& run)
+      : space_(space), judge_(judge), run_(run), since_(now()) {}
+
+  std::vector<search::Outcome> evaluate(const std::vector<Point>& points) {
+    const double thought = now() - since_;
+    run_.thinking += thought, clock_ += thought;
+    std::vector<schedule::Trace> traces;
+    std::vector<search::Outcome> outcomes(points.size());
+    std::vector<size_t> valid;
+    for (size_t i = 0; i < points.size(); ++i) {
+      auto trace = space_.trace(points[i]);
+      if (!trace)
+        outcomes[i].reason = "invalid";
+      else
+        traces.push_back(std::move(*trace)), valid.push_back(i);
+    }
+    const std::vector<Verdict> verdicts = judge_.judge(traces);
+    for (size_t v = 0; v < valid.size(); ++v) {
+      outcomes[valid[v]] = {verdicts[v].cost, verdicts[v].reason};
+      clock_ += verdicts[v].seconds;
+    }
+    for (const search::Outcome& outcome : outcomes) {
+      run_.costs.push_back(outcome.cost);
+      run_.seconds.push_back(clock_);
+    }
+    since_ = now();
+    return outcomes;
+  }
+  double clock() const { return clock_; }
+
+ private:
+  const tune::ScheduleSpace& space_;
+  Judge& judge_;
+  Run& run_;
+  double since_, clock_ = 0;
+};
+
+std::vector<Point> warm_up_points(const search::Space& space, int count, uint64_t seed) {
+  Rng rng(1000 + seed);
+  std::vector<Point> points;
+  for (int i = 0; i < 100 * count && points.size() < static_cast<size_t>(count); ++i) {
+    Point point = space.random(rng);
+    if (std::find(points.begin(), points.end(), point) == points.end())
+      points.push_back(std::move(point));
+  }
+  return points;
+}
+
+size_t index_of(const Run& run, double cost, double share) {
+  size_t i = 0;
+  while (i < run.costs.size() && !(cost / run.costs[i] >= share)) ++i;
+  return i;
+}
+
+}  // namespace
+
+double Contest::oracle() const {
+  double least = search::kInvalid;
+  for (const Run& run : runs)
+    for (const double cost : run.costs) least = std::min(least, cost);
+  return least;
+}
+
+size_t trials_to(const Run& run, double cost, double share) {
+  const size_t i = index_of(run, cost, share);
+  return i < run.costs.size() ? i + 1 : 0;
+}
+
+double seconds_to(const Run& run, double cost, double share) {
+  const size_t i = index_of(run, cost, share);
+  return i < run.costs.size() ? run.seconds[i] : search::kInvalid;
+}
+
+Result<Contest> hold_contest(const tune::Task& task, const std::string& space_name,
+                             const tune::ScheduleSpace& space, Judge& judge,
+                             const ContestOptions& options) {
+  Contest contest{task.name,       space_name,      space.space().size(),
+                  judge.rule_ns(), options.trials,  options.warm_up,
+                  options.seconds, options.methods, {}};
+  // Seeds outside, so that a contest that is stopped has as many of each method.
+  for (int seed = 1; seed <= options.seeds; ++seed)
+    for (const std::string& method : options.methods) {
+      const auto s = static_cast<uint64_t>(seed);
+      Run& run = contest.runs.emplace_back(Run{method, s, {}, {}, 0});
+      const auto searcher = TW_TRY(make(method, space, task, s));
+      Clocked clocked(space, judge, run);
+      search::Budget budget;
+      budget.trials = options.trials, budget.batch = options.batch;
+      budget.interrupted = [&] { return clocked.clock() >= options.seconds; };
+      search::run(
+          *searcher, [&](const std::vector<Point>& points) { return clocked.evaluate(points); },
+          budget, warm_up_points(space.space(), options.warm_up, s));
+      double best = search::kInvalid;
+      for (const double cost : run.costs) best = std::min(best, cost);
+      fmt::print(stderr, "{} {} seed {}: {} trials, best {:.3f} of the rule's, thought {:.1f} s\n",
+                 task.name, method, seed, run.costs.size(), best, run.thinking);
+    }
+  return contest;
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,53 @@
+// Searchers against each other: the same space, warm-up, evaluation and budgets; several seeds.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "judge.h"
+#include "tilewright/tune/space.h"
+
+namespace tilewright::bench {
+
+struct ContestOptions {
+  /// Names of tune/methods.h; `xgb`: TVM's explorer on loop programs, `xgb-decisions`: on the
+  /// decisions' own features, `xgb-cost`: on those, fitting the cost instead of the rank; `tree`:
+  /// on the loop tree.
+  std::vector<std::string> methods;
+  int seeds = 5, trials = 200, warm_up = 8, batch = 8;
+  double seconds = search::kInvalid;  ///< searching, compiling and measuring
+};
+
+/// One search.
+struct Run {
+  std::string method;
+  uint64_t seed = 0;
+  std::vector<double> costs;    ///< of the rule's; by trial; kInvalid for those that do not work
+  std::vector<double> seconds;  ///< when each trial was known: thinking, compiling, measuring
+  double thinking = 0;          ///< units: s
+};
+
+struct Contest {
+  std::string name, space;
+  double space_size = 0;
+  double rule_ns = 0;
+  int trials = 0, warm_up = 0;
+  double seconds = search::kInvalid;
+  std::vector<std::string> methods;
+  std::vector<Run> runs;
+  /// The cheapest schedule that any run found.
+  double oracle() const;
+};
+
+/// Trials until `run` has a schedule within `share` of `cost`; 0 if it never has.
+size_t trials_to(const Run& run, double cost, double share);
+/// The same. units: s.
+double seconds_to(const Run& run, double cost, double share);
+
+/// `task` must outlive the call. Points of other spaces than `space` take part where a method says
+/// so. errors: Usage (a method that does not exist), Unsupported (a model this build lacks).
+Result<Contest> hold_contest(const tune::Task& task, const std::string& space_name,
+                             const tune::ScheduleSpace& space, Judge& judge,
+                             const ContestOptions& options);
+
+}  // namespace tilewright::bench

@@ -1,0 +1,91 @@
+// One run of `tilewright tune`, from subjects to records and a verdict for every kernel.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/driver/final_race.h"
+#include "tilewright/driver/tasks.h"
+
+namespace tilewright::driver {
+
+struct TuneSettings {
+  SubjectOptions subject;
+  double seconds = search::kInvalid;  ///< for everything, compiling and races included
+  int64_t trials = std::numeric_limits<int64_t>::max();
+  double stall_gain = 0;  ///< as in tune::TunerOptions
+  std::string method = "ours", space = "constructive";
+  std::string measure = "device";  ///< or `model`, or `replay:FILE`
+  bool transfer = true;            ///< start where the nearest shape tuned before was fastest
+  bool dry = false;                ///< only up to `open`, and without a store
+  std::string output;              ///< package to write; empty: none
+  std::string command;             ///< for the package
+};
+
+/// What a model gained. units: ns.
+struct ModelGain {
+  std::string name;
+  double before = 0,
+         after = 0;    ///< medians of runs in turn; by the kernels' costs without a device
+  bool raced = false;  ///< measured as a whole
+  double in_race = 0;  ///< the tuned model's time in that race, whoever won
+};
+
+class TuneRun {
+ public:
+  explicit TuneRun(TuneSettings settings) : settings_(std::move(settings)) {}
+
+  /// Compiles by rule and finds the tasks. errors: Usage, Device, what compiling reports.
+  Status prepare();
+  /// Opens spaces, searchers and records. errors: Usage, Io, Package, Tool.
+  Status open();
+  /// Searches until the budget is spent or the user interrupts. errors: of the store.
+  Status search();
+  /// Races, verdicts, the package. errors: of the store, of compiling, Io.
+  Status decide();
+
+  const TuneSettings& settings() const { return settings_; }
+  const TunePlan& plan() const { return plan_; }
+  const tune::Tuner& tuner() const { return *tuner_; }
+  const std::vector<Verdict>& verdicts() const { return verdicts_; }
+  const std::vector<ModelGain>& gains() const { return gains_; }
+  const CompileOptions& compile() const { return compile_; }
+  search::Stop stop() const { return stop_; }
+  bool interrupted() const { return stop_ == search::Stop::Interrupted; }
+  double elapsed() const;
+  /// Of all proposals in order: equal for equal runs.
+  std::string proposals_hash() const;
+
+ private:
+  bool on_device() const { return settings_.measure == "device"; }
+  Result<tune::TunerTask> tuner_task(const KernelTask& task);
+  Status keep(const std::vector<tune::Record>& records);
+  Status keep_workloads();
+  std::string space_name() const;  ///< as in records
+  Verdict* verdict_of(const KernelReport& kernel);
+  Status compare(TunedModel& model);
+  Result<Duel> race_tuned(TunedModel& model);
+  Status write_package();
+  double rest() const;
+
+  TuneSettings settings_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  CompileOptions compile_;
+  TunePlan plan_;
+  double compile_seconds_ = 0;  ///< of all models by rule
+  std::optional<tune::RecordStore> store_, replayed_;
+  std::string newest_;  ///< time of the newest replayed record
+  std::unique_ptr<tune::Measurer> measurer_;
+  std::unique_ptr<tune::Tuner> tuner_;
+  search::Stop stop_ = search::Stop::Trials;
+  std::vector<Verdict> verdicts_;
+  std::vector<ModelGain> gains_;
+};
+
+/// One line about where the search stands, for people.
+std::string progress_line(const TuneRun& run);
+
+}  // namespace tilewright::driver

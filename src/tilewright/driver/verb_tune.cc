@@ -1,0 +1,220 @@
+// tune: searches schedules for the kernels of models and operators, and keeps what it measures.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <map>
+
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/tune_report.h"
+#include "tilewright/driver/tune_run.h"
+#include "tilewright/tune/methods.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr double kDefaultSeconds = 60;
+
+struct TuneVerb {
+  TuneSettings settings;
+  std::string budget, stall, report;
+  int64_t trials = 0;
+  bool no_transfer = false, dry_run = false;
+};
+
+/// A number and the unit behind it. errors: Usage.
+Result<std::pair<double, std::string>> parse_amount(const std::string& option,
+                                                    const std::string& text,
+                                                    const std::string& example) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value > 0))
+    return fail(ErrorKind::Usage, fmt::format("{} '{}' is no positive amount", option, text), {},
+                fmt::format("{} {}", option, example));
+  return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
+}
+
+/// `90s`, `10m`, `1.5h`, `500ms`; a plain number is seconds.
+Result<double> parse_seconds(const std::string& text) {
+  const auto amount = TW_TRY(parse_amount("--for", text, "90s"));
+  const std::map<std::string, double> units = {
+      {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
+  const auto unit = units.find(amount.second);
+  if (unit == units.end())
+    return fail(ErrorKind::Usage, fmt::format("--for '{}' has the unit '{}'", text, amount.second),
+                "units are ms, s, m and h", "--for 90s");
+  return amount.first * unit->second;
+}
+
+/// `2%` or `0.02`.
+Result<double> parse_share(const std::string& text) {
+  const auto amount = TW_TRY(parse_amount("--until-stall", text, "2%"));
+  const double share = amount.second == "%" ? amount.first / 100 : amount.first;
+  if ((amount.second != "" && amount.second != "%") || share >= 1)
+    return fail(ErrorKind::Usage, fmt::format("--until-stall '{}' is no share", text), {},
+                "--until-stall 2%");
+  return share;
+}
+
+Status set_budget(TuneVerb& verb) {
+  TuneSettings& settings = verb.settings;
+  if (!verb.budget.empty()) settings.seconds = TW_TRY(parse_seconds(verb.budget));
+  if (!verb.stall.empty()) settings.stall_gain = TW_TRY(parse_share(verb.stall));
+  if (verb.trials > 0) settings.trials = verb.trials;
+  if (verb.budget.empty() && verb.stall.empty() && verb.trials == 0)
+    settings.seconds = kDefaultSeconds;
+  return {};
+}
+
+/// What would be tuned, and how large the spaces are.
+Result<int> list_tasks(const TuneRun& run, bool as_json) {
+  nlohmann::ordered_json json = document("tune");
+  std::vector<std::vector<std::string>> rows = {{"task", "uses", "expected us", "space", "points"}};
+  for (const tune::TunerTask& task : run.tuner().tasks()) {
+    const double points = task.space->space().size();
+    json["tasks"].push_back({{"name", task.task.name},
+                             {"workload", task.task.key()},
+                             {"uses", task.task.uses},
+                             {"expected_ns", task.expected},
+                             {"points", points}});
+    rows.push_back({task.task.name, std::to_string(task.task.uses),
+                    fmt::format("{:.1f}", task.expected / 1e3), run.settings().space,
+                    fmt::format("{:.4g}", points)});
+  }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
+  return 0;
+}
+
+std::string_view text_of(search::Stop stop) {
+  switch (stop) {
+    case search::Stop::Trials:
+      return "trials";
+    case search::Stop::Time:
+      return "time";
+    case search::Stop::Stall:
+      return "stall";
+    case search::Stop::Exhausted:
+      return "exhausted";
+    case search::Stop::Interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskState& state,
+                                 const Verdict& verdict) {
+  nlohmann::ordered_json json = {
+      {"name", task.task.name},       {"workload", task.task.key()},
+      {"uses", task.task.uses},       {"points", task.space->space().size()},
+      {"tried", state.trials.size()}, {"resumed", state.resumed}};
+  for (const auto& [kind, count] : state.outcomes)
+    json["outcomes"][std::string(to_string(kind))] = count;
+  if (!state.problem.empty()) json["problem"] = state.problem;
+  if (!verdict.known) return json;
+  json["untuned_ns"] = verdict.rule_cost;
+  json["tuned_ns"] = verdict.record.cost;
+  json["better"] = verdict.better;
+  json["point"] = verdict.record.point;
+  json["schedule"] = verdict.record.schedule;
+  return json;
+}
+
+nlohmann::ordered_json run_json(const TuneRun& run) {
+  nlohmann::ordered_json json = document("tune");
+  json["seconds"] = run.elapsed();
+  json["stop"] = text_of(run.stop());
+  json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
+  json["trials"] = run.tuner().trials();
+  json["proposals"] = run.proposals_hash();
+  for (const ModelGain& gain : run.gains())
+    json["models"].push_back({{"name", gain.name},
+                              {"untuned_ns", gain.before},
+                              {"tuned_ns", gain.after},
+                              {"measured_whole", gain.raced},
+                              {"in_race_ns", gain.in_race}});
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i)
+    json["tasks"].push_back(
+        task_json(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i]));
+  if (!run.settings().output.empty()) json["package"] = run.settings().output;
+  return json;
+}
+
+void print_result(const TuneRun& run) {
+  std::vector<std::vector<std::string>> rows = {
+      {"task", "uses", "tried", "ok", "untuned us", "tuned us", "gain"}};
+  std::map<std::string, int64_t> reasons;
+  int64_t bad = 0;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    const tune::TunerTask& task = run.tuner().tasks()[i];
+    const tune::TaskState& state = run.tuner().states()[i];
+    const Verdict& verdict = run.verdicts()[i];
+    for (const auto& [reason, count] : state.reasons) reasons[reason] += count, bad += count;
+    if (!state.problem.empty()) say(fmt::format("warning: {}: {}", task.task.name, state.problem));
+    if (!verdict.known) continue;
+    const auto ok = state.outcomes.find(tune::OutcomeKind::Ok);
+    rows.push_back(
+        {task.task.name, std::to_string(task.task.uses), std::to_string(state.trials.size()),
+         std::to_string(ok == state.outcomes.end() ? 0 : ok->second),
+         fmt::format("{:.1f}", verdict.rule_cost / 1e3),
+         fmt::format("{:.1f}", verdict.record.cost / 1e3),
+         fmt::format("{:.2f}x",
+                     verdict.record.cost > 0 ? verdict.rule_cost / verdict.record.cost : 1.0)});
+  }
+  fmt::print("{}", table(rows));
+  for (const ModelGain& gain : run.gains())
+    fmt::print("{}: {:.4g} ms -> {:.4g} ms ({:.3f}x{})\n", gain.name, gain.before / 1e6,
+               gain.after / 1e6, gain.after > 0 ? gain.before / gain.after : 1.0,
+               gain.raced ? ", runs in turn" : "");
+  if (10 * bad > 9 * run.tuner().trials() && bad > 0) {
+    std::vector<std::pair<int64_t, std::string>> sorted;
+    for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
+      say(fmt::format("{} candidates: {}", -sorted[i].first, sorted[i].second));
+  }
+}
+
+Result<int> tune(TuneVerb verb, const Context& context) {
+  TW_TRY_STATUS(set_budget(verb));
+  TuneSettings& settings = verb.settings;
+  settings.transfer = !verb.no_transfer;
+  settings.command = context.command;
+  settings.dry = verb.dry_run;
+  TuneRun run(settings);
+  TW_TRY_STATUS(run.prepare());
+  TW_TRY_STATUS(run.open());
+  if (verb.dry_run) return list_tasks(run, context.json);
+  TW_TRY_STATUS(run.search());
+  TW_TRY_STATUS(run.decide());
+  if (!verb.report.empty()) TW_TRY_STATUS(write_tune_report(verb.report, run));
+  context.json ? print_json(run_json(run)) : print_result(run);
+  return run.interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
+  auto options = std::make_shared<TuneVerb>();
+  TuneSettings& settings = options->settings;
+  add_subject_options(*verb, settings.subject, true);
+  verb->add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
+  verb->add_option("--trials", options->trials, "candidates to measure, of all kernels together")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+  verb->add_option("--until-stall", options->stall, "stop once that much is not gained any more");
+  verb->add_option("--method", settings.method, "how to search")
+      ->check(CLI::IsMember(tune::search_methods()));
+  verb->add_option("--space", settings.space, "constructive, tiling or FILE.sketch");
+  verb->add_option("--measure", settings.measure, "device, model or replay:FILE");
+  verb->add_flag("--no-transfer", options->no_transfer,
+                 "do not start where the nearest shape was fastest");
+  verb->add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
+  verb->add_option("--report", options->report, "HTML page of the run");
+  verb->add_option("-o,--output", settings.output, "package with the schedules found");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return tune(*options, context); };
+  });
+}
+
+}  // namespace tilewright::driver

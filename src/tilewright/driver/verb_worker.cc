@@ -1,0 +1,16 @@
+// worker: compiles, runs and times what a tuning process tells it to. Not for people.
+#include "tilewright/driver/backend.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/tune/worker.h"
+
+namespace tilewright::driver {
+
+void add_worker(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("worker", "Measures schedules for another process");
+  verb->group("");  // not in the list of verbs
+  verb->callback([&context] {
+    context.action = []() -> Result<int> { return tune::serve_worker(compile_kernel); };
+  });
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,204 @@
+// The constructive space: its best point by the model is the rules' schedule, and every point that
+// gives a schedule keeps the program's meaning.
+#include "tilewright/tune/constructive_space.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/tensor/op.h"
+#include "tilewright/tune/default_schedule.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+struct Case {
+  std::string domain, op;
+  std::vector<Shape> inputs;
+  std::map<std::string, tensor::AttrValue> attrs;
+};
+
+Case conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64_t stride = 1) {
+  const int64_t pad = kernel / 2;
+  return {"tilewright",
+          "ConvBlocked",
+          {{1, channels / 4, size[0], size[1], 4},
+           {filters / 4, channels / 4, kernel, kernel, 4, 4},
+           {filters}},
+          {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
+}
+
+std::vector<Case> cases() {
+  return {conv(8, 16, {9, 11}, 3),
+          conv(4, 24, {7, 7}, 3),
+          conv(8, 8, {12, 12}, 1),
+          conv(4, 8, {8, 9}, 3, 2),
+          {"", "MatMul", {{37, 20}, {20, 24}}, {}},
+          {"", "MatMul", {{64, 12}, {12, 20}}, {}},
+          {"", "MatMul", {{3, 8, 12}, {3, 12, 20}}, {}},
+          {"tilewright", "GemmPacked", {{12, 20}, {5, 20, 4}, {18}}, {{"n", int64_t{18}}}},
+          {"tilewright",
+           "DepthwiseConvBlocked",
+           {{1, 3, 9, 12, 4}, {3, 3, 3, 4}, {12}},
+           {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}}},
+          {"tilewright",
+           "WinogradConvBlocked",
+           {{1, 2, 8, 8, 4}, {3, 4, 4, 8, 4}, {12}},
+           {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"m", int64_t{2}}}},
+          {"", "Softmax", {{6, 20}}, {{"axis", int64_t{-1}}}}};
+}
+
+Task task_of(const Case& c, int threads) {
+  tensor::OpCall call;
+  call.domain = c.domain;
+  call.op = c.op;
+  call.attrs.values = c.attrs;
+  for (const Shape& shape : c.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
+  Result<Func> func = tensor::op_func(call);
+  EXPECT_TRUE(func) << c.op << (func ? "" : to_string(func.error()));
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = 32;
+  return {c.op, *func, target, threads, 1};
+}
+
+interp::Arguments arguments_of(const Func& func) {
+  Rng rng(7);
+  interp::Arguments arguments;
+  for (const Param& param : func.params) {
+    if (param.mode == ParamMode::Out) continue;
+    Shape shape;
+    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+    Array array(DType::F32, shape);
+    for (int64_t i = 0; i < array.size(); ++i)
+      array.set(i, static_cast<double>(rng.between(-8, 8)) / 4);
+    arguments.arrays[param.buffer.name()] = std::move(array);
+  }
+  return arguments;
+}
+
+/// The point that a searcher would take first.
+search::Point best_point(const ScheduleSpace& space) {
+  search::Point best;
+  double least = search::kInvalid;
+  for (int64_t i = 0; i < static_cast<int64_t>(space.space().size()); ++i) {
+    const search::Point point = space.space().at(i);
+    const double prior = space.prior(point);
+    if (prior < least || (prior == least && point < best)) least = prior, best = point;
+  }
+  return best;
+}
+
+TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
+  for (const Case& c : cases())
+    for (const int threads : {1, 2}) {
+      const Task task = task_of(c, threads);
+      const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+      const search::Point best = best_point(*space);
+      ASSERT_FALSE(best.empty()) << c.op;
+      const Result<schedule::Trace> trace = space->trace(best);
+      ASSERT_TRUE(trace) << c.op << to_string(trace.error());
+      EXPECT_EQ(schedule::print(*trace),
+                schedule::print(choose_schedule(task.func, task.target, threads).trace))
+          << c.op << " " << threads << ": " << space->space().text(best);
+    }
+}
+
+TEST(ConstructiveSpace, RandomPointsKeepTheMeaning) {
+  int valid = 0, all = 0;
+  for (const Case& c : cases()) {
+    const Task task = task_of(c, 2);
+    const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+    const interp::Arguments arguments = arguments_of(task.func);
+    const auto expected = interp::run(task.func, arguments);
+    ASSERT_TRUE(expected) << c.op;
+    const Array& want = expected->outputs.begin()->second;
+    Rng rng(3);
+    for (int i = 0; i < 12; ++i) {
+      const search::Point point = space->space().random(rng);
+      const std::string what = c.op + ": " + space->space().text(point);
+      ++all;
+      const Result<schedule::Trace> trace = space->trace(point);
+      EXPECT_TRUE(trace || !std::isfinite(space->prior(point))) << what;
+      if (!trace) continue;
+      ++valid;
+      const Result<Func> scheduled = schedule::replay(task.func, *trace);
+      ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+      interp::Options check;
+      check.check = true;
+      const auto actual = interp::run(*scheduled, arguments, check);
+      ASSERT_TRUE(actual) << what << to_string(actual.error());
+      EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
+      const Array& got = actual->outputs.begin()->second;
+      for (int64_t k = 0; k < want.size(); ++k)
+        ASSERT_NEAR(want.get(k), got.get(k), 1e-4 * (1 + std::abs(want.get(k)))) << what;
+    }
+  }
+  EXPECT_GE(valid, 0.95 * all);
+}
+
+TEST(ConstructiveSpace, PointsDifferAndHaveAsManyTerms) {
+  const Task task = task_of(cases()[0], 2);
+  const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+  EXPECT_GT(space->space().size(), 100);
+  EXPECT_LT(space->space().size(), 20000);
+  std::set<std::string> traces;
+  Rng rng(5);
+  const size_t terms = space->terms(space->space().at(0)).size();
+  for (int i = 0; i < 20; ++i) {
+    const search::Point point = space->space().random(rng);
+    EXPECT_EQ(space->terms(point).size(), terms);
+    const Result<schedule::Trace> trace = space->trace(point);
+    if (trace) traces.insert(schedule::print(*trace));
+  }
+  EXPECT_GT(traces.size(), 10);
+}
+
+TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
+  tensor::OpCall call;
+  call.domain = "tilewright";
+  call.op = "GemmDotPacked";
+  call.attrs.values = {{"n", int64_t{96}}};
+  call.inputs = {{true, DType::U8, {13, 28}, {}}, {true, DType::I8, {6, 7, 16, 4}, {}}};
+  const Result<Func> func = tensor::op_func(call);
+  ASSERT_TRUE(func) << to_string(func.error());
+  hw::CpuTarget target = *hw::find_target("x86-64-v4");
+  target.features.push_back("+avx512vnni");
+  const Task task{"dots", *func, target, 2, 1};
+  const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+  const auto dots = [](const schedule::Trace& trace) {
+    return std::count_if(trace.begin(), trace.end(), [](const schedule::Step& step) {
+      return std::holds_alternative<schedule::Tensorize>(step);
+    });
+  };
+  const Result<schedule::Trace> best = space->trace(best_point(*space));
+  ASSERT_TRUE(best) << to_string(best.error());
+  EXPECT_EQ(schedule::print(*best), schedule::print(default_trace(*func, target, 2)));
+  Rng rng(3);
+  int valid = 0;
+  for (int i = 0; i < 40; ++i)
+    if (const auto trace = space->trace(space->space().random(rng))) {
+      EXPECT_GE(dots(*trace), 1);
+      ++valid;
+    }
+  EXPECT_GE(valid, 38);
+}
+
+TEST(ConstructiveSpace, ElementwiseKernelsHaveFewPoints) {
+  const Task task = task_of({"", "Relu", {{64, 36}}, {}}, 2);
+  const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+  EXPECT_GT(space->space().size(), 1);
+  EXPECT_LE(space->space().size(), 16);
+  for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i)
+    EXPECT_TRUE(space->trace(space->space().at(i))) << i;
+}
+
+}  // namespace
+}  // namespace tilewright::tune

@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <tuple>
+
+#include "tilewright/tune/constructive_space.h"
+#include "tilewright/tune/winograd_schedule.h"
+
+namespace tilewright::tune {
+namespace {
+
+using cost::WinogradPlan;
+
+/// Register tiles that are tried: the fastest by the model, and those behind it.
+constexpr size_t kTiles = 3;
+
+class WinogradRuleSpace final : public RuleSpace {
+ public:
+  WinogradRuleSpace(const Task& task, const cost::WinogradShape& shape)
+      : task_(task),
+        shape_(shape),
+        cuts_(cost::winograd_cuts(shape, task.target)),
+        chosen_(cost::plan_winograd(shape, task.target, task.threads)) {}
+
+  std::string name() const override { return "winograd"; }
+
+  std::vector<search::Decision> decisions() const override {
+    std::vector<search::Value> strips, groups;
+    for (const auto& [rows, columns] : cuts_.strips)
+      strips.push_back({fmt::format("{}x{}", rows, columns),
+                        {static_cast<double>(rows), static_cast<double>(columns)}});
+    for (const int64_t group : cuts_.groups)
+      groups.push_back({fmt::format("{}", group), {static_cast<double>(group)}});
+    std::vector<search::Value> tiles, shares = {{"strips", {0}}};
+    for (size_t i = 0; i < kTiles; ++i)
+      tiles.push_back({fmt::format("{}", i), {static_cast<double>(i)}});
+    if (task_.threads > 1) shares.push_back({"filters", {1}});
+    return {search::ordered_decision("strip", strips), search::ordered_decision("group", groups),
+            search::ordered_decision("tile", tiles), search::ordered_decision("shared", shares)};
+  }
+
+  Result<schedule::Trace> trace(const search::Point& values) const override {
+    const WinogradPlan plan = at(values);
+    if (auto trace = winograd_trace(task_.func, task_.target, task_.threads, nullptr, &plan))
+      return *std::move(trace);
+    return fail(ErrorKind::NotApplicable,
+                fmt::format("{} cannot be cut into strips of {}x{} tiles and groups of {}",
+                            task_.name, plan.strip_rows, plan.strip_columns, plan.group),
+                "a step of its schedule does not apply");
+  }
+
+  /// Plans that seem about as fast as the rule's come after it.
+  std::optional<cost::Prediction> time(const search::Point& values) const override {
+    WinogradPlan plan = at(values);
+    const double least = chosen_.time.total() * (1 + kDoubt / 10), own = plan.time.total();
+    if (!is_chosen(plan) && own < least) plan.time.pack += least - own;
+    return plan.time;
+  }
+
+ private:
+  bool is_chosen(const WinogradPlan& plan) const {
+    return plan.strip_rows == chosen_.strip_rows && plan.strip_columns == chosen_.strip_columns &&
+           plan.group == chosen_.group && plan.by_filters == chosen_.by_filters &&
+           plan.tile_rows == chosen_.tile_rows && plan.tile_columns == chosen_.tile_columns;
+  }
+
+  WinogradPlan at(const search::Point& values) const {
+    WinogradPlan plan;
+    const auto value = [&](size_t i) { return static_cast<size_t>(values[i]); };
+    std::tie(plan.strip_rows, plan.strip_columns) = cuts_.strips[value(0)];
+    plan.group = cuts_.groups[value(1)];
+    plan.by_filters = value(3) == 1;
+    return cost::winograd_plan_at(shape_, plan, value(2), task_.target, task_.threads);
+  }
+
+  const Task task_;
+  const cost::WinogradShape shape_;
+  const cost::WinogradCuts cuts_;
+  const WinogradPlan chosen_;
+};
+
+}  // namespace
+
+std::unique_ptr<RuleSpace> winograd_rule_space(const Task& task) {
+  const std::optional<cost::WinogradShape> shape = winograd_shape(task.func, task.target);
+  if (!shape || !winograd_trace(task.func, task.target, task.threads)) return nullptr;
+  return std::make_unique<WinogradRuleSpace>(task, *shape);
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,218 @@
+#include "tilewright/tune/measured_task.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/schedule/step.h"
+#include "tilewright/tune/compare.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double nanoseconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
+}
+
+/// Elements from the first to the last of a parameter, gaps between strides included.
+Result<int64_t> span_of(const Param& param) {
+  int64_t span = 1, dense = 1;
+  const std::vector<Expr>& shape = param.buffer.shape();
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto extent = as_int(shape[axis]);
+    const auto stride =
+        param.strides.empty() ? std::optional<int64_t>(dense) : as_int(param.strides[axis]);
+    if (!extent || !stride)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("{} has sizes known only at run time", param.buffer.name()),
+                  "a measurement needs them now");
+    span += (*extent - 1) * *stride;
+    dense *= *extent;
+  }
+  return dense == 0 ? 0 : span;
+}
+
+/// Small integers, so that every legal order of additions gives the same bits.
+void fill(Array& array, Rng& rng) {
+  const bool narrow = bit_width(array.dtype()) <= 16;
+  for (int64_t i = 0; i < array.size(); ++i) {
+    if (array.dtype() == DType::Bool)
+      array.set_int(i, rng.below(2));
+    else if (is_float(array.dtype()) || (is_signed_int(array.dtype()) && narrow))
+      array.set_int(i, rng.between(-4, 5));
+    else
+      array.set_int(i, rng.below(6));  // perhaps an index
+  }
+}
+
+std::string at_place(const Param& param, int64_t flat) {
+  if (!param.strides.empty()) return fmt::format("{} at offset {}", param.buffer.name(), flat);
+  std::string text;
+  const std::vector<Expr>& shape = param.buffer.shape();
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const int64_t extent = as_int(shape[axis]).value_or(1);
+    text = fmt::format("{}{}{}", flat % extent, text.empty() ? "" : ", ", text);
+    flat /= extent;
+  }
+  return fmt::format("{}[{}]", param.buffer.name(), text);
+}
+
+}  // namespace
+
+std::string one_line(const Error& error) {
+  std::string text = error.place.empty() ? error.what : error.place + ": " + error.what;
+  if (!error.why.empty()) text += ": " + error.why;
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+MeasuredTask::MeasuredTask(Func func, const hw::CpuTarget& target, const CompileFor& compile,
+                           int threads)
+    : func_(std::move(func)),
+      target_(target),
+      compile_(compile),
+      pool_({.threads = threads, .pin = threads > 1}) {}
+
+Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
+                                                           const CompileFor& compile) {
+  Func func = TW_TRY(parse_func(job.func));
+  const hw::CpuTarget target = TW_TRY(hw::find_target(job.target));
+  if (!func.scalars.empty())
+    return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
+                "only kernels of fixed sizes are measured");
+  std::unique_ptr<MeasuredTask> task(
+      new MeasuredTask(std::move(func), target, compile, static_cast<int>(job.threads)));
+  Rng rng(1);
+  for (size_t i = 0; i < task->func_.params.size(); ++i) {
+    const Param& param = task->func_.params[i];
+    Array array(param.buffer.dtype(), {TW_TRY(span_of(param))});
+    if (param.values)
+      std::memcpy(array.data(), param.values->data(), static_cast<size_t>(param.values->bytes()));
+    else if (param.mode != ParamMode::Out)
+      fill(array, rng);
+    if (param.mode == ParamMode::InOut) task->originals_[i] = array.clone();
+    if (param.mode == ParamMode::InOut || param.mode == ParamMode::Out) task->results_.push_back(i);
+    task->buffers_.push_back(array.data());
+    task->operands_.push_back(std::move(array));
+  }
+  return task;
+}
+
+Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled) const {
+  const auto refused = [](const Error& error) {
+    return tl::unexpected<Failure>({OutcomeKind::CompileError, one_line(error)});
+  };
+  try {
+    const Result<Func> lowered = lower::run_pipeline(scheduled, target_);
+    if (!lowered) return refused(lowered.error());
+    Result<CompiledKernel> code = compile_(*lowered, target_);
+    if (!code) return refused(code.error());
+    BuiltKernel kernel;
+    kernel.workspace =
+        Array(DType::U8, {code->info.shared_bytes + threads() * code->info.per_worker_bytes});
+    kernel.code = *std::move(code);
+    return kernel;
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return refused({ErrorKind::Invalid, "a bug in the compiler", {}, error.what(), {}, {}});
+  }
+}
+
+Attempt<BuiltKernel> MeasuredTask::build(const std::string& trace) const {
+  const auto invalid = [](const std::string& reason) {
+    return tl::unexpected<Failure>({OutcomeKind::Invalid, reason});
+  };
+  try {
+    const Result<schedule::Trace> steps = schedule::parse_trace(trace);
+    if (!steps) return invalid(one_line(steps.error()));
+    const Result<Func> scheduled = schedule::replay(func_, *steps);
+    if (!scheduled) return invalid(one_line(scheduled.error()));
+    return compile_scheduled(*scheduled);
+  } catch (const std::bad_alloc&) {
+    throw;
+  } catch (const std::exception& error) {
+    return invalid(fmt::format("a bug in a schedule step: {}", error.what()));
+  }
+}
+
+void MeasuredTask::run(const BuiltKernel& kernel, int64_t calls) {
+  void* workspace = const_cast<void*>(kernel.workspace.data());
+  for (int64_t i = 0; i < calls; ++i)
+    kernel.code.run(buffers_.data(), nullptr, workspace, &pool_.services());
+}
+
+/// Operands as they were, results with bytes that no kernel leaves behind: f32 -nan, i32 -1.
+void MeasuredTask::restore() {
+  for (size_t i : results_) {
+    Array& array = operands_[i];
+    const auto bytes = static_cast<size_t>(array.bytes());
+    if (const auto original = originals_.find(i); original != originals_.end())
+      std::memcpy(array.data(), original->second.data(), bytes);
+    else
+      std::memset(array.data(), 0xff, bytes);
+  }
+}
+
+std::vector<Array> MeasuredTask::blank_results() const {
+  std::vector<Array> arrays;
+  for (size_t i : results_) arrays.emplace_back(operands_[i].dtype(), operands_[i].shape());
+  return arrays;
+}
+
+Attempt<std::vector<Array>> MeasuredTask::reference() {
+  const Attempt<BuiltKernel> plain = compile_scheduled(func_);
+  if (!plain) return tl::unexpected(plain.error());
+  restore();
+  run(*plain, 1);
+  std::vector<Array> results;
+  for (size_t i : results_) results.push_back(operands_[i].clone());
+  return results;
+}
+
+Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {
+  restore();
+  const auto begin = Clock::now();
+  run(kernel, 1);
+  const double time = nanoseconds_since(begin);
+  for (size_t r = 0; r < results_.size(); ++r) {
+    const Array &actual = operands_[results_[r]], &right = reference_[r];
+    // Equal bits are the rule, and quickly seen.
+    if (std::memcmp(actual.data(), right.data(), static_cast<size_t>(right.bytes())) == 0) continue;
+    const Difference difference = compare(actual, right, func_.math);
+    if (difference.ok()) continue;
+    return tl::unexpected<Failure>(
+        {OutcomeKind::WrongResult,
+         fmt::format("{}: {} instead of {} (error {:.3g}, allowed {:.3g})",
+                     at_place(func_.params[results_[r]], difference.worst),
+                     actual.get(difference.worst), right.get(difference.worst), difference.error,
+                     difference.limit)});
+  }
+  return time;
+}
+
+double MeasuredTask::reading(const BuiltKernel& kernel) {
+  const auto begin = Clock::now();
+  run(kernel, kernel.calls);
+  return nanoseconds_since(begin) / static_cast<double>(kernel.calls);
+}
+
+void MeasuredTask::set_calls(BuiltKernel& kernel, double seconds) {
+  kernel.calls = 1;
+  // Twice: the first call of a short kernel finds code and data elsewhere.
+  double call = reading(kernel);
+  if (call < seconds * 1e9) call = std::min(call, reading(kernel));
+  kernel.calls = std::clamp(static_cast<int64_t>(std::ceil(seconds * 1e9 / std::max(call, 1.0))),
+                            int64_t{1}, int64_t{1000000});
+}
+
+}  // namespace tilewright::tune

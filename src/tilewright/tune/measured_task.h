@@ -1,0 +1,76 @@
+// One kernel in a worker: its operands, its right result, and schedules of it as running code.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/runtime/thread_pool.h"
+#include "tilewright/tune/measure_job.h"
+#include "tilewright/tune/worker.h"
+
+namespace tilewright::tune {
+
+/// Why a candidate has no cost.
+struct Failure {
+  OutcomeKind kind;
+  std::string reason;
+};
+template <class T>
+using Attempt = tl::expected<T, Failure>;
+
+/// `place: what: why` on one line.
+std::string one_line(const Error& error);
+
+/// A schedule as native code, with memory of its own for what it keeps to itself.
+struct BuiltKernel {
+  CompiledKernel code;
+  Array workspace;
+  int64_t calls = 1;  ///< of one reading
+};
+
+class MeasuredTask {
+ public:
+  /// Makes operands of small integers, the same in every worker.
+  /// errors: Parse; Unsupported (sizes known only at run time); Device (not of this machine).
+  static Result<std::unique_ptr<MeasuredTask>> create(const TaskJob& job,
+                                                      const CompileFor& compile);
+
+  int threads() const { return pool_.threads(); }
+  /// Values by parameter, without shape.
+  const std::vector<Array>& operands() const { return operands_; }
+  /// Scheduled by `trace` (printed), lowered and compiled. errors: Invalid, CompileError.
+  Attempt<BuiltKernel> build(const std::string& trace) const;
+
+  /// Runs the program as it is written; its results are the right ones. errors: as `build`.
+  Attempt<std::vector<Array>> reference();
+  void set_reference(std::vector<Array> results) { reference_ = std::move(results); }
+  /// Zeros, of the results' types and sizes.
+  std::vector<Array> blank_results() const;
+
+  /// One call, whose results are compared with the right ones. units: ns. errors: WrongResult.
+  Attempt<double> checked_call(const BuiltKernel& kernel);
+  /// Time of a call, in a row of `kernel.calls`. units: ns.
+  double reading(const BuiltKernel& kernel);
+  /// So many calls that a reading lasts `seconds`.
+  void set_calls(BuiltKernel& kernel, double seconds);
+
+ private:
+  MeasuredTask(Func func, const hw::CpuTarget& target, const CompileFor& compile, int threads);
+  void run(const BuiltKernel& kernel, int64_t calls);
+  void restore();
+  Attempt<BuiltKernel> compile_scheduled(const Func& scheduled) const;
+
+  Func func_;
+  hw::CpuTarget target_;
+  const CompileFor& compile_;
+  runtime::ThreadPool pool_;
+  std::vector<Array> operands_;        ///< by parameter
+  std::map<size_t, Array> originals_;  ///< of operands that a call changes
+  std::vector<size_t> results_;        ///< parameters that hold results
+  std::vector<Array> reference_;       ///< of results_
+  std::vector<void*> buffers_;
+};
+
+}  // namespace tilewright::tune

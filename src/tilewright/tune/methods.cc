@@ -1,0 +1,111 @@
+#include "tilewright/tune/methods.h"
+
+#include <fmt/format.h>
+
+#include <map>
+
+#include "tilewright/base/names.h"
+#include "tilewright/cost/boosted_trees.h"
+#include "tilewright/cost/loop_features.h"
+#include "tilewright/cost/loop_tree_model.h"
+#include "tilewright/search/searchers.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Made = Result<std::unique_ptr<search::Searcher>>;
+using Make = Made (*)(const ScheduleSpace& space, const Task& task, uint64_t seed);
+
+Made ours(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  search::PriorGuidedOptions options;
+  options.prior = [&space](const search::Point& point) { return space.prior(point); };
+  options.features = [&space](const search::Point& point) { return space.terms(point); };
+  options.first = 16;
+  return search::prior_searcher(space.space(), seed, options);
+}
+
+Made random(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  return search::random_searcher(space.space(), seed);
+}
+
+Made annealing(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  return search::annealing_searcher(space.space(), seed);
+}
+
+Made p_method(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  return search::p_searcher(space.space(), seed);
+}
+
+Made q_method(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  return search::q_searcher(space.space(), seed);
+}
+
+Made q_released(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  search::QMethodOptions options;
+  options.form = search::QMethodOptions::Form::Released;
+  return search::q_searcher(space.space(), seed, options);
+}
+
+Made evolution(const ScheduleSpace& space, const Task&, uint64_t seed) {
+  return search::evolution_searcher(space.space(), seed);
+}
+
+/// What a learned model sees of a point: facts of the loop program that it means.
+search::Features program_features(const ScheduleSpace& space, const Task& task,
+                                  std::vector<double> (*features_of)(const Func&)) {
+  const auto known = std::make_shared<std::map<search::Point, std::vector<double>>>();
+  return [&space, known, func = task.func, features_of](const search::Point& point) {
+    std::vector<double>& features = (*known)[point];
+    if (!features.empty()) return features;
+    const Result<schedule::Trace> trace = space.trace(point);
+    const Result<Func> scheduled = trace ? schedule::replay(func, *trace) : Result<Func>(func);
+    return features = features_of(scheduled ? *scheduled : func);
+  };
+}
+
+/// TVM's: gradient-boosted trees.
+Made boosted_trees(const ScheduleSpace& space, const Task& task, uint64_t seed) {
+  cost::BoostedTreesOptions trees;
+  trees.seed = seed;
+  std::unique_ptr<search::Model> model = TW_TRY(cost::boosted_trees(trees));
+  search::ModelGuidedOptions options;
+  options.features =
+      program_features(space, task, [](const Func& func) { return cost::loop_features(func); });
+  return search::model_searcher(space.space(), seed, std::move(model), options);
+}
+
+/// TVM's alternative: a network on the loop tree.
+Made loop_tree(const ScheduleSpace& space, const Task& task, uint64_t seed) {
+  search::ModelGuidedOptions options;
+  options.features =
+      program_features(space, task, [](const Func& func) { return cost::loop_tree(func); });
+  return search::model_searcher(space.space(), seed, cost::loop_tree_model(), options);
+}
+
+struct Method {
+  const char* name;
+  Make make;
+};
+constexpr Method kMethods[] = {
+    {"ours", ours},           {"random", random},     {"annealing", annealing},
+    {"p", p_method},          {"q", q_method},        {"q-released", q_released},
+    {"evolution", evolution}, {"xgb", boosted_trees}, {"tree", loop_tree},
+};
+
+}  // namespace
+
+std::vector<std::string> search_methods() {
+  std::vector<std::string> names;
+  for (const Method& method : kMethods) names.push_back(method.name);
+  return names;
+}
+
+Made make_searcher(const std::string& method, const ScheduleSpace& space, const Task& task,
+                   uint64_t seed) {
+  for (const Method& known : kMethods)
+    if (known.name == method) return known.make(space, task, seed);
+  return fail(ErrorKind::Usage, fmt::format("there is no method '{}'", method),
+              fmt::format("did you mean '{}'?", nearest(method, search_methods())));
+}
+
+}  // namespace tilewright::tune

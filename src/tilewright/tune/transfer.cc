@@ -1,0 +1,125 @@
+#include "tilewright/tune/transfer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+namespace tilewright::tune {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_word(char c) {
+  return is_digit(c) || std::isalpha(static_cast<unsigned char>(c)) || c == '_';
+}
+
+/// `text` with `#` for each integer, and these; digits inside names stay.
+std::pair<std::string, std::vector<double>> without_numbers(std::string_view text) {
+  std::string shape;
+  std::vector<double> numbers;
+  for (size_t i = 0; i < text.size();) {
+    if (!is_digit(text[i]) || (i > 0 && is_word(text[i - 1]))) {
+      shape += text[i++];
+      continue;
+    }
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data() + i, text.data() + text.size(), value);
+    numbers.push_back(value);
+    shape += '#';
+    i = static_cast<size_t>(end - text.data());
+  }
+  return {std::move(shape), std::move(numbers)};
+}
+
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double sum = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    sum += std::abs(std::log2((std::abs(a[i]) + 1) / (std::abs(b[i]) + 1)));
+  return sum;
+}
+
+/// What `text` (`a=1 b=2x3 ...`) has for `name`, up to the next decision of `space`.
+std::string_view value_in(std::string_view text, const search::Space& space,
+                          const std::string& name) {
+  const std::string start = name + "=";
+  size_t at = 0;
+  while ((at = text.find(start, at)) != text.npos && at > 0 && text[at - 1] != ' ') ++at;
+  if (at == text.npos) return {};
+  text.remove_prefix(at + start.size());
+  size_t end = text.size();
+  for (const search::Decision& other : space.decisions())
+    end = std::min(end, text.find(" " + other.name + "="));
+  return text.substr(0, end);
+}
+
+int nearest_value(const search::Decision& decision, std::string_view wanted) {
+  for (size_t v = 0; v < decision.values.size(); ++v)
+    if (decision.values[v].text == wanted) return static_cast<int>(v);
+  const auto [shape, numbers] = without_numbers(wanted);
+  int best = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (size_t v = 0; v < decision.values.size(); ++v) {
+    const auto [other_shape, other] = without_numbers(decision.values[v].text);
+    if (other.size() != numbers.size()) continue;
+    const double apart = distance(numbers, other) + (shape == other_shape ? 0 : 1);
+    if (apart < least) least = apart, best = static_cast<int>(v);
+  }
+  return best;
+}
+
+}  // namespace
+
+std::optional<search::Point> point_of(const search::Space& space, std::string_view text) {
+  search::Point point = nearest_point(space, text);
+  if (space.text(point) != text) return std::nullopt;
+  return point;
+}
+
+search::Point nearest_point(const search::Space& space, std::string_view text) {
+  search::Point point;
+  for (const search::Decision& decision : space.decisions()) {
+    const std::string_view value = value_in(text, space, decision.name);
+    point.push_back(value.empty() ? 0 : nearest_value(decision, value));
+  }
+  return space.canonical(std::move(point));
+}
+
+std::optional<double> shape_distance(std::string_view func, std::string_view other) {
+  const auto [shape, numbers] = without_numbers(func);
+  const auto [other_shape, other_numbers] = without_numbers(other);
+  if (shape != other_shape) return std::nullopt;
+  return distance(numbers, other_numbers);
+}
+
+Result<std::vector<search::Point>> transferred_points(const RecordStore& store, const Task& task,
+                                                      const search::Space& space,
+                                                      const std::string& space_name, int count) {
+  const std::string own = workload_text(task.func);
+  const std::string own_key = workload_key(own);
+  std::vector<std::pair<double, std::string>> others;
+  TW_TRY_STATUS(store.each_workload([&](const std::string& key, const std::string& func) {
+    const std::optional<double> apart = key == own_key ? std::nullopt : shape_distance(own, func);
+    if (apart) others.emplace_back(*apart, key);
+  }));
+  std::sort(others.begin(), others.end());
+  std::vector<search::Point> points;
+  const std::string prefix = space_name + ": ";
+  for (size_t i = 0; i < others.size() && points.empty(); ++i) {
+    const RecordFilter filter{
+        .workload = others[i].second, .target = task.target_key(), .ok_only = true};
+    std::vector<Record> records = TW_TRY(store.find(filter));
+    std::stable_sort(records.begin(), records.end(),
+                     [](const Record& a, const Record& b) { return a.cost < b.cost; });
+    for (const Record& record : records) {
+      if (!record.point.starts_with(prefix)) continue;
+      search::Point point =
+          nearest_point(space, std::string_view(record.point).substr(prefix.size()));
+      if (std::find(points.begin(), points.end(), point) == points.end())
+        points.push_back(std::move(point));
+      if (points.size() == static_cast<size_t>(count)) break;
+    }
+  }
+  return points;
+}
+
+}  // namespace tilewright::tune

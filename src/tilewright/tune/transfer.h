@@ -1,0 +1,33 @@
+// Points known from elsewhere: those of earlier runs, and those of shapes alike.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/search/space.h"
+#include "tilewright/tune/records.h"
+#include "tilewright/tune/space.h"
+
+namespace tilewright::tune {
+
+/// The point that `space` prints as `text`; absent if it has no such point.
+std::optional<search::Point> point_of(const search::Space& space, std::string_view text);
+
+/// The point of `space` nearest to one of another space of the same decisions: each takes the value
+/// of the same text, else the one whose numbers are nearest.
+search::Point nearest_point(const search::Space& space, std::string_view text);
+
+/// Programs of equal structure are equal up to their integers. units: sum of |log2| of the ratios
+/// of these; absent where the structures differ.
+std::optional<double> shape_distance(std::string_view func, std::string_view other);
+
+/// The points that the best `count` records of the nearest shape of the same structure suggest for
+/// `task`; empty where the store has none. `space_name`: as in Record::point.
+/// errors: what the store reports.
+Result<std::vector<search::Point>> transferred_points(const RecordStore& store, const Task& task,
+                                                      const search::Space& space,
+                                                      const std::string& space_name, int count);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,309 @@
+#include "tilewright/tune/tuner.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <set>
+
+#include "tilewright/tune/evaluators.h"
+#include "tilewright/tune/transfer.h"
+
+namespace tilewright::tune {
+namespace {
+
+constexpr size_t kFinalists = 4;
+constexpr double kCompileSeconds = 5e-3;  ///< of a candidate, nominal
+
+double wall_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// What a reading takes, by its own numbers: the same whenever it is replayed.
+double nominal_seconds(const Reading& reading) {
+  const double run = std::max(reading.cost * 1e-9, 2e-4);
+  return kCompileSeconds + 2 * run * static_cast<double>(std::max<int64_t>(reading.readings, 1));
+}
+
+}  // namespace
+
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+double TaskState::best() const {
+  const double own = finalists.empty() ? search::kInvalid : finalists.front().reading.cost;
+  const double untuned = rule.kind == OutcomeKind::Ok ? rule.cost : search::kInvalid;
+  const double least = std::min(own, untuned);
+  return std::isfinite(least) ? least : 0;
+}
+
+Tuner::Tuner(std::vector<TunerTask> tasks, TunerOptions options)
+    : tasks_(std::move(tasks)),
+      options_(std::move(options)),
+      states_(tasks_.size()),
+      paces_(tasks_.size()),
+      start_(wall_seconds()) {
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    paces_[i].key = tasks_[i].task.key();
+    resume(i);
+  }
+}
+
+double Tuner::seconds() const {
+  return options_.nominal_time ? nominal_seconds_ : wall_seconds() - start_;
+}
+
+double Tuner::untuned() const {
+  double sum = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    sum += static_cast<double>(tasks_[i].task.uses) *
+           (states_[i].rule.cost > 0 ? states_[i].rule.cost : tasks_[i].expected);
+  return sum;
+}
+
+double Tuner::tuned() const {
+  double sum = 0;
+  for (size_t i = 0; i < tasks_.size(); ++i)
+    sum += static_cast<double>(tasks_[i].task.uses) *
+           (states_[i].best() > 0 ? states_[i].best() : tasks_[i].expected);
+  return sum;
+}
+
+Result<search::Stop> Tuner::run() {
+  start_ = wall_seconds();
+  while (!stop()) {
+    const size_t index = next();
+    if (index == tasks_.size()) return search::Stop::Exhausted;
+    current_ = index;
+    if (!states_[index].visited) {
+      open(index);
+      TW_TRY_STATUS(measure_rule(index));
+    } else {
+      TW_TRY_STATUS(step(index));
+    }
+    if (options_.progress) options_.progress();
+  }
+  return stop_;
+}
+
+bool Tuner::stop() {
+  if (options_.interrupted && options_.interrupted())
+    return stop_ = search::Stop::Interrupted, true;
+  if (trials_ >= options_.trials) return stop_ = search::Stop::Trials, true;
+  if (seconds() >= options_.seconds) return stop_ = search::Stop::Time, true;
+  if (options_.stall_gain <= 0) return false;
+  const double now = tuned();
+  if (now < reference_ * (1 - options_.stall_gain)) reference_ = now, since_gain_ = trials_;
+  const auto patience = std::max<int64_t>(64, 16 * static_cast<int64_t>(tasks_.size()));
+  return trials_ - since_gain_ >= patience ? (stop_ = search::Stop::Stall, true) : false;
+}
+
+/// Tasks that have not had their first trials come first, the most expensive before the others;
+/// then the one with the most to gain.
+size_t Tuner::next() const {
+  size_t best = tasks_.size();
+  double most = -1;
+  bool most_is_first = false;
+  for (size_t i = 0; i < tasks_.size(); ++i) {
+    const TaskState& state = states_[i];
+    if (state.exhausted) continue;
+    const int64_t seen = state.resumed + static_cast<int64_t>(state.trials.size());
+    const bool is_first = !state.visited || seen < options_.first;
+    const double cost = state.best() > 0 ? state.best() : tasks_[i].expected;
+    const double value = is_first ? static_cast<double>(tasks_[i].task.uses) * cost : merit(i);
+    if (best == tasks_.size() || is_first > most_is_first ||
+        (is_first == most_is_first && value > most))
+      best = i, most = value, most_is_first = is_first;
+  }
+  return best;
+}
+
+/// Expected gain of the next batch per second: what recent batches gained, and hope that falls with
+/// every batch that gained nothing.
+double Tuner::merit(size_t index) const {
+  const Pace& pace = paces_[index];
+  const double hope = 0.1 / (1 + pace.idle);
+  const double gain = 0.7 * pace.recent_gain + 0.3 * hope;
+  return static_cast<double>(tasks_[index].task.uses) * states_[index].best() * gain /
+         std::max(pace.batch_seconds, kCompileSeconds);
+}
+
+void Tuner::open(size_t index) {
+  TaskState& state = states_[index];
+  state.visited = true;
+  Result<std::unique_ptr<Evaluator>> evaluator = tasks_[index].evaluator();
+  if (evaluator) {
+    paces_[index].evaluator = *std::move(evaluator);
+    return;
+  }
+  state.problem = evaluator.error().what;
+  if (!evaluator.error().why.empty()) state.problem += ": " + evaluator.error().why;
+  state.exhausted = true;
+}
+
+Status Tuner::measure_rule(size_t index) {
+  TaskState& state = states_[index];
+  if (state.exhausted || state.rule.readings > 0) return {};
+  const TunerTask& task = tasks_[index];
+  state.rule = paces_[index].evaluator->evaluate({{{}, task.rule}}).at(0);
+  nominal_seconds_ += nominal_seconds(state.rule);
+  const std::string schedule = schedule::print(task.rule);
+  if (state.rule.kind == OutcomeKind::Lost) return {};
+  paces_[index].measured.emplace(schedule, state.rule);
+  if (!options_.keep) return {};
+  Record row = record(index, {}, schedule, state.rule);
+  row.searcher = "rule";
+  return options_.keep({row});
+}
+
+Status Tuner::step(size_t index) {
+  const int64_t left = options_.trials - trials_;
+  const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
+  const std::vector<search::Point> points = proposals(index, count);
+  if (points.empty()) {
+    states_[index].exhausted = true;
+    return {};
+  }
+  std::vector<schedule::Trace> traces(points.size());
+  const std::vector<Reading> readings = judge(index, points, traces);
+  return account(index, points, traces, readings);
+}
+
+std::vector<search::Point> Tuner::proposals(size_t index, int count) {
+  const TunerTask& task = tasks_[index];
+  std::vector<search::Point> points;
+  for (size_t& i = paces_[index].started;
+       i < task.start.size() && points.size() < static_cast<size_t>(count); ++i)
+    if (!task.searcher->history().tried(task.start[i])) points.push_back(task.start[i]);
+  if (points.empty()) points = task.searcher->propose(count);
+  return points;
+}
+
+/// Readings of `points`; each schedule is measured once.
+std::vector<Reading> Tuner::judge(size_t index, const std::vector<search::Point>& points,
+                                  std::vector<schedule::Trace>& traces) {
+  Pace& pace = paces_[index];
+  std::vector<Reading> readings(points.size());
+  std::vector<Candidate> candidates;
+  std::vector<std::string> texts(points.size());
+  std::set<std::string> asked;
+  for (size_t i = 0; i < points.size(); ++i) {
+    Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
+    if (!trace) {
+      const Error& error = trace.error();
+      readings[i].kind = OutcomeKind::Invalid;
+      readings[i].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
+      continue;
+    }
+    traces[i] = *std::move(trace);
+    texts[i] = schedule::print(traces[i]);
+    if (!pace.measured.contains(texts[i]) && asked.insert(texts[i]).second)
+      candidates.push_back({points[i], traces[i]});
+  }
+  const std::vector<Reading> found = pace.evaluator->evaluate(candidates);
+  for (size_t i = 0; i < found.size(); ++i) {
+    nominal_seconds_ += nominal_seconds(found[i]);
+    pace.measured.emplace(schedule::print(candidates[i].trace), found[i]);
+  }
+  for (size_t i = 0; i < points.size(); ++i)
+    if (readings[i].kind != OutcomeKind::Invalid) readings[i] = pace.measured.at(texts[i]);
+  return readings;
+}
+
+/// Tells the searcher, keeps records, and notes what the batch brought.
+Status Tuner::account(size_t index, const std::vector<search::Point>& points,
+                      const std::vector<schedule::Trace>& traces,
+                      const std::vector<Reading>& readings) {
+  TaskState& state = states_[index];
+  Pace& pace = paces_[index];
+  const bool leaving = options_.interrupted && options_.interrupted();
+  const double before = state.best(), now = seconds();
+  double took = 0;
+  std::vector<search::Trial> told;
+  std::vector<Record> rows;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const Reading& reading = readings[i];
+    if (leaving && reading.kind == OutcomeKind::Lost) continue;  // not its own fault
+    const bool ok = reading.kind == OutcomeKind::Ok;
+    told.push_back({points[i], {ok ? reading.cost : search::kInvalid, reading.reason}, now});
+    state.trials.push_back({now, points[i], tasks_[index].space->prior(points[i]), reading});
+    ++state.outcomes[reading.kind];
+    if (!ok) ++state.reasons[reading.reason];
+    took += nominal_seconds(reading);
+    rows.push_back(record(index, points[i], schedule::print(traces[i]), reading));
+    if (ok) enter(state, {traces[i], rows.back().point, reading});
+  }
+  trials_ += static_cast<int64_t>(told.size());
+  tasks_[index].searcher->tell(told);
+  const double after = state.best();
+  const double gain = before > 0 ? std::max(0.0, 1 - after / before) : 0;
+  pace.recent_gain = 0.5 * pace.recent_gain + 0.5 * gain;
+  pace.idle = gain > 0.005 ? 0 : pace.idle + 1;
+  pace.batch_seconds = took;
+  return options_.keep && !rows.empty() ? options_.keep(rows) : Status();
+}
+
+/// Tells what earlier runs measured.
+void Tuner::resume(size_t index) {
+  const TunerTask& task = tasks_[index];
+  TaskState& state = states_[index];
+  const std::string prefix = options_.space_name + ": ";
+  std::vector<search::Trial> told;
+  for (const Record& known : task.known) {
+    const Reading reading = reading_of(known);
+    const bool ok = reading.kind == OutcomeKind::Ok;
+    if (known.searcher == "rule" && ok) state.rule = reading;
+    if (known.searcher == "race" || reading.kind == OutcomeKind::Lost) continue;
+    if (ok && known.searcher != "rule")
+      if (Result<schedule::Trace> trace = schedule::parse_trace(known.schedule))
+        enter(state, {*std::move(trace), known.point, reading});
+    if (!known.schedule.empty() || ok) paces_[index].measured.emplace(known.schedule, reading);
+    if (!known.point.starts_with(prefix)) continue;
+    const std::optional<search::Point> point =
+        point_of(task.space->space(), std::string_view(known.point).substr(prefix.size()));
+    if (point) told.push_back({*point, {ok ? reading.cost : search::kInvalid, reading.reason}, 0});
+  }
+  state.resumed = static_cast<int64_t>(told.size());
+  task.searcher->tell(told);
+}
+
+void Tuner::enter(TaskState& state, Finalist finalist) const {
+  std::vector<Finalist>& all = state.finalists;
+  if (all.size() == kFinalists && finalist.reading.cost >= all.back().reading.cost) return;
+  const std::string text = schedule::print(finalist.trace);
+  for (const Finalist& other : all)
+    if (schedule::print(other.trace) == text) return;
+  const auto place = std::upper_bound(
+      all.begin(), all.end(), finalist.reading.cost,
+      [](double cost, const Finalist& other) { return cost < other.reading.cost; });
+  all.insert(place, std::move(finalist));
+  if (all.size() > kFinalists) all.pop_back();
+}
+
+Record Tuner::record(size_t index, const search::Point& point, const std::string& schedule,
+                     const Reading& reading) const {
+  const TunerTask& task = tasks_[index];
+  Record row;
+  row.workload = paces_[index].key;
+  row.name = task.task.name;
+  row.target = task.task.target_key();
+  row.compiler = options_.compiler;
+  if (!point.empty())
+    row.point = fmt::format("{}: {}", options_.space_name, task.space->space().text(point));
+  row.schedule = schedule;
+  row.outcome = to_string(reading.kind);
+  row.reason = reading.reason;
+  row.cost = reading.cost;
+  row.least = reading.least;
+  row.spread = reading.spread;
+  row.readings = reading.readings;
+  row.searcher = options_.searcher_name;
+  row.seed = static_cast<int64_t>(options_.seed);
+  row.when = utc_now();
+  return row;
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,138 @@
+// Many tasks under one budget: each gets its share by what it is expected to gain.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/search/searcher.h"
+#include "tilewright/tune/evaluator.h"
+#include "tilewright/tune/records.h"
+#include "tilewright/tune/space.h"
+
+namespace tilewright::tune {
+
+/// A task with what its search needs.
+struct TunerTask {
+  Task task;
+  std::shared_ptr<const ScheduleSpace> space;
+  std::unique_ptr<search::Searcher> searcher;
+  /// Asked once, when the task's turn comes. errors: of the evaluator; they end the task, not the
+  /// run.
+  std::function<Result<std::unique_ptr<Evaluator>>()> evaluator;
+  schedule::Trace rule;              ///< the schedule without tuning
+  double expected = 0;               ///< its cost as far as known: decides whose turn comes first
+  std::vector<search::Point> start;  ///< to try before the searcher is asked
+  std::vector<Record> known;         ///< of earlier runs; told, not measured again
+};
+
+struct TunerOptions {
+  std::string space_name, searcher_name;  ///< as in records
+  std::string compiler;                   ///< of records
+  uint64_t seed = 1;                      ///< of records
+  double seconds = search::kInvalid;
+  int64_t trials = std::numeric_limits<int64_t>::max();
+  double stall_gain = 0;  ///< stop when many trials gained less than this share; 0: never
+  int batch = 8;
+  int first = 16;  ///< trials of each task before gains are compared
+  /// Time is what the readings should have taken, not what passes: for readings that are replayed.
+  bool nominal_time = false;
+  std::function<bool()> interrupted;
+  /// Called with every batch; an error ends the run. Empty: nothing is kept.
+  std::function<Status(const std::vector<Record>&)> keep;
+  std::function<void()> progress;  ///< called after every batch
+};
+
+/// One candidate, as reports show it.
+struct TrialLog {
+  double seconds = 0;  ///< since the start of the run
+  search::Point point;
+  double prior = 0;
+  Reading reading;
+};
+
+/// A schedule that may become the task's.
+struct Finalist {
+  schedule::Trace trace;
+  std::string point;  ///< as in records
+  Reading reading;
+};
+
+/// Where a task stands.
+struct TaskState {
+  Reading rule;                     ///< of the schedule without tuning
+  std::vector<Finalist> finalists;  ///< distinct schedules, cheapest first; a few
+  std::vector<TrialLog> trials;     ///< of this run
+  std::map<OutcomeKind, int64_t> outcomes;
+  std::map<std::string, int64_t> reasons;  ///< of anything but Ok
+  int64_t resumed = 0;                     ///< records told of earlier runs
+  bool visited = false, exhausted = false;
+  std::string problem;  ///< why the task could not be tuned; empty if it could
+
+  /// Cost of the best schedule so far; 0 while unknown.
+  double best() const;
+};
+
+/// Tunes tasks.
+class Tuner {
+ public:
+  Tuner(std::vector<TunerTask> tasks, TunerOptions options);
+
+  /// Searches until the budget is spent. errors: of `keep`.
+  Result<search::Stop> run();
+
+  const std::vector<TunerTask>& tasks() const { return tasks_; }
+  const std::vector<TaskState>& states() const { return states_; }
+  /// Index of the task whose turn it was last.
+  size_t current() const { return current_; }
+  int64_t trials() const { return trials_; }
+  double seconds() const;
+  /// Sum over tasks of uses x cost. units: as costs.
+  double untuned() const;
+  double tuned() const;
+
+ private:
+  bool stop();
+  size_t next() const;
+  void open(size_t index);
+  Status measure_rule(size_t index);
+  Status step(size_t index);
+  std::vector<search::Point> proposals(size_t index, int count);
+  std::vector<Reading> judge(size_t index, const std::vector<search::Point>& points,
+                             std::vector<schedule::Trace>& traces);
+  Status account(size_t index, const std::vector<search::Point>& points,
+                 const std::vector<schedule::Trace>& traces, const std::vector<Reading>& readings);
+  void resume(size_t index);
+  void enter(TaskState& state, Finalist finalist) const;
+  Record record(size_t index, const search::Point& point, const std::string& schedule,
+                const Reading& reading) const;
+  double merit(size_t index) const;
+
+  /// What decides a task's next turn.
+  struct Pace {
+    std::string key;  ///< of the task
+    std::unique_ptr<Evaluator> evaluator;
+    std::map<std::string, Reading> measured;  ///< by schedule
+    double recent_gain = 0;                   ///< share of the cost, per batch
+    int idle = 0;                             ///< batches without a gain
+    double batch_seconds = 0;                 ///< nominal
+    size_t started = 0;                       ///< of TunerTask::start
+  };
+
+  std::vector<TunerTask> tasks_;
+  TunerOptions options_;
+  std::vector<TaskState> states_;
+  std::vector<Pace> paces_;
+  size_t current_ = 0;
+  int64_t trials_ = 0, since_gain_ = 0;
+  double nominal_seconds_ = 0, reference_ = search::kInvalid, start_ = 0;
+  search::Stop stop_ = search::Stop::Trials;
+};
+
+/// The present moment as records have it: UTC, ISO 8601.
+std::string utc_now();
+
+}  // namespace tilewright::tune

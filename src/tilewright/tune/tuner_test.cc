@@ -1,0 +1,331 @@
+#include "tilewright/tune/tuner.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tilewright/search/searchers.h"
+#include "tilewright/tensor/text.h"
+#include "tilewright/tune/evaluators.h"
+#include "tilewright/tune/methods.h"
+#include "tilewright/tune/transfer.h"
+
+namespace tilewright::tune {
+namespace {
+
+using testing::HasSubstr;
+
+Task small_task(const std::string& name, int64_t extent) {
+  Task task;
+  task.name = name;
+  task.func = *tensor::parse_tensor_file(fmt::format(
+      "tensor add(A: f32[n]) where n = {} {{\n  C[i in n] = A[i] + 1\n  return C\n}}\n", extent));
+  task.threads = 2;
+  return task;
+}
+
+/// Splits of one loop by 1 to 64, unrolled or not; the prior is right only about the factor.
+class SplitSpace final : public ScheduleSpace {
+ public:
+  SplitSpace() : space_({factors(), search::choice_decision("unroll", {"no", "yes"})}) {}
+
+  static search::Decision factors() {
+    std::vector<search::Value> values;
+    for (int f = 1; f <= 64; ++f) values.push_back({std::to_string(f), {static_cast<double>(f)}});
+    return search::ordered_decision("factor", values);
+  }
+  const search::Space& space() const override { return space_; }
+  Result<schedule::Trace> trace(const search::Point& point) const override {
+    if (point[0] == 12) return fail(ErrorKind::NotApplicable, "13 brings bad luck");
+    schedule::Trace trace = {schedule::Split{"C.i", point[0] + 1}};
+    // Factor 1 leaves nothing to unroll: both points mean the same.
+    if (point[1] == 1 && point[0] > 0) trace.push_back(schedule::Unroll{"C.i.i"});
+    return trace;
+  }
+  double prior(const search::Point& point) const override {
+    return 1000 + 10 * std::abs(point[0] - 30);
+  }
+  std::vector<double> terms(const search::Point& point) const override {
+    return {static_cast<double>(point[0])};
+  }
+
+ private:
+  search::Space space_;
+};
+
+/// Costs of a formula; every candidate and what it was called with is remembered.
+class Formula final : public Evaluator {
+ public:
+  struct Log {
+    std::vector<std::string> asked;
+    bool interrupt_next = false, interrupted = false;
+  };
+  Formula(std::shared_ptr<Log> log, double gain) : log_(std::move(log)), gain_(gain) {}
+
+  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
+    std::vector<Reading> readings;
+    for (const Candidate& candidate : candidates) {
+      Reading& reading = readings.emplace_back();
+      if (log_->interrupt_next && readings.size() > 2) {
+        log_->interrupted = true;
+        reading.reason = "interrupted";
+        continue;
+      }
+      log_->asked.push_back(schedule::print(candidate.trace));
+      reading = judge(candidate);
+    }
+    return readings;
+  }
+
+ private:
+  Reading judge(const Candidate& candidate) const {
+    if (candidate.point.empty()) return {OutcomeKind::Ok, "", 2000, 1990, 0.01, 7};
+    const int factor = candidate.point[0] + 1;
+    if (factor == 30) return {OutcomeKind::Crash, "signal 11", 0, 0, 0, 0};
+    const double cost = 2000 - gain_ * (64 - std::abs(factor - 20)) - 5 * candidate.point[1];
+    return {OutcomeKind::Ok, "", cost, cost - 5, 0.01, 7};
+  }
+
+  std::shared_ptr<Log> log_;
+  double gain_;
+};
+
+struct Made {
+  std::vector<TunerTask> tasks;
+  std::vector<std::shared_ptr<Formula::Log>> logs;
+};
+
+/// Two tasks: the first can gain a lot, the second nothing.
+Made two_tasks(const std::string& method = "ours", uint64_t seed = 3) {
+  Made made;
+  for (const double gain : {20.0, 0.0}) {
+    TunerTask task;
+    task.task = small_task(gain > 0 ? "fast" : "flat", gain > 0 ? 640 : 320);
+    task.space = std::make_shared<SplitSpace>();
+    task.searcher = *make_searcher(method, *task.space, task.task, seed);
+    task.expected = gain > 0 ? 2000 : 1999;
+    const auto log = std::make_shared<Formula::Log>();
+    made.logs.push_back(log);
+    task.evaluator = [log, gain] {
+      return Result<std::unique_ptr<Evaluator>>(std::make_unique<Formula>(log, gain));
+    };
+    made.tasks.push_back(std::move(task));
+  }
+  return made;
+}
+
+TunerOptions options_of(int64_t trials, std::vector<Record>* kept = nullptr) {
+  TunerOptions options;
+  options.space_name = "splits";
+  options.searcher_name = "ours";
+  options.compiler = "compiler 1";
+  options.trials = trials;
+  if (kept != nullptr)
+    options.keep = [kept](const std::vector<Record>& records) {
+      kept->insert(kept->end(), records.begin(), records.end());
+      return Status();
+    };
+  return options;
+}
+
+std::vector<std::string> proposals(const Tuner& tuner) {
+  std::vector<std::string> all;
+  for (size_t i = 0; i < tuner.tasks().size(); ++i)
+    for (const TrialLog& trial : tuner.states()[i].trials)
+      all.push_back(fmt::format("{} {}", i, tuner.tasks()[i].space->space().text(trial.point)));
+  return all;
+}
+
+TEST(Tuner, SpendsTrialsWhereTheyGain) {
+  Made made = two_tasks();
+  std::vector<Record> kept;
+  Tuner tuner(std::move(made.tasks), options_of(100, &kept));
+  EXPECT_EQ(*tuner.run(), search::Stop::Trials);
+  EXPECT_EQ(tuner.trials(), 100);
+  const TaskState& fast = tuner.states()[0];
+  const TaskState& flat = tuner.states()[1];
+  EXPECT_EQ(fast.trials.size() + flat.trials.size(), 100u);
+  EXPECT_GT(fast.trials.size(), 48u);  // both get their first 16, the rest goes to who gains
+  EXPECT_GE(flat.trials.size(), 16u);
+  EXPECT_EQ(fast.finalists.at(0).trace.size(), 2u);
+  EXPECT_EQ(fast.best(), 2000 - 20 * 64 - 5);
+  EXPECT_EQ(tuner.untuned(), 4000);
+  EXPECT_EQ(tuner.tuned(), fast.best() + flat.best());
+  // One record per trial, and one per task for the schedule without tuning.
+  ASSERT_EQ(kept.size(), 102u);
+  EXPECT_EQ(kept[0].searcher, "rule");
+  EXPECT_EQ(kept[0].workload, tuner.tasks()[0].task.key());
+  std::set<std::string> points;
+  for (const Record& record : kept) points.insert(record.name + record.point);
+  EXPECT_EQ(points.size(), 102u);
+}
+
+TEST(Tuner, CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
+  Made made = two_tasks("random");
+  made.tasks.pop_back();
+  std::vector<Record> kept;
+  Tuner tuner(std::move(made.tasks), options_of(1000, &kept));
+  EXPECT_EQ(*tuner.run(), search::Stop::Exhausted);
+  const TaskState& state = tuner.states()[0];
+  EXPECT_EQ(state.trials.size(), 128u);
+  EXPECT_EQ(state.outcomes.at(OutcomeKind::Invalid), 2);
+  EXPECT_EQ(state.outcomes.at(OutcomeKind::Crash), 2);
+  EXPECT_EQ(state.outcomes.at(OutcomeKind::Ok), 124);
+  EXPECT_EQ(state.reasons.at("signal 11"), 2);
+  EXPECT_EQ(state.reasons.at("13 brings bad luck"), 2);
+  // 128 points, less two without a schedule and one schedule that two points mean; and the rule's.
+  EXPECT_EQ(made.logs[0]->asked.size(), 126u);
+  int invalid = 0;
+  for (const Record& record : kept) {
+    invalid += record.outcome == "invalid";
+    if (record.outcome == "ok") {
+      EXPECT_TRUE(schedule::parse_trace(record.schedule)) << record.schedule;
+    }
+  }
+  EXPECT_EQ(invalid, 2);
+}
+
+TEST(Tuner, ProposesTheSameFromReplayedReadings) {
+  for (const char* method : {"ours", "q", "evolution", "random"}) {
+    std::vector<Record> kept;
+    Tuner first(two_tasks(method).tasks, options_of(90, &kept));
+    ASSERT_TRUE(first.run());
+    Made again = two_tasks(method);
+    for (TunerTask& task : again.tasks) {
+      std::vector<Record> own;
+      for (const Record& record : kept)
+        if (record.workload == task.task.key()) own.push_back(record);
+      task.evaluator = [own] { return Result<std::unique_ptr<Evaluator>>(replay_evaluator(own)); };
+    }
+    TunerOptions options = options_of(90);
+    options.nominal_time = true;
+    Tuner second(std::move(again.tasks), options);
+    ASSERT_TRUE(second.run());
+    EXPECT_EQ(proposals(first), proposals(second)) << method;
+    EXPECT_EQ(first.tuned(), second.tuned());
+    Tuner other(two_tasks(method, 4).tasks, options_of(90));
+    ASSERT_TRUE(other.run());
+    if (std::string(method) != "ours") {
+      EXPECT_NE(proposals(first), proposals(other)) << method;
+    }
+  }
+}
+
+TEST(Tuner, ResumesWithoutMeasuringAgain) {
+  std::vector<Record> kept;
+  Tuner first(two_tasks().tasks, options_of(40, &kept));
+  ASSERT_TRUE(first.run());
+  Made again = two_tasks();
+  std::set<std::string> before;
+  for (TunerTask& task : again.tasks)
+    for (const Record& record : kept)
+      if (record.workload == task.task.key())
+        task.known.push_back(record), before.insert(record.name + record.schedule);
+  Tuner second(std::move(again.tasks), options_of(40));
+  EXPECT_EQ(second.tuned(), first.tuned());  // before anything new is tried
+  ASSERT_TRUE(second.run());
+  EXPECT_EQ(second.states()[0].resumed + second.states()[1].resumed, 40);
+  EXPECT_LE(second.tuned(), first.tuned());
+  for (size_t i = 0; i < 2; ++i)
+    for (const std::string& schedule : again.logs[i]->asked)
+      EXPECT_FALSE(before.contains((i == 0 ? "fast" : "flat") + schedule)) << schedule;
+}
+
+TEST(Tuner, ForgetsOnlyWhatWasInFlightWhenInterrupted) {
+  Made made = two_tasks();
+  const auto log = made.logs[0];
+  std::vector<Record> kept;
+  TunerOptions options = options_of(1000, &kept);
+  options.interrupted = [log] { return log->interrupted; };
+  options.progress = [log] { log->interrupt_next = log->asked.size() > 10; };
+  Tuner tuner(std::move(made.tasks), options);
+  EXPECT_EQ(*tuner.run(), search::Stop::Interrupted);
+  // Each schedule that was measured to the end is kept, and no other.
+  std::set<std::string> recorded, measured;
+  for (const Record& record : kept) {
+    EXPECT_NE(record.outcome, "lost");
+    if (record.outcome != "invalid") recorded.insert(record.name + record.schedule);
+  }
+  for (size_t i = 0; i < 2; ++i)
+    for (const std::string& schedule : made.logs[i]->asked)
+      measured.insert((i == 0 ? "fast" : "flat") + schedule);
+  EXPECT_EQ(recorded, measured);
+}
+
+TEST(Tuner, StopsForItsReasons) {
+  TunerOptions stall = options_of(100000);
+  stall.stall_gain = 0.02;
+  Tuner stalled(two_tasks("random").tasks, stall);
+  EXPECT_EQ(*stalled.run(), search::Stop::Stall);
+  TunerOptions late = options_of(100000);
+  late.seconds = 0.05;
+  late.nominal_time = true;
+  Tuner timed(two_tasks().tasks, late);
+  EXPECT_EQ(*timed.run(), search::Stop::Time);
+  EXPECT_GT(timed.trials(), 0);
+  TunerOptions full = options_of(100);
+  full.keep = [](const auto&) { return Status(fail(ErrorKind::Io, "the disk is full")); };
+  Tuner refused(two_tasks().tasks, full);
+  const auto result = refused.run();
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().what, HasSubstr("disk is full"));
+}
+
+TEST(Tuner, GoesOnWhereOneTaskCannotBeMeasured) {
+  Made made = two_tasks();
+  made.tasks[0].evaluator = [] {
+    return Result<std::unique_ptr<Evaluator>>(fail(ErrorKind::Tool, "no worker", "it died"));
+  };
+  Tuner tuner(std::move(made.tasks), options_of(30));
+  ASSERT_TRUE(tuner.run());
+  EXPECT_EQ(tuner.states()[0].problem, "no worker: it died");
+  EXPECT_EQ(tuner.states()[0].trials.size(), 0u);
+  EXPECT_EQ(tuner.states()[1].trials.size(), 30u);
+}
+
+TEST(Transfer, FindsPointsByTheirText) {
+  const search::Space space({search::split_decision("C.i", 24, 2),
+                             search::choice_decision("at", {"C.i", "none at all"}),
+                             SplitSpace::factors()});
+  for (int64_t i = 0; i < static_cast<int64_t>(space.size()); i += 7)
+    EXPECT_EQ(point_of(space, space.text(space.at(i))), space.at(i));
+  EXPECT_FALSE(point_of(space, "C.i=5x5 at=C.i factor=3"));
+  EXPECT_FALSE(point_of(space, ""));
+  const search::Point near = nearest_point(space, "C.i=14x2 at=none at all factor=70");
+  EXPECT_EQ(space.text(near), "C.i=12x2 at=none at all factor=64");
+}
+
+TEST(Transfer, StartsFromTheNearestShape) {
+  const Func a = small_task("a", 640).func, b = small_task("b", 320).func;
+  EXPECT_NEAR(*shape_distance(workload_text(a), workload_text(b)), 4,
+              0.1);  // two shapes, two loops
+  EXPECT_FALSE(shape_distance(workload_text(a), "func f() {\n}\n"));
+
+  RecordStore store = *RecordStore::open(":memory:");
+  const SplitSpace space;
+  for (const int64_t extent : {640, 64}) {
+    const Task task = small_task("add", extent);
+    ASSERT_TRUE(store.add_workload(task.key(), workload_text(task.func)));
+    for (int f = 1; f <= 3; ++f) {
+      Record record;
+      record.workload = task.key();
+      record.target = task.target_key();
+      record.point = fmt::format("splits: factor={} unroll=yes", extent / 32 + f);
+      record.outcome = "ok";
+      record.cost = 10 - f;
+      ASSERT_TRUE(store.add(record));
+    }
+  }
+  const auto points =
+      *transferred_points(store, small_task("new", 600), space.space(), "splits", 2);
+  ASSERT_EQ(points.size(), 2u);
+  EXPECT_EQ(space.space().text(points[0]), "factor=23 unroll=yes");
+  EXPECT_EQ(space.space().text(points[1]), "factor=22 unroll=yes");
+  EXPECT_TRUE(
+      transferred_points(store, small_task("new", 600), space.space(), "other", 2)->empty());
+}
+
+}  // namespace
+}  // namespace tilewright::tune

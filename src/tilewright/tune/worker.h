@@ -1,0 +1,18 @@
+// The worker's side of measuring: one process that compiles, runs and times what it is told to.
+#pragma once
+
+#include <functional>
+
+#include "tilewright/tune/tile_probe.h"
+
+namespace tilewright::tune {
+
+/// The back-end, handed in from above.
+using CompileFor =
+    std::function<Result<CompiledKernel>(const Func& lowered, const hw::CpuTarget& target)>;
+
+/// Answers jobs on the files of measure_job.h until the other side closes them, or dies: then the
+/// process ends at once, whatever it is running. Exit status.
+int serve_worker(const CompileFor& compile);
+
+}  // namespace tilewright::tune

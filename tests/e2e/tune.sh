@@ -1,0 +1,137 @@
+#!/bin/bash
+# Tuning as a user meets it: budgets, records that compiling uses, interruptions, wrong usage.
+# tune.sh PROGRAM [kills]: `kills` ends runs at random moments 50 times instead of 4.
+source "$(dirname "$0")/lib.sh" "$1"
+kills=4
+[ "${2:-}" = kills ] && kills=50
+store=$work/records.sqlite
+export TILEWRIGHT_RECORDS=$store
+
+cat >product.tw <<'TW'
+tensor product(A: f32[m, k], const B: f32[k, n]) where m = 96, n = 128, k = 160 {
+  C[i in m, j in n] = sum(l in k) A[i, l] * B[l, j]
+  D[i in m, j in n] = max(C[i, j], 0)
+  return D
+}
+TW
+sed 's/m = 96/m = 48/' product.tw >nearby.tw
+
+# value JSON-FILE EXPRESSION: of Python, with the document as `d`.
+value() { "$python" -c "import json,sys; d=json.load(open('$1')); print($2)"; }
+rows() { "$program" --json records ls --store "$store" >rows.json 2>>"$log" && value rows.json 'd["count"]'; }
+
+# Wrong usage: exit 2 with what is wrong.
+exits 2 "no length of time" "no positive amount" "--for 90s" -- tune product.tw --for soon
+exits 2 "unknown unit" "units are" -- tune product.tw --for 3weeks
+exits 2 "no share" "--until-stall 2%" -- tune product.tw --until-stall 5x
+exits 2 "no such method" "--method" -- tune product.tw --method oracle
+exits 2 "no such space" "there is no space 'nowhere'" -- tune product.tw --space nowhere
+exits 2 "no such measure" "cannot measure by 'guess'" -- tune product.tw --measure guess
+exits 2 "replay file missing" "there is no file" -- tune product.tw --measure replay:none.jsonl
+exits 2 "nothing to tune" "nothing to work on" -- tune
+exits 2 "store missing" "there is no record store none.sqlite" -- compile product.tw --records none.sqlite
+exits 2 "records without a store" "there is no record store" -- records ls
+exits 2 "records without an action" "" -- records
+echo "this is no data base, but it is long enough to be read as one" >foreign.sqlite
+exits 2 "foreign file" "foreign.sqlite" -- records --store foreign.sqlite ls
+exits 2 "foreign lines" "not a file of tuning records" -- records import product.tw
+exits 4 "target of another machine" "does not run on this machine" -- tune product.tw --target aarch64
+
+# Without running anything.
+exits 0 "dry run" "product" -- tune product.tw --dry-run
+exits 0 "by the model" "tuned us" -- tune product.tw --measure model --trials 20
+holds "neither leaves a store" [ ! -e "$store" ]
+
+# One operator: measured, recorded, used.
+exits 0 "tune" "product" -- tune product.tw --trials 24 --seed 5 --report page.html -o tuned.twm
+holds "report is one file" grep -q '<svg' page.html
+holds "report loads nothing" sh -c "! grep -qE 'https?://|src=' page.html"
+tried=$(rows)
+holds "a record per trial, rule and race" [ "$tried" -ge 26 ]
+exits 0 "compile uses records" "1 of 1 kernels tuned" -- compile product.tw -o again.twm
+exits 0 "and can leave them" "" -- compile product.tw --no-records -o plain.twm
+holds "which shows" sh -c "! grep -q tuned '$log'"
+exits 0 "verify uses records" "1 of 1 kernels tuned" -- verify product.tw --against interp
+exits 0 "run uses records" "1 of 1 kernels tuned" -- run product.tw
+exits 0 "other threads, other records" "" -- compile product.tw --threads 7 -o seven.twm
+holds "which shows too" sh -c "! grep -q tuned '$log'"
+
+# Records: looking, moving, checking.
+exits 0 "ls" "product" -- records ls
+exits 0 "best" "race" -- records best
+exits 0 "validate" " replay, 0 do not" -- records validate
+key=$("$program" --json records best 2>/dev/null | "$python" -c 'import json,sys; print(json.load(sys.stdin)["records"][0]["workload"])')
+exits 0 "replay" "func" -- records replay "$key"
+exits 2 "replay of a workload that is not there" "no valid record" -- records replay sha256:0
+exits 0 "export" "" -- records export -o all.jsonl
+exits 0 "import" "$tried added" -- records --store other.sqlite import all.jsonl
+exits 0 "import again" "0 added, $tried known" -- records --store other.sqlite import all.jsonl
+exits 0 "merge" "0 added, $tried known" -- records --store other.sqlite merge "$store"
+exits 0 "import from a package" "1 added" -- records --store packed.sqlite import tuned.twm
+exits 0 "compile from a package's records" "1 of 1 kernels tuned" -- compile product.tw --records packed.sqlite -o p.twm
+exits 0 "prune" "left" -- records --store other.sqlite prune --keep 2
+exits 0 "the best stays" "race" -- records --store other.sqlite best
+"$python" - "$work/broken.sqlite" "$store" <<'PY'
+import shutil, sqlite3, sys
+broken, store = sys.argv[1:]
+db = sqlite3.connect(store)
+db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+db.close()
+shutil.copy(store, broken)
+db = sqlite3.connect(broken)
+db.execute("UPDATE records SET schedule = 'split(loop=gone, factor=2)' WHERE outcome = 'ok'")
+db.commit()
+PY
+exits 8 "validate says what does not replay" "no loop is named gone" -- records --store broken.sqlite validate
+exits 0 "what does not replay is skipped" "records do not fit" -- compile product.tw --records broken.sqlite -o b.twm
+
+# The same run from replayed readings: the same proposals and the same package, twice.
+for side in a b; do
+  mkdir "$side"
+  (cd "$side" && cp ../product.tw . && "$program" --json tune product.tw --trials 24 --seed 5 \
+    --measure "replay:$work/all.jsonl" -o replay.twm >run.json 2>>"$log")
+done
+holds "replay repeats proposals" [ "$(value a/run.json 'd["proposals"]')" = "$(value b/run.json 'd["proposals"]')" ]
+holds "replay found all readings" [ "$(value a/run.json 'sum(t["outcomes"].get("lost",0) for t in d["tasks"])')" = 0 ]
+holds "replay repeats the package" cmp a/replay.twm b/replay.twm
+
+# A second run goes on; a shape alike starts where this one was fastest.
+exits 0 "resume" "" -- --json tune product.tw --trials 8
+"$program" --json tune product.tw --trials 8 >resumed.json 2>>"$log"
+holds "it knows what was tried" [ "$(value resumed.json 'd["tasks"][0]["resumed"]')" -ge 24 ]
+exits 0 "nearby shape" "" -- tune nearby.tw --trials 8
+exits 0 "nearby shape, on its own" "" -- tune nearby.tw --trials 8 --no-transfer
+
+# Ctrl-C: within two seconds, exit 130, everything measured is kept.
+before=$(rows)
+"$program" tune product.tw --for 60s --space tiling -o stopped.twm >"$log" 2>&1 &
+pid=$!
+sleep 6
+start=$(date +%s%N)
+kill -INT $pid
+wait $pid
+code=$?
+took=$((($(date +%s%N) - start) / 1000000))
+holds "Ctrl-C exits 130" [ $code -eq 130 ]
+holds "within two seconds ($took ms)" [ $took -lt 2000 ]
+holds "the package is written" [ -s stopped.twm ]
+holds "records are kept" [ "$(rows)" -gt "$before" ]
+
+# kill -9 at random moments: the store opens, and has all that it had.
+lost=0
+for i in $(seq "$kills"); do
+  before=$(rows)
+  "$program" tune product.tw --for 60s --space tiling --seed "$i" >/dev/null 2>&1 &
+  pid=$!
+  sleep "$(awk -v s="$RANDOM" 'BEGIN { print 0.5 + 3 * s / 32768 }')"
+  kill -9 $pid
+  wait $pid 2>/dev/null
+  after=$(rows) || lost=$((lost + 1))
+  [ "${after:-0}" -ge "$before" ] || lost=$((lost + 1))
+done
+holds "nothing is lost by $kills kills" [ $lost -eq 0 ]
+exits 0 "records replay after the kills" " 0 do not" -- records validate --kernel product
+sleep 1
+holds "no worker outlives its run" sh -c "! ps -eo args= | grep -q \"^$program worker\""
+
+finish
