@@ -40,7 +40,7 @@ Result<RecordStore> open_existing(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
-                "tilewright tune makes one; --store and TILEWRIGHT_RECORDS name another");
+                "tilewright tune makes one; --records and TILEWRIGHT_RECORDS name another");
   return RecordStore::open(path);
 }
 
@@ -328,7 +328,7 @@ constexpr Action kActions[] = {
 void add_records(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("records", "What tuning has measured");
   auto options = std::make_shared<RecordsVerb>();
-  verb->add_option("--store,--records", options->store, "record store (default: the user's)");
+  verb->add_option("--records,--store", options->store, "record store (default: the user's)");
   verb->require_subcommand(1);
   verb->fallthrough();
   for (const Action& action : kActions) {

@@ -50,17 +50,21 @@ Made evolution(const ScheduleSpace& space, const Task&, uint64_t seed) {
   return search::evolution_searcher(space.space(), seed);
 }
 
-/// What a learned model sees of a point: facts of the loop program that it means.
-search::Features program_features(const ScheduleSpace& space, const Task& task,
-                                  std::vector<double> (*features_of)(const Func&)) {
+/// For a model that sees the loop program of a point.
+search::ModelGuidedOptions over_programs(const ScheduleSpace& space, const Task& task,
+                                         std::vector<double> (*features_of)(const Func&)) {
+  search::ModelGuidedOptions options;
+  // A point's program takes milliseconds to make: fewer and shorter chains than TVM's.
+  options.chains = 32, options.steps = 8;
   const auto known = std::make_shared<std::map<search::Point, std::vector<double>>>();
-  return [&space, known, func = task.func, features_of](const search::Point& point) {
+  options.features = [&space, known, func = task.func, features_of](const search::Point& point) {
     std::vector<double>& features = (*known)[point];
     if (!features.empty()) return features;
     const Result<schedule::Trace> trace = space.trace(point);
     const Result<Func> scheduled = trace ? schedule::replay(func, *trace) : Result<Func>(func);
     return features = features_of(scheduled ? *scheduled : func);
   };
+  return options;
 }
 
 /// TVM's: gradient-boosted trees.
@@ -68,18 +72,16 @@ Made boosted_trees(const ScheduleSpace& space, const Task& task, uint64_t seed) 
   cost::BoostedTreesOptions trees;
   trees.seed = seed;
   std::unique_ptr<search::Model> model = TW_TRY(cost::boosted_trees(trees));
-  search::ModelGuidedOptions options;
-  options.features =
-      program_features(space, task, [](const Func& func) { return cost::loop_features(func); });
-  return search::model_searcher(space.space(), seed, std::move(model), options);
+  return search::model_searcher(
+      space.space(), seed, std::move(model),
+      over_programs(space, task, [](const Func& func) { return cost::loop_features(func); }));
 }
 
 /// TVM's alternative: a network on the loop tree.
 Made loop_tree(const ScheduleSpace& space, const Task& task, uint64_t seed) {
-  search::ModelGuidedOptions options;
-  options.features =
-      program_features(space, task, [](const Func& func) { return cost::loop_tree(func); });
-  return search::model_searcher(space.space(), seed, cost::loop_tree_model(), options);
+  return search::model_searcher(
+      space.space(), seed, cost::loop_tree_model(),
+      over_programs(space, task, [](const Func& func) { return cost::loop_tree(func); }));
 }
 
 struct Method {

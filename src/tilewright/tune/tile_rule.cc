@@ -180,16 +180,18 @@ class TileRule {
   }
 
   /// The loop that is cut at borders cannot be joined with those around it: where these alone do
-  /// not feed the threads, its strips do.
+  /// not feed the threads, or threads are to share its rows, its strips do.
   void split_for_threads(const BlockFacts& block) {
     if (batch_.empty()) return;
     int64_t around = 1;
     for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
-    if (threads_ < 2 || around % threads_ == 0 || around >= 8 * threads_) return;
+    if (threads_ < 2) return;
+    if (!rows_first_ && (around % threads_ == 0 || around >= 8 * threads_)) return;
     const int64_t extent = extent_of_loop(block, batch_.back());
+    const int64_t others = rows_first_ ? 1 : around;
     for (int64_t strips = threads_; strips <= extent / 2; ++strips)
-      if (extent % strips == 0 && (around * strips) % threads_ == 0) {
-        split_last(extent / strips);
+      if (extent % strips == 0 && (others * strips) % threads_ == 0) {
+        if (split_last(extent / strips) && rows_first_) row_strips_ = batch_[batch_.size() - 2];
         return;
       }
   }
@@ -290,8 +292,11 @@ class TileRule {
     outer.insert(outer.end(), rest, batch_.end());
     // Pools and depthwise windows share out rows, as products do: each thread finds its own
     // results.
-    if (rows_first_ && rest != batch_.end() && strip_.empty())
-      std::rotate(outer.begin() + static_cast<long>(leading), outer.end() - 1, outer.end());
+    if (rows_first_ && rest != batch_.end() && strip_.empty()) {
+      const auto rows = row_strips_.empty() ? outer.end() - 1
+                                            : std::find(outer.begin(), outer.end(), row_strips_);
+      std::rotate(outer.begin() + static_cast<long>(leading), rows, rows + 1);
+    }
     if (!rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
     return outer;
   }
@@ -381,6 +386,7 @@ class TileRule {
   std::set<std::string> sliding_;   ///< reduction loops along which a shared operand overlaps
   std::vector<std::string> inner_;  ///< loops of the tile, lanes last
   std::string row_outer_, column_outer_, vec_outer_, strip_, block_, row_block_;
+  std::string row_strips_;  ///< loop over the rows that one thread takes
   int64_t rows_per_strip_ = 0;
   bool rows_first_ = false;
   std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
