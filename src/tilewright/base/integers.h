@@ -16,4 +16,16 @@ inline int64_t product(const std::vector<int64_t>& values) {
   return result;
 }
 
+/// All divisors, in order. requires: n > 0.
+inline std::vector<int64_t> divisors(int64_t n) {
+  std::vector<int64_t> low, high;
+  for (int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d * d != n) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
 }  // namespace tilewright

@@ -9,22 +9,12 @@
 #include <set>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/integers.h"
 
 namespace tilewright::search {
 namespace {
 
 using Parts = std::vector<int64_t>;
-
-std::vector<int64_t> divisors(int64_t n) {
-  std::vector<int64_t> low, high;
-  for (int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d * d != n) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 void factorisations(int64_t rest, size_t parts, Parts& prefix, std::vector<Parts>& out) {
   if (parts == 1) {

@@ -13,19 +13,14 @@
 #include "tilewright/interp/interp.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/default_schedule.h"
+#include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Case {
-  std::string domain, op;
-  std::vector<Shape> inputs;
-  std::map<std::string, tensor::AttrValue> attrs;
-};
-
-Case conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64_t stride = 1) {
+OpCase conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64_t stride = 1) {
   const int64_t pad = kernel / 2;
   return {"tilewright",
           "ConvBlocked",
@@ -35,7 +30,7 @@ Case conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64_t
           {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
 }
 
-std::vector<Case> cases() {
+std::vector<OpCase> cases() {
   return {conv(8, 16, {9, 11}, 3),
           conv(4, 24, {7, 7}, 3),
           conv(8, 8, {12, 12}, 1),
@@ -55,33 +50,11 @@ std::vector<Case> cases() {
           {"", "Softmax", {{6, 20}}, {{"axis", int64_t{-1}}}}};
 }
 
-Task task_of(const Case& c, int threads) {
-  tensor::OpCall call;
-  call.domain = c.domain;
-  call.op = c.op;
-  call.attrs.values = c.attrs;
-  for (const Shape& shape : c.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
-  Result<Func> func = tensor::op_func(call);
-  EXPECT_TRUE(func) << c.op << (func ? "" : to_string(func.error()));
+Task task_of(const OpCase& c, int threads) {
   hw::CpuTarget target;
   target.vector_bytes = 16;
   target.vector_registers = 32;
-  return {c.op, *func, target, threads, 1};
-}
-
-interp::Arguments arguments_of(const Func& func) {
-  Rng rng(7);
-  interp::Arguments arguments;
-  for (const Param& param : func.params) {
-    if (param.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    Array array(DType::F32, shape);
-    for (int64_t i = 0; i < array.size(); ++i)
-      array.set(i, static_cast<double>(rng.between(-8, 8)) / 4);
-    arguments.arrays[param.buffer.name()] = std::move(array);
-  }
-  return arguments;
+  return {c.op, func_of(c), target, threads, 1};
 }
 
 /// The point that a searcher would take first.
@@ -97,7 +70,7 @@ search::Point best_point(const ScheduleSpace& space) {
 }
 
 TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
-  for (const Case& c : cases())
+  for (const OpCase& c : cases())
     for (const int threads : {1, 2}) {
       const Task task = task_of(c, threads);
       const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
@@ -113,10 +86,10 @@ TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
 
 TEST(ConstructiveSpace, RandomPointsKeepTheMeaning) {
   int valid = 0, all = 0;
-  for (const Case& c : cases()) {
+  for (const OpCase& c : cases()) {
     const Task task = task_of(c, 2);
     const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
-    const interp::Arguments arguments = arguments_of(task.func);
+    const interp::Arguments arguments = quarters(task.func);
     const auto expected = interp::run(task.func, arguments);
     ASSERT_TRUE(expected) << c.op;
     const Array& want = expected->outputs.begin()->second;

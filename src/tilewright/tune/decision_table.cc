@@ -18,17 +18,6 @@ using schedule::Words;
 using Kind = SketchDecision::Kind;
 using Parts = std::vector<int64_t>;
 
-std::vector<int64_t> divisors(int64_t n) {
-  std::vector<int64_t> low, high;
-  for (int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d * d != n) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
-
 /// Last factors worth a thought: divisors, whole vectors, and small ones where no divisor is a
 /// good size for a tile. More of them would only make more programs with partial tiles.
 std::vector<int64_t> inner_factors(int64_t extent) {

@@ -13,6 +13,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/lower.h"
 #include "tilewright/tensor/op.h"
+#include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
@@ -26,38 +27,6 @@ hw::CpuTarget target_of(int vector_registers) {
   return target;
 }
 
-struct Case {
-  std::string domain, op;
-  std::vector<Shape> inputs;
-  std::map<std::string, tensor::AttrValue> attrs;
-};
-
-Func func_of(const Case& c) {
-  tensor::OpCall call;
-  call.domain = c.domain;
-  call.op = c.op;
-  call.attrs.values = c.attrs;
-  for (const Shape& shape : c.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
-  Result<Func> func = tensor::op_func(call);
-  EXPECT_TRUE(func) << c.op << to_string(func.error());
-  return *func;
-}
-
-interp::Arguments random_arguments(const Func& func) {
-  Rng rng(7);
-  interp::Arguments arguments;
-  for (const Param& param : func.params) {
-    if (param.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    Array array(DType::F32, shape);
-    for (int64_t i = 0; i < array.size(); ++i)
-      array.set(i, static_cast<double>(rng.between(-8, 8)) / 4);
-    arguments.arrays[param.buffer.name()] = std::move(array);
-  }
-  return arguments;
-}
-
 void expect_close(const Array& want, const Array& got, const std::string& what) {
   ASSERT_EQ(want.size(), got.size()) << what;
   double largest = 0;
@@ -68,9 +37,9 @@ void expect_close(const Array& want, const Array& got, const std::string& what) 
   EXPECT_GT(largest, 1e-3) << what;
 }
 
-void expect_same_meaning(const Case& c) {
+void expect_same_meaning(const OpCase& c) {
   const Func func = func_of(c);
-  const interp::Arguments arguments = random_arguments(func);
+  const interp::Arguments arguments = quarters(func);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected) << c.op;
   for (const int threads : {1, 2})
@@ -94,14 +63,14 @@ void expect_same_meaning(const Case& c) {
     }
 }
 
-Case depthwise(int64_t blocks, Shape size, int64_t kernel, int64_t stride, Ints pads) {
+OpCase depthwise(int64_t blocks, Shape size, int64_t kernel, int64_t stride, Ints pads) {
   return {"tilewright",
           "DepthwiseConvBlocked",
           {{1, blocks, size[0], size[1], 4}, {blocks, kernel, kernel, 4}, {4 * blocks}},
           {{"pads", std::move(pads)}, {"strides", Ints{stride, stride}}}};
 }
 
-Case pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, int64_t pad) {
+OpCase pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, int64_t pad) {
   return {"tilewright",
           op,
           {{1, 3, size[0], size[1], 4}},
@@ -112,7 +81,7 @@ Case pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, int
 
 TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
   const Ints one = {1, 1, 1, 1}, two = {2, 2, 2, 2};
-  for (const Case& c :
+  for (const OpCase& c :
        {depthwise(3, {9, 19}, 3, 1, one), depthwise(1, {14, 14}, 3, 1, one),
         depthwise(2, {7, 7}, 3, 1, one), depthwise(3, {1, 1}, 3, 1, one),
         depthwise(1, {2, 3}, 3, 1, one), depthwise(3, {13, 30}, 3, 2, one),
@@ -121,8 +90,8 @@ TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
         depthwise(1, {10, 10}, 3, 1, {0, 0, 0, 0})})
     expect_same_meaning(c);
   for (const char* op : {"MaxPoolBlocked", "AveragePoolBlocked"})
-    for (const Case& c : {pool(op, {13, 29}, 3, 2, 1), pool(op, {8, 9}, 3, 1, 1),
-                          pool(op, {12, 10}, 2, 2, 0), pool(op, {3, 3}, 3, 2, 1)})
+    for (const OpCase& c : {pool(op, {13, 29}, 3, 2, 1), pool(op, {8, 9}, 3, 1, 1),
+                            pool(op, {12, 10}, 2, 2, 0), pool(op, {3, 3}, 3, 2, 1)})
       expect_same_meaning(c);
 }
 
@@ -130,14 +99,14 @@ TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
   auto conv = [](int64_t in_blocks, int64_t in_block, int64_t out_blocks, Shape size,
                  int64_t kernel, int64_t stride) {
     const int64_t pad = kernel / 2;
-    return Case{"tilewright",
-                "ConvBlocked",
-                {{1, in_blocks, size[0], size[1], in_block},
-                 {out_blocks, in_blocks, kernel, kernel, in_block, 4},
-                 {4 * out_blocks}},
-                {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
+    return OpCase{"tilewright",
+                  "ConvBlocked",
+                  {{1, in_blocks, size[0], size[1], in_block},
+                   {out_blocks, in_blocks, kernel, kernel, in_block, 4},
+                   {4 * out_blocks}},
+                  {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
   };
-  for (const Case& c :
+  for (const OpCase& c :
        {conv(1, 3, 4, {17, 13}, 7, 2), conv(2, 4, 3, {11, 9}, 3, 2), conv(2, 4, 2, {7, 7}, 1, 1),
         conv(2, 4, 5, {5, 4}, 1, 1), conv(2, 4, 3, {10, 5}, 3, 1), conv(1, 4, 4, {3, 3}, 3, 1),
         conv(1, 4, 2, {8, 6}, 1, 2), conv(3, 4, 5, {8, 9}, 1, 2), conv(1, 4, 4, {14, 15}, 3, 1)})
@@ -167,7 +136,7 @@ TEST(DefaultSchedule, MovesKeepTheirMeaning) {
 
 /// Blocks of a window's middle read their input without a test.
 TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
-  for (const Case& c :
+  for (const OpCase& c :
        {depthwise(2, {20, 40}, 3, 1, {1, 1, 1, 1}), pool("MaxPoolBlocked", {40, 80}, 3, 2, 1)}) {
     const Func func = func_of(c);
     const hw::CpuTarget target = target_of(32);
@@ -191,7 +160,7 @@ TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
 }
 
 TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
-  const std::vector<Case> cases = {
+  const std::vector<OpCase> cases = {
       {"tilewright",
        "ConvBlocked",
        {{1, 2, 9, 9, 4}, {4, 2, 3, 3, 4, 4}, {16}},
@@ -199,9 +168,9 @@ TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
       {"tilewright", "GemmPacked", {{13, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}}};
   hw::CpuTarget target = target_of(32);
   target.l2_bytes = 256;  // so that fetching ahead is worth it
-  for (const Case& c : cases) {
+  for (const OpCase& c : cases) {
     const Func func = func_of(c);
-    const interp::Arguments arguments = random_arguments(func);
+    const interp::Arguments arguments = quarters(func);
     const auto expected = interp::run(func, arguments);
     ASSERT_TRUE(expected);
     const std::vector<cost::RankedPoint> points = schedule_points(func, target, 2);

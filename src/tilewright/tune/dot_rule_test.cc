@@ -9,6 +9,7 @@
 #include "tilewright/lower/lower.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/default_schedule.h"
+#include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
@@ -39,21 +40,15 @@ Func func_of(const Case& c, MathMode math = MathMode::Fast) {
   return *func;
 }
 
+/// Whole ranges of bytes, small integers of other types.
 interp::Arguments random_arguments(const Func& func) {
   Rng rng(7);
-  interp::Arguments arguments;
-  for (const Param& param : func.params) {
-    if (param.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    Array array(param.buffer.dtype(), shape);
+  return arguments_of(func, [&](Array& array) {
     const bool byte = bit_width(array.dtype()) == 8;
     const int64_t lo = is_unsigned_int(array.dtype()) ? 0 : byte ? -128 : -4;
     for (int64_t i = 0; i < array.size(); ++i)
       array.set_int(i, rng.between(lo, byte ? lo + 255 : 4));
-    arguments.arrays[param.buffer.name()] = std::move(array);
-  }
-  return arguments;
+  });
 }
 
 size_t tensorized(const schedule::Trace& trace) {

@@ -14,6 +14,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
 #include "tilewright/tune/default_schedule.h"
+#include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
@@ -92,16 +93,9 @@ Func joined(const graph::Graph& graph) {
   return made->func;
 }
 
-interp::Arguments arguments_of(const Func& func) {
+interp::Arguments small_arguments(const Func& func) {
   Rng rng(9);
-  interp::Arguments arguments;
-  for (const Param& param : func.params) {
-    if (param.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    arguments.arrays[param.buffer.name()] = small_integers(rng, shape);
-  }
-  return arguments;
+  return arguments_of(func, [&](Array& array) { array = small_integers(rng, array.shape()); });
 }
 
 /// Whether some block that begins with `inner` is computed inside a loop of block `outer`.
@@ -123,7 +117,7 @@ Func scheduled_and_checked(const Func& func, double error = 0) {
   EXPECT_TRUE(scheduled) << to_string(scheduled.error());
   auto lowered = lower::run_pipeline(*scheduled, target, {});
   EXPECT_TRUE(lowered) << to_string(lowered.error());
-  const interp::Arguments arguments = arguments_of(func);
+  const interp::Arguments arguments = small_arguments(func);
   const auto plain = interp::run(func, arguments);
   EXPECT_TRUE(plain) << to_string(plain.error());
   for (const Func& form : {*scheduled, *lowered}) {

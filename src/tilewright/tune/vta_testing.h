@@ -10,6 +10,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/tensor/op.h"
+#include "tilewright/tune/testing/kernels.h"
 #include "tilewright/tune/vta_schedule.h"
 
 namespace tilewright::tune {
@@ -78,19 +79,12 @@ inline VtaLayer facts_of(const Func& func) {
 
 /// Random values of every parameter that is read.
 inline interp::Arguments random_arguments(const Func& func, uint64_t seed) {
-  interp::Arguments arguments;
   std::mt19937_64 random(seed);
-  for (const Param& p : func.params) {
-    if (p.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& e : p.buffer.shape()) shape.push_back(*as_int(e));
-    Array array(p.buffer.dtype(), shape);
-    std::uniform_int_distribution<int> any(p.buffer.dtype() == DType::I32 ? -3000 : -128,
-                                           p.buffer.dtype() == DType::I32 ? 3000 : 127);
+  return arguments_of(func, [&](Array& array) {
+    const bool wide = array.dtype() == DType::I32;
+    std::uniform_int_distribution<int> any(wide ? -3000 : -128, wide ? 3000 : 127);
     for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, any(random));
-    arguments.arrays[p.buffer.name()] = array;
-  }
-  return arguments;
+  });
 }
 
 }  // namespace tilewright::tune

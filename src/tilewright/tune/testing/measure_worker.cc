@@ -50,7 +50,10 @@ void wrong(void* const* buffers, const int64_t* scalars, void* workspace,
   static_cast<float*>(buffers[1])[5] += 1;
 }
 void lazy(void* const*, const int64_t*, void*, const tw_kernel_services*) {}
-void segv(void* const*, const int64_t*, void*, const tw_kernel_services*) { std::raise(SIGSEGV); }
+void segv(void* const*, const int64_t*, void*, const tw_kernel_services*) {
+  std::signal(SIGSEGV, SIG_DFL);  // sanitizers would turn it into an exit
+  std::raise(SIGSEGV);
+}
 void aborting(void* const*, const int64_t*, void*, const tw_kernel_services*) { std::abort(); }
 void leaving(void* const*, const int64_t*, void*, const tw_kernel_services*) { std::_Exit(3); }
 void endless(void* const*, const int64_t*, void*, const tw_kernel_services*) {
