@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/attention_rule.h"
 #include "tilewright/tune/dot_rule.h"
@@ -180,11 +182,14 @@ class Scheduler {
       return;
     const std::vector<Expr>& indices = block->store->indices;
     if (indices.size() <= kRowAxis + 1 || indices[kRowAxis].as<VarRef>() == nullptr) return;
-    const std::string row = block->loop_of(indices[kRowAxis].as<VarRef>()->var);
+    const Iter* row = block->iter(indices[kRowAxis].as<VarRef>()->var);
+    std::set<std::string> loops;  // that run the rows, or parts of them
+    for (const Var& var : free_vars(row->binding)) loops.insert(var.name());
     const LoopNest nest = draft_.nest_of(name);
-    const auto at = std::find(nest.names.begin(), nest.names.end(), row);
+    const auto at = std::find_if(nest.names.begin(), nest.names.end(),
+                                 [&](const std::string& loop) { return loops.contains(loop); });
     if (at == nest.names.end() || at - nest.names.begin() < 2) return;
-    schedule::Names order = {row};
+    schedule::Names order = {*at};
     order.insert(order.end(), nest.names.begin() + 1, at);
     draft_.attempt(schedule::Reorder{order});
   }
