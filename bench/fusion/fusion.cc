@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tilewright/base/rng.h"
+#include "tilewright/base/statistics.h"
 #include "tilewright/driver/compile.h"
 #include "tilewright/graph/builder.h"
 #include "tilewright/runtime/executor.h"
@@ -158,12 +159,6 @@ Status time_in_turn(Form& a, Form& b, double seconds) {
         if (run >= 2) form->us.push_back(took.count());  // the other form's data left the cache
       }
   return {};
-}
-
-double median(std::vector<double> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 Result<nlohmann::ordered_json> measure(const Workload& workload, const Options& options) {

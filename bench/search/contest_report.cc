@@ -7,17 +7,12 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/base/statistics.h"
+
 namespace tilewright::bench {
 namespace {
 
 constexpr double kShare = 0.95;  ///< of the oracle's speed
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
 
 double geomean(const std::vector<double>& values) {
   double sum = 0;

@@ -161,6 +161,7 @@ json verify a lenet5.onnx --against interp,ort
 json verify nodes nan.onnx --per-node
 json inspect a again.twm
 json explain a good.onnx
+json explain analysis good.onnx --analysis
 holds "JSON of every verb" "$python" "$here/cli_files.py" json json/*
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 

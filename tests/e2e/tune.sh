@@ -18,6 +18,14 @@ sed 's/m = 96/m = 48/' product.tw >nearby.tw
 
 # value JSON-FILE EXPRESSION: of Python, with the document as `d`.
 value() { "$python" -c "import json,sys; d=json.load(open('$1')); print($2)"; }
+# Workers of this test run in its folder; tests beside it have workers of their own.
+workers_here() {
+  local process
+  for process in /proc/[0-9]*; do
+    [ "$(readlink "$process/cwd" 2>/dev/null)" = "$PWD" ] || continue
+    tr '\0' ' ' <"$process/cmdline" 2>/dev/null | grep "^$program worker"
+  done
+}
 rows() { "$program" --json records ls --store "$store" >rows.json 2>>"$log" && value rows.json 'd["count"]'; }
 
 # Wrong usage: exit 2 with what is wrong.
@@ -107,6 +115,7 @@ before=$(rows)
 "$program" tune product.tw --for 60s --space tiling -o stopped.twm >"$log" 2>&1 &
 pid=$!
 sleep 6
+holds "workers measure" [ -n "$(workers_here)" ]
 start=$(date +%s%N)
 kill -INT $pid
 wait $pid
@@ -132,6 +141,6 @@ done
 holds "nothing is lost by $kills kills" [ $lost -eq 0 ]
 exits 0 "records replay after the kills" " 0 do not" -- records validate --kernel product
 sleep 1
-holds "no worker outlives its run" sh -c "! ps -eo args= | grep -q \"^$program worker\""
+holds "no worker outlives its run" [ -z "$(workers_here)" ]
 
 finish

@@ -1,10 +1,16 @@
 // What a model says a kernel will take, by the resource that would bind alone.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace tilewright::cost {
 
+/// Chains of multiply-adds that hide each other's latency.
+inline constexpr int64_t kChains = 8;
+/// Part of a cache that may be filled by what is to stay in it.
+inline constexpr double kFill = 0.75;
+inline constexpr double kLineBytes = 64;  ///< of a cache line
 /// Writing a cache line again that another worker has read since: what no work hides of it.
 /// source: 26-35 ns measured on two cores of a Zen 4; a line only the writer has used takes 0.6.
 inline constexpr double kSharedLineNs = 10;

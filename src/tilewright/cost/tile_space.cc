@@ -12,16 +12,12 @@
 namespace tilewright::cost {
 namespace {
 
-/// Chains of multiply-adds that hide each other's latency.
-constexpr double kChains = 8;
 /// Accumulators at most: beyond it LLVM spills.
 constexpr int64_t kMaxAccumulators = 28;
 /// Vector operations on an accumulator around the sum: set to zero, finish, store.
 constexpr double kFinishOps = 3;
 /// Vector operations lost where one tile ends and the next begins.
 constexpr double kTileStart = 12;
-/// Part of a cache that may be filled by what is to stay in it.
-constexpr double kFill = 0.75;
 /// The part of a bandwidth that is reached without prefetches: what the processor fetches by
 /// itself ends at each page.
 constexpr double kUnasked = 0.6;
@@ -31,9 +27,6 @@ constexpr size_t kKeptTiles = 16;
 constexpr size_t kKeptBlocks = 4;
 /// Steps of overlapping windows that are written out: without reuse, rows share only their loads.
 constexpr int64_t kWrittenSteps = 128;
-/// Work is handed to threads in at least so many pieces each, where there are so many.
-constexpr int64_t kPiecesPerThread = 8;
-
 /// Part of the time to read weights again from L3 that arithmetic does not hide.
 constexpr double kExposed = 0.5;
 
@@ -162,7 +155,7 @@ class Model {
     const double widen = c_.narrow ? 0.5 * r : 0;
     // A measured share already holds the latency of few accumulators.
     const double fma =
-        rates_.tiles.empty() ? std::max(issue + widen, kChains) : (issue + widen) / share;
+        rates_.tiles.empty() ? std::max<double>(issue + widen, kChains) : (issue + widen) / share;
     const double loads = (k + (c_.reuse ? r : r * k)) * load_ / multiply_add_;
     const double step = std::max(fma, loads);
     const double around = kTileStart + kFinishOps * r * k;
@@ -240,7 +233,7 @@ class Model {
     if (!c_.moves(c_.row_operand, nest.front().axis)) {
       const double input = footprint(c_.operands[static_cast<size_t>(c_.row_operand)], all);
       const double result = footprint(c_.operands.back(), all) * (1 - 1.0 / workers);
-      return (input + result) / 64 * kSharedLineNs / workers;
+      return (input + result) / kLineBytes * kSharedLineNs / workers;
     }
     const auto weights = static_cast<size_t>(c_.lane_operand);
     const double again =

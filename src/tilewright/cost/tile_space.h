@@ -56,6 +56,8 @@ struct LoopOrder {
 };
 /// The orders worth a thought; columns outside first, then rows, then blocks from large to small.
 std::vector<LoopOrder> loop_orders(const Contraction& contraction, const hw::CpuTarget& target);
+/// Work is handed to threads in at least so many pieces each, where there are so many.
+inline constexpr int64_t kPiecesPerThread = 8;
 /// Distance of prefetches, in steps of one cache line each.
 inline constexpr int64_t kAhead = 32;
 

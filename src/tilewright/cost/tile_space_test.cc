@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tilewright/cost/testing/contractions.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -21,8 +23,6 @@ hw::CpuTarget machine() {
   return target;
 }
 
-Index plain(int axis, int64_t extent) { return {{{axis, 1, 1, 0}}, extent}; }
-
 /// Y[ko, h, w, ki] += X[co, h, w, ci] * W[ko, co, ci, ki].
 Contraction pointwise(int64_t inputs, int64_t outputs, int64_t height, int64_t width) {
   Contraction c;
@@ -32,17 +32,6 @@ Contraction pointwise(int64_t inputs, int64_t outputs, int64_t height, int64_t w
                 {{plain(0, outputs), plain(4, inputs), plain(5, 16), plain(3, 16)}, 4, true},
                 {{plain(0, outputs), plain(1, height), plain(2, width), plain(3, 16)}, 4, false}};
   c.columns = 0, c.plane = 1, c.rows = 2, c.lanes = 3;
-  return c;
-}
-
-/// C[m, n] += A[m, k] * B[n / 16, k, n % 16].
-Contraction matmul(int64_t m, int64_t n, int64_t k) {
-  Contraction c;
-  c.axes = {{"m", m, false}, {"n", n, false}, {"k", k, true}};
-  c.operands = {{{plain(0, m), plain(2, k)}, 4, false},
-                {{{{{1, 1, 16, 0}}, n / 16}, plain(2, k), {{{1, 1, 1, 16}}, 16}}, 4, true},
-                {{plain(0, m), plain(1, n)}, 4, false}};
-  c.rows = 0, c.lanes = 1;
   return c;
 }
 

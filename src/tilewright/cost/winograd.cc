@@ -9,8 +9,6 @@
 namespace tilewright::cost {
 namespace {
 
-/// Chains of multiply-adds that hide each other's latency.
-constexpr int64_t kChains = 8;
 /// Part of a multiply-add that a load beside it costs.
 constexpr double kLoadPrice = 0.1;
 /// Vector operations per point and block of one tile: a one-sided sum for each side, each about
@@ -20,8 +18,6 @@ constexpr double kLeastTransformOps = 6;
 constexpr int64_t kMaxColumns = 4;
 /// Part of the time to read from far away that arithmetic does not hide.
 constexpr double kExposed = 0.25;
-/// Part of a cache that may be filled by what is to stay in it.
-constexpr double kFill = 0.75;
 
 struct Tile {
   int64_t rows = 1, columns = 1;
@@ -196,7 +192,7 @@ class Planner {
     const double pixels = batch * static_cast<double>(shape_.height * shape_.width);
     const double together =
         pixels * 4 * (channels + filters * (1 - 1.0 / threads_)) + (own ? 0 : strips * staged_in);
-    if (plan.by_filters) time.join += together / 64 * kSharedLineNs / threads_;
+    if (plan.by_filters) time.join += together / kLineBytes * kSharedLineNs / threads_;
     return time;
   }
 

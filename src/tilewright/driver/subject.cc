@@ -224,6 +224,11 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   return compile;
 }
 
+Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptions& options) {
+  return subject.graph ? compile_graph(*subject.graph, options)
+                       : compile_func(*subject.func, options);
+}
+
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
   Runnable runnable;
   runtime::SessionOptions session;
@@ -243,8 +248,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
       return fail(ErrorKind::Device,
                   fmt::format("code for target {} does not run on this machine", options.target),
                   "it lacks " + missing.front(), "leave --target out");
-    runnable.model = TW_TRY(subject.graph ? compile_graph(*subject.graph, compile)
-                                          : compile_func(*subject.func, compile));
+    runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }

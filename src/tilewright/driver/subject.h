@@ -66,6 +66,9 @@ const hw::CpuRates& rates_of(const SubjectOptions& options);
 /// Options for the compiler. errors: Usage, Device.
 Result<CompileOptions> compile_options(const SubjectOptions& options);
 
+/// `subject` compiled. requires: it is no package. errors: as compile_graph.
+Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptions& options);
+
 /// A subject ready to run in this process, with what was compiled (absent for packages).
 struct Runnable {
   std::optional<CompiledModel> model;

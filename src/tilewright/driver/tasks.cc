@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/statistics.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/tune/sketch_space.h"
 #include "tilewright/tune/work.h"
@@ -18,13 +19,6 @@ double now_ns() {
   return std::chrono::duration<double, std::nano>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-double median(std::vector<double> times) {
-  if (times.empty()) return 0;
-  const auto middle = times.begin() + static_cast<long>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
 }
 
 Status bind_inputs(runtime::Session& session, uint64_t seed) {
@@ -118,8 +112,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
                   "tuning needs the model itself");
     TunedModel model;
-    model.compiled = TW_TRY(subject.graph ? compile_graph(*subject.graph, options)
-                                          : compile_func(*subject.func, options));
+    model.compiled = TW_TRY(compile_subject(subject, options));
     model.subject = std::move(subject);
     if (run) {
       runtime::SessionOptions session;

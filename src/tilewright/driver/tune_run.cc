@@ -251,8 +251,7 @@ Status TuneRun::compare(TunedModel& model) {
 Result<Duel> TuneRun::race_tuned(TunedModel& model) {
   CompileOptions options = compile_;
   options.tuned = find_among(verdicts_);
-  model.tuned = TW_TRY(model.subject.graph ? compile_graph(*model.subject.graph, options)
-                                           : compile_func(*model.subject.func, options));
+  model.tuned = TW_TRY(compile_subject(model.subject, options));
   runtime::SessionOptions session_options;
   session_options.threads = threads_of(settings_.subject);
   session_options.flush_denormals = true;
@@ -267,8 +266,7 @@ Status TuneRun::write_package() {
   if (!model.tuned) {
     CompileOptions options = compile_;
     options.tuned = find_among(verdicts_);
-    model.tuned = TW_TRY(model.subject.graph ? compile_graph(*model.subject.graph, options)
-                                             : compile_func(*model.subject.func, options));
+    model.tuned = TW_TRY(compile_subject(model.subject, options));
   }
   return save_package(settings_.output, *model.tuned);
 }

@@ -154,8 +154,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
   const CompileOptions compile = TW_TRY(compile_options(verb.subject));
   if (verb.memory) return explain_memory(subjects[0], compile, as_json);
   if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
-  const CompiledModel model = TW_TRY(subjects[0].graph ? compile_graph(*subjects[0].graph, compile)
-                                                       : compile_func(*subjects[0].func, compile));
+  const CompiledModel model = TW_TRY(compile_subject(subjects[0], compile));
   nlohmann::ordered_json json = document("explain");
   json["changes"] = model.changes;
   std::vector<std::string> names;

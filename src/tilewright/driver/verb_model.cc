@@ -148,8 +148,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
     return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]));
   CompileOptions options = TW_TRY(compile_options(verb.subject));
   options.command = context.command;
-  const CompiledModel model = TW_TRY(subject.graph ? compile_graph(*subject.graph, options)
-                                                   : compile_func(*subject.func, options));
+  const CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
   const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
   TW_TRY_STATUS(save_package(path, model));

@@ -5,13 +5,13 @@
 
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
-#include "tilewright/driver/compare.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/export.h"
 #include "tilewright/interp/interp.h"
+#include "tilewright/tune/compare.h"
 
 namespace tilewright::driver {
 namespace {
@@ -128,7 +128,7 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
 
 struct Row {
   std::string subject, against, output;
-  Difference difference;
+  tune::Difference difference;
 };
 
 const Array* find(const Named& named, const std::string& name) {
@@ -145,7 +145,7 @@ std::vector<Row> compare_all(const std::string& subject, const std::string& agai
   for (const auto& [name, value] : actual) {
     const Array* expected = find(reference, name);
     if (expected == nullptr) continue;
-    rows.push_back({subject, against, name, compare(value, *expected, math)});
+    rows.push_back({subject, against, name, tune::compare(value, *expected, math)});
     if (per_node && !rows.back().difference.ok()) break;
   }
   return rows;
@@ -198,7 +198,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   return rows;
 }
 
-std::string state_of(const Difference& difference) {
+std::string state_of(const tune::Difference& difference) {
   if (!difference.problem.empty()) return difference.problem;
   if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
   return difference.ok() ? "ok" : "off";
@@ -220,7 +220,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   bool good = true;
   for (Subject& subject : TW_TRY(load_subjects(options.subject))) {
     for (const Row& row : TW_TRY(verify_subject(std::move(subject), options))) {
-      const Difference& d = row.difference;
+      const tune::Difference& d = row.difference;
       good &= d.ok();
       const bool show = !options.per_node || !d.ok();
       if (show)

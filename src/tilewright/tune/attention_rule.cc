@@ -79,11 +79,11 @@ class AttentionRule {
         return false;
       plan_.between.insert(plan_.between.begin(), plan_.scores + ".wb");
     }
-    if (!split_rows() || !tile(plan_.result)) return false;
+    if (!split_rows() || !tile_by_model(draft_, plan_.result, target_)) return false;
     plan_.between.insert(plan_.between.begin(), plan_.scores);
     for (size_t i = plan_.between.size(); i-- > 0;)
       if (!draft_.attempt(schedule::ComputeAt{plan_.between[i], strip_})) return false;
-    if (!tile(plan_.scores)) return false;
+    if (!tile_by_model(draft_, plan_.scores, target_)) return false;
     for (const std::string& name : plan_.between) finish(name);
     share_out();
     return true;
@@ -116,18 +116,6 @@ class AttentionRule {
     const auto at = std::find(nest.names.begin(), nest.names.end(), strip_);
     if (at == nest.names.end()) return false;
     draft_.kept.assign(nest.names.begin(), at + 1);
-    return true;
-  }
-
-  bool tile(const std::string& name) {
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts* block = find_block(blocks, name);
-    const std::optional<RegisterTile> found =
-        block == nullptr ? std::nullopt : choose_register_tile(*block, target_);
-    if (!found || !tile_reduction(draft_, name, *found, target_, 1)) return false;
-    draft_.done.insert(name + ".init");
-    for (const std::string& piece : draft_.pieces_of(name)) draft_.done.insert(piece);
-    draft_.done.insert(name);
     return true;
   }
 

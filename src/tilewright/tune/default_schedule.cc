@@ -19,10 +19,6 @@
 namespace tilewright::tune {
 namespace {
 
-/// Below this many operations a second thread costs more than it saves.
-constexpr int64_t kParallelWork = 1 << 15;
-/// Work is handed to threads in at least so many pieces each, where there are so many.
-constexpr int64_t kPiecesPerThread = 8;
 /// Registers that gathered loads fill at a time.
 constexpr int64_t kGathers = 4;
 /// A producer is recomputed at its uses rather than stored up to this cost and this many uses each.
@@ -188,10 +184,7 @@ class Scheduler {
     const LoopNest nest = draft_.nest_of(name);
     const auto at = std::find_if(nest.names.begin(), nest.names.end(),
                                  [&](const std::string& loop) { return loops.contains(loop); });
-    if (at == nest.names.end() || at - nest.names.begin() < 2) return;
-    schedule::Names order = {*at};
-    order.insert(order.end(), nest.names.begin() + 1, at);
-    draft_.attempt(schedule::Reorder{order});
+    if (at != nest.names.end()) draft_.move_outward(name, *at);
   }
 
   /// Loads at places that are loaded themselves take long: several of them at a time.
@@ -270,7 +263,7 @@ class Scheduler {
   /// `pieces` per thread at least, where the loops give so many; 0: the usual number.
   void parallelize(const std::string& block, int64_t work, int64_t pieces = 0) {
     if (threads_ < 2 || work < kParallelWork) return;
-    const int64_t enough = (pieces > 0 ? pieces : kPiecesPerThread) * threads_;
+    const int64_t enough = (pieces > 0 ? pieces : cost::kPiecesPerThread) * threads_;
     for (;;) {
       const LoopNest nest = draft_.nest_of(block);
       if (nest.names.empty()) return;

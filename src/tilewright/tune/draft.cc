@@ -55,6 +55,15 @@ LoopNest Draft::nest_inside(const std::string& block, const std::string& outer) 
   return nest;
 }
 
+bool Draft::move_outward(const std::string& block, const std::string& loop) {
+  const LoopNest nest = nest_of(block);
+  const auto at = std::find(nest.names.begin(), nest.names.end(), loop);
+  if (at - nest.names.begin() < 2) return true;
+  schedule::Names order = {loop};
+  order.insert(order.end(), nest.names.begin() + 1, at);
+  return attempt(schedule::Reorder{order});
+}
+
 std::vector<std::string> Draft::pieces_of(const std::string& block) const {
   std::vector<std::string> pieces;
   for (const BlockFacts& facts : blocks())

@@ -10,6 +10,9 @@
 
 namespace tilewright::tune {
 
+/// Below this many operations a second thread costs more than it saves.
+inline constexpr int64_t kParallelWork = 1 << 15;
+
 /// Loops around a block in its present form, outermost first, with their extents.
 struct LoopNest {
   std::vector<std::string> names;
@@ -44,6 +47,9 @@ class Draft {
   std::vector<std::string> pieces_of(const std::string& block) const;
   /// Loops that `loop` has become after cuts around or of it.
   std::vector<std::string> parts_of(const std::string& loop) const;
+
+  /// Moves `loop` out of all loops around `block` but the first; true where it is there already.
+  bool move_outward(const std::string& block, const std::string& loop);
 
   /// Blocks that need no further rule.
   std::set<std::string> done;

@@ -1,45 +1,21 @@
 #include "tilewright/tune/measure.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cmath>
 #include <deque>
-#include <limits>
 #include <map>
 #include <optional>
-#include <set>
 
 #include "tilewright/base/process.h"
 #include "tilewright/hw/target.h"
-#include "tilewright/ir/text.h"
 #include "tilewright/search/searcher.h"
-#include "tilewright/tune/worker_process.h"
+#include "tilewright/tune/worker_pool.h"
 
 namespace tilewright::tune {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-constexpr double kStartSeconds = 60, kLoadSeconds = 600;
-constexpr int kPollMilliseconds = 50;  ///< between looks at interrupt_requested
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// This program by its name: /proc/self/exe would be the name of the worker too.
-std::string this_program() {
-  char path[4096];
-  const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
-  const std::string name(path, static_cast<size_t>(std::max<ssize_t>(n, 0)));
-  return n > 0 && ::access(name.c_str(), X_OK) == 0 ? name : "/proc/self/exe";
-}
 
 std::string signal_name(int signal) {
   const char* name = ::sigabbrev_np(signal);
@@ -64,216 +40,14 @@ Reading reading_of(const Ending& ending) {
   return reading;
 }
 
-/// A worker with what it has been told and has not answered yet.
-struct Slot {
-  struct Pending {
-    enum class Kind { Setup, Task, Forget, Run } kind;
-    int64_t task = -1;
-  };
-  std::unique_ptr<WorkerProcess> process;
-  std::deque<Pending> pending;
-  std::set<int64_t> tasks;                   ///< it has been told of
-  std::optional<Clock::time_point> running;  ///< since when time counts for the first pending job
-  double used = 0;                           ///< before that. units: s
-  bool started = false;                      ///< the job at the front has begun
-  double limit = 0;                          ///< of a run. units: s
-
-  bool busy() const { return !pending.empty() && pending.back().kind == Pending::Kind::Run; }
-  double spent() const { return used + (running ? seconds_since(*running) : 0); }
-  double allowed() const {
-    switch (pending.front().kind) {
-      case Pending::Kind::Setup:
-        return kStartSeconds;
-      case Pending::Kind::Run:
-        return limit;
-      default:
-        return kLoadSeconds;
-    }
-  }
-};
-
-/// How a job ended: with a reply, or with the worker.
-struct Event {
-  size_t slot = 0;
-  Slot::Pending job;
-  std::optional<Reply> reply;
-  Ending ending;
-  bool timed_out = false;
-  bool started = false;
-};
-
-/// The workers, and who is doing what.
-class Pool {
- public:
-  static Result<std::shared_ptr<Pool>> start(const MeasureOptions& options) {
-    auto pool = std::make_shared<Pool>();
-    pool->options_ = options;
-    if (options.worker.empty()) pool->options_.worker = {this_program(), "worker"};
-    pool->turn_ = TW_TRY(nameless_file("turn"));
-    pool->results_ = TW_TRY(nameless_file("results"));
-    pool->slots_.resize(static_cast<size_t>(std::max(1, options.workers)));
-    for (size_t i = 0; i < pool->slots_.size(); ++i) TW_TRY_STATUS(pool->ready(i));
-    return pool;
-  }
-
-  const MeasureOptions& options() const { return options_; }
-  size_t size() const { return slots_.size(); }
-  bool busy(size_t slot) const { return slots_[slot].busy(); }
-
-  /// Knows `task` under the number it returns.
-  int64_t add_task(const Task& task, int64_t result_bytes) {
-    TaskJob job;
-    job.task = next_task_++;
-    job.func = print(task.func);
-    job.target = task.target.name;
-    job.threads = task.threads;
-    job.place = results_end_;
-    results_end_ += (result_bytes + 4096) / 4096 * 4096 + 4096;
-    tasks_[job.task] = job;
-    return job.task;
-  }
-  void remove_task(int64_t task);
-
-  /// A worker that is being told of `task`, started anew if it has ended. errors: Tool, Io.
-  Status load(size_t slot, int64_t task);
-  /// `job` of a task it was told of. False if the worker is gone.
-  bool submit(size_t slot, const Job& job, int64_t task, double limit);
-  /// Waits a little; what has ended by then.
-  std::vector<Event> wait();
-  /// Ends every worker that runs a candidate.
-  void stop();
-
- private:
-  Status ready(size_t slot);
-  bool tell(size_t slot, const Job& job, Slot::Pending pending);
-  void hear(size_t slot, std::vector<Event>& events);
-  void bury(size_t slot, bool timed_out, std::vector<Event>& events);
-
-  MeasureOptions options_;
-  OwnedFile turn_, results_;
-  std::vector<Slot> slots_;
-  std::map<int64_t, TaskJob> tasks_;
-  int64_t next_task_ = 0, results_end_ = 0;
-};
-
-Status Pool::ready(size_t index) {
-  Slot& slot = slots_[index];
-  if (slot.process) return {};
-  slot = {};
-  slot.process = TW_TRY(WorkerProcess::start(options_.worker, turn_.get(), results_.get()));
-  SetupJob setup;
-  setup.worker = static_cast<int64_t>(index);
-  setup.workers = static_cast<int64_t>(slots_.size());
-  setup.seconds_per_reading = options_.seconds_per_reading;
-  setup.readings = options_.readings;
-  setup.limit_seconds = options_.limit_seconds;
-  setup.memory_bytes = options_.memory_bytes;
-  tell(index, setup, {Slot::Pending::Kind::Setup, -1});
-  return {};
-}
-
-bool Pool::tell(size_t index, const Job& job, Slot::Pending pending) {
-  Slot& slot = slots_[index];
-  slot.pending.push_back(pending);
-  if (slot.pending.size() == 1 && pending.kind != Slot::Pending::Kind::Run)
-    slot.running = Clock::now();
-  return slot.process->send(job);
-}
-
-Status Pool::load(size_t index, int64_t task) {
-  TW_TRY_STATUS(ready(index));
-  Slot& slot = slots_[index];
-  if (!slot.tasks.insert(task).second) return {};
-  tell(index, tasks_.at(task), {Slot::Pending::Kind::Task, task});
-  return {};
-}
-
-bool Pool::submit(size_t index, const Job& job, int64_t task, double limit) {
-  slots_[index].limit = limit;
-  return tell(index, job, {Slot::Pending::Kind::Run, task});
-}
-
-void Pool::remove_task(int64_t task) {
-  tasks_.erase(task);
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].process && slots_[i].tasks.erase(task) > 0)
-      tell(i, ForgetJob{task}, {Slot::Pending::Kind::Forget, task});
-}
-
-/// The worker is gone, or has to go: so are the jobs it had.
-void Pool::bury(size_t index, bool timed_out, std::vector<Event>& events) {
-  Slot& slot = slots_[index];
-  const Ending ending = slot.process->end();
-  slot.process.reset();
-  for (size_t i = 0; i < slot.pending.size(); ++i)
-    events.push_back({index, slot.pending[i], std::nullopt, ending, timed_out && i == 0,
-                      slot.started && i == 0});
-  slot = {};
-}
-
-void Pool::hear(size_t index, std::vector<Event>& events) {
-  Slot& slot = slots_[index];
-  bool gone = false;
-  for (const Reply& reply : slot.process->receive(gone)) {
-    if (slot.pending.empty()) break;
-    if (reply.state == "wait" && slot.running) {
-      slot.used = slot.spent();
-      slot.running.reset();
-    } else if (reply.state == "run") {
-      slot.running = Clock::now();
-      slot.started = true;
-    } else if (reply.state == "ready" || reply.state == "done") {
-      events.push_back({index, slot.pending.front(), reply, {}, false, true});
-      slot.pending.pop_front();
-      slot.used = 0;
-      slot.started = false;
-      slot.running.reset();
-      if (!slot.pending.empty() && slot.pending.front().kind != Slot::Pending::Kind::Run)
-        slot.running = Clock::now();
-      // These workers end themselves: their memory is not to be trusted.
-      const bool leaves = reply.outcome == to_string(OutcomeKind::WrongResult) ||
-                          reply.outcome == to_string(OutcomeKind::OutOfMemory);
-      gone |= leaves;
-    }
-  }
-  if (gone) return bury(index, false, events);
-  if (!slot.pending.empty() && slot.spent() > slot.allowed()) bury(index, true, events);
-}
-
-std::vector<Event> Pool::wait() {
-  std::vector<pollfd> files;
-  double left = kPollMilliseconds * 1e-3;
-  for (const Slot& slot : slots_) {
-    if (!slot.process) continue;
-    files.push_back({slot.process->socket(), POLLIN, 0});
-    if (slot.running && !slot.pending.empty()) left = std::min(left, slot.allowed() - slot.spent());
-  }
-  ::poll(files.data(), files.size(), std::max(0, static_cast<int>(std::ceil(left * 1e3))));
-  std::vector<Event> events;
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].process) hear(i, events);
-  return events;
-}
-
-void Pool::stop() {
-  std::vector<Event> ignored;
-  for (size_t i = 0; i < slots_.size(); ++i)
-    if (slots_[i].process && !slots_[i].pending.empty()) bury(i, false, ignored);
-}
-
 /// Bytes that the results of `func` take. errors: Unsupported.
 Result<int64_t> result_bytes(const Func& func) {
+  if (!func.scalars.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("{} has sizes known only at run time", func.name));
   int64_t bytes = 0;
   for (const Param& param : func.params) {
-    int64_t span = 1;
-    for (size_t axis = 0; axis < param.buffer.shape().size(); ++axis) {
-      const auto extent = as_int(param.buffer.shape()[axis]);
-      if (!extent || !func.scalars.empty())
-        return fail(ErrorKind::Unsupported,
-                    fmt::format("{} has sizes known only at run time", func.name));
-      span = param.strides.empty() ? span * *extent
-                                   : span + (*extent - 1) * as_int(param.strides[axis]).value_or(0);
-    }
+    const int64_t span = TW_TRY(span_of(param));
     if (param.mode != ParamMode::In && param.mode != ParamMode::Const)
       bytes += storage_bytes(param.buffer.dtype(), span);
   }
@@ -293,9 +67,9 @@ Status runs_here(const hw::CpuTarget& target) {
 }
 
 /// Waits for the end of the one job that `slot` has of `kind`. errors: Interrupted.
-Result<Event> outcome_of(Pool& pool, size_t slot, Slot::Pending::Kind kind) {
+Result<PoolEvent> outcome_of(WorkerPool& pool, size_t slot, PendingJob::Kind kind) {
   for (;;) {
-    for (Event& event : pool.wait())
+    for (PoolEvent& event : pool.wait())
       if (event.slot == slot && event.job.kind == kind) return std::move(event);
     if (interrupt_requested) {
       pool.stop();
@@ -306,7 +80,8 @@ Result<Event> outcome_of(Pool& pool, size_t slot, Slot::Pending::Kind kind) {
 
 class PooledEvaluator final : public Evaluator {
  public:
-  PooledEvaluator(std::shared_ptr<Pool> pool, int64_t task) : pool_(std::move(pool)), task_(task) {}
+  PooledEvaluator(std::shared_ptr<WorkerPool> pool, int64_t task)
+      : pool_(std::move(pool)), task_(task) {}
   ~PooledEvaluator() override { pool_->remove_task(task_); }
   PooledEvaluator(const PooledEvaluator&) = delete;
   PooledEvaluator& operator=(const PooledEvaluator&) = delete;
@@ -333,9 +108,9 @@ class PooledEvaluator final : public Evaluator {
     std::vector<int> losses;           ///< workers that ended before they began with it
   };
   void dispatch(Batch& batch);
-  void settle(Batch& batch, const Event& event);
+  void settle(Batch& batch, const PoolEvent& event);
 
-  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<WorkerPool> pool_;
   int64_t task_;
   int64_t next_id_ = 0;
   std::map<size_t, int64_t> ids_;  ///< of the candidates that run, by slot
@@ -345,7 +120,7 @@ class PooledEvaluator final : public Evaluator {
 
 Status PooledEvaluator::load() {
   for (size_t slot = 0; slot < pool_->size(); ++slot) TW_TRY_STATUS(pool_->load(slot, task_));
-  const Event event = TW_TRY(outcome_of(*pool_, 0, Slot::Pending::Kind::Task));
+  const PoolEvent event = TW_TRY(outcome_of(*pool_, 0, PendingJob::Kind::Task));
   const char* what = "the unscheduled program does not run";
   if (event.timed_out)
     return fail(ErrorKind::Tool, what, fmt::format("no result within {} s", kLoadSeconds));
@@ -378,10 +153,10 @@ void PooledEvaluator::dispatch(Batch& batch) {
   }
 }
 
-void PooledEvaluator::settle(Batch& batch, const Event& event) {
+void PooledEvaluator::settle(Batch& batch, const PoolEvent& event) {
   constexpr int kAttempts = 3;
   constexpr double kMuchFaster = 0.5;
-  if (event.job.kind != Slot::Pending::Kind::Run) return;
+  if (event.job.kind != PendingJob::Kind::Run) return;
   const auto found = batch.running.find(event.slot);
   if (found == batch.running.end()) return;
   const size_t index = found->second;
@@ -421,7 +196,7 @@ std::vector<Reading> PooledEvaluator::evaluate(const std::vector<Candidate>& can
   while (!interrupt_requested) {
     dispatch(batch);
     if (batch.running.empty()) break;
-    for (const Event& event : pool_->wait()) settle(batch, event);
+    for (const PoolEvent& event : pool_->wait()) settle(batch, event);
   }
   if (interrupt_requested) pool_->stop();
   return std::move(batch.readings);
@@ -429,7 +204,7 @@ std::vector<Reading> PooledEvaluator::evaluate(const std::vector<Candidate>& can
 
 class PooledMeasurer final : public Measurer {
  public:
-  explicit PooledMeasurer(std::shared_ptr<Pool> pool) : pool_(std::move(pool)) {}
+  explicit PooledMeasurer(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
 
   Result<std::unique_ptr<Evaluator>> evaluator(const Task& task) override {
     TW_TRY_STATUS(runs_here(task.target));
@@ -456,7 +231,7 @@ class PooledMeasurer final : public Measurer {
   Result<std::vector<double>> run_race(const RaceJob& job, double limit) {
     TW_TRY_STATUS(pool_->load(0, job.task));
     pool_->submit(0, job, job.task, limit);
-    const Event event = TW_TRY(outcome_of(*pool_, 0, Slot::Pending::Kind::Run));
+    const PoolEvent event = TW_TRY(outcome_of(*pool_, 0, PendingJob::Kind::Run));
     const char* what = "schedules could not be compared";
     if (event.timed_out)
       return fail(ErrorKind::Tool, what, fmt::format("no result within {} s", limit));
@@ -469,15 +244,15 @@ class PooledMeasurer final : public Measurer {
     return ratios;
   }
 
-  std::shared_ptr<Pool> pool_;
+  std::shared_ptr<WorkerPool> pool_;
 };
 
 }  // namespace
 
 Result<std::unique_ptr<Measurer>> start_measurer(const MeasureOptions& options) {
-  auto pool = TW_TRY(Pool::start(options));
+  auto pool = TW_TRY(WorkerPool::start(options));
   // One worker that answers is enough to know that the program is one.
-  const Event event = TW_TRY(outcome_of(*pool, 0, Slot::Pending::Kind::Setup));
+  const PoolEvent event = TW_TRY(outcome_of(*pool, 0, PendingJob::Kind::Setup));
   if (!event.reply)
     return fail(ErrorKind::Tool, "no worker starts",
                 event.timed_out ? fmt::format("no answer within {} s", kStartSeconds)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "tilewright/tune/evaluators.h"
 
@@ -103,6 +104,23 @@ Result<Reply> parse_reply(std::string_view line) {
   const Json json = Json::parse(line, nullptr, false);
   if (!json.is_object()) return unreadable(line, "not a reply");
   return from_json<Reply>(json, line);
+}
+
+Result<int64_t> span_of(const Param& param) {
+  int64_t span = 1, dense = 1;
+  const std::vector<Expr>& shape = param.buffer.shape();
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto extent = as_int(shape[axis]);
+    const auto stride =
+        param.strides.empty() ? std::optional<int64_t>(dense) : as_int(param.strides[axis]);
+    if (!extent || !stride)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("{} has sizes known only at run time", param.buffer.name()),
+                  "a measurement needs them now");
+    span += (*extent - 1) * *stride;
+    dense *= *extent;
+  }
+  return dense == 0 ? 0 : span;
 }
 
 }  // namespace tilewright::tune

@@ -8,6 +8,7 @@
 
 #include "tilewright/base/fields.h"
 #include "tilewright/base/result.h"
+#include "tilewright/ir/stmt.h"
 #include "tilewright/tune/evaluator.h"
 
 namespace tilewright::tune {
@@ -116,5 +117,9 @@ std::string to_line(const Reply& reply);
 /// errors: Parse.
 Result<Job> parse_job(std::string_view line);
 Result<Reply> parse_reply(std::string_view line);
+
+/// Elements from the first to the last of a parameter, gaps between strides included.
+/// errors: Unsupported for sizes known only at run time.
+Result<int64_t> span_of(const Param& param);
 
 }  // namespace tilewright::tune

@@ -23,24 +23,6 @@ double nanoseconds_since(Clock::time_point begin) {
   return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
 }
 
-/// Elements from the first to the last of a parameter, gaps between strides included.
-Result<int64_t> span_of(const Param& param) {
-  int64_t span = 1, dense = 1;
-  const std::vector<Expr>& shape = param.buffer.shape();
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    const auto extent = as_int(shape[axis]);
-    const auto stride =
-        param.strides.empty() ? std::optional<int64_t>(dense) : as_int(param.strides[axis]);
-    if (!extent || !stride)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{} has sizes known only at run time", param.buffer.name()),
-                  "a measurement needs them now");
-    span += (*extent - 1) * *stride;
-    dense *= *extent;
-  }
-  return dense == 0 ? 0 : span;
-}
-
 /// Small integers, so that every legal order of additions gives the same bits.
 void fill(Array& array, Rng& rng) {
   const bool narrow = bit_width(array.dtype()) <= 16;

@@ -81,7 +81,7 @@ std::string columns() {
   return names;
 }
 
-std::string placeholders() {
+std::string question_marks() {
   std::string marks;
   Record record;
   for_each_field(record, [&](std::string_view, auto&) { marks += marks.empty() ? "?" : ", ?"; });
@@ -129,7 +129,7 @@ Record read(Query& query) {
 
 /// The same measurement under two imports: everything but the time of writing.
 std::string insert_sql() {
-  return fmt::format("INSERT OR IGNORE INTO records ({}) VALUES ({})", columns(), placeholders());
+  return fmt::format("INSERT OR IGNORE INTO records ({}) VALUES ({})", columns(), question_marks());
 }
 
 }  // namespace

@@ -10,8 +10,6 @@ namespace {
 
 /// Loops of at most so many iterations are written out, and so many accumulators fit registers.
 constexpr int64_t kUnroll = 8, kAccumulators = 28;
-/// Below this many operations a step is not worth a second thread.
-constexpr int64_t kParallelWork = 1 << 15;
 
 bool scans(const BlockFacts& block) {
   return std::any_of(block.block->iters.begin(), block.block->iters.end(),

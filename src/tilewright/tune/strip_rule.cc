@@ -200,8 +200,8 @@ class StripRule {
     std::string outer;
     if (plan_.rows > 0) {
       outer = split_axis(last, kRows, plan_.rows);
-      if (outer.empty() || !move_before_blocks(last, outer)) return false;
-      if (!tile(last)) return false;
+      if (outer.empty() || !draft_.move_outward(last, outer)) return false;
+      if (!tile_by_model(draft_, last, target_)) return false;
       if (!compute_inside(plan_.depthwise, outer)) return false;
     }
     const bool expands = plan_.sums.front() != plan_.depthwise;
@@ -210,8 +210,9 @@ class StripRule {
       group = split_axis(plan_.depthwise, kBlocks, plan_.columns);
       if (group.empty()) return false;
     }
-    if (!tile(plan_.depthwise)) return false;
-    if (expands && !(compute_inside(plan_.sums.front(), group) && tile(plan_.sums.front())))
+    if (!tile_by_model(draft_, plan_.depthwise, target_)) return false;
+    if (expands && !(compute_inside(plan_.sums.front(), group) &&
+                     tile_by_model(draft_, plan_.sums.front(), target_)))
       return false;
     share_out(outer.empty() ? group : outer);
     return true;
@@ -235,28 +236,6 @@ class StripRule {
     const std::string loop = block.loop_of(var->var);
     if (loop.empty()) return "";
     return draft_.attempt(schedule::Split{loop, factor}) ? loop + ".o" : "";
-  }
-
-  /// All channel blocks of a strip are made before the next strip.
-  bool move_before_blocks(const std::string& name, const std::string& outer) {
-    const LoopNest nest = draft_.nest_of(name);
-    const auto at = std::find(nest.names.begin(), nest.names.end(), outer);
-    if (at - nest.names.begin() < 2) return true;
-    std::vector<std::string> order(nest.names.begin() + 1, at);
-    order.insert(order.begin(), outer);
-    return draft_.attempt(schedule::Reorder{order});
-  }
-
-  bool tile(const std::string& name) {
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts* block = find_block(blocks, name);
-    const std::optional<RegisterTile> found =
-        block == nullptr ? std::nullopt : choose_register_tile(*block, target_);
-    if (!found || !tile_reduction(draft_, name, *found, target_, 1)) return false;
-    draft_.done.insert(name);
-    draft_.done.insert(name + ".init");
-    for (const std::string& piece : draft_.pieces_of(name)) draft_.done.insert(piece);
-    return true;
   }
 
   bool compute_inside(const std::string& sum, const std::string& loop) {

@@ -16,6 +16,10 @@ namespace tilewright::tune {
 bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& tile,
                     const hw::CpuTarget& target, int threads);
 
+/// The same inside loops that others have placed, on one thread, with the tile that the model ranks
+/// first; its blocks are done then.
+bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+
 /// True if the padding in front of the windowed sum `reader` is better tested where it is read:
 /// the taps are few enough to be written out and no lane is at a border alone.
 bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);

@@ -28,8 +28,6 @@ using schedule::SketchDecision;
 using schedule::Words;
 
 constexpr int kLast = kTilingLevels - 1;
-/// Below this many operations a second thread costs more than it saves.
-constexpr int64_t kParallelWork = 1 << 15;
 /// Vectors of a tile that are written out, and of its unrolled reduction steps.
 constexpr int64_t kTileVectors = 32, kWrittenVectors = 256;
 

@@ -19,6 +19,7 @@
 #include <optional>
 #include <thread>
 
+#include "tilewright/base/statistics.h"
 #include "tilewright/tune/measured_task.h"
 
 namespace tilewright::tune {
@@ -160,18 +161,6 @@ void limit_address_space(rlim_t bytes) {
   ::getrlimit(RLIMIT_AS, &limit);
   limit.rlim_cur = std::min(bytes, limit.rlim_max);
   ::setrlimit(RLIMIT_AS, &limit);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-double middle_half(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return values[n - 1 - n / 4] - values[n / 4];
 }
 
 Reply failed(const Failure& failure) {

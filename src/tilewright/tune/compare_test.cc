@@ -1,4 +1,4 @@
-#include "tilewright/driver/compare.h"
+#include "tilewright/tune/compare.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-namespace tilewright::driver {
+namespace tilewright::tune {
 namespace {
 
 using testing::HasSubstr;
@@ -92,4 +92,4 @@ TEST(Compare, EmptyArraysAgree) {
 }
 
 }  // namespace
-}  // namespace tilewright::driver
+}  // namespace tilewright::tune
