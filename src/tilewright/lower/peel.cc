@@ -55,6 +55,7 @@ class Peeler {
 
  private:
   Stmt run_loop(const For& loop, const arith::Bounds& bounds) {
+    if (loop.kind == ForKind::Bind) return keep(loop, bounds);  // a grid is one launch
     const std::vector<Late> late = late_terms(loop, bounds);
     if (late.empty()) return keep(loop, bounds);
     Expr first = late[0].first;

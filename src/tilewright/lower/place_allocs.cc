@@ -59,6 +59,14 @@ bool self_contained(const For& loop, const Buffer& buffer, const arith::Bounds& 
   return true;
 }
 
+/// Inside a vector loop a buffer would be one array per lane. A block of a GPU has shared memory,
+/// its threads have local memory; other memory is allocated before a kernel starts.
+bool enters(const For& loop, const Buffer& buffer) {
+  if (loop.kind != ForKind::Bind) return loop.kind != ForKind::Vector;
+  return buffer.scope() == "local" ||
+         (buffer.scope() == "shared" && loop.axis.starts_with("block."));
+}
+
 Stmt sink(const Stmt& s, const Stmt& alloc, const arith::Bounds& bounds) {
   const Buffer& buffer = alloc.as<Alloc>()->buffer;
   if (const auto* list = s.as<Seq>()) {
@@ -76,9 +84,7 @@ Stmt sink(const Stmt& s, const Stmt& alloc, const arith::Bounds& bounds) {
   }
   if (!touches(s, buffer)) return s;
   const auto* loop = s.as<For>();
-  // Inside a vector loop a buffer would be one array per lane.
-  const bool enters = loop && loop->kind != ForKind::Vector && loop->kind != ForKind::Bind;
-  if (!enters || !self_contained(*loop, buffer, bounds)) return seq({alloc, s});
+  if (loop == nullptr || !enters(*loop, buffer) || !self_contained(*loop, buffer, bounds)) return seq({alloc, s});
   For inner = *loop;
   arith::Bounds inside = bounds;
   inside.bind(loop->var, loop->extent);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 
 #include "tilewright/schedule/apply.h"
 #include "tilewright/schedule/regenerate.h"
@@ -40,6 +41,57 @@ Status check_private(const Tree& tree, Id id) {
                                      a->buffer.name(), tree.loop(id).var.name()));
   }
   return {};
+}
+
+constexpr std::string_view kAxes[] = {"block.x",  "block.y",  "block.z",
+                                      "thread.x", "thread.y", "thread.z"};
+
+bool is_block(std::string_view axis) { return axis.starts_with("block."); }
+
+/// Along a path through the tree every axis stands once, blocks outside threads.
+Status check_axis(const Tree& tree, Id id, const std::string& axis) {
+  if (std::find(std::begin(kAxes), std::end(kAxes), axis) == std::end(kAxes))
+    return refuse(3, fmt::format("'{}' is no axis", axis));
+  for (Id n = 0; n < tree.end(id); ++n) {
+    const For* other = tree.as<For>(n);
+    const bool around = n < id && tree.inside(id, n);
+    if (other == nullptr || n == id || other->kind != ForKind::Bind || !(around || n > id))
+      continue;
+    if (other->axis == axis)
+      return refuse(3, fmt::format("loop {} has the axis {}", other->var.name(), axis));
+    if (around ? is_block(axis) && !is_block(other->axis)
+               : !is_block(axis) && is_block(other->axis))
+      return refuse(3, fmt::format("block loop {} would be inside thread loop {}",
+                                   around ? tree.loop(id).var.name() : other->var.name(),
+                                   around ? other->var.name() : tree.loop(id).var.name()));
+  }
+  return {};
+}
+
+/// Whether the iterations of a loop may run along `axes`.
+Status check_bindable(const Tree& tree, Id id, const Names& axes) {
+  if (in_vector_loop(tree, id))
+    return refuse(1, fmt::format("loop {} is in a vector loop", tree.loop(id).var.name()));
+  TW_TRY_STATUS(check_independent(tree, id, true));
+  std::set<std::string> seen;
+  for (const std::string& axis : axes) {
+    TW_TRY_STATUS(check_axis(tree, id, axis));
+    if (!seen.insert(axis).second || is_block(axis) != is_block(axes[0]))
+      return refuse(3, fmt::format("axis {} stands beside {}", axis, axes[0]));
+  }
+  return {};
+}
+
+/// The program with `loop` bound. requires: it may be.
+Result<Func> bound(const Func& func, const Name& loop, const Name& axis) {
+  const Tree tree(func);
+  const Id id = TW_TRY(tree.find_loop(loop));
+  For changed = tree.loop(id);
+  changed.kind = ForKind::Bind;
+  changed.axis = axis;
+  Edit edit(tree);
+  edit.replace(id, make(std::move(changed)));
+  return edit.func();
 }
 
 struct MarkRow {
@@ -113,6 +165,38 @@ Result<Func> run(const VThread& step, const Func& func) {
   if (!extent || *extent < 1)
     return refuse(4, fmt::format("the extent of loop {} is not a positive constant", step.loop));
   return with_kind(tree, id, ForKind::VThread);
+}
+
+Result<Func> run(const Bind& step, const Func& func) {
+  const Tree tree(func);
+  const Id id = TW_TRY(tree.find_loop(step.loop));
+  TW_TRY_STATUS(check_bindable(tree, id, {step.axis}));
+  const auto extent = as_int(tree.loop(id).extent);
+  if (!extent || *extent < 1)
+    return refuse(4, fmt::format("the extent of loop {} is not a positive constant", step.loop));
+  return bound(func, step.loop, step.axis);
+}
+
+Result<Func> run(const Spread& step, const Func& func) {
+  const Tree tree(func);
+  TW_TRY_STATUS(check_bindable(tree, TW_TRY(tree.find_loop(step.loop)), step.axes));
+  int64_t inside = 1;
+  for (const int64_t extent : step.extents) {
+    if (extent < 1 || extent > (int64_t{1} << 31) / inside)
+      return refuse(4, fmt::format("{} is no extent of an axis", extent));
+    inside *= extent;
+  }
+  if (step.axes.empty() || step.axes.size() != step.extents.size())
+    return refuse(4, fmt::format("{} extents for {} axes", step.extents.size(), step.axes.size()));
+  Func out = func;
+  std::string rest = step.loop;
+  for (size_t i = 0; i < step.axes.size(); ++i) {
+    out = TW_TRY(run(Split{rest, inside}, out));
+    if (i > 0) out = TW_TRY(bound(out, rest + ".o", step.axes[i - 1]));
+    rest += ".i";
+    inside /= step.extents[i];
+  }
+  return bound(out, rest, step.axes.back());
 }
 
 Result<Func> run(const Vectorize& step, const Func& func) {

@@ -321,6 +321,37 @@ struct VThread {
   static constexpr std::string_view name = "vthread";
   TW_FIELDS(TW_FIELD(VThread, loop))
 };
+/// Runs the iterations of a loop as blocks of a grid, or as threads of a block, of a GPU.
+///   rewrite:  for i in n { S }  =>  for i in n bind(thread.x) { S }
+///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
+///   an
+///             element; updates may if the block is marked atomic  3. `axis` is block.x, block.y,
+///             block.z, thread.x, thread.y or thread.z; no loop around or inside has it, and no
+///             block loop is inside a thread loop  4. the extent is a positive constant
+///   keeps:    everything; sibling nests stay ordered
+///   source:   TVM (OSDI 2018) section 4.2; specs/ir-examples.md 2(d) for the fork-join form
+struct Bind {
+  Name loop, axis;
+  static constexpr std::string_view name = "bind";
+  TW_FIELDS(TW_FIELD(Bind, loop), TW_FIELD(Bind, axis))
+};
+/// Shares the iterations of a loop out to all threads of a block (or all of several axes), next ones
+/// to neighbours, in as many turns as it takes.
+///   rewrite:  for f in n { S }  =>     (axes=[thread.y, thread.x], extents=[a, b])
+///             for f.o in ceil(n/(a*b)), f.i.o in a bind(thread.y), f.i.i in b bind(thread.x) { S }
+///             with f := f.o*a*b + f.i.o*b + f.i.i, where that is less than n
+///   requires: 1. to 3. as Bind, of `loop` and each axis  4. as many extents as axes, all positive,
+///             and at least one
+///   keeps:    everything; the iterations need to be independent before they are cut, which is
+///             easier to see than afterwards
+///   source:   TVM (OSDI 2018) section 4.2, cooperative fetching
+struct Spread {
+  Name loop;
+  Names axes;    // outermost first
+  Ints extents;  // of those
+  static constexpr std::string_view name = "spread";
+  TW_FIELDS(TW_FIELD(Spread, loop), TW_FIELD(Spread, axes), TW_FIELD(Spread, extents))
+};
 /// Replaces a nest by one call of an intrinsic that does the same.
 ///   rewrite:  for i in 4, j in 4 { block C(x: .. = i) { C[..] += A[..] * B[..] } }  =>
 ///             block C(..) { call f(C[x*4:+4, ..], A[..], B[..]) }
@@ -349,7 +380,7 @@ struct Tensorize {
 
 using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
                           CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace,
-                          Order, Parallel, Vectorize, Unroll, SetMark, VThread, Tensorize>;
+                          Order, Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).

@@ -35,6 +35,8 @@ Trace every_step() {
   trace.push_back(Unroll{"5"});
   trace.push_back(SetMark{"C.k", "ii", "1"});
   trace.push_back(VThread{"C.o"});
+  trace.push_back(Bind{"C.o", "block.x"});
+  trace.push_back(Spread{"C.p", {"thread.y", "thread.x"}, {4, 8}});
   trace.push_back(Tensorize{"C.b", "func f(out \"a\": i32[1]) {\n  a[0] = 1i32\n}\n"});
   return trace;
 }
@@ -51,8 +53,8 @@ TEST(Trace, PrintsAndParsesBack) {
     EXPECT_EQ((*parsed)[i].index(), kEveryStep[i].index());
   EXPECT_EQ(std::get<Vectorize>((*parsed)[18]).loop, "\n");
   EXPECT_EQ(std::get<Layout>((*parsed)[13]).map, "[k, c] -> [k / 16, c, k % 16]");
-  EXPECT_EQ(std::get<Tensorize>((*parsed)[22]).intrinsic,
-            std::get<Tensorize>(kEveryStep[22]).intrinsic);
+  EXPECT_EQ(std::get<Tensorize>((*parsed)[24]).intrinsic,
+            std::get<Tensorize>(kEveryStep[24]).intrinsic);
 }
 
 TEST(Trace, OneStepPerLine) {

@@ -5,19 +5,16 @@
 #include <limits>
 #include <set>
 
+#include "tilewright/base/bytes.h"
+
 namespace tilewright::vta {
 namespace {
 
 constexpr std::string_view kMagic = "TWVTAPR1";
 constexpr uint64_t kPage = 4096, kDramLimit = uint64_t{1} << 32;
 
-void put(std::string& out, uint64_t value) {
-  for (int i = 0; i < 8; ++i) out += static_cast<char>(value >> (8 * i) & 0xff);
-}
-void put(std::string& out, std::string_view bytes) {
-  put(out, bytes.size());
-  out += bytes;
-}
+void put(std::string& out, uint64_t value) { put_number(out, value); }
+void put(std::string& out, std::string_view bytes) { put_bytes(out, bytes); }
 void put(std::string& out, const std::vector<Region>& regions) {
   put(out, regions.size());
   for (const Region& region : regions) {
@@ -42,47 +39,6 @@ void put(std::string& out, const Config& config, const Run& run) {
     put(out, span.end);
   }
 }
-
-/// Reads what `put` wrote; sizes are believed only as far as there are bytes.
-class ByteReader {
- public:
-  explicit ByteReader(std::string_view bytes) : bytes_(bytes) {}
-
-  Result<uint64_t> number() {
-    const std::string_view raw = TW_TRY(take(8, "a number"));
-    uint64_t value = 0;
-    for (size_t i = 0; i < 8; ++i) value |= uint64_t{static_cast<unsigned char>(raw[i])} << (8 * i);
-    return value;
-  }
-  Result<std::string> bytes(std::string_view what) {
-    const uint64_t size = TW_TRY(number());
-    return std::string(TW_TRY(take(size, what)));
-  }
-  /// A number of things of at least `least` bytes each.
-  Result<size_t> count(size_t least, std::string_view what) {
-    const uint64_t count = TW_TRY(number());
-    if (count > left() / least) return error(fmt::format("{} {}", count, what));
-    return static_cast<size_t>(count);
-  }
-  Result<std::string_view> take(uint64_t size, std::string_view what) {
-    if (size > left()) return error(fmt::format("{} of {} bytes", what, size));
-    const std::string_view part = bytes_.substr(at_, static_cast<size_t>(size));
-    at_ += part.size();
-    return part;
-  }
-  size_t left() const { return bytes_.size() - at_; }
-  size_t at() const { return at_; }
-
- private:
-  tl::unexpected<Error> error(const std::string& what) const {
-    return fail(ErrorKind::Parse,
-                fmt::format("VTA program ends too early: {} at byte {}", what, at_),
-                fmt::format("only {} bytes are left", left()), "compile the program again");
-  }
-
-  std::string_view bytes_;
-  size_t at_ = 0;
-};
 
 Result<std::vector<Region>> read_regions(ByteReader& in) {
   std::vector<Region> regions(TW_TRY(in.count(24, "regions")));
@@ -212,7 +168,7 @@ std::string serialise(const Program& program) {
 }
 
 Result<Program> parse_program(std::string_view bytes) {
-  ByteReader in(bytes);
+  ByteReader in(bytes, ErrorKind::Parse, "VTA program");
   const Result<std::string_view> magic = in.take(kMagic.size(), "the signature");
   if (!magic || *magic != kMagic)
     return fail(ErrorKind::Parse, "not a VTA program",

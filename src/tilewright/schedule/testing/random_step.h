@@ -81,13 +81,17 @@ class RandomStep {
       case 30:
       case 31:
         return tensorize();
+      case 32:
+        return Bind{any_loop(), word({"block.x", "block.y", "thread.x", "thread.y", "warp"})};
+      case 33:
+        return Spread{any_loop(), {"thread.y", "thread.x"}, {factor(), factor()}};
       default:
         return mark();
     }
   }
 
  private:
-  static constexpr int64_t kKinds = 33;
+  static constexpr int64_t kKinds = 35;
 
   template <class T>
   const T& one_of(const std::vector<T>& v) {

@@ -1,0 +1,34 @@
+#include "tilewright/base/dynamic_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cstdlib>
+
+namespace tilewright {
+
+Result<DynamicLibrary> DynamicLibrary::open(const char* variable,
+                                            const std::vector<std::string>& names) {
+  const char* chosen = std::getenv(variable);
+  const bool given = chosen != nullptr && *chosen != 0;
+  std::vector<std::string> reasons;
+  for (const std::string& name : given ? std::vector<std::string>{chosen} : names) {
+    if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))
+      return DynamicLibrary(handle, name);
+    const char* reason = ::dlerror();
+    reasons.push_back(reason != nullptr ? reason : name + " does not load");
+  }
+  return fail(ErrorKind::Tool, fmt::format("{} cannot be loaded", given ? chosen : names.front()),
+              fmt::format("{}{}", given ? fmt::format("{} names it; ", variable) : "",
+                          fmt::join(reasons, "; ")));
+}
+
+void* DynamicLibrary::find(const char* symbol) const { return ::dlsym(handle_, symbol); }
+
+Status DynamicLibrary::missing(const char* symbol) const {
+  return fail(ErrorKind::Tool, fmt::format("{} has no entry point {}", name_, symbol),
+              "the library is too old");
+}
+
+}  // namespace tilewright

@@ -1,0 +1,38 @@
+// GPUs as data: what lowering, code generation and schedule rules need to know of a device.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::hw {
+
+enum class GpuLanguage { OpenCl, Cuda };
+/// `opencl`, `cuda`.
+std::string_view name(GpuLanguage language);
+
+/// A kind of GPU, or of any device that OpenCL reaches. Limits are per block of threads (OpenCL: a
+/// work-group) unless said otherwise.
+struct GpuTarget {
+  std::string name;  ///< `opencl`, `opencl-mali`, `cuda`, `cuda-sm_80`, ...
+  GpuLanguage language = GpuLanguage::OpenCl;
+  std::string arch;           ///< CUDA: `sm_80`, `sm_90a`, ...; OpenCL: empty
+  int64_t max_threads = 256;  ///< of a block
+  int64_t shared_bytes = 32 << 10;
+  int64_t registers = 64;      ///< 32-bit ones a thread can have before it spills
+  int warp = 1;                ///< threads that run in lockstep
+  int units = 4;               ///< multiprocessors: blocks that run at the same time, at least
+  int64_t unit_threads = 256;  ///< threads one unit holds at a time, of all its blocks
+  int vector_bytes = 16;       ///< widest load or store of a thread
+  bool has_f16 = false, has_f64 = true;
+  double peak_gflops = 0;   ///< f32; 0: unknown
+  double gbytes_per_s = 0;  ///< of device memory; 0: unknown
+};
+
+/// `opencl` (any device, PoCL included), `opencl-mali` (a small one with f16), `cuda` (=
+/// cuda-sm_90a), `cuda-sm_80`. errors: Device, with the closed list of names.
+Result<GpuTarget> find_gpu_target(const std::string& name);
+std::vector<GpuTarget> all_gpu_targets();
+
+}  // namespace tilewright::hw

@@ -1,0 +1,56 @@
+// From a scheduled Func to kernels of a GPU. Loops bound to `block.x|y|z` and `thread.x|y|z` stay
+// loops in the IR: outermost block loops make a grid, siblings in a Seq stay ordered, so a Func may
+// give several kernels, called one after the other.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "tilewright/hw/gpu_target.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::lower {
+
+/// One kernel. `func`: parameters are the buffers it uses, scalars the variables of the loops
+/// around its grid; the body is a nest of block loops (perhaps none), inside it statements for all
+/// threads of a block, each in a nest of thread loops (none: one thread does it), serial loops
+/// around them, allocations in `shared` and `local`, and calls of `sync.block`.
+struct GpuKernel {
+  Func func;
+  std::array<int64_t, 3> grid = {1, 1, 1};
+  std::array<int64_t, 3> block = {1, 1, 1};
+};
+
+struct GpuCallSite {
+  size_t kernel = 0;
+  std::vector<Buffer> args;      ///< parameters of the whole Func, or temporaries
+  std::vector<int64_t> scalars;  ///< values of the loops around
+};
+
+/// A Func as launches. A temporary is an allocation that outlives a kernel.
+struct GpuPlan {
+  std::vector<GpuKernel> kernels;
+  std::vector<GpuCallSite> calls;
+  std::vector<Buffer> temporaries;
+};
+
+/// Name of the intrinsic that makes all threads of a block wait for each other.
+inline constexpr const char* kSyncBlock = "sync.block";
+
+/// How many leading axes of `buffer` (scope `local`) every access in `body` indexes by the variable
+/// of a thread loop around it, of the same axis everywhere: each thread has an array over the other
+/// axes only.
+size_t thread_axes(const Buffer& buffer, const Stmt& body);
+
+/// The kernel as its threads run it: between two barriers each thread does all it has to do, so a
+/// race that a missing barrier allows is a race of two iterations of one concurrent loop, which the
+/// interpreter's checking mode finds. Loops around barriers are written out: for small sizes.
+/// errors: Unsupported (a barrier that not all threads reach).
+Result<Func> as_threads(const GpuKernel& kernel);
+
+/// The passes for GPUs, then the plan. errors: Unsupported (a construct that has no place on a GPU:
+/// sizes that are not constant, a local buffer that threads share), Capacity (threads or shared
+/// memory of a block).
+Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target);
+
+}  // namespace tilewright::lower

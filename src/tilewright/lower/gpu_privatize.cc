@@ -1,0 +1,206 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tilewright/arith/bounds.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/accesses.h"
+#include "tilewright/lower/gpu_passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// The part of an index that tells threads apart: its digit of radix `extent` at `weight`, which is
+/// the position along the thread axis `name`.
+struct Digit {
+  size_t axis = 0;  ///< of the buffer
+  std::string name;
+  int64_t weight = 1, extent = 1;
+  friend bool operator==(const Digit&, const Digit&) = default;
+};
+using Digits = std::vector<Digit>;
+
+/// A buffer and what takes its place.
+struct Divided {
+  Buffer buffer;
+  Digits digits;
+};
+
+class Privatizer {
+ public:
+  explicit Privatizer(const Func& func) : func_(func) {
+    walk(func.body, [&](const Stmt& s) {
+      const auto* loop = s.as<For>();
+      if (loop && is_thread_loop(*loop)) threads_[loop->var] = loop;
+    });
+  }
+
+  Result<Func> run() {
+    plan(func_.body, arith::Bounds(func_));
+    if (error_) return tl::unexpected<Error>(std::move(*error_));
+    Func out = func_;
+    out.body = arith::simplify(rewritten(func_.body), arith::Bounds(func_));
+    for (const auto& [old, to] : divided_)
+      if (thread_axes(to.buffer, out.body) < to.digits.size())
+        return fail(ErrorKind::Unsupported, shared_text(old),
+                    "an index does not say which thread an element belongs to");
+    return out;
+  }
+
+ private:
+  static std::string shared_text(const Buffer& buffer) {
+    return fmt::format("local buffer '{}' would be shared by threads", buffer.name());
+  }
+
+  /// Finds out how each local buffer allocated in `s` is divided among threads.
+  void plan(const Stmt& s, const arith::Bounds& bounds) {
+    if (const auto* loop = s.as<For>()) {
+      arith::Bounds inside = bounds;
+      inside.bind(loop->var, loop->extent);
+      return plan(loop->body, inside);
+    }
+    if (const auto* list = s.as<Seq>())
+      for (const Stmt& child : list->stmts)
+        if (const auto* alloc = child.as<Alloc>(); alloc && alloc->buffer.scope() == "local")
+          divide(alloc->buffer, s, bounds);
+    for (const Stmt& child : children(s)) plan(child, bounds);
+  }
+
+  void divide(const Buffer& buffer, const Stmt& scope, const arith::Bounds& bounds) {
+    const std::vector<Access> accesses = accesses_of(scope, buffer, bounds);
+    if (accesses.empty()) return;
+    const Digits digits = digits_of(accesses[0]);
+    for (const Access& access : accesses) {
+      Digits other = digits_of(access);
+      size_t loops = 0;
+      for (const Var& var : access.vars) loops += threads_.contains(var) ? 1 : 0;
+      if (!std::is_permutation(digits.begin(), digits.end(), other.begin(), other.end()) ||
+          loops != digits.size()) {
+        if (!error_)
+          error_ = Error{ErrorKind::Unsupported,
+                         shared_text(buffer),
+                         {},
+                         "its accesses are in different loops over threads",
+                         {},
+                         {}};
+        return;
+      }
+    }
+    if (digits.empty()) return;
+    std::vector<Expr> shape;
+    for (const Digit& d : digits) shape.push_back(int_imm(d.extent));
+    for (size_t axis = 0; axis < buffer.rank(); ++axis) {
+      Expr extent = buffer.shape()[axis];
+      for (const Digit& d : greatest_first(digits, axis))
+        extent = (extent + (d.weight * d.extent - 1)) / (d.weight * d.extent) * d.weight;
+      shape.push_back(arith::simplify(extent, bounds));
+    }
+    divided_[buffer] = {Buffer(buffer.name(), buffer.dtype(), shape, buffer.scope()), digits};
+  }
+
+  /// Thread variables with their coefficients, outermost loop first.
+  Digits digits_of(const Access& access) const {
+    Digits digits;
+    for (const Var& var : access.vars) {
+      const auto it = threads_.find(var);
+      if (it == threads_.end()) continue;
+      for (size_t axis = 0; axis < access.indices.size(); ++axis) {
+        const int64_t weight = arith::as_affine(access.indices[axis]).coefficient(var);
+        if (weight > 0)
+          digits.push_back(
+              {axis, it->second->axis, weight, as_int(it->second->extent).value_or(1)});
+      }
+    }
+    return digits;
+  }
+
+  /// Taking a great digit away leaves the smaller ones where they are.
+  static Digits greatest_first(const Digits& digits, size_t axis) {
+    Digits out;
+    for (const Digit& d : digits)
+      if (d.axis == axis) out.push_back(d);
+    std::sort(out.begin(), out.end(),
+              [](const Digit& a, const Digit& b) { return a.weight > b.weight; });
+    return out;
+  }
+
+  static std::vector<Expr> divided_indices(const std::vector<Expr>& from, const Digits& digits) {
+    std::vector<Expr> out;
+    for (const Digit& d : digits) out.push_back(from[d.axis] / d.weight % d.extent);
+    for (size_t axis = 0; axis < from.size(); ++axis) {
+      Expr rest = from[axis];
+      for (const Digit& d : greatest_first(digits, axis))
+        rest = rest / (d.weight * d.extent) * d.weight + rest % d.weight;
+      out.push_back(rest);
+    }
+    return out;
+  }
+
+  Stmt rewritten(const Stmt& s) const {
+    const auto expr = [&](const Expr& e) {
+      return rewrite(e, [&](const Expr& x) {
+        const auto* l = x.as<Load>();
+        const auto it = l ? divided_.find(l->buffer) : divided_.end();
+        if (it == divided_.end()) return x;
+        return load(it->second.buffer, divided_indices(l->indices, it->second.digits));
+      });
+    };
+    return rewrite(
+        s,
+        [&](const Stmt& x) {
+          if (const auto* alloc = x.as<Alloc>(); alloc && divided_.contains(alloc->buffer))
+            return make(Alloc{divided_.at(alloc->buffer).buffer, alloc->marks});
+          const auto* store = x.as<Store>();
+          if (store == nullptr || !divided_.contains(store->buffer)) return x;
+          const Divided& to = divided_.at(store->buffer);
+          Store out = *store;
+          out.buffer = to.buffer;
+          out.indices = divided_indices(store->indices, to.digits);
+          return make(std::move(out));
+        },
+        expr);
+  }
+
+  const Func& func_;
+  ThreadLoops threads_;
+  std::map<Buffer, Divided> divided_;
+  std::optional<Error> error_;
+};
+
+}  // namespace
+
+size_t thread_axes(const Buffer& buffer, const Stmt& body) {
+  ThreadLoops threads;
+  size_t shared = buffer.rank();
+  std::vector<std::string> axes;
+  bool first = true;
+  const auto meet = [&](const std::vector<Expr>& indices) {
+    std::vector<std::string> own;
+    for (const Expr& index : indices) {
+      const auto* r = index.as<VarRef>();
+      const auto it = r ? threads.find(r->var) : threads.end();
+      if (it == threads.end()) break;
+      own.push_back(it->second->axis);
+    }
+    if (std::exchange(first, false)) axes = own;
+    const auto end = std::mismatch(axes.begin(), axes.end(), own.begin(), own.end());
+    shared = std::min<size_t>(shared, static_cast<size_t>(end.first - axes.begin()));
+  };
+  walk(
+      body,
+      [&](const Stmt& s) {
+        if (const auto* loop = s.as<For>(); loop && is_thread_loop(*loop))
+          threads[loop->var] = loop;
+        if (const auto* store = s.as<Store>(); store && store->buffer == buffer)
+          meet(store->indices);
+      },
+      [&](const Expr& e) {
+        if (const auto* l = e.as<Load>(); l && l->buffer == buffer) meet(l->indices);
+      });
+  return first ? 0 : shared;
+}
+
+Result<Func> privatize(const Func& func) { return Privatizer(func).run(); }
+
+}  // namespace tilewright::lower

@@ -1,0 +1,64 @@
+// Code for a GPU as data: kernels, the memory they use, and the calls to make, in order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::runtime {
+
+/// Offsets of buffers inside a device allocation are multiples of this, in bytes.
+inline constexpr int64_t kGpuAlign = 64;
+
+struct GpuKernelCode {
+  std::string symbol;
+  std::array<int64_t, 3> grid = {1, 1, 1};   ///< blocks: x, y, z
+  std::array<int64_t, 3> block = {1, 1, 1};  ///< threads of one: x, y, z
+};
+
+/// Bytes that kernels read or write.
+struct GpuBuffer {
+  enum class Place { Arena, Constants, Input, Output } place = Place::Arena;
+  int64_t offset = 0;  ///< of the arena or the constants (multiple of kGpuAlign); else 0
+  int64_t bytes = 0;   ///< at least 1
+  std::string name;
+};
+
+/// One launch of a kernel. Its parameters are the buffers, then the scalars as 64-bit integers. A
+/// buffer is an address; in OpenCL, which has no addresses, it is two parameters: the allocation it
+/// is in (`global char*`) and its offset in bytes (`long`).
+struct GpuCall {
+  int kernel = 0;
+  std::string step;  ///< for profiles: the node or group it belongs to
+  std::vector<int> buffers;
+  std::vector<int64_t> scalars;
+};
+
+struct GpuProgram {
+  std::string language;  ///< `opencl` or `cuda`
+  std::string arch;      ///< cuda: what `binary` is for
+  std::string source;    ///< all kernels as one text
+  std::string binary;    ///< cuda: a cubin; empty for OpenCL, which compiles on the device
+  std::string ptx;       ///< cuda: for newer devices than `arch`
+  std::vector<GpuKernelCode> kernels;
+  std::vector<GpuBuffer> buffers;
+  std::vector<GpuCall> calls;        ///< each sees what earlier ones wrote
+  std::vector<int> inputs, outputs;  ///< buffers, in the order of the launch's arguments
+  int64_t arena_bytes = 0;
+  std::string constants;  ///< the bytes of everything in Place::Constants
+};
+
+/// Everything a device relies on: indices, offsets, sizes, grids, and that there is code.
+/// errors: Package, all problems at once.
+Status validate(const GpuProgram& program);
+
+/// The bytes of the package member `code/<language>/<name>.bin`.
+std::string serialise(const GpuProgram& program);
+/// errors: Package: cut off, or what `validate` finds. Memory is bounded by the input's.
+Result<GpuProgram> parse_gpu_program(std::string_view bytes);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,326 @@
+// A stand-in for NVIDIA's driver: memory is the host's, its two kernels are C functions, and every
+// call that changes something is logged. The first bytes of an image say what it is: ELF for a
+// cubin, `.version` for PTX.
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  kSuccess = 0,
+  kOutOfMemory = 2,
+  kInvalidImage = 200,
+  kInvalidContext = 201,
+  kNotFound = 500,
+  kMostCalls = 64
+};
+
+struct Function {
+  const char* name;
+  int buffers, scalars;
+  void (*run)(const unsigned* grid, const unsigned* block, void* const* parameters);
+};
+struct Launch {
+  const struct Function* function;
+  unsigned grid[3], block[3];
+  uint64_t values[8];
+};
+struct Graph {
+  int count;
+  struct Launch launches[kMostCalls];
+};
+struct Stream {
+  struct Graph* capture;
+};
+struct Event {
+  int64_t tick;
+};
+
+static struct {
+  char log[1 << 14];
+  size_t logged;
+  int devices, major, minor, depth;
+  char failing[64];
+  int code;
+  int64_t live, ticks;
+} state = {.devices = 1, .major = 9};
+
+const char* fake_cuda_log(void) { return state.log; }
+/// Objects and memory that were made and not released.
+int64_t fake_cuda_live(void) { return state.live; }
+/// Starts afresh; the entry point `failing`, if any, gives `code` from now on.
+void fake_cuda_setup(int devices, int major, int minor, const char* failing, int code) {
+  memset(&state, 0, sizeof state);
+  state.devices = devices;
+  state.major = major;
+  state.minor = minor;
+  state.code = code;
+  if (failing != NULL) strncpy(state.failing, failing, sizeof state.failing - 1);
+}
+
+static void note(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  const size_t room = sizeof state.log - state.logged;
+  const int length = vsnprintf(state.log + state.logged, room, format, arguments);
+  va_end(arguments);
+  if (length > 0 && (size_t)length < room) state.logged += (size_t)length;
+}
+static int result_of(const char* call) {
+  return strcmp(call, state.failing) == 0 ? state.code : kSuccess;
+}
+/// For calls that need a current context.
+static int enter(const char* call) { return state.depth > 0 ? result_of(call) : kInvalidContext; }
+
+static float* floats(void* parameter) { return (float*)(uintptr_t)*(uint64_t*)parameter; }
+
+static void run_scale(const unsigned* grid, const unsigned* block, void* const* parameters) {
+  const float *x = floats(parameters[0]), *w = floats(parameters[1]);
+  float* to = floats(parameters[2]);
+  const int64_t shift = *(int64_t*)parameters[3];
+  const unsigned rows = grid[1] * block[1], columns = grid[0] * block[0];
+  for (unsigned n = 0; n < grid[2] * block[2]; ++n)
+    for (unsigned r = 0; r < rows; ++r)
+      for (unsigned c = 0; c < columns; ++c) {
+        const unsigned i = (n * rows + r) * columns + c;
+        to[i] = x[i] * w[r] + (float)shift;
+      }
+}
+static void run_sum(const unsigned* grid, const unsigned* block, void* const* parameters) {
+  const float* x = floats(parameters[0]);
+  float* to = floats(parameters[1]);
+  for (unsigned row = 0; row < grid[0] * grid[1]; ++row) {
+    to[row] = 0;
+    for (unsigned c = 0; c < block[0]; ++c) to[row] += x[row * block[0] + c];
+  }
+}
+static const struct Function functions[] = {{"scale", 3, 1, run_scale}, {"sum", 2, 0, run_sum}};
+
+static void run_launch(struct Launch* launch) {
+  void* parameters[8];
+  for (int i = 0; i < 8; ++i) parameters[i] = &launch->values[i];
+  launch->function->run(launch->grid, launch->block, parameters);
+  ++state.ticks;
+}
+
+int cuInit(unsigned flags) { return flags == 0 ? result_of("cuInit") : 1; }
+int cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return kSuccess;
+}
+int cuGetErrorName(int code, const char** text) {
+  *text = code == kOutOfMemory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
+  return kSuccess;
+}
+int cuGetErrorString(int code, const char** text) {
+  *text = code == kOutOfMemory ? "out of memory" : "something else";
+  return kSuccess;
+}
+int cuDeviceGetCount(int* count) {
+  *count = state.devices;
+  return kSuccess;
+}
+int cuDeviceGet(int* device, int index) {
+  *device = 100 + index;
+  return kSuccess;
+}
+int cuDeviceGetName(char* name, int length, int device) {
+  snprintf(name, (size_t)length, "Fake GPU %d", device - 100);
+  return kSuccess;
+}
+int cuDeviceTotalMem_v2(size_t* bytes, int device) {
+  (void)device;
+  *bytes = (size_t)1 << 30;
+  return kSuccess;
+}
+int cuDeviceGetAttribute(int* value, int attribute, int device) {
+  (void)device;
+  *value = attribute == 1    ? 1024
+           : attribute == 8  ? 49152
+           : attribute == 16 ? 132
+           : attribute == 75 ? state.major
+           : attribute == 76 ? state.minor
+                             : -1;
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  const int code = result_of("cuDevicePrimaryCtxRetain");
+  if (code != kSuccess) return code;
+  *context = (void*)(intptr_t)device;
+  ++state.live;
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  (void)device;
+  --state.live;
+  return kSuccess;
+}
+int cuCtxPushCurrent_v2(void* context) {
+  if (context == NULL) return kInvalidContext;
+  ++state.depth;
+  return kSuccess;
+}
+int cuCtxPopCurrent_v2(void** context) {
+  *context = NULL;
+  --state.depth;
+  return kSuccess;
+}
+int cuModuleLoadDataEx(void** module, const char* image, unsigned count, int* options,
+                       void** values) {
+  const int code = enter("cuModuleLoadDataEx");
+  if (code != kSuccess) {
+    if (count == 2 && options[0] == 5 && options[1] == 6)
+      snprintf((char*)values[0], (size_t)values[1], "ptxas says no");
+    return code;
+  }
+  const int cubin = memcmp(image, "\177ELF", 4) == 0;
+  if (!cubin && memcmp(image, ".version", 8) != 0) return kInvalidImage;
+  note("module %s\n", cubin ? "cubin" : "ptx");
+  *module = malloc(1);
+  ++state.live;
+  return kSuccess;
+}
+int cuModuleUnload(void* module) {
+  free(module);
+  --state.live;
+  return enter("cuModuleUnload");
+}
+int cuModuleGetFunction(const void** function, void* module, const char* name) {
+  (void)module;
+  for (size_t i = 0; i < sizeof functions / sizeof functions[0]; ++i)
+    if (strcmp(functions[i].name, name) == 0) {
+      *function = &functions[i];
+      return enter("cuModuleGetFunction");
+    }
+  return kNotFound;
+}
+int cuFuncGetAttribute(int* value, int attribute, const void* function) {
+  (void)function;
+  *value = attribute == 0 ? 512 : -1;
+  return enter("cuFuncGetAttribute");
+}
+int cuMemAlloc_v2(uint64_t* memory, size_t bytes) {
+  const int code = bytes > (size_t)1 << 30 ? kOutOfMemory : enter("cuMemAlloc");
+  if (code != kSuccess) return code;
+  note("alloc %zu\n", bytes);
+  *memory = (uint64_t)(uintptr_t)malloc(bytes);
+  ++state.live;
+  return kSuccess;
+}
+int cuMemFree_v2(uint64_t memory) {
+  free((void*)(uintptr_t)memory);
+  --state.live;
+  return enter("cuMemFree");
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void* from, size_t bytes, struct Stream* stream) {
+  (void)stream;
+  memcpy((void*)(uintptr_t)to, from, bytes);
+  note("to device %zu\n", bytes);
+  return enter("cuMemcpyHtoDAsync");
+}
+int cuMemcpyDtoHAsync_v2(void* to, uint64_t from, size_t bytes, struct Stream* stream) {
+  (void)stream;
+  memcpy(to, (const void*)(uintptr_t)from, bytes);
+  note("to host %zu\n", bytes);
+  return enter("cuMemcpyDtoHAsync");
+}
+int cuStreamCreate(struct Stream** stream, unsigned flags) {
+  const int code = flags == 1 ? enter("cuStreamCreate") : 1;
+  if (code != kSuccess) return code;
+  *stream = calloc(1, sizeof **stream);
+  ++state.live;
+  return kSuccess;
+}
+int cuStreamDestroy_v2(struct Stream* stream) {
+  free(stream);
+  --state.live;
+  return enter("cuStreamDestroy");
+}
+int cuStreamSynchronize(struct Stream* stream) {
+  (void)stream;
+  note("wait\n");
+  return enter("cuStreamSynchronize");
+}
+int cuStreamBeginCapture_v2(struct Stream* stream, int mode) {
+  const int code = mode == 1 ? enter("cuStreamBeginCapture") : 1;
+  if (code != kSuccess) return code;
+  note("capture\n");
+  stream->capture = calloc(1, sizeof *stream->capture);
+  ++state.live;
+  return kSuccess;
+}
+int cuStreamEndCapture(struct Stream* stream, struct Graph** graph) {
+  const int code = enter("cuStreamEndCapture");
+  *graph = code == kSuccess ? stream->capture : NULL;
+  if (code != kSuccess) {
+    free(stream->capture);
+    --state.live;
+  }
+  stream->capture = NULL;
+  return code;
+}
+int cuGraphInstantiateWithFlags(struct Graph** exec, const struct Graph* graph,
+                                unsigned long long flags) {
+  const int code = flags == 0 ? enter("cuGraphInstantiateWithFlags") : 1;
+  if (code != kSuccess) return code;
+  note("instantiate %d\n", graph->count);
+  *exec = malloc(sizeof **exec);
+  **exec = *graph;
+  ++state.live;
+  return kSuccess;
+}
+int cuGraphLaunch(struct Graph* exec, struct Stream* stream) {
+  (void)stream;
+  note("graph\n");
+  for (int i = 0; i < exec->count; ++i) run_launch(&exec->launches[i]);
+  return enter("cuGraphLaunch");
+}
+int cuGraphDestroy(struct Graph* graph) {
+  free(graph);
+  --state.live;
+  return kSuccess;
+}
+int cuGraphExecDestroy(struct Graph* exec) {
+  free(exec);
+  --state.live;
+  return kSuccess;
+}
+int cuEventCreate(struct Event** event, unsigned flags) {
+  const int code = flags == 0 ? enter("cuEventCreate") : 1;
+  if (code != kSuccess) return code;
+  *event = calloc(1, sizeof **event);
+  ++state.live;
+  return kSuccess;
+}
+int cuEventRecord(struct Event* event, struct Stream* stream) {
+  (void)stream;
+  event->tick = state.ticks;
+  return enter("cuEventRecord");
+}
+/// A kernel takes a quarter of a millisecond.
+int cuEventElapsedTime(float* milliseconds, const struct Event* from, const struct Event* to) {
+  *milliseconds = 0.25f * (float)(to->tick - from->tick);
+  return enter("cuEventElapsedTime");
+}
+int cuEventDestroy_v2(struct Event* event) {
+  free(event);
+  --state.live;
+  return kSuccess;
+}
+int cuLaunchKernel(const struct Function* function, unsigned gx, unsigned gy, unsigned gz,
+                   unsigned bx, unsigned by, unsigned bz, unsigned shared, struct Stream* stream,
+                   void** parameters, void** extra) {
+  if (shared != 0 || extra != NULL) return 1;
+  const int code = enter("cuLaunchKernel");
+  if (code != kSuccess) return code;
+  struct Launch launch = {function, {gx, gy, gz}, {bx, by, bz}, {0}};
+  for (int i = 0; i < function->buffers + function->scalars; ++i)
+    memcpy(&launch.values[i], parameters[i], 8);
+  note("launch %s %ux%ux%u %ux%ux%u\n", function->name, gx, gy, gz, bx, by, bz);
+  if (stream->capture == NULL)
+    run_launch(&launch);
+  else if (stream->capture->count < kMostCalls)
+    stream->capture->launches[stream->capture->count++] = launch;
+  return kSuccess;
+}

@@ -1,0 +1,282 @@
+#include "tilewright/tune/gpu_rule.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tilewright/arith/bounds.h"
+#include "tilewright/base/dtype.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// Threads of a block where a thread is an element.
+constexpr int64_t kFlatThreads = 128;
+/// Threads and elements per thread along each of the two sides of a product's tile.
+constexpr int64_t kSideThreads = 16, kSideEach = 4;
+/// Iterations of the reduction between two barriers, where shared memory allows.
+constexpr int64_t kSteps = 16;
+/// A value is computed again at its uses up to this cost.
+constexpr int kCheapCost = 6;
+
+int64_t up_to(int64_t wanted, int64_t extent) {
+  int64_t size = 1;
+  while (size < wanted && size < extent) size *= 2;
+  return size;
+}
+
+/// Gives the axes of one side of a product its threads and elements, innermost axis first.
+void fill_side(std::vector<GpuAxis*> side) {
+  int64_t threads = kSideThreads, each = kSideEach;
+  for (auto axis = side.rbegin(); axis != side.rend(); ++axis) {
+    (*axis)->threads = up_to(threads, (*axis)->extent);
+    threads /= (*axis)->threads;
+    (*axis)->each = up_to(each, ((*axis)->extent + (*axis)->threads - 1) / (*axis)->threads);
+    each /= (*axis)->each;
+  }
+}
+
+/// Elements of `load` that a round of the tile reads, seen as a box; its axes' strides count.
+int64_t staged_elements(const Load& load, const BlockFacts& block, const GpuTile& tile) {
+  int64_t elements = 1;
+  for (const Expr& index : load.indices) {
+    int64_t extent = 1;
+    for (const Iter& iter : block.block->iters) {
+      const int64_t step = arith::as_affine(index).coefficient(iter.var);
+      if (step == 0) continue;
+      const std::string loop = block.loop_of(iter.var);
+      for (const GpuAxis& axis : tile.axes)
+        if (axis.loop == loop) extent += std::abs(step) * (axis.tile() - 1);
+      for (size_t i = 0; i < tile.reduces.size(); ++i)
+        if (tile.reduces[i] == loop) extent += std::abs(step) * (tile.steps[i] - 1);
+    }
+    elements *= extent;
+  }
+  return elements;
+}
+
+class Scheduler {
+ public:
+  Scheduler(Func func, const hw::GpuTarget& target) : draft_(std::move(func)), target_(target) {}
+
+  schedule::Trace run() {
+    inline_cheap();
+    stage_outputs();
+    for (const std::string& name : names(BlockFacts::Kind::Reduce)) reduction(name);
+    inline_padding();
+    for (const std::string& name : names())
+      if (!bound(name)) one_element_per_thread(name);
+    return draft_.take();
+  }
+
+ private:
+  std::vector<std::string> names(BlockFacts::Kind kind) const {
+    std::vector<std::string> found;
+    for (const BlockFacts& block : draft_.blocks())
+      if (block.kind == kind) found.push_back(block.name);
+    return found;
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (const BlockFacts& block : draft_.blocks()) found.push_back(block.name);
+    return found;
+  }
+
+  bool bound(const std::string& block) const {
+    for (const std::string& loop : draft_.nest_of(block).names)
+      if (done_.contains(loop)) return true;
+    return false;
+  }
+
+  /// Values that are cheap, or used about once each, are computed where they are used; padding in
+  /// front of a sum waits until the sum has its tile.
+  void inline_cheap() {
+    std::set<std::string> refused;
+    for (bool changed = true; changed;) {
+      changed = false;
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      for (const BlockFacts& block : blocks) {
+        if (block.kind != BlockFacts::Kind::Injective || refused.contains(block.name) ||
+            is_output(draft_.func(), block.store->buffer))
+          continue;
+        int64_t uses = 0;
+        bool feeds_sum = false;
+        for (const BlockFacts* reader : readers(blocks, block.store->buffer)) {
+          uses += reader->work();
+          feeds_sum |= reader->kind == BlockFacts::Kind::Reduce;
+        }
+        const std::string name = block.name;
+        const bool once = uses <= block.work() || (!feeds_sum && block.cost <= kCheapCost);
+        changed = once && draft_.attempt(schedule::Inline{name});
+        if (changed) break;
+        refused.insert(name);
+      }
+    }
+  }
+
+  /// Padding that no tile has staged is tested where it is read.
+  void inline_padding() {
+    for (const std::string& name : names(BlockFacts::Kind::Injective)) {
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      const BlockFacts* block = find_block(blocks, name);
+      if (block->cost <= kCheapCost && !is_output(draft_.func(), block->store->buffer) &&
+          !bound(name))
+        draft_.attempt(schedule::Inline{name});
+    }
+  }
+
+  void stage_outputs() {
+    for (const std::string& name : names(BlockFacts::Kind::Reduce)) {
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      if (is_output(draft_.func(), find_block(blocks, name)->store->buffer))
+        draft_.attempt(schedule::CacheWrite{name, name + ".acc", ""});
+    }
+  }
+
+  void reduction(const std::string& name) {
+    const Draft::Mark start = draft_.mark();
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    if (const auto tile = choose_gpu_tile(*find_block(blocks, name), target_)) {
+      if (apply_gpu_tile(draft_, name, *tile)) return remember(name);
+      draft_.revert(start);
+    }
+    if (sum_per_thread(name)) return;
+    draft_.revert(start);
+  }
+
+  /// A thread adds up one element of the result, from its initial value to its reader.
+  bool sum_per_thread(const std::string& name) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* sum = find_block(blocks, name);
+    const Buffer result = sum->store->buffer;
+    schedule::Names space, reduce, readers_of;
+    for (const Iter& iter : sum->block->iters) {
+      const std::string loop = sum->loop_of(iter.var);
+      if (loop.empty()) return false;
+      (iter.kind == IterKind::Space ? space : reduce).push_back(loop);
+    }
+    for (const BlockFacts* reader : readers(blocks, result)) readers_of.push_back(reader->name);
+    if (space.empty()) return false;
+    schedule::Names order = space;
+    order.insert(order.end(), reduce.begin(), reduce.end());
+    if (order.size() > 1 && !draft_.attempt(schedule::Reorder{order})) return false;
+    if (!draft_.attempt(schedule::ComputeAt{name + ".init", space.back()})) return false;
+    bool inside = true;
+    for (const std::string& reader : readers_of)
+      inside = draft_.attempt(schedule::ReverseComputeAt{reader, space.back()}) && inside;
+    if (inside) draft_.attempt(schedule::SetScope{result.name(), "local"});
+    return bind_flat(name, space);
+  }
+
+  void one_element_per_thread(const std::string& name) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    // Loops over space at the end of the nest; what is outside of them, the host goes through.
+    std::set<std::string> space;
+    for (const Iter& iter : block->block->iters)
+      if (iter.kind == IterKind::Space) space.insert(block->loop_of(iter.var));
+    schedule::Names loops;
+    for (size_t i = block->loops.size(); i-- > 0 && space.contains(block->loops[i]);)
+      loops.insert(loops.begin(), block->loops[i]);
+    if (!loops.empty()) bind_flat(name, loops);
+  }
+
+  /// Threads take the innermost of `loops`, which are around `block`, whole where they are short;
+  /// blocks take the rest.
+  bool bind_flat(const std::string& block, const schedule::Names& loops) {
+    const LoopNest nest = draft_.nest_of(block);
+    int64_t left = std::min(kFlatThreads, target_.max_threads);
+    schedule::Names rest, threads;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const auto at = std::find(nest.names.begin(), nest.names.end(), loops[i]);
+      const int64_t extent = nest.extents[static_cast<size_t>(at - nest.names.begin())];
+      const bool whole = extent <= left;
+      if (extent < 2 || left < 2 || threads.size() == 3) {
+        rest.insert(rest.begin(), loops[i]);
+        continue;
+      }
+      if (!whole) {
+        if (!draft_.attempt(schedule::Split{loops[i], left})) return false;
+        rest.insert(rest.begin(), loops[i] + ".o");
+      }
+      threads.insert(threads.begin(), whole ? loops[i] : loops[i] + ".i");
+      left /= std::min(extent, left);
+    }
+    schedule::Names order = rest;
+    order.insert(order.end(), threads.begin(), threads.end());
+    if (order.size() > 1 && !draft_.attempt(schedule::Reorder{order})) return false;
+    for (const std::string& loop : threads) done_.insert(loop);
+    return bind_threads(draft_, threads) && bind_blocks(draft_, rest);
+  }
+
+  /// All blocks in the nest of `name` are scheduled.
+  void remember(const std::string& name) { done_.insert(draft_.nest_of(name).names.front()); }
+
+  Draft draft_;
+  const hw::GpuTarget& target_;
+  std::set<std::string> done_;  ///< loops whose bodies are scheduled
+};
+
+}  // namespace
+
+std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTarget& target) {
+  const auto product = product_of(block);
+  if (!product) return std::nullopt;
+  GpuTile tile;
+  std::vector<bool> in_a, in_b;
+  for (const Iter& iter : block.block->iters) {
+    const std::string loop = block.loop_of(iter.var);
+    const int64_t extent = block.extent_of(iter.var);
+    if (loop.empty() || extent < 1) return std::nullopt;
+    if (iter.kind == IterKind::Reduce) {
+      tile.reduces.push_back(loop);
+      tile.extents.push_back(extent);
+      continue;
+    }
+    tile.axes.push_back({loop, extent});
+    in_a.push_back(mentions(product->a, iter.var));
+    in_b.push_back(mentions(product->b, iter.var));
+  }
+  std::vector<GpuAxis*> side_a, side_b;
+  for (size_t i = 0; i < tile.axes.size(); ++i) {
+    if (in_a[i] && !in_b[i]) side_a.push_back(&tile.axes[i]);
+    if (in_b[i] && !in_a[i]) side_b.push_back(&tile.axes[i]);
+  }
+  if (side_a.empty() || side_b.empty()) return std::nullopt;
+  fill_side(side_a);
+  fill_side(side_b);
+  const auto tile_of = [](const std::vector<GpuAxis*>& side) {
+    int64_t size = 1;
+    for (const GpuAxis* axis : side) size *= axis->tile();
+    return size;
+  };
+  if (tile_of(side_a) < 2 || tile_of(side_b) < 2) return std::nullopt;  // no element is used twice
+  int threaded = 0, whole = 0;
+  for (const GpuAxis& axis : tile.axes) {
+    threaded += axis.threads > 1 ? 1 : 0;
+    whole += axis.tile() < axis.extent || axis.tile() == 1 ? 1 : 0;
+  }
+  if (threaded > 3 || whole == 0) return std::nullopt;
+  // The outermost reduction loop (channels) has as many steps as shared memory holds.
+  tile.steps = tile.extents;
+  const int64_t element = storage_bytes(product->a.buffer.dtype(), 1);
+  for (size_t i = 0; i < tile.steps.size(); ++i) {
+    int64_t inner = 1;
+    for (size_t j = i + 1; j < tile.steps.size(); ++j) inner *= tile.steps[j];
+    const auto fits = [&] {
+      return element * (staged_elements(product->a, block, tile) +
+                        staged_elements(product->b, block, tile)) <=
+             target.shared_bytes;
+    };
+    tile.steps[i] = std::min(tile.extents[i], std::max<int64_t>(1, kSteps / inner));
+    while (tile.steps[i] > 1 && !fits()) tile.steps[i] /= 2;
+    if (fits()) return tile;
+  }
+  return std::nullopt;
+}
+
+schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target) {
+  return Scheduler(func, target).run();
+}
+
+}  // namespace tilewright::tune

@@ -1,0 +1,48 @@
+// The schedule of a kernel for GPUs, chosen by rule.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/hw/gpu_target.h"
+#include "tilewright/schedule/step.h"
+#include "tilewright/tune/draft.h"
+
+namespace tilewright::tune {
+
+/// How one axis of a sum's result is shared out: `threads` threads next to each other, each with
+/// `each` elements that lie `threads` apart; blocks share out the rest.
+struct GpuAxis {
+  std::string loop;
+  int64_t extent = 1, threads = 1, each = 1;
+  int64_t tile() const { return threads * each; }
+};
+
+/// A sum of products on a GPU: a block keeps a tile of the result in its threads' registers and
+/// stages both factors in shared memory, `steps` iterations of each reduction loop at a time.
+struct GpuTile {
+  std::vector<GpuAxis> axes;         ///< of the result, outermost first
+  std::vector<std::string> reduces;  ///< loops
+  std::vector<int64_t> extents, steps;
+};
+
+/// The tile for the reduction `block` of `draft`; absent where staging would not pay: threads would
+/// not share what they read.
+std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTarget& target);
+
+/// Schedules the reduction `name` with `tile`. False, with some steps taken, where it does not
+/// apply.
+bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile);
+
+/// Binds loops, outermost first, to thread axes (at most three; the last is x) or block axes (the
+/// last is x; more than three share the outermost axis). requires: one perfect nest, for blocks.
+bool bind_threads(Draft& draft, const schedule::Names& loops);
+bool bind_blocks(Draft& draft, schedule::Names loops);
+
+/// Schedules `func` (stage Tensor): products in tiles, other reductions with a thread for each
+/// element, the rest a thread for each element. It always succeeds; what no rule fits runs on one
+/// thread.
+schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,105 @@
+// Kernels for GPUs by rule: they mean what their tensor form does, in every order of threads.
+#include "tilewright/tune/gpu_rule.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/gpu.h"
+#include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tune/testing/kernels.h"
+
+namespace tilewright::tune {
+namespace {
+
+using lower::testing::Order;
+
+/// Few threads and little shared memory, so that small sizes have blocks and tails.
+hw::GpuTarget small_target() {
+  hw::GpuTarget target;
+  target.name = "small";
+  target.shared_bytes = 16 << 10;
+  return target;
+}
+
+struct Case {
+  std::string name;
+  OpCase op;
+  bool tiled = false;  ///< uses shared memory
+};
+
+std::vector<Case> cases() {
+  using Ints = std::vector<int64_t>;
+  return {
+      {"product", {"", "MatMul", {{70, 37}, {37, 90}}, {}}, true},
+      {"batched", {"", "MatMul", {{3, 20, 17}, {3, 17, 33}}, {}}, true},
+      {"vector", {"", "MatMul", {{1, 300}, {300, 70}}, {}}, false},
+      {"conv",
+       {"",
+        "Conv",
+        {{1, 5, 19, 21}, {70, 5, 3, 3}},
+        {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{2, 2}}}},
+       true},
+      {"pointwise", {"", "Conv", {{1, 40, 9, 9}, {33, 40, 1, 1}}, {}}, true},
+      {"depthwise",
+       {"",
+        "Conv",
+        {{1, 12, 11, 11}, {12, 1, 3, 3}},
+        {{"group", int64_t{12}}, {"pads", Ints{1, 1, 1, 1}}}},
+       false},
+      {"grouped", {"", "Conv", {{1, 12, 11, 11}, {24, 4, 3, 3}}, {{"group", int64_t{3}}}}, false},
+      {"transposed",
+       {"", "ConvTranspose", {{1, 6, 7, 7}, {6, 10, 3, 3}}, {{"strides", Ints{2, 2}}}},
+       false},
+      {"pool",
+       {"", "MaxPool", {{1, 6, 15, 15}}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}}},
+       false},
+      {"softmax", {"", "Softmax", {{7, 50}}, {}}, false},
+      {"mean", {"", "GlobalAveragePool", {{2, 9, 7, 7}}, {}}, false},
+      {"relu", {"", "Relu", {{3, 1001}}, {}}, false},
+      {"transpose", {"", "Transpose", {{5, 6, 7}}, {{"perm", Ints{2, 0, 1}}}}, false},
+  };
+}
+
+bool uses_shared(const lower::GpuPlan& plan) {
+  bool shared = false;
+  for (const lower::GpuKernel& kernel : plan.kernels)
+    walk(kernel.func.body, [&](const Stmt& s) {
+      const auto* alloc = s.as<Alloc>();
+      shared |= alloc != nullptr && alloc->buffer.scope() == "shared";
+    });
+  return shared;
+}
+
+class GpuRule : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GpuRule, KeepsTheMeaning) {
+  const Case& c = GetParam();
+  const hw::GpuTarget target = small_target();
+  const Func func = func_of(c.op);
+  const auto scheduled = schedule::replay(func, gpu_trace(func, target));
+  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  const auto plan = lower::lower_for_gpu(*scheduled, target);
+  ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
+  EXPECT_EQ(uses_shared(*plan), c.tiled) << print(*scheduled);
+  for (const lower::GpuKernel& kernel : plan->kernels)
+    EXPECT_GT(kernel.block[0] * kernel.block[1] * kernel.block[2], 1) << print(kernel.func);
+  const interp::Arguments arguments = quarters(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << to_string(expected.error());
+  for (const Order order : {Order::Program, Order::Adversarial}) {
+    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
+    ASSERT_TRUE(run) << to_string(run.error());
+    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
+    for (const auto& [name, value] : run->outputs)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-4) << name << " " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Operators, GpuRule, ::testing::ValuesIn(cases()),
+                         [](const auto& test) { return test.param.name; });
+
+}  // namespace
+}  // namespace tilewright::tune

@@ -1,0 +1,221 @@
+#include <algorithm>
+#include <set>
+
+#include "tilewright/tune/gpu_rule.h"
+
+namespace tilewright::tune {
+namespace {
+
+constexpr const char* kThreadAxes[] = {"thread.x", "thread.y", "thread.z"};
+constexpr const char* kBlockAxes[] = {"block.x", "block.y", "block.z"};
+
+/// Schedules one reduction; the steps are in the order of the functions.
+class Tiler {
+ public:
+  Tiler(Draft& draft, std::string name, const GpuTile& tile)
+      : draft_(draft), name_(std::move(name)), tile_(tile) {}
+
+  bool run() {
+    return split_loops() && place_results() && stage_factors() && share_out_results() && bind();
+  }
+
+ private:
+  bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
+
+  bool split_loops() {
+    for (const GpuAxis& axis : tile_.axes) {
+      std::string inner = axis.loop;
+      if (axis.tile() < axis.extent) {
+        if (!attempt(schedule::Split{axis.loop, axis.tile()})) return false;
+        blocks_.push_back(axis.loop + ".o");
+        inner = axis.loop + ".i";
+      } else if (axis.tile() == 1) {
+        blocks_.push_back(axis.loop);
+        continue;
+      }
+      if (axis.threads > 1 && axis.each > 1) {
+        if (!attempt(schedule::Split{inner, axis.threads})) return false;
+        threads_.push_back(inner + ".i");
+        each_.push_back(inner + ".o");
+      } else {
+        (axis.threads > 1 ? threads_ : each_).push_back(inner);
+      }
+    }
+    std::vector<std::string> inside;
+    for (size_t i = 0; i < tile_.reduces.size(); ++i) {
+      const std::string& loop = tile_.reduces[i];
+      if (tile_.steps[i] >= tile_.extents[i]) {
+        inside.push_back(loop);
+      } else if (tile_.steps[i] == 1) {
+        rounds_.push_back(loop);
+      } else {
+        if (!attempt(schedule::Split{loop, tile_.steps[i]})) return false;
+        rounds_.push_back(loop + ".o");
+        inside.push_back(loop + ".i");
+      }
+    }
+    schedule::Names order;
+    for (const auto* part : {&blocks_, &rounds_, &threads_, &inside, &each_})
+      order.insert(order.end(), part->begin(), part->end());
+    return !blocks_.empty() && attempt(schedule::Reorder{order});
+  }
+
+  /// The result lives in registers: its initial values and its readers come into the block's loops.
+  bool place_results() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* sum = find_block(blocks, name_);
+    const Buffer result = sum->store->buffer;
+    for (const BlockFacts* reader : readers(blocks, result)) readers_.push_back(reader->name);
+    if (!attempt(schedule::ComputeAt{name_ + ".init", blocks_.back()})) return false;
+    for (const std::string& reader : readers_)
+      if (!attempt(schedule::ReverseComputeAt{reader, blocks_.back()})) return false;
+    return attempt(schedule::SetScope{result.name(), "local"});
+  }
+
+  /// What a round reads of each factor, in shared memory: a block that pads is computed there,
+  /// anything else is copied.
+  bool stage_factors() {
+    const std::string& round = rounds_.empty() ? blocks_.back() : rounds_.back();
+    std::vector<Buffer> factors;
+    const std::vector<BlockFacts> before = draft_.blocks();
+    for (const Load& load : find_block(before, name_)->loads)
+      if (std::find(factors.begin(), factors.end(), load.buffer) == factors.end())
+        factors.push_back(load.buffer);
+    for (const Buffer& factor : factors) {
+      std::string staged;
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      for (const BlockFacts& b : blocks)
+        if (b.kind == BlockFacts::Kind::Injective && b.store->buffer == factor &&
+            readers(blocks, factor).size() == 1)
+          staged = b.name;
+      if (!staged.empty()) {
+        if (!attempt(schedule::ComputeAt{staged, round}) ||
+            !attempt(schedule::SetScope{factor.name(), "shared"}))
+          return false;
+      } else {
+        staged = factor.name() + ".shared";
+        if (!attempt(schedule::CacheRead{name_, factor.name(), staged, round}) ||
+            !attempt(schedule::SetScope{staged, "shared"}))
+          return false;
+      }
+      copies_.emplace_back(staged, round);
+    }
+    return true;
+  }
+
+  /// Threads of the axes with any, innermost axis first: x, y, z.
+  std::vector<int64_t> thread_counts() const {
+    std::vector<int64_t> counts;
+    for (size_t i = tile_.axes.size(); i-- > 0;)
+      if (tile_.axes[i].threads > 1) counts.push_back(tile_.axes[i].threads);
+    return counts;
+  }
+
+  /// Initial values and readers are shared out as the sum is: a thread finds its own elements.
+  bool share_out_results() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* init = find_block(blocks, name_ + ".init");
+    std::vector<std::pair<const BlockFacts*, std::vector<Expr>>> users = {
+        {init, init->store->indices}};
+    for (const std::string& reader : readers_) {
+      const BlockFacts* facts = find_block(blocks, reader);
+      for (const Load& load : facts->loads)
+        if (load.buffer == init->store->buffer) users.emplace_back(facts, load.indices);
+      if (users.back().first != facts) return false;
+    }
+    // Facts are stale after the first step.
+    std::vector<std::vector<std::string>> loops;
+    for (const auto& [facts, indices] : users) {
+      loops.emplace_back();
+      for (const Expr& index : indices) {
+        const auto* iter = index.as<VarRef>();
+        loops.back().push_back(iter ? facts->loop_of(iter->var) : std::string());
+      }
+    }
+    std::set<std::string> shared;
+    for (size_t i = 0; i < users.size(); ++i)
+      if (shared.insert(users[i].first->name).second && !share_out(loops[i])) return false;
+    for (const auto& [copy, round] : copies_)
+      if (!share_out_copy(copy, round)) return false;
+    return true;
+  }
+
+  /// `loops`: of a nest inside the block's loops, by axis of the result.
+  bool share_out(const std::vector<std::string>& loops) {
+    schedule::Names inner, threads;
+    for (size_t a = 0; a < tile_.axes.size() && a < loops.size(); ++a) {
+      const GpuAxis& axis = tile_.axes[a];
+      if (axis.tile() == 1) continue;
+      if (loops[a].empty()) return false;
+      if (axis.threads > 1 && axis.each > 1) {
+        if (!attempt(schedule::Split{loops[a], axis.threads})) return false;
+        threads.push_back(loops[a] + ".i");
+        inner.push_back(loops[a] + ".o");
+      } else {
+        (axis.threads > 1 ? threads : inner).push_back(loops[a]);
+      }
+    }
+    schedule::Names order = threads;
+    order.insert(order.end(), inner.begin(), inner.end());
+    if (order.size() > 1 && !attempt(schedule::Reorder{order})) return false;
+    return bind_threads(draft_, threads) && unroll(inner);
+  }
+
+  bool unroll(const schedule::Names& loops) {
+    for (const std::string& loop : loops) attempt(schedule::Unroll{loop});
+    return true;
+  }
+
+  /// All threads copy neighbouring elements, in as many turns as it takes.
+  bool share_out_copy(const std::string& block, const std::string& round) {
+    const std::vector<std::string> nest = draft_.nest_inside(block, round).names;
+    if (nest.empty()) return false;
+    std::string all = nest[0];
+    for (size_t i = 1; i < nest.size(); ++i) {
+      if (!attempt(schedule::Fuse{all, nest[i]})) return false;
+      all += "*" + nest[i];
+    }
+    schedule::Spread spread{all, {}, {}};
+    const std::vector<int64_t> counts = thread_counts();
+    for (size_t i = counts.size(); i-- > 0;) {
+      spread.axes.push_back(kThreadAxes[i]);
+      spread.extents.push_back(counts[i]);
+    }
+    return attempt(spread);
+  }
+
+  bool bind() {
+    return bind_threads(draft_, threads_) && unroll(each_) && bind_blocks(draft_, blocks_);
+  }
+
+  Draft& draft_;
+  std::string name_;
+  const GpuTile& tile_;
+  schedule::Names blocks_, rounds_, threads_, each_, readers_;
+  std::vector<std::pair<std::string, std::string>> copies_;
+};
+
+}  // namespace
+
+bool bind_threads(Draft& draft, const schedule::Names& loops) {
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (!draft.attempt(schedule::Bind{loops[loops.size() - 1 - i], kThreadAxes[i]})) return false;
+  return true;
+}
+
+bool bind_blocks(Draft& draft, schedule::Names loops) {
+  while (loops.size() > std::size(kBlockAxes)) {
+    if (!draft.attempt(schedule::Fuse{loops[0], loops[1]})) return false;
+    loops[1] = loops[0] + "*" + loops[1];
+    loops.erase(loops.begin());
+  }
+  for (size_t i = 0; i < loops.size(); ++i)
+    if (!draft.attempt(schedule::Bind{loops[loops.size() - 1 - i], kBlockAxes[i]})) return false;
+  return true;
+}
+
+bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile) {
+  return Tiler(draft, name, tile).run();
+}
+
+}  // namespace tilewright::tune
