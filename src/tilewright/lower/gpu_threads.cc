@@ -58,7 +58,16 @@ class Threads {
       return out;
     }
     const auto* loop = s.as<For>();
-    if (loop && loop->kind == ForKind::Bind) return {whole_axis(*loop)};
+    if (loop && loop->kind == ForKind::Bind) {  // every thread reaches the barrier at its own place
+      std::vector<Phase> out = phases_of(loop->body);
+      for (Phase& phase : out)
+        for (Stmt& part : phase) {
+          For around = *loop;
+          around.body = part;
+          part = make(std::move(around));
+        }
+      return out;
+    }
     const auto extent = loop ? as_int(loop->extent) : std::nullopt;
     if (!extent) {
       refuse("is in a branch with an else, or in a loop of no constant extent");
@@ -69,13 +78,6 @@ class Threads {
       append(out, phases_of(substitute(loop->body, {{loop->var, int_imm(i)}})));
     }
     return out;
-  }
-
-  /// A barrier inside a loop over threads: not written out, because every thread has its own place
-  /// in it.
-  Phase whole_axis(const For& loop) {
-    refuse(fmt::format("is inside the loop '{}' over threads", loop.var.name()));
-    return {};
   }
 
   void refuse(const std::string& why) {

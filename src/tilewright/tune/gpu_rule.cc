@@ -140,6 +140,10 @@ class Scheduler {
       if (apply_gpu_tile(draft_, name, *tile)) return remember(name);
       draft_.revert(start);
     }
+    if (const auto plan = choose_gpu_reduction(*find_block(blocks, name), target_)) {
+      if (apply_gpu_reduction(draft_, name, *plan)) return remember(name);
+      draft_.revert(start);
+    }
     if (sum_per_thread(name)) return;
     draft_.revert(start);
   }

@@ -35,6 +35,21 @@ std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTar
 /// apply.
 bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile);
 
+/// A reduction of many terms to few results: `threads` threads of a block share the iterations of
+/// `loop`, and `side` results next to each other are computed side by side.
+struct GpuReduction {
+  std::string loop;
+  int64_t extent = 1, threads = 1, side = 1;
+};
+
+/// How to share out the terms of `block`; absent where there are results enough for all threads.
+std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
+                                                 const hw::GpuTarget& target);
+
+/// Schedules the reduction `name` as `plan` says. False, with some steps taken, where it does not
+/// apply.
+bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan);
+
 /// Binds loops, outermost first, to thread axes (at most three; the last is x) or block axes (the
 /// last is x; more than three share the outermost axis). requires: one perfect nest, for blocks.
 bool bind_threads(Draft& draft, const schedule::Names& loops);

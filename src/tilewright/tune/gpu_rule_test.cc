@@ -26,15 +26,16 @@ hw::GpuTarget small_target() {
 struct Case {
   std::string name;
   OpCase op;
-  bool tiled = false;  ///< uses shared memory
+  bool shares = false;  ///< uses shared memory
 };
 
 std::vector<Case> cases() {
   using Ints = std::vector<int64_t>;
   return {
       {"product", {"", "MatMul", {{70, 37}, {37, 90}}, {}}, true},
+      {"dot", {"", "Gemm", {{1, 500}, {20, 500}, {20}}, {{"transB", int64_t{1}}}}, true},
       {"batched", {"", "MatMul", {{3, 20, 17}, {3, 17, 33}}, {}}, true},
-      {"vector", {"", "MatMul", {{1, 300}, {300, 70}}, {}}, false},
+      {"vector", {"", "MatMul", {{1, 300}, {300, 70}}, {}}, true},
       {"conv",
        {"",
         "Conv",
@@ -55,8 +56,8 @@ std::vector<Case> cases() {
       {"pool",
        {"", "MaxPool", {{1, 6, 15, 15}}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}}},
        false},
-      {"softmax", {"", "Softmax", {{7, 50}}, {}}, false},
-      {"mean", {"", "GlobalAveragePool", {{2, 9, 7, 7}}, {}}, false},
+      {"softmax", {"", "Softmax", {{7, 150}}, {}}, true},
+      {"mean", {"", "GlobalAveragePool", {{2, 9, 12, 12}}, {}}, true},
       {"relu", {"", "Relu", {{3, 1001}}, {}}, false},
       {"transpose", {"", "Transpose", {{5, 6, 7}}, {{"perm", Ints{2, 0, 1}}}}, false},
   };
@@ -82,7 +83,7 @@ TEST_P(GpuRule, KeepsTheMeaning) {
   ASSERT_TRUE(scheduled) << to_string(scheduled.error());
   const auto plan = lower::lower_for_gpu(*scheduled, target);
   ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
-  EXPECT_EQ(uses_shared(*plan), c.tiled) << print(*scheduled);
+  EXPECT_EQ(uses_shared(*plan), c.shares) << print(*scheduled);
   for (const lower::GpuKernel& kernel : plan->kernels)
     EXPECT_GT(kernel.block[0] * kernel.block[1] * kernel.block[2], 1) << print(kernel.func);
   const interp::Arguments arguments = quarters(func);
