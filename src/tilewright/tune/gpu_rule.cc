@@ -5,6 +5,7 @@
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/base/dtype.h"
+#include "tilewright/ir/walk.h"
 
 namespace tilewright::tune {
 namespace {
@@ -45,13 +46,32 @@ int64_t staged_elements(const Load& load, const BlockFacts& block, const GpuTile
       if (step == 0) continue;
       const std::string loop = block.loop_of(iter.var);
       for (const GpuAxis& axis : tile.axes)
-        if (axis.loop == loop) extent += std::abs(step) * (axis.tile() - 1);
+        if (axis.loop == loop || axis.loop == loop + ".i")
+          extent += std::abs(step) * (axis.tile() - 1);
       for (size_t i = 0; i < tile.reduces.size(); ++i)
         if (tile.reduces[i] == loop) extent += std::abs(step) * (tile.steps[i] - 1);
     }
     elements *= extent;
   }
   return elements;
+}
+
+/// c if `load` depends on `var` only through var / c: that many iterations share what they read.
+int64_t group_size(const Load& load, const Var& var) {
+  int64_t size = 0;
+  for (const Expr& index : load.indices) {
+    const arith::Affine sum = arith::as_affine(index);
+    if (sum.coefficient(var) != 0) return 0;
+    for (const auto& [term, coefficient] : sum.terms) {
+      if (!uses(term, var)) continue;
+      const auto* quotient = term.as<Binary>();
+      const bool plain = quotient && quotient->op == BinaryOp::Div && quotient->a.as<VarRef>();
+      const int64_t by = plain ? as_int(quotient->b).value_or(0) : 0;
+      if (by < 2 || (size != 0 && size != by)) return 0;
+      size = by;
+    }
+  }
+  return size;
 }
 
 class Scheduler {
@@ -237,9 +257,15 @@ std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTar
       tile.extents.push_back(extent);
       continue;
     }
-    tile.axes.push_back({loop, extent});
-    in_a.push_back(mentions(product->a, iter.var));
-    in_b.push_back(mentions(product->b, iter.var));
+    const int64_t group =
+        std::max(group_size(product->a, iter.var), group_size(product->b, iter.var));
+    const bool grouped = group > 1 && extent % group == 0 && tile.group == 0;
+    if (grouped) tile.groups = loop, tile.group = group;
+    tile.axes.push_back({grouped ? loop + ".i" : loop, grouped ? group : extent});
+    in_a.push_back(mentions(product->a, iter.var) &&
+                   !(grouped && group_size(product->a, iter.var)));
+    in_b.push_back(mentions(product->b, iter.var) &&
+                   !(grouped && group_size(product->b, iter.var)));
   }
   std::vector<GpuAxis*> side_a, side_b;
   for (size_t i = 0; i < tile.axes.size(); ++i) {
@@ -258,7 +284,7 @@ std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTar
   int threaded = 0, whole = 0;
   for (const GpuAxis& axis : tile.axes) {
     threaded += axis.threads > 1 ? 1 : 0;
-    whole += axis.tile() < axis.extent || axis.tile() == 1 ? 1 : 0;
+    whole += axis.tile() < axis.extent || axis.tile() == 1 || tile.group > 0 ? 1 : 0;
   }
   if (threaded > 3 || whole == 0) return std::nullopt;
   // The outermost reduction loop (channels) has as many steps as shared memory holds.

@@ -22,6 +22,8 @@ struct GpuAxis {
 /// A sum of products on a GPU: a block keeps a tile of the result in its threads' registers and
 /// stages both factors in shared memory, `steps` iterations of each reduction loop at a time.
 struct GpuTile {
+  std::string groups;                ///< a loop whose groups of iterations share a factor, or
+  int64_t group = 0;                 ///< nothing; iterations of a group
   std::vector<GpuAxis> axes;         ///< of the result, outermost first
   std::vector<std::string> reduces;  ///< loops
   std::vector<int64_t> extents, steps;

@@ -49,7 +49,7 @@ std::vector<Case> cases() {
         {{1, 12, 11, 11}, {12, 1, 3, 3}},
         {{"group", int64_t{12}}, {"pads", Ints{1, 1, 1, 1}}}},
        false},
-      {"grouped", {"", "Conv", {{1, 12, 11, 11}, {24, 4, 3, 3}}, {{"group", int64_t{3}}}}, false},
+      {"grouped", {"", "Conv", {{1, 12, 11, 11}, {24, 4, 3, 3}}, {{"group", int64_t{3}}}}, true},
       {"transposed",
        {"", "ConvTranspose", {{1, 6, 7, 7}, {6, 10, 3, 3}}, {{"strides", Ints{2, 2}}}},
        false},

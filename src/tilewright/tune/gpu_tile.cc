@@ -23,6 +23,10 @@ class Tiler {
   bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
 
   bool split_loops() {
+    if (tile_.group > 0) {
+      if (!attempt(schedule::Split{tile_.groups, tile_.group})) return false;
+      blocks_.push_back(tile_.groups + ".o");
+    }
     for (const GpuAxis& axis : tile_.axes) {
       std::string inner = axis.loop;
       if (axis.tile() < axis.extent) {
