@@ -65,6 +65,8 @@ Status ProgramBuilder::build(runtime::Program& program, KernelTable& kernels,
                              WeightTable& weights) {
   program.name = graph_.name;
   add_values(program, weights);
+  for (size_t id = 0; id < plan_.made_in.size(); ++id)
+    if (plan_.made_in[id] >= 0) alias_of_[static_cast<graph::ValueId>(id)] = plan_.made_in[id];
   for (const graph::Group& group : groups_) {
     if (group.kind == graph::GroupKind::Alias) {
       TW_TRY_STATUS(add_alias(program, group));
@@ -126,11 +128,13 @@ void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights)
   }
 }
 
-/// A reshape costs nothing inside the arena; at the program's border its bytes are copied.
+/// A reshape costs nothing inside the arena, nor of what a kernel makes; else its bytes are copied
+/// at the program's border.
 Status ProgramBuilder::add_alias(runtime::Program& program, const graph::Group& group) {
   const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
   if (graph::parts_of(graph_, node)) return {};  // its parts have their places in the arena
   const graph::ValueId out = node.outputs[0];
+  if (resolve(program, node.inputs[0]) == out) return {};  // made where it is wanted
   using Place = runtime::ValueSpec::Place;
   if (program.values[out].place == Place::Arena && plan_.alias[out] >= 0) {
     const graph::ValueId source = plan_.alias[out];
@@ -201,7 +205,7 @@ Status ProgramBuilder::add_kernel(runtime::Program& program, const graph::Group&
     step.args.push_back(i < made->args.size() ? resolve(program, made->args[i])
                                               : add_table(program, weights, name, param));
   }
-  step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
+  for (graph::ValueId id : group.outputs) step.args.push_back(resolve(program, id));
   given.insert(given.end(), outs.begin(), outs.end());
   made->func.params = std::move(given);
   step.kernel = kernels.add(std::move(made->func), name);

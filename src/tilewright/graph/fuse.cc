@@ -162,7 +162,24 @@ class Fuser {
     if (views_.is_parts[static_cast<size_t>(n)]) return true;
     const Node& v = node(n);
     if (!is_view(v) || v.outputs.size() != 1 || v.inputs[0] < 0) return false;
-    return !value(v.inputs[0]).constant && !output_[static_cast<size_t>(v.outputs[0])];
+    if (value(v.inputs[0]).constant) return false;
+    return !output_[static_cast<size_t>(v.outputs[0])] || is_sum(v.inputs[0]);
+  }
+
+  /// Whether a kernel around a sum makes the value, for one reader.
+  bool is_sum(ValueId id) const {
+    int p = -1;
+    do {
+      if (output_[static_cast<size_t>(id)] || users_[static_cast<size_t>(id)].size() != 1 ||
+          value(id).type.dynamic_axis >= 0)
+        return false;
+      p = producer(id);
+      if (p < 0 || is_host(p) || !device(p).empty()) return false;
+      id = -1;
+      for (ValueId input : node(p).inputs)
+        if (id < 0 && producer(input) >= 0) id = input;
+    } while (is_elementwise(node(p)) && id >= 0);
+    return fusion(p) == Fusion::Complex || fusion(p) == Fusion::Reduction;
   }
 
   /// Nodes on the CPU. Without fusion every operator runs by itself.

@@ -130,6 +130,7 @@ void Blocker::define(const Node& node, size_t output, ValueId made) {
 }
 
 Result<bool> Blocker::blocked(const Node& node) {
+  if (node.domain == "tilewright" && node.op == "PhasesToSpace") return block_phases(node);
   if (!node.domain.empty() || node.inputs.empty() || node.inputs[0] < 0) return false;
   if (node.op == "MatMul" || node.op == "Gemm" || node.op == "MatMulInteger")
     return pack_product(node);

@@ -72,7 +72,9 @@ class Blocker {
   struct Forms {
     ValueId plain = -1;
     std::map<int64_t, ValueId> blocked;  ///< by block
-    ValueId phases = -1;  ///< in blocks of the target's size, spatial axes split into phases
+    /// In blocks of the target's size, under another shape: spatial axes split into phases, or as
+    /// Winograd's form has them.
+    ValueId phases = -1;
   };
 
   const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
@@ -167,6 +169,9 @@ class Blocker {
   Result<bool> block_resize(const Node& node);
 
   Result<bool> block_pad(const Node& node);
+
+  /// Phases of a transposed convolution put in order (layout_phases.cc).
+  Result<bool> block_phases(const Node& node);
 
   Result<bool> block_elementwise(const Node& node);
 

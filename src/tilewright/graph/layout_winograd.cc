@@ -1,10 +1,11 @@
 // Blocked layout: convolutions whose planes have windows of stride 1, by Winograd where that is
 // faster. A dilated one is one convolution for each phase of the input; in one with depth, the taps
 // along it are further channels; groups of channels are images of a batch with filters of their
-// own.
+// own; one along a single axis is one over planes of one row.
 #include <algorithm>
 #include <cstring>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/graph/layout_blocker.h"
 #include "tilewright/tensor/window.h"
 
@@ -25,7 +26,7 @@ struct Blocker::Winograd {
 namespace {
 
 /// Longest window along an axis.
-constexpr int64_t kMostTaps = 7;
+constexpr int64_t kMostTaps = 9;
 
 /// w [k, c, t, r, s] as [k, t * c, r, s]
 Array taps_as_channels(const Array& w) {
@@ -67,20 +68,23 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
                                                         const tensor::Window& window) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
   if (!context_.winograd_tile || value(node.inputs[0]).type.dtype != DType::F32) return {};
-  const size_t rank = window.rank(), h = rank - 2;
-  if (rank < 2 || window.strides[h] != 1 || window.strides[h + 1] != 1) return {};
-  const int64_t taps_h = window.kernel[h], taps_w = window.kernel[h + 1];
-  if (taps_h * taps_w == 1 || std::max(taps_h, taps_w) > kMostTaps) return {};
+  const size_t rank = window.rank();
+  // Rows, then columns; an image of one axis is one row.
+  const auto plane = [&](const Ints& axes, int64_t missing) {
+    return Ints{rank > 1 ? axes[rank - 2] : missing, axes[rank - 1]};
+  };
+  const Ints taps = plane(window.kernel, 1);
+  if (plane(window.strides, 1) != Ints{1, 1}) return {};
+  if (product(taps) == 1 || std::max(taps[0], taps[1]) > kMostTaps) return {};
   Winograd form;
-  form.steps = {window.dilations[h], window.dilations[h + 1]};
-  form.output = {window.output[h], window.output[h + 1]};
+  form.steps = plane(window.dilations, 1);
+  form.output = plane(window.output, 1);
   form.groups = node.attrs.get_int("group", 1);
   if (rank == 3 && (form.dilated() || w[1] % block_ != 0)) return {};
   if (form.groups > 1 && (rank == 3 || form.dilated())) return {};
   if (rank == 3) form.depth = window.output[0], form.taps = w[2];
   Ints planes;
-  for (size_t i = 0; i < 2; ++i)
-    planes.push_back((form.output[i] + form.steps[i] - 1) / form.steps[i]);
+  for (size_t i = 0; i < 2; ++i) planes.push_back(ceil_div(form.output[i], form.steps[i]));
   // Phases of unequal size are filled up.
   const int64_t covered = planes[0] * form.steps[0] * planes[1] * form.steps[1];
   if (covered * 5 > form.output[0] * form.output[1] * 6) return {};
@@ -89,10 +93,11 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
                blocks_of(w[0] / form.groups) * block_,
                planes[0],
                planes[1],
-               taps_h,
-               taps_w};
-  form.pads = {window.begin[h], window.begin[h + 1], window.reached_end(h),
-               window.reached_end(h + 1)};
+               taps[0],
+               taps[1]};
+  form.pads = plane(window.begin, 0);
+  form.pads.push_back(rank > 1 ? window.reached_end(rank - 2) : 0);
+  form.pads.push_back(window.reached_end(rank - 1));
   form.m = context_.winograd_tile(form.conv);
   return form.m == 0 ? std::nullopt : std::optional(form);
 }
@@ -104,7 +109,12 @@ Result<bool> Blocker::block_winograd(const Node& node) {
   if (!form) return false;
   ValueId from = TW_TRY(in_blocks(node.inputs[0], block_)), weight = TW_TRY(plain(node.inputs[1]));
   const std::string& name = node.name;
-  const bool deep = window.rank() == 3;
+  const bool deep = window.rank() == 3, flat = window.rank() == 1;
+  if (flat) {
+    from = TW_TRY(reshape(name + "/Plane", from, {x[0], blocks_of(x[1]), 1, x[2], block_}));
+    weight =
+        constant(name + ".plane", value(node.inputs[1]).constant->reshaped({w[0], w[1], 1, w[2]}));
+  }
   if (form->dilated()) {
     from = TW_TRY(append(name + "/SpaceToBatch", "tilewright", "SpaceToBatch", {from},
                          moves({{"strides", form->steps},
@@ -124,14 +134,19 @@ Result<bool> Blocker::block_winograd(const Node& node) {
     weight = constant(name + ".taps", taps_as_channels(*value(node.inputs[1]).constant));
   }
   if (form->groups > 1)
-    from = TW_TRY(
-        reshape(name + "/Groups", from, {x[0] * form->groups, w[1] / block_, x[2], x[3], block_}));
+    from = TW_TRY(reshape(name + "/Groups", from,
+                          {x[0] * form->groups, w[1] / block_, flat ? 1 : x[2], x.back(), block_}));
   ValueId made = TW_TRY(make_winograd(node, *form, from, weight));
-  if (form->groups > 1)
-    made = TW_TRY(reshape(name + "/Reshape", made, blocked_shape(shape(node.outputs[0]), block_)));
+  // Elementwise operators behind it keep the shape it has here, to run in its epilogue.
+  if ((flat || form->groups > 1) && !form->dilated()) {
+    forms(node.outputs[0]).phases = made;
+    return true;
+  }
   if (form->dilated())
     made = TW_TRY(append(name + "/BatchToSpace", "tilewright", "BatchToSpace", {made},
                          moves({{"strides", form->steps}, {"output", form->output}})));
+  if (flat)
+    made = TW_TRY(reshape(name + "/Reshape", made, blocked_shape(shape(node.outputs[0]), block_)));
   if (deep)
     made = TW_TRY(append(name + "/BatchToDepth", "tilewright", "BatchToDepth", {made},
                          attrs_of({{"depth", form->depth}})));

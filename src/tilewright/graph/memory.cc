@@ -43,10 +43,12 @@ class Planner {
     plan_.offset.assign(graph.values.size(), -1);
     plan_.alias.assign(graph.values.size(), -1);
     plan_.in_place.assign(graph.values.size(), -1);
+    plan_.made_in.assign(graph.values.size(), -1);
     block_of_.assign(graph.values.size(), -1);
     part_ = placed_parts(graph, groups);
     for (const Part& part : part_)
       if (part.whole >= 0) shared_.insert(whole_of(part.whole).whole);
+    find_made_in();
   }
 
   std::vector<Block>& blocks() {
@@ -64,7 +66,8 @@ class Planner {
           block_of_[index(id)] = block_of_[index(from)];
           if (block_of_[index(id)] >= 0)
             block(id).values.emplace_back(id, whole_of(plan_.alias[index(id)]).offset);
-        } else if (!output[index(id)] && !take_over(id, static_cast<int>(g))) {
+        } else if (!output[index(id)] && plan_.made_in[index(id)] < 0 &&
+                   !take_over(id, static_cast<int>(g))) {
           make_block(id, static_cast<int>(g));
         }
       }
@@ -89,6 +92,20 @@ class Planner {
   static size_t index(ValueId id) { return static_cast<size_t>(id); }
   Block& block(ValueId id) { return blocks_[static_cast<size_t>(block_of_[index(id)])]; }
   const tensor::TensorType& type(ValueId id) const { return graph_.values[index(id)].type; }
+
+  /// What a kernel makes, and an output of the graph is under another shape, lies in that output.
+  void find_made_in() {
+    const std::vector<bool> output = is_output(graph_);
+    std::set<ValueId> kernels;  // made by them, with a place of their own
+    for (const Group& group : groups_) {
+      if (group.kind == GroupKind::Kernel)
+        for (ValueId id : group.outputs)
+          if (!output[index(id)] && !shared_.contains(whole_of(id).whole)) kernels.insert(id);
+      if (group.kind != GroupKind::Alias || group.outputs.size() != 1) continue;
+      const ValueId from = group.inputs[0], to = group.outputs[0];
+      if (kernels.erase(from) > 0 && output[index(to)]) plan_.made_in[index(from)] = to;
+    }
+  }
 
   /// The outermost value that holds `id`, and where in it `id` begins.
   Part whole_of(ValueId id) const {

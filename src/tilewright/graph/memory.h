@@ -11,7 +11,10 @@ namespace tilewright::graph {
 /// are not in the arena.
 struct MemoryPlan {
   std::vector<int64_t> offset;  ///< bytes into the arena of each value (multiple of 64), or -1
-  std::vector<ValueId> alias;   ///< the value whose memory this one is under another shape, or -1
+  /// The graph's output that is this value under another shape: its memory is written at once; or
+  /// -1.
+  std::vector<ValueId> made_in;
+  std::vector<ValueId> alias;  ///< the value whose memory this one is under another shape, or -1
   /// Value whose memory this one takes over while being computed (elementwise groups), or -1.
   std::vector<ValueId> in_place;
   int64_t arena_bytes = 0;

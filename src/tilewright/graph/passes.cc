@@ -21,7 +21,8 @@ const std::vector<Pass>& all_passes() {
       {"narrow_pools", "average pools behind convolutions that make fewer channels", narrow_pools},
       {"lower_transposed", "transposed convolutions as ordinary ones", lower_transposed},
       {"integer_products", "products of dequantised values as products of bytes", integer_products},
-      {"split_bilinear", "bilinear forms as two products", split_bilinear},
+      {"split_bilinear", "bilinear forms as matrix products", split_bilinear},
+      {"flatten_pointwise", "1x1 convolutions between plain values as products", flatten_pointwise},
       {"block_recurrent", "recurrences with blocked weights", block_recurrent},
       {"block_layout", "blocked channels (NCHWc) and packed weights", block_layout},
       {"eliminate_dead", "drop what no output needs", eliminate_dead},
@@ -31,7 +32,8 @@ const std::vector<Pass>& all_passes() {
 
 std::string default_passes() {
   return "simplify,integer_products,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,"
-         "narrow_pools,lower_transposed,split_bilinear,block_recurrent,nest_concats,block_layout,"
+         "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,block_recurrent,nest_"
+         "concats,block_layout,"
          "fold_constants,merge_common,eliminate_dead";
 }
 

@@ -50,8 +50,11 @@ Result<Graph> narrow_pools(const Graph& graph, PassContext& context);
 Result<Graph> lower_transposed(const Graph& graph, PassContext& context);
 /// Products of dequantised values become integer products, where the target has such instructions.
 Result<Graph> integer_products(const Graph& graph, PassContext& context);
-/// Bilinear forms with a known weight become two matrix products.
+/// Bilinear forms with a known weight become matrix products with the smallest value between them.
 Result<Graph> split_bilinear(const Graph& graph, PassContext& context);
+/// 1x1 convolutions between inputs and outputs of the graph become matrix products on plain values.
+///   rewrite: conv(x, w) => reshape(w * reshape(x)), so that no layout changes
+Result<Graph> flatten_pointwise(const Graph& graph, PassContext& context);
 /// LSTM, GRU and RNN with known weights: one product for the inputs of all steps, weights of the
 /// recurrence in blocks.
 Result<Graph> block_recurrent(const Graph& graph, PassContext& context);

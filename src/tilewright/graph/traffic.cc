@@ -17,6 +17,11 @@ class Count {
   Count(const Graph& graph, const std::vector<Group>& groups)
       : graph_(graph), groups_(groups), output_(is_output(graph)), sources_(graph.values.size()) {
     border_.insert(graph.inputs.begin(), graph.inputs.end());
+    // What is an output under another shape is written there at once.
+    for (const Group& group : groups)
+      if (group.kind == GroupKind::Alias)
+        for (ValueId id : group.outputs)
+          if (output_[index(id)]) output_[index(group.inputs[0])] = true;
   }
 
   Traffic run() {
@@ -89,7 +94,7 @@ class Count {
 
   const Graph& graph_;
   const std::vector<Group>& groups_;
-  const std::vector<bool> output_;
+  std::vector<bool> output_;
   std::vector<Sources> sources_;
   std::set<ValueId> border_;
   Traffic traffic_;

@@ -46,6 +46,34 @@ Array turned_weights(const Array& w, int64_t groups) {
   return result;
 }
 
+/// result[k, c, j] = w[c, k, first + strides * (taps - 1 - j)]
+Array one_phase(const Array& w, const Ints& strides, const Ints& first, const Ints& taps) {
+  const Shape& s = w.shape();
+  const Ints kernel(s.begin() + 2, s.end());
+  Shape shape = {s[1], s[0]};
+  shape.insert(shape.end(), taps.begin(), taps.end());
+  Array result(w.dtype(), shape);
+  const auto size = static_cast<size_t>(bit_width(w.dtype()) / 8);
+  const char* from = static_cast<const char*>(w.data());
+  const int64_t count = product(taps), all = product(kernel);
+  std::vector<int64_t> source;
+  for (int64_t j = 0; j < count; ++j) {
+    Ints tap = digits(j, taps);
+    for (size_t i = 0; i < tap.size(); ++i) tap[i] = first[i] + strides[i] * (taps[i] - 1 - tap[i]);
+    source.push_back(flatten(tap, kernel));
+  }
+  char* to = static_cast<char*>(result.data());
+  for (int64_t k = 0; k < s[1]; ++k)
+    for (int64_t c = 0; c < s[0]; ++c)
+      for (int64_t j = 0; j < count; ++j, to += size)
+        std::memcpy(
+            to,
+            from +
+                static_cast<size_t>((c * s[1] + k) * all + source[static_cast<size_t>(j)]) * size,
+            size);
+  return result;
+}
+
 class Lowering {
  public:
   Lowering(const Graph& graph, PassContext& context)
@@ -72,13 +100,14 @@ class Lowering {
     if (!known(node, 1) || !known(node, 2)) return false;
     const auto t = tensor::transposed_window(op_call(graph_, node));
     if (!t) return tl::unexpected<Error>(Error(t.error()).at(node.name));
-    const Array& w = *graph_.values[static_cast<size_t>(node.inputs[1])].constant;
+    const Array w = *graph_.values[static_cast<size_t>(node.inputs[1])].constant;
     if (product(t->strides) == 1) return turn(node, *t, w);
     if (!has_phases(*t)) return false;
     // Where phases share a vector, they are filters of one convolution; else each is one itself.
     const int64_t filters = w.shape()[1], phases = product(t->strides);
-    if (ceil_div(filters * phases, block_) * 2 > ceil_div(filters, block_) * phases) return false;
-    return merge_phases(node, *t, w);
+    if (ceil_div(filters * phases, block_) * 2 <= ceil_div(filters, block_) * phases)
+      return merge_phases(node, *t, w);
+    return split_phases(node, *t, w);
   }
 
   ValueId constant(const std::string& name, Array array) {
@@ -141,6 +170,47 @@ class Lowering {
     Node order{node.name, "tilewright", "PhasesToSpace", {}, {merged}, node.outputs};
     order.attrs.values["strides"] = t.strides;
     order.attrs.values["begin"] = crop;
+    order.attrs.values["output"] = t.output;
+    graph_.nodes.push_back(std::move(order));
+    ++lowered_;
+    return true;
+  }
+
+  /// Each phase as a convolution with the taps it has, where many would be zeros if all had as many
+  /// as the first.
+  Result<bool> split_phases(const Node& node, const tensor::TransposedWindow& t, const Array& w) {
+    const Shape x = graph_.values[static_cast<size_t>(node.inputs[0])].type.shape;
+    const size_t rank = t.kernel.size();
+    const int64_t filters = w.shape()[1], phases = product(t.strides);
+    const int64_t filled = product(phase_taps(t)) * phases;
+    if (rank != 2 || filters % block_ != 0 || 4 * filled < 5 * product(t.kernel)) return false;
+    std::vector<Node> convs;
+    for (int64_t p = 0; p < phases; ++p) {
+      const Ints phase = digits(p, t.strides);
+      Ints taps, first, begin, end;
+      for (size_t i = 0; i < rank; ++i) {
+        const int64_t at = phase[i] + t.begin[i], behind = at / t.strides[i];
+        first.push_back(at % t.strides[i]);
+        taps.push_back(ceil_div(t.kernel[i] - first[i], t.strides[i]));
+        begin.push_back(taps[i] - 1 - behind);
+        end.push_back(ceil_div(t.output[i], t.strides[i]) - x[i + 2] + behind);
+        if (taps[i] < 1 || begin[i] < 0 || end[i] < 0) return false;
+      }
+      const std::string name = fmt::format("{}/phase{}", node.name, p);
+      Node conv{name, "", "Conv", {}, node.inputs, {}};
+      begin.insert(begin.end(), end.begin(), end.end());
+      conv.attrs.values["pads"] = begin;
+      conv.inputs[1] = constant(name + ".w", one_phase(w, t.strides, first, taps));
+      convs.push_back(std::move(conv));
+    }
+    Node concat{node.name + "/Concat", "", "Concat", {}, {}, {}};
+    concat.attrs.values["axis"] = int64_t{1};
+    for (Node& conv : convs)
+      concat.inputs.push_back(TW_TRY(append_node(graph_, names_, std::move(conv))));
+    Node order{node.name, "tilewright", "PhasesToSpace", {}, {}, node.outputs};
+    order.inputs = {TW_TRY(append_node(graph_, names_, std::move(concat)))};
+    order.attrs.values["strides"] = t.strides;
+    order.attrs.values["begin"] = Ints(rank, 0);
     order.attrs.values["output"] = t.output;
     graph_.nodes.push_back(std::move(order));
     ++lowered_;

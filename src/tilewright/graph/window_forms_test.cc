@@ -90,6 +90,12 @@ const std::vector<Window> kWindows = {
      {1, 5, 4, 5},
      {5, 8, 3, 3},
      {{"strides", Ints{2, 3}}, {"pads", Ints{1, 0, 0, 2}}},
+     "PhasesToSpace"},
+    // More is cut off than a phase has taps.
+    {"ConvTranspose",
+     {1, 8, 5, 4},
+     {8, 8, 3, 3},
+     {{"strides", Ints{2, 2}}, {"pads", Ints{3, 3, 0, 0}}},
      "PhaseConvBlocked"},
     {"ConvTranspose",
      {1, 4, 7},
@@ -145,6 +151,24 @@ TEST(WindowForms, KeepTheirMeaning) {
   }
 }
 
+TEST(WindowForms, PhasesMultiplyTheTapsTheyHave) {
+  for (const Ints& pads : {Ints{0, 0, 0, 0}, Ints{1, 1, 1, 1}, Ints{1, 0, 0, 1}}) {
+    const Graph after = transform(one_window({"ConvTranspose",
+                                              {2, 8, 5, 6},
+                                              {8, 8, 3, 3},
+                                              {{"strides", Ints{2, 2}}, {"pads", pads}},
+                                              ""}),
+                                  0);
+    EXPECT_EQ(count(after, "ConvBlocked"), 4) << print(after);
+    EXPECT_EQ(count(after, "ToBlocked") + count(after, "FromBlocked"), 2) << print(after);
+    int64_t weights = 0;
+    for (const Node& node : after.nodes)
+      if (node.op == "ConvBlocked")
+        weights += element_count(after.values[static_cast<size_t>(node.inputs[1])].type.shape);
+    EXPECT_EQ(weights, 8 * 8 * 9);
+  }
+}
+
 TEST(WindowForms, WhatHasNoOtherFormStays) {
   for (const Window& t : std::vector<Window>{{"ConvTranspose",
                                               {1, 8, 4, 4},
@@ -184,6 +208,15 @@ TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
        "BatchToDepth"},
       {"Conv", {1, 8, 5, 9}, {8, 8, 1, 3}, {{"pads", Ints{0, 1, 0, 1}}}, "WinogradConvBlocked"},
       {"Conv", {1, 4, 9, 5}, {8, 4, 7, 1}, {{"pads", Ints{3, 0, 3, 0}}}, "WinogradConvBlocked"},
+      // One axis; a row of more tiles than it needs.
+      {"Conv", {2, 8, 11}, {8, 8, 3}, {{"pads", Ints{1, 1}}}, "WinogradConvBlocked"},
+      {"Conv", {1, 8, 71}, {6, 8, 5}, {{"pads", Ints{2, 2}}}, "WinogradConvBlocked"},
+      {"Conv",
+       {1, 8, 15},
+       {8, 4, 3},
+       {{"group", int64_t{2}}, {"pads", Ints{0, 2}}},
+       "WinogradConvBlocked"},
+      {"Conv", {1, 4, 20}, {8, 4, 3}, {{"dilations", Ints{2}}}, "BatchToSpace"},
       {"Conv",
        {1, 8, 9, 10},
        {8, 8, 5, 5},
@@ -202,16 +235,66 @@ TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
   }
 }
 
-TEST(Bilinear, BecomesTwoProducts) {
-  Rng rng(6);
-  Builder b("net");
-  const ValueId x = b.input("x", DType::F32, {3, 5});
-  const ValueId y = b.input("y", DType::F32, {3, 7});
-  const ValueId w = b.constant("w", random_array(rng, DType::F32, {4, 5, 7}, 2));
-  b.output(b.node("Bilinear", {x, w, y}, {}, "bilinear", "tilewright"), "z");
-  const Graph after = transform(finish(b), 0);
-  EXPECT_EQ(count(after, "Bilinear"), 0) << print(after);
-  EXPECT_EQ(count(after, "GemmPacked"), 1) << print(after);
+TEST(WindowForms, WhatFollowsWinogradRunsInItsEpilogue) {
+  for (const Window& t :
+       std::vector<Window>{{"Conv", {1, 8, 15}, {8, 8, 3}, {}, ""},
+                           {"Conv", {1, 8, 5, 5}, {8, 4, 3, 3}, {{"group", int64_t{2}}}, ""}}) {
+    const Graph after = transform(one_window(t), 2e-4, 2);
+    const auto relu = std::find_if(after.nodes.begin(), after.nodes.end(),
+                                   [](const Node& node) { return node.op == "Relu"; });
+    ASSERT_NE(relu, after.nodes.end());
+    const bool fused = std::any_of(after.nodes.begin(), after.nodes.end(), [&](const Node& node) {
+      return node.op == "WinogradConvBlocked" && node.outputs[0] == relu->inputs[0];
+    });
+    EXPECT_TRUE(fused) << print(after);
+  }
+}
+
+TEST(Bilinear, BecomesProductsWithLittleBetween) {
+  struct Case {
+    Shape w;        ///< out, in1, in2
+    Shape between;  ///< the largest value that is made on the way; batch 3
+  };
+  const std::vector<Case> cases = {
+      {{4, 5, 7}, {3, 4, 5}}, {{4, 7, 5}, {3, 4, 5}}, {{9, 3, 2}, {3, 3, 2}}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(to_string(c.w));
+    Rng rng(6);
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {3, c.w[1]});
+    const ValueId y = b.input("y", DType::F32, {3, c.w[2]});
+    const ValueId w = b.constant("w", random_array(rng, DType::F32, c.w, 2));
+    b.output(b.node("Bilinear", {x, w, y}, {}, "bilinear", "tilewright"), "z");
+    const Graph after = transform(finish(b), 0);
+    EXPECT_EQ(count(after, "Bilinear"), 0) << print(after);
+    EXPECT_EQ(count(after, "GemmPacked"), 1) << print(after);
+    int64_t largest = 0;
+    for (const Node& node : after.nodes)
+      largest = std::max(
+          largest, element_count(after.values[static_cast<size_t>(node.outputs[0])].type.shape));
+    EXPECT_EQ(largest, std::max(element_count(c.between), 3 * c.w[0])) << print(after);
+  }
+}
+
+TEST(Bilinear, IsFoundInAnEinsum) {
+  struct Case {
+    const char* equation;
+    Shape w;
+    bool found;
+  };
+  const std::vector<Case> cases = {
+      {"bi,oij,bj->bo", {4, 5, 7}, true},  {"nk, kmj ,nj -> nm", {5, 4, 7}, true},
+      {"bi,jio,bj->bo", {7, 5, 4}, true},  {"bi,oij,bj->ob", {4, 5, 7}, false},
+      {"bi,oij,bj->bi", {4, 5, 7}, false}, {"bi,oij,cj->bo", {4, 5, 7}, false}};
+  for (const Case& c : cases) {
+    SCOPED_TRACE(c.equation);
+    Rng rng(6);
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {3, 5}), y = b.input("y", DType::F32, {3, 7});
+    const ValueId w = b.constant("w", random_array(rng, DType::F32, c.w, 2));
+    b.output(b.node("Einsum", {x, w, y}, {{"equation", std::string(c.equation)}}), "z");
+    EXPECT_EQ(count(transform(finish(b), 0), "Einsum"), c.found ? 0 : 1);
+  }
 }
 
 struct Recurrent {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 #include "tilewright/tensor/winograd.h"
@@ -212,7 +213,7 @@ Tensors define_winograd(const OpCall& call, const Tensors& in) {
   const Tensor &x = in[0], &u = in[1];
   const Sides sides = sides_of(call.inputs[1].shape, tile_of(call));
   const int64_t mh = sides.rows->m, mw = sides.columns->m;
-  const int64_t rows = (shape[2] + mh - 1) / mh, columns = (shape[3] + mw - 1) / mw;
+  const int64_t rows = ceil_div(shape[2], mh), columns = winograd_columns(shape[2], shape[3], mw);
   const int64_t block = x.dim(4);
   const auto filter = [&, sets = filter_sets(call)](const Expr& image, const Expr& ko) {
     return sets == 1 ? ko : affine(image % sets, shape[1]) + ko;

@@ -69,6 +69,7 @@ TEST(Winograd, EqualsConv) {
       {4, {1, 4, 7, 6}, {4, 4, 5, 5}, 4, 4, {2, 2, 2, 2}},
       {2, {1, 4, 7, 8}, {4, 4, 3, 5}, 4, 4, {1, 2, 1, 2}},
       {3, {1, 4, 7, 8}, {4, 4, 2, 2}, 4, 4, {0, 1, 1, 0}},
+      {2, {1, 4, 1, 69}, {4, 4, 1, 9}, 4, 4, {0, 4, 0, 4}},
   };
   uint64_t seed = 0;
   for (const Case& c : cases) {
@@ -85,6 +86,13 @@ TEST(Winograd, EqualsConv) {
     expect_close(ours("FromBlocked", {y}, {{"channels", c.w[0]}}),
                  run_op("Conv", {x, w, bias}, {{"pads", c.pads}})[0], 2e-4, to_string(c.x));
   }
+}
+
+TEST(Winograd, LongRowsHaveTilesToSpare) {
+  EXPECT_EQ(winograd_columns(1, 69, 2), 40);
+  EXPECT_EQ(winograd_columns(1, 80, 2), 40);
+  EXPECT_EQ(winograd_columns(1, 60, 2), 30);
+  EXPECT_EQ(winograd_columns(2, 69, 2), 35);
 }
 
 TEST(Winograd, RefusesOtherForms) {

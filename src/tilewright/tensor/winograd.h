@@ -27,4 +27,8 @@ const WinogradTables* winograd_tables(int64_t m, int64_t taps);
 /// axis with one point is left as it is, the others make `m` outputs of a tile each.
 std::array<int64_t, 2> winograd_taps(const Shape& u, int64_t m);
 
+/// Tiles of m columns in each row of an image. A long single row gets a few more than it needs, so
+/// that strips of it come out even.
+int64_t winograd_columns(int64_t height, int64_t width, int64_t m);
+
 }  // namespace tilewright::tensor

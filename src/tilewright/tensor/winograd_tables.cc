@@ -2,6 +2,7 @@
 #include <map>
 #include <utility>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/tensor/winograd.h"
 
 namespace tilewright::tensor {
@@ -70,6 +71,12 @@ const WinogradTables* winograd_tables(int64_t m, int64_t taps) {
   static const TableMap tables = all_tables();
   const auto at = tables.find({m, taps});
   return at == tables.end() ? nullptr : &at->second;
+}
+
+int64_t winograd_columns(int64_t height, int64_t width, int64_t m) {
+  constexpr int64_t kEven = 8, kMany = 32;
+  const int64_t tiles = ceil_div(width, m);
+  return height == 1 && tiles > kMany ? ceil_div(tiles, kEven) * kEven : tiles;
 }
 
 std::array<int64_t, 2> winograd_taps(const Shape& u, int64_t m) {

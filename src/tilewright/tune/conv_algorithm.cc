@@ -47,11 +47,13 @@ cost::Contraction direct_form(const graph::PlaneConv& conv, int64_t lanes) {
 
 cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw::CpuTarget& target,
                               int threads) {
-  if (m > 0)
-    return cost::plan_winograd({conv.batch, conv.channels, conv.filters, conv.height, conv.width, m,
-                                conv.taps_h, conv.taps_w},
-                               target, threads)
-        .time;
+  if (m > 0) {
+    cost::WinogradShape shape{conv.batch, conv.channels, conv.filters, conv.height, conv.width,
+                              m,          conv.taps_h,   conv.taps_w};
+    shape.width =
+        tensor::winograd_columns(conv.height, conv.width, shape.tile_w()) * shape.tile_w();
+    return cost::plan_winograd(shape, target, threads).time;
+  }
   const cost::Contraction direct = direct_form(conv, std::max(target.lanes(32), 1));
   return cost::rank_points(direct, target, threads).front().time;
 }

@@ -7,6 +7,7 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/cost/winograd.h"
+#include "tilewright/tensor/winograd.h"
 #include "tilewright/tune/conv_algorithm.h"
 #include "tilewright/tune/program_facts.h"
 
@@ -140,8 +141,10 @@ class WinogradScheduler {
       return points == 1 ? 1 : points - shape_.m + 1;
     };
     shape_.taps_h = taps("x"), shape_.taps_w = taps("y");
-    return ceil_div(shape_.height, shape_.tile_h()) * ceil_div(shape_.width, shape_.tile_w()) ==
-               extent_of(*sum, "t") &&
+    const int64_t columns = tensor::winograd_columns(shape_.height, shape_.width, shape_.tile_w());
+    if (columns * shape_.tile_w() >= shape_.width + shape_.tile_w())
+      shape_.width = columns * shape_.tile_w();
+    return ceil_div(shape_.height, shape_.tile_h()) * columns == extent_of(*sum, "t") &&
            shape_.channels > 0 && shape_.filters > 0 && out_extents_[4] == target_.lanes(32);
   }
 
