@@ -5,8 +5,9 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
-#include "tilewright/codegen/c/expr_writer.h"
 #include "tilewright/codegen/c/prelude.h"
+#include "tilewright/codegen/common/arithmetic.h"
+#include "tilewright/codegen/common/expr_writer.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
@@ -189,7 +190,7 @@ class KernelWriter {
 
 Result<CModule> emit_c(const std::vector<Func>& lowered) {
   CModule module;
-  module.source = kCPrelude;
+  module.source = std::string(kCPrelude) + kArithmetic;
   for (const Func& func : lowered) {
     const Func plain = TW_TRY(inline_calls(func));
     const KernelPlan plan = TW_TRY(plan_kernel(plain));

@@ -1,7 +1,8 @@
-#include "tilewright/codegen/c/expr_writer.h"
+#include "tilewright/codegen/common/expr_writer.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 
@@ -10,17 +11,27 @@
 namespace tilewright::codegen {
 namespace {
 
+/// Words of C, C++, OpenCL C and CUDA C++ that emitted text must not use as names.
 const std::set<std::string>& reserved() {
   static const std::set<std::string> words = {
-      "auto",      "break",    "case",   "char",     "const",    "continue", "default",  "do",
-      "double",    "else",     "enum",   "extern",   "float",    "for",      "goto",     "if",
-      "inline",    "int",      "long",   "register", "restrict", "return",   "short",    "signed",
-      "sizeof",    "static",   "struct", "switch",   "typedef",  "union",    "unsigned", "void",
-      "volatile",  "while",    "f32",    "f64",      "f16",      "bf16",     "i8",       "u8",
-      "i16",       "u16",      "i32",    "u32",      "i64",      "u64",      "buffers",  "scalars",
-      "workspace", "services", "env",    "index",    "worker",   "NAN",      "INFINITY", "main",
-      "j0",        "j1",       "jn",     "y0",       "y1",       "yn",       "gamma",    "signgam",
-      "log",       "exp",      "pow",    "abs",      "round"};
+      "alignas",   "alignof",  "and",       "asm",      "auto",         "barrier",      "bf16",
+      "bitand",    "bitor",    "blockDim",  "blockIdx", "bool",         "break",        "buffers",
+      "case",      "catch",    "char",      "class",    "compl",        "const",        "constant",
+      "constexpr", "continue", "decltype",  "default",  "delete",       "do",           "double",
+      "else",      "enum",     "env",       "explicit", "export",       "extern",       "f16",
+      "f32",       "f64",      "false",     "float",    "for",          "friend",       "gamma",
+      "global",    "goto",     "gridDim",   "half",     "i16",          "i32",          "i64",
+      "i8",        "if",       "index",     "inline",   "int",          "j0",           "j1",
+      "jn",        "kernel",   "local",     "long",     "main",         "mutable",      "namespace",
+      "new",       "noexcept", "not",       "nullptr",  "operator",     "or",           "private",
+      "protected", "public",   "register",  "restrict", "return",       "scalars",      "services",
+      "short",     "signed",   "signgam",   "sizeof",   "static",       "struct",       "switch",
+      "template",  "this",     "threadIdx", "throw",    "true",         "try",          "typedef",
+      "typename",  "u16",      "u32",       "u64",      "u8",           "uchar",        "uint",
+      "ulong",     "union",    "unsigned",  "ushort",   "using",        "virtual",      "void",
+      "volatile",  "warpSize", "while",     "worker",   "workspace",    "xor",          "y0",
+      "y1",        "yn",       "NAN",       "INFINITY", "get_group_id", "get_local_id", "isnan",
+      "isinf"};
   return words;
 }
 
@@ -37,6 +48,12 @@ constexpr MathName kLibm[] = {
     {MathFn::Atanh, "atanh"}, {MathFn::Erf, "erf"},      {MathFn::Floor, "floor"},
     {MathFn::Ceil, "ceil"},   {MathFn::Round, "rint"},   {MathFn::Trunc, "trunc"},
     {MathFn::Pow, "pow"},     {MathFn::TruncMod, "fmod"}};
+
+bool is_function(const std::string& text) {
+  for (const MathName& row : kLibm)
+    if (text == row.name || text == std::string(row.name) + "f") return true;
+  return false;
+}
 
 /// The type a float expression is computed in.
 std::string float_type(DType dtype) { return dtype == DType::F64 ? "f64" : "f32"; }
@@ -62,6 +79,23 @@ std::string int_text(int64_t v, DType dtype) {
   return v < 0 ? "(" + text + ")" : text;
 }
 
+bool in_32_bits(int64_t lo, int64_t hi) { return lo >= -0x7fffffff && hi <= 0x7fffffff; }
+
+/// k if `e` is 2^k.
+std::optional<int> power_of_two(const Expr& e) {
+  const auto value = as_int(e);
+  if (!value || *value <= 0 || (*value & (*value - 1)) != 0) return std::nullopt;
+  int k = 0;
+  while (*value >> k != 1) ++k;
+  return k;
+}
+
+std::string_view helper_name(BinaryOp op) {
+  constexpr std::string_view kNames[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
+  if (op <= BinaryOp::Max) return kNames[static_cast<int>(op)];
+  return op == BinaryOp::Shl ? "shl" : "shr";
+}
+
 bool is_leaf(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>() || e.as<VarRef>(); }
 
 }  // namespace
@@ -73,7 +107,7 @@ std::string CNames::fresh(const std::string& wish) {
   if (base.empty() || std::isdigit(static_cast<unsigned char>(base[0])) || base[0] == '_' ||
       base.rfind("tw_", 0) == 0)
     base.insert(0, "v");
-  if (reserved().contains(base)) base += "_";
+  if (reserved().contains(base) || is_function(base)) base += "_";
   std::string text = base;
   for (int n = 2; !used_.insert(text).second; ++n) text = fmt::format("{}_{}", base, n);
   return text;
@@ -95,8 +129,15 @@ std::string c_storage_type(DType dtype) {
   return dtype == DType::Bool ? "tw_bool" : std::string(name(dtype));
 }
 
+std::string CExprWriter::declared_type(const Var& var) {
+  if (!dialect_.narrow || !fits(ref(var))) return "i64";
+  narrow_vars_.insert(var);
+  return "i32";
+}
+
 void CExprWriter::begin(const std::vector<Expr>& roots) {
-  uses_.clear(), lazy_.clear(), index_.clear(), temps_.clear(), temp_order_.clear();
+  uses_.clear(), lazy_.clear(), index_.clear(), narrow_.clear();
+  temps_.clear(), temp_order_.clear();
   // A walk that enters each node once: expanded functions share nodes heavily.
   std::vector<Expr> todo = roots;
   while (!todo.empty()) {
@@ -137,8 +178,8 @@ std::string CExprWriter::build(const Expr& e, CText& out) {
       [&](const Cast& x) { return cast_text(e, x, out); },
       [&](const Load& x) {
         const std::string text = element(x.buffer, x.indices, out);
-        if (e.dtype() == DType::BF16) return "tw_bf16_f32(" + text + ")";
-        return e.dtype() == DType::F16 ? "(f32)" + text : text;
+        if (e.dtype() != DType::BF16 && e.dtype() != DType::F16) return text;
+        return fmt::format("tw_{}_f32({})", name(e.dtype()), text);
       },
       [&](const MathCall& x) { return math_text(e, x, out); });
 }
@@ -150,23 +191,31 @@ std::string CExprWriter::rounded(DType dtype, std::string text) const {
 }
 
 std::string CExprWriter::stored(DType dtype, const std::string& text) const {
-  if (dtype == DType::BF16) return "tw_f32_bf16(" + text + ")";
-  if (dtype == DType::F16) return "(f16)(" + text + ")";
-  return text;
+  if (dtype != DType::BF16 && dtype != DType::F16) return text;
+  return fmt::format("tw_f32_{}({})", name(dtype), text);
+}
+
+std::string CExprWriter::offset(const Buffer& buffer, const std::vector<Expr>& indices,
+                                CText& out) {
+  const std::vector<Expr>& strides = strides_.find(buffer)->second;
+  const bool in_32 = dialect_.narrow && small(buffer);
+  std::string sum;
+  for (size_t axis = 0; axis < indices.size(); ++axis) {
+    if (is_const_int(indices[axis], 0) || is_const_int(strides[axis], 0)) continue;
+    std::string term = value(indices[axis], out);
+    // An index lies in its axis, whatever is known of its parts.
+    if (dialect_.narrow && in_32 != narrow(indices[axis]))
+      term = (in_32 ? "(i32)" : "(i64)") + term;
+    if (!is_const_int(strides[axis], 1)) term += " * " + value(strides[axis], out);
+    sum += (sum.empty() ? "" : " + ") + term;
+  }
+  return sum.empty() ? "0" : sum;
 }
 
 std::string CExprWriter::element(const Buffer& buffer, const std::vector<Expr>& indices,
                                  CText& out) {
-  const auto it = strides_.find(buffer);
-  const std::vector<Expr>& strides = it->second;
-  std::string sum;
-  for (size_t axis = 0; axis < indices.size(); ++axis) {
-    if (is_const_int(indices[axis], 0)) continue;
-    std::string term = value(indices[axis], out);
-    if (!is_const_int(strides[axis], 1)) term += " * " + value(strides[axis], out);
-    sum += (sum.empty() ? "" : " + ") + term;
-  }
-  return fmt::format("{}[{}]", names_.of(buffer), sum.empty() ? "0" : sum);
+  const std::string at = offset(buffer, indices, out);
+  return fmt::format("{}[{}]", names_.of(buffer), at);
 }
 
 std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
@@ -174,7 +223,8 @@ std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
   const DType dtype = e.dtype();
   if (u.op == UnaryOp::Not) return "!" + a;
   if (u.op == UnaryOp::BitNot) return fmt::format("(({})~{})", name(dtype), a);
-  if (is_float(dtype) || plain_index(e)) return "(-" + a + ")";
+  if (is_float(dtype) || plain_index(e))
+    return fmt::format("(-{}{})", narrow(u.a) && !narrow(e) ? "(i64)" : "", a);
   return fmt::format("tw_sub_{}(0, {})", name(dtype), a);
 }
 
@@ -189,20 +239,36 @@ std::string CExprWriter::binary_text(const Expr& e, const Binary& b, CText& out)
   };
   if (is_comparison(b.op) || b.op == And || b.op == Or) return infix(symbol(b.op));
   if (is_float(dtype)) {
+    if (b.op == Mul && dialect_.separate_products)
+      return rounded(e.dtype(), helper("mul", float_type(dtype)));
     if (b.op <= Div) return rounded(e.dtype(), infix(symbol(b.op)));
     const std::string_view op = b.op == Mod ? "mod" : b.op == Min ? "min" : "max";
     return rounded(e.dtype(), helper(op, float_type(dtype)));
   }
   if (dtype == DType::Bool) return infix(b.op == Min || b.op == Mul ? "&" : "|");
   if (b.op == BitAnd || b.op == BitOr || b.op == BitXor) return infix(symbol(b.op));
-  if (plain_index(e) && b.op <= Mul) return infix(symbol(b.op));
-  if (plain_index(e) && (b.op == Div || b.op == Mod)) {
-    const auto range = arith::const_range(b.a, bounds), divisor = arith::const_range(b.b, bounds);
-    if (range && divisor && range->first >= 0 && divisor->first > 0) return infix(symbol(b.op));
+  if (plain_index(e)) return index_text(e, b, x, y);
+  return helper(helper_name(b.op), name(dtype));
+}
+
+std::string CExprWriter::index_text(const Expr& e, const Binary& b, std::string x,
+                                    const std::string& y) {
+  using enum BinaryOp;
+  const bool in_32 = narrow(e);
+  if (b.op <= Mul) {
+    if (narrow(b.a) && !in_32) x.insert(0, "(i64)");
+    return fmt::format("({} {} {})", x, symbol(b.op), y);
   }
-  constexpr std::string_view kHelpers[] = {"add", "sub", "mul", "div", "mod", "min", "max"};
-  if (b.op <= Max) return helper(kHelpers[static_cast<int>(b.op)], name(dtype));
-  return helper(b.op == Shl ? "shl" : "shr", name(dtype));
+  if (b.op == Div || b.op == Mod) {
+    const auto k = power_of_two(b.b);
+    if (k && dialect_.narrow)
+      return b.op == Div ? fmt::format("({} >> {})", x, *k)
+                         : fmt::format("({} & {})", x, (int64_t{1} << *k) - 1);
+    const auto range = arith::const_range(b.a, bounds), divisor = arith::const_range(b.b, bounds);
+    if (range && divisor && range->first >= 0 && divisor->first > 0)
+      return fmt::format("({} {} {})", x, symbol(b.op), y);
+  }
+  return fmt::format("tw_{}_{}({}, {})", helper_name(b.op), in_32 ? "i32" : "i64", x, y);
 }
 
 std::pair<std::string, std::string> CExprWriter::apart(const Expr& e, const CText& around) {
@@ -256,12 +322,12 @@ std::string CExprWriter::cast_text(const Expr& e, const Cast& c, CText& out) {
     if (to == DType::Bool) return fmt::format("({} != 0)", a);
     const std::string bits =
         fmt::format("tw_bits_{}_{}({})", c_storage_type(from), c_storage_type(to), stored(from, a));
-    if (to == DType::BF16) return "tw_bf16_f32(" + bits + ")";
-    return to == DType::F16 ? "(f32)" + bits : bits;
+    if (to != DType::BF16 && to != DType::F16) return bits;
+    return fmt::format("tw_{}_f32({})", name(to), bits);
   }
   if (to == DType::Bool) return fmt::format("({} != 0)", a);
   if (is_float(to)) return rounded(to, fmt::format("({}){}", float_type(to), a));
-  if (is_float(from)) return fmt::format("tw_f64_{}({})", name(to), a);
+  if (is_float(from)) return fmt::format("tw_{}_{}({})", float_type(from), name(to), a);
   return fmt::format("(({}){})", name(to), a);
 }
 
@@ -284,7 +350,7 @@ std::string CExprWriter::math_text(const Expr& e, const MathCall& m, CText& out)
   const std::string type = float_type(dtype);
   if (m.fn == MathFn::Rsqrt || m.fn == MathFn::Sigmoid)
     return rounded(e.dtype(), fmt::format("tw_{}_{}({})", name(m.fn), type, list));
-  const char* suffix = type == "f64" ? "" : "f";
+  const std::string suffix = type == "f64" ? "" : dialect_.f32_suffix;
   if (m.fn == MathFn::TruncDiv)
     return rounded(e.dtype(), fmt::format("trunc{}({} / {})", suffix, args[0], args[1]));
   for (const MathName& row : kLibm)
@@ -323,6 +389,39 @@ bool CExprWriter::plain_index(const Expr& e) {
       },
       [](const auto&) { return false; });
   return index_[e.get()] = plain;
+}
+
+bool CExprWriter::fits(const Expr& e) const {
+  const auto range = arith::const_range(e, bounds);
+  return range && in_32_bits(range->first, range->second);
+}
+
+/// Whether the text of `e` has 32 bits: it is an index and so are all its parts, which fit.
+bool CExprWriter::narrow(const Expr& e) {
+  if (!dialect_.narrow || !plain_index(e)) return false;
+  if (const auto it = narrow_.find(e.get()); it != narrow_.end()) return it->second;
+  const bool yes = match(
+      e, [](const IntImm& x) { return in_32_bits(x.value, x.value); },
+      [&](const VarRef& x) { return narrow_vars_.contains(x.var); },
+      [&](const Unary& x) { return narrow(x.a) && fits(e); },
+      [&](const Binary& x) { return narrow(x.a) && narrow(x.b) && fits(e); },
+      [](const auto&) { return false; });
+  return narrow_[e.get()] = yes;
+}
+
+/// Whether every linear index of the buffer fits in 32 bits.
+bool CExprWriter::small(const Buffer& buffer) {
+  if (const auto it = small_.find(buffer); it != small_.end()) return it->second;
+  const std::vector<Expr>& strides = strides_.find(buffer)->second;
+  int64_t last = 0;
+  bool yes = true;
+  for (size_t axis = 0; yes && axis < strides.size(); ++axis) {
+    const auto extent = as_int(buffer.shape()[axis]), stride = as_int(strides[axis]);
+    yes = extent && stride && *extent <= 0x7fffffff && *stride <= 0x7fffffff;
+    if (yes) last += std::max<int64_t>(*extent - 1, 0) * *stride;
+    yes = yes && last <= 0x7fffffff;
+  }
+  return small_[buffer] = yes;
 }
 
 }  // namespace tilewright::codegen

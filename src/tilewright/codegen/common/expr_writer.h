@@ -1,4 +1,5 @@
-// Expressions as C text. Shared sub-expressions become temporaries, lazy ones stay lazy.
+// Expressions as text of C, OpenCL C or CUDA C++. Shared sub-expressions become temporaries, lazy
+// ones stay lazy.
 #pragma once
 
 #include <map>
@@ -11,6 +12,13 @@
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::codegen {
+
+/// Where these languages differ.
+struct CDialect {
+  std::string f32_suffix = "f";    ///< of the mathematical functions of f32
+  bool narrow = false;             ///< i64 arithmetic on variables in 32 bits where that fits
+  bool separate_products = false;  ///< products of floats through functions, never contracted
+};
 
 /// Unique C identifiers for variables and buffers of one kernel.
 class CNames {
@@ -42,15 +50,21 @@ struct CText {
 class CExprWriter {
  public:
   using Strides = std::map<Buffer, std::vector<Expr>>;
-  CExprWriter(CNames& names, const Strides& strides) : names_(names), strides_(strides) {}
+  CExprWriter(CNames& names, const Strides& strides, CDialect dialect = {})
+      : names_(names), strides_(strides), dialect_(std::move(dialect)) {}
 
   /// What is known of the variables here; used to write plain `/` for floor division.
   arith::Bounds bounds;
 
+  /// Type to declare a variable of an index in, `i64` or, if its values fit and the dialect is
+  /// narrow, `i32`. requires: `bounds` knows the variable; asked before its first use.
+  std::string declared_type(const Var& var);
   /// Starts a statement: counts uses in `roots`, forgets temporaries.
   void begin(const std::vector<Expr>& roots);
   /// Text of `e`, atomic or parenthesised; needed declarations go to `out`.
   std::string value(const Expr& e, CText& out);
+  /// The linear index of an element; axes of stride 0 are left out.
+  std::string offset(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
   /// `X[linear index]`.
   std::string element(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
   /// `value` converted to the type `dtype` has in memory.
@@ -64,16 +78,23 @@ class CExprWriter {
   std::string select_text(const Expr& e, const Select& s, CText& out);
   std::string cast_text(const Expr& e, const Cast& c, CText& out);
   std::string math_text(const Expr& e, const MathCall& m, CText& out);
+  std::string index_text(const Expr& e, const Binary& b, std::string x, const std::string& y);
   std::string rounded(DType dtype, std::string text) const;
   /// Text of `e` with its declarations kept apart: for code that may not run.
   std::pair<std::string, std::string> apart(const Expr& e, const CText& around);
   bool must_stay_lazy(const Expr& e);
   bool plain_index(const Expr& e);
+  bool fits(const Expr& e) const;
+  bool narrow(const Expr& e);
+  bool small(const Buffer& buffer);
 
   CNames& names_;
   const Strides& strides_;
+  CDialect dialect_;
+  std::set<Var> narrow_vars_;
+  std::map<Buffer, bool> small_;
   std::unordered_map<const ExprNode*, int> uses_;
-  std::unordered_map<const ExprNode*, bool> lazy_, index_;
+  std::unordered_map<const ExprNode*, bool> lazy_, index_, narrow_;
   std::unordered_map<const ExprNode*, std::string> temps_;
   std::vector<const ExprNode*> temp_order_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <vector>
 
@@ -108,7 +109,40 @@ std::string without_end(std::string text) {
   return text;
 }
 
+/// The number right before `unit` in a line, or 0.
+int64_t number_before(std::string_view line, std::string_view unit) {
+  const size_t end = line.find(unit);
+  if (end == std::string_view::npos) return 0;
+  size_t begin = end;
+  while (begin > 0 && line[begin - 1] >= '0' && line[begin - 1] <= '9') --begin;
+  int64_t number = 0;
+  std::from_chars(line.data() + begin, line.data() + end, number);
+  return number;
+}
+
 }  // namespace
+
+std::vector<CudaKernelUse> parse_ptxas_log(std::string_view log) {
+  constexpr std::string_view kEntry = "Compiling entry function '";
+  std::vector<CudaKernelUse> kernels;
+  while (!log.empty()) {
+    const size_t length = std::min(log.find('\n'), log.size());
+    const std::string_view line = log.substr(0, length);
+    log.remove_prefix(std::min(length + 1, log.size()));
+    if (const size_t at = line.find(kEntry); at != std::string_view::npos) {
+      const std::string_view symbol = line.substr(at + kEntry.size());
+      kernels.push_back({std::string(symbol.substr(0, symbol.find('\''))), 0, 0, 0, 0});
+    }
+    if (kernels.empty()) continue;
+    CudaKernelUse& use = kernels.back();
+    use.registers += number_before(line, " registers");
+    use.shared_bytes += number_before(line, " bytes smem");
+    use.stack_bytes += number_before(line, " bytes stack frame");
+    use.spill_bytes +=
+        number_before(line, " bytes spill stores") + number_before(line, " bytes spill loads");
+  }
+  return kernels;
+}
 
 Result<std::string> nvrtc_version() {
   const Nvrtc api = TW_TRY(load_nvrtc());
@@ -123,13 +157,17 @@ Result<CudaCode> compile_cuda(const std::string& source, const std::string& arch
       api.check(api.create(&owner.program, source.c_str(), "kernels.cu", 0, nullptr, nullptr),
                 "nvrtcCreateProgram"));
   const std::string target = "--gpu-architecture=" + arch;
-  const char* options[] = {target.c_str(), "--std=c++17"};
-  const Code code = api.compile(owner.program, 2, options);
+  const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
+  const Code code = api.compile(owner.program, 3, options);
+  if (code != kSuccess && code != kCompilation)
+    return tl::unexpected<Error>(api.check(code, "nvrtcCompileProgram").error());
+  const std::string log =
+      without_end(TW_TRY(fetch(api, owner.program, api.log_size, api.log, "the log")));
   if (code == kCompilation)
     return fail(ErrorKind::Tool, fmt::format("NVRTC does not compile the program for {}", arch),
-                without_end(TW_TRY(fetch(api, owner.program, api.log_size, api.log, "the log"))));
-  TW_TRY_STATUS(api.check(code, "nvrtcCompileProgram"));
+                log);
   CudaCode result;
+  result.kernels = parse_ptxas_log(log);
   result.cubin = TW_TRY(fetch(api, owner.program, api.cubin_size, api.cubin, "nvrtcGetCUBIN"));
   result.ptx = without_end(TW_TRY(fetch(api, owner.program, api.ptx_size, api.ptx, "nvrtcGetPTX")));
   if (result.cubin.empty())

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "tilewright/runtime/gpu/device.h"
 #include "tilewright/runtime/gpu/testing/sample_program.h"
@@ -27,6 +28,49 @@ TEST(Nvrtc, MachineCodeAndPtx) {
     EXPECT_THAT(code->ptx, HasSubstr(".visible .entry scale("));
     EXPECT_THAT(code->ptx, HasSubstr(std::string(".target ") + arch));
   }
+}
+
+TEST(Nvrtc, WhatKernelsTake) {
+  NVRTC_OR_SKIP();
+  // 200 numbers live at once in blocks of 1024 threads, which leave 64 registers to each.
+  const std::string crowded = R"(
+    extern "C" __global__ void __launch_bounds__(1024) crowded(float* x, int n) {
+      float a[200];
+      for (int i = 0; i < 200; ++i) a[i] = x[i * threadIdx.x];
+      for (int i = 0; i < 200; ++i) x[i * n] = a[199 - i];
+    })";
+  const Result<CudaCode> code = compile_cuda(runtime::kSampleCuda + crowded, "sm_90a");
+  ASSERT_TRUE(code) << to_string(code.error());
+  std::map<std::string, CudaKernelUse> use;
+  for (const CudaKernelUse& kernel : code->kernels) use[kernel.symbol] = kernel;
+  ASSERT_EQ(use.size(), 3u);
+  EXPECT_EQ(use["sum"].shared_bytes, 128);
+  EXPECT_EQ(use["scale"].shared_bytes, 0);
+  EXPECT_EQ(use["scale"].spill_bytes, 0);
+  EXPECT_EQ(use["scale"].stack_bytes, 0);
+  EXPECT_GT(use["scale"].registers, 4);
+  EXPECT_LT(use["scale"].registers, 64);
+  EXPECT_GT(use["crowded"].spill_bytes, 100);
+  EXPECT_LE(use["crowded"].registers, 64);
+}
+
+TEST(Nvrtc, LogOfTheAssembler) {
+  // The form of CUDA 12.
+  const auto uses = parse_ptxas_log(
+      "ptxas info    : 0 bytes gmem\n"
+      "ptxas info    : Compiling entry function 'f' for 'sm_80'\n"
+      "ptxas info    : Function properties for f\n"
+      "    16 bytes stack frame, 12 bytes spill stores, 8 bytes spill loads\n"
+      "ptxas info    : Used 40 registers, 400 bytes smem, 372 bytes cmem[0]\n"
+      "ptxas info    : Compiling entry function 'g' for 'sm_80'");
+  ASSERT_EQ(uses.size(), 2u);
+  EXPECT_EQ(uses[0].symbol, "f");
+  EXPECT_EQ(uses[0].registers, 40);
+  EXPECT_EQ(uses[0].shared_bytes, 400);
+  EXPECT_EQ(uses[0].stack_bytes, 16);
+  EXPECT_EQ(uses[0].spill_bytes, 20);
+  EXPECT_EQ(uses[1].symbol, "g");
+  EXPECT_TRUE(parse_ptxas_log("").empty());
 }
 
 TEST(Nvrtc, ErrorsCarryTheLog) {

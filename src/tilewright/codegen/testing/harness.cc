@@ -92,6 +92,32 @@ interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_da
   return out;
 }
 
+Result<Layout> layout_of(const Func& func, const Param& param, const interp::Arguments& arguments) {
+  const auto values = scalar_values(func, arguments);
+  Layout out{param.buffer.dtype(), TW_TRY(shape_of(param.buffer, values)), {}, 0};
+  out.offsets = TW_TRY(offsets_of(param, out.shape, values));
+  int64_t span = 0;
+  for (const int64_t offset : out.offsets) span = std::max(span, offset + 1);
+  out.bytes = storage_bytes(out.dtype, span);
+  return out;
+}
+
+void scatter(const Layout& layout, const Array& array, unsigned char* memory) {
+  const auto bytes = static_cast<size_t>(bit_width(layout.dtype) / 8);
+  const auto* dense = static_cast<const unsigned char*>(array.data());
+  for (size_t i = 0; i < layout.offsets.size(); ++i)
+    std::memcpy(memory + static_cast<size_t>(layout.offsets[i]) * bytes, dense + i * bytes, bytes);
+}
+
+Array gather(const Layout& layout, const unsigned char* memory) {
+  Array array(layout.dtype, layout.shape);
+  const auto bytes = static_cast<size_t>(bit_width(layout.dtype) / 8);
+  auto* dense = static_cast<unsigned char*>(array.data());
+  for (size_t i = 0; i < layout.offsets.size(); ++i)
+    std::memcpy(dense + i * bytes, memory + static_cast<size_t>(layout.offsets[i]) * bytes, bytes);
+  return array;
+}
+
 Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel kernel,
                                                  const KernelInfo& info,
                                                  const interp::Arguments& arguments, Side side) {
@@ -101,22 +127,14 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
   std::map<std::string, Array> outputs;
   const auto values = scalar_values(func, arguments);
   for (const Scalar& s : func.scalars) scalars.push_back(values.at(s.var));
-  std::vector<std::vector<int64_t>> offsets;
+  std::vector<Layout> layouts;
   for (const Param& p : func.params) {
-    const Shape shape = TW_TRY(shape_of(p.buffer, values));
-    offsets.push_back(TW_TRY(offsets_of(p, shape, values)));
-    int64_t span = 0;
-    for (const int64_t offset : offsets.back()) span = std::max(span, offset + 1);
-    memory.push_back(
-        std::make_unique<Fenced>(p.buffer.name(), storage_bytes(p.buffer.dtype(), span), side));
+    layouts.push_back(TW_TRY(layout_of(func, p, arguments)));
+    memory.push_back(std::make_unique<Fenced>(p.buffer.name(), layouts.back().bytes, side));
     unsigned char* data = memory.back()->data();
     buffers.push_back(data);
-    if (p.mode == ParamMode::Out) continue;
-    const auto bytes = static_cast<size_t>(bit_width(p.buffer.dtype()) / 8);
-    const auto* dense =
-        static_cast<const unsigned char*>(arguments.arrays.at(p.buffer.name()).data());
-    for (size_t i = 0; i < offsets.back().size(); ++i)
-      std::memcpy(data + static_cast<size_t>(offsets.back()[i]) * bytes, dense + i * bytes, bytes);
+    if (p.mode != ParamMode::Out)
+      scatter(layouts.back(), arguments.arrays.at(p.buffer.name()), data);
   }
   // The workspace is aligned, whatever comes behind it.
   const int64_t workspace = info.shared_bytes + kWorkers * info.per_worker_bytes;
@@ -129,13 +147,7 @@ Result<std::map<std::string, Array>> call_kernel(const Func& func, tw_kernel ker
     if (!memory[i]->intact())
       return fail(ErrorKind::Mismatch, "memory around " + p.buffer.name() + " was overwritten");
     if (p.mode != ParamMode::Out && p.mode != ParamMode::InOut) continue;
-    Array array(p.buffer.dtype(), TW_TRY(shape_of(p.buffer, values)));
-    const auto bytes = static_cast<size_t>(bit_width(p.buffer.dtype()) / 8);
-    auto* dense = static_cast<unsigned char*>(array.data());
-    for (size_t k = 0; k < offsets[i].size(); ++k)
-      std::memcpy(dense + k * bytes, memory[i]->data() + static_cast<size_t>(offsets[i][k]) * bytes,
-                  bytes);
-    outputs[p.buffer.name()] = array;
+    outputs[p.buffer.name()] = gather(layouts[i], memory[i]->data());
   }
   if (!memory.back()->intact())
     return fail(ErrorKind::Mismatch, "memory around the workspace was overwritten");

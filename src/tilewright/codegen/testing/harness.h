@@ -28,6 +28,19 @@ std::vector<Case> random_cases(uint64_t first, uint64_t last);
 /// Values for every parameter, seeded. Integer-valued unless `real_data`.
 interp::Arguments random_arguments(const Func& func, uint64_t seed, bool real_data = false);
 
+/// How a caller lays out a parameter: where its elements are, in row-major order of its shape.
+struct Layout {
+  DType dtype = DType::F32;
+  Shape shape;
+  std::vector<int64_t> offsets;  ///< in elements
+  int64_t bytes = 0;             ///< from the first element to the end of the last
+};
+/// errors: Invalid (a shape or stride that the scalars do not decide).
+Result<Layout> layout_of(const Func& func, const Param& param, const interp::Arguments& arguments);
+/// Between a dense array and memory laid out so. requires: `array` has the layout's shape and type.
+void scatter(const Layout& layout, const Array& array, unsigned char* memory);
+Array gather(const Layout& layout, const unsigned char* memory);
+
 /// Calls `kernel` with a parallel_for that runs iterations backwards on two worker numbers, every
 /// buffer and the workspace between pages without access. errors: Mismatch (memory outside was
 /// touched).

@@ -1,0 +1,131 @@
+// For tests: programs lowered for GPUs, emitted and run on the first OpenCL device, many at a time.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/codegen/common/plan.h"
+#include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/codegen/testing/harness.h"
+#include "tilewright/runtime/gpu/device.h"
+
+namespace tilewright::codegen::testing {
+
+/// Several programs with their arguments as one program of a GPU: each makes its own calls.
+class GpuBatch {
+ public:
+  explicit GpuBatch(hw::GpuTarget target) : target_(std::move(target)) {}
+
+  /// `scheduled` computes what `func` does. errors: of the passes.
+  Status add(const Func& func, const Func& scheduled, const interp::Arguments& arguments) {
+    // Kernels are made of loops and stores: what instructions mean goes in before.
+    lower::GpuPlan plan =
+        TW_TRY(lower::lower_for_gpu(TW_TRY(inline_calls(scheduled)), target_));
+    Entry entry{func, {}};
+    std::map<Buffer, int> places;
+    for (size_t i = 0; i < func.params.size(); ++i) {
+      const Param& p = func.params[i];
+      Layout layout = TW_TRY(layout_of(func, p, arguments));
+      places[scheduled.params[i].buffer] = place(p, layout, arguments);
+      entry.layouts.push_back(std::move(layout));
+    }
+    for (const Buffer& t : plan.temporaries) {
+      const int64_t bytes = storage_bytes(t.dtype(), *const_elements(t));
+      places[t] = add_buffer(runtime::GpuBuffer::Place::Arena, program_.arena_bytes, bytes);
+      program_.arena_bytes += (bytes + 64) / 64 * 64;
+    }
+    const size_t first = kernels_.size();
+    for (lower::GpuKernel& kernel : plan.kernels) {
+      kernel.func.name = fmt::format("k{}_{}", kernels_.size(), kernel.func.name);
+      program_.kernels.push_back({symbol_of(kernel.func), kernel.grid, kernel.block});
+      kernels_.push_back(std::move(kernel));
+    }
+    for (const lower::GpuCallSite& site : plan.calls) {
+      runtime::GpuCall call{static_cast<int>(first + site.kernel), func.name, {}, site.scalars};
+      for (const Buffer& b : site.args) call.buffers.push_back(places.at(b));
+      program_.calls.push_back(std::move(call));
+    }
+    entries_.push_back(std::move(entry));
+    return {};
+  }
+
+  /// The text of all kernels.
+  Result<std::string> source() const { return emit_gpu(kernels_, target_); }
+
+  /// Outputs of each program, by parameter name. requires: an OpenCL target.
+  Result<std::vector<std::map<std::string, Array>>> run(runtime::GpuDevice& device) {
+    program_.language = "opencl";
+    program_.source = TW_TRY(source()) + (copies_ ? kCopy : "");
+    if (copies_) program_.kernels.push_back({"tw_test_copy", {1, 1, 1}, {1, 1, 1}});
+    for (runtime::GpuCall& call : program_.calls)
+      if (call.kernel < 0) call.kernel = static_cast<int>(program_.kernels.size()) - 1;
+    auto instance = TW_TRY(device.load(std::make_shared<const runtime::GpuProgram>(program_), {}));
+    for (size_t i = 0; i < inputs_.size(); ++i)
+      TW_TRY_STATUS(instance->write_input(i, inputs_[i].data()));
+    TW_TRY_STATUS(instance->execute());
+    std::vector<std::map<std::string, Array>> out;
+    size_t next = 0;
+    for (const Entry& entry : entries_) {
+      std::map<std::string, Array>& arrays = out.emplace_back();
+      for (size_t i = 0; i < entry.func.params.size(); ++i) {
+        const Param& p = entry.func.params[i];
+        if (p.mode != ParamMode::Out && p.mode != ParamMode::InOut) continue;
+        std::vector<unsigned char> memory(static_cast<size_t>(entry.layouts[i].bytes) + 1);
+        TW_TRY_STATUS(instance->read_output(next++, memory.data()));
+        arrays[p.buffer.name()] = gather(entry.layouts[i], memory.data());
+      }
+    }
+    return out;
+  }
+
+ private:
+  struct Entry {
+    Func func;
+    std::vector<Layout> layouts;
+  };
+
+  /// What is changed in place is copied first: a buffer is an input or an output.
+  static constexpr const char* kCopy =
+      "__kernel void tw_test_copy(__global char* a, long a_offset, __global char* b,\n"
+      "    long b_offset, long bytes) {\n"
+      "  for (long i = 0; i < bytes; ++i) b[b_offset + i] = a[a_offset + i];\n}\n";
+
+  int add_buffer(runtime::GpuBuffer::Place place, int64_t offset, int64_t bytes) {
+    const int index = static_cast<int>(program_.buffers.size());
+    program_.buffers.push_back(
+        {place, offset, std::max<int64_t>(1, bytes), fmt::format("b{}", index)});
+    return index;
+  }
+
+  int place(const Param& p, const Layout& layout, const interp::Arguments& arguments) {
+    using Place = runtime::GpuBuffer::Place;
+    int input = -1;
+    if (p.mode != ParamMode::Out) {
+      input = add_buffer(Place::Input, 0, layout.bytes);
+      program_.inputs.push_back(input);
+      inputs_.emplace_back(static_cast<size_t>(layout.bytes) + 1);
+      scatter(layout, arguments.arrays.at(p.buffer.name()), inputs_.back().data());
+    }
+    if (p.mode == ParamMode::In || p.mode == ParamMode::Const) return input;
+    const int output = add_buffer(Place::Output, 0, layout.bytes);
+    program_.outputs.push_back(output);
+    if (input >= 0) {
+      copies_ = true;
+      program_.calls.push_back({-1, "copy", {input, output}, {layout.bytes}});
+    }
+    return output;
+  }
+
+  hw::GpuTarget target_;
+  runtime::GpuProgram program_;
+  std::vector<lower::GpuKernel> kernels_;
+  std::vector<Entry> entries_;
+  std::vector<std::vector<unsigned char>> inputs_;
+  bool copies_ = false;
+};
+
+}  // namespace tilewright::codegen::testing
