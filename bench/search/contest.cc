@@ -62,12 +62,31 @@ Made make(const std::string& method, const tune::ScheduleSpace& space, const tun
 /// they were measured.
 class Clocked {
  public:
-  Clocked(const tune::ScheduleSpace& space, Judge& judge, Run& run)
-      : space_(space), judge_(judge), run_(run), since_(now()) {}
+  Clocked(const tune::ScheduleSpace& space, Judge& judge, bool by_model, Run& run)
+      : space_(space), judge_(judge), by_model_(by_model), run_(run), since_(now()) {}
 
   std::vector<search::Outcome> evaluate(const std::vector<Point>& points) {
     const double thought = now() - since_;
     run_.thinking += thought, clock_ += thought;
+    const std::vector<search::Outcome> outcomes = by_model_ ? predict(points) : measure(points);
+    for (const search::Outcome& outcome : outcomes) {
+      run_.costs.push_back(outcome.cost);
+      run_.seconds.push_back(clock_);
+    }
+    since_ = now();
+    return outcomes;
+  }
+  double clock() const { return clock_; }
+
+ private:
+  std::vector<search::Outcome> predict(const std::vector<Point>& points) const {
+    std::vector<search::Outcome> outcomes;
+    for (const Point& point : points)
+      outcomes.push_back({space_.prior(point) / judge_.rule_ns(), ""});
+    return outcomes;
+  }
+
+  std::vector<search::Outcome> measure(const std::vector<Point>& points) {
     std::vector<schedule::Trace> traces;
     std::vector<search::Outcome> outcomes(points.size());
     std::vector<size_t> valid;
@@ -83,18 +102,12 @@ class Clocked {
       outcomes[valid[v]] = {verdicts[v].cost, verdicts[v].reason};
       clock_ += verdicts[v].seconds;
     }
-    for (const search::Outcome& outcome : outcomes) {
-      run_.costs.push_back(outcome.cost);
-      run_.seconds.push_back(clock_);
-    }
-    since_ = now();
     return outcomes;
   }
-  double clock() const { return clock_; }
 
- private:
   const tune::ScheduleSpace& space_;
   Judge& judge_;
+  bool by_model_;
   Run& run_;
   double since_, clock_ = 0;
 };
@@ -147,7 +160,7 @@ Result<Contest> hold_contest(const tune::Task& task, const std::string& space_na
       const auto s = static_cast<uint64_t>(seed);
       Run& run = contest.runs.emplace_back(Run{method, s, {}, {}, 0});
       const auto searcher = TW_TRY(make(method, space, task, s));
-      Clocked clocked(space, judge, run);
+      Clocked clocked(space, judge, options.by_model, run);
       search::Budget budget;
       budget.trials = options.trials, budget.batch = options.batch;
       budget.interrupted = [&] { return clocked.clock() >= options.seconds; };

@@ -16,6 +16,9 @@ struct ContestOptions {
   std::vector<std::string> methods;
   int seeds = 5, trials = 200, warm_up = 8, batch = 8;
   double seconds = search::kInvalid;  ///< searching, compiling and measuring
+  /// Costs are the space's own prior, a function that can be evaluated any number of times: for
+  /// searchers that do not know it.
+  bool by_model = false;
 };
 
 /// One search.

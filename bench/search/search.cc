@@ -128,6 +128,8 @@ int main(int argc, char** argv) {
   contest->add_option("--seeds", options.contest.seeds);
   contest->add_option("--warm-up", options.contest.warm_up);
   contest->add_option("--batch", options.contest.batch);
+  contest->add_flag("--by-model", options.contest.by_model,
+                    "Costs by the model of the machine: nothing is measured but the rule");
   contest->add_option("--seconds", options.contest.seconds, "Per run");
   add("surface", "Performance over two splits of a matrix product",
       [](Options o) { return surface(o); });

@@ -10,6 +10,7 @@
 #include "tilewright/accel/vta/sim/fsim.h"
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/names.h"
+#include "tilewright/runtime/gpu/device.h"
 
 namespace tilewright::driver {
 namespace {
@@ -109,6 +110,33 @@ class VtaLaunch : public runtime::Launch {
   vta::Program dumped_;
 };
 
+/// Options that add the times of every run to the log, if they are to be recorded.
+runtime::GpuOptions gpu_options(const LaunchSettings& settings, const std::string& name,
+                                const std::shared_ptr<const runtime::GpuProgram>& program,
+                                const std::shared_ptr<LaunchLog>& log) {
+  if (!settings.record_times) return {};
+  const size_t index = log->gpus.size();
+  log->gpus.push_back({name, program, 0, std::vector<int64_t>(program->calls.size())});
+  return {true, [log, index](const std::vector<int64_t>& times) {
+            LaunchLog::GpuEntry& entry = log->gpus[index];
+            ++entry.runs;
+            for (size_t i = 0; i < times.size(); ++i) entry.total_ns[i] += times[i];
+          }};
+}
+
+Result<std::unique_ptr<runtime::Launch>> load_gpu(const LaunchSettings& settings,
+                                                  const std::shared_ptr<LaunchLog>& log,
+                                                  const std::string& name,
+                                                  const std::string& language,
+                                                  std::string_view code) {
+  auto program =
+      std::make_shared<const runtime::GpuProgram>(TW_TRY(runtime::parse_gpu_program(code)));
+  std::shared_ptr<runtime::GpuDevice> device =
+      TW_TRY(runtime::open_gpu(settings.device.empty() ? language : settings.device));
+  const runtime::GpuOptions options = gpu_options(settings, name, program, log);
+  return runtime::make_gpu_launch(name, std::move(program), std::move(device), options);
+}
+
 std::vector<std::string> ids_for(const std::string& target) {
   std::vector<std::string> ids;
   for (const DeviceEntry& entry : device_table())
@@ -121,6 +149,8 @@ std::vector<std::string> ids_for(const std::string& target) {
 const std::vector<DeviceEntry>& device_table() {
   static const std::vector<DeviceEntry> entries = {
       {"cpu", "cpu", "this machine"},
+      {"opencl", "opencl", "the first OpenCL device; opencl:1 is the next one"},
+      {"cuda", "cuda", "the first GPU with a CUDA driver; cuda:1 is the next one"},
       {"vta:fsim", "vta", "functional simulator: results, no time"},
       {"vta:tsim", "vta", "cycle simulator: results and cycles"},
       {"vta:rtl", "vta", "the generated Verilog under Verilator"},
@@ -150,6 +180,8 @@ runtime::LaunchLoader make_launch_loader(const LaunchSettings& settings,
                                          std::shared_ptr<LaunchLog> log) {
   return [settings, log](const std::string& name, const runtime::LaunchInfo& info,
                          std::string_view code) -> Result<std::unique_ptr<runtime::Launch>> {
+    if (info.device == "opencl" || info.device == "cuda")
+      return load_gpu(settings, log, name, info.device, code);
     if (info.device != "vta")
       return fail(ErrorKind::Device, fmt::format("there is no device for '{}' code", info.device));
     auto program = std::make_shared<const vta::Program>(TW_TRY(vta::parse_program(code)));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/accel/vta/device.h"
+#include "tilewright/runtime/gpu/program.h"
 #include "tilewright/runtime/launch.h"
 
 namespace tilewright::driver {
@@ -39,6 +40,15 @@ struct LaunchLog {
   };
   std::vector<Entry> entries;
   Entry& entry(const std::string& name);
+
+  /// A launch on a GPU whose times are recorded: sums over all runs.
+  struct GpuEntry {
+    std::string name;
+    std::shared_ptr<const runtime::GpuProgram> program;
+    int64_t runs = 0;
+    std::vector<int64_t> total_ns;  ///< by call
+  };
+  std::vector<GpuEntry> gpus;
 };
 
 /// For SessionOptions. Launches append to `log`, which they keep alive.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <map>
@@ -15,6 +16,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/conv_forms.h"
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/program_builder.h"
@@ -115,7 +117,7 @@ Status generate(KernelTable& table, const CompileOptions& options, CompiledModel
     program.kernels = std::move(code.kernels);
   }
   TW_TRY_STATUS(check_interrupt());
-  model.kernels = std::move(table.kernels());
+  for (KernelReport& kernel : table.kernels()) model.kernels.push_back(std::move(kernel));
   return {};
 }
 
@@ -129,6 +131,18 @@ void describe(runtime::Program& program, const CompileOptions& options) {
   if (!options.command.empty()) program.notes["command"] = options.command;
 }
 
+/// The tile for `conv`: by a record of a form that there is, else by the model of the machine.
+int64_t winograd_tile(const graph::PlaneConv& conv, const CompileOptions& options,
+                      std::vector<tune::Record>& used) {
+  const std::optional<tune::Record> record = options.form ? options.form(conv) : std::nullopt;
+  const std::optional<int64_t> m = record ? form_in(*record) : std::nullopt;
+  const std::vector<int64_t> tiles = tune::winograd_tiles(conv);
+  if (!m || (*m != 0 && std::find(tiles.begin(), tiles.end(), *m) == tiles.end()))
+    return tune::winograd_tile(conv, options.target, options.threads);
+  if (std::find(used.begin(), used.end(), *record) == used.end()) used.push_back(*record);
+  return *m;
+}
+
 /// The default graph passes; below level 2 layouts stay as they are.
 std::string passes_of(const CompileOptions& options) {
   std::string names = graph::default_passes();
@@ -136,7 +150,7 @@ std::string passes_of(const CompileOptions& options) {
     names.erase(names.find(pass), pass.size());
   };
   for (const char* layout : {"integer_products,", "block_layout,"})
-    if (options.level < 2) leave_out(layout);
+    if (options.level < 2 || options.gpu) leave_out(layout);
   if (!options.fuse) leave_out("fold_batch_norm,");
   return names;
 }
@@ -149,13 +163,19 @@ std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOpti
     devices = devices_of(graph, place_on_vta(graph, *options.vta));
     fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
   }
-  if (options.level > 1 && !options.vta)
+  if (options.gpu)
+    fusion.device = [&](int node) {
+      const graph::Node& n = graph.nodes[static_cast<size_t>(node)];
+      const tensor::OpDef* op = tensor::find_op(n.domain, n.op);
+      return op->host.empty() ? std::string(hw::name(options.gpu->language)) : std::string();
+    };
+  if (options.level > 1 && !options.vta && !options.gpu)
     fusion.join = [&](const graph::Group& group) {
       const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
       return made && tune::worth_strips(made->func, options.target, options.threads);
     };
   std::vector<graph::Group> groups = graph::fuse(graph, fusion);
-  return options.vta ? graph::gather_launches(graph, std::move(groups)) : groups;
+  return options.vta || options.gpu ? graph::gather_launches(graph, std::move(groups)) : groups;
 }
 
 }  // namespace
@@ -173,9 +193,9 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
       // Floats are summed in another order.
       return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
     };
-    if (options.math == MathMode::Fast && !options.direct)
+    if (options.math == MathMode::Fast && !options.direct && !options.gpu)
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
-        return tune::winograd_tile(conv, options.target, options.threads);
+        return winograd_tile(conv, options, model.forms);
       };
     graph::PassResult result =
         TW_TRY(graph::run_passes(std::move(model.graph), passes_of(options), context));
@@ -189,12 +209,29 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
   return model;
 }
 
+namespace {
+
+/// Keeps the code under a new name, and its kernels for people to look at.
+std::string add_gpu_launch(GpuLaunchCode code, CompiledModel& model) {
+  for (const GpuKernelReport& kernel : code.kernels)
+    model.kernels.push_back(
+        {kernel.func.name, kernel.steps, kernel.func, kernel.trace, kernel.scheduled, {}, {}});
+  std::string name = fmt::format("{}_{}", code.program.language, model.gpu_launches.size());
+  model.gpu_launches[name] = std::move(code);
+  return name;
+}
+
+}  // namespace
+
 Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options) {
   CompiledModel model = TW_TRY(plan_graph(graph, options));
   auto program = std::make_shared<runtime::Program>();
   KernelTable kernels;
   WeightTable weights;
   const auto compile_launch = [&](const graph::Group& launch) -> Result<std::string> {
+    if (options.gpu)
+      return add_gpu_launch(
+          TW_TRY(compile_gpu_launch(model.graph, launch, *options.gpu, options.math)), model);
     std::string name = fmt::format("{}_{}", launch.device, model.launches.size());
     model.launches[name] =
         TW_TRY(compile_vta_launch(model.graph, launch, *options.vta, options.launch));
@@ -251,6 +288,16 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
     step.args.push_back(id);
     program->values.push_back(std::move(spec));
   }
+  if (options.gpu) {
+    std::erase_if(step.args, [&](int id) {
+      return program->values[static_cast<size_t>(id)].place == runtime::ValueSpec::Place::Weights;
+    });
+    step.launch = add_gpu_launch(TW_TRY(compile_gpu_func(chosen, *options.gpu)), model);
+    program->launches[step.launch].device = std::string(hw::name(options.gpu->language));
+    program->steps.push_back(std::move(step));
+    model.program = std::move(program);
+    return model;
+  }
   if (trace != nullptr) chosen = TW_TRY(schedule::replay(chosen, *trace));
   step.kernel = kernels.add(std::move(chosen), func.name);
   program->steps.push_back(std::move(step));
@@ -270,6 +317,8 @@ std::shared_ptr<const std::map<std::string, std::string>> serialised_launches(
     const CompiledModel& model) {
   auto codes = std::make_shared<std::map<std::string, std::string>>();
   for (const auto& [name, launch] : model.launches) (*codes)[name] = serialise(launch.program);
+  for (const auto& [name, launch] : model.gpu_launches)
+    (*codes)[name] = runtime::serialise(launch.program);
   return codes;
 }
 
@@ -305,14 +354,20 @@ Result<std::unique_ptr<runtime::Session>> open_session(const CompiledModel& mode
 
 namespace {
 
-/// A file that `tilewright records import` reads: the records behind tuned kernels; and the
-/// schedule of every kernel.
+/// A file that `tilewright records import` reads: the records behind algorithms and tuned kernels;
+/// and the schedule of every kernel.
 std::string records_of(const CompiledModel& model) {
   std::string text = tune::lines_header();
+  for (const tune::Record& form : model.forms) text += tune::line_of(form);
   for (const KernelReport& kernel : model.kernels)
     if (kernel.record)
       text += tune::workload_line(kernel.record->workload, tune::workload_text(kernel.func)) +
               tune::line_of(*kernel.record);
+  for (const auto& [name, launch] : model.launches)
+    for (const LayerCode& layer : launch.layers)
+      if (layer.record)
+        text += tune::workload_line(layer.record->workload, tune::workload_text(layer.func)) +
+                tune::line_of(*layer.record);
   for (const KernelReport& kernel : model.kernels)
     text += nlohmann::json{{"kernel", kernel.symbol},
                            {"steps", kernel.steps},

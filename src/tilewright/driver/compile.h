@@ -9,9 +9,11 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/driver/gpu_launch.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/vta_launch.h"
 #include "tilewright/graph/graph.h"
+#include "tilewright/graph/passes.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/program.h"
@@ -22,6 +24,9 @@ namespace tilewright::driver {
 /// The record whose schedule a kernel shall have, given its Func (stage Tensor); absent: the rules
 /// choose. May be called by several threads at once.
 using FindRecord = std::function<std::optional<tune::Record>(const Func& func)>;
+/// The record that decides how a convolution is computed (driver/conv_forms.h); absent: the model of
+/// the machine decides.
+using FindForm = std::function<std::optional<tune::Record>(const graph::PlaneConv& conv)>;
 
 struct CompileOptions {
   hw::CpuTarget target = hw::host();
@@ -34,9 +39,12 @@ struct CompileOptions {
   int jobs = 2;         ///< compile threads
   std::string command;  ///< for the manifest
   FindRecord tuned;     ///< empty: all schedules by rule
+  FindForm form;        ///< empty: all algorithms by the model of the machine
   /// What the graph's tiled part (graph/tile_layout.h) runs on; absent: everything on the CPU.
   std::optional<vta::Config> vta;
   VtaLaunchOptions launch;
+  /// Runs everything but host functions on a GPU; absent: on the CPU.
+  std::optional<hw::GpuTarget> gpu;
 };
 
 /// One distinct kernel: several steps of the program may share it.
@@ -58,8 +66,10 @@ struct CompiledModel {
   std::vector<std::string> changes;                ///< what each pass did, one line each
   std::vector<graph::Group> groups;                ///< of `graph`, one step each
   std::vector<KernelReport> kernels;
-  int64_t stale_records = 0;  ///< whose schedules do not fit the kernels any more
-  std::map<std::string, VtaLaunchCode> launches;  ///< by name in the program
+  std::vector<tune::Record> forms;  ///< that decided how convolutions are computed
+  int64_t stale_records = 0;        ///< whose schedules do not fit the kernels any more
+  std::map<std::string, VtaLaunchCode> launches;      ///< by name in the program
+  std::map<std::string, GpuLaunchCode> gpu_launches;  ///< likewise
 };
 
 /// Only what comes before schedules and code: passes and fusion. Sets `graph`, `changes`, `groups`.

@@ -42,7 +42,7 @@ const Finalist* race(const tune::Task& task, const schedule::Trace& rule,
 
 std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& compiler,
                                  const std::string& when, tune::Measurer* measurer,
-                                 const std::function<bool()>& time_left) {
+                                 const std::function<bool()>& time_left, bool exact) {
   std::vector<Verdict> verdicts;
   for (size_t i = 0; i < tuner.tasks().size(); ++i) {
     const tune::TunerTask& task = tuner.tasks()[i];
@@ -67,7 +67,7 @@ std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& co
     double ratio = 1;
     if (measurer != nullptr && time_left()) {
       winner = race(task.task, task.rule, runners, *measurer, ratio);
-    } else if (runners[0]->reading.cost < kWinsUnraced * state.rule.cost) {
+    } else if (runners[0]->reading.cost < (exact ? 1 : kWinsUnraced) * state.rule.cost) {
       winner = runners[0];
       ratio = winner->reading.cost / state.rule.cost;
     }

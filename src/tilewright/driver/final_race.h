@@ -25,10 +25,11 @@ struct Verdict {
 
 /// One verdict per task of `tuner`. A schedule must win by the median and by the fastest reading.
 /// `measurer`: null decides by the readings of the search alone; so do tasks after `time_left` says
-/// no. `when`: of the verdicts' records.
+/// no. `when`: of the verdicts' records. `exact`: readings are cycles of a simulator, of which one
+/// less is less.
 std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& compiler,
                                  const std::string& when, tune::Measurer* measurer,
-                                 const std::function<bool()>& time_left);
+                                 const std::function<bool()>& time_left, bool exact = false);
 
 /// The rules' schedule after all.
 void give_up(Verdict& verdict);

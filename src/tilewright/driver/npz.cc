@@ -1,13 +1,25 @@
 #include "tilewright/driver/npz.h"
 
+#ifdef TILEWRIGHT_LIBZIP
 #include <fmt/format.h>
 #include <zip.h>
 
 #include <memory>
 
 #include "tilewright/base/npy.h"
+#endif
 
 namespace tilewright::driver {
+
+#ifndef TILEWRIGHT_LIBZIP
+
+Result<std::map<std::string, Array>> read_npz(const std::string& path) {
+  return fail(ErrorKind::Unsupported, "cannot read '" + path + "'",
+              "this build has no libzip, as portable programs have not");
+}
+
+#else
+
 namespace {
 
 constexpr uint64_t kMaxMember = uint64_t{1} << 34;  // bytes: refuses archives that unpack to more
@@ -66,5 +78,7 @@ Result<std::map<std::string, Array>> read_npz(const std::string& path) {
   }
   return arrays;
 }
+
+#endif
 
 }  // namespace tilewright::driver

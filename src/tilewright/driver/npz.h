@@ -8,7 +8,8 @@
 
 namespace tilewright::driver {
 
-/// All arrays by name (without `.npy`). errors: Io, Parse, with the member.
+/// All arrays by name (without `.npy`). errors: Io, Parse, with the member; Unsupported in builds
+/// without libzip.
 Result<std::map<std::string, Array>> read_npz(const std::string& path);
 
 }  // namespace tilewright::driver

@@ -16,6 +16,7 @@
 #include "tilewright/driver/workload.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
+#include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
 namespace {
@@ -191,7 +192,9 @@ Status check_device(const SubjectOptions& options) {
   if (options.device.empty()) return {};
   std::vector<std::string> ids;
   for (const DeviceEntry& entry : device_table()) {
-    if (entry.id == options.device) return {};
+    if (entry.id == options.device.substr(0, options.device.find(':')) ||
+        entry.id == options.device)
+      return {};
     ids.push_back(entry.id);
   }
   return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
@@ -204,13 +207,19 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   CompileOptions compile;
   TW_TRY_STATUS(check_device(options));
   const bool vta = options.target == "vta";
+  std::string target = options.target;
+  // A GPU's name says what to compile for.
+  for (const char* language : {"opencl", "cuda"})
+    if (target == "cpu" && options.device.starts_with(language)) target = language;
   if (!vta && (!options.hw.empty() || !options.quantize.empty()))
     return fail(ErrorKind::Usage, "--hw and --quantize are for accelerators", {}, "--target vta");
   if (vta) {
     compile.vta = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
     TW_TRY_STATUS(vta::check(*compile.vta));
+  } else if (target.starts_with("opencl") || target.starts_with("cuda")) {
+    compile.gpu = TW_TRY(hw::find_gpu_target(target));
   } else {
-    compile.target = TW_TRY(hw::find_target(options.target));
+    compile.target = TW_TRY(hw::find_target(target));
     if (compile.target.name == hw::host().name) compile.target.rates = rates_of(options);
   }
   compile.threads = threads_of(options);
@@ -219,8 +228,15 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   compile.level = options.level;
   compile.use_c = options.backend == "c";
   compile.jobs = runtime::default_threads();
-  if (!options.no_records)
-    compile.tuned = TW_TRY(stored_schedules(options.records, compile.target, compile.threads));
+  if (!options.no_records) {
+    StoredRecords stored =
+        TW_TRY(stored_records(options.records, cpu_key(compile.target, compile.threads)));
+    compile.tuned = std::move(stored.schedules);
+    compile.form = std::move(stored.forms);
+    if (vta)
+      compile.launch.tuned =
+          TW_TRY(stored_records(options.records, tune::vta_target_key(*compile.vta))).schedules;
+  }
   return compile;
 }
 
@@ -229,17 +245,39 @@ Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptio
                        : compile_func(*subject.func, options);
 }
 
-Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
-  Runnable runnable;
+namespace {
+
+runtime::SessionOptions session_options(const SubjectOptions& options, bool record_times,
+                                        const std::shared_ptr<LaunchLog>& log) {
   runtime::SessionOptions session;
   session.threads = threads_of(options);
   session.flush_denormals = true;
-  runnable.launches = std::make_shared<LaunchLog>();
   LaunchSettings launch;
   launch.device = options.device == "cpu" ? "" : options.device;
-  launch.record_times = options.record_times;
+  launch.record_times = record_times;
   launch.dump_folder = options.dump_program;
-  session.load_launch = make_launch_loader(launch, runnable.launches);
+  session.load_launch = make_launch_loader(launch, log);
+  return session;
+}
+
+}  // namespace
+
+Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
+                               const SubjectOptions& options) {
+  Runnable recorded;
+  recorded.launches = std::make_shared<LaunchLog>();
+  recorded.inputs = runnable.inputs;
+  const runtime::SessionOptions session = session_options(options, true, recorded.launches);
+  recorded.session = runnable.model ? TW_TRY(open_session(*runnable.model, session))
+                                    : TW_TRY(runtime::Session::create(subject.package, session));
+  return recorded;
+}
+
+Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
+  Runnable runnable;
+  runnable.launches = std::make_shared<LaunchLog>();
+  const runtime::SessionOptions session =
+      session_options(options, options.record_times, runnable.launches);
   if (subject.package) {
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {

@@ -77,6 +77,9 @@ struct Runnable {
   std::shared_ptr<LaunchLog> launches;  ///< what accelerators did in the last run
 };
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options);
+/// A second session of the same code in which accelerators keep times; without `model`.
+Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
+                               const SubjectOptions& options);
 
 /// Threads to use: the option, else the environment's or this machine's.
 int threads_of(const SubjectOptions& options);

@@ -51,17 +51,23 @@ struct Axis {
   }
 };
 
+/// Three digits; thousands without an exponent.
+std::string number(double value) {
+  return std::abs(value) >= 1e3 && std::abs(value) < 1e6 ? fmt::format("{:.0f}", value)
+                                                         : fmt::format("{:.3g}", value);
+}
+
 void draw_axes(std::string& text, const Plot& plot, const Axis& x, const Axis& y) {
   for (double tick : x.ticks())
     text += fmt::format(
         "<path class=\"grid\" d=\"M{0:.1f} {1}V{2}\"/><text x=\"{0:.1f}\" y=\"{3}\" "
-        "text-anchor=\"middle\">{4:.3g}</text>",
-        x.at(tick), kTop, kHeight - kBottom, kHeight - kBottom + 14, tick);
+        "text-anchor=\"middle\">{4}</text>",
+        x.at(tick), kTop, kHeight - kBottom, kHeight - kBottom + 14, number(tick));
   for (double tick : y.ticks())
     text += fmt::format(
         "<path class=\"grid\" d=\"M{0} {1:.1f}H{2}\"/><text x=\"{3}\" y=\"{4:.1f}\" "
-        "text-anchor=\"end\">{5:.3g}</text>",
-        kLeft, y.at(tick), kWidth - kRight, kLeft - 5, y.at(tick) + 4, tick);
+        "text-anchor=\"end\">{5}</text>",
+        kLeft, y.at(tick), kWidth - kRight, kLeft - 5, y.at(tick) + 4, number(tick));
   text += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
                       (kLeft + kWidth - kRight) / 2, kHeight - 8, html_text(plot.x));
   text += fmt::format(
@@ -121,14 +127,15 @@ std::string svg(const Plot& plot) {
   x.fit(xs);
   y.fit(ys);
   draw_axes(text, plot, x, y);
-  double legend = kLeft + 8;
-  for (size_t i = 0; i < plot.series.size(); ++i) {
+  double legend = kWidth - kRight;  // in the line of the title, from its end: data stays free
+  for (size_t i = plot.series.size(); i-- > 0;) {
     const char* colour = kColours[i % std::size(kColours)];
     draw(text, plot.series[i], colour, x, y);
     if (plot.series.size() < 2) continue;
-    text += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"{}\" style=\"fill:{}\">{}</text>", legend,
-                        kTop + 12, colour, colour, html_text(plot.series[i].name));
-    legend += 12 + 6.2 * static_cast<double>(plot.series[i].name.size());
+    text +=
+        fmt::format("<text x=\"{:.0f}\" y=\"15\" text-anchor=\"end\" style=\"fill:{}\">{}</text>",
+                    legend, colour, html_text(plot.series[i].name));
+    legend -= 12 + 6.2 * static_cast<double>(plot.series[i].name.size());
   }
   return text + "</svg>\n";
 }

@@ -44,10 +44,10 @@ Status run_for(runtime::Session& session, double seconds, std::vector<double>& t
   return {};
 }
 
-std::map<std::string, double> kernel_times(const runtime::Session& session) {
+std::map<std::string, double> step_times(const runtime::Session& session) {
   std::map<std::string, double> times;
   for (const runtime::StepProfile& step : session.profile())
-    times[step.callee] +=
+    times[step.name] +=
         static_cast<double>(step.total_ns) / static_cast<double>(std::max<int64_t>(step.calls, 1));
   return times;
 }
@@ -72,69 +72,135 @@ double predicted_ns(const KernelReport& kernel, const CompileOptions& options) {
 /// `conv_blocked_relu` of `conv_blocked_relu_12`.
 std::string plain_name(const std::string& symbol) { return symbol.substr(0, symbol.rfind('_')); }
 
-void add_tasks(TunePlan& plan, const TunedModel& model, const CompileOptions& options,
-               std::map<std::string, size_t>& known) {
-  std::map<std::string, double> measured;
-  if (model.session)
-    for (const runtime::StepProfile& step : model.session->profile())
-      if (step.calls > 0)
-        measured[step.callee] =
-            static_cast<double>(step.total_ns) / static_cast<double>(step.calls);
-  for (const KernelReport& kernel : model.compiled.kernels) {
-    if (!is_constant(kernel.func)) continue;
+/// Adds the kernels of `model` that run steps which `counts` says to count. `times`: of its steps.
+void add_tasks(TunePlan& plan, const CompiledModel& model,
+               const std::map<std::string, double>& times, const CompileOptions& options,
+               bool spare, const std::function<bool(const std::string& step)>& counts) {
+  for (const KernelReport& kernel : model.kernels) {
     KernelTask task;
+    task.task.uses = std::count_if(kernel.steps.begin(), kernel.steps.end(), counts);
+    if (task.task.uses == 0 || !is_constant(kernel.func)) continue;
     task.task.name = plain_name(kernel.symbol);
     task.task.func = kernel.func;
     task.task.target = options.target;
     task.task.threads = options.threads;
-    task.task.uses = static_cast<int64_t>(kernel.steps.size());
     task.key = task.task.key();
+    task.step = *std::find_if(kernel.steps.begin(), kernel.steps.end(), counts);
     task.rule = kernel.trace;
-    const auto found = measured.find(kernel.symbol);
-    task.expected = found == measured.end() ? predicted_ns(kernel, options) : found->second;
-    task.guessed = found == measured.end() && kernel.decision.chosen.time.total() <= 0;
-    const auto [place, fresh] = known.emplace(task.key, plan.tasks.size());
-    if (fresh)
+    task.spare = spare;
+    const auto found = times.find(kernel.steps.front());
+    task.expected = found == times.end() ? predicted_ns(kernel, options) : found->second;
+    task.guessed = found == times.end() && kernel.decision.chosen.time.total() <= 0;
+    const auto known = std::find_if(plan.tasks.begin(), plan.tasks.end(),
+                                    [&](const KernelTask& t) { return t.key == task.key; });
+    if (known == plan.tasks.end())
       plan.tasks.push_back(std::move(task));
-    else
-      plan.tasks[place->second].task.uses += task.task.uses;
+    else if (known->spare && !spare)
+      *known = std::move(task);
+    else if (known->spare == spare)
+      known->task.uses += task.task.uses;
   }
+}
+
+constexpr double kBehind = 2;  ///< tuning one form does not make up for more
+
+struct Look {
+  uint64_t seed = 1;
+  double seconds = 0;
+};
+
+/// Sets the other forms of `model`'s convolutions, without those that are far slower inside the
+/// model; times of their steps.
+Result<std::map<std::string, double>> look_at_forms(TunedModel& model,
+                                                    const std::vector<graph::PlaneConv>& asked,
+                                                    const CompileOptions& options,
+                                                    const runtime::SessionOptions& session,
+                                                    const Look& look) {
+  model.other = TW_TRY(compile_other_forms(model.subject, model.compiled, asked, options));
+  if (!model.other) return std::map<std::string, double>();
+  const auto other = TW_TRY(open_session(model.other->compiled, session));
+  const Duel seen = TW_TRY(duel(*model.session, *other, look.seed, look.seconds));
+  std::erase_if(model.other->convs, [&](const ConvForms& conv) {
+    const double after = time_of(conv, seen.steps_after);
+    // Without a step of its own a convolution was fused into another: nothing to compare.
+    return after == 0 || after > kBehind * time_of(conv, seen.steps_before);
+  });
+  if (model.other->convs.empty()) model.other.reset();
+  return seen.steps_after;
 }
 
 }  // namespace
 
-Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions& subject_options,
-                             const CompileOptions& options, bool run) {
-  TunePlan plan;
-  std::map<std::string, size_t> known;
-  for (Subject& subject : subjects) {
-    if (subject.package)
-      return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
-                  "tuning needs the model itself");
-    TunedModel model;
-    model.compiled = TW_TRY(compile_subject(subject, options));
-    model.subject = std::move(subject);
-    if (run) {
-      runtime::SessionOptions session;
-      session.threads = threads_of(subject_options);
-      session.flush_denormals = true;
-      model.session = TW_TRY(open_session(model.compiled, session));
-      TW_TRY_STATUS(bind_inputs(*model.session, subject_options.seed));
-      std::vector<double> times;
-      TW_TRY_STATUS(run_for(*model.session, 0.1, times));
-      model.session->reset_profile();
-      times.clear();
-      TW_TRY_STATUS(run_for(*model.session, 0.5, times));
-      model.latency = median(times);
-    }
-    add_tasks(plan, model, options, known);
-    plan.models.push_back(std::move(model));
+void each_form(const TunePlan& plan,
+               const std::function<void(const ConvForms& conv, bool won)>& visit) {
+  for (const TunedModel& model : plan.models) {
+    if (!model.other) continue;
+    const FindForm taken = find_form(model.forms);
+    for (const ConvForms& conv : model.other->convs)
+      if (conv.before > 0) visit(conv, taken(conv.conv).has_value());
   }
+}
+
+std::string label_of(const tune::TunerTask& task) {
+  const bool same = task.step.empty() || task.step == task.task.name;
+  return same ? task.task.name : task.task.name + " " + task.step;
+}
+
+void most_expected_first(TunePlan& plan) {
   std::stable_sort(plan.tasks.begin(), plan.tasks.end(),
                    [](const KernelTask& a, const KernelTask& b) {
                      return a.expected * static_cast<double>(a.task.uses) >
                             b.expected * static_cast<double>(b.task.uses);
                    });
+}
+
+Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions& subject_options,
+                             const CompileOptions& options, const PlanLimits& limits) {
+  TunePlan plan;
+  const double end = now_ns() + 1e9 * limits.seconds;
+  for (Subject& subject : subjects) {
+    if (!plan.models.empty() && now_ns() > end) {
+      ++plan.left_out;
+      continue;
+    }
+    if (subject.package)
+      return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
+                  "tuning needs the model itself");
+    TunedModel model;
+    std::vector<graph::PlaneConv> asked;
+    CompileOptions watched = options;
+    if (!options.form)
+      watched.form = [&asked](const graph::PlaneConv& conv) -> std::optional<tune::Record> {
+        asked.push_back(conv);
+        return std::nullopt;
+      };
+    model.compiled = TW_TRY(compile_subject(subject, watched));
+    model.subject = std::move(subject);
+    std::map<std::string, double> times, other_times;
+    if (limits.look > 0) {
+      runtime::SessionOptions session;
+      session.threads = threads_of(subject_options);
+      session.flush_denormals = true;
+      model.session = TW_TRY(open_session(model.compiled, session));
+      TW_TRY_STATUS(bind_inputs(*model.session, subject_options.seed));
+      std::vector<double> runs;
+      TW_TRY_STATUS(run_for(*model.session, limits.look / 6, runs));
+      model.session->reset_profile();
+      runs.clear();
+      TW_TRY_STATUS(run_for(*model.session, limits.look, runs));
+      model.latency = median(runs);
+      times = step_times(*model.session);
+      if (now_ns() < end)
+        other_times = TW_TRY(
+            look_at_forms(model, asked, options, session, {subject_options.seed, limits.look}));
+    }
+    add_tasks(plan, model.compiled, times, options, false, [](const std::string&) { return true; });
+    if (model.other)
+      add_tasks(plan, model.other->compiled, other_times, options, true,
+                [&](const std::string& step) { return computes(*model.other, step); });
+    plan.models.push_back(std::move(model));
+  }
+  most_expected_first(plan);
   return plan;
 }
 
@@ -143,8 +209,8 @@ Result<Duel> duel(runtime::Session& before, runtime::Session& after, uint64_t se
   TW_TRY_STATUS(bind_inputs(before, seed));
   TW_TRY_STATUS(bind_inputs(after, seed));
   std::vector<double> first, second, warm_up;
-  TW_TRY_STATUS(run_for(before, 0.05, warm_up));
-  TW_TRY_STATUS(run_for(after, 0.05, warm_up));
+  TW_TRY_STATUS(run_for(before, std::min(0.05, seconds), warm_up));
+  TW_TRY_STATUS(run_for(after, std::min(0.05, seconds), warm_up));
   before.reset_profile();
   after.reset_profile();
   constexpr int kRounds = 16;  // in turn, so that a slow moment of the machine hits both
@@ -152,7 +218,7 @@ Result<Duel> duel(runtime::Session& before, runtime::Session& after, uint64_t se
     TW_TRY_STATUS(run_for(before, seconds / (2 * kRounds), first));
     TW_TRY_STATUS(run_for(after, seconds / (2 * kRounds), second));
   }
-  return Duel{median(first), median(second), kernel_times(before), kernel_times(after)};
+  return Duel{median(first), median(second), step_times(before), step_times(after)};
 }
 
 namespace {

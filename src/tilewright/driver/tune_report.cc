@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "tilewright/base/file.h"
 #include "tilewright/driver/svg_chart.h"
@@ -47,12 +48,15 @@ double bytes_of(const Func& func) {
   return static_cast<double>(sum);
 }
 
-/// Operands once, from the nearest memory that holds them all.
-Roof roof_of(const tune::Task& task) {
+/// Operands once, from the nearest memory that holds them all; absent for kernels that do not
+/// compute, and those of a simulated device.
+std::optional<Roof> roof_of(const tune::Task& task) {
+  if (!task.device.empty()) return std::nullopt;
   const hw::CpuTarget& machine = task.target;
   const tune::Work work = tune::work_of(task.func);
   Roof roof;
   roof.operations = work.operations;
+  if (roof.operations <= 0) return std::nullopt;
   roof.bytes = bytes_of(task.func);
   const double peak = machine.rates.peak(work.dtype) * task.threads;
   roof.compute = peak > 0 ? work.operations / peak : 0;
@@ -103,7 +107,7 @@ double rank_correlation(const std::vector<tune::TrialLog>& trials) {
 }
 
 /// Best so far over trials, or over seconds.
-std::string progress_plot(const tune::TaskState& state, bool over_time) {
+std::string progress_plot(const tune::TaskState& state, const char* unit, bool over_time) {
   PlotSeries best{"best so far", {}, true, true}, all{"measured", {}, false, false};
   double least = state.rule.kind == tune::OutcomeKind::Ok ? state.rule.cost : search::kInvalid;
   if (std::isfinite(least)) best.points.emplace_back(0, least / 1e3);
@@ -118,7 +122,7 @@ std::string progress_plot(const tune::TaskState& state, bool over_time) {
   }
   return svg({over_time ? "Over time" : "Over trials",
               over_time ? "seconds" : "trials",
-              "us",
+              unit,
               false,
               true,
               {best, all}});
@@ -165,46 +169,64 @@ std::string winner(const tune::Task& task, const Verdict& verdict) {
 }
 
 std::string section(const tune::TunerTask& task, const tune::TaskState& state,
-                    const Verdict& verdict, size_t number) {
-  std::string text = fmt::format("<h2 id=\"t{}\">{}</h2>\n", number, html_text(task.task.name));
+                    const Verdict& verdict, size_t number, const char* unit) {
+  std::string text = fmt::format("<h2 id=\"t{}\">{}</h2>\n", number, html_text(label_of(task)));
   if (!verdict.known)
     return text + fmt::format("<p>Not measured. {}</p>\n", html_text(state.problem));
-  const Roof roof = roof_of(task.task);
-  text += fmt::format("<p>{:.1f} us untuned, {:.1f} us tuned; the machine allows {:.1f} us.",
-                      verdict.rule_cost / 1e3, verdict.record.cost / 1e3, roof.limit() / 1e3);
+  text += fmt::format("<p>{:.1f} {} untuned, {:.1f} {} tuned", verdict.rule_cost / 1e3, unit,
+                      verdict.record.cost / 1e3, unit);
+  const std::optional<Roof> roof = roof_of(task.task);
+  text += roof ? fmt::format("; the machine allows {:.1f} {}.", roof->limit() / 1e3, unit) : ".";
   const double correlation = rank_correlation(state.trials);
   if (std::isfinite(correlation))
     text += fmt::format(" Rank correlation of the model with the readings: {:.2f}.", correlation);
-  text += "</p>\n" + progress_plot(state, true) + progress_plot(state, false);
-  if (roof.operations > 0 && verdict.record.cost > 0)
-    text += roofline_plot(roof, verdict.rule_cost, verdict.record.cost);
+  text += "</p>\n" + progress_plot(state, unit, true) + progress_plot(state, unit, false);
+  if (roof && verdict.record.cost > 0)
+    text += roofline_plot(*roof, verdict.rule_cost, verdict.record.cost);
   return text + failures(state) + winner(task.task, verdict);
+}
+
+/// Convolutions whose algorithm was raced.
+std::string forms(const TuneRun& run) {
+  std::string rows;
+  each_form(run.plan(), [&](const ConvForms& conv, bool won) {
+    rows += fmt::format(
+        "<tr><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{}</td></tr>\n",
+        html_text(conv_text(conv.conv)), conv.before / 1e3, form_name(conv.rule), conv.after / 1e3,
+        form_name(conv.other), won ? "other" : "by rule");
+  });
+  return rows.empty() ? ""
+                      : "<table><tr><th>convolution</th><th>us</th><th>by rule</th><th>us</th>"
+                        "<th>other</th><th>taken</th></tr>\n" +
+                            rows + "</table>\n";
 }
 
 std::string overview(const TuneRun& run) {
   std::string text;
   for (const ModelGain& gain : run.gains())
-    text += fmt::format("<p><b>{}</b>: {:.4g} ms untuned, {:.4g} ms tuned ({:.3f}x{})</p>\n",
-                        html_text(gain.name), gain.before / 1e6, gain.after / 1e6,
-                        gain.after > 0 ? gain.before / gain.after : 1.0,
+    text += fmt::format("<p><b>{}</b>: {:.4g} {} untuned, {:.4g} {} tuned ({:.3f}x{})</p>\n",
+                        html_text(gain.name), gain.before / 1e6, run.large_unit(), gain.after / 1e6,
+                        run.large_unit(), gain.after > 0 ? gain.before / gain.after : 1.0,
                         gain.raced ? ", runs in turn" : ", sum of its kernels");
-  text +=
+  text += forms(run);
+  text += fmt::format(
       "<table><tr><th>kernel</th><th>uses</th><th>points</th><th>tried</th><th>earlier</th>"
-      "<th>untuned us</th><th>tuned us</th><th>gain</th><th>of limit</th></tr>\n";
+      "<th>untuned {0}</th><th>tuned {0}</th><th>gain</th><th>of limit</th></tr>\n",
+      run.unit());
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
     const tune::TunerTask& task = run.tuner().tasks()[i];
     const Verdict& verdict = run.verdicts()[i];
     const double cost = verdict.record.cost;
     text += fmt::format(
         "<tr><td><a href=\"#t{}\">{}</a></td><td>{}</td><td>{:.4g}</td><td>{}</td><td>{}</td>", i,
-        html_text(task.task.name), task.task.uses, task.space->space().size(),
+        html_text(label_of(task)), task.task.uses, task.space->space().size(),
         run.tuner().states()[i].trials.size(), run.tuner().states()[i].resumed);
-    text +=
-        verdict.known && cost > 0
-            ? fmt::format("<td>{:.1f}</td><td>{:.1f}</td><td>{:.2f}x</td><td>{:.0f} %</td></tr>\n",
-                          verdict.rule_cost / 1e3, cost / 1e3, verdict.rule_cost / cost,
-                          100 * roof_of(task.task).limit() / cost)
-            : std::string("<td></td><td></td><td></td><td></td></tr>\n");
+    const std::optional<Roof> roof = roof_of(task.task);
+    text += verdict.known && cost > 0
+                ? fmt::format("<td>{:.1f}</td><td>{:.1f}</td><td>{:.2f}x</td><td>{}</td></tr>\n",
+                              verdict.rule_cost / 1e3, cost / 1e3, verdict.rule_cost / cost,
+                              roof ? fmt::format("{:.0f} %", 100 * roof->limit() / cost) : "")
+                : std::string("<td></td><td></td><td></td><td></td></tr>\n");
   }
   return text + "</table>\n";
 }
@@ -217,12 +239,13 @@ Status write_tune_report(const std::string& path, const TuneRun& run) {
   page += fmt::format(
       "<h1>Tuning</h1>\n<p>method {}, space {}, measured by {}, seed {}, {} trials in "
       "{:.1f} s, target {}</p>\n",
-      html_text(settings.method), html_text(settings.space), html_text(settings.measure),
+      html_text(settings.method), html_text(run.space_name()), html_text(settings.measure),
       settings.subject.seed, run.tuner().trials(), run.elapsed(),
       html_text(run.tuner().tasks().at(0).task.target_key()));
   page += overview(run);
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i)
-    page += section(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i], i);
+    page +=
+        section(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i], i, run.unit());
   return write_file(path, page + "</body></html>\n");
 }
 

@@ -10,19 +10,32 @@
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuned.h"
+#include "tilewright/driver/vta_tasks.h"
 #include "tilewright/tune/evaluators.h"
 #include "tilewright/tune/methods.h"
 #include "tilewright/tune/transfer.h"
+#include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
 namespace {
 
 constexpr int kTransferred = 4;     ///< points tried first because a shape alike liked them
 constexpr double kRaceShare = 0.1;  ///< of the time between compiling and the races of models
+/// Of the time of the rules' algorithm, for a convolution and for its model.
+constexpr double kFormWins = 0.97, kModelWins = 0.99;
+
+constexpr std::string_view kReplay = "replay:";
+/// Of the budget, at most: until all tasks are known, and kept for the end.
+constexpr double kPlanShare = 0.4, kEndShare = 0.35;
 
 /// How long each of `models` runs against its untuned form.
 double duel_seconds(double seconds, size_t models) {
-  return std::clamp(0.05 * seconds / static_cast<double>(models), 0.1, 2.0);
+  return std::clamp(0.05 * seconds / static_cast<double>(models), 0.02, 2.0);
+}
+
+/// How long each of `models` runs before it is tuned.
+double look_seconds(double seconds, size_t models) {
+  return std::clamp(0.05 * seconds / static_cast<double>(models), 0.02, 0.6);
 }
 
 /// A store of records made from a file: another store, or JSON lines.
@@ -40,13 +53,14 @@ Result<tune::RecordStore> open_replayed(const std::string& path) {
 
 }  // namespace
 
-/// Seconds left before models must be compiled again and run against each other: at most half of
-/// the budget goes there.
+/// Seconds left before models must be compiled again and run against each other.
 double TuneRun::rest() const {
-  const size_t models = plan_.models.size();
-  const double end =
-      compile_seconds_ + static_cast<double>(models) * duel_seconds(settings_.seconds, models);
-  return settings_.seconds - elapsed() - std::min(2 * end, 0.5 * settings_.seconds);
+  const auto models = static_cast<double>(plan_.models.size());
+  const bool forms = std::any_of(plan_.models.begin(), plan_.models.end(),
+                                 [](const TunedModel& model) { return model.other.has_value(); });
+  const double races = models * duel_seconds(settings_.seconds, plan_.models.size());
+  const double end = (forms ? 3 : 2) * (compile_seconds_ + races);
+  return settings_.seconds - elapsed() - std::min(end, kEndShare * settings_.seconds);
 }
 
 double TuneRun::elapsed() const {
@@ -58,10 +72,11 @@ Status TuneRun::prepare() {
   by_rule.no_records = true;
   compile_ = TW_TRY(compile_options(by_rule));
   compile_.command = settings_.command;
-  if (compile_.vta)
-    return fail(ErrorKind::Unsupported, "tune searches schedules of CPU kernels",
-                "layers of an accelerator are mapped by search whenever they are compiled");
-  if (const auto missing = hw::missing_features(compile_.target); on_device() && !missing.empty())
+  if (compile_.gpu)
+    return fail(ErrorKind::Unsupported, "kernels for GPUs are not tuned",
+                "their schedules are chosen by rule",
+                "compile with --target " + compile_.gpu->name);
+  if (const auto missing = hw::missing_features(compile_.target); runs_here() && !missing.empty())
     return fail(
         ErrorKind::Device,
         fmt::format("code for target {} does not run on this machine", settings_.subject.target),
@@ -71,18 +86,33 @@ Status TuneRun::prepare() {
   if (!settings_.output.empty() && subjects.size() > 1)
     return fail(ErrorKind::Usage, "-o names one package",
                 fmt::format("there are {} subjects", subjects.size()));
+  if (settings_.measure.starts_with(kReplay)) {
+    replayed_ = TW_TRY(open_replayed(settings_.measure.substr(kReplay.size())));
+    compile_.form = answers_of(*replayed_, cpu_key(compile_.target, compile_.threads)).forms;
+  }
+  return plan(std::move(subjects), by_rule);
+}
+
+Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rule) {
+  PlanLimits limits;
+  limits.look =
+      runs_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
   const double before = elapsed();
-  const bool run = on_device() && !settings_.dry;
-  plan_ = TW_TRY(plan_tuning(std::move(subjects), by_rule, compile_, run));
+  limits.seconds = kPlanShare * settings_.seconds - before;
+  plan_ = TW_TRY(compile_.vta ? plan_layers(std::move(subjects), compile_)
+                              : plan_tuning(std::move(subjects), by_rule, compile_, limits));
   compile_seconds_ = elapsed() - before;
+  if (plan_.left_out > 0)
+    say(
+        fmt::format("warning: {} of {} subjects are left out: compiling the others took {:.1f} s "
+                    "of {:.0f}; --for longer tunes all",
+                    plan_.left_out, plan_.left_out + static_cast<int64_t>(plan_.models.size()),
+                    compile_seconds_, settings_.seconds));
   return {};
 }
 
 Status TuneRun::open() {
-  constexpr std::string_view kReplay = "replay:";
-  if (settings_.measure.starts_with(kReplay))
-    replayed_ = TW_TRY(open_replayed(settings_.measure.substr(kReplay.size())));
-  else if (!on_device() && settings_.measure != "model")
+  if (!on_device() && !replayed_ && settings_.measure != "model")
     return fail(ErrorKind::Usage, fmt::format("cannot measure by '{}'", settings_.measure), {},
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
@@ -90,7 +120,7 @@ Status TuneRun::open() {
     store_ =
         TW_TRY(tune::RecordStore::open(path.empty() ? tune::RecordStore::default_path() : path));
     TW_TRY_STATUS(keep_workloads());
-    measurer_ = TW_TRY(tune::start_measurer({}));
+    if (runs_here()) measurer_ = TW_TRY(tune::start_measurer({}));
   }
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
@@ -110,7 +140,8 @@ Status TuneRun::open() {
   options.trials = settings_.trials;
   options.stall_gain = settings_.stall_gain;
   options.nominal_time = !on_device();
-  options.seconds = on_device() ? rest() * (1 - kRaceShare) : settings_.seconds;
+  options.seconds = std::min(on_device() ? rest() * (1 - kRaceShare) : settings_.seconds,
+                             settings_.search_seconds);
   options.interrupted = [] { return driver::interrupted(); };
   if (store_) options.keep = [this](const auto& records) { return keep(records); };
   const auto progress = std::make_shared<Progress>("tuning");
@@ -120,7 +151,8 @@ Status TuneRun::open() {
 }
 
 std::string TuneRun::space_name() const {
-  return std::filesystem::path(settings_.space).filename();
+  return compile_.vta ? tune::kVtaSpace
+                      : std::filesystem::path(settings_.space).filename().string();
 }
 
 Status TuneRun::keep(const std::vector<tune::Record>& records) { return store_->add_all(records); }
@@ -135,9 +167,17 @@ Status TuneRun::keep_workloads() {
 Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   tune::TunerTask made;
   made.task = task.task;
+  made.step = task.step;
   made.rule = task.rule;
   made.expected = task.expected;
-  made.space = TW_TRY(open_space(settings_.space, task.task));
+  made.spare = task.spare;
+  if (compile_.vta) {
+    LayerTuning layer = TW_TRY(layer_tuning(task.task, compile_));
+    made.space = std::move(layer.space);
+    made.evaluator = std::move(layer.evaluator);
+  } else {
+    made.space = TW_TRY(open_space(settings_.space, task.task));
+  }
   if (made.space == nullptr) return made;
   made.searcher =
       TW_TRY(tune::make_searcher(settings_.method, *made.space, task.task, settings_.subject.seed));
@@ -165,7 +205,8 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
     };
     return made;
   }
-  made.evaluator = [this, &kernel = task.task] { return measurer_->evaluator(kernel); };
+  if (runs_here())
+    made.evaluator = [this, &kernel = task.task] { return measurer_->evaluator(kernel); };
   made.known = TW_TRY(store_->find(filter));
   if (settings_.transfer && made.known.empty())
     made.start = TW_TRY(tune::transferred_points(*store_, task.task, made.space->space(),
@@ -185,13 +226,18 @@ Status TuneRun::decide() {
   tune::Measurer* racer = interrupted() ? nullptr : measurer_.get();
   // Replayed readings are as old as they are, so that equal runs give equal packages.
   const std::string when = on_device() ? tune::utc_now() : newest_;
-  verdicts_ = final_races(*tuner_, compiler_key(), when, racer, [&] { return rest() > 0; });
+  verdicts_ = final_races(
+      *tuner_, compiler_key(), when, racer, [&] { return rest() > 0; }, compile_.vta.has_value());
   gains_.clear();
-  for (TunedModel& model : plan_.models) TW_TRY_STATUS(compare(model));
+  for (TunedModel& model : plan_.models) {
+    TW_TRY_STATUS(choose_forms(model));
+    TW_TRY_STATUS(compile_.vta ? compare_launches(model) : compare(model));
+  }
   if (store_) {
     std::vector<tune::Record> records;
     for (const Verdict& verdict : verdicts_)
       if (verdict.known) records.push_back(verdict.record);
+    for (tune::Record& record : decided_forms()) records.push_back(std::move(record));
     // What an interrupted run saw was not raced: it stands as readings.
     if (!interrupted()) TW_TRY_STATUS(store_->add_all(records));
   }
@@ -205,12 +251,60 @@ Verdict* TuneRun::verdict_of(const KernelReport& kernel) {
   return nullptr;
 }
 
+/// Which convolutions take another algorithm than by rule, all kernels being tuned: those that are
+/// faster inside the model, if the model with them is faster as a whole.
+Status TuneRun::choose_forms(TunedModel& model) {
+  if (!model.other || !model.session || interrupted()) return {};
+  const auto records = [&](bool taken_only) {
+    std::vector<tune::Record> found;
+    for (const ConvForms& conv : model.other->convs)
+      if (!taken_only || conv.after < kFormWins * conv.before)
+        found.push_back(form_record(conv.conv, conv.other, compile_, conv.after));
+    return found;
+  };
+  const auto usual = TW_TRY(open_tuned(model, {}));
+  const auto other = TW_TRY(open_tuned(model, records(false)));
+  const Duel times = TW_TRY(race(*usual, *other));
+  for (ConvForms& conv : model.other->convs)
+    conv.before = time_of(conv, times.steps_before), conv.after = time_of(conv, times.steps_after);
+  const std::vector<tune::Record> taken = records(true);
+  if (!taken.empty()) {
+    const auto mixed = TW_TRY(open_tuned(model, taken));
+    const Duel whole = TW_TRY(race(*usual, *mixed));
+    if (whole.after < kModelWins * whole.before) model.forms = taken;
+  }
+  model.tuned.reset();
+  return {};
+}
+
+CompileOptions TuneRun::with_verdicts(const std::vector<tune::Record>& forms) const {
+  CompileOptions options = compile_;
+  (compile_.vta ? options.launch.tuned : options.tuned) = find_among(verdicts_);
+  if (!forms.empty()) options.form = find_form(forms);
+  return options;
+}
+
+/// `model` with the present verdicts and `forms`.
+Result<std::unique_ptr<runtime::Session>> TuneRun::open_tuned(
+    TunedModel& model, const std::vector<tune::Record>& forms) {
+  model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(forms)));
+  runtime::SessionOptions session_options;
+  session_options.threads = threads_of(settings_.subject);
+  session_options.flush_denormals = true;
+  return open_session(*model.tuned, session_options);
+}
+
+Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) const {
+  return duel(before, after, settings_.subject.seed,
+              duel_seconds(settings_.seconds, plan_.models.size()));
+}
+
 /// The tuned model against the untuned one. Kernels that are no faster inside the model, and all
 /// where it loses as a whole, keep the rules' schedules.
 Status TuneRun::compare(TunedModel& model) {
   ModelGain gain;
   gain.name = model.subject.name;
-  bool any = false;
+  bool any = !model.forms.empty();
   for (const KernelReport& kernel : model.compiled.kernels) {
     const Verdict* verdict = verdict_of(kernel);
     if (verdict == nullptr) continue;
@@ -224,22 +318,19 @@ Status TuneRun::compare(TunedModel& model) {
     gains_.push_back(std::move(gain));
     return {};
   }
-  Duel times = TW_TRY(race_tuned(model));
-  std::vector<Verdict*> slower;
-  for (const KernelReport& kernel : model.compiled.kernels) {
-    Verdict* verdict = verdict_of(kernel);
-    if (verdict != nullptr && verdict->better &&
-        times.steps_after[kernel.symbol] >= times.steps_before[kernel.symbol])
-      slower.push_back(verdict);
+  auto session = TW_TRY(open_tuned(model, model.forms));
+  Duel times = TW_TRY(race(*model.session, *session));
+  if (give_up_slower(model, times)) {
+    session = TW_TRY(open_tuned(model, model.forms));
+    times = TW_TRY(race(*model.session, *session));
   }
-  for (Verdict* verdict : slower) give_up(*verdict);
-  if (!slower.empty()) times = TW_TRY(race_tuned(model));
   gain.raced = true;
   gain.before = times.before;
   gain.after = gain.in_race = times.after;
   if (times.after >= times.before) {
     gain.after = times.before;
     model.tuned.reset();
+    model.forms.clear();
     for (const KernelReport& kernel : model.compiled.kernels)
       if (Verdict* verdict = verdict_of(kernel)) give_up(*verdict);
   }
@@ -247,27 +338,60 @@ Status TuneRun::compare(TunedModel& model) {
   return {};
 }
 
-/// Compiles `model` with the present verdicts and runs both forms in turn.
-Result<Duel> TuneRun::race_tuned(TunedModel& model) {
-  CompileOptions options = compile_;
-  options.tuned = find_among(verdicts_);
-  model.tuned = TW_TRY(compile_subject(model.subject, options));
-  runtime::SessionOptions session_options;
-  session_options.threads = threads_of(settings_.subject);
-  session_options.flush_denormals = true;
-  const auto session = TW_TRY(open_session(*model.tuned, session_options));
-  return duel(*model.session, *session, settings_.subject.seed,
-              duel_seconds(settings_.seconds, plan_.models.size()));
+/// Launches as a whole, on the simulator: the tuned ones must take fewer cycles.
+Status TuneRun::compare_launches(TunedModel& model) {
+  ModelGain gain;
+  gain.name = model.subject.name;
+  gain.before = TW_TRY(launch_cycles(model.compiled, *compile_.vta));
+  model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
+  gain.after = gain.in_race = TW_TRY(launch_cycles(*model.tuned, *compile_.vta));
+  gain.raced = true;
+  if (gain.after >= gain.before) {
+    gain.after = gain.before;
+    model.tuned.reset();
+    for (Verdict& verdict : verdicts_)
+      if (verdict.known) give_up(verdict);
+  }
+  gains_.push_back(std::move(gain));
+  return {};
+}
+
+/// Kernels that are no faster inside the model keep the rules' schedules; whether there are any.
+bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
+  bool any = false;
+  for (const KernelReport& kernel : model.compiled.kernels) {
+    Verdict* verdict = verdict_of(kernel);
+    if (verdict == nullptr || !verdict->better) continue;
+    double before = 0, after = 0;
+    for (const std::string& step : kernel.steps) {
+      const auto then = times.steps_before.find(step), now = times.steps_after.find(step);
+      if (then == times.steps_before.end() || now == times.steps_after.end()) continue;
+      if (!model.forms.empty() && computes(*model.other, step))
+        continue;  // perhaps of another form
+      before += then->second, after += now->second;
+    }
+    if (after < before || before == 0) continue;
+    give_up(*verdict);
+    any = true;
+  }
+  return any;
+}
+
+/// For every convolution that had a choice, what it came to.
+std::vector<tune::Record> TuneRun::decided_forms() const {
+  std::vector<tune::Record> records;
+  each_form(plan_, [&](const ConvForms& conv, bool won) {
+    records.push_back(form_record(conv.conv, won ? conv.other : conv.rule, compile_,
+                                  won ? conv.after : conv.before));
+  });
+  return records;
 }
 
 Status TuneRun::write_package() {
   if (settings_.output.empty()) return {};
   TunedModel& model = plan_.models.at(0);
-  if (!model.tuned) {
-    CompileOptions options = compile_;
-    options.tuned = find_among(verdicts_);
-    model.tuned = TW_TRY(compile_subject(model.subject, options));
-  }
+  if (!model.tuned)
+    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(model.forms)));
   return save_package(settings_.output, *model.tuned);
 }
 
@@ -297,8 +421,9 @@ std::string progress_line(const TuneRun& run) {
   for (const auto& [kind, count] : outcomes) text += fmt::format(", {} {}", count, to_string(kind));
   const double before = tuner.untuned(), now = tuner.tuned();
   if (now > 0)
-    text += fmt::format("  {:.3g} -> {:.3g} ms ({:.2f}x)", before / 1e6, now / 1e6, before / now);
-  return text + "  " + tuner.tasks()[tuner.current()].task.name;
+    text += fmt::format("  {:.3g} -> {:.3g} {} ({:.2f}x)", before / 1e6, now / 1e6,
+                        run.large_unit(), before / now);
+  return text + "  " + label_of(tuner.tasks()[tuner.current()]);
 }
 
 }  // namespace tilewright::driver

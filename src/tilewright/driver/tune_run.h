@@ -14,18 +14,19 @@ namespace tilewright::driver {
 
 struct TuneSettings {
   SubjectOptions subject;
-  double seconds = search::kInvalid;  ///< for everything, compiling and races included
+  double seconds = search::kInvalid;         ///< for everything, compiling and races included
+  double search_seconds = search::kInvalid;  ///< for searching alone
   int64_t trials = std::numeric_limits<int64_t>::max();
-  double stall_gain = 0;  ///< as in tune::TunerOptions
-  std::string method = "ours", space = "constructive";
-  std::string measure = "device";  ///< or `model`, or `replay:FILE`
-  bool transfer = true;            ///< start where the nearest shape tuned before was fastest
-  bool dry = false;                ///< only up to `open`, and without a store
-  std::string output;              ///< package to write; empty: none
-  std::string command;             ///< for the package
+  double stall_gain = 0;                                ///< as in tune::TunerOptions
+  std::string method = "ours", space = "constructive";  ///< for VTA there is one space
+  std::string measure = "device";                       ///< or `model`, or `replay:FILE`
+  bool transfer = true;  ///< start where the nearest shape tuned before was fastest
+  bool dry = false;      ///< only up to `open`, and without a store
+  std::string output;    ///< package to write; empty: none
+  std::string command;   ///< for the package
 };
 
-/// What a model gained. units: ns.
+/// What a model gained. units: ns, or cycles of a simulator.
 struct ModelGain {
   std::string name;
   double before = 0,
@@ -54,20 +55,33 @@ class TuneRun {
   const std::vector<ModelGain>& gains() const { return gains_; }
   const CompileOptions& compile() const { return compile_; }
   search::Stop stop() const { return stop_; }
+  std::string space_name() const;  ///< as in records
   bool interrupted() const { return stop_ == search::Stop::Interrupted; }
   double elapsed() const;
   /// Of all proposals in order: equal for equal runs.
   std::string proposals_hash() const;
+  /// Of costs / 1e3 and / 1e6.
+  const char* unit() const { return compile_.vta ? "kcycles" : "us"; }
+  const char* large_unit() const { return compile_.vta ? "Mcycles" : "ms"; }
 
  private:
   bool on_device() const { return settings_.measure == "device"; }
+  /// Whether kernels run here: a device of its own is simulated.
+  bool runs_here() const { return on_device() && !compile_.vta; }
+  Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
+  Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
   Status keep(const std::vector<tune::Record>& records);
   Status keep_workloads();
-  std::string space_name() const;  ///< as in records
   Verdict* verdict_of(const KernelReport& kernel);
+  Status choose_forms(TunedModel& model);
+  CompileOptions with_verdicts(const std::vector<tune::Record>& forms) const;
+  Result<std::unique_ptr<runtime::Session>> open_tuned(TunedModel& model,
+                                                       const std::vector<tune::Record>& forms);
+  Result<Duel> race(runtime::Session& before, runtime::Session& after) const;
   Status compare(TunedModel& model);
-  Result<Duel> race_tuned(TunedModel& model);
+  bool give_up_slower(const TunedModel& model, const Duel& times);
+  std::vector<tune::Record> decided_forms() const;
   Status write_package();
   double rest() const;
 

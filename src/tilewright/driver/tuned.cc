@@ -8,6 +8,7 @@
 
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/conv_forms.h"
 #include "tilewright/hw/rates.h"
 #include "tilewright/tune/space.h"
 
@@ -18,52 +19,77 @@ std::string compiler_key() {
   return key;
 }
 
-Result<FindRecord> stored_schedules(const std::string& path, const hw::CpuTarget& target,
-                                    int threads) {
-  const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
-    if (path.empty()) return FindRecord();
-    return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
-                "tilewright tune --records " + path + " makes one");
-  }
-  Result<tune::RecordStore> store = tune::RecordStore::open(file);
-  if (!store) {
-    if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
-    say(fmt::format("warning: schedules by rule alone: {}: {}", store.error().what,
-                    store.error().why));
-    return FindRecord();
-  }
-  tune::Task key;  // for its target's key
-  key.target = target;
-  key.threads = threads;
+std::string cpu_key(const hw::CpuTarget& target, int threads) {
+  tune::Task task;
+  task.target = target;
+  task.threads = threads;
+  return task.target_key();
+}
+
+StoredRecords answers_of(const tune::RecordStore& store, const std::string& target_key) {
   const auto lock = std::make_shared<std::mutex>();
-  return [store = *store, lock,
-          target_key = key.target_key()](const Func& func) -> std::optional<tune::Record> {
+  const auto chosen = [store, lock,
+                       target_key](const std::string& workload) -> std::optional<tune::Record> {
     tune::RecordFilter filter;
-    filter.workload = tune::workload_key(tune::workload_text(func));
+    filter.workload = workload;
     filter.target = target_key;
     filter.compiler = compiler_key();
     const std::lock_guard<std::mutex> guard(*lock);
     return store.chosen(filter).value_or(std::nullopt);
   };
+  return {
+      [chosen](const Func& func) { return chosen(tune::workload_key(tune::workload_text(func))); },
+      [chosen](const graph::PlaneConv& conv) { return chosen(conv_key(conv)); }};
+}
+
+Result<StoredRecords> stored_records(const std::string& path, const std::string& target_key) {
+  const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
+  std::error_code ignored;
+  if (!std::filesystem::exists(file, ignored)) {
+    if (path.empty()) return StoredRecords();
+    return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
+                "tilewright tune --records " + path + " makes one");
+  }
+  Result<tune::RecordStore> store = tune::RecordStore::open(file);
+  if (store) return answers_of(*store, target_key);
+  if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
+  say(fmt::format("warning: schedules by rule alone: {}: {}", store.error().what,
+                  store.error().why));
+  return StoredRecords();
 }
 
 int64_t tuned_kernels(const CompiledModel& model) {
-  return std::count_if(model.kernels.begin(), model.kernels.end(),
-                       [](const KernelReport& kernel) { return kernel.record.has_value(); });
+  int64_t tuned =
+      std::count_if(model.kernels.begin(), model.kernels.end(),
+                    [](const KernelReport& kernel) { return kernel.record.has_value(); });
+  for (const auto& [name, launch] : model.launches)
+    tuned += std::count_if(launch.layers.begin(), launch.layers.end(),
+                           [](const LayerCode& layer) { return layer.record.has_value(); });
+  return tuned;
 }
+
+namespace {
+
+size_t all_kernels(const CompiledModel& model) {
+  size_t count = model.kernels.size();
+  for (const auto& [name, launch] : model.launches) count += launch.layers.size();
+  return count;
+}
+
+}  // namespace
 
 void say_tuned(const CompiledModel& model) {
   const int64_t tuned = tuned_kernels(model);
-  if (tuned == 0 && model.stale_records == 0) return;
+  if (tuned == 0 && model.stale_records == 0 && model.forms.empty()) return;
+  const std::string forms =
+      model.forms.empty() ? "" : fmt::format("; algorithms of {} convolutions", model.forms.size());
   const std::string stale = model.stale_records == 0
                                 ? ""
                                 : fmt::format(
                                       "; {} records do not fit this compiler's kernels "
                                       "and are skipped",
                                       model.stale_records);
-  say(fmt::format("{} of {} kernels tuned{}", tuned, model.kernels.size(), stale));
+  say(fmt::format("{} of {} kernels tuned{}{}", tuned, all_kernels(model), forms, stale));
 }
 
 }  // namespace tilewright::driver

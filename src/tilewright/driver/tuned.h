@@ -10,13 +10,21 @@ namespace tilewright::driver {
 /// Who compiles, as records name it: records of another compiler do not count.
 std::string compiler_key();
 
-/// Answers from the store at `path`, or the user's own where that is empty (a function that finds
-/// nothing, if there is none).
+/// What the compiler asks a store for.
+struct StoredRecords {
+  FindRecord schedules;
+  FindForm forms;
+};
+/// Answers from the store at `path`, or the user's own where that is empty (empty functions, if
+/// there is none). `target_key`: as in records.
 ///   errors: Io (a named store that is not there), Package (of another schema).
-Result<FindRecord> stored_schedules(const std::string& path, const hw::CpuTarget& target,
-                                    int threads);
+Result<StoredRecords> stored_records(const std::string& path, const std::string& target_key);
+/// The same from a store that is open.
+StoredRecords answers_of(const tune::RecordStore& store, const std::string& target_key);
+/// The key of kernels for a CPU.
+std::string cpu_key(const hw::CpuTarget& target, int threads);
 
-/// Kernels whose schedules come from records.
+/// Kernels, and layers of launches, whose schedules come from records.
 int64_t tuned_kernels(const CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.
 void say_tuned(const CompiledModel& model);

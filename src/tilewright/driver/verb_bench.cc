@@ -7,6 +7,7 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/gpu_profile.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/profile_report.h"
 #include "tilewright/driver/subject.h"
@@ -44,6 +45,7 @@ struct Row {
   std::string peer_name;  ///< empty: not asked; "n/a": ONNX has no such operator
   std::vector<runtime::StepProfile> profile;
   std::vector<StepLimit> limits;  ///< of the profile's steps
+  std::vector<GpuStepTime> gpu;   ///< inside launches on a GPU, if asked for
   double open_ms = 0;             ///< of a package
 };
 
@@ -104,6 +106,33 @@ Result<std::unique_ptr<OrtPeer>> load_peer(const Subject& subject, const BenchOp
 /// The peer's threads look for work that long after a run, on the cores that ours need.
 constexpr std::chrono::milliseconds kPeerSettles(150);
 
+bool uses_gpu(const runtime::Program& program) {
+  return std::any_of(program.launches.begin(), program.launches.end(), [](const auto& launch) {
+    return launch.second.device == "opencl" || launch.second.device == "cuda";
+  });
+}
+
+/// Times of a GPU's kernels, in runs of their own: keeping them makes runs longer.
+Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Subject& subject,
+                                             const BenchOptions& options,
+                                             const std::map<std::string, Array>& inputs) {
+  const Runnable recorded = TW_TRY(make_recorded(runnable, subject, options.subject));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(recorded.session->bind_input(name, value));
+  Times times;
+  TW_TRY_STATUS(run_for(*recorded.session, 0.1, false, times));
+  for (LaunchLog::GpuEntry& entry : recorded.launches->gpus) {
+    entry.runs = 0;
+    std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
+  }
+  TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, false, times));
+  std::optional<hw::GpuTarget> target;
+  if (runnable.model) target = TW_TRY(compile_options(options.subject)).gpu;
+  return gpu_step_times(
+      *recorded.launches,
+      runnable.model ? runnable.model->gpu_launches : std::map<std::string, GpuLaunchCode>(),
+      target);
+}
+
 Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   Row row;
   row.subject = subject.name;
@@ -135,6 +164,8 @@ Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   }
   if (peer && subject.single_operator) row.peer = TW_TRY(peer->own_times());
   row.profile = session.profile();
+  if (options.profile && uses_gpu(session.program()))
+    row.gpu = TW_TRY(profile_gpu(runnable, subject, options, inputs));
   hw::CpuTarget machine = hw::host();
   machine.rates = rates_of(options.subject);
   const std::map<std::string, KernelWork> works =
@@ -165,6 +196,7 @@ nlohmann::ordered_json to_json(const Row& row) {
   }
   if (row.limits.size() == row.profile.size())
     json["profile"] = profile_json(row.profile, row.limits);
+  if (!row.gpu.empty()) json["gpu_profile"] = gpu_profile_json(row.gpu);
   return json;
 }
 
@@ -203,7 +235,10 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   }
   fmt::print("{}", table(text));
   if (options.profile)
-    for (const Row& row : rows) fmt::print("\n{}", profile_table(row.profile, row.limits));
+    for (const Row& row : rows) {
+      fmt::print("\n{}", profile_table(row.profile, row.limits));
+      if (!row.gpu.empty()) fmt::print("\n{}", gpu_profile_table(row.gpu));
+    }
   return 0;
 }
 

@@ -2,13 +2,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/process.h"
+#include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/runtime/gpu/device.h"
 
 namespace tilewright::driver {
 namespace {
@@ -33,6 +36,58 @@ std::string try_backend(bool use_c) {
   return code ? "" : code.error().what + ": " + code.error().why;
 }
 
+/// A program with one kernel that does nothing.
+runtime::GpuProgram gpu_probe(const std::string& language) {
+  runtime::GpuProgram program;
+  program.language = language;
+  program.source = "__kernel void probe() {}";
+  program.arch = "sm_50";
+  program.ptx = ".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry probe() { ret; }\n";
+  program.kernels = {{"probe", {1, 1, 1}, {1, 1, 1}}};
+  program.calls = {{0, "probe", {}, {}}};
+  return program;
+}
+
+/// Runs it on a GPU; empty if it worked.
+std::string try_gpu(const runtime::GpuDeviceInfo& info) {
+  const auto run = [&]() -> Status {
+    const auto device = TW_TRY(runtime::open_gpu(info.id));
+    const auto program = std::make_shared<const runtime::GpuProgram>(gpu_probe(info.language));
+    return TW_TRY(device->load(program, {}))->execute();
+  };
+  const Status status = run();
+  return status ? "" : status.error().what + ": " + status.error().why;
+}
+
+struct DeviceRow {
+  std::string id, reason, detail;  ///< reason: why it is not usable, or empty
+};
+
+/// A row per GPU of a language, or one that says why there is none.
+std::vector<DeviceRow> gpu_rows(const std::string& language) {
+  std::vector<std::string> problems;
+  std::vector<DeviceRow> rows;
+  for (const runtime::GpuDeviceInfo& info : runtime::list_gpus(&problems))
+    if (info.language == language)
+      rows.push_back({info.id, try_gpu(info),
+                      fmt::format("{}, {}, {} units, {} GiB", info.name, info.arch, info.units,
+                                  info.memory_bytes >> 30)});
+  for (const std::string& problem : problems)
+    if (problem.starts_with(language + ": "))
+      rows.push_back({language, problem.substr(language.size() + 2), ""});
+  return rows;
+}
+
+Finding gpu_finding(const std::string& language) {
+  Finding finding{language, true, ""};
+  for (const DeviceRow& row : gpu_rows(language)) {
+    finding.ok = finding.ok && row.reason.empty();
+    if (!finding.text.empty()) finding.text += "; ";
+    finding.text += row.reason.empty() ? row.detail : row.reason;
+  }
+  return finding;
+}
+
 std::vector<Finding> examine() {
   const hw::CpuTarget& host = hw::host();
   std::vector<Finding> findings;
@@ -44,6 +99,11 @@ std::vector<Finding> examine() {
   findings.push_back({"llvm", llvm.empty(), llvm.empty() ? "compiles and links" : llvm});
   const std::string c = try_backend(true);
   findings.push_back({"c", c.empty(), c.empty() ? "compiles and links" : c});
+  for (const char* language : {"opencl", "cuda"}) findings.push_back(gpu_finding(language));
+  const Result<std::string> nvrtc = codegen::nvrtc_version();
+  findings.push_back(
+      {"nvrtc", nvrtc.has_value(),
+       nvrtc ? *nvrtc + " (compiles for cuda)" : nvrtc.error().what + "; " + nvrtc.error().fix});
   for (const char* tool : {"verilator", "iverilog", "yosys"}) {
     const std::string path = find_program(tool);
     findings.push_back({tool, !path.empty(),
@@ -76,16 +136,21 @@ std::string why_not(const DeviceEntry& device) {
   return find_program("verilator").empty() ? "verilator is not installed" : "";
 }
 
+std::vector<DeviceRow> rows_of(const DeviceEntry& device) {
+  if (device.id == "opencl" || device.id == "cuda") return gpu_rows(device.id);
+  return {{device.id, why_not(device), device.id == "cpu" ? hw::host().cpu : device.detail}};
+}
+
 Result<int> devices(bool as_json) {
   nlohmann::ordered_json json = document("devices");
   std::vector<std::vector<std::string>> rows = {{"device", "usable", "detail"}};
-  for (const DeviceEntry& device : device_table()) {
-    const std::string reason = why_not(device);
-    const std::string detail = device.id == "cpu" ? hw::host().cpu : device.detail;
-    rows.push_back({device.id, reason.empty() ? "yes" : "no", reason.empty() ? detail : reason});
-    json["devices"].push_back(
-        {{"id", device.id}, {"usable", reason.empty()}, {"reason", reason}, {"name", detail}});
-  }
+  for (const DeviceEntry& device : device_table())
+    for (const DeviceRow& row : rows_of(device)) {
+      const bool usable = row.reason.empty();
+      rows.push_back({row.id, usable ? "yes" : "no", usable ? row.detail : row.reason});
+      json["devices"].push_back(
+          {{"id", row.id}, {"usable", usable}, {"reason", row.reason}, {"name", row.detail}});
+    }
   as_json ? print_json(json) : fmt::print("{}", table(rows));
   return 0;
 }
@@ -105,6 +170,23 @@ Result<int> targets(bool as_json) {
                                {"features", target.features},
                                {"vector_bits", target.vector_bytes * 8},
                                {"runs_here", missing.empty()}});
+  }
+  for (const hw::GpuTarget& target : hw::all_gpu_targets()) {
+    const std::string language(hw::name(target.language));
+    const std::string processor =
+        target.arch.empty() ? "any OpenCL device with these limits" : target.arch;
+    rows.push_back({target.name,
+                    fmt::format("{}: {} threads, {} KiB shared", processor, target.max_threads,
+                                target.shared_bytes >> 10),
+                    std::to_string(target.vector_bytes * 8), "see `tilewright devices`"});
+    json["gpus"].push_back({{"name", target.name},
+                            {"language", language},
+                            {"arch", target.arch},
+                            {"max_threads", target.max_threads},
+                            {"shared_bytes", target.shared_bytes},
+                            {"units", target.units},
+                            {"f16", target.has_f16},
+                            {"f64", target.has_f64}});
   }
   for (const std::string& config : vta::builtin_configs()) {
     const vta::Config hw = TW_TRY(vta::load_config(config));

@@ -140,6 +140,24 @@ struct CompileVerb {
   bool explain = false;
 };
 
+/// What a model takes, on the CPU and on a GPU.
+struct Size {
+  size_t kernels = 0;
+  int64_t code = 0, weights = 0, arena = 0;
+};
+Size size_of(const CompiledModel& model) {
+  const runtime::Program& program = *model.program;
+  Size size{program.kernels.size(), static_cast<int64_t>(model.code.size()), program.weights_bytes,
+            program.arena_bytes};
+  for (const auto& [name, launch] : model.gpu_launches) {
+    size.kernels += launch.program.kernels.size();
+    size.code += static_cast<int64_t>(launch.program.source.size() + launch.program.binary.size());
+    size.weights += static_cast<int64_t>(launch.program.constants.size());
+    size.arena += launch.program.arena_bytes;
+  }
+  return size;
+}
+
 Result<int> compile(const CompileVerb& verb, const Context& context) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
@@ -156,12 +174,13 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   nlohmann::ordered_json json = document("compile");
   json["package"] = path;
   json["seconds"] = seconds_since(start);
-  json["kernels"] = program.kernels.size();
+  const Size size = size_of(model);
+  json["kernels"] = size.kernels;
   json["kernels_tuned"] = tuned_kernels(model);
   json["steps"] = program.steps.size();
-  json["code_bytes"] = model.code.size();
-  json["weight_bytes"] = program.weights_bytes;
-  json["arena_bytes"] = program.arena_bytes;
+  json["code_bytes"] = size.code;
+  json["weight_bytes"] = size.weights;
+  json["arena_bytes"] = size.arena;
   json["arena_lower_bound"] = program.arena_lower_bound;
   if (verb.explain) json["changes"] = model.changes;
   if (context.json) {
@@ -173,8 +192,8 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   say(
       fmt::format("{}: {} steps, {} kernels, weights {:.1f} MiB, arena {:.2f} MiB (lower bound "
                   "{:.2f}), {:.1f} s",
-                  path, program.steps.size(), program.kernels.size(), mib(program.weights_bytes),
-                  mib(program.arena_bytes), mib(program.arena_lower_bound), seconds_since(start)));
+                  path, program.steps.size(), size.kernels, mib(size.weights), mib(size.arena),
+                  mib(program.arena_lower_bound), seconds_since(start)));
   return 0;
 }
 

@@ -8,6 +8,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/conv_forms.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/ir/text.h"
@@ -243,7 +244,7 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
     const Record& record = records[i];
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(records.size()), record.name);
     TW_TRY_STATUS(check_interrupt());
-    if (record.outcome != "ok") continue;
+    if (record.outcome != "ok" || form_in(record)) continue;
     const Result<ScheduledKernel> kernel = replay_record(store, record);
     other_compiler += record.compiler != compiler_key();
     if (kernel) {
@@ -277,7 +278,8 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
 Result<int> replay(const RecordsVerb& verb, bool as_json) {
   const RecordStore store = TW_TRY(open_existing(path_of(verb)));
   std::vector<Record> records = TW_TRY(selected(store, verb));
-  std::erase_if(records, [](const Record& record) { return record.outcome != "ok"; });
+  std::erase_if(records,
+                [](const Record& record) { return record.outcome != "ok" || form_in(record); });
   if (records.empty())
     return fail(ErrorKind::Usage, fmt::format("no valid record of '{}'", verb.workload), {},
                 "tilewright records ls shows the keys of workloads");

@@ -69,7 +69,8 @@ Status set_budget(TuneVerb& verb) {
 /// What would be tuned, and how large the spaces are.
 Result<int> list_tasks(const TuneRun& run, bool as_json) {
   nlohmann::ordered_json json = document("tune");
-  std::vector<std::vector<std::string>> rows = {{"task", "uses", "expected us", "space", "points"}};
+  std::vector<std::vector<std::string>> rows = {
+      {"task", "uses", fmt::format("expected {}", run.unit()), "space", "points"}};
   for (const tune::TunerTask& task : run.tuner().tasks()) {
     const double points = task.space->space().size();
     json["tasks"].push_back({{"name", task.task.name},
@@ -77,8 +78,8 @@ Result<int> list_tasks(const TuneRun& run, bool as_json) {
                              {"uses", task.task.uses},
                              {"expected_ns", task.expected},
                              {"points", points}});
-    rows.push_back({task.task.name, std::to_string(task.task.uses),
-                    fmt::format("{:.1f}", task.expected / 1e3), run.settings().space,
+    rows.push_back({label_of(task), std::to_string(task.task.uses),
+                    fmt::format("{:.1f}", task.expected / 1e3), run.space_name(),
                     fmt::format("{:.4g}", points)});
   }
   as_json ? print_json(json) : fmt::print("{}", table(rows));
@@ -103,10 +104,13 @@ std::string_view text_of(search::Stop stop) {
 
 nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskState& state,
                                  const Verdict& verdict) {
-  nlohmann::ordered_json json = {
-      {"name", task.task.name},       {"workload", task.task.key()},
-      {"uses", task.task.uses},       {"points", task.space->space().size()},
-      {"tried", state.trials.size()}, {"resumed", state.resumed}};
+  nlohmann::ordered_json json = {{"name", task.task.name},
+                                 {"step", task.step},
+                                 {"workload", task.task.key()},
+                                 {"uses", task.task.uses},
+                                 {"points", task.space->space().size()},
+                                 {"tried", state.trials.size()},
+                                 {"resumed", state.resumed}};
   for (const auto& [kind, count] : state.outcomes)
     json["outcomes"][std::string(to_string(kind))] = count;
   if (!state.problem.empty()) json["problem"] = state.problem;
@@ -135,13 +139,22 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i)
     json["tasks"].push_back(
         task_json(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i]));
+  each_form(run.plan(), [&](const ConvForms& conv, bool won) {
+    json["forms"].push_back({{"conv", conv_text(conv.conv)},
+                             {"rule", form_name(conv.rule)},
+                             {"other", form_name(conv.other)},
+                             {"rule_ns", conv.before},
+                             {"other_ns", conv.after},
+                             {"won", won}});
+  });
   if (!run.settings().output.empty()) json["package"] = run.settings().output;
   return json;
 }
 
 void print_result(const TuneRun& run) {
-  std::vector<std::vector<std::string>> rows = {
-      {"task", "uses", "tried", "ok", "untuned us", "tuned us", "gain"}};
+  std::vector<std::vector<std::string>> rows = {{"task", "uses", "tried", "ok",
+                                                 fmt::format("untuned {}", run.unit()),
+                                                 fmt::format("tuned {}", run.unit()), "gain"}};
   std::map<std::string, int64_t> reasons;
   int64_t bad = 0;
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
@@ -149,11 +162,11 @@ void print_result(const TuneRun& run) {
     const tune::TaskState& state = run.tuner().states()[i];
     const Verdict& verdict = run.verdicts()[i];
     for (const auto& [reason, count] : state.reasons) reasons[reason] += count, bad += count;
-    if (!state.problem.empty()) say(fmt::format("warning: {}: {}", task.task.name, state.problem));
+    if (!state.problem.empty()) say(fmt::format("warning: {}: {}", label_of(task), state.problem));
     if (!verdict.known) continue;
     const auto ok = state.outcomes.find(tune::OutcomeKind::Ok);
     rows.push_back(
-        {task.task.name, std::to_string(task.task.uses), std::to_string(state.trials.size()),
+        {label_of(task), std::to_string(task.task.uses), std::to_string(state.trials.size()),
          std::to_string(ok == state.outcomes.end() ? 0 : ok->second),
          fmt::format("{:.1f}", verdict.rule_cost / 1e3),
          fmt::format("{:.1f}", verdict.record.cost / 1e3),
@@ -162,9 +175,14 @@ void print_result(const TuneRun& run) {
   }
   fmt::print("{}", table(rows));
   for (const ModelGain& gain : run.gains())
-    fmt::print("{}: {:.4g} ms -> {:.4g} ms ({:.3f}x{})\n", gain.name, gain.before / 1e6,
-               gain.after / 1e6, gain.after > 0 ? gain.before / gain.after : 1.0,
-               gain.raced ? ", runs in turn" : "");
+    fmt::print("{}: {:.4g} {} -> {:.4g} {} ({:.3f}x{})\n", gain.name, gain.before / 1e6,
+               run.large_unit(), gain.after / 1e6, run.large_unit(),
+               gain.after > 0 ? gain.before / gain.after : 1.0, gain.raced ? ", runs in turn" : "");
+  each_form(run.plan(), [](const ConvForms& conv, bool won) {
+    if (won)
+      fmt::print("{}: {} instead of {} ({:.2f}x)\n", conv_text(conv.conv), form_name(conv.other),
+                 form_name(conv.rule), conv.before / conv.after);
+  });
   if (10 * bad > 9 * run.tuner().trials() && bad > 0) {
     std::vector<std::pair<int64_t, std::string>> sorted;
     for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);

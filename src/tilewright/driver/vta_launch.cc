@@ -12,6 +12,7 @@
 #include "tilewright/graph/moves.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/tune/vta_schedule.h"
+#include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
 namespace {
@@ -130,15 +131,21 @@ class LaunchCompiler {
 
   Result<LayerCode> schedule_layer(const Func& func) const {
     const vta::Config& config = builder_.config();
-    const Func prepared = TW_TRY(schedule::replay(func, TW_TRY(tune::vta_prologue(func))));
-    const tune::VtaLayer facts = TW_TRY(tune::vta_layer(prepared));
     tune::MappingOptions search;
     if (options_.copies == 1) search.max_copies = 1;
+    const auto space = TW_TRY(tune::VtaSpace::create(func, config, search));
     LayerCode layer;
-    layer.mapping = TW_TRY(tune::best_mapping(facts, config, search));
+    layer.mapping = space->best();
+    if (options_.tuned) layer.record = options_.tuned(func);
+    if (layer.record && !layer.record->point.empty()) {
+      if (const auto mapping = space->recorded(layer.record->point))
+        layer.mapping = *mapping;
+      else
+        layer.record.reset();
+    }
     layer.trace = TW_TRY(tune::vta_trace(func, config, layer.mapping));
     layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
-    layer.predicted_cycles = tune::predict(facts, layer.mapping, config).cycles;
+    layer.predicted_cycles = tune::predict(space->layer(), layer.mapping, config).cycles;
     return layer;
   }
 

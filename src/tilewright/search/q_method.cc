@@ -33,6 +33,8 @@ class PaperSearcher final : public Searcher {
 
   std::vector<Point> propose(int count) override {
     std::vector<Point> batch;
+    const auto seen = static_cast<int>(history_.trials().size());
+    add_random(batch, std::clamp(options_.warm_up - seen, 0, count), rng_);
     while (batch.size() < static_cast<size_t>(count)) {
       const size_t before = batch.size();
       for (int s = 0; s < options_.starts && batch.size() < static_cast<size_t>(count); ++s)
@@ -55,7 +57,8 @@ class PaperSearcher final : public Searcher {
           {features(step->second.from), features(trial.point), step->second.chosen, reward});
       steps_.erase(step);
       if (++taken_ % kTrainEvery != 0) continue;
-      learner_.epoch(options_.alpha, options_.learning_rate, rng_);
+      for (int epoch = 0; epoch < options_.epochs; ++epoch)
+        learner_.epoch(options_.alpha, options_.learning_rate, rng_);
       learner_.copy_to_target();
     }
   }
@@ -147,8 +150,6 @@ class ReleasedSearcher final : public Searcher {
   }
 
  private:
-  static constexpr int kEpochs = 20;
-
   Eigen::VectorXd features(const Point& point) const {
     return vector_of(space_.features(point), false);
   }
@@ -180,7 +181,7 @@ class ReleasedSearcher final : public Searcher {
     retired_.clear();
     for (QLearner& learner : learners_) {
       learner.reset_optimiser();
-      for (int epoch = 0; epoch < kEpochs; ++epoch) {
+      for (int epoch = 0; epoch < options_.epochs; ++epoch) {
         learner.epoch(options_.alpha, options_.learning_rate, rng_);
         learner.copy_to_target();
       }
@@ -196,13 +197,23 @@ class ReleasedSearcher final : public Searcher {
   int trained_ = 0;
 };
 
+/// With the form's own values where there are none.
+QMethodOptions complete(QMethodOptions options) {
+  const bool paper = options.form == QMethodOptions::Form::Paper;
+  if (options.gamma <= 0) options.gamma = paper ? 5 : 0.5;
+  if (options.alpha <= 0) options.alpha = paper ? 0.3 : 0.9;
+  if (options.learning_rate <= 0) options.learning_rate = paper ? 1 : 0.02;
+  if (options.epochs <= 0) options.epochs = paper ? 2 : 20;
+  return options;
+}
+
 }  // namespace
 
 std::unique_ptr<Searcher> q_searcher(const Space& space, uint64_t seed,
                                      const QMethodOptions& options) {
   if (options.form == QMethodOptions::Form::Paper)
-    return std::make_unique<PaperSearcher>(space, seed, options);
-  return std::make_unique<ReleasedSearcher>(space, seed, options);
+    return std::make_unique<PaperSearcher>(space, seed, complete(options));
+  return std::make_unique<ReleasedSearcher>(space, seed, complete(options));
 }
 
 }  // namespace tilewright::search

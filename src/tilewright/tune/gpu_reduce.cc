@@ -9,6 +9,8 @@ namespace {
 /// Threads of a block, and how many of them lie side by side along the result where that is how
 /// memory is read.
 constexpr int64_t kThreads = 128, kSide = 32;
+/// Fewer terms are not worth a barrier.
+constexpr int64_t kFewTerms = 8;
 
 /// The load of most iterations, which decides how memory is read best.
 const Load* widest_load(const BlockFacts& block) {
@@ -144,8 +146,8 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
       shared = &iter;
   }
   const int64_t room = target.units * target.unit_threads;  // threads that run at the same time
-  if (last == nullptr || shared == nullptr || terms < 2 * kSide || results >= room)
-    return std::nullopt;
+  const bool few = terms < 2 * kSide && (terms < kFewTerms || results >= kSide);
+  if (last == nullptr || shared == nullptr || few || results >= room) return std::nullopt;
   GpuReduction plan;
   plan.loop = block.loop_of(shared->var);
   plan.extent = block.extent_of(shared->var);

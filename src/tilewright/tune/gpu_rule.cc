@@ -229,7 +229,7 @@ class Scheduler {
     schedule::Names order = rest;
     order.insert(order.end(), threads.begin(), threads.end());
     if (order.size() > 1 && !draft_.attempt(schedule::Reorder{order})) return false;
-    for (const std::string& loop : threads) done_.insert(loop);
+    done_.insert(order.begin(), order.end());
     return bind_threads(draft_, threads) && bind_blocks(draft_, rest);
   }
 

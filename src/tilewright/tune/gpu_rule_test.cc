@@ -57,6 +57,7 @@ std::vector<Case> cases() {
        {"", "MaxPool", {{1, 6, 15, 15}}, {{"kernel_shape", Ints{3, 3}}, {"strides", Ints{2, 2}}}},
        false},
       {"softmax", {"", "Softmax", {{7, 150}}, {}}, true},
+      {"softmax_of_one_row", {"", "Softmax", {{1, 10}}, {}}, true},
       {"mean", {"", "GlobalAveragePool", {{2, 9, 12, 12}}, {}}, true},
       {"relu", {"", "Relu", {{3, 1001}}, {}}, false},
       {"transpose", {"", "Transpose", {{5, 6, 7}}, {{"perm", Ints{2, 0, 1}}}}, false},

@@ -34,10 +34,11 @@ struct Task {
   hw::CpuTarget target;  ///< what the schedules are for
   int threads = 1;       ///< workers the kernel runs on
   int64_t uses = 1;      ///< steps of the model that run it
+  std::string device;    ///< key of an accelerator's configuration; empty: a CPU's kernel
 
   /// Key of its records: equal programs, names apart, have equal keys.
   std::string key() const;
-  /// `cpu:znver4:2`, as in records.
+  /// `cpu:znver4:2`, or `device`, as in records.
   std::string target_key() const;
 };
 

@@ -14,6 +14,8 @@ std::string workload_text(const Func& func) {
 
 std::string Task::key() const { return workload_key(workload_text(func)); }
 
-std::string Task::target_key() const { return fmt::format("cpu:{}:{}", target.cpu, threads); }
+std::string Task::target_key() const {
+  return device.empty() ? fmt::format("cpu:{}:{}", target.cpu, threads) : device;
+}
 
 }  // namespace tilewright::tune

@@ -56,19 +56,26 @@ double Tuner::seconds() const {
   return options_.nominal_time ? nominal_seconds_ : wall_seconds() - start_;
 }
 
+namespace {
+
+double in_use(const TunerTask& task) {
+  return task.spare ? 0 : static_cast<double>(task.task.uses);
+}
+
+}  // namespace
+
 double Tuner::untuned() const {
   double sum = 0;
   for (size_t i = 0; i < tasks_.size(); ++i)
-    sum += static_cast<double>(tasks_[i].task.uses) *
-           (states_[i].rule.cost > 0 ? states_[i].rule.cost : tasks_[i].expected);
+    sum +=
+        in_use(tasks_[i]) * (states_[i].rule.cost > 0 ? states_[i].rule.cost : tasks_[i].expected);
   return sum;
 }
 
 double Tuner::tuned() const {
   double sum = 0;
   for (size_t i = 0; i < tasks_.size(); ++i)
-    sum += static_cast<double>(tasks_[i].task.uses) *
-           (states_[i].best() > 0 ? states_[i].best() : tasks_[i].expected);
+    sum += in_use(tasks_[i]) * (states_[i].best() > 0 ? states_[i].best() : tasks_[i].expected);
   return sum;
 }
 
@@ -93,7 +100,8 @@ bool Tuner::stop() {
   if (options_.interrupted && options_.interrupted())
     return stop_ = search::Stop::Interrupted, true;
   if (trials_ >= options_.trials) return stop_ = search::Stop::Trials, true;
-  if (seconds() >= options_.seconds) return stop_ = search::Stop::Time, true;
+  // However short the time, one batch is tried.
+  if (trials_ > 0 && seconds() >= options_.seconds) return stop_ = search::Stop::Time, true;
   if (options_.stall_gain <= 0) return false;
   const double now = tuned();
   if (now < reference_ * (1 - options_.stall_gain)) reference_ = now, since_gain_ = trials_;

@@ -18,13 +18,15 @@ namespace tilewright::tune {
 /// A task with what its search needs.
 struct TunerTask {
   Task task;
+  std::string step;  ///< of a model that runs it, for people
   std::shared_ptr<const ScheduleSpace> space;
   std::unique_ptr<search::Searcher> searcher;
   /// Asked once, when the task's turn comes. errors: of the evaluator; they end the task, not the
   /// run.
   std::function<Result<std::unique_ptr<Evaluator>>()> evaluator;
-  schedule::Trace rule;              ///< the schedule without tuning
-  double expected = 0;               ///< its cost as far as known: decides whose turn comes first
+  schedule::Trace rule;  ///< the schedule without tuning
+  double expected = 0;   ///< its cost as far as known: decides whose turn comes first
+  bool spare = false;    ///< runs only if tuning makes it worth it: not in sums of costs
   std::vector<search::Point> start;  ///< to try before the searcher is asked
   std::vector<Record> known;         ///< of earlier runs; told, not measured again
 };
@@ -90,7 +92,7 @@ class Tuner {
   size_t current() const { return current_; }
   int64_t trials() const { return trials_; }
   double seconds() const;
-  /// Sum over tasks of uses x cost. units: as costs.
+  /// Sum over tasks in use of uses x cost. units: as costs.
   double untuned() const;
   double tuned() const;
 

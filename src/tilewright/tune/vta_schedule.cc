@@ -288,7 +288,7 @@ Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMa
   return trace;
 }
 
-Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config) {
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies) {
   vta::Builder builder(config);
   std::vector<uint64_t> addresses;
   for (const Param& p : scheduled.params) {
@@ -296,13 +296,14 @@ Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& confi
     for (const Expr& e : p.buffer.shape()) bytes *= as_int(e).value_or(0);
     addresses.push_back(TW_TRY(builder.allocate(p.buffer.name(), static_cast<uint64_t>(bytes))));
   }
-  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, codegen::VtaOptions{}, builder));
+  TW_TRY_STATUS(codegen::emit_vta(scheduled, addresses, codegen::VtaOptions{copies}, builder));
   return builder.finish();
 }
 
-Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Config& config) {
+Result<uint64_t> vta_cycles(const Func& func, const Trace& trace, const vta::Config& config,
+                            int copies) {
   const Func scheduled = TW_TRY(schedule::replay(func, trace));
-  const vta::Program program = TW_TRY(vta_program(scheduled, config));
+  const vta::Program program = TW_TRY(vta_program(scheduled, config, copies));
   uint64_t cycles = 0;
   for (const vta::Run& run : program.runs)
     cycles += TW_TRY(vta::simulate_time(config, run.insns)).cycles;

@@ -26,13 +26,14 @@ Result<schedule::Trace> vta_trace(const Func& func, const vta::Config& config,
 /// The function one GEMM step computes: what `tensorize` matches.
 std::string vta_gemm_text(const vta::Config& config);
 
-/// `scheduled` as a VTA program over DRAM that holds zeros: enough to measure its time.
-/// errors: those of the code generator (Unsupported, Capacity).
-Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config);
+/// `scheduled` as a VTA program over DRAM that holds zeros: enough to measure its time. `copies`:
+/// of buffers on chip, as in codegen::VtaOptions. errors: those of the code generator (Unsupported,
+/// Capacity).
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies = 2);
 
 /// Cycles on the cycle simulator of `func` after `trace`: the measure that tuning minimises.
 /// errors: those of the steps, of the code generator (Unsupported, Capacity) and of the simulator.
 Result<uint64_t> vta_cycles(const Func& func, const schedule::Trace& trace,
-                            const vta::Config& config);
+                            const vta::Config& config, int copies = 2);
 
 }  // namespace tilewright::tune

@@ -226,6 +226,7 @@ class OpenClInstance : public GpuInstance {
     std::string flags = "-cl-std=CL1.2";
     if ((floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0)
       flags += " -cl-fp32-correctly-rounded-divide-sqrt";
+    if (device_->info().arch.find("PoCL") != std::string::npos) flags += " -DTW_POCL";
     const cl_device_id id = device_->id();
     code = api_.clBuildProgram(code_.get(), 1, &id, flags.c_str(), nullptr, nullptr);
     if (code == CL_SUCCESS) return {};

@@ -1,0 +1,17 @@
+# Programs that need nothing but the C library on the machine they are copied to. Drivers of devices
+# are loaded when asked for, so the C library itself stays a shared one.
+if(TILEWRIGHT_PORTABLE)
+  list(PREPEND CMAKE_FIND_LIBRARY_SUFFIXES .a)
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--gc-sections,--strip-all)
+endif()
+
+# tilewright_fmt: the library where it may be shared, else its code.
+find_package(fmt REQUIRED)
+if(TILEWRIGHT_PORTABLE)
+  add_library(tilewright_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
+  get_target_property(fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+  target_include_directories(tilewright_fmt SYSTEM PUBLIC ${fmt_folder})
+else()
+  add_library(tilewright_fmt INTERFACE)
+  target_link_libraries(tilewright_fmt INTERFACE fmt::fmt)
+endif()

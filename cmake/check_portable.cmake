@@ -1,0 +1,27 @@
+# cmake -DPROGRAM=F -P check_portable.cmake: size, libraries and versions that a portable program may
+# ask for are promises to whoever copies it.
+file(SIZE ${PROGRAM} bytes)
+if(bytes GREATER 20000000)
+  message(SEND_ERROR "${PROGRAM} has ${bytes} bytes, more than 20 MB")
+endif()
+execute_process(COMMAND readelf --dynamic --wide ${PROGRAM} OUTPUT_VARIABLE dynamic
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "Shared library: \\[[^]]*" needed "${dynamic}")
+foreach(entry ${needed})
+  string(REGEX REPLACE ".*\\[" "" library "${entry}")
+  if(NOT library MATCHES "^(libc\\.so\\.6|libm\\.so\\.6|ld-linux.*)$")
+    message(SEND_ERROR "${PROGRAM} needs ${library}")
+  endif()
+endforeach()
+execute_process(COMMAND readelf --version-info --wide ${PROGRAM} OUTPUT_VARIABLE versions
+                COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "GLIBC_2\\.[0-9]+" versions "${versions}")
+list(REMOVE_DUPLICATES versions)
+foreach(version ${versions})
+  string(REPLACE "GLIBC_2." "" minor ${version})
+  if(minor GREATER 36)
+    message(SEND_ERROR "${PROGRAM} needs ${version}")
+  endif()
+endforeach()
+list(SORT versions COMPARE NATURAL)
+message(STATUS "${PROGRAM}: ${bytes} bytes, ${versions}")

@@ -1,0 +1,160 @@
+#include "tilewright/driver/conv_forms.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tilewright/base/process.h"
+#include "tilewright/driver/tuned.h"
+#include "tilewright/graph/builder.h"
+#include "tilewright/tune/conv_algorithm.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Array ones(const Shape& shape) {
+  Array values(DType::F32, shape);
+  std::fill_n(static_cast<float*>(values.data()), element_count(shape), 1.0F);
+  return values;
+}
+
+/// A convolution of 3x3 windows over planes of `size`, then a rectifier.
+graph::Graph network(int64_t channels, int64_t size) {
+  graph::Builder b("net");
+  const graph::ValueId x = b.input("x", DType::F32, {1, channels, size, size});
+  const graph::ValueId w = b.constant("w", ones({channels, channels, 3, 3}));
+  const graph::ValueId y = b.node("Conv", {x, w}, {{"pads", Ints{1, 1, 1, 1}}});
+  b.output(b.node("Relu", {y}), "y");
+  const auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return *graph;
+}
+
+/// The tile of the one Winograd convolution; 0 without one.
+int64_t tile_in(const graph::Graph& graph) {
+  for (const graph::Node& node : graph.nodes)
+    if (node.op == "WinogradConvBlocked") return node.attrs.get_int("m", 0);
+  return 0;
+}
+
+CompiledModel plan(const graph::Graph& graph, const CompileOptions& options) {
+  auto model = plan_graph(graph, options);
+  EXPECT_TRUE(model) << to_string(model.error());
+  return *std::move(model);
+}
+
+const graph::PlaneConv kConv{1, 32, 32, 14, 14};
+
+TEST(ConvForms, RecordsSayWhichForm) {
+  const CompileOptions options;
+  for (const int64_t m : {0, 2, 4}) {
+    const tune::Record record = form_record(kConv, m, options, 5e3);
+    EXPECT_EQ(form_in(record), m);
+    EXPECT_EQ(record.workload, conv_key(kConv));
+    EXPECT_EQ(record.name, "conv 1x32->32 of 14x14, window 3x3");
+    EXPECT_EQ(find_form({record})(kConv), record);
+  }
+  graph::PlaneConv wider = kConv;
+  wider.width = 15;
+  EXPECT_FALSE(find_form({form_record(kConv, 2, options, 1)})(wider));
+}
+
+TEST(ConvForms, OtherRecordsSayNothing) {
+  tune::Record record = form_record(kConv, 2, {}, 1);
+  for (const char* point : {"", "constructive: rows 4", "algorithm: fft", "algorithm: winograd x",
+                            "algorithm: winograd -2", "algorithm: winograd 2 "}) {
+    record.point = point;
+    EXPECT_FALSE(form_in(record)) << point;
+  }
+  record = form_record(kConv, 2, {}, 1);
+  record.schedule = "split(loop=i, factor=2)";
+  EXPECT_FALSE(form_in(record));
+}
+
+TEST(ConvForms, CompilersFollowRecords) {
+  const graph::Graph graph = network(32, 14);
+  CompileOptions options;
+  options.target.vector_bytes = 64;
+  std::vector<int64_t> forms = tune::winograd_tiles(kConv);
+  ASSERT_GE(forms.size(), 2u);
+  forms.push_back(0);
+  for (const int64_t m : forms) {
+    options.form = find_form({form_record(kConv, m, options, 1)});
+    const CompiledModel model = plan(graph, options);
+    EXPECT_EQ(tile_in(model.graph), m);
+    ASSERT_EQ(model.forms.size(), 1u) << "of " << m;
+    EXPECT_EQ(form_in(model.forms[0]), m);
+  }
+}
+
+TEST(ConvForms, FormsThatDoNotExistAreLeftToTheModel) {
+  const graph::Graph graph = network(32, 14);
+  CompileOptions options;
+  const int64_t usual = tile_in(plan(graph, options).graph);
+  options.form = find_form({form_record(kConv, 40, options, 1)});
+  const CompiledModel model = plan(graph, options);
+  EXPECT_EQ(tile_in(model.graph), usual);
+  EXPECT_TRUE(model.forms.empty());
+  options.direct = true;
+  options.form = find_form({form_record(kConv, 2, options, 1)});
+  EXPECT_EQ(tile_in(plan(graph, options).graph), 0) << "although --direct forbids it";
+}
+
+TEST(ConvForms, StoresKeepThem) {
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const std::string path = folder->path() + "/records.sqlite";
+  auto store = tune::RecordStore::open(path);
+  ASSERT_TRUE(store) << to_string(store.error());
+  CompileOptions options;
+  options.threads = 2;
+  // The last race counts, not the cheapest.
+  ASSERT_TRUE(store->add(form_record(kConv, 4, options, 10)));
+  ASSERT_TRUE(store->add(form_record(kConv, 0, options, 20)));
+  const auto answers = stored_records(path, cpu_key(options.target, 2));
+  ASSERT_TRUE(answers) << to_string(answers.error());
+  ASSERT_TRUE(answers->forms(kConv));
+  EXPECT_EQ(form_in(*answers->forms(kConv)), 0);
+  const auto others = stored_records(path, cpu_key(options.target, 1));
+  ASSERT_TRUE(others);
+  EXPECT_FALSE(others->forms(kConv)) << "of other threads";
+}
+
+TEST(ConvForms, TheOtherFormIsCompiledAndFound) {
+  // Few channels: neither form is far ahead.
+  const graph::PlaneConv conv{1, 16, 16, 8, 8};
+  Subject subject;
+  subject.graph = network(16, 8);
+  CompileOptions options;
+  const int64_t usual = tune::winograd_tile(conv, options.target, options.threads);
+  const auto rule = compile_subject(subject, options);
+  ASSERT_TRUE(rule) << to_string(rule.error());
+  const auto forms = compile_other_forms(subject, *rule, {conv, conv}, options);
+  ASSERT_TRUE(forms) << to_string(forms.error());
+  ASSERT_TRUE(*forms);
+  const OtherForms& other = **forms;
+  ASSERT_EQ(other.convs.size(), 1u);
+  EXPECT_EQ(other.convs[0].rule, usual);
+  EXPECT_EQ(tile_in(rule->graph), usual);
+  EXPECT_EQ(tile_in(other.compiled.graph), other.convs[0].other);
+  EXPECT_EQ(usual == 0, other.convs[0].other != 0) << "one of the two is direct";
+  ASSERT_EQ(other.convs[0].nodes.size(), 1u);
+  const std::string node = *other.convs[0].nodes.begin();
+  EXPECT_TRUE(computes(other, node));
+  const auto nothing = compile_other_forms(subject, *rule, {}, options);
+  ASSERT_TRUE(nothing);
+  EXPECT_FALSE(*nothing);
+}
+
+TEST(ConvForms, TimesCountWhatStandsAround) {
+  ConvForms conv;
+  conv.nodes = {"conv", "last"};
+  const std::map<std::string, double> steps = {
+      {"conv", 1}, {"conv/SpaceToBatch", 2}, {"conv2", 4}, {"last", 8}, {"x/conv", 16}};
+  EXPECT_EQ(time_of(conv, steps), 11);
+}
+
+}  // namespace
+}  // namespace tilewright::driver

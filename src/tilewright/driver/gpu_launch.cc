@@ -1,0 +1,284 @@
+#include "tilewright/driver/gpu_launch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/common/plan.h"
+#include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/codegen/gpu/nvrtc.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/graph/arena.h"
+#include "tilewright/graph/memory.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/gpu.h"
+#include "tilewright/tune/gpu_rule.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Place = runtime::GpuBuffer::Place;
+
+int64_t aligned(int64_t bytes) {
+  return (bytes + runtime::kGpuAlign - 1) / runtime::kGpuAlign * runtime::kGpuAlign;
+}
+int64_t bytes_of(const graph::Value& value) {
+  return std::max<int64_t>(1, storage_bytes(value.type.dtype, element_count(value.type.shape)));
+}
+int64_t bytes_of(const Buffer& buffer) {
+  return std::max<int64_t>(1, storage_bytes(buffer.dtype(), *codegen::const_elements(buffer)));
+}
+
+/// `y = x`, for results of a launch that lie inside other values.
+Func copy_func(int64_t bytes) {
+  const std::string text = fmt::format(
+      "func copy(X: u8[{0}], out Y: u8[{0}]) {{\n  for Y.i in {0} {{\n    block Y(i: space {0} = "
+      "Y.i) "
+      "{{\n      Y[i] = X[i]\n    }}\n  }}\n}}\n",
+      bytes);
+  return *parse_func(text);
+}
+
+/// Puts a program together: distinct Funcs become kernels, uses of them become calls.
+class Assembler {
+ public:
+  explicit Assembler(const hw::GpuTarget& target) : target_(target) {}
+
+  int add_buffer(Place place, int64_t offset, int64_t bytes, const std::string& name) {
+    program().buffers.push_back({place, offset, bytes, name});
+    return static_cast<int>(program().buffers.size()) - 1;
+  }
+
+  /// Equal constants are stored once.
+  int constant(const Array& array, const std::string& name) {
+    const auto [it, fresh] = constants_.try_emplace({array.data(), array.bytes()}, -1);
+    if (!fresh) return it->second;
+    std::string& all = program().constants;
+    const auto offset = static_cast<int64_t>(all.size());
+    all.append(static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes()));
+    all.resize(static_cast<size_t>(aligned(static_cast<int64_t>(all.size()) + 1)));
+    return it->second =
+               add_buffer(Place::Constants, offset, std::max<int64_t>(1, array.bytes()), name);
+  }
+
+  /// `buffers`: of the Func's parameters, in order.
+  Status add(Func func, const std::vector<int>& buffers, const std::string& step) {
+    const std::string base = std::exchange(func.name, "kernel");
+    const auto [it, fresh] = known_.try_emplace(print(func));
+    if (fresh) {
+      func.name = fmt::format("{}_{}", base, known_.size() - 1);
+      it->second = TW_TRY(compile(std::move(func)));
+    }
+    GpuKernelReport& report = code_.kernels[it->second.report];
+    report.steps.push_back(step);
+    add_calls(it->second, report.func, buffers, step);
+    return {};
+  }
+
+  /// `arena_bytes`: what the arena holds besides memory between kernels of one Func.
+  Result<GpuLaunchCode> finish(int64_t arena_bytes) {
+    place_temporaries(arena_bytes);
+    program().language = std::string(hw::name(target_.language));
+    program().arch = target_.arch;
+    program().source = TW_TRY(codegen::emit_gpu(kernels_, target_));
+    if (target_.language == hw::GpuLanguage::Cuda && codegen::nvrtc_version()) {
+      codegen::CudaCode cuda = TW_TRY(codegen::compile_cuda(program().source, target_.arch));
+      program().binary = std::move(cuda.cubin);
+      program().ptx = std::move(cuda.ptx);
+    }
+    return std::move(code_);
+  }
+
+  runtime::GpuProgram& program() { return code_.program; }
+
+ private:
+  struct Known {
+    size_t report = 0;
+    lower::GpuPlan plan;
+    int first_kernel = 0;
+  };
+
+  Result<Known> compile(Func func) {
+    Known known{code_.kernels.size(), {}, static_cast<int>(kernels_.size())};
+    GpuKernelReport report;
+    report.trace = tune::gpu_trace(func, target_);
+    report.scheduled = TW_TRY(schedule::replay(func, report.trace));
+    report.func = std::move(func);
+    known.plan = TW_TRY(lower::lower_for_gpu(report.scheduled, target_));
+    for (const lower::GpuKernel& kernel : known.plan.kernels) {
+      kernels_.push_back(kernel);
+      program().kernels.push_back({codegen::symbol_of(kernel.func), kernel.grid, kernel.block});
+    }
+    code_.kernels.push_back(std::move(report));
+    return known;
+  }
+
+  void add_calls(const Known& known, const Func& func, const std::vector<int>& buffers,
+                 const std::string& step) {
+    const int turn = turns_++;
+    std::map<Buffer, int> places;
+    for (size_t i = 0; i < func.params.size(); ++i) places[func.params[i].buffer] = buffers[i];
+    for (const Buffer& t : known.plan.temporaries) {
+      places[t] = add_buffer(Place::Arena, 0, bytes_of(t), fmt::format("{}.{}", step, t.name()));
+      lifetimes_.push_back({aligned(bytes_of(t)), turn, turn});
+      temporaries_.push_back(places[t]);
+    }
+    for (const lower::GpuCallSite& site : known.plan.calls) {
+      runtime::GpuCall call;
+      call.kernel = known.first_kernel + static_cast<int>(site.kernel);
+      call.step = step;
+      call.scalars = site.scalars;
+      for (const Buffer& b : site.args) call.buffers.push_back(places.at(b));
+      program().calls.push_back(std::move(call));
+    }
+  }
+
+  void place_temporaries(int64_t arena_bytes) {
+    const graph::Arena packed = graph::pack_arena(lifetimes_);
+    for (size_t i = 0; i < temporaries_.size(); ++i)
+      program().buffers[static_cast<size_t>(temporaries_[i])].offset =
+          aligned(arena_bytes) + packed.offset[i];
+    program().arena_bytes = aligned(arena_bytes) + packed.bytes;
+  }
+
+  const hw::GpuTarget& target_;
+  GpuLaunchCode code_;
+  std::map<std::pair<const void*, int64_t>, int> constants_;
+  std::map<std::string, Known> known_;
+  std::vector<lower::GpuKernel> kernels_;
+  int turns_ = 0;
+  std::vector<graph::Lifetime> lifetimes_;
+  std::vector<int> temporaries_;
+};
+
+/// The groups of a launch, with values between them in the arena.
+class LaunchCompiler {
+ public:
+  LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const hw::GpuTarget& target,
+                 MathMode math)
+      : graph_(graph), launch_(launch), math_(math), assembler_(target) {}
+
+  Result<GpuLaunchCode> run() {
+    plan_values();
+    Progress progress("scheduling");
+    for (size_t i = 0; i < launch_.parts.size(); ++i) {
+      const graph::Group& part = launch_.parts[i];
+      if (part.kind == graph::GroupKind::Alias) continue;
+      TW_TRY_STATUS(check_interrupt());
+      const std::string& name = graph_.nodes[static_cast<size_t>(part.anchor)].name;
+      progress.update(static_cast<int64_t>(i), static_cast<int64_t>(launch_.parts.size()), name);
+      Status added = add_part(part, name);
+      if (!added) return tl::unexpected<Error>(std::move(added.error()).at(name));
+    }
+    for (const auto& [from, to] : copies_)
+      TW_TRY_STATUS(
+          assembler_.add(copy_func(bytes_of(value(to))), {buffer_of(from), output_of(to)}, "copy"));
+    runtime::GpuProgram& program = assembler_.program();
+    for (graph::ValueId id : launch_.inputs)
+      if (!value(id).constant) program.inputs.push_back(buffer_of(id));
+    for (graph::ValueId id : launch_.outputs) program.outputs.push_back(output_of(id));
+    return assembler_.finish(plan_.arena_bytes);
+  }
+
+ private:
+  const graph::Value& value(graph::ValueId id) const {
+    return graph_.values[static_cast<size_t>(id)];
+  }
+  graph::ValueId root_of(graph::ValueId id) const { return plan_.alias[static_cast<size_t>(id)]; }
+  graph::ValueId made_in(graph::ValueId id) const { return plan_.made_in[static_cast<size_t>(id)]; }
+  bool inside_arena(graph::ValueId id) const { return plan_.offset[static_cast<size_t>(id)] >= 0; }
+
+  /// Decides where values between kernels are. What the launch hands out is alive until its end,
+  /// when what lies inside the arena or another value is copied.
+  void plan_values() {
+    std::vector<graph::Group> parts = launch_.parts;
+    graph::Group end;
+    end.kind = graph::GroupKind::Host;
+    end.anchor = launch_.anchor;
+    end.inputs = launch_.outputs;
+    parts.push_back(end);
+    plan_ = graph::plan_memory(graph_, parts);
+    for (graph::ValueId id : launch_.outputs) {
+      const graph::ValueId from = root_of(id) >= 0 ? root_of(id) : id;
+      if (made_in(from) != id && (inside_arena(id) || from != id)) copies_.emplace_back(from, id);
+    }
+  }
+
+  /// The buffer that holds a value while kernels run.
+  int buffer_of(graph::ValueId id) {
+    if (const auto it = buffers_.find(id); it != buffers_.end()) return it->second;
+    return buffers_[id] = new_buffer(id);
+  }
+
+  int new_buffer(graph::ValueId id) {
+    const graph::Value& v = value(id);
+    if (v.constant) return assembler_.constant(*v.constant, v.name);
+    if (inside_arena(id))
+      return assembler_.add_buffer(Place::Arena, plan_.offset[static_cast<size_t>(id)], bytes_of(v),
+                                   v.name);
+    if (made_in(id) >= 0) return output_of(made_in(id));
+    if (root_of(id) >= 0) return buffer_of(root_of(id));
+    const auto& outputs = launch_.outputs;
+    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return output_of(id);
+    return assembler_.add_buffer(Place::Input, 0, bytes_of(v), v.name);
+  }
+
+  int output_of(graph::ValueId id) {
+    const auto [it, fresh] = outputs_.try_emplace(id, 0);
+    if (fresh)
+      it->second = assembler_.add_buffer(Place::Output, 0, bytes_of(value(id)), value(id).name);
+    return it->second;
+  }
+
+  Status add_part(const graph::Group& part, const std::string& name) {
+    graph::GroupFunc made = TW_TRY(graph::group_func(graph_, part, math_));
+    std::vector<int> buffers;
+    for (size_t i = 0; i < made.func.params.size(); ++i)
+      buffers.push_back(i < made.args.size()
+                            ? buffer_of(made.args[i])
+                            : assembler_.constant(*made.func.params[i].values, name));
+    return assembler_.add(std::move(made.func), buffers, name);
+  }
+
+  const graph::Graph& graph_;
+  const graph::Group& launch_;
+  MathMode math_;
+  Assembler assembler_;
+  graph::MemoryPlan plan_;
+  std::vector<std::pair<graph::ValueId, graph::ValueId>> copies_;  ///< from, to
+  std::map<graph::ValueId, int> buffers_, outputs_;
+};
+
+}  // namespace
+
+Result<GpuLaunchCode> compile_gpu_launch(const graph::Graph& graph, const graph::Group& launch,
+                                         const hw::GpuTarget& target, MathMode math) {
+  return LaunchCompiler(graph, launch, target, math).run();
+}
+
+Result<GpuLaunchCode> compile_gpu_func(const Func& func, const hw::GpuTarget& target) {
+  Assembler assembler(target);
+  std::vector<int> buffers;
+  for (const Param& param : func.params) {
+    const std::string& name = param.buffer.name();
+    if (!codegen::const_elements(param.buffer))
+      return fail(ErrorKind::Unsupported, fmt::format("'{}' has a symbolic shape", name), {},
+                  "give its sizes as numbers");
+    if (param.values) {
+      buffers.push_back(assembler.constant(*param.values, name));
+      continue;
+    }
+    const bool out = param.mode == ParamMode::Out;
+    if (param.mode == ParamMode::InOut)
+      return fail(ErrorKind::Unsupported, fmt::format("'{}' is changed in place", name));
+    buffers.push_back(
+        assembler.add_buffer(out ? Place::Output : Place::Input, 0, bytes_of(param.buffer), name));
+    (out ? assembler.program().outputs : assembler.program().inputs).push_back(buffers.back());
+  }
+  TW_TRY_STATUS(assembler.add(func, buffers, func.name));
+  return assembler.finish(0);
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,35 @@
+// Where the time of launches on a GPU goes, for people and machines.
+#pragma once
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/driver/accelerator.h"
+#include "tilewright/driver/gpu_launch.h"
+#include "tilewright/hw/gpu_target.h"
+
+namespace tilewright::driver {
+
+/// One group of a launch: all calls that compute it.
+struct GpuStepTime {
+  std::string launch, step;
+  std::vector<std::string> kernels;  ///< symbols, in the order of the calls
+  double ns = 0;                     ///< mean of a run, by the device's clock
+  double operations = 0;             ///< 0: unknown
+  int64_t bytes = 0;                 ///< of the buffers that it uses, each once
+  double limit_ns = 0;               ///< what the target allows at best; 0: unknown
+};
+
+/// `launches`: what was compiled, by name, for the numbers of operations; may be empty.
+std::vector<GpuStepTime> gpu_step_times(const LaunchLog& log,
+                                        const std::map<std::string, GpuLaunchCode>& launches,
+                                        const std::optional<hw::GpuTarget>& target);
+
+nlohmann::ordered_json gpu_profile_json(const std::vector<GpuStepTime>& steps);
+/// A row per step; the last one sums up.
+std::string gpu_profile_table(const std::vector<GpuStepTime>& steps);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,79 @@
+// Every method by its name, on a space of schedules, with the model of the machine as judge.
+#include "tilewright/tune/methods.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "tilewright/search/searchers.h"
+#include "tilewright/tensor/workload.h"
+
+namespace tilewright::tune {
+namespace {
+
+constexpr int kTrials = 64;
+
+Task product() {
+  Task task;
+  task.name = "product";
+  const auto call = tensor::workload_call("gemm", {{"batch", 1}, {"m", 64}, {"n", 96}, {"k", 80}});
+  EXPECT_TRUE(call) << to_string(call.error());
+  const auto func = tensor::op_func(*call);
+  EXPECT_TRUE(func) << to_string(func.error());
+  task.func = *func;
+  task.target = hw::host();
+  return task;
+}
+
+class Methods : public testing::TestWithParam<std::string> {};
+
+TEST_P(Methods, SearchesSchedules) {
+  const Task task = product();
+  const auto space = tiling_space(task);
+  auto searcher = make_searcher(GetParam(), *space, task, 3);
+  if (!searcher && searcher.error().kind == ErrorKind::Unsupported)
+    GTEST_SKIP() << searcher.error().what;
+  ASSERT_TRUE(searcher) << to_string(searcher.error());
+  search::Budget budget;
+  budget.trials = kTrials;
+  const auto cost = [&](const std::vector<search::Point>& points) {
+    std::vector<search::Outcome> outcomes;
+    for (const search::Point& point : points) outcomes.push_back({space->prior(point), ""});
+    return outcomes;
+  };
+  const search::RunResult found = search::run(**searcher, cost, budget);
+  ASSERT_EQ(found.trials.size(), static_cast<size_t>(kTrials));
+  std::set<search::Point> points;
+  std::vector<double> first, last;
+  for (const search::Trial& trial : found.trials) {
+    EXPECT_TRUE(points.insert(trial.point).second) << "the same point twice";
+    (points.size() <= kTrials / 4 ? first : last).push_back(trial.outcome.cost);
+  }
+  const double begin = *std::min_element(first.begin(), first.end());
+  const double end = std::min(begin, *std::min_element(last.begin(), last.end()));
+  ASSERT_TRUE(std::isfinite(end));
+  // What learns is better off with its later trials; `ours` knows the judge and begins there.
+  if (GetParam() == "xgb") {
+    EXPECT_LT(end, begin);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Methods, testing::ValuesIn(search_methods()), [](const auto& method) {
+  std::string name = method.param;
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+});
+
+TEST(MethodNames, UnknownOnesGetTheNearest) {
+  const Task task = product();
+  const auto space = tiling_space(task);
+  const auto made = make_searcher("xbg", *space, task, 1);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::Usage);
+  EXPECT_NE(made.error().why.find("xgb"), std::string::npos) << made.error().why;
+}
+
+}  // namespace
+}  // namespace tilewright::tune
