@@ -9,8 +9,8 @@
 namespace tilewright::cost {
 namespace {
 
-/// Part of a multiply-add that a load beside it costs.
-constexpr double kLoadPrice = 0.1;
+/// Part of a multiply-add that a load beside it costs, and one of weights that L1 does not hold.
+constexpr double kLoadPrice = 0.1, kFarPrice = 0.3;
 /// Vector operations per point and block of one tile: a one-sided sum for each side, each about
 /// half as long as there are points, and at least loads and stores.
 constexpr double kLeastTransformOps = 6;
@@ -102,7 +102,9 @@ class Planner {
         if (!whole_image && tiles % rows != 0) continue;
         const double whole = static_cast<double>(tiles / rows) * price(rows, columns);
         const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
-        all.push_back({rows, columns, (whole + rest) / static_cast<double>(columns)});
+        all.push_back({rows, columns,
+                       (whole + rest) / static_cast<double>(columns) +
+                           far_passes(tiles, rows, columns) * (kFarPrice - kLoadPrice)});
       }
     }
     return all;
@@ -121,6 +123,13 @@ class Planner {
     const auto useful = static_cast<double>(std::max(rows * columns, kChains));
     const double loads = kLoadPrice * static_cast<double>(rows + columns);
     return 1 + useful / rates_.tile_share(DType::F32, rows, columns) + loads;
+  }
+
+  /// How often the weights of a register tile's filters come from behind L1 for `tiles` tiles.
+  double far_passes(int64_t tiles, int64_t rows, int64_t columns) const {
+    const int64_t panel = columns * shape_.channels * lanes_ * 4;
+    const bool stays = static_cast<double>(panel) <= kFill * static_cast<double>(target_.l1_bytes);
+    return stays ? 1 : static_cast<double>(ceil_div(tiles, rows));
   }
 
   bool fits(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l2_bytes); }

@@ -64,6 +64,15 @@ TEST(WinogradPlan, SharesWhatIsLarge) {
   EXPECT_LT(36 * 4 * 64 * image.strip_rows * image.strip_columns, target.l2_bytes / 2);
 }
 
+TEST(WinogradPlan, PassesWeightsFromFarSeldom) {
+  // Eight tiles in a strip: 4x4 vectors pass the weights of four blocks twice, 8x2 those of two
+  // once. Those of 32 channels stay in L1 in between, those of 256 do not.
+  const hw::CpuTarget target = machine();
+  const WinogradPlan cuts{2, 4, 4, 1, 1, false, {}};
+  EXPECT_EQ(winograd_plan_at({1, 32, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 4);
+  EXPECT_EQ(winograd_plan_at({1, 256, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 2);
+}
+
 TEST(WinogradPlan, TimesFollowTheArithmetic) {
   const hw::CpuTarget target = machine();
   const auto time = [&](const WinogradShape& shape, int threads) {

@@ -102,8 +102,7 @@ TEST_F(FlattenPointwise, TheProductIsWrittenIntoTheOutput) {
 
 TEST_F(FlattenPointwise, AnOutputThatIsOtherMemoryIsCopied) {
   // The sum is an output itself: its other shape needs bytes of its own.
-  const ValueId sum =
-      b_.node("ReduceSum", {b_.input("x", DType::F32, {4, 6, 5}), b_.ints({2})});
+  const ValueId sum = b_.node("ReduceSum", {b_.input("x", DType::F32, {4, 6, 5}), b_.ints({2})});
   b_.output(sum, "y");
   b_.output(b_.node("Reshape", {sum, b_.ints({8, 3})}), "z");
   const Graph after = transform(b_);

@@ -45,6 +45,8 @@ const std::vector<Pass>& all_passes() {
        place_allocs},
       {"peel", "split loops where guards begin to matter", Lowered, Lowered, peel},
       {"compact", "shrink allocations to their footprint", Lowered, Lowered, compact},
+      {"hoist_guards", "test guards outside of loops that they do not depend on", Lowered, Lowered,
+       hoist_guards},
       {"unroll", "replace unroll loops by copies", Lowered, Lowered, unroll},
       {"expand_math", "f32 exp, log, tanh, sigmoid, erf, rsqrt as arithmetic", Lowered, Lowered,
        expand_math},
@@ -54,7 +56,7 @@ const std::vector<Pass>& all_passes() {
 }
 
 std::string default_pipeline() {
-  return "bind_iters,simplify,place_allocs,peel,compact,unroll,expand_math";
+  return "bind_iters,simplify,place_allocs,peel,compact,hoist_guards,unroll,expand_math";
 }
 
 Result<Func> run_pipeline(const Func& func, const hw::CpuTarget& target,

@@ -230,6 +230,83 @@ TEST(Peel, LeavesGuardsThatAreNotTails) {
   EXPECT_EQ(after("peel", text), text);
 }
 
+TEST(HoistGuards, LeaveLoopsTheyDoNotDependOn) {
+  EXPECT_EQ(after("hoist_guards", R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  for i in 4 {
+    for j in 8 vector {
+      if i < 3 && i + j < 9 {
+        Y[i, j] = A[i, j]
+      }
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  for i in 4 {
+    if i < 3 {
+      for j in 8 vector {
+        if i + j < 9 {
+          Y[i, j] = A[i, j]
+        }
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(HoistGuards, NeighboursUnderOneGuardShareIt) {
+  EXPECT_EQ(after("hoist_guards", R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  for i in 4 {
+    alloc T: f32[8]
+    for j in 8 {
+      if i < 3 {
+        T[j] = A[i, j]
+      }
+    }
+    for k in 8 {
+      if i < 3 {
+        Y[i, k] = T[k]
+      }
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  for i in 4 {
+    if i < 3 {
+      alloc T: f32[8]
+      for j in 8 {
+        T[j] = A[i, j]
+      }
+      for k in 8 {
+        Y[i, k] = T[k]
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(HoistGuards, ConditionsOnValuesAndOtherGuardsStay) {
+  const std::string text = R"(func f(A: f32[4,8], out Y: f32[4,8]) {
+  for i in 4 {
+    for j in 8 {
+      if A[i, 0] < 3.0 {
+        Y[i, j] = A[i, j]
+      }
+    }
+    for k in 8 {
+      if k < i {
+        Y[i, k] = 0.0
+      }
+    }
+  }
+}
+)";
+  EXPECT_EQ(after("hoist_guards", text), text);
+}
+
 TEST(Unroll, CopiesInOrder) {
   EXPECT_EQ(after("unroll", R"(func f(A: f32[6], out Y: f32[6]) {
   for o in 2, i in 3 unroll {

@@ -30,6 +30,10 @@ Result<Func> compact(const Func& func, const hw::CpuTarget& target);
 /// 16*o + i < 55 { B } }` => `for o in 3, i in 16 { B } for i in 7 { B }`.
 Result<Func> peel(const Func& func, const hw::CpuTarget& target);
 
+/// Moves guards out of loops that they do not depend on, and joins neighbours under one guard:
+/// `for i in 8 { if p < 3 { B } }` => `if p < 3 { for i in 8 { B } }`.
+Result<Func> hoist_guards(const Func& func, const hw::CpuTarget& target);
+
 /// Replaces `unroll` loops by copies of their body, in order; loops that would exceed the statement
 /// budget become serial.
 Result<Func> unroll(const Func& func, const hw::CpuTarget& target);

@@ -298,7 +298,9 @@ bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads) {
   const Func ready = Scheduler(func, target, threads).prepared();
   if (is_attention(ready, target, threads)) return true;
   const std::optional<StripPlan> plan = plan_strips(ready, target, threads);
-  return plan && plan->fused * kStripMargin < plan->apart;
+  if (!plan || plan->fused * kStripMargin >= plan->apart) return false;
+  Draft draft(ready);
+  return schedule_strips(draft, target, threads);  // or else they would follow each other unjoined
 }
 
 ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, int threads) {

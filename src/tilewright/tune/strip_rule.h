@@ -15,8 +15,10 @@ namespace tilewright::tune {
 struct StripPlan {
   std::vector<std::string> sums;  ///< the contractions, in the order they feed each other
   std::string depthwise;          ///< the one of them that works channel by channel
-  int64_t rows = 0;     ///< of the result per strip; 0: the last contraction is the depthwise one
-  int64_t columns = 1;  ///< channel blocks of the depthwise one that are made at a time
+  /// Of the result per strip, with those that its windows need of what comes before; 0: the last
+  /// contraction is the depthwise one.
+  int64_t rows = 0;
+  int64_t columns = 1;          ///< channel blocks of the depthwise one that are made at a time
   double fused = 0, apart = 0;  ///< predicted times; units: ns
 };
 
@@ -29,7 +31,7 @@ std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& targ
 bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads);
 
 /// Whether one kernel for `func` (stage Tensor) is predicted to be faster than one for each of its
-/// contractions: convolutions in a row by their plan, attention always (attention_rule.h).
+/// contractions, and its plan applies; attention always is (attention_rule.h).
 bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::tune

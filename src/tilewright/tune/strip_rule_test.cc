@@ -12,6 +12,7 @@
 #include "tilewright/graph/fuse.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/lower/lower.h"
 #include "tilewright/tune/default_schedule.h"
 #include "tilewright/tune/testing/kernels.h"
@@ -133,27 +134,59 @@ Func scheduled_and_checked(const Func& func, double error = 0) {
   return *scheduled;
 }
 
+/// Loop nests that follow each other.
+int nests(const Func& func) {
+  int count = 0;
+  for (const Stmt& child : children(func.body)) count += child.as<For>() != nullptr;
+  return func.body.as<For>() != nullptr ? 1 : count;
+}
+
 class Chains : public testing::TestWithParam<Chain> {};
 
-TEST_P(Chains, ComputeWhatTheTensorFormDoes) {
-  scheduled_and_checked(joined(graph_of(GetParam())));
+TEST_P(Chains, AreOneNestThatComputesWhatTheTensorFormDoes) {
+  const Func func = scheduled_and_checked(joined(graph_of(GetParam())));
+  EXPECT_EQ(nests(func), 1) << print(func);
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Chains,
-    testing::Values(Chain{.project = false}, Chain{.stride = 2, .project = false},
+    testing::Values(Chain{.middle = 4, .project = false},
+                    Chain{.middle = 4, .stride = 2, .project = false},
                     Chain{.batch = 2, .height = 11, .width = 19, .project = false},
                     Chain{.middle = 4, .height = 9, .kernel = 5, .project = false},
                     Chain{.height = 12, .expand = false}, Chain{.expand = false},
                     Chain{.height = 23, .stride = 2, .expand = false},
                     Chain{.batch = 2, .height = 12, .expand = false, .residual = true},
-                    Chain{.residual = true}, Chain{.height = 14, .stride = 2}));
+                    Chain{.residual = true}, Chain{.height = 14, .stride = 2}, Chain{.height = 28},
+                    Chain{.batch = 2, .height = 12, .residual = true},
+                    Chain{.middle = 6, .height = 16, .kernel = 5}));
 
 TEST(Strips, WhatOneHandsToTheNextIsMadeWhereItIsRead) {
   const Func expands = scheduled_and_checked(joined(graph_of({.project = false})));
   EXPECT_TRUE(is_inside(expands, "conv", "conv_1")) << print(expands);
   const Func projects = scheduled_and_checked(joined(graph_of({.height = 12, .expand = false})));
   EXPECT_TRUE(is_inside(projects, "conv", "conv_1")) << print(projects);
+}
+
+/// Iterations of the outermost loop of the nest.
+int64_t outermost_extent(const Func& func) { return collect_blocks(func).front().extents.front(); }
+
+TEST(Strips, AChainOfThreeSharesOutStripsOfRows) {
+  const Func func = scheduled_and_checked(joined(graph_of({.height = 28})));
+  EXPECT_TRUE(is_inside(func, "conv_1", "conv_2")) << print(func);
+  EXPECT_TRUE(is_inside(func, "conv", "conv_1")) << print(func);
+  const int64_t strips = outermost_extent(func);
+  EXPECT_GE(strips, 2) << print(func);
+  EXPECT_EQ(strips % 2, 0) << print(func);  // one thread would wait
+}
+
+TEST(Strips, RowsThatWouldMostlyBeExpandedTwiceStayApart) {
+  hw::CpuTarget target = small_target();
+  // Seven rows have no strips but single ones, of which each would expand three.
+  EXPECT_FALSE(
+      worth_strips(joined(graph_of({.channels = 16, .middle = 32, .height = 7})), target, 2));
+  EXPECT_TRUE(
+      worth_strips(joined(graph_of({.channels = 16, .middle = 32, .height = 28})), target, 2));
 }
 
 TEST(Strips, OtherProgramsHaveNoPlan) {

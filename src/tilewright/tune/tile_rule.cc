@@ -77,7 +77,7 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
-    rows_first_ = !tile_.reuse;
+    rows_first_ = !tile_.reuse && threads_ > 1;
     const bool bordered = has_select(block);
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
@@ -119,6 +119,7 @@ class TileRule {
   bool sort_loops(const BlockFacts& block) {
     for (const Iter& iter : block.block->iters) {
       const std::string loop = block.loop_of(iter.var);
+      if (as_int(iter.binding)) continue;  // made anew inside loops that leave it one value
       if (loop.empty()) return false;
       if (iter.kind == IterKind::Reduce) {
         if (slides(block, iter.var)) sliding_.insert(loop);

@@ -72,6 +72,7 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
       {2, 3, 24, 3, 32, false, 2},      {4, 5, 9, 2, 32, true, 1, 1, 7},
       {4, 9, 5, 1, 16, false, 1, 7, 1}, {4, 8, 8, 2, 32, false, 1, 1, 3},
       {4, 7, 6, 2, 32, true, 1, 5, 5},  {2, 6, 7, 1, 32, false, 2, 3, 5},
+      {2, 1, 75, 2, 32, true, 1, 1, 9}, {4, 1, 141, 1, 32, false, 1, 1, 3},
   };
   Rng rng(3);
   for (const Case& c : cases) {
@@ -167,6 +168,8 @@ TEST(ConvAlgorithm, FollowsTheArithmetic) {
   EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 1, 3}), (std::vector<int64_t>{2, 4, 6}));
   EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 7, 7}), (std::vector<int64_t>{2}));
   EXPECT_TRUE(winograd_tiles({1, 64, 64, 9, 9, 2, 3}).empty());
+  // 389 tiles in a row, a prime number: a few more come out in even strips.
+  EXPECT_EQ(winograd_tile({1, 256, 512, 1, 778, 1, 9}, target, 2), 2);
   // A single pixel needs a whole tile.
   EXPECT_EQ(winograd_tile({1, 64, 64, 1, 1}, target, 1), 0);
   // 37 MB of transformed weights for one tile are not worth reading.
