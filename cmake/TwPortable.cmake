@@ -11,6 +11,8 @@ if(TILEWRIGHT_PORTABLE)
   add_library(tilewright_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cc)
   get_target_property(fmt_folder fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
   target_include_directories(tilewright_fmt SYSTEM PUBLIC ${fmt_folder})
+  # As the shared one has it, so that both kinds of build share compiled files in ccache.
+  target_compile_definitions(tilewright_fmt PUBLIC FMT_SHARED)
 else()
   add_library(tilewright_fmt INTERFACE)
   target_link_libraries(tilewright_fmt INTERFACE fmt::fmt)

@@ -113,14 +113,20 @@ Result<nlohmann::json> study(const std::string& id, const Options& options,
   if (run.interrupted()) return fail(ErrorKind::Interrupted, "interrupted");
   std::map<std::string, Looks> costs;
   const Looks times = look_times(options.box);
+  bool all_forms = true;
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
     const tune::TunerTask& task = run.tuner().tasks()[i];
-    costs[task.task.key()] = TW_TRY(raced(task, run.tuner().states()[i], times, measurer));
+    const Result<Looks> found = raced(task, run.tuner().states()[i], times, measurer);
+    if (!found && !task.spare) return tl::unexpected<Error>(found.error());
+    if (found)
+      costs[task.task.key()] = *found;
+    else
+      all_forms = false;  // no time for the other algorithm
   }
   const driver::TunedModel& model = run.plan().models.at(0);
   Looks sums = sum_of(model.compiled, costs);
   bool other = false;
-  if (model.other) {
+  if (model.other && all_forms) {
     const Looks others = sum_of(model.other->compiled, costs);
     other = others.back() < sums.back();
     for (size_t i = 1; i < kLooks; ++i) sums[i] = std::min(sums[i], others[i]);

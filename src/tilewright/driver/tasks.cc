@@ -143,7 +143,8 @@ void each_form(const TunePlan& plan,
 
 std::string label_of(const tune::TunerTask& task) {
   const bool same = task.step.empty() || task.step == task.task.name;
-  return same ? task.task.name : task.task.name + " " + task.step;
+  const std::string label = same ? task.task.name : task.task.name + " " + task.step;
+  return task.spare ? label + " (other form)" : label;
 }
 
 void most_expected_first(TunePlan& plan) {

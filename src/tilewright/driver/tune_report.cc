@@ -191,13 +191,13 @@ std::string forms(const TuneRun& run) {
   std::string rows;
   each_form(run.plan(), [&](const ConvForms& conv, bool won) {
     rows += fmt::format(
-        "<tr><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{}</td></tr>\n",
-        html_text(conv_text(conv.conv)), conv.before / 1e3, form_name(conv.rule), conv.after / 1e3,
-        form_name(conv.other), won ? "other" : "by rule");
+        "<tr><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.1f}</td><td>{}</td></tr>\n",
+        html_text(conv_text(conv.conv)), form_name(conv.rule), conv.before / 1e3,
+        form_name(conv.other), conv.after / 1e3, won ? "other" : "by rule");
   });
   return rows.empty() ? ""
-                      : "<table><tr><th>convolution</th><th>us</th><th>by rule</th><th>us</th>"
-                        "<th>other</th><th>taken</th></tr>\n" +
+                      : "<table><tr><th>convolution</th><th>by rule</th><th>us</th><th>other</th>"
+                        "<th>us</th><th>taken</th></tr>\n" +
                             rows + "</table>\n";
 }
 

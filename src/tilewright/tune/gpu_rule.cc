@@ -79,9 +79,12 @@ class Scheduler {
   Scheduler(Func func, const hw::GpuTarget& target) : draft_(std::move(func)), target_(target) {}
 
   schedule::Trace run() {
+    for (const std::string& block : schedule_gpu_scans(draft_, target_))
+      done_.insert(draft_.nest_of(block).names.front());
     inline_cheap();
     stage_outputs();
-    for (const std::string& name : names(BlockFacts::Kind::Reduce)) reduction(name);
+    for (const std::string& name : names(BlockFacts::Kind::Reduce))
+      if (!bound(name)) reduction(name);
     inline_padding();
     for (const std::string& name : names())
       if (!bound(name)) one_element_per_thread(name);

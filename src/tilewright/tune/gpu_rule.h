@@ -52,6 +52,10 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
 /// apply.
 bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan);
 
+/// Schedules recurrences whose blocks share a nest: a kernel per step, in which threads share out
+/// what each block computes. Returns the blocks it has scheduled.
+std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target);
+
 /// Binds loops, outermost first, to thread axes (at most three; the last is x) or block axes (the
 /// last is x; more than three share the outermost axis). requires: one perfect nest, for blocks.
 bool bind_threads(Draft& draft, const schedule::Names& loops);

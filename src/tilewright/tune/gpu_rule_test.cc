@@ -59,6 +59,9 @@ std::vector<Case> cases() {
       {"softmax", {"", "Softmax", {{7, 150}}, {}}, true},
       {"softmax_of_one_row", {"", "Softmax", {{1, 10}}, {}}, true},
       {"mean", {"", "GlobalAveragePool", {{2, 9, 12, 12}}, {}}, true},
+      {"lstm",
+       {"", "LSTM", {{3, 2, 5}, {1, 24, 5}, {1, 24, 6}}, {{"hidden_size", int64_t{6}}}},
+       false},
       {"relu", {"", "Relu", {{3, 1001}}, {}}, false},
       {"transpose", {"", "Transpose", {{5, 6, 7}}, {{"perm", Ints{2, 0, 1}}}}, false},
   };

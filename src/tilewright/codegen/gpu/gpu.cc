@@ -10,6 +10,7 @@
 #include "tilewright/codegen/common/expr_writer.h"
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/prelude.h"
+#include "tilewright/codegen/gpu/vectors.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
@@ -183,9 +184,17 @@ class KernelWriter {
       exprs_.bounds.bind(x.var, x.extent);
       const std::string var = names_.of(x.var), type = exprs_.declared_type(x.var);
       if (x.kind == ForKind::Unroll || x.kind == ForKind::Vector) out.line("#pragma unroll");
-      out.open(fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1}) {{", type, var, extent));
+      const int64_t lanes =
+          x.kind == ForKind::Vector
+              ? copy_lanes(x, strides_, exprs_.bounds, std::min<int64_t>(16, target_.vector_bytes))
+              : 1;
+      const std::string step = lanes > 1 ? fmt::format("{} += {}", var, lanes) : "++" + var;
+      out.open(fmt::format("for ({0} {1} = 0; {1} < {2}; {3}) {{", type, var, extent, step));
       live_.push_back(var);
-      stmt(x.body, out);
+      if (lanes > 1)
+        wide_copy(*x.body.as<Store>(), lanes, out);
+      else
+        stmt(x.body, out);
       live_.pop_back();
       out.close();
     }
@@ -195,6 +204,10 @@ class KernelWriter {
   /// Each block or thread has its own place in the loop; those behind its end wait.
   void bound_loop(const For& x, CText& out) {
     const size_t axis = kAxes.find(x.axis.back());
+    if (axis == std::string_view::npos)
+      return refuse(fmt::format("loop '{}' is bound to '{}'", x.var.name(), x.axis));
+    if (!axes_.insert(x.axis).second)
+      return refuse(fmt::format("two loops, one in the other, are bound to '{}'", x.axis));
     const bool threads = x.axis.starts_with("thread.");
     const int64_t extent = as_int(x.extent).value_or(0);
     const bool all = extent == (threads ? kernel_.block : kernel_.grid)[axis];
@@ -212,6 +225,7 @@ class KernelWriter {
     live_.pop_back();
     if (threads) bound_.erase(x.axis.back());
     if (!all && threads) --divergent_;
+    axes_.erase(x.axis);
     if (!all) out.close();
     out.close();
   }
@@ -250,6 +264,25 @@ class KernelWriter {
     out.close();
   }
 
+  /// Several elements in one access.
+  void wide_copy(const Store& x, int64_t lanes, CText& out) {
+    const Load& from = *x.value.as<Load>();
+    std::vector<Expr> roots = x.indices;
+    roots.insert(roots.end(), from.indices.begin(), from.indices.end());
+    exprs_.begin(roots);
+    const std::string bytes = fmt::format("tw_b{}*", lanes * bit_width(x.buffer.dtype()) / 8);
+    const std::string source = exprs_.offset(from.buffer, from.indices, out);
+    const std::string target = exprs_.offset(x.buffer, x.indices, out);
+    out.line(fmt::format("*({0}{1})({2} + {3}) = *({4}const {1})({5} + {6});", space(x.buffer),
+                         bytes, names_.of(x.buffer), target, space(from.buffer),
+                         names_.of(from.buffer), source));
+  }
+  /// The address space of a buffer, for pointers.
+  std::string space(const Buffer& buffer) const {
+    if (!opencl_ || buffer.scope() == "local") return "";
+    return buffer.scope() == "shared" ? "__local " : "__global ";
+  }
+
   /// A thread's own array: without the axes that tell threads apart.
   void alloc(const Alloc& x, CText& out) {
     if (x.buffer.scope() == "shared") return;
@@ -263,8 +296,8 @@ class KernelWriter {
         count *= as_int(x.buffer.shape()[axis]).value_or(1);
     }
     strides_[x.buffer] = strides;
-    out.line(fmt::format("{} {}[{}];", c_storage_type(x.buffer.dtype()), names_.of(x.buffer),
-                         std::max<int64_t>(1, count)));
+    out.line(fmt::format("TW_ALIGNED {} {}[{}];", c_storage_type(x.buffer.dtype()),
+                         names_.of(x.buffer), std::max<int64_t>(1, count)));
   }
 
   void refuse(const std::string& why) {
@@ -284,7 +317,8 @@ class KernelWriter {
   CNames names_;
   CExprWriter::Strides strides_;
   CExprWriter exprs_;
-  std::set<char> bound_;  ///< thread axes of the loops around
+  std::set<std::string> axes_;  ///< of the bound loops around
+  std::set<char> bound_;        ///< thread axes of the loops around
   std::set<Var> thread_vars_;
   std::vector<std::string> live_;  ///< index variables of the loops around
   int divergent_ = 0;              ///< conditions around that not all threads fulfil

@@ -40,60 +40,91 @@ Func bind_loops(const Func& func, bool threads) {
     out.body = bind(bind, func.body, false);
     return out;
   }
-  out.body = make(For{Var("whole"), int_imm(1), ForKind::Bind, "block.x", {},
-                      bind(bind, func.body, true)});
+  out.body = make(
+      For{Var("whole"), int_imm(1), ForKind::Bind, "block.x", {}, bind(bind, func.body, true)});
   return out;
 }
 
-/// Whether the lowering for GPUs takes such programs at all: their sizes are numbers.
-bool has_sizes(const testing::Case& test) { return test.func.scalars.empty(); }
+/// All memory is that of a thread: one does everything.
+Func serial(const Func& func) {
+  BufferMap local;
+  walk(func.body, [&](const Stmt& s) {
+    if (const auto* alloc = s.as<Alloc>())
+      local[alloc->buffer] =
+          Buffer(alloc->buffer.name(), alloc->buffer.dtype(), alloc->buffer.shape(), "local");
+  });
+  Func out = func;
+  out.body = replace_buffers(func.body, local);
+  return out;
+}
+
+/// Adds a case. False where its memory has no place in kernels that run at the same time.
+bool add_bound(testing::GpuBatch& batch, const testing::Case& test, bool threads) {
+  const auto arguments = testing::random_arguments(test.func, 1, test.real_data);
+  if (batch.add(test.func, bind_loops(test.func, threads), arguments)) return true;
+  const Status added = batch.add(test.func, serial(test.func), arguments);
+  EXPECT_TRUE(added) << test.name << to_string(added.error());
+  return false;
+}
+
+/// The lowering for GPUs takes programs whose sizes are numbers. Loops that random programs bind
+/// say nothing about a grid.
+std::vector<testing::Case> sized(std::vector<testing::Case> cases) {
+  std::erase_if(cases, [](const testing::Case& c) { return !c.func.scalars.empty(); });
+  for (testing::Case& c : cases)
+    c.func.body = rewrite(c.func.body, [](const Stmt& s) {
+      const auto* loop = s.as<For>();
+      if (loop == nullptr || loop->kind != ForKind::Bind) return s;
+      return make(For{loop->var, loop->extent, ForKind::Serial, {}, loop->marks, loop->body});
+    });
+  return cases;
+}
 
 /// Runs the cases in groups, vector loops on threads or each in one thread.
 void expect_agreement(const std::vector<testing::Case>& cases, bool threads) {
   const auto device = runtime::open_gpu("opencl");
   if (!device) GTEST_SKIP() << to_string(device.error());
-  const hw::GpuTarget target = *hw::find_gpu_target("opencl");
   constexpr size_t kGroup = 24;
+  size_t bound = 0;
   for (size_t begin = 0; begin < cases.size(); begin += kGroup) {
-    testing::GpuBatch batch(target);
-    std::vector<const testing::Case*> taken;
-    std::vector<std::map<std::string, Array>> expected;
-    for (size_t i = begin; i < std::min(begin + kGroup, cases.size()); ++i) {
-      const testing::Case& test = cases[i];
-      if (!has_sizes(test)) continue;
-      const auto arguments = testing::random_arguments(test.func, 1, test.real_data);
-      const Status added = batch.add(test.func, bind_loops(test.func, threads), arguments);
-      ASSERT_TRUE(added) << test.name << to_string(added.error());
-      const auto outcome = interp::run(test.func, arguments);
-      ASSERT_TRUE(outcome) << test.name << to_string(outcome.error());
-      expected.push_back(outcome->outputs);
-      taken.push_back(&test);
-    }
+    const size_t end = std::min(begin + kGroup, cases.size());
+    testing::GpuBatch batch(*hw::find_gpu_target("opencl"));
+    for (size_t i = begin; i < end; ++i) bound += add_bound(batch, cases[i], threads);
     const auto got = batch.run(**device);
-    ASSERT_TRUE(got) << taken.front()->name << " and others: " << to_string(got.error());
-    for (size_t i = 0; i < taken.size(); ++i) {
-      const Status same = testing::compare(expected[i], (*got)[i], taken[i]->tolerance);
-      EXPECT_TRUE(same) << taken[i]->name << "\n" << to_string(same.error())
-                        << print(bind_loops(taken[i]->func, threads));
+    ASSERT_TRUE(got) << cases[begin].name << " and others: " << to_string(got.error());
+    for (size_t i = begin; i < end; ++i) {
+      const testing::Case& test = cases[i];
+      const auto expected =
+          interp::run(test.func, testing::random_arguments(test.func, 1, test.real_data));
+      ASSERT_TRUE(expected) << test.name << to_string(expected.error());
+      const Status same = testing::compare(expected->outputs, (*got)[i - begin], test.tolerance);
+      EXPECT_TRUE(same) << test.name << "\n"
+                        << to_string(same.error()) << print(bind_loops(test.func, threads));
     }
   }
+  EXPECT_GE(bound, cases.size() / 2);
 }
 
-TEST(GpuSlow, ProgramsAgreeOnThreads) { expect_agreement(testing::standard_cases(), true); }
+TEST(GpuSlow, ProgramsAgreeOnThreads) { expect_agreement(sized(testing::standard_cases()), true); }
 
-TEST(GpuSlow, ProgramsAgreeOnVectors) { expect_agreement(testing::standard_cases(), false); }
+TEST(GpuSlow, ProgramsAgreeOnVectors) {
+  std::vector<testing::Case> cases = sized(testing::standard_cases());
+  // Long lists of elementwise statements, which compile slowly, differ in nothing but expressions.
+  std::erase_if(cases, [](const testing::Case& c) {
+    return c.name.starts_with("ops_") || c.name.starts_with("cast_") ||
+           c.name.starts_with("math_") || c.name.starts_with("random_");
+  });
+  expect_agreement(cases, false);
+}
 
-TEST(GpuSlow, RandomProgramsAgree) { expect_agreement(testing::random_cases(61, 150), true); }
+TEST(GpuSlow, RandomProgramsAgree) {
+  expect_agreement(sized(testing::random_cases(61, 150)), true);
+}
 
 TEST(GpuSlow, CudaTextCompiles) {
   if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error());
   testing::GpuBatch batch(*hw::find_gpu_target("cuda"));
-  for (const testing::Case& test : testing::standard_cases()) {
-    if (!has_sizes(test)) continue;
-    const Status added =
-        batch.add(test.func, bind_loops(test.func, true), testing::random_arguments(test.func, 1));
-    ASSERT_TRUE(added) << test.name << to_string(added.error());
-  }
+  for (const testing::Case& test : sized(testing::standard_cases())) add_bound(batch, test, true);
   const auto source = batch.source();
   ASSERT_TRUE(source) << to_string(source.error());
   for (const char* arch : {"sm_80", "sm_90a"}) {

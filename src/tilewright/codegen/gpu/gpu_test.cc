@@ -146,6 +146,34 @@ func names(kernel: f32[8], float4: f32[8], out threadIdx: f32[8]) {
   }
 }
 )"},
+    {"copies of several elements at once", R"(
+func copies(X: f32[8,20], H: f16[8,24], out Y: f32[8,16], out Z: f32[8,16], out O: f32[8,16], out G: f16[8,24]) {
+  for b in 2 bind(block.x) {
+    alloc S: f32[8,16] shared
+    for r in 4 bind(thread.y), q in 4 bind(thread.x), v in 4 vector {
+      block S(i: space 8 = b * 4 + r, j: space 16 = q * 4 + v) { S[i, j] = X[i, j] }
+    }
+    for yr in 4 bind(thread.y), yq in 4 bind(thread.x) {
+      alloc R: f32[8] local
+      for rv in 8 vector {
+        block R(i: space 8 = b * 4 + yr, j: space 8 = rv) { R[j] = S[i, j + 8] }
+      }
+      for yv in 4 vector {
+        block Y(i: space 8 = b * 4 + yr, j: space 16 = yq * 4 + yv) { Y[i, j] = S[i, 15 - j] + R[j % 8] }
+      }
+    }
+    for zr in 4 bind(thread.y), zq in 4 bind(thread.x), zv in 4 vector {
+      block Z(i: space 8 = b * 4 + zr, j: space 16 = zq * 4 + zv) { Z[i, j] = X[i, j + 2] }
+    }
+    for or in 4 bind(thread.y), oq in 4 bind(thread.x), ov in 4 vector {
+      block O(i: space 8 = b * 4 + or, j: space 16 = oq * 4 + ov) { O[i, j] = X[i, j + 1] }
+    }
+    for gr in 4 bind(thread.y), gq in 3 bind(thread.x), gv in 8 vector {
+      block G(i: space 8 = b * 4 + gr, j: space 24 = gq * 8 + gv) { G[i, j] = H[i, j] }
+    }
+  }
+}
+)"},
 };
 
 Func parsed(const char* text) {
@@ -257,6 +285,24 @@ func large(A: f32[70000,70000], out Y: f32[70000]) {
   EXPECT_THAT(text_of(kLarge, cuda()), HasSubstr(" * 70000"));
 }
 
+int count(const std::string& text, const std::string& part) {
+  int found = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
+  return found;
+}
+
+TEST(EmitGpu, CopiesMoveAsMuchAsIsAligned) {
+  hw::GpuTarget target = opencl();
+  const char* copies = std::end(kPrograms)[-1].text;
+  const std::string text = text_of(copies, target);
+  EXPECT_EQ(count(text, "const tw_b16*)"), 3) << text;  // X to S, S to R, H to G
+  EXPECT_EQ(count(text, "const tw_b8*)"), 1);           // X to Z: two elements off
+  EXPECT_EQ(count(text, "const tw_b"), 4);              // X to O is one element off
+  target.vector_bytes = 8;
+  EXPECT_EQ(count(text_of(copies, target), "const tw_b8*)"), 4);
+  EXPECT_EQ(count(text_of(copies, target), "const tw_b16*)"), 0);
+}
+
 /// The error of emitting kernels made by hand.
 std::string refusal(const std::vector<lower::GpuKernel>& kernels, const hw::GpuTarget& target) {
   const auto text = emit_gpu(kernels, target);
@@ -289,6 +335,15 @@ func f(out Y: f32[8]) {
 }
 
 TEST(EmitGpu, RefusesWhatTheTargetLacks) {
+  const Func warps =
+      parsed("func f(out Y: f32[8]) {\n  for i in 8 bind(warp) {\n    Y[i] = 1.0\n  }\n}\n");
+  EXPECT_THAT(refusal({{warps, {1, 1, 1}, {8, 1, 1}}}, opencl()),
+              HasSubstr("loop 'i' is bound to 'warp'"));
+  const Func twice = parsed(
+      "func f(out Y: f32[8]) {\n  for i in 2 bind(block.x), j in 4 bind(block.x) {\n"
+      "    Y[i * 4 + j] = 1.0\n  }\n}\n");
+  EXPECT_THAT(refusal({{twice, {4, 1, 1}, {1, 1, 1}}}, opencl()),
+              HasSubstr("two loops, one in the other, are bound to 'block.x'"));
   const Func func = parsed("func f(out Y: f64[1]) {\n  Y[0] = 1.0f64\n}\n");
   hw::GpuTarget small = opencl();
   small.has_f64 = false;

@@ -23,8 +23,7 @@ class GpuBatch {
   /// `scheduled` computes what `func` does. errors: of the passes.
   Status add(const Func& func, const Func& scheduled, const interp::Arguments& arguments) {
     // Kernels are made of loops and stores: what instructions mean goes in before.
-    lower::GpuPlan plan =
-        TW_TRY(lower::lower_for_gpu(TW_TRY(inline_calls(scheduled)), target_));
+    lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(TW_TRY(inline_calls(scheduled)), target_));
     Entry entry{func, {}};
     std::map<Buffer, int> places;
     for (size_t i = 0; i < func.params.size(); ++i) {

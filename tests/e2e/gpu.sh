@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Networks and expressions on OpenCL (PoCL without a GPU) against the interpreter and ONNX Runtime;
+# code for CUDA without a GPU; what users can get wrong.
+# gpu.sh PROGRAM
+source "$(dirname "$0")/lib.sh" "$1"
+limit=600
+export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$work/pocl}
+
+cat >product.tw <<'TW'
+tensor product(A: f32[m, k], const B: f32[k, n], bias: f32[n]) where m = 70, n = 90, k = 50 {
+  C[i in m, j in n] = sum(l in k) A[i, l] * B[l, j]
+  D[i in m, j in n] = max(C[i, j] + bias[j], 0)
+  return D
+}
+TW
+has() { "$program" devices | grep -q "^$1:[0-9].* yes"; }
+
+exits 0 "targets" "opencl-mali" "cuda-sm_80" -- targets
+exits 4 "no such target" "no GPU target 'opencl-nope'" "opencl-mali" -- \
+  compile product.tw --target opencl-nope
+exits 3 "tuning is for processors" "not tuned" -- tune product.tw --target opencl
+exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --target opencl
+
+# CUDA: compiled without a GPU.
+exits 0 "compile for CUDA" "1 kernels" -- compile product.tw --target cuda -o cuda.twm
+exits 0 "for an older one" "1 kernels" -- compile product.tw --target cuda-sm_80 -o sm80.twm
+if ! has cuda; then
+  exits 4 "no CUDA driver" "libcuda.so.1" "install NVIDIA's driver" -- run cuda.twm
+fi
+
+if ! has opencl; then
+  echo "skipped: no OpenCL device"
+  skipped=$((skipped + 1))
+  finish
+fi
+exits 4 "code for CUDA is not OpenCL" "compile with --target opencl" -- run cuda.twm --device opencl
+exits 4 "no such device" "no device is '17'" -- run product.tw --device opencl:17
+
+# A package computes what the processor does.
+exits 0 "an expression" " ok" -- verify product.tw --target opencl --against interp
+"$program" -q run product.tw --output cpu.npy 2>"$log"
+exits 0 "compile" -- compile product.tw --target opencl -o product.twm
+exits 0 "run a package" -- run product.twm --output gpu.npy
+exits 0 "a device names the target" -- run product.tw --device opencl --output device.npy
+holds "model and package agree" cmp gpu.npy device.npy
+exits 0 "profile" "step on the GPU" "product" -- \
+  bench product.tw --target opencl --duration 0.2 --profile
+
+network() {  # NAME REFERENCE OPTIONS...
+  local name=$1 reference=$2
+  shift 2
+  "$program" -q zoo "$name" "$@" -o net.onnx
+  local inputs=()
+  [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
+  exits 0 "$name" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
+}
+network lenet5 interp
+network dqn ort
+network dcgan ort
+network squeezenet1.1 ort --size 64
+network mobilenet_v2 ort --size 64
+network resnet18 ort --size 64
+network densenet121 ort --size 64
+network inception_v1 ort --size 64
+network yolov3_tiny ort --size 96
+network lstm_lm ort --size 5
+network bert_base ort --size 16
+
+finish
