@@ -17,7 +17,7 @@ constexpr std::string_view kAxes = "xyz";
 
 /// Passes before a Func is split into kernels. Loops stay rolled (the device's compiler unrolls
 /// them) and functions stay calls (devices have them in hardware).
-constexpr const char* kGpuPasses = "bind_iters,simplify,place_allocs,compact";
+constexpr const char* kGpuPasses = "bind_iters,simplify,place_allocs,compact,hoist_guards";
 
 bool has_bind(const Stmt& s) {
   return contains(s, [](const Stmt& x) {

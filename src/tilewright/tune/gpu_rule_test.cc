@@ -103,6 +103,19 @@ TEST_P(GpuRule, KeepsTheMeaning) {
   }
 }
 
+bool copies_vectors(const OpCase& op) {
+  const schedule::Trace trace = gpu_trace(func_of(op), small_target());
+  return std::any_of(trace.begin(), trace.end(), [](const schedule::Step& step) {
+    return std::holds_alternative<schedule::Vectorize>(step);
+  });
+}
+
+TEST(GpuRuleCopies, WholeVectorsWhereRowsAreWholeVectors) {
+  EXPECT_TRUE(copies_vectors({"", "MatMul", {{64, 64}, {64, 128}}, {}}));
+  EXPECT_TRUE(copies_vectors({"", "MatMul", {{64, 37}, {37, 128}}, {}}));  // one factor
+  EXPECT_FALSE(copies_vectors({"", "MatMul", {{64, 37}, {37, 90}}, {}}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Operators, GpuRule, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/arith/bounds.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/tune/gpu_rule.h"
 
 namespace tilewright::tune {
@@ -8,6 +10,8 @@ namespace {
 
 constexpr const char* kThreadAxes[] = {"thread.x", "thread.y", "thread.z"};
 constexpr const char* kBlockAxes[] = {"block.x", "block.y", "block.z"};
+/// The widest access of a thread.
+constexpr int64_t kVectorBytes = 16;
 
 /// Schedules one reduction; the steps are in the order of the functions.
 class Tiler {
@@ -172,8 +176,14 @@ class Tiler {
 
   /// All threads copy neighbouring elements, in as many turns as it takes.
   bool share_out_copy(const std::string& block, const std::string& round) {
-    const std::vector<std::string> nest = draft_.nest_inside(block, round).names;
+    std::vector<std::string> nest = draft_.nest_inside(block, round).names;
     if (nest.empty()) return false;
+    std::string vector;
+    if (const int64_t lanes = copied_at_once(block, round); lanes > 1) {
+      if (!attempt(schedule::Split{nest.back(), lanes})) return false;
+      vector = nest.back() + ".i";
+      nest.back() += ".o";
+    }
     std::string all = nest[0];
     for (size_t i = 1; i < nest.size(); ++i) {
       if (!attempt(schedule::Fuse{all, nest[i]})) return false;
@@ -185,7 +195,28 @@ class Tiler {
       spread.axes.push_back(kThreadAxes[i]);
       spread.extents.push_back(counts[i]);
     }
-    return attempt(spread);
+    return attempt(spread) && (vector.empty() || attempt(schedule::Vectorize{vector}));
+  }
+
+  /// Elements next to each other that a thread can copy by one access: rows of the source and of
+  /// the copy are whole vectors, and nothing is tested along them.
+  int64_t copied_at_once(const std::string& block, const std::string& round) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* facts = find_block(blocks, block);
+    const auto* from = facts->store->value.as<Load>();
+    const LoopNest nest = draft_.nest_inside(block, round);
+    if (from == nullptr || from->indices.empty()) return 1;
+    const auto* last = from->indices.back().as<VarRef>();
+    const auto row = as_int(from->buffer.shape().back());
+    if (last == nullptr || !row || facts->loop_of(last->var) != nest.names.back()) return 1;
+    const Expr& guard = facts->block->guard;
+    for (const Var& var : guard ? free_vars(guard) : std::vector<Var>())
+      if (var.name() == nest.names.back()) return 1;
+    const int64_t lanes = kVectorBytes / std::max<int64_t>(1, bit_width(from->buffer.dtype()) / 8);
+    const arith::Affine place = arith::as_affine(facts->iter(last->var)->binding);
+    bool whole = place.constant % lanes == 0 && *row % lanes == 0;
+    for (const auto& [term, step] : place.terms) whole = whole && (step % lanes == 0 || step == 1);
+    return whole && nest.extents.back() % lanes == 0 ? lanes : 1;
   }
 
   bool bind() {
