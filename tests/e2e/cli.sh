@@ -53,7 +53,7 @@ exits 2 "network too small" 19 20 -- zoo lenet5 --size 19
 exits 2 "unknown reference" "did you mean 'interp'?" -- verify good.onnx --against interpp
 exits 2 "unknown pass" "'frob'" simplify -- opt gemm.tw --passes frob
 exits 2 "unknown node" "did you mean 'act'?" -- explain good.onnx akt
-exits 4 "unknown device" "'cuda'" -- run good.onnx --device cuda
+exits 4 "unknown device" "'npu'" -- run good.onnx --device npu
 exits 2 "broken workload file" "'a'" -- bench --workload workload_bad.json
 exits 2 "unknown case" "did you mean 'tiny/gemm/n16'?" -- bench --workload workload.json --id n16
 
