@@ -3,76 +3,15 @@
 #include <algorithm>
 #include <set>
 
-#include "tilewright/arith/bounds.h"
 #include "tilewright/base/dtype.h"
-#include "tilewright/ir/walk.h"
 
 namespace tilewright::tune {
 namespace {
 
 /// Threads of a block where a thread is an element.
 constexpr int64_t kFlatThreads = 128;
-/// Threads and elements per thread along each of the two sides of a product's tile.
-constexpr int64_t kSideThreads = 16, kSideEach = 4;
-/// Iterations of the reduction between two barriers, where shared memory allows.
-constexpr int64_t kSteps = 16;
 /// A value is computed again at its uses up to this cost.
 constexpr int kCheapCost = 6;
-
-int64_t up_to(int64_t wanted, int64_t extent) {
-  int64_t size = 1;
-  while (size < wanted && size < extent) size *= 2;
-  return size;
-}
-
-/// Gives the axes of one side of a product its threads and elements, innermost axis first.
-void fill_side(std::vector<GpuAxis*> side) {
-  int64_t threads = kSideThreads, each = kSideEach;
-  for (auto axis = side.rbegin(); axis != side.rend(); ++axis) {
-    (*axis)->threads = up_to(threads, (*axis)->extent);
-    threads /= (*axis)->threads;
-    (*axis)->each = up_to(each, ((*axis)->extent + (*axis)->threads - 1) / (*axis)->threads);
-    each /= (*axis)->each;
-  }
-}
-
-/// Elements of `load` that a round of the tile reads, seen as a box; its axes' strides count.
-int64_t staged_elements(const Load& load, const BlockFacts& block, const GpuTile& tile) {
-  int64_t elements = 1;
-  for (const Expr& index : load.indices) {
-    int64_t extent = 1;
-    for (const Iter& iter : block.block->iters) {
-      const int64_t step = arith::as_affine(index).coefficient(iter.var);
-      if (step == 0) continue;
-      const std::string loop = block.loop_of(iter.var);
-      for (const GpuAxis& axis : tile.axes)
-        if (axis.loop == loop || axis.loop == loop + ".i")
-          extent += std::abs(step) * (axis.tile() - 1);
-      for (size_t i = 0; i < tile.reduces.size(); ++i)
-        if (tile.reduces[i] == loop) extent += std::abs(step) * (tile.steps[i] - 1);
-    }
-    elements *= extent;
-  }
-  return elements;
-}
-
-/// c if `load` depends on `var` only through var / c: that many iterations share what they read.
-int64_t group_size(const Load& load, const Var& var) {
-  int64_t size = 0;
-  for (const Expr& index : load.indices) {
-    const arith::Affine sum = arith::as_affine(index);
-    if (sum.coefficient(var) != 0) return 0;
-    for (const auto& [term, coefficient] : sum.terms) {
-      if (!uses(term, var)) continue;
-      const auto* quotient = term.as<Binary>();
-      const bool plain = quotient && quotient->op == BinaryOp::Div && quotient->a.as<VarRef>();
-      const int64_t by = plain ? as_int(quotient->b).value_or(0) : 0;
-      if (by < 2 || (size != 0 && size != by)) return 0;
-      size = by;
-    }
-  }
-  return size;
-}
 
 class Scheduler {
  public:
@@ -245,68 +184,6 @@ class Scheduler {
 };
 
 }  // namespace
-
-std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTarget& target) {
-  const auto product = product_of(block);
-  if (!product) return std::nullopt;
-  GpuTile tile;
-  std::vector<bool> in_a, in_b;
-  for (const Iter& iter : block.block->iters) {
-    const std::string loop = block.loop_of(iter.var);
-    const int64_t extent = block.extent_of(iter.var);
-    if (loop.empty() || extent < 1) return std::nullopt;
-    if (iter.kind == IterKind::Reduce) {
-      tile.reduces.push_back(loop);
-      tile.extents.push_back(extent);
-      continue;
-    }
-    const int64_t group =
-        std::max(group_size(product->a, iter.var), group_size(product->b, iter.var));
-    const bool grouped = group > 1 && extent % group == 0 && tile.group == 0;
-    if (grouped) tile.groups = loop, tile.group = group;
-    tile.axes.push_back({grouped ? loop + ".i" : loop, grouped ? group : extent});
-    in_a.push_back(mentions(product->a, iter.var) &&
-                   !(grouped && group_size(product->a, iter.var)));
-    in_b.push_back(mentions(product->b, iter.var) &&
-                   !(grouped && group_size(product->b, iter.var)));
-  }
-  std::vector<GpuAxis*> side_a, side_b;
-  for (size_t i = 0; i < tile.axes.size(); ++i) {
-    if (in_a[i] && !in_b[i]) side_a.push_back(&tile.axes[i]);
-    if (in_b[i] && !in_a[i]) side_b.push_back(&tile.axes[i]);
-  }
-  if (side_a.empty() || side_b.empty()) return std::nullopt;
-  fill_side(side_a);
-  fill_side(side_b);
-  const auto tile_of = [](const std::vector<GpuAxis*>& side) {
-    int64_t size = 1;
-    for (const GpuAxis* axis : side) size *= axis->tile();
-    return size;
-  };
-  if (tile_of(side_a) < 2 || tile_of(side_b) < 2) return std::nullopt;  // no element is used twice
-  int threaded = 0, whole = 0;
-  for (const GpuAxis& axis : tile.axes) {
-    threaded += axis.threads > 1 ? 1 : 0;
-    whole += axis.tile() < axis.extent || axis.tile() == 1 || tile.group > 0 ? 1 : 0;
-  }
-  if (threaded > 3 || whole == 0) return std::nullopt;
-  // The outermost reduction loop (channels) has as many steps as shared memory holds.
-  tile.steps = tile.extents;
-  const int64_t element = storage_bytes(product->a.buffer.dtype(), 1);
-  for (size_t i = 0; i < tile.steps.size(); ++i) {
-    int64_t inner = 1;
-    for (size_t j = i + 1; j < tile.steps.size(); ++j) inner *= tile.steps[j];
-    const auto fits = [&] {
-      return element * (staged_elements(product->a, block, tile) +
-                        staged_elements(product->b, block, tile)) <=
-             target.shared_bytes;
-    };
-    tile.steps[i] = std::min(tile.extents[i], std::max<int64_t>(1, kSteps / inner));
-    while (tile.steps[i] > 1 && !fits()) tile.steps[i] /= 2;
-    if (fits()) return tile;
-  }
-  return std::nullopt;
-}
 
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target) {
   return Scheduler(func, target).run();
