@@ -46,6 +46,25 @@ holds "model and package agree" cmp gpu.npy device.npy
 exits 0 "profile" "step on the GPU" "product" -- \
   bench product.tw --target opencl --duration 0.2 --profile
 
+# oclgrind simulates a device, thread by thread, and reports races and accesses outside of buffers.
+simulator=$(readlink -f "$(command -v oclgrind || echo none)")
+simulator=${simulator%/bin/oclgrind}/lib/oclgrind/liboclgrind-rt.so
+simulated() {  # SUBJECT
+  TILEWRIGHT_OPENCL=$simulator OCLGRIND_DATA_RACES=1 timeout 300 \
+    "$program" verify "$1" --target opencl --against interp >simulated.log 2>&1
+  local code=$?
+  cat simulated.log
+  [ $code -eq 0 ] && ! grep -qiE 'race|invalid|error' <(grep -v '^subject' simulated.log)
+}
+if [ -e "$simulator" ]; then
+  holds "no race in an expression" simulated product.tw
+  "$program" -q zoo lenet5 -o lenet5.onnx
+  holds "none in a network" simulated lenet5.onnx
+else
+  echo "skipped: no oclgrind"
+  skipped=$((skipped + 2))
+fi
+
 network() {  # NAME REFERENCE OPTIONS...
   local name=$1 reference=$2
   shift 2
