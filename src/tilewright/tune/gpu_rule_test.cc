@@ -34,6 +34,7 @@ std::vector<Case> cases() {
   return {
       {"product", {"", "MatMul", {{70, 37}, {37, 90}}, {}}, true},
       {"dot", {"", "Gemm", {{1, 500}, {20, 500}, {20}}, {{"transB", int64_t{1}}}}, true},
+      {"small", {"", "MatMul", {{20, 24}, {24, 34}}, {}}, true},
       {"batched", {"", "MatMul", {{3, 20, 17}, {3, 17, 33}}, {}}, true},
       {"vector", {"", "MatMul", {{1, 300}, {300, 70}}, {}}, true},
       {"conv",

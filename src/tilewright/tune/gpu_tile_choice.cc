@@ -114,13 +114,23 @@ class TileChooser {
       for (const GpuAxis* axis : *side) size *= axis->tile();
       if (size < 2) return false;
     }
-    int threaded = 0;
-    bool blocks = tile_.group > 0;
-    for (const GpuAxis& axis : tile_.axes) {
-      threaded += axis.threads > 1 ? 1 : 0;
-      blocks = blocks || axis.tile() < axis.extent || axis.tile() == 1;
+    while (!leaves_blocks()) {
+      const auto widest =
+          std::max_element(tile_.axes.begin(), tile_.axes.end(),
+                           [](const GpuAxis& x, const GpuAxis& y) { return x.each < y.each; });
+      if (widest->each < 2) return false;
+      widest->each /= 2;
     }
-    return threaded <= 3 && blocks;
+    return std::count_if(tile_.axes.begin(), tile_.axes.end(),
+                         [](const GpuAxis& axis) { return axis.threads > 1; }) <= 3;
+  }
+
+  /// Whether something is left for blocks to share out: a small result has smaller tiles.
+  bool leaves_blocks() const {
+    return tile_.group > 0 ||
+           std::any_of(tile_.axes.begin(), tile_.axes.end(), [](const GpuAxis& axis) {
+             return axis.tile() < axis.extent || axis.tile() == 1;
+           });
   }
 
   /// The outermost reduction loop (channels) has as many steps as shared memory holds.
