@@ -125,8 +125,10 @@ void describe(runtime::Program& program, const CompileOptions& options) {
   program.target = {options.target.name, options.target.triple, options.target.cpu,
                     options.target.features};
   if (options.gpu)  // what is left for the processor are functions of the runtime
-    program.target = {options.gpu->name, options.target.triple,
-                      options.gpu->arch.empty() ? options.gpu->name : options.gpu->arch, {}};
+    program.target = {options.gpu->name,
+                      options.target.triple,
+                      options.gpu->arch.empty() ? options.gpu->name : options.gpu->arch,
+                      {}};
   program.math = options.math == MathMode::Fast ? "fast" : "exact";
   program.notes["compiler"] = "tilewright 0.1.0";
   program.notes["threads"] = std::to_string(options.threads);

@@ -203,6 +203,18 @@ class Splitter {
   std::map<Var, int64_t> host_loops_;
 };
 
+/// A block whose updates threads may make at the same time; empty if there is none.
+std::string atomic_block(const Stmt& body) {
+  std::string name;
+  walk(body, [&](const Stmt& s) {
+    const auto* block = s.as<Block>();
+    if (block == nullptr) return;
+    for (const Mark& mark : block->marks)
+      if (mark.kind == MarkKind::Atomic) name = block->name;
+  });
+  return name;
+}
+
 }  // namespace
 
 bool is_block_loop(const For& loop) {
@@ -238,6 +250,9 @@ Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target
   if (!scheduled.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("'{}' has scalar parameters", scheduled.name),
                 {}, "give its sizes as numbers");
+  if (const std::string block = atomic_block(scheduled.body); !block.empty())
+    return fail(ErrorKind::Unsupported, fmt::format("block '{}' is marked atomic", block),
+                "kernels of GPUs have no atomic updates");
   PipelineOptions options;
   options.passes = kGpuPasses;
   const Func lowered = TW_TRY(run_pipeline(scheduled, hw::CpuTarget{}, options));

@@ -37,6 +37,11 @@ struct GpuPlan {
 /// Name of the intrinsic that makes all threads of a block wait for each other.
 inline constexpr const char* kSyncBlock = "sync.block";
 
+bool is_block_loop(const For& loop);
+bool is_thread_loop(const For& loop);
+/// A call of `sync.block`.
+bool is_sync(const Stmt& s);
+
 /// How many leading axes of `buffer` (scope `local`) every access in `body` indexes by the variable
 /// of a thread loop around it, of the same axis everywhere: each thread has an array over the other
 /// axes only.

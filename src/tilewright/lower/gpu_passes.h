@@ -8,11 +8,7 @@
 
 namespace tilewright::lower {
 
-bool is_block_loop(const For& loop);
-bool is_thread_loop(const For& loop);
 using ThreadLoops = std::map<Var, const For*>;
-/// A call of `sync.block`.
-bool is_sync(const Stmt& s);
 Stmt make_sync();
 /// Whether `s` or anything inside it satisfies the predicate.
 bool contains(const Stmt& s, bool (*predicate)(const Stmt&));

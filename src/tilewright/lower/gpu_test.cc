@@ -212,6 +212,16 @@ func shares(X: f32[8], out Y: f32[8]) {
 }
 )"),
               HasSubstr("'L' would be shared by threads"));
+  EXPECT_THAT(refusal(R"(
+func counts(X: f32[8], inout Y: f32[1]) {
+  for a in 8 bind(thread.x) {
+    block Y(i: reduce 8 = a) @(atomic) {
+      Y[0] += X[i]
+    }
+  }
+}
+)"),
+              HasSubstr("'Y' is marked atomic"));
   hw::GpuTarget small;
   small.shared_bytes = 255;
   EXPECT_THAT(refusal(kProduct, small), HasSubstr("needs 256 bytes of shared memory"));

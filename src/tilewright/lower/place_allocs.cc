@@ -84,7 +84,8 @@ Stmt sink(const Stmt& s, const Stmt& alloc, const arith::Bounds& bounds) {
   }
   if (!touches(s, buffer)) return s;
   const auto* loop = s.as<For>();
-  if (loop == nullptr || !enters(*loop, buffer) || !self_contained(*loop, buffer, bounds)) return seq({alloc, s});
+  if (loop == nullptr || !enters(*loop, buffer) || !self_contained(*loop, buffer, bounds))
+    return seq({alloc, s});
   For inner = *loop;
   arith::Bounds inside = bounds;
   inside.bind(loop->var, loop->extent);

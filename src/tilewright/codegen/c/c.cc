@@ -53,7 +53,7 @@ class KernelWriter {
     match(
         s, [&](const For& x) { loop(s, x, out, inside_parallel); },
         [&](const Block& x) { block(x, out, inside_parallel); },
-        [&](const Store& x) { store(x, out); }, [&](const Alloc& x) { alloc(x, out); },
+        [&](const Store& x) { exprs_.store(x, out); }, [&](const Alloc& x) { alloc(x, out); },
         [&](const If& x) {
           exprs_.begin({x.condition});
           out.open(fmt::format("if ({}) {{", exprs_.value(x.condition, out)));
@@ -106,20 +106,6 @@ class KernelWriter {
     stmt(x.body, out, inside_parallel);
     out.close();
     exprs_.bounds = outer;
-  }
-
-  void store(const Store& x, CText& out) {
-    constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
-                                 BinaryOp::Min};
-    Expr v = x.value;
-    if (x.combine != Combine::Set)
-      v = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), v);
-    std::vector<Expr> roots = x.indices;
-    roots.push_back(v);
-    exprs_.begin(roots);
-    const std::string text = exprs_.value(v, out);
-    const std::string target = exprs_.element(x.buffer, x.indices, out);
-    out.line(fmt::format("{} = {};", target, exprs_.stored(x.buffer.dtype(), text)));
   }
 
   void alloc(const Alloc& x, CText& out) {

@@ -218,6 +218,20 @@ std::string CExprWriter::element(const Buffer& buffer, const std::vector<Expr>& 
   return fmt::format("{}[{}]", names_.of(buffer), at);
 }
 
+void CExprWriter::store(const Store& x, CText& out) {
+  constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
+                               BinaryOp::Min};
+  Expr v = x.value;
+  if (x.combine != Combine::Set)
+    v = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), v);
+  std::vector<Expr> roots = x.indices;
+  roots.push_back(v);
+  begin(roots);
+  const std::string text = value(v, out);
+  const std::string target = element(x.buffer, x.indices, out);
+  out.line(fmt::format("{} = {};", target, stored(x.buffer.dtype(), text)));
+}
+
 std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
   const std::string a = value(u.a, out);
   const DType dtype = e.dtype();

@@ -67,6 +67,8 @@ class CExprWriter {
   std::string offset(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
   /// `X[linear index]`.
   std::string element(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
+  /// The assignment as a statement, with the declarations it needs before it.
+  void store(const Store& x, CText& out);
   /// `value` converted to the type `dtype` has in memory.
   std::string stored(DType dtype, const std::string& value) const;
 

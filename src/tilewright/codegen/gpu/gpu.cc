@@ -18,13 +18,15 @@ namespace {
 
 constexpr std::string_view kAxes = "xyz";
 
-bool is_sync(const Stmt& s) {
-  const auto* call = s.as<Call>();
-  return call != nullptr && call->callee->name == lower::kSyncBlock;
-}
+using lower::is_sync;
+
 bool is_thread_loop(const Stmt& s) {
   const auto* loop = s.as<For>();
-  return loop != nullptr && loop->kind == ForKind::Bind && loop->axis.starts_with("thread.");
+  return loop != nullptr && lower::is_thread_loop(*loop);
+}
+bool is_block_loop(const Stmt& s) {
+  const auto* loop = s.as<For>();
+  return loop != nullptr && lower::is_block_loop(*loop);
 }
 
 /// Whether threads part ways or meet somewhere inside `s`.
@@ -144,11 +146,6 @@ class KernelWriter {
         });
   }
 
-  static bool is_block_loop(const Stmt& s) {
-    const auto* loop = s.as<For>();
-    return loop != nullptr && loop->kind == ForKind::Bind && loop->axis.starts_with("block.");
-  }
-
   /// The condition under which a statement outside of loops over some thread axes runs: once.
   std::string first_on_free_axes() const {
     std::string text;
@@ -249,18 +246,8 @@ class KernelWriter {
   }
 
   void store(const Store& x, CText& out) {
-    constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
-                                 BinaryOp::Min};
-    Expr v = x.value;
-    if (x.combine != Combine::Set)
-      v = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), v);
-    std::vector<Expr> roots = x.indices;
-    roots.push_back(v);
-    exprs_.begin(roots);
     out.open("{");
-    const std::string text = exprs_.value(v, out);
-    const std::string target = exprs_.element(x.buffer, x.indices, out);
-    out.line(fmt::format("{} = {};", target, exprs_.stored(x.buffer.dtype(), text)));
+    exprs_.store(x, out);
     out.close();
   }
 
@@ -329,7 +316,7 @@ class KernelWriter {
 
 Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
                              const hw::GpuTarget& target) {
-  GpuNeeds needs;
+  bool f64 = false;
   std::set<std::string> symbols;
   std::string text;
   for (const lower::GpuKernel& kernel : kernels) {
@@ -341,13 +328,13 @@ Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
         return fail(ErrorKind::Unsupported,
                     fmt::format("kernel '{}' computes in f64", kernel.func.name),
                     fmt::format("{} has no f64", target.name));
-      needs.f64 = true;
+      f64 = true;
     }
     const Func plain = TW_TRY(inline_calls(
         kernel.func, [](const Call& call) { return call.callee->name == lower::kSyncBlock; }));
     text += "\n" + TW_TRY(KernelWriter(kernel, plain, target).run());
   }
-  return gpu_prelude(target, needs) + text;
+  return gpu_prelude(target, f64) + text;
 }
 
 }  // namespace tilewright::codegen

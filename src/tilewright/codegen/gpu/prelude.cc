@@ -123,86 +123,21 @@ TW_FN f16 tw_f32_f16(f32 x) {
 }
 )c";
 
-/// `swap(p, seen, wanted)` gives what was at p and leaves `wanted` there if that was `seen`.
-constexpr const char* kAtomic = R"c(
-#define TW_ATOMIC(t, bits, op, name, space, swap)                                        \
-  TW_FN void name(volatile space t* p, t value) {                                        \
-    volatile space bits* at = (volatile space bits*)p;                                   \
-    bits seen = *at, before;                                                             \
-    do {                                                                                 \
-      before = seen;                                                                     \
-      seen = swap(at, before, tw_bits_##t##_##bits(op(tw_bits_##bits##_##t(before), value))); \
-    } while (seen != before);                                                            \
-  }
-#define TW_ATOMICS(t, bits, space, suffix, swap)                            \
-  TW_ATOMIC(t, bits, tw_add_##t, tw_atomic_add_##t##suffix, space, swap)    \
-  TW_ATOMIC(t, bits, tw_mul_##t, tw_atomic_mul_##t##suffix, space, swap)    \
-  TW_ATOMIC(t, bits, tw_max_##t, tw_atomic_max_##t##suffix, space, swap)    \
-  TW_ATOMIC(t, bits, tw_min_##t, tw_atomic_min_##t##suffix, space, swap)
-TW_FN f32 tw_add_f32(f32 a, f32 b) { return a + b; }
-TW_BITS(u32, u32)
-#define TW_ATOMICS_32(space, suffix)                                  \
-  TW_ATOMICS(f32, u32, space, suffix, TW_SWAP_32)                     \
-  TW_ATOMICS(i32, u32, space, suffix, TW_SWAP_32)                     \
-  TW_ATOMICS(u32, u32, space, suffix, TW_SWAP_32)
-TW_ATOMICS_32(TW_GLOBAL, )
-TW_ATOMICS_32(TW_SHARED, _shared)
-)c";
-
-constexpr const char* kAtomic64 = R"c(
-TW_FN f64 tw_add_f64(f64 a, f64 b) { return a + b; }
-TW_BITS(u64, u64)
-#define TW_ATOMICS_64(space, suffix)                                  \
-  TW_ATOMICS(f64, u64, space, suffix, TW_SWAP_64)                     \
-  TW_ATOMICS(i64, u64, space, suffix, TW_SWAP_64)                     \
-  TW_ATOMICS(u64, u64, space, suffix, TW_SWAP_64)
-TW_ATOMICS_64(TW_GLOBAL, )
-TW_ATOMICS_64(TW_SHARED, _shared)
-)c";
-
-constexpr const char* kOpenClAtomic = R"c(
-#define TW_GLOBAL __global
-#define TW_SHARED __local
-#define TW_SWAP_32(p, seen, wanted) atomic_cmpxchg(p, seen, wanted)
-#define TW_SWAP_64(p, seen, wanted) atom_cmpxchg(p, seen, wanted)
-)c";
-
-/// Sums of f32 and f64 have an instruction: the last definition of their names counts.
-constexpr const char* kCudaAtomic = R"c(
-#define TW_GLOBAL
-#define TW_SHARED
-#define TW_SWAP_32(p, seen, wanted) atomicCAS((u32*)(p), seen, wanted)
-#define TW_SWAP_64(p, seen, wanted) atomicCAS((u64*)(p), seen, wanted)
-)c";
-constexpr const char* kCudaSums = R"c(
-#define tw_atomic_add_f32(p, value) atomicAdd(p, value)
-#define tw_atomic_add_f32_shared(p, value) atomicAdd(p, value)
-#define tw_atomic_add_f64(p, value) atomicAdd(p, value)
-#define tw_atomic_add_f64_shared(p, value) atomicAdd(p, value)
-)c";
-
-std::string opencl_prelude(const hw::GpuTarget& target, const GpuNeeds& needs) {
+std::string opencl_prelude(const hw::GpuTarget& target, bool f64) {
   std::string text = kOpenCl;
   text += kLimits;
-  text += needs.f64 ? "typedef double f64;\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
-                    : "#define TW_NO_F64\n";
+  text += f64 ? "typedef double f64;\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n"
+              : "#define TW_NO_F64\n";
   text += target.has_f16 ? kOpenClHalf : kOpenClNoHalf;
   text += kArithmetic;
-  if (needs.atomics) text += std::string(kOpenClAtomic) + kAtomic;
-  if (needs.atomics64)
-    text +=
-        "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n" + std::string(kAtomic64);
   return text;
 }
 
 }  // namespace
 
-std::string gpu_prelude(const hw::GpuTarget& target, const GpuNeeds& needs) {
-  if (target.language == hw::GpuLanguage::OpenCl) return opencl_prelude(target, needs);
-  std::string text = std::string(kCuda) + kLimits + kArithmetic;
-  if (needs.atomics) text += std::string(kCudaAtomic) + kAtomic;
-  if (needs.atomics64) text += kAtomic64;
-  return needs.atomics ? text + kCudaSums : text;
+std::string gpu_prelude(const hw::GpuTarget& target, bool f64) {
+  if (target.language == hw::GpuLanguage::OpenCl) return opencl_prelude(target, f64);
+  return std::string(kCuda) + kLimits + kArithmetic;
 }
 
 }  // namespace tilewright::codegen
