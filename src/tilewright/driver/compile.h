@@ -24,8 +24,8 @@ namespace tilewright::driver {
 /// The record whose schedule a kernel shall have, given its Func (stage Tensor); absent: the rules
 /// choose. May be called by several threads at once.
 using FindRecord = std::function<std::optional<tune::Record>(const Func& func)>;
-/// The record that decides how a convolution is computed (driver/conv_forms.h); absent: the model of
-/// the machine decides.
+/// The record that decides how a convolution is computed (driver/conv_forms.h); absent: the model
+/// of the machine decides.
 using FindForm = std::function<std::optional<tune::Record>(const graph::PlaneConv& conv)>;
 
 struct CompileOptions {

@@ -335,8 +335,8 @@ struct Bind {
   static constexpr std::string_view name = "bind";
   TW_FIELDS(TW_FIELD(Bind, loop), TW_FIELD(Bind, axis))
 };
-/// Shares the iterations of a loop out to all threads of a block (or all of several axes), next ones
-/// to neighbours, in as many turns as it takes.
+/// Shares the iterations of a loop out to all threads of a block (or all of several axes), next
+/// ones to neighbours, in as many turns as it takes.
 ///   rewrite:  for f in n { S }  =>     (axes=[thread.y, thread.x], extents=[a, b])
 ///             for f.o in ceil(n/(a*b)), f.i.o in a bind(thread.y), f.i.i in b bind(thread.x) { S }
 ///             with f := f.o*a*b + f.i.o*b + f.i.i, where that is less than n
@@ -378,9 +378,10 @@ struct Tensorize {
   TW_FIELDS(TW_FIELD(Tensorize, loop), TW_FIELD(Tensorize, intrinsic))
 };
 
-using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
-                          CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace,
-                          Order, Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Tensorize>;
+using Step =
+    std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
+                 CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace, Order,
+                 Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).
