@@ -229,7 +229,7 @@ class FuncParser {
       const auto kind = parse_mark_kind(word);
       if (!kind)
         return scan_.error_at(start, fmt::format("unknown mark `{}`", word),
-                              "the marks are async atomic pipeline ii partition prefetch align");
+                              "the marks are async atomic pipeline ii partition prefetch align pad");
       Mark mark{*kind};
       if (scan_.accept_symbol("=")) {
         if (scan_.peek().kind == Kind::Name) {

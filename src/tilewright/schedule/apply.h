@@ -29,6 +29,7 @@ Result<Func> run(const SetMark& step, const Func& func);
 Result<Func> run(const VThread& step, const Func& func);
 Result<Func> run(const Bind& step, const Func& func);
 Result<Func> run(const Spread& step, const Func& func);
+Result<Func> run(const Pipeline& step, const Func& func);
 Result<Func> run(const Tensorize& step, const Func& func);
 
 }  // namespace tilewright::schedule

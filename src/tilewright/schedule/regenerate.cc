@@ -40,6 +40,29 @@ bool several_setters(const Tree& tree, const Uses& uses, const Buffer& buffer) {
   return setters > 1;
 }
 
+/// True if elements of `buffer` may be set again, as those of rings are.
+bool set_again(const Tree& tree, const Uses& uses, const Buffer& buffer) {
+  const Id alloc = tree.alloc_of(buffer);
+  if (alloc == kNone || !several_setters(tree, uses, buffer)) return false;
+  for (Id w : uses.writers(buffer)) {
+    const std::vector<Var> vars = vars_of(tree, loops_below(tree, w, tree.parent(alloc)));
+    for (const Access& a : accesses(tree.block(w))) {
+      if (!(a.buffer == buffer) || !a.write || a.update) continue;
+      bool wraps = false;
+      for (const Expr& index : a.indices)
+        walk(index, [&](const Expr& e) {
+          const auto* b = e.as<Binary>();
+          wraps |= b != nullptr && b->op == BinaryOp::Mod;
+        });
+      if (!wraps) continue;
+      const Meeting m = meet(a.indices, a.indices, {vars.begin(), vars.end()}, tree.bounds_at(w));
+      for (const Var& v : vars)
+        if (!m.never && !m.equal.contains(v)) return true;
+    }
+  }
+  return false;
+}
+
 /// True if within one iteration of loop `shared` the block `writer` gives all elements of `box`
 /// their final value.
 bool writes_all(const Tree& tree, const Uses& uses, Id writer, Id shared, const Buffer& buffer,
@@ -159,6 +182,7 @@ std::vector<IterRange> ranges_of(const Block& block, const std::vector<Axis>& ax
 
 bool all_written(const Tree& tree, const Uses& uses, const Place& place, const Buffer& buffer,
                  const arith::Box& box, const arith::Bounds& bounds) {
+  if (set_again(tree, uses, buffer)) return false;
   for (Id w : uses.writers(buffer)) {
     const Block& block = tree.block(w);
     const Store* store = single_store(block);
@@ -189,6 +213,8 @@ std::optional<std::string> not_final(const Tree& tree, const Uses& uses, const P
   const int order = place.order(tree);
   if (alloc != kNone && !(alloc < order && tree.inside(place.at, tree.parent(alloc))))
     return fmt::format("buffer {} is not alive there", buffer.name());
+  if (set_again(tree, uses, buffer))
+    return fmt::format("elements of {} are set again and again", buffer.name());
   const std::vector<Id> around = loops_around(tree, place);
   for (Id w : uses.writers(buffer)) {
     const Id shared = innermost_shared(tree, around, w);

@@ -95,11 +95,11 @@ struct ComputeAt {
 /// statement that writes what it reads, over exactly the elements made in that iteration.
 ///   rewrite:  for i { P[i] }  for j { Y[j] = f(P[j]) }  =>  for i { P[i]  for Y.j in 1 { Y[i] } }
 ///   requires: 1. as ComputeAt  2. one of its inputs is written inside `loop` by one block (and
-///             perhaps an init), and is read at one place, at the block's iterations  3. what is
-///             written in one iteration of `loop` is a box without gaps, and the iterations
-///             together run exactly the instances the block has now, each once; a float sum keeps
-///             its order in exact math  4. its other inputs are complete there  5. its result is
-///             alive and initialised there  6. as 5 of ComputeAt
+///             perhaps an init), and is read at one place, at the block's iterations (or at i / n
+///             and i % n of one, in whole groups of n)  3. what is written in one iteration of
+///             `loop` is a box without gaps, and the iterations together run exactly the instances
+///             the block has now, each once; a float sum keeps its order in exact math  4. its
+///             other inputs are complete there  5. its result is alive there  6. as 5 of ComputeAt
 ///   keeps:    the instances of the block; allocations whose users are now all in the loop move
 ///             into it
 ///   source:   TVM TensorIR `reverse_compute_at`
@@ -297,8 +297,8 @@ struct Unroll {
 ///   rewrite:  for k in n { S }  =>  for k in n @(ii=1) { S }
 ///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
 ///   blocks
-///             async, atomic, prefetch; allocations partition, align, prefetch (unknown marks and
-///             values other than an integer or a word are Invalid)  2. atomic: the block combines,
+///             async, atomic, prefetch; allocations partition, align, pad, prefetch (unknown marks
+///             and values other than an integer or a word are Invalid)  2. atomic: the block combines,
 ///             and does not sum floats in exact math
 ///   keeps:    everything
 ///   source:   design.md 3
@@ -352,6 +352,27 @@ struct Spread {
   static constexpr std::string_view name = "spread";
   TW_FIELDS(TW_FIELD(Spread, loop), TW_FIELD(Spread, axes), TW_FIELD(Spread, extents))
 };
+/// Runs some statements of a loop's body, its copies, `depth` - 1 iterations ahead of the others;
+/// what they fill becomes a ring of `depth` iterations.
+///   rewrite:  for t in n { alloc P  for p in c { P[t*c + p] = .. }  .. P[t*c + q] .. }  =>
+///             alloc P  for t@pre in depth - 1 { for p@pre in c { P[(t*c + p) % (depth*c)] = .. } }
+///             for t in n { if t < n - depth + 1 { for p in c { P[((t + depth - 1)*c + p) % ..] =
+///             .. } }  .. P[(t*c + q) % (depth*c)] .. } @(pipeline=depth)
+///   requires: 1. `loop` is serial, its extent a constant of at least `depth`, which is from 2 to 64
+///             2. each of `copies` is a block in the body of `loop`; other statements remain
+///             3. what the copies write is allocated in the body and written by no other statement
+///             4. the copies read nothing that other statements of the loop write  5. one axis of
+///             each of those buffers moves with `loop`, by at least the window that one iteration
+///             uses, in constant steps; regions of intrinsics do not cross the end of a window
+///   keeps:    values; the other statements and their order; an element of a ring is written again
+///   source:   specs/ir-examples.md 2(d); software pipelining
+struct Pipeline {
+  Name loop;
+  Names copies;  // blocks
+  int64_t depth = 2;
+  static constexpr std::string_view name = "pipeline";
+  TW_FIELDS(TW_FIELD(Pipeline, loop), TW_FIELD(Pipeline, copies), TW_FIELD(Pipeline, depth))
+};
 /// Replaces a nest by one call of an intrinsic that does the same.
 ///   rewrite:  for i in 4, j in 4 { block C(x: .. = i) { C[..] += A[..] * B[..] } }  =>
 ///             block C(..) { call f(C[x*4:+4, ..], A[..], B[..]) }
@@ -381,7 +402,7 @@ struct Tensorize {
 using Step =
     std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
                  CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace, Order,
-                 Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Tensorize>;
+                 Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Pipeline, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).

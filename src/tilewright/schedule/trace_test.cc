@@ -37,6 +37,7 @@ Trace every_step() {
   trace.push_back(VThread{"C.o"});
   trace.push_back(Bind{"C.o", "block.x"});
   trace.push_back(Spread{"C.p", {"thread.y", "thread.x"}, {4, 8}});
+  trace.push_back(Pipeline{"C.k.o", {"A.shared", "B.shared"}, 3});
   trace.push_back(Tensorize{"C.b", "func f(out \"a\": i32[1]) {\n  a[0] = 1i32\n}\n"});
   return trace;
 }
@@ -53,8 +54,8 @@ TEST(Trace, PrintsAndParsesBack) {
     EXPECT_EQ((*parsed)[i].index(), kEveryStep[i].index());
   EXPECT_EQ(std::get<Vectorize>((*parsed)[18]).loop, "\n");
   EXPECT_EQ(std::get<Layout>((*parsed)[13]).map, "[k, c] -> [k / 16, c, k % 16]");
-  EXPECT_EQ(std::get<Tensorize>((*parsed)[24]).intrinsic,
-            std::get<Tensorize>(kEveryStep[24]).intrinsic);
+  EXPECT_EQ(std::get<Tensorize>((*parsed)[25]).intrinsic,
+            std::get<Tensorize>(kEveryStep[25]).intrinsic);
 }
 
 TEST(Trace, OneStepPerLine) {

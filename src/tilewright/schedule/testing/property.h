@@ -19,9 +19,11 @@ struct Tally {
   int64_t programs = 0, traces = 0;
 };
 
+/// Whether elements may be written by a second block or again.
 inline bool in_place(const Trace& trace) {
-  return std::any_of(trace.begin(), trace.end(),
-                     [](const Step& s) { return std::holds_alternative<Inplace>(s); });
+  return std::any_of(trace.begin(), trace.end(), [](const Step& s) {
+    return std::holds_alternative<Inplace>(s) || std::holds_alternative<Pipeline>(s);
+  });
 }
 
 /// Empty if replaying `trace` (steps that do not apply are skipped) keeps the meaning of `func` and
@@ -142,7 +144,7 @@ inline std::string check_program(const Source& source, uint64_t seed, int traces
         const Step step = RandomStep(rng, now, t * steps + i).draw();
         // Only every other trace may write in place: the others check that nothing is written
         // twice.
-        if (t % 2 == 0 && std::holds_alternative<Inplace>(step)) continue;
+        if (t % 2 == 0 && in_place({step})) continue;
         trace.push_back(step);
         const auto next = schedule::apply(step, now);
         (next ? tally.accepted : tally.refused)[step.index()]++;

@@ -85,13 +85,16 @@ class RandomStep {
         return Bind{any_loop(), word({"block.x", "block.y", "thread.x", "thread.y", "warp"})};
       case 33:
         return Spread{any_loop(), {"thread.y", "thread.x"}, {factor(), factor()}};
+      case 34:
+      case 35:
+        return pipeline();
       default:
         return mark();
     }
   }
 
  private:
-  static constexpr int64_t kKinds = 35;
+  static constexpr int64_t kKinds = 37;
 
   template <class T>
   const T& one_of(const std::vector<T>& v) {
@@ -204,8 +207,8 @@ class RandomStep {
     const Block& b = tree_.block(block);
     return b.iters.empty() ? "x" : one_of(b.iters).var.name();
   }
-  Step slide() {
-    // A block whose buffer is allocated in the body of a loop.
+  /// Blocks whose buffer is allocated in the body of a loop, and the loop.
+  std::vector<std::pair<Id, Id>> private_to_a_loop() {
     std::vector<std::pair<Id, Id>> candidates;
     for (Id block : tree_.blocks()) {
       const auto result = result_of(block);
@@ -214,12 +217,27 @@ class RandomStep {
       const Id loop = tree_.parent(tree_.parent(alloc));
       if (loop != kNone && tree_.as<For>(loop)) candidates.emplace_back(block, loop);
     }
+    return candidates;
+  }
+  Step slide() {
+    const auto candidates = private_to_a_loop();
     if (candidates.empty()) {
       const Id block = any_block();
       return Slide{block_name(block), any_loop(), any_iter(block)};
     }
     const auto [block, loop] = one_of(candidates);
     return Slide{block_name(block), loop_name(loop), any_iter(block)};
+  }
+  /// Mostly all blocks that fill one buffer.
+  Step pipeline() {
+    const auto candidates = private_to_a_loop();
+    if (candidates.empty()) return Pipeline{any_loop(), {block_name(any_block())}, factor()};
+    const auto [block, loop] = one_of(candidates);
+    Pipeline step{loop_name(loop), {}, rng_.between(2, 4)};
+    for (Id writer : uses_.writers(*result_of(block)))
+      if (!rng_.chance(0.05)) step.copies.push_back(block_name(writer));
+    if (rng_.chance(0.2)) step.copies.push_back(block_name(one_of(candidates).first));
+    return step;
   }
   Step rfactor() {
     std::vector<std::string> loops;
@@ -277,7 +295,7 @@ class RandomStep {
       case 1:
         return SetMark{any_loop(), word({"pipeline", "ii", "prefetch"}), "2"};
       case 2:
-        return SetMark{any_buffer(), word({"partition", "align"}), word({"4", "cyclic"})};
+        return SetMark{any_buffer(), word({"partition", "align", "pad"}), word({"4", "cyclic"})};
       default:
         return SetMark{block_name(any_block()), word({"async", "atomic", "nothing"}), "1"};
     }
