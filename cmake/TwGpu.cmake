@@ -1,15 +1,20 @@
 # tw_gpu_environment(TEST...)
 #
-# What tests that use GPUs find: PoCL's cache in the build folder, NVRTC where scripts/setup installed
-# it, and what the sanitizers are to overlook in drivers.
+# What tests that use GPUs find: PoCL's cache in the build folder, NVRTC and nvdisasm where
+# scripts/setup installed them, and what the sanitizers are to overlook in drivers.
 file(GLOB TILEWRIGHT_VENV_NVRTC
      ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/lib/libnvrtc.so.13)
+file(GLOB TILEWRIGHT_VENV_NVDISASM
+     ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/bin/nvdisasm)
 function(tw_gpu_environment)
   set(environment POCL_CACHE_DIR=${CMAKE_BINARY_DIR}/pocl
                   LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/driver_leaks.txt
                   TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/cmake/driver_races.txt)
   if(TILEWRIGHT_VENV_NVRTC)
     list(APPEND environment TILEWRIGHT_NVRTC=${TILEWRIGHT_VENV_NVRTC})
+  endif()
+  if(TILEWRIGHT_VENV_NVDISASM)
+    list(APPEND environment TILEWRIGHT_NVDISASM=${TILEWRIGHT_VENV_NVDISASM})
   endif()
   foreach(test ${ARGN})
     if(TEST ${test})
