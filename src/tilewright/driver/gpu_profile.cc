@@ -23,9 +23,9 @@ std::map<std::string, double> operations_of(const GpuLaunchCode& code) {
 }
 
 double limit_of(const GpuStepTime& step, const hw::GpuTarget& target) {
-  if (target.peak_gflops <= 0 || target.gbytes_per_s <= 0) return 0;
-  return std::max(step.operations / target.peak_gflops,
-                  static_cast<double>(step.bytes) / target.gbytes_per_s);
+  if (!target.rates.known) return 0;
+  return std::max(step.operations / target.rates.f32,
+                  static_cast<double>(step.bytes) / target.rates.dram);
 }
 
 double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }

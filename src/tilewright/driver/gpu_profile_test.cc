@@ -36,7 +36,8 @@ std::map<std::string, GpuLaunchCode> compiled() {
 
 TEST(GpuProfile, CallsOfAGroupAreOneStep) {
   hw::GpuTarget target;
-  target.peak_gflops = target.gbytes_per_s = 2;
+  target.rates.known = true;
+  target.rates.f32 = target.rates.dram = 2;
   const std::vector<GpuStepTime> steps = gpu_step_times(recorded(), compiled(), target);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].launch, "net");

@@ -6,7 +6,8 @@
 namespace tilewright::hw {
 namespace {
 
-/// Any device: the least that OpenCL's full profile asks for, and what PoCL and GPUs have beyond.
+/// Any device: the least that OpenCL's full profile asks for, and what PoCL and GPUs have beyond;
+/// rates of a small device.
 GpuTarget opencl() {
   GpuTarget target;
   target.name = "opencl";
@@ -14,49 +15,91 @@ GpuTarget opencl() {
 }
 
 /// A mobile GPU like a Mali-G71 MP8 at 1.04 GHz, 8 cores of 12 lanes: 16-bit floats, no doubles.
-/// source: Arm, Bifrost GPU OpenCL Developer Guide.
+/// Shared memory is memory behind the caches: a core reads 16 bytes of it per clock.
+/// source: Arm, Bifrost GPU OpenCL Developer Guide; rates that it does not give are assumed.
 GpuTarget mali() {
+  constexpr double kGhz = 1.04;
   GpuTarget target;
   target.name = "opencl-mali";
   target.warp = 4;
   target.units = 8;
   target.unit_threads = 384;
+  target.unit_blocks = 4;
+  target.unit_registers = 64 * 384;
   target.has_f16 = true;
   target.has_f64 = false;
-  target.peak_gflops = 199;
-  target.gbytes_per_s = 28;
+  target.rates.known = true;
+  target.rates.f32 = target.units * 12 * 2 * kGhz;
+  target.rates.f16 = 2 * target.rates.f32;
+  target.rates.shared = target.rates.l2 = target.units * 16 * kGhz;
+  target.rates.dram = 28;
+  target.rates.latency_ns = 300;
   return target;
 }
 
+/// Limits that the architectures share. source: CUDA C++ Programming Guide, compute capabilities.
+/// A barrier and a launch: source: microbenchmarks, specs/performance.md 3.
 GpuTarget cuda(std::string name, std::string arch) {
   GpuTarget target;
   target.name = std::move(name);
   target.language = GpuLanguage::Cuda;
   target.arch = std::move(arch);
   target.max_threads = 1024;
-  target.shared_bytes = 48 << 10;  // what a kernel may declare
   target.registers = 255;
   target.warp = 32;
   target.unit_threads = 2048;
+  target.unit_blocks = 32;
+  target.unit_registers = 64 << 10;
   target.has_f16 = true;
+  target.rates.known = true;
+  target.rates.launch_ns = 2500;
+  target.rates.sync_ns = 15;
   return target;
 }
 
-/// source: NVIDIA A100 Tensor Core GPU Architecture, tables 1 and 4.
+/// source: NVIDIA A100 Tensor Core GPU Architecture, tables 1 and 4. The L2 cache gives 5120 bytes
+/// per clock at most, of which two thirds are assumed; shared memory 128 bytes per unit and clock.
+/// Latency: arXiv 2402.13499, table of memory latencies (466 clocks).
 GpuTarget a100() {
+  constexpr double kGhz = 1.41;
   GpuTarget target = cuda("cuda-sm_80", "sm_80");
   target.units = 108;
-  target.peak_gflops = 19500;
-  target.gbytes_per_s = 1555;
+  target.shared_bytes = 163 << 10;
+  target.unit_shared_bytes = 164 << 10;
+  target.l2_bytes = 40 << 20;
+  target.rates.f32 = 19500;
+  target.rates.f16 = 78000;
+  target.rates.f64 = 9700;
+  target.rates.mma_f16 = 312000;
+  target.rates.mma_tf32 = 156000;
+  target.rates.mma_i8 = 624000;
+  target.rates.shared = target.units * 128 * kGhz;
+  target.rates.l2 = 4800;
+  target.rates.dram = 1555;
+  target.rates.latency_ns = 466 / kGhz;
   return target;
 }
 
-/// source: NVIDIA H200 Tensor Core GPU data sheet.
+/// source: NVIDIA H200 Tensor Core GPU data sheet; Hopper Tuning Guide (shared memory, L2). L2 as
+/// measured on an H100: chipsandcheese.com, "Nvidia's H100: Funny L2, and Tons of Bandwidth".
+/// Latency: arXiv 2402.13499, table of memory latencies (479 clocks).
 GpuTarget h200(std::string name) {
+  constexpr double kGhz = 1.98;
   GpuTarget target = cuda(std::move(name), "sm_90a");
   target.units = 132;
-  target.peak_gflops = 66900;
-  target.gbytes_per_s = 4800;
+  target.shared_bytes = 227 << 10;
+  target.unit_shared_bytes = 228 << 10;
+  target.l2_bytes = 50 << 20;
+  target.rates.f32 = 66900;
+  target.rates.f16 = 133800;
+  target.rates.f64 = 33500;
+  target.rates.mma_f16 = 989000;
+  target.rates.mma_tf32 = 494000;
+  target.rates.mma_i8 = 1979000;
+  target.rates.shared = target.units * 128 * kGhz;
+  target.rates.l2 = 5500;
+  target.rates.dram = 4800;
+  target.rates.latency_ns = 479 / kGhz;
   return target;
 }
 

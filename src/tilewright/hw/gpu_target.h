@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tilewright/base/result.h"
+#include "tilewright/hw/gpu_rates.h"
 
 namespace tilewright::hw {
 
@@ -20,14 +21,16 @@ struct GpuTarget {
   std::string arch;           ///< CUDA: `sm_80`, `sm_90a`, ...; OpenCL: empty
   int64_t max_threads = 256;  ///< of a block
   int64_t shared_bytes = 32 << 10;
-  int64_t registers = 64;      ///< 32-bit ones a thread can have before it spills
-  int warp = 1;                ///< threads that run in lockstep
-  int units = 4;               ///< multiprocessors: blocks that run at the same time, at least
-  int64_t unit_threads = 256;  ///< threads one unit holds at a time, of all its blocks
+  int64_t registers = 64;  ///< 32-bit ones a thread can have before it spills
+  int warp = 1;            ///< threads that run in lockstep
+  int units = 4;           ///< multiprocessors: blocks that run at the same time, at least
+  /// What one unit holds at a time, of all its blocks together.
+  int64_t unit_threads = 256, unit_blocks = 1, unit_shared_bytes = 32 << 10,
+          unit_registers = 64 * 256;
+  int64_t l2_bytes = 1 << 20;  ///< of the cache that all units share
   int vector_bytes = 16;       ///< widest load or store of a thread
   bool has_f16 = false, has_f64 = true;
-  double peak_gflops = 0;   ///< f32; 0: unknown
-  double gbytes_per_s = 0;  ///< of device memory; 0: unknown
+  GpuRates rates;
 };
 
 /// `opencl` (any device, PoCL included), `opencl-mali` (a small one with f16), `cuda` (=

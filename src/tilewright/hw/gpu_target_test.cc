@@ -19,6 +19,14 @@ TEST(GpuTarget, LimitsFitTogether) {
     EXPECT_EQ(target.unit_threads % target.warp, 0);
     EXPECT_GE(target.unit_threads, target.max_threads);
     EXPECT_GT(target.units, 0);
+    EXPECT_GE(target.unit_shared_bytes, target.shared_bytes);
+    EXPECT_GE(target.unit_blocks, 1);
+    EXPECT_GE(target.unit_registers, target.unit_threads * 16);
+    // Nearer memories are faster, and a multiply-add needs more than one byte of none of them.
+    EXPECT_GE(target.rates.shared, target.rates.l2);
+    EXPECT_GT(target.rates.l2, target.rates.dram);
+    EXPECT_GT(target.rates.f32, target.rates.dram);
+    EXPECT_EQ(target.rates.f16 > 0, target.has_f16);
     const Result<GpuTarget> found = find_gpu_target(target.name);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->arch, target.arch);

@@ -1,0 +1,62 @@
+// Matrix instructions of GPUs, which all lanes of a warp do together, described in
+// hw/intrinsics/cuda.tw: what they compute, and which lane holds what of their operands.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/hw/gpu_target.h"
+#include "tilewright/hw/intrinsic.h"
+
+namespace tilewright::hw {
+
+/// Lanes of a warp, all of which take part in an instruction.
+inline constexpr int64_t kWarpLanes = 32;
+
+/// How lanes hold a tile: its element at `axes` is register `reg` of lane `lane`. Each register of
+/// each lane holds one element.
+struct LaneLayout {
+  std::string text;           ///< `16x8 [i, j] -> [i % 8 * 4 + j / 2, i / 8 * 2 + j % 2]`
+  std::vector<int64_t> tile;  ///< extents
+  std::vector<Var> axes;
+  Expr lane, reg;
+  int64_t registers = 0;  ///< of a lane, in elements
+};
+/// errors: Parse; Invalid (lanes or registers are left out or hold several elements).
+Result<LaneLayout> parse_lane_layout(const std::string& text);
+
+/// Shared memory that an instruction reads by rows of 16 bytes: lane `lane` hands over the address of
+/// the element at `at`.
+struct LaneRows {
+  Var lane;
+  std::vector<Expr> at;
+};
+/// `rows [lane] -> [lane % 16, lane / 16 * 8]`. errors: Parse.
+Result<LaneRows> parse_lane_rows(const std::string& text);
+
+/// How an instruction is written. The first operand is the result.
+struct GpuInstruction {
+  struct Operand {
+    size_t param;  ///< of the meaning
+    std::optional<LaneLayout> lanes;
+    std::optional<LaneRows> rows;  ///< one of both
+  };
+  std::string ptx;
+  std::vector<Operand> operands;
+  int needs = 0;  ///< the first architecture that has it: 80
+};
+/// errors: Parse, Invalid (fields are missing or do not fit the meaning).
+Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic);
+
+/// All of the file; valid by test.
+const std::vector<Intrinsic>& gpu_intrinsics();
+/// Whether programs of `target` may be written in terms of the instruction.
+bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic);
+/// The instruction that means `callee`; null if there is none.
+const Intrinsic* find_gpu_intrinsic(const Func& callee);
+/// By name; null if there is none.
+const Intrinsic* find_gpu_intrinsic(std::string_view name);
+
+}  // namespace tilewright::hw
