@@ -7,7 +7,10 @@
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/gpu_async.h"
+#include "tilewright/lower/gpu_fragments.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/gpu_shared.h"
 #include "tilewright/lower/lower.h"
 
 namespace tilewright::lower {
@@ -124,8 +127,11 @@ class Splitter {
     for (const Buffer& b : site.buffers) kernel.func.params.push_back(param_of(b, s));
     for (const Var& var : site.vars)
       kernel.func.scalars.push_back({var, 0, std::max<int64_t>(host_loops_.at(var) - 1, 0)});
-    kernel.func.body = insert_syncs(s);
+    kernel.func.body = insert_waits(insert_syncs(s));
     TW_TRY_STATUS(check(kernel));
+    if (const int64_t bytes = plan_shared(kernel.func.body).bytes;
+        target_.language == hw::GpuLanguage::Cuda && bytes > kStaticSharedBytes)
+      kernel.shared_bytes = bytes;
     return kernel;
   }
 
@@ -140,6 +146,9 @@ class Splitter {
         [&](const Stmt& x) {
           if (const auto* alloc = x.as<Alloc>()) inside.insert(alloc->buffer);
           if (const auto* store = x.as<Store>()) use(store->buffer);
+          if (const auto* call = x.as<Call>())
+            for (const auto& arg : call->args)
+              if (const auto* region = std::get_if<Region>(&arg)) use(region->buffer);
         },
         [&](const Expr& e) {
           if (const auto* l = e.as<Load>()) use(l->buffer);
@@ -158,6 +167,13 @@ class Splitter {
     walk(s, [&](const Stmt& x) {
       const auto* store = x.as<Store>();
       written |= store != nullptr && store->buffer == b;
+      const auto* call = x.as<Call>();
+      for (size_t i = 0; call != nullptr && i < call->callee->params.size(); ++i) {
+        const auto* region = std::get_if<Region>(&call->args[call->callee->scalars.size() + i]);
+        const ParamMode mode = call->callee->params[i].mode;
+        written |= region != nullptr && region->buffer == b &&
+                   (mode == ParamMode::Out || mode == ParamMode::InOut);
+      }
     });
     // A kernel may write parts only, so what it writes it also hands on.
     param.mode = written ? ParamMode::InOut : ParamMode::In;
@@ -171,22 +187,20 @@ class Splitter {
       return fail(ErrorKind::Capacity,
                   fmt::format("kernel '{}' has blocks of {} threads", kernel.func.name, threads),
                   fmt::format("{} allows {}", target_.name, target_.max_threads));
-    int64_t shared = 0;
     std::optional<std::string> unknown;
     walk(kernel.func.body, [&](const Stmt& s) {
       const auto* alloc = s.as<Alloc>();
       if (alloc == nullptr) return;
-      int64_t count = 1;
       for (const Expr& extent : alloc->buffer.shape())
-        as_int(extent) ? count *= *as_int(extent) : (unknown = alloc->buffer.name(), 0);
+        if (!as_int(extent)) unknown = alloc->buffer.name();
       if (alloc->buffer.scope() == "global") unknown = alloc->buffer.name();
-      if (alloc->buffer.scope() == "shared") shared += storage_bytes(alloc->buffer.dtype(), count);
     });
     if (unknown)
       return fail(
           ErrorKind::Unsupported,
           fmt::format("kernel '{}' allocates '{}', which is global memory or of no constant size",
                       kernel.func.name, *unknown));
+    const int64_t shared = plan_shared(kernel.func.body).bytes;
     if (shared > target_.shared_bytes)
       return fail(
           ErrorKind::Capacity,
@@ -224,6 +238,18 @@ bool is_thread_loop(const For& loop) {
   return loop.kind == ForKind::Bind && loop.axis.starts_with("thread.");
 }
 
+bool has_patches(const std::array<int64_t, 3>& block) {
+  return block[0] == 2 * kPatchWidth && block[1] % 4 == 0;
+}
+
+std::array<int64_t, 3> thread_place(int64_t id, const std::array<int64_t, 3>& block) {
+  const int64_t plane = id % (block[0] * block[1]), z = id / (block[0] * block[1]);
+  if (!has_patches(block)) return {plane % block[0], plane / block[0], z};
+  const int64_t warp = plane / 32, lane = plane % 32, across = block[0] / kPatchWidth;
+  return {warp % across * kPatchWidth + lane % kPatchWidth,
+          warp / across * (32 / kPatchWidth) + lane / kPatchWidth, z};
+}
+
 bool is_sync(const Stmt& s) {
   const auto* call = s.as<Call>();
   return call != nullptr && call->callee->name == kSyncBlock;
@@ -255,8 +281,8 @@ Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target
                 "kernels of GPUs have no atomic updates");
   PipelineOptions options;
   options.passes = kGpuPasses;
-  const Func lowered = TW_TRY(run_pipeline(scheduled, hw::CpuTarget{}, options));
-  const Func divided = TW_TRY(privatize(lowered));
+  const Func lowered = TW_TRY(run_pipeline(keep_async_marks(scheduled), hw::CpuTarget{}, options));
+  const Func divided = TW_TRY(privatize(TW_TRY(fragments(lowered))));
   return Splitter(divided, target).run();
 }
 

@@ -14,12 +14,21 @@ namespace tilewright::lower {
 /// One kernel. `func`: parameters are the buffers it uses, scalars the variables of the loops
 /// around its grid; the body is a nest of block loops (perhaps none), inside it statements for all
 /// threads of a block, each in a nest of thread loops (none: one thread does it), serial loops
-/// around them, allocations in `shared` and `local`, and calls of `sync.block`.
+/// around them, allocations in `shared` and `local`, and calls of
+/// `sync.block` and of what is in lower/gpu_async.h.
 struct GpuKernel {
   Func func;
   std::array<int64_t, 3> grid = {1, 1, 1};
   std::array<int64_t, 3> block = {1, 1, 1};
+  int64_t shared_bytes = 0;  ///< CUDA: of a block, asked for at launch; 0: declared
 };
+
+/// Planes of 16 threads by a multiple of 4 are gone through by warps in patches of 8 by 4, not in
+/// two rows of 16: a warp then reads less of what threads of a row or of a column share.
+inline constexpr int64_t kPatchWidth = 8;
+bool has_patches(const std::array<int64_t, 3>& block);
+/// The place of the `id`-th thread of a block, as warps count them: x, y, z.
+std::array<int64_t, 3> thread_place(int64_t id, const std::array<int64_t, 3>& block);
 
 struct GpuCallSite {
   size_t kernel = 0;
@@ -47,11 +56,14 @@ bool is_sync(const Stmt& s);
 /// axes only.
 size_t thread_axes(const Buffer& buffer, const Stmt& body);
 
+/// When asynchronous copies happen: where they stand, or just before they are waited for.
+enum class Copies { Early, Late };
+
 /// The kernel as its threads run it: between two barriers each thread does all it has to do, so a
 /// race that a missing barrier allows is a race of two iterations of one concurrent loop, which the
 /// interpreter's checking mode finds. Loops around barriers are written out: for small sizes.
 /// errors: Unsupported (a barrier that not all threads reach).
-Result<Func> as_threads(const GpuKernel& kernel);
+Result<Func> as_threads(const GpuKernel& kernel, Copies copies = Copies::Early);
 
 /// The passes for GPUs, then the plan. errors: Unsupported (a construct that has no place on a GPU:
 /// sizes that are not constant, a local buffer that threads share), Capacity (threads or shared

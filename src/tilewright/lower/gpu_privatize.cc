@@ -4,6 +4,8 @@
 #include <map>
 
 #include "tilewright/arith/bounds.h"
+#include "tilewright/hw/gpu_intrinsics.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/accesses.h"
 #include "tilewright/lower/gpu_passes.h"
@@ -20,6 +22,13 @@ struct Digit {
   friend bool operator==(const Digit&, const Digit&) = default;
 };
 using Digits = std::vector<Digit>;
+
+constexpr const char* kLaneAxis = "thread.x";
+/// Memory of a warp: its first axis is that of the lanes, which `fragments` has put there.
+bool is_warp(const Buffer& buffer) { return buffer.scope() == "warp"; }
+bool is_lanes(const Buffer& buffer, const Digit& digit) {
+  return is_warp(buffer) && digit.name == kLaneAxis;
+}
 
 /// A buffer and what takes its place.
 struct Divided {
@@ -50,7 +59,8 @@ class Privatizer {
 
  private:
   static std::string shared_text(const Buffer& buffer) {
-    return fmt::format("local buffer '{}' would be shared by threads", buffer.name());
+    return fmt::format("{} buffer '{}' would be shared by {}", buffer.scope(), buffer.name(),
+                       is_warp(buffer) ? "warps" : "threads");
   }
 
   /// Finds out how each local buffer allocated in `s` is divided among threads.
@@ -62,7 +72,8 @@ class Privatizer {
     }
     if (const auto* list = s.as<Seq>())
       for (const Stmt& child : list->stmts)
-        if (const auto* alloc = child.as<Alloc>(); alloc && alloc->buffer.scope() == "local")
+        if (const auto* alloc = child.as<Alloc>();
+            alloc && (alloc->buffer.scope() == "local" || is_warp(alloc->buffer)))
           divide(alloc->buffer, s, bounds);
     for (const Stmt& child : children(s)) plan(child, bounds);
   }
@@ -71,23 +82,12 @@ class Privatizer {
     const std::vector<Access> accesses = accesses_of(scope, buffer, bounds);
     if (accesses.empty()) return;
     const Digits digits = digits_of(accesses[0]);
-    for (const Access& access : accesses) {
-      Digits other = digits_of(access);
-      size_t loops = 0;
-      for (const Var& var : access.vars) loops += threads_.contains(var) ? 1 : 0;
-      if (!std::is_permutation(digits.begin(), digits.end(), other.begin(), other.end()) ||
-          loops != digits.size()) {
-        if (!error_)
-          error_ = Error{ErrorKind::Unsupported,
-                         shared_text(buffer),
-                         {},
-                         "its accesses are in different loops over threads",
-                         {},
-                         {}};
+    for (const Access& access : accesses)
+      if (const std::string why = trouble(access, digits); !why.empty()) {
+        if (!error_) error_ = Error{ErrorKind::Unsupported, shared_text(buffer), {}, why, {}, {}};
         return;
       }
-    }
-    if (digits.empty()) return;
+    if (digits.empty() || (digits.size() == 1 && is_lanes(buffer, digits[0]))) return;
     std::vector<Expr> shape;
     for (const Digit& d : digits) shape.push_back(int_imm(d.extent));
     for (size_t axis = 0; axis < buffer.rank(); ++axis) {
@@ -99,19 +99,56 @@ class Privatizer {
     divided_[buffer] = {Buffer(buffer.name(), buffer.dtype(), shape, buffer.scope()), digits};
   }
 
-  /// Thread variables with their coefficients, outermost loop first.
-  Digits digits_of(const Access& access) const {
-    Digits digits;
+  /// Why a buffer cannot be divided as `digits` say where `access` is; empty if it can.
+  std::string trouble(const Access& access, const Digits& digits) const {
+    const bool warp = is_warp(access.buffer), together = !access.sizes.empty();
+    const Digits other = digits_of(access);
+    size_t loops = warp ? 1 : 0;
+    const For* lanes = nullptr;
     for (const Var& var : access.vars) {
       const auto it = threads_.find(var);
       if (it == threads_.end()) continue;
-      for (size_t axis = 0; axis < access.indices.size(); ++axis) {
+      const bool along = warp && it->second->axis == kLaneAxis;
+      if (along) lanes = it->second;
+      loops += along ? 0 : 1;
+    }
+    if (!std::is_permutation(digits.begin(), digits.end(), other.begin(), other.end()) ||
+        loops != digits.size())
+      return "its accesses are in different loops over threads";
+    if (warp && together && lanes != nullptr)
+      return fmt::format("all lanes use it together inside loop '{}' over them",
+                         lanes->var.name());
+    if (warp && !together) {
+      const auto* lane = access.indices[0].as<VarRef>();
+      if (lanes == nullptr || lane == nullptr || !(lane->var == lanes->var) ||
+          !is_const_int(lanes->extent, hw::kWarpLanes))
+        return fmt::format("lane {} has an element that {} uses", print(access.indices[0]),
+                           lanes ? "lane " + lanes->var.name() : "no lane");
+    }
+    for (const Digit& d : digits)
+      if (together && !is_lanes(access.buffer, d) &&
+          !arith::prove(access.indices[d.axis] % d.weight + access.sizes[d.axis] <=
+                            int_imm(d.weight),
+                        access.bounds))
+        return "a region of it belongs to several threads";
+    return {};
+  }
+
+  /// Thread variables with their coefficients, outermost loop first; lanes last.
+  Digits digits_of(const Access& access) const {
+    Digits digits;
+    const bool warp = is_warp(access.buffer);
+    for (const Var& var : access.vars) {
+      const auto it = threads_.find(var);
+      if (it == threads_.end() || (warp && it->second->axis == kLaneAxis)) continue;
+      for (size_t axis = warp ? 1 : 0; axis < access.indices.size(); ++axis) {
         const int64_t weight = arith::as_affine(access.indices[axis]).coefficient(var);
         if (weight > 0)
           digits.push_back(
               {axis, it->second->axis, weight, as_int(it->second->extent).value_or(1)});
       }
     }
+    if (warp) digits.push_back({0, kLaneAxis, 1, hw::kWarpLanes});
     return digits;
   }
 
@@ -137,6 +174,23 @@ class Privatizer {
     return out;
   }
 
+  /// A region keeps its sizes: it lies in one thread's part, or in that of all lanes.
+  static void divide_region(Region& region, const Divided& to) {
+    std::vector<Expr> begins;
+    for (const auto& dim : region.dims) begins.push_back(dim.first);
+    const std::vector<Expr> indices = divided_indices(begins, to.digits);
+    std::vector<std::pair<Expr, Expr>> dims;
+    for (size_t k = 0; k < indices.size(); ++k) {
+      const bool digit = k < to.digits.size();
+      const size_t axis = digit ? to.digits[k].axis : k - to.digits.size();
+      const bool lanes = digit && is_lanes(to.buffer, to.digits[k]);
+      const bool spread = is_warp(to.buffer) && axis == 0 && !lanes;
+      dims.emplace_back(indices[k], lanes || (!digit && !spread) ? region.dims[axis].second
+                                                                 : int_imm(1));
+    }
+    region = {to.buffer, std::move(dims)};
+  }
+
   Stmt rewritten(const Stmt& s) const {
     const auto expr = [&](const Expr& e) {
       return rewrite(e, [&](const Expr& x) {
@@ -151,6 +205,14 @@ class Privatizer {
         [&](const Stmt& x) {
           if (const auto* alloc = x.as<Alloc>(); alloc && divided_.contains(alloc->buffer))
             return make(Alloc{divided_.at(alloc->buffer).buffer, alloc->marks});
+          if (const auto* call = x.as<Call>()) {
+            Call out = *call;
+            for (auto& arg : out.args)
+              if (auto* region = std::get_if<Region>(&arg);
+                  region != nullptr && divided_.contains(region->buffer))
+                divide_region(*region, divided_.at(region->buffer));
+            return make(std::move(out));
+          }
           const auto* store = x.as<Store>();
           if (store == nullptr || !divided_.contains(store->buffer)) return x;
           const Divided& to = divided_.at(store->buffer);
@@ -175,13 +237,19 @@ size_t thread_axes(const Buffer& buffer, const Stmt& body) {
   size_t shared = buffer.rank();
   std::vector<std::string> axes;
   bool first = true;
-  const auto meet = [&](const std::vector<Expr>& indices) {
+  const auto meet = [&](const std::vector<Expr>& indices, const std::vector<Expr>& sizes) {
     std::vector<std::string> own;
-    for (const Expr& index : indices) {
-      const auto* r = index.as<VarRef>();
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const auto* r = indices[d].as<VarRef>();
       const auto it = r ? threads.find(r->var) : threads.end();
-      if (it == threads.end()) break;
-      own.push_back(it->second->axis);
+      const bool lanes = is_warp(buffer) && !sizes.empty() && is_const_int(indices[d], 0) &&
+                         is_const_int(sizes[d], hw::kWarpLanes);
+      if (lanes)
+        own.emplace_back(kLaneAxis);
+      else if (it != threads.end() && (sizes.empty() || is_const_int(sizes[d], 1)))
+        own.push_back(it->second->axis);
+      else
+        break;
     }
     if (std::exchange(first, false)) axes = own;
     const auto end = std::mismatch(axes.begin(), axes.end(), own.begin(), own.end());
@@ -193,10 +261,19 @@ size_t thread_axes(const Buffer& buffer, const Stmt& body) {
         if (const auto* loop = s.as<For>(); loop && is_thread_loop(*loop))
           threads[loop->var] = loop;
         if (const auto* store = s.as<Store>(); store && store->buffer == buffer)
-          meet(store->indices);
+          meet(store->indices, {});
+        const auto* call = s.as<Call>();
+        for (size_t i = 0; call != nullptr && i < call->args.size(); ++i) {
+          const auto* region = std::get_if<Region>(&call->args[i]);
+          if (region == nullptr || !(region->buffer == buffer)) continue;
+          std::vector<Expr> begins, sizes;
+          for (const auto& [begin, size] : region->dims)
+            begins.push_back(begin), sizes.push_back(size);
+          meet(begins, sizes);
+        }
       },
       [&](const Expr& e) {
-        if (const auto* l = e.as<Load>(); l && l->buffer == buffer) meet(l->indices);
+        if (const auto* l = e.as<Load>(); l && l->buffer == buffer) meet(l->indices, {});
       });
   return first ? 0 : shared;
 }

@@ -1,46 +1,160 @@
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <tuple>
 
+#include "tilewright/arith/bounds.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
 
 namespace tilewright::lower {
 namespace {
 
-/// Buffers used since the last barrier.
-struct Used {
-  std::set<Buffer> read, written;
-
-  bool conflicts(const Used& later) const {
-    const auto meets = [](const std::set<Buffer>& a, const std::set<Buffer>& b) {
-      return std::any_of(a.begin(), a.end(), [&](const Buffer& x) { return b.contains(x); });
-    };
-    return meets(written, later.read) || meets(written, later.written) ||
-           meets(read, later.written);
+/// A part of a buffer that a loop goes through: along `axis` an access stays within the steps of
+/// `weight` elements that `(var + offset) % modulus` counts in a ring, and `var + offset` where the
+/// modulus is 0. There, offset -1 stands for all iterations before.
+struct Slot {
+  Var var;
+  size_t axis = 0;
+  int64_t offset = 0, modulus = 0, weight = 1;
+  friend bool operator<(const Slot& a, const Slot& b) {
+    return std::tie(a.var, a.axis, a.offset, a.modulus, a.weight) <
+           std::tie(b.var, b.axis, b.offset, b.modulus, b.weight);
   }
-  void add(const Used& other) {
-    read.insert(other.read.begin(), other.read.end());
-    written.insert(other.written.begin(), other.written.end());
+  /// Whether this is certainly another part.
+  bool apart(const Slot& other) const {
+    return var == other.var && axis == other.axis && modulus == other.modulus &&
+           weight == other.weight && offset != other.offset;
   }
 };
 
-/// What `s` uses of memory that threads share.
-Used used_by(const Stmt& s) {
-  Used used;
-  walk(
-      s,
-      [&](const Stmt& x) {
-        const auto* store = x.as<Store>();
-        if (store == nullptr || store->buffer.scope() == "local") return;
-        used.written.insert(store->buffer);
-        if (store->combine != Combine::Set) used.read.insert(store->buffer);
-      },
-      [&](const Expr& e) {
-        if (const auto* l = e.as<Load>(); l && l->buffer.scope() != "local")
-          used.read.insert(l->buffer);
-      });
-  return used;
+/// A use of memory that threads share, of all of a buffer or of a slot.
+struct Touch {
+  Buffer buffer;
+  bool write = false;
+  std::optional<Slot> slot;
+  friend bool operator<(const Touch& a, const Touch& b) {
+    if (a.buffer < b.buffer || b.buffer < a.buffer) return a.buffer < b.buffer;
+    if (a.write != b.write) return b.write;
+    if (a.slot && b.slot) return *a.slot < *b.slot;
+    return !a.slot && b.slot;
+  }
+  bool conflicts(const Touch& other) const {
+    return buffer == other.buffer && (write || other.write) &&
+           !(slot && other.slot && slot->apart(*other.slot));
+  }
+};
+using Touches = std::set<Touch>;
+
+bool conflict(const Touches& a, const Touches& b) {
+  return std::any_of(a.begin(), a.end(), [&](const Touch& x) {
+    return std::any_of(b.begin(), b.end(), [&](const Touch& y) { return x.conflicts(y); });
+  });
 }
+
+/// What counts the steps of a slot, if `term` does.
+std::optional<Slot> counter(const Expr& term) {
+  if (const auto* var = term.as<VarRef>()) return Slot{var->var};
+  const auto* mod = term.as<Binary>();
+  const auto modulus = mod && mod->op == BinaryOp::Mod ? as_int(mod->b) : std::nullopt;
+  if (!modulus || *modulus < 2) return std::nullopt;
+  const arith::Affine at = arith::as_affine(mod->a);
+  const bool plain = at.terms.size() == 1 && at.terms[0].second == 1;
+  const auto* var = plain ? at.terms[0].first.as<VarRef>() : nullptr;
+  if (var == nullptr) return std::nullopt;
+  return Slot{var->var, 0, (at.constant % *modulus + *modulus) % *modulus, *modulus};
+}
+
+/// The part that `size` elements from `index` on are in, where an index tells.
+std::optional<Slot> slot_of(const Expr& index, int64_t size, const std::set<Var>& loops,
+                            const arith::Bounds& bounds) {
+  for (const auto& [term, weight] : arith::as_affine(index).terms) {
+    std::optional<Slot> slot = counter(term);
+    if (!slot || weight < 1 || !loops.contains(slot->var)) continue;
+    const auto rest = arith::const_range(arith::simplify(index - term * weight, bounds), bounds);
+    if (!rest || rest->first < 0 || rest->second + size > weight) continue;
+    slot->weight = weight;
+    return slot;
+  }
+  return std::nullopt;
+}
+
+/// Registers are a thread's own, and those of a warp move inside instructions only.
+bool is_registers(const Buffer& buffer) {
+  return buffer.scope() == "local" || buffer.scope() == "warp";
+}
+
+/// Gathers what a statement uses of memory that threads share.
+class Toucher {
+ public:
+  static Touches of(const Stmt& s, const arith::Bounds& bounds) {
+    Toucher toucher;
+    for (const auto& [var, range] : bounds.ranges()) toucher.loops_.insert(var);
+    toucher.stmt(s, bounds);
+    return std::move(toucher.found_);
+  }
+
+ private:
+  void stmt(const Stmt& s, const arith::Bounds& bounds) {
+    if (const auto* loop = s.as<For>()) {
+      expr(loop->extent, bounds);
+      arith::Bounds inside = bounds;
+      inside.bind(loop->var, loop->extent);
+      return stmt(loop->body, inside);
+    }
+    if (const auto* branch = s.as<If>()) {
+      expr(branch->condition, bounds);
+      arith::Bounds inside = bounds;
+      inside.assume(branch->condition);
+      stmt(branch->then_body, inside);
+      if (branch->else_body) stmt(branch->else_body, bounds);
+      return;
+    }
+    if (const auto* list = s.as<Seq>())
+      for (const Stmt& child : list->stmts) stmt(child, bounds);
+    if (const auto* store = s.as<Store>()) {
+      for (const Expr& index : store->indices) expr(index, bounds);
+      expr(store->value, bounds);
+      add(store->buffer, true, store->indices, {}, bounds);
+    }
+    if (const auto* call = s.as<Call>()) regions(*call, bounds);
+  }
+
+  void expr(const Expr& e, const arith::Bounds& bounds) {
+    walk(e, [&](const Expr& x) {
+      if (const auto* l = x.as<Load>()) add(l->buffer, false, l->indices, {}, bounds);
+    });
+  }
+
+  void regions(const Call& call, const arith::Bounds& bounds) {
+    for (size_t i = 0; i < call.callee->params.size(); ++i) {
+      const auto* region = std::get_if<Region>(&call.args[call.callee->scalars.size() + i]);
+      if (region == nullptr) continue;
+      std::vector<Expr> begins, sizes;
+      for (const auto& [begin, size] : region->dims) begins.push_back(begin), sizes.push_back(size);
+      const ParamMode mode = call.callee->params[i].mode;
+      add(region->buffer, mode == ParamMode::Out || mode == ParamMode::InOut, begins, sizes,
+          bounds);
+    }
+  }
+
+  void add(const Buffer& buffer, bool write, const std::vector<Expr>& begins,
+           const std::vector<Expr>& sizes, const arith::Bounds& bounds) {
+    if (is_registers(buffer)) return;
+    std::optional<Slot> slot;
+    for (size_t axis = 0; axis < begins.size(); ++axis) {
+      const auto size = sizes.empty() ? std::optional<int64_t>(1) : as_int(sizes[axis]);
+      auto found = size ? slot_of(begins[axis], *size, loops_, bounds) : std::nullopt;
+      if (!found || (slot && slot->modulus >= found->modulus)) continue;
+      slot = found;
+      slot->axis = axis;
+    }
+    found_.insert({buffer, write, slot});
+  }
+
+  std::set<Var> loops_;  ///< around the statement
+  Touches found_;
+};
 
 bool has_thread_loop(const Stmt& s) {
   return contains(s, [](const Stmt& x) {
@@ -58,62 +172,111 @@ bool has_parts(const Stmt& s) {
   });
 }
 
+/// The touches as the next iteration of the loop over `var` sees them.
+Touches seen_next(const Touches& touches, const Var& var) {
+  Touches out;
+  for (Touch touch : touches) {
+    if (touch.slot && touch.slot->var == var) {
+      Slot& slot = *touch.slot;
+      slot.offset = slot.modulus == 0 ? -1 : (slot.offset + slot.modulus - 1) % slot.modulus;
+    }
+    out.insert(touch);
+  }
+  return out;
+}
+
+/// The touches as seen after that loop.
+Touches seen_after(const Touches& touches, const Var& var) {
+  Touches out;
+  for (Touch touch : touches) {
+    if (touch.slot && touch.slot->var == var) touch.slot.reset();
+    out.insert(touch);
+  }
+  return out;
+}
+
 class Inserter {
  public:
   /// `pending`: what was used before `s` and no barrier separates; afterwards what was used up to
   /// its end.
-  Stmt run(const Stmt& s, Used& pending) {
+  Stmt run(const Stmt& s, Touches& pending, const arith::Bounds& bounds) {
     if (const auto* list = s.as<Seq>(); list && has_thread_loop(s)) {
       std::vector<Stmt> out;
-      for (const Stmt& child : list->stmts) out.push_back(run(child, pending));
+      for (const Stmt& child : list->stmts) out.push_back(run(child, pending, bounds));
       return seq(std::move(out));
     }
-    const auto* loop = s.as<For>();
-    if (loop && goes_inside(*loop)) {
-      For out = *loop;
-      const Used before = pending;
-      out.body = run(loop->body, pending);
-      if (loop->kind != ForKind::Bind) {
-        // Round again: the next iteration meets the end of this one.
-        pending.add(before);
-        out.body = run(loop->body, pending);
-        pending.add(before);
-      }
-      return make(std::move(out));
-    }
-    if (const auto* branch = s.as<If>(); branch && has_thread_loop(s)) {
+    if (const auto* loop = s.as<For>(); loop && goes_inside(*loop))
+      return run_loop(*loop, pending, bounds);
+    if (const auto* branch = s.as<If>(); branch && has_thread_loop(s) && needs_inside(s, bounds)) {
       If out = *branch;
-      Used other = pending;
-      out.then_body = run(branch->then_body, pending);
-      if (branch->else_body) out.else_body = run(branch->else_body, other);
-      pending.add(other);
+      Touches other = pending;
+      arith::Bounds inside = bounds;
+      inside.assume(branch->condition);
+      out.then_body = run(branch->then_body, pending, inside);
+      if (branch->else_body) out.else_body = run(branch->else_body, other, bounds);
+      pending.insert(other.begin(), other.end());
       return make(std::move(out));
     }
-    const Used now = used_by(s);
-    const bool wait = pending.conflicts(now);
-    if (wait) pending = {};
-    pending.add(now);
+    const Touches now = Toucher::of(s, bounds);
+    const bool wait = conflict(pending, now);
+    if (wait) pending.clear();
+    pending.insert(now.begin(), now.end());
     return wait ? seq({make_sync(), s}) : s;
   }
 
  private:
+  Stmt run_loop(const For& loop, Touches& pending, const arith::Bounds& bounds) {
+    For out = loop;
+    arith::Bounds inside = bounds;
+    inside.bind(loop.var, loop.extent);
+    const Touches before = pending;
+    // What the first iteration meets, and each later one: once that no longer grows, the barriers
+    // suffice for all.
+    for (Touches entry = before;;) {
+      pending = entry;
+      out.body = run(loop.body, pending, inside);
+      if (loop.kind == ForKind::Bind) break;
+      const size_t size = entry.size();
+      const Touches again = seen_next(pending, loop.var);
+      entry.insert(again.begin(), again.end());
+      if (entry.size() == size) break;
+    }
+    pending = seen_after(pending, loop.var);
+    if (loop.kind != ForKind::Bind) pending.insert(before.begin(), before.end());
+    return make(std::move(out));
+  }
+
+  /// Whether statements in the branches of `s` need barriers between them; otherwise one before `s`
+  /// serves those threads too that take no branch.
+  bool needs_inside(const Stmt& s, const arith::Bounds& bounds) {
+    const auto& branch = *s.as<If>();
+    for (const Stmt& part : {branch.then_body, branch.else_body}) {
+      Touches none;
+      if (part && contains(run(part, none, bounds), is_sync)) return true;
+    }
+    return false;
+  }
+
   /// Whether barriers may be needed between the statements or iterations of `loop`. Iterations of
   /// one statement that reads nothing it writes are free: each element is written once.
   static bool goes_inside(const For& loop) {
     if (has_parts(loop.body)) return true;
     if (is_thread_loop(loop) || !has_thread_loop(loop.body)) return false;
     if (loop.kind == ForKind::Bind) return true;
-    const Used used = used_by(loop.body);
-    return std::any_of(used.written.begin(), used.written.end(),
-                       [&](const Buffer& b) { return used.read.contains(b); });
+    const Touches used = Toucher::of(loop.body, {});
+    return std::any_of(used.begin(), used.end(), [&](const Touch& x) {
+      return x.write && std::any_of(used.begin(), used.end(), [&](const Touch& y) {
+               return !y.write && x.buffer == y.buffer;
+             });
+    });
   }
 };
 
 }  // namespace
 
 Stmt insert_syncs(const Stmt& kernel) {
-  Used pending;
-  return Inserter().run(kernel, pending);
+  Touches pending;
+  return Inserter().run(kernel, pending, {});
 }
 
 }  // namespace tilewright::lower

@@ -4,14 +4,21 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/common/expr_writer.h"
 #include "tilewright/codegen/common/plan.h"
+#include "tilewright/codegen/gpu/kernel_facts.h"
+#include "tilewright/codegen/gpu/matrix.h"
 #include "tilewright/codegen/gpu/prelude.h"
 #include "tilewright/codegen/gpu/vectors.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/gpu_async.h"
+#include "tilewright/lower/gpu_fragments.h"
+#include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/gpu_shared.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -20,46 +27,21 @@ constexpr std::string_view kAxes = "xyz";
 
 using lower::is_sync;
 
-bool is_thread_loop(const Stmt& s) {
-  const auto* loop = s.as<For>();
-  return loop != nullptr && lower::is_thread_loop(*loop);
-}
-bool is_block_loop(const Stmt& s) {
-  const auto* loop = s.as<For>();
-  return loop != nullptr && lower::is_block_loop(*loop);
-}
+/// Functions of matrix instructions by name, as kernels use them.
+using Functions = std::map<std::string, const hw::Intrinsic*>;
 
-/// Whether threads part ways or meet somewhere inside `s`.
-bool is_shared_out(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& x) { found |= is_thread_loop(x) || is_sync(x); });
-  return found;
-}
-bool has_sync(const Stmt& s) {
-  bool found = false;
-  walk(s, [&](const Stmt& x) { found |= is_sync(x); });
-  return found;
-}
-
-bool uses_type(const Func& func, DType dtype) {
-  bool found = false;
-  for (const Param& p : func.params) found |= p.buffer.dtype() == dtype;
-  walk(
-      func.body,
-      [&](const Stmt& s) {
-        if (const auto* alloc = s.as<Alloc>()) found |= alloc->buffer.dtype() == dtype;
-      },
-      [&](const Expr& e) { found |= e.dtype() == dtype; });
-  return found;
-}
+/// The line of kernels that use matrix instructions in OpenCL, where their functions are macros.
+constexpr const char* kMatrixState = "TW_MATRIX_STATE";
 
 /// Writes one kernel.
 class KernelWriter {
  public:
-  KernelWriter(const lower::GpuKernel& kernel, const Func& func, const hw::GpuTarget& target)
+  KernelWriter(const lower::GpuKernel& kernel, const Func& func, const hw::GpuTarget& target,
+               Functions& functions)
       : kernel_(kernel),
         func_(func),
         target_(target),
+        functions_(functions),
         opencl_(target.language == hw::GpuLanguage::OpenCl),
         exprs_(names_, strides_,
                CDialect{opencl_ ? "" : "f", true, !opencl_ && func.math == MathMode::Exact}) {
@@ -70,6 +52,7 @@ class KernelWriter {
   Result<std::string> run() {
     CText out;
     begin(out);
+    if (opencl_ && lower::contains(func_.body, lower::is_warp_call)) out.line(kMatrixState);
     allocate_shared(out);
     stmt(func_.body, out);
     out.close();
@@ -86,7 +69,14 @@ class KernelWriter {
       const std::string id = names_.of(p.buffer), type = c_storage_type(p.buffer.dtype());
       const bool reads = p.mode == ParamMode::In || p.mode == ParamMode::Const;
       if (!opencl_) {
-        parameters.push_back(fmt::format("{}{}* __restrict__ {}", reads ? "const " : "", type, id));
+        // Knowing the alignment, the compiler joins stores to neighbours; of what a kernel only
+        // reads, it would forget that nobody writes it.
+        const std::string given = reads ? id : names_.fresh(id + "_given");
+        parameters.push_back(
+            fmt::format("{}{}* __restrict__ {}", reads ? "const " : "", type, given));
+        if (!reads)
+          views.push_back(fmt::format("{0}* const {1} = ({0}*)__builtin_assume_aligned({2}, 16);",
+                                      type, id, given));
         continue;
       }
       const std::string base = names_.fresh(id + "_base"), offset = names_.fresh(id + "_offset");
@@ -104,23 +94,45 @@ class KernelWriter {
     }
     const auto& b = kernel_.block;
     const std::string head =
-        opencl_
-            ? fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {}))) void", b[0],
-                          b[1], b[2])
-            : fmt::format("extern \"C\" __global__ void __launch_bounds__({})", b[0] * b[1] * b[2]);
+        opencl_ ? fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {}))) void",
+                              b[0], b[1], b[2])
+                : fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {})",
+                              b[0] * b[1] * b[2],
+                              blocks_at_once(func_.body, b[0] * b[1] * b[2], target_));
     out.open(fmt::format("{} {}({}) {{", head, symbol_of(func_), fmt::join(parameters, ", ")));
     for (const std::string& view : views) out.line(view);
+    if (is_patched()) {
+      out.line(fmt::format("const i32 tw_thread = (i32)(threadIdx.y * {} + threadIdx.x);", b[0]));
+      out.line(fmt::format("const i32 tw_x = tw_thread / 32 % {} * {} + tw_thread % {};",
+                           b[0] / lower::kPatchWidth, lower::kPatchWidth, lower::kPatchWidth));
+      out.line(fmt::format("const i32 tw_y = tw_thread / {} * {} + tw_thread % 32 / {};",
+                           b[0] * 32 / lower::kPatchWidth, 32 / lower::kPatchWidth,
+                           lower::kPatchWidth));
+    }
   }
 
-  /// Shared memory is declared at the head: OpenCL has it nowhere else.
+  /// Whether warps take patches of the plane of threads.
+  bool is_patched() const { return !opencl_ && lower::has_patches(kernel_.block); }
+
+  /// Shared memory is declared at the head: OpenCL has it nowhere else. What a kernel asks for at
+  /// launch is one array.
   void allocate_shared(CText& out) {
+    const lower::SharedPlan plan = lower::plan_shared(func_.body);
+    const bool asked = kernel_.shared_bytes > 0;
+    if (asked) out.line("extern __shared__ __align__(128) unsigned char tw_shared[];");
     walk(func_.body, [&](const Stmt& s) {
       const auto* alloc = s.as<Alloc>();
       if (alloc == nullptr || alloc->buffer.scope() != "shared") return;
-      strides_[alloc->buffer] = strides_of(alloc->buffer, {});
-      out.line(fmt::format("{} TW_ALIGNED {} {}[{}];", opencl_ ? "__local" : "__shared__",
-                           c_storage_type(alloc->buffer.dtype()), names_.of(alloc->buffer),
-                           std::max<int64_t>(1, *const_elements(alloc->buffer))));
+      const Buffer& buffer = alloc->buffer;
+      const lower::SharedBuffer& place = plan.buffers.at(buffer);
+      strides_[buffer] = lower::shared_strides(buffer, place);
+      if (lower::is_async(*alloc)) async_.insert(buffer);
+      const std::string type = c_storage_type(buffer.dtype()), id = names_.of(buffer);
+      if (asked)
+        out.line(fmt::format("{0}* const {1} = ({0}*)(tw_shared + {2});", type, id, place.offset));
+      else
+        out.line(fmt::format("{} TW_ALIGNED {} {}[{}];", opencl_ ? "__local" : "__shared__", type,
+                             id, std::max<int64_t>(1, place.elements)));
     });
   }
 
@@ -137,13 +149,54 @@ class KernelWriter {
         [&](const Seq& x) {
           for (const Stmt& child : x.stmts) stmt(child, out);
         },
-        [&](const Call&) {
+        [&](const Call& x) {
+          if (lower::is_commit(s) || lower::waits_for(s)) return wait(s, out);
+          if (!is_sync(s)) return warp_call(x, out);
           if (divergent_ > 0) refuse("a barrier is where not all threads come");
           out.line(opencl_ ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
                            : "__syncthreads();");
-          if (opencl_)
-            for (const std::string& name : live_) out.line(fmt::format("TW_FORGET({})", name));
+          forget(out);
         });
+  }
+
+  /// OpenCL makes all copies where they stand.
+  void wait(const Stmt& s, CText& out) const {
+    const auto groups = lower::waits_for(s);
+    if (!opencl_) out.line(groups ? fmt::format("tw_wait({});", *groups) : "tw_commit();");
+  }
+
+  void forget(CText& out) const {
+    if (opencl_)
+      for (const std::string& name : live_) out.line(fmt::format("TW_FORGET({})", name));
+  }
+
+  /// All lanes of a warp do an instruction together.
+  void warp_call(const Call& x, CText& out) {
+    const hw::Intrinsic& in = *lower::find_lanes_form(*x.callee);
+    if (bound_.contains('x'))
+      return refuse(fmt::format("{} is inside a loop over lanes", in.name()));
+    for (size_t axis = 1; axis < 3; ++axis)
+      if (kernel_.block[axis] > 1 && !bound_.contains(kAxes[axis]))
+        return refuse(
+            fmt::format("{} is outside of the loop over warps along {}", in.name(), kAxes[axis]));
+    if (kernel_.block[0] != hw::kWarpLanes)
+      return refuse(fmt::format("{} needs {} threads along x, not {}", in.name(), hw::kWarpLanes,
+                                kernel_.block[0]));
+    functions_.emplace(matrix_function_name(in), &in);
+    const arith::Bounds outer = exprs_.bounds;
+    const Var lane("lane");
+    exprs_.bounds.bind(lane, int_imm(hw::kWarpLanes));
+    const std::string type = exprs_.declared_type(lane);
+    out.open("{");
+    out.line(fmt::format("const {} {} = {};", type, names_.of(lane), position("thread", 0)));
+    const auto text = matrix_call(x, in, lane, strides_, names_, exprs_, out);
+    if (text)
+      out.line(*text);
+    else if (!error_)
+      error_ = text.error();
+    forget(out);
+    out.close();
+    exprs_.bounds = outer;
   }
 
   /// The condition under which a statement outside of loops over some thread axes runs: once.
@@ -168,6 +221,7 @@ class KernelWriter {
   std::string position(std::string_view kind, size_t axis) const {
     if (opencl_)
       return fmt::format("(i32)get_{}_id({})", kind == "block" ? "group" : "local", axis);
+    if (kind == "thread" && axis < 2 && is_patched()) return axis == 0 ? "tw_x" : "tw_y";
     return fmt::format("(i32){}Idx.{}", kind, kAxes[axis]);
   }
 
@@ -247,26 +301,66 @@ class KernelWriter {
 
   void store(const Store& x, CText& out) {
     out.open("{");
-    exprs_.store(x, out);
+    if (!async_copy(x, 1, out)) exprs_.store(x, out);
     out.close();
+  }
+
+  /// A copy that the thread waits for later; false where it has to be an ordinary one.
+  bool async_copy(const Store& x, int64_t lanes, CText& out) {
+    const int64_t bytes = lanes * bit_width(x.buffer.dtype()) / 8;
+    const std::optional<Copy> copy = copy_of(x);
+    if (opencl_ || !async_.contains(x.buffer) || bytes < 4 || !copy ||
+        copy->from.buffer.scope() != "global")
+      return false;
+    std::vector<Expr> roots = x.indices;
+    roots.insert(roots.end(), copy->from.indices.begin(), copy->from.indices.end());
+    if (copy->condition) roots.push_back(copy->condition);
+    exprs_.begin(roots);
+    std::string there = "true";
+    if (copy->condition) {
+      there = names_.fresh("there");
+      out.line(fmt::format("const bool {} = {};", there, exprs_.value(copy->condition, out)));
+    }
+    const std::string to = exprs_.offset(x.buffer, x.indices, out);
+    std::string from = exprs_.offset(copy->from.buffer, copy->from.indices, out);
+    if (copy->condition) from = fmt::format("({} ? {} : 0)", there, from);
+    out.line(fmt::format("tw_copy{}({} + {}, {} + {}, {});", bytes, names_.of(x.buffer), to,
+                         names_.of(copy->from.buffer), from, there));
+    return true;
   }
 
   /// Several elements in one access.
   void wide_copy(const Store& x, int64_t lanes, CText& out) {
-    const Load& from = *x.value.as<Load>();
-    std::vector<Expr> roots = x.indices;
-    roots.insert(roots.end(), from.indices.begin(), from.indices.end());
-    exprs_.begin(roots);
-    const std::string bytes = fmt::format("tw_b{}*", lanes * bit_width(x.buffer.dtype()) / 8);
-    const std::string source = exprs_.offset(from.buffer, from.indices, out);
-    const std::string target = exprs_.offset(x.buffer, x.indices, out);
-    out.line(fmt::format("*({0}{1})({2} + {3}) = *({4}const {1})({5} + {6});", space(x.buffer),
-                         bytes, names_.of(x.buffer), target, space(from.buffer),
-                         names_.of(from.buffer), source));
+    if (async_copy(x, lanes, out)) return;
+    const Copy copy = *copy_of(x);
+    const std::string type = fmt::format("tw_b{}", lanes * bit_width(x.buffer.dtype()) / 8);
+    std::string value = names_.fresh("moved");
+    if (copy.condition) {
+      out.line(fmt::format("{0} {1} = {0}_zero();", type, value));
+      exprs_.begin({copy.condition});
+      out.open(fmt::format("if ({}) {{", exprs_.value(copy.condition, out)));
+      exprs_.begin(copy.from.indices);
+      out.line(fmt::format("{} = {};", value,
+                           wide(copy.from.buffer, copy.from.indices, "const " + type, out)));
+      out.close();
+      exprs_.begin(x.indices);
+    } else {
+      std::vector<Expr> roots = x.indices;
+      roots.insert(roots.end(), copy.from.indices.begin(), copy.from.indices.end());
+      exprs_.begin(roots);
+      value = wide(copy.from.buffer, copy.from.indices, "const " + type, out);
+    }
+    const std::string to = wide(x.buffer, x.indices, type, out);
+    out.line(fmt::format("{} = {};", to, value));
+  }
+  std::string wide(const Buffer& buffer, const std::vector<Expr>& indices, const std::string& type,
+                   CText& out) {
+    const std::string at = exprs_.offset(buffer, indices, out);
+    return fmt::format("*({}{}*)({} + {})", space(buffer), type, names_.of(buffer), at);
   }
   /// The address space of a buffer, for pointers.
   std::string space(const Buffer& buffer) const {
-    if (!opencl_ || buffer.scope() == "local") return "";
+    if (!opencl_ || buffer.scope() == "local" || buffer.scope() == "warp") return "";
     return buffer.scope() == "shared" ? "__local " : "__global ";
   }
 
@@ -275,16 +369,11 @@ class KernelWriter {
     if (x.buffer.scope() == "shared") return;
     const size_t own = lower::thread_axes(x.buffer, func_.body);
     std::vector<Expr> strides = strides_of(x.buffer, {});
-    int64_t count = 1;
-    for (size_t axis = 0; axis < x.buffer.rank(); ++axis) {
-      if (axis < own)
-        strides[axis] = int_imm(0);
-      else
-        count *= as_int(x.buffer.shape()[axis]).value_or(1);
-    }
+    for (size_t axis = 0; axis < own; ++axis) strides[axis] = int_imm(0);
     strides_[x.buffer] = strides;
     out.line(fmt::format("TW_ALIGNED {} {}[{}];", c_storage_type(x.buffer.dtype()),
-                         names_.of(x.buffer), std::max<int64_t>(1, count)));
+                         names_.of(x.buffer),
+                         std::max<int64_t>(1, own_elements(x.buffer, func_.body))));
   }
 
   void refuse(const std::string& why) {
@@ -300,25 +389,46 @@ class KernelWriter {
   const lower::GpuKernel& kernel_;
   const Func& func_;
   const hw::GpuTarget& target_;
+  Functions& functions_;
   bool opencl_;
   CNames names_;
   CExprWriter::Strides strides_;
   CExprWriter exprs_;
   std::set<std::string> axes_;  ///< of the bound loops around
   std::set<char> bound_;        ///< thread axes of the loops around
+  std::set<Buffer> async_;      ///< whose copies may finish later
   std::set<Var> thread_vars_;
   std::vector<std::string> live_;  ///< index variables of the loops around
   int divergent_ = 0;              ///< conditions around that not all threads fulfil
   std::optional<Error> error_;
 };
 
+/// Instructions and barriers stay calls; anything else is replaced by its meaning.
+bool stays_call(const Call& call) {
+  return lower::is_sync_call(call) || lower::find_lanes_form(*call.callee) != nullptr;
+}
+
+/// Definitions of the functions. errors: Unsupported.
+Result<std::string> definitions_of(const Functions& functions, const hw::GpuTarget& target,
+                                   const std::string& given) {
+  if (functions.empty() || !given.empty()) return functions.empty() ? "" : given;
+  std::string text;
+  for (const auto& [name, in] : functions) {
+    if (!hw::has_intrinsic(target, *in))
+      return fail(ErrorKind::Unsupported, fmt::format("{} has no {}", target.name, in->name()));
+    text += cuda_matrix_function(*in);
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
-                             const hw::GpuTarget& target) {
+                             const hw::GpuTarget& target, const std::string& matrix_functions) {
   bool f64 = false;
   std::set<std::string> symbols;
   std::string text;
+  Functions functions;
   for (const lower::GpuKernel& kernel : kernels) {
     if (!symbols.insert(symbol_of(kernel.func)).second)
       return fail(ErrorKind::Invalid,
@@ -330,11 +440,11 @@ Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
                     fmt::format("{} has no f64", target.name));
       f64 = true;
     }
-    const Func plain = TW_TRY(inline_calls(
-        kernel.func, [](const Call& call) { return call.callee->name == lower::kSyncBlock; }));
-    text += "\n" + TW_TRY(KernelWriter(kernel, plain, target).run());
+    const Func plain = TW_TRY(inline_calls(kernel.func, stays_call));
+    text += "\n" + TW_TRY(KernelWriter(kernel, plain, target, functions).run());
   }
-  return gpu_prelude(target, f64) + text;
+  return gpu_prelude(target, f64) + TW_TRY(definitions_of(functions, target, matrix_functions)) +
+         text;
 }
 
 }  // namespace tilewright::codegen

@@ -146,6 +146,52 @@ func names(kernel: f32[8], float4: f32[8], out threadIdx: f32[8]) {
   }
 }
 )"},
+    {"copies two rounds ahead into rings, some of zeros", R"(
+func ahead(A: f32[14,32], B: f32[30,16], out D: f32[16,16]) {
+  alloc C: f32[16,16] local
+  for g in 1 bind(block.x) {
+    for ci in 4 bind(thread.y), cj in 4 bind(thread.x), ci2 in 4 unroll, cj2 in 4 unroll {
+      block C.init(i: space 16 = ci * 4 + ci2, j: space 16 = cj * 4 + cj2) { C[i, j] = 0.0 }
+    }
+    alloc S: f32[24,16] shared @(pad=4)
+    alloc T: f32[24,16] shared
+    for p in 2 @(pipeline=3) {
+      for S.i0 in 8, S.y0 in 2 bind(thread.y), S.k0 in 4 bind(thread.x), S.k1 in 2 {
+        block S0(i: space 16 = S.i0 * 2 + S.y0, k: space 32 = p * 8 + S.k1 * 4 + S.k0) @(async) {
+          S[k % 24, i] = select(i < 14, A[i, k], 0.0)
+        }
+      }
+      for T.k0 in 2, T.y0 in 4 bind(thread.y), T.j0 in 4 bind(thread.x), T.v0 in 4 vector {
+        block T0(k: space 32 = p * 8 + T.k0 * 4 + T.y0, j: space 16 = T.j0 * 4 + T.v0) @(async) {
+          T[k % 24, j] = select(k < 30, B[k, j], 0.0)
+        }
+      }
+    }
+    for k in 4 @(pipeline=3) {
+      if k < 2 {
+        for S.i1 in 8, S.y1 in 2 bind(thread.y), S.k2 in 4 bind(thread.x), S.k3 in 2 {
+          block S1(i: space 16 = S.i1 * 2 + S.y1, k: space 32 = (k + 2) * 8 + S.k3 * 4 + S.k2) @(async) {
+            S[k % 24, i] = select(i < 14, A[i, k], 0.0)
+          }
+        }
+        for T.k1 in 2, T.y1 in 4 bind(thread.y), T.j1 in 4 bind(thread.x), T.v1 in 4 vector {
+          block T1(k: space 32 = (k + 2) * 8 + T.k1 * 4 + T.y1, j: space 16 = T.j1 * 4 + T.v1) @(async) {
+            T[k % 24, j] = select(k < 30, B[k, j], 0.0)
+          }
+        }
+      }
+      for i.t in 4 bind(thread.y), j.t in 4 bind(thread.x), k.i in 8 unroll, i.i in 4 unroll, j.i in 4 unroll {
+        block C(i: space 16 = i.t * 4 + i.i, j: space 16 = j.t * 4 + j.i, k: reduce 32 = k * 8 + k.i) {
+          C[i, j] += S[k % 24, i] * T[k % 24, j]
+        }
+      }
+    }
+    for di in 4 bind(thread.y), dj in 4 bind(thread.x), di2 in 4 unroll, dj2 in 4 vector {
+      block D(i: space 16 = di * 4 + di2, j: space 16 = dj * 4 + dj2) { D[i, j] = C[i, j] }
+    }
+  }
+}
+)"},
     {"copies of several elements at once", R"(
 func copies(X: f32[8,20], H: f16[8,24], out Y: f32[8,16], out Z: f32[8,16], out O: f32[8,16], out G: f16[8,24]) {
   for b in 2 bind(block.x) {
@@ -301,6 +347,43 @@ TEST(EmitGpu, CopiesMoveAsMuchAsIsAligned) {
   target.vector_bytes = 8;
   EXPECT_EQ(count(text_of(copies, target), "const tw_b8*)"), 4);
   EXPECT_EQ(count(text_of(copies, target), "const tw_b16*)"), 0);
+}
+
+TEST(EmitGpu, CopiesThatComeLater) {
+  const char* ahead = std::end(kPrograms)[-2].text;
+  const std::string text = text_of(ahead, cuda());
+  EXPECT_EQ(count(text, "tw_copy4("), 2) << text;
+  EXPECT_EQ(count(text, "tw_copy16("), 2);
+  EXPECT_EQ(count(text, "tw_commit();"), 2);
+  EXPECT_EQ(count(text, "tw_wait(1);"), 1);
+  EXPECT_EQ(count(text, "__syncthreads();"), 1);
+  EXPECT_THAT(text, HasSubstr("S[480]"));  // 24 rows of 16 and 4
+  EXPECT_THAT(text_of(ahead, opencl()), Not(HasSubstr("tw_copy")));
+}
+
+TEST(EmitGpu, SharedMemoryAskedForAtLaunchIsOneArray) {
+  constexpr const char* kLarge = R"(
+func large(A: f32[16384], out Y: f32[16384]) {
+  for g in 1 bind(block.x) {
+    alloc T: f32[3] shared
+    alloc S: f32[16384] shared
+    for t in 3 bind(thread.x) {
+      block T(i: space 3 = t) { T[i] = A[i] }
+    }
+    for o in 128, a in 128 bind(thread.x) {
+      block S(i: space 16384 = o * 128 + a) { S[i] = A[i] + T[0] }
+    }
+    for p in 128, b in 128 bind(thread.x) {
+      block Y(i: space 16384 = p * 128 + b) { Y[i] = S[i / 2] + T[2] }
+    }
+  }
+}
+)";
+  const std::string text = text_of(kLarge, cuda());
+  EXPECT_THAT(text, HasSubstr("extern __shared__ __align__(128) unsigned char tw_shared[];"));
+  EXPECT_THAT(text, HasSubstr("T = (f32*)(tw_shared + 0);"));
+  EXPECT_THAT(text, HasSubstr("S = (f32*)(tw_shared + 128);"));
+  EXPECT_THAT(text_of(kLarge, opencl()), HasSubstr("needs 65664 bytes of shared memory"));
 }
 
 /// The error of emitting kernels made by hand.

@@ -37,6 +37,10 @@ typedef uint tw_b4 __attribute__((may_alias));
 typedef uint2 tw_b8 __attribute__((may_alias));
 typedef uint4 tw_b16 __attribute__((may_alias));
 
+#define tw_b2_zero() ((tw_b2)0)
+#define tw_b4_zero() ((tw_b4)0)
+#define tw_b8_zero() ((tw_b8)(0, 0))
+#define tw_b16_zero() ((tw_b16)(0, 0, 0, 0))
 #undef INT64_C
 #undef UINT64_C
 #define INT64_C(x) x##l
@@ -97,6 +101,10 @@ typedef unsigned short tw_b2;
 typedef unsigned int tw_b4;
 typedef uint2 tw_b8;
 typedef uint4 tw_b16;
+#define tw_b2_zero() ((tw_b2)0)
+#define tw_b4_zero() 0u
+#define tw_b8_zero() make_uint2(0, 0)
+#define tw_b16_zero() make_uint4(0, 0, 0, 0)
 
 #define INT64_C(x) x##ll
 #define UINT64_C(x) x##ull
@@ -111,6 +119,18 @@ typedef uint4 tw_b16;
 #define TW_CALL_f64(name) name
 #define TW_PRODUCT_f32(a, b) __fmul_rn(a, b)
 #define TW_PRODUCT_f64(a, b) __dmul_rn(a, b)
+/* Copies into shared memory that the thread waits for; zero where there is nothing to copy. */
+#define TW_COPY(bytes, cache)                                                                     \
+  TW_FN void tw_copy##bytes(void* to, const void* from, bool there) {                             \
+    asm volatile("cp.async." cache ".shared.global [%0], [%1], " #bytes ", %2;" ::"r"(            \
+                     (u32)__cvta_generic_to_shared(to)),                                          \
+                 "l"(__cvta_generic_to_global(from)), "r"(there ? bytes : 0));                    \
+  }
+TW_COPY(4, "ca")
+TW_COPY(8, "ca")
+TW_COPY(16, "cg")
+#define tw_commit() asm volatile("cp.async.commit_group;" ::: "memory")
+#define tw_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 TW_FN f32 tw_f16_f32(f16 x) {
   f32 y;
   asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(x));

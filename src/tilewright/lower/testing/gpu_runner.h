@@ -18,6 +18,7 @@ struct PlanRun {
 enum class Order {
   Program,      ///< as the kernel is written
   Adversarial,  ///< as threads run it between barriers, in random order, checked
+  Late,         ///< the same, with asynchronous copies as late as waits allow
 };
 
 /// Runs `plan`, made from `func`, on `inputs` by parameter name.
@@ -38,14 +39,15 @@ inline Result<PlanRun> run_plan(const Func& func, const GpuPlan& plan,
   PlanRun out;
   for (const GpuCallSite& call : plan.calls) {
     const GpuKernel& kernel = plan.kernels[call.kernel];
-    const Func runs = order == Order::Program ? kernel.func : TW_TRY(as_threads(kernel));
+    const Copies copies = order == Order::Late ? Copies::Late : Copies::Early;
+    const Func runs = order == Order::Program ? kernel.func : TW_TRY(as_threads(kernel, copies));
     interp::Arguments arguments;
     for (size_t i = 0; i < call.args.size(); ++i)
       arguments.arrays[runs.params[i].buffer.name()] = memory.at(call.args[i]);
     for (size_t i = 0; i < call.scalars.size(); ++i)
       arguments.scalars[runs.scalars[i].var.name()] = call.scalars[i];
     interp::Options options;
-    options.check = order == Order::Adversarial;
+    options.check = order != Order::Program;
     options.single_assignment = false;  // loops written out use the same memory again
     options.seed = seed;
     interp::Outcome outcome = TW_TRY(interp::run(runs, arguments, options));

@@ -35,6 +35,8 @@ class CudaDevice : public GpuDevice, public std::enable_shared_from_this<CudaDev
   const CudaApi& api() const { return api_; }
   /// `sm_90` as 90.
   int number() const { return number_; }
+  /// Of a block, where a kernel asks for it.
+  int64_t most_shared_bytes() const { return most_shared_bytes_; }
   Result<CuContext> context() {
     const std::lock_guard lock(mutex_);
     if (context_ == nullptr)
@@ -57,6 +59,7 @@ class CudaDevice : public GpuDevice, public std::enable_shared_from_this<CudaDev
     info_.arch = to_string(CudaArch{number_, 0});
     info_.memory_bytes = static_cast<int64_t>(memory);
     info_.shared_bytes = TW_TRY(attribute(kCuSharedBytes));
+    most_shared_bytes_ = TW_TRY(attribute(kCuMostSharedBytes));
     info_.max_threads = TW_TRY(attribute(kCuMaxThreads));
     info_.units = TW_TRY(attribute(kCuUnits));
     info_.has_f16 = number_ >= 53;
@@ -72,6 +75,7 @@ class CudaDevice : public GpuDevice, public std::enable_shared_from_this<CudaDev
   CudaApi api_;
   CuDevice id_ = 0;
   int number_ = 0;
+  int64_t most_shared_bytes_ = 0;
   GpuDeviceInfo info_;
   std::mutex mutex_;
   CuContext context_ = nullptr;
@@ -133,12 +137,12 @@ class CudaInstance : public GpuInstance {
 
   Status write_input(size_t index, const void* data) override {
     TW_CHECK(index < program_->inputs.size());
-    const CurrentContext current(api_, context_);
-    TW_TRY_STATUS(current.status());
-    const auto at = static_cast<size_t>(program_->inputs[index]);
-    TW_TRY_STATUS(api_.check(api_.copy_to_device(addresses_[at], data, bytes(at), stream_.get()),
-                             "cuMemcpyHtoDAsync"));
-    return wait();
+    return write(program_->inputs[index], data);
+  }
+
+  Status write_output(size_t index, const void* data) override {
+    TW_CHECK(index < program_->outputs.size());
+    return write(program_->outputs[index], data);
   }
 
   Status execute() override {
@@ -177,6 +181,15 @@ class CudaInstance : public GpuInstance {
  private:
   size_t bytes(size_t buffer) const { return static_cast<size_t>(program_->buffers[buffer].bytes); }
   Status wait() { return api_.check(api_.stream_wait(stream_.get()), "cuStreamSynchronize"); }
+
+  Status write(int buffer, const void* data) {
+    const CurrentContext current(api_, context_);
+    TW_TRY_STATUS(current.status());
+    const auto at = static_cast<size_t>(buffer);
+    TW_TRY_STATUS(api_.check(api_.copy_to_device(addresses_[at], data, bytes(at), stream_.get()),
+                             "cuMemcpyHtoDAsync"));
+    return wait();
+  }
 
   /// The cubin where it fits the device, else the PTX, which the driver compiles.
   Status load_code() {
@@ -242,7 +255,23 @@ class CudaInstance : public GpuInstance {
                   fmt::format("the grid of '{}' is {} x {} x {}", kernel.symbol, kernel.grid[0],
                               kernel.grid[1], kernel.grid[2]),
                   fmt::format("{} is the most in the second and third direction", kMaxRows));
-    return {};
+    return kernel.shared_bytes > 0 ? allow_shared(function, kernel) : Status();
+  }
+
+  /// Memory beyond what every kernel may have is to be asked for.
+  Status allow_shared(CuFunction function, const GpuKernelCode& kernel) const {
+    int own = 0;
+    TW_TRY_STATUS(api_.check(api_.function_attribute(&own, kCuFunctionSharedBytes, function),
+                             "cuFuncGetAttribute"));
+    if (own + kernel.shared_bytes > device_->most_shared_bytes())
+      return fail(
+          ErrorKind::Capacity,
+          fmt::format("a block of '{}' needs {} bytes of shared memory", kernel.symbol,
+                      own + kernel.shared_bytes),
+          fmt::format("{} has {} for one", device_->info().name, device_->most_shared_bytes()));
+    return api_.check(api_.set_function_attribute(function, kCuFunctionDynamicShared,
+                                                  static_cast<int>(kernel.shared_bytes)),
+                      "cuFuncSetAttribute");
   }
 
   Result<CuMemory> create_memory(int64_t size, const std::string& purpose) {
@@ -332,7 +361,8 @@ class CudaInstance : public GpuInstance {
       block[d] = static_cast<unsigned>(kernel.block[d]);
     }
     return api_.check(api_.launch(functions_[index], grid[0], grid[1], grid[2], block[0], block[1],
-                                  block[2], 0, stream_.get(), parameters.data(), nullptr),
+                                  block[2], static_cast<unsigned>(kernel.shared_bytes),
+                                  stream_.get(), parameters.data(), nullptr),
                       fmt::format("cuLaunchKernel of '{}' ({})", kernel.symbol, call.step));
   }
 

@@ -26,6 +26,7 @@ Status bind_all(const DynamicLibrary& library, CudaApi& api) {
   TW_TRY_STATUS(library.bind(api.module_unload, "cuModuleUnload"));
   TW_TRY_STATUS(library.bind(api.module_function, "cuModuleGetFunction"));
   TW_TRY_STATUS(library.bind(api.function_attribute, "cuFuncGetAttribute"));
+  TW_TRY_STATUS(library.bind(api.set_function_attribute, "cuFuncSetAttribute"));
   TW_TRY_STATUS(library.bind(api.memory_alloc, "cuMemAlloc_v2"));
   TW_TRY_STATUS(library.bind(api.memory_free, "cuMemFree_v2"));
   TW_TRY_STATUS(library.bind(api.copy_to_device, "cuMemcpyHtoDAsync_v2"));

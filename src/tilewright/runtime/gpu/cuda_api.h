@@ -25,9 +25,10 @@ using CuGraphExec = struct CuGraphExecObject*;
 inline constexpr CuResult kCuSuccess = 0, kCuOutOfMemory = 2, kCuNoDevice = 100, kCuNotFound = 500;
 // CUdevice_attribute
 inline constexpr int kCuMaxThreads = 1, kCuSharedBytes = 8, kCuUnits = 16, kCuMajor = 75,
-                     kCuMinor = 76;
+                     kCuMinor = 76, kCuMostSharedBytes = 97;
 // CUfunction_attribute
-inline constexpr int kCuFunctionMaxThreads = 0;
+inline constexpr int kCuFunctionMaxThreads = 0, kCuFunctionSharedBytes = 1,
+                     kCuFunctionDynamicShared = 8;
 // CUjit_option
 inline constexpr int kCuJitErrorLog = 5, kCuJitErrorLogBytes = 6;
 // CUstream_flags, CUstreamCaptureMode, CUevent_flags
@@ -53,6 +54,7 @@ struct CudaApi {
   CuResult (*module_unload)(CuModule) = nullptr;
   CuResult (*module_function)(CuFunction*, CuModule, const char*) = nullptr;
   CuResult (*function_attribute)(int*, int, CuFunction) = nullptr;
+  CuResult (*set_function_attribute)(CuFunction, int, int) = nullptr;
   CuResult (*memory_alloc)(CuMemory*, size_t) = nullptr;
   CuResult (*memory_free)(CuMemory) = nullptr;
   CuResult (*copy_to_device)(CuMemory, const void*, size_t, CuStream) = nullptr;

@@ -157,6 +157,26 @@ TEST_F(Cuda, LimitsAreNamed) {
   EXPECT_THAT(to_string(error), HasSubstr("CUDA_ERROR_OUT_OF_MEMORY: out of memory (code 2)"));
 }
 
+TEST_F(Cuda, SharedMemoryIsAskedFor) {
+  GpuProgram code = program();
+  code.kernels[1].shared_bytes = 100000;
+  {
+    const auto instance = load(code);
+    ASSERT_TRUE(instance) << to_string(instance.error());
+    EXPECT_THAT(log(), HasSubstr("launch sum 6x3x1 32x1x1 100000 bytes\n"));
+    EXPECT_THAT(log(), HasSubstr("launch scale 8x3x3 4x2x1\n"));
+    expect_results(**instance, 2);
+  }
+  code.kernels[1].shared_bytes = 232448 - 127;  // the kernel declares 128 itself
+  const Error error = error_of(code);
+  EXPECT_EQ(error.kind, ErrorKind::Capacity);
+  EXPECT_THAT(to_string(error), HasSubstr("a block of 'sum' needs 232449 bytes"));
+  EXPECT_THAT(to_string(error), HasSubstr("Fake GPU 0 has 232448"));
+  code.kernels[1].shared_bytes = 64;
+  setup(1, 9, 0, "cuFuncSetAttribute", 700);
+  EXPECT_THAT(to_string(error_of(code)), HasSubstr("cuFuncSetAttribute"));
+}
+
 TEST_F(Cuda, FailingCallsAreReportedAndLeakNothing) {
   for (const char* call :
        {"cuStreamCreate", "cuModuleGetFunction", "cuFuncGetAttribute", "cuMemAlloc",

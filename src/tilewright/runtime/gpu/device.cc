@@ -139,4 +139,19 @@ Result<std::unique_ptr<Launch>> make_gpu_launch(std::string name,
                                      options, *std::move(instance));
 }
 
+LaunchLoader gpu_launch_loader(std::string device) {
+  return [device = std::move(device)](const std::string& name, const LaunchInfo& info,
+                                      std::string_view code) -> Result<std::unique_ptr<Launch>> {
+    if (std::none_of(std::begin(kLanguages), std::end(kLanguages),
+                     [&](const Language& language) { return info.device == language.name; }))
+      return fail(
+          ErrorKind::Device,
+          fmt::format("'{}' runs on '{}', which this runtime cannot drive", name, info.device), {},
+          "run it with the tilewright command, or compile the model for a CPU or GPU");
+    auto program = std::make_shared<const GpuProgram>(TW_TRY(parse_gpu_program(code)));
+    return make_gpu_launch(name, std::move(program),
+                           TW_TRY(open_gpu(device.empty() ? info.device : device)), {});
+  };
+}
+
 }  // namespace tilewright::runtime

@@ -30,6 +30,8 @@ class GpuInstance {
   /// Runs all calls and waits for them. errors: Device.
   virtual Status execute() = 0;
   virtual Status read_output(size_t index, void* data) = 0;
+  /// Fills an output, so that elements which no call writes show.
+  virtual Status write_output(size_t index, const void* data) = 0;
   /// Nanoseconds of each call of the last `execute`, by the device's clock; empty unless recorded.
   virtual std::vector<int64_t> call_times() const = 0;
 };
@@ -62,5 +64,8 @@ Result<std::unique_ptr<Launch>> make_gpu_launch(std::string name,
                                                 std::shared_ptr<const GpuProgram> program,
                                                 std::shared_ptr<GpuDevice> device,
                                                 const GpuOptions& options);
+
+/// For SessionOptions: code for GPUs on `device`; empty: the first that the code is for.
+LaunchLoader gpu_launch_loader(std::string device);
 
 }  // namespace tilewright::runtime

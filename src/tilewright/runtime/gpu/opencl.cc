@@ -166,10 +166,12 @@ class OpenClInstance : public GpuInstance {
 
   Status write_input(size_t index, const void* data) override {
     TW_CHECK(index < program_->inputs.size());
-    const auto at = static_cast<size_t>(program_->inputs[index]);
-    return check_opencl(api_.clEnqueueWriteBuffer(queue_.get(), memory_[at], CL_TRUE, 0, bytes(at),
-                                                  data, 0, nullptr, nullptr),
-                        "clEnqueueWriteBuffer");
+    return write(program_->inputs[index], data);
+  }
+
+  Status write_output(size_t index, const void* data) override {
+    TW_CHECK(index < program_->outputs.size());
+    return write(program_->outputs[index], data);
   }
 
   Status execute() override {
@@ -203,6 +205,13 @@ class OpenClInstance : public GpuInstance {
 
  private:
   size_t bytes(size_t buffer) const { return static_cast<size_t>(program_->buffers[buffer].bytes); }
+
+  Status write(int buffer, const void* data) {
+    const auto at = static_cast<size_t>(buffer);
+    return check_opencl(api_.clEnqueueWriteBuffer(queue_.get(), memory_[at], CL_TRUE, 0, bytes(at),
+                                                  data, 0, nullptr, nullptr),
+                        "clEnqueueWriteBuffer");
+  }
 
   Status create_queue() {
     const cl_queue_properties properties[] = {CL_QUEUE_PROPERTIES, CL_QUEUE_PROFILING_ENABLE, 0};

@@ -15,9 +15,10 @@ namespace {
 
 using Place = GpuBuffer::Place;
 
-constexpr std::string_view kMagic = "TWGPUPR1";
+constexpr std::string_view kMagic = "TWGPUPR2";
 constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();  // of one dimension
 constexpr int64_t kMaxThreads = 1 << 16;                             // of a block
+constexpr int64_t kMaxSharedBytes = 1 << 20;                         // of a block
 /// A kernel has 4 KiB for its parameters on the devices that offer least, 8 bytes each.
 constexpr size_t kMaxParameters = 512;
 constexpr uint64_t kPlaces = 4;
@@ -52,6 +53,7 @@ Status read_kernel(ByteReader& in, GpuKernelCode& kernel) {
   kernel.symbol = TW_TRY(in.bytes("a symbol"));
   for (int64_t& extent : kernel.grid) extent = static_cast<int64_t>(TW_TRY(in.number()));
   for (int64_t& extent : kernel.block) extent = static_cast<int64_t>(TW_TRY(in.number()));
+  kernel.shared_bytes = static_cast<int64_t>(TW_TRY(in.number()));
   return {};
 }
 
@@ -146,6 +148,10 @@ class Validator {
     if (!fits || threads > kMaxThreads)
       add(fmt::format("kernel '{}' has {} blocks of {} threads", kernel.symbol,
                       text_of(kernel.grid), text_of(kernel.block)));
+    if (kernel.shared_bytes < 0 || kernel.shared_bytes > kMaxSharedBytes ||
+        (kernel.shared_bytes > 0 && program_.language != "cuda"))
+      add(fmt::format("kernel '{}' asks for {} bytes of shared memory", kernel.symbol,
+                      kernel.shared_bytes));
   }
 
   void check_buffer(size_t index) {
@@ -238,6 +244,7 @@ std::string serialise(const GpuProgram& program) {
     put_bytes(out, kernel.symbol);
     put_all(out, kernel.grid);
     put_all(out, kernel.block);
+    put_number(out, static_cast<uint64_t>(kernel.shared_bytes));
   }
   put_number(out, program.buffers.size());
   for (const GpuBuffer& buffer : program.buffers) {
@@ -271,7 +278,7 @@ Result<GpuProgram> parse_gpu_program(std::string_view bytes) {
   for (std::string* text :
        {&program.language, &program.arch, &program.source, &program.binary, &program.ptx})
     *text = TW_TRY(in.bytes("code"));
-  program.kernels.resize(TW_TRY(in.count(56, "kernels")));
+  program.kernels.resize(TW_TRY(in.count(64, "kernels")));
   for (GpuKernelCode& kernel : program.kernels) TW_TRY_STATUS(read_kernel(in, kernel));
   program.buffers.resize(TW_TRY(in.count(32, "buffers")));
   for (GpuBuffer& buffer : program.buffers) TW_TRY_STATUS(read_buffer(in, buffer));

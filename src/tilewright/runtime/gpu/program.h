@@ -18,6 +18,7 @@ struct GpuKernelCode {
   std::string symbol;
   std::array<int64_t, 3> grid = {1, 1, 1};   ///< blocks: x, y, z
   std::array<int64_t, 3> block = {1, 1, 1};  ///< threads of one: x, y, z
+  int64_t shared_bytes = 0;  ///< CUDA: of a block, beyond what the code declares itself
 };
 
 /// Bytes that kernels read or write.

@@ -22,6 +22,7 @@ GpuProgram cuda_program() {
       "ELF, and so on\0",
       16);
   program.ptx = ".version 9.0";
+  program.kernels[1].shared_bytes = 99 << 10;
   return program;
 }
 
@@ -34,6 +35,7 @@ TEST(GpuProgram, RoundTrip) {
     EXPECT_EQ(back->source, program.source);
     EXPECT_EQ(back->binary, program.binary);
     EXPECT_EQ(back->kernels[1].grid, program.kernels[1].grid);
+    EXPECT_EQ(back->kernels[1].shared_bytes, program.kernels[1].shared_bytes);
     EXPECT_EQ(back->calls[2].scalars, std::vector<int64_t>{-1});
     EXPECT_EQ(back->calls[0].buffers, (std::vector<int>{0, 1, 2}));
     EXPECT_EQ(back->outputs, (std::vector<int>{4, 3}));
@@ -61,6 +63,10 @@ TEST(GpuProgram, NamesWhatIsWrong) {
       {"'sum' has 6 x 0 x 1 blocks", [](GpuProgram& p) { p.kernels[1].grid[1] = 0; }},
       {"2147483648 x 3 x 1 blocks", [](GpuProgram& p) { p.kernels[1].grid[0] = int64_t{1} << 31; }},
       {"of 300 x 300 x 1 threads", [](GpuProgram& p) { p.kernels[1].block = {300, 300, 1}; }},
+      {"'scale' asks for -1 bytes of shared memory",
+       [](GpuProgram& p) { p.kernels[0].shared_bytes = -1; }},
+      {"'scale' asks for 8 bytes of shared memory",
+       [](GpuProgram& p) { p.language = "opencl", p.kernels[0].shared_bytes = 8; }},
       {"the arena has -64 bytes", [](GpuProgram& p) { p.arena_bytes = -64; }},
       {"buffer 0 'x' has 0 bytes from 0 on", [](GpuProgram& p) { p.buffers[0].bytes = 0; }},
       {"buffer 0 'x' has 2304 bytes from 64 on", [](GpuProgram& p) { p.buffers[0].offset = 64; }},

@@ -11,6 +11,7 @@
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/gpu.h"
 #include "tilewright/codegen/testing/harness.h"
+#include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/runtime/gpu/device.h"
 
 namespace tilewright::codegen::testing {
@@ -18,12 +19,17 @@ namespace tilewright::codegen::testing {
 /// Several programs with their arguments as one program of a GPU: each makes its own calls.
 class GpuBatch {
  public:
-  explicit GpuBatch(hw::GpuTarget target) : target_(std::move(target)) {}
+  /// `matrix_functions`: as emit_gpu takes them.
+  explicit GpuBatch(hw::GpuTarget target, std::string matrix_functions = {})
+      : target_(std::move(target)), matrix_functions_(std::move(matrix_functions)) {}
 
   /// `scheduled` computes what `func` does. errors: of the passes.
   Status add(const Func& func, const Func& scheduled, const interp::Arguments& arguments) {
-    // Kernels are made of loops and stores: what instructions mean goes in before.
-    lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(TW_TRY(inline_calls(scheduled)), target_));
+    // Kernels are made of loops, stores and instructions of GPUs: what others mean goes in before.
+    const Func plain = TW_TRY(inline_calls(scheduled, [](const Call& call) {
+      return hw::find_gpu_intrinsic(*call.callee) != nullptr;
+    }));
+    lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(plain, target_));
     Entry entry{func, {}};
     std::map<Buffer, int> places;
     for (size_t i = 0; i < func.params.size(); ++i) {
@@ -53,7 +59,7 @@ class GpuBatch {
   }
 
   /// The text of all kernels.
-  Result<std::string> source() const { return emit_gpu(kernels_, target_); }
+  Result<std::string> source() const { return emit_gpu(kernels_, target_, matrix_functions_); }
 
   /// Outputs of each program, by parameter name. requires: an OpenCL target.
   Result<std::vector<std::map<std::string, Array>>> run(runtime::GpuDevice& device) {
@@ -120,6 +126,7 @@ class GpuBatch {
   }
 
   hw::GpuTarget target_;
+  std::string matrix_functions_;
   runtime::GpuProgram program_;
   std::vector<lower::GpuKernel> kernels_;
   std::vector<Entry> entries_;

@@ -1,0 +1,163 @@
+#include "tilewright/codegen/gpu/matrix.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "tilewright/arith/bounds.h"
+#include "tilewright/base/check.h"
+#include "tilewright/ir/walk.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// Bytes of a row that a lane hands over.
+constexpr int64_t kRowBytes = 16;
+
+hw::GpuInstruction instruction_of(const hw::Intrinsic& in) {
+  auto found = hw::gpu_instruction(in);
+  TW_CHECK(found.has_value(), "{}", found ? "" : to_string(found.error()));
+  return std::move(*found);
+}
+
+/// Operands of inline PTX: numbered in order of use.
+struct Operands {
+  std::vector<std::string> results, inputs;
+  size_t next = 0;
+
+  /// `{%0,%1}` for `count` registers, with their constraints in `to`.
+  std::string registers(int64_t count, const std::string& constraint, const std::string& array,
+                        std::vector<std::string>& to) {
+    std::vector<std::string> used;
+    for (int64_t i = 0; i < count; ++i) {
+      used.push_back(fmt::format("%{}", next++));
+      to.push_back(fmt::format("\"{}\"({}[{}])", constraint, array, i));
+    }
+    return fmt::format("{{{}}}", fmt::join(used, ","));
+  }
+};
+
+int64_t elements(const Buffer& buffer) {
+  int64_t count = 1;
+  for (const Expr& extent : buffer.shape()) count *= as_int(extent).value_or(1);
+  return count;
+}
+
+/// The linear index of a region's first element.
+Expr linear(const std::vector<Expr>& indices, const std::vector<Expr>& strides) {
+  Expr sum = int_imm(0);
+  for (size_t axis = 0; axis < indices.size(); ++axis) sum = sum + indices[axis] * strides[axis];
+  return sum;
+}
+
+/// Whether the elements of `region` that a lane holds lie side by side.
+bool side_by_side(const Region& region, const std::vector<Expr>& strides) {
+  int64_t expected = 1;
+  for (size_t axis = region.dims.size(); axis-- > 0;) {
+    const auto size = as_int(region.dims[axis].second), stride = as_int(strides[axis]);
+    if (!size || !stride) return false;
+    if (*size == 1 || *stride == 0) continue;
+    if (*stride != expected) return false;
+    expected *= *size;
+  }
+  return true;
+}
+
+/// The indices of the element whose address `lane` hands over.
+std::vector<Expr> row_of(const Region& region, const hw::LaneRows& rows, const Var& lane) {
+  std::vector<Expr> indices;
+  size_t next = 0;
+  for (const auto& [begin, size] : region.dims) {
+    const bool along = !is_const_int(size, 1) && next < rows.at.size();
+    indices.push_back(along ? begin + substitute(rows.at[next++], {{rows.lane, ref(lane)}}) : begin);
+  }
+  return indices;
+}
+
+}  // namespace
+
+std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
+  std::string out = "tw_" + intrinsic.name();
+  for (char& c : out)
+    if (c == '.') c = '_';
+  return out;
+}
+
+std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
+  const hw::GpuInstruction how = instruction_of(intrinsic);
+  std::vector<std::string> parameters, views, parts;
+  bool shared = false;
+  Operands operands;
+  for (const Param& p : intrinsic.meaning.params) {
+    const bool reads = p.mode == ParamMode::In || p.mode == ParamMode::Const;
+    parameters.push_back(fmt::format("{}{}* {}", reads ? "const " : "",
+                                     c_storage_type(p.buffer.dtype()), p.buffer.name()));
+  }
+  for (size_t i = 0; i < how.operands.size(); ++i) {
+    const Param& p = intrinsic.meaning.params[how.operands[i].param];
+    const std::string& name = p.buffer.name();
+    if (how.operands[i].rows) {
+      shared = true;
+      parts.push_back(fmt::format("[%{}]", operands.next++));
+      operands.inputs.push_back(fmt::format("\"r\"((u32)__cvta_generic_to_shared({}))", name));
+      continue;
+    }
+    const bool real = p.buffer.dtype() == DType::F32;
+    const int64_t count = elements(p.buffer) * bit_width(p.buffer.dtype()) / 32 / hw::kWarpLanes;
+    std::string array = name;
+    if (!real && p.buffer.dtype() != DType::I32) {
+      array = name + "_";
+      views.push_back(fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
+    }
+    const std::string kind = real ? "f" : "r";
+    const std::string mode = p.mode == ParamMode::InOut ? "+" : "=";
+    parts.push_back(operands.registers(count, i == 0 ? mode + kind : kind, array,
+                                       i == 0 ? operands.results : operands.inputs));
+  }
+  if (intrinsic.meaning.params[how.operands[0].param].mode == ParamMode::InOut)
+    parts.push_back(parts[0]);
+  std::string text = fmt::format("TW_FN void {}({}) {{\n", matrix_function_name(intrinsic),
+                                 fmt::join(parameters, ", "));
+  for (const std::string& view : views) text += "  " + view + "\n";
+  text += fmt::format("  asm volatile(\"{} {};\"\n               : {}\n               : {}{});\n}}\n",
+                      how.ptx, fmt::join(parts, ", "), fmt::join(operands.results, ", "),
+                      fmt::join(operands.inputs, ", "), shared ? "\n               : \"memory\"" : "");
+  return text;
+}
+
+Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic, const Var& lane,
+                                const CExprWriter::Strides& strides, CNames& names,
+                                CExprWriter& exprs, CText& out) {
+  const hw::GpuInstruction how = instruction_of(intrinsic);
+  std::vector<std::vector<Expr>> places(call.args.size());
+  std::vector<Expr> roots;
+  for (const auto& operand : how.operands) {
+    const Region& region = std::get<Region>(call.args[operand.param]);
+    const std::vector<Expr>& own = strides.at(region.buffer);
+    std::vector<Expr>& at = places[operand.param];
+    if (operand.rows)
+      at = row_of(region, *operand.rows, lane);
+    else
+      for (const auto& dim : region.dims) at.push_back(dim.first);
+    const auto refuse = [&](const char* why) {
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("{} cannot use '{}'", intrinsic.name(), region.buffer.name()), why);
+    };
+    if (operand.lanes && !side_by_side(region, own))
+      return refuse("registers of an operand do not lie side by side");
+    const int64_t row = kRowBytes * 8 / bit_width(region.buffer.dtype());
+    if (operand.rows && (!is_const_int(own.back(), 1) ||
+                         !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
+      return refuse("its rows do not begin on multiples of 16 bytes");
+    roots.insert(roots.end(), at.begin(), at.end());
+  }
+  exprs.begin(roots);
+  std::vector<std::string> args;
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    const Buffer& buffer = std::get<Region>(call.args[i]).buffer;
+    args.push_back(
+        fmt::format("{} + {}", names.of(buffer), exprs.offset(buffer, places[i], out)));
+  }
+  return fmt::format("{}({});", matrix_function_name(intrinsic), fmt::join(args, ", "));
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,28 @@
+// Matrix instructions in the text of kernels: functions that all lanes of a warp call together.
+#pragma once
+
+#include <string>
+
+#include "tilewright/base/result.h"
+#include "tilewright/codegen/common/expr_writer.h"
+#include "tilewright/hw/gpu_intrinsics.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::codegen {
+
+/// The function kernels call: `tw_cuda_mma_bf16`. Its parameters are those of the meaning, in order:
+/// pointers to a lane's registers, or to where the row begins that the lane hands over.
+std::string matrix_function_name(const hw::Intrinsic& intrinsic);
+
+/// Its definition in CUDA C++. requires: gpu_instruction(intrinsic).
+std::string cuda_matrix_function(const hw::Intrinsic& intrinsic);
+
+/// The call of that function, with the declarations it needs before it; `lane` is declared.
+/// `strides`: of arrays of a lane those of its own elements, 0 along axes that tell threads apart.
+/// errors: Unsupported (registers that do not lie side by side, rows that do not begin on a
+/// multiple of 16 bytes).
+Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic, const Var& lane,
+                                const CExprWriter::Strides& strides, CNames& names,
+                                CExprWriter& exprs, CText& out);
+
+}  // namespace tilewright::codegen

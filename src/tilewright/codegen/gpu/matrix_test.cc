@@ -1,0 +1,85 @@
+// Matrix instructions: emulated, kernels agree with the interpreter; for CUDA they compile.
+#include "tilewright/codegen/gpu/matrix.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/codegen/gpu/nvrtc.h"
+#include "tilewright/codegen/gpu/testing/matrix_emulation.h"
+#include "tilewright/codegen/gpu/testing/runner.h"
+#include "tilewright/lower/testing/warp_product.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using ::testing::HasSubstr;
+
+Func product() {
+  Result<Func> func = parse_func(lower::testing::warp_product_text());
+  if (!func) throw std::runtime_error(to_string(func.error()));
+  return std::move(*func);
+}
+
+TEST(MatrixInstructions, EmulatedTheyAgreeWithTheInterpreter) {
+  const auto device = runtime::open_gpu("opencl");
+  if (!device) GTEST_SKIP() << to_string(device.error());
+  const Func func = product();
+  const interp::Arguments arguments = testing::random_arguments(func, 1, false);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << to_string(expected.error());
+  testing::GpuBatch batch(testing::emulating_target(), testing::kMatrixEmulation);
+  const Status added = batch.add(func, func, arguments);
+  ASSERT_TRUE(added) << to_string(added.error());
+  const auto got = batch.run(**device);
+  ASSERT_TRUE(got) << to_string(got.error()) << *batch.source();
+  const Status same = testing::compare(expected->outputs, (*got)[0], 0);
+  EXPECT_TRUE(same) << to_string(same.error()) << *batch.source();
+}
+
+TEST(MatrixInstructions, AreInlinePtxOfTheirFields) {
+  EXPECT_THAT(cuda_matrix_function(*hw::find_gpu_intrinsic("cuda.mma_bf16")),
+              HasSubstr("\"mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, "
+                        "{%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};\"\n"
+                        "               : \"+f\"(c[0]), \"+f\"(c[1]), \"+f\"(c[2]), \"+f\"(c[3])\n"
+                        "               : \"r\"(a_[0]), "));
+  EXPECT_THAT(cuda_matrix_function(*hw::find_gpu_intrinsic("cuda.load_b_f16")),
+              HasSubstr("\"ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];\"\n"
+                        "               : \"=r\"(d_[0]), "));
+}
+
+TEST(MatrixInstructions, CompileForCuda) {
+  if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error());
+  testing::GpuBatch batch(*hw::find_gpu_target("cuda"));
+  const Func func = product();
+  const Status added = batch.add(func, func, testing::random_arguments(func, 1, false));
+  ASSERT_TRUE(added) << to_string(added.error());
+  std::string source = *batch.source();
+  for (const hw::Intrinsic& in : hw::gpu_intrinsics())
+    if (source.find(matrix_function_name(in) + "(") == std::string::npos)
+      source += cuda_matrix_function(in);
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const auto code = compile_cuda(source, arch);
+    ASSERT_TRUE(code) << to_string(code.error());
+    EXPECT_THAT(code->ptx, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"));
+    for (const CudaKernelUse& use : code->kernels) {
+      EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+      EXPECT_EQ(use.stack_bytes, 0) << use.symbol << " keeps fragments in memory";
+    }
+  }
+}
+
+TEST(MatrixInstructions, NeedATargetThatHasThem) {
+  const auto text_for = [](const hw::GpuTarget& target) {
+    testing::GpuBatch batch(target);
+    const Func func = product();
+    EXPECT_TRUE(batch.add(func, func, testing::random_arguments(func, 1, false)));
+    const auto source = batch.source();
+    return source ? "accepted" : to_string(source.error());
+  };
+  EXPECT_EQ(text_for(*hw::find_gpu_target("cuda")), "accepted");
+  EXPECT_THAT(text_for(testing::emulating_target()),
+              HasSubstr("opencl-emulating-cuda has no cuda.load_a_bf16"));
+}
+
+}  // namespace
+}  // namespace tilewright::codegen

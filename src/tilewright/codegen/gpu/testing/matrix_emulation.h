@@ -1,0 +1,77 @@
+// For tests: matrix instructions of CUDA in OpenCL C, so that kernels which use them run anywhere.
+// The 32 work-items of a warp exchange their registers through local memory, as the PTX ISA
+// describes them (section 9.7.14.5, "Matrix Fragments for mma.m16n8k16" and the like; ldmatrix),
+// without a look at hw/intrinsics.
+#pragma once
+
+#include "tilewright/hw/gpu_target.h"
+
+namespace tilewright::codegen::testing {
+
+/// A device of OpenCL with the shape of one of CUDA.
+inline hw::GpuTarget emulating_target() {
+  hw::GpuTarget target = *hw::find_gpu_target("opencl");
+  target.name = "opencl-emulating-cuda";
+  target.warp = 32;
+  target.max_threads = 1024;
+  target.shared_bytes = 100 << 10;
+  return target;
+}
+
+inline constexpr const char* kMatrixEmulation = R"c(
+#define TW_MATRIX_STATE __local u16 tw_exchange[32 * 384];
+#define TW_WARP (get_local_id(1) + get_local_size(1) * get_local_id(2))
+
+/* mma.m16n8k16 of 16-bit floats: A by rows, B by columns. */
+TW_FN void tw_emulate_mma(f32* c, const u16* a, const u16* b, __local u16* exchange, int half_type) {
+  const int lane = (int)get_local_id(0), group = lane >> 2, thread = lane % 4;
+  __local u16* A = exchange + 384 * TW_WARP;
+  __local u16* B = A + 256;
+  for (int i = 0; i < 8; ++i) {
+    const int row = (0 <= i && i < 2) || (4 <= i && i < 6) ? group : group + 8;
+    const int col = i < 4 ? thread * 2 + (i & 1) : thread * 2 + (i & 1) + 8;
+    A[16 * row + col] = a[i];
+  }
+  for (int i = 0; i < 4; ++i) {
+    const int row = i < 2 ? thread * 2 + (i & 1) : thread * 2 + (i & 1) + 8;
+    B[8 * row + group] = b[i];
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < 4; ++i) {
+    const int row = i < 2 ? group : group + 8, col = thread * 2 + (i & 1);
+    for (int k = 0; k < 16; ++k) {
+      const u16 x = A[16 * row + k], y = B[8 * k + col];
+      c[i] += half_type ? tw_f16_f32(x) * tw_f16_f32(y)
+                        : as_float((u32)x << 16) * as_float((u32)y << 16);
+    }
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* ldmatrix.x4: thread 8 * m + r gives row r of matrix m. */
+TW_FN void tw_emulate_ldmatrix(u16* d, __local const u16* s, __local u16* exchange, int trans) {
+  const int lane = (int)get_local_id(0);
+  __local u16* rows = exchange + 384 * TW_WARP;
+  for (int i = 0; i < 8; ++i) rows[8 * lane + i] = s[i];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int m = 0; m < 4; ++m)
+    for (int i = 0; i < 2; ++i) {
+      const int row = lane / 4, col = lane % 4 * 2 + i;
+      d[2 * m + i] = rows[64 * m + (trans ? 8 * col + row : 8 * row + col)];
+    }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+#define tw_cuda_mma_bf16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
+#define tw_cuda_mma_bf16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
+#define tw_cuda_mma_f16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
+#define tw_cuda_mma_f16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
+#define tw_cuda_load_a_bf16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 0)
+#define tw_cuda_load_b_bf16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 1)
+#define tw_cuda_load_bt_bf16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 0)
+#define tw_cuda_load_a_f16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 0)
+#define tw_cuda_load_b_f16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 1)
+#define tw_cuda_load_bt_f16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 0)
+)c";
+
+}  // namespace tilewright::codegen::testing

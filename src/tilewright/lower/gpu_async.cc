@@ -1,0 +1,157 @@
+#include "tilewright/lower/gpu_async.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/gpu_passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+bool has_mark(const Marks& marks, MarkKind kind) {
+  return std::any_of(marks.begin(), marks.end(), [&](const Mark& m) { return m.kind == kind; });
+}
+
+Stmt make_call(const char* name, std::vector<Scalar> scalars, std::vector<Expr> values) {
+  auto func = std::make_shared<Func>();
+  func->name = name;
+  func->scalars = std::move(scalars);
+  func->body = seq({});
+  Call call{std::move(func), {}};
+  for (Expr& value : values) call.args.emplace_back(std::move(value));
+  return make(std::move(call));
+}
+
+Stmt make_commit() {
+  static const Stmt commit = make_call(kSyncCommit, {}, {});
+  return commit;
+}
+Stmt make_wait(int64_t groups) {
+  static const Scalar count{Var("n"), 0, 64};
+  return make_call(kSyncWait, {count}, {int_imm(groups)});
+}
+
+/// Iterations of a pipelined loop whose copies are under way at a time; absent: not pipelined.
+std::optional<int64_t> depth_of(const For& loop) {
+  for (const Mark& mark : loop.marks)
+    if (const auto* depth = std::get_if<int64_t>(&mark.value);
+        depth && mark.kind == MarkKind::Pipeline && *depth >= 2)
+      return *depth;
+  return std::nullopt;
+}
+
+class Waiter {
+ public:
+  explicit Waiter(std::set<Buffer> async) : async_(std::move(async)) {}
+
+  /// `late`: groups that a barrier in `s` need not wait for.
+  Stmt run(const Stmt& s, int64_t late) const {
+    if (is_sync(s)) return seq({make_wait(late), s});
+    if (const auto* loop = s.as<For>()) {
+      const auto depth = depth_of(*loop);
+      if (!depth && copies_only(s)) return seq({s, make_commit()});
+      For out = *loop;
+      out.body = run(loop->body, depth ? *depth - 2 : late);
+      return make(std::move(out));
+    }
+    if (const auto* branch = s.as<If>(); branch && !copies_only(s)) {
+      If out = *branch;
+      out.then_body = run(branch->then_body, late);
+      if (branch->else_body) out.else_body = run(branch->else_body, late);
+      return make(std::move(out));
+    }
+    if (const auto* list = s.as<Seq>()) return run_list(*list, late);
+    return copies_only(s) ? seq({s, make_commit()}) : s;
+  }
+
+ private:
+  /// Copies that stand together are one group.
+  Stmt run_list(const Seq& list, int64_t late) const {
+    std::vector<Stmt> out;
+    bool started = false;
+    for (const Stmt& child : list.stmts) {
+      if (plain_copies(child) || child.as<Alloc>()) {
+        out.push_back(child);
+        started |= child.as<Alloc>() == nullptr;
+        continue;
+      }
+      if (std::exchange(started, false)) out.push_back(make_commit());
+      out.push_back(run(child, late));
+    }
+    if (started) out.push_back(make_commit());
+    return seq(std::move(out));
+  }
+
+  bool plain_copies(const Stmt& s) const {
+    return copies_only(s) && !contains(s, [](const Stmt& x) {
+             const auto* loop = x.as<For>();
+             return loop != nullptr && depth_of(*loop).has_value();
+           });
+  }
+
+  /// Whether `s` stores, and to asynchronous buffers alone.
+  bool copies_only(const Stmt& s) const {
+    bool any = false, other = false;
+    walk(s, [&](const Stmt& x) {
+      if (const auto* store = x.as<Store>()) (async_.contains(store->buffer) ? any : other) = true;
+      other |= x.as<Call>() != nullptr;
+    });
+    return any && !other;
+  }
+
+  std::set<Buffer> async_;
+};
+
+}  // namespace
+
+bool is_sync_call(const Call& call) { return call.callee->name.starts_with("sync."); }
+
+bool is_commit(const Stmt& s) {
+  const auto* call = s.as<Call>();
+  return call != nullptr && call->callee->name == kSyncCommit;
+}
+
+std::optional<int64_t> waits_for(const Stmt& s) {
+  const auto* call = s.as<Call>();
+  if (call == nullptr || call->callee->name != kSyncWait) return std::nullopt;
+  return as_int(std::get<Expr>(call->args.at(0)));
+}
+
+bool is_async(const Alloc& alloc) { return has_mark(alloc.marks, MarkKind::Async); }
+
+Func keep_async_marks(const Func& func) {
+  std::set<Buffer> async, other;
+  walk(func.body, [&](const Stmt& s) {
+    const auto* block = s.as<Block>();
+    if (block == nullptr) return;
+    walk(block->body, [&](const Stmt& x) {
+      const auto* store = x.as<Store>();
+      if (store == nullptr || store->buffer.scope() != "shared") return;
+      const bool copies = store->combine == Combine::Set && has_mark(block->marks, MarkKind::Async);
+      (copies ? async : other).insert(store->buffer);
+    });
+  });
+  Func out = func;
+  out.body = rewrite(func.body, [&](const Stmt& s) {
+    const auto* alloc = s.as<Alloc>();
+    if (alloc == nullptr || !async.contains(alloc->buffer) || other.contains(alloc->buffer) ||
+        is_async(*alloc))
+      return s;
+    Alloc marked = *alloc;
+    marked.marks.push_back({MarkKind::Async, int64_t{1}});
+    return make(std::move(marked));
+  });
+  return out;
+}
+
+Stmt insert_waits(const Stmt& kernel) {
+  std::set<Buffer> async;
+  walk(kernel, [&](const Stmt& s) {
+    if (const auto* alloc = s.as<Alloc>(); alloc && is_async(*alloc)) async.insert(alloc->buffer);
+  });
+  return async.empty() ? kernel : Waiter(std::move(async)).run(kernel, 0);
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,31 @@
+// Copies into shared memory that threads start and wait for later.
+#pragma once
+
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::lower {
+
+/// Names of the intrinsics without effect that say when copies are to be done: `sync.commit` closes
+/// the group of those a thread has started, `sync.wait(n)` waits for all its groups but the last n.
+inline constexpr const char* kSyncCommit = "sync.commit";
+inline constexpr const char* kSyncWait = "sync.wait";
+
+/// Any intrinsic that orders threads or copies: those of above and `sync.block`.
+bool is_sync_call(const Call& call);
+bool is_commit(const Stmt& s);
+/// The n of a `sync.wait(n)`.
+std::optional<int64_t> waits_for(const Stmt& s);
+
+/// Whether copies into the buffer may finish later: its allocation is marked `async`.
+bool is_async(const Alloc& alloc);
+
+/// Blocks lose their marks in lowering, allocations keep them: a shared buffer whose writers are
+/// all marked `async` gets the mark itself.
+Func keep_async_marks(const Func& func);
+
+/// Inserts commits and waits into a kernel with its barriers. In loops marked `pipeline=depth` each
+/// iteration starts one group of copies, and before a barrier all but the last depth - 2 are
+/// waited for; elsewhere all.
+Stmt insert_waits(const Stmt& kernel);
+
+}  // namespace tilewright::lower
