@@ -127,14 +127,15 @@ Result<LaneLayout> parse_lane_layout(const std::string& text) {
     int64_t rest = element;
     for (size_t d = at.size(); d-- > 0;) at[d] = rest % out.tile[d], rest /= out.tile[d];
     const auto lane = evaluate(out.lane, out.axes, at), reg = evaluate(out.reg, out.axes, at);
-    if (!lane || !reg || *lane < 0 || *lane >= kWarpLanes || *reg < 0)
-      return bad(fmt::format("element {} has no lane below {}", element, kWarpLanes));
+    if (!lane || !reg || *lane < 0 || *lane >= kGroupLanes || *reg < 0)
+      return bad(fmt::format("element {} has no lane below {}", element, kGroupLanes));
+    if (*lane >= kWarpLanes) out.lanes = kGroupLanes;
     places.insert({*lane, *reg});
     out.registers = std::max(out.registers, *reg + 1);
   }
-  if (static_cast<int64_t>(places.size()) != elements || elements != kWarpLanes * out.registers)
-    return bad(fmt::format("{} elements are in {} of {} x {} registers", elements, places.size(),
-                           kWarpLanes, out.registers));
+  if (static_cast<int64_t>(places.size()) != elements || elements != out.lanes * out.registers)
+    return bad(fmt::format("{} elements are in {} of {} x {} registers", elements, places.size(), out.lanes,
+                           out.registers));
   return out;
 }
 
@@ -148,12 +149,20 @@ Result<LaneRows> parse_lane_rows(const std::string& text) {
   return LaneRows{map.from[0], map.to};
 }
 
+Result<CoreAxes> parse_core_axes(const std::string& text) {
+  if (text == "cores [rows, terms]") return CoreAxes{0, 1};
+  if (text == "cores [terms, rows]") return CoreAxes{1, 0};
+  return fail(ErrorKind::Parse, fmt::format("'{}' does not say how cores lie", text), {},
+              "write cores [rows, terms] or cores [terms, rows]");
+}
+
 Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   const auto bad = [&](const std::string& why) {
     return fail(ErrorKind::Invalid, fmt::format("{} cannot be written", intrinsic.name()), why);
   };
   GpuInstruction out;
   out.ptx = field(intrinsic, "ptx");
+  out.immediates = field(intrinsic, "immediates");
   if (out.ptx.empty()) return bad("it has no field compute.ptx");
   const std::string needs = field(intrinsic, "needs");
   if (!needs.starts_with("sm_") || (out.needs = std::atoi(needs.c_str() + 3)) < 50)
@@ -165,11 +174,15 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
     const auto layout = intrinsic.layout.find(word);
     if (layout == intrinsic.layout.end()) return bad(fmt::format("{} has no layout", word));
-    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}};
+    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}, {}};
     const auto& shape = param->buffer.shape();
     if (layout->second.starts_with("rows")) {
       operand.rows = TW_TRY(parse_lane_rows(layout->second));
       if (operand.rows->at.size() != shape.size()) return bad(fmt::format("rows of {}", word));
+    } else if (layout->second.starts_with("cores")) {
+      operand.cores = TW_TRY(parse_core_axes(layout->second));
+      if (shape.size() != 4 || !is_const_int(shape[2], 8) || !is_const_int(shape[3], 8))
+        return bad(fmt::format("{} is not made of cores of 8 x 8", word));
     } else {
       operand.lanes = TW_TRY(parse_lane_layout(layout->second));
       bool whole = operand.lanes->tile.size() == shape.size() &&

@@ -12,8 +12,8 @@
 
 namespace tilewright::hw {
 
-/// Lanes of a warp, all of which take part in an instruction.
-inline constexpr int64_t kWarpLanes = 32;
+/// Lanes of a warp, all of which take part in an instruction; of a group of four warps.
+inline constexpr int64_t kWarpLanes = 32, kGroupLanes = 128;
 
 /// How lanes hold a tile: its element at `axes` is register `reg` of lane `lane`. Each register of
 /// each lane holds one element.
@@ -22,13 +22,14 @@ struct LaneLayout {
   std::vector<int64_t> tile;  ///< extents
   std::vector<Var> axes;
   Expr lane, reg;
+  int64_t lanes = kWarpLanes;
   int64_t registers = 0;  ///< of a lane, in elements
 };
 /// errors: Parse; Invalid (lanes or registers are left out or hold several elements).
 Result<LaneLayout> parse_lane_layout(const std::string& text);
 
-/// Shared memory that an instruction reads by rows of 16 bytes: lane `lane` hands over the address of
-/// the element at `at`.
+/// Shared memory that an instruction reads by rows of 16 bytes: lane `lane` hands over the address
+/// of the element at `at`.
 struct LaneRows {
   Var lane;
   std::vector<Expr> at;
@@ -36,16 +37,30 @@ struct LaneRows {
 /// `rows [lane] -> [lane % 16, lane / 16 * 8]`. errors: Parse.
 Result<LaneRows> parse_lane_rows(const std::string& text);
 
+/// Shared memory in cores of 8 rows of 16 bytes, one behind the other: which of the first two axes
+/// counts cores along rows and which along the terms of sums.
+struct CoreAxes {
+  size_t rows = 0, terms = 1;
+};
+/// `cores [rows, terms]` or `cores [terms, rows]`. errors: Parse.
+Result<CoreAxes> parse_core_axes(const std::string& text);
+
 /// How an instruction is written. The first operand is the result.
 struct GpuInstruction {
   struct Operand {
     size_t param;  ///< of the meaning
     std::optional<LaneLayout> lanes;
-    std::optional<LaneRows> rows;  ///< one of both
+    std::optional<LaneRows> rows;
+    std::optional<CoreAxes> cores;  ///< one of these three
   };
   std::string ptx;
   std::vector<Operand> operands;
-  int needs = 0;  ///< the first architecture that has it: 80
+  std::string immediates;  ///< behind the operands
+  int needs = 0;           ///< the first architecture that has it: 80
+  /// Threads that do it together: a warp, or a group of four.
+  int64_t lanes() const { return operands[0].lanes->lanes; }
+  /// Whether it runs on while threads go on, until they wait.
+  bool asynchronous() const { return ptx.find("mma_async") != std::string::npos; }
 };
 /// errors: Parse, Invalid (fields are missing or do not fit the meaning).
 Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic);

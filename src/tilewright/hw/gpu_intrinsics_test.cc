@@ -48,7 +48,7 @@ TEST(GpuIntrinsics, LayoutsPlaceEveryElementOnce) {
     return got ? std::string("accepted") : to_string(got.error());
   };
   EXPECT_THAT(refusal("16x8 [i, j] -> [i % 8 * 4 + j / 2, i / 8 * 2]"), HasSubstr("128 elements"));
-  EXPECT_THAT(refusal("8x4 [i, j] -> [i * 8 + j, 0]"), HasSubstr("no lane below 32"));
+  EXPECT_THAT(refusal("8x4 [i, j] -> [i * 20 + j, 0]"), HasSubstr("no lane below 128"));
   EXPECT_THAT(refusal("8x4 [i, j] -> [i * 2 + j, 0]"), HasSubstr("32 elements"));
   EXPECT_THAT(refusal("8x4 [i] -> [i, 0]"), HasSubstr("1 axes for 2 extents"));
   EXPECT_THAT(refusal("8y4 [i, j] -> [i, j]"), HasSubstr("no tile"));
@@ -56,6 +56,8 @@ TEST(GpuIntrinsics, LayoutsPlaceEveryElementOnce) {
   EXPECT_FALSE(parse_lane_layout("8x4 [i, j] -> (i, j)"));
   EXPECT_FALSE(parse_lane_rows("rows [a, b] -> [a]"));
   EXPECT_FALSE(parse_lane_rows("columns [a] -> [a]"));
+  EXPECT_FALSE(parse_core_axes("cores [rows, rows]"));
+  EXPECT_EQ(parse_core_axes("cores [terms, rows]")->rows, 1u);
 }
 
 TEST(GpuIntrinsics, FieldsThatDoNotFitAreRefused) {

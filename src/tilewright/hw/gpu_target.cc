@@ -6,11 +6,24 @@
 namespace tilewright::hw {
 namespace {
 
-/// Any device: the least that OpenCL's full profile asks for, and what PoCL and GPUs have beyond;
-/// rates of a small device.
+/// Any device: blocks as OpenCL's full profile asks for at least, and what PoCL and GPUs have
+/// beyond; units and rates as of a small GPU.
 GpuTarget opencl() {
   GpuTarget target;
   target.name = "opencl";
+  target.warp = 32;
+  target.units = 8;
+  target.unit_threads = 1024;
+  target.unit_blocks = 8;
+  target.unit_shared_bytes = 64 << 10;
+  target.unit_registers = 64 << 10;
+  target.rates.f32 = 1000;
+  target.rates.shared = 2000;
+  target.rates.l2 = 500;
+  target.rates.dram = 50;
+  target.rates.launch_ns = 10000;
+  target.rates.latency_ns = 400;
+  target.rates.sync_ns = 50;
   return target;
 }
 

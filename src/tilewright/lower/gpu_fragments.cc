@@ -29,7 +29,7 @@ std::vector<Expr> divided_shape(const std::vector<Expr>& shape, const hw::LaneLa
   for (size_t d = 0; d < axes.size(); ++d)
     out[axes[d]] =
         arith::simplify((shape[axes[d]] + (layout.tile[d] - 1)) / layout.tile[d], arith::Bounds());
-  out.insert(out.begin(), int_imm(hw::kWarpLanes));
+  out.insert(out.begin(), int_imm(layout.lanes));
   out.push_back(int_imm(layout.registers));
   return out;
 }
@@ -142,7 +142,7 @@ class Rewriter {
       size = arith::simplify(size / tile, bounds);
     }
     region.buffer = f.buffer;
-    region.dims.insert(region.dims.begin(), {int_imm(0), int_imm(hw::kWarpLanes)});
+    region.dims.insert(region.dims.begin(), {int_imm(0), int_imm(f.layout.lanes)});
     region.dims.emplace_back(int_imm(0), int_imm(f.layout.registers));
   }
 
@@ -182,10 +182,10 @@ class Finder {
       const std::string& name = in.meaning.params[operand.param].buffer.name();
       const std::string wanted = operand.lanes ? "warp" : "shared";
       if (region->buffer.scope() != wanted)
-        return fail(ErrorKind::Unsupported,
-                    fmt::format("'{}' is {} memory, operand {} of {} is {} memory",
-                                region->buffer.name(), region->buffer.scope(), name, in.name(),
-                                wanted));
+        return fail(
+            ErrorKind::Unsupported,
+            fmt::format("'{}' is {} memory, operand {} of {} is {} memory", region->buffer.name(),
+                        region->buffer.scope(), name, in.name(), wanted));
       if (operand.lanes) TW_TRY_STATUS(add(*region, *operand.lanes, in));
     }
     return {};
@@ -205,8 +205,7 @@ class Finder {
                               in.name(), b.name()),
                   layout.text);
     if (known != fragments.end()) return {};
-    f.buffer =
-        Buffer(b.name(), b.dtype(), divided_shape(b.shape(), layout, f.axes), b.scope());
+    f.buffer = Buffer(b.name(), b.dtype(), divided_shape(b.shape(), layout, f.axes), b.scope());
     fragments.emplace(b, std::move(f));
     return {};
   }
@@ -266,8 +265,8 @@ std::shared_ptr<const Func> lanes_form(const hw::Intrinsic& intrinsic) {
 
 const hw::Intrinsic* find_lanes_form(const Func& callee) {
   if (!callee.name.ends_with(kSuffix)) return nullptr;
-  const hw::Intrinsic* in =
-      hw::find_gpu_intrinsic(std::string_view(callee.name).substr(0, callee.name.size() - kSuffix.size()));
+  const hw::Intrinsic* in = hw::find_gpu_intrinsic(
+      std::string_view(callee.name).substr(0, callee.name.size() - kSuffix.size()));
   if (in == nullptr) return nullptr;
   const auto form = lanes_form(*in);
   return form.get() == &callee || equal(*form, callee) ? in : nullptr;

@@ -82,8 +82,8 @@ TEST(Fragments, WarpsRaceWithoutBarriers) {
   const Func func = parsed(testing::warp_product_text());
   auto plan = lower_for_gpu(func, cuda());
   ASSERT_TRUE(plan) << to_string(plan.error());
-  plan->kernels[0].func.body = rewrite(
-      plan->kernels[0].func.body, [](const Stmt& s) { return is_sync(s) ? seq({}) : s; });
+  plan->kernels[0].func.body =
+      rewrite(plan->kernels[0].func.body, [](const Stmt& s) { return is_sync(s) ? seq({}) : s; });
   const auto run = testing::run_plan(func, *plan, inputs_of(func), Order::Adversarial);
   ASSERT_TRUE(run) << to_string(run.error());
   EXPECT_THAT(run->findings, Not(IsEmpty()));

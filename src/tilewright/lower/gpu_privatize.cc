@@ -26,6 +26,7 @@ using Digits = std::vector<Digit>;
 constexpr const char* kLaneAxis = "thread.x";
 /// Memory of a warp: its first axis is that of the lanes, which `fragments` has put there.
 bool is_warp(const Buffer& buffer) { return buffer.scope() == "warp"; }
+int64_t lanes_of(const Buffer& buffer) { return as_int(buffer.shape()[0]).value_or(0); }
 bool is_lanes(const Buffer& buffer, const Digit& digit) {
   return is_warp(buffer) && digit.name == kLaneAxis;
 }
@@ -41,7 +42,8 @@ class Privatizer {
   explicit Privatizer(const Func& func) : func_(func) {
     walk(func.body, [&](const Stmt& s) {
       const auto* loop = s.as<For>();
-      if (loop && is_thread_loop(*loop)) threads_[loop->var] = loop;
+      if (loop && is_thread_loop(*loop) && !is_const_int(loop->extent, 1))
+        threads_[loop->var] = loop;
     });
   }
 
@@ -116,20 +118,19 @@ class Privatizer {
         loops != digits.size())
       return "its accesses are in different loops over threads";
     if (warp && together && lanes != nullptr)
-      return fmt::format("all lanes use it together inside loop '{}' over them",
-                         lanes->var.name());
+      return fmt::format("all lanes use it together inside loop '{}' over them", lanes->var.name());
     if (warp && !together) {
       const auto* lane = access.indices[0].as<VarRef>();
       if (lanes == nullptr || lane == nullptr || !(lane->var == lanes->var) ||
-          !is_const_int(lanes->extent, hw::kWarpLanes))
+          !is_const_int(lanes->extent, lanes_of(access.buffer)))
         return fmt::format("lane {} has an element that {} uses", print(access.indices[0]),
                            lanes ? "lane " + lanes->var.name() : "no lane");
     }
     for (const Digit& d : digits)
       if (together && !is_lanes(access.buffer, d) &&
-          !arith::prove(access.indices[d.axis] % d.weight + access.sizes[d.axis] <=
-                            int_imm(d.weight),
-                        access.bounds))
+          !arith::prove(
+              access.indices[d.axis] % d.weight + access.sizes[d.axis] <= int_imm(d.weight),
+              access.bounds))
         return "a region of it belongs to several threads";
     return {};
   }
@@ -148,7 +149,7 @@ class Privatizer {
               {axis, it->second->axis, weight, as_int(it->second->extent).value_or(1)});
       }
     }
-    if (warp) digits.push_back({0, kLaneAxis, 1, hw::kWarpLanes});
+    if (warp) digits.push_back({0, kLaneAxis, 1, lanes_of(access.buffer)});
     return digits;
   }
 
@@ -185,8 +186,8 @@ class Privatizer {
       const size_t axis = digit ? to.digits[k].axis : k - to.digits.size();
       const bool lanes = digit && is_lanes(to.buffer, to.digits[k]);
       const bool spread = is_warp(to.buffer) && axis == 0 && !lanes;
-      dims.emplace_back(indices[k], lanes || (!digit && !spread) ? region.dims[axis].second
-                                                                 : int_imm(1));
+      dims.emplace_back(indices[k],
+                        lanes || (!digit && !spread) ? region.dims[axis].second : int_imm(1));
     }
     region = {to.buffer, std::move(dims)};
   }
@@ -242,8 +243,10 @@ size_t thread_axes(const Buffer& buffer, const Stmt& body) {
     for (size_t d = 0; d < indices.size(); ++d) {
       const auto* r = indices[d].as<VarRef>();
       const auto it = r ? threads.find(r->var) : threads.end();
+      // A region of all lanes; no other axis of a fragment has as many elements.
       const bool lanes = is_warp(buffer) && !sizes.empty() && is_const_int(indices[d], 0) &&
-                         is_const_int(sizes[d], hw::kWarpLanes);
+                         (is_const_int(sizes[d], hw::kWarpLanes) ||
+                          is_const_int(sizes[d], hw::kGroupLanes));
       if (lanes)
         own.emplace_back(kLaneAxis);
       else if (it != threads.end() && (sizes.empty() || is_const_int(sizes[d], 1)))

@@ -265,7 +265,9 @@ class KernelWriter {
     exprs_.bounds.bind(x.var, x.extent);
     const std::string var = names_.of(x.var), type = exprs_.declared_type(x.var);
     out.open("{");
-    out.line(fmt::format("{} {} = {};", type, var, position(threads ? "thread" : "block", axis)));
+    // An only iteration as a number: arrays that it indexes stay in registers.
+    const std::string here = position(threads ? "thread" : "block", axis);
+    out.line(fmt::format("{} {} = {};", type, var, extent == 1 && all ? "0" : here));
     if (opencl_) out.line(fmt::format("TW_FORGET({})", var));
     live_.push_back(var);
     if (!all) out.open(fmt::format("if ({} < {}) {{", var, extent));

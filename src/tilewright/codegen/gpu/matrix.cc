@@ -68,7 +68,8 @@ std::vector<Expr> row_of(const Region& region, const hw::LaneRows& rows, const V
   size_t next = 0;
   for (const auto& [begin, size] : region.dims) {
     const bool along = !is_const_int(size, 1) && next < rows.at.size();
-    indices.push_back(along ? begin + substitute(rows.at[next++], {{rows.lane, ref(lane)}}) : begin);
+    indices.push_back(along ? begin + substitute(rows.at[next++], {{rows.lane, ref(lane)}})
+                            : begin);
   }
   return indices;
 }
@@ -106,7 +107,8 @@ std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
     std::string array = name;
     if (!real && p.buffer.dtype() != DType::I32) {
       array = name + "_";
-      views.push_back(fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
+      views.push_back(
+          fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
     }
     const std::string kind = real ? "f" : "r";
     const std::string mode = p.mode == ParamMode::InOut ? "+" : "=";
@@ -118,9 +120,10 @@ std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
   std::string text = fmt::format("TW_FN void {}({}) {{\n", matrix_function_name(intrinsic),
                                  fmt::join(parameters, ", "));
   for (const std::string& view : views) text += "  " + view + "\n";
-  text += fmt::format("  asm volatile(\"{} {};\"\n               : {}\n               : {}{});\n}}\n",
-                      how.ptx, fmt::join(parts, ", "), fmt::join(operands.results, ", "),
-                      fmt::join(operands.inputs, ", "), shared ? "\n               : \"memory\"" : "");
+  text +=
+      fmt::format("  asm volatile(\"{} {};\"\n               : {}\n               : {}{});\n}}\n",
+                  how.ptx, fmt::join(parts, ", "), fmt::join(operands.results, ", "),
+                  fmt::join(operands.inputs, ", "), shared ? "\n               : \"memory\"" : "");
   return text;
 }
 
@@ -154,8 +157,7 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
   std::vector<std::string> args;
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Buffer& buffer = std::get<Region>(call.args[i]).buffer;
-    args.push_back(
-        fmt::format("{} + {}", names.of(buffer), exprs.offset(buffer, places[i], out)));
+    args.push_back(fmt::format("{} + {}", names.of(buffer), exprs.offset(buffer, places[i], out)));
   }
   return fmt::format("{}({});", matrix_function_name(intrinsic), fmt::join(args, ", "));
 }

@@ -10,8 +10,8 @@
 
 namespace tilewright::codegen {
 
-/// The function kernels call: `tw_cuda_mma_bf16`. Its parameters are those of the meaning, in order:
-/// pointers to a lane's registers, or to where the row begins that the lane hands over.
+/// The function kernels call: `tw_cuda_mma_bf16`. Its parameters are those of the meaning, in
+/// order: pointers to a lane's registers, or to where the row begins that the lane hands over.
 std::string matrix_function_name(const hw::Intrinsic& intrinsic);
 
 /// Its definition in CUDA C++. requires: gpu_instruction(intrinsic).

@@ -185,7 +185,7 @@ Result<std::vector<SassKernel>> parse_sass(std::string_view text) {
     const size_t length = std::min(text.find('\n'), text.size());
     const std::string_view line = trimmed(text.substr(0, length));
     text.remove_prefix(std::min(length + 1, text.size()));
-    if (line.starts_with(".section")) {
+    if (line.starts_with(".section\t")) {
       inside = line.starts_with(kSection);
       if (!inside) continue;
       const std::string_view name = line.substr(kSection.size());

@@ -42,6 +42,7 @@ nest:
 
 //--------------------- .text.flat                --------------------------
 	.section	.text.flat,"ax",@progbits
+	.sectioninfo	@"SHI_REGISTERS=213"
 flat:
 .text.flat:
         /*0000*/               @P0 BRA `(.L_y_1) ;
@@ -121,22 +122,24 @@ TEST(Sass, ReadsMachineCodeBack) {
       for (int i = 0; i < n; ++i) a[x[i] > 0 ? i : 63 - i] = x[2 * i];
       x[n] = a[n];
     })";
-  const Result<CudaCode> code = compile_cuda(source, "sm_90a");
-  ASSERT_TRUE(code) << to_string(code.error());
-  const auto kernels = disassemble(code->cubin);
-  ASSERT_TRUE(kernels) << to_string(kernels.error());
-  ASSERT_EQ(kernels->size(), 2u);
-  const SassKernel& array = (*kernels)[0];
-  const SassKernel& rows = (*kernels)[1];
-  EXPECT_EQ(array.symbol, "array");
-  EXPECT_GT(count(array.all, "STL"), 0);
-  EXPECT_GT(count(array.all, "LDL"), 0);
-  EXPECT_EQ(count(rows.all, "STL"), 0);
-  ASSERT_EQ(rows.loops.size(), 1u);
-  EXPECT_EQ(count(rows.loops[0].counts, "FFMA"), 2);
-  EXPECT_EQ(count(rows.loops[0].counts, "LDG", "128"), 1);
-  EXPECT_EQ(count(rows.loops[0].counts, "STG"), 0);
-  EXPECT_GT(count(rows.all, "STG"), 0);
+  for (const char* arch : {"sm_80", "sm_90a"}) {
+    const Result<CudaCode> code = compile_cuda(source, arch);
+    ASSERT_TRUE(code) << to_string(code.error());
+    const auto kernels = disassemble(code->cubin);
+    ASSERT_TRUE(kernels) << to_string(kernels.error());
+    ASSERT_EQ(kernels->size(), 2u);
+    const SassKernel& array = (*kernels)[0];
+    const SassKernel& rows = (*kernels)[1];
+    EXPECT_EQ(array.symbol, "array");
+    EXPECT_GT(count(array.all, "STL"), 0);
+    EXPECT_GT(count(array.all, "LDL"), 0);
+    EXPECT_EQ(count(rows.all, "STL"), 0);
+    ASSERT_EQ(rows.loops.size(), 1u) << arch;
+    EXPECT_EQ(count(rows.loops[0].counts, "FFMA"), 2);
+    EXPECT_EQ(count(rows.loops[0].counts, "LDG", "128"), 1);
+    EXPECT_EQ(count(rows.loops[0].counts, "STG"), 0);
+    EXPECT_GT(count(rows.all, "STG"), 0);
+  }
 }
 
 TEST(Sass, WhatIsNoCubin) {

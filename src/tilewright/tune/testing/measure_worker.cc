@@ -64,6 +64,10 @@ void hungry(void* const*, const int64_t*, void*, const tw_kernel_services*) {
   for (;;) kept.emplace_back(size_t{16} << 20, 'x');
 }
 
+bool mentions(const std::string& program, const std::string& copy) {
+  return program.find("alloc " + copy + ":") != std::string::npos;
+}
+
 Result<CompiledKernel> compile(const Func& lowered, const hw::CpuTarget&) {
   static const std::map<std::string, tw_kernel> kKernels = {
       {"fast", timed<50>}, {"slow", timed<500>}, {"wrong", wrong},
@@ -74,14 +78,54 @@ Result<CompiledKernel> compile(const Func& lowered, const hw::CpuTarget&) {
   CompiledKernel kernel;
   kernel.run = plain;
   for (const auto& [name, run] : kKernels)
-    if (text.find("alloc " + name + ":") != std::string::npos) kernel.run = run;
-  if (text.find("alloc refused:") != std::string::npos)
+    if (mentions(text, name)) kernel.run = run;
+  if (mentions(text, "refused"))
     return fail(ErrorKind::Unsupported, "no code for this", "it is a test");
-  if (text.find("alloc wide:") != std::string::npos) kernel.info.shared_bytes = int64_t{1} << 40;
+  if (mentions(text, "wide")) kernel.info.shared_bytes = int64_t{1} << 40;
   return kernel;
+}
+
+/// A GPU that is none: it has memory of its own, and a clock that says what the kernel's name does.
+class FakeKernel final : public DeviceKernel {
+ public:
+  explicit FakeKernel(std::string program) : program_(std::move(program)) {}
+
+  Status write(const std::vector<Array>& operands) override {
+    x_ = operands.at(0).clone();
+    y_ = operands.at(1).clone();
+    return {};
+  }
+  Result<double> run() override {
+    if (mentions(program_, "endless")) endless(nullptr, nullptr, nullptr, nullptr);
+    if (mentions(program_, "broken"))
+      return fail(ErrorKind::Device, "the device is lost", "it is a test");
+    for (int64_t i = 0; i < kSize && !mentions(program_, "lazy"); ++i) y_.set(i, 2 * x_.get(i) + 1);
+    if (mentions(program_, "wrong")) y_.set(5, y_.get(5) + 1);
+    return mentions(program_, "slow") ? 500e3 : 50e3;
+  }
+  Status read(std::vector<Array>& operands) override {
+    for (int64_t i = 0; i < kSize; ++i) operands.at(1).set(i, y_.get(i));
+    return {};
+  }
+
+ private:
+  std::string program_;
+  Array x_, y_;
+};
+
+Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const std::string& target,
+                                           const std::string& device) {
+  if (device != "fake:0" || target != "opencl")
+    return fail(ErrorKind::Device, "no such device: " + device, target);
+  const std::string text = print(scheduled);
+  if (mentions(text, "refused"))
+    return fail(ErrorKind::Unsupported, "no code for this", "it is a test");
+  return std::make_unique<FakeKernel>(text);
 }
 
 }  // namespace
 }  // namespace tilewright::tune
 
-int main() { return tilewright::tune::serve_worker(tilewright::tune::compile); }
+int main() {
+  return tilewright::tune::serve_worker(tilewright::tune::compile, tilewright::tune::load);
+}

@@ -1,0 +1,233 @@
+#include "tilewright/tune/gpu_mma.h"
+
+#include <algorithm>
+
+#include "tilewright/hw/gpu_intrinsics.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/tune/gpu_rule.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// Rows, columns and terms of one instruction; columns that one load brings.
+constexpr int64_t kRows = 16, kColumns = 8, kTerms = 16, kLoaded = 16;
+/// How lanes hold results: groups of four lanes have a row, a lane two neighbours in it.
+constexpr int64_t kLaneRows = 8, kLanePair = 2;
+constexpr int64_t kCopyBytes = 16;
+
+/// Schedules one product; the steps are in the order of the functions.
+class MmaTiler {
+ public:
+  MmaTiler(Draft& draft, std::string name, const GpuMma& mma)
+      : draft_(draft), name_(std::move(name)), mma_(mma) {}
+
+  bool run() {
+    return stage_factors() && pad() && split_loops() && place_results() && place_factors() &&
+           load_fragments() && multiply() && share_out_results() && share_out_copies() && bind() &&
+           pipeline();
+  }
+
+ private:
+  bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
+
+  std::string intrinsic(const std::string& kind) const {
+    const hw::Intrinsic* in = hw::find_gpu_intrinsic("cuda." + kind);
+    return in == nullptr ? "" : print(in->meaning);
+  }
+
+  /// The loop of an iteration of the product.
+  std::string loop(const std::string& iter) const { return name_ + "." + iter; }
+
+  /// Both factors in memory of their own, rows and columns last.
+  bool stage_factors() {
+    copies_ = {mma_.a.buffer + ".shared", mma_.b.buffer + ".shared"};
+    const std::string last_b[] = {mma_.b_by_rows ? mma_.n : mma_.k,
+                                  mma_.b_by_rows ? mma_.k : mma_.n};
+    return stage(mma_.a, copies_[0], mma_.m, mma_.k) &&
+           stage(mma_.b, copies_[1], last_b[0], last_b[1]);
+  }
+
+  bool stage(const GpuMma::Factor& factor, const std::string& copy, const std::string& row,
+             const std::string& column) {
+    if (factor.plain) return attempt(schedule::CacheRead{name_, factor.buffer, copy, ""});
+    schedule::Names iters;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    for (const Load& load : find_block(blocks, name_)->loads)
+      if (load.buffer.name() == factor.buffer)
+        for (const std::string& b : mma_.batch)
+          for (const Iter& iter : find_block(blocks, name_)->block->iters)
+            if (iter.var.name() == b && mentions(load, iter.var)) iters.push_back(b);
+    iters.push_back(row), iters.push_back(column);
+    return attempt(schedule::Reindex{name_, factor.buffer, copy, iters});
+  }
+
+  bool pad() {
+    return attempt(schedule::Pad{name_, mma_.m, mma_.block_m}) &&
+           attempt(schedule::Pad{name_, mma_.n, mma_.block_n}) &&
+           attempt(schedule::Pad{name_, mma_.k, mma_.block_k});
+  }
+
+  /// m.o, m.i.o, m.i.i.o, m.i.i.i: block, warp, instruction, element.
+  bool split_side(const std::string& loop, int64_t block, int64_t warp, int64_t element) {
+    return attempt(schedule::Split{loop, block}) && attempt(schedule::Split{loop + ".i", warp}) &&
+           attempt(schedule::Split{loop + ".i.i", element});
+  }
+
+  bool split_loops() {
+    const std::string m = loop(mma_.m), n = loop(mma_.n), k = loop(mma_.k);
+    if (!split_side(m, mma_.block_m, mma_.warp_m, kRows) ||
+        !split_side(n, mma_.block_n, mma_.warp_n, kColumns) ||
+        !attempt(schedule::Split{k, mma_.block_k}) || !attempt(schedule::Split{k + ".i", kTerms}))
+      return false;
+    for (const std::string& iter : mma_.batch) blocks_.push_back(loop(iter));
+    blocks_.push_back(m + ".o"), blocks_.push_back(n + ".o");
+    round_ = k + ".o", step_ = k + ".i.o";
+    schedule::Names order = blocks_;
+    for (const std::string& next : {round_, m + ".i.o", n + ".i.o", step_, m + ".i.i.o",
+                                    n + ".i.i.o", m + ".i.i.i", n + ".i.i.i", k + ".i.i"})
+      order.push_back(next);
+    return attempt(schedule::Reorder{order});
+  }
+
+  /// Results are in registers of warps: initial values and readers come into the block's loops.
+  bool place_results() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const Buffer result = find_block(blocks, name_)->store->buffer;
+    for (const BlockFacts* reader : readers(blocks, result)) readers_.push_back(reader->name);
+    if (!attempt(schedule::ComputeAt{name_ + ".init", blocks_.back()})) return false;
+    for (const std::string& reader : readers_)
+      if (!attempt(schedule::ReverseComputeAt{reader, blocks_.back()})) return false;
+    return attempt(schedule::SetScope{result.name(), "warp"});
+  }
+
+  bool place_factors() {
+    return std::all_of(copies_.begin(), copies_.end(), [&](const std::string& copy) {
+      return attempt(schedule::ComputeAt{copy, round_}) &&
+             attempt(schedule::SetScope{copy, "shared"}) &&
+             attempt(schedule::SetMark{copy, "pad", std::to_string(kMmaRowPad)}) &&
+             (mma_.depth < 2 || attempt(schedule::SetMark{copy, "async", "1"}));
+    });
+  }
+
+  bool load_fragments() {
+    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.type) &&
+           load(copies_[1], mma_.b.buffer + ".warp",
+                (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.type);
+  }
+
+  /// What a step needs of a factor, by loads of 16 x 16 elements.
+  bool load(const std::string& from, const std::string& to, const std::string& by) {
+    if (!attempt(schedule::CacheRead{name_, from, to, step_}) ||
+        !attempt(schedule::SetScope{to, "warp"}))
+      return false;
+    const std::vector<std::string> nest = draft_.nest_inside(to, step_).names;
+    if (nest.size() < 2) return false;
+    const std::string row = nest[nest.size() - 2], column = nest.back();
+    return attempt(schedule::Split{row, kLoaded}) && attempt(schedule::Split{column, kLoaded}) &&
+           attempt(schedule::Reorder{{row + ".o", column + ".o", row + ".i", column + ".i"}}) &&
+           attempt(schedule::Tensorize{row + ".i", intrinsic(by)}) &&
+           attempt(schedule::Unroll{row + ".o"}) && attempt(schedule::Unroll{column + ".o"});
+  }
+
+  bool multiply() {
+    const std::string m = loop(mma_.m) + ".i.i", n = loop(mma_.n) + ".i.i";
+    const std::string by = "mma_" + mma_.type + (mma_.b_by_rows ? "_t" : "");
+    return attempt(schedule::Tensorize{m + ".i", intrinsic(by)}) &&
+           attempt(schedule::Unroll{m + ".o"}) && attempt(schedule::Unroll{n + ".o"}) &&
+           attempt(schedule::Unroll{step_});
+  }
+
+  /// Initial values and readers are shared out as instructions hold the results.
+  bool share_out_results() {
+    std::vector<std::pair<std::string, std::string>> loops;  // of rows and columns
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* init = find_block(blocks, name_ + ".init");
+    const Buffer result = init->store->buffer;
+    const auto add = [&](const BlockFacts& facts, const std::vector<Expr>& indices) {
+      const auto* row = indices[indices.size() - 2].as<VarRef>();
+      const auto* column = indices.back().as<VarRef>();
+      if (row == nullptr || column == nullptr) return false;
+      loops.emplace_back(facts.loop_of(row->var), facts.loop_of(column->var));
+      return !loops.back().first.empty() && !loops.back().second.empty();
+    };
+    if (!add(*init, init->store->indices)) return false;
+    for (const std::string& reader : readers_) {
+      const BlockFacts* facts = find_block(blocks, reader);
+      const size_t before = loops.size();
+      for (const Load& load : facts->loads)
+        if (load.buffer == result && loops.size() == before && !add(*facts, load.indices))
+          return false;
+      if (loops.size() == before) return false;
+    }
+    return std::all_of(loops.begin(), loops.end(),
+                       [&](const auto& pair) { return share_out(pair.first, pair.second); });
+  }
+
+  bool share_out(const std::string& m, const std::string& n) {
+    const std::string row = m + ".i.i", pair = n + ".i.i";
+    if (!attempt(schedule::Split{m, mma_.warp_m}) || !attempt(schedule::Split{m + ".i", kRows}) ||
+        !attempt(schedule::Split{row, kLaneRows}) || !attempt(schedule::Split{n, mma_.warp_n}) ||
+        !attempt(schedule::Split{n + ".i", kColumns}) || !attempt(schedule::Split{pair, kLanePair}))
+      return false;
+    const schedule::Names order = {m + ".o",   n + ".o",   row + ".i", pair + ".o",
+                                   m + ".i.o", row + ".o", n + ".i.o", pair + ".i"};
+    if (!attempt(schedule::Reorder{order}) || !attempt(schedule::Fuse{order[2], order[3]}) ||
+        !attempt(schedule::Bind{order[2] + "*" + order[3], "thread.x"}) ||
+        !attempt(schedule::Bind{order[0], "thread.z"}) ||
+        !attempt(schedule::Bind{order[1], "thread.y"}))
+      return false;
+    return std::all_of(order.begin() + 4, order.end(),
+                       [&](const std::string& loop) { return attempt(schedule::Unroll{loop}); });
+  }
+
+  bool share_out_copies() {
+    return std::all_of(copies_.begin(), copies_.end(),
+                       [&](const std::string& copy) { return share_out_copy(copy); });
+  }
+
+  /// All threads copy neighbouring groups of 16 bytes, in as many turns as it takes.
+  bool share_out_copy(const std::string& copy) {
+    std::vector<std::string> nest = draft_.nest_inside(copy, round_).names;
+    if (nest.empty()) return false;
+    const int64_t lanes = kCopyBytes / 2;
+    if (!attempt(schedule::Split{nest.back(), lanes})) return false;
+    const std::string vector = nest.back() + ".i";
+    nest.back() += ".o";
+    std::string all = nest[0];
+    for (size_t i = 1; i < nest.size(); ++i) {
+      if (!attempt(schedule::Fuse{all, nest[i]})) return false;
+      all += "*" + nest[i];
+    }
+    return attempt(schedule::Spread{
+               all,
+               {"thread.z", "thread.y", "thread.x"},
+               {mma_.block_m / mma_.warp_m, mma_.block_n / mma_.warp_n, hw::kWarpLanes}}) &&
+           attempt(schedule::Vectorize{vector});
+  }
+
+  bool bind() {
+    return attempt(schedule::Bind{loop(mma_.m) + ".i.o", "thread.z"}) &&
+           attempt(schedule::Bind{loop(mma_.n) + ".i.o", "thread.y"}) &&
+           bind_blocks(draft_, blocks_);
+  }
+
+  /// Copies run ahead of products.
+  bool pipeline() {
+    return mma_.depth < 2 || attempt(schedule::Pipeline{round_, copies_, mma_.depth});
+  }
+
+  Draft& draft_;
+  std::string name_;
+  const GpuMma& mma_;
+  std::vector<std::string> copies_;
+  schedule::Names blocks_, readers_;
+  std::string round_, step_;
+};
+
+}  // namespace
+
+bool apply_gpu_mma(Draft& draft, const std::string& name, const GpuMma& mma) {
+  return MmaTiler(draft, name, mma).run();
+}
+
+}  // namespace tilewright::tune

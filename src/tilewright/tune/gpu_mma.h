@@ -1,0 +1,50 @@
+// Products on matrix instructions of GPUs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/hw/gpu_target.h"
+#include "tilewright/tune/draft.h"
+
+namespace tilewright::tune {
+
+/// Elements of 16 bits left free behind a row in shared memory: then eight rows of 16 bytes, which
+/// matrix instructions load together, are in different banks.
+inline constexpr int64_t kMmaRowPad = 8;
+
+/// A product of matrices, perhaps many of them: a block of warps keeps block_m x block_n results in
+/// registers, a warp warp_m x warp_n of them, and block_k terms of both factors at a time are in
+/// shared memory. Sizes that do not divide are padded with zeros where factors are staged.
+struct GpuMma {
+  /// A factor: its buffer, and whether it is stored as the instruction wants it, so that a copy
+  /// will do; otherwise it is rearranged on the way.
+  struct Factor {
+    std::string buffer;
+    bool plain = true;
+  };
+  std::vector<std::string> batch;  ///< iterations of which each has a product of its own
+  std::string m, n, k;             ///< iterations
+  int64_t extent_m = 1, extent_n = 1, extent_k = 1, extent_batch = 1;
+  Factor a, b;
+  bool b_by_rows = false;  ///< terms of a column of `b` lie side by side
+  std::string type;        ///< of the factors, as in the names of instructions: bf16
+  int64_t block_m = 128, block_n = 128, block_k = 32, warp_m = 64, warp_n = 32;
+  /// Rounds of block_k terms that shared memory holds: copies run depth - 1 rounds ahead.
+  int64_t depth = 1;
+
+  int64_t warps() const { return block_m / warp_m * (block_n / warp_n); }
+  /// Rounds over the terms.
+  int64_t rounds() const { return (extent_k + block_k - 1) / block_k; }
+};
+
+/// How to compute the sums of `block` by matrix instructions; absent where they are no such
+/// product, the target has no instructions for it, or too little of a tile would be used.
+std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
+
+/// Schedules the reduction `name` with `mma`. False, with some steps taken, where it does not
+/// apply.
+bool apply_gpu_mma(Draft& draft, const std::string& name, const GpuMma& mma);
+
+}  // namespace tilewright::tune

@@ -1,0 +1,102 @@
+// Products on matrix instructions: their kernels run on the first OpenCL device, where the
+// instructions are emulated, and must agree with the interpreter; for CUDA they become machine code
+// with those instructions.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/codegen/gpu/testing/matrix_emulation.h"
+#include "tilewright/tune/gpu_mma.h"
+#include "tilewright/tune/testing/mma_cases.h"
+#include "tilewright/tune/testing/sass.h"
+
+namespace tilewright::tune {
+namespace {
+
+using codegen::count;
+
+struct Shape4 {
+  int64_t block_m, block_n, warp_m, warp_n;
+};
+
+/// The rule with tiles of a given shape.
+PlanGpu with_shape(const Shape4& shape) {
+  return [shape](const BlockFacts& block, const hw::GpuTarget& target) {
+    GpuPlan plan = plan_gpu(block, target);
+    if (plan.mma) {
+      plan.mma->block_m = shape.block_m, plan.mma->block_n = shape.block_n;
+      plan.mma->warp_m = shape.warp_m, plan.mma->warp_n = shape.warp_n;
+    }
+    return plan;
+  };
+}
+
+void expect_agreement(const std::vector<MmaCase>& cases, const PlanGpu& plan) {
+  const auto device = runtime::open_gpu("opencl");
+  if (!device) GTEST_SKIP() << to_string(device.error());
+  codegen::testing::GpuBatch batch(codegen::testing::emulating_target(),
+                                   codegen::testing::kMatrixEmulation);
+  for (const MmaCase& c : cases) {
+    const Func func = func_of(c);
+    bool as_planned = false;
+    const schedule::Trace trace = gpu_trace(func, *hw::find_gpu_target("cuda"), plan, &as_planned);
+    EXPECT_TRUE(as_planned) << c.name;
+    const auto scheduled = schedule::replay(func, trace);
+    ASSERT_TRUE(scheduled) << c.name << to_string(scheduled.error());
+    const Status added = batch.add(func, *scheduled, quarters(func));
+    ASSERT_TRUE(added) << c.name << to_string(added.error());
+  }
+  const auto got = batch.run(**device);
+  ASSERT_TRUE(got) << to_string(got.error());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const Func func = func_of(cases[i]);
+    const auto expected = interp::run(func, quarters(func));
+    ASSERT_TRUE(expected) << cases[i].name << to_string(expected.error());
+    const Status same = codegen::testing::compare(expected->outputs, (*got)[i], 0);
+    EXPECT_TRUE(same) << cases[i].name << "\n" << to_string(same.error());
+  }
+}
+
+TEST(GpuMmaSlow, EmulatedKernelsAgreeWithTheInterpreter) {
+  std::vector<MmaCase> cases;
+  for (const MmaCase& c : small_mma_cases())
+    if (c.applies) cases.push_back(c);
+  expect_agreement(cases, plan_gpu);
+}
+
+TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {
+  const std::vector<MmaCase> cases = {
+      {"ragged", "MatMul", {{150, 70}, {70, 141}}, {}},
+      {"dense", "Gemm", {{130, 64}, {136, 64}, {136}}, {{"transB", int64_t{1}}}},
+  };
+  for (const Shape4& shape : {Shape4{64, 64, 32, 32}, {128, 128, 64, 64}, {64, 128, 64, 32}})
+    expect_agreement(cases, with_shape(shape));
+}
+
+TEST(GpuMmaSlow, MachineCodeHasTheInstructions) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  for (const DType dtype : {DType::BF16, DType::F16})
+    for (const char* name : {"cuda"}) {
+      const hw::GpuTarget target = *hw::find_gpu_target(name);
+      const auto code = machine_code(
+          func_of(MmaCase{"", "MatMul", {{4096, 4096}, {4096, 4096}}, {}, dtype}), target);
+      ASSERT_TRUE(code) << to_string(code.error());
+      for (const codegen::CudaKernelUse& use : code->uses) {
+        EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+        EXPECT_EQ(use.stack_bytes, 0) << use.symbol;
+        EXPECT_LE(use.registers, target.registers) << use.symbol;
+      }
+      const codegen::SassKernel* kernel = code->with("HMMA");
+      ASSERT_NE(kernel, nullptr) << code->source;
+      const codegen::SassLoop& loop = *kernel->loop_with("HMMA", {});
+      // Of a warp's 64 x 64 results and 32 terms: 4 x 8 x 2 products, (4 + 4) x 2 loads; a thread of
+      // 256 copies 16 bytes six times, asynchronously.
+      EXPECT_EQ(count(loop.counts, "HMMA"), 64);
+      EXPECT_EQ(count(loop.counts, "LDSM"), 16);
+      EXPECT_EQ(count(loop.counts, "LDGSTS", "128"), 6);
+      EXPECT_EQ(count(loop.counts, "BAR"), 1);
+      EXPECT_EQ(count(kernel->all, "LDL"), 0);
+    }
+}
+
+}  // namespace
+}  // namespace tilewright::tune
