@@ -50,7 +50,7 @@ enum tw_code {
   TW_INTERNAL = 1,    /* a bug in Tilewright */
   TW_INVALID = 2,     /* wrong name, type, shape or argument */
   TW_UNSUPPORTED = 3, /* the package needs a newer runtime */
-  TW_DEVICE = 4,
+  TW_DEVICE = 4, /* no driver, no such device, or code that it cannot run */
   TW_PACKAGE = 8, /* not a package, damaged, too new, or for another CPU */
   TW_IO = 20,
   TW_MEMORY = 21
@@ -83,6 +83,9 @@ typedef struct tw_session_options {
   uint64_t struct_size;
   int32_t threads;         /* 0: all CPUs of the process, or $TILEWRIGHT_THREADS */
   int32_t flush_denormals; /* nonzero: treat denormal floats as zero */
+  /* Of a package for a GPU: "opencl:1", "cuda:0", or "opencl:TEXT" with a part of the device's
+     name; null: the first device that the package's code is for. */
+  const char* device;
 } tw_session_options;
 
 /* `options` may be null. */

@@ -90,8 +90,10 @@ class Module {
 /// One instance of a module; for one thread at a time.
 class Session {
  public:
-  explicit Session(const Module& module, int threads = 0, bool flush_denormals = false) {
-    const tw_session_options options = {sizeof options, threads, flush_denormals ? 1 : 0};
+  /// `device`: for packages for a GPU, as in tw_session_options.
+  explicit Session(const Module& module, int threads = 0, bool flush_denormals = false,
+                   const char* device = nullptr) {
+    const tw_session_options options = {sizeof options, threads, flush_denormals ? 1 : 0, device};
     detail::Check check;
     tw_session* session = nullptr;
     const int code = tw_session_create(module.handle(), &options, &session, check);

@@ -22,12 +22,12 @@ build_runner() {
   local flags=(-std=gnu++20 -O1 -w -DFMT_HEADER_ONLY=1 "-DTILEWRIGHT_VERSION=\"0\"" "-I$root/src"
     "-I$root/include" -isystem include)
   local sources=()
-  for source in "$root"/src/tilewright/runtime/*.cc; do
+  for source in "$root"/src/tilewright/runtime/{,gpu/,api/}*.cc; do
     case $source in *_test.cc) ;; *) sources+=("$source") ;; esac
   done
-  sources+=("$root"/src/tilewright/base/{array,check,dtype,names,result}.cc)
+  sources+=("$root"/src/tilewright/base/{array,bytes,check,dtype,dynamic_library,names,result}.cc)
   printf '%s\n' "${sources[@]}" |
-    xargs -P 2 -I{} sh -c 'source=$1; shift; exec "$@" -c "$source" -o "$(basename "$source").o"' \
+    xargs -P 2 -I{} sh -c 'source=$1; shift; exec "$@" -c "$source" -o "$(echo "$source" | tr / _).o"' \
       _ {} "$cxx" "${flags[@]}" &&
     "$cxx" "${flags[@]}" -x c++ -c "$here/run_package.c" -o run_package.o &&
     "$cxx" -o run_package ./*.o -rdynamic -ldl -lpthread -Wl,--no-as-needed -lm

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -250,6 +251,17 @@ TEST_F(CApi, ErrorsOfPackagesHaveCodes) {
   ASSERT_TRUE(write_file(path_, bytes));
   EXPECT_EQ(tw_module_open(path_.c_str(), &options, &module, &error_), TW_PACKAGE);
   EXPECT_THAT(text(), HasSubstr("damaged"));
+}
+
+TEST_F(CApi, APackageForTheCpuHasNoOtherDevice) {
+  tw_session* other = nullptr;
+  tw_session_options options = {sizeof options, 1, 0, "opencl"};
+  EXPECT_EQ(tw_session_create(module_, &options, &other, &error_), TW_INVALID);
+  EXPECT_THAT(text(), HasSubstr("its code is for the CPU"));
+  // Callers from before there were devices do not give one.
+  options.struct_size = offsetof(tw_session_options, device);
+  EXPECT_EQ(tw_session_create(module_, &options, &other, &error_), 0) << text();
+  tw_session_close(other);
 }
 
 TEST_F(CApi, CppWrapper) {

@@ -7,6 +7,7 @@
 
 #include "tilewright/runtime.h"
 #include "tilewright/runtime/executor.h"
+#include "tilewright/runtime/gpu/device.h"
 #include "tilewright/runtime/layout.h"
 #include "tilewright/runtime/package.h"
 
@@ -298,6 +299,11 @@ TW_EXPORT int tw_session_create(tw_module* module, const tw_session_options* opt
     tw_runtime::SessionOptions inner;
     inner.threads = known.threads;
     inner.flush_denormals = known.flush_denormals != 0;
+    const std::string device = known.device == nullptr ? "" : known.device;
+    if (!device.empty() && module->package->program().launches.empty())
+      return invalid(fmt::format("the package does not run on '{}'", device),
+                     "its code is for the CPU");
+    inner.load_launch = tw_runtime::gpu_launch_loader(device);
     auto created = TW_TRY(tw_runtime::Session::create(module->package, inner));
     const size_t outputs = created->program().outputs.size();
     *session = new tw_session{std::move(created), std::vector<Array>(outputs)};
