@@ -262,9 +262,11 @@ class Fuser {
 
   // --- Convolutions in a row.
 
-  bool is_convolution(int n, const char* op) const {
-    return node(n).domain == "tilewright" && node(n).op == op && device(n).empty();
+  bool is_a(int n, const char* domain, const char* op) const {
+    return node(n).domain == domain && node(n).op == op && device(n).empty();
   }
+  bool is_ours(int n, const char* op) const { return is_a(n, "tilewright", op); }
+  bool is_plain(int n, const char* op) const { return is_a(n, "", op); }
 
   /// The value that nodes beginning with `anchor` hand out if it is their only one; else -1.
   ValueId handed_out(const std::vector<int>& nodes) const {
@@ -280,12 +282,13 @@ class Fuser {
     return -1;
   }
 
-  /// The convolution of kind `op` that alone reads what `nodes` hand out; -1 if there is none.
-  int next_convolution(const std::vector<int>& nodes, const char* op) const {
+  /// The node of kind `op` that alone reads what `nodes` hand out; -1 if there is none.
+  int next_of(const std::vector<int>& nodes, const char* op,
+              const char* domain = "tilewright") const {
     const ValueId id = handed_out(nodes);
     if (id < 0 || output_[static_cast<size_t>(id)]) return -1;
     const auto& users = users_[static_cast<size_t>(id)];
-    const bool reads = users.size() == 1 && !taken(users[0]) && is_convolution(users[0], op) &&
+    const bool reads = users.size() == 1 && !taken(users[0]) && is_a(users[0], domain, op) &&
                        node(users[0]).inputs[0] == id;
     return reads ? users[0] : -1;
   }
@@ -295,18 +298,16 @@ class Fuser {
     int n = producer(node(d).inputs[0]);
     while (n >= 0 && is_elementwise(node(n)) && !node(n).inputs.empty())
       n = producer(node(n).inputs[0]);
-    if (n < 0 || taken(n) || !is_convolution(n, "ConvBlocked")) return -1;
-    return next_convolution(with_epilogue(n), "DepthwiseConvBlocked") == d ? n : -1;
+    if (n < 0 || taken(n) || !is_ours(n, "ConvBlocked")) return -1;
+    return next_of(with_epilogue(n), "DepthwiseConvBlocked") == d ? n : -1;
   }
 
   /// Makes one group of `n` and its neighbours where that is worth it.
   void join_around(int n) {
-    if (is_convolution(n, "DepthwiseConvBlocked")) join_convolutions(n);
+    const bool depthwise = is_ours(n, "DepthwiseConvBlocked");
+    if (depthwise) join_convolutions(n);
+    if (depthwise || is_ours(n, "ConvBlocked") || is_ours(n, "GemmPacked")) join_copies(n);
     if (is_plain(n, "Softmax")) join_attention(n);
-  }
-
-  bool is_plain(int n, const char* op) const {
-    return node(n).domain.empty() && node(n).op == op && device(n).empty();
   }
 
   /// Scores, their softmax `n` and the product with the values: the scores are never stored.
@@ -327,15 +328,15 @@ class Fuser {
     group.fusion = fusion(group.anchor);
     group.nodes = before;
     group.nodes.push_back(n);
-    for (int member : with_epilogue(users[0])) group.nodes.push_back(member);
-    finish(group);
-    if (group.outputs.size() == 1 && options_.join(group)) open(group.anchor, group.nodes);
+    const std::vector<int> behind = with_epilogue(users[0]);
+    group.nodes.insert(group.nodes.end(), behind.begin(), behind.end());
+    if (!join_with({copy_after(behind)}, group)) join_with({}, group);
   }
 
   /// The same of depthwise `d` with the convolutions before and behind it.
   void join_convolutions(int d) {
     const int before = convolution_before(d);
-    const int after = next_convolution(with_epilogue(d), "ConvBlocked");
+    const int after = next_of(with_epilogue(d), "ConvBlocked");
     for (const std::vector<int>& chain :
          {std::vector<int>{before, d, after}, std::vector<int>{before, d},
           std::vector<int>{d, after}}) {
@@ -345,11 +346,56 @@ class Fuser {
       group.fusion = fusion(group.anchor);
       for (int n : chain)
         for (int member : with_epilogue(n)) group.nodes.push_back(member);
-      finish(group);
-      if (group.outputs.size() != 1 || !options_.join(group)) continue;
-      open(group.anchor, group.nodes);
-      return;
+      if (join_with({}, group)) return;
     }
+  }
+
+  /// The copy that brings what `n` alone reads into whole channel blocks; -1 if there is none.
+  int copy_before(int n) const {
+    const ValueId id = node(n).inputs[0];
+    const int p = producer(id);
+    const bool reads = p >= 0 && !taken(p) && is_ours(p, "ToBlocked") &&
+                       users_[static_cast<size_t>(id)].size() == 1 &&
+                       !output_[static_cast<size_t>(id)];
+    return reads && in_whole_blocks(node(p).inputs[0], id) ? p : -1;
+  }
+
+  /// The copy that alone reads what `nodes` hand out and puts it in another order; -1 if there is
+  /// none. Channels that fill a block up would have to be left out one by one.
+  int copy_after(const std::vector<int>& nodes) const {
+    const int out = next_of(nodes, "FromBlocked");
+    if (out < 0) return next_of(nodes, "Transpose", "");
+    return in_whole_blocks(node(out).outputs[0], node(out).inputs[0]) ? out : -1;
+  }
+
+  bool in_whole_blocks(ValueId plain, ValueId blocked) const {
+    return value(plain).type.shape[1] % value(blocked).type.shape.back() == 0;
+  }
+
+  /// Opens `group` and `more` as one group if all of these exist and it is worth it.
+  bool join_with(const std::vector<int>& more, Group group) {
+    if (std::find(more.begin(), more.end(), -1) != more.end()) return false;
+    group.nodes.insert(group.nodes.end(), more.begin(), more.end());
+    finish(group);
+    if (group.outputs.size() != 1 || !options_.join(group)) return false;
+    open(group.anchor, group.nodes);
+    return true;
+  }
+
+  /// Product `n`, taken by no group yet, with the copies that bring its operand into channel blocks
+  /// and its result out of them. A sum over channels would read what a copy makes in all its
+  /// blocks.
+  void join_copies(int n) {
+    if (taken(n)) return;
+    Group group;
+    group.anchor = n;
+    group.fusion = fusion(n);
+    group.nodes = with_epilogue(n);
+    const int before = node(n).op == "DepthwiseConvBlocked" ? copy_before(n) : -1;
+    const int after = copy_after(group.nodes);
+    for (const std::vector<int>& copies :
+         {std::vector<int>{before, after}, std::vector<int>{before}, std::vector<int>{after}})
+      if (join_with(copies, group)) return;
   }
 
   int64_t elements(ValueId id) const { return element_count(value(id).type.shape); }

@@ -242,6 +242,32 @@ TEST(Fuse, JoinsConvolutionsInARowWhereAsked) {
   EXPECT_EQ(joined(5), 3u);
 }
 
+TEST(Fuse, JoinsCopiesAroundConvolutionsWhereAsked) {
+  for (const bool read : {false, true}) {
+    Rng rng(6);
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {1, 8, 5, 3});
+    const ValueId in = b.node("ToBlocked", {x}, {{"block", int64_t{4}}}, "", "tilewright");
+    const ValueId made =
+        b.node("DepthwiseConvBlocked", {in, b.constant("w", weights(rng, {2, 3, 3, 4}))}, {}, "",
+               "tilewright");
+    const ValueId y = b.node("FromBlocked", {b.node("Relu", {made})}, {{"channels", int64_t{8}}},
+                             "", "tilewright");
+    b.output(y, "y");
+    if (read) b.output(b.node("Neg", {in}), "z");
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    FuseOptions options;
+    options.join = [](const Group&) { return true; };
+    EXPECT_EQ(fuse(*graph, options).size(), read ? 3u : 1u);
+    EXPECT_EQ(fuse(*graph).size(), read ? 4u : 3u);
+    options.join = [](const Group& group) { return group.nodes.size() == 3; };  // but not all four
+    const std::vector<Group> groups = fuse(*graph, options);
+    EXPECT_EQ(groups.back().outputs[0], read ? graph->outputs[1] : graph->outputs[0]);
+    EXPECT_EQ(groups.size(), read ? 3u : 2u);
+  }
+}
+
 TEST(Fuse, JoinsAttentionOnlyWhereNobodyElseReadsTheScores) {
   for (const bool read : {false, true}) {
     Builder b("net");

@@ -84,9 +84,10 @@ Result<bool> Blocker::block_conv(const Node& node) {
   const bool whole = channels / groups % block_ == 0 && filters / groups % block_ == 0;
   if (groups > 1 && !whole) return false;
   if (!there && filters * 2 < block_) return false;
-  // The few channels of an image are read as they are.
-  const int64_t block_in = there || channels >= block_ ? block_ : 1;
-  if (block_in == block_ && TW_TRY(block_winograd(node))) return true;
+  if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
+  // The few channels of an image are read as they are; so are rows that fill a cache line, since
+  // single elements are broadcast anyway.
+  const int64_t block_in = there || (channels >= block_ && x.back() < block_) ? block_ : 1;
   return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
                    attrs_of({{"block_in", block_in}, {"block_out", block_}}));
 }

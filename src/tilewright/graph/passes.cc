@@ -23,8 +23,11 @@ const std::vector<Pass>& all_passes() {
       {"integer_products", "products of dequantised values as products of bytes", integer_products},
       {"split_bilinear", "bilinear forms as matrix products", split_bilinear},
       {"flatten_pointwise", "1x1 convolutions between plain values as products", flatten_pointwise},
+      {"plain_winograd", "convolutions on plain channels by Winograd", plain_winograd},
       {"block_recurrent", "recurrences with blocked weights", block_recurrent},
       {"block_layout", "blocked channels (NCHWc) and packed weights", block_layout},
+      {"split_heads", "products whose results are split and transposed make the parts",
+       split_heads},
       {"eliminate_dead", "drop what no output needs", eliminate_dead},
   };
   return table;
@@ -32,8 +35,9 @@ const std::vector<Pass>& all_passes() {
 
 std::string default_passes() {
   return "simplify,integer_products,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,"
-         "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,block_recurrent,nest_"
-         "concats,block_layout,"
+         "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,plain_winograd,block_"
+         "recurrent,nest_"
+         "concats,block_layout,split_heads,"
          "fold_constants,merge_common,eliminate_dead";
 }
 

@@ -8,7 +8,7 @@
 
 namespace tilewright::graph {
 
-/// A convolution of stride 1 over planes of blocked channels.
+/// A convolution of stride 1 over planes of blocked channels, or plain ones.
 struct PlaneConv {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
   int64_t taps_h = 3, taps_w = 3;                                       ///< of the window
@@ -22,6 +22,8 @@ struct PassContext {
   /// Output tile m of the Winograd form to use along each axis with several taps, or 0 for the
   /// direct form; without it every convolution is direct.
   std::function<int64_t(const PlaneConv&)> winograd_tile;
+  /// The same for convolutions on plain channels.
+  std::function<int64_t(const PlaneConv&)> plain_winograd_tile;
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;
@@ -55,12 +57,18 @@ Result<Graph> split_bilinear(const Graph& graph, PassContext& context);
 /// 1x1 convolutions between inputs and outputs of the graph become matrix products on plain values.
 ///   rewrite: conv(x, w) => reshape(w * reshape(x)), so that no layout changes
 Result<Graph> flatten_pointwise(const Graph& graph, PassContext& context);
+/// Square convolutions of stride 1 on plain channels become Winograd's.
+///   rewrite: conv(x, w) => winograd(x, packed w)
+Result<Graph> plain_winograd(const Graph& graph, PassContext& context);
 /// LSTM, GRU and RNN with known weights: one product for the inputs of all steps, weights of the
 /// recurrence in blocks.
 Result<Graph> block_recurrent(const Graph& graph, PassContext& context);
 /// Convolutions and what surrounds them move to blocked channels (NCHWc), products with constant
 /// matrices to packed weights; conversions stay only where blocked and plain values meet.
 Result<Graph> block_layout(const Graph& graph, PassContext& context);
+/// A product with packed weights whose columns are split and transposed makes the parts itself.
+///   rewrite: transpose(reshape(x * w + b)) => transpose(x * w + b), columns in parts (heads)
+Result<Graph> split_heads(const Graph& graph, PassContext& context);
 
 /// A concatenation that begins with all parts of an earlier one takes that one whole, so that each
 /// value is part of one other only and needs no copy (views.h).

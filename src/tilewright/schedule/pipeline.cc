@@ -171,7 +171,7 @@ class Pipeliner {
 
   /// Finds the window of `buffer` that an iteration uses, and gives it its ring.
   Status make_ring(const Buffer& buffer) {
-    std::optional<arith::Box> window;
+    std::optional<arith::Box> window;  // of what is read: what is written is checked below
     const arith::Bounds outer = tree_.bounds_at(loop_id_);
     arith::Bounds bounds = outer;
     bounds.bind(loop().var, loop().extent);
@@ -180,13 +180,14 @@ class Pipeliner {
       arith::Bounds inside = tree_.bounds_at(id);
       if (tree_.block(id).guard) inside.assume(tree_.block(id).guard);
       for (const Access& a : accesses(tree_.block(id))) {
-        if (a.buffer != buffer) continue;
+        if (a.buffer != buffer || (a.write && !a.update)) continue;
         const arith::Box box = box_of(a, vars, inside);
         window = window ? arith::hull(*window, box, bounds) : box;
       }
     }
-    if (!window) return refuse(5, fmt::format("{} is not used", buffer.name()));
+    if (!window) return refuse(5, fmt::format("{} is not read", buffer.name()));
     const Ring ring = TW_TRY(ring_of(buffer, *window, bounds));
+    TW_TRY_STATUS(check_writes(ring, window->dims[ring.axis].begin));
     TW_TRY_STATUS(check_regions(ring));
     rings_.emplace(buffer, ring);
     return {};
@@ -219,6 +220,25 @@ class Pipeliner {
     shape[ring.axis] = int_imm(ring.size);
     ring.to = Buffer(buffer.name(), buffer.dtype(), std::move(shape), buffer.scope());
     return ring;
+  }
+
+  /// What is written lies within a step of the ring, which begins where reads do.
+  Status check_writes(const Ring& ring, const Expr& begin) const {
+    const int64_t step = ring.size / step_.depth;
+    for (Id copy : copies_)
+      for (Id id : tree_.blocks_in(copy)) {
+        arith::Bounds inside = tree_.bounds_at(id);
+        if (tree_.block(id).guard) inside.assume(tree_.block(id).guard);
+        for (const Access& a : accesses(tree_.block(id))) {
+          if (a.buffer != ring.from || !a.write) continue;
+          for (const auto& [var, extent] : a.inner) inside.bind(var, extent);
+          const Expr at = arith::simplify(a.indices[ring.axis] - begin, inside);
+          if (!arith::prove(at >= 0, inside) || !arith::prove(at < step, inside))
+            return refuse(5, fmt::format("block {} may write more of {} than a window of {}",
+                                         tree_.block(id).name, ring.from.name(), step));
+        }
+      }
+    return {};
   }
 
   /// Regions of intrinsics lie within a step of the ring, and conditions read none.

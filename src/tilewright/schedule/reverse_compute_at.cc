@@ -36,6 +36,45 @@ Result<std::vector<Expr>> only_read(const Block& block, const Buffer& buffer) {
   return loads[0]->indices;
 }
 
+/// `v / cut` or `v % cut`.
+struct Digit {
+  Var var;
+  int64_t cut = 0;
+  bool high = false;
+};
+
+std::optional<Digit> digit_of(const Expr& index) {
+  const Binary* b = index.as<Binary>();
+  if (b == nullptr || (b->op != BinaryOp::Div && b->op != BinaryOp::Mod)) return std::nullopt;
+  const VarRef* v = b->a.as<VarRef>();
+  const int64_t cut = as_int(b->b).value_or(0);
+  if (v == nullptr || cut < 1) return std::nullopt;
+  return Digit{v->var, cut, b->op == BinaryOp::Div};
+}
+
+/// Where `v / cut` and `v % cut` index two axes and the box holds all of the second, both are one
+/// axis along `v`.
+void join_digits(std::vector<Expr>& indices, arith::Box& box, const arith::Bounds& bounds) {
+  for (size_t high = 0; high < indices.size(); ++high) {
+    const std::optional<Digit> first = digit_of(indices[high]);
+    if (!first || !first->high) continue;
+    for (size_t low = 0; low < indices.size(); ++low) {
+      const std::optional<Digit> second = digit_of(indices[low]);
+      if (!second || second->high || !(second->var == first->var) || second->cut != first->cut)
+        continue;
+      const arith::Box::Dim all = box.dims[low];
+      if (!arith::prove(all.begin <= 0, bounds) ||
+          !arith::prove(all.begin + all.size >= first->cut, bounds))
+        continue;
+      indices[high] = ref(first->var);
+      box.dims[high] = {box.dims[high].begin * first->cut, box.dims[high].size * first->cut};
+      indices.erase(indices.begin() + static_cast<long>(low));
+      box.dims.erase(box.dims.begin() + static_cast<long>(low));
+      break;
+    }
+  }
+}
+
 /// The source of `block` that the loop produces: written inside it, not an init.
 Result<Buffer> main_source(const Tree& tree, const Uses& uses, Id block, Id loop) {
   for (const Buffer& source : sources(tree.block(block))) {
@@ -91,12 +130,14 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   const Place place = place_after_producers(tree, uses, id, loop);
   if (tree.inside(id, place.at))
     return refuse(2, fmt::format("block {} is already inside its producer's nest", block.name));
-  const auto axes = axes_of(TW_TRY(only_read(block, source)), block);
+  std::vector<Expr> indices = TW_TRY(only_read(block, source));
+  const arith::Bounds bounds = tree.bounds_at(place.at);
+  arith::Box box = made_in(tree, producer.main, loop, source);
+  join_digits(indices, box, bounds);
+  const auto axes = axes_of(indices, block);
   if (!axes)
     return refuse(2, fmt::format("the indices of {} in block {} are not its iterations",
                                  source.name(), block.name));
-  const arith::Bounds bounds = tree.bounds_at(place.at);
-  const arith::Box box = made_in(tree, producer.main, loop, source);
   if (!box.exact)
     return refuse(3, fmt::format("what {} writes in one iteration of {} is not a box without gaps",
                                  tree.block(producer.main).name, loop_name));

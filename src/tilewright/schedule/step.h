@@ -296,10 +296,10 @@ struct Unroll {
 /// Sets a mark on a loop, block or allocated buffer; ignoring it never changes a result.
 ///   rewrite:  for k in n { S }  =>  for k in n @(ii=1) { S }
 ///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
-///   blocks
-///             async, atomic, prefetch; allocations partition, align, pad, prefetch (unknown marks
-///             and values other than an integer or a word are Invalid)  2. atomic: the block combines,
-///             and does not sum floats in exact math
+///             blocks async, atomic, prefetch; allocations partition, align, pad, prefetch
+///             (unknown marks and values other than an integer or a word are Invalid)
+///             2. atomic: the block combines, and does not sum floats in exact
+///             math
 ///   keeps:    everything
 ///   source:   design.md 3
 struct SetMark {
@@ -358,7 +358,7 @@ struct Spread {
 ///             alloc P  for t@pre in depth - 1 { for p@pre in c { P[(t*c + p) % (depth*c)] = .. } }
 ///             for t in n { if t < n - depth + 1 { for p in c { P[((t + depth - 1)*c + p) % ..] =
 ///             .. } }  .. P[(t*c + q) % (depth*c)] .. } @(pipeline=depth)
-///   requires: 1. `loop` is serial, its extent a constant of at least `depth`, which is from 2 to 64
+///   requires: 1. `loop` is serial, its extent a constant of at least `depth`, 2 to 64
 ///             2. each of `copies` is a block in the body of `loop`; other statements remain
 ///             3. what the copies write is allocated in the body and written by no other statement
 ///             4. the copies read nothing that other statements of the loop write  5. one axis of

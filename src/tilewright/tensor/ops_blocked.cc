@@ -172,7 +172,8 @@ Tensors define_pack_gemm(const OpCall& call, const Tensors& in) {
   })};
 }
 
-// --- GemmPacked: A [.., k] * packed weight, bias [n].
+// --- GemmPacked: A [.., k] * packed weight, bias [n]. With `parts`, the result is
+// [.., parts, n / parts]: each part whole blocks of columns.
 
 Inferred infer_gemm_packed(const OpCall& call) {
   TW_TRY_STATUS(require_types(call, 0, Types::Number));
@@ -184,7 +185,12 @@ Inferred infer_gemm_packed(const OpCall& call) {
     return invalid(call, fmt::format("A {} and packed weight {} do not fit n = {}", to_string(a),
                                      to_string(w), n));
   TW_TRY_STATUS(require_shape(call, 2, {n}));
-  a.back() = n;
+  const int64_t parts = call.attrs.get_int("parts", 1);
+  if (parts < 1 || (parts > 1 && n % (parts * w[2]) != 0))
+    return invalid(call, fmt::format("{} columns in blocks of {} are no {} equal parts of blocks",
+                                     n, w[2], parts));
+  a.back() = n / parts;
+  if (parts > 1) a.insert(a.end() - 1, parts);
   return std::vector<TensorType>{{sum_type(call.inputs[0].dtype), a}};
 }
 
@@ -192,23 +198,28 @@ Tensors define_gemm_packed(const OpCall& call, const Tensors& in) {
   const Tensor &a = in[0], &w = in[1];
   const Shape shape = (*infer_gemm_packed(call))[0].shape;
   const DType dtype = sum_type(a.dtype()), acc = accumulator(a.dtype());
+  const size_t outer = a.rank() - 1;  // axes before the columns
   std::vector<std::string> names;
-  for (size_t i = 0; i + 2 < shape.size(); ++i) names.push_back("b" + std::to_string(i));
-  if (shape.size() > 1) names.emplace_back("m");
+  for (size_t i = 0; i + 1 < outer; ++i) names.push_back("b" + std::to_string(i));
+  if (outer > 0) names.emplace_back("m");
+  if (shape.size() > outer + 1) names.emplace_back("part");
   names.emplace_back("n");
   const std::vector<Dim> axes = dims_of(shape, names);
-  const int64_t block = w.dim(2);
-  const Tensor sum = reduce("gemm", axes, {{"k", w.dim(1)}}, Combine::Add,
-                            [&](const Indices& at, const Indices& r) {
-                              Indices row = at;
-                              row.back() = r[0];
-                              const Expr weight = w({at.back() / block, r[0], at.back() % block});
-                              return cast(acc, a(row)) * cast(acc, weight);
-                            });
+  const int64_t block = w.dim(2), part_blocks = shape.back() / block;
+  const bool parts = shape.size() > outer + 1;
+  const Tensor sum = reduce(
+      "gemm", axes, {{"k", w.dim(1)}}, Combine::Add, [&](const Indices& at, const Indices& r) {
+        Indices row(at.begin(), at.begin() + static_cast<long>(outer));
+        row.push_back(r[0]);
+        Expr panel = at.back() / block;
+        if (parts) panel = affine(at[outer], part_blocks) + panel;
+        return cast(acc, a(row)) * cast(acc, w({panel, r[0], at.back() % block}));
+      });
   if (!call.input(2) && acc == dtype) return {sum};
   return {compute("gemm_bias", axes, [&](const Indices& at) {
     Expr value = sum(at);
-    if (call.input(2)) value = value + cast(acc, in[2]({at.back()}));
+    const Expr column = parts ? affine(at[outer], shape.back()) + at.back() : at.back();
+    if (call.input(2)) value = value + cast(acc, in[2]({column}));
     return cast(dtype, value);
   })};
 }

@@ -168,6 +168,19 @@ TEST(Blocked, PackedGemmEqualsGemm) {
               HasSubstr("do not fit n = 9"));
 }
 
+TEST(Blocked, ColumnsOfAProductInParts) {
+  const Array a = random_array(DType::F32, {2, 5, 7}, 1), bias = random_array(DType::F32, {24}, 3);
+  const Array packed =
+      ours("PackGemmWeight", {random_array(DType::F32, {7, 24}, 2)}, {{"block", int64_t{4}}});
+  const AttrMap whole = {{"n", int64_t{24}}}, parts = {{"n", int64_t{24}}, {"parts", int64_t{3}}};
+  expect_close(ours("GemmPacked", {a, packed, bias}, parts),
+               ours("GemmPacked", {a, packed, bias}, whole).reshaped({2, 5, 3, 8}));
+  expect_close(ours("GemmPacked", {a, packed}, parts),
+               ours("GemmPacked", {a, packed}, whole).reshaped({2, 5, 3, 8}));
+  EXPECT_THAT(our_error("GemmPacked", {a, packed}, {{"n", int64_t{24}}, {"parts", int64_t{4}}}),
+              HasSubstr("no 4 equal parts of blocks"));
+}
+
 TEST(Blocked, RejectsWhatDoesNotFit) {
   const Array x(DType::F32, {1, 2, 5, 5, 4});
   EXPECT_THAT(our_error("ConvBlocked", {x, Array(DType::F32, {1, 3, 3, 3, 4, 4})}),

@@ -6,6 +6,7 @@
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/attention_rule.h"
+#include "tilewright/tune/blocking_rule.h"
 #include "tilewright/tune/dot_rule.h"
 #include "tilewright/tune/draft.h"
 #include "tilewright/tune/register_tile.h"
@@ -28,17 +29,29 @@ constexpr int64_t kRecomputeLimit = 2;
 /// One kernel for several convolutions must be faster by this factor: predictions are not exact.
 constexpr double kStripMargin = 1.05;
 
-/// Whether `reader` pads, for another reduction, what `producer` finishes: each value would be
-/// finished anew for every tap that reads it.
-bool feeds_window(const std::vector<BlockFacts>& blocks, const BlockFacts& producer,
-                  const BlockFacts& reader) {
-  const auto is_sum = [&](const Load& load) {
+bool reads_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+  return std::any_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
     return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
       return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
     });
-  };
+  });
+}
+
+/// Whether `producer` brings channels into blocks for a window of them, or finishes sums that
+/// `reader` brings out of blocks: both copies turn tiles and compute nothing.
+bool stays_beside_copy(const std::vector<BlockFacts>& blocks, const BlockFacts& producer,
+                       const BlockFacts& reader) {
+  if (turns(reader)) return reads_sum(blocks, producer);
+  return turns(producer) && reader.kind == BlockFacts::Kind::Reduce &&
+         reader.work() > producer.work();
+}
+
+/// Whether `reader` pads, for another reduction, what `producer` finishes or turns: each value
+/// would be made anew for every tap that reads it.
+bool feeds_window(const std::vector<BlockFacts>& blocks, const BlockFacts& producer,
+                  const BlockFacts& reader) {
   if (reader.store->value.as<Select>() == nullptr) return false;
-  if (std::none_of(producer.loads.begin(), producer.loads.end(), is_sum)) return false;
+  if (!reads_sum(blocks, producer) && !turns(producer)) return false;
   const std::vector<const BlockFacts*> next = readers(blocks, reader.store->buffer);
   return std::any_of(next.begin(), next.end(),
                      [](const BlockFacts* b) { return b->kind == BlockFacts::Kind::Reduce; });
@@ -72,12 +85,18 @@ class Scheduler {
   }
 
   ScheduleChoice run() {
+    Draft whole = scheduled();
+    return {whole.take(), std::move(decision_)};
+  }
+
+  Draft scheduled() {
     inline_injective();
     stage_outputs();
     main_ = main_contraction();
-    if (!schedule_attention(draft_, target_, threads_)) schedule_strips(draft_, target_, threads_);
-    Draft whole = finish();
-    return {whole.take(), std::move(decision_)};
+    if (!schedule_attention(draft_, target_, threads_) &&
+        !schedule_strips(draft_, target_, threads_))
+      schedule_blocking(draft_, target_, threads_);
+    return finish();
   }
 
   /// Schedules every block that is not done.
@@ -118,6 +137,7 @@ class Scheduler {
     for (const BlockFacts* reader : readers(blocks, producer.store->buffer)) {
       if (reader->kind == BlockFacts::Kind::Other) return false;
       if (feeds_window(blocks, producer, *reader)) return false;
+      if (stays_beside_copy(blocks, producer, *reader)) return false;
       if (reads_through_padding(*reader, producer)) continue;
       windows = false;
       for (const Load& load : reader->loads)
@@ -294,9 +314,35 @@ class Scheduler {
 
 }  // namespace
 
+namespace {
+
+/// Whether the rules put the copies around the only contraction of `func`, those before it and
+/// whatever writes the result, into its nest.
+bool takes_copies(const Func& func, const std::string& sum, const Func& ready,
+                  const hw::CpuTarget& target, int threads) {
+  const Draft draft = Scheduler(func, target, threads).scheduled();
+  const auto outermost = [&](const std::string& name) {
+    const std::string loop = draft.nest_of(draft.pieces_of(name).at(0)).names.at(0);
+    return loop.substr(0, loop.find('@'));
+  };
+  const std::vector<BlockFacts> blocks = collect_blocks(ready);
+  return std::all_of(blocks.begin(), blocks.end(), [&](const BlockFacts& block) {
+    const bool copies = turns(block) || is_output(ready, block.store->buffer);
+    return !copies || outermost(block.name) == outermost(sum);
+  });
+}
+
+}  // namespace
+
 bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads) {
   const Func ready = Scheduler(func, target, threads).prepared();
   if (is_attention(ready, target, threads)) return true;
+  std::vector<std::string> sums;
+  for (const BlockFacts& block : collect_blocks(ready)) {
+    if (block.store == nullptr) return false;
+    if (block.kind == BlockFacts::Kind::Reduce) sums.push_back(block.name);
+  }
+  if (sums.size() == 1) return takes_copies(func, sums[0], ready, target, threads);
   const std::optional<StripPlan> plan = plan_strips(ready, target, threads);
   if (!plan || plan->fused * kStripMargin >= plan->apart) return false;
   Draft draft(ready);

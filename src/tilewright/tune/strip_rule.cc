@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewright/arith/bounds.h"
 #include "tilewright/cost/prediction.h"
 #include "tilewright/tune/register_tile.h"
+#include "tilewright/tune/strip_steps.h"
 #include "tilewright/tune/tile_rule.h"
 
 namespace tilewright::tune {
@@ -40,15 +40,6 @@ const BlockFacts* only_reader(const std::vector<BlockFacts>& blocks, const Block
   return found;
 }
 
-/// Both factors vary with the lanes: one channel of the result needs one channel of the operand.
-bool channel_wise(const BlockFacts& block) {
-  const auto product = product_of(block);
-  const VarRef* lane =
-      block.store->indices.empty() ? nullptr : block.store->indices.back().as<VarRef>();
-  return product && lane != nullptr && mentions(product->a, lane->var) &&
-         mentions(product->b, lane->var);
-}
-
 /// A contraction of the chain with the block that finishes its values.
 struct Link {
   const BlockFacts* sum = nullptr;
@@ -75,35 +66,6 @@ std::vector<Link> chain_of(const Func& func, const std::vector<BlockFacts>& bloc
 int64_t axis(const BlockFacts& block, size_t at) {
   return as_int(block.store->buffer.shape()[at]).value_or(0);
 }
-constexpr size_t kBatch = 0, kBlocks = 1, kRows = 2;
-
-/// How the rows that a contraction reads follow those it writes.
-struct RowWindow {
-  int64_t step = 1, taps = 1;
-  /// Rows of the operand that `rows` rows of the result need.
-  int64_t reach(int64_t rows) const { return (rows - 1) * step + taps; }
-};
-
-/// The factor that is an image: it moves with the rows of the result, weights do not.
-Load image_of(const BlockFacts& sum) {
-  const auto product = product_of(sum);
-  const VarRef* row = sum.store->indices[kRows].as<VarRef>();
-  return row != nullptr && mentions(product->b, row->var) ? product->b : product->a;
-}
-
-RowWindow row_window(const BlockFacts& sum) {
-  RowWindow window;
-  const VarRef* row = sum.store->indices[kRows].as<VarRef>();
-  const Load image = image_of(sum);
-  if (row == nullptr || image.indices.size() <= kRows) return window;
-  const arith::Affine index = arith::as_affine(image.indices[kRows]);
-  window.step = std::max<int64_t>(1, index.coefficient(row->var));
-  for (const Iter& iter : sum.block->iters)
-    if (iter.kind == IterKind::Reduce)
-      window.taps += std::abs(index.coefficient(iter.var)) * (sum.extent_of(iter.var) - 1);
-  return window;
-}
-
 class Planner {
  public:
   Planner(const hw::CpuTarget& target, int threads)
@@ -123,9 +85,9 @@ class Planner {
     const bool projects = depthwise + 1 < links.size(), expands = depthwise == 1;
     const BlockFacts& wise = *links[depthwise].sum;
     const BlockFacts& last = *links.back().sum;
-    for (int64_t rows : row_choices(projects ? axis(last, kRows) : 0))
+    for (int64_t rows : row_choices(projects ? axis(last, kRowAxis) : 0))
       for (int64_t columns : {1, 2, 3, 4, 6}) {
-        if (axis(wise, kBlocks) % columns != 0 || (!expands && columns > 1)) continue;
+        if (axis(wise, kBlockAxis) % columns != 0 || (!expands && columns > 1)) continue;
         const double time = fused_time(links, depthwise, rows, columns);
         if (!std::isfinite(time) || (plan.fused > 0 && time >= plan.fused)) continue;
         plan.fused = time, plan.rows = rows, plan.columns = columns;
@@ -190,7 +152,7 @@ class Planner {
     if (threads_ < 2 || rows <= 0) return 0;
     const Buffer in = image_of(sum).buffer;
     const double row = static_cast<double>(bytes_of(in)) /
-                       static_cast<double>(as_int(in.shape()[kRows]).value_or(1));
+                       static_cast<double>(as_int(in.shape()[kRowAxis]).value_or(1));
     return static_cast<double>(rows) / 2 * row / cost::kLineBytes * cost::kSharedLineNs;
   }
 
@@ -205,11 +167,11 @@ class Planner {
     const BlockFacts &wise = *links[depthwise].sum, &last = *links.back().sum;
     const RowWindow window = row_window(wise);
     Strip strip;
-    strip.strips = static_cast<double>(axis(last, kBatch));
+    strip.strips = static_cast<double>(axis(last, kBatchAxis));
     if (depthwise + 1 == links.size()) return strip;
     const RowWindow behind = row_window(last);
-    strip.strips *= static_cast<double>(axis(last, kRows) / rows);
-    strip.made = std::min(axis(wise, kRows), behind.reach(rows));
+    strip.strips *= static_cast<double>(axis(last, kRowAxis) / rows);
+    strip.made = std::min(axis(wise, kRowAxis), behind.reach(rows));
     strip.expanded = window.reach(strip.made);
     strip.overlap = std::max<int64_t>(0, strip.expanded - rows * behind.step * window.step);
     return strip;
@@ -221,21 +183,21 @@ class Planner {
     const BlockFacts& wise = *links[depthwise].sum;
     const BlockFacts& last = *links.back().sum;
     const bool projects = depthwise + 1 < links.size(), expands = depthwise == 1;
-    const auto blocks = static_cast<double>(axis(wise, kBlocks));
+    const auto blocks = static_cast<double>(axis(wise, kBlockAxis));
     const auto made = static_cast<double>(bytes_of(wise.store->buffer));
-    const double batch = static_cast<double>(axis(last, kBatch));
+    const double batch = static_cast<double>(axis(last, kBatchAxis));
     const Strip strip = strip_of(links, depthwise, rows);
     // Pieces that workers share: strips of rows, or groups of channel blocks.
     const double pieces = projects ? strip.strips : batch * blocks / static_cast<double>(columns);
     const auto cores = static_cast<double>(threads_);
     double kept = projects ? made / batch * static_cast<double>(strip.made) /
-                                 static_cast<double>(axis(wise, kRows))
+                                 static_cast<double>(axis(wise, kRowAxis))
                            : 0;
     double time = 0, border = 0;
     if (expands) {
       const BlockFacts& first = *links[0].sum;
       const auto image = static_cast<double>(bytes_of(links[0].finish->store->buffer)) / batch;
-      const auto height = static_cast<double>(axis(*links[0].finish, kRows));
+      const auto height = static_cast<double>(axis(*links[0].finish, kRowAxis));
       const double part =
           projects ? std::min(1.0, static_cast<double>(strip.expanded) / height) : 1;
       // Rows that strips share are expanded in each of them.
@@ -279,25 +241,25 @@ class StripRule {
     const std::string last = plan_.sums.back();
     std::string outer;
     if (plan_.rows > 0) {
-      outer = split_axis(last, kRows, plan_.rows);
+      outer = split_axis(draft_, last, kRowAxis, plan_.rows);
       if (outer.empty() || !draft_.move_outward(last, outer)) return false;
-      keep_down_to(last, outer);
+      keep_down_to(draft_, last, outer);
       if (!tile_by_model(draft_, last, target_)) return false;
       if (!compute_inside(plan_.depthwise, outer)) return false;
     }
     const bool expands = plan_.sums.front() != plan_.depthwise;
     std::string group;
     if (expands) {
-      group = split_axis(plan_.depthwise, kBlocks, plan_.columns);
+      group = split_axis(draft_, plan_.depthwise, kBlockAxis, plan_.columns);
       if (group.empty()) return false;
-      keep_down_to(plan_.depthwise, group);
+      keep_down_to(draft_, plan_.depthwise, group);
     }
     if (!tile_by_model(draft_, plan_.depthwise, target_)) return false;
     if (expands && !(compute_inside(plan_.sums.front(), group) &&
                      tile_by_model(draft_, plan_.sums.front(), target_)))
       return false;
     draft_.kept.clear();
-    share_out(outer.empty() ? group : outer);
+    if (threads_ > 1) share_out(draft_, plan_.sums.front(), outer.empty() ? group : outer);
     return true;
   }
 
@@ -309,48 +271,13 @@ class StripRule {
       finish_.push_back(only_reader(blocks, *find_block(blocks, sum))->name);
   }
 
-  /// Splits the loop of an axis of the result into parts of `factor`; the loop over the parts,
-  /// empty if that fails.
-  std::string split_axis(const std::string& name, size_t at, int64_t factor) {
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts& block = *find_block(blocks, name);
-    const VarRef* var = block.store->indices[at].as<VarRef>();
-    if (var == nullptr) return "";
-    const std::string loop = block.loop_of(var->var);
-    if (loop.empty() || factor == 1) return loop;
-    return draft_.attempt(schedule::Split{loop, factor}) ? loop + ".o" : "";
-  }
-
   bool compute_inside(const std::string& sum, const std::string& loop) {
     const auto at = std::find(plan_.sums.begin(), plan_.sums.end(), sum) - plan_.sums.begin();
     if (!draft_.attempt(schedule::ComputeAt{finish_[static_cast<size_t>(at)], loop}) ||
         !draft_.attempt(schedule::ComputeAt{sum, loop}))
       return false;
-    keep_down_to(sum, loop);
+    keep_down_to(draft_, sum, loop);
     return true;
-  }
-
-  /// What is scheduled next leaves the loops around `block` down to `loop` where they are.
-  void keep_down_to(const std::string& block, const std::string& loop) {
-    const LoopNest nest = draft_.nest_of(block);
-    const auto end = std::find(nest.names.begin(), nest.names.end(), loop);
-    draft_.kept.assign(nest.names.begin(), end == nest.names.end() ? end : end + 1);
-  }
-
-  /// Workers share the loops down to `inner`.
-  void share_out(const std::string& inner) {
-    if (threads_ < 2) return;
-    std::string loop = draft_.nest_of(draft_.pieces_of(plan_.sums.front())[0]).names[0];
-    for (std::string next; loop != inner; loop = next) {
-      const LoopNest nest = draft_.nest_inside(draft_.pieces_of(plan_.sums.front())[0], loop);
-      if (nest.names.empty() || !draft_.attempt(schedule::Fuse{loop, nest.names[0]})) break;
-      next = loop + "*" + nest.names[0];
-      if (nest.names[0] == inner) {
-        loop = next;
-        break;
-      }
-    }
-    draft_.attempt(schedule::Parallel{loop});
   }
 
   Draft& draft_;

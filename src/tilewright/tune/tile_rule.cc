@@ -6,6 +6,7 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/borders.h"
+#include "tilewright/tune/transpose_rule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -101,7 +102,7 @@ class TileRule {
     for (size_t i = 0; i + 1 < inner_.size(); ++i) draft_.attempt(schedule::Unroll{inner_[i]});
     if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
     tile_registers(name_ + ".init", anchor);
-    for (const std::string& reader : epilogue) tile_registers(reader, anchor);
+    for (const std::string& reader : epilogue) finish_tile(reader, anchor);
     int64_t steps = 1;  // of the last loop that became one iteration
     if (tile_.unroll > 0) {
       steps = unroll_steps();
@@ -322,6 +323,30 @@ class TileRule {
     }
     draft_.attempt(schedule::Vectorize{last});
     for (size_t i = 0; i + 1 < nest.names.size(); ++i)
+      draft_.attempt(schedule::Unroll{nest.names[i]});
+  }
+
+  /// Schedules a block that reads the finished tile, and the copy that brings its result out of
+  /// channel blocks: it turns the tile in registers.
+  void finish_tile(const std::string& name, const std::string& anchor) {
+    const Draft::Mark before = draft_.mark();  // keeps the facts below alive
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const Buffer result = find_block(blocks, name)->store->buffer;
+    const std::vector<const BlockFacts*> next = readers(blocks, result);
+    const bool leaves = next.size() == 1 && turns(*next[0]) && !is_output(draft_.func(), result);
+    const std::string copy = leaves ? next[0]->name : "";
+    if (leaves && draft_.attempt(schedule::ReverseComputeAt{copy, anchor})) {
+      draft_.done.insert(copy);
+      draft_.attempt(schedule::SetScope{result.name(), "local"});
+      turn_registers(copy, anchor);
+    }
+    turn_registers(name, anchor);
+  }
+
+  void turn_registers(const std::string& name, const std::string& anchor) {
+    if (!tile_transpose(draft_, name, target_, anchor)) return tile_registers(name, anchor);
+    const LoopNest nest = draft_.nest_inside(name, anchor);
+    for (size_t i = 0; i + 2 < nest.names.size(); ++i)
       draft_.attempt(schedule::Unroll{nest.names[i]});
   }
 

@@ -28,7 +28,20 @@ constexpr int64_t kFewest = 4;
 
 }  // namespace
 
-bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+bool turns(const BlockFacts& block) {
+  if (block.kind != BlockFacts::Kind::Injective || block.loads.size() != 1 ||
+      block.store->value.as<Load>() == nullptr || block.store->indices.empty())
+    return false;
+  // The innermost axis that has several elements, on either side.
+  size_t last = block.store->indices.size() - 1;
+  while (last > 0 && as_int(block.store->buffer.shape()[last]) == int64_t{1}) --last;
+  const VarRef* written = block.store->indices[last].as<VarRef>();
+  const Iter* read = unit_iter(block, block.loads[0]);
+  return written != nullptr && read != nullptr && !(read->var == written->var);
+}
+
+bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                    const std::string& around) {
   const Draft::Mark before = draft.mark();  // keeps the facts below alive
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);
@@ -45,7 +58,7 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
   // A tile is one vector of results for each element of a cache line of the source.
   const int64_t edge =
       std::max(8, target.lanes(std::min(32, bit_width(block->store->buffer.dtype()))));
-  const LoopNest nest = draft.nest_of(name);
+  const LoopNest nest = around.empty() ? draft.nest_of(name) : draft.nest_inside(name, around);
   std::vector<std::string> order;
   std::string rows = read, lanes = written;
   for (size_t i = 0; i < nest.names.size(); ++i) {

@@ -9,7 +9,13 @@
 namespace tilewright::tune {
 
 /// Moves a transposing copy tile by tile, so that every cache line it touches is used up before it
-/// leaves the cache. False, with nothing changed, where the block reads along the axis it writes.
-bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+/// leaves the cache. `around`: the loop inside which it may move loops; empty: all of them. False,
+/// with nothing changed, where the block reads along the axis it writes.
+bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                    const std::string& around = "");
+
+/// Whether `block` copies what it reads along one axis to another, as bringing channels into blocks
+/// does.
+bool turns(const BlockFacts& block);
 
 }  // namespace tilewright::tune

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
@@ -42,6 +43,24 @@ inline std::vector<MmaCase> small_mma_cases() {
       {"vector", "MatMul", {{1, 64}, {64, 64}}, {}, DType::BF16, false},
       {"single_precision", "MatMul", {{32, 32}, {32, 32}}, {}, DType::F32, false},
   };
+}
+
+/// Large enough for groups of warps.
+inline std::vector<MmaCase> group_mma_cases() {
+  return {
+      {"whole_tiles", "MatMul", {{64, 128}, {128, 64}}, {}},
+      {"ragged", "MatMul", {{37, 41}, {41, 50}}, {}},
+      {"half", "MatMul", {{2, 40, 200}, {2, 200, 72}}, {}, DType::F16},
+      {"dense", "Gemm", {{40, 80}, {56, 80}, {56}}, {{"transB", int64_t{1}}}},
+      {"transposed", "Gemm", {{48, 70}, {48, 72}}, {{"transA", int64_t{1}}}},
+  };
+}
+
+/// The rule with products by groups of warps.
+inline GpuPlan plan_groups(const BlockFacts& block, const hw::GpuTarget& target) {
+  GpuPlan plan = plan_gpu(block, target);
+  if (plan.mma) plan.mma = in_groups(*plan.mma, target);
+  return plan;
 }
 
 }  // namespace tilewright::tune
