@@ -32,6 +32,7 @@
 #include "tilewright/runtime/package.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/conv_algorithm.h"
+#include "tilewright/tune/gpu_winograd.h"
 #include "tilewright/tune/space.h"
 #include "tilewright/tune/strip_rule.h"
 
@@ -202,6 +203,10 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return winograd_tile(conv, options, model.forms);
       };
+    if (options.math == MathMode::Fast && !options.direct && options.gpu)
+      context.plain_winograd_tile = [&](const graph::PlaneConv& conv) {
+        return tune::gpu_winograd_tile(conv, *options.gpu);
+      };
     graph::PassResult result =
         TW_TRY(graph::run_passes(std::move(model.graph), passes_of(options), context));
     model.graph = std::move(result.graph);
@@ -219,8 +224,14 @@ namespace {
 /// Keeps the code under a new name, and its kernels for people to look at.
 std::string add_gpu_launch(GpuLaunchCode code, CompiledModel& model) {
   for (const GpuKernelReport& kernel : code.kernels)
-    model.kernels.push_back(
-        {kernel.func.name, kernel.steps, kernel.func, kernel.trace, kernel.scheduled, {}, {}});
+    model.kernels.push_back({kernel.func.name,
+                             kernel.steps,
+                             kernel.func,
+                             kernel.trace,
+                             kernel.scheduled,
+                             {},
+                             kernel.record});
+  model.stale_records += code.stale_records;
   std::string name = fmt::format("{}_{}", code.program.language, model.gpu_launches.size());
   model.gpu_launches[name] = std::move(code);
   return name;
@@ -235,8 +246,9 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
   WeightTable weights;
   const auto compile_launch = [&](const graph::Group& launch) -> Result<std::string> {
     if (options.gpu)
-      return add_gpu_launch(
-          TW_TRY(compile_gpu_launch(model.graph, launch, *options.gpu, options.math)), model);
+      return add_gpu_launch(TW_TRY(compile_gpu_launch(model.graph, launch, *options.gpu,
+                                                      options.math, options.tuned)),
+                            model);
     std::string name = fmt::format("{}_{}", launch.device, model.launches.size());
     model.launches[name] =
         TW_TRY(compile_vta_launch(model.graph, launch, *options.vta, options.launch));
@@ -297,7 +309,8 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
     std::erase_if(step.args, [&](int id) {
       return program->values[static_cast<size_t>(id)].place == runtime::ValueSpec::Place::Weights;
     });
-    step.launch = add_gpu_launch(TW_TRY(compile_gpu_func(chosen, *options.gpu)), model);
+    step.launch =
+        add_gpu_launch(TW_TRY(compile_gpu_func(chosen, *options.gpu, options.tuned)), model);
     program->launches[step.launch].device = std::string(hw::name(options.gpu->language));
     program->steps.push_back(std::move(step));
     model.program = std::move(program);

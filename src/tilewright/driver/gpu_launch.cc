@@ -41,10 +41,30 @@ Func copy_func(int64_t bytes) {
   return *parse_func(text);
 }
 
+/// A schedule for `report.func`: what a record says where that fits, else by rule.
+Status schedule_kernel(GpuKernelReport& report, const hw::GpuTarget& target,
+                       const FindGpuRecord& tuned, int64_t& stale_records) {
+  if (std::optional<tune::Record> record = tuned ? tuned(report.func) : std::nullopt) {
+    Result<schedule::Trace> trace = schedule::parse_trace(record->schedule);
+    Result<Func> scheduled = trace ? schedule::replay(report.func, *trace) : Result<Func>(Func());
+    if (trace && scheduled && lower::lower_for_gpu(*scheduled, target)) {
+      report.trace = *std::move(trace);
+      report.scheduled = *std::move(scheduled);
+      report.record = std::move(record);
+      return {};
+    }
+    ++stale_records;
+  }
+  report.trace = tune::gpu_trace(report.func, target);
+  report.scheduled = TW_TRY(schedule::replay(report.func, report.trace));
+  return {};
+}
+
 /// Puts a program together: distinct Funcs become kernels, uses of them become calls.
 class Assembler {
  public:
-  explicit Assembler(const hw::GpuTarget& target) : target_(target) {}
+  Assembler(const hw::GpuTarget& target, FindGpuRecord tuned, bool scheduled = false)
+      : target_(target), tuned_(std::move(tuned)), scheduled_(scheduled) {}
 
   int add_buffer(Place place, int64_t offset, int64_t bytes, const std::string& name) {
     program().buffers.push_back({place, offset, bytes, name});
@@ -87,6 +107,7 @@ class Assembler {
       codegen::CudaCode cuda = TW_TRY(codegen::compile_cuda(program().source, target_.arch));
       program().binary = std::move(cuda.cubin);
       program().ptx = std::move(cuda.ptx);
+      code_.uses = std::move(cuda.kernels);
     }
     return std::move(code_);
   }
@@ -103,13 +124,16 @@ class Assembler {
   Result<Known> compile(Func func) {
     Known known{code_.kernels.size(), {}, static_cast<int>(kernels_.size())};
     GpuKernelReport report;
-    report.trace = tune::gpu_trace(func, target_);
-    report.scheduled = TW_TRY(schedule::replay(func, report.trace));
     report.func = std::move(func);
+    if (scheduled_)
+      report.scheduled = report.func;
+    else
+      TW_TRY_STATUS(schedule_kernel(report, target_, tuned_, code_.stale_records));
     known.plan = TW_TRY(lower::lower_for_gpu(report.scheduled, target_));
     for (const lower::GpuKernel& kernel : known.plan.kernels) {
       kernels_.push_back(kernel);
-      program().kernels.push_back({codegen::symbol_of(kernel.func), kernel.grid, kernel.block});
+      program().kernels.push_back(
+          {codegen::symbol_of(kernel.func), kernel.grid, kernel.block, kernel.shared_bytes});
     }
     code_.kernels.push_back(std::move(report));
     return known;
@@ -144,6 +168,8 @@ class Assembler {
   }
 
   const hw::GpuTarget& target_;
+  FindGpuRecord tuned_;
+  bool scheduled_;  ///< Funcs are
   GpuLaunchCode code_;
   std::map<std::pair<const void*, int64_t>, int> constants_;
   std::map<std::string, Known> known_;
@@ -157,8 +183,8 @@ class Assembler {
 class LaunchCompiler {
  public:
   LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const hw::GpuTarget& target,
-                 MathMode math)
-      : graph_(graph), launch_(launch), math_(math), assembler_(target) {}
+                 MathMode math, const FindGpuRecord& tuned)
+      : graph_(graph), launch_(launch), math_(math), assembler_(target, tuned) {}
 
   Result<GpuLaunchCode> run() {
     plan_values();
@@ -251,15 +277,7 @@ class LaunchCompiler {
   std::map<graph::ValueId, int> buffers_, outputs_;
 };
 
-}  // namespace
-
-Result<GpuLaunchCode> compile_gpu_launch(const graph::Graph& graph, const graph::Group& launch,
-                                         const hw::GpuTarget& target, MathMode math) {
-  return LaunchCompiler(graph, launch, target, math).run();
-}
-
-Result<GpuLaunchCode> compile_gpu_func(const Func& func, const hw::GpuTarget& target) {
-  Assembler assembler(target);
+Result<GpuLaunchCode> compile_one(const Func& func, Assembler assembler) {
   std::vector<int> buffers;
   for (const Param& param : func.params) {
     const std::string& name = param.buffer.name();
@@ -279,6 +297,24 @@ Result<GpuLaunchCode> compile_gpu_func(const Func& func, const hw::GpuTarget& ta
   }
   TW_TRY_STATUS(assembler.add(func, buffers, func.name));
   return assembler.finish(0);
+}
+
+}  // namespace
+
+Result<GpuLaunchCode> compile_gpu_launch(const graph::Graph& graph, const graph::Group& launch,
+                                         const hw::GpuTarget& target, MathMode math,
+                                         const FindGpuRecord& tuned) {
+  return LaunchCompiler(graph, launch, target, math, tuned).run();
+}
+
+Result<GpuLaunchCode> compile_gpu_func(const Func& func, const hw::GpuTarget& target,
+                                       const FindGpuRecord& tuned) {
+  return compile_one(func, Assembler(target, tuned));
+}
+
+Result<GpuLaunchCode> compile_scheduled_gpu_func(const Func& scheduled,
+                                                 const hw::GpuTarget& target) {
+  return compile_one(scheduled, Assembler(target, {}, true));
 }
 
 }  // namespace tilewright::driver

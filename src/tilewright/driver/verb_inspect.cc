@@ -9,6 +9,8 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/explain_analysis.h"
+#include "tilewright/driver/explain_gpu.h"
+#include "tilewright/driver/explain_sass.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/memory.h"
 #include "tilewright/graph/traffic.h"
@@ -143,7 +145,7 @@ Result<int> explain_memory(const Subject& subject, const CompileOptions& options
 struct ExplainVerb {
   SubjectOptions subject;
   std::string node;
-  bool memory = false, analysis = false;
+  bool memory = false, analysis = false, sass = false;
 };
 
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
@@ -155,6 +157,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
   if (verb.memory) return explain_memory(subjects[0], compile, as_json);
   if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
   const CompiledModel model = TW_TRY(compile_subject(subjects[0], compile));
+  if (verb.sass) return explain_sass(model, verb.node, as_json);
   nlohmann::ordered_json json = document("explain");
   json["changes"] = model.changes;
   std::vector<std::string> names;
@@ -167,6 +170,10 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
     found = true;
     json["kernels"].push_back(to_json(kernel));
     if (!as_json) print_kernel(kernel);
+    if (!compile.gpu) continue;
+    if (auto choice = gpu_choice_json(kernel, *compile.gpu); choice && as_json)
+      json["kernels"].back().update(*choice);
+    if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *compile.gpu));
   }
   if (!found)
     return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", verb.node),
@@ -246,6 +253,8 @@ void add_explain(CLI::App& app, Context& context) {
                  "bytes between kernels and the arena beside their bounds");
   verb->add_flag("--analysis", options->analysis,
                  "loops, trip counts, producers and consumers of every kernel's nodes");
+  verb->add_flag("--sass", options->sass,
+                 "with --target cuda: registers, memory, spills and instructions of every kernel");
   verb->callback([&context, options] {
     context.action = [&context, options] { return explain(*options, context.json); };
   });

@@ -161,6 +161,10 @@ Size size_of(const CompiledModel& model) {
 Result<int> compile(const CompileVerb& verb, const Context& context) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  if (subjects.size() != 1)
+    return fail(ErrorKind::Usage,
+                fmt::format("a package is of one subject, not {}", subjects.size()), {},
+                "name one model, or one case of a workload file by --id");
   const Subject& subject = subjects[0];
   if (subject.package)
     return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]));
@@ -277,7 +281,7 @@ void add_check(CLI::App& app, Context& context) {
 void add_compile(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
   auto options = std::make_shared<CompileVerb>();
-  add_subject_options(*verb, options->subject, false);
+  add_subject_options(*verb, options->subject, true);
   verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
   verb->add_flag("--explain", options->explain, "list what each graph pass changed");
   verb->callback([&context, options] {

@@ -65,14 +65,36 @@ std::optional<Slot> counter(const Expr& term) {
   return Slot{var->var, 0, (at.constant % *modulus + *modulus) % *modulus, *modulus};
 }
 
+/// The part of a ring, where `index` is `(step * var + rest) % (slots * step)` with the rest within
+/// one step.
+std::optional<Slot> whole_ring(const Expr& index, int64_t size, const std::set<Var>& loops,
+                               const arith::Bounds& bounds) {
+  const auto* mod = index.as<Binary>();
+  const auto ring = mod && mod->op == BinaryOp::Mod ? as_int(mod->b) : std::nullopt;
+  if (!ring) return std::nullopt;
+  for (const auto& [term, step] : arith::as_affine(mod->a).terms) {
+    const auto* var = term.as<VarRef>();
+    if (var == nullptr || !loops.contains(var->var) || step < 1 || *ring % step != 0) continue;
+    const Expr rest = arith::simplify(mod->a - term * step, bounds);
+    const auto range = arith::const_range(rest, bounds);
+    if (!range || range->first < 0) continue;
+    const int64_t offset = range->first / step, slots = *ring / step;
+    if (slots > 1 && arith::prove(rest + size <= (offset + 1) * step, bounds))
+      return Slot{var->var, 0, offset % slots, slots, step};
+  }
+  return std::nullopt;
+}
+
 /// The part that `size` elements from `index` on are in, where an index tells.
 std::optional<Slot> slot_of(const Expr& index, int64_t size, const std::set<Var>& loops,
                             const arith::Bounds& bounds) {
+  if (const auto slot = whole_ring(index, size, loops, bounds)) return slot;
   for (const auto& [term, weight] : arith::as_affine(index).terms) {
     std::optional<Slot> slot = counter(term);
     if (!slot || weight < 1 || !loops.contains(slot->var)) continue;
-    const auto rest = arith::const_range(arith::simplify(index - term * weight, bounds), bounds);
-    if (!rest || rest->first < 0 || rest->second + size > weight) continue;
+    const Expr rest = arith::simplify(index - term * weight, bounds);
+    const auto range = arith::const_range(rest, bounds);
+    if (!range || range->first < 0 || !arith::prove(rest + size <= weight, bounds)) continue;
     slot->weight = weight;
     return slot;
   }

@@ -29,6 +29,7 @@ std::vector<OpDef> build_table() {
   add_tile_ops(table);
   add_dot_ops(table);
   add_winograd_ops(table);
+  add_plain_winograd_ops(table);
   add_paper_ops(table);
   return table;
 }

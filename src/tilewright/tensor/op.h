@@ -101,6 +101,7 @@ void add_blocked_ops(std::vector<OpDef>& table);  // NCHWc forms chosen by the l
 void add_tile_ops(std::vector<OpDef>& table);     // integer operators on accelerator tiles
 void add_dot_ops(std::vector<OpDef>& table);      // products for dot-product instructions
 void add_winograd_ops(std::vector<OpDef>& table);
+void add_plain_winograd_ops(std::vector<OpDef>& table);
 void add_paper_ops(std::vector<OpDef>& table);  // FlexTensor's table 1, MTTKRP, TTM
 
 }  // namespace tilewright::tensor

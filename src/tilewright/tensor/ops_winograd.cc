@@ -9,17 +9,15 @@
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 #include "tilewright/tensor/winograd.h"
+#include "tilewright/tensor/winograd_rows.h"
 
 namespace tilewright::tensor {
 namespace {
 
-using Tensors = std::vector<Tensor>;
+Expr plus(const Expr& a, const Expr& b) { return !a ? b : !b ? a : a + b; }
 
-using Terms = std::function<Expr(int64_t)>;
-using Coefficients = std::vector<double>;
+}  // namespace
 
-/// Sum of c[j] * term(j) over c[j] != 0, positive ones first; absent if there is none. A factor
-/// that all have is applied to the sum, so that the sums of two rows are the same expression.
 Expr sum_of(const Coefficients& c, const Terms& term) {
   double size = 0;
   bool common = true, positive = false;
@@ -44,10 +42,6 @@ Expr sum_of(const Coefficients& c, const Terms& term) {
   return signed_factor == 1 ? sum : sum * constant(DType::F32, signed_factor);
 }
 
-Expr plus(const Expr& a, const Expr& b) { return !a ? b : !b ? a : a + b; }
-
-/// One row of B^T: of the rows for points p and -p, one is the sum and one the difference of the
-/// terms at even and at odd places.
 Expr input_row(const Coefficients& row, const Terms& term) {
   Coefficients even = row, odd = row;
   for (size_t j = 0; j < row.size(); ++j) (j % 2 == 0 ? odd : even)[j] = 0;
@@ -60,7 +54,6 @@ Expr input_row(const Coefficients& row, const Terms& term) {
   return a - b;
 }
 
-/// One row of A^T: points p and -p stand side by side and differ in the sign at most.
 Expr output_row(const Coefficients& row, const Terms& term) {
   Expr sum;
   for (size_t j = 0; j < row.size(); j += j % 2 == 0 ? 1 : 2) {
@@ -72,9 +65,6 @@ Expr output_row(const Coefficients& row, const Terms& term) {
   return sum;
 }
 
-using RowRule = Expr (*)(const Coefficients&, const Terms&);
-
-/// Row `at` of matrix * vector, where the row is an index: constant once its loop is unrolled.
 Expr row_of(const std::vector<double>& matrix, int64_t rows, const Expr& at, RowRule rule,
             const Terms& term) {
   const auto n = static_cast<std::ptrdiff_t>(matrix.size()) / rows;
@@ -85,6 +75,10 @@ Expr row_of(const std::vector<double>& matrix, int64_t rows, const Expr& at, Row
   for (int64_t r = rows - 1; r-- > 0;) value = select(eq(at, int_imm(r)), row(r), value);
   return value;
 }
+
+namespace {
+
+using Tensors = std::vector<Tensor>;
 
 /// Image i of the batch uses set i % sets of the filters: a grouped convolution, its groups in the
 /// batch.

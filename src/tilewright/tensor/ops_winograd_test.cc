@@ -88,6 +88,39 @@ TEST(Winograd, EqualsConv) {
   }
 }
 
+TEST(Winograd, OnPlainChannels) {
+  struct Plain {
+    int64_t m;
+    Shape x, w;
+    Ints pads;
+  };
+  const std::vector<Plain> cases = {{2, {1, 4, 5, 6}, {5, 4, 3, 3}, {1, 1, 1, 1}},
+                                    {4, {3, 3, 7, 9}, {6, 3, 3, 3}, {0, 2, 1, 0}},
+                                    {4, {1, 2, 8, 8}, {3, 2, 5, 5}, {2, 2, 2, 2}}};
+  uint64_t seed = 0;
+  for (const Plain& c : cases) {
+    const Array x = random_array(DType::F32, c.x, ++seed),
+                w = random_array(DType::F32, c.w, ++seed);
+    const Array bias = random_array(DType::F32, {c.w[0]}, ++seed);
+    const Array u = ours("PackWinogradWeight", {w},
+                         {{"block_in", int64_t{1}}, {"block_out", c.w[0]}, {"m", c.m}});
+    const Array y = ours("WinogradConv", {x, u, bias}, {{"pads", c.pads}, {"m", c.m}});
+    expect_close(y, run_op("Conv", {x, w, bias}, {{"pads", c.pads}})[0], 2e-4, to_string(c.x));
+  }
+}
+
+TEST(Winograd, RefusesOtherFormsOnPlainChannels) {
+  const Array x(DType::F32, {1, 4, 6, 6}), u(DType::F32, {1, 6, 6, 4, 5});
+  const auto error = [&](const Array& weight, const AttrMap& attrs) {
+    return error_of(call_of("WinogradConv", {x, weight}, attrs, "tilewright"));
+  };
+  EXPECT_THAT(error(u, {{"m", int64_t{6}}}), HasSubstr("m is 6"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 1, 6, 4, 5}), {}), HasSubstr("m is 4"));
+  EXPECT_THAT(error(Array(DType::F32, {2, 6, 6, 4, 5}), {}), HasSubstr("do not fit m = 4"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 6, 6, 3, 5}), {}), HasSubstr("do not fit m = 4"));
+  EXPECT_THAT(error(u, {{"dilations", Ints{2, 2}}}), HasSubstr("stride 1"));
+}
+
 TEST(Winograd, LongRowsHaveTilesToSpare) {
   EXPECT_EQ(winograd_columns(1, 69, 2), 40);
   EXPECT_EQ(winograd_columns(1, 80, 2), 40);

@@ -4,6 +4,9 @@
 #include <set>
 
 #include "tilewright/base/dtype.h"
+#include "tilewright/tune/gpu_rows.h"
+#include "tilewright/tune/gpu_split.h"
+#include "tilewright/tune/gpu_winograd.h"
 
 namespace tilewright::tune {
 namespace {
@@ -15,11 +18,15 @@ constexpr int kCheapCost = 6;
 
 class Scheduler {
  public:
-  Scheduler(Func func, const hw::GpuTarget& target) : draft_(std::move(func)), target_(target) {}
+  Scheduler(Func func, const hw::GpuTarget& target, const PlanGpu& plan)
+      : draft_(std::move(func)), target_(target), plan_(plan) {}
+
+  bool as_planned() const { return as_planned_; }
 
   schedule::Trace run() {
     for (const std::string& block : schedule_gpu_scans(draft_, target_))
       done_.insert(draft_.nest_of(block).names.front());
+    for (const std::string& block : schedule_gpu_winograd(draft_, target_)) remember(block);
     inline_cheap();
     stage_outputs();
     for (const std::string& name : names(BlockFacts::Kind::Reduce))
@@ -98,16 +105,44 @@ class Scheduler {
   void reduction(const std::string& name) {
     const Draft::Mark start = draft_.mark();
     const std::vector<BlockFacts> blocks = draft_.blocks();
-    if (const auto tile = choose_gpu_tile(*find_block(blocks, name), target_)) {
-      if (apply_gpu_tile(draft_, name, *tile)) return remember(name);
+    const GpuPlan plan = plan_(*find_block(blocks, name), target_);
+    if (plan.mma) {
+      if (apply_gpu_mma(draft_, name, *plan.mma)) return remember(name);
+      draft_.revert(start);
+      as_planned_ = false;
+    }
+    if (!plan.tile && plan.rows) {
+      if (apply_gpu_rows(draft_, name, target_)) return remember(name);
       draft_.revert(start);
     }
-    if (const auto plan = choose_gpu_reduction(*find_block(blocks, name), target_)) {
-      if (apply_gpu_reduction(draft_, name, *plan)) return remember(name);
+    if (plan.tile) {
+      if (plan.tile->splits > 1) {
+        if (split_sum(name, *plan.tile)) return;
+        draft_.revert(start);
+      }
+      if (apply_gpu_tile(draft_, name, *plan.tile)) return remember(name);
       draft_.revert(start);
+      as_planned_ = false;
+    }
+    if (plan.reduction) {
+      if (apply_gpu_reduction(draft_, name, *plan.reduction)) return remember(name);
+      draft_.revert(start);
+      as_planned_ = false;
     }
     if (sum_per_thread(name)) return;
     draft_.revert(start);
+  }
+
+  /// Parts of the terms in blocks of their own, then a kernel that adds the parts up.
+  bool split_sum(const std::string& name, GpuTile tile) {
+    if (tile.splits < 2) return false;
+    const std::string partial = split_gpu_sum(draft_, tile);
+    if (partial.empty() || !apply_gpu_tile(draft_, partial, tile)) {
+      as_planned_ = false;
+      return false;
+    }
+    remember(partial);
+    return sum_per_thread(name);
   }
 
   /// A thread adds up one element of the result, from its initial value to its reader.
@@ -118,6 +153,7 @@ class Scheduler {
     schedule::Names space, reduce, readers_of;
     for (const Iter& iter : sum->block->iters) {
       const std::string loop = sum->loop_of(iter.var);
+      if (loop.empty() && sum->extent_of(iter.var) == 1) continue;
       if (loop.empty()) return false;
       (iter.kind == IterKind::Space ? space : reduce).push_back(loop);
     }
@@ -180,13 +216,24 @@ class Scheduler {
 
   Draft draft_;
   const hw::GpuTarget& target_;
+  const PlanGpu& plan_;
+  bool as_planned_ = true;
   std::set<std::string> done_;  ///< loops whose bodies are scheduled
 };
 
 }  // namespace
 
-schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target) {
-  return Scheduler(func, target).run();
+GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target) {
+  return {choose_gpu_tile(block, target), choose_gpu_reduction(block, target),
+          choose_gpu_mma(block, target), true};
+}
+
+schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target, const PlanGpu& plan,
+                          bool* as_planned) {
+  Scheduler scheduler(func, target, plan);
+  schedule::Trace trace = scheduler.run();
+  if (as_planned != nullptr) *as_planned = scheduler.as_planned();
+  return trace;
 }
 
 }  // namespace tilewright::tune

@@ -2,31 +2,38 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tune/draft.h"
+#include "tilewright/tune/gpu_mma.h"
 
 namespace tilewright::tune {
 
 /// How one axis of a sum's result is shared out: `threads` threads next to each other, each with
-/// `each` elements that lie `threads` apart; blocks share out the rest.
+/// `each` elements, in groups of `vector` (which divides it) that lie side by side; the groups of a
+/// thread are threads * vector apart; blocks share out the rest.
 struct GpuAxis {
   std::string loop;
-  int64_t extent = 1, threads = 1, each = 1;
+  int64_t extent = 1, threads = 1, each = 1, vector = 1;
   int64_t tile() const { return threads * each; }
 };
 
 /// A sum of products on a GPU: a block keeps a tile of the result in its threads' registers and
-/// stages both factors in shared memory, `steps` iterations of each reduction loop at a time.
+/// stages both factors in shared memory, `steps` iterations of each reduction loop at a time. With
+/// `depth` > 1 the copies run depth - 1 rounds ahead: shared memory holds `depth` rounds. With
+/// `splits` > 1 as many blocks share the terms of a tile, and a second kernel adds up.
 struct GpuTile {
   std::string groups;                ///< a loop whose groups of iterations share a factor, or
   int64_t group = 0;                 ///< nothing; iterations of a group
   std::vector<GpuAxis> axes;         ///< of the result, outermost first
   std::vector<std::string> reduces;  ///< loops
   std::vector<int64_t> extents, steps;
+  int64_t depth = 1, splits = 1;
 };
 
 /// The tile for the reduction `block` of `draft`; absent where staging would not pay: threads would
@@ -52,6 +59,18 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
 /// apply.
 bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan);
 
+/// How a reduction is scheduled: by matrix instructions; in tiles; where neither applies in whole
+/// rows, if `rows`; else its terms shared out to threads; else with a thread for each result.
+struct GpuPlan {
+  std::optional<GpuTile> tile;
+  std::optional<GpuReduction> reduction;
+  std::optional<GpuMma> mma;
+  bool rows = true;
+};
+using PlanGpu = std::function<GpuPlan(const BlockFacts& block, const hw::GpuTarget& target)>;
+/// choose_gpu_tile, choose_gpu_reduction, choose_gpu_mma.
+GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target);
+
 /// Schedules recurrences whose blocks share a nest: a kernel per step, in which threads share out
 /// what each block computes. Returns the blocks it has scheduled.
 std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target);
@@ -63,7 +82,8 @@ bool bind_blocks(Draft& draft, schedule::Names loops);
 
 /// Schedules `func` (stage Tensor): products in tiles, other reductions with a thread for each
 /// element, the rest a thread for each element. It always succeeds; what no rule fits runs on one
-/// thread.
-schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target);
+/// thread. `plan` decides about reductions. `as_planned`, if asked for: whether every plan applied.
+schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target,
+                          const PlanGpu& plan = plan_gpu, bool* as_planned = nullptr);
 
 }  // namespace tilewright::tune

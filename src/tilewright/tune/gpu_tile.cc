@@ -1,9 +1,13 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <set>
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_staged_rows.h"
 
 namespace tilewright::tune {
 namespace {
@@ -12,6 +16,8 @@ constexpr const char* kThreadAxes[] = {"thread.x", "thread.y", "thread.z"};
 constexpr const char* kBlockAxes[] = {"block.x", "block.y", "block.z"};
 /// The widest access of a thread.
 constexpr int64_t kVectorBytes = 16;
+/// Updates of one thread that are written out between two tests of a loop, at most.
+constexpr int64_t kUnrolled = 576;
 
 /// Schedules one reduction; the steps are in the order of the functions.
 class Tiler {
@@ -20,7 +26,8 @@ class Tiler {
       : draft_(draft), name_(std::move(name)), tile_(tile) {}
 
   bool run() {
-    return split_loops() && place_results() && stage_factors() && share_out_results() && bind();
+    return split_loops() && place_results() && stage_factors() && share_out_results() && bind() &&
+           pipeline();
   }
 
  private:
@@ -41,31 +48,54 @@ class Tiler {
         blocks_.push_back(axis.loop);
         continue;
       }
-      if (axis.threads > 1 && axis.each > 1) {
-        if (!attempt(schedule::Split{inner, axis.threads})) return false;
-        threads_.push_back(inner + ".i");
-        each_.push_back(inner + ".o");
-      } else {
-        (axis.threads > 1 ? threads_ : each_).push_back(inner);
-      }
+      Parts parts{&threads_, &each_};
+      if (!split_axis(axis, inner, parts)) return false;
+      if (!parts.vector.empty()) vectors_.push_back(parts.vector);
     }
-    std::vector<std::string> inside;
     for (size_t i = 0; i < tile_.reduces.size(); ++i) {
       const std::string& loop = tile_.reduces[i];
       if (tile_.steps[i] >= tile_.extents[i]) {
-        inside.push_back(loop);
+        inside_.push_back(loop);
       } else if (tile_.steps[i] == 1) {
         rounds_.push_back(loop);
       } else {
         if (!attempt(schedule::Split{loop, tile_.steps[i]})) return false;
         rounds_.push_back(loop + ".o");
-        inside.push_back(loop + ".i");
+        inside_.push_back(loop + ".i");
       }
     }
     schedule::Names order;
-    for (const auto* part : {&blocks_, &rounds_, &threads_, &inside, &each_})
+    for (const auto* part : {&blocks_, &rounds_, &threads_, &inside_, &each_})
       order.insert(order.end(), part->begin(), part->end());
     return !blocks_.empty() && attempt(schedule::Reorder{order});
+  }
+
+  /// What a loop over a tile's elements becomes: where to put the loop over threads and those over
+  /// a thread's elements; the innermost of these, if its elements lie side by side.
+  struct Parts {
+    schedule::Names *threads, *each;
+    std::string vector;
+  };
+
+  bool split_axis(const GpuAxis& axis, std::string loop, Parts& parts) {
+    if (axis.threads == 1 || axis.each == 1) {
+      (axis.threads > 1 ? parts.threads : parts.each)->push_back(loop);
+      return true;
+    }
+    const int64_t group = axis.threads * axis.vector;
+    if (axis.each > axis.vector) {
+      if (!attempt(schedule::Split{loop, group})) return false;
+      parts.each->push_back(loop + ".o");
+      loop += ".i";
+    }
+    if (axis.vector > 1) {
+      if (!attempt(schedule::Split{loop, axis.vector})) return false;
+      parts.vector = loop + ".i";
+      parts.each->push_back(parts.vector);
+      loop += ".o";
+    }
+    parts.threads->push_back(loop);
+    return true;
   }
 
   /// The result lives in registers: its initial values and its readers come into the block's loops.
@@ -106,9 +136,30 @@ class Tiler {
             !attempt(schedule::SetScope{staged, "shared"}))
           return false;
       }
+      if (!side_by_side(staged, round)) return false;
+      if (tile_.depth > 1) attempt(schedule::SetMark{staged, "async", "1"});
       copies_.emplace_back(staged, round);
     }
     return true;
+  }
+
+  /// Elements that a thread uses together get to lie side by side in the copy.
+  bool side_by_side(const std::string& copy, const std::string& round) {
+    const Buffer buffer = find_block(draft_.blocks(), copy)->store->buffer;
+    const schedule::Names threads(threads_.rbegin(), threads_.rend());
+    const StagedRows rows =
+        rows_of(draft_, {name_, copy, round, threads, thread_counts(), vectors_, kVectorBytes});
+    if (!rows.along) return true;
+    schedule::Names from, to;
+    for (size_t axis = 0; axis < buffer.rank(); ++axis) {
+      from.push_back(fmt::format("a{}", axis));
+      if (axis != *rows.along) to.push_back(from.back());
+    }
+    to.push_back(from[*rows.along]);
+    const std::string map = fmt::format("[{}] -> [{}]", fmt::join(from, ", "), fmt::join(to, ", "));
+    if (from != to && !attempt(schedule::Layout{buffer.name(), map})) return false;
+    return rows.pad == 0 ||
+           attempt(schedule::SetMark{buffer.name(), "pad", fmt::format("{}", rows.pad)});
   }
 
   /// Threads of the axes with any, innermost axis first: x, y, z.
@@ -150,23 +201,26 @@ class Tiler {
 
   /// `loops`: of a nest inside the block's loops, by axis of the result.
   bool share_out(const std::vector<std::string>& loops) {
-    schedule::Names inner, threads;
+    schedule::Names inner, threads, vectors;
     for (size_t a = 0; a < tile_.axes.size() && a < loops.size(); ++a) {
-      const GpuAxis& axis = tile_.axes[a];
-      if (axis.tile() == 1) continue;
-      if (loops[a].empty()) return false;
-      if (axis.threads > 1 && axis.each > 1) {
-        if (!attempt(schedule::Split{loops[a], axis.threads})) return false;
-        threads.push_back(loops[a] + ".i");
-        inner.push_back(loops[a] + ".o");
-      } else {
-        (axis.threads > 1 ? threads : inner).push_back(loops[a]);
-      }
+      if (tile_.axes[a].tile() == 1) continue;
+      Parts parts{&threads, &inner};
+      if (loops[a].empty() || !split_axis(tile_.axes[a], loops[a], parts)) return false;
+      if (!parts.vector.empty()) vectors.push_back(parts.vector);
+    }
+    // Elements side by side are written together: those of the last axis with any.
+    if (!vectors.empty() && inner.back() == vectors.back()) {
+      inner.pop_back();
+      vectors = {vectors.back()};
+    } else {
+      vectors.clear();
     }
     schedule::Names order = threads;
     order.insert(order.end(), inner.begin(), inner.end());
+    order.insert(order.end(), vectors.begin(), vectors.end());
     if (order.size() > 1 && !attempt(schedule::Reorder{order})) return false;
-    return bind_threads(draft_, threads) && unroll(inner);
+    if (!bind_threads(draft_, threads) || !unroll(inner)) return false;
+    return vectors.empty() || attempt(schedule::Vectorize{vectors[0]}) || unroll(vectors);
   }
 
   bool unroll(const schedule::Names& loops) {
@@ -208,7 +262,9 @@ class Tiler {
     if (from == nullptr || from->indices.empty()) return 1;
     const auto* last = from->indices.back().as<VarRef>();
     const auto row = as_int(from->buffer.shape().back());
+    const auto* to = facts->store->indices.back().as<VarRef>();
     if (last == nullptr || !row || facts->loop_of(last->var) != nest.names.back()) return 1;
+    if (to == nullptr || !(to->var == last->var)) return 1;
     const Expr& guard = facts->block->guard;
     for (const Var& var : guard ? free_vars(guard) : std::vector<Var>())
       if (var.name() == nest.names.back()) return 1;
@@ -220,13 +276,51 @@ class Tiler {
   }
 
   bool bind() {
-    return bind_threads(draft_, threads_) && unroll(each_) && bind_blocks(draft_, blocks_);
+    return bind_threads(draft_, threads_) && unroll(each_) && unroll_terms() &&
+           bind_blocks(draft_, blocks_);
+  }
+
+  /// Writes out so many terms that loads of later ones hide behind updates of earlier ones.
+  bool unroll_terms() {
+    int64_t updates = 1;
+    for (const GpuAxis& axis : tile_.axes) updates *= axis.each;
+    const LoopNest nest = draft_.nest_of(name_);
+    for (size_t i = inside_.size(); i-- > 0;) {
+      const auto at = std::find(nest.names.begin(), nest.names.end(), inside_[i]);
+      if (at == nest.names.end()) return true;
+      const int64_t extent =
+          std::max<int64_t>(1, nest.extents[static_cast<size_t>(at - nest.names.begin())]);
+      if (updates * extent > kUnrolled) {
+        int64_t some = kUnrolled / updates;
+        while (some > 1 && extent % some != 0) --some;
+        if (some > 1 && attempt(schedule::Split{inside_[i], some}))
+          attempt(schedule::Unroll{inside_[i] + ".i"});
+        return true;
+      }
+      updates *= extent;
+      attempt(schedule::Unroll{inside_[i]});
+    }
+    return true;
+  }
+
+  /// Copies run ahead where what they fill moves along the innermost loop over rounds.
+  bool pipeline() {
+    if (tile_.depth < 2 || rounds_.empty()) return true;
+    schedule::Pipeline step{rounds_.back(), {}, tile_.depth};
+    for (const auto& [copy, round] : copies_) step.copies.push_back(copy);
+    const LoopNest nest = draft_.nest_of(name_);
+    const auto at = std::find(nest.names.begin(), nest.names.end(), rounds_.back());
+    if (at == nest.names.end()) return true;
+    step.depth = std::min(step.depth, nest.extents[static_cast<size_t>(at - nest.names.begin())]);
+    if (step.depth > 1) attempt(step);
+    return true;
   }
 
   Draft& draft_;
   std::string name_;
   const GpuTile& tile_;
-  schedule::Names blocks_, rounds_, threads_, each_, readers_;
+  schedule::Names blocks_, rounds_, threads_, inside_, each_, readers_;
+  schedule::Names vectors_;  ///< loops over elements that lie side by side
   std::vector<std::pair<std::string, std::string>> copies_;
 };
 

@@ -8,41 +8,6 @@
 namespace tilewright::tune {
 namespace {
 
-/// The block that writes an output and, directly or through others, is all that `name` serves.
-const BlockFacts* last_reader(const Func& func, const std::vector<BlockFacts>& blocks,
-                              const std::string& name) {
-  const BlockFacts* block = find_block(blocks, name);
-  for (size_t steps = 0; steps < blocks.size(); ++steps) {
-    if (block == nullptr || block->store == nullptr) return nullptr;
-    if (is_output(func, block->store->buffer)) return block;
-    const BlockFacts* last = nullptr;
-    for (const BlockFacts* reader : readers(blocks, block->store->buffer))
-      if (reader->name != block->name) last = reader;
-    block = last;
-  }
-  return nullptr;
-}
-
-/// The innermost loop around `reader` that still selects a row of `buffer`; empty if the loops
-/// outside it do not all select one, so that rows would be computed twice.
-std::string row_loop(const BlockFacts& reader, const Buffer& buffer) {
-  for (const Load& load : reader.loads) {
-    if (!(load.buffer == buffer)) continue;
-    std::string found;
-    bool inside = false;
-    for (const std::string& loop : reader.loops)
-      for (const Iter& iter : reader.block->iters) {
-        if (reader.loop_of(iter.var) != loop) continue;
-        const bool selects = mentions(load, iter.var);
-        if (selects && inside) return "";
-        if (selects) found = loop;
-        if (!selects && as_int(iter.extent) != int64_t{1}) inside = true;
-      }
-    return found;
-  }
-  return "";
-}
-
 /// Blocks before `last` that only serve rows: sums and maxima of rows, and what lies between.
 std::vector<std::string> producers_of(const Draft& draft, const std::vector<BlockFacts>& blocks,
                                       const std::string& last, const hw::CpuTarget& target) {
@@ -60,6 +25,38 @@ std::vector<std::string> producers_of(const Draft& draft, const std::vector<Bloc
 }
 
 }  // namespace
+
+const BlockFacts* last_reader(const Func& func, const std::vector<BlockFacts>& blocks,
+                              const std::string& name) {
+  const BlockFacts* block = find_block(blocks, name);
+  for (size_t steps = 0; steps < blocks.size(); ++steps) {
+    if (block == nullptr || block->store == nullptr) return nullptr;
+    if (is_output(func, block->store->buffer)) return block;
+    const BlockFacts* last = nullptr;
+    for (const BlockFacts* reader : readers(blocks, block->store->buffer))
+      if (reader->name != block->name) last = reader;
+    block = last;
+  }
+  return nullptr;
+}
+
+std::string row_loop(const BlockFacts& reader, const Buffer& buffer) {
+  for (const Load& load : reader.loads) {
+    if (!(load.buffer == buffer)) continue;
+    std::string found;
+    bool inside = false;
+    for (const std::string& loop : reader.loops)
+      for (const Iter& iter : reader.block->iters) {
+        if (reader.loop_of(iter.var) != loop) continue;
+        const bool selects = mentions(load, iter.var);
+        if (selects && inside) return "";
+        if (selects) found = loop;
+        if (!selects && as_int(iter.extent) != int64_t{1}) inside = true;
+      }
+    return found;
+  }
+  return "";
+}
 
 bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
   const Draft::Mark before = draft.mark();  // keeps the facts below alive

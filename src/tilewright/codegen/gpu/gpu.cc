@@ -13,6 +13,7 @@
 #include "tilewright/codegen/gpu/kernel_facts.h"
 #include "tilewright/codegen/gpu/matrix.h"
 #include "tilewright/codegen/gpu/prelude.h"
+#include "tilewright/codegen/gpu/speculate.h"
 #include "tilewright/codegen/gpu/vectors.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_async.h"
@@ -26,6 +27,20 @@ namespace {
 constexpr std::string_view kAxes = "xyz";
 
 using lower::is_sync;
+
+/// A call of an instruction that runs on while threads go on.
+bool is_product(const Stmt& s) {
+  const auto* call = s.as<Call>();
+  const hw::Intrinsic* in = call ? lower::find_lanes_form(*call->callee) : nullptr;
+  return in != nullptr && hw::gpu_instruction(*in)->asynchronous();
+}
+/// Such calls, and loops around them, alone.
+bool is_products(const Stmt& s) {
+  if (is_product(s)) return true;
+  if (!s.as<For>() && !s.as<Seq>()) return false;
+  const std::vector<Stmt> parts = children(s);
+  return !parts.empty() && std::all_of(parts.begin(), parts.end(), is_products);
+}
 
 /// Functions of matrix instructions by name, as kernels use them.
 using Functions = std::map<std::string, const hw::Intrinsic*>;
@@ -47,6 +62,7 @@ class KernelWriter {
                CDialect{opencl_ ? "" : "f", true, !opencl_ && func.math == MathMode::Exact}) {
     names_.fresh(symbol_of(func));
     exprs_.bounds = arith::Bounds(func);
+    needless_ = needless_tests(func);
   }
 
   Result<std::string> run() {
@@ -54,6 +70,7 @@ class KernelWriter {
     begin(out);
     if (opencl_ && lower::contains(func_.body, lower::is_warp_call)) out.line(kMatrixState);
     allocate_shared(out);
+    products_ = lower::contains(func_.body, is_product);
     stmt(func_.body, out);
     out.close();
     if (error_) return tl::unexpected<Error>(std::move(*error_));
@@ -141,6 +158,7 @@ class KernelWriter {
       const std::string alone = first_on_free_axes();
       if (!alone.empty()) return only_first(s, alone, out);
     }
+    if (!opencl_ && !in_products_ && is_products(s)) return products(s, out);
     match(
         s, [&](const For& x) { loop(x, out); },
         [&](const Block& x) { refuse(fmt::format("block '{}' is left", x.name)); },
@@ -153,6 +171,7 @@ class KernelWriter {
           if (lower::is_commit(s) || lower::waits_for(s)) return wait(s, out);
           if (!is_sync(s)) return warp_call(x, out);
           if (divergent_ > 0) refuse("a barrier is where not all threads come");
+          if (!opencl_ && products_) out.line("tw_show_cores();");
           out.line(opencl_ ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
                            : "__syncthreads();");
           forget(out);
@@ -170,6 +189,15 @@ class KernelWriter {
       for (const std::string& name : live_) out.line(fmt::format("TW_FORGET({})", name));
   }
 
+  /// Asynchronous instructions one after the other, whose results nothing between them uses.
+  void products(const Stmt& s, CText& out) {
+    out.line("tw_begin_products();");
+    in_products_ = true;
+    stmt(s, out);
+    in_products_ = false;
+    out.line("tw_end_products();");
+  }
+
   /// All lanes of a warp do an instruction together.
   void warp_call(const Call& x, CText& out) {
     const hw::Intrinsic& in = *lower::find_lanes_form(*x.callee);
@@ -179,13 +207,14 @@ class KernelWriter {
       if (kernel_.block[axis] > 1 && !bound_.contains(kAxes[axis]))
         return refuse(
             fmt::format("{} is outside of the loop over warps along {}", in.name(), kAxes[axis]));
-    if (kernel_.block[0] != hw::kWarpLanes)
-      return refuse(fmt::format("{} needs {} threads along x, not {}", in.name(), hw::kWarpLanes,
-                                kernel_.block[0]));
+    const int64_t lanes = hw::gpu_instruction(in)->lanes();
+    if (kernel_.block[0] != lanes)
+      return refuse(
+          fmt::format("{} needs {} threads along x, not {}", in.name(), lanes, kernel_.block[0]));
     functions_.emplace(matrix_function_name(in), &in);
     const arith::Bounds outer = exprs_.bounds;
     const Var lane("lane");
-    exprs_.bounds.bind(lane, int_imm(hw::kWarpLanes));
+    exprs_.bounds.bind(lane, int_imm(lanes));
     const std::string type = exprs_.declared_type(lane);
     out.open("{");
     out.line(fmt::format("const {} {} = {};", type, names_.of(lane), position("thread", 0)));
@@ -284,6 +313,7 @@ class KernelWriter {
   }
 
   void branch(const If& x, CText& out) {
+    if (needless_.contains(&x)) return stmt(x.then_body, out);
     exprs_.begin({x.condition});
     const bool same = std::none_of(thread_vars_.begin(), thread_vars_.end(),
                                    [&](const Var& v) { return uses(x.condition, v); });
@@ -396,12 +426,15 @@ class KernelWriter {
   CNames names_;
   CExprWriter::Strides strides_;
   CExprWriter exprs_;
-  std::set<std::string> axes_;  ///< of the bound loops around
-  std::set<char> bound_;        ///< thread axes of the loops around
-  std::set<Buffer> async_;      ///< whose copies may finish later
+  std::set<const If*> needless_;  ///< tests to leave out
+  std::set<std::string> axes_;    ///< of the bound loops around
+  std::set<char> bound_;          ///< thread axes of the loops around
+  std::set<Buffer> async_;        ///< whose copies may finish later
   std::set<Var> thread_vars_;
   std::vector<std::string> live_;  ///< index variables of the loops around
-  int divergent_ = 0;              ///< conditions around that not all threads fulfil
+  bool products_ = false;          ///< whether the kernel has asynchronous instructions
+  bool in_products_ = false;
+  int divergent_ = 0;  ///< conditions around that not all threads fulfil
   std::optional<Error> error_;
 };
 
@@ -414,13 +447,14 @@ bool stays_call(const Call& call) {
 Result<std::string> definitions_of(const Functions& functions, const hw::GpuTarget& target,
                                    const std::string& given) {
   if (functions.empty() || !given.empty()) return functions.empty() ? "" : given;
-  std::string text;
+  std::string text, helpers;
   for (const auto& [name, in] : functions) {
     if (!hw::has_intrinsic(target, *in))
       return fail(ErrorKind::Unsupported, fmt::format("{} has no {}", target.name, in->name()));
     text += cuda_matrix_function(*in);
+    if (hw::gpu_instruction(*in)->asynchronous()) helpers = cuda_matrix_helpers();
   }
-  return text;
+  return helpers + text;
 }
 
 }  // namespace

@@ -361,6 +361,45 @@ TEST(EmitGpu, CopiesThatComeLater) {
   EXPECT_THAT(text_of(ahead, opencl()), Not(HasSubstr("tw_copy")));
 }
 
+/// A sum of 5 of 8 elements, 2 per thread: `start` and `more` are conditions.
+std::string tail(const char* start, const char* more, const char* value) {
+  const std::string text = fmt::format(R"(
+func tail(A: f32[16], out Y: f32[5]) {{
+  for g in 1 bind(block.x) {{
+    alloc S: f32[16] shared
+    alloc C: f32[8] local
+    for s in 4 bind(thread.x), t in 4 {{
+      block S(i: space 16 = s * 4 + t) {{ S[i] = A[i] }}
+    }}
+    for i0 in 4 bind(thread.x), i1 in 2 unroll {{
+      block C.init(i: space 8 = i0 * 2 + i1) where {} {{ C[i] = 0.0 }}
+    }}
+    for j0 in 4 bind(thread.x), k in 8, j1 in 2 unroll {{
+      block C(i: space 8 = j0 * 2 + j1, k: reduce 8 = k) where {} {{ C[i] += {} }}
+    }}
+    for y0 in 4 bind(thread.x), y1 in 2 unroll {{
+      block Y(i: space 5 = y0 * 2 + y1) where y0 * 2 + y1 < 5 {{ Y[i] = C[i] }}
+    }}
+  }}
+}}
+)",
+                                       start, more, value);
+  return text_of(text.c_str(), cuda());
+}
+
+TEST(EmitGpu, TilesOverTheEndOfAResultTestNothingInside) {
+  const char *start = "i0 * 2 + i1 < 5", *more = "j0 * 2 + j1 < 5", *value = "S[i + k]";
+  EXPECT_EQ(count(tail(start, more, value), "if ("), 1) << tail(start, more, value);  // for Y
+  // The other elements have values that may be read.
+  EXPECT_EQ(count(tail("i0 * 2 + i1 < 6", more, value), "if ("), 2);
+  EXPECT_EQ(count(tail("i0 < 4", more, value), "if ("), 2);
+  // The condition is about the term, not about the element.
+  EXPECT_EQ(count(tail(start, "k < 5 && j0 * 2 + j1 < 5", value), "if ("), 2);
+  // What it reads may not be there.
+  EXPECT_EQ(count(tail(start, more, "A[i + k]"), "if ("), 2);
+  EXPECT_EQ(count(tail(start, more, "S[i + k + 2]"), "if ("), 2);
+}
+
 TEST(EmitGpu, SharedMemoryAskedForAtLaunchIsOneArray) {
   constexpr const char* kLarge = R"(
 func large(A: f32[16384], out Y: f32[16384]) {

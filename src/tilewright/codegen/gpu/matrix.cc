@@ -62,6 +62,18 @@ bool side_by_side(const Region& region, const std::vector<Expr>& strides) {
   return true;
 }
 
+/// Bytes from a core to the next along rows and along the terms, `, 128u, 1024u`; empty if its rows
+/// do not lie one behind the other.
+std::string core_steps(const Region& region, const hw::CoreAxes& cores,
+                       const std::vector<Expr>& strides) {
+  std::vector<int64_t> steps;
+  for (size_t axis = 0; axis < region.dims.size(); ++axis)
+    if (!is_const_int(region.dims[axis].second, 1))
+      steps.push_back(as_int(strides[axis]).value_or(0) * bit_width(region.buffer.dtype()) / 8);
+  if (steps.size() != 4 || steps[2] != kRowBytes || steps[3] * 8 != kRowBytes) return {};
+  return fmt::format(", {}u, {}u", steps[cores.rows], steps[cores.terms]);
+}
+
 /// The indices of the element whose address `lane` hands over.
 std::vector<Expr> row_of(const Region& region, const hw::LaneRows& rows, const Var& lane) {
   std::vector<Expr> indices;
@@ -86,45 +98,61 @@ std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
 std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
   const hw::GpuInstruction how = instruction_of(intrinsic);
   std::vector<std::string> parameters, views, parts;
-  bool shared = false;
   Operands operands;
-  for (const Param& p : intrinsic.meaning.params) {
-    const bool reads = p.mode == ParamMode::In || p.mode == ParamMode::Const;
-    parameters.push_back(fmt::format("{}{}* {}", reads ? "const " : "",
-                                     c_storage_type(p.buffer.dtype()), p.buffer.name()));
-  }
   for (size_t i = 0; i < how.operands.size(); ++i) {
     const Param& p = intrinsic.meaning.params[how.operands[i].param];
     const std::string& name = p.buffer.name();
+    parameters.push_back(
+        fmt::format("{}{}* {}", i == 0 ? "" : "const ", c_storage_type(p.buffer.dtype()), name));
     if (how.operands[i].rows) {
-      shared = true;
       parts.push_back(fmt::format("[%{}]", operands.next++));
       operands.inputs.push_back(fmt::format("\"r\"((u32)__cvta_generic_to_shared({}))", name));
-      continue;
+    } else if (how.operands[i].cores) {
+      parameters.back() += fmt::format(", u32 {0}_rows, u32 {0}_terms", name);
+      parts.push_back(fmt::format("%{}", operands.next++));
+      operands.inputs.push_back(fmt::format("\"l\"(tw_cores({0}, {0}_rows, {0}_terms))", name));
+    } else {
+      const bool whole = bit_width(p.buffer.dtype()) == 32;
+      const int64_t count = elements(p.buffer) * bit_width(p.buffer.dtype()) / 32 / how.lanes();
+      const std::string array = whole ? name : name + "_";
+      if (!whole)
+        views.push_back(
+            fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
+      const std::string kind = p.buffer.dtype() == DType::F32 ? "f" : "r";
+      const std::string mode = p.mode == ParamMode::InOut ? "+" : "=";
+      parts.push_back(operands.registers(count, i == 0 ? mode + kind : kind, array,
+                                         i == 0 ? operands.results : operands.inputs));
     }
-    const bool real = p.buffer.dtype() == DType::F32;
-    const int64_t count = elements(p.buffer) * bit_width(p.buffer.dtype()) / 32 / hw::kWarpLanes;
-    std::string array = name;
-    if (!real && p.buffer.dtype() != DType::I32) {
-      array = name + "_";
-      views.push_back(
-          fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
-    }
-    const std::string kind = real ? "f" : "r";
-    const std::string mode = p.mode == ParamMode::InOut ? "+" : "=";
-    parts.push_back(operands.registers(count, i == 0 ? mode + kind : kind, array,
-                                       i == 0 ? operands.results : operands.inputs));
   }
-  if (intrinsic.meaning.params[how.operands[0].param].mode == ParamMode::InOut)
+  std::string code = how.ptx + " ";
+  if (how.asynchronous()) {
+    code = "{.reg .pred p; setp.ne.b32 p, 1, 0; " + code;
+    parts.push_back("p, " + how.immediates);
+  } else if (intrinsic.meaning.params[how.operands[0].param].mode == ParamMode::InOut) {
     parts.push_back(parts[0]);
+  }
+  code += fmt::format("{};{}", fmt::join(parts, ", "), how.asynchronous() ? "}" : "");
   std::string text = fmt::format("TW_FN void {}({}) {{\n", matrix_function_name(intrinsic),
                                  fmt::join(parameters, ", "));
   for (const std::string& view : views) text += "  " + view + "\n";
-  text +=
-      fmt::format("  asm volatile(\"{} {};\"\n               : {}\n               : {}{});\n}}\n",
-                  how.ptx, fmt::join(parts, ", "), fmt::join(operands.results, ", "),
-                  fmt::join(operands.inputs, ", "), shared ? "\n               : \"memory\"" : "");
-  return text;
+  return text +
+         fmt::format("  asm volatile(\"{}\"\n               : {}\n               : {}{});\n}}\n",
+                     code, fmt::join(operands.results, ", "), fmt::join(operands.inputs, ", "),
+                     how.operands.back().lanes ? "" : "\n               : \"memory\"");
+}
+
+std::string cuda_matrix_helpers() {
+  return R"c(TW_FN u64 tw_cores(const void* at, u32 rows, u32 terms) {
+  const u32 from = (u32)__cvta_generic_to_shared(at);
+  return (u64)((from & 0x3ffffu) >> 4) | (u64)(terms >> 4) << 16 | (u64)(rows >> 4) << 32;
+}
+TW_FN void tw_show_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+TW_FN void tw_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
+TW_FN void tw_end_products() {
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+}
+)c";
 }
 
 Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic, const Var& lane,
@@ -132,6 +160,7 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
                                 CExprWriter& exprs, CText& out) {
   const hw::GpuInstruction how = instruction_of(intrinsic);
   std::vector<std::vector<Expr>> places(call.args.size());
+  std::vector<std::string> steps(call.args.size());
   std::vector<Expr> roots;
   for (const auto& operand : how.operands) {
     const Region& region = std::get<Region>(call.args[operand.param]);
@@ -148,8 +177,12 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
     if (operand.lanes && !side_by_side(region, own))
       return refuse("registers of an operand do not lie side by side");
     const int64_t row = kRowBytes * 8 / bit_width(region.buffer.dtype());
-    if (operand.rows && (!is_const_int(own.back(), 1) ||
-                         !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
+    if (operand.cores) {
+      steps[operand.param] = core_steps(region, *operand.cores, own);
+      if (steps[operand.param].empty()) return refuse("its cores are not 8 rows of 16 bytes");
+    }
+    if (!operand.lanes && (!is_const_int(own.back(), 1) ||
+                           !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
       return refuse("its rows do not begin on multiples of 16 bytes");
     roots.insert(roots.end(), at.begin(), at.end());
   }
@@ -157,7 +190,8 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
   std::vector<std::string> args;
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Buffer& buffer = std::get<Region>(call.args[i]).buffer;
-    args.push_back(fmt::format("{} + {}", names.of(buffer), exprs.offset(buffer, places[i], out)));
+    args.push_back(
+        fmt::format("{} + {}{}", names.of(buffer), exprs.offset(buffer, places[i], out), steps[i]));
   }
   return fmt::format("{}({});", matrix_function_name(intrinsic), fmt::join(args, ", "));
 }

@@ -14,6 +14,11 @@ namespace tilewright::codegen {
 /// order: pointers to a lane's registers, or to where the row begins that the lane hands over.
 std::string matrix_function_name(const hw::Intrinsic& intrinsic);
 
+/// What definitions of asynchronous instructions use, and kernels around them: `tw_show_cores`
+/// before a barrier behind which they read shared memory, `tw_begin_products` before several of
+/// them, `tw_end_products` before their results are used. source: PTX ISA, 9.7.15 (wgmma).
+std::string cuda_matrix_helpers();
+
 /// Its definition in CUDA C++. requires: gpu_instruction(intrinsic).
 std::string cuda_matrix_function(const hw::Intrinsic& intrinsic);
 

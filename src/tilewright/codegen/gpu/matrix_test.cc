@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/codegen/gpu/nvrtc.h"
+#include "tilewright/codegen/gpu/prelude.h"
 #include "tilewright/codegen/gpu/testing/matrix_emulation.h"
 #include "tilewright/codegen/gpu/testing/runner.h"
 #include "tilewright/lower/testing/warp_product.h"
@@ -53,12 +54,8 @@ TEST(MatrixInstructions, CompileForCuda) {
   const Func func = product();
   const Status added = batch.add(func, func, testing::random_arguments(func, 1, false));
   ASSERT_TRUE(added) << to_string(added.error());
-  std::string source = *batch.source();
-  for (const hw::Intrinsic& in : hw::gpu_intrinsics())
-    if (source.find(matrix_function_name(in) + "(") == std::string::npos)
-      source += cuda_matrix_function(in);
   for (const char* arch : {"sm_80", "sm_90a"}) {
-    const auto code = compile_cuda(source, arch);
+    const auto code = compile_cuda(*batch.source(), arch);
     ASSERT_TRUE(code) << to_string(code.error());
     EXPECT_THAT(code->ptx, HasSubstr("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"));
     for (const CudaKernelUse& use : code->kernels) {
@@ -66,6 +63,43 @@ TEST(MatrixInstructions, CompileForCuda) {
       EXPECT_EQ(use.stack_bytes, 0) << use.symbol << " keeps fragments in memory";
     }
   }
+}
+
+/// A kernel that does the instruction once.
+std::string trial(const hw::Intrinsic& in) {
+  const hw::GpuInstruction how = *hw::gpu_instruction(in);
+  std::string body, args, result;
+  for (const auto& operand : how.operands) {
+    const Buffer& b = in.meaning.params[operand.param].buffer;
+    const std::string type = c_storage_type(b.dtype());
+    const int64_t held = *const_elements(b) / how.lanes();
+    if (operand.lanes)
+      body +=
+          fmt::format("  {0} {1}[{2}];\n  for (int i = 0; i < {2}; ++i) {1}[i] = (({0}*)io)[i];\n",
+                      type, b.name(), held);
+    else
+      body += fmt::format(
+          "  __shared__ TW_ALIGNED {0} {1}[{2}];\n  {1}[threadIdx.x] = (({0}*)io)[1];\n", type,
+          b.name(), *const_elements(b));
+    args += fmt::format("{}{}{}", args.empty() ? "" : ", ", b.name(),
+                        operand.cores ? ", 256u, 128u" : "");
+    if (result.empty())
+      result = fmt::format("  for (int i = 0; i < {}; ++i) (({}*)io)[i] = {}[i];\n", held, type,
+                           b.name());
+  }
+  return fmt::format("extern \"C\" __global__ void try_{0}(void* io) {{\n{1}  {0}({2});\n{3}}}\n",
+                     matrix_function_name(in), body, args, result);
+}
+
+TEST(MatrixInstructions, EveryOneIsWrittenAsTheAssemblerWantsIt) {
+  if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error());
+  std::string source = gpu_prelude(*hw::find_gpu_target("cuda"), false) + cuda_matrix_helpers();
+  for (const hw::Intrinsic& in : hw::gpu_intrinsics())
+    source += cuda_matrix_function(in) + trial(in);
+  const auto code = compile_cuda(source, "sm_90a");
+  ASSERT_TRUE(code) << to_string(code.error());
+  for (const hw::Intrinsic& in : hw::gpu_intrinsics())
+    EXPECT_THAT(code->ptx, HasSubstr(hw::gpu_instruction(in)->ptx)) << in.name();
 }
 
 TEST(MatrixInstructions, NeedATargetThatHasThem) {

@@ -62,6 +62,50 @@ TW_FN void tw_emulate_ldmatrix(u16* d, __local const u16* s, __local u16* exchan
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+/* wgmma.m64nNk16 of 16-bit floats in cores without swizzling: thread 32 * w + l of a group has rows
+   16 * w + l / 4 (+ 8). Steps between cores are in bytes. */
+TW_FN void tw_emulate_wgmma(f32* c, __local const u16* a, u32 a_rows, u32 a_terms,
+                            __local const u16* b, u32 b_rows, u32 b_terms, int columns,
+                            int half_type, int b_by_columns) {
+  const int thread = (int)get_local_id(0), warp = thread / 32, lane = thread % 32;
+  for (int i = 0; i < columns / 2; ++i) {
+    const int row = 16 * warp + lane / 4 + 8 * (i / 2 % 2);
+    const int col = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const u32 in_a = row / 8 * a_rows + k / 8 * a_terms + row % 8 * 16 + k % 8 * 2;
+      const u32 in_b = col / 8 * b_rows + k / 8 * b_terms +
+                       (b_by_columns ? k % 8 * 16 + col % 8 * 2 : col % 8 * 16 + k % 8 * 2);
+      const u16 x = a[in_a / 2], y = b[in_b / 2];
+      c[i] += half_type ? tw_f16_f32(x) * tw_f16_f32(y)
+                        : as_float((u32)x << 16) * as_float((u32)y << 16);
+    }
+  }
+}
+
+#define tw_cuda_wgmma64_bf16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 64, 0, 0)
+#define tw_cuda_wgmma64_bf16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 64, 0, 1)
+#define tw_cuda_wgmma64_f16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 64, 1, 0)
+#define tw_cuda_wgmma64_f16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 64, 1, 1)
+#define tw_cuda_wgmma128_bf16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 128, 0, 0)
+#define tw_cuda_wgmma128_bf16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 128, 0, 1)
+#define tw_cuda_wgmma128_f16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 128, 1, 0)
+#define tw_cuda_wgmma128_f16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 128, 1, 1)
+#define tw_cuda_wgmma256_bf16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 0, 0)
+#define tw_cuda_wgmma256_bf16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 0, 1)
+#define tw_cuda_wgmma256_f16_t(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 1, 0)
+#define tw_cuda_wgmma256_f16(c, a, ar, at, b, br, bt) \
+  tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 1, 1)
 #define tw_cuda_mma_bf16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_bf16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_f16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)

@@ -1,0 +1,119 @@
+#include "tilewright/tune/gpu_split.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/gpu.h"
+#include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tune/testing/kernels.h"
+
+namespace tilewright::tune {
+namespace {
+
+using lower::testing::Order;
+
+/// Several units and little work for them.
+hw::GpuTarget wide_target() {
+  hw::GpuTarget target;
+  target.name = "wide";
+  target.units = 32;
+  return target;
+}
+
+GpuTile tile_of(std::vector<GpuAxis> axes, std::vector<int64_t> extents,
+                std::vector<int64_t> steps) {
+  GpuTile tile;
+  tile.axes = std::move(axes);
+  for (size_t i = 0; i < extents.size(); ++i) tile.reduces.push_back("r" + std::to_string(i));
+  tile.extents = std::move(extents);
+  tile.steps = std::move(steps);
+  return tile;
+}
+
+TEST(GpuSplit, OnlyWhereBlocksAreFewAndPartsLong) {
+  const hw::GpuTarget target = wide_target();
+  const GpuAxis small{"i", 64, 16, 4, 1}, large{"j", 64 * 20, 16, 4, 1};
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {4096}, {16}), target), 32);
+  // Every second unit would be idle: no parts of equal length fill them.
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, large}, {4096}, {16}), target), 1);
+  // 9 rounds are one part, 16 are two.
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {144}, {16}), target), 1);
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {256}, {16}), target), 2);
+  // Parts are equal: 41 rounds would be five, 37 have none.
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {41 * 16}, {16}), target), 4);
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {37 * 17}, {17}), target), 1);
+  // Rounds of inner loops count, and the longest loop is split.
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {32, 3}, {1, 3}), target), 4);
+  EXPECT_EQ(choose_gpu_splits(tile_of({small, small}, {2, 3}, {1, 1}), target), 1);
+}
+
+/// The rule's tiles, with their terms in three parts.
+GpuPlan in_parts(const BlockFacts& block, const hw::GpuTarget& target) {
+  GpuPlan plan = plan_gpu(block, target);
+  if (plan.tile) plan.tile->splits = 3;
+  return plan;
+}
+
+struct Case {
+  std::string name;
+  OpCase op;
+};
+
+class GpuSplit : public ::testing::TestWithParam<Case> {};
+
+TEST_P(GpuSplit, KeepsTheMeaning) {
+  const hw::GpuTarget target = wide_target();
+  const Func func = func_of(GetParam().op);
+  bool as_planned = false;
+  const auto scheduled = schedule::replay(func, gpu_trace(func, target, in_parts, &as_planned));
+  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  EXPECT_TRUE(as_planned);
+  const auto plan = lower::lower_for_gpu(*scheduled, target);
+  ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
+  ASSERT_EQ(plan->kernels.size(), 2u) << print(*scheduled);
+  EXPECT_EQ(plan->temporaries.size(), 1u);
+  int64_t blocks = 1;
+  for (const int64_t extent : plan->kernels[0].grid) blocks *= extent;
+  EXPECT_GT(blocks, 1);
+  const interp::Arguments arguments = quarters(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << to_string(expected.error());
+  for (const Order order : {Order::Program, Order::Adversarial}) {
+    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
+    ASSERT_TRUE(run) << to_string(run.error());
+    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
+    for (const auto& [name, value] : run->outputs)
+      for (int64_t i = 0; i < value.size(); ++i)
+        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-4) << name << " " << i;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Operators, GpuSplit,
+    ::testing::Values(Case{"product", {"", "MatMul", {{20, 528}, {528, 21}}, {}}},
+                      Case{"batch", {"", "MatMul", {{2, 9, 300}, {2, 300, 18}}, {}}},
+                      Case{"with_bias",
+                           {"", "Gemm", {{9, 402}, {17, 402}, {17}}, {{"transB", int64_t{1}}}}},
+                      Case{"convolution",
+                           {"",
+                            "Conv",
+                            {{1, 69, 5, 4}, {18, 69, 3, 3}},
+                            {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}}}),
+    [](const auto& test) { return test.param.name; });
+
+TEST(GpuSplit, ExactMathKeepsOneSum) {
+  const hw::GpuTarget target = wide_target();
+  Func func = func_of({"", "MatMul", {{20, 528}, {528, 21}}, {}});
+  func.math = MathMode::Exact;
+  bool as_planned = true;
+  const auto scheduled = schedule::replay(func, gpu_trace(func, target, in_parts, &as_planned));
+  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  EXPECT_FALSE(as_planned);
+  const auto plan = lower::lower_for_gpu(*scheduled, target);
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  EXPECT_EQ(plan->kernels.size(), 1u);
+}
+
+}  // namespace
+}  // namespace tilewright::tune
