@@ -1,5 +1,7 @@
 #include "tilewright/tune/gpu_mma.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tilewright/hw/gpu_intrinsics.h"
@@ -9,11 +11,12 @@
 namespace tilewright::tune {
 namespace {
 
-/// Rows, columns and terms of one instruction; columns that one load brings.
-constexpr int64_t kRows = 16, kColumns = 8, kTerms = 16, kLoaded = 16;
+/// Rows and columns of one instruction; rows or columns that one load brings.
+constexpr int64_t kRows = 16, kColumns = 8, kLoaded = 16;
 /// How lanes hold results: groups of four lanes have a row, a lane two neighbours in it.
 constexpr int64_t kLaneRows = 8, kLanePair = 2;
-constexpr int64_t kCopyBytes = 16;
+/// Rows and terms of a core, which groups of warps read from shared memory.
+constexpr int64_t kCore = 8;
 
 /// Schedules one product; the steps are in the order of the functions.
 class MmaTiler {
@@ -75,17 +78,31 @@ class MmaTiler {
 
   bool split_loops() {
     const std::string m = loop(mma_.m), n = loop(mma_.n), k = loop(mma_.k);
-    if (!split_side(m, mma_.block_m, mma_.warp_m, kRows) ||
-        !split_side(n, mma_.block_n, mma_.warp_n, kColumns) ||
-        !attempt(schedule::Split{k, mma_.block_k}) || !attempt(schedule::Split{k + ".i", kTerms}))
+    if (!split_side(m, mma_.block_m, mma_.warp_m, mma_.groups ? mma_.warp_m : kRows) ||
+        !split_side(n, mma_.block_n, mma_.warp_n, mma_.groups ? mma_.warp_n : kColumns) ||
+        !attempt(schedule::Split{k, mma_.block_k}) ||
+        !attempt(schedule::Split{k + ".i", mma_.terms()}))
       return false;
     for (const std::string& iter : mma_.batch) blocks_.push_back(loop(iter));
-    blocks_.push_back(m + ".o"), blocks_.push_back(n + ".o");
+    if (mma_.raster > 1) {
+      if (!attempt(schedule::Split{m + ".o", mma_.raster})) return false;
+      blocks_.insert(blocks_.end(), {m + ".o.o", n + ".o", m + ".o.i"});
+    } else {
+      blocks_.insert(blocks_.end(), {m + ".o", n + ".o"});
+    }
     round_ = k + ".o", step_ = k + ".i.o";
     schedule::Names order = blocks_;
-    for (const std::string& next : {round_, m + ".i.o", n + ".i.o", step_, m + ".i.i.o",
-                                    n + ".i.i.o", m + ".i.i.i", n + ".i.i.i", k + ".i.i"})
+    for (const std::string& next :
+         {round_, m + ".i.o", n + ".i.o", step_, m + ".i.i.o", n + ".i.i.o"})
       order.push_back(next);
+    for (const std::string& element : {m + ".i.i.i", n + ".i.i.i", k + ".i.i"}) {
+      if (!mma_.groups) {
+        order.push_back(element);
+        continue;
+      }
+      if (!attempt(schedule::Split{element, kCore})) return false;
+      order.push_back(element + ".o"), order.push_back(element + ".i");
+    }
     return attempt(schedule::Reorder{order});
   }
 
@@ -104,26 +121,40 @@ class MmaTiler {
     return std::all_of(copies_.begin(), copies_.end(), [&](const std::string& copy) {
       return attempt(schedule::ComputeAt{copy, round_}) &&
              attempt(schedule::SetScope{copy, "shared"}) &&
-             attempt(schedule::SetMark{copy, "pad", std::to_string(kMmaRowPad)}) &&
+             (mma_.groups
+                  ? attempt(schedule::Layout{copy, in_cores(copy)})
+                  : attempt(schedule::SetMark{copy, "pad", std::to_string(mma_.per_row())})) &&
              (mma_.depth < 2 || attempt(schedule::SetMark{copy, "async", "1"}));
     });
   }
 
-  bool load_fragments() {
-    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.type) &&
-           load(copies_[1], mma_.b.buffer + ".warp",
-                (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.type);
+  /// `[b, r, c] -> [b, r/8, c/8, r%8, c%8]`.
+  std::string in_cores(const std::string& copy) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    std::string from, to;
+    for (size_t axis = find_block(blocks, copy)->store->indices.size(); axis-- > 2;)
+      from += fmt::format("x{}, ", axis), to += fmt::format("x{}, ", axis);
+    return fmt::format("[{0}r, c] -> [{1}r/{2}, c/{2}, r%{2}, c%{2}]", from, to, kCore);
   }
 
-  /// What a step needs of a factor, by loads of 16 x 16 elements.
-  bool load(const std::string& from, const std::string& to, const std::string& by) {
+  bool load_fragments() {
+    if (mma_.groups) return true;
+    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.type, true) &&
+           load(copies_[1], mma_.b.buffer + ".warp",
+                (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.type, mma_.b_by_rows);
+  }
+
+  /// What a step needs of a factor, by loads of 16 rows or columns and all of its terms.
+  bool load(const std::string& from, const std::string& to, const std::string& by,
+            bool terms_last) {
     if (!attempt(schedule::CacheRead{name_, from, to, step_}) ||
         !attempt(schedule::SetScope{to, "warp"}))
       return false;
     const std::vector<std::string> nest = draft_.nest_inside(to, step_).names;
     if (nest.size() < 2) return false;
     const std::string row = nest[nest.size() - 2], column = nest.back();
-    return attempt(schedule::Split{row, kLoaded}) && attempt(schedule::Split{column, kLoaded}) &&
+    return attempt(schedule::Split{row, kLoaded}) &&
+           attempt(schedule::Split{column, terms_last ? mma_.terms() : kLoaded}) &&
            attempt(schedule::Reorder{{row + ".o", column + ".o", row + ".i", column + ".i"}}) &&
            attempt(schedule::Tensorize{row + ".i", intrinsic(by)}) &&
            attempt(schedule::Unroll{row + ".o"}) && attempt(schedule::Unroll{column + ".o"});
@@ -131,8 +162,9 @@ class MmaTiler {
 
   bool multiply() {
     const std::string m = loop(mma_.m) + ".i.i", n = loop(mma_.n) + ".i.i";
-    const std::string by = "mma_" + mma_.type + (mma_.b_by_rows ? "_t" : "");
-    return attempt(schedule::Tensorize{m + ".i", intrinsic(by)}) &&
+    const std::string by = (mma_.groups ? fmt::format("wgmma{}_", mma_.warp_n) : "mma_") +
+                           mma_.type + (mma_.b_by_rows ? "_t" : "");
+    return attempt(schedule::Tensorize{m + (mma_.groups ? ".i.o" : ".i"), intrinsic(by)}) &&
            attempt(schedule::Unroll{m + ".o"}) && attempt(schedule::Unroll{n + ".o"}) &&
            attempt(schedule::Unroll{step_});
   }
@@ -169,15 +201,29 @@ class MmaTiler {
         !attempt(schedule::Split{row, kLaneRows}) || !attempt(schedule::Split{n, mma_.warp_n}) ||
         !attempt(schedule::Split{n + ".i", kColumns}) || !attempt(schedule::Split{pair, kLanePair}))
       return false;
-    const schedule::Names order = {m + ".o",   n + ".o",   row + ".i", pair + ".o",
-                                   m + ".i.o", row + ".o", n + ".i.o", pair + ".i"};
-    if (!attempt(schedule::Reorder{order}) || !attempt(schedule::Fuse{order[2], order[3]}) ||
-        !attempt(schedule::Bind{order[2] + "*" + order[3], "thread.x"}) ||
-        !attempt(schedule::Bind{order[0], "thread.z"}) ||
-        !attempt(schedule::Bind{order[1], "thread.y"}))
+    // Of the rows of a group, warps have 16 each; a warp has several instructions' rows instead.
+    schedule::Names lanes = {row + ".i", pair + ".o"},
+                    inside = {row + ".o", n + ".i.o", pair + ".i"};
+    (mma_.groups ? lanes : inside).insert((mma_.groups ? lanes : inside).begin(), m + ".i.o");
+    schedule::Names order = {m + ".o", n + ".o"};
+    order.insert(order.end(), lanes.begin(), lanes.end());
+    order.insert(order.end(), inside.begin(), inside.end());
+    if (!attempt(schedule::Reorder{order}) || !attempt(schedule::Bind{order[0], "thread.z"}) ||
+        !attempt(schedule::Bind{order[1], "thread.y"}) ||
+        !attempt(schedule::Bind{fused(lanes), "thread.x"}))
       return false;
-    return std::all_of(order.begin() + 4, order.end(),
+    return std::all_of(inside.begin(), inside.end(),
                        [&](const std::string& loop) { return attempt(schedule::Unroll{loop}); });
+  }
+
+  /// The one loop that loops one in the other become; empty where they do not.
+  std::string fused(const schedule::Names& loops) {
+    std::string all = loops[0];
+    for (size_t i = 1; i < loops.size(); ++i) {
+      if (!attempt(schedule::Fuse{all, loops[i]})) return {};
+      all += "*" + loops[i];
+    }
+    return all;
   }
 
   bool share_out_copies() {
@@ -185,23 +231,26 @@ class MmaTiler {
                        [&](const std::string& copy) { return share_out_copy(copy); });
   }
 
-  /// All threads copy neighbouring groups of 16 bytes, in as many turns as it takes.
+  /// All threads copy groups of 16 bytes, in as many turns as it takes: neighbouring ones, or rows
+  /// of cores, so that threads write to different banks.
   bool share_out_copy(const std::string& copy) {
-    std::vector<std::string> nest = draft_.nest_inside(copy, round_).names;
-    if (nest.empty()) return false;
-    const int64_t lanes = kCopyBytes / 2;
-    if (!attempt(schedule::Split{nest.back(), lanes})) return false;
+    schedule::Names nest = draft_.nest_inside(copy, round_).names;
+    if (nest.size() < 2 || !attempt(schedule::Split{nest.back(), mma_.per_row()})) return false;
     const std::string vector = nest.back() + ".i";
     nest.back() += ".o";
-    std::string all = nest[0];
-    for (size_t i = 1; i < nest.size(); ++i) {
-      if (!attempt(schedule::Fuse{all, nest[i]})) return false;
-      all += "*" + nest[i];
+    if (mma_.groups) {
+      std::string& row = nest[nest.size() - 2];
+      if (!attempt(schedule::Split{row, kCore})) return false;
+      nest.push_back(row + ".i");
+      row += ".o";
+      schedule::Names order = nest;
+      order.push_back(vector);
+      if (!attempt(schedule::Reorder{order})) return false;
     }
-    return attempt(schedule::Spread{
-               all,
-               {"thread.z", "thread.y", "thread.x"},
-               {mma_.block_m / mma_.warp_m, mma_.block_n / mma_.warp_n, hw::kWarpLanes}}) &&
+    return attempt(schedule::Spread{fused(nest),
+                                    {"thread.z", "thread.y", "thread.x"},
+                                    {mma_.block_m / mma_.warp_m, mma_.block_n / mma_.warp_n,
+                                     mma_.groups ? hw::kGroupLanes : hw::kWarpLanes}}) &&
            attempt(schedule::Vectorize{vector});
   }
 

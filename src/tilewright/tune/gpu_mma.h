@@ -10,9 +10,9 @@
 
 namespace tilewright::tune {
 
-/// Elements of 16 bits left free behind a row in shared memory: then eight rows of 16 bytes, which
-/// matrix instructions load together, are in different banks.
-inline constexpr int64_t kMmaRowPad = 8;
+/// Bytes left free behind a row in shared memory: then eight rows of 16 bytes, which matrix
+/// instructions load together, are in different banks. Also what a thread copies at a time.
+inline constexpr int64_t kMmaRowBytes = 16;
 
 /// A product of matrices, perhaps many of them: a block of warps keeps block_m x block_n results in
 /// registers, a warp warp_m x warp_n of them, and block_k terms of both factors at a time are in
@@ -30,11 +30,21 @@ struct GpuMma {
   Factor a, b;
   bool b_by_rows = false;  ///< terms of a column of `b` lie side by side
   std::string type;        ///< of the factors, as in the names of instructions: bf16
+  int64_t bytes = 2;       ///< of an element of them
   int64_t block_m = 128, block_n = 128, block_k = 32, warp_m = 64, warp_n = 32;
   /// Rounds of block_k terms that shared memory holds: copies run depth - 1 rounds ahead.
   int64_t depth = 1;
+  /// Groups of four warps multiply together, straight from shared memory (sm_90a): `warp_m`, which
+  /// is 64, and `warp_n` are a group's.
+  bool groups = false;
+  /// Blocks that run at about the same time share rows: so many tiles below each other come before
+  /// the next ones beside them.
+  int64_t raster = 1;
 
   int64_t warps() const { return block_m / warp_m * (block_n / warp_n); }
+  /// Terms of an instruction, and elements of 16 bytes.
+  int64_t terms() const { return 2 * kMmaRowBytes / bytes; }
+  int64_t per_row() const { return kMmaRowBytes / bytes; }
   /// Rounds over the terms.
   int64_t rounds() const { return (extent_k + block_k - 1) / block_k; }
 };
@@ -42,6 +52,10 @@ struct GpuMma {
 /// How to compute the sums of `block` by matrix instructions; absent where they are no such
 /// product, the target has no instructions for it, or too little of a tile would be used.
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
+
+/// The same product by groups of warps; absent where the target has no instructions for that, or
+/// the product is too small for them.
+std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target);
 
 /// Schedules the reduction `name` with `mma`. False, with some steps taken, where it does not
 /// apply.

@@ -14,6 +14,9 @@ constexpr int64_t kLeastSide = 8, kLeastTerms = 8;
 /// Rounds in shared memory, where the target has as much.
 constexpr int64_t kDepth = 4;
 
+/// Tiles below each other that come before the next ones beside them, at most.
+constexpr int64_t kRaster = 8;
+
 /// A tile of a block; the first that leaves no multiprocessor without a block is taken, else the
 /// last. Large ones read less of both factors per multiplication.
 struct Shape {
@@ -23,10 +26,18 @@ constexpr Shape kShapes[] = {
     {128, 256, 64, 64}, {128, 128, 64, 64}, {128, 64, 64, 32}, {64, 64, 32, 32}, {32, 32, 16, 16},
 };
 
-/// `f32(load)` of a 16-bit float.
+/// The same for groups of warps, with terms of a round.
+constexpr Shape kGroupShapes[] = {
+    {128, 256, 64, 256}, {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}};
+constexpr int64_t kGroupTerms = 64;
+
+/// `f32(load)` of a 16-bit float, `i32(load)` of a byte.
 const Load* factor_of(const Expr& e) {
   const auto* wide = e.as<Cast>();
-  return wide != nullptr && !wide->bits && e.dtype() == DType::F32 ? wide->a.as<Load>() : nullptr;
+  const auto* load = wide != nullptr && !wide->bits ? wide->a.as<Load>() : nullptr;
+  if (load == nullptr) return nullptr;
+  const bool byte = load->buffer.dtype() == DType::I8;
+  return e.dtype() == (byte ? DType::I32 : DType::F32) ? load : nullptr;
 }
 
 /// The iterations of an access, if its indices are just those.
@@ -38,6 +49,32 @@ std::optional<std::vector<Var>> plain_axes(const Load& load) {
     vars.push_back(var->var);
   }
   return vars;
+}
+
+/// Takes the first shape that fits; the rest of shared memory is for rounds ahead.
+template <size_t kCount>
+bool choose_shape(GpuMma& mma, const Shape (&shapes)[kCount], const hw::GpuTarget& target) {
+  bool found = false;
+  for (const Shape& shape : shapes) {
+    const auto blocks = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
+    const bool fits = shape.block_m <= 2 * mma.extent_m && shape.block_n <= 2 * mma.extent_n;
+    if (!fits && &shape != std::end(shapes) - 1) continue;
+    mma.block_m = shape.block_m, mma.block_n = shape.block_n;
+    mma.warp_m = shape.warp_m, mma.warp_n = shape.warp_n;
+    found = fits;
+    if (blocks(mma.extent_m, shape.block_m) * blocks(mma.extent_n, shape.block_n) *
+            mma.extent_batch >=
+        target.units)
+      break;
+  }
+  const int64_t tiles = (mma.extent_m + mma.block_m - 1) / mma.block_m;
+  mma.raster = mma.extent_n > mma.block_n ? kRaster : 1;
+  while (tiles % mma.raster != 0) mma.raster /= 2;
+  mma.depth = std::min(kDepth, mma.rounds());
+  const int64_t row = mma.block_k * mma.bytes + (mma.groups ? 0 : kMmaRowBytes);
+  const int64_t round = (mma.block_m + mma.block_n) * row;
+  while (mma.depth > 1 && mma.depth * round > target.shared_bytes) --mma.depth;
+  return found;
 }
 
 class Chooser {
@@ -53,10 +90,12 @@ class Chooser {
         a->buffer.dtype() != b->buffer.dtype())
       return std::nullopt;
     out_.type = std::string(name(a->buffer.dtype()));
-    const hw::Intrinsic* mma = hw::find_gpu_intrinsic("cuda.mma_" + out_.type);
+    out_.bytes = bit_width(a->buffer.dtype()) / 8;
+    out_.block_k = 2 * out_.terms();
+    const hw::Intrinsic* mma = hw::find_gpu_intrinsic("cuda.mma_" + out_.type + "_t");
     if (mma == nullptr || !hw::has_intrinsic(target_, *mma)) return std::nullopt;
     if (!find_sides(*a, *b) || !find_order(*a, *b)) return std::nullopt;
-    choose_shape();
+    choose_shape(out_, kShapes, target_);
     return out_;
   }
 
@@ -98,25 +137,11 @@ class Chooser {
       return axes.back() == last && axes[axes.size() - 2] == before;
     };
     out_.a = {a.buffer.name(), ends(*axes_a, m_, k_)};
-    out_.b_by_rows = ends(*axes_b, n_, k_);
-    out_.b = {b.buffer.name(), out_.b_by_rows || ends(*axes_b, k_, n_)};
+    // Bytes are loaded by neighbouring terms only.
+    const bool by_rows = ends(*axes_b, n_, k_), bytes = out_.bytes == 1;
+    out_.b_by_rows = by_rows || bytes;
+    out_.b = {b.buffer.name(), by_rows || (ends(*axes_b, k_, n_) && !bytes)};
     return true;
-  }
-
-  void choose_shape() {
-    for (const Shape& shape : kShapes) {
-      out_.block_m = shape.block_m, out_.block_n = shape.block_n;
-      out_.warp_m = shape.warp_m, out_.warp_n = shape.warp_n;
-      const auto blocks = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
-      const bool fits = shape.block_m <= 2 * out_.extent_m && shape.block_n <= 2 * out_.extent_n;
-      if (fits && blocks(out_.extent_m, shape.block_m) * blocks(out_.extent_n, shape.block_n) *
-                          out_.extent_batch >=
-                      target_.units)
-        break;
-    }
-    out_.depth = std::min(kDepth, out_.rounds());
-    const int64_t round = (out_.block_m + out_.block_n) * (out_.block_k + kMmaRowPad) * 2;
-    while (out_.depth > 1 && out_.depth * round > target_.shared_bytes) --out_.depth;
   }
 
   const BlockFacts& block_;
@@ -126,6 +151,15 @@ class Chooser {
 };
 
 }  // namespace
+
+std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) {
+  const hw::Intrinsic* in = hw::find_gpu_intrinsic("cuda.wgmma64_" + mma.type);
+  if (in == nullptr || !hw::has_intrinsic(target, *in)) return std::nullopt;
+  GpuMma out = mma;
+  out.groups = true;
+  out.block_k = kGroupTerms;
+  return choose_shape(out, kGroupShapes, target) ? std::optional(out) : std::nullopt;
+}
 
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
   return Chooser(block, target).run();

@@ -72,10 +72,43 @@ TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {
     expect_agreement(cases, with_shape(shape));
 }
 
+TEST(GpuMmaSlow, SoDoGroupsOfWarps) {
+  expect_agreement(group_mma_cases(), plan_groups);
+  expect_agreement({{"", "MatMul", {{130, 100}, {100, 270}}, {}}},
+                   [](const BlockFacts& block, const hw::GpuTarget& target) {
+                     GpuPlan plan = plan_groups(block, target);
+                     if (plan.mma)
+                       plan.mma->block_m = 128, plan.mma->block_n = plan.mma->warp_n = 256;
+                     return plan;
+                   });
+}
+
+TEST(GpuMmaSlow, GroupsOfWarpsWaitOncePerRound) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const Func func = func_of(MmaCase{"", "MatMul", {{4096, 4096}, {4096, 4096}}, {}, dtype});
+    const schedule::Trace trace = gpu_trace(func, target, plan_groups);
+    const auto code = machine_code(func, target, &trace);
+    ASSERT_TRUE(code) << to_string(code.error());
+    for (const codegen::CudaKernelUse& use : code->uses) {
+      EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+      EXPECT_LE(use.registers, target.registers) << use.symbol;
+    }
+    const codegen::SassKernel* kernel = code->with("HGMMA");
+    ASSERT_NE(kernel, nullptr) << code->source;
+    const codegen::SassLoop& loop = *kernel->loop_with("HGMMA", {});
+    EXPECT_EQ(count(loop.counts, "HGMMA", "64x256x16"), 4);
+    EXPECT_EQ(count(loop.counts, "WARPGROUP", "DEPBAR"), 1);
+    EXPECT_EQ(count(loop.counts, "BAR"), 1);
+    EXPECT_EQ(count(kernel->all, "LDL"), 0);
+  }
+}
+
 TEST(GpuMmaSlow, MachineCodeHasTheInstructions) {
   if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
   for (const DType dtype : {DType::BF16, DType::F16})
-    for (const char* name : {"cuda"}) {
+    for (const char* name : {"cuda-sm_80", "cuda"}) {
       const hw::GpuTarget target = *hw::find_gpu_target(name);
       const auto code = machine_code(
           func_of(MmaCase{"", "MatMul", {{4096, 4096}, {4096, 4096}}, {}, dtype}), target);
@@ -88,8 +121,8 @@ TEST(GpuMmaSlow, MachineCodeHasTheInstructions) {
       const codegen::SassKernel* kernel = code->with("HMMA");
       ASSERT_NE(kernel, nullptr) << code->source;
       const codegen::SassLoop& loop = *kernel->loop_with("HMMA", {});
-      // Of a warp's 64 x 64 results and 32 terms: 4 x 8 x 2 products, (4 + 4) x 2 loads; a thread of
-      // 256 copies 16 bytes six times, asynchronously.
+      // Of a warp's 64 x 64 results and 32 terms: 4 x 8 x 2 products, (4 + 4) x 2 loads; a thread
+      // of 256 copies 16 bytes six times, asynchronously.
       EXPECT_EQ(count(loop.counts, "HMMA"), 64);
       EXPECT_EQ(count(loop.counts, "LDSM"), 16);
       EXPECT_EQ(count(loop.counts, "LDGSTS", "128"), 6);

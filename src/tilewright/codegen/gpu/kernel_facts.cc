@@ -54,7 +54,7 @@ int64_t own_elements(const Buffer& buffer, const Stmt& body) {
 }
 
 int64_t blocks_at_once(const Stmt& body, int64_t threads, const hw::GpuTarget& target) {
-  constexpr int64_t kFew = 32, kMany = 64, kRegisters = 128;
+  constexpr int64_t kFew = 48, kMany = 64, kRegisters = 128;
   int64_t words = 0;
   bool shares = false;
   walk(body, [&](const Stmt& s) {

@@ -40,6 +40,8 @@ inline std::vector<MmaCase> small_mma_cases() {
       {"one_matrix_for_all", "MatMul", {{2, 20, 40}, {40, 24}}, {}},
       {"dense", "Gemm", {{40, 48}, {56, 48}, {56}}, trans_b, DType::F16},
       {"transposed", "Gemm", {{48, 33}, {48, 25}}, trans_a},
+      {"many_tiles", "MatMul", {{100, 40}, {40, 70}}, {}},
+      {"bytes", "MatMulInteger", {{40, 70}, {70, 24}}, {}, DType::I8},
       {"vector", "MatMul", {{1, 64}, {64, 64}}, {}, DType::BF16, false},
       {"single_precision", "MatMul", {{32, 32}, {32, 32}}, {}, DType::F32, false},
   };
