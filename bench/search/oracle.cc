@@ -126,9 +126,10 @@ Result<nlohmann::json> study(const std::string& id, const Options& options,
   const driver::TunedModel& model = run.plan().models.at(0);
   Looks sums = sum_of(model.compiled, costs);
   bool other = false;
-  if (model.other && all_forms) {
-    const Looks others = sum_of(model.other->compiled, costs);
-    other = others.back() < sums.back();
+  for (const driver::OtherForms& forms : model.others) {
+    if (!all_forms) break;
+    const Looks others = sum_of(forms.compiled, costs);
+    other |= others.back() < sums.back();
     for (size_t i = 1; i < kLooks; ++i) sums[i] = std::min(sums[i], others[i]);
   }
   return nlohmann::json{{"case", id},

@@ -18,7 +18,6 @@ has() { "$program" devices | grep -q "^$1:[0-9].* yes"; }
 exits 0 "targets" "opencl-mali" "cuda-sm_80" -- targets
 exits 4 "no such target" "no GPU target 'opencl-nope'" "opencl-mali" -- \
   compile product.tw --target opencl-nope
-exits 3 "tuning is for processors" "not tuned" -- tune product.tw --target opencl
 exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --target opencl
 
 # CUDA: compiled without a GPU.

@@ -80,20 +80,24 @@ bool contiguous(const Expr& index, const std::vector<Var>& vars, const Bounds& b
   return lo && hi && prove(*hi - *lo + 1 >= b->b, bounds);
 }
 
-/// Clips a constant hull to the axis: elements outside it do not exist.
-void clip(Box::Dim& dim, const Expr& extent, const Bounds& bounds) {
+/// Clips a hull of constant size to the axis: elements outside it do not exist. False if more than
+/// that was added or taken away.
+bool clip(Box::Dim& dim, const Expr& extent, const Bounds& bounds) {
   const auto n = as_int(extent), begin = as_int(dim.begin), size = as_int(dim.size);
   if (begin && size) {
     const int64_t lo = std::max<int64_t>(*begin, 0);
     int64_t end;
-    if (__builtin_add_overflow(*begin, *size, &end)) return;
+    if (__builtin_add_overflow(*begin, *size, &end)) return true;
     const int64_t hi = n ? std::min(end, *n) : end;
     if (lo != *begin || hi != end) dim = {int_imm(lo), int_imm(std::max<int64_t>(hi - lo, 0))};
   } else if (n && size && *size >= *n) {
+    const bool same = *size == *n;
     dim = {int_imm(0), extent};
+    return same;
   } else if (!n && begin && size && *begin == 0 && prove(extent <= *size, bounds)) {
     dim.size = extent;
   }
+  return true;
 }
 
 /// True if the known conditions take no element away that `vars` would touch: they do not mention
@@ -151,9 +155,7 @@ Box touched(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
         box.exact = false;
       }
     }
-    const Box::Dim before = dim;
-    clip(dim, shape[k], bounds);
-    if (!same(before.size, dim.size)) box.exact = false;
+    box.exact &= clip(dim, shape[k], bounds);
     box.dims.push_back(std::move(dim));
   }
   return box;

@@ -101,6 +101,14 @@ class Regions : public ::testing::Test {
   std::vector<Var> vars_;
 };
 
+TEST_F(Regions, ATailEndsWithTheAxis) {
+  const Expr tile = x("t", 5), i = x("i", 4), o = outer("o", 3);
+  EXPECT_EQ(box({tile * 4 + i}, {int_imm(18)}), "0:+18");
+  EXPECT_EQ(box({tile * 4 + i - 1}, {int_imm(18)}), "0:+18");
+  EXPECT_EQ(box({tile * 5 + i}, {int_imm(18)}), "0:+18 hull");
+  EXPECT_EQ(box({o + tile * 4 + i}, {int_imm(18)}), "0:+18 hull");
+}
+
 TEST_F(Regions, StencilOfATile) {
   const Expr o = outer("o", 4), h = x("h", 14), r = x("r", 3);
   EXPECT_EQ(box({o * 14 + h + r}), "o * 14:+16");
@@ -140,7 +148,7 @@ TEST_F(Regions, SymbolicExtents) {
 
 TEST_F(Regions, ClipsConstantHulls) {
   const Expr h = x("h", 10);
-  EXPECT_EQ(box({h - 1}, {int_imm(8)}), "0:+8 hull");
+  EXPECT_EQ(box({h - 1}, {int_imm(8)}), "0:+8");
 }
 
 TEST_F(Regions, LoadedIndexTakesTheWholeAxis) {

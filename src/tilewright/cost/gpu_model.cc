@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "tilewright/base/integers.h"
 
@@ -13,9 +14,18 @@ constexpr int64_t kOtherRegisters = 24;
 /// Instructions of a thread per copied element, or vector of elements: place, test, load, store.
 constexpr double kCopySlots = 10;
 /// Least time of one iteration of the sum in one thread: a load from shared memory and a
-/// multiply-add wait for each other; four iterations overlap. units: ns.
-constexpr double kStepNs = 3;
+/// multiply-add wait for each other, four iterations overlap; and of one of its instructions.
+/// units: ns.
+constexpr double kStepNs = 3, kIssueNs = 0.6;
+/// Copies that one thread waits for at once.
+constexpr double kTogether = 8;
+/// Warps of blocks with 16 threads side by side are patches of 8 x 4 (lower/gpu.h, thread_place).
+constexpr int64_t kPatchedThreads = 16, kPatchWidth = 8, kPatchHeight = 4;
 constexpr int64_t kCopyBytes = 16;  ///< the widest access
+/// Rows of a copy that is read in vectors are padded: room for that.
+constexpr double kPadding = 1.15;
+/// Share of what a resource takes that does not hide behind the slowest one.
+constexpr double kVisible = 0.1;
 
 /// Values that `index` takes while its axes move over `sizes` iterations.
 int64_t spread_of(const Index& index, const std::vector<int64_t>& sizes) {
@@ -44,9 +54,10 @@ struct GpuModel::Tile {
   std::vector<int64_t> sizes;   ///< of a round, by axis
   std::vector<int64_t> counts;  ///< blocks along each axis of the result; rounds along the others
   int64_t results = 1, accumulators = 1, steps = 1, rounds = 1, warps = 1;
-  int64_t staged = 0;  ///< elements of both factors in a round
+  int64_t pipelines = 1;  ///< times that copies begin to run ahead
   /// Of one block in one round. units: ns of one unit; bytes.
   double compute = 0, shared = 0, l2_bytes = 0;
+  double fetch = 0;  ///< by a unit's share of what the L2 cache gives. units: ns
   double alone = 0;  ///< a round where the unit has no other block. units: ns
 };
 
@@ -78,12 +89,18 @@ int64_t GpuModel::fetched_bytes(const Factor& factor, const std::vector<int64_t>
   return elements / row * ceil_div(row * factor.bytes, kSectorBytes) * kSectorBytes;
 }
 
-/// Elements that one access copies: rows of the operand and of the box are whole vectors.
-int64_t GpuModel::copied_at_once(const Factor& factor, const std::vector<int64_t>& sizes) const {
+/// Elements that one access copies: rows of the operand and of the box are whole vectors, and lie
+/// as threads read them.
+int64_t GpuModel::copied_at_once(const Factor& factor, const std::vector<int64_t>& sizes,
+                                 const GpuBlocking& blocking) const {
   const int64_t lanes = std::max<int64_t>(kCopyBytes / factor.bytes, 1);
   if (factor.indices.empty() || factor.indices.back().terms.size() != 1) return 1;
   const Index& last = factor.indices.back();
-  const bool plain = last.terms[0].coefficient == 1 && last.terms[0].divide <= 1;
+  const IndexTerm& term = last.terms[0];
+  for (size_t i = 0; i < axes_.size(); ++i)
+    if (factor.moves[i] && blocking.axes[i].vector > 1 && static_cast<int>(i) != term.axis)
+      return 1;
+  const bool plain = term.coefficient == 1 && term.divide <= 1;
   return plain && last.extent % lanes == 0 && spread_of(last, sizes) % lanes == 0 ? lanes : 1;
 }
 
@@ -105,13 +122,18 @@ bool GpuModel::lay_out(const GpuBlocking& blocking, Tile& tile, GpuPrediction& o
   tile.rounds = ceil_div(tile.rounds, blocking.splits);
   tile.warps = ceil_div(out.threads, int64_t{target_.warp});
   for (size_t op = 0; op < 2; ++op) {
-    const int64_t elements = box(operands_[op], tile.sizes);
-    tile.staged += elements;
-    out.shared_bytes += blocking.depth * elements * operands_[op].bytes;
     int64_t each = 1;
+    bool vectors = false;
     for (size_t i = 0; i < axes_.size(); ++i)
-      if (operands_[op].moves[i] && !axes_[i].reduces) each *= blocking.axes[i].each;
+      if (operands_[op].moves[i] && !axes_[i].reduces) {
+        each *= blocking.axes[i].each;
+        vectors |= blocking.axes[i].vector > 1;
+      }
     registers += each;
+    const int64_t bytes = box(operands_[op], tile.sizes) * operands_[op].bytes;
+    out.shared_bytes +=
+        blocking.depth *
+        (vectors ? static_cast<int64_t>(kPadding * static_cast<double>(bytes)) : bytes);
   }
   const int64_t words = std::max<int64_t>(1, bit_width(dtype_) / 32);
   out.registers = kOtherRegisters + words * (tile.accumulators + registers);
@@ -131,11 +153,15 @@ bool GpuModel::lay_out(const GpuBlocking& blocking, Tile& tile, GpuPrediction& o
 double GpuModel::shared_reads(const GpuBlocking& blocking, const Factor& factor,
                               int64_t warps) const {
   int64_t distinct = 1, each = 1, vector = 1, left = target_.warp;
+  bool innermost = true;
   for (size_t i = axes_.size(); i-- > 0;) {
     if (axes_[i].reduces) continue;
     const GpuShare& share = blocking.axes[i];
-    const int64_t covered = std::min(share.threads, left);
-    left = ceil_div(left, share.threads);
+    int64_t covered = std::min(share.threads, left);
+    if (share.threads > 1 && std::exchange(innermost, false) &&
+        left == kPatchWidth * kPatchHeight && share.threads == kPatchedThreads)
+      covered = kPatchWidth;
+    left = ceil_div(left, covered);
     if (!factor.moves[i]) continue;
     distinct *= covered;
     each *= share.each;
@@ -143,6 +169,15 @@ double GpuModel::shared_reads(const GpuBlocking& blocking, const Factor& factor,
   }
   const int64_t row = std::max(distinct * vector * factor.bytes, target_.warp * factor.bytes);
   return static_cast<double>(warps * (each / vector) * row);
+}
+
+/// Instructions of a thread per iteration of the sum; where steps go beyond a loop over terms, each
+/// is tested.
+double GpuModel::slots_of_step(const Tile& tile, double loads) const {
+  bool tested = false;
+  for (size_t i = 0; i < axes_.size(); ++i)
+    tested |= axes_[i].reduces && axes_[i].extent % tile.sizes[i] != 0;
+  return static_cast<double>(tile.accumulators) + loads + (tested ? 2 : 0);
 }
 
 void GpuModel::cost_round(const GpuBlocking& blocking, Tile& tile) const {
@@ -160,19 +195,29 @@ void GpuModel::cost_round(const GpuBlocking& blocking, Tile& tile) const {
     loads += static_cast<double>(each / vector);
     reads += shared_reads(blocking, factor, tile.warps) * steps;
     reads += static_cast<double>(box(factor, tile.sizes) * factor.bytes);  // written once
-    copies += static_cast<double>(box(factor, tile.sizes) / copied_at_once(factor, tile.sizes));
+    copies +=
+        static_cast<double>(box(factor, tile.sizes) / copied_at_once(factor, tile.sizes, blocking));
     tile.l2_bytes += static_cast<double>(fetched_bytes(factor, tile.sizes));
   }
   // A slot is the time of one multiply-add of one thread.
-  const double slots =
-      threads * steps * (static_cast<double>(tile.accumulators) + loads) + copies * kCopySlots;
+  const double step = slots_of_step(tile, loads);
+  const double slots = threads * steps * step + copies * kCopySlots;
   tile.compute = 2 * slots * units / rates.peak(dtype_);
   tile.shared = reads * units / rates.shared;
-  const double busy = std::max({tile.compute, tile.shared, steps * kStepNs});
+  const double chain = std::max(kStepNs, kIssueNs * step);
+  const double busy = std::max({tile.compute, tile.shared, steps * chain});
+  const double waits = std::ceil(copies / threads / kTogether);
+  tile.fetch = tile.l2_bytes * units / rates.l2;
   tile.alone = blocking.depth <= 1
-                   ? rates.latency_ns + 2 * rates.sync_ns + busy
+                   ? waits * rates.latency_ns + tile.fetch + 2 * rates.sync_ns + busy
                    : std::max(busy + rates.sync_ns,
                               rates.latency_ns / static_cast<double>(blocking.depth - 1));
+  // Copies run ahead along the innermost loop over rounds.
+  for (size_t i = axes_.size(); i-- > 0;)
+    if (axes_[i].reduces && tile.counts[i] > 1) {
+      tile.pipelines = ceil_div(tile.rounds, tile.counts[i]);
+      break;
+    }
 }
 
 /// What the L2 cache fetches: every operand once, or, where they do not all fit, what each wave of
@@ -219,7 +264,9 @@ std::optional<GpuPrediction> GpuModel::predict(const GpuBlocking& blocking) cons
   const auto rounds = static_cast<double>(tile.rounds), blocks = static_cast<double>(out.blocks);
   const double l2 = (rounds * tile.l2_bytes + (written + partial) / blocks) / rates.l2;
   const double dram = dram_bytes(tile, out, blocking) / blocks / rates.dram;
-  const double start = blocking.depth > 1 ? rates.latency_ns : 0;
+  const double start = blocking.depth > 1
+                           ? static_cast<double>(tile.pipelines) * (rates.latency_ns + tile.fetch)
+                           : 0;
   const auto wave = [&](double times, int64_t resident, double of_wave) {
     const auto b = static_cast<double>(resident);
     const double compute = rounds * b * tile.compute, shared = rounds * b * tile.shared;
@@ -229,7 +276,9 @@ std::optional<GpuPrediction> GpuModel::predict(const GpuBlocking& blocking) cons
     out.latency += times * latency;
     out.l2 += times * of_wave * l2;
     out.dram += times * of_wave * dram;
-    out.total += times * std::max({compute, shared, latency, of_wave * l2, of_wave * dram});
+    const double longest = std::max({compute, shared, latency, of_wave * l2, of_wave * dram});
+    const double all = compute + shared + latency + of_wave * (l2 + dram);
+    out.total += times * (longest + kVisible * (all - longest));
   };
   const int64_t slots = target_.units * out.resident;
   if (out.blocks >= slots)

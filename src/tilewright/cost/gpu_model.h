@@ -3,7 +3,8 @@
 //
 // A unit (multiprocessor) holds as many blocks at a time as its threads, registers and shared
 // memory allow. All blocks run in waves of that many per unit; the last wave has fewer. A wave
-// takes the longest of what its blocks ask of each resource:
+// takes the longest of what its blocks ask of each resource, and a tenth of the rest, which does
+// not hide completely:
 //   compute   multiply-adds of whole tiles, loads from shared memory and copies into it, as issued
 //   shared    what threads read and write in shared memory, in rows of one warp
 //   l2        what blocks fetch, in sectors, and write
@@ -74,7 +75,9 @@ class GpuModel {
 
   int64_t box(const Factor& factor, const std::vector<int64_t>& sizes) const;
   int64_t fetched_bytes(const Factor& factor, const std::vector<int64_t>& sizes) const;
-  int64_t copied_at_once(const Factor& factor, const std::vector<int64_t>& sizes) const;
+  int64_t copied_at_once(const Factor& factor, const std::vector<int64_t>& sizes,
+                         const GpuBlocking& blocking) const;
+  double slots_of_step(const Tile& tile, double loads) const;
   bool lay_out(const GpuBlocking& blocking, Tile& tile, GpuPrediction& out) const;
   void cost_round(const GpuBlocking& blocking, Tile& tile) const;
   double shared_reads(const GpuBlocking& blocking, const Factor& factor, int64_t warps) const;

@@ -17,23 +17,9 @@ namespace tilewright::driver {
 namespace {
 
 const std::string kPrefix = "algorithm: ", kDirect = "direct", kWinograd = "winograd ";
-/// Times the rule's form, by the model: beyond, tuning cannot turn the order around.
-constexpr double kHopeless = 1.6;
-
-/// The tile of the fastest form of the other algorithm; absent if there is none worth a try.
-std::optional<int64_t> other_tile(const graph::PlaneConv& conv, int64_t rule,
-                                  const CompileOptions& options) {
-  const auto time = [&](int64_t m) {
-    return tune::predict_conv(conv, m, options.target, options.threads).total();
-  };
-  std::vector<int64_t> tiles = {0};
-  if (rule == 0) tiles = tune::winograd_tiles(conv);
-  std::optional<int64_t> best;
-  double least = kHopeless * time(rule);
-  for (const int64_t m : tiles)
-    if (const double t = time(m); t < least) least = t, best = m;
-  return best;
-}
+/// Times the rule's form, by the model: beyond, tuning cannot turn the order around. The model errs
+/// more between algorithms than between tiles of one.
+constexpr double kHopeless = 1.6, kHopelessTile = 1.3;
 
 /// Steps around a node have names that begin with its own.
 bool is_part(const std::string& step, const ConvForms& conv) {
@@ -88,6 +74,28 @@ std::optional<int64_t> form_in(const tune::Record& record) {
 
 std::string form_name(int64_t m) { return m == 0 ? kDirect : kWinograd + std::to_string(m); }
 
+std::vector<int64_t> other_tiles(const graph::PlaneConv& conv, int64_t rule,
+                                 const CompileOptions& options) {
+  const auto time = [&](int64_t m) {
+    return tune::predict_conv(conv, m, options.target, options.threads).total();
+  };
+  const double usual = time(rule);
+  std::vector<int64_t> tiles = tune::winograd_tiles(conv);
+  tiles.push_back(0);
+  std::vector<std::pair<double, int64_t>> ranked;
+  for (const int64_t m : tiles)
+    if (m != rule) ranked.emplace_back(time(m), m);
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<int64_t> chosen;
+  bool other_algorithm = false;
+  for (const auto& [t, m] : ranked) {
+    const bool first_of_other = (m == 0) != (rule == 0) && !other_algorithm;
+    other_algorithm |= first_of_other;
+    if (t < (first_of_other ? kHopeless : kHopelessTile) * usual) chosen.push_back(m);
+  }
+  return chosen;
+}
+
 FindForm find_form(const std::vector<tune::Record>& records) {
   const auto by_key = std::make_shared<std::map<std::string, tune::Record>>();
   for (const tune::Record& record : records) (*by_key)[record.workload] = record;
@@ -100,23 +108,23 @@ FindForm find_form(const std::vector<tune::Record>& records) {
 Result<std::optional<OtherForms>> compile_other_forms(const Subject& subject,
                                                       const CompiledModel& rule,
                                                       const std::vector<graph::PlaneConv>& asked,
-                                                      const CompileOptions& options) {
+                                                      size_t rank, const CompileOptions& options) {
   std::map<std::string, ConvForms> convs;
   std::vector<tune::Record> records;
   for (const graph::PlaneConv& conv : asked) {
     if (convs.contains(conv_text(conv))) continue;
     const int64_t m = tune::winograd_tile(conv, options.target, options.threads);
-    const std::optional<int64_t> other = other_tile(conv, m, options);
-    if (!other) continue;
-    convs[conv_text(conv)] = {conv, m, *other, {}, 0, 0};
-    records.push_back(form_record(conv, *other, options, 0));
+    const std::vector<int64_t> others = other_tiles(conv, m, options);
+    if (rank >= others.size()) continue;
+    convs[conv_text(conv)] = {conv, m, others[rank], {}, 0, 0};
+    records.push_back(form_record(conv, others[rank], options, 0));
   }
   if (convs.empty()) return std::optional<OtherForms>();
   CompileOptions with = options;
   with.form = find_form(records);
   OtherForms found;
   found.compiled = TW_TRY(compile_subject(subject, with));
-  // One of the two forms is Winograd's, whose kernel says which convolution it computes.
+  // One of the forms at least is Winograd's, whose kernel says which convolution it computes.
   for (const CompiledModel* model : {&rule, &std::as_const(found.compiled)})
     for (const KernelReport& kernel : model->kernels)
       if (const auto conv = winograd_conv(kernel.func, options.target))

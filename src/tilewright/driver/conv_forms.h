@@ -28,7 +28,7 @@ std::string form_name(int64_t m);
 /// Answers with `records`, by convolution.
 FindForm find_form(const std::vector<tune::Record>& records);
 
-/// A convolution that the model of the machine would compute in one way and might in another.
+/// A convolution that the model of the machine would compute in one form and might in another.
 struct ConvForms {
   graph::PlaneConv conv;
   int64_t rule = 0, other = 0;   ///< tiles; 0: direct
@@ -36,19 +36,24 @@ struct ConvForms {
   double before = 0, after = 0;  ///< of all nodes in both forms, in the last race. units: ns
 };
 
-/// A model with other forms of its convolutions.
+/// A model with another form of some of its convolutions.
 struct OtherForms {
   CompiledModel compiled;
   std::vector<ConvForms> convs;
 };
 
-/// Compiles `subject` with the other form of every convolution where that is not hopeless by the
-/// model; absent if there is none. `rule`: compiled without; `asked`: the convolutions that its
-/// passes asked about. errors: as compile_subject.
+/// Tiles of the other forms of `conv` that are not hopeless by the model, those it finds fastest
+/// first. `rule`: the tile that it would take.
+std::vector<int64_t> other_tiles(const graph::PlaneConv& conv, int64_t rule,
+                                 const CompileOptions& options);
+
+/// Compiles `subject` with every convolution of `asked` in the form that is number `rank` of its
+/// `other_tiles`; absent if none has so many. `rule`: compiled without; `asked`: the convolutions
+/// that its passes asked about. errors: as compile_subject.
 Result<std::optional<OtherForms>> compile_other_forms(const Subject& subject,
                                                       const CompiledModel& rule,
                                                       const std::vector<graph::PlaneConv>& asked,
-                                                      const CompileOptions& options);
+                                                      size_t rank, const CompileOptions& options);
 
 /// Whether `step` is part of one of the convolutions of `forms`, steps around it included.
 bool computes(const OtherForms& forms, const std::string& step);

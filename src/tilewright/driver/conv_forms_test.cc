@@ -122,28 +122,61 @@ TEST(ConvForms, StoresKeepThem) {
   EXPECT_FALSE(others->forms(kConv)) << "of other threads";
 }
 
-TEST(ConvForms, TheOtherFormIsCompiledAndFound) {
-  // Few channels: neither form is far ahead.
+TEST(ConvForms, OtherTilesAreWorthATry) {
+  const CompileOptions options;
+  size_t most = 0;
+  for (const graph::PlaneConv& conv :
+       {graph::PlaneConv{1, 16, 16, 8, 8}, kConv, graph::PlaneConv{1, 64, 64, 56, 56},
+        graph::PlaneConv{1, 512, 512, 7, 7}}) {
+    const auto time = [&](int64_t m) {
+      return tune::predict_conv(conv, m, options.target, options.threads).total();
+    };
+    const int64_t usual = tune::winograd_tile(conv, options.target, options.threads);
+    const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
+    most = std::max(most, tiles.size());
+    for (size_t i = 0; i < tiles.size(); ++i) {
+      EXPECT_NE(tiles[i], usual) << conv_text(conv);
+      EXPECT_LT(time(tiles[i]), 1.6 * time(usual)) << conv_text(conv);
+      EXPECT_LE(time(tiles[i == 0 ? 0 : i - 1]), time(tiles[i])) << "the fastest come first";
+    }
+    // What the model finds nearly as fast takes part, whatever the algorithm.
+    for (const int64_t m : tune::winograd_tiles(conv)) {
+      const bool near = m != usual && time(m) < 1.29 * time(usual);
+      const bool chosen = std::find(tiles.begin(), tiles.end(), m) != tiles.end();
+      EXPECT_TRUE(chosen || !near) << conv_text(conv) << ": " << form_name(m);
+    }
+  }
+  EXPECT_GT(most, 0u);
+}
+
+TEST(ConvForms, EachOtherFormIsCompiledAndFound) {
+  // Few channels: no form is far ahead.
   const graph::PlaneConv conv{1, 16, 16, 8, 8};
   Subject subject;
   subject.graph = network(16, 8);
   CompileOptions options;
   const int64_t usual = tune::winograd_tile(conv, options.target, options.threads);
+  const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
+  ASSERT_FALSE(tiles.empty());
   const auto rule = compile_subject(subject, options);
   ASSERT_TRUE(rule) << to_string(rule.error());
-  const auto forms = compile_other_forms(subject, *rule, {conv, conv}, options);
-  ASSERT_TRUE(forms) << to_string(forms.error());
-  ASSERT_TRUE(*forms);
-  const OtherForms& other = **forms;
-  ASSERT_EQ(other.convs.size(), 1u);
-  EXPECT_EQ(other.convs[0].rule, usual);
   EXPECT_EQ(tile_in(rule->graph), usual);
-  EXPECT_EQ(tile_in(other.compiled.graph), other.convs[0].other);
-  EXPECT_EQ(usual == 0, other.convs[0].other != 0) << "one of the two is direct";
-  ASSERT_EQ(other.convs[0].nodes.size(), 1u);
-  const std::string node = *other.convs[0].nodes.begin();
-  EXPECT_TRUE(computes(other, node));
-  const auto nothing = compile_other_forms(subject, *rule, {}, options);
+  for (size_t rank = 0; rank < tiles.size(); ++rank) {
+    const auto forms = compile_other_forms(subject, *rule, {conv, conv}, rank, options);
+    ASSERT_TRUE(forms) << to_string(forms.error());
+    ASSERT_TRUE(*forms);
+    const OtherForms& other = **forms;
+    ASSERT_EQ(other.convs.size(), 1u);
+    EXPECT_EQ(other.convs[0].rule, usual);
+    EXPECT_EQ(other.convs[0].other, tiles[rank]);
+    EXPECT_EQ(tile_in(other.compiled.graph), tiles[rank]);
+    ASSERT_EQ(other.convs[0].nodes.size(), 1u);
+    EXPECT_TRUE(computes(other, *other.convs[0].nodes.begin()));
+  }
+  const auto beyond = compile_other_forms(subject, *rule, {conv}, tiles.size(), options);
+  ASSERT_TRUE(beyond);
+  EXPECT_FALSE(*beyond);
+  const auto nothing = compile_other_forms(subject, *rule, {}, 0, options);
   ASSERT_TRUE(nothing);
   EXPECT_FALSE(*nothing);
 }

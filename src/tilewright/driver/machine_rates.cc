@@ -15,11 +15,6 @@
 namespace tilewright::driver {
 namespace {
 
-bool switched_off() {
-  const char* text = std::getenv("TILEWRIGHT_CALIBRATE");
-  return text != nullptr && std::string_view(text) == "off";
-}
-
 hw::CpuRates typical_rates(const Error& reason) {
   say(fmt::format("warning: schedules follow typical rates: {}: {}", reason.what, reason.why));
   return hw::host().rates;
@@ -76,8 +71,13 @@ Status keep_rates(const hw::CpuRates& rates) {
   return write_file(TW_TRY(rates_path()), hw::rates_to_json(rates, hw::rates_key()));
 }
 
+bool calibration_off() {
+  const char* text = std::getenv("TILEWRIGHT_CALIBRATE");
+  return text != nullptr && std::string_view(text) == "off";
+}
+
 const hw::CpuRates& machine_rates(bool measure) {
-  if (!measure || switched_off()) return hw::host().rates;
+  if (!measure || calibration_off()) return hw::host().rates;
   static const hw::CpuRates rates = find_rates();
   return rates;
 }

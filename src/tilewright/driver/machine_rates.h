@@ -23,6 +23,9 @@ Status keep_rates(const hw::CpuRates& rates);
 /// measuring failed. Asked for once per process.
 const hw::CpuRates& machine_rates(bool measure);
 
+/// Whether TILEWRIGHT_CALIBRATE is `off`: typical rates, so that schedules are the same everywhere.
+bool calibration_off();
+
 /// `assumed`, or `measured` and the first digits of their hash: for a package's notes.
 std::string rates_label(const hw::CpuRates& rates);
 

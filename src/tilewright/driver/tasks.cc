@@ -9,6 +9,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/tune/gpu_space.h"
 #include "tilewright/tune/sketch_space.h"
 #include "tilewright/tune/work.h"
 
@@ -19,17 +20,6 @@ double now_ns() {
   return std::chrono::duration<double, std::nano>(
              std::chrono::steady_clock::now().time_since_epoch())
       .count();
-}
-
-Status bind_inputs(runtime::Session& session, uint64_t seed) {
-  std::vector<InputType> types;
-  for (int id : session.program().inputs) {
-    const runtime::ValueSpec& spec = session.program().values[static_cast<size_t>(id)];
-    types.push_back({spec.name, spec.dtype, spec.shape});
-  }
-  for (const auto& [name, value] : TW_TRY(make_inputs(types, {}, seed)))
-    TW_TRY_STATUS(session.bind_input(name, value));
-  return {};
 }
 
 /// Runs for `seconds`, at least three times; appends times.
@@ -109,35 +99,61 @@ struct Look {
   double seconds = 0;
 };
 
-/// Sets the other forms of `model`'s convolutions, without those that are far slower inside the
-/// model; times of their steps.
-Result<std::map<std::string, double>> look_at_forms(TunedModel& model,
-                                                    const std::vector<graph::PlaneConv>& asked,
-                                                    const CompileOptions& options,
-                                                    const runtime::SessionOptions& session,
-                                                    const Look& look) {
-  model.other = TW_TRY(compile_other_forms(model.subject, model.compiled, asked, options));
-  if (!model.other) return std::map<std::string, double>();
-  const auto other = TW_TRY(open_session(model.other->compiled, session));
+/// Runs `forms` in turn with `model` and leaves out convolutions that are far slower there; times
+/// of its steps.
+Result<std::map<std::string, double>> look_at(OtherForms& forms, const TunedModel& model,
+                                              const runtime::SessionOptions& session,
+                                              const Look& look) {
+  const auto other = TW_TRY(open_session(forms.compiled, session));
   const Duel seen = TW_TRY(duel(*model.session, *other, look.seed, look.seconds));
-  std::erase_if(model.other->convs, [&](const ConvForms& conv) {
+  std::erase_if(forms.convs, [&](const ConvForms& conv) {
     const double after = time_of(conv, seen.steps_after);
     // Without a step of its own a convolution was fused into another: nothing to compare.
     return after == 0 || after > kBehind * time_of(conv, seen.steps_before);
   });
-  if (model.other->convs.empty()) model.other.reset();
   return seen.steps_after;
+}
+
+/// Compiles other forms of the convolutions of `model` until `end` (as now_ns), and adds their
+/// kernels.
+Status add_forms(TunePlan& plan, TunedModel& model, const std::vector<graph::PlaneConv>& asked,
+                 const CompileOptions& options, const runtime::SessionOptions& session,
+                 const Look& look, double end) {
+  for (size_t rank = 0; now_ns() < end; ++rank) {
+    std::optional<OtherForms> forms =
+        TW_TRY(compile_other_forms(model.subject, model.compiled, asked, rank, options));
+    if (!forms) break;
+    const auto times = TW_TRY(look_at(*forms, model, session, look));
+    if (forms->convs.empty()) continue;
+    add_tasks(plan, forms->compiled, times, options, true,
+              [&](const std::string& step) { return computes(*forms, step); });
+    model.others.push_back(*std::move(forms));
+  }
+  return {};
 }
 
 }  // namespace
 
+Status bind_inputs(runtime::Session& session, uint64_t seed) {
+  std::vector<InputType> types;
+  for (int id : session.program().inputs) {
+    const runtime::ValueSpec& spec = session.program().values[static_cast<size_t>(id)];
+    types.push_back({spec.name, spec.dtype, spec.shape});
+  }
+  for (const auto& [name, value] : TW_TRY(make_inputs(types, {}, seed)))
+    TW_TRY_STATUS(session.bind_input(name, value));
+  return {};
+}
+
 void each_form(const TunePlan& plan,
                const std::function<void(const ConvForms& conv, bool won)>& visit) {
   for (const TunedModel& model : plan.models) {
-    if (!model.other) continue;
     const FindForm taken = find_form(model.forms);
-    for (const ConvForms& conv : model.other->convs)
-      if (conv.before > 0) visit(conv, taken(conv.conv).has_value());
+    for (const OtherForms& forms : model.others)
+      for (const ConvForms& conv : forms.convs) {
+        const std::optional<tune::Record> winner = taken(conv.conv);
+        if (conv.before > 0) visit(conv, winner && form_in(*winner) == conv.other);
+      }
   }
 }
 
@@ -177,11 +193,11 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       };
     model.compiled = TW_TRY(compile_subject(subject, watched));
     model.subject = std::move(subject);
-    std::map<std::string, double> times, other_times;
+    std::map<std::string, double> times;
+    runtime::SessionOptions session;
+    session.threads = threads_of(subject_options);
+    session.flush_denormals = true;
     if (limits.look > 0) {
-      runtime::SessionOptions session;
-      session.threads = threads_of(subject_options);
-      session.flush_denormals = true;
       model.session = TW_TRY(open_session(model.compiled, session));
       TW_TRY_STATUS(bind_inputs(*model.session, subject_options.seed));
       std::vector<double> runs;
@@ -191,14 +207,11 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       TW_TRY_STATUS(run_for(*model.session, limits.look, runs));
       model.latency = median(runs);
       times = step_times(*model.session);
-      if (now_ns() < end)
-        other_times = TW_TRY(
-            look_at_forms(model, asked, options, session, {subject_options.seed, limits.look}));
     }
     add_tasks(plan, model.compiled, times, options, false, [](const std::string&) { return true; });
-    if (model.other)
-      add_tasks(plan, model.other->compiled, other_times, options, true,
-                [&](const std::string& step) { return computes(*model.other, step); });
+    if (model.session)
+      TW_TRY_STATUS(add_forms(plan, model, asked, options, session,
+                              {subject_options.seed, limits.look}, end));
     plan.models.push_back(std::move(model));
   }
   most_expected_first(plan);
@@ -256,8 +269,15 @@ Result<std::shared_ptr<const tune::ScheduleSpace>> open_space(const std::string&
                                                               const tune::Task& task) {
   using Space = std::shared_ptr<const tune::ScheduleSpace>;
   TW_TRY_STATUS(check_space(name));
-  if (name == "constructive") return Space(tune::constructive_space(task));
-  if (name == "tiling") return Space(tune::tiling_space(task));
+  if (name == "constructive")
+    return Space(task.gpu ? tune::constructive_gpu_space(task.func, *task.gpu)
+                          : tune::constructive_space(task));
+  if (name == "tiling")
+    return Space(task.gpu ? tune::tiling_gpu_space(task.func, *task.gpu)
+                          : tune::tiling_space(task));
+  if (task.gpu)
+    return fail(ErrorKind::Usage, "sketches are for processors",
+                fmt::format("{} is for {}", task.name, task.gpu->name), "--space constructive");
   return from_sketch(name, task);
 }
 

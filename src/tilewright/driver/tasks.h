@@ -28,7 +28,7 @@ struct KernelTask {
 struct TunedModel {
   Subject subject;
   CompiledModel compiled;              ///< by rule alone
-  std::optional<OtherForms> other;     ///< of convolutions whose algorithm is open
+  std::vector<OtherForms> others;      ///< of convolutions whose algorithm is open
   std::vector<tune::Record> forms;     ///< that won against the rules' algorithms
   std::optional<CompiledModel> tuned;  ///< once there is one
   std::unique_ptr<runtime::Session> session;
@@ -55,9 +55,13 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
 /// Sorts tasks by the time they are expected to take, all uses together.
 void most_expected_first(TunePlan& plan);
 
-/// Calls `visit` for each convolution whose algorithm was raced, with whether the other one won.
+/// Calls `visit` for each form that a convolution was raced in besides the rule's, with whether it
+/// won.
 void each_form(const TunePlan& plan,
                const std::function<void(const ConvForms& conv, bool won)>& visit);
+
+/// Binds made-up inputs. errors: of the session.
+Status bind_inputs(runtime::Session& session, uint64_t seed);
 
 /// Times of two sessions that run in turn for about `seconds`.
 struct Duel {
@@ -73,8 +77,8 @@ std::string label_of(const tune::TunerTask& task);
 
 /// Whether there is such a space. errors: Usage, Io, Parse.
 Status check_space(const std::string& name);
-/// The space of a name: `constructive`, `tiling` or FILE.sketch; null where a sketch does not fit
-/// the task. errors: Usage, Io, Parse.
+/// The space of a name: `constructive`, `tiling` or FILE.sketch; null where there is none for the
+/// task. errors: Usage, Io, Parse.
 Result<std::shared_ptr<const tune::ScheduleSpace>> open_space(const std::string& name,
                                                               const tune::Task& task);
 

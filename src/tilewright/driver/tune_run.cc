@@ -9,6 +9,8 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/gpu_kernel.h"
+#include "tilewright/driver/gpu_tasks.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/vta_tasks.h"
 #include "tilewright/tune/evaluators.h"
@@ -38,6 +40,16 @@ double look_seconds(double seconds, size_t models) {
   return std::clamp(0.05 * seconds / static_cast<double>(models), 0.02, 0.6);
 }
 
+/// NVRTC compiles one program at a time in a process, and devices start slowly.
+tune::MeasureOptions measure_options(const CompileOptions& options) {
+  tune::MeasureOptions measure;
+  if (!options.gpu) return measure;
+  measure.limit_seconds = 20;
+  if (options.gpu->language == hw::GpuLanguage::Cuda)
+    measure.workers = std::clamp(hw::host().cores / 2, 2, 8);
+  return measure;
+}
+
 /// A store of records made from a file: another store, or JSON lines.
 Result<tune::RecordStore> open_replayed(const std::string& path) {
   if (!std::filesystem::exists(path))
@@ -56,10 +68,12 @@ Result<tune::RecordStore> open_replayed(const std::string& path) {
 /// Seconds left before models must be compiled again and run against each other.
 double TuneRun::rest() const {
   const auto models = static_cast<double>(plan_.models.size());
-  const bool forms = std::any_of(plan_.models.begin(), plan_.models.end(),
-                                 [](const TunedModel& model) { return model.other.has_value(); });
+  size_t forms = 0;
+  for (const TunedModel& model : plan_.models) forms = std::max(forms, model.others.size());
   const double races = models * duel_seconds(settings_.seconds, plan_.models.size());
-  const double end = (forms ? 3 : 2) * (compile_seconds_ + races);
+  // Compiling by rule included the other forms, each of which runs once more at the end.
+  const double end =
+      (forms > 0 ? 3 : 2) * compile_seconds_ + static_cast<double>(2 + forms) * races;
   return settings_.seconds - elapsed() - std::min(end, kEndShare * settings_.seconds);
 }
 
@@ -72,10 +86,8 @@ Status TuneRun::prepare() {
   by_rule.no_records = true;
   compile_ = TW_TRY(compile_options(by_rule));
   compile_.command = settings_.command;
-  if (compile_.gpu)
-    return fail(ErrorKind::Unsupported, "kernels for GPUs are not tuned",
-                "their schedules are chosen by rule",
-                "compile with --target " + compile_.gpu->name);
+  if (compile_.gpu && runs_here() && !settings_.dry)
+    TW_TRY(gpu_for(*compile_.gpu, settings_.subject.device));  // or say what is missing
   if (const auto missing = hw::missing_features(compile_.target); runs_here() && !missing.empty())
     return fail(
         ErrorKind::Device,
@@ -99,8 +111,9 @@ Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rul
       runs_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
   const double before = elapsed();
   limits.seconds = kPlanShare * settings_.seconds - before;
-  plan_ = TW_TRY(compile_.vta ? plan_layers(std::move(subjects), compile_)
-                              : plan_tuning(std::move(subjects), by_rule, compile_, limits));
+  plan_ = TW_TRY(compile_.vta   ? plan_layers(std::move(subjects), compile_)
+                 : compile_.gpu ? plan_gpu_tuning(std::move(subjects), by_rule, compile_, limits)
+                                : plan_tuning(std::move(subjects), by_rule, compile_, limits));
   compile_seconds_ = elapsed() - before;
   if (plan_.left_out > 0)
     say(
@@ -120,7 +133,7 @@ Status TuneRun::open() {
     store_ =
         TW_TRY(tune::RecordStore::open(path.empty() ? tune::RecordStore::default_path() : path));
     TW_TRY_STATUS(keep_workloads());
-    if (runs_here()) measurer_ = TW_TRY(tune::start_measurer({}));
+    if (runs_here()) measurer_ = TW_TRY(tune::start_measurer(measure_options(compile_)));
   }
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
@@ -254,20 +267,28 @@ Verdict* TuneRun::verdict_of(const KernelReport& kernel) {
 /// Which convolutions take another algorithm than by rule, all kernels being tuned: those that are
 /// faster inside the model, if the model with them is faster as a whole.
 Status TuneRun::choose_forms(TunedModel& model) {
-  if (!model.other || !model.session || interrupted()) return {};
-  const auto records = [&](bool taken_only) {
-    std::vector<tune::Record> found;
-    for (const ConvForms& conv : model.other->convs)
-      if (!taken_only || conv.after < kFormWins * conv.before)
-        found.push_back(form_record(conv.conv, conv.other, compile_, conv.after));
-    return found;
-  };
+  if (model.others.empty() || !model.session || interrupted()) return {};
   const auto usual = TW_TRY(open_tuned(model, {}));
-  const auto other = TW_TRY(open_tuned(model, records(false)));
-  const Duel times = TW_TRY(race(*usual, *other));
-  for (ConvForms& conv : model.other->convs)
-    conv.before = time_of(conv, times.steps_before), conv.after = time_of(conv, times.steps_after);
-  const std::vector<tune::Record> taken = records(true);
+  std::map<std::string, std::pair<double, tune::Record>> best;  // share of the usual time
+  for (OtherForms& forms : model.others) {
+    std::vector<tune::Record> all;
+    for (const ConvForms& conv : forms.convs)
+      all.push_back(form_record(conv.conv, conv.other, compile_, 0));
+    const auto other = TW_TRY(open_tuned(model, all));
+    const Duel times = TW_TRY(race(*usual, *other));
+    for (size_t i = 0; i < all.size(); ++i) {
+      ConvForms& conv = forms.convs[i];
+      conv.before = time_of(conv, times.steps_before);
+      conv.after = time_of(conv, times.steps_after);
+      all[i].cost = all[i].least = conv.after;
+      const std::pair found(conv.after / conv.before, all[i]);
+      auto& known = best.emplace(all[i].workload, found).first->second;
+      if (found.first < known.first) known = found;
+    }
+  }
+  std::vector<tune::Record> taken;
+  for (const auto& [conv, form] : best)
+    if (form.first < kFormWins) taken.push_back(form.second);
   if (!taken.empty()) {
     const auto mixed = TW_TRY(open_tuned(model, taken));
     const Duel whole = TW_TRY(race(*usual, *mixed));
@@ -299,6 +320,17 @@ Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) co
               duel_seconds(settings_.seconds, plan_.models.size()));
 }
 
+/// The model as compiled by rule against its form with the present verdicts.
+Result<Duel> TuneRun::race_tuned(TunedModel& model) {
+  if (compile_.gpu) {
+    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
+    return duel_on_gpu(model.compiled, *model.tuned, settings_.subject,
+                       duel_seconds(settings_.seconds, plan_.models.size()));
+  }
+  const auto session = TW_TRY(open_tuned(model, model.forms));
+  return race(*model.session, *session);
+}
+
 /// The tuned model against the untuned one. Kernels that are no faster inside the model, and all
 /// where it loses as a whole, keep the rules' schedules.
 Status TuneRun::compare(TunedModel& model) {
@@ -313,17 +345,13 @@ Status TuneRun::compare(TunedModel& model) {
     gain.before += uses * verdict->rule_cost;
     gain.after += uses * verdict->record.cost;
   }
-  if (model.session && !any) gain.before = gain.after = model.latency;
-  if (!model.session || !any || interrupted()) {
+  if (runs_here() && !any) gain.before = gain.after = model.latency;
+  if (!runs_here() || !any || interrupted()) {
     gains_.push_back(std::move(gain));
     return {};
   }
-  auto session = TW_TRY(open_tuned(model, model.forms));
-  Duel times = TW_TRY(race(*model.session, *session));
-  if (give_up_slower(model, times)) {
-    session = TW_TRY(open_tuned(model, model.forms));
-    times = TW_TRY(race(*model.session, *session));
-  }
+  Duel times = TW_TRY(race_tuned(model));
+  if (give_up_slower(model, times)) times = TW_TRY(race_tuned(model));
   gain.raced = true;
   gain.before = times.before;
   gain.after = gain.in_race = times.after;
@@ -366,8 +394,9 @@ bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
     for (const std::string& step : kernel.steps) {
       const auto then = times.steps_before.find(step), now = times.steps_after.find(step);
       if (then == times.steps_before.end() || now == times.steps_after.end()) continue;
-      if (!model.forms.empty() && computes(*model.other, step))
-        continue;  // perhaps of another form
+      const bool open = std::any_of(model.others.begin(), model.others.end(),
+                                    [&](const OtherForms& forms) { return computes(forms, step); });
+      if (!model.forms.empty() && open) continue;  // perhaps of another form
       before += then->second, after += now->second;
     }
     if (after < before || before == 0) continue;
@@ -379,11 +408,14 @@ bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
 
 /// For every convolution that had a choice, what it came to.
 std::vector<tune::Record> TuneRun::decided_forms() const {
-  std::vector<tune::Record> records;
+  std::map<std::string, tune::Record> decided;
   each_form(plan_, [&](const ConvForms& conv, bool won) {
-    records.push_back(form_record(conv.conv, won ? conv.other : conv.rule, compile_,
-                                  won ? conv.after : conv.before));
+    const tune::Record record = form_record(conv.conv, won ? conv.other : conv.rule, compile_,
+                                            won ? conv.after : conv.before);
+    if (!decided.emplace(record.workload, record).second && won) decided[record.workload] = record;
   });
+  std::vector<tune::Record> records;
+  for (auto& [key, record] : decided) records.push_back(std::move(record));
   return records;
 }
 

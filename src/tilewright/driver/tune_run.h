@@ -79,6 +79,7 @@ class TuneRun {
   Result<std::unique_ptr<runtime::Session>> open_tuned(TunedModel& model,
                                                        const std::vector<tune::Record>& forms);
   Result<Duel> race(runtime::Session& before, runtime::Session& after) const;
+  Result<Duel> race_tuned(TunedModel& model);
   Status compare(TunedModel& model);
   bool give_up_slower(const TunedModel& model, const Duel& times);
   std::vector<tune::Record> decided_forms() const;

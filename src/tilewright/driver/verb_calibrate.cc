@@ -3,6 +3,9 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/gpu_calibrate.h"
+#include "tilewright/driver/gpu_kernel.h"
+#include "tilewright/driver/gpu_knowledge.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/hw/target.h"
 
@@ -66,15 +69,74 @@ Result<int> calibrate(bool force, bool as_json) {
   return 0;
 }
 
+std::string gpu_rates_table(const hw::GpuRates& rates) {
+  const std::vector<std::vector<std::string>> rows = {
+      {"what", "all units"},
+      {"f32 peak", rate(rates.f32, "Gop/s")},
+      {"f16 peak", rate(rates.f16, "Gop/s")},
+      {"shared memory read", rate(rates.shared, "GB/s")},
+      {"L2 read", rate(rates.l2, "GB/s")},
+      {"device memory read", rate(rates.dram, "GB/s")},
+      {"launch", rate(rates.launch_ns, "ns")},
+      {"barrier", rate(rates.sync_ns, "ns")}};
+  return table(rows);
+}
+
+/// For the device that `id` names; what is compiled for it is the generic target of its language.
+Result<int> calibrate_device(const std::string& id, const std::string& target_name, bool force,
+                             bool as_json) {
+  const std::string language = id.substr(0, id.find(':'));
+  const hw::GpuTarget target =
+      TW_TRY(hw::find_gpu_target(target_name.empty() ? language : target_name));
+  const auto device = TW_TRY(gpu_for(target, id));
+  const std::string key = gpu_target_key(target, device->info());
+  const std::string path = TW_TRY(gpu_rates_path(key));
+  Result<hw::GpuRates> rates = kept_gpu_rates(key, target.rates);
+  const bool measure = force || !rates;
+  if (measure) {
+    Progress progress("calibrating");
+    rates =
+        TW_TRY(calibrate_gpu(target, *device, [&](int done, int total, const std::string& what) {
+          progress.update(done, total, what);
+          return check_interrupt();
+        }));
+    TW_TRY_STATUS(keep_gpu_rates(key, *rates));
+  }
+  say(fmt::format("{}: {} {}", key, measure ? "measured now, kept in" : "measured before, in",
+                  path));
+  if (!as_json) {
+    fmt::print("{}", gpu_rates_table(*rates));
+    return 0;
+  }
+  nlohmann::ordered_json json = document("calibrate");
+  json["path"] = path;
+  json["measured_now"] = measure;
+  const auto kept = nlohmann::ordered_json::parse(hw::gpu_rates_to_json(*rates, key));
+  json["device"] = kept["device"];
+  json["rates"] = kept["rates"];
+  print_json(json);
+  return 0;
+}
+
 }  // namespace
 
 void add_calibrate(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "calibrate", "Measures this machine once, for the models that choose schedules");
-  auto force = std::make_shared<bool>(false);
-  verb->add_flag("--force", *force, "measure again, whatever is kept");
-  verb->callback([&context, force] {
-    context.action = [&context, force] { return calibrate(*force, context.json); };
+  struct Options {
+    bool force = false;
+    std::string device, target;
+  };
+  auto options = std::make_shared<Options>();
+  verb->add_flag("--force", options->force, "measure again, whatever is kept");
+  verb->add_option("--device", options->device, "a GPU instead of the processor: opencl, cuda:1");
+  verb->add_option("--target", options->target, "what is compiled for it (default: its language)");
+  verb->callback([&context, options] {
+    context.action = [&context, options] {
+      if (options->device.empty() || options->device == "cpu")
+        return calibrate(options->force, context.json);
+      return calibrate_device(options->device, options->target, options->force, context.json);
+    };
   });
 }
 

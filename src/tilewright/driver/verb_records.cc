@@ -6,12 +6,14 @@
 #include <map>
 
 #include "tilewright/base/file.h"
+#include "tilewright/codegen/gpu/gpu.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/lower/gpu.h"
 #include "tilewright/runtime/package.h"
 #include "tilewright/tune/records.h"
 
@@ -217,17 +219,35 @@ Result<int> prune(const RecordsVerb& verb, bool as_json) {
   return 0;
 }
 
+struct Replayed {
+  Func scheduled;
+  std::string code;  ///< lowered, as text
+};
+
+/// The GPU that a record is for, if it is for one.
+std::optional<hw::GpuTarget> gpu_of(const Record& record) {
+  const Result<hw::GpuTarget> target =
+      hw::find_gpu_target(record.target.substr(0, record.target.find(':')));
+  return target ? std::optional(*target) : std::nullopt;
+}
+
 /// The program a record is about, with its schedule applied. errors: Package (no program kept,
 /// schedule not readable), NotApplicable.
-Result<ScheduledKernel> replay_record(const RecordStore& store, const Record& record) {
+Result<Replayed> replay_record(const RecordStore& store, const Record& record) {
   const Func func = TW_TRY(parse_func(TW_TRY(store.workload(record.workload))));
   const schedule::Trace trace = TW_TRY(schedule::parse_trace(record.schedule));
+  if (const auto gpu = gpu_of(record)) {
+    Func scheduled = TW_TRY(schedule::replay(func, trace));
+    const lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(scheduled, *gpu));
+    return Replayed{std::move(scheduled), TW_TRY(codegen::emit_gpu(plan.kernels, *gpu))};
+  }
   KernelOptions options;
   const std::string cpu = record.target.substr(0, record.target.rfind(':'));
   for (const hw::CpuTarget& target : hw::all_targets())
     if ("cpu:" + target.cpu == cpu) options.target = target;
   options.trace = &trace;
-  return schedule_and_lower(func, options);
+  ScheduledKernel kernel = TW_TRY(schedule_and_lower(func, options));
+  return Replayed{std::move(kernel.scheduled), print(kernel.lowered)};
 }
 
 /// Valid records must replay. Exit status of a package mismatch if one does not.
@@ -245,7 +265,7 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(records.size()), record.name);
     TW_TRY_STATUS(check_interrupt());
     if (record.outcome != "ok" || form_in(record)) continue;
-    const Result<ScheduledKernel> kernel = replay_record(store, record);
+    const Result<Replayed> kernel = replay_record(store, record);
     other_compiler += record.compiler != compiler_key();
     if (kernel) {
       ++good;
@@ -292,8 +312,8 @@ Result<int> replay(const RecordsVerb& verb, bool as_json) {
   filter.target = records[0].target;
   filter.compiler = records[0].compiler;
   const Record record = TW_TRY(store.chosen(filter)).value_or(records[0]);
-  const ScheduledKernel kernel = TW_TRY(replay_record(store, record));
-  const std::string code = sha256(print(kernel.lowered));
+  const Replayed kernel = TW_TRY(replay_record(store, record));
+  const std::string code = sha256(kernel.code);
   nlohmann::ordered_json json = document("records");
   json["action"] = "replay";
   json["record"] = to_json(record);

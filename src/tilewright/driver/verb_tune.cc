@@ -1,7 +1,9 @@
 // tune: searches schedules for the kernels of models and operators, and keeps what it measures.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <charconv>
+#include <filesystem>
 #include <map>
 
 #include "tilewright/driver/cli.h"
@@ -64,6 +66,24 @@ Status set_budget(TuneVerb& verb) {
   if (verb.budget.empty() && verb.stall.empty() && verb.trials == 0)
     settings.seconds = kDefaultSeconds;
   return {};
+}
+
+/// Whether a file can be made at `path`, before a search whose end would be too late to learn it.
+/// errors: Io.
+Status check_writable(const std::string& option, const std::string& path) {
+  if (path.empty()) return {};
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  std::error_code ignored;
+  const char* why = nullptr;
+  if (std::filesystem::is_directory(path, ignored)) {
+    why = "it is a folder";
+  } else if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
+    why = "its folder does not exist";
+  } else if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
+    why = "its folder may not be written to";
+  }
+  if (why == nullptr) return {};
+  return fail(ErrorKind::Io, fmt::format("cannot write '{}'", path), why, option + " FILE");
 }
 
 /// What would be tuned, and how large the spaces are.
@@ -198,6 +218,8 @@ Result<int> tune(TuneVerb verb, const Context& context) {
   settings.transfer = !verb.no_transfer;
   settings.command = context.command;
   settings.dry = verb.dry_run;
+  TW_TRY_STATUS(check_writable("-o", settings.output));
+  TW_TRY_STATUS(check_writable("--report", verb.report));
   TuneRun run(settings);
   TW_TRY_STATUS(run.prepare());
   TW_TRY_STATUS(run.open());

@@ -1,6 +1,7 @@
 // worker: compiles, runs and times what a tuning process tells it to. Not for people.
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/tune/worker.h"
 
 namespace tilewright::driver {
@@ -9,7 +10,9 @@ void add_worker(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("worker", "Measures schedules for another process");
   verb->group("");  // not in the list of verbs
   verb->callback([&context] {
-    context.action = []() -> Result<int> { return tune::serve_worker(compile_kernel); };
+    context.action = []() -> Result<int> {
+      return tune::serve_worker(compile_kernel, load_gpu_kernel);
+    };
   });
 }
 

@@ -33,7 +33,16 @@ class Stmt {
 };
 
 /// Annotations from a closed table (docs/ir.md). Ignoring a mark never changes a result.
-enum class MarkKind { Async, Atomic, Pipeline, InitiationInterval, Partition, Prefetch, Align, Pad };
+enum class MarkKind {
+  Async,
+  Atomic,
+  Pipeline,
+  InitiationInterval,
+  Partition,
+  Prefetch,
+  Align,
+  Pad
+};
 struct Mark {
   MarkKind kind;
   std::variant<int64_t, std::string> value = int64_t{1};

@@ -1,6 +1,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 
 #include "tilewright/search/searchers.h"
@@ -26,9 +27,15 @@ class Residual {
     solver_.compute(precision_);
   }
 
-  double mean(const Eigen::VectorXd& x) const { return weights_.size() > 0 ? x.dot(weights_) : 0; }
-  double spread(const Eigen::VectorXd& x) const {
-    return solver_.rows() > 0 ? std::sqrt(x.dot(solver_.solve(x))) : x.norm();
+  /// Of the points whose features are the columns of `x`: means, and spreads times `share` below.
+  Eigen::VectorXd hopes(const Eigen::MatrixXd& x, double share) const {
+    Eigen::VectorXd hopes = Eigen::VectorXd::Zero(x.cols());
+    if (weights_.size() > 0) hopes = x.transpose() * weights_;
+    if (solver_.rows() > 0)
+      hopes -= share * solver_.matrixL().solve(x).colwise().norm().transpose();
+    else
+      hopes -= share * x.colwise().norm().transpose();
+    return hopes;
   }
 
  private:
@@ -36,7 +43,7 @@ class Residual {
 
   Eigen::MatrixXd precision_;
   Eigen::VectorXd sum_, weights_;
-  Eigen::LDLT<Eigen::MatrixXd> solver_;
+  Eigen::LLT<Eigen::MatrixXd> solver_;
 };
 
 class PriorSearcher final : public Searcher {
@@ -53,9 +60,10 @@ class PriorSearcher final : public Searcher {
     const bool first = history_.trials().size() < static_cast<size_t>(options_.first);
     if (!first && history_.best() != nullptr) {
       const auto local = static_cast<size_t>(std::ceil(options_.local_share * count));
-      take_best(batch, near_best(), std::min(local, wanted), expected);
+      take_best(batch, view_of(near_best()), std::min(local, wanted), expected);
     }
-    take_best(batch, pool_, wanted, expected);
+    if (!pool_) pool_ = view_of(std::move(ranked_));
+    take_best(batch, *pool_, wanted, expected);
     add_random(batch, count, rng_);
     return batch;
   }
@@ -65,7 +73,8 @@ class PriorSearcher final : public Searcher {
     for (const Trial& trial : trials) {
       const Known& known = look(trial.point);
       if (!std::isfinite(trial.outcome.cost) || !std::isfinite(known.log_prior)) continue;
-      residual(known.x).add(known.x, std::log(trial.outcome.cost) - known.log_prior);
+      if (!residual_) residual_.emplace(known.x.size());
+      residual_->add(known.x, std::log(trial.outcome.cost) - known.log_prior);
     }
   }
 
@@ -74,6 +83,13 @@ class PriorSearcher final : public Searcher {
   struct Known {
     double log_prior = 0;
     Eigen::VectorXd x;
+  };
+
+  /// What is known of many points; features are columns.
+  struct View {
+    std::vector<Point> points;
+    Eigen::VectorXd log_prior;
+    Eigen::MatrixXd x;
   };
 
   using Ranked = std::vector<std::pair<double, Point>>;
@@ -88,7 +104,7 @@ class PriorSearcher final : public Searcher {
     } else {
       ranked = breed();
     }
-    for (auto& [prior, point] : ranked) pool_.push_back(std::move(point));
+    for (auto& [prior, point] : ranked) ranked_.push_back(std::move(point));
   }
 
   void consider(Point point, Ranked& ranked) const {
@@ -156,40 +172,65 @@ class PriorSearcher final : public Searcher {
     return known;
   }
 
-  Residual& residual(const Eigen::VectorXd& x) {
-    if (!residual_) residual_.emplace(x.size());
-    return *residual_;
+  View view_of(std::vector<Point> points) {
+    View view;
+    const auto count = static_cast<Eigen::Index>(points.size());
+    view.log_prior.resize(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+      const Known& known = look(points[static_cast<size_t>(i)]);
+      if (i == 0) view.x.resize(known.x.size(), count);
+      view.log_prior[i] = known.log_prior;
+      view.x.col(i) = known.x;
+    }
+    view.points = std::move(points);
+    return view;
   }
 
-  /// Expected logarithm of the cost, lowered where little is known.
-  double merit(const Known& known, const std::optional<Residual>& expected) const {
-    if (!expected) return known.log_prior;
-    return known.log_prior + expected->mean(known.x) - options_.spread * expected->spread(known.x);
+  /// Expected logarithms of costs, lowered where little is known.
+  Eigen::VectorXd merits(const View& view, const std::optional<Residual>& expected) const {
+    if (!expected) return view.log_prior;
+    return view.log_prior + expected->hopes(view.x, options_.spread);
+  }
+
+  /// The most promising of `from` that are neither tried nor in `batch`; the best first.
+  View short_list(const View& from, const std::vector<Point>& batch,
+                  const std::optional<Residual>& expected) const {
+    const Eigen::VectorXd value = merits(from, expected);
+    std::vector<Eigen::Index> order(from.points.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(),
+                     [&](Eigen::Index i, Eigen::Index j) { return value[i] < value[j]; });
+    std::vector<Eigen::Index> kept;
+    View best;
+    for (const Eigen::Index i : order) {
+      const Point& point = from.points[static_cast<size_t>(i)];
+      if (kept.size() == kShortList || !std::isfinite(value[i])) break;
+      if (history_.tried(point) || std::find(batch.begin(), batch.end(), point) != batch.end())
+        continue;
+      kept.push_back(i);
+      best.points.push_back(point);
+    }
+    best.log_prior = from.log_prior(kept);
+    best.x = from.x(Eigen::all, kept);
+    return best;
   }
 
   /// Adds the best of `from` one by one; each makes those like it less worth knowing.
-  void take_best(std::vector<Point>& batch, const std::vector<Point>& from, size_t up_to,
+  void take_best(std::vector<Point>& batch, const View& from, size_t up_to,
                  std::optional<Residual>& expected) {
-    std::vector<std::pair<double, const Point*>> ranked;
-    for (const Point& point : from) {
-      if (history_.tried(point) || std::find(batch.begin(), batch.end(), point) != batch.end())
-        continue;
-      const double value = merit(look(point), expected);
-      if (std::isfinite(value)) ranked.emplace_back(value, &point);
-    }
-    const auto better = [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first < b.first : *a.second < *b.second;
-    };
-    std::sort(ranked.begin(), ranked.end(), better);
-    if (ranked.size() > kShortList) ranked.resize(kShortList);
-    while (batch.size() < up_to && !ranked.empty()) {
-      const auto best = std::min_element(ranked.begin(), ranked.end(), better);
-      const Known& known = look(*best->second);
-      add_new(batch, *best->second);
-      ranked.erase(best);
-      if (!expected) expected.emplace(known.x.size());
-      expected->expect(known.x);
-      for (auto& [value, point] : ranked) value = merit(look(*point), expected);
+    if (batch.size() >= up_to || from.points.empty()) return;
+    const View list = short_list(from, batch, expected);
+    Eigen::VectorXd value = merits(list, expected);
+    std::vector<Eigen::Index> gone;
+    while (batch.size() < up_to && gone.size() < list.points.size()) {
+      Eigen::Index best = 0;
+      value.minCoeff(&best);
+      add_new(batch, list.points[static_cast<size_t>(best)]);
+      gone.push_back(best);
+      if (!expected) expected.emplace(list.x.rows());
+      expected->expect(list.x.col(best));
+      value = merits(list, expected);
+      for (const Eigen::Index i : gone) value[i] = kInvalid;
     }
   }
 
@@ -197,7 +238,8 @@ class PriorSearcher final : public Searcher {
 
   Rng rng_;
   PriorGuidedOptions options_;
-  std::vector<Point> pool_;  ///< best prior first
+  std::vector<Point> ranked_;  ///< best prior first; until they are looked at
+  std::optional<View> pool_;   ///< the same
   std::map<Point, Known> known_;
   std::optional<Residual> residual_;
 };

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "tilewright/base/dtype.h"
+#include "tilewright/tune/gpu_attention.h"
 #include "tilewright/tune/gpu_rows.h"
 #include "tilewright/tune/gpu_split.h"
 #include "tilewright/tune/gpu_winograd.h"
@@ -23,12 +24,21 @@ class Scheduler {
 
   bool as_planned() const { return as_planned_; }
 
+  /// Whether attention is what there is to schedule, and it becomes one kernel.
+  bool is_attention() {
+    inline_cheap();
+    stage_outputs();
+    return schedule_gpu_attention(draft_, target_);
+  }
+
   schedule::Trace run() {
     for (const std::string& block : schedule_gpu_scans(draft_, target_))
       done_.insert(draft_.nest_of(block).names.front());
     for (const std::string& block : schedule_gpu_winograd(draft_, target_)) remember(block);
     inline_cheap();
     stage_outputs();
+    if (schedule_gpu_attention(draft_, target_))
+      for (const std::string& name : names()) remember(name);
     for (const std::string& name : names(BlockFacts::Kind::Reduce))
       if (!bound(name)) reduction(name);
     inline_padding();
@@ -125,7 +135,7 @@ class Scheduler {
       as_planned_ = false;
     }
     if (plan.reduction) {
-      if (apply_gpu_reduction(draft_, name, *plan.reduction)) return remember(name);
+      if (apply_gpu_reduction(draft_, name, *plan.reduction, target_)) return remember(name);
       draft_.revert(start);
       as_planned_ = false;
     }
@@ -226,6 +236,10 @@ class Scheduler {
 GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target) {
   return {choose_gpu_tile(block, target), choose_gpu_reduction(block, target),
           choose_gpu_mma(block, target), true};
+}
+
+bool is_gpu_attention(const Func& func, const hw::GpuTarget& target) {
+  return Scheduler(func, target, plan_gpu).is_attention();
 }
 
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target, const PlanGpu& plan,

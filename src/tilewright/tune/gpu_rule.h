@@ -18,7 +18,7 @@ namespace tilewright::tune {
 /// `each` elements, in groups of `vector` (which divides it) that lie side by side; the groups of a
 /// thread are threads * vector apart; blocks share out the rest.
 struct GpuAxis {
-  std::string loop;
+  std::string loop;  ///< none: loops around decide
   int64_t extent = 1, threads = 1, each = 1, vector = 1;
   int64_t tile() const { return threads * each; }
 };
@@ -41,8 +41,10 @@ struct GpuTile {
 std::optional<GpuTile> choose_gpu_tile(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// Schedules the reduction `name` with `tile`. False, with some steps taken, where it does not
-/// apply.
-bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile);
+/// apply. `inside`, if given: a loop around of a kernel that does more; tiles inside it follow each
+/// other, and factors that are in shared memory already are read there.
+bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile,
+                    const std::string& inside = "");
 
 /// A reduction of many terms to few results: `threads` threads of a block share the iterations of
 /// `loop`, and `side` results next to each other are computed side by side.
@@ -57,7 +59,8 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
 
 /// Schedules the reduction `name` as `plan` says. False, with some steps taken, where it does not
 /// apply.
-bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan);
+bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan,
+                         const hw::GpuTarget& target);
 
 /// How a reduction is scheduled: by matrix instructions; in tiles; where neither applies in whole
 /// rows, if `rows`; else its terms shared out to threads; else with a thread for each result.
@@ -79,6 +82,9 @@ std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& t
 /// last is x; more than three share the outermost axis). requires: one perfect nest, for blocks.
 bool bind_threads(Draft& draft, const schedule::Names& loops);
 bool bind_blocks(Draft& draft, schedule::Names loops);
+
+/// Whether `func` is attention of which the rule makes one kernel (gpu_attention.h).
+bool is_gpu_attention(const Func& func, const hw::GpuTarget& target);
 
 /// Schedules `func` (stage Tensor): products in tiles, other reductions with a thread for each
 /// element, the rest a thread for each element. It always succeeds; what no rule fits runs on one

@@ -8,15 +8,11 @@
 
 namespace tilewright::tune {
 
-/// Into how many parts the terms of a sum with `tile` are split, so that all units of the device
-/// have a block: 1 where the results alone suffice, or the parts would be too short.
-int64_t choose_gpu_splits(const GpuTile& tile, const hw::GpuTarget& target);
-
 /// Splits the reduction that `tile` is for into tile.splits parts, or into fewer of equal length.
-/// Returns the block of partial
-/// sums, which `tile` is changed to fit: it has an axis of parts in front of the result's and is
-/// written back by a block of its own; the reduction itself adds the parts up, in order. Empty,
-/// with some steps taken, where it does not apply (a float sum in exact math).
+/// Returns the block of partial sums, which `tile` is changed to fit: it has an axis of parts in
+/// front of the result's and is written back by a block of its own; the reduction itself adds the
+/// parts up, in order. Empty, with some steps taken, where it does not apply (a float sum in exact
+/// math).
 std::string split_gpu_sum(Draft& draft, GpuTile& tile);
 
 }  // namespace tilewright::tune

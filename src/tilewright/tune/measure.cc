@@ -54,7 +54,9 @@ Result<int64_t> result_bytes(const Func& func) {
   return bytes;
 }
 
-Status runs_here(const hw::CpuTarget& target) {
+Status runs_here(const Task& task) {
+  if (task.gpu) return {};  // the worker finds the device, or says what is missing
+  const hw::CpuTarget& target = task.target;
   const Result<hw::CpuTarget> known = hw::find_target(target.name);
   if (!known || known->cpu != target.cpu || known->features != target.features)
     return fail(ErrorKind::Device, fmt::format("target '{}' is unknown to workers", target.name),
@@ -66,7 +68,8 @@ Status runs_here(const hw::CpuTarget& target) {
   return {};
 }
 
-/// Waits for the end of the one job that `slot` has of `kind`. errors: Interrupted.
+/// Waits for the end of the one job that `slot` has of `kind`. errors:
+/// Interrupted.
 Result<PoolEvent> outcome_of(WorkerPool& pool, size_t slot, PendingJob::Kind kind) {
   for (;;) {
     for (PoolEvent& event : pool.wait())
@@ -87,13 +90,15 @@ class PooledEvaluator final : public Evaluator {
   PooledEvaluator& operator=(const PooledEvaluator&) = delete;
 
   std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override;
+  std::vector<Reading> evaluate_each(const CandidateSource& next) override;
 
-  /// Lets every worker load the task; waits for the first. errors: as Measurer::evaluator.
+  /// Lets every worker load the task; waits for the first. errors: as
+  /// Measurer::evaluator.
   Status load();
 
  private:
-  /// What candidates are measured beside. It changes seldom: each change carries the error of one
-  /// measurement over to all later costs.
+  /// What candidates are measured beside. It changes seldom: each change
+  /// carries the error of one measurement over to all later costs.
   struct Anchor {
     int64_t id = -1;
     std::string trace;
@@ -101,12 +106,16 @@ class PooledEvaluator final : public Evaluator {
   };
   /// What becomes of one batch.
   struct Batch {
-    const std::vector<Candidate>& candidates;
+    explicit Batch(const CandidateSource& source) : next(source) {}
+    const CandidateSource& next;
+    bool ended = false;  ///< `next` has no more
+    std::vector<Candidate> candidates;
     std::vector<Reading> readings;
     std::deque<size_t> waiting;
     std::map<size_t, size_t> running;  ///< candidate by slot
     std::vector<int> losses;           ///< workers that ended before they began with it
   };
+  bool fill(Batch& batch);
   void dispatch(Batch& batch);
   void settle(Batch& batch, const PoolEvent& event);
 
@@ -129,11 +138,26 @@ Status PooledEvaluator::load() {
   return {};
 }
 
-/// Gives idle workers something to do. The first good candidate is measured alone: it is the scale.
+/// Makes sure that a candidate waits; false if there are no more.
+bool PooledEvaluator::fill(Batch& batch) {
+  if (!batch.waiting.empty() || batch.ended) return !batch.waiting.empty();
+  std::optional<Candidate> made = batch.next();
+  batch.ended = !made;
+  if (!made) return false;
+  batch.waiting.push_back(batch.candidates.size());
+  batch.candidates.push_back(*std::move(made));
+  batch.readings.push_back(lost("interrupted"));
+  batch.losses.push_back(0);
+  return true;
+}
+
+/// Gives idle workers something to do. The first good candidate is measured
+/// alone: it is the scale.
 void PooledEvaluator::dispatch(Batch& batch) {
-  for (size_t slot = 0; slot < pool_->size() && !batch.waiting.empty(); ++slot) {
+  for (size_t slot = 0; slot < pool_->size(); ++slot) {
     if (pool_->busy(slot)) continue;
     if (anchor_.id < 0 && !batch.running.empty()) return;
+    if (!fill(batch)) return;
     const size_t index = batch.waiting.front();
     batch.waiting.pop_front();
     if (const Status status = pool_->load(slot, task_); !status) {
@@ -187,15 +211,20 @@ void PooledEvaluator::settle(Batch& batch, const PoolEvent& event) {
 }
 
 std::vector<Reading> PooledEvaluator::evaluate(const std::vector<Candidate>& candidates) {
-  Batch batch{candidates,
-              std::vector<Reading>(candidates.size(), lost("interrupted")),
-              {},
-              {},
-              std::vector<int>(candidates.size(), 0)};
-  for (size_t i = 0; i < candidates.size(); ++i) batch.waiting.push_back(i);
+  size_t given = 0;
+  std::vector<Reading> readings = evaluate_each([&]() -> std::optional<Candidate> {
+    return given < candidates.size() ? std::optional(candidates[given++]) : std::nullopt;
+  });
+  readings.resize(candidates.size(), lost("interrupted"));
+  return readings;
+}
+
+std::vector<Reading> PooledEvaluator::evaluate_each(const CandidateSource& next) {
+  Batch batch(next);
   while (!interrupt_requested) {
     dispatch(batch);
     if (batch.running.empty()) break;
+    fill(batch);  // while the workers have something to do
     for (const PoolEvent& event : pool_->wait()) settle(batch, event);
   }
   if (interrupt_requested) pool_->stop();
@@ -207,7 +236,7 @@ class PooledMeasurer final : public Measurer {
   explicit PooledMeasurer(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
 
   Result<std::unique_ptr<Evaluator>> evaluator(const Task& task) override {
-    TW_TRY_STATUS(runs_here(task.target));
+    TW_TRY_STATUS(runs_here(task));
     const int64_t bytes = TW_TRY(result_bytes(task.func));
     auto made = std::make_unique<PooledEvaluator>(pool_, pool_->add_task(task, bytes));
     TW_TRY_STATUS(made->load());
@@ -216,7 +245,7 @@ class PooledMeasurer final : public Measurer {
 
   Result<std::vector<double>> race(const Task& task, const std::vector<schedule::Trace>& traces,
                                    int rounds) override {
-    TW_TRY_STATUS(runs_here(task.target));
+    TW_TRY_STATUS(runs_here(task));
     RaceJob job;
     job.task = pool_->add_task(task, TW_TRY(result_bytes(task.func)));
     for (const schedule::Trace& trace : traces) job.traces.push_back(schedule::print(trace));

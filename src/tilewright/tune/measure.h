@@ -9,7 +9,8 @@
 // with those of an anchor: the first good candidate of the evaluator, which is measured alone and
 // sets the scale, or a later one that is less than half as slow. Its cost is the anchor's times the
 // median ratio, so what slows the machine down slows down both. A candidate that is clearly slower
-// than the cheapest so far is given up after two readings, or one if they are long.
+// than the cheapest so far is given up after two readings, or one if they are long; one that is
+// behind it in all of three, after these.
 #pragma once
 
 #include <memory>

@@ -42,12 +42,13 @@ struct TaskJob {
   std::string func;    ///< printed
   std::string target;  ///< name
   int64_t threads = 1;
-  int64_t place = 0;  ///< of its reference results in kResultsFile
+  int64_t place = 0;   ///< of its reference results in kResultsFile
+  std::string device;  ///< the GPU that runs it; empty: this machine does
   static constexpr std::string_view name = "task";
   static constexpr auto fields() {
-    return std::tuple{field("task", &TaskJob::task), field("func", &TaskJob::func),
+    return std::tuple{field("task", &TaskJob::task),     field("func", &TaskJob::func),
                       field("target", &TaskJob::target), field("threads", &TaskJob::threads),
-                      field("place", &TaskJob::place)};
+                      field("place", &TaskJob::place),   field("device", &TaskJob::device)};
   }
 };
 /// Measure one candidate beside the anchor (-1: there is none yet).

@@ -273,5 +273,54 @@ TEST(MeasureJob, NonsenseIsRefused) {
   EXPECT_FALSE(parse_reply("ready"));
 }
 
+/// The same kernel for the GPU that the worker of these tests has.
+Task gpu_task() {
+  Task task = small_task();
+  task.gpu = *hw::find_gpu_target("opencl");
+  task.device = "opencl:fake";
+  task.runs_on = "fake:0";
+  return task;
+}
+
+TEST(MeasureOnDevice, TheDevicesClockCounts) {
+  Rig rig(options(), gpu_task());
+  const Reading slow = rig.one("slow"), fast = rig.one("fast");
+  EXPECT_EQ(slow.kind, OutcomeKind::Ok) << slow.reason;
+  EXPECT_DOUBLE_EQ(slow.cost, 500e3);  // although nothing takes that long
+  EXPECT_DOUBLE_EQ(fast.cost, 50e3);
+  EXPECT_EQ(fast.spread, 0);
+  const auto ratios = rig.measurer->race(
+      gpu_task(), {candidate("slow").trace, candidate("fast").trace, candidate("wrong").trace}, 5);
+  ASSERT_TRUE(ratios) << to_string(ratios.error());
+  EXPECT_THAT(*ratios, ::testing::ElementsAre(1, 0.1, search::kInvalid));
+}
+
+TEST(MeasureOnDevice, WhateverHappensIsAnOutcome) {
+  Rig rig(options(), gpu_task());
+  EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
+  EXPECT_EQ(rig.one("refused").kind, OutcomeKind::CompileError);
+  const Reading wrong = rig.one("wrong");
+  EXPECT_EQ(wrong.kind, OutcomeKind::WrongResult);
+  EXPECT_THAT(wrong.reason, HasSubstr("Y[5]"));
+  EXPECT_EQ(rig.one("lazy").kind, OutcomeKind::WrongResult);
+  EXPECT_EQ(rig.one("endless").kind, OutcomeKind::Timeout);
+  const Reading broken = rig.one("broken");
+  EXPECT_EQ(broken.kind, OutcomeKind::Crash);
+  EXPECT_THAT(broken.reason, HasSubstr("the device is lost"));
+  EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
+}
+
+TEST(MeasureOnDevice, AMissingDeviceIsNoCandidatesFault) {
+  auto measurer = start_measurer(options());
+  ASSERT_TRUE(measurer);
+  Task task = gpu_task();
+  task.runs_on = "fake:7";
+  const auto made = (*measurer)->evaluator(task);
+  ASSERT_TRUE(made);  // the reference runs here
+  const Reading reading = (*made)->evaluate({candidate("fast")}).at(0);
+  EXPECT_EQ(reading.kind, OutcomeKind::CompileError);
+  EXPECT_THAT(reading.reason, HasSubstr("no such device"));
+}
+
 }  // namespace
 }  // namespace tilewright::tune

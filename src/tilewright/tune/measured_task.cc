@@ -1,11 +1,14 @@
 #include "tilewright/tune/measured_task.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #include "tilewright/base/rng.h"
 #include "tilewright/hw/target.h"
@@ -13,6 +16,7 @@
 #include "tilewright/lower/lower.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tune/compare.h"
+#include "tilewright/tune/gpu_rule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -36,6 +40,17 @@ void fill(Array& array, Rng& rng) {
   }
 }
 
+/// A device that has failed may be of no use any more: the worker ends, and says why.
+template <class T>
+auto value_or_leave(T result) {
+  if (!result) {
+    fmt::print(stderr, "{}\n", one_line(result.error()));
+    std::fflush(stderr);
+    ::_exit(1);
+  }
+  if constexpr (!std::is_same_v<T, Status>) return *std::move(result);
+}
+
 std::string at_place(const Param& param, int64_t flat) {
   if (!param.strides.empty()) return fmt::format("{} at offset {}", param.buffer.name(), flat);
   std::string text;
@@ -57,22 +72,26 @@ std::string one_line(const Error& error) {
   return text;
 }
 
-MeasuredTask::MeasuredTask(Func func, const hw::CpuTarget& target, const CompileFor& compile,
-                           int threads)
-    : func_(std::move(func)),
+MeasuredTask::MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target,
+                           const CompileFor& compile, const LoadForDevice& load)
+    : job_(std::move(job)),
+      func_(std::move(func)),
       target_(target),
       compile_(compile),
-      pool_({.threads = threads, .pin = threads > 1}) {}
+      load_(load),
+      pool_({.threads = on_device() ? 1 : threads(), .pin = threads() > 1 && !on_device()}) {}
 
 Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
-                                                           const CompileFor& compile) {
+                                                           const CompileFor& compile,
+                                                           const LoadForDevice& load) {
   Func func = TW_TRY(parse_func(job.func));
-  const hw::CpuTarget target = TW_TRY(hw::find_target(job.target));
+  const bool on_device = !job.device.empty();
+  if (on_device && !load) return fail(ErrorKind::Device, "this worker knows no GPUs", job.device);
+  const hw::CpuTarget target = on_device ? hw::host() : TW_TRY(hw::find_target(job.target));
   if (!func.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
                 "only kernels of fixed sizes are measured");
-  std::unique_ptr<MeasuredTask> task(
-      new MeasuredTask(std::move(func), target, compile, static_cast<int>(job.threads)));
+  std::unique_ptr<MeasuredTask> task(new MeasuredTask(job, std::move(func), target, compile, load));
   Rng rng(1);
   for (size_t i = 0; i < task->func_.params.size(); ++i) {
     const Param& param = task->func_.params[i];
@@ -89,18 +108,24 @@ Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
   return task;
 }
 
-Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled) const {
+Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool on_device) const {
   const auto refused = [](const Error& error) {
     return tl::unexpected<Failure>({OutcomeKind::CompileError, one_line(error)});
   };
   try {
+    BuiltKernel kernel;
+    if (on_device) {
+      auto loaded = load_(scheduled, job_.target, job_.device);
+      if (!loaded) return refused(loaded.error());
+      kernel.device = *std::move(loaded);
+      return kernel;
+    }
     const Result<Func> lowered = lower::run_pipeline(scheduled, target_);
     if (!lowered) return refused(lowered.error());
     Result<CompiledKernel> code = compile_(*lowered, target_);
     if (!code) return refused(code.error());
-    BuiltKernel kernel;
     kernel.workspace =
-        Array(DType::U8, {code->info.shared_bytes + threads() * code->info.per_worker_bytes});
+        Array(DType::U8, {code->info.shared_bytes + pool_.threads() * code->info.per_worker_bytes});
     kernel.code = *std::move(code);
     return kernel;
   } catch (const std::bad_alloc&) {
@@ -119,7 +144,7 @@ Attempt<BuiltKernel> MeasuredTask::build(const std::string& trace) const {
     if (!steps) return invalid(one_line(steps.error()));
     const Result<Func> scheduled = schedule::replay(func_, *steps);
     if (!scheduled) return invalid(one_line(scheduled.error()));
-    return compile_scheduled(*scheduled);
+    return compile_scheduled(*scheduled, on_device());
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
@@ -127,10 +152,18 @@ Attempt<BuiltKernel> MeasuredTask::build(const std::string& trace) const {
   }
 }
 
-void MeasuredTask::run(const BuiltKernel& kernel, int64_t calls) {
+/// Mean time of `calls` calls in a row. units: ns.
+double MeasuredTask::reading_of(const BuiltKernel& kernel, int64_t calls) {
+  double time = 0;
+  if (kernel.device != nullptr) {
+    for (int64_t i = 0; i < calls; ++i) time += value_or_leave(kernel.device->run());
+    return time / static_cast<double>(calls);
+  }
   void* workspace = const_cast<void*>(kernel.workspace.data());
+  const auto begin = Clock::now();
   for (int64_t i = 0; i < calls; ++i)
     kernel.code.run(buffers_.data(), nullptr, workspace, &pool_.services());
+  return nanoseconds_since(begin) / static_cast<double>(calls);
 }
 
 /// Operands as they were, results with bytes that no kernel leaves behind: f32 -nan, i32 -1.
@@ -152,20 +185,36 @@ std::vector<Array> MeasuredTask::blank_results() const {
 }
 
 Attempt<std::vector<Array>> MeasuredTask::reference() {
-  const Attempt<BuiltKernel> plain = compile_scheduled(func_);
+  Attempt<BuiltKernel> plain = compile_scheduled(func_, false);
+  if (!plain && on_device()) plain = thread_per_result();
   if (!plain) return tl::unexpected(plain.error());
-  restore();
-  run(*plain, 1);
+  call(*plain);
   std::vector<Array> results;
   for (size_t i : results_) results.push_back(operands_[i].clone());
   return results;
 }
 
-Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {
+/// One call that starts from the operands as they were. units: ns.
+double MeasuredTask::call(const BuiltKernel& kernel) {
   restore();
-  const auto begin = Clock::now();
-  run(kernel, 1);
-  const double time = nanoseconds_since(begin);
+  if (kernel.device == nullptr) return reading_of(kernel, 1);
+  value_or_leave(kernel.device->write(operands_));
+  const double time = reading_of(kernel, 1);
+  value_or_leave(kernel.device->read(operands_));
+  return time;
+}
+
+Attempt<BuiltKernel> MeasuredTask::thread_per_result() const {
+  const Result<hw::GpuTarget> target = hw::find_gpu_target(job_.target);
+  if (!target) return tl::unexpected<Failure>({OutcomeKind::Invalid, one_line(target.error())});
+  GpuPlan alone;
+  alone.rows = false;
+  return build(schedule::print(
+      gpu_trace(func_, *target, [&](const BlockFacts&, const hw::GpuTarget&) { return alone; })));
+}
+
+Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {
+  const double time = call(kernel);
   for (size_t r = 0; r < results_.size(); ++r) {
     const Array &actual = operands_[results_[r]], &right = reference_[r];
     // Equal bits are the rule, and quickly seen.
@@ -182,11 +231,7 @@ Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {
   return time;
 }
 
-double MeasuredTask::reading(const BuiltKernel& kernel) {
-  const auto begin = Clock::now();
-  run(kernel, kernel.calls);
-  return nanoseconds_since(begin) / static_cast<double>(kernel.calls);
-}
+double MeasuredTask::reading(const BuiltKernel& kernel) { return reading_of(kernel, kernel.calls); }
 
 void MeasuredTask::set_calls(BuiltKernel& kernel, double seconds) {
   kernel.calls = 1;

@@ -93,6 +93,8 @@ cost::Index index_of(const Expr& e, int64_t extent, const std::vector<Var>& axes
   return index;
 }
 
+}  // namespace
+
 cost::Operand operand_of(const Buffer& buffer, const std::vector<Expr>& indices,
                          const std::vector<Var>& axes) {
   cost::Operand operand;
@@ -101,6 +103,8 @@ cost::Operand operand_of(const Buffer& buffer, const std::vector<Expr>& indices,
     operand.indices.push_back(index_of(indices[i], as_int(buffer.shape()[i]).value_or(1), axes));
   return operand;
 }
+
+namespace {
 
 cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, int64_t lanes,
                                  MathMode math) {

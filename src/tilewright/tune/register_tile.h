@@ -35,6 +35,10 @@ struct RegisterTile {
   int64_t pieces = 0;         ///< of work per thread; 0: as the rule finds best
 };
 
+/// An access as cost models see it: indices as terms in `axes`.
+cost::Operand operand_of(const Buffer& buffer, const std::vector<Expr>& indices,
+                         const std::vector<Var>& axes);
+
 /// A block whose result runs along vector lanes: as its cost model sees it.
 struct TiledBlock {
   cost::Contraction contraction;

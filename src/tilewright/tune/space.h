@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tilewright/hw/gpu_target.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/schedule/step.h"
@@ -35,6 +37,8 @@ struct Task {
   int threads = 1;       ///< workers the kernel runs on
   int64_t uses = 1;      ///< steps of the model that run it
   std::string device;    ///< key of an accelerator's configuration; empty: a CPU's kernel
+  std::optional<hw::GpuTarget> gpu;  ///< what the schedules are for, if that is a GPU
+  std::string runs_on;               ///< the GPU that measures: `opencl:0`
 
   /// Key of its records: equal programs, names apart, have equal keys.
   std::string key() const;

@@ -195,29 +195,37 @@ std::vector<Reading> Tuner::judge(size_t index, const std::vector<search::Point>
                                   std::vector<schedule::Trace>& traces) {
   Pace& pace = paces_[index];
   std::vector<Reading> readings(points.size());
-  std::vector<Candidate> candidates;
-  std::vector<std::string> texts(points.size());
-  std::set<std::string> asked;
-  for (size_t i = 0; i < points.size(); ++i) {
-    Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
-    if (!trace) {
-      const Error& error = trace.error();
-      readings[i].kind = OutcomeKind::Invalid;
-      readings[i].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
-      continue;
+  std::vector<std::string> texts(points.size()), asked;
+  size_t at = 0;
+  const auto next = [&]() -> std::optional<Candidate> {
+    while (at < points.size()) {
+      const size_t i = at++;
+      Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
+      if (!trace) {
+        const Error& error = trace.error();
+        readings[i].kind = OutcomeKind::Invalid;
+        readings[i].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
+        continue;
+      }
+      traces[i] = *std::move(trace);
+      texts[i] = schedule::print(traces[i]);
+      if (pace.measured.contains(texts[i]) ||
+          std::find(asked.begin(), asked.end(), texts[i]) != asked.end())
+        continue;
+      asked.push_back(texts[i]);
+      return Candidate{points[i], traces[i]};
     }
-    traces[i] = *std::move(trace);
-    texts[i] = schedule::print(traces[i]);
-    if (!pace.measured.contains(texts[i]) && asked.insert(texts[i]).second)
-      candidates.push_back({points[i], traces[i]});
-  }
-  const std::vector<Reading> found = pace.evaluator->evaluate(candidates);
+    return std::nullopt;
+  };
+  const std::vector<Reading> found = pace.evaluator->evaluate_each(next);
   for (size_t i = 0; i < found.size(); ++i) {
     nominal_seconds_ += nominal_seconds(found[i]);
-    pace.measured.emplace(schedule::print(candidates[i].trace), found[i]);
+    pace.measured.emplace(asked[i], found[i]);
   }
   for (size_t i = 0; i < points.size(); ++i)
-    if (readings[i].kind != OutcomeKind::Invalid) readings[i] = pace.measured.at(texts[i]);
+    if (const auto known = pace.measured.find(texts[i]);
+        readings[i].kind != OutcomeKind::Invalid && known != pace.measured.end())
+      readings[i] = known->second;
   return readings;
 }
 

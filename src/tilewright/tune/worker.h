@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "tilewright/tune/device_kernel.h"
 #include "tilewright/tune/tile_probe.h"
 
 namespace tilewright::tune {
@@ -12,7 +13,7 @@ using CompileFor =
     std::function<Result<CompiledKernel>(const Func& lowered, const hw::CpuTarget& target)>;
 
 /// Answers jobs on the files of measure_job.h until the other side closes them, or dies: then the
-/// process ends at once, whatever it is running. Exit status.
-int serve_worker(const CompileFor& compile);
+/// process ends at once, whatever it is running. `load` is needed for tasks of GPUs. Exit status.
+int serve_worker(const CompileFor& compile, const LoadForDevice& load = {});
 
 }  // namespace tilewright::tune

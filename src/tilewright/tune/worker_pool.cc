@@ -58,7 +58,8 @@ int64_t WorkerPool::add_task(const Task& task, int64_t result_bytes) {
   TaskJob job;
   job.task = next_task_++;
   job.func = print(task.func);
-  job.target = task.target.name;
+  job.target = task.gpu ? task.gpu->name : task.target.name;
+  job.device = task.runs_on;
   job.threads = task.threads;
   job.place = results_end_;
   results_end_ += (result_bytes + 4096) / 4096 * 4096 + 4096;

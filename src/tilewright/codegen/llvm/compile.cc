@@ -9,8 +9,10 @@
 #include <llvm/Target/TargetOptions.h>
 
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <thread>
+#include <tuple>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
@@ -28,7 +30,9 @@ struct Compiled {
   KernelInfo info;
 };
 
-Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const LlvmOptions& options) {
+Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const hw::CpuTarget& target,
+                                                          const std::string& features,
+                                                          llvm::CodeGenOptLevel level) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeAllTargetInfos();
@@ -37,16 +41,9 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const LlvmOptions& opt
     llvm::InitializeAllAsmPrinters();
   });
   std::string reason;
-  const hw::CpuTarget& target = options.target;
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(target.triple, reason);
   if (found == nullptr)
     return fail(ErrorKind::Device, fmt::format("LLVM has no target '{}'", target.triple), reason);
-  std::string features;
-  for (const std::string& feature : target.features)
-    features += (features.empty() ? "" : ",") + feature;
-  const auto level = options.opt_level <= 0   ? llvm::CodeGenOptLevel::None
-                     : options.opt_level == 1 ? llvm::CodeGenOptLevel::Less
-                                              : llvm::CodeGenOptLevel::Default;
   std::unique_ptr<llvm::TargetMachine> machine(
       found->createTargetMachine(target.triple, target.cpu, features, llvm::TargetOptions(),
                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
@@ -55,11 +52,29 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const LlvmOptions& opt
   return machine;
 }
 
+/// A thread keeps the machines it has made: tables of a processor take longer to make than a small
+/// kernel to emit.
+Result<llvm::TargetMachine*> machine_of(const LlvmOptions& options) {
+  const hw::CpuTarget& target = options.target;
+  std::string features;
+  for (const std::string& feature : target.features)
+    features += (features.empty() ? "" : ",") + feature;
+  const auto level = options.opt_level <= 0   ? llvm::CodeGenOptLevel::None
+                     : options.opt_level == 1 ? llvm::CodeGenOptLevel::Less
+                                              : llvm::CodeGenOptLevel::Default;
+  thread_local std::map<std::tuple<std::string, std::string, std::string, llvm::CodeGenOptLevel>,
+                        std::unique_ptr<llvm::TargetMachine>>
+      machines;
+  auto& machine = machines[{target.triple, target.cpu, features, level}];
+  if (machine == nullptr) machine = TW_TRY(make_machine(target, features, level));
+  return machine.get();
+}
+
 /// What register tiles need: they are unrolled and their vectors shaped already. A third of the
 /// time of the general pipeline for the same code.
 constexpr const char* kTilePipeline =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,"
-    "loop-mssa(licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg)";
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,"
+    "loop-mssa(licm),early-cse<memssa>,simplifycfg)";
 
 /// Kernels with loops over single elements get LLVM's whole pipeline with its vectorisers; where
 /// explicit vectors stand beside them, nothing is unrolled.
@@ -100,7 +115,7 @@ Result<Func> prepare(const Func& func, const hw::CpuTarget& target) {
 }
 
 Result<Compiled> compile(const Func& lowered, const LlvmOptions& options, Output output) {
-  const auto machine = TW_TRY(make_machine(options));
+  llvm::TargetMachine* const machine = TW_TRY(machine_of(options));
   const Func func = TW_TRY(prepare(lowered, options.target));
   const KernelPlan plan = TW_TRY(plan_kernel(func));
   llvm::LLVMContext context;

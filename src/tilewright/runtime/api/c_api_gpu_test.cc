@@ -85,7 +85,9 @@ TEST_F(CApiGpu, DevicesThatDoNotFit) {
 TEST_F(CApiGpu, CodeForAnotherDevice) {
   const auto device = open_gpu("opencl");
   if (!device) GTEST_SKIP() << to_string(device.error());
-  const std::string cuda = write_sample(folder_, "cuda", serialise(sample_program("cuda")));
+  GpuProgram program = sample_program("cuda");
+  program.arch = "sm_90";
+  const std::string cuda = write_sample(folder_, "cuda", serialise(program));
   EXPECT_EQ(problem_of(cuda, "opencl").first, TW_DEVICE);
   EXPECT_THAT(problem_of(cuda, "opencl").second, HasSubstr("--target opencl"));
 }

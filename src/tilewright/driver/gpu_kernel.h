@@ -1,0 +1,27 @@
+// One scheduled kernel on a GPU of this machine, for measuring.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tilewright/hw/gpu_target.h"
+#include "tilewright/runtime/gpu/device.h"
+#include "tilewright/tune/device_kernel.h"
+
+namespace tilewright::driver {
+
+/// The GPU of this machine that runs code for `target`: the one that `device` names, or the first
+/// of the target's language. Opened once per process and id.
+/// errors: Device (none there, with what to install; one that does not understand the code).
+Result<std::shared_ptr<runtime::GpuDevice>> gpu_for(const hw::GpuTarget& target,
+                                                    const std::string& device);
+
+/// `cuda-sm_90a:NVIDIA H200`: kernels for `target` on a device of that name, in records.
+std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& device);
+
+/// Compiles and loads a scheduled Func; times are recorded. For workers (tune/device_kernel.h).
+Result<std::unique_ptr<tune::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
+                                                            const std::string& target,
+                                                            const std::string& device);
+
+}  // namespace tilewright::driver

@@ -1,0 +1,183 @@
+#include "tilewright/driver/gpu_tasks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "tilewright/base/statistics.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/gpu_kernel.h"
+#include "tilewright/driver/gpu_profile.h"
+#include "tilewright/tune/gpu_space.h"
+#include "tilewright/tune/work.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// A model on the device, with the times of its kernels.
+class TimedModel {
+ public:
+  static Result<TimedModel> open(const CompiledModel& model, const SubjectOptions& options) {
+    TimedModel timed;
+    timed.log_ = std::make_shared<LaunchLog>();
+    runtime::SessionOptions session;
+    session.threads = threads_of(options);
+    session.flush_denormals = true;
+    LaunchSettings launch;
+    launch.device = options.device == "cpu" ? "" : options.device;
+    launch.record_times = true;
+    session.load_launch = make_launch_loader(launch, timed.log_);
+    timed.session_ = TW_TRY(open_session(model, session));
+    TW_TRY_STATUS(bind_inputs(*timed.session_, options.seed));
+    return timed;
+  }
+
+  /// Runs for `seconds`, at least three times; appends the device's times. units: ns.
+  Status run_for(double seconds, std::vector<double>& times) {
+    const Clock::time_point begin = Clock::now();
+    for (int runs = 0; runs < 3 || seconds_since(begin) < seconds; ++runs) {
+      const int64_t before = total();
+      TW_TRY_STATUS(session_->run());
+      times.push_back(static_cast<double>(total() - before));
+      TW_TRY_STATUS(check_interrupt());
+    }
+    return {};
+  }
+
+  /// What was run so far does not count.
+  void reset() {
+    for (LaunchLog::GpuEntry& entry : log_->gpus) {
+      entry.runs = 0;
+      std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
+    }
+  }
+
+  /// Mean time of each step, by name. units: ns.
+  std::map<std::string, double> steps() const {
+    std::map<std::string, double> times;
+    for (const GpuStepTime& step : gpu_step_times(*log_, {}, std::nullopt))
+      times[step.step] += step.ns;
+    return times;
+  }
+
+ private:
+  int64_t total() const {
+    int64_t sum = 0;
+    for (const LaunchLog::GpuEntry& entry : log_->gpus)
+      for (const int64_t ns : entry.total_ns) sum += ns;
+    return sum;
+  }
+
+  std::shared_ptr<LaunchLog> log_;
+  std::unique_ptr<runtime::Session> session_;
+};
+
+/// Without a time by the device: the model's, else a tenth of the peak.
+double predicted_ns(const Func& func, const hw::GpuTarget& target) {
+  if (const auto decision = tune::gpu_decision(func, target)) return decision->chosen.time.total;
+  return 10 * tune::work_of(func).operations / target.rates.f32 + target.rates.launch_ns;
+}
+
+void add_tasks(TunePlan& plan, const CompiledModel& model,
+               const std::map<std::string, double>& times, const tune::Task& like) {
+  for (const KernelReport& kernel : model.kernels) {
+    KernelTask task;
+    task.task = like;
+    task.task.name = kernel.func.name.substr(0, kernel.func.name.rfind('_'));
+    task.task.func = kernel.func;
+    task.task.uses = static_cast<int64_t>(kernel.steps.size());
+    task.key = task.task.key();
+    task.step = kernel.steps.front();
+    task.rule = kernel.trace;
+    const auto found = times.find(kernel.steps.front());
+    task.expected = found == times.end() ? predicted_ns(kernel.func, *like.gpu) : found->second;
+    const auto known = std::find_if(plan.tasks.begin(), plan.tasks.end(),
+                                    [&](const KernelTask& t) { return t.key == task.key; });
+    if (known == plan.tasks.end())
+      plan.tasks.push_back(std::move(task));
+    else
+      known->task.uses += task.task.uses;
+  }
+}
+
+/// What all tasks on one device have in common.
+Result<tune::Task> task_on(const SubjectOptions& subject_options, const CompileOptions& options) {
+  tune::Task task;
+  task.target = options.target;
+  task.gpu = options.gpu;
+  const auto device = gpu_for(*options.gpu, subject_options.device);
+  if (!device) {  // nothing runs
+    task.device = options.gpu->name;
+    return task;
+  }
+  task.device = gpu_target_key(*options.gpu, (*device)->info());
+  task.runs_on = (*device)->info().id;
+  // OpenCL may run on this machine's processor.
+  if (options.gpu->language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);
+  return task;
+}
+
+}  // namespace
+
+Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
+                                 const SubjectOptions& subject_options,
+                                 const CompileOptions& options, const PlanLimits& limits) {
+  TunePlan plan;
+  const Clock::time_point begin = Clock::now();
+  const tune::Task like = TW_TRY(task_on(subject_options, options));
+  for (Subject& subject : subjects) {
+    if (!plan.models.empty() && seconds_since(begin) > limits.seconds) {
+      ++plan.left_out;
+      continue;
+    }
+    if (subject.package)
+      return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
+                  "tuning needs the model itself");
+    TunedModel model;
+    model.compiled = TW_TRY(compile_subject(subject, options));
+    model.subject = std::move(subject);
+    std::map<std::string, double> times;
+    if (limits.look > 0) {
+      TimedModel timed = TW_TRY(TimedModel::open(model.compiled, subject_options));
+      std::vector<double> runs;
+      TW_TRY_STATUS(timed.run_for(limits.look / 6, runs));
+      timed.reset();
+      runs.clear();
+      TW_TRY_STATUS(timed.run_for(limits.look, runs));
+      model.latency = median(runs);
+      times = timed.steps();
+    }
+    add_tasks(plan, model.compiled, times, like);
+    plan.models.push_back(std::move(model));
+  }
+  if (plan.tasks.empty())
+    return fail(ErrorKind::NotApplicable, "there is nothing to tune", "no kernel runs on the GPU");
+  most_expected_first(plan);
+  return plan;
+}
+
+Result<Duel> duel_on_gpu(const CompiledModel& before, const CompiledModel& after,
+                         const SubjectOptions& options, double seconds) {
+  TimedModel first = TW_TRY(TimedModel::open(before, options));
+  TimedModel second = TW_TRY(TimedModel::open(after, options));
+  std::vector<double> times_before, times_after, warm_up;
+  TW_TRY_STATUS(first.run_for(std::min(0.05, seconds), warm_up));
+  TW_TRY_STATUS(second.run_for(std::min(0.05, seconds), warm_up));
+  first.reset();
+  second.reset();
+  constexpr int kRounds = 16;  // in turn, so that a slow moment of the machine hits both
+  for (int round = 0; round < kRounds; ++round) {
+    TW_TRY_STATUS(first.run_for(seconds / (2 * kRounds), times_before));
+    TW_TRY_STATUS(second.run_for(seconds / (2 * kRounds), times_after));
+  }
+  return Duel{median(times_before), median(times_after), first.steps(), second.steps()};
+}
+
+}  // namespace tilewright::driver

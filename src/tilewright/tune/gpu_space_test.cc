@@ -1,0 +1,130 @@
+// Every point of a space for GPUs is refused with a reason, or keeps the meaning.
+#include "tilewright/tune/gpu_space.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/ir/text.h"
+#include "tilewright/lower/gpu.h"
+#include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/testing/kernels.h"
+
+namespace tilewright::tune {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using lower::testing::Order;
+
+hw::GpuTarget small_target() {
+  hw::GpuTarget target;
+  target.name = "small";
+  target.shared_bytes = 16 << 10;
+  return target;
+}
+
+/// Random points, until `wanted` of them make a schedule; each must compute what `func` does.
+void check_points(const Func& func, const ScheduleSpace& space, int wanted) {
+  const hw::GpuTarget target = small_target();
+  const interp::Arguments arguments = quarters(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected);
+  Rng rng(7);
+  int good = 0;
+  for (int i = 0; i < 400 && good < wanted; ++i) {
+    const search::Point point = space.space().canonical(space.space().random(rng));
+    SCOPED_TRACE(space.space().text(point));
+    EXPECT_EQ(space.terms(point).size(), space.terms(search::Point(point.size(), 0)).size());
+    const Result<schedule::Trace> trace = space.trace(point);
+    if (!trace) {
+      EXPECT_EQ(trace.error().kind, ErrorKind::NotApplicable);
+      continue;
+    }
+    EXPECT_TRUE(std::isfinite(space.prior(point)));
+    const auto scheduled = schedule::replay(func, *trace);
+    ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+    const auto plan = lower::lower_for_gpu(*scheduled, target);
+    if (!plan) {  // an estimate of shared memory may be low
+      EXPECT_EQ(plan.error().kind, ErrorKind::Capacity) << to_string(plan.error());
+      continue;
+    }
+    ++good;
+    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, Order::Adversarial);
+    ASSERT_TRUE(run) << to_string(run.error());
+    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
+    for (const auto& [name, value] : run->outputs)
+      for (int64_t k = 0; k < value.size(); ++k)
+        ASSERT_NEAR(value.get(k), expected->outputs.at(name).get(k), 1e-4) << name << " " << k;
+  }
+  EXPECT_EQ(good, wanted);
+}
+
+OpCase product() { return {"", "MatMul", {{20, 37}, {37, 34}}, {}}; }
+OpCase convolution() {
+  return {"", "Conv", {{1, 5, 9, 9}, {12, 5, 3, 3}}, {{"pads", Ints{1, 1, 1, 1}}}};
+}
+
+TEST(GpuSpace, PointsOfProductsKeepTheMeaning) {
+  const Func func = func_of(product());
+  const auto space = constructive_gpu_space(func, small_target());
+  ASSERT_TRUE(space);
+  EXPECT_GT(space->space().size(), 1000);
+  check_points(func, *space, 12);
+}
+
+TEST(GpuSpace, PointsOfConvolutionsKeepTheMeaning) {
+  const Func func = func_of(convolution());
+  const auto space = constructive_gpu_space(func, small_target());
+  ASSERT_TRUE(space);
+  check_points(func, *space, 8);
+}
+
+TEST(GpuSpace, PointsOfSumsKeepTheMeaning) {
+  const Func func = func_of({"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
+  const auto space = constructive_gpu_space(func, small_target());
+  ASSERT_TRUE(space);
+  check_points(func, *space, 6);
+}
+
+TEST(GpuSpace, EveryAxisOnItsOwn) {
+  const Func func = func_of(convolution());
+  const auto space = tiling_gpu_space(func, small_target());
+  ASSERT_TRUE(space);
+  EXPECT_GT(space->space().size(), constructive_gpu_space(func, small_target())->space().size());
+  check_points(func, *space, 6);
+}
+
+TEST(GpuSpace, HoldsTheRulesOwnTile) {
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const Func func = func_of({"", "MatMul", {{256, 320}, {320, 512}}, {}});
+  const auto space = constructive_gpu_space(func, target);
+  const auto decision = gpu_decision(func, target);
+  ASSERT_TRUE(space && decision);
+  const std::string rule = schedule::print(gpu_trace(func, target));
+  bool found = false;
+  double least = INFINITY;
+  for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
+    const search::Point point = space->space().at(i);
+    const double prior = space->prior(point);
+    least = std::min(least, prior);
+    if (found || std::abs(prior - decision->chosen.time.total) > 1e-6) continue;
+    const auto trace = space->trace(point);
+    found = trace && schedule::print(*trace) == rule;
+  }
+  EXPECT_TRUE(found);
+  EXPECT_LE(least, decision->chosen.time.total);
+}
+
+TEST(GpuSpace, NothingToChooseWithoutReductions) {
+  const Func func = func_of({"", "Relu", {{3, 1001}}, {}});
+  EXPECT_EQ(constructive_gpu_space(func, small_target()), nullptr);
+  EXPECT_EQ(tiling_gpu_space(func, small_target()), nullptr);
+  EXPECT_EQ(
+      tiling_gpu_space(func_of({"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}}), small_target()),
+      nullptr);
+}
+
+}  // namespace
+}  // namespace tilewright::tune
