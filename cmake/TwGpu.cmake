@@ -1,7 +1,8 @@
 # tw_gpu_environment(TEST...)
 #
 # What tests that use GPUs find: PoCL's cache in the build folder, NVRTC and nvdisasm where
-# scripts/setup installed them, and what the sanitizers are to overlook in drivers.
+# scripts/setup installed them, and what the sanitizers are to overlook in drivers. They get the label
+# `device` besides: what to run where there is a GPU.
 file(GLOB TILEWRIGHT_VENV_NVRTC
      ${CMAKE_SOURCE_DIR}/.venv/lib/python3*/site-packages/nvidia/cu13/lib/libnvrtc.so.13)
 file(GLOB TILEWRIGHT_VENV_NVDISASM
@@ -19,6 +20,7 @@ function(tw_gpu_environment)
   foreach(test ${ARGN})
     if(TEST ${test})
       set_property(TEST ${test} APPEND PROPERTY ENVIRONMENT ${environment})
+      set_property(TEST ${test} APPEND PROPERTY LABELS device)
     endif()
   endforeach()
 endfunction()

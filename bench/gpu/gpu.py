@@ -3,12 +3,16 @@
 
 gpu.py gemm|operators|networks PROGRAM [--device cuda|opencl] [--minutes 9] [--only TEXT] [--json]
 
-Times are those of the device: the sum over all kernels of a run for Tilewright, CUDA events for
-PyTorch (benchmark mode, the better of its two layouts, TF32 off). Random data, f32, medians of runs
-that take turns. What does not fit into the time is left out, and said so.
+Both sides by the device's clock, one after the other for each case, on random data: ours is the sum
+over the kernels of a run, PyTorch's the time of a run out of many captured in a CUDA graph (eager
+too for networks). PyTorch runs in benchmark mode, the better of its two layouts, TF32 off; on CUDA
+a second column has it on for both sides (--tf32 for ours). First all packages are compiled, by half
+as many processes as there are processors; what does not fit into the time is left out, and said so.
+The table of the end sums up by group.
 """
 
 import argparse
+import concurrent.futures
 import json
 import math
 import os
@@ -17,13 +21,25 @@ import sys
 import tempfile
 import time
 
-SIZES = [256, 512, 1024, 2048, 4096, 8192]
-GEMMS = [(m, n, k) for m in SIZES for n in SIZES for k in SIZES if max(m, n, k) <= 4 * min(m, n, k)]
+# (m, n, k): squares, layers of language models, few rows, long and short sums.
+SQUARES = [(n, n, n) for n in (8192, 4096, 2048, 1024, 512, 256)]
+LAYERS = [
+    shape
+    for m in (128, 512, 2048)
+    for shape in ((m, 4096, 4096), (m, 14336, 4096), (m, 4096, 14336))
+]
+OTHERS = [
+    (64, 4096, 4096), (64, 12288, 4096), (256, 256, 16384), (512, 512, 8192), (1024, 1024, 8192),
+    (2048, 2048, 256), (4096, 4096, 512), (8192, 8192, 1024), (8192, 1024, 1024),
+    (1024, 8192, 1024), (16384, 1024, 1024), (4096, 2048, 1024), (2048, 8192, 2048),
+    (768, 3072, 768), (3072, 768, 3072),
+]  # yapf: disable
+GEMMS = SQUARES + LAYERS + OTHERS
 SUITES = ["flextensor/", "tvm/"]
 NETWORKS = [
-    "resnet18", "resnet50", "vgg16", "yolov1", "overfeat", "mobilenet_v2", "dqn", "dcgan", "lstm_lm"
-]
-WINDOW = ["kernel", "stride", "pad", "dilation", "output_pad"]
+    "resnet18", "resnet50", "vgg16", "mobilenet_v2", "yolov1", "overfeat", "dqn", "dcgan", "lstm_lm"
+]  # yapf: disable
+CAPTURED = 10  # runs in a CUDA graph
 
 try:
     import torch
@@ -33,42 +49,120 @@ if torch is not None and not torch.cuda.is_available():
     torch = None
 
 
-def ours(program, device, *subject):
-    """Microseconds of all kernels of one run, by the device's clock."""
-    options = ["--device", device, "--profile", "--duration", "0.5"]
-    done = subprocess.run(
-        [program, "--json", "bench", *subject, *options], capture_output=True, text=True
-    )
+# --- Our side.
+
+
+def call(arguments, seconds):
+    """What the program prints as JSON. errors: RuntimeError with the first line of its message."""
+    try:
+        done = subprocess.run(arguments, capture_output=True, text=True, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"not done in {seconds} s") from None
     if done.returncode != 0:
         raise RuntimeError((done.stderr.strip() or "failed").splitlines()[0])
-    return json.loads(done.stdout)["rows"][0]["gpu_profile"]["total"]["mean_us"]
+    return json.loads(done.stdout)
 
 
-def timed(run):
-    """Median of CUDA events around `run`, in microseconds."""
-    for _ in range(10):
-        run()
+def has_tf32(case, options):
+    """Whether products of the case are of f32, which both sides may round."""
+    return options.target == "cuda" and case.get("case", {}).get("dtype", "float32") == "float32"
+
+
+def compile_all(cases, options):
+    """Packages of all cases; those that do not compile say why."""
+
+    def one(case, key, flags):
+        package = os.path.join(options.folder, f"{case['number']}{key}.twm")
+        target = [] if case["subject"][0].endswith(".twm") else ["--target", options.target]
+        try:
+            call([options.program, "-q", "--json", "compile", *case["subject"], *target, *flags,
+                  "-o", package], 240)  # yapf: disable
+            case[key] = package
+        except RuntimeError as error:
+            case["error"] = str(error)
+
+    workers = max(1, (os.cpu_count() or 2) // 2)
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        for case in cases:
+            pool.submit(one, case, "package", [])
+            if has_tf32(case, options):
+                pool.submit(one, case, "tf32_package", ["--tf32"])
+
+
+def ours(package, options):
+    """Microseconds of all kernels of one run, by the device's clock."""
+    arguments = [options.program, "-q", "--json", "bench", package, "--profile"]
+    arguments += ["--device", options.device, "--duration", str(options.seconds)]
+    profile = call(arguments, 120)["rows"][0]["gpu_profile"]
+    return profile["total"]["mean_us"]
+
+
+# --- PyTorch's side.
+
+
+def event_us(run, repeats, inner):
+    """Median time between two CUDA events around `run`, which runs something `inner` times."""
     times = []
-    for _ in range(50):
+    for _ in range(repeats):
         start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         start.record()
         run()
         end.record()
         torch.cuda.synchronize()
-        times.append(1000 * start.elapsed_time(end))
+        times.append(1000 * start.elapsed_time(end) / inner)
     return sorted(times)[len(times) // 2]
+
+
+def captured_us(run):
+    """Time of one run, as part of a CUDA graph: without what launches cost the processor."""
+    stream = torch.cuda.Stream()
+    with torch.cuda.stream(stream):  # benchmark mode decides before anything is captured
+        for _ in range(3):
+            run()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(CAPTURED):
+            run()
+    graph.replay()
+    torch.cuda.synchronize()
+    return event_us(graph.replay, 7, CAPTURED)
+
+
+def eager_us(run):
+    for _ in range(3):
+        run()
+    torch.cuda.synchronize()
+    return event_us(run, 15, 1)
+
+
+def best_us(runs):
+    """The fastest of several forms; nothing where none works."""
+    times = []
+    for run in runs:
+        try:
+            times.append(captured_us(run))
+        except RuntimeError:
+            torch.cuda.synchronize()
+            times.append(eager_us(run))
+    return min(times) if times else None
+
+
+def allow_tf32(on):
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = on
 
 
 def window(params, name, axes, default):
     return tuple(params.get(f"{name}_{axis}", default) for axis in axes)
 
 
-def torch_case(case):
-    """The operator of a workload case in PyTorch, or nothing."""
+def torch_operator(case):
+    """Forms of a workload case in PyTorch; none where it has no such operator."""
     functional, params = torch.nn.functional, case["params"]
-    data = [torch.randn(shape, device="cuda") for shape in case["input_shapes"]]
+    dtype = getattr(torch, case["dtype"])
+    data = [torch.randn(shape, device="cuda").to(dtype) for shape in case["input_shapes"]]
     kind = case["operator"]
-    if kind in ("gemm", "gemv", "ttm"):
+    if kind in ("gemm", "gemv"):
         return [lambda: torch.matmul(data[0], data[1])]
     if kind == "bilinear":
         return [lambda: functional.bilinear(data[0], data[2], data[1])]
@@ -84,44 +178,140 @@ def torch_case(case):
     }
     if "transpose" in kind:
         options["output_padding"] = window(params, "output_pad", axes, 0)
-    call = getattr(functional, f"conv_transpose{rank}d" if "transpose" in kind else f"conv{rank}d")
-    runs = [lambda: call(data[0], data[1], **options)]
-    if rank == 2:
-        last = [x.to(memory_format=torch.channels_last) for x in data]
-        runs.append(lambda: call(last[0], last[1], **options))
+    conv = getattr(functional, f"conv_transpose{rank}d" if "transpose" in kind else f"conv{rank}d")
+    runs = [lambda: conv(data[0], data[1], **options)]
+    formats = {2: torch.channels_last, 3: torch.channels_last_3d}
+    if rank in formats:
+        last = [x.to(memory_format=formats[rank]) for x in data]
+        runs.append(lambda: conv(last[0], last[1], **options))
     return runs
 
 
-def theirs(runs):
-    return min(timed(run) for run in runs) if torch is not None and runs else None
+def theirs(case, options):
+    """PyTorch's columns of a row."""
+    if torch is None:
+        return {}
+    with torch.inference_mode():
+        if options.what == "networks":
+            import onnx_torch
+
+            run = onnx_torch.load(case["subject"][0])
+            allow_tf32(False)
+            row = {"eager_us": eager_us(run), "torch_us": best_us([run])}
+        else:
+            runs = torch_operator(case["case"])
+            allow_tf32(False)
+            row = {"torch_us": best_us(runs)}
+            if case["case"]["dtype"] != "float32" or not runs:
+                return row
+        allow_tf32(True)
+        row["tf32_us"] = best_us([run] if options.what == "networks" else runs)
+        return row
 
 
-def gemm_cases(_):
-    for m, n, k in GEMMS:
-        text = (
-            f"tensor product(A: f32[{m}, {k}], B: f32[{k}, {n}]) {{\n"
-            f"  C[i in {m}, j in {n}] = sum(l in {k}) A[i, l] * B[l, j]\n  return C\n}}\n"
-        )
-        case = {"operator": "gemm", "params": {}, "input_shapes": [[m, k], [k, n]]}
-        yield f"{m}x{n}x{k}", "product.tw", text, [], case
+# --- Cases: a subject for the program, and what PyTorch needs to know.
+
+
+def gemm_cases(options):
+    cases = []
+    for dtype, shapes in (("bfloat16", GEMMS), ("float32", GEMMS), ("float16", SQUARES)):
+        for m, n, k in shapes:
+            cases.append(
+                {
+                    "id": f"{dtype}/{m}x{n}x{k}",
+                    "suite": dtype,
+                    "operator": "gemm",
+                    "params": {"m": m, "n": n, "k": k},
+                    "dtype": dtype,
+                    "input_shapes": [[m, k], [k, n]],
+                    "output_shape": [m, n],
+                    "macs": m * n * k,
+                }
+            )
+    options.workloads = os.path.join(options.folder, "gemm.json")
+    with open(options.workloads, "w") as file:
+        json.dump({"cases": cases}, file)
+    return operator_cases(options)
 
 
 def operator_cases(options):
     with open(options.workloads) as file:
         cases = json.load(file)["cases"]
+    wanted = SUITES if options.what == "operators" else [""]
     for case in cases:
-        if case["dtype"] == "float32" and any(case["suite"].startswith(s) for s in SUITES):
+        chosen = any(case["suite"].startswith(suite) for suite in wanted)
+        if chosen and (options.what == "gemm" or case["dtype"] == "float32"):
             subject = ["--workload", options.workloads, "--id", case["id"]]
-            yield case["id"], None, None, subject, case
+            yield {"name": case["id"], "group": case["suite"], "subject": subject, "case": case}
 
 
 def network_cases(options):
     for name in NETWORKS:
         model = os.path.join(options.folder, name + ".onnx")
-        subprocess.run(
-            [options.program, "-q", "zoo", name, "-o", model], check=True, capture_output=True
-        )
-        yield name, None, None, [model], None
+        if options.only in name:
+            subprocess.run([options.program, "-q", "zoo", name, "-o", model], check=True)
+        yield {"name": name, "group": "networks", "subject": [model]}
+
+
+# --- What is printed.
+
+
+def geomean(values):
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def ratio(row, peer):
+    """Their time over ours; none where one is missing."""
+    us = row.get("our_tf32_us" if peer == "tf32_us" else "us")
+    return row[peer] / us if row.get(peer) and us else None
+
+
+def ratios_of(rows, peer):
+    return [ratio(row, peer) for row in rows if ratio(row, peer)]
+
+
+def print_row(row):
+    peers = [
+        f"{name[:-3]} {row[name]:10.1f} us {ratio(row, name):6.2f}x"
+        for name in ("torch_us", "eager_us", "tf32_us")
+        if ratio(row, name)
+    ]
+    us = row.get("us", float("nan"))
+    print(f"{row['case']:44} {us:10.1f} us  {'  '.join(peers)}{row.get('error', '')}", flush=True)
+
+
+def print_summary(rows, left_out):
+    peer = f"PyTorch {torch.__version__}" if torch is not None else "PyTorch with CUDA is not here"
+    print(f"\n{peer}; geometric means of PyTorch's time over ours (TF32 off; eager; on for both)")
+    print(f"{'group':34} {'cases':>5} {'failed':>6} {'off':>7} {'worst':>7} {'eager':>7} {'on':>7}")
+    groups = list(dict.fromkeys(row["group"] for row in rows))
+    for group in groups + (["all"] if len(groups) > 1 else []):
+        some = [row for row in rows if group in ("all", row["group"])]
+        off = ratios_of(some, "torch_us")
+        cells = [geomean(off), min(off, default=None), geomean(ratios_of(some, "eager_us")),
+                 geomean(ratios_of(some, "tf32_us"))]  # yapf: disable
+        text = " ".join(f"{'-' if cell is None else f'{cell:.2f}x':>7}" for cell in cells)
+        failed = sum("error" in row for row in some)
+        print(f"{group:34} {len(some):5} {failed:6} {text}")
+    if left_out:
+        print(f"{left_out} cases did not fit into the time")
+
+
+def measure(case, options):
+    """A row; PyTorch's time is taken right after ours."""
+    row = {"case": case["name"], "group": case["group"]}
+    try:
+        if "error" in case:
+            raise RuntimeError(case["error"])
+        row["us"] = ours(case["package"], options)
+        if "tf32_package" in case:
+            row["our_tf32_us"] = ours(case["tf32_package"], options)
+        row.update(theirs(case, options))
+    except (RuntimeError, ImportError, KeyError) as error:
+        row["error"] = (str(error).splitlines() or [type(error).__name__])[0]
+    if torch is not None:
+        torch.cuda.empty_cache()
+    return row
 
 
 def main():
@@ -132,52 +322,40 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--minutes", type=float, default=9)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--seconds", type=float, default=0.3, help="of measuring a case of ours")
+    parser.add_argument("--only", default="", help="cases with this in their name")
     here = os.path.dirname(os.path.abspath(__file__))
     shared = os.path.join(here, "../../../shared/workloads/operators.json")
     parser.add_argument("--workloads", default=shared)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    options.target = options.device.split(":")[0]
+    end = time.monotonic() + 60 * options.minutes
     if torch is not None:
         torch.backends.cudnn.benchmark = True
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
     kinds = {"gemm": gemm_cases, "operators": operator_cases, "networks": network_cases}
-    cases = kinds[options.what]
-    end, rows, left_out = time.monotonic() + 60 * options.minutes, [], 0
+    rows, left_out = [], 0
     with tempfile.TemporaryDirectory() as options.folder:
-        for name, file, text, subject, case in cases(options):
-            if options.only not in name:
-                continue
+        cases = [case for case in kinds[options.what](options) if options.only in case["name"]]
+        for number, case in enumerate(cases):
+            case["number"] = number
+        compile_all(cases, options)
+        print(f"{len(cases)} cases compiled", file=sys.stderr, flush=True)
+        for case in cases:
             if time.monotonic() > end:
                 left_out += 1
                 continue
-            if file is not None:
-                subject = [os.path.join(options.folder, file)]
-                with open(subject[0], "w") as out:
-                    out.write(text)
-            row = {"case": name}
-            try:
-                row["us"] = ours(options.program, options.device, *subject)
-                if torch is not None and case:
-                    row["torch_us"] = theirs(torch_case(case))
-            except RuntimeError as error:
-                row["error"] = str(error)
-            rows.append(row)
+            rows.append(measure(case, options))
             if not options.json:
-                peer = row.get("torch_us")
-                ratio = f"{peer / row['us']:6.2f}x" if peer and "us" in row else ""
-                us = row.get("us", float("nan"))
-                print(f"{name:44} {us:12.1f} us {ratio} {row.get('error', '')}", flush=True)
-    ratios = [row["torch_us"] / row["us"] for row in rows if row.get("torch_us") and "us" in row]
-    summary = {
-        "cases": len(rows),
-        "failed": sum("error" in row for row in rows),
-        "left_out": left_out,
-        "geomean": math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else None,
-        "peer": f"PyTorch {torch.__version__}" if torch is not None else "PyTorch with CUDA is not here",
-    }
-    print(json.dumps({"rows": rows, **summary}, indent=2) if options.json else summary)
-    return 1 if summary["failed"] else 0
+                print_row(rows[-1])
+            for key in ("package", "tf32_package"):
+                if key in case:
+                    os.remove(case[key])
+    if options.json:
+        print(json.dumps({"rows": rows, "left_out": left_out}, indent=2))
+    else:
+        print_summary(rows, left_out)
+    return 1 if any("error" in row for row in rows) or not rows else 0
 
 
 if __name__ == "__main__":

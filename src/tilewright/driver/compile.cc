@@ -32,6 +32,7 @@
 #include "tilewright/runtime/package.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tune/conv_algorithm.h"
+#include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_winograd.h"
 #include "tilewright/tune/space.h"
 #include "tilewright/tune/strip_rule.h"
@@ -131,6 +132,7 @@ void describe(runtime::Program& program, const CompileOptions& options) {
                       options.gpu->arch.empty() ? options.gpu->name : options.gpu->arch,
                       {}};
   program.math = options.math == MathMode::Fast ? "fast" : "exact";
+  if (options.gpu && options.gpu->tf32) program.notes["tf32"] = "factors of f32 products";
   program.notes["compiler"] = "tilewright 0.1.0";
   program.notes["threads"] = std::to_string(options.threads);
   program.notes["rates"] = rates_label(options.target.rates);
@@ -161,8 +163,18 @@ std::string passes_of(const CompileOptions& options) {
   return names;
 }
 
+/// Whether the data decide how large a value of `node` is: launches know all sizes beforehand.
+bool has_dynamic_size(const graph::Graph& graph, const graph::Node& node) {
+  const auto dynamic = [&](graph::ValueId id) {
+    return id >= 0 && graph.values[static_cast<size_t>(id)].type.dynamic_axis >= 0;
+  };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), dynamic) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(), dynamic);
+}
+
 std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOptions& options) {
   graph::FuseOptions fusion;
+  fusion.copies = !options.copies_apart;
   fusion.enable = (options.level > 0 && options.fuse) || options.vta;
   std::vector<std::string> devices;
   if (options.vta) {
@@ -173,12 +185,18 @@ std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOpti
     fusion.device = [&](int node) {
       const graph::Node& n = graph.nodes[static_cast<size_t>(node)];
       const tensor::OpDef* op = tensor::find_op(n.domain, n.op);
-      return op->host.empty() ? std::string(hw::name(options.gpu->language)) : std::string();
+      const bool here = !op->host.empty() || has_dynamic_size(graph, n);
+      return here ? std::string() : std::string(hw::name(options.gpu->language));
     };
   if (options.level > 1 && !options.vta && !options.gpu)
     fusion.join = [&](const graph::Group& group) {
       const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
       return made && tune::worth_strips(made->func, options.target, options.threads);
+    };
+  if (options.level > 1 && options.gpu)
+    fusion.join = [&](const graph::Group& group) {
+      const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
+      return made && tune::is_gpu_attention(made->func, *options.gpu);
     };
   std::vector<graph::Group> groups = graph::fuse(graph, fusion);
   return options.vta || options.gpu ? graph::gather_launches(graph, std::move(groups)) : groups;
@@ -193,6 +211,7 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
     graph::PassContext context;
     context.evaluate = make_evaluate();
     context.vector_bytes = options.target.vector_bytes;
+    context.copies_apart = options.copies_apart;
     context.regroup = options.math == MathMode::Fast;
     context.dot_depth = [&](DType a, DType b) -> int64_t {
       const auto dot = hw::find_dot(options.target, a, b);
@@ -203,7 +222,7 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return winograd_tile(conv, options, model.forms);
       };
-    if (options.math == MathMode::Fast && !options.direct && options.gpu)
+    if (options.math == MathMode::Fast && !options.direct && options.gpu && !options.gpu->tf32)
       context.plain_winograd_tile = [&](const graph::PlaneConv& conv) {
         return tune::gpu_winograd_tile(conv, *options.gpu);
       };

@@ -34,6 +34,9 @@ struct CompileOptions {
   MathMode math = MathMode::Fast;
   bool direct = false;  ///< convolutions never by Winograd, whatever `math` allows
   bool fuse = true;     ///< false: every operator of the model is a kernel of its own
+  /// Copies into channel blocks and out of them are no part of other kernels: to measure an
+  /// operator without them.
+  bool copies_apart = false;
   int level = 2;        ///< 0: no passes, loops as written; 1: fusion; 2: also layouts
   bool use_c = false;   ///< the C back-end instead of LLVM
   int jobs = 2;         ///< compile threads

@@ -15,6 +15,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_tf32.h"
 
 namespace tilewright::driver {
 namespace {
@@ -124,7 +125,7 @@ class Assembler {
   Result<Known> compile(Func func) {
     Known known{code_.kernels.size(), {}, static_cast<int>(kernels_.size())};
     GpuKernelReport report;
-    report.func = std::move(func);
+    report.func = scheduled_ ? std::move(func) : tune::with_tf32(func, target_);
     if (scheduled_)
       report.scheduled = report.func;
     else

@@ -11,6 +11,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/gpu_knowledge.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/workload.h"
@@ -136,6 +137,8 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
   verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
   verb.add_option("--math", options.math, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
   verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
+  verb.add_flag("--tf32", options.tf32,
+                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
   verb.add_option("--backend", options.backend, "llvm or c")->check(CLI::IsMember({"llvm", "c"}));
   verb.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 1024));
   verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
@@ -218,17 +221,26 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
     TW_TRY_STATUS(vta::check(*compile.vta));
   } else if (target.starts_with("opencl") || target.starts_with("cuda")) {
     compile.gpu = TW_TRY(hw::find_gpu_target(target));
+    compile.gpu->tf32 = options.tf32;
   } else {
     compile.target = TW_TRY(hw::find_target(target));
     if (compile.target.name == hw::host().name) compile.target.rates = rates_of(options);
   }
+  if (options.tf32 && (!compile.gpu || compile.gpu->language != hw::GpuLanguage::Cuda))
+    return fail(ErrorKind::Usage, "--tf32 is for matrix instructions of NVIDIA GPUs",
+                fmt::format("the target is {}", target), "--target cuda");
+  if (options.tf32 && options.math == "exact")
+    return fail(ErrorKind::Usage, "--tf32 rounds what --math exact must not", {},
+                "leave one of them out");
   compile.threads = threads_of(options);
   compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
   compile.direct = options.direct;
   compile.level = options.level;
   compile.use_c = options.backend == "c";
   compile.jobs = runtime::default_threads();
-  if (!options.no_records) {
+  if (compile.gpu) {
+    TW_TRY_STATUS(use_gpu_knowledge(compile, options));
+  } else if (!options.no_records) {
     StoredRecords stored =
         TW_TRY(stored_records(options.records, cpu_key(compile.target, compile.threads)));
     compile.tuned = std::move(stored.schedules);
@@ -281,7 +293,8 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
   if (subject.package) {
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {
-    const CompileOptions compile = TW_TRY(compile_options(options));
+    CompileOptions compile = TW_TRY(compile_options(options));
+    compile.copies_apart = subject.single_operator;
     if (const auto missing = hw::missing_features(compile.target); !missing.empty())
       return fail(ErrorKind::Device,
                   fmt::format("code for target {} does not run on this machine", options.target),

@@ -24,6 +24,7 @@ struct SubjectOptions {
   std::vector<std::string> dims, shapes, constants, inputs;
   std::string math = "fast", backend;
   bool direct = false;  ///< convolutions never by Winograd
+  bool tf32 = false;    ///< CUDA: products of f32 by matrix instructions, in TF32
   int threads = 0;
   int level = 2;
   uint64_t seed = 1;

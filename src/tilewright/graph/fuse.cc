@@ -386,7 +386,7 @@ class Fuser {
   /// and its result out of them. A sum over channels would read what a copy makes in all its
   /// blocks.
   void join_copies(int n) {
-    if (taken(n)) return;
+    if (taken(n) || !options_.copies) return;
     Group group;
     group.anchor = n;
     group.fusion = fusion(n);

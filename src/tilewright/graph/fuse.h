@@ -35,6 +35,7 @@ using DeviceOf = std::function<std::string(int node)>;
 struct FuseOptions {
   bool enable = true;  ///< false: one group per node
   int max_nodes = 32;  ///< of one group
+  bool copies = true;  ///< `join` is asked about copies around products too
   DeviceOf device;     ///< nodes of different devices stay apart; empty: all run on the CPU
   /// Whether convolutions in a row (expand - depthwise - project) are faster as this one kernel
   /// than as one each; empty: they stay apart.

@@ -134,8 +134,8 @@ Result<LaneLayout> parse_lane_layout(const std::string& text) {
     out.registers = std::max(out.registers, *reg + 1);
   }
   if (static_cast<int64_t>(places.size()) != elements || elements != out.lanes * out.registers)
-    return bad(fmt::format("{} elements are in {} of {} x {} registers", elements, places.size(), out.lanes,
-                           out.registers));
+    return bad(fmt::format("{} elements are in {} of {} x {} registers", elements, places.size(),
+                           out.lanes, out.registers));
   return out;
 }
 
@@ -163,7 +163,9 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   GpuInstruction out;
   out.ptx = field(intrinsic, "ptx");
   out.immediates = field(intrinsic, "immediates");
-  if (out.ptx.empty()) return bad("it has no field compute.ptx");
+  out.combine = field(intrinsic, "combine");
+  if (out.ptx.empty() && out.combine != "add" && out.combine != "max")
+    return bad("it has no field compute.ptx, and compute.combine is neither add nor max");
   const std::string needs = field(intrinsic, "needs");
   if (!needs.starts_with("sm_") || (out.needs = std::atoi(needs.c_str() + 3)) < 50)
     return bad(fmt::format("compute.needs = {} is no architecture", needs));
@@ -174,9 +176,13 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
     const auto layout = intrinsic.layout.find(word);
     if (layout == intrinsic.layout.end()) return bad(fmt::format("{} has no layout", word));
-    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}, {}};
+    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}, {}, false};
     const auto& shape = param->buffer.shape();
-    if (layout->second.starts_with("rows")) {
+    if (layout->second == "one") {
+      operand.one = true;
+      if (shape.size() != 1 || !is_const_int(shape[0], 1))
+        return bad(fmt::format("{} is not one element", word));
+    } else if (layout->second.starts_with("rows")) {
       operand.rows = TW_TRY(parse_lane_rows(layout->second));
       if (operand.rows->at.size() != shape.size()) return bad(fmt::format("rows of {}", word));
     } else if (layout->second.starts_with("cores")) {
@@ -195,7 +201,8 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   }
   if (out.operands.size() != params.size()) return bad("compute.operands leaves some out");
   const ParamMode mode = params[out.operands[0].param].mode;
-  if (!out.operands[0].lanes || (mode != ParamMode::Out && mode != ParamMode::InOut))
+  if ((!out.operands[0].lanes && !out.operands[0].one) ||
+      (mode != ParamMode::Out && mode != ParamMode::InOut))
     return bad("the first operand is not the result");
   return out;
 }

@@ -51,14 +51,16 @@ struct GpuInstruction {
     size_t param;  ///< of the meaning
     std::optional<LaneLayout> lanes;
     std::optional<LaneRows> rows;
-    std::optional<CoreAxes> cores;  ///< one of these three
+    std::optional<CoreAxes> cores;  ///< one of these three, or
+    bool one = false;               ///< an element of memory that the first lane writes
   };
   std::string ptx;
+  std::string combine;  ///< instead: `add` or `max` of all lanes' values, by shuffles
   std::vector<Operand> operands;
   std::string immediates;  ///< behind the operands
   int needs = 0;           ///< the first architecture that has it: 80
   /// Threads that do it together: a warp, or a group of four.
-  int64_t lanes() const { return operands[0].lanes->lanes; }
+  int64_t lanes() const { return operands[0].lanes ? operands[0].lanes->lanes : kWarpLanes; }
   /// Whether it runs on while threads go on, until they wait.
   bool asynchronous() const { return ptx.find("mma_async") != std::string::npos; }
 };

@@ -13,7 +13,10 @@ TEST(GpuIntrinsics, EveryOneCanBeWritten) {
   for (const Intrinsic& in : gpu_intrinsics()) {
     const auto instruction = gpu_instruction(in);
     ASSERT_TRUE(instruction) << to_string(instruction.error());
-    EXPECT_THAT(instruction->ptx, HasSubstr(".sync.aligned.")) << in.name();
+    if (instruction->combine.empty())
+      EXPECT_THAT(instruction->ptx, HasSubstr(".sync.aligned.")) << in.name();
+    else
+      EXPECT_TRUE(instruction->operands[0].one) << in.name();
     EXPECT_EQ(find_gpu_intrinsic(in.meaning), &in);
   }
 }
@@ -77,6 +80,10 @@ TEST(GpuIntrinsics, FieldsThatDoNotFitAreRefused) {
     ASSERT_FALSE(got) << row.value;
     EXPECT_THAT(to_string(got.error()), HasSubstr(row.part));
   }
+  Intrinsic other = *find_gpu_intrinsic("cuda.sum_f32");
+  EXPECT_TRUE(gpu_instruction(other));
+  other.compute["combine"] = "xor";
+  EXPECT_THAT(to_string(gpu_instruction(other).error()), HasSubstr("neither add nor max"));
   Intrinsic wide = good;
   wide.layout["b"] = "16x16 [i, j] -> [i % 8 * 4 + j / 4, i / 8 * 4 + j % 4]";
   EXPECT_FALSE(gpu_instruction(wide));

@@ -30,6 +30,7 @@ struct GpuTarget {
   int64_t l2_bytes = 1 << 20;  ///< of the cache that all units share
   int vector_bytes = 16;       ///< widest load or store of a thread
   bool has_f16 = false, has_f64 = true;
+  bool tf32 = false;  ///< wanted: factors of f32 products with 10 bits of mantissa
   GpuRates rates;
 };
 

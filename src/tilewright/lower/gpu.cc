@@ -282,7 +282,7 @@ Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target
   PipelineOptions options;
   options.passes = kGpuPasses;
   const Func lowered = TW_TRY(run_pipeline(keep_async_marks(scheduled), hw::CpuTarget{}, options));
-  const Func divided = TW_TRY(privatize(TW_TRY(fragments(lowered))));
+  const Func divided = hold_copies(TW_TRY(privatize(TW_TRY(fragments(lowered)))));
   return Splitter(divided, target).run();
 }
 

@@ -15,6 +15,8 @@ Result<Func> run(const Inline& step, const Func& func);
 Result<Func> run(const CacheRead& step, const Func& func);
 Result<Func> run(const CacheWrite& step, const Func& func);
 Result<Func> run(const Reindex& step, const Func& func);
+Result<Func> run(const Merge& step, const Func& func);
+Result<Func> run(const Divide& step, const Func& func);
 Result<Func> run(const Slide& step, const Func& func);
 Result<Func> run(const RFactor& step, const Func& func);
 Result<Func> run(const SetScope& step, const Func& func);

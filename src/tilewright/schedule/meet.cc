@@ -50,10 +50,11 @@ class Solver {
   Solver(const std::set<Var>& varying, const arith::Bounds& bounds)
       : varying_(varying), bounds_(bounds) {}
 
-  Meeting run(std::vector<Expr> a, std::vector<Expr> b) {
+  /// `simplify`: takes sums under `/` and `%` apart first.
+  Meeting run(std::vector<Expr> a, std::vector<Expr> b, bool simplify) {
     for (std::vector<Expr>* side : {&a, &b})
       for (Expr& e : *side) {
-        e = arith::simplify(e, bounds_);
+        if (simplify) e = arith::simplify(e, bounds_);
         table_.find(e);
       }
     table_.make(bounds_, true);
@@ -202,7 +203,13 @@ class Solver {
 
 Meeting meet(const std::vector<Expr>& a, const std::vector<Expr>& b, const std::set<Var>& varying,
              const arith::Bounds& bounds) {
-  return Solver(varying, bounds).run(a, b);
+  Meeting found = Solver(varying, bounds).run(a, b, true);
+  if (found.never || found.equal.size() == varying.size()) return found;
+  // Indices that cut one sum in several ways tell more as long as it is one sum.
+  Meeting whole = Solver(varying, bounds).run(a, b, false);
+  found.never = whole.never;
+  found.equal.merge(whole.equal);
+  return found;
 }
 
 }  // namespace tilewright::schedule

@@ -164,6 +164,33 @@ struct Reindex {
   TW_FIELDS(TW_FIELD(Reindex, block), TW_FIELD(Reindex, buffer), TW_FIELD(Reindex, copy),
             TW_FIELD(Reindex, iters))
 };
+/// Counts several iterations of a block by one.
+///   rewrite:  block C(i: space n = a, j: space m = b) { C[i, j] = f(i, j) }  =>
+///             block C(i*j: space n*m = a*m + b) { C[i*j / m, i*j % m] = f(i*j / m, i*j % m) }
+///   requires: 1. `iters` are two or more iterations of the block, each once  2. they are all of
+///             kind space or all of kind reduce, of constant extents, their product at most 2^31
+///             3. the block is no intrinsic; also, the name is new to the block (Invalid)
+///   keeps:    the instances and their order; loops stay (fuse them too)
+///   source:   TVM TensorIR `transform_block_layout`
+struct Merge {
+  Name block;
+  Names iters;  // the slowest first; gives `<first>*<second>..` in the place of the first
+  static constexpr std::string_view name = "merge";
+  TW_FIELDS(TW_FIELD(Merge, block), TW_FIELD(Merge, iters))
+};
+/// Counts an iteration of a block by two: groups, and what is in a group.
+///   rewrite:  block C(i: space n = a) { C[i] = f(i) }  =>
+///             block C(i.o: space n/m = a / m, i.i: space m = a % m) { C[i.o*m + i.i] = .. }
+///   requires: 1. the iteration is of kind space or reduce, of constant extent  2. the factor is
+///             positive and divides it  3. as Merge
+///   keeps:    as Merge (split the loop too)
+///   source:   as Merge
+struct Divide {
+  Name block, iter;
+  int64_t factor = 1;
+  static constexpr std::string_view name = "divide";
+  TW_FIELDS(TW_FIELD(Divide, block), TW_FIELD(Divide, iter), TW_FIELD(Divide, factor))
+};
 /// Produces only what earlier iterations of `loop` have not produced yet.
 ///   rewrite:  for t { alloc P  for p in s { P[t*c + p] } .. }  =>
 ///             alloc P  for t { for p in s { P[t*c + p] where t == 0 || p >= s - c } .. }
@@ -399,10 +426,10 @@ struct Tensorize {
   TW_FIELDS(TW_FIELD(Tensorize, loop), TW_FIELD(Tensorize, intrinsic))
 };
 
-using Step =
-    std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
-                 CacheWrite, Reindex, Slide, RFactor, SetScope, Layout, Pad, Inplace, Order,
-                 Parallel, Vectorize, Unroll, SetMark, VThread, Bind, Spread, Pipeline, Tensorize>;
+using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
+                          CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad,
+                          Inplace, Order, Parallel, Vectorize, Unroll, SetMark, VThread, Bind,
+                          Spread, Pipeline, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).

@@ -23,6 +23,8 @@ Trace every_step() {
   trace.push_back(CacheRead{"C", "W", "W.t", ""});
   trace.push_back(CacheWrite{"C", "C.t", "C.h"});
   trace.push_back(Reindex{"C", "A", "A.re", {}});
+  trace.push_back(Merge{"C", {"i", "j"}});
+  trace.push_back(Divide{"C", "i*j", 4});
   trace.push_back(Slide{"P", "C.h", "h"});
   trace.push_back(RFactor{"C.k.o"});
   trace.push_back(SetScope{"C", "vta.acc"});
@@ -52,10 +54,10 @@ TEST(Trace, PrintsAndParsesBack) {
   EXPECT_EQ(print(*parsed), text);
   for (size_t i = 0; i < parsed->size(); ++i)
     EXPECT_EQ((*parsed)[i].index(), kEveryStep[i].index());
-  EXPECT_EQ(std::get<Vectorize>((*parsed)[18]).loop, "\n");
-  EXPECT_EQ(std::get<Layout>((*parsed)[13]).map, "[k, c] -> [k / 16, c, k % 16]");
-  EXPECT_EQ(std::get<Tensorize>((*parsed)[25]).intrinsic,
-            std::get<Tensorize>(kEveryStep[25]).intrinsic);
+  EXPECT_EQ(std::get<Vectorize>((*parsed)[20]).loop, "\n");
+  EXPECT_EQ(std::get<Layout>((*parsed)[15]).map, "[k, c] -> [k / 16, c, k % 16]");
+  EXPECT_EQ(std::get<Tensorize>((*parsed)[27]).intrinsic,
+            std::get<Tensorize>(kEveryStep[27]).intrinsic);
 }
 
 TEST(Trace, OneStepPerLine) {

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
+#include "tilewright/arith/tf32.h"
 #include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/tune/gpu_rule.h"
@@ -17,17 +19,24 @@ constexpr int64_t kRows = 16, kColumns = 8, kLoaded = 16;
 constexpr int64_t kLaneRows = 8, kLanePair = 2;
 /// Rows and terms of a core, which groups of warps read from shared memory.
 constexpr int64_t kCore = 8;
+/// Padding and rounding up to this cost is computed again wherever a factor is staged.
+constexpr int kCheapPadding = 64;
 
 /// Schedules one product; the steps are in the order of the functions.
 class MmaTiler {
  public:
   MmaTiler(Draft& draft, std::string name, const GpuMma& mma)
-      : draft_(draft), name_(std::move(name)), mma_(mma) {}
+      : draft_(draft),
+        name_(std::move(name)),
+        mma_(mma),
+        m_(mma.m[0]),
+        n_(mma.n[0]),
+        k_(mma.k[0]) {}
 
   bool run() {
-    return stage_factors() && pad() && split_loops() && place_results() && place_factors() &&
-           load_fragments() && multiply() && share_out_results() && share_out_copies() && bind() &&
-           pipeline();
+    return find_loops() && stage_factors() && inline_padding() && pad() && split_loops() &&
+           place_results() && place_factors() && load_fragments() && multiply() &&
+           share_out_results() && share_out_copies() && bind() && pipeline();
   }
 
  private:
@@ -38,21 +47,25 @@ class MmaTiler {
     return in == nullptr ? "" : print(in->meaning);
   }
 
-  /// The loop of an iteration of the product.
-  std::string loop(const std::string& iter) const { return name_ + "." + iter; }
+  /// The loops of the iterations of the product.
+  bool find_loops() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name_);
+    for (const Iter& iter : block->block->iters) loops_[iter.var.name()] = block->loop_of(iter.var);
+    return !loop(m_).empty() && !loop(n_).empty() && !loop(k_).empty();
+  }
+  const std::string& loop(const std::string& iter) const { return loops_.at(iter); }
 
   /// Both factors in memory of their own, rows and columns last.
   bool stage_factors() {
     copies_ = {mma_.a.buffer + ".shared", mma_.b.buffer + ".shared"};
-    const std::string last_b[] = {mma_.b_by_rows ? mma_.n : mma_.k,
-                                  mma_.b_by_rows ? mma_.k : mma_.n};
-    return stage(mma_.a, copies_[0], mma_.m, mma_.k) &&
-           stage(mma_.b, copies_[1], last_b[0], last_b[1]);
+    return stage(mma_.a, copies_[0], m_, k_) &&
+           stage(mma_.b, copies_[1], mma_.b_by_rows ? n_ : k_, mma_.b_by_rows ? k_ : n_);
   }
 
   bool stage(const GpuMma::Factor& factor, const std::string& copy, const std::string& row,
              const std::string& column) {
-    if (factor.plain) return attempt(schedule::CacheRead{name_, factor.buffer, copy, ""});
+    if (factor.as_is) return attempt(schedule::CacheRead{name_, factor.buffer, copy, ""});
     schedule::Names iters;
     const std::vector<BlockFacts> blocks = draft_.blocks();
     for (const Load& load : find_block(blocks, name_)->loads)
@@ -64,10 +77,28 @@ class MmaTiler {
     return attempt(schedule::Reindex{name_, factor.buffer, copy, iters});
   }
 
+  /// What pads or rounds a factor does so while the factor is staged. False: it is not rounded.
+  bool inline_padding() {
+    for (const GpuMma::Factor* factor : {&mma_.a, &mma_.b}) {
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      for (const BlockFacts& b : blocks)
+        if (b.kind == BlockFacts::Kind::Injective && b.store->buffer.name() == factor->buffer &&
+            b.cost <= kCheapPadding && readers(blocks, b.store->buffer).size() == 1) {
+          attempt(schedule::Inline{std::string(b.name)});
+          break;
+        }
+    }
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    return mma_.type != kTf32 || std::all_of(copies_.begin(), copies_.end(), [&](const auto& copy) {
+             return static_cast<bool>(
+                 arith::rounded_to_tf32(find_block(blocks, copy)->store->value));
+           });
+  }
+
   bool pad() {
-    return attempt(schedule::Pad{name_, mma_.m, mma_.block_m}) &&
-           attempt(schedule::Pad{name_, mma_.n, mma_.block_n}) &&
-           attempt(schedule::Pad{name_, mma_.k, mma_.block_k});
+    return attempt(schedule::Pad{name_, m_, mma_.block_m}) &&
+           attempt(schedule::Pad{name_, n_, mma_.block_n}) &&
+           attempt(schedule::Pad{name_, k_, mma_.block_k});
   }
 
   /// m.o, m.i.o, m.i.i.o, m.i.i.i: block, warp, instruction, element.
@@ -77,13 +108,14 @@ class MmaTiler {
   }
 
   bool split_loops() {
-    const std::string m = loop(mma_.m), n = loop(mma_.n), k = loop(mma_.k);
+    const std::string m = loop(m_), n = loop(n_), k = loop(k_);
     if (!split_side(m, mma_.block_m, mma_.warp_m, mma_.groups ? mma_.warp_m : kRows) ||
         !split_side(n, mma_.block_n, mma_.warp_n, mma_.groups ? mma_.warp_n : kColumns) ||
         !attempt(schedule::Split{k, mma_.block_k}) ||
         !attempt(schedule::Split{k + ".i", mma_.terms()}))
       return false;
-    for (const std::string& iter : mma_.batch) blocks_.push_back(loop(iter));
+    for (const std::string& iter : mma_.batch)
+      if (!loop(iter).empty()) blocks_.push_back(loop(iter));
     if (mma_.raster > 1) {
       if (!attempt(schedule::Split{m + ".o", mma_.raster})) return false;
       blocks_.insert(blocks_.end(), {m + ".o.o", n + ".o", m + ".o.i"});
@@ -161,7 +193,7 @@ class MmaTiler {
   }
 
   bool multiply() {
-    const std::string m = loop(mma_.m) + ".i.i", n = loop(mma_.n) + ".i.i";
+    const std::string m = loop(m_) + ".i.i", n = loop(n_) + ".i.i";
     const std::string by = (mma_.groups ? fmt::format("wgmma{}_", mma_.warp_n) : "mma_") +
                            mma_.type + (mma_.b_by_rows ? "_t" : "");
     return attempt(schedule::Tensorize{m + (mma_.groups ? ".i.o" : ".i"), intrinsic(by)}) &&
@@ -227,27 +259,29 @@ class MmaTiler {
   }
 
   bool share_out_copies() {
-    return std::all_of(copies_.begin(), copies_.end(),
-                       [&](const std::string& copy) { return share_out_copy(copy); });
+    return share_out_copy(mma_.a, copies_[0]) && share_out_copy(mma_.b, copies_[1]);
   }
 
-  /// All threads copy groups of 16 bytes, in as many turns as it takes: neighbouring ones, or rows
-  /// of cores, so that threads write to different banks.
-  bool share_out_copy(const std::string& copy) {
+  /// All threads copy groups of 16 bytes, in as many turns as it takes: neighbours those that lie
+  /// side by side in memory, or rows of cores, so that they write to different banks.
+  bool share_out_copy(const GpuMma::Factor& factor, const std::string& copy) {
     schedule::Names nest = draft_.nest_inside(copy, round_).names;
     if (nest.size() < 2 || !attempt(schedule::Split{nest.back(), mma_.per_row()})) return false;
     const std::string vector = nest.back() + ".i";
-    nest.back() += ".o";
+    std::string row = nest[nest.size() - 2], column = nest.back() + ".o";
+    nest.resize(nest.size() - 2);
     if (mma_.groups) {
-      std::string& row = nest[nest.size() - 2];
       if (!attempt(schedule::Split{row, kCore})) return false;
-      nest.push_back(row + ".i");
-      row += ".o";
-      schedule::Names order = nest;
-      order.push_back(vector);
-      if (!attempt(schedule::Reorder{order})) return false;
+      nest.insert(nest.end(), {row + ".o", column, row + ".i"});
+      if (!factor.in_order) std::swap(nest[nest.size() - 3], nest[nest.size() - 2]);
+    } else {
+      nest.insert(nest.end(), {row, column});
+      if (!factor.in_order) std::swap(nest[nest.size() - 2], nest.back());
     }
-    return attempt(schedule::Spread{fused(nest),
+    schedule::Names order = nest;
+    order.push_back(vector);
+    return attempt(schedule::Reorder{order}) &&
+           attempt(schedule::Spread{fused(nest),
                                     {"thread.z", "thread.y", "thread.x"},
                                     {mma_.block_m / mma_.warp_m, mma_.block_n / mma_.warp_n,
                                      mma_.groups ? hw::kGroupLanes : hw::kWarpLanes}}) &&
@@ -255,9 +289,8 @@ class MmaTiler {
   }
 
   bool bind() {
-    return attempt(schedule::Bind{loop(mma_.m) + ".i.o", "thread.z"}) &&
-           attempt(schedule::Bind{loop(mma_.n) + ".i.o", "thread.y"}) &&
-           bind_blocks(draft_, blocks_);
+    return attempt(schedule::Bind{loop(m_) + ".i.o", "thread.z"}) &&
+           attempt(schedule::Bind{loop(n_) + ".i.o", "thread.y"}) && bind_blocks(draft_, blocks_);
   }
 
   /// Copies run ahead of products.
@@ -268,6 +301,8 @@ class MmaTiler {
   Draft& draft_;
   std::string name_;
   const GpuMma& mma_;
+  const std::string m_, n_, k_;               ///< iterations
+  std::map<std::string, std::string> loops_;  ///< by iteration
   std::vector<std::string> copies_;
   schedule::Names blocks_, readers_;
   std::string round_, step_;
@@ -276,7 +311,8 @@ class MmaTiler {
 }  // namespace
 
 bool apply_gpu_mma(Draft& draft, const std::string& name, const GpuMma& mma) {
-  return MmaTiler(draft, name, mma).run();
+  const std::optional<GpuMma> matrices = as_matrices(draft, name, mma);
+  return matrices && MmaTiler(draft, name, *matrices).run();
 }
 
 }  // namespace tilewright::tune

@@ -14,18 +14,28 @@ namespace tilewright::tune {
 /// instructions load together, are in different banks. Also what a thread copies at a time.
 inline constexpr int64_t kMmaRowBytes = 16;
 
-/// A product of matrices, perhaps many of them: a block of warps keeps block_m x block_n results in
-/// registers, a warp warp_m x warp_n of them, and block_k terms of both factors at a time are in
-/// shared memory. Sizes that do not divide are padded with zeros where factors are staged.
+/// GpuMma::type of factors of f32 that are rounded to TF32 (tune/gpu_tf32.h).
+inline constexpr const char* kTf32 = "tf32";
+
+/// A product of matrices, perhaps many of them (convolutions too: pixels of all images are rows or
+/// columns, channels and places in the window are terms): a block of warps keeps block_m x block_n
+/// results in registers, a warp warp_m x warp_n of them, and block_k terms of both factors at a
+/// time are in shared memory. Sizes that do not divide are padded with zeros where factors are
+/// staged.
 struct GpuMma {
-  /// A factor: its buffer, and whether it is stored as the instruction wants it, so that a copy
-  /// will do; otherwise it is rearranged on the way.
+  /// A factor: its buffer; whether a copy of it will do, or it is gathered from where the product
+  /// finds it; whether elements that lie side by side in memory then do so in shared memory.
   struct Factor {
     std::string buffer;
-    bool plain = true;
+    bool as_is = true, in_order = true;
   };
   std::vector<std::string> batch;  ///< iterations of which each has a product of its own
-  std::string m, n, k;             ///< iterations
+  /// Iterations along rows, columns and terms, the slowest first; several are counted as one.
+  std::vector<std::string> m, n, k;
+  /// An iteration that counts groups and what is in one: `<grouped>.o` is in `batch`, `<grouped>.i`
+  /// in `m` or `n`. Empty: none.
+  std::string grouped;
+  int64_t per_group = 1;
   int64_t extent_m = 1, extent_n = 1, extent_k = 1, extent_batch = 1;
   Factor a, b;
   bool b_by_rows = false;  ///< terms of a column of `b` lie side by side
@@ -53,9 +63,24 @@ struct GpuMma {
 /// product, the target has no instructions for it, or too little of a tile would be used.
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
 
+/// How long `mma` takes: what blocks of a wave ask of tensor units, shared memory, the L2 cache,
+/// device memory and for gathering elements one by one, rounds in a row, the start of kernels.
+/// Absent where a block asks for more shared memory, registers or threads than there are. units:
+/// ns.
+std::optional<double> mma_time(const GpuMma& mma, const hw::GpuTarget& target);
+
+/// `mma` in the tiles that take the shortest time; of groups of warps where it has `groups`. False:
+/// none is small enough.
+bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target);
+
 /// The same product by groups of warps; absent where the target has no instructions for that, or
 /// the product is too small for them.
 std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target);
+
+/// Counts rows, columns and terms of the reduction `name`, of its initial values and readers by one
+/// iteration and one loop each, and lays the result out as matrices: gives `mma` with the new
+/// names; absent, with some steps taken, where that does not go.
+std::optional<GpuMma> as_matrices(Draft& draft, const std::string& name, GpuMma mma);
 
 /// Schedules the reduction `name` with `mma`. False, with some steps taken, where it does not
 /// apply.

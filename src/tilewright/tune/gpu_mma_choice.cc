@@ -1,8 +1,11 @@
 // Which products matrix instructions compute, and in tiles of which size.
 #include <algorithm>
 
+#include "tilewright/arith/affine.h"
+#include "tilewright/arith/bounds.h"
 #include "tilewright/base/dtype.h"
 #include "tilewright/hw/gpu_intrinsics.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/tune/gpu_mma.h"
 
 namespace tilewright::tune {
@@ -10,71 +13,22 @@ namespace {
 
 /// Sides of a product below this leave most of an instruction unused.
 constexpr int64_t kLeastSide = 8, kLeastTerms = 8;
+/// Rows or columns of a group, and its terms, at least.
+constexpr int64_t kLeastGroup = 16;
+/// Elements that are copied together, at least, to be worth keeping their order.
+constexpr int64_t kFewest = 4;
 
-/// Rounds in shared memory, where the target has as much.
-constexpr int64_t kDepth = 4;
-
-/// Tiles below each other that come before the next ones beside them, at most.
-constexpr int64_t kRaster = 8;
-
-/// A tile of a block; the first that leaves no multiprocessor without a block is taken, else the
-/// last. Large ones read less of both factors per multiplication.
-struct Shape {
-  int64_t block_m, block_n, warp_m, warp_n;
-};
-constexpr Shape kShapes[] = {
-    {128, 256, 64, 64}, {128, 128, 64, 64}, {128, 64, 64, 32}, {64, 64, 32, 32}, {32, 32, 16, 16},
-};
-
-/// The same for groups of warps, with terms of a round.
-constexpr Shape kGroupShapes[] = {
-    {128, 256, 64, 256}, {128, 128, 64, 128}, {64, 128, 64, 128}, {64, 64, 64, 64}};
+/// Terms of a round of groups of warps.
 constexpr int64_t kGroupTerms = 64;
 
-/// `f32(load)` of a 16-bit float, `i32(load)` of a byte.
+/// `f32(load)` of a 16-bit float, `i32(load)` of a byte, a load of f32.
 const Load* factor_of(const Expr& e) {
+  if (const auto* load = e.as<Load>()) return e.dtype() == DType::F32 ? load : nullptr;
   const auto* wide = e.as<Cast>();
   const auto* load = wide != nullptr && !wide->bits ? wide->a.as<Load>() : nullptr;
   if (load == nullptr) return nullptr;
   const bool byte = load->buffer.dtype() == DType::I8;
   return e.dtype() == (byte ? DType::I32 : DType::F32) ? load : nullptr;
-}
-
-/// The iterations of an access, if its indices are just those.
-std::optional<std::vector<Var>> plain_axes(const Load& load) {
-  std::vector<Var> vars;
-  for (const Expr& index : load.indices) {
-    const auto* var = index.as<VarRef>();
-    if (var == nullptr) return std::nullopt;
-    vars.push_back(var->var);
-  }
-  return vars;
-}
-
-/// Takes the first shape that fits; the rest of shared memory is for rounds ahead.
-template <size_t kCount>
-bool choose_shape(GpuMma& mma, const Shape (&shapes)[kCount], const hw::GpuTarget& target) {
-  bool found = false;
-  for (const Shape& shape : shapes) {
-    const auto blocks = [](int64_t extent, int64_t tile) { return (extent + tile - 1) / tile; };
-    const bool fits = shape.block_m <= 2 * mma.extent_m && shape.block_n <= 2 * mma.extent_n;
-    if (!fits && &shape != std::end(shapes) - 1) continue;
-    mma.block_m = shape.block_m, mma.block_n = shape.block_n;
-    mma.warp_m = shape.warp_m, mma.warp_n = shape.warp_n;
-    found = fits;
-    if (blocks(mma.extent_m, shape.block_m) * blocks(mma.extent_n, shape.block_n) *
-            mma.extent_batch >=
-        target.units)
-      break;
-  }
-  const int64_t tiles = (mma.extent_m + mma.block_m - 1) / mma.block_m;
-  mma.raster = mma.extent_n > mma.block_n ? kRaster : 1;
-  while (tiles % mma.raster != 0) mma.raster /= 2;
-  mma.depth = std::min(kDepth, mma.rounds());
-  const int64_t row = mma.block_k * mma.bytes + (mma.groups ? 0 : kMmaRowBytes);
-  const int64_t round = (mma.block_m + mma.block_n) * row;
-  while (mma.depth > 1 && mma.depth * round > target.shared_bytes) --mma.depth;
-  return found;
 }
 
 class Chooser {
@@ -89,65 +43,205 @@ class Chooser {
     if (a == nullptr || b == nullptr || a->buffer == b->buffer ||
         a->buffer.dtype() != b->buffer.dtype())
       return std::nullopt;
-    out_.type = std::string(name(a->buffer.dtype()));
+    const bool wide = a->buffer.dtype() == DType::F32;
+    if (wide && !target_.tf32) return std::nullopt;
+    out_.type = wide ? kTf32 : std::string(name(a->buffer.dtype()));
     out_.bytes = bit_width(a->buffer.dtype()) / 8;
     out_.block_k = 2 * out_.terms();
     const hw::Intrinsic* mma = hw::find_gpu_intrinsic("cuda.mma_" + out_.type + "_t");
     if (mma == nullptr || !hw::has_intrinsic(target_, *mma)) return std::nullopt;
-    if (!find_sides(*a, *b) || !find_order(*a, *b)) return std::nullopt;
-    choose_shape(out_, kShapes, target_);
-    return out_;
+    Load first = *a, second = *b;
+    if (!find_axes(first, second) || !find_sides()) return std::nullopt;
+    if (swapped_) std::swap(first, second);
+    find_order(first, second);
+    return choose_mma_tiles(out_, target_) ? std::optional(out_) : std::nullopt;
   }
 
  private:
-  /// The last axes of the result are its rows, which the first factor moves with, and its columns,
-  /// which the second does: lanes find their elements there. Any other axis tells products apart.
-  bool find_sides(const Load& a, const Load& b) {
+  /// An iteration, or a part of one that counts groups.
+  struct Axis {
+    Var var;
+    std::string name;
+    int64_t extent = 1;
+    bool in_a = false, in_b = false;
+    std::optional<size_t> place;  ///< of the result: an axis; absent: terms
+  };
+
+  /// An iteration that tells groups apart and counts what is in one becomes two.
+  bool find_axes(Load& a, Load& b) {
     const auto& to = block_.store->indices;
-    const auto* row = to.size() < 2 ? nullptr : to[to.size() - 2].as<VarRef>();
-    const auto* column = to.size() < 2 ? nullptr : to.back().as<VarRef>();
-    if (row == nullptr || column == nullptr) return false;
-    m_ = row->var, n_ = column->var;
-    if (!mentions(a, m_) || mentions(b, m_) || mentions(a, n_) || !mentions(b, n_)) return false;
     for (const Iter& iter : block_.block->iters) {
-      const int64_t extent = block_.extent_of(iter.var);
-      const std::string& name = iter.var.name();
-      if (extent < 1) return false;
-      if (iter.kind == IterKind::Reduce) {
-        if (!out_.k.empty() || !mentions(a, iter.var) || !mentions(b, iter.var)) return false;
-        out_.k = name, out_.extent_k = extent, k_ = iter.var;
-      } else if (iter.var == m_) {
-        out_.m = name, out_.extent_m = extent;
-      } else if (iter.var == n_) {
-        out_.n = name, out_.extent_n = extent;
-      } else {
-        out_.batch.push_back(name);
-        out_.extent_batch *= extent;
+      Axis axis{iter.var, iter.var.name(), block_.extent_of(iter.var), false, false, {}};
+      if (axis.extent < 1) return false;
+      for (size_t d = 0; d < to.size(); ++d)
+        if (const auto* var = to[d].as<VarRef>(); var != nullptr && var->var == iter.var)
+          axis.place = d;
+      if (axis.place.has_value() != (iter.kind == IterKind::Space) && axis.extent > 1) return false;
+      const int64_t group = group_of(a, b, axis);
+      if (group < 2) {
+        bounds_.bind(iter.var, int_imm(axis.extent));
+        axes_.push_back(axis);
+        continue;
       }
+      if (!out_.grouped.empty() || !axis.place || group < kLeastGroup) return false;
+      out_.grouped = axis.name, out_.per_group = group;
+      Axis outer = axis, inner = axis;
+      outer.name += ".o", inner.name += ".i";
+      outer.var = Var(outer.name), inner.var = Var(inner.name);
+      outer.extent = axis.extent / group, inner.extent = group;
+      bounds_.bind(outer.var, int_imm(outer.extent)), bounds_.bind(inner.var, int_imm(group));
+      const VarMap parts = {{axis.var, ref(outer.var) * group + ref(inner.var)}};
+      for (Load* load : {&a, &b})
+        for (Expr& index : load->indices) index = substitute(index, parts);
+      axes_.insert(axes_.end(), {outer, inner});
     }
-    return !out_.k.empty() && out_.extent_m >= kLeastSide && out_.extent_n >= kLeastSide &&
-           out_.extent_k >= kLeastTerms;
+    for (Load* load : {&a, &b})
+      for (Expr& index : load->indices) index = arith::simplify(index, bounds_);
+    for (Axis& axis : axes_) axis.in_a = mentions(a, axis.var), axis.in_b = mentions(b, axis.var);
+    return std::all_of(to.begin(), to.end(), [](const Expr& e) {
+      return e.as<VarRef>() != nullptr || as_int(e).has_value();
+    });
   }
 
-  /// How both factors are stored; what is stored in another way is rearranged.
-  bool find_order(const Load& a, const Load& b) {
-    const auto axes_a = plain_axes(a), axes_b = plain_axes(b);
-    if (!axes_a || !axes_b || axes_a->size() < 2 || axes_b->size() < 2) return false;
-    const auto ends = [](const std::vector<Var>& axes, const Var& before, const Var& last) {
-      return axes.back() == last && axes[axes.size() - 2] == before;
+  /// The size of groups that a factor finds by division; 0 where there is none.
+  static int64_t group_of(const Load& a, const Load& b, const Axis& axis) {
+    int64_t group = 0;
+    for (const Load* load : {&a, &b})
+      for (const Expr& index : load->indices)
+        walk(index, [&](const Expr& e) {
+          const auto* div = e.as<Binary>();
+          const auto* var = div && div->op == BinaryOp::Div ? div->a.as<VarRef>() : nullptr;
+          if (var != nullptr && var->var == axis.var) group = as_int(div->b).value_or(0);
+        });
+    return group > 0 && axis.extent % group == 0 ? group : 0;
+  }
+
+  /// What only one factor moves with makes rows and columns, what both do tells products apart;
+  /// columns have the last axis of the result.
+  bool find_sides() {
+    for (const Axis& axis : axes_) {
+      if (axis.extent == 1 && !axis.in_a && !axis.in_b) continue;
+      if (!axis.place) {
+        if (axis.extent > 1 && (!axis.in_a || !axis.in_b)) return false;
+        terms_.push_back(axis);
+      } else if (axis.in_a && axis.in_b) {
+        out_.batch.push_back(axis.name);
+        out_.extent_batch *= axis.extent;
+      } else {
+        if (!axis.in_a && !axis.in_b) return false;
+        (axis.in_a ? rows_ : columns_).push_back(axis);
+      }
+    }
+    if (rows_.empty() || columns_.empty() || terms_.empty()) return false;
+    const auto by_place = [](const Axis& x, const Axis& y) { return *x.place < *y.place; };
+    std::stable_sort(rows_.begin(), rows_.end(), by_place);
+    std::stable_sort(columns_.begin(), columns_.end(), by_place);
+    swapped_ = last_place(rows_) > last_place(columns_);
+    if (swapped_) std::swap(rows_, columns_);
+    out_.extent_m = extent(rows_), out_.extent_n = extent(columns_), out_.extent_k = extent(terms_);
+    return out_.extent_m >= kLeastSide && out_.extent_n >= kLeastSide &&
+           out_.extent_k >= (out_.grouped.empty() ? kLeastTerms : kLeastGroup);
+  }
+
+  static int64_t last_place(const std::vector<Axis>& side) {
+    int64_t last = -1;
+    for (const Axis& axis : side)
+      if (axis.extent > 1) last = std::max(last, static_cast<int64_t>(*axis.place));
+    return last;
+  }
+
+  static int64_t extent(const std::vector<Axis>& side) {
+    int64_t product = 1;
+    for (const Axis& axis : side) product *= axis.extent;
+    return product;
+  }
+
+  static std::vector<std::string> names(const std::vector<Axis>& side) {
+    std::vector<std::string> out;
+    for (const Axis& axis : side) out.push_back(axis.name);
+    return out;
+  }
+
+  /// How both factors are stored and terms are counted.
+  void find_order(const Load& a, const Load& b) {
+    const bool by_a = out_.extent_m >= out_.extent_n;
+    for (const Load* load : {by_a ? &a : &b, by_a ? &b : &a})
+      if (sort_terms(*load)) break;
+    out_.m = names(rows_), out_.n = names(columns_), out_.k = names(terms_);
+    const bool a_terms = along(a, terms_), b_terms = along(b, terms_);
+    // All but 16-bit factors are loaded by neighbouring terms only; what is gathered one by one is
+    // so too, since then a thread writes 16 bytes of terms where its neighbours write theirs.
+    out_.b_by_rows = out_.bytes != 2 || b_terms ||
+                     (run(b, columns_) % kFewest != 0 && columns_.size() > 1) ||
+                     !along(b, columns_);
+    out_.a = {a.buffer.name(), is_matrix(a, rows_, terms_), a_terms};
+    out_.b = {b.buffer.name(),
+              is_matrix(b, out_.b_by_rows ? columns_ : terms_, out_.b_by_rows ? terms_ : columns_),
+              out_.b_by_rows == b_terms};
+  }
+
+  /// Terms in the order of the axes of `load`, if they alone move its last one.
+  bool sort_terms(const Load& load) {
+    const auto place = [&](const Axis& axis) {
+      size_t d = 0;
+      while (d < load.indices.size() && !uses(load.indices[d], axis.var)) ++d;
+      return d;
     };
-    out_.a = {a.buffer.name(), ends(*axes_a, m_, k_)};
-    // Bytes are loaded by neighbouring terms only.
-    const bool by_rows = ends(*axes_b, n_, k_), bytes = out_.bytes == 1;
-    out_.b_by_rows = by_rows || bytes;
-    out_.b = {b.buffer.name(), by_rows || (ends(*axes_b, k_, n_) && !bytes)};
+    std::vector<Axis> sorted = terms_;
+    std::stable_sort(sorted.begin(), sorted.end(),
+                     [&](const Axis& x, const Axis& y) { return place(x) < place(y); });
+    if (!along(load, sorted)) return false;
+    terms_ = std::move(sorted);
     return true;
+  }
+
+  /// Whether the last iteration of a side, and no other, moves to the next element of `load`.
+  bool along(const Load& load, const std::vector<Axis>& side) const {
+    size_t d = load.indices.size();
+    while (d > 0 && is_const_int(load.buffer.shape()[d - 1], 1)) --d;
+    const auto last =
+        std::find_if(side.rbegin(), side.rend(), [](const Axis& axis) { return axis.extent > 1; });
+    if (d == 0 || last == side.rend()) return false;
+    const Expr& index = load.indices[d - 1];
+    if (arith::as_affine(index).coefficient(last->var) != 1) return false;
+    return std::none_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+      return !(axis.var == last->var) && axis.extent > 1 && uses(index, axis.var);
+    });
+  }
+
+  /// Elements of `side` that lie one behind the other.
+  static int64_t run(const Load& load, const std::vector<Axis>& side) {
+    int64_t elements = 1;
+    size_t d = load.indices.size();
+    for (size_t i = side.size(); i-- > 0 && d > 0;) {
+      const auto* var = load.indices[--d].as<VarRef>();
+      if (var == nullptr || !(var->var == side[i].var)) break;
+      elements *= side[i].extent;
+      if (as_int(load.buffer.shape()[d]) != side[i].extent) break;
+    }
+    return elements;
+  }
+
+  /// Whether the last axes of `load` are one iteration each of these sides, and the others plain.
+  static bool is_matrix(const Load& load, const std::vector<Axis>& before,
+                        const std::vector<Axis>& last) {
+    const size_t rank = load.indices.size();
+    if (before.size() != 1 || last.size() != 1 || rank < 2) return false;
+    const auto is = [&](size_t axis, const Axis& wanted) {
+      const auto* var = load.indices[axis].as<VarRef>();
+      return var != nullptr && var->var == wanted.var;
+    };
+    return is(rank - 1, last[0]) && is(rank - 2, before[0]) &&
+           std::all_of(load.indices.begin(), load.indices.end() - 2,
+                       [](const Expr& e) { return e.as<VarRef>() != nullptr; });
   }
 
   const BlockFacts& block_;
   const hw::GpuTarget& target_;
   GpuMma out_;
-  Var m_, n_, k_;
+  arith::Bounds bounds_;
+  std::vector<Axis> axes_, rows_, columns_, terms_;
+  bool swapped_ = false;  ///< the second factor has the rows
 };
 
 }  // namespace
@@ -158,7 +252,7 @@ std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) 
   GpuMma out = mma;
   out.groups = true;
   out.block_k = kGroupTerms;
-  return choose_shape(out, kGroupShapes, target) ? std::optional(out) : std::nullopt;
+  return choose_mma_tiles(out, target) ? std::optional(out) : std::nullopt;
 }
 
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {

@@ -6,6 +6,7 @@
 
 #include "tilewright/codegen/gpu/testing/matrix_emulation.h"
 #include "tilewright/tune/gpu_mma.h"
+#include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
 #include "tilewright/tune/testing/sass.h"
 
@@ -63,6 +64,37 @@ TEST(GpuMmaSlow, EmulatedKernelsAgreeWithTheInterpreter) {
   expect_agreement(cases, plan_gpu);
 }
 
+TEST(GpuMmaSlow, SoDoConvolutions) {
+  std::vector<MmaCase> cases;
+  for (const MmaCase& c : conv_mma_cases())
+    if (c.applies) cases.push_back(c);
+  expect_agreement(cases, plan_gpu);
+}
+
+TEST(GpuMmaSlow, SoDoProductsInTf32) {
+  const auto device = runtime::open_gpu("opencl");
+  if (!device) GTEST_SKIP() << to_string(device.error());
+  codegen::testing::GpuBatch batch(codegen::testing::emulating_target(),
+                                   codegen::testing::kMatrixEmulation);
+  std::vector<Func> funcs;
+  for (const MmaCase& c : tf32_mma_cases()) {
+    funcs.push_back(with_tf32(func_of(c), tf32_target()));
+    const auto scheduled =
+        schedule::replay(funcs.back(), gpu_trace(funcs.back(), tf32_target(), plan_gpu));
+    ASSERT_TRUE(scheduled) << c.name << to_string(scheduled.error());
+    const Status added = batch.add(funcs.back(), *scheduled, thirds(funcs.back()));
+    ASSERT_TRUE(added) << c.name << to_string(added.error());
+  }
+  const auto got = batch.run(**device);
+  ASSERT_TRUE(got) << to_string(got.error());
+  for (size_t i = 0; i < funcs.size(); ++i) {
+    const auto expected = interp::run(funcs[i], thirds(funcs[i]));
+    ASSERT_TRUE(expected) << to_string(expected.error());
+    const Status same = codegen::testing::compare(expected->outputs, (*got)[i], 0);
+    EXPECT_TRUE(same) << tf32_mma_cases()[i].name << "\n" << to_string(same.error());
+  }
+}
+
 TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {
   const std::vector<MmaCase> cases = {
       {"ragged", "MatMul", {{150, 70}, {70, 141}}, {}},
@@ -102,6 +134,68 @@ TEST(GpuMmaSlow, GroupsOfWarpsWaitOncePerRound) {
     EXPECT_EQ(count(loop.counts, "WARPGROUP", "DEPBAR"), 1);
     EXPECT_EQ(count(loop.counts, "BAR"), 1);
     EXPECT_EQ(count(kernel->all, "LDL"), 0);
+  }
+}
+
+/// No spills, registers within limits; what the loop around `opcode` is made of, or all of the
+/// kernel, where the compiler has written the loop in another form.
+codegen::SassCounts counts_with(const Func& func, const hw::GpuTarget& target,
+                                const std::string& opcode) {
+  const auto code = machine_code(func, target);
+  if (!code) {
+    ADD_FAILURE() << to_string(code.error());
+    return {};
+  }
+  for (const codegen::CudaKernelUse& use : code->uses) {
+    EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+    EXPECT_EQ(use.stack_bytes, 0) << use.symbol;
+    EXPECT_LE(use.registers, target.registers) << use.symbol;
+  }
+  for (const codegen::SassKernel& kernel : code->kernels) EXPECT_EQ(count(kernel.all, "LDL"), 0);
+  if (const codegen::SassKernel* kernel = code->with(opcode)) {
+    const codegen::SassCounts counts = kernel->loop_with(opcode, {})->counts;
+    EXPECT_EQ(count(counts, "BAR"), 1) << code->source;
+    return counts;
+  }
+  EXPECT_EQ(target.arch, "sm_80") << "no loop with " << opcode << "\n" << code->source;
+  for (const codegen::SassKernel& kernel : code->kernels)
+    if (count(kernel.all, opcode) > 0) return kernel.all;
+  ADD_FAILURE() << "no kernel with " << opcode << "\n" << code->source;
+  return {};
+}
+
+TEST(GpuMmaSlow, MachineCodeOfConvolutions) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  using Ints = std::vector<int64_t>;
+  const std::map<std::string, tensor::AttrValue> same = {{"pads", Ints{1, 1, 1, 1}}};
+  const MmaCase wide = {"", "Conv", {{1, 256, 56, 56}, {256, 256, 3, 3}}, same, DType::BF16};
+  const MmaCase small = {"", "Conv", {{1, 64, 56, 56}, {64, 64, 3, 3}}, same, DType::F16};
+  const MmaCase pointwise = {"", "Conv", {{1, 256, 56, 56}, {128, 256, 1, 1}}, {}, DType::F16};
+  for (const char* name : {"cuda-sm_80", "cuda"}) {
+    const hw::GpuTarget target = *hw::find_gpu_target(name);
+    for (const MmaCase& c : {wide, small}) {
+      const codegen::SassCounts counts = counts_with(func_of(c), target, "HMMA");
+      EXPECT_GT(count(counts, "HMMA"), 0);
+      EXPECT_GT(count(counts, "LDGSTS", "128"), 0);  // weights
+      EXPECT_GT(count(counts, "STS", "128"), 0);     // gathered pixels
+      EXPECT_EQ(count(counts, "STS"), count(counts, "STS", "128"));
+    }
+    const codegen::SassCounts counts = counts_with(func_of(pointwise), target, "HMMA");
+    EXPECT_GT(count(counts, "LDGSTS", "128"), 0);
+    EXPECT_EQ(count(counts, "STS"), 0);
+  }
+}
+
+TEST(GpuMmaSlow, MachineCodeOfProductsInTf32) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  for (const char* name : {"cuda-sm_80", "cuda"}) {
+    hw::GpuTarget target = *hw::find_gpu_target(name);
+    target.tf32 = true;
+    const Func func = func_of(MmaCase{"", "MatMul", {{2048, 1024}, {1024, 2048}}, {}, DType::F32});
+    const codegen::SassCounts counts = counts_with(with_tf32(func, target), target, "HMMA");
+    EXPECT_GT(count(counts, "HMMA", "1688"), 0);
+    EXPECT_GT(count(counts, "STS", "128"), 0);
+    EXPECT_EQ(count(counts, "FFMA"), 0);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "tilewright/lower/gpu_passes.h"
 #include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
 
 namespace tilewright::tune {
@@ -27,15 +28,13 @@ bool has_matrix_instructions(const lower::GpuPlan& plan) {
 
 class GpuMmaRule : public ::testing::TestWithParam<MmaCase> {};
 
-void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
-  const Func func = func_of(c);
-  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+void expect_meaning(const Func& func, const hw::GpuTarget& target, const PlanGpu& rule,
+                    const interp::Arguments& arguments, bool applies) {
   const auto scheduled = schedule::replay(func, gpu_trace(func, target, rule));
   ASSERT_TRUE(scheduled) << to_string(scheduled.error());
   const auto plan = lower::lower_for_gpu(*scheduled, target);
   ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
-  EXPECT_EQ(has_matrix_instructions(*plan), c.applies) << print(*scheduled);
-  const interp::Arguments arguments = quarters(func);
+  EXPECT_EQ(has_matrix_instructions(*plan), applies) << print(*scheduled);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected) << to_string(expected.error());
   for (const Order order : {Order::Program, Order::Adversarial}) {
@@ -48,7 +47,37 @@ void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
   }
 }
 
+void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
+  const Func func = func_of(c);
+  expect_meaning(func, *hw::find_gpu_target("cuda"), rule, quarters(func), c.applies);
+}
+
 TEST_P(GpuMmaRule, KeepsTheMeaning) { expect_meaning(GetParam(), plan_gpu); }
+
+INSTANTIATE_TEST_SUITE_P(Convolutions, GpuMmaRule, ::testing::ValuesIn(conv_mma_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class GpuMmaTf32 : public ::testing::TestWithParam<MmaCase> {};
+
+TEST_P(GpuMmaTf32, RoundsFactors) {
+  const Func func = with_tf32(func_of(GetParam()), tf32_target());
+  expect_meaning(func, tf32_target(), plan_gpu, thirds(func), true);
+  // The factors are what is rounded: sums of full ones are others.
+  const Func plain = func_of(GetParam());
+  const auto rounded = interp::run(func, thirds(func)), full = interp::run(plain, thirds(plain));
+  ASSERT_TRUE(rounded && full);
+  double apart = 0, largest = 0;
+  for (const auto& [name, value] : full->outputs)
+    for (int64_t i = 0; i < value.size(); ++i) {
+      apart = std::max(apart, std::abs(value.get(i) - rounded->outputs.at(name).get(i)));
+      largest = std::max(largest, std::abs(value.get(i)));
+    }
+  EXPECT_GT(apart, 1e-6 * largest);
+  EXPECT_LT(apart, 4e-3 * largest);
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, GpuMmaTf32, ::testing::ValuesIn(tf32_mma_cases()),
+                         [](const auto& test) { return test.param.name; });
 
 class GpuMmaGroups : public ::testing::TestWithParam<MmaCase> {};
 
@@ -80,6 +109,31 @@ TEST(GpuMmaChoice, TilesAreAsLargeAsKeepsAllMultiprocessorsBusy) {
   EXPECT_EQ(chosen(product(128 * 12, 8192, 512)).raster, 4);
   const GpuMma small = chosen(product(512, 512, 512));
   EXPECT_LT(small.block_m * small.block_n, 128 * 128);
+}
+
+TEST(GpuMmaChoice, RoundsOnlyWhereAsked) {
+  const Func func = func_of(tf32_mma_cases()[0]);
+  EXPECT_TRUE(equal(with_tf32(func, *hw::find_gpu_target("cuda")), func));
+  Func exact = func;
+  exact.math = MathMode::Exact;
+  EXPECT_TRUE(equal(with_tf32(exact, tf32_target()), exact));
+  const Func vector = func_of(MmaCase{"", "MatMul", {{1, 64}, {64, 64}}, {}, DType::F32});
+  EXPECT_TRUE(equal(with_tf32(vector, tf32_target()), vector));
+  EXPECT_FALSE(equal(with_tf32(func, tf32_target()), func));
+}
+
+TEST(GpuMmaChoice, ExactMathKeepsTheOrderOfFloatSums) {
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const auto instructions = [&](const MmaCase& c) {
+    Func func = func_of(c);
+    func.math = MathMode::Exact;
+    const auto plan =
+        lower::lower_for_gpu(*schedule::replay(func, gpu_trace(func, target)), target);
+    EXPECT_TRUE(plan) << to_string(plan.error());
+    return plan && has_matrix_instructions(*plan);
+  };
+  EXPECT_FALSE(instructions({"", "MatMul", {{64, 64}, {64, 64}}, {}, DType::BF16}));
+  EXPECT_TRUE(instructions({"", "MatMulInteger", {{64, 64}, {64, 64}}, {}, DType::I8}));
 }
 
 TEST(GpuMmaChoice, GroupsOfWarpsWhereTheTargetHasThemAndTilesFit) {

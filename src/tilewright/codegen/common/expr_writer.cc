@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "tilewright/base/check.h"
+#include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -218,18 +219,48 @@ std::string CExprWriter::element(const Buffer& buffer, const std::vector<Expr>& 
   return fmt::format("{}[{}]", names_.of(buffer), at);
 }
 
+namespace {
+
+/// Whether `e` is an element of type `dtype`, perhaps one or zero by a condition, whose bits can be
+/// moved as they are.
+bool is_moved(const Expr& e, DType dtype) {
+  if (const auto* choice = e.as<Select>())
+    return is_moved(choice->on_true, dtype) && is_moved(choice->on_false, dtype);
+  if (const auto* real = e.as<FloatImm>()) return real->value == 0 && !std::signbit(real->value);
+  const auto* from = e.as<Load>();
+  int64_t loads = 0;
+  walk(e, [&](const Expr& x) { loads += x.as<Load>() != nullptr ? 1 : 0; });
+  return from != nullptr && from->buffer.dtype() == dtype && loads == 1;
+}
+
+}  // namespace
+
+std::string CExprWriter::moved_text(const Expr& e, CText& out) {
+  if (const auto* from = e.as<Load>()) return element(from->buffer, from->indices, out);
+  const auto* choice = e.as<Select>();
+  if (choice == nullptr) return "0";
+  const std::string condition = value(choice->condition, out);
+  const std::string x = moved_text(choice->on_true, out), y = moved_text(choice->on_false, out);
+  return fmt::format("({} ? {} : {})", condition, x, y);
+}
+
 void CExprWriter::store(const Store& x, CText& out) {
   constexpr BinaryOp kOps[] = {BinaryOp::Add, BinaryOp::Add, BinaryOp::Mul, BinaryOp::Max,
                                BinaryOp::Min};
   Expr v = x.value;
   if (x.combine != Combine::Set)
     v = binary(kOps[static_cast<int>(x.combine)], load(x.buffer, x.indices), v);
+  const DType dtype = x.buffer.dtype();
+  if (const auto* c = v.as<Cast>();
+      (dtype == DType::F16 || dtype == DType::BF16) && c && !c->bits && c->a.dtype() == DType::F32)
+    v = c->a;  // what is stored is rounded anyway
   std::vector<Expr> roots = x.indices;
   roots.push_back(v);
   begin(roots);
-  const std::string text = value(v, out);
+  const bool moved = (dtype == DType::F16 || dtype == DType::BF16) && is_moved(v, dtype);
+  const std::string text = moved ? moved_text(v, out) : stored(dtype, value(v, out));
   const std::string target = element(x.buffer, x.indices, out);
-  out.line(fmt::format("{} = {};", target, stored(x.buffer.dtype(), text)));
+  out.line(fmt::format("{} = {};", target, text));
 }
 
 std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
@@ -253,6 +284,10 @@ std::string CExprWriter::binary_text(const Expr& e, const Binary& b, CText& out)
   };
   if (is_comparison(b.op) || b.op == And || b.op == Or) return infix(symbol(b.op));
   if (is_float(dtype)) {
+    // Rounding what f32 gives and computing in f16 give the same bits: f32 is more than twice as
+    // precise.
+    if (dtype == DType::F16 && b.op <= Mul && dialect_.halves)
+      return fmt::format("tw_half_{}({}, {})", helper_name(b.op), x, y);
     if (b.op == Mul && dialect_.separate_products)
       return rounded(e.dtype(), helper("mul", float_type(dtype)));
     if (b.op <= Div) return rounded(e.dtype(), infix(symbol(b.op)));

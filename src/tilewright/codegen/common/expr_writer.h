@@ -18,6 +18,7 @@ struct CDialect {
   std::string f32_suffix = "f";    ///< of the mathematical functions of f32
   bool narrow = false;             ///< i64 arithmetic on variables in 32 bits where that fits
   bool separate_products = false;  ///< products of floats through functions, never contracted
+  bool halves = false;             ///< f16 arithmetic through functions, `tw_half_add` and so on
 };
 
 /// Unique C identifiers for variables and buffers of one kernel.
@@ -73,6 +74,8 @@ class CExprWriter {
   std::string stored(DType dtype, const std::string& value) const;
 
  private:
+  /// A 16-bit float, or zero, as the bits that memory holds.
+  std::string moved_text(const Expr& e, CText& out);
   std::string build(const Expr& e, CText& out);
   std::string unary_text(const Expr& e, const Unary& u, CText& out);
   std::string binary_text(const Expr& e, const Binary& b, CText& out);

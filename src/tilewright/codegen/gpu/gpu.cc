@@ -25,6 +25,8 @@ namespace tilewright::codegen {
 namespace {
 
 constexpr std::string_view kAxes = "xyz";
+/// Turns of asynchronous copies that are written out: addresses of more would take registers.
+constexpr int64_t kTurns = 4;
 
 using lower::is_sync;
 
@@ -42,9 +44,6 @@ bool is_products(const Stmt& s) {
   return !parts.empty() && std::all_of(parts.begin(), parts.end(), is_products);
 }
 
-/// Functions of matrix instructions by name, as kernels use them.
-using Functions = std::map<std::string, const hw::Intrinsic*>;
-
 /// The line of kernels that use matrix instructions in OpenCL, where their functions are macros.
 constexpr const char* kMatrixState = "TW_MATRIX_STATE";
 
@@ -52,14 +51,15 @@ constexpr const char* kMatrixState = "TW_MATRIX_STATE";
 class KernelWriter {
  public:
   KernelWriter(const lower::GpuKernel& kernel, const Func& func, const hw::GpuTarget& target,
-               Functions& functions)
+               MatrixFunctions& functions)
       : kernel_(kernel),
         func_(func),
         target_(target),
         functions_(functions),
         opencl_(target.language == hw::GpuLanguage::OpenCl),
         exprs_(names_, strides_,
-               CDialect{opencl_ ? "" : "f", true, !opencl_ && func.math == MathMode::Exact}) {
+               CDialect{opencl_ ? "" : "f", true, !opencl_ && func.math == MathMode::Exact,
+                        opencl_ && target.has_f16}) {
     names_.fresh(symbol_of(func));
     exprs_.bounds = arith::Bounds(func);
     needless_ = needless_tests(func);
@@ -263,7 +263,10 @@ class KernelWriter {
       const std::string extent = exprs_.value(x.extent, out);
       exprs_.bounds.bind(x.var, x.extent);
       const std::string var = names_.of(x.var), type = exprs_.declared_type(x.var);
-      if (x.kind == ForKind::Unroll || x.kind == ForKind::Vector) out.line("#pragma unroll");
+      if (x.kind == ForKind::Unroll || x.kind == ForKind::Vector)
+        out.line("#pragma unroll");
+      else if (!opencl_ && as_int(x.extent).value_or(0) > kTurns && fills_only(x.body, async_))
+        out.line(fmt::format("#pragma unroll {}", kTurns));
       const int64_t lanes =
           x.kind == ForKind::Vector
               ? copy_lanes(x, strides_, exprs_.bounds, std::min<int64_t>(16, target_.vector_bytes))
@@ -421,7 +424,7 @@ class KernelWriter {
   const lower::GpuKernel& kernel_;
   const Func& func_;
   const hw::GpuTarget& target_;
-  Functions& functions_;
+  MatrixFunctions& functions_;
   bool opencl_;
   CNames names_;
   CExprWriter::Strides strides_;
@@ -443,20 +446,6 @@ bool stays_call(const Call& call) {
   return lower::is_sync_call(call) || lower::find_lanes_form(*call.callee) != nullptr;
 }
 
-/// Definitions of the functions. errors: Unsupported.
-Result<std::string> definitions_of(const Functions& functions, const hw::GpuTarget& target,
-                                   const std::string& given) {
-  if (functions.empty() || !given.empty()) return functions.empty() ? "" : given;
-  std::string text, helpers;
-  for (const auto& [name, in] : functions) {
-    if (!hw::has_intrinsic(target, *in))
-      return fail(ErrorKind::Unsupported, fmt::format("{} has no {}", target.name, in->name()));
-    text += cuda_matrix_function(*in);
-    if (hw::gpu_instruction(*in)->asynchronous()) helpers = cuda_matrix_helpers();
-  }
-  return helpers + text;
-}
-
 }  // namespace
 
 Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
@@ -464,7 +453,7 @@ Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
   bool f64 = false;
   std::set<std::string> symbols;
   std::string text;
-  Functions functions;
+  MatrixFunctions functions;
   for (const lower::GpuKernel& kernel : kernels) {
     if (!symbols.insert(symbol_of(kernel.func)).second)
       return fail(ErrorKind::Invalid,
@@ -479,8 +468,8 @@ Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
     const Func plain = TW_TRY(inline_calls(kernel.func, stays_call));
     text += "\n" + TW_TRY(KernelWriter(kernel, plain, target, functions).run());
   }
-  return gpu_prelude(target, f64) + TW_TRY(definitions_of(functions, target, matrix_functions)) +
-         text;
+  return gpu_prelude(target, f64) +
+         TW_TRY(matrix_definitions(functions, target, matrix_functions)) + text;
 }
 
 }  // namespace tilewright::codegen

@@ -46,6 +46,15 @@ bool uses_type(const Func& func, DType dtype) {
   return found;
 }
 
+bool fills_only(const Stmt& s, const std::set<Buffer>& buffers) {
+  bool any = false, other = false;
+  walk(s, [&](const Stmt& x) {
+    if (const auto* store = x.as<Store>()) (buffers.contains(store->buffer) ? any : other) = true;
+    other |= x.as<Seq>() != nullptr || x.as<Call>() != nullptr;
+  });
+  return any && !other;
+}
+
 int64_t own_elements(const Buffer& buffer, const Stmt& body) {
   int64_t count = 1;
   for (size_t axis = lower::thread_axes(buffer, body); axis < buffer.rank(); ++axis)

@@ -1,6 +1,8 @@
 // What emission asks of a kernel before it writes it.
 #pragma once
 
+#include <set>
+
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/stmt.h"
 
@@ -14,6 +16,9 @@ bool is_shared_out(const Stmt& s);
 bool has_sync(const Stmt& s);
 /// Whether a parameter, an allocation or a value is of the type.
 bool uses_type(const Func& func, DType dtype);
+
+/// Whether `s` is a nest that stores, and into `buffers` alone.
+bool fills_only(const Stmt& s, const std::set<Buffer>& buffers);
 
 /// Elements of a thread's own array: without the axes that tell threads apart.
 int64_t own_elements(const Buffer& buffer, const Stmt& body);

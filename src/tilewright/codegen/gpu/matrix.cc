@@ -86,6 +86,31 @@ std::vector<Expr> row_of(const Region& region, const hw::LaneRows& rows, const V
   return indices;
 }
 
+/// Lanes exchange what they have until each has combined all, in pairs, fours, and so on.
+std::string shuffling_function(const hw::Intrinsic& intrinsic, const hw::GpuInstruction& how) {
+  const auto& params = intrinsic.meaning.params;
+  const std::string to = params[how.operands[0].param].buffer.name(),
+                    from = params[how.operands[1].param].buffer.name(),
+                    type = c_storage_type(params[how.operands[0].param].buffer.dtype());
+  const auto combined = [&](const std::string& x, const std::string& y) {
+    return how.combine == "add" ? fmt::format("{} + {}", x, y)
+                                : fmt::format("tw_max_{}({}, {})", type, x, y);
+  };
+  return fmt::format(
+      R"c(TW_FN void {0}({1}* {2}, const {1}* {3}) {{
+  {1} x = {3}[0];
+#pragma unroll
+  for (int apart = {4}; apart > 0; apart /= 2) {{
+    const {1} y = __shfl_xor_sync(0xffffffffu, x, apart);
+    x = {5};
+  }}
+  if (threadIdx.x == 0) {2}[0] = {6};
+}}
+)c",
+      matrix_function_name(intrinsic), type, to, from, hw::kWarpLanes / 2, combined("x", "y"),
+      combined(to + "[0]", "x"));
+}
+
 }  // namespace
 
 std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
@@ -97,6 +122,7 @@ std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
 
 std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
   const hw::GpuInstruction how = instruction_of(intrinsic);
+  if (!how.combine.empty()) return shuffling_function(intrinsic, how);
   std::vector<std::string> parameters, views, parts;
   Operands operands;
   for (size_t i = 0; i < how.operands.size(); ++i) {
@@ -112,13 +138,15 @@ std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
       parts.push_back(fmt::format("%{}", operands.next++));
       operands.inputs.push_back(fmt::format("\"l\"(tw_cores({0}, {0}_rows, {0}_terms))", name));
     } else {
-      const bool whole = bit_width(p.buffer.dtype()) == 32;
+      // Only sums are of type f32 to the instruction.
+      const bool sums = p.buffer.dtype() == DType::F32 && p.mode == ParamMode::InOut;
+      const bool whole = sums || p.buffer.dtype() == DType::I32;
       const int64_t count = elements(p.buffer) * bit_width(p.buffer.dtype()) / 32 / how.lanes();
       const std::string array = whole ? name : name + "_";
       if (!whole)
         views.push_back(
             fmt::format("{0}u32* {1} = ({0}u32*){2};", i == 0 ? "" : "const ", array, name));
-      const std::string kind = p.buffer.dtype() == DType::F32 ? "f" : "r";
+      const std::string kind = sums ? "f" : "r";
       const std::string mode = p.mode == ParamMode::InOut ? "+" : "=";
       parts.push_back(operands.registers(count, i == 0 ? mode + kind : kind, array,
                                          i == 0 ? operands.results : operands.inputs));
@@ -155,6 +183,19 @@ TW_FN void tw_end_products() {
 )c";
 }
 
+Result<std::string> matrix_definitions(const MatrixFunctions& functions,
+                                       const hw::GpuTarget& target, const std::string& given) {
+  if (functions.empty() || !given.empty()) return functions.empty() ? "" : given;
+  std::string text, helpers;
+  for (const auto& [name, in] : functions) {
+    if (!hw::has_intrinsic(target, *in))
+      return fail(ErrorKind::Unsupported, fmt::format("{} has no {}", target.name, in->name()));
+    text += cuda_matrix_function(*in);
+    if (hw::gpu_instruction(*in)->asynchronous()) helpers = cuda_matrix_helpers();
+  }
+  return helpers + text;
+}
+
 Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic, const Var& lane,
                                 const CExprWriter::Strides& strides, CNames& names,
                                 CExprWriter& exprs, CText& out) {
@@ -181,8 +222,9 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
       steps[operand.param] = core_steps(region, *operand.cores, own);
       if (steps[operand.param].empty()) return refuse("its cores are not 8 rows of 16 bytes");
     }
-    if (!operand.lanes && (!is_const_int(own.back(), 1) ||
-                           !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
+    if (!operand.lanes && !operand.one &&
+        (!is_const_int(own.back(), 1) ||
+         !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
       return refuse("its rows do not begin on multiples of 16 bytes");
     roots.insert(roots.end(), at.begin(), at.end());
   }

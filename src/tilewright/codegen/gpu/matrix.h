@@ -1,6 +1,7 @@
 // Matrix instructions in the text of kernels: functions that all lanes of a warp call together.
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "tilewright/base/result.h"
@@ -21,6 +22,13 @@ std::string cuda_matrix_helpers();
 
 /// Its definition in CUDA C++. requires: gpu_instruction(intrinsic).
 std::string cuda_matrix_function(const hw::Intrinsic& intrinsic);
+
+/// Functions by name, as kernels use them.
+using MatrixFunctions = std::map<std::string, const hw::Intrinsic*>;
+/// The definitions of `functions` for `target`, or `given` if that is not empty. errors:
+/// Unsupported (an instruction that the target lacks).
+Result<std::string> matrix_definitions(const MatrixFunctions& functions,
+                                       const hw::GpuTarget& target, const std::string& given);
 
 /// The call of that function, with the declarations it needs before it; `lane` is declared.
 /// `strides`: of arrays of a lane those of its own elements, 0 along axes that tell threads apart.

@@ -65,6 +65,10 @@ constexpr const char* kOpenClHalf = R"c(
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 TW_FN f32 tw_f16_f32(f16 x) { return (f32)as_half(x); }
 TW_FN f16 tw_f32_f16(f32 x) { return as_ushort((half)x); }
+/* Values of f16 are written as f32: compilers leave the conversions out. */
+TW_FN f32 tw_half_add(f32 a, f32 b) { return (half)a + (half)b; }
+TW_FN f32 tw_half_sub(f32 a, f32 b) { return (half)a - (half)b; }
+TW_FN f32 tw_half_mul(f32 a, f32 b) { return (half)a * (half)b; }
 )c";
 
 constexpr const char* kOpenClNoHalf = R"c(

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/arith/exhaust.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
@@ -17,10 +18,7 @@ Expr consecutive(const Buffer& buffer, const std::vector<Expr>& indices, const V
   for (size_t axis = 0; axis < indices.size(); ++axis)
     offset = offset + indices[axis] * it->second[axis];
   offset = arith::simplify(offset, bounds);
-  const arith::Affine sum = arith::as_affine(offset);
-  if (sum.coefficient(var) != 1) return {};
-  for (const auto& [term, coefficient] : sum.terms)
-    if (!term.as<VarRef>() && uses(term, var)) return {};
+  if (!arith::counts_up(offset, var, bounds)) return {};
   return offset;
 }
 
@@ -32,7 +30,8 @@ bool is_zero(const Expr& e) {
 /// Whether `e` is a multiple of `lanes` where `var` is 0.
 bool is_aligned(const Expr& e, int64_t lanes, const Var& var, const arith::Bounds& bounds) {
   const Expr first = substitute(e, {{var, int_imm(0)}});
-  return arith::prove(eq(first % lanes, int_imm(0)), bounds);
+  return arith::prove(eq(first % lanes, int_imm(0)), bounds) ||
+         arith::is_multiple(first, lanes, bounds);
 }
 
 /// Whether `condition` is the same for every aligned group of `lanes` values of `var`.

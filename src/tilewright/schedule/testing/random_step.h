@@ -88,13 +88,17 @@ class RandomStep {
       case 34:
       case 35:
         return pipeline();
+      case 36:
+        return merge();
+      case 37:
+        return divide();
       default:
         return mark();
     }
   }
 
  private:
-  static constexpr int64_t kKinds = 37;
+  static constexpr int64_t kKinds = 39;
 
   template <class T>
   const T& one_of(const std::vector<T>& v) {
@@ -132,6 +136,18 @@ class RandomStep {
     return s->buffer;
   }
 
+  Step merge() {
+    const Id id = any_block();
+    Merge step{block_name(id), {}};
+    for (const Iter& iter : tree_.block(id).iters)
+      if (rng_.chance(0.6)) step.iters.push_back(iter.var.name());
+    return step;
+  }
+  Step divide() {
+    const Id id = any_block();
+    const std::vector<Iter>& iters = tree_.block(id).iters;
+    return Divide{block_name(id), iters.empty() ? "none" : one_of(iters).var.name(), factor()};
+  }
   Step fuse() {
     const Id outer = any_loop_id();
     if (tree_.as<For>(outer + 1)) return Fuse{loop_name(outer), loop_name(outer + 1)};

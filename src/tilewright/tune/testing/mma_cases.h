@@ -47,6 +47,78 @@ inline std::vector<MmaCase> small_mma_cases() {
   };
 }
 
+/// Convolutions: windows, strides, dilation, padding, groups, several images, odd sizes.
+inline std::vector<MmaCase> conv_mma_cases() {
+  using Ints = std::vector<int64_t>;
+  const auto padded = [](int64_t pad) {
+    return std::map<std::string, tensor::AttrValue>{{"pads", Ints{pad, pad, pad, pad}}};
+  };
+  const auto with = [](std::map<std::string, tensor::AttrValue> attrs, const std::string& key,
+                       tensor::AttrValue value) {
+    attrs[key] = std::move(value);
+    return attrs;
+  };
+  return {
+      {"same", "Conv", {{1, 16, 6, 6}, {16, 16, 3, 3}}, padded(1)},
+      {"odd", "Conv", {{2, 5, 7, 5}, {11, 5, 3, 2}, {11}}, {}, DType::F16},
+      {"strided",
+       "Conv",
+       {{1, 8, 9, 9}, {16, 8, 3, 3}, {16}},
+       with(padded(1), "strides", Ints{2, 2})},
+      {"dilated", "Conv", {{1, 8, 9, 8}, {8, 8, 3, 3}}, with(padded(2), "dilations", Ints{2, 2})},
+      {"pointwise", "Conv", {{3, 24, 4, 4}, {40, 24, 1, 1}}, {}, DType::F16},
+      {"pointwise_odd", "Conv", {{2, 24, 7, 3}, {16, 24, 1, 1}}, {}},
+      {"first", "Conv", {{1, 3, 15, 15}, {16, 3, 7, 7}}, with(padded(3), "strides", Ints{2, 2})},
+      {"groups",
+       "Conv",
+       {{1, 32, 5, 5}, {32, 16, 3, 3}, {32}},
+       with(padded(1), "group", int64_t{2})},
+      {"line", "Conv", {{2, 8, 20}, {16, 8, 3}}, {{"pads", Ints{1, 1}}}},
+      {"transposed", "ConvTranspose", {{1, 16, 4, 4}, {16, 8, 3, 3}}, padded(1)},
+      {"bytes", "ConvInteger", {{1, 16, 6, 6}, {16, 16, 3, 3}}, padded(1), DType::I8},
+      {"few_groups",
+       "Conv",
+       {{1, 16, 5, 5}, {16, 8, 3, 3}},
+       with(padded(1), "group", int64_t{2}),
+       DType::BF16,
+       false},
+      {"depthwise",
+       "Conv",
+       {{1, 16, 6, 6}, {16, 1, 3, 3}},
+       with(padded(1), "group", int64_t{16}),
+       DType::BF16,
+       false},
+  };
+}
+
+/// Products of f32, for targets that want them in TF32.
+inline std::vector<MmaCase> tf32_mma_cases() {
+  using Ints = std::vector<int64_t>;
+  return {
+      {"matrices", "MatMul", {{40, 24}, {24, 36}}, {}, DType::F32},
+      {"dense", "Gemm", {{33, 40}, {24, 40}, {24}}, {{"transB", int64_t{1}}}, DType::F32},
+      {"conv",
+       "Conv",
+       {{1, 8, 6, 5}, {16, 8, 3, 3}, {16}},
+       {{"pads", Ints{1, 1, 1, 1}}},
+       DType::F32},
+  };
+}
+inline hw::GpuTarget tf32_target() {
+  hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  target.tf32 = true;
+  return target;
+}
+
+/// Numbers that TF32 does not hold.
+inline interp::Arguments thirds(const Func& func) {
+  Rng rng(7);
+  return arguments_of(func, [&](Array& array) {
+    for (int64_t i = 0; i < array.size(); ++i)
+      array.set(i, static_cast<double>(rng.between(-100, 100)) / 3);
+  });
+}
+
 /// Large enough for groups of warps.
 inline std::vector<MmaCase> group_mma_cases() {
   return {

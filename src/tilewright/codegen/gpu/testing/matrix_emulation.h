@@ -67,6 +67,23 @@ TW_FN void tw_emulate_mma_bytes(i32* c, const i8* a, const i8* b, __local u16* e
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
+/* mma.m16n8k8 of tf32: the low 13 bits of its operands count for nothing. */
+TW_FN void tw_emulate_mma_tf32(f32* c, const f32* a, const f32* b, __local u16* exchange) {
+  const int lane = (int)get_local_id(0), group = lane >> 2, thread = lane % 4;
+  __local u32* A = (__local u32*)(exchange + 384 * TW_WARP);
+  __local u32* B = A + 128;
+  for (int i = 0; i < 4; ++i)
+    A[8 * (i % 2 == 0 ? group : group + 8) + (i < 2 ? thread : thread + 4)] = as_uint(a[i]) & ~8191u;
+  for (int i = 0; i < 2; ++i)
+    B[8 * (i == 0 ? thread : thread + 4) + group] = as_uint(b[i]) & ~8191u;
+  barrier(CLK_LOCAL_MEM_FENCE);
+  for (int i = 0; i < 4; ++i) {
+    const int row = i < 2 ? group : group + 8, col = thread * 2 + (i & 1);
+    for (int k = 0; k < 8; ++k) c[i] += as_float(A[8 * row + k]) * as_float(B[8 * k + col]);
+  }
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
+
 /* ldmatrix.x4: thread 8 * m + r gives row r of matrix m. */
 TW_FN void tw_emulate_ldmatrix(u16* d, __local const u16* s, __local u16* exchange, int trans) {
   const int lane = (int)get_local_id(0);
@@ -79,6 +96,21 @@ TW_FN void tw_emulate_ldmatrix(u16* d, __local const u16* s, __local u16* exchan
       d[2 * m + i] = rows[64 * m + (trans ? 8 * col + row : 8 * row + col)];
     }
   barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+/* Exchanges of a value with the lane `apart` places away, until all are combined. */
+TW_FN void tw_emulate_combine(__local f32* c, const f32* a, __local u16* exchange, int greatest) {
+  const int lane = (int)get_local_id(0);
+  __local f32* all = (__local f32*)(exchange + 384 * TW_WARP);
+  f32 x = a[0];
+  for (int apart = 1; apart < 32; apart *= 2) {
+    all[lane] = x;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const f32 y = all[lane ^ apart];
+    x = greatest ? tw_max_f32(x, y) : x + y;
+    barrier(CLK_LOCAL_MEM_FENCE);
+  }
+  if (lane == 0) c[0] = greatest ? tw_max_f32(c[0], x) : c[0] + x;
 }
 
 /* wgmma.m64nNk16 of 16-bit floats in cores without swizzling: thread 32 * w + l of a group has rows
@@ -125,11 +157,18 @@ TW_FN void tw_emulate_wgmma(f32* c, __local const u16* a, u32 a_rows, u32 a_term
   tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 1, 0)
 #define tw_cuda_wgmma256_f16(c, a, ar, at, b, br, bt) \
   tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 1, 1)
+#define tw_cuda_sum_f32(c, a) tw_emulate_combine(c, a, tw_exchange, 0)
+#define tw_cuda_max_f32(c, a) tw_emulate_combine(c, a, tw_exchange, 1)
 #define tw_cuda_mma_bf16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_bf16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_f16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
 #define tw_cuda_mma_f16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
 #define tw_cuda_mma_i8_t(c, a, b) tw_emulate_mma_bytes(c, a, b, tw_exchange)
+#define tw_cuda_mma_tf32_t(c, a, b) tw_emulate_mma_tf32(c, a, b, tw_exchange)
+#define tw_cuda_load_a_tf32(d, s) \
+  tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
+#define tw_cuda_load_bt_tf32(d, s) \
+  tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
 #define tw_cuda_load_a_i8(d, s) \
   tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
 #define tw_cuda_load_bt_i8(d, s) \

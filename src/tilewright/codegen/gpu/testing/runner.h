@@ -10,6 +10,7 @@
 
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/codegen/testing/harness.h"
 #include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/runtime/gpu/device.h"
@@ -61,10 +62,17 @@ class GpuBatch {
   /// The text of all kernels.
   Result<std::string> source() const { return emit_gpu(kernels_, target_, matrix_functions_); }
 
-  /// Outputs of each program, by parameter name. requires: an OpenCL target.
+  /// Outputs of each program, by parameter name. requires: a device of the target's language.
   Result<std::vector<std::map<std::string, Array>>> run(runtime::GpuDevice& device) {
-    program_.language = "opencl";
-    program_.source = TW_TRY(source()) + (copies_ ? kCopy : "");
+    const bool cuda = target_.language == hw::GpuLanguage::Cuda;
+    program_.language = std::string(hw::name(target_.language));
+    program_.source = TW_TRY(source()) + (!copies_ ? "" : cuda ? kCopyCuda : kCopy);
+    if (cuda) {
+      CudaCode code = TW_TRY(compile_cuda(program_.source, target_.arch));
+      program_.arch = target_.arch;
+      program_.binary = std::move(code.cubin);
+      program_.ptx = std::move(code.ptx);
+    }
     if (copies_) program_.kernels.push_back({"tw_test_copy", {1, 1, 1}, {1, 1, 1}});
     for (runtime::GpuCall& call : program_.calls)
       if (call.kernel < 0) call.kernel = static_cast<int>(program_.kernels.size()) - 1;
@@ -98,6 +106,10 @@ class GpuBatch {
       "__kernel void tw_test_copy(__global char* a, long a_offset, __global char* b,\n"
       "    long b_offset, long bytes) {\n"
       "  for (long i = 0; i < bytes; ++i) b[b_offset + i] = a[a_offset + i];\n}\n";
+
+  static constexpr const char* kCopyCuda =
+      "extern \"C\" __global__ void tw_test_copy(const char* a, char* b, long long bytes) {\n"
+      "  for (long long i = 0; i < bytes; ++i) b[i] = a[i];\n}\n";
 
   int add_buffer(runtime::GpuBuffer::Place place, int64_t offset, int64_t bytes) {
     const int index = static_cast<int>(program_.buffers.size());
