@@ -3,7 +3,9 @@
 # Declares one layer: every *.cc of the current folder except the tests becomes the static library
 # tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
 # them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
-# NAME_slow_test (label slow); tests may use any layer named in DEPS or TEST_DEPS.
+# NAME_slow_test (label slow); tests may use any layer named in DEPS or TEST_DEPS. The target
+# `unit_tests` builds all programs with the label unit.
+add_custom_target(unit_tests)
 add_library(tilewright_flags INTERFACE)
 target_include_directories(tilewright_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(tilewright_flags INTERFACE -Wall -Wextra -Wshadow -Werror
@@ -58,6 +60,10 @@ function(tw_library name)
       target_compile_definitions(${name}_${kind} PRIVATE
                                  TILEWRIGHT_SOURCE_DIR="${CMAKE_CURRENT_SOURCE_DIR}"
                                  TILEWRIGHT_ROOT_DIR="${CMAKE_SOURCE_DIR}")
+      target_compile_options(${name}_${kind} PRIVATE ${TILEWRIGHT_TEST_FLAGS})
+      if(label STREQUAL unit)
+        add_dependencies(unit_tests ${name}_${kind})
+      endif()
       add_test(NAME ${name}_${kind} COMMAND ${name}_${kind})
       set_tests_properties(${name}_${kind} PROPERTIES LABELS ${label} TIMEOUT 900)
     endif()

@@ -41,7 +41,10 @@ def write():
     nodes.append(helper.make_node("Conv", [x, weight("w1", (16, 8, 3, 3))], ["a"], pads=[1, 1, 1, 1]))
     nodes.append(helper.make_node("Relu", ["a"], ["b"]))
     b = quantised("b", 0, np.uint8, 0)
-    nodes.append(helper.make_node("Conv", [b, weight("w2", (24, 16, 1, 1))], ["c"]))
+    nodes.append(helper.make_node("Conv", [b, weight("w4", (16, 1, 3, 3))], ["f"], group=16,
+                                  pads=[1, 1, 1, 1]))
+    f = quantised("f", 1, np.uint8, 121)
+    nodes.append(helper.make_node("Conv", [f, weight("w2", (24, 16, 1, 1))], ["c"]))
     c = quantised("c", 1, np.int8, -3)
     nodes.append(helper.make_node("MaxPool", [c], ["d"], kernel_shape=[13, 13]))
     nodes.append(helper.make_node("Flatten", ["d"], ["e"]))

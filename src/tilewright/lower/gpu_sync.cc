@@ -279,12 +279,35 @@ class Inserter {
     return false;
   }
 
+  /// Whether all that iterations of `loop` use of what they write is the element that they write
+  /// over, another one each.
+  static bool updates_in_place(const For& loop) {
+    bool always = true;
+    int stores = 0;
+    walk(loop.body, [&](const Stmt& s) {
+      const auto* store = s.as<Store>();
+      always &= s.as<Call>() == nullptr;
+      if (store == nullptr) return;
+      ++stores;
+      const auto& place = store->indices;
+      always &= std::any_of(place.begin(), place.end(),
+                            [&](const Expr& index) { return uses(index, loop.var); });
+      walk(store->value, [&](const Expr& e) {
+        const auto* l = e.as<Load>();
+        if (l == nullptr || !(l->buffer == store->buffer)) return;
+        always &= std::equal(place.begin(), place.end(), l->indices.begin(), l->indices.end(),
+                             [](const Expr& a, const Expr& b) { return equal(a, b); });
+      });
+    });
+    return always && stores == 1;
+  }
+
   /// Whether barriers may be needed between the statements or iterations of `loop`. Iterations of
   /// one statement that reads nothing it writes are free: each element is written once.
   static bool goes_inside(const For& loop) {
     if (has_parts(loop.body)) return true;
     if (is_thread_loop(loop) || !has_thread_loop(loop.body)) return false;
-    if (loop.kind == ForKind::Bind) return true;
+    if (loop.kind == ForKind::Bind || updates_in_place(loop)) return loop.kind == ForKind::Bind;
     const Touches used = Toucher::of(loop.body, {});
     return std::any_of(used.begin(), used.end(), [&](const Touch& x) {
       return x.write && std::any_of(used.begin(), used.end(), [&](const Touch& y) {

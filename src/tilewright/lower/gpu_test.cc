@@ -140,6 +140,33 @@ TEST(LowerForGpu, EveryBarrierIsNeeded) {
   }
 }
 
+TEST(LowerForGpu, IterationsThatWriteOverWhatTheyReadNeedNoBarrierBetweenThem) {
+  const auto barriers = [](const std::string& update) {
+    const auto func = parse_func(R"(
+func scale(A: f32[4,8], out Y: f32[4,8]) {
+  for b in 1 bind(block.x) {
+    alloc S: f32[4,8] shared
+    for i in 4, x in 8 bind(thread.x) { block S(r: space 4 = i, c: space 8 = x) { S[r, c] = A[r, c] } }
+    for i1 in 3, x1 in 8 bind(thread.x) { block E(r: space 3 = i1, c: space 8 = x1) { )" +
+                                 update + R"( } }
+    for i2 in 4, x2 in 8 bind(thread.x) { block Y(r: space 4 = i2, c: space 8 = x2) { Y[r, c] = S[r, c] } }
+  }
+}
+)");
+    EXPECT_TRUE(func) << to_string(func.error());
+    const auto plan = lower_for_gpu(*func, *hw::find_gpu_target("opencl"));
+    EXPECT_TRUE(plan) << to_string(plan.error());
+    int found = 0;
+    walk(plan->kernels[0].func.body, [&](const Stmt& s) {
+      if (const auto* loop = s.as<For>(); loop && loop->kind == ForKind::Serial)
+        walk(loop->body, [&](const Stmt& x) { found += is_sync(x); });
+    });
+    return found;
+  };
+  EXPECT_EQ(barriers("S[r, c] = S[r, c] * 2.0"), 0);
+  EXPECT_EQ(barriers("S[r + 1, c] = S[r, 7 - c] * 2.0"), 1);
+}
+
 TEST(LowerForGpu, LocalBuffersGetThreadAxesInFront) {
   const GpuPlan plan = plan_of(*parse_func(kProduct));
   bool found = false;

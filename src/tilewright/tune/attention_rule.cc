@@ -14,44 +14,18 @@ constexpr int64_t kMostRows = 32;
 /// Scores, their exponentials and the weights are kept, in this part of L2.
 constexpr int64_t kCopies = 3, kShare = 4;
 
-struct AttentionPlan {
-  std::string scores, result;        ///< the products
-  std::vector<std::string> between;  ///< blocks of rows, in program order
-  std::vector<std::string> sums;     ///< those of them that reduce
-  int64_t rows = 0;                  ///< per strip
+struct AttentionPlan : AttentionBlocks {
+  int64_t rows = 0;  ///< per strip
 };
-
-/// The axis of rows is the last but one of the result.
-int64_t row_extent(const BlockFacts& block) {
-  const auto& shape = block.store->buffer.shape();
-  return shape.size() < 2 ? 0 : as_int(shape[shape.size() - 2]).value_or(0);
-}
 
 std::optional<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& target,
                                             int threads) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
-  AttentionPlan plan;
-  const BlockFacts *scores = nullptr, *result = nullptr;
-  for (const BlockFacts& block : blocks) {
-    if (block.kind == BlockFacts::Kind::Other) return std::nullopt;
-    if (block.kind == BlockFacts::Kind::Init) continue;
-    const bool reduces = block.kind == BlockFacts::Kind::Reduce;
-    if (reduces && product_of(block)) {
-      if (result != nullptr || (scores != nullptr && plan.sums.empty())) return std::nullopt;
-      (scores == nullptr ? scores : result) = &block;
-    } else if (result == nullptr) {
-      if (scores == nullptr || is_output(func, block.store->buffer)) return std::nullopt;
-      plan.between.push_back(block.name);
-      if (reduces) plan.sums.push_back(block.name);
-    }
-  }
-  if (result == nullptr || row_extent(*scores) != row_extent(*result)) return std::nullopt;
-  if (row_extent(*result) < 2) return std::nullopt;
-  const auto product = product_of(*result);
-  const auto reads = readers(blocks, scores->store->buffer);
-  if (reads.empty() || !product) return std::nullopt;
-  plan.scores = scores->name;
-  plan.result = result->name;
+  const std::optional<AttentionBlocks> found = find_attention(func, blocks);
+  if (!found) return std::nullopt;
+  AttentionPlan plan{*found};
+  const BlockFacts *scores = find_block(blocks, plan.scores),
+                   *result = find_block(blocks, plan.result);
   const int64_t rows = row_extent(*result);
   const int64_t keys = as_int(scores->store->buffer.shape().back()).value_or(0);
   const int64_t batch = rows == 0 ? 0 : [&] {
@@ -74,7 +48,7 @@ class AttentionRule {
       : draft_(draft), plan_(std::move(plan)), target_(target), threads_(threads) {}
 
   bool run() {
-    if (!finishes_scores()) {
+    if (finisher_of(draft_.blocks(), plan_.scores).empty()) {
       if (!draft_.attempt(schedule::CacheWrite{plan_.scores, plan_.scores + ".tile", ""}))
         return false;
       plan_.between.insert(plan_.between.begin(), plan_.scores + ".wb");
@@ -90,19 +64,6 @@ class AttentionRule {
   }
 
  private:
-  /// Whether one element-wise block alone reads the scores: scale and mask.
-  bool finishes_scores() const {
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts* scores = find_block(blocks, plan_.scores);
-    int others = 0;
-    bool plain = true;
-    for (const BlockFacts* reader : readers(blocks, scores->store->buffer)) {
-      others += reader->name != plan_.scores;
-      plain &= reader->name == plan_.scores || reader->kind == BlockFacts::Kind::Injective;
-    }
-    return others == 1 && plain;
-  }
-
   /// The loop over strips; the loops around it stay where they are.
   bool split_rows() {
     const std::vector<BlockFacts> blocks = draft_.blocks();
@@ -151,6 +112,46 @@ class AttentionRule {
 };
 
 }  // namespace
+
+int64_t row_extent(const BlockFacts& block) {
+  const auto& shape = block.store->buffer.shape();
+  return shape.size() < 2 ? 0 : as_int(shape[shape.size() - 2]).value_or(0);
+}
+
+std::string finisher_of(const std::vector<BlockFacts>& blocks, const std::string& scores) {
+  std::string only;
+  for (const BlockFacts* reader : readers(blocks, find_block(blocks, scores)->store->buffer)) {
+    if (reader->name == scores) continue;
+    if (!only.empty() || reader->kind != BlockFacts::Kind::Injective) return "";
+    only = reader->name;
+  }
+  return only;
+}
+
+std::optional<AttentionBlocks> find_attention(const Func& func,
+                                              const std::vector<BlockFacts>& blocks) {
+  AttentionBlocks found;
+  const BlockFacts *scores = nullptr, *result = nullptr;
+  for (const BlockFacts& block : blocks) {
+    if (block.kind == BlockFacts::Kind::Other) return std::nullopt;
+    if (block.kind == BlockFacts::Kind::Init) continue;
+    const bool reduces = block.kind == BlockFacts::Kind::Reduce;
+    if (reduces && product_of(block)) {
+      if (result != nullptr || (scores != nullptr && found.sums.empty())) return std::nullopt;
+      (scores == nullptr ? scores : result) = &block;
+    } else if (result == nullptr) {
+      if (scores == nullptr || is_output(func, block.store->buffer)) return std::nullopt;
+      found.between.push_back(block.name);
+      if (reduces) found.sums.push_back(block.name);
+    }
+  }
+  if (result == nullptr || row_extent(*scores) != row_extent(*result)) return std::nullopt;
+  if (row_extent(*result) < 2 || readers(blocks, scores->store->buffer).empty())
+    return std::nullopt;
+  found.scores = scores->name;
+  found.result = result->name;
+  return found;
+}
 
 bool is_attention(const Func& func, const hw::CpuTarget& target, int threads) {
   return plan_attention(func, target, threads).has_value();

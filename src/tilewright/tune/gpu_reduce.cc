@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_warp_rows.h"
 
 namespace tilewright::tune {
 namespace {
@@ -27,10 +28,12 @@ const Load* widest_load(const BlockFacts& block) {
 
 class BlockReducer {
  public:
-  BlockReducer(Draft& draft, std::string name, const GpuReduction& plan)
-      : draft_(draft), name_(std::move(name)), plan_(plan) {}
+  BlockReducer(Draft& draft, std::string name, const GpuReduction& plan,
+               const hw::GpuTarget& target)
+      : draft_(draft), name_(std::move(name)), plan_(plan), target_(target) {}
 
   bool run() {
+    if (plan_.side == 1 && plan_.threads % kRowLanes == 0) return warps_share_terms();
     return partial_sums() && split_results() && place() && share_out(name_ + ".rf.init", true) &&
            share_out(name_ + ".rf", true) && share_out(name_ + ".init", false) &&
            share_out_readers() && share_out(name_, false) && bind_blocks(draft_, blocks_);
@@ -38,6 +41,29 @@ class BlockReducer {
 
  private:
   bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
+
+  /// Lanes of warps have the terms of one result.
+  bool warps_share_terms() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* sum = find_block(blocks, name_);
+    schedule::Names order, reduces;
+    for (const Iter& iter : sum->block->iters) {
+      const std::string loop = sum->loop_of(iter.var);
+      if (loop.empty()) return false;
+      (iter.kind == IterKind::Space ? order : reduces).push_back(loop);
+    }
+    for (const BlockFacts* reader : readers(blocks, sum->store->buffer))
+      readers_.push_back(reader->name);
+    blocks_ = order;
+    order.insert(order.end(), reduces.begin(), reduces.end());
+    if (blocks_.empty() || !attempt(schedule::Reorder{order}) ||
+        !attempt(schedule::ComputeAt{name_ + ".init", blocks_.back()}))
+      return false;
+    for (const std::string& reader : readers_)
+      if (!attempt(schedule::ReverseComputeAt{reader, blocks_.back()})) return false;
+    const WarpRows share{blocks_.back(), 1, plan_.threads / kRowLanes};
+    return reduce_rows_of_block(draft_, name_, share, target_) && bind_blocks(draft_, blocks_);
+  }
 
   /// One sum per thread of a result.
   bool partial_sums() {
@@ -122,6 +148,7 @@ class BlockReducer {
   Draft& draft_;
   std::string name_, result_;
   const GpuReduction& plan_;
+  const hw::GpuTarget& target_;
   schedule::Names blocks_, readers_, inside_;
 };
 
@@ -153,11 +180,13 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
   plan.extent = block.extent_of(shared->var);
   if (next_to_each_other(*last)) plan.side = std::min(kSide, block.extent_of(last->var));
   plan.threads = std::min(std::min(kThreads, target.max_threads) / plan.side, plan.extent);
+  if (plan.side == 1 && plan.threads > kRowLanes) plan.threads -= plan.threads % kRowLanes;
   return plan.threads > 1 && !plan.loop.empty() ? std::optional(plan) : std::nullopt;
 }
 
-bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan) {
-  return BlockReducer(draft, name, plan).run();
+bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan,
+                         const hw::GpuTarget& target) {
+  return BlockReducer(draft, name, plan, target).run();
 }
 
 }  // namespace tilewright::tune

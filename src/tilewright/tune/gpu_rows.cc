@@ -1,17 +1,17 @@
 #include "tilewright/tune/gpu_rows.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tilewright/base/dtype.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_warp_rows.h"
 #include "tilewright/tune/row_rule.h"
 
 namespace tilewright::tune {
 namespace {
 
-/// Threads of a block, and how many of them add up the sums of all others.
-constexpr int64_t kMostThreads = 256, kLeastThreads = 32, kSecondThreads = 16;
+/// Warps of a block, and elements of a row that are worth several of them.
+constexpr int64_t kMostWarps = 8, kShortRow = 64;
 /// Shared memory that a block takes at most, so that units hold several.
 constexpr int64_t kMostShared = 32 << 10;
 
@@ -21,11 +21,15 @@ class RowScheduler {
 
   bool run(const std::string& name) {
     if (!plan(name)) return false;
+    if (share_.rows > 1) {
+      if (!attempt(schedule::Split{share_.loop, share_.rows})) return false;
+      rows_.back() = share_.loop += ".o";
+    }
     for (const std::string& producer : producers_)
-      if (!attempt(schedule::ComputeAt{producer, row_})) return false;
+      if (!attempt(schedule::ComputeAt{producer, share_.loop})) return false;
     for (const std::string& producer : producers_)
       if (!finish(producer)) return false;
-    return spread(last_) && bind_blocks(draft_, rows_);
+    return spread_rows(draft_, last_, share_) && bind_blocks(draft_, rows_);
   }
 
  private:
@@ -52,17 +56,16 @@ class RowScheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* last = last_reader(draft_.func(), blocks, name);
     if (last == nullptr || last->kind != BlockFacts::Kind::Injective) return false;
-    row_ = row_of(*last, blocks);
-    if (row_.empty()) return false;
+    share_.loop = row_of(*last, blocks);
+    if (share_.loop.empty()) return false;
     last_ = last->name;
-    const auto end = std::find(last->loops.begin(), last->loops.end(), row_) + 1;
+    const auto end = std::find(last->loops.begin(), last->loops.end(), share_.loop) + 1;
     rows_.assign(last->loops.begin(), end);
-    int64_t elements = 1;
-    for (auto i = end - last->loops.begin(); i < std::ssize(last->loops); ++i)
-      elements *= last->extents[static_cast<size_t>(i)];
-    while (threads_ * 2 <= std::min({elements, kMostThreads, target_.max_threads})) threads_ *= 2;
+    int64_t elements = 1, all = 1;
+    for (auto i = std::ptrdiff_t{0}; i < std::ssize(last->loops); ++i)
+      (i < end - last->loops.begin() ? all : elements) *= last->extents[static_cast<size_t>(i)];
     bool found = false;
-    int64_t shared = 0;
+    int64_t row_bytes = 0;
     for (const BlockFacts& block : blocks) {
       if (block.name == last_) break;
       const bool reduces = block.kind == BlockFacts::Kind::Reduce;
@@ -72,10 +75,21 @@ class RowScheduler {
       if (reduces && choose_gpu_tile(block, target_)) continue;
       producers_.insert(producers_.begin(), block.name);
       found |= block.name == name;
-      shared += storage_bytes(block.store->buffer.dtype(), reduces ? 2 * threads_ : elements);
+      row_bytes += storage_bytes(block.store->buffer.dtype(), reduces ? kRowLanes + 1 : elements);
     }
-    return found && threads_ >= kLeastThreads &&
-           shared <= std::min(kMostShared, target_.shared_bytes);
+    const int64_t room = std::min(kMostShared, target_.shared_bytes);
+    if (!found || elements < kRowLanes || row_bytes > room) return false;
+    share_out(all, last->extents[rows_.size() - 1], elements, room / row_bytes);
+    return true;
+  }
+
+  /// A warp for each of several rows, as far as all units have blocks; else several for one.
+  void share_out(int64_t all, int64_t rows, int64_t elements, int64_t fit) {
+    const int64_t warps = std::min(kMostWarps, target_.max_threads / kRowLanes);
+    for (int64_t n = std::min({warps, fit, rows, all / target_.units}); n > 1; --n)
+      if (rows % n == 0 && share_.rows == 1) share_.rows = share_.warps = n;
+    while (share_.rows == 1 && 2 * share_.warps <= std::min(warps, elements / kShortRow))
+      share_.warps *= 2;
   }
 
   /// Threads share out what `block` computes for a row.
@@ -83,58 +97,17 @@ class RowScheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* facts = find_block(blocks, block);
     if (facts == nullptr) return false;
-    const bool reduces = facts->kind == BlockFacts::Kind::Reduce;
-    if (!attempt(schedule::SetScope{facts->store->buffer.name(), "shared"})) return false;
-    if (!reduces) return spread(block);
-    return partial_sums(block, threads_) && partial_sums(block, kSecondThreads);
-  }
-
-  /// Lets `threads` threads add up their shares of the terms first; fewer terms are left as they
-  /// are.
-  bool partial_sums(const std::string& block, int64_t threads) {
-    const LoopNest nest = draft_.nest_inside(block, row_);
-    if (nest.names.empty()) return false;
-    const auto longest = std::max_element(nest.extents.begin(), nest.extents.end());
-    if (*longest <= threads) return true;
-    const std::string loop = nest.names[static_cast<size_t>(longest - nest.extents.begin())];
-    std::set<std::string> known;
-    for (const BlockFacts& b : draft_.blocks()) known.insert(b.name);
-    schedule::Names order = {loop + ".i"};
-    for (const std::string& name : nest.names) order.push_back(name == loop ? loop + ".o" : name);
-    if (!attempt(schedule::Split{loop, threads}) || !attempt(schedule::Reorder{order}) ||
-        !attempt(schedule::RFactor{loop + ".i"}))
-      return false;
-    schedule::Names fresh;
-    std::string buffer;  // of the sums and their initial values
-    for (const BlockFacts& b : draft_.blocks()) {
-      if (known.contains(b.name)) continue;
-      fresh.push_back(b.name);
-      buffer = b.store->buffer.name();
-    }
-    for (const std::string& name : fresh) {
-      const LoopNest own = draft_.nest_inside(name, row_);
-      if (own.names.empty() || !attempt(schedule::Bind{own.names[0], "thread.x"})) return false;
-    }
-    return !fresh.empty() && attempt(schedule::SetScope{buffer, "shared"});
-  }
-
-  /// Neighbouring threads take neighbouring elements.
-  bool spread(const std::string& block) {
-    const std::vector<std::string> nest = draft_.nest_inside(block, row_).names;
-    if (nest.empty()) return true;
-    std::string all = nest[0];
-    for (size_t i = 1; i < nest.size(); ++i) {
-      if (!attempt(schedule::Fuse{all, nest[i]})) return false;
-      all += "*" + nest[i];
-    }
-    return attempt(schedule::Spread{all, {"thread.x"}, {threads_}});
+    if (facts->kind == BlockFacts::Kind::Reduce)
+      return reduce_rows_of_block(draft_, block, share_, target_);
+    return attempt(schedule::SetScope{facts->store->buffer.name(), "shared"}) &&
+           spread_rows(draft_, block, share_);
   }
 
   Draft& draft_;
   const hw::GpuTarget& target_;
-  std::string last_, row_;
+  std::string last_;
   schedule::Names rows_, producers_;
-  int64_t threads_ = 1;
+  WarpRows share_;
 };
 
 }  // namespace

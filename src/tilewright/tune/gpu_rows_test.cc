@@ -1,22 +1,22 @@
 #include "tilewright/tune/gpu_rows.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
-#include "tilewright/ir/text.h"
-#include "tilewright/lower/gpu.h"
-#include "tilewright/lower/testing/gpu_runner.h"
-#include "tilewright/tune/gpu_rule.h"
-#include "tilewright/tune/testing/kernels.h"
+#include "tilewright/lower/gpu_fragments.h"
+#include "tilewright/lower/gpu_passes.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 
 namespace tilewright::tune {
 namespace {
 
-using lower::testing::Order;
-
 hw::GpuTarget small_target() {
   hw::GpuTarget target;
   target.name = "small";
+  return target;
+}
+
+/// Blocks get several rows there.
+hw::GpuTarget few_units(const char* name) {
+  hw::GpuTarget target = *hw::find_gpu_target(name);
+  target.units = 1;
   return target;
 }
 
@@ -28,25 +28,15 @@ struct Case {
 class GpuRows : public ::testing::TestWithParam<Case> {};
 
 TEST_P(GpuRows, OneKernelKeepsTheMeaning) {
-  const hw::GpuTarget target = small_target();
   const Func func = func_of(GetParam().op);
-  const auto scheduled = schedule::replay(func, gpu_trace(func, target));
-  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
-  const auto plan = lower::lower_for_gpu(*scheduled, target);
-  ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
-  ASSERT_EQ(plan->kernels.size(), 1u) << print(*scheduled);
-  EXPECT_TRUE(plan->temporaries.empty());
-  EXPECT_GE(plan->kernels[0].block[0], 32);
-  const interp::Arguments arguments = quarters(func);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-4) << name << " " << i;
+  for (const hw::GpuTarget& target :
+       {small_target(), few_units("cuda"), *hw::find_gpu_target("cuda")}) {
+    const lower::GpuPlan plan = expect_gpu_meaning(func, target);
+    ASSERT_EQ(plan.kernels.size(), 1u) << target.name;
+    EXPECT_TRUE(plan.temporaries.empty());
+    EXPECT_GE(plan.kernels[0].block[0], 32);
+    EXPECT_EQ(lower::contains(plan.kernels[0].func.body, lower::is_warp_call),
+              target.language == hw::GpuLanguage::Cuda);
   }
 }
 
@@ -54,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
     Operators, GpuRows,
     ::testing::Values(Case{"softmax", {"", "Softmax", {{7, 150}}, {}}},
                       Case{"softmax_of_one_row", {"", "Softmax", {{1, 1000}}, {}}},
+                      Case{"softmax_of_many_rows", {"", "Softmax", {{24, 100}}, {}}},
                       Case{"softmax_of_a_batch", {"", "Softmax", {{2, 3, 4, 37}}, {}}},
                       Case{"log_softmax", {"", "LogSoftmax", {{5, 300}}, {}}},
                       Case{"layer_norm", {"", "LayerNormalization", {{6, 70}, {70}, {70}}, {}}}),

@@ -22,8 +22,8 @@ constexpr int64_t kUnrolled = 576;
 /// Schedules one reduction; the steps are in the order of the functions.
 class Tiler {
  public:
-  Tiler(Draft& draft, std::string name, const GpuTile& tile)
-      : draft_(draft), name_(std::move(name)), tile_(tile) {}
+  Tiler(Draft& draft, std::string name, const GpuTile& tile, std::string inside)
+      : draft_(draft), name_(std::move(name)), tile_(tile), inside_loop_(std::move(inside)) {}
 
   bool run() {
     return split_loops() && place_results() && stage_factors() && share_out_results() && bind() &&
@@ -40,6 +40,7 @@ class Tiler {
     }
     for (const GpuAxis& axis : tile_.axes) {
       std::string inner = axis.loop;
+      if (inner.empty()) continue;
       if (axis.tile() < axis.extent) {
         if (!attempt(schedule::Split{axis.loop, axis.tile()})) return false;
         blocks_.push_back(axis.loop + ".o");
@@ -67,8 +68,11 @@ class Tiler {
     schedule::Names order;
     for (const auto* part : {&blocks_, &rounds_, &threads_, &inside_, &each_})
       order.insert(order.end(), part->begin(), part->end());
-    return !blocks_.empty() && attempt(schedule::Reorder{order});
+    return !place().empty() && (order.size() < 2 || attempt(schedule::Reorder{order}));
   }
+
+  /// The innermost loop around a tile; empty if there is none.
+  std::string place() const { return blocks_.empty() ? inside_loop_ : blocks_.back(); }
 
   /// What a loop over a tile's elements becomes: where to put the loop over threads and those over
   /// a thread's elements; the innermost of these, if its elements lie side by side.
@@ -104,22 +108,23 @@ class Tiler {
     const BlockFacts* sum = find_block(blocks, name_);
     const Buffer result = sum->store->buffer;
     for (const BlockFacts* reader : readers(blocks, result)) readers_.push_back(reader->name);
-    if (!attempt(schedule::ComputeAt{name_ + ".init", blocks_.back()})) return false;
+    if (!attempt(schedule::ComputeAt{name_ + ".init", place()})) return false;
     for (const std::string& reader : readers_)
-      if (!attempt(schedule::ReverseComputeAt{reader, blocks_.back()})) return false;
+      if (!attempt(schedule::ReverseComputeAt{reader, place()})) return false;
     return attempt(schedule::SetScope{result.name(), "local"});
   }
 
   /// What a round reads of each factor, in shared memory: a block that pads is computed there,
   /// anything else is copied.
   bool stage_factors() {
-    const std::string& round = rounds_.empty() ? blocks_.back() : rounds_.back();
     std::vector<Buffer> factors;
     const std::vector<BlockFacts> before = draft_.blocks();
     for (const Load& load : find_block(before, name_)->loads)
       if (std::find(factors.begin(), factors.end(), load.buffer) == factors.end())
         factors.push_back(load.buffer);
     for (const Buffer& factor : factors) {
+      if (factor.scope() == "shared") continue;
+      const std::string round = round_of(factor);
       std::string staged;
       const std::vector<BlockFacts> blocks = draft_.blocks();
       for (const BlockFacts& b : blocks)
@@ -141,6 +146,26 @@ class Tiler {
       copies_.emplace_back(staged, round);
     }
     return true;
+  }
+
+  /// The loop in which `factor` is copied: inside a larger kernel, what all tiles read is copied
+  /// once.
+  std::string round_of(const Buffer& factor) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* sum = find_block(blocks, name_);
+    schedule::Names loops = blocks_;
+    loops.insert(loops.end(), rounds_.begin(), rounds_.end());
+    const auto moves = [&](const std::string& loop) {
+      for (const Load& load : sum->loads)
+        for (const Iter& iter : sum->block->iters)
+          if (load.buffer == factor && mentions(load, iter.var))
+            for (const Var& var : free_vars(iter.binding))
+              if (var.name() == loop) return true;
+      return false;
+    };
+    if (!inside_loop_.empty() && std::none_of(loops.begin(), loops.end(), moves))
+      return inside_loop_;
+    return rounds_.empty() ? place() : rounds_.back();
   }
 
   /// Elements that a thread uses together get to lie side by side in the copy.
@@ -277,7 +302,7 @@ class Tiler {
 
   bool bind() {
     return bind_threads(draft_, threads_) && unroll(each_) && unroll_terms() &&
-           bind_blocks(draft_, blocks_);
+           (!inside_loop_.empty() || bind_blocks(draft_, blocks_));
   }
 
   /// Writes out so many terms that loads of later ones hide behind updates of earlier ones.
@@ -303,13 +328,19 @@ class Tiler {
     return true;
   }
 
-  /// Copies run ahead where what they fill moves along the innermost loop over rounds.
+  /// Copies run ahead where what they fill moves along the innermost loop over rounds, or over
+  /// tiles that follow each other.
   bool pipeline() {
-    if (tile_.depth < 2 || rounds_.empty()) return true;
-    schedule::Pipeline step{rounds_.back(), {}, tile_.depth};
-    for (const auto& [copy, round] : copies_) step.copies.push_back(copy);
+    schedule::Names loops;
+    if (!inside_loop_.empty()) loops = blocks_;
+    loops.insert(loops.end(), rounds_.begin(), rounds_.end());
+    if (tile_.depth < 2 || loops.empty()) return true;
+    const std::string& loop = loops.back();
+    schedule::Pipeline step{loop, {}, tile_.depth};
+    for (const auto& [copy, round] : copies_)
+      if (round == loop) step.copies.push_back(copy);
     const LoopNest nest = draft_.nest_of(name_);
-    const auto at = std::find(nest.names.begin(), nest.names.end(), rounds_.back());
+    const auto at = std::find(nest.names.begin(), nest.names.end(), loop);
     if (at == nest.names.end()) return true;
     step.depth = std::min(step.depth, nest.extents[static_cast<size_t>(at - nest.names.begin())]);
     if (step.depth > 1) attempt(step);
@@ -319,6 +350,7 @@ class Tiler {
   Draft& draft_;
   std::string name_;
   const GpuTile& tile_;
+  std::string inside_loop_;
   schedule::Names blocks_, rounds_, threads_, inside_, each_, readers_;
   schedule::Names vectors_;  ///< loops over elements that lie side by side
   std::vector<std::pair<std::string, std::string>> copies_;
@@ -343,8 +375,9 @@ bool bind_blocks(Draft& draft, schedule::Names loops) {
   return true;
 }
 
-bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile) {
-  return Tiler(draft, name, tile).run();
+bool apply_gpu_tile(Draft& draft, const std::string& name, const GpuTile& tile,
+                    const std::string& inside) {
+  return Tiler(draft, name, tile, inside).run();
 }
 
 }  // namespace tilewright::tune

@@ -1,0 +1,209 @@
+#include "tilewright/tune/gpu_attention.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "tilewright/base/dtype.h"
+#include "tilewright/tune/attention_rule.h"
+#include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/gpu_warp_rows.h"
+
+namespace tilewright::tune {
+namespace {
+
+/// Queries of a block, at most and at least; of a thread.
+constexpr int64_t kMostRows = 64, kLeastRows = 4, kThreadRows = 4;
+/// Keys that a round stages, for the first product and for the second.
+constexpr int64_t kScoreKeys = 128, kValueKeys = 32;
+/// Rounds of them in shared memory: copies run ahead.
+constexpr int64_t kDepth = 2;
+/// Elements of a result that a thread reads and writes together.
+constexpr int64_t kVector = 4;
+
+int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct AttentionPlan : AttentionBlocks {
+  int64_t queries = 0, keys = 0, depth = 0, columns = 0;  ///< depth: of the first sum
+  WarpRows share;                                         ///< of a block
+};
+
+/// The extent of the only loop that the sum of `block` runs over, or 0.
+int64_t terms_of(const BlockFacts& block) {
+  int64_t terms = 0;
+  for (const Iter& iter : block.block->iters) {
+    if (iter.kind != IterKind::Reduce) continue;
+    if (terms != 0) return 0;
+    terms = block.extent_of(iter.var);
+  }
+  return terms;
+}
+
+int64_t last_extent(const BlockFacts& block) {
+  return as_int(block.store->buffer.shape().back()).value_or(0);
+}
+
+/// What a block of `rows` queries keeps in shared memory.
+int64_t shared_bytes(const AttentionPlan& plan, int64_t rows) {
+  const int64_t pad = kVector;
+  return 4 * (rows * plan.keys + rows * (plan.depth + pad) +
+              kDepth * plan.depth * (std::min(kScoreKeys, plan.keys) + pad) +
+              kDepth * kValueKeys * (plan.columns + pad) + 2 * rows * (kRowLanes + 1));
+}
+
+std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  const std::optional<AttentionBlocks> found = find_attention(func, blocks);
+  if (!found) return std::nullopt;
+  AttentionPlan plan{*found, 0, 0, 0, 0, {}};
+  const BlockFacts *scores = find_block(blocks, plan.scores),
+                   *result = find_block(blocks, plan.result);
+  plan.queries = row_extent(*result), plan.keys = last_extent(*scores);
+  plan.depth = terms_of(*scores), plan.columns = last_extent(*result);
+  const bool plain = scores->store->buffer.dtype() == DType::F32 && plan.depth > 0 &&
+                     plan.keys == terms_of(*result) && plan.columns > 0 &&
+                     func.math == MathMode::Fast;
+  if (!plain || plan.queries < kLeastRows || plan.keys < kRowLanes) return std::nullopt;
+  int64_t heads = 1;
+  for (const Expr& extent : result->store->buffer.shape()) heads *= as_int(extent).value_or(0);
+  heads /= plan.queries * plan.columns;
+  // As many queries as fit, for the keys and values are read once per block; but no fewer blocks
+  // than there are units.
+  for (int64_t rows = kMostRows; rows >= kLeastRows; rows /= 2) {
+    if (rows > plan.queries || shared_bytes(plan, rows) > target.shared_bytes) continue;
+    plan.share.rows = rows;
+    if (heads * ceil_of(plan.queries, rows) >= target.units) break;
+  }
+  plan.share.warps =
+      std::clamp<int64_t>(plan.share.rows / kThreadRows, 1, target.max_threads / kRowLanes);
+  return plan.share.rows >= kLeastRows ? std::optional(plan) : std::nullopt;
+}
+
+class AttentionScheduler {
+ public:
+  AttentionScheduler(Draft& draft, AttentionPlan plan, const hw::GpuTarget& target)
+      : draft_(draft), plan_(std::move(plan)), target_(target) {}
+
+  bool run() {
+    return split_rows() && place_scores() && tile_result() && tile_scores() && share_out_rows() &&
+           share_memory() && bind_blocks(draft_, blocks_);
+  }
+
+ private:
+  bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
+
+  bool is_sum(const std::string& name) const {
+    return std::find(plan_.sums.begin(), plan_.sums.end(), name) != plan_.sums.end();
+  }
+
+  /// Blocks take the loops around some queries.
+  bool split_rows() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& result = *find_block(blocks, plan_.result);
+    const auto& indices = result.store->indices;
+    schedule::Names loops;
+    for (const Expr& index : indices) {
+      const auto* iter = index.as<VarRef>();
+      if (iter == nullptr) return false;
+      loops.push_back(result.loop_of(iter->var));
+    }
+    loops.pop_back();
+    std::erase(loops, "");
+    if (loops.empty() || !attempt(schedule::Split{loops.back(), plan_.share.rows})) return false;
+    plan_.share.loop = loops.back() += ".o";
+    blocks_ = loops;
+    return loops.size() < 2 || attempt(schedule::Reorder{loops});
+  }
+
+  /// Everything before the second product is computed for the queries of a block.
+  bool place_scores() {
+    finisher_ = finisher_of(draft_.blocks(), plan_.scores);
+    if (finisher_.empty()) {
+      if (!attempt(schedule::CacheWrite{plan_.scores, plan_.scores + ".tile", ""})) return false;
+      finisher_ = plan_.scores + ".wb";
+      plan_.between.insert(plan_.between.begin(), finisher_);
+    }
+    for (size_t i = plan_.between.size(); i-- > 0;)
+      if (!attempt(schedule::ComputeAt{plan_.between[i], plan_.share.loop})) return false;
+    for (const std::string& name : plan_.between) {
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      const BlockFacts* block = find_block(blocks, name);
+      if (!is_sum(name) && !attempt(schedule::SetScope{block->store->buffer.name(), "shared"}))
+        return false;
+    }
+    return attempt(schedule::ComputeAt{plan_.scores, plan_.share.loop});
+  }
+
+  /// What becomes of the scores is written over them.
+  bool share_memory() {
+    std::string scores;
+    for (const std::string& name : plan_.between) {
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      const BlockFacts* block = find_block(blocks, name);
+      if (is_sum(name) || last_extent(*block) != plan_.keys) continue;
+      if (scores.empty())
+        scores = block->store->buffer.name();
+      else if (!attempt(schedule::Inplace{name, scores}))
+        return false;
+    }
+    return true;
+  }
+
+  /// Along `extent`, groups of a thread's elements side by side.
+  static GpuAxis axis_of(std::string loop, int64_t extent, int64_t most) {
+    GpuAxis axis{std::move(loop), extent, kRowLanes, 1, 1};
+    axis.each = ceil_of(std::min(extent, most), kRowLanes);
+    for (axis.vector = std::min(kVector, axis.each); axis.each % axis.vector != 0;) --axis.vector;
+    return axis;
+  }
+
+  bool tile_result() { return tile(plan_.result, plan_.columns, plan_.keys, kValueKeys); }
+  bool tile_scores() { return tile(plan_.scores, plan_.keys, plan_.depth, plan_.depth); }
+
+  /// Tiles of `block` follow each other: all rows, and some of `columns`.
+  bool tile(const std::string& name, int64_t columns, int64_t terms, int64_t step) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& block = *find_block(blocks, name);
+    const auto& indices = block.store->indices;
+    const auto* row = indices[indices.size() - 2].as<VarRef>();
+    const auto* column = indices.back().as<VarRef>();
+    if (row == nullptr || column == nullptr) return false;
+    GpuTile tile;
+    tile.axes.resize(indices.size() - 2);  // of the heads: decided outside
+    tile.axes.push_back({block.loop_of(row->var), plan_.share.rows, plan_.share.warps,
+                         plan_.share.rows / plan_.share.warps, 1});
+    tile.axes.push_back(axis_of(block.loop_of(column->var), columns, kScoreKeys));
+    for (const Iter& iter : block.block->iters)
+      if (iter.kind == IterKind::Reduce) tile.reduces = {block.loop_of(iter.var)};
+    tile.extents = {terms}, tile.steps = {step}, tile.depth = kDepth;
+    return apply_gpu_tile(draft_, name, tile, plan_.share.loop);
+  }
+
+  bool share_out_rows() {
+    for (const std::string& name : plan_.between) {
+      if (name == finisher_) continue;
+      if (!(is_sum(name) ? reduce_rows_of_block(draft_, name, plan_.share, target_)
+                         : spread_rows(draft_, name, plan_.share)))
+        return false;
+    }
+    return true;
+  }
+
+  Draft& draft_;
+  AttentionPlan plan_;
+  const hw::GpuTarget& target_;
+  schedule::Names blocks_;
+  std::string finisher_;  ///< reads the scores out of registers
+};
+
+}  // namespace
+
+bool schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
+  std::optional<AttentionPlan> plan = plan_attention(draft.func(), target);
+  if (!plan) return false;
+  const Draft::Mark before = draft.mark();
+  if (AttentionScheduler(draft, *std::move(plan), target).run()) return true;
+  draft.revert(before);
+  return false;
+}
+
+}  // namespace tilewright::tune
