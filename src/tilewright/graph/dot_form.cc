@@ -67,6 +67,37 @@ std::optional<DotForm> dot_form(const Graph& graph, const Node& node, const Pass
   return form;
 }
 
+bool is_depthwise(const Shape& weight, int64_t groups) {
+  return groups > 1 && weight[0] == groups && weight[1] == 1;
+}
+
+int64_t merged_groups(const Shape& weight, int64_t groups, int64_t block) {
+  // Of the products of a group of zeros and others, one in four counts: as many as in f32.
+  constexpr int64_t kMost = 4;
+  if (groups == 1) return 1;
+  for (int64_t joined = 1; joined <= std::min(kMost, groups); ++joined)
+    if (groups % joined == 0 && weight[1] * joined % block == 0 &&
+        weight[0] / groups * joined % block == 0)
+      return groups / joined;
+  return 0;
+}
+
+Array merge_groups(const Array& weight, int64_t groups, int64_t merged) {
+  const Shape& from = weight.shape();
+  const int64_t joined = groups / merged, filters = from[0] / groups, channels = from[1];
+  Shape to = from;
+  to[1] *= joined;
+  Array out(weight.dtype(), to);
+  const int64_t taps = channels == 0 ? 0 : weight.size() / (from[0] * channels);
+  for (int64_t k = 0; k < from[0]; ++k)
+    for (int64_t i = 0; i < channels * taps; ++i) {
+      const int64_t place = k / filters % joined;
+      out.set_int((k * joined + place) * channels * taps + i,
+                  weight.get_int(k * channels * taps + i));
+    }
+  return out;
+}
+
 std::optional<Array> pack_dot_known(const tensor::OpCall& call, const tensor::TensorType& type) {
   const bool conv = call.op == "PackConvDotWeight";
   if (call.domain != "tilewright" || call.inputs.empty() || !call.inputs[0].value ||

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 
+#include "tilewright/graph/dot_form.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/passes.h"
 
@@ -52,6 +53,11 @@ class IntegerProducts {
   static ValueId input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : -1; }
   static bool is(const Node& n, const char* op) { return n.domain.empty() && n.op == op; }
   static bool is_quantize(const Node& n) { return is(n, "QuantizeLinear"); }
+  /// Whether the groups of a convolution with this weight make products of bytes.
+  bool has_form(const Node& n, const Shape& weight) const {
+    const int64_t groups = n.attrs.get_int("group", 1), block = context_.vector_bytes / 4;
+    return is_depthwise(weight, groups) || merged_groups(weight, groups, block) > 0;
+  }
   int64_t depth(DType x) { return context_.dot_depth ? context_.dot_depth(x, DType::I8) : 0; }
 
   ValueId constant(const std::string& base, Array array) {
@@ -77,7 +83,8 @@ class IntegerProducts {
       return {};
     const Array* w_zero = known(old.inputs[5]);
     if (known(old.inputs[3]) == nullptr || w_zero == nullptr || w_zero->size() == 0 ||
-        known(old.inputs[2]) == nullptr || old.attrs.get_int("group", 1) != 1)
+        known(old.inputs[2]) == nullptr ||
+        (conv && !has_form(old, value(old.inputs[3]).type.shape)))
       return {};
     for (int64_t i = 0; i < w_zero->size(); ++i)
       if (!signed_weight({old.inputs[3], {}, w_zero->get_int(i)}, false)) return {};
@@ -222,9 +229,9 @@ class IntegerProducts {
     const size_t axis = conv || transposed ? 0 : 1;
     auto x = dequantised(input(old, 0), false, 0);
     const auto w = dequantised(input(old, 1), true, axis);
-    if (!x || !w || old.attrs.get_int("group", 1) != 1) return {};
+    if (!x || !w) return {};
     const Shape& shape = value(w->q).type.shape;
-    if (conv ? shape.size() != 4 : shape.size() != 2) return {};
+    if (shape.size() != (conv ? 4u : 2u) || (conv && !has_form(old, shape))) return {};
     const int64_t filters = shape[axis];
     const auto bias = bias_of(input(old, 2), filters);
     const auto weight = signed_weight(*w, transposed);

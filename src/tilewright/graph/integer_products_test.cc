@@ -16,6 +16,8 @@ struct Options {
   double zero = 113;
   bool per_channel = false, bias = true;
   std::string op = "Conv";
+  int64_t groups = 1;  ///< of a convolution; several: 16 channels, as many filters
+  Ints window = {3, 3};
 };
 
 /// A graph built node by node; scales are powers of two, so that f32 sums are exact.
@@ -23,7 +25,7 @@ class Model {
  public:
   explicit Model(const Options& o) : options_(o), rng_(11) {
     const bool conv = o.op == "Conv";
-    const Shape shape = conv ? Shape{1, 6, 5, 7} : Shape{3, 8};
+    const Shape shape = conv ? Shape{1, o.groups > 1 ? 16 : 6, 5, 7} : Shape{3, 8};
     const ValueId x = graph_.add_value("x", {DType::F32, shape});
     graph_.inputs = {x};
     const ValueId q = add("QuantizeLinear", {x, scale(0.125), zero(o.activations, o.zero)},
@@ -43,8 +45,11 @@ class Model {
 
  private:
   ValueId product(ValueId d, bool conv) {
-    const Shape shape = conv ? Shape{5, 6, 3, 3} : Shape{8, 6};
-    const int64_t filters = conv ? 5 : 6;
+    const int64_t groups = options_.groups;
+    const int64_t filters = groups > 1 ? 16 : conv ? 5 : 6;
+    const Ints& window = options_.window;
+    const Shape shape =
+        conv ? Shape{filters, groups > 1 ? 16 / groups : 6, window[0], window[1]} : Shape{8, 6};
     Array w(options_.weights, shape);
     const bool shifted = options_.weights == DType::U8;
     for (int64_t i = 0; i < w.size(); ++i)
@@ -59,8 +64,11 @@ class Model {
     if (options_.bias && options_.op != "MatMul")
       inputs.push_back(known(random_array(rng_, DType::F32, {filters})));
     std::map<std::string, tensor::AttrValue> attrs;
-    if (conv) attrs = {{"pads", Ints{1, 1, 1, 1}}};
-    return add(options_.op, inputs, {DType::F32, conv ? Shape{1, 5, 5, 7} : Shape{3, 6}}, attrs);
+    if (conv)
+      attrs = {{"pads", Ints{window[0] / 2, window[1] / 2, window[0] / 2, window[1] / 2}},
+               {"group", groups}};
+    return add(options_.op, inputs, {DType::F32, conv ? Shape{1, filters, 5, 7} : Shape{3, 6}},
+               attrs);
   }
 
   ValueId known(Array array) {
@@ -101,8 +109,8 @@ PassContext context_of(std::vector<DType> x) {
   return context;
 }
 
-void expect_same(const Options& options, const std::vector<DType>& dots,
-                 const std::string& passes) {
+void expect_same(const Options& options, const std::vector<DType>& dots, const std::string& passes,
+                 const char* blocked_op = nullptr) {
   const Graph graph = Model(options).take();
   Status sound = verify(graph);
   ASSERT_TRUE(sound) << to_string(sound.error()) << print(graph);
@@ -115,8 +123,9 @@ void expect_same(const Options& options, const std::vector<DType>& dots,
   const bool conv = options.op == "Conv";
   EXPECT_EQ(count(made, options.op), 0u) << print(made);
   const bool blocked = passes.find("block_layout") != std::string::npos;
-  const char* op = blocked ? (conv ? "ConvDotBlocked" : "GemmDotPacked")
-                           : (conv ? "ConvInteger" : "MatMulInteger");
+  const char* op = blocked_op != nullptr ? blocked_op
+                   : blocked             ? (conv ? "ConvDotBlocked" : "GemmDotPacked")
+                                         : (conv ? "ConvInteger" : "MatMulInteger");
   EXPECT_EQ(count(made, op), 1u) << print(made);
   const std::vector<Array> inputs = random_inputs(graph, 5);
   const auto want = run_graph(graph, inputs), got = run_graph(made, inputs);
@@ -139,6 +148,24 @@ TEST(IntegerProducts, ArePackedInGroups) {
   for (const char* op : {"Conv", "Gemm", "MatMul"})
     expect_same({DType::U8, DType::I8, 113, true, true, op}, {DType::U8},
                 "integer_products,block_layout,eliminate_dead");
+}
+
+TEST(IntegerProducts, OfGroupsArePackedInWholeBlocks) {
+  const std::string passes = "integer_products,block_layout,eliminate_dead";
+  for (const DType dots : {DType::U8, DType::I8}) {
+    Options o{DType::U8, DType::I8, 113, true, true};
+    o.groups = 16;
+    for (const Ints& window : {Ints{3, 3}, Ints{1, 5}, Ints{3, 1}}) {
+      o.window = window;
+      expect_same(o, {dots}, passes,
+                  window[1] > 1 ? "DepthwiseDotBlocked" : "DepthwiseConvBlocked");
+    }
+    o.window = {3, 3};
+    for (const int64_t groups : {2, 4, 8}) {  // of 8, 4 and 2 channels, blocks hold 4
+      o.groups = groups;
+      expect_same(o, {dots}, passes, "ConvDotBlocked");
+    }
+  }
 }
 
 /// A graph of one node on an input and constants.
@@ -207,6 +234,11 @@ TEST(IntegerProducts, IntegerOperatorsTakeTheTargetsTypes) {
                            {bytes(w, {6, 8, 3, 3}, centre), Array::scalar(x, 5), w_zero}, {},
                            {DType::I32, {1, 6, 5, 5}}, {{"pads", Ints{1, 1, 1, 1}}}),
                     dots, "ConvDotBlocked");
+        expect_form(
+            single("ConvInteger", {x, {1, 6, 5, 5}},
+                   {bytes(w, {6, 1, 3, 3}, centre), Array::scalar(x, 5), w_zero}, {},
+                   {DType::I32, {1, 6, 5, 5}}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}}),
+            dots, "DepthwiseDotBlocked");
       }
 }
 
@@ -226,6 +258,12 @@ TEST(IntegerProducts, LinearOperatorsAreProductsBetweenConversions) {
                       Array(DType::I8, {6}), real(16), zero, bias},
                      {}, {DType::U8, {1, 6, 5, 5}}, {{"pads", Ints{1, 1, 1, 1}}}),
               DType::U8, "ConvDotBlocked");
+  expect_form(
+      single("QLinearConv", {DType::U8, {1, 6, 5, 5}},
+             {real(0.5), zero, bytes(DType::I8, {6, 1, 3, 3}, 0), scales, Array(DType::I8, {6}),
+              real(16), zero, bias},
+             {}, {DType::U8, {1, 6, 5, 5}}, {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{6}}}),
+      DType::U8, "DepthwiseDotBlocked");
 }
 
 TEST(IntegerProducts, WhatHasNoSuchFormStays) {
@@ -240,6 +278,14 @@ TEST(IntegerProducts, WhatHasNoSuchFormStays) {
     EXPECT_EQ(count(*made, "Conv"), 1u);
     EXPECT_EQ(count(*made, "ConvInteger"), 0u);
   }
+  // Groups that fill no blocks of 16 even where four of them are joined.
+  Options few = good;
+  few.groups = 8;
+  PassContext wide = context_of({DType::U8});
+  wide.vector_bytes = 64;
+  const auto grouped = integer_products(Model(few).take(), wide);
+  ASSERT_TRUE(grouped);
+  EXPECT_EQ(count(*grouped, "Conv"), 1u);
   // A zero point of the weights in the middle of nowhere would need sums of the activations.
   Graph odd = Model(good).take();
   for (Value& value : odd.values)

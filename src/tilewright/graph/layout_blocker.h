@@ -133,6 +133,9 @@ class Blocker {
   /// A convolution in groups of channels, for dot products.
   Result<bool> dot_conv(const Node& node, const DotForm& form);
 
+  /// Windows of one channel each, in groups of taps where these lie side by side.
+  Result<bool> dot_depthwise(const Node& node, const DotForm& form);
+
   /// A x B in groups along the inner axis; columns that fill up the last block are cut off again.
   Result<bool> dot_product(const Node& node, const DotForm& form);
 

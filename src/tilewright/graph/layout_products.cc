@@ -20,23 +20,50 @@ ValueId Blocker::padded_bias(const Node& node, int64_t padded) {
 Result<bool> Blocker::dot_conv(const Node& node, const DotForm& form) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
   const int64_t groups = node.attrs.get_int("group", 1), channels = x[1];
+  const int64_t merged = merged_groups(w, groups, block_);
   const bool there = has_blocks(node.inputs[0]);
-  const bool whole = channels / groups % block_ == 0 && w[0] / groups % block_ == 0;
-  if (x.size() != 4 || block_ % form.depth != 0 || (groups > 1 && !whole) ||
-      (!there && w[0] * 2 < block_))
+  if (x.size() != 4 || block_ % form.depth != 0 || merged == 0 || (!there && w[0] * 2 < block_))
     return false;
   const int64_t few = (channels + form.depth - 1) / form.depth * form.depth;
   const int64_t block_in = there || channels >= block_ ? block_ : few;
   std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_in))};
+  const ValueId weight =
+      merged == groups ? TW_TRY(plain(node.inputs[1]))
+                       : constant(node.name + ".weight",
+                                  merge_groups(*value(node.inputs[1]).constant, groups, merged));
   inputs.push_back(TW_TRY(
-      append(node.name + "/PackConvDotWeight", "tilewright", "PackConvDotWeight",
-             {TW_TRY(plain(node.inputs[1]))},
+      append(node.name + "/PackConvDotWeight", "tilewright", "PackConvDotWeight", {weight},
              attrs_of({{"block_in", block_in}, {"block_out", block_}, {"depth", form.depth}}))));
   if (form.offset) inputs.push_back(padded_to(node, *form.offset, blocks_of(w[0]) * block_));
   tensor::Attrs attrs = node.attrs;
   attrs.values["zero"] = form.zero;
+  if (groups > 1) attrs.values["group"] = merged;
   define(node, 0,
          TW_TRY(append(node.name, "tilewright", "ConvDotBlocked", std::move(inputs), attrs)));
+  return true;
+}
+
+Result<bool> Blocker::dot_depthwise(const Node& node, const DotForm& form) {
+  const Shape& w = shape(node.inputs[1]);
+  if (is_float(value(node.inputs[0]).type.dtype)) return false;
+  if (!has_blocks(node.inputs[0]) && w[0] * 2 < block_) return false;
+  const std::vector<int64_t> dilations = node.attrs.get_ints("dilations");
+  // One tap of four would count where a row has no more, or not beside each other.
+  const bool rows = w.size() == 4 && w[3] > 1 && (dilations.empty() || dilations[1] == 1);
+  const std::string pack = rows ? "PackDepthwiseDotWeight" : "PackDepthwiseWeight";
+  tensor::Attrs pack_attrs = attrs_of({{"block", block_}});
+  tensor::Attrs attrs = node.attrs;
+  attrs.values["zero"] = form.zero;
+  if (rows) {
+    pack_attrs.values["depth"] = form.depth;
+    attrs.values["width"] = w[3];
+  }
+  std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_))};
+  inputs.push_back(TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
+                                 {TW_TRY(plain(node.inputs[1]))}, std::move(pack_attrs))));
+  if (form.offset) inputs.push_back(padded_to(node, *form.offset, blocks_of(w[0]) * block_));
+  const char* op = rows ? "DepthwiseDotBlocked" : "DepthwiseConvBlocked";
+  define(node, 0, TW_TRY(append(node.name, "tilewright", op, std::move(inputs), std::move(attrs))));
   return true;
 }
 
@@ -68,9 +95,11 @@ Result<bool> Blocker::dot_product(const Node& node, const DotForm& form) {
 }
 
 Result<bool> Blocker::block_conv(const Node& node) {
-  if (const auto dots = dot_form(in_, node, context_); dots && TW_TRY(dot_conv(node, *dots)))
-    return true;
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  if (const auto dots = dot_form(in_, node, context_)) {
+    const bool depthwise = is_depthwise(w, node.attrs.get_int("group", 1));
+    if (TW_TRY(depthwise ? dot_depthwise(node, *dots) : dot_conv(node, *dots))) return true;
+  }
   const bool bias_known = node.inputs.size() < 3 || node.inputs[2] < 0 || known(node.inputs[2]);
   if (!known(node.inputs[1]) || !bias_known) return false;
   if (!is_float(value(node.inputs[0]).type.dtype)) return false;
@@ -87,7 +116,8 @@ Result<bool> Blocker::block_conv(const Node& node) {
   if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
   // The few channels of an image are read as they are; so are rows that fill a cache line, since
   // single elements are broadcast anyway.
-  const int64_t block_in = there || (channels >= block_ && x.back() < block_) ? block_ : 1;
+  const bool as_rows = x.back() >= block_ && !context_.copies_apart;
+  const int64_t block_in = there || (channels >= block_ && !as_rows) ? block_ : 1;
   return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
                    attrs_of({{"block_in", block_in}, {"block_out", block_}}));
 }

@@ -30,11 +30,12 @@ int64_t elements(const Buffer& buffer) {
   return count;
 }
 
-/// The meaning as a dot product with one operand repeated; `lanes` is 0 for others.
-Dot dot_of(const Intrinsic& in) {
+/// The meaning as a dot product of this kind; `lanes` is 0 for others.
+Dot dot_of(const Intrinsic& in, DotKind kind) {
   Dot dot;
   const auto& params = in.meaning.params;
-  if (params.size() != 3 || params[0].buffer.rank() != 1 || params[1].buffer.rank() != 1 ||
+  const size_t rank = kind == DotKind::Taps ? 2 : 1;
+  if (params.size() != 3 || params[0].buffer.rank() != 1 || params[1].buffer.rank() != rank ||
       params[2].buffer.rank() != 2)
     return dot;
   dot.intrinsic = &in;
@@ -42,7 +43,7 @@ Dot dot_of(const Intrinsic& in) {
   dot.a = params[1].buffer.dtype();
   dot.b = params[2].buffer.dtype();
   dot.lanes = elements(params[0].buffer);
-  dot.depth = elements(params[1].buffer);
+  dot.depth = as_int(params[2].buffer.shape()[1]).value_or(0);
   return dot;
 }
 
@@ -84,7 +85,10 @@ Result<CpuCall> cpu_call(const Intrinsic& intrinsic) {
     const int64_t bits = elements(param->buffer) * bit_width(param->buffer.dtype());
     if (bits == 0 || type.bits() % bits != 0)
       return bad(fmt::format("{} has {} bits, its register {}", word, bits, type.bits()));
-    out.operands.push_back({static_cast<size_t>(param - params.begin()), type});
+    const bool turned = word == field(intrinsic, "turned");
+    if (turned && (param->buffer.rank() != 2 || type.bits() != bits))
+      return bad(fmt::format("{} is no matrix that fills its register", word));
+    out.operands.push_back({static_cast<size_t>(param - params.begin()), type, turned});
   }
   if (out.operands.size() != params.size()) return bad("compute.operands leaves some out");
   const Param& result = params[out.operands[0].param];
@@ -123,17 +127,19 @@ const Intrinsic* find_intrinsic(const CpuTarget& target, const Func& callee) {
   return nullptr;
 }
 
-std::vector<Dot> dots_of(const CpuTarget& target) {
+std::vector<Dot> dots_of(const CpuTarget& target, DotKind kind) {
   std::vector<Dot> out;
   for (const Intrinsic& in : cpu_intrinsics())
-    if (const Dot dot = dot_of(in); dot.lanes > 0 && has_intrinsic(target, in)) out.push_back(dot);
+    if (const Dot dot = dot_of(in, kind); dot.lanes > 0 && has_intrinsic(target, in))
+      out.push_back(dot);
   std::stable_sort(out.begin(), out.end(),
                    [](const Dot& x, const Dot& y) { return x.lanes > y.lanes; });
   return out;
 }
 
-std::optional<Dot> find_dot(const CpuTarget& target, DType a, DType b, int64_t extent) {
-  for (const Dot& dot : dots_of(target))
+std::optional<Dot> find_dot(const CpuTarget& target, DType a, DType b, int64_t extent,
+                            DotKind kind) {
+  for (const Dot& dot : dots_of(target, kind))
     if (dot.a == a && dot.b == b && extent % dot.lanes == 0) return dot;
   return std::nullopt;
 }

@@ -26,6 +26,7 @@ struct CpuCall {
   struct Operand {
     size_t param;  ///< of the meaning
     RegisterType type;
+    bool turned = false;  ///< a matrix whose columns the register holds one after the other
   };
   std::string call;
   std::vector<Operand> operands;
@@ -45,9 +46,15 @@ struct Dot {
   DType a = DType::U8, b = DType::I8, acc = DType::I32;
   int64_t lanes = 0, depth = 0;
 };
+/// What the lanes of a dot product multiply.
+enum class DotKind {
+  Repeated,  ///< the same a[depth]
+  Taps,      ///< a[depth, lanes]: each lane a window of its own, `a[.., lane] * b[lane, ..]`
+};
 /// The dot products of `target`, widest first.
-std::vector<Dot> dots_of(const CpuTarget& target);
+std::vector<Dot> dots_of(const CpuTarget& target, DotKind kind = DotKind::Repeated);
 /// The widest one of `target` with these operand types whose lanes divide `extent` (0: any).
-std::optional<Dot> find_dot(const CpuTarget& target, DType a, DType b, int64_t extent = 0);
+std::optional<Dot> find_dot(const CpuTarget& target, DType a, DType b, int64_t extent = 0,
+                            DotKind kind = DotKind::Repeated);
 
 }  // namespace tilewright::hw

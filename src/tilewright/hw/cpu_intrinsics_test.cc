@@ -44,6 +44,26 @@ TEST(CpuIntrinsics, ArmTargetsDifferByVersion) {
   EXPECT_EQ(find_dot(newer, DType::BF16, DType::BF16)->depth, 2);
 }
 
+/// Rules count on it: what multiplies bytes does so tap by tap too.
+TEST(CpuIntrinsics, ProductsOfBytesHaveFormsForWindows) {
+  for (const char* name : {"aarch64-v8.2", "aarch64-v8.6"})
+    EXPECT_FALSE(dots_of(*find_target(name), DotKind::Taps).empty());
+  CpuTarget x86 = *find_target("x86-64-v4");
+  x86.features.push_back("+avx512vnni");
+  for (const CpuTarget& target : {x86, *find_target("aarch64-v8.6"), *find_target("aarch64-v8.2")})
+    for (const Dot& dot : dots_of(target)) {
+      if (is_float(dot.a)) continue;
+      const auto taps = find_dot(target, dot.a, dot.b, dot.lanes, DotKind::Taps);
+      ASSERT_TRUE(taps) << dot.intrinsic->name();
+      EXPECT_EQ(taps->depth, dot.depth);
+      EXPECT_EQ(taps->intrinsic->compute.at("call"), dot.intrinsic->compute.at("call"));
+      const auto call = cpu_call(*taps->intrinsic);
+      ASSERT_TRUE(call);
+      EXPECT_TRUE(call->operands[1].turned);
+      EXPECT_FALSE(call->operands[2].turned);
+    }
+}
+
 TEST(CpuIntrinsics, FieldsThatDoNotFitAreRefused) {
   const Intrinsic good = cpu_intrinsics().front();
   struct Row {
@@ -63,6 +83,9 @@ TEST(CpuIntrinsics, FieldsThatDoNotFitAreRefused) {
   Intrinsic narrow = good;
   narrow.layout["b"] = "v8i32";
   EXPECT_FALSE(cpu_call(narrow));
+  Intrinsic turned = good;
+  turned.compute["turned"] = "a";  // four bytes, repeated
+  EXPECT_FALSE(cpu_call(turned));
   for (const char* text : {"", "v", "16i32", "v0i8", "v16", "v16int"})
     EXPECT_FALSE(parse_register_type(text)) << text;
 }

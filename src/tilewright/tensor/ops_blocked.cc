@@ -331,7 +331,9 @@ Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
   const Window window = *blocked_depthwise_window(call);
   const TensorType type = (*infer_depthwise_blocked(call))[0];
   const DType acc = accumulator(in[0].dtype());
-  const Tensor x = pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
+  const Tensor x =
+      pad_for(window, in[0], "conv_pad",
+              const_of(in[0].dtype(), static_cast<double>(call.attrs.get_int("zero", 0))));
   const Tensor& w = in[1];
   const Tensor sum =
       reduce("conv", blocked_axes(type.shape, "co", "ci"), tap_dims(window), Combine::Add,

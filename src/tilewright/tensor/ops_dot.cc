@@ -86,6 +86,31 @@ Tensors define_pack_gemm(const OpCall& call, const Tensors& in) {
   })};
 }
 
+/// Windows of one channel each, taps along the last axis in groups of `depth`.
+Inferred infer_pack_depthwise(const OpCall& call) {
+  TW_TRY_STATUS(require_rank(call, 0, 4));
+  const Shape& w = call.inputs[0].shape;
+  const int64_t block = TW_TRY(positive_attr(call, "block"));
+  const int64_t depth = TW_TRY(positive_attr(call, "depth"));
+  if (w[1] != 1)
+    return invalid(call, fmt::format("the weight {} is not depthwise", to_string(w)),
+                   "its second extent must be 1");
+  return std::vector<TensorType>{
+      {call.inputs[0].dtype, {ceil_div(w[0], block), w[2], ceil_div(w[3], depth), block, depth}}};
+}
+
+Tensors define_pack_depthwise(const OpCall& call, const Tensors& in) {
+  const Tensor& w = in[0];
+  const Shape shape = (*infer_pack_depthwise(call))[0].shape;
+  const auto axes = dims_of(shape, {"co", "r", "s", "ci", "q"});
+  return {compute("pack_depthwise_dot", axes, [&](const Indices& at) {
+    const Position c = position(at[0], shape[3], at[3], shape[0] * shape[3], w.dim(0));
+    const Position s = position(at[2], shape[4], at[4], shape[2] * shape[4], w.dim(3));
+    return guarded(both(c.valid, s.valid), w({c.index, int_imm(0), at[1], s.index}),
+                   const_of(w.dtype(), 0));
+  })};
+}
+
 // --- Products.
 
 /// Sums are i32 of bytes and f32 of bf16; nothing else has instructions.
@@ -164,6 +189,49 @@ Tensors define_conv_dot(const OpCall& call, const Tensors& in) {
   return {finish(sum, type.dtype, axes)};
 }
 
+/// `width` taps of each row of a window; the packed weight has more, of zero.
+Result<Window> depthwise_dot_window(const OpCall& call) {
+  TW_TRY_STATUS(check_operands(call));
+  TW_TRY_STATUS(require_rank(call, 0, 5));
+  TW_TRY_STATUS(require_rank(call, 1, 5));
+  const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
+  const int64_t width = TW_TRY(positive_attr(call, "width"));
+  if (x[1] != w[0] || x[4] != w[3] || ceil_div(width, w[4]) != w[2])
+    return invalid(call, fmt::format("input {}, packed weight {} and width {} do not fit together",
+                                     to_string(x), to_string(w), width));
+  TW_TRY_STATUS(require_shape(call, 2, {w[0] * w[3]}));
+  return window_of(call, {x[2], x[3]}, {w[1], width});
+}
+
+Inferred infer_depthwise_dot(const OpCall& call) {
+  const Window window = TW_TRY(depthwise_dot_window(call));
+  const Shape& x = call.inputs[0].shape;
+  return std::vector<TensorType>{
+      {result_type(call.inputs[0].dtype), {x[0], x[1], window.output[0], window.output[1], x[4]}}};
+}
+
+Tensors define_depthwise_dot(const OpCall& call, const Tensors& in) {
+  Window window = *depthwise_dot_window(call);
+  const TensorType type = (*infer_depthwise_dot(call))[0];
+  const DType acc = sum_type(in[0].dtype());
+  const Tensor& w = in[1];
+  window.kernel[1] = w.dim(2) * w.dim(4);  // the pixels under taps of zero are read as well
+  const Expr fill = const_of(in[0].dtype(), static_cast<double>(call.attrs.get_int("zero", 0)));
+  const Tensor x = pad_for(window, in[0], "conv_pad", fill);
+  const std::vector<Dim> axes = dims_of(type.shape, {"n", "co", "h", "w", "ci"});
+  const Tensor sum = reduce(
+      "conv", axes, {{"r", w.dim(1)}, {"s", w.dim(2)}, {"q", w.dim(4)}}, Combine::Add,
+      [&](const Indices& at, const Indices& r) {
+        const Expr tap = affine(r[1], w.dim(4)) + r[2];
+        const Expr value = x(
+            {at[0], at[1], window.position(0, at[2], r[0]), window.position(1, at[3], tap), at[4]});
+        return cast(acc, value) * cast(acc, w({at[1], r[0], r[1], at[4], r[2]}));
+      },
+      start_of(call, in, acc,
+               [block = w.dim(3)](const Indices& at) { return affine(at[1], block) + at[4]; }));
+  return {finish(sum, type.dtype, axes)};
+}
+
 Inferred infer_gemm_dot(const OpCall& call) {
   TW_TRY_STATUS(check_operands(call));
   TW_TRY_STATUS(require_rank(call, 1, 4));
@@ -208,7 +276,9 @@ void add_dot_ops(std::vector<OpDef>& table) {
   };
   add("PackConvDotWeight", 1, Fusion::Injective, infer_pack_conv, define_pack_conv);
   add("PackGemmDotWeight", 1, Fusion::Injective, infer_pack_gemm, define_pack_gemm);
+  add("PackDepthwiseDotWeight", 1, Fusion::Injective, infer_pack_depthwise, define_pack_depthwise);
   add("ConvDotBlocked", 3, Fusion::Complex, infer_conv_dot, define_conv_dot);
+  add("DepthwiseDotBlocked", 3, Fusion::Complex, infer_depthwise_dot, define_depthwise_dot);
   add("GemmDotPacked", 3, Fusion::Complex, infer_gemm_dot, define_gemm_dot);
 }
 

@@ -58,6 +58,41 @@ TEST(Dots, ConvolutionOfBytesIsTheSumOfProducts) {
   }
 }
 
+TEST(Dots, DepthwiseWindowsAreSumsOfTheirChannel) {
+  const Array x = random_array(DType::U8, {1, 6, 5, 9}, 1, 0, 255);
+  const Array offset = random_array(DType::I32, {8}, 3, -1000, 1000);
+  const Array blocked = ours("ToBlocked", {x}, {{"block", int64_t{4}}});
+  for (const int64_t width : {2, 3, 5}) {
+    const Array w = random_array(DType::I8, {6, 1, 3, width}, 2, -128, 127);
+    const Array packed =
+        ours("PackDepthwiseDotWeight", {w}, {{"block", int64_t{4}}, {"depth", int64_t{4}}});
+    EXPECT_EQ(packed.shape(), (Shape{2, 3, (width + 3) / 4, 4, 4}));
+    for (const int64_t stride : {1, 2}) {
+      const Array y = ours("DepthwiseDotBlocked", {blocked, packed, offset},
+                           {{"strides", Ints{stride, stride}},
+                            {"pads", Ints{1, 1, 1, 1}},
+                            {"width", width},
+                            {"zero", int64_t{113}}});
+      const int64_t height = 4 / stride + 1, columns = (11 - width) / stride + 1;
+      ASSERT_EQ(y.shape(), (Shape{1, 2, height, columns, 4}));
+      for (int64_t c = 0; c < 6; ++c)
+        for (int64_t h = 0; h < height; ++h)
+          for (int64_t v = 0; v < columns; ++v) {
+            int64_t sum = offset.get_int(c);
+            for (int64_t r = 0; r < 3; ++r)
+              for (int64_t s = 0; s < width; ++s) {
+                const int64_t i = h * stride + r - 1, j = v * stride + s - 1;
+                const bool inside = i >= 0 && i < 5 && j >= 0 && j < 9;
+                const int64_t value = inside ? x.get_int((c * 5 + i) * 9 + j) : 113;
+                sum += value * w.get_int((c * 3 + r) * width + s);
+              }
+            EXPECT_EQ(y.get_int(((c / 4 * height + h) * columns + v) * 4 + c % 4), sum)
+                << width << " " << stride << " " << c << " " << h << " " << v;
+          }
+    }
+  }
+}
+
 TEST(Dots, ProductsAreMatrixProducts) {
   const Array a = random_array(DType::U8, {3, 8}, 1, 0, 255);
   for (const bool transposed : {false, true}) {
@@ -115,6 +150,14 @@ TEST(Dots, WhatDoesNotFitIsRefused) {
                   {random_array(DType::U8, {2, 8}, 1), random_array(DType::I8, {2, 1, 4, 4}, 1)},
                   {{"n", int64_t{6}}}, "tilewright")),
               HasSubstr("n = 6"));
+  EXPECT_THAT(error_of(call_of("PackDepthwiseDotWeight", {random_array(DType::I8, {4, 2, 3, 3}, 1)},
+                               {{"block", int64_t{4}}, {"depth", int64_t{4}}}, "tilewright")),
+              HasSubstr("not depthwise"));
+  EXPECT_THAT(error_of(call_of("DepthwiseDotBlocked",
+                               {random_array(DType::U8, {1, 1, 5, 5, 4}, 1),
+                                random_array(DType::I8, {1, 3, 1, 4, 4}, 1)},
+                               {{"width", int64_t{5}}}, "tilewright")),
+              HasSubstr("width 5"));
 }
 
 }  // namespace

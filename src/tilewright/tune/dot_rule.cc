@@ -19,17 +19,30 @@ struct DotBlock {
   Var group;       ///< the iteration inside groups
   Buffer weights;  ///< the operand that varies with the lanes
   hw::Dot dot;
+  bool taps = false;  ///< each lane has a window of its own, whose taps make the groups
 };
 
-/// Whether `load` runs through neighbours in its last axis with `group`, and nowhere else.
-bool groups_last(const Load& load, const Var& group) {
-  if (load.indices.empty()) return false;
-  for (size_t i = 0; i + 1 < load.indices.size(); ++i)
-    if (uses(load.indices[i], group)) return false;
-  const arith::Affine last = arith::as_affine(load.indices.back());
-  for (const auto& [term, coefficient] : last.terms)
+/// Whether `load` runs through neighbours in axis `axis` with `group`, and nowhere else.
+bool groups_along(const Load& load, const Var& group, size_t axis) {
+  if (load.indices.size() <= axis) return false;
+  for (size_t i = 0; i < load.indices.size(); ++i)
+    if (i != axis && uses(load.indices[i], group)) return false;
+  const arith::Affine index = arith::as_affine(load.indices[axis]);
+  for (const auto& [term, coefficient] : index.terms)
     if (uses(term, group) && term.as<VarRef>() == nullptr) return false;
-  return last.coefficient(group) == 1;
+  return index.coefficient(group) == 1;
+}
+
+bool groups_last(const Load& load, const Var& group) {
+  return !load.indices.empty() && groups_along(load, group, load.indices.size() - 1);
+}
+
+/// Whether the last two indices of `load` are `outer` and `inner`.
+bool ends_with(const Load& load, const Var& outer, const Var& inner) {
+  const size_t rank = load.indices.size();
+  const VarRef* a = rank < 2 ? nullptr : load.indices[rank - 2].as<VarRef>();
+  const VarRef* b = rank < 2 ? nullptr : load.indices[rank - 1].as<VarRef>();
+  return a != nullptr && b != nullptr && a->var == outer && b->var == inner;
 }
 
 bool read_only_here(const Func& func, const Buffer& buffer, const std::string& block) {
@@ -37,6 +50,25 @@ bool read_only_here(const Func& func, const Buffer& buffer, const std::string& b
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   const auto users = readers(blocks, buffer);
   return users.size() == 1 && users[0]->name == block;
+}
+
+/// Windows of one channel each: w[.., lane, tap] and pixels whose last axis are the lanes.
+std::optional<DotBlock> match_taps(const BlockFacts& block, const Product& product, const Iter& tap,
+                                   const Var& lane, int64_t lanes, const hw::CpuTarget& target) {
+  const bool b_is_weight = ends_with(product.b, lane, tap.var);
+  const Load& weights = b_is_weight ? product.b : product.a;
+  const Load& pixels = b_is_weight ? product.a : product.b;
+  const size_t rank = pixels.indices.size();
+  const VarRef* last = rank < 2 ? nullptr : pixels.indices.back().as<VarRef>();
+  if (!ends_with(weights, lane, tap.var) || last == nullptr || !(last->var == lane) ||
+      as_int(pixels.buffer.shape().back()) != lanes || !groups_along(pixels, tap.var, rank - 2))
+    return std::nullopt;
+  const auto dot =
+      hw::find_dot(target, pixels.buffer.dtype(), weights.buffer.dtype(), lanes, hw::DotKind::Taps);
+  if (!dot || dot->lanes != lanes || dot->acc != block.store->buffer.dtype() ||
+      as_int(tap.extent) != dot->depth)
+    return std::nullopt;
+  return DotBlock{block.name, block.loop_of(tap.var), tap.var, weights.buffer, *dot, true};
 }
 
 std::optional<DotBlock> match_dot(const Func& func, const BlockFacts& block,
@@ -48,6 +80,7 @@ std::optional<DotBlock> match_dot(const Func& func, const BlockFacts& block,
   const int64_t lanes = as_int(block.iter(lane->var)->extent).value_or(0);
   for (const Iter& iter : block.block->iters) {
     if (iter.kind != IterKind::Reduce || block.loop_of(iter.var).empty()) continue;
+    if (auto taps = match_taps(block, *product, iter, lane->var, lanes, target)) return taps;
     if (!groups_last(product->a, iter.var) || !groups_last(product->b, iter.var)) continue;
     const bool b_has_lanes = mentions(product->b, lane->var);
     if (b_has_lanes == mentions(product->a, lane->var)) return std::nullopt;
@@ -93,6 +126,25 @@ Func without_groups(const Func& func, const DotBlock& at) {
   return out;
 }
 
+/// `func` with lanes as the last axis of the weights, so that lanes lie side by side everywhere.
+Func with_turned_weights(const Func& func, const DotBlock& at) {
+  std::vector<Expr> shape = at.weights.shape();
+  std::swap(shape[shape.size() - 1], shape[shape.size() - 2]);
+  const Buffer turned(at.weights.name(), at.weights.dtype(), shape, at.weights.scope());
+  Func out = func;
+  for (Param& p : out.params)
+    if (p.buffer == at.weights) p = Param{turned, p.mode, {}, {}};
+  const auto expr = [&](const Expr& e) {
+    const Load* l = e.as<Load>();
+    if (l == nullptr || !(l->buffer == at.weights)) return e;
+    std::vector<Expr> indices = l->indices;
+    std::swap(indices[indices.size() - 1], indices[indices.size() - 2]);
+    return load(turned, std::move(indices));
+  };
+  out.body = rewrite(func.body, {}, [&](const Expr& e) { return rewrite(e, expr); });
+  return out;
+}
+
 bool is_piece(const std::string& name, const std::string& whole) {
   return name == whole || name.starts_with(whole + "@");
 }
@@ -134,11 +186,24 @@ std::optional<DotBlock> find_dot(const Func& func, const hw::CpuTarget& target) 
   return std::nullopt;
 }
 
+/// The schedule to replay: with one element in place of each group; windows keep theirs, since what
+/// pads the image must reach all their taps.
+std::optional<schedule::Trace> steps_of(const Func& func, const DotBlock& at,
+                                        const hw::CpuTarget& target, int threads,
+                                        const cost::TilePoint* point) {
+  const Func plain = at.taps ? with_turned_weights(func, at) : without_groups(func, at);
+  if (point != nullptr) {
+    Result<schedule::Trace> chosen = trace_at(plain, *point, target, threads);
+    return chosen ? std::optional(*std::move(chosen)) : std::nullopt;
+  }
+  return at.taps ? trace_with(plain, {}, target, threads) : default_trace(plain, target, threads);
+}
+
 }  // namespace
 
 std::optional<Func> dot_groups(const Func& func, const hw::CpuTarget& target) {
   const std::optional<DotBlock> at = find_dot(func, target);
-  if (!at) return std::nullopt;
+  if (!at || at->taps) return std::nullopt;
   return without_groups(func, *at);
 }
 
@@ -146,18 +211,11 @@ std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& 
                                          const cost::TilePoint* point) {
   const std::optional<DotBlock> at = find_dot(func, target);
   if (!at) return std::nullopt;
-  const Func groups = without_groups(func, *at);
-  schedule::Trace steps;
-  if (point != nullptr) {
-    Result<schedule::Trace> chosen = trace_at(groups, *point, target, threads);
-    if (!chosen) return std::nullopt;
-    steps = *std::move(chosen);
-  } else {
-    steps = default_trace(groups, target, threads);
-  }
+  const std::optional<schedule::Trace> steps = steps_of(func, *at, target, threads, point);
+  if (!steps) return std::nullopt;
   Draft draft(func);
   bool done = false;
-  for (schedule::Step& step : steps) {
+  for (const schedule::Step& step : *steps) {
     if (const auto* vectorize = std::get_if<schedule::Vectorize>(&step)) {
       const std::string piece = piece_inside(draft, at->block, vectorize->loop);
       if (!piece.empty()) {
@@ -166,7 +224,10 @@ std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& 
         continue;
       }
     }
-    if (!draft.attempt(std::move(step))) return std::nullopt;
+    // What was a loop inside the groups is one instruction now.
+    const auto* unroll = std::get_if<schedule::Unroll>(&step);
+    if (unroll != nullptr && is_piece(unroll->loop, at->group_loop)) continue;
+    if (!draft.attempt(step)) return std::nullopt;
   }
   if (!done) return std::nullopt;
   return draft.take();

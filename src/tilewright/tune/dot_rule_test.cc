@@ -96,6 +96,36 @@ std::vector<Case> byte_cases(int64_t b) {
   return cases;
 }
 
+std::vector<Case> window_cases(int64_t b, DType x = DType::U8) {
+  std::vector<Case> cases;
+  struct Row {
+    int64_t blocks, height, width, window, stride, pad;
+  };
+  for (const Row& r : {Row{2, 6, 9, 3, 1, 1}, Row{3, 11, 8, 3, 2, 1}, Row{2, 9, 21, 5, 1, 2},
+                       Row{1, 5, 6, 2, 1, 0}})
+    cases.push_back({"DepthwiseDotBlocked",
+                     {{x, {1, r.blocks, r.height, r.width, b}},
+                      {DType::I8, {r.blocks, r.window, (r.window + 3) / 4, b, 4}},
+                      {DType::I32, {r.blocks * b}}},
+                     {{"strides", Ints{r.stride, r.stride}},
+                      {"pads", Ints{r.pad, r.pad, r.pad, r.pad}},
+                      {"width", r.window},
+                      {"zero", int64_t{x == DType::U8 ? 113 : -7}}}});
+  return cases;
+}
+
+TEST(DotRule, WindowsOfOneChannelBecomeDotProductsOfTaps) {
+  for (const int threads : {1, 2}) {
+    for (const Case& c : window_cases(16))
+      expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
+    for (const Case& c : window_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
+    for (const Case& c : window_cases(4)) expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
+    for (const Case& c : window_cases(4, DType::I8))
+      expect_dots(c, *hw::find_target("aarch64-v8.2"), threads);
+  }
+  EXPECT_FALSE(dot_trace(func_of(window_cases(16)[0]), *hw::find_target("x86-64-v4"), 1));
+}
+
 TEST(DotRule, BytesBecomeDotProducts) {
   for (const int threads : {1, 2}) {
     for (const Case& c : byte_cases(16)) expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);

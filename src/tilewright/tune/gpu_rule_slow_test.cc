@@ -76,6 +76,7 @@ class OfType : public ::testing::TestWithParam<DType> {
       if (Result<Func> func = func_of_type(c, GetParam())) out.push_back(std::move(*func));
     return out;
   }
+  void agrees(const std::string& language) const;
   void fill(GpuBatch& batch, const std::vector<Func>& all, const hw::GpuTarget& target) const {
     for (size_t i = 0; i < all.size(); ++i) {
       const auto scheduled = schedule::replay(all[i], gpu_trace(all[i], target));
@@ -86,10 +87,11 @@ class OfType : public ::testing::TestWithParam<DType> {
   }
 };
 
-TEST_P(OfType, OpenClAgreesWithTheInterpreter) {
-  const auto device = runtime::open_gpu("opencl");
+/// Kernels for a target and device of that name.
+void OfType::agrees(const std::string& language) const {
+  const auto device = runtime::open_gpu(language);
   if (!device) GTEST_SKIP() << to_string(device.error());
-  const hw::GpuTarget target = *hw::find_gpu_target("opencl");
+  const hw::GpuTarget target = *hw::find_gpu_target(language);
   const std::vector<Func> all = funcs();
   EXPECT_GE(all.size(), is_float(GetParam()) ? operators().size() - 1 : 3u);
   GpuBatch batch(target);
@@ -104,6 +106,10 @@ TEST_P(OfType, OpenClAgreesWithTheInterpreter) {
     EXPECT_TRUE(same) << i << " " << all[i].name << "\n" << to_string(same.error());
   }
 }
+
+TEST_P(OfType, OpenClAgreesWithTheInterpreter) { agrees("opencl"); }
+
+TEST_P(OfType, CudaAgreesWithTheInterpreter) { agrees("cuda"); }
 
 TEST_P(OfType, CudaCompiles) {
   if (const auto version = codegen::nvrtc_version(); !version)

@@ -443,6 +443,8 @@ bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding) 
   for (const Iter& iter : reader.block->iters)
     if (iter.kind == IterKind::Reduce) taps *= as_int(iter.extent).value_or(kWindowTaps + 1);
   if (taps > kWindowTaps || reader.store->indices.empty()) return false;
+  // Instructions for products of bytes read pixels as they lie in memory.
+  if (bit_width(padding.store->buffer.dtype()) == 8 && product_of(reader)) return false;
   const VarRef* lane = reader.store->indices.back().as<VarRef>();
   for (const Load& load : reader.loads) {
     if (!(load.buffer == padding.store->buffer)) continue;

@@ -41,6 +41,18 @@ llvm::Type* register_element(llvm::LLVMContext& context, DType dtype) {
   }
 }
 
+/// `value` holds `rows` rows of `columns` elements; the same with its columns one after the other.
+Value* by_columns(llvm::IRBuilder<>& b, Value* value, DType dtype, int64_t rows, int64_t columns) {
+  auto* type = llvm::FixedVectorType::get(register_element(b.getContext(), dtype),
+                                          static_cast<unsigned>(rows * columns));
+  llvm::SmallVector<int, 64> order;
+  for (int64_t column = 0; column < columns; ++column)
+    for (int64_t row = 0; row < rows; ++row)
+      order.push_back(static_cast<int>(row * columns + column));
+  Value* turned = b.CreateShuffleVector(b.CreateBitCast(value, type), order);
+  return b.CreateBitCast(turned, value->getType());
+}
+
 }  // namespace
 
 bool has_instruction(const Func& func, const Call& call, const hw::CpuTarget& target) {
@@ -88,6 +100,10 @@ void KernelEmitter::call(const Call& x) {
     const auto bits = static_cast<unsigned>(elements * bit_width(region.buffer.dtype()));
     types.push_back(type);
     args.push_back(load_register(region, at, type, bits));
+    const Buffer& param = x.callee->params[operand.param].buffer;
+    if (operand.turned)
+      args.back() = by_columns(b_, args.back(), param.dtype(), *as_int(param.shape()[0]),
+                               *as_int(param.shape()[1]));
   }
   llvm::FunctionCallee callee =
       module_.getOrInsertFunction(how.call, llvm::FunctionType::get(types[0], types, false));

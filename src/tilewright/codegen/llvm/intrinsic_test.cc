@@ -73,6 +73,44 @@ TEST(Intrinsics, TheHostsDotProductsMeanWhatTheySay) {
   }
 }
 
+/// `columns` windows of `rows` rows with four taps each, side by side.
+Func windows_of(const hw::Dot& dot, int columns, int rows) {
+  const std::string text = fmt::format(
+      R"({meaning}
+func windows(X: {a}[{rows},{pixels},{lanes}], W: {b}[{rows},{lanes},{group}], inout Y: {acc}[{columns},{lanes}]) {{
+  for r in {rows}, x in {columns} unroll {{
+    block Y(x: space {columns} = x, r: reduce {rows} = r) {{
+      call {callee}(Y[x:+1, 0:+{lanes}], X[r:+1, x:+{group}, 0:+{lanes}], W[r:+1, 0:+{lanes}, 0:+{group}])
+    }}
+  }}
+}}
+)",
+      fmt::arg("meaning", print(dot.intrinsic->meaning)), fmt::arg("callee", dot.intrinsic->name()),
+      fmt::arg("a", type(dot.a)), fmt::arg("b", type(dot.b)), fmt::arg("acc", type(dot.acc)),
+      fmt::arg("lanes", dot.lanes), fmt::arg("group", dot.depth), fmt::arg("rows", rows),
+      fmt::arg("columns", columns), fmt::arg("pixels", columns + dot.depth - 1));
+  const auto func = parse_func(text);
+  EXPECT_TRUE(func) << to_string(func.error()) << text;
+  return *func;
+}
+
+TEST(Intrinsics, TheHostsWindowsMeanWhatTheySay) {
+  const std::vector<hw::Dot> dots = hw::dots_of(hw::host(), hw::DotKind::Taps);
+  if (dots.empty()) GTEST_SKIP() << "this processor has no dot products";
+  std::vector<testing::Case> cases;
+  for (const hw::Dot& dot : dots)
+    cases.push_back({fmt::format("windows_{}", cases.size()), windows_of(dot, 5, 3), 0, false});
+  const auto lowered = testing::lower_all(cases);
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  const auto module = jit(*lowered);
+  ASSERT_TRUE(module) << to_string(module.error());
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const KernelInfo& info = (*module)->kernels()[i];
+    const Status ok = testing::check(cases[i], (*module)->find(info.symbol), info);
+    EXPECT_TRUE(ok) << to_string(ok.error()) << print(cases[i].func);
+  }
+}
+
 /// Bytes at the ends of their ranges: nothing saturates on the way.
 TEST(Intrinsics, SumsOfExtremeBytesAreExact) {
   const auto dot = hw::find_dot(hw::host(), DType::U8, DType::I8);
