@@ -1,6 +1,7 @@
 // A sequence of layers through oneDNN, for Python's ctypes. Layouts are oneDNN's choice: weights
-// and the first input are brought into them before the first run, reorders between layers are part
-// of a run. Builds against versions 2 and 3.
+// are brought into them before the first run, reorders between layers are part of a run. The input
+// of the first layer and the result are in its layout too, or, with `row_major`, as other peers
+// have them; then their reorders are part of a run. Builds against versions 2 and 3.
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -38,6 +39,7 @@ struct Peer {
   std::vector<Step> steps;
   memory input, value;  // of the whole sequence; of the layer added last
   Dims shape;
+  bool row_major = false;  // input and result of the sequence
   std::string detail, error;
 
   memory reordered(memory from, const memory::desc& to) {
@@ -53,13 +55,23 @@ struct Peer {
     return result;
   }
 
-  // The layer's source: the first layer takes the input in the layout it likes best.
-  memory source(const memory::desc& wanted) {
-    if (!value) return input = memory(wanted, engine);
-    if (value.get_desc() == wanted) return value;
+  static memory::desc row_major_desc(const Dims& dims) {
+    return {dims, kF32, dims.size() == 4 ? Tag::nchw : Tag::ab};
+  }
+
+  // `from` as `wanted`; a reorder becomes part of a run.
+  memory laid_out(const memory& from, const memory::desc& wanted) {
+    if (from.get_desc() == wanted) return from;
     memory to(wanted, engine);
-    steps.push_back({dnnl::reorder(value, to), {{DNNL_ARG_FROM, value}, {DNNL_ARG_TO, to}}});
+    steps.push_back({dnnl::reorder(from, to), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}}});
     return to;
+  }
+
+  // The layer's source: unless it is row-major, the first one is in the layout liked best.
+  memory source(const memory::desc& wanted) {
+    if (value) return laid_out(value, wanted);
+    input = memory(row_major ? row_major_desc(get_dims(wanted)) : wanted, engine);
+    return laid_out(input, wanted);
   }
 
   void add(dnnl::primitive primitive, Args args, const memory& result, const char* implementation) {
@@ -117,9 +129,10 @@ const char* dp_version() {
 static std::string g_failure;
 const char* dp_failure() { return g_failure.c_str(); }
 
-Peer* dp_create(const int64_t* shape, int rank) {
+Peer* dp_create(const int64_t* shape, int rank, int row_major) {
   try {
     auto peer = std::make_unique<Peer>();
+    peer->row_major = row_major != 0;
     peer->shape.assign(shape, shape + rank);
     return peer.release();
   } catch (const std::exception& e) {
@@ -212,10 +225,21 @@ int dp_gemm(Peer* handle, int64_t n, const float* weights) {
   });
 }
 
-// After the last layer: `data` is row-major.
+// After the last layer.
+int dp_finish(Peer* handle) {
+  return guarded(handle, [&](Peer& peer) {
+    if (peer.row_major) peer.value = peer.laid_out(peer.value, Peer::row_major_desc(peer.shape));
+  });
+}
+
+// After dp_finish: `data` is row-major.
 int dp_set_input(Peer* handle, const float* data) {
   return guarded(handle, [&](Peer& peer) {
     const Dims dims = get_dims(peer.input.get_desc());
+    if (peer.row_major) {
+      std::memcpy(peer.input.get_data_handle(), data, peer.input.get_desc().get_size());
+      return;
+    }
     memory from = peer.plain(dims, dims.size() == 4 ? Tag::nchw : Tag::ab, data);
     dnnl::reorder(from, peer.input).execute(peer.stream, from, peer.input);
     peer.stream.wait();
@@ -233,8 +257,7 @@ int dp_run(Peer* handle) {
 int dp_output(Peer* handle, float* data) {
   return guarded(handle, [&](Peer& peer) {
     const Dims& dims = peer.shape;
-    const memory to = peer.reordered(
-        peer.value, memory::desc(dims, kF32, dims.size() == 4 ? Tag::nchw : Tag::ab));
+    const memory to = peer.reordered(peer.value, Peer::row_major_desc(dims));
     std::memcpy(data, to.get_data_handle(), to.get_desc().get_size());
   });
 }

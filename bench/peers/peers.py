@@ -21,9 +21,10 @@ BURST = 0.006
 
 def peer_table(options):
     """{peer: settings of its process}; `why` says that it cannot be started."""
-    def dnnl(prefix, algorithm):
+    def dnnl(prefix, algorithm, row_major=False):
         library, why = environment.build_dnnl(prefix)
-        setup = {"adapter": "dnnl", "library": library, "algorithm": algorithm, "why": why}
+        setup = {"adapter": "dnnl", "library": library, "algorithm": algorithm,
+                 "row_major": row_major, "why": why}
         if prefix == "onednn-sycl":
             root = os.path.join(environment.VENV, prefix)
             setup["env"] = {"LD_LIBRARY_PATH": os.path.join(root, "lib"),
@@ -45,7 +46,9 @@ def peer_table(options):
         "onednn2": lambda: dnnl("", "direct"),
         "onednn2-winograd": lambda: dnnl("", "winograd"),
         "onednn2-best": lambda: dnnl("", "best"),
+        "onednn2-rows": lambda: dnnl("", "best", row_major=True),
         "onednn3": lambda: dnnl("onednn-omp", "direct"),
+        "onednn3-rows": lambda: dnnl("onednn-omp", "direct", row_major=True),
         "onednn-newest": lambda: dnnl("onednn-sycl", "direct"),
         "tvm": lambda: {"adapter": "tvm_vm", "trials": options.tvm_trials},
     }

@@ -1,5 +1,7 @@
 """oneDNN's primitives through dnnl_peer.cc: layouts `any`, weights reordered beforehand.
 
+row_major: inputs and results are row-major, as the other peers have them, and reorders are timed;
+otherwise they are in the layout oneDNN likes best.
 algorithm: direct, winograd (where oneDNN accepts it, direct elsewhere), or best (per layer, the
 faster of both when timed alone at load).
 """
@@ -23,12 +25,12 @@ def pointer(array):
 
 class Peer:
     def __init__(self, setup):
-        self.algorithm = setup["algorithm"]
+        self.algorithm, self.row_major = setup["algorithm"], setup["row_major"]
         lib = self.lib = ctypes.CDLL(setup["library"])
         for name in ("version", "failure", "error", "detail"):
             getattr(lib, "dp_" + name).restype = ctypes.c_char_p
         lib.dp_create.restype = ctypes.c_void_p
-        for name in ("error", "detail", "run", "free"):
+        for name in ("error", "detail", "finish", "run", "free"):
             getattr(lib, "dp_" + name).argtypes = [ctypes.c_void_p]
         lib.dp_output.argtypes = lib.dp_set_input.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         lib.dp_pool.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
@@ -37,7 +39,8 @@ class Peer:
         self.handle = None
 
     def create(self, shape):
-        handle = self.lib.dp_create((ctypes.c_int64 * len(shape))(*shape), len(shape))
+        handle = self.lib.dp_create((ctypes.c_int64 * len(shape))(*shape), len(shape),
+                                    int(self.row_major))
         if not handle:
             raise RuntimeError(self.lib.dp_failure().decode())
         return handle
@@ -68,6 +71,7 @@ class Peer:
         try:
             if not self.add(handle, layer, weights, i, algorithm):
                 return float("inf")
+            self.must(handle, self.lib.dp_finish(handle))
             self.must(handle, self.lib.dp_set_input(handle, pointer(np.zeros(shape, np.float32))))
             times = []
             for _ in range(5):
@@ -100,6 +104,7 @@ class Peer:
         for i, layer in enumerate(case["layers"]):
             self.add(handle, layer, weights, i, self.choose(shape, layer, weights, i))
             shape = next_shape(shape, layer)
+        self.must(handle, self.lib.dp_finish(handle))
         self.result = np.empty(shape, np.float32)
         (value,) = load_inputs(request["inputs"]).values()
         self.must(handle, self.lib.dp_set_input(handle, pointer(np.ascontiguousarray(value))))
