@@ -266,7 +266,8 @@ class Fuser {
     return node(n).domain == domain && node(n).op == op && device(n).empty();
   }
   bool is_ours(int n, const char* op) const { return is_a(n, "tilewright", op); }
-  bool is_plain(int n, const char* op) const { return is_a(n, "", op); }
+  /// The same on any device.
+  bool is_plain(int n, const char* op) const { return node(n).domain.empty() && node(n).op == op; }
 
   /// The value that nodes beginning with `anchor` hand out if it is their only one; else -1.
   ValueId handed_out(const std::vector<int>& nodes) const {
@@ -315,6 +316,7 @@ class Fuser {
     int scores = producer(node(n).inputs[0]);
     while (scores >= 0 && is_elementwise(node(scores))) scores = producer(node(scores).inputs[0]);
     if (scores < 0 || taken(scores) || !is_plain(scores, "MatMul")) return;
+    if (device(scores) != device(n)) return;
     const std::vector<int> before = with_epilogue(scores);
     if (handed_out(before) != node(n).inputs[0]) return;
     if (users_[static_cast<size_t>(node(n).inputs[0])].size() != 1) return;
@@ -322,6 +324,7 @@ class Fuser {
     if (weights < 0 || output_[static_cast<size_t>(weights)]) return;
     const auto& users = users_[static_cast<size_t>(weights)];
     if (users.size() != 1 || taken(users[0]) || !is_plain(users[0], "MatMul")) return;
+    if (device(users[0]) != device(n)) return;
     if (node(users[0]).inputs[0] != weights) return;
     Group group;
     group.anchor = users[0];
@@ -376,6 +379,7 @@ class Fuser {
   bool join_with(const std::vector<int>& more, Group group) {
     if (std::find(more.begin(), more.end(), -1) != more.end()) return false;
     group.nodes.insert(group.nodes.end(), more.begin(), more.end());
+    group.device = device(group.anchor);
     finish(group);
     if (group.outputs.size() != 1 || !options_.join(group)) return false;
     open(group.anchor, group.nodes);

@@ -29,6 +29,20 @@ TEST_P(GpuAttention, OneKernelKeepsTheMeaning) {
 INSTANTIATE_TEST_SUITE_P(Shapes, GpuAttention, ::testing::ValuesIn(attention_cases()),
                          [](const auto& test) { return test.param.name; });
 
+TEST(GpuAttention, IsOneGroupWhereAllOfItRunsOnOneDevice) {
+  const graph::Graph graph = graph_of(attention_cases()[0]);
+  graph::FuseOptions options;
+  options.join = [](const graph::Group&) { return true; };
+  options.device = [](int) { return "cuda"; };
+  const std::vector<graph::Group> groups = graph::fuse(graph, options);
+  ASSERT_EQ(groups.size(), 1u);
+  EXPECT_EQ(groups[0].device, "cuda");
+  options.device = [&](int node) {
+    return graph.nodes[static_cast<size_t>(node)].op == "Softmax" ? "" : "cuda";
+  };
+  EXPECT_GT(graph::fuse(graph, options).size(), 1u);
+}
+
 TEST(GpuAttention, SeveralKernelsWhereScoresDoNotFit) {
   hw::GpuTarget target = few_units("opencl");
   target.shared_bytes = 4 << 10;

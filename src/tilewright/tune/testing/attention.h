@@ -15,8 +15,8 @@ struct AttentionCase {
   bool masked = true;
 };
 
-/// Scaled and masked scores, softmax, product with the values: one kernel.
-inline Func func_of(const AttentionCase& c) {
+/// Scaled and masked scores, softmax, product with the values.
+inline graph::Graph graph_of(const AttentionCase& c) {
   using graph::ValueId;
   graph::Builder b("attention");
   const ValueId q = b.input("q", DType::F32, {c.batch, c.heads, c.queries, c.depth});
@@ -31,8 +31,10 @@ inline Func func_of(const AttentionCase& c) {
   b.output(b.node("MatMul", {b.node("Softmax", {scores}), v}), "y");
   auto graph = b.finish();
   EXPECT_TRUE(graph) << to_string(graph.error());
-  return joined(*graph);
+  return *graph;
 }
+
+inline Func func_of(const AttentionCase& c) { return joined(graph_of(c)); }
 
 inline std::vector<AttentionCase> attention_cases() {
   return {{"whole_tiles", 1, 2, 16, 64, 32},
