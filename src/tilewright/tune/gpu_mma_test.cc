@@ -57,6 +57,33 @@ TEST_P(GpuMmaRule, KeepsTheMeaning) { expect_meaning(GetParam(), plan_gpu); }
 INSTANTIATE_TEST_SUITE_P(Convolutions, GpuMmaRule, ::testing::ValuesIn(conv_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
+/// Channels last: pixels are rows, and terms lie side by side in both factors.
+TEST(GpuMmaLayouts, TakesConvolutionsWithChannelsLast) {
+  const auto func = parse_func(R"(
+func last(X: bf16[2,8,7,16], W: bf16[24,3,3,16], out Y: f32[2,6,5,24]) {
+  for i0 in 2, i1 in 6, i2 in 5, i3 in 24 {
+    block Y.init(n: space 2 = i0, h: space 6 = i1, w: space 5 = i2, k: space 24 = i3) {
+      Y[n, h, w, k] = 0.0
+    }
+  }
+  for n0 in 2, n1 in 6, n2 in 5, n3 in 24, n4 in 3, n5 in 3, n6 in 16 {
+    block Y(n: space 2 = n0, h: space 6 = n1, w: space 5 = n2, k: space 24 = n3, r: reduce 3 = n4, s: reduce 3 = n5, c: reduce 16 = n6) {
+      Y[n, h, w, k] += f32(X[n, h + r, w + s, c]) * f32(W[k, r, s, c])
+    }
+  }
+}
+)");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const std::vector<BlockFacts> blocks = collect_blocks(*func);
+  const auto mma = choose_gpu_mma(*find_block(blocks, "Y"), *hw::find_gpu_target("cuda"));
+  ASSERT_TRUE(mma);
+  EXPECT_THAT(mma->m, ::testing::ElementsAre("n", "h", "w"));
+  EXPECT_THAT(mma->n, ::testing::ElementsAre("k"));
+  EXPECT_THAT(mma->k, ::testing::ElementsAre("r", "s", "c"));
+  EXPECT_TRUE(mma->a.in_order && mma->b.in_order);
+  expect_meaning(*func, *hw::find_gpu_target("cuda"), plan_gpu, quarters(*func), true);
+}
+
 class GpuMmaTf32 : public ::testing::TestWithParam<MmaCase> {};
 
 TEST_P(GpuMmaTf32, RoundsFactors) {

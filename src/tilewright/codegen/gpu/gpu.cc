@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kAxes = "xyz";
 /// Turns of asynchronous copies that are written out: addresses of more would take registers.
-constexpr int64_t kTurns = 4;
+constexpr int64_t kTurns = 8;
 
 using lower::is_sync;
 
