@@ -4,6 +4,7 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/tune/strip_steps.h"
+#include "tilewright/tune/tile_padding.h"
 #include "tilewright/tune/tile_rule.h"
 #include "tilewright/tune/transpose_rule.h"
 

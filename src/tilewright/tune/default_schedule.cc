@@ -13,6 +13,7 @@
 #include "tilewright/tune/row_rule.h"
 #include "tilewright/tune/scan_rule.h"
 #include "tilewright/tune/strip_rule.h"
+#include "tilewright/tune/tile_padding.h"
 #include "tilewright/tune/tile_rule.h"
 #include "tilewright/tune/transpose_rule.h"
 #include "tilewright/tune/winograd_schedule.h"

@@ -6,6 +6,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/default_schedule.h"
 #include "tilewright/tune/sketch_space.h"
+#include "tilewright/tune/tile_padding.h"
 #include "tilewright/tune/tile_rule.h"
 
 namespace tilewright::tune {

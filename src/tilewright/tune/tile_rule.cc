@@ -6,6 +6,7 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/borders.h"
+#include "tilewright/tune/tile_padding.h"
 #include "tilewright/tune/transpose_rule.h"
 
 namespace tilewright::tune {
@@ -16,8 +17,6 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
-/// Taps of a window whose padding is tested at the taps.
-constexpr int64_t kWindowTaps = 25;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
@@ -58,12 +57,6 @@ std::string staged_producer(const Draft& draft, const BlockFacts& block,
     if (partitioned) return producer->name;
   }
   return "";
-}
-
-bool has_select(const BlockFacts& block) {
-  bool found = false;
-  walk(block.store->value, [&](const Expr& e) { found |= e.as<Select>() != nullptr; });
-  return found;
 }
 
 class TileRule {
@@ -436,25 +429,6 @@ bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& t
   return true;
 }
 
-bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding) {
-  if (reader.kind != BlockFacts::Kind::Reduce || padding.store->value.as<Select>() == nullptr)
-    return false;
-  int64_t taps = 1;
-  for (const Iter& iter : reader.block->iters)
-    if (iter.kind == IterKind::Reduce) taps *= as_int(iter.extent).value_or(kWindowTaps + 1);
-  if (taps > kWindowTaps || reader.store->indices.empty()) return false;
-  // Instructions for products of bytes read pixels as they lie in memory.
-  if (bit_width(padding.store->buffer.dtype()) == 8 && product_of(reader)) return false;
-  const VarRef* lane = reader.store->indices.back().as<VarRef>();
-  for (const Load& load : reader.loads) {
-    if (!(load.buffer == padding.store->buffer)) continue;
-    const VarRef* last = load.indices.back().as<VarRef>();
-    if (lane == nullptr || last == nullptr || !(last->var == lane->var)) return false;
-  }
-  const VarRef* stored = padding.store->indices.back().as<VarRef>();
-  return stored != nullptr && !uses(padding.store->value.as<Select>()->condition, stored->var);
-}
-
 std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
                                       const std::string& anchor) {
   std::vector<std::string> names;
@@ -500,17 +474,6 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
     loop += ".i";
   }
   if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
-}
-
-void cut_padding(Draft& draft, const std::string& name) {
-  const std::vector<BlockFacts> blocks = draft.blocks();
-  const BlockFacts* block = find_block(blocks, name);
-  if (block == nullptr || !has_select(*block)) return;
-  // The lanes stay whole; of the loops around them the two innermost run often enough to matter.
-  const LoopNest nest = draft.nest_of(name);
-  const size_t depth = nest.names.size();
-  for (size_t i = depth - std::min<size_t>(depth, 3); i + 1 < depth; ++i)
-    cut_borders(draft, name, nest.names[i], false);
 }
 
 }  // namespace tilewright::tune

@@ -20,10 +20,6 @@ bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& t
 /// first; its blocks are done then.
 bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target);
 
-/// True if the padding in front of the windowed sum `reader` is better tested where it is read:
-/// the taps are few enough to be written out and no lane is at a border alone.
-bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);
-
 /// Moves the readers of `accumulator` into loop `anchor`; their names, or none if one cannot move.
 std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
                                       const std::string& anchor);
@@ -32,8 +28,5 @@ std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
 /// registers each.
 void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
                          int64_t registers = 1);
-
-/// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
-void cut_padding(Draft& draft, const std::string& name);
 
 }  // namespace tilewright::tune
