@@ -316,16 +316,14 @@ class Fuser {
     int scores = producer(node(n).inputs[0]);
     while (scores >= 0 && is_elementwise(node(scores))) scores = producer(node(scores).inputs[0]);
     if (scores < 0 || taken(scores) || !is_plain(scores, "MatMul")) return;
-    if (device(scores) != device(n)) return;
     const std::vector<int> before = with_epilogue(scores);
-    if (handed_out(before) != node(n).inputs[0]) return;
+    if (device(scores) != device(n) || handed_out(before) != node(n).inputs[0]) return;
     if (users_[static_cast<size_t>(node(n).inputs[0])].size() != 1) return;
     const ValueId weights = handed_out({n});
     if (weights < 0 || output_[static_cast<size_t>(weights)]) return;
     const auto& users = users_[static_cast<size_t>(weights)];
     if (users.size() != 1 || taken(users[0]) || !is_plain(users[0], "MatMul")) return;
-    if (device(users[0]) != device(n)) return;
-    if (node(users[0]).inputs[0] != weights) return;
+    if (node(users[0]).inputs[0] != weights || device(users[0]) != device(n)) return;
     Group group;
     group.anchor = users[0];
     group.fusion = fusion(group.anchor);

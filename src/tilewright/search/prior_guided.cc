@@ -30,6 +30,7 @@ class Residual {
   /// Of the points whose features are the columns of `x`: means, and spreads times `share` below.
   Eigen::VectorXd hopes(const Eigen::MatrixXd& x, double share) const {
     Eigen::VectorXd hopes = Eigen::VectorXd::Zero(x.cols());
+    if (x.size() == 0) return hopes;  // triangular solves touch the first element
     if (weights_.size() > 0) hopes = x.transpose() * weights_;
     if (solver_.rows() > 0)
       hopes -= share * solver_.matrixL().solve(x).colwise().norm().transpose();
