@@ -51,7 +51,7 @@ Candidate candidate(const std::string& name) {
 MeasureOptions options() {
   MeasureOptions chosen;
   chosen.worker = {TUNE_MEASURE_WORKER};
-  chosen.limit_seconds = 1;
+  chosen.limit_seconds = kSanitized ? 5 : 1;
   chosen.memory_bytes = 256 << 20;
   return chosen;
 }
