@@ -64,7 +64,7 @@ TEST(GpuTileCode, ConvolutionsFillTheirPaddingWithoutBranches) {
                 tile.axes[1].threads = 8, tile.axes[1].each = 8, tile.axes[1].vector = 4;
                 tile.axes[2].threads = 2, tile.axes[2].each = 4, tile.axes[2].vector = 1;
                 tile.axes[3].threads = 8, tile.axes[3].each = 1, tile.axes[3].vector = 1;
-                tile.steps[0] = 2;
+                tile.steps[0] = 1;  // few copies per thread: all are written out
                 tile.depth = 3;
                 tile.splits = 1;
               });
