@@ -50,8 +50,8 @@ enum tw_code {
   TW_INTERNAL = 1,    /* a bug in Tilewright */
   TW_INVALID = 2,     /* wrong name, type, shape or argument */
   TW_UNSUPPORTED = 3, /* the package needs a newer runtime */
-  TW_DEVICE = 4, /* no driver, no such device, or code that it cannot run */
-  TW_PACKAGE = 8, /* not a package, damaged, too new, or for another CPU */
+  TW_DEVICE = 4,      /* no driver, no such device, or code that it cannot run */
+  TW_PACKAGE = 8,     /* not a package, damaged, too new, or for another CPU */
   TW_IO = 20,
   TW_MEMORY = 21
 };

@@ -56,6 +56,16 @@ holds() {
   if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
 }
 
+# within SECONDS COMMAND...: waits until the command succeeds; fails if it does not in that time.
+within() {
+  local end=$((SECONDS + $1))
+  shift
+  until "$@"; do
+    [ $SECONDS -lt $end ] || return 1
+    sleep 0.2
+  done
+}
+
 # Prints the counts; fails if anything did, or nothing ran.
 finish() {
   echo "$passed passed, $failed failed, $skipped skipped"

@@ -92,12 +92,12 @@ Result<graph::Graph> import_case(const fs::path& folder, const std::vector<Array
   graph::ImportOptions options;
   options.allow_newer_opset = true;
   options.evaluate = driver::make_evaluate();
-  Result<std::vector<std::string>> names = graph::read_onnx_input_names((folder / "model.onnx").string());
+  Result<std::vector<std::string>> names =
+      graph::read_onnx_input_names((folder / "model.onnx").string());
   if (!names) return tl::unexpected<Error>(names.error());
   for (size_t i = 0; i < inputs.size() && i < names->size(); ++i) {
     options.shapes[(*names)[i]] = inputs[i].shape();
-    if (i >= first_constant && inputs[i].size() <= 4096)
-      options.constants[(*names)[i]] = inputs[i];
+    if (i >= first_constant && inputs[i].size() <= 4096) options.constants[(*names)[i]] = inputs[i];
   }
   for (const auto& bound : options.constants) options.shapes.erase(bound.first);
   return graph::import_onnx((folder / "model.onnx").string(), options);
@@ -112,7 +112,8 @@ void run_case(const fs::path& folder, CaseResult& result) {
     result.text = problem;
     return;
   }
-  // Operators such as Reshape and Range need values at compile time that these cases give as inputs.
+  // Operators such as Reshape and Range need values at compile time that these cases give as
+  // inputs.
   Result<graph::Graph> graph = import_case(folder, inputs, inputs.size());
   for (size_t first : {size_t{1}, size_t{0}}) {
     if (graph) break;
@@ -138,7 +139,8 @@ void run_case(const fs::path& folder, CaseResult& result) {
     result.text = "load: " + short_text(session.error());
     return;
   }
-  const std::vector<std::string> names = *graph::read_onnx_input_names((folder / "model.onnx").string());
+  const std::vector<std::string> names =
+      *graph::read_onnx_input_names((folder / "model.onnx").string());
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool asked = std::any_of(
         model->program->inputs.begin(), model->program->inputs.end(),

@@ -228,8 +228,9 @@ class FuncParser {
       const std::string word = TW_TRY(scan_.expect_name("a mark"));
       const auto kind = parse_mark_kind(word);
       if (!kind)
-        return scan_.error_at(start, fmt::format("unknown mark `{}`", word),
-                              "the marks are async atomic pipeline ii partition prefetch align pad");
+        return scan_.error_at(
+            start, fmt::format("unknown mark `{}`", word),
+            "the marks are async atomic pipeline ii partition prefetch align pad");
       Mark mark{*kind};
       if (scan_.accept_symbol("=")) {
         if (scan_.peek().kind == Kind::Name) {

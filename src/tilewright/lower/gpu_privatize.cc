@@ -244,9 +244,9 @@ size_t thread_axes(const Buffer& buffer, const Stmt& body) {
       const auto* r = indices[d].as<VarRef>();
       const auto it = r ? threads.find(r->var) : threads.end();
       // A region of all lanes; no other axis of a fragment has as many elements.
-      const bool lanes = is_warp(buffer) && !sizes.empty() && is_const_int(indices[d], 0) &&
-                         (is_const_int(sizes[d], hw::kWarpLanes) ||
-                          is_const_int(sizes[d], hw::kGroupLanes));
+      const bool lanes =
+          is_warp(buffer) && !sizes.empty() && is_const_int(indices[d], 0) &&
+          (is_const_int(sizes[d], hw::kWarpLanes) || is_const_int(sizes[d], hw::kGroupLanes));
       if (lanes)
         own.emplace_back(kLaneAxis);
       else if (it != threads.end() && (sizes.empty() || is_const_int(sizes[d], 1)))

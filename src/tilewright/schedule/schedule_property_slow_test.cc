@@ -23,11 +23,11 @@ void run(const testing::Source& source, uint64_t programs, int traces, int steps
 }
 
 TEST(SchedulePropertySlow, RandomTracesKeepTheMeaning) {
-  run(testing::operator_graphs(), 8000, 4, 40);
+  run(testing::operator_graphs(), 4000, 4, 40);
 }
 
 TEST(SchedulePropertySlow, OddProgramsKeepTheirMeaning) {
-  run(testing::odd_programs(), 8000, 3, 30);
+  run(testing::odd_programs(), 4000, 3, 30);
 }
 
 }  // namespace
