@@ -2,12 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/reference.h"
+#include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/export.h"
 #include "tilewright/interp/interp.h"
@@ -137,15 +139,29 @@ const Array* find(const Named& named, const std::string& name) {
   return nullptr;
 }
 
+/// What each value may differ by besides the rounding of floats. Accelerators and their references
+/// round alike.
+std::map<std::string, RoundingLimit> limits_by_name(const Subject& subject) {
+  std::map<std::string, RoundingLimit> limits;
+  if (!subject.graph || subject.vta) return limits;
+  const std::vector<RoundingLimit> all = rounding_limits(*subject.graph);
+  for (size_t id = 0; id < all.size(); ++id) limits[subject.graph->values[id].name] = all[id];
+  return limits;
+}
+
 /// Compares what both sides have; in per-node mode stops at the first value that is off.
-std::vector<Row> compare_all(const std::string& subject, const std::string& against,
+std::vector<Row> compare_all(const Subject& subject, const std::string& against,
                              const Named& actual, const Named& reference, MathMode math,
                              bool per_node) {
+  const std::map<std::string, RoundingLimit> limits = limits_by_name(subject);
   std::vector<Row> rows;
   for (const auto& [name, value] : actual) {
     const Array* expected = find(reference, name);
     if (expected == nullptr) continue;
-    rows.push_back({subject, against, name, tune::compare(value, *expected, math)});
+    const auto limit = limits.find(name);
+    rows.push_back({subject.name, against, name,
+                    within(tune::compare(value, *expected, math),
+                           limit == limits.end() ? RoundingLimit{} : limit->second)});
     if (per_node && !rows.back().difference.ok()) break;
   }
   return rows;
@@ -182,7 +198,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
     if (!interp && subject.graph && subject.single_operator && subject.graph->nodes[0].domain != "")
       continue;  // ONNX has no such operator
     if (std::string(against) == "cpu") {
-      for (Row& row : compare_all(subject.name, against, actual,
+      for (Row& row : compare_all(subject, against, actual,
                                   TW_TRY(compute_on_cpu(subject, options.subject, inputs)), math,
                                   options.per_node))
         rows.push_back(std::move(row));
@@ -192,7 +208,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
       TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
     const Named reference = TW_TRY(interp ? interpret_subject(subject, inputs)
                                           : ask_onnxruntime(subject, options.subject, inputs));
-    for (Row& row : compare_all(subject.name, against, actual, reference, math, options.per_node))
+    for (Row& row : compare_all(subject, against, actual, reference, math, options.per_node))
       rows.push_back(std::move(row));
   }
   return rows;

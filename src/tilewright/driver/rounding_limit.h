@@ -1,0 +1,26 @@
+// What may differ in a graph that rounds to steps of 8 bits.
+#pragma once
+
+#include <vector>
+
+#include "tilewright/graph/graph.h"
+#include "tilewright/tune/compare.h"
+
+namespace tilewright::driver {
+
+/// How much more than floats do by themselves two correct results may differ.
+struct RoundingLimit {
+  double absolute = 0;
+  double relative = 0;  ///< of the largest value
+};
+
+/// Of each value of `graph`. Sums of floats in another order may fall on the other side of the
+/// middle between two steps of a QuantizeLinear, and what follows sees a step more or less: values
+/// with a known step may be kRoundingSteps of them apart, what is computed from such values 1 %.
+std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph);
+inline constexpr double kRoundingSteps = 2;
+
+/// `difference` with its limit as wide as `limit` allows.
+tune::Difference within(tune::Difference difference, const RoundingLimit& limit);
+
+}  // namespace tilewright::driver
