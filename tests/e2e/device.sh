@@ -23,6 +23,8 @@ cat >operators.json <<'JSON'
    "params": {"m": 256, "n": 256, "k": 128}, "output_shape": [256, 256]},
   {"id": "bf16", "suite": "gemm", "operator": "gemm", "dtype": "bfloat16", "macs": 1996800,
    "params": {"m": 100, "n": 96, "k": 208}, "output_shape": [100, 96]},
+  {"id": "parts", "suite": "gemm", "operator": "gemm", "dtype": "float16", "macs": 4194304,
+   "params": {"m": 16, "n": 32, "k": 8192}, "output_shape": [16, 32]},
   {"id": "long", "suite": "gemm", "operator": "gemm", "dtype": "float32", "macs": 4194304,
    "params": {"m": 16, "n": 32, "k": 8192}, "output_shape": [16, 32]}
 ]}

@@ -23,6 +23,13 @@ exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --ta
 # CUDA: compiled without a GPU.
 exits 0 "compile for CUDA" "1 kernels" -- compile product.tw --target cuda -o cuda.twm
 exits 0 "for an older one" "1 kernels" -- compile product.tw --target cuda-sm_80 -o sm80.twm
+"$python" "$here/gpu_files.py"
+exits 0 "convolutions for CUDA" "2 kernels" -- compile residual.onnx --target cuda -o plain.twm
+exits 0 "in TF32, with weights laid out and rounded ahead" "4 kernels" -- \
+  compile residual.onnx --target cuda --tf32 -o tf32.twm
+if [ -n "${TILEWRIGHT_NVDISASM:-}" ]; then
+  exits 0 "machine code" "HMMA" -- --json explain residual.onnx --target cuda --tf32 --sass
+fi
 if ! has cuda; then
   exits 4 "no CUDA driver" "libcuda.so.1" "install NVIDIA's driver" -- run cuda.twm
 fi
@@ -72,7 +79,12 @@ network() {  # NAME REFERENCE OPTIONS...
   [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
   exits 0 "$name" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
 }
+for form in residual turned bytes; do
+  exits 0 "$form" " ok" -- verify $form.onnx --target opencl --against ort
+done
 network lenet5 interp
+# PoCL's optimiser would take most of the time; what it makes of kernels shows above.
+export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 network dqn ort
 network dcgan ort
 network squeezenet1.1 ort --size 64

@@ -25,10 +25,11 @@ struct Row {
 
 std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std::string& symbol) {
   std::vector<std::string> steps;
-  for (const runtime::GpuCall& call : program.calls)
-    if (program.kernels[static_cast<size_t>(call.kernel)].symbol == symbol &&
-        std::find(steps.begin(), steps.end(), call.step) == steps.end())
-      steps.push_back(call.step);
+  for (const std::vector<runtime::GpuCall>* calls : {&program.prepare, &program.calls})
+    for (const runtime::GpuCall& call : *calls)
+      if (program.kernels[static_cast<size_t>(call.kernel)].symbol == symbol &&
+          std::find(steps.begin(), steps.end(), call.step) == steps.end())
+        steps.push_back(call.step);
   return steps;
 }
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
+#include <set>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/common/plan.h"
@@ -14,6 +16,7 @@
 #include "tilewright/graph/memory.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
+#include "tilewright/lower/gpu_prepare.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
 
@@ -145,18 +148,26 @@ class Assembler {
     const int turn = turns_++;
     std::map<Buffer, int> places;
     for (size_t i = 0; i < func.params.size(); ++i) places[func.params[i].buffer] = buffers[i];
+    const std::vector<bool> prepared = lower::prepared_calls(func, known.plan);
+    std::set<Buffer> lasting;
+    for (size_t i = 0; i < prepared.size(); ++i)
+      if (prepared[i])
+        lasting.insert(known.plan.calls[i].args.begin(), known.plan.calls[i].args.end());
     for (const Buffer& t : known.plan.temporaries) {
       places[t] = add_buffer(Place::Arena, 0, bytes_of(t), fmt::format("{}.{}", step, t.name()));
-      lifetimes_.push_back({aligned(bytes_of(t)), turn, turn});
+      const bool lasts = lasting.contains(t);
+      lifetimes_.push_back(
+          {aligned(bytes_of(t)), lasts ? 0 : turn, lasts ? std::numeric_limits<int>::max() : turn});
       temporaries_.push_back(places[t]);
     }
-    for (const lower::GpuCallSite& site : known.plan.calls) {
+    for (size_t i = 0; i < prepared.size(); ++i) {
+      const lower::GpuCallSite& site = known.plan.calls[i];
       runtime::GpuCall call;
       call.kernel = known.first_kernel + static_cast<int>(site.kernel);
       call.step = step;
       call.scalars = site.scalars;
       for (const Buffer& b : site.args) call.buffers.push_back(places.at(b));
-      program().calls.push_back(std::move(call));
+      (prepared[i] ? program().prepare : program().calls).push_back(std::move(call));
     }
   }
 

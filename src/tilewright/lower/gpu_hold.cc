@@ -4,6 +4,7 @@
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/arith/exhaust.h"
+#include "tilewright/arith/tf32.h"
 #include "tilewright/base/dtype.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_async.h"
@@ -42,6 +43,15 @@ std::optional<Nest> nest_of(const Stmt& s) {
 bool is_zero(const Expr& e) {
   const auto* real = e.as<FloatImm>();
   return is_const_int(e, 0) || (real != nullptr && real->value == 0);
+}
+
+/// What is rounded to TF32, perhaps under a condition; absent where `e` is no such value.
+Expr before_rounding(const Expr& e) {
+  if (const Expr value = arith::rounded_to_tf32(e)) return value;
+  const auto* choice = e.as<Select>();
+  const Expr value =
+      choice != nullptr && is_zero(choice->on_false) ? before_rounding(choice->on_true) : Expr();
+  return value ? select(choice->condition, value, choice->on_false) : Expr();
 }
 
 /// Whether hardware can make the copy while threads go on: of 4 bytes and more, perhaps under a
@@ -147,11 +157,13 @@ class Holder {
     const Buffer held(namer_.fresh(to.name(), ".held"), to.dtype(), shape, "local");
     allocs.push_back(make(Alloc{held, {}}));
     held_.insert(to);
-    early.push_back(
-        with_store(s, [&](const Store& x) { return Store{held, at, x.value, Combine::Set}; }));
+    // What memory brings is held as it is: nothing waits for it before the late part.
+    const Expr raw = before_rounding(nest->store->value);
+    const Expr out = raw ? arith::round_to_tf32(load(held, at)) : load(held, at);
+    early.push_back(with_store(
+        s, [&](const Store& x) { return Store{held, at, raw ? raw : x.value, Combine::Set}; }));
     late.push_back(clone(
-        with_store(
-            s, [&](const Store& x) { return Store{to, x.indices, load(held, at), Combine::Set}; }),
+        with_store(s, [&](const Store& x) { return Store{to, x.indices, out, Combine::Set}; }),
         [&](const std::string& name) { return namer_.fresh(name, ".late"); }));
   }
 

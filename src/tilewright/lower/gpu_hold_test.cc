@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/arith/tf32.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
@@ -89,6 +90,25 @@ TEST(HoldCopies, OfNarrowElementsAndOfWhatIsComputed) {
     EXPECT_EQ(barriers, 1) << print(plan->kernels[0].func);
     expect_meaning(func, *plan);
   }
+}
+
+TEST(HoldCopies, WhatIsRoundedIsHeldAsItIs) {
+  const Buffer a("A", DType::F32, {int_imm(18), int_imm(8)}, "global");
+  const Expr rounded = arith::round_to_tf32(load(a, {ref(Var("k")), ref(Var("i"))}));
+  const Func func = staged("f32", print(rounded));
+  const auto plan = lower_for_gpu(func, {});
+  ASSERT_TRUE(plan) << to_string(plan.error());
+  const Stmt& body = plan->kernels[0].func.body;
+  EXPECT_THAT(order_of(body), ::testing::ElementsAre("read", "sum", "store"));
+  int64_t held = 0;
+  walk(body, [&](const Stmt& s) {
+    const auto* store = s.as<Store>();
+    if (store == nullptr || store->buffer.name().find(".held") == std::string::npos) return;
+    EXPECT_NE(store->value.as<Load>(), nullptr) << print(s);
+    ++held;
+  });
+  EXPECT_GT(held, 0);
+  expect_meaning(func, *plan);
 }
 
 TEST(HoldCopies, NotWhatHardwareCopies) {

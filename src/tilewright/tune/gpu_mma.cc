@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "tilewright/arith/tf32.h"
 #include "tilewright/hw/gpu_intrinsics.h"
@@ -19,24 +20,27 @@ constexpr int64_t kRows = 16, kColumns = 8, kLoaded = 16;
 constexpr int64_t kLaneRows = 8, kLanePair = 2;
 /// Rows and terms of a core, which groups of warps read from shared memory.
 constexpr int64_t kCore = 8;
+/// Threads of a block that lays out a factor.
+constexpr int64_t kPackThreads = 256;
 /// Padding and rounding up to this cost is computed again wherever a factor is staged.
 constexpr int kCheapPadding = 64;
 
 /// Schedules one product; the steps are in the order of the functions.
 class MmaTiler {
  public:
-  MmaTiler(Draft& draft, std::string name, const GpuMma& mma)
+  MmaTiler(Draft& draft, std::string name, GpuMma mma)
       : draft_(draft),
         name_(std::move(name)),
-        mma_(mma),
-        m_(mma.m[0]),
-        n_(mma.n[0]),
-        k_(mma.k[0]) {}
+        mma_(std::move(mma)),
+        m_(mma_.m[0]),
+        n_(mma_.n[0]),
+        k_(mma_.k[0]) {}
 
   bool run() {
-    return find_loops() && stage_factors() && inline_padding() && pad() && split_loops() &&
-           place_results() && place_factors() && load_fragments() && multiply() &&
-           share_out_results() && share_out_copies() && bind() && pipeline();
+    return find_loops() && pack(mma_.a, m_) && pack(mma_.b, n_) && stage_factors() &&
+           inline_padding() && pad() && split_loops() && place_results() && place_factors() &&
+           load_fragments() && multiply() && share_out_results() && share_out_copies() && bind() &&
+           pipeline();
   }
 
  private:
@@ -66,6 +70,11 @@ class MmaTiler {
   bool stage(const GpuMma::Factor& factor, const std::string& copy, const std::string& row,
              const std::string& column) {
     if (factor.as_is) return attempt(schedule::CacheRead{name_, factor.buffer, copy, ""});
+    return lay_out(factor, copy, row, column);
+  }
+
+  bool lay_out(const GpuMma::Factor& factor, const std::string& copy, const std::string& row,
+               const std::string& column) {
     schedule::Names iters;
     const std::vector<BlockFacts> blocks = draft_.blocks();
     for (const Load& load : find_block(blocks, name_)->loads)
@@ -77,22 +86,58 @@ class MmaTiler {
     return attempt(schedule::Reindex{name_, factor.buffer, copy, iters});
   }
 
+  /// A kernel of its own lays the factor out by rows and terms, a thread for each element; also
+  /// what is known before the first run and would take more than copies otherwise.
+  bool pack(GpuMma::Factor& factor, const std::string& row) {
+    factor.packed |= (mma_.type == kTf32 || !factor.in_order) && is_known(factor.buffer);
+    if (!factor.packed) return true;
+    const std::string packed = factor.buffer + ".packed";
+    if (!lay_out(factor, packed, row, k_)) return false;
+    inline_maker(factor.buffer);
+    factor.in_order = true;
+    schedule::Names blocks = draft_.nest_of(packed).names;
+    if (blocks.empty() || !attempt(schedule::Split{blocks.back(), kPackThreads})) return false;
+    factor.buffer = packed, factor.as_is = true;
+    const std::string terms = std::exchange(blocks.back(), blocks.back() + ".o");
+    return bind_threads(draft_, {terms + ".i"}) && bind_blocks(draft_, blocks);
+  }
+
+  /// Whether constants alone decide what is in the buffer.
+  bool is_known(const std::string& buffer) const {
+    for (const Param& param : draft_.func().params)
+      if (param.buffer.name() == buffer) return param.mode == ParamMode::Const;
+    bool made = false;
+    for (const BlockFacts& block : draft_.blocks()) {
+      if (block.store == nullptr || block.store->buffer.name() != buffer) continue;
+      made = std::all_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
+        return load.buffer.name() != buffer && is_known(load.buffer.name());
+      });
+      if (!made) return false;
+    }
+    return made;
+  }
+
   /// What pads or rounds a factor does so while the factor is staged. False: it is not rounded.
   bool inline_padding() {
-    for (const GpuMma::Factor* factor : {&mma_.a, &mma_.b}) {
-      const std::vector<BlockFacts> blocks = draft_.blocks();
-      for (const BlockFacts& b : blocks)
-        if (b.kind == BlockFacts::Kind::Injective && b.store->buffer.name() == factor->buffer &&
-            b.cost <= kCheapPadding && readers(blocks, b.store->buffer).size() == 1) {
-          attempt(schedule::Inline{std::string(b.name)});
-          break;
-        }
-    }
+    for (const GpuMma::Factor* factor : {&mma_.a, &mma_.b})
+      if (!factor->packed) inline_maker(factor->buffer);
+    if (mma_.type != kTf32) return true;
     const std::vector<BlockFacts> blocks = draft_.blocks();
-    return mma_.type != kTf32 || std::all_of(copies_.begin(), copies_.end(), [&](const auto& copy) {
-             return static_cast<bool>(
-                 arith::rounded_to_tf32(find_block(blocks, copy)->store->value));
-           });
+    const auto rounded = [&](const GpuMma::Factor& factor, const std::string& copy) {
+      const BlockFacts* from = find_block(blocks, factor.packed ? factor.buffer : copy);
+      return static_cast<bool>(arith::rounded_to_tf32(from->store->value));
+    };
+    return rounded(mma_.a, copies_[0]) && rounded(mma_.b, copies_[1]);
+  }
+
+  void inline_maker(const std::string& buffer) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    for (const BlockFacts& b : blocks)
+      if (b.kind == BlockFacts::Kind::Injective && b.store->buffer.name() == buffer &&
+          b.cost <= kCheapPadding && readers(blocks, b.store->buffer).size() == 1) {
+        attempt(schedule::Inline{std::string(b.name)});
+        return;
+      }
   }
 
   bool pad() {
@@ -300,7 +345,7 @@ class MmaTiler {
 
   Draft& draft_;
   std::string name_;
-  const GpuMma& mma_;
+  GpuMma mma_;
   const std::string m_, n_, k_;               ///< iterations
   std::map<std::string, std::string> loops_;  ///< by iteration
   std::vector<std::string> copies_;

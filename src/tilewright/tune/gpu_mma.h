@@ -28,6 +28,11 @@ struct GpuMma {
   struct Factor {
     std::string buffer;
     bool as_is = true, in_order = true;
+    /// What one thread gathers for 16 bytes is in one place of the window: conditions hold for all
+    /// of it.
+    bool whole_windows = false;
+    /// A kernel lays it out by rows and terms first, once for all runs where it is known.
+    bool packed = false;
   };
   std::vector<std::string> batch;  ///< iterations of which each has a product of its own
   /// Iterations along rows, columns and terms, the slowest first; several are counted as one.
@@ -50,17 +55,29 @@ struct GpuMma {
   /// Blocks that run at about the same time share rows: so many tiles below each other come before
   /// the next ones beside them.
   int64_t raster = 1;
+  /// Blocks that share the terms of a tile: each takes a part of those of iteration `split` (of
+  /// split_extent of them), and a second kernel adds up.
+  int64_t splits = 1;
+  std::string split;
+  int64_t split_extent = 1;
 
   int64_t warps() const { return block_m / warp_m * (block_n / warp_n); }
   /// Terms of an instruction, and elements of 16 bytes.
   int64_t terms() const { return 2 * kMmaRowBytes / bytes; }
   int64_t per_row() const { return kMmaRowBytes / bytes; }
-  /// Rounds over the terms.
-  int64_t rounds() const { return (extent_k + block_k - 1) / block_k; }
+  /// Rounds of a block over its terms.
+  int64_t rounds() const { return (extent_k / splits + block_k - 1) / block_k; }
+  /// Numbers of blocks that can share the terms: 1 and what divides those of `split` into parts
+  /// that keep copies of 16 bytes together.
+  std::vector<int64_t> split_choices() const;
 };
 
-/// How to compute the sums of `block` by matrix instructions; absent where they are no such
-/// product, the target has no instructions for it, or too little of a tile would be used.
+/// The product that `block` is on matrix instructions, its tile not chosen yet; absent where it is
+/// none, or the target has no instructions for it.
+std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
+
+/// find_gpu_mma in the tiles that take the shortest time; absent where too little of any would be
+/// used.
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// How long `mma` takes: what blocks of a wave ask of tensor units, shared memory, the L2 cache,
@@ -69,8 +86,11 @@ std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarge
 /// ns.
 std::optional<double> mma_time(const GpuMma& mma, const hw::GpuTarget& target);
 
-/// `mma` in the tiles that take the shortest time; of groups of warps where it has `groups`. False:
-/// none is small enough.
+/// `mma` in every tile that fits the product, and rounds in flight that fit shared memory; of
+/// groups of warps where it has `groups`; not split.
+std::vector<GpuMma> mma_tiles(const GpuMma& mma, const hw::GpuTarget& target);
+
+/// `mma` in the tiles and as many parts as take the shortest time. False: none is small enough.
 bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target);
 
 /// The same product by groups of warps; absent where the target has no instructions for that, or

@@ -54,7 +54,8 @@ class Chooser {
     if (!find_axes(first, second) || !find_sides()) return std::nullopt;
     if (swapped_) std::swap(first, second);
     find_order(first, second);
-    return choose_mma_tiles(out_, target_) ? std::optional(out_) : std::nullopt;
+    find_split();
+    return std::move(out_);
   }
 
  private:
@@ -164,11 +165,12 @@ class Chooser {
 
   /// How both factors are stored and terms are counted.
   void find_order(const Load& a, const Load& b) {
-    const bool by_a = out_.extent_m >= out_.extent_n;
+    const bool a_windows = sort_by_windows(a, b), b_windows = !a_windows && sort_by_windows(b, a);
+    const bool windows = a_windows || b_windows, by_a = out_.extent_m >= out_.extent_n;
     for (const Load* load : {by_a ? &a : &b, by_a ? &b : &a})
-      if (sort_terms(*load)) break;
+      if (windows || sort_terms(*load)) break;
     out_.m = names(rows_), out_.n = names(columns_), out_.k = names(terms_);
-    const bool a_terms = along(a, terms_), b_terms = along(b, terms_);
+    const bool a_terms = along(a, terms_) || b_windows, b_terms = along(b, terms_) || a_windows;
     // All but 16-bit factors are loaded by neighbouring terms only; what is gathered one by one is
     // so too, since then a thread writes 16 bytes of terms where its neighbours write theirs.
     out_.b_by_rows = out_.bytes != 2 || b_terms ||
@@ -178,6 +180,34 @@ class Chooser {
     out_.b = {b.buffer.name(),
               is_matrix(b, out_.b_by_rows ? columns_ : terms_, out_.b_by_rows ? terms_ : columns_),
               out_.b_by_rows == b_terms};
+    out_.a.whole_windows = a_windows, out_.b.whole_windows = b_windows;
+    out_.a.packed = b_windows, out_.b.packed = a_windows;
+  }
+
+  /// The longest of the terms is what several blocks can share.
+  void find_split() {
+    for (const Axis& axis : terms_)
+      if (axis.extent > out_.split_extent) out_.split = axis.name, out_.split_extent = axis.extent;
+  }
+
+  /// Where `load` moves through windows of whole groups of channels that lie apart: terms of a
+  /// place in the window one after the other, if `other` can be laid out so.
+  bool sort_by_windows(const Load& load, const Load& other) {
+    const auto plain = [&](const Load& l, const Axis& axis) {
+      return std::any_of(l.indices.begin(), l.indices.end(),
+                         [&](const Expr& e) { return counts(e, axis, axis.extent); });
+    };
+    if (along(load, terms_)) return false;
+    std::vector<Axis> channels, places;
+    for (const Axis& axis : terms_) {
+      if (!plain(other, axis)) return false;
+      (plain(load, axis) ? channels : places).push_back(axis);
+    }
+    if (channels.size() != 1 || extent(places) == 1 || channels[0].extent % out_.per_row() != 0)
+      return false;
+    places.push_back(channels[0]);
+    terms_ = std::move(places);
+    return true;
   }
 
   /// Terms in the order of the axes of `load`, if they alone move its last one.
@@ -202,11 +232,21 @@ class Chooser {
     const auto last =
         std::find_if(side.rbegin(), side.rend(), [](const Axis& axis) { return axis.extent > 1; });
     if (d == 0 || last == side.rend()) return false;
-    const Expr& index = load.indices[d - 1];
-    if (arith::as_affine(index).coefficient(last->var) != 1) return false;
-    return std::none_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
-      return !(axis.var == last->var) && axis.extent > 1 && uses(index, axis.var);
-    });
+    return counts(load.indices[d - 1], *last, per_copy(*last));
+  }
+  /// Elements that are copied together: all of short iterations.
+  int64_t per_copy(const Axis& axis) const { return std::min(axis.extent, out_.per_row()); }
+
+  /// Whether `index` counts the iteration, and what others move it by is a multiple of `step`.
+  bool counts(const Expr& index, const Axis& wanted, int64_t step) const {
+    const arith::Affine sum = arith::as_affine(index);
+    return sum.coefficient(wanted.var) == 1 &&
+           std::none_of(axes_.begin(), axes_.end(), [&](const Axis& axis) {
+             return !(axis.var == wanted.var) && axis.extent > 1 && uses(index, axis.var) &&
+                    (axis.place.has_value() && axis.in_a && axis.in_b
+                         ? sum.coefficient(axis.var) % step != 0
+                         : true);
+           });
   }
 
   /// Elements of `side` that lie one behind the other.
@@ -255,8 +295,13 @@ std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) 
   return choose_mma_tiles(out, target) ? std::optional(out) : std::nullopt;
 }
 
-std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
+std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
   return Chooser(block, target).run();
+}
+
+std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
+  auto mma = find_gpu_mma(block, target);
+  return mma && choose_mma_tiles(*mma, target) ? mma : std::nullopt;
 }
 
 }  // namespace tilewright::tune

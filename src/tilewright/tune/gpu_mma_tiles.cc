@@ -1,5 +1,6 @@
 // Tiles of products on matrix instructions, compared by how long they take.
 #include <algorithm>
+#include <cmath>
 
 #include "tilewright/base/integers.h"
 #include "tilewright/hw/gpu_intrinsics.h"
@@ -34,14 +35,16 @@ constexpr double kWarpShare = 0.63;
 /// Warps that keep the tensor units of a multiprocessor busy.
 constexpr double kBusyWarps = 8;
 /// Instructions of a thread for an element that is gathered: its place, conditions, load, packing;
-/// counted in machine code.
-constexpr double kGathering = 30;
+/// counted in machine code. Where conditions hold for 16 bytes of them, it takes fewer.
+constexpr double kGathering = 30, kFromWindow = 5;
 /// Lanes that a multiprocessor issues for per clock; bytes that its shared memory moves.
 constexpr double kLanes = 128, kSharedBytes = 128;
 /// Registers of a thread beside results and fragments.
 constexpr int64_t kOtherRegisters = 48;
 /// Shared memory that the system takes of each block.
 constexpr int64_t kReserved = 1024;
+/// Blocks that share the terms of a tile, at most, and rounds that each has at least.
+constexpr int64_t kMostSplits = 64, kLeastRounds = 2;
 /// What does not hide behind the longest of several times.
 constexpr double kNotHidden = 0.1;
 
@@ -90,14 +93,25 @@ double wave_time(const GpuMma& mma, const hw::GpuTarget& target, double blocks, 
   const double clock = target.rates.shared / units / kSharedBytes;  // per ns
   double gathered = 0;
   for (const auto& [factor, side] : {std::pair(&mma.a, m), std::pair(&mma.b, n)})
-    if (!factor->in_order || mma.bytes == 4) gathered += blocks * side * terms;
-  const double gathering = gathered * kGathering / (kLanes * clock);
+    if (!factor->packed && (!factor->in_order || mma.bytes == 4))
+      gathered += blocks * side * terms * (factor->whole_windows ? kFromWindow : kGathering);
+  const double gathering = gathered / (kLanes * clock);
   const double rounds = static_cast<double>(mma.rounds());
   const double latency =
       rounds * (target.rates.latency_ns / static_cast<double>(mma.depth) + target.rates.sync_ns) +
       2 * target.rates.latency_ns;
   const double longest = std::max({compute, shared, l2, gathering, latency});
   return longest + kNotHidden * (compute + shared + l2 + gathering + latency - longest);
+}
+
+/// What it takes to write the sums of parts and to add them up: the cache holds them, or not.
+double adding_time(const GpuMma& mma, const hw::GpuTarget& target) {
+  if (mma.splits < 2) return 0;
+  const double bytes = 4 * static_cast<double>(mma.splits * mma.extent_batch) *
+                       static_cast<double>(mma.extent_m * mma.extent_n);
+  const bool cached = bytes < static_cast<double>(target.l2_bytes) / 2;
+  return 2 * bytes / (cached ? target.rates.l2 : target.rates.dram) + target.rates.latency_ns +
+         target.rates.launch_ns;
 }
 
 /// Whether each warp of the first block has results to compute; threads of others would have no
@@ -121,8 +135,8 @@ void complete(GpuMma& mma, const Shape& shape, const hw::GpuTarget& target) {
 std::optional<double> mma_time(const GpuMma& mma, const hw::GpuTarget& target) {
   const int64_t resident = resident_blocks(mma, target);
   if (resident < 1) return std::nullopt;
-  const int64_t blocks =
-      ceil_div(mma.extent_m, mma.block_m) * ceil_div(mma.extent_n, mma.block_n) * mma.extent_batch;
+  const int64_t blocks = ceil_div(mma.extent_m, mma.block_m) * ceil_div(mma.extent_n, mma.block_n) *
+                         mma.extent_batch * mma.splits;
   const int64_t wave = resident * target.units, waves = blocks / wave, rest = blocks % wave;
   double time = static_cast<double>(waves) *
                 wave_time(mma, target, static_cast<double>(resident), static_cast<double>(wave));
@@ -133,12 +147,19 @@ std::optional<double> mma_time(const GpuMma& mma, const hw::GpuTarget& target) {
       static_cast<double>(mma.extent_batch) *
       static_cast<double>(mma.extent_m * mma.extent_k + mma.extent_n * mma.extent_k);
   const double dram = elements * static_cast<double>(mma.bytes) / target.rates.dram;
-  return std::max(time, dram) + target.rates.launch_ns;
+  return std::max(time, dram) + target.rates.launch_ns + adding_time(mma, target);
 }
 
-bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target) {
-  std::optional<double> best;
-  GpuMma chosen = mma;
+std::vector<int64_t> GpuMma::split_choices() const {
+  std::vector<int64_t> choices = {1};
+  for (int64_t s = 2; s <= std::min(kMostSplits, split_extent); ++s)
+    if (split_extent % (s * per_row()) == 0 && extent_k / s >= kLeastRounds * block_k)
+      choices.push_back(s);
+  return choices;
+}
+
+std::vector<GpuMma> mma_tiles(const GpuMma& mma, const hw::GpuTarget& target) {
+  std::vector<GpuMma> tiles;
   const Shape* begin = mma.groups ? std::begin(kGroupShapes) : std::begin(kShapes);
   const Shape* end = mma.groups ? std::end(kGroupShapes) : std::end(kShapes);
   for (const Shape* shape = begin; shape != end; ++shape) {
@@ -147,11 +168,22 @@ bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target) {
       continue;
     GpuMma next = mma;
     complete(next, *shape, target);
-    const auto time = mma_time(next, target);
-    if (time && (!best || *time < *best)) best = time, chosen = next;
+    if (mma_time(next, target)) tiles.push_back(std::move(next));
   }
-  if (best) mma = chosen;
-  return best.has_value();
+  return tiles;
+}
+
+bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target) {
+  double best = INFINITY;
+  GpuMma whole = mma;
+  whole.splits = 1;
+  for (GpuMma& tile : mma_tiles(whole, target))
+    for (const int64_t splits : whole.split_choices()) {
+      tile.splits = splits;
+      tile.depth = std::min(tile.depth, tile.rounds());
+      if (const double time = *mma_time(tile, target); time < best) best = time, mma = tile;
+    }
+  return std::isfinite(best);
 }
 
 }  // namespace tilewright::tune

@@ -117,7 +117,7 @@ class Scheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const GpuPlan plan = plan_(*find_block(blocks, name), target_);
     if (plan.mma) {
-      if (apply_gpu_mma(draft_, name, *plan.mma)) return remember(name);
+      if (product(name, *plan.mma)) return;
       draft_.revert(start);
       as_planned_ = false;
     }
@@ -141,6 +141,18 @@ class Scheduler {
     }
     if (sum_per_thread(name)) return;
     draft_.revert(start);
+  }
+
+  /// A product on matrix instructions; where it is split, a kernel adds its parts up.
+  bool product(const std::string& name, GpuMma mma) {
+    const std::vector<std::string> before = names();
+    const bool split = mma.splits > 1;
+    const std::string product = split ? split_gpu_mma(draft_, name, mma, target_) : name;
+    if (product.empty() || !apply_gpu_mma(draft_, product, mma)) return false;
+    remember(product);
+    for (const std::string& block : names())  // that lay out factors
+      if (std::find(before.begin(), before.end(), block) == before.end()) remember(block);
+    return !split || sum_per_thread(name);
   }
 
   /// Parts of the terms in blocks of their own, then a kernel that adds the parts up.

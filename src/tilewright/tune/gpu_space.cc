@@ -47,17 +47,33 @@ struct Subject {
   std::optional<GpuTileTable> table;
   std::optional<GpuReduction> shared;  ///< by rule
   bool tiled = false;                  ///< likewise
+  std::vector<GpuMma> products;        ///< its tiles on matrix instructions
   cost::GpuSum sum;
 };
+
+/// Tiles of warps, then those of groups of warps; floats are summed in an order of their own.
+std::vector<GpuMma> products_of(const BlockFacts& block, const hw::GpuTarget& target,
+                                MathMode math) {
+  const std::optional<GpuMma> mma = find_gpu_mma(block, target);
+  if (!mma || (math == MathMode::Exact && is_float(block.store->buffer.dtype()))) return {};
+  std::vector<GpuMma> tiles = mma_tiles(*mma, target);
+  if (const std::optional<GpuMma> groups = in_groups(*mma, target))
+    for (GpuMma& tile : mma_tiles(*groups, target)) tiles.push_back(std::move(tile));
+  return tiles;
+}
 
 Subject find_subject(const Func& func, const hw::GpuTarget& target) {
   Subject subject;
   gpu_trace(func, target, [&](const BlockFacts& block, const hw::GpuTarget& t) {
     GpuPlan plan = plan_gpu(block, t);
     if (const double work = operations_of(block); work > subject.work) {
-      subject = {
-          block.name, work, GpuTileTable::create(block, t), plan.reduction, plan.tile && !plan.mma,
-          {}};
+      subject = {block.name,
+                 work,
+                 GpuTileTable::create(block, t),
+                 plan.reduction,
+                 plan.tile && !plan.mma,
+                 products_of(block, t, func.math),
+                 {}};
       for (const Iter& iter : block.block->iters)
         (iter.kind == IterKind::Space ? subject.sum.results : subject.sum.terms) *=
             std::max<int64_t>(block.extent_of(iter.var), 1);
@@ -101,6 +117,7 @@ class GpuSpace : public ScheduleSpace {
 
   double prior(const search::Point& point) const override {
     const GpuPlan plan = plan_of(point);
+    if (plan.mma) return mma_time(*plan.mma, target_).value_or(search::kInvalid);
     if (plan.tile) {
       const auto time = subject_.table->predict(*plan.tile);
       return time ? time->total : search::kInvalid;
@@ -148,6 +165,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
  public:
   ConstructiveGpuSpace(Func func, hw::GpuTarget target, Subject subject)
       : GpuSpace(std::move(func), std::move(target), std::move(subject)) {
+    if (!subject_.products.empty()) forms_.push_back(Form::Matrix);
     if (subject_.table) forms_.push_back(Form::Tile);
     if (subject_.shared) forms_.push_back(Form::Shared);
     forms_.push_back(Form::Plain);
@@ -156,6 +174,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
     std::vector<search::Decision> all = {search::choice_decision("form", names)};
     for (size_t i = 0; i < forms_.size(); ++i) {
       const std::vector<int> when = {static_cast<int>(i)};
+      if (forms_[i] == Form::Matrix) add_matrix(all, when);
       if (forms_[i] == Form::Tile) add_tile(all, when);
       if (forms_[i] == Form::Shared) add_shared(all, when);
     }
@@ -163,8 +182,39 @@ class ConstructiveGpuSpace final : public GpuSpace {
   }
 
  private:
-  enum class Form { Tile, Shared, Plain };
-  static constexpr const char* kFormNames[] = {"tile", "shared_terms", "thread_per_result"};
+  enum class Form { Matrix, Tile, Shared, Plain };
+  static constexpr const char* kFormNames[] = {"matrix", "tile", "shared_terms",
+                                               "thread_per_result"};
+
+  void add_matrix(std::vector<search::Decision>& all, const std::vector<int>& when) {
+    first_matrix_ = all.size();
+    std::vector<std::string> names;
+    for (const GpuMma& p : subject_.products)
+      names.push_back(fmt::format("{}x{}/{}x{}{}", p.block_m, p.block_n, p.warp_m, p.warp_n,
+                                  p.groups ? "x4" : ""));
+    search::Decision tiles = search::choice_decision("matrix_tile", names);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const GpuMma& p = subject_.products[i];
+      tiles.values[i].features = {std::log2(static_cast<double>(p.block_m)),
+                                  std::log2(static_cast<double>(p.block_n)),
+                                  std::log2(static_cast<double>(p.warps()))};
+    }
+    tiles.parent = 0, tiles.when = when;
+    all.push_back(std::move(tiles));
+    parts_ = subject_.products[0].split_choices();
+    all.push_back(numbers("matrix_depth", kDepths, 0, when));
+    all.push_back(numbers("matrix_parts", parts_, 0, when));
+  }
+
+  GpuMma product(const search::Point& point) const {
+    const auto value = [&](size_t decision) {
+      return static_cast<size_t>(point.at(first_matrix_ + decision));
+    };
+    GpuMma mma = subject_.products[value(0)];
+    mma.splits = parts_[value(2)];
+    mma.depth = std::min(kDepths[value(1)], mma.rounds());
+    return mma;
+  }
 
   void add_tile(std::vector<search::Decision>& all, const std::vector<int>& when) {
     const GpuTileTable& table = *subject_.table;
@@ -192,7 +242,9 @@ class ConstructiveGpuSpace final : public GpuSpace {
     plan.rows = false;
     const auto value = [&](size_t decision) { return static_cast<size_t>(point.at(decision)); };
     const Form form = forms_.at(value(0));
-    if (form == Form::Tile) {
+    if (form == Form::Matrix) {
+      plan.mma = product(point);
+    } else if (form == Form::Tile) {
       const size_t at = first_tile_;
       const GpuTileTable& table = *subject_.table;
       GpuTilePoint numbers{threads_[value(at)], each_[value(at + 1)], threads_[value(at + 2)],
@@ -210,9 +262,10 @@ class ConstructiveGpuSpace final : public GpuSpace {
   }
 
   static inline const std::vector<int64_t> kSides = {1, 2, 4, 8, 16, 32};
+  static inline const std::vector<int64_t> kDepths = {1, 2, 3, 4, 6};
   std::vector<Form> forms_;
-  size_t first_tile_ = 0, first_shared_ = 0;
-  std::vector<int64_t> threads_, each_, sharing_;
+  size_t first_matrix_ = 0, first_tile_ = 0, first_shared_ = 0;
+  std::vector<int64_t> threads_, each_, sharing_, parts_;
 };
 
 class TilingGpuSpace final : public GpuSpace {

@@ -10,9 +10,10 @@
 
 namespace tilewright::tune {
 
-/// Ours: how the two sides of a sum of products are shared out, steps, rounds in flight, parts; or
-/// threads that share the terms of a sum; or a thread for each result. Ranked by the model of the
-/// device. Null for Funcs without a reduction, and for recurrences.
+/// Ours: tiles of matrix instructions, rounds in flight and parts of the terms; or how the two
+/// sides of a sum of products are shared out, steps, rounds in flight, parts; or threads that share
+/// the terms of a sum; or a thread for each result. Ranked by the model of the device. Null for
+/// Funcs without a reduction, and for recurrences.
 std::unique_ptr<ScheduleSpace> constructive_gpu_space(const Func& func,
                                                       const hw::GpuTarget& target);
 

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
@@ -26,8 +27,8 @@ hw::GpuTarget small_target() {
 }
 
 /// Random points, until `wanted` of them make a schedule; each must compute what `func` does.
-void check_points(const Func& func, const ScheduleSpace& space, int wanted) {
-  const hw::GpuTarget target = small_target();
+void check_points(const Func& func, const ScheduleSpace& space, int wanted,
+                  const hw::GpuTarget& target = small_target()) {
   const interp::Arguments arguments = quarters(func);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected);
@@ -115,6 +116,35 @@ TEST(GpuSpace, HoldsTheRulesOwnTile) {
   }
   EXPECT_TRUE(found);
   EXPECT_LE(least, decision->chosen.time.total);
+}
+
+TEST(GpuSpace, HoldsMatrixTilesAndTheRulesOwn) {
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  tensor::OpCall call;
+  call.op = "MatMul";
+  for (const Shape& shape : {Shape{24, 128}, Shape{128, 24}})
+    call.inputs.push_back({true, DType::BF16, shape, {}});
+  Func func = *tensor::op_func(call);
+  const auto space = constructive_gpu_space(func, target);
+  ASSERT_TRUE(space);
+  check_points(func, *space, 4, target);
+  const std::string rule = schedule::print(gpu_trace(func, target));
+  bool found = false;
+  std::set<std::string> traces;
+  for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
+    const search::Point point = space->space().at(i);
+    if (found && traces.size() > 5) break;
+    if (!space->space().text(point).starts_with("form=matrix") ||
+        !std::isfinite(space->prior(point)))
+      continue;
+    const auto trace = space->trace(point);
+    if (trace) traces.insert(schedule::print(*trace));
+    found |= trace && schedule::print(*trace) == rule;
+  }
+  EXPECT_TRUE(found);
+  EXPECT_GT(traces.size(), 5);
+  func.math = MathMode::Exact;
+  EXPECT_LT(constructive_gpu_space(func, target)->space().size(), space->space().size());
 }
 
 TEST(GpuSpace, NothingToChooseWithoutReductions) {

@@ -15,4 +15,8 @@ namespace tilewright::tune {
 /// math).
 std::string split_gpu_sum(Draft& draft, GpuTile& tile);
 
+/// The same for the product `name` in mma.splits parts: each is a product of its own.
+std::string split_gpu_mma(Draft& draft, const std::string& name, GpuMma& mma,
+                          const hw::GpuTarget& target);
+
 }  // namespace tilewright::tune

@@ -137,6 +137,7 @@ class CudaInstance : public GpuInstance {
 
   Status write_input(size_t index, const void* data) override {
     TW_CHECK(index < program_->inputs.size());
+    if (prepares_with(*program_, program_->inputs[index])) prepared_ = false;
     return write(program_->inputs[index], data);
   }
 
@@ -148,6 +149,9 @@ class CudaInstance : public GpuInstance {
   Status execute() override {
     const CurrentContext current(api_, context_);
     TW_TRY_STATUS(current.status());
+    for (const GpuCall& call : program_->prepare)
+      if (!prepared_) TW_TRY_STATUS(launch(call));
+    prepared_ = true;
     if (graph_)
       TW_TRY_STATUS(api_.check(api_.graph_launch(graph_.get(), stream_.get()), "cuGraphLaunch"));
     else
@@ -377,6 +381,7 @@ class CudaInstance : public GpuInstance {
   std::vector<Memory> memory_;
   std::vector<CuMemory> addresses_;  // by buffer
   Handle<CuGraphExec> graph_;
+  bool prepared_ = false;
   std::vector<Handle<CuEvent>> events_;  // around the calls
 };
 

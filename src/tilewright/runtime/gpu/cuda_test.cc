@@ -94,6 +94,23 @@ TEST_F(Cuda, AllCallsAreOneGraph) {
   EXPECT_TRUE((*instance)->call_times().empty());
 }
 
+TEST_F(Cuda, PreparesOnceForInputs) {
+  GpuProgram code = program();
+  code.prepare = {code.calls[0]};
+  code.calls.erase(code.calls.begin());
+  const auto instance = load(std::move(code));
+  ASSERT_TRUE(instance) << to_string(instance.error());
+  const size_t loaded = log().size();
+  EXPECT_THAT(log(), HasSubstr("instantiate 2"));
+  expect_results(**instance, 0);
+  EXPECT_THAT(log().substr(loaded),
+              testing::StartsWith("to device 2304\nwait\nlaunch scale 8x3x3 4x2x1\ngraph\n"));
+  const size_t ran = log().size();
+  ASSERT_TRUE((*instance)->execute());
+  EXPECT_EQ(log().substr(ran), "graph\nwait\n");
+  expect_results(**instance, 4);
+}
+
 TEST_F(Cuda, RecordedRunsLaunchOneByOne) {
   const auto instance = load(program(), {.record_times = true});
   ASSERT_TRUE(instance) << to_string(instance.error());

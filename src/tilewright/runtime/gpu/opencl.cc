@@ -160,12 +160,14 @@ class OpenClInstance : public GpuInstance {
     TW_TRY_STATUS(create_queue());
     TW_TRY_STATUS(build());
     TW_TRY_STATUS(allocate_all());
-    for (const GpuCall& call : program_->calls) TW_TRY_STATUS(add_call(call));
+    for (const GpuCall& call : program_->prepare) preparing_.push_back(TW_TRY(make_kernel(call)));
+    for (const GpuCall& call : program_->calls) calls_.push_back(TW_TRY(make_kernel(call)));
     return {};
   }
 
   Status write_input(size_t index, const void* data) override {
     TW_CHECK(index < program_->inputs.size());
+    if (prepares_with(*program_, program_->inputs[index])) prepared_ = false;
     return write(program_->inputs[index], data);
   }
 
@@ -177,7 +179,11 @@ class OpenClInstance : public GpuInstance {
   Status execute() override {
     Status status;
     events_.clear();
-    for (size_t i = 0; status && i < calls_.size(); ++i) status = enqueue(i);
+    for (size_t i = 0; status && !prepared_ && i < preparing_.size(); ++i)
+      status = enqueue(program_->prepare[i], preparing_[i], false);
+    prepared_ = static_cast<bool>(status);
+    for (size_t i = 0; status && i < calls_.size(); ++i)
+      status = enqueue(program_->calls[i], calls_[i], options_.record_times);
     const cl_int code = api_.clFinish(queue_.get());
     return status ? check_opencl(code, "clFinish") : status;
   }
@@ -299,15 +305,15 @@ class OpenClInstance : public GpuInstance {
   }
 
   /// A call has a kernel object of its own, so that its arguments are set once.
-  Status add_call(const GpuCall& call) {
+  Result<Handle<cl_kernel>> make_kernel(const GpuCall& call) {
     const GpuKernelCode& kernel = program_->kernels[static_cast<size_t>(call.kernel)];
     cl_int code = CL_SUCCESS;
-    calls_.emplace_back(api_.clCreateKernel(code_.get(), kernel.symbol.c_str(), &code),
-                        api_.clReleaseKernel);
+    Handle<cl_kernel> made(api_.clCreateKernel(code_.get(), kernel.symbol.c_str(), &code),
+                           api_.clReleaseKernel);
     if (code != CL_SUCCESS)
       return tl::unexpected<Error>(
           std::move(check_opencl(code, "clCreateKernel").error()).at(kernel.symbol));
-    cl_kernel object = calls_.back().get();
+    cl_kernel object = made.get();
     TW_TRY_STATUS(check_fit(object, kernel));
     TW_TRY_STATUS(check_parameters(object, kernel, 2 * call.buffers.size() + call.scalars.size()));
     cl_uint position = 0;
@@ -320,7 +326,7 @@ class OpenClInstance : public GpuInstance {
       TW_TRY_STATUS(pass(cl_long{program_->buffers[static_cast<size_t>(index)].offset}));
     }
     for (const int64_t scalar : call.scalars) TW_TRY_STATUS(pass(cl_long{scalar}));
-    return {};
+    return made;
   }
 
   Status check_parameters(cl_kernel object, const GpuKernelCode& kernel, size_t passed) const {
@@ -357,8 +363,7 @@ class OpenClInstance : public GpuInstance {
     return {};
   }
 
-  Status enqueue(size_t index) {
-    const GpuCall& call = program_->calls[index];
+  Status enqueue(const GpuCall& call, const Handle<cl_kernel>& object, bool record) {
     const GpuKernelCode& kernel = program_->kernels[static_cast<size_t>(call.kernel)];
     size_t all[3], block[3];
     for (size_t d = 0; d < 3; ++d) {
@@ -366,9 +371,8 @@ class OpenClInstance : public GpuInstance {
       all[d] = static_cast<size_t>(kernel.grid[d]) * block[d];
     }
     cl_event event = nullptr;
-    const cl_int code =
-        api_.clEnqueueNDRangeKernel(queue_.get(), calls_[index].get(), 3, nullptr, all, block, 0,
-                                    nullptr, options_.record_times ? &event : nullptr);
+    const cl_int code = api_.clEnqueueNDRangeKernel(queue_.get(), object.get(), 3, nullptr, all,
+                                                    block, 0, nullptr, record ? &event : nullptr);
     if (Status status = check_opencl(code, "clEnqueueNDRangeKernel"); !status)
       return tl::unexpected<Error>(
           std::move(status.error()).at(fmt::format("{} ({})", kernel.symbol, call.step)));
@@ -385,8 +389,9 @@ class OpenClInstance : public GpuInstance {
   Handle<cl_command_queue> queue_;
   Handle<cl_program> code_;
   std::vector<Memory> owned_;
-  std::vector<cl_mem> memory_;            // by buffer: the allocation it is in
-  std::vector<Handle<cl_kernel>> calls_;  // by call
+  std::vector<cl_mem> memory_;                        // by buffer: the allocation it is in
+  std::vector<Handle<cl_kernel>> preparing_, calls_;  // by call
+  bool prepared_ = false;
   std::vector<Handle<cl_event>> events_;
 };
 

@@ -53,6 +53,25 @@ TEST(OpenCl, RunsKernelsInOrder) {
   }
 }
 
+TEST(OpenCl, PreparesWhatInputsChange) {
+  DEVICE_OR_SKIP();
+  GpuProgram program = sample_program("opencl");
+  program.prepare = {program.calls[0]};
+  program.calls.erase(program.calls.begin());
+  const auto instance = device->load(shared(std::move(program)), {.record_times = true});
+  ASSERT_TRUE(instance) << to_string(instance.error());
+  for (const float bias : {0.0f, 5.0f}) {
+    ASSERT_TRUE((*instance)->write_input(0, input_of(bias).data()));
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_TRUE((*instance)->execute());
+      SampleResult got;
+      ASSERT_TRUE((*instance)->read_output(1, got.y.data()));
+      EXPECT_EQ(got.y, sample_result(bias).y);
+      EXPECT_EQ((*instance)->call_times().size(), 2u);
+    }
+  }
+}
+
 TEST(OpenCl, LaunchesCheckTheirArrays) {
   DEVICE_OR_SKIP();
   std::vector<int64_t> times;

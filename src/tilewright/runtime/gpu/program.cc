@@ -15,7 +15,7 @@ namespace {
 
 using Place = GpuBuffer::Place;
 
-constexpr std::string_view kMagic = "TWGPUPR2";
+constexpr std::string_view kMagic = "TWGPUPR3";
 constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();  // of one dimension
 constexpr int64_t kMaxThreads = 1 << 16;                             // of a block
 constexpr int64_t kMaxSharedBytes = 1 << 20;                         // of a block
@@ -105,7 +105,8 @@ class Validator {
     check_interface("input", program_.inputs, Place::Input);
     check_interface("output", program_.outputs, Place::Output);
     parameters_.assign(program_.kernels.size(), {});
-    for (size_t i = 0; i < program_.calls.size(); ++i) check_call(i);
+    for (size_t i = 0; i < program_.prepare.size(); ++i) check_call(i, program_.prepare[i]);
+    for (size_t i = 0; i < program_.calls.size(); ++i) check_call(i, program_.calls[i]);
     return status();
   }
 
@@ -191,8 +192,7 @@ class Validator {
       add(fmt::format("{} buffers are {}s, {} are listed as such", there, what, seen.size()));
   }
 
-  void check_call(size_t index) {
-    const GpuCall& call = program_.calls[index];
+  void check_call(size_t index, const GpuCall& call) {
     for (const int buffer : call.buffers)
       if (buffer_at(buffer) == nullptr)
         add(fmt::format("call {} ({}) uses buffer {} of {}", index, call.step, buffer,
@@ -234,6 +234,12 @@ class Validator {
 
 Status validate(const GpuProgram& program) { return Validator(program).run(); }
 
+bool prepares_with(const GpuProgram& program, int buffer) {
+  return std::any_of(program.prepare.begin(), program.prepare.end(), [&](const GpuCall& call) {
+    return std::find(call.buffers.begin(), call.buffers.end(), buffer) != call.buffers.end();
+  });
+}
+
 std::string serialise(const GpuProgram& program) {
   std::string out(kMagic);
   for (const std::string* text :
@@ -253,12 +259,14 @@ std::string serialise(const GpuProgram& program) {
     put_number(out, static_cast<uint64_t>(buffer.bytes));
     put_bytes(out, buffer.name);
   }
-  put_number(out, program.calls.size());
-  for (const GpuCall& call : program.calls) {
-    put_number(out, static_cast<uint64_t>(call.kernel));
-    put_bytes(out, call.step);
-    put_list(out, call.buffers);
-    put_list(out, call.scalars);
+  for (const std::vector<GpuCall>* calls : {&program.prepare, &program.calls}) {
+    put_number(out, calls->size());
+    for (const GpuCall& call : *calls) {
+      put_number(out, static_cast<uint64_t>(call.kernel));
+      put_bytes(out, call.step);
+      put_list(out, call.buffers);
+      put_list(out, call.scalars);
+    }
   }
   put_list(out, program.inputs);
   put_list(out, program.outputs);
@@ -282,8 +290,10 @@ Result<GpuProgram> parse_gpu_program(std::string_view bytes) {
   for (GpuKernelCode& kernel : program.kernels) TW_TRY_STATUS(read_kernel(in, kernel));
   program.buffers.resize(TW_TRY(in.count(32, "buffers")));
   for (GpuBuffer& buffer : program.buffers) TW_TRY_STATUS(read_buffer(in, buffer));
-  program.calls.resize(TW_TRY(in.count(32, "calls")));
-  for (GpuCall& call : program.calls) TW_TRY_STATUS(read_call(in, call));
+  for (std::vector<GpuCall>* calls : {&program.prepare, &program.calls}) {
+    calls->resize(TW_TRY(in.count(32, "calls")));
+    for (GpuCall& call : *calls) TW_TRY_STATUS(read_call(in, call));
+  }
   program.inputs = TW_TRY(read_indices(in, "inputs"));
   program.outputs = TW_TRY(read_indices(in, "outputs"));
   program.arena_bytes = static_cast<int64_t>(TW_TRY(in.number()));

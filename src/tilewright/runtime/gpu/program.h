@@ -47,6 +47,9 @@ struct GpuProgram {
   std::string ptx;       ///< cuda: for newer devices than `arch`
   std::vector<GpuKernelCode> kernels;
   std::vector<GpuBuffer> buffers;
+  /// Made before the first run, and again when an input they use has been written: what they write
+  /// stays.
+  std::vector<GpuCall> prepare;
   std::vector<GpuCall> calls;        ///< each sees what earlier ones wrote
   std::vector<int> inputs, outputs;  ///< buffers, in the order of the launch's arguments
   int64_t arena_bytes = 0;
@@ -56,6 +59,9 @@ struct GpuProgram {
 /// Everything a device relies on: indices, offsets, sizes, grids, and that there is code.
 /// errors: Package, all problems at once.
 Status validate(const GpuProgram& program);
+
+/// Whether what is prepared depends on the buffer.
+bool prepares_with(const GpuProgram& program, int buffer);
 
 /// The bytes of the package member `code/<language>/<name>.bin`.
 std::string serialise(const GpuProgram& program);

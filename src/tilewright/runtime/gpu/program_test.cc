@@ -23,6 +23,7 @@ GpuProgram cuda_program() {
       16);
   program.ptx = ".version 9.0";
   program.kernels[1].shared_bytes = 99 << 10;
+  program.prepare = {program.calls[1]};
   return program;
 }
 
@@ -39,6 +40,7 @@ TEST(GpuProgram, RoundTrip) {
     EXPECT_EQ(back->calls[2].scalars, std::vector<int64_t>{-1});
     EXPECT_EQ(back->calls[0].buffers, (std::vector<int>{0, 1, 2}));
     EXPECT_EQ(back->outputs, (std::vector<int>{4, 3}));
+    ASSERT_EQ(back->prepare.size(), program.prepare.size());
     EXPECT_EQ(back->constants, program.constants);
   }
 }
@@ -78,6 +80,7 @@ TEST(GpuProgram, NamesWhatIsWrong) {
       {"buffer 3 is no output, or one twice", [](GpuProgram& p) { p.outputs = {4, 3, 3}; }},
       {"2 buffers are outputs, 1 are listed", [](GpuProgram& p) { p.outputs = {4}; }},
       {"call 1 (second) uses buffer 7 of 5", [](GpuProgram& p) { p.calls[1].buffers[0] = 7; }},
+      {"call 0 (second) uses buffer 9 of 5", [](GpuProgram& p) { p.prepare[0].buffers[0] = 9; }},
       {"call 1 (second) runs kernel -1 of 2", [](GpuProgram& p) { p.calls[1].kernel = -1; }},
       {"call 2 (third) passes 3 buffers and 0 scalars; the first call of its kernel 3 and 1",
        [](GpuProgram& p) { p.calls[2].scalars.clear(); }},

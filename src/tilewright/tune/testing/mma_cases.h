@@ -119,6 +119,19 @@ inline interp::Arguments thirds(const Func& func) {
   });
 }
 
+/// With terms that can be shared out to two blocks.
+inline std::vector<MmaCase> split_mma_cases() {
+  using Ints = std::vector<int64_t>;
+  return {
+      {"product", "MatMul", {{24, 96}, {96, 20}}, {}},
+      {"batched", "MatMul", {{2, 20, 64}, {2, 64, 18}}, {}, DType::F16},
+      {"dense", "Gemm", {{40, 80}, {24, 80}, {24}}, {{"transB", int64_t{1}}}},
+      {"bytes", "MatMulInteger", {{16, 128}, {128, 24}}, {}, DType::I8},
+      {"conv", "Conv", {{1, 32, 5, 5}, {16, 32, 3, 3}, {16}}, {{"pads", Ints{1, 1, 1, 1}}}},
+      {"pointwise", "Conv", {{1, 32, 4, 4}, {16, 32, 1, 1}}, {}, DType::F16},
+  };
+}
+
 /// Large enough for groups of warps.
 inline std::vector<MmaCase> group_mma_cases() {
   return {
