@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Arena and bytes between kernels of every network of the zoo, beside their bounds.
 
-memory.py PROGRAM [NETWORK...]; --json prints one document. Exit code 1 if the arena misses its
-bound on more than one network in twenty. Needs no quiet machine: nothing is timed.
+memory.py PROGRAM [NETWORK...]; --json prints one document. Making the weights of a network takes
+longer than planning it, so --models FOLDER keeps the files it makes (FOLDER/NETWORK.onnx) and uses
+those that are there. Exit code 1 if the arena misses its bound on more than one network in twenty.
+Needs no quiet machine: nothing is timed.
 """
 
 import argparse
@@ -20,12 +22,18 @@ def run(program: str, *arguments: str) -> str:
     ).stdout
 
 
-def measure(program: str, network: str, threads: int) -> dict:
-    with tempfile.TemporaryDirectory() as folder:
-        model = os.path.join(folder, network + ".onnx")
+def measure(program: str, network: str, folder: str, threads: int) -> dict:
+    model = os.path.join(folder, network + ".onnx")
+    if not os.path.exists(model):
         run(program, "zoo", network, "-o", model)
-        text = run(program, "explain", model, "--memory", "--json", "--threads", str(threads))
-    return json.loads(text)
+    return json.loads(
+        run(program, "explain", model, "--memory", "--json", "--threads", str(threads))
+    )
+
+
+def measure_apart(program: str, network: str, threads: int) -> dict:
+    with tempfile.TemporaryDirectory() as folder:
+        return measure(program, network, folder, threads)
 
 
 def main() -> int:
@@ -33,6 +41,7 @@ def main() -> int:
     parser.add_argument("program")
     parser.add_argument("networks", nargs="*")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--models", metavar="FOLDER")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     listed = json.loads(run(options.program, "zoo", "list", "--json"))
@@ -42,7 +51,11 @@ def main() -> int:
         print(f"{'network':16} {'arena':>11} {'bound':>11} ratio  proven  "
               f"{'moved':>12} {'compulsory':>12} ratio")
     for network in networks:
-        row = measure(options.program, network, options.threads)
+        row = (
+            measure(options.program, network, options.models, options.threads)
+            if options.models
+            else measure_apart(options.program, network, options.threads)
+        )
         rows.append(row)
         if options.json:
             continue

@@ -1,11 +1,11 @@
 // How much of the best that is known for an operator is reached without measuring, and how soon.
-//   bench_oracle [--workload F.json] [--every 3] [--box 60] [--threads 1] [--out DIR]
-//     [--for SECONDS] [--peers A.json,B.json] [--table]
-// For every n-th float32 case, in file order: one run of `tilewright tune` with an empty store
-// searches for --box seconds. What was best at the start, after one second, after a third of the
-// box and at its end then run in turn. The oracle is the best of these, or a peer where results of
-// bench/peers at the same number of threads are given. Cases done are kept in DIR/oracle.jsonl, and
-// the next run goes on behind them; --for ends after so many seconds.
+//   bench_oracle [--workload F.json] [--every 3 [--from 0] | --case ID;ID] [--box 60] [--threads 1]
+//     [--out DIR] [--for SECONDS] [--peers A.json,B.json] [--table]
+// For every n-th float32 case, in file order, or those with these ids: one run of `tilewright tune`
+// with an empty store searches for --box seconds. What was best at the start, after one second,
+// after a third of the box and at its end then run in turn. The oracle is the best of these, or a
+// peer where results of bench/peers at the same number of threads are given. Cases done are kept in
+// DIR/oracle.jsonl, and the next run goes on behind them; --for ends after so many seconds.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -16,6 +16,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
@@ -29,7 +30,8 @@ namespace {
 
 struct Options {
   std::string workload = "../shared/workloads/operators.json", out = "bench_oracle_out", peers;
-  int every = 3, threads = 1;
+  std::string cases;
+  int every = 3, from = 0, threads = 1;
   double box = 60, seconds = search::kInvalid;
   bool table = false;
 };
@@ -214,10 +216,17 @@ Result<std::vector<std::string>> case_names(const Options& options) {
   if (!file.is_object() || !file.contains("cases"))
     return fail(ErrorKind::Parse, options.workload + " is no workload file");
   std::vector<std::string> names;
-  int floats = 0;
-  for (const auto& item : file["cases"])
-    if (item.value("dtype", "") == "float32" && floats++ % options.every == 0)
-      names.push_back(item.value("id", ""));
+  if (!options.cases.empty()) {
+    std::istringstream list(options.cases);
+    for (std::string name; std::getline(list, name, ';');) names.push_back(name);
+    return names;
+  }
+  int floats = -options.from;
+  for (const auto& item : file["cases"]) {
+    if (item.value("dtype", "") != "float32") continue;
+    if (floats >= 0 && floats % options.every == 0) names.push_back(item.value("id", ""));
+    ++floats;
+  }
   return names;
 }
 
@@ -253,6 +262,8 @@ int main(int argc, char** argv) {
   CLI::App app("What is reached without measuring, and how soon the rest");
   app.add_option("--workload", options.workload);
   app.add_option("--every", options.every, "Every n-th float32 case")->check(CLI::PositiveNumber);
+  app.add_option("--from", options.from, "The first of them")->check(CLI::NonNegativeNumber);
+  app.add_option("--case", options.cases, "Ids, separated by ;");
   app.add_option("--threads", options.threads)->check(CLI::PositiveNumber);
   app.add_option("--box", options.box, "Seconds of search per case")->check(CLI::PositiveNumber);
   app.add_option("--for", options.seconds, "Begin no case after so many seconds");
