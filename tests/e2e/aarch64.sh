@@ -60,8 +60,16 @@ for network in lenet5:32 resnet18:64; do
   "$python" "$here/aarch64_files.py" input "${network%:*}.onnx" "${network%:*}" || exit 1
   compare "${network%:*}" aarch64 1e-4
 done
-# Bytes: without, with signed and with mixed dot products.
+# Bytes: without, with signed and with mixed dot products, and by matrix instructions.
 for target in aarch64 aarch64-v8.2 aarch64-v8.6; do compare bytes "$target" 1e-6; done
+for target in aarch64-v8.2 aarch64-v8.6; do compare rows "$target" 1e-6; done
+multiplies_matrices() {
+  tar -xf aarch64-v8.6.twm -C code &&
+    find code -name '*.so' -exec aarch64-linux-gnu-objdump -d {} + >code.txt &&
+    grep -qw smmla code.txt && grep -qw usmmla code.txt
+}
+mkdir code
+holds "rows of bytes are multiplied by matrix instructions" multiplies_matrices
 
 # A package for another processor is refused here.
 exits 8 "not for this machine" aarch64 -- run aarch64.twm

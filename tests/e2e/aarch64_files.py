@@ -1,6 +1,7 @@
 """Models, inputs and comparisons for aarch64.sh.
 
-aarch64_files.py write                    writes bytes.onnx: convolutions and a product of bytes
+aarch64_files.py write                    writes bytes.onnx, convolutions and a product of bytes, and
+                                          rows.onnx, products of several rows of bytes
 aarch64_files.py input MODEL.onnx NAME    writes NAME.npy, NAME.raw and NAME.name for its input
 aarch64_files.py compare WANT.npy GOT.raw TOLERANCE
 """
@@ -10,52 +11,72 @@ import sys
 import numpy as np
 
 
-def write():
-    """Scales are powers of two, so that sums in f32 and in integers are the same."""
-    import onnx
-    from onnx import TensorProto, helper, numpy_helper
+class Quantised:
+    """A model of quantised layers. Scales are powers of two, so that sums in f32 and in integers
+    are the same."""
 
-    rng = np.random.default_rng(5)
-    nodes, weights = [], []
+    def __init__(self):
+        from onnx import helper, numpy_helper
+        self.rng = np.random.default_rng(5)
+        self.nodes, self.weights = [], []
+        self.helper, self.from_array = helper, numpy_helper.from_array
 
-    def constant(name, array):
-        weights.append(numpy_helper.from_array(array, name))
+    def node(self, operator, inputs, output, **attributes):
+        self.nodes.append(self.helper.make_node(operator, inputs, [output], **attributes))
+        return output
+
+    def constant(self, name, array):
+        self.weights.append(self.from_array(array, name))
         return name
 
-    def scale(exponent):
-        return constant(f"scale{len(weights)}", np.float32(2.0**exponent))
+    def scale(self, exponent):
+        return self.constant(f"scale{len(self.weights)}", np.float32(2.0**exponent))
 
-    def quantised(value, exponent, dtype, zero):
-        parameters = [scale(exponent), constant(f"zero{len(weights)}", np.array(zero, dtype))]
-        nodes.append(helper.make_node("QuantizeLinear", [value, *parameters], [value + ".q"]))
-        nodes.append(helper.make_node("DequantizeLinear", [value + ".q", *parameters], [value + ".d"]))
-        return value + ".d"
+    def quantised(self, value, exponent, dtype, zero):
+        parameters = [self.scale(exponent),
+                      self.constant(f"zero{len(self.weights)}", np.array(zero, dtype))]
+        self.node("QuantizeLinear", [value, *parameters], value + ".q")
+        return self.node("DequantizeLinear", [value + ".q", *parameters], value + ".d")
 
-    def weight(name, shape):
-        array = rng.integers(-9, 10, shape).astype(np.int8)
-        nodes.append(helper.make_node("DequantizeLinear", [constant(name, array), scale(-4)],
-                                      [name + ".d"]))
-        return name + ".d"
+    def weight(self, name, shape):
+        array = self.rng.integers(-9, 10, shape).astype(np.int8)
+        return self.node("DequantizeLinear", [self.constant(name, array), self.scale(-4)],
+                         name + ".d")
 
-    x = quantised("x", -3, np.uint8, 113)
-    nodes.append(helper.make_node("Conv", [x, weight("w1", (16, 8, 3, 3))], ["a"], pads=[1, 1, 1, 1]))
-    nodes.append(helper.make_node("Relu", ["a"], ["b"]))
-    b = quantised("b", 0, np.uint8, 0)
-    nodes.append(helper.make_node("Conv", [b, weight("w4", (16, 1, 3, 3))], ["f"], group=16,
-                                  pads=[1, 1, 1, 1]))
-    f = quantised("f", 1, np.uint8, 121)
-    nodes.append(helper.make_node("Conv", [f, weight("w2", (24, 16, 1, 1))], ["c"]))
-    c = quantised("c", 1, np.int8, -3)
-    nodes.append(helper.make_node("MaxPool", [c], ["d"], kernel_shape=[13, 13]))
-    nodes.append(helper.make_node("Flatten", ["d"], ["e"]))
-    e = quantised("e", 1, np.int8, -3)
-    nodes.append(helper.make_node("MatMul", [e, weight("w3", (24, 20))], ["y"]))
-    graph = helper.make_graph(
-        nodes, "bytes", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 8, 13, 13])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 20])], weights)
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8),
-              "bytes.onnx")
-    make_input("bytes.onnx", "bytes")
+    def save(self, name, shape, result):
+        import onnx
+        helper, kind = self.helper, onnx.TensorProto.FLOAT
+        graph = helper.make_graph(
+            self.nodes, name, [helper.make_tensor_value_info("x", kind, shape)],
+            [helper.make_tensor_value_info("y", kind, result)], self.weights)
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
+                                    ir_version=8), name + ".onnx")
+        make_input(name + ".onnx", name)
+
+
+def write():
+    m = Quantised()
+    x = m.quantised("x", -3, np.uint8, 113)
+    m.node("Conv", [x, m.weight("w1", (16, 8, 3, 3))], "a", pads=[1, 1, 1, 1])
+    m.node("Relu", ["a"], "b")
+    b = m.quantised("b", 0, np.uint8, 0)
+    m.node("Conv", [b, m.weight("w4", (16, 1, 3, 3))], "f", group=16, pads=[1, 1, 1, 1])
+    f = m.quantised("f", 1, np.uint8, 121)
+    m.node("Conv", [f, m.weight("w2", (24, 16, 1, 1))], "c")
+    c = m.quantised("c", 1, np.int8, -3)
+    m.node("MaxPool", [c], "d", kernel_shape=[13, 13])
+    m.node("Flatten", ["d"], "e")
+    e = m.quantised("e", 1, np.int8, -3)
+    m.node("MatMul", [e, m.weight("w3", (24, 20))], "y")
+    m.save("bytes", [1, 8, 13, 13], [1, 20])
+
+    m = Quantised()
+    x = m.quantised("x", -3, np.uint8, 113)
+    m.node("MatMul", [x, m.weight("w1", (40, 24))], "a")
+    m.node("Relu", ["a"], "b")
+    b = m.quantised("b", 0, np.int8, -5)
+    m.node("MatMul", [b, m.weight("w2", (24, 28))], "y")
+    m.save("rows", [2, 13, 40], [2, 13, 28])
 
 
 def make_input(model, name):

@@ -21,6 +21,9 @@ constexpr double kTileStart = 12;
 /// The part of a bandwidth that is reached without prefetches: what the processor fetches by
 /// itself ends at each page.
 constexpr double kUnasked = 0.6;
+/// Multiply-adds of vectors from asking memory for a line to its arrival, and bytes that may have
+/// been asked for at a time.
+constexpr int64_t kLatency = 896, kAskedBytes = 16 << 10;
 /// Register tiles that are combined with all orders.
 constexpr size_t kKeptTiles = 16;
 /// Sizes of blocks that are compared.
@@ -303,6 +306,8 @@ std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget
   if (p.rows > most_rows(c) || p.plane > extent(c, c.plane))
     return "more rows than there are or make sense";
   if (p.columns > all_columns(c)) return "more columns than there are";
+  if (c.columns < 0 && p.columns > 1 && p.columns * c.lane_count > extent(c, c.lanes))
+    return "a part of a vector is a tile of its own";
   if (c.columns >= 0 && extent(c, c.columns) % p.columns != 0)
     return fmt::format("{} columns do not divide {}", p.columns, extent(c, c.columns));
   if (p.columns > 4 && rows > 1) return "long rows of vectors are for single rows";
@@ -350,6 +355,14 @@ std::vector<TilePoint> register_tiles(const Contraction& c, const hw::CpuTarget&
   return points;
 }
 
+int64_t usual_ahead(const TilePoint& p) {
+  const int64_t sums = std::max(p.rows * p.plane * p.columns, kChains);
+  const int64_t step_bytes = p.columns * static_cast<int64_t>(kLineBytes);
+  int64_t steps = 32;  // the nearest power of two
+  while (3 * steps * sums <= 2 * kLatency && 2 * steps * step_bytes <= kAskedBytes) steps *= 2;
+  return steps;
+}
+
 int blocked_axis(const Contraction& c, const TilePoint& p) {
   if (!c.reuse || c.rows < 0 || p.plane > 1) return -1;
   const std::vector<int> batch = batch_axes_of(c);
@@ -370,7 +383,7 @@ std::vector<RankedPoint> rank_points(const Contraction& c, const hw::CpuTarget& 
   std::vector<RankedPoint> points;
   for (TilePoint point : register_tiles(c, target, threads)) {
     for (const LoopOrder& order : loop_orders(c, target))
-      for (const int64_t ahead : {int64_t{0}, kAhead}) {
+      for (const int64_t ahead : {int64_t{0}, usual_ahead(point)}) {
         point.rows_outside = order.rows_outside;
         point.block = order.block;
         point.ahead = ahead;

@@ -58,8 +58,9 @@ struct LoopOrder {
 std::vector<LoopOrder> loop_orders(const Contraction& contraction, const hw::CpuTarget& target);
 /// Work is handed to threads in at least so many pieces each, where there are so many.
 inline constexpr int64_t kPiecesPerThread = 8;
-/// Distance of prefetches, in steps of one cache line each.
-inline constexpr int64_t kAhead = 32;
+/// How far ahead vectors are fetched: the steps of the tile, each as long as it has accumulators,
+/// that memory needs to answer; no more than L1 keeps until they are used.
+int64_t usual_ahead(const TilePoint& point);
 
 /// `14x2 vectors, rows outside, fetched 32 steps ahead`.
 std::string describe(const TilePoint& point);

@@ -124,6 +124,35 @@ TEST(TileSpaceTest, NamesTheResourceThatBinds) {
   EXPECT_EQ(rank_points(pointwise(32, 32, 28, 28), machine(), 2)[0].time.bound(), "compute");
 }
 
+TEST(TileSpace, KeepsPartsOfVectorsApart) {
+  // 24 columns are a vector and half of one: tiles of two vectors would be guarded in every step.
+  Contraction c;
+  c.axes = {{"i", 33, false}, {"j", 24, false}, {"l", 64, true}};
+  const auto matrix = [](int rows, int columns, int64_t m, int64_t n) {
+    return Operand{{{{{rows, 1, 1, 0}}, m}, {{{columns, 1, 1, 0}}, n}}};
+  };
+  c.operands = {matrix(0, 2, 33, 64), matrix(2, 1, 64, 24), matrix(0, 1, 33, 24)};
+  c.lanes = 1, c.rows = 0;
+  hw::CpuTarget target;
+  target.vector_bytes = 64, target.vector_registers = 32;
+  EXPECT_FALSE(reject(c, {11, 2, 1}, target).empty());
+  EXPECT_TRUE(reject(c, {11, 1, 1}, target).empty());
+  c.axes[1].extent = 40;
+  EXPECT_FALSE(reject(c, {8, 3, 1}, target).empty());
+  EXPECT_TRUE(reject(c, {11, 2, 1}, target).empty());
+}
+
+TEST(UsualAhead, IsAsLongForTilesOfAllSizes) {
+  // Steps of few accumulators are short: more of them pass until memory answers.
+  EXPECT_EQ(usual_ahead({14, 2, 1}), 32);
+  EXPECT_EQ(usual_ahead({7, 2, 2}), 32);
+  EXPECT_EQ(usual_ahead({4, 4, 1}), 64);
+  EXPECT_EQ(usual_ahead({4, 2, 1}), 128);
+  EXPECT_EQ(usual_ahead({1, 1, 1}), 128);
+  // What long rows of vectors ask for at a time stays in L1.
+  EXPECT_EQ(usual_ahead({1, 8, 1}), 32);
+}
+
 TEST(TileSpaceTest, WorkersWithoutPiecesWait) {
   const Contraction c = pointwise(64, 1, 1, 1);  // one tile: nothing to share
   EXPECT_GE(rank_points(c, machine(), 8)[0].time.total(),

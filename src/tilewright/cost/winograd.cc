@@ -1,5 +1,7 @@
 #include "tilewright/cost/winograd.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -41,18 +43,20 @@ class Planner {
   WinogradPlan run() const {
     WinogradPlan best;
     best.time.compute = INFINITY;
-    for (const auto& [rows, columns] : strips()) try_strip(rows, columns, best);
+    for (const WinogradStrip& strip : strips()) try_strip(strip, best);
     return best;
   }
 
-  /// Whole rows, or parts of one.
-  std::vector<std::pair<int64_t, int64_t>> strips() const {
-    std::vector<std::pair<int64_t, int64_t>> all;
+  /// Parts of a row, whole rows, or whole images.
+  std::vector<WinogradStrip> strips() const {
+    std::vector<WinogradStrip> all;
     for (int64_t rows = 1; rows <= rows_; ++rows) {
       if (rows_ % rows != 0) continue;
       for (int64_t parts = 1; parts <= (rows == 1 ? columns_ : 1); ++parts)
-        if (columns_ % parts == 0) all.emplace_back(rows, columns_ / parts);
+        if (columns_ % parts == 0) all.push_back({1, rows, columns_ / parts});
     }
+    for (int64_t images = 2; shape_.shared && images <= shape_.batch; ++images)
+      if (shape_.batch % images == 0) all.push_back({images, rows_, columns_});
     return all;
   }
 
@@ -75,13 +79,13 @@ class Planner {
   }
 
  private:
-  void try_strip(int64_t rows, int64_t columns, WinogradPlan& best) const {
-    const Tile tile = best_tile({rows, columns, 1, 1, 1, false, {}});
+  void try_strip(const WinogradStrip& strip, WinogradPlan& best) const {
+    const Tile tile = best_tile({strip, 1, 1, 1, false, {}});
     for (int64_t group = tile.columns; group <= blocks_; group += tile.columns) {
       if (blocks_ % group != 0) continue;
       for (const bool by_filters : {false, true}) {
         if (by_filters && threads_ == 1) continue;
-        WinogradPlan plan{rows, columns, group, tile.rows, tile.columns, by_filters, {}};
+        WinogradPlan plan{strip, group, tile.rows, tile.columns, by_filters, {}};
         plan.time = time_of(plan, tile);
         if (plan.time.total() < 0.99 * best.time.total()) best = plan;
       }
@@ -92,7 +96,7 @@ class Planner {
   /// one broadcast fit the registers. What is left over of the image is done by a smaller tile; a
   /// strip has no rest, whose sums would reach into the next one.
   std::vector<Tile> tiles_of(const WinogradPlan& plan, int64_t blocks) const {
-    const int64_t tiles = plan.strip_rows * plan.strip_columns;
+    const int64_t images = plan.strip.images, tiles = plan.strip.tiles() / images;
     const bool whole_image = tiles == rows_ * columns_;
     std::vector<Tile> all;
     for (int64_t columns = 1; columns <= std::min(kMaxColumns, blocks); ++columns) {
@@ -103,8 +107,9 @@ class Planner {
         const double whole = static_cast<double>(tiles / rows) * price(rows, columns);
         const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
         all.push_back({rows, columns,
-                       (whole + rest) / static_cast<double>(columns) +
-                           far_passes(tiles, rows, columns) * (kFarPrice - kLoadPrice)});
+                       static_cast<double>(images) * (whole + rest) / static_cast<double>(columns) +
+                           far_passes(plan.strip, rows, columns) * (kFarPrice - kLoadPrice) +
+                           first_pass(rows, columns)});
       }
     }
     return all;
@@ -125,25 +130,38 @@ class Planner {
     return 1 + useful / rates_.tile_share(DType::F32, rows, columns) + loads;
   }
 
-  /// How often the weights of a register tile's filters come from behind L1 for `tiles` tiles.
-  double far_passes(int64_t tiles, int64_t rows, int64_t columns) const {
+  /// How often the weights of a register tile's filters come from behind L1 for one strip.
+  double far_passes(const WinogradStrip& strip, int64_t rows, int64_t columns) const {
     const int64_t panel = columns * shape_.channels * lanes_ * 4;
-    const bool stays = static_cast<double>(panel) <= kFill * static_cast<double>(target_.l1_bytes);
-    return stays ? 1 : static_cast<double>(ceil_div(tiles, rows));
+    if (static_cast<double>(panel) <= kFill * static_cast<double>(target_.l1_bytes)) return 1;
+    return static_cast<double>(strip.images * ceil_div(strip.rows * strip.columns, rows));
+  }
+
+  /// What arithmetic does not hide of fetching a register tile's filters from memory: prefetches
+  /// reach a few lines ahead, so only the first pass over them overlaps with it.
+  double first_pass(int64_t rows, int64_t columns) const {
+    const double weights = points_ * static_cast<double>(shape_.channels * shape_.filters) * 4;
+    if (stays(weights)) return 0;
+    const double line = 4.0 * lanes_ / again(weights) / (2 * lanes_ / rates_.f32);
+    return std::max(0.0, line - price(rows, columns) / static_cast<double>(columns));
   }
 
   bool fits(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l2_bytes); }
+
+  /// Whether the last cache holds it.
+  bool stays(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l3_bytes); }
 
   /// How often a byte written among `bytes` moves: what does not stay in L2 is fetched before and
   /// written back after.
   double writes(double bytes) const { return fits(bytes) ? 1 : 3; }
 
-  /// Bytes per ns at which one of the workers reads again what is `bytes` in all.
-  double again(double bytes) const {
+  /// Bytes per ns at which one of the workers reads again what is `bytes` in all, `together` with
+  /// all that the workers touch meanwhile.
+  double again(double bytes, double together) const {
     if (fits(bytes)) return rates_.l2.one;
-    return bytes <= kFill * static_cast<double>(target_.l3_bytes) ? rates_.l3.one
-                                                                  : rates_.dram.all / threads_;
+    return stays(together) ? rates_.l3.one : rates_.dram.all / threads_;
   }
+  double again(double bytes) const { return again(bytes, bytes); }
 
   double transform_ops() const {
     int64_t sums = 0;
@@ -159,7 +177,7 @@ class Planner {
     const auto batch = static_cast<double>(shape_.batch);
     const auto channels = static_cast<double>(shape_.channels);
     const auto filters = static_cast<double>(blocks_) * lanes_;
-    const double tiles = static_cast<double>(plan.strip_rows * plan.strip_columns);
+    const double tiles = static_cast<double>(plan.strip.tiles());
     const double strips = batch * static_cast<double>(rows_ * columns_) / tiles;
     const double groups = static_cast<double>(blocks_ / plan.group);
     const double operation = 2 * lanes_ / rates_.f32;
@@ -179,16 +197,23 @@ class Planner {
         points_ * channels * static_cast<double>(blocks_) * tile.operations * operation * share;
     const double kept = staged_in + staged_out + 2 * panel;
     const double kept_out = staged_out + panel + staged_in / points_;
-    const double in_rate = again(kept), out_rate = again(kept_out);
+    // Until the next group reads the input again, all of this one's weights pass.
+    const double passing = weights / groups * (plan.by_filters ? threads_ : 1);
+    const double in_rate = again(kept, threads_ * (staged_in + staged_out) + passing);
+    const double out_rate = again(kept_out);
     const double worker_groups = plan.by_filters ? std::ceil(groups / threads_) : groups;
     const double reread =
         mine * worker_groups * staged_in / in_rate + share * groups * staged_out / out_rate;
     (fits(kept) ? time.l2 : time.l3) += reread;
-    // Weights come from memory once, from then on from the cache that holds them all.
     const double weight_passes = plan.by_filters ? mine / threads_ : mine;
-    (fits(weights) ? time.l2 : time.l3) += weight_passes * weights / again(weights);
-    time.dram = std::max(weights / rates_.dram.all,
-                         weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
+    const double pass = weights / again(weights);
+    if (stays(weights)) {  // they come from memory once, from then on from the cache
+      (fits(weights) ? time.l2 : time.l3) += weight_passes * pass;
+      time.dram = std::max(weights / rates_.dram.all,
+                           weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
+    } else {
+      time.dram = weight_passes * std::max(pass, weights / rates_.dram.one);
+    }
     const double ops = points_ * tiles * transform_ops() * operation;
     time.pack = ops * (channels * transforms + filters * share) / lanes_ +
                 transforms * writes(kept) * staged_in / in_rate +
@@ -218,6 +243,11 @@ class Planner {
 
 WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads) {
   return Planner(shape, target, threads).run();
+}
+
+std::string describe(const WinogradStrip& strip) {
+  const std::string one = fmt::format("{}x{}", strip.rows, strip.columns);
+  return strip.images > 1 ? fmt::format("{} of {}", strip.images, one) : one;
 }
 
 WinogradCuts winograd_cuts(const WinogradShape& shape, const hw::CpuTarget& target) {

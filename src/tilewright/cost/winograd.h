@@ -3,7 +3,7 @@
 #pragma once
 
 #include <cstdint>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "tilewright/cost/prediction.h"
@@ -16,6 +16,7 @@ namespace tilewright::cost {
 struct WinogradShape {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0, m = 4;
   int64_t taps_h = 3, taps_w = 3;
+  bool shared = true;  ///< all images of the batch use the same filters
 
   int64_t tile_h() const { return taps_h == 1 ? 1 : m; }
   int64_t tile_w() const { return taps_w == 1 ? 1 : m; }
@@ -23,12 +24,20 @@ struct WinogradShape {
   int64_t points_w() const { return tile_w() + taps_w - 1; }
 };
 
-/// The image is done in strips of tiles; in each strip the input is transformed, then, for groups
+/// Tiles that are done together; they divide the batch and the image. Several images make one strip
+/// only where it takes them whole: then weights are read once for all of them.
+struct WinogradStrip {
+  int64_t images = 1, rows = 1, columns = 1;
+  int64_t tiles() const { return images * rows * columns; }
+  friend bool operator==(const WinogradStrip&, const WinogradStrip&) = default;
+};
+
+/// The batch is done in strips of tiles; in each strip the input is transformed, then, for groups
 /// of filter blocks, come products and inverse transforms.
 struct WinogradPlan {
-  int64_t strip_rows = 1, strip_columns = 1;  ///< of tiles; they divide the image's
-  int64_t group = 1;                          ///< filter blocks of a vector's width
-  int64_t tile_rows = 1, tile_columns = 1;    ///< register tile: tiles x filter blocks
+  WinogradStrip strip;
+  int64_t group = 1;                        ///< filter blocks of a vector's width
+  int64_t tile_rows = 1, tile_columns = 1;  ///< register tile: tiles x filter blocks
   /// Workers divide the groups of each strip, and where that is even, transform its input each for
   /// itself; else they divide the strips.
   bool by_filters = false;
@@ -39,9 +48,12 @@ struct WinogradPlan {
 /// source: the order of loops and what stays in which cache: specs/performance.md 1.2.
 WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads);
 
-/// How the image and the filters may be cut.
+/// `4x14`: rows and columns of tiles; `8 of 4x14`: of several images.
+std::string describe(const WinogradStrip& strip);
+
+/// How the batch and the filters may be cut.
 struct WinogradCuts {
-  std::vector<std::pair<int64_t, int64_t>> strips;  ///< rows and columns of tiles
+  std::vector<WinogradStrip> strips;
   std::vector<int64_t> groups;
 };
 WinogradCuts winograd_cuts(const WinogradShape& shape, const hw::CpuTarget& target);

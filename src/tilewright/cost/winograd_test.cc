@@ -33,14 +33,17 @@ TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
     const WinogradPlan plan = plan_winograd(shape, target, threads);
     const std::string what =
         fmt::format("{}x{} of {} -> {}: strips {}x{}, group {}, tile {}x{}", shape.height,
-                    shape.width, shape.channels, shape.filters, plan.strip_rows, plan.strip_columns,
+                    shape.width, shape.channels, shape.filters, plan.strip.rows, plan.strip.columns,
                     plan.group, plan.tile_rows, plan.tile_columns);
     const int64_t rows = ceil_div(shape.height, shape.tile_h());
     const int64_t columns = ceil_div(shape.width, shape.tile_w());
-    const int64_t blocks = shape.filters / lanes, tiles = plan.strip_rows * plan.strip_columns;
-    EXPECT_EQ(rows % plan.strip_rows, 0) << what;
-    EXPECT_EQ(columns % plan.strip_columns, 0) << what;
-    EXPECT_TRUE(plan.strip_rows == 1 || plan.strip_columns == columns) << what;
+    const int64_t blocks = shape.filters / lanes, tiles = plan.strip.rows * plan.strip.columns;
+    EXPECT_EQ(shape.batch % plan.strip.images, 0) << what;
+    EXPECT_TRUE(plan.strip.images == 1 || plan.strip.rows * plan.strip.columns == rows * columns)
+        << what;
+    EXPECT_EQ(rows % plan.strip.rows, 0) << what;
+    EXPECT_EQ(columns % plan.strip.columns, 0) << what;
+    EXPECT_TRUE(plan.strip.rows == 1 || plan.strip.columns == columns) << what;
     EXPECT_EQ(blocks % plan.group, 0) << what;
     EXPECT_EQ(plan.group % plan.tile_columns, 0) << what;
     EXPECT_LE((plan.tile_rows + 1) * plan.tile_columns + 1, target.vector_registers) << what;
@@ -61,14 +64,29 @@ TEST(WinogradPlan, SharesWhatIsLarge) {
   // Small weights stay in both caches; transformed images of 29 MB would not.
   const WinogradPlan image = plan_winograd({1, 64, 64, 224, 224, 4}, target, 2);
   EXPECT_FALSE(image.by_filters);
-  EXPECT_LT(36 * 4 * 64 * image.strip_rows * image.strip_columns, target.l2_bytes / 2);
+  EXPECT_LT(36 * 4 * 64 * image.strip.tiles(), target.l2_bytes / 2);
+}
+
+TEST(WinogradPlan, ReadsLargeWeightsOnceForSeveralImages) {
+  hw::CpuTarget target = machine();
+  target.l3_bytes = 16 << 20;
+  // Planes of a 3-D convolution of 512 channels: 57 MB of weights, 16 tiles each.
+  WinogradShape planes{4, 1536, 256, 14, 14, 4};
+  const WinogradPlan together = plan_winograd(planes, target, 2);
+  EXPECT_GT(together.strip.images, 1);
+  planes.shared = false;
+  const WinogradPlan apart = plan_winograd(planes, target, 2);
+  EXPECT_EQ(apart.strip.images, 1);
+  EXPECT_LT(together.time.total(), apart.time.total());
+  // Images of many tiles gain nothing by it.
+  EXPECT_EQ(plan_winograd({4, 64, 64, 56, 56, 4}, target, 2).strip.images, 1);
 }
 
 TEST(WinogradPlan, PassesWeightsFromFarSeldom) {
   // Eight tiles in a strip: 4x4 vectors pass the weights of four blocks twice, 8x2 those of two
   // once. Those of 32 channels stay in L1 in between, those of 256 do not.
   const hw::CpuTarget target = machine();
-  const WinogradPlan cuts{2, 4, 4, 1, 1, false, {}};
+  const WinogradPlan cuts{{1, 2, 4}, 4, 1, 1, false, {}};
   EXPECT_EQ(winograd_plan_at({1, 32, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 4);
   EXPECT_EQ(winograd_plan_at({1, 256, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 2);
 }
@@ -87,6 +105,19 @@ TEST(WinogradPlan, TimesFollowTheArithmetic) {
             2 * plan_winograd({1, 512, 512, 7, 7, 2}, target, 2).time.dram);
   // Four times the images take about four times as long.
   EXPECT_NEAR(time({4, 64, 64, 56, 56, 4}, 2) / time({1, 64, 64, 56, 56, 4}, 2), 4, 0.4);
+}
+
+TEST(WinogradPlan, PaysForWeightsFromMemoryOncePerPass) {
+  hw::CpuTarget target = machine();
+  target.l3_bytes = 16 << 20;
+  const WinogradShape shape{1, 1024, 1024, 7, 7, 2};  // a strip for all: one pass
+  const double weights = 16 * 1024 * 1024 * 4.0;
+  const WinogradPlan plan = plan_winograd(shape, target, 2);
+  EXPECT_DOUBLE_EQ(plan.time.dram, weights / target.rates.dram.all);
+  EXPECT_LT(plan.time.l3, 0.2 * plan.time.dram);
+  // Strips of one image each pass over them again.
+  const WinogradPlan twice = winograd_plan_at({2, 1024, 1024, 7, 7, 2}, plan, 0, target, 2);
+  EXPECT_DOUBLE_EQ(twice.time.dram, 2 * plan.time.dram);
 }
 
 }  // namespace

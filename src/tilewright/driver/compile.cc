@@ -213,11 +213,15 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
     context.vector_bytes = options.target.vector_bytes;
     context.copies_apart = options.copies_apart;
     context.regroup = options.math == MathMode::Fast;
-    context.dot_depth = [&](DType a, DType b) -> int64_t {
-      const auto dot = hw::find_dot(options.target, a, b);
-      // Floats are summed in another order.
-      return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
+    const auto depth = [&](hw::DotKind kind) {
+      return [&options, kind](DType a, DType b) -> int64_t {
+        const auto dot = hw::find_dot(options.target, a, b, 0, kind);
+        // Floats are summed in another order.
+        return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
+      };
     };
+    context.dot_depth = depth(hw::DotKind::Repeated);
+    context.tile_depth = depth(hw::DotKind::Tile);
     if (options.math == MathMode::Fast && !options.direct && !options.gpu)
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return winograd_tile(conv, options, model.forms);

@@ -15,81 +15,6 @@ namespace {
 
 using tensor::Fusion;
 
-const std::set<std::string> kElementwise = {"Abs",
-                                            "Acos",
-                                            "Acosh",
-                                            "Add",
-                                            "And",
-                                            "Asin",
-                                            "Asinh",
-                                            "Atan",
-                                            "Atanh",
-                                            "BatchNormalization",
-                                            "BitShift",
-                                            "BitwiseAnd",
-                                            "BitwiseNot",
-                                            "BitwiseOr",
-                                            "BitwiseXor",
-                                            "Cast",
-                                            "CastLike",
-                                            "Ceil",
-                                            "Celu",
-                                            "Clip",
-                                            "Cos",
-                                            "Cosh",
-                                            "DequantizeLinear",
-                                            "Div",
-                                            "Dropout",
-                                            "Elu",
-                                            "Equal",
-                                            "Erf",
-                                            "Exp",
-                                            "Floor",
-                                            "Gelu",
-                                            "Greater",
-                                            "GreaterOrEqual",
-                                            "HardSigmoid",
-                                            "HardSwish",
-                                            "Identity",
-                                            "IsInf",
-                                            "IsNaN",
-                                            "LeakyRelu",
-                                            "Less",
-                                            "LessOrEqual",
-                                            "Log",
-                                            "Max",
-                                            "Mean",
-                                            "Min",
-                                            "Mish",
-                                            "Mod",
-                                            "Mul",
-                                            "Neg",
-                                            "Not",
-                                            "Or",
-                                            "PRelu",
-                                            "Pow",
-                                            "QuantizeLinear",
-                                            "Reciprocal",
-                                            "Relu",
-                                            "Round",
-                                            "Selu",
-                                            "Shrink",
-                                            "Sigmoid",
-                                            "Sign",
-                                            "Sin",
-                                            "Sinh",
-                                            "Softplus",
-                                            "Softsign",
-                                            "Sqrt",
-                                            "Sub",
-                                            "Sum",
-                                            "Swish",
-                                            "Tan",
-                                            "Tanh",
-                                            "ThresholdedRelu",
-                                            "Where",
-                                            "Xor"};
-
 /// Reductions that read each input element once: what feeds them can be computed on the way.
 const std::set<std::string> kReadsOnce = {"ArgMax",
                                           "ArgMin",
@@ -105,6 +30,10 @@ const std::set<std::string> kReadsOnce = {"ArgMax",
                                           "ReduceSum",
                                           "ReduceSumSquare",
                                           "GlobalAveragePoolBlocked"};
+
+/// Sums whose first operand is an image that can be made strip by strip where it is read.
+const std::set<std::string> kTakesProducers = {"ConvBlocked", "PhaseConvBlocked",
+                                               "WinogradConvBlocked"};
 
 class Fuser {
  public:
@@ -127,7 +56,7 @@ class Fuser {
       if (stands_alone(n)) {
         open(n, {n});
       } else if (fusion(n) == Fusion::Complex || fusion(n) == Fusion::Reduction) {
-        open(n, with_epilogue(n));
+        if (!join_producers(n)) open(n, with_epilogue(n));
       }
     }
     for (int n = count - 1; n >= 0; --n) {
@@ -309,6 +238,30 @@ class Fuser {
     if (depthwise) join_convolutions(n);
     if (depthwise || is_ours(n, "ConvBlocked") || is_ours(n, "GemmPacked")) join_copies(n);
     if (is_plain(n, "Softmax")) join_attention(n);
+    if (!taken(n) && kTakesProducers.contains(node(n).op)) join_slices(n);
+  }
+
+  /// Product `n` with a concatenation that it alone reads and the slices among its parts: these
+  /// have no place to be but copies.
+  void join_slices(int n) {
+    const auto only_reader = [&](ValueId id, int reader) {
+      return !output_[static_cast<size_t>(id)] &&
+             users_[static_cast<size_t>(id)] == std::vector<int>{reader};
+    };
+    const ValueId image = node(n).inputs[0];
+    const int whole = producer(image);
+    if (whole < 0 || taken(whole) || !is_plain(whole, "Concat") || !only_reader(image, n)) return;
+    Group group = group_of(n);
+    group.nodes.push_back(whole);
+    const size_t without = group.nodes.size();
+    for (ValueId id : node(whole).inputs) {
+      const int p = producer(id);
+      if (p >= 0 && !taken(p) && is_plain(p, "Slice") && only_reader(id, whole))
+        group.nodes.push_back(p);
+    }
+    const bool same = std::all_of(group.nodes.begin(), group.nodes.end(),
+                                  [&](int member) { return device(member) == device(n); });
+    if (group.nodes.size() > without && same) join_with({}, group);
   }
 
   /// Scores, their softmax `n` and the product with the values: the scores are never stored.
@@ -373,6 +326,16 @@ class Fuser {
     return value(plain).type.shape[1] % value(blocked).type.shape.back() == 0;
   }
 
+  /// Node `n` with its epilogue, not yet open.
+  Group group_of(int n) const {
+    Group group;
+    group.anchor = n;
+    group.fusion = fusion(n);
+    group.device = device(n);
+    group.nodes = with_epilogue(n);
+    return group;
+  }
+
   /// Opens `group` and `more` as one group if all of these exist and it is worth it.
   bool join_with(const std::vector<int>& more, Group group) {
     if (std::find(more.begin(), more.end(), -1) != more.end()) return false;
@@ -389,15 +352,33 @@ class Fuser {
   /// blocks.
   void join_copies(int n) {
     if (taken(n) || !options_.copies) return;
-    Group group;
-    group.anchor = n;
-    group.fusion = fusion(n);
-    group.nodes = with_epilogue(n);
+    Group group = group_of(n);
     const int before = node(n).op == "DepthwiseConvBlocked" ? copy_before(n) : -1;
     const int after = copy_after(group.nodes);
     for (const std::vector<int>& copies :
          {std::vector<int>{before, after}, std::vector<int>{before}, std::vector<int>{after}})
       if (join_with(copies, group)) return;
+  }
+
+  /// Product `n`, taken by no group yet, with the element-wise nodes that make its image and that
+  /// no group has as its epilogue.
+  bool join_producers(int n) {
+    if (!options_.join || !kTakesProducers.contains(node(n).op)) return false;
+    Group group = group_of(n);
+    const size_t alone = group.nodes.size();
+    ValueId image = node(n).inputs[0];
+    for (int reader = n; producer(image) >= 0;) {
+      const int p = producer(image);
+      if (!is_elementwise(node(p)) || !fits_prologue(p, group, reader)) break;
+      const auto& from = node(p).inputs;
+      const auto whole = std::find_if(from.begin(), from.end(), [&](ValueId id) {
+        return id >= 0 && !value(id).constant && elements(id) == elements(image);
+      });
+      if (whole == from.end()) break;
+      group.nodes.push_back(p);
+      reader = p, image = *whole;
+    }
+    return group.nodes.size() > alone && join_with({}, group);
   }
 
   int64_t elements(ValueId id) const { return element_count(value(id).type.shape); }
@@ -485,12 +466,6 @@ class Fuser {
 };
 
 }  // namespace
-
-bool is_elementwise(const Node& node) {
-  if (node.domain == "tilewright") return node.op == "Requantize";
-  if (node.domain == "tilewright") return node.op == "Requantize";
-  return node.domain.empty() && kElementwise.contains(node.op);
-}
 
 std::vector<Group> fuse(const Graph& graph, const FuseOptions& options) {
   return Fuser(graph, options).run();

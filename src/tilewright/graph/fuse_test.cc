@@ -268,6 +268,63 @@ TEST(Fuse, JoinsCopiesAroundConvolutionsWhereAsked) {
   }
 }
 
+TEST(Fuse, JoinsWhatIsComputedForAConvolutionWhereAsked) {
+  for (const bool read : {false, true}) {
+    Rng rng(6);
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {1, 2, 5, 3, 4});
+    const auto conv = [&](ValueId v) {
+      return b.node("ConvBlocked", {v, b.constant("w", weights(rng, {2, 2, 1, 1, 4, 4}))}, {}, "",
+                    "tilewright");
+    };
+    const ValueId first = b.node("Relu", {conv(x)});  // read twice: nobody's own
+    const ValueId scaled = b.node("Mul", {b.constant("s", weights(rng, {1, 2, 1, 1, 4})), first});
+    const ValueId before = b.node("Relu", {scaled});
+    b.output(b.node("Add", {conv(before), first}), "y");
+    if (read) b.output(b.node("Neg", {before}), "z");
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    FuseOptions options;
+    options.join = [](const Group&) { return true; };
+    const std::string conv_relu = "conv_blocked_relu", conv_add = "conv_blocked_add";
+    const auto joined = names_of(*graph, fuse(*graph, options));
+    const auto apart = names_of(*graph, fuse(*graph));
+    if (read) {
+      EXPECT_THAT(joined, ElementsAre(conv_relu, "mul_relu", conv_add, "neg"));
+      continue;
+    }
+    EXPECT_THAT(joined, ElementsAre(conv_relu, "mul_relu_conv_blocked_add"));
+    EXPECT_THAT(apart, ElementsAre(conv_relu, "mul_relu", conv_add));
+  }
+}
+
+TEST(Fuse, JoinsSlicesInAConcatenationOnlyWhereOneConvolutionReadsIt) {
+  for (const bool read : {false, true}) {
+    Rng rng(6);
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {1, 2, 6, 6, 4});
+    const ValueId skip = b.node("Relu", {x}),
+                  up = b.node("Neg", {b.input("u", DType::F32, {1, 1, 4, 4, 4})});
+    const ValueId part = b.node("Slice", {skip, b.ints({1, 1}), b.ints({5, 5}), b.ints({2, 3})});
+    const ValueId both = b.node("Concat", {part, up}, {{"axis", int64_t{1}}});
+    b.output(b.node("ConvBlocked", {both, b.constant("w", weights(rng, {1, 3, 1, 1, 4, 4}))}, {},
+                    "", "tilewright"),
+             "y");
+    b.output(b.node("MaxPoolBlocked", {skip}, {{"kernel_shape", std::vector<int64_t>{2, 2}}}, "",
+                    "tilewright"),
+             "pool");
+    if (read) b.output(b.node("Neg", {both}), "z");
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    FuseOptions options;
+    options.join = [](const Group&) { return true; };
+    const auto joined = names_of(*graph, fuse(*graph, options));
+    EXPECT_EQ(std::count(joined.begin(), joined.end(), "slice_concat_conv_blocked"), read ? 0 : 1);
+    const auto apart = names_of(*graph, fuse(*graph));
+    EXPECT_EQ(std::count(apart.begin(), apart.end(), "concat"), 1);
+  }
+}
+
 TEST(Fuse, JoinsAttentionOnlyWhereNobodyElseReadsTheScores) {
   for (const bool read : {false, true}) {
     Builder b("net");

@@ -242,6 +242,29 @@ TEST(IntegerProducts, IntegerOperatorsTakeTheTargetsTypes) {
       }
 }
 
+TEST(IntegerProducts, RowsAreMultipliedByMatrixInstructions) {
+  for (const int64_t rows : {1, 3})
+    for (const int64_t terms : {8, 12}) {
+      const Graph graph = single("MatMulInteger", {DType::U8, {rows, terms}},
+                                 {bytes(DType::I8, {terms, 6}, 0), Array::scalar(DType::U8, 5)}, {},
+                                 {DType::I32, {rows, 6}});
+      PassContext context = context_of({DType::U8});
+      context.tile_depth = [](DType, DType) -> int64_t { return 8; };
+      context.vector_bytes = 16;
+      const auto result = run_passes(graph, "block_layout", context);
+      ASSERT_TRUE(result) << to_string(result.error());
+      for (const Node& node : result->graph.nodes) {
+        if (node.op != "PackGemmDotWeight") continue;
+        EXPECT_EQ(node.attrs.get_int("depth", 0), rows > 1 && terms == 8 ? 8 : 4);
+      }
+      EXPECT_EQ(count(result->graph, "PackGemmDotWeight"), 1u);
+      const std::vector<Array> inputs = random_inputs(graph, 5);
+      const auto want = run_graph(graph, inputs), got = run_graph(result->graph, inputs);
+      ASSERT_TRUE(want && got) << to_string(got ? want.error() : got.error());
+      EXPECT_EQ(max_difference((*want)[0], (*got)[0]), 0);
+    }
+}
+
 TEST(IntegerProducts, LinearOperatorsAreProductsBetweenConversions) {
   const auto real = [](double number) { return Array::scalar(DType::F32, number); };
   const Array zero = Array::scalar(DType::U8, 100);

@@ -141,6 +141,7 @@ Result<bool> Blocker::blocked(const Node& node) {
   if (node.op == "ConvTranspose") return block_transposed(node);
   if (node.op == "MaxPool" || node.op == "AveragePool" || node.op == "GlobalAveragePool")
     return block_pool(node);
+  if (node.op == "LRN") return block_lrn(node);
   if (kFiniteAtZero.contains(node.op) || kElementwise.contains(node.op))
     return block_elementwise(node);
   if (shape(node.outputs[0]).size() != 4) return false;
@@ -149,6 +150,7 @@ Result<bool> Blocker::blocked(const Node& node) {
   if (node.op == "Split") return block_split(node);
   if (node.op == "Resize") return block_resize(node);
   if (node.op == "Pad") return block_pad(node);
+  if (node.op == "Slice") return block_slice(node);
   return false;
 }
 

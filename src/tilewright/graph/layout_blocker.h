@@ -161,6 +161,9 @@ class Blocker {
 
   Result<bool> block_pool(const Node& node);
 
+  /// Sums of neighbouring channels' squares.
+  Result<bool> block_lrn(const Node& node);
+
   /// The mean over both spatial axes is a global pool.
   Result<bool> block_mean(const Node& node);
 
@@ -172,6 +175,9 @@ class Blocker {
   Result<bool> block_resize(const Node& node);
 
   Result<bool> block_pad(const Node& node);
+
+  /// Spatial slices.
+  Result<bool> block_slice(const Node& node);
 
   /// Phases of a transposed convolution put in order (layout_phases.cc).
   Result<bool> block_phases(const Node& node);

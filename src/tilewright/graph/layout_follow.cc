@@ -12,6 +12,16 @@ Result<bool> Blocker::block_pool(const Node& node) {
   return true;
 }
 
+Result<bool> Blocker::block_lrn(const Node& node) {
+  // Channels that fill a block up stay zero where the base of the power is not.
+  if (!has_blocks(node.inputs[0]) || node.attrs.get_float("bias", 1) <= 0 ||
+      node.attrs.get_float("alpha", 1e-4) < 0)
+    return false;
+  const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_));
+  define(node, 0, TW_TRY(append(node.name, "tilewright", "LRNBlocked", {x}, node.attrs)));
+  return true;
+}
+
 Result<bool> Blocker::block_mean(const Node& node) {
   auto axes = known_ints(in_, node, 1);
   if (!has_blocks(node.inputs[0]) || !axes || node.attrs.get_int("keepdims", 1) != 1) return false;
@@ -100,6 +110,20 @@ Result<bool> Blocker::block_pad(const Node& node) {
     inputs.push_back(TW_TRY(plain(node.inputs[2])));
   }
   define(node, 0, TW_TRY(append(node.name, "", "Pad", std::move(inputs), node.attrs)));
+  return true;
+}
+
+Result<bool> Blocker::block_slice(const Node& node) {
+  auto axes = known_ints(in_, node, 3);
+  if (!has_blocks(node.inputs[0]) || !axes) return false;
+  for (int64_t& axis : *axes) {
+    if (axis < 0) axis += 4;
+    if (axis < 2) return false;
+  }
+  std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_))};
+  for (size_t i = 1; i < node.inputs.size(); ++i)
+    inputs.push_back(i == 3 ? ints(node.name + ".axes", *axes) : TW_TRY(plain(node.inputs[i])));
+  define(node, 0, TW_TRY(append(node.name, "", "Slice", std::move(inputs), node.attrs)));
   return true;
 }
 

@@ -71,14 +71,20 @@ Result<bool> Blocker::dot_product(const Node& node, const DotForm& form) {
   const Shape &a = shape(node.inputs[0]), &b = shape(node.inputs[1]);
   const bool trans_b = node.op == "Gemm" && node.attrs.get_int("transB", 0) != 0;
   const int64_t columns = b[trans_b ? 0 : 1], wide = blocks_of(columns) * block_;
-  if (a.empty() || a.size() > 4 || b.size() != 2 || a.back() % form.depth != 0 ||
-      columns < block_ / 2 || (form.offset && form.offset->size() != columns))
+  int64_t depth = form.depth;
+  if (context_.tile_depth && !a.empty() && element_count(a) > a.back()) {
+    const int64_t tile =
+        context_.tile_depth(value(node.inputs[0]).type.dtype, value(node.inputs[1]).type.dtype);
+    if (tile > 0 && a.back() % tile == 0) depth = tile;
+  }
+  if (a.empty() || a.size() > 4 || b.size() != 2 || a.back() % depth != 0 || columns < block_ / 2 ||
+      (form.offset && form.offset->size() != columns))
     return false;
   std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0]))};
   inputs.push_back(
       TW_TRY(append(node.name + "/PackGemmDotWeight", "tilewright", "PackGemmDotWeight",
                     {TW_TRY(plain(node.inputs[1]))},
-                    attrs_of({{"transB", trans_b}, {"block", block_}, {"depth", form.depth}}))));
+                    attrs_of({{"transB", trans_b}, {"block", block_}, {"depth", depth}}))));
   if (form.offset) inputs.push_back(padded_to(node, *form.offset, wide));
   ValueId made = TW_TRY(
       append(node.name, "tilewright", "GemmDotPacked", std::move(inputs), attrs_of({{"n", wide}})));

@@ -27,9 +27,12 @@ struct Block {
 /// Where values lie that groups without code place inside others.
 std::vector<Part> placed_parts(const Graph& graph, const std::vector<Group>& groups) {
   std::vector<Part> part(graph.values.size());
-  for (const Group& group : groups) {
-    if (group.kind != GroupKind::Alias) continue;
-    const auto parts = parts_of(graph, graph.nodes[static_cast<size_t>(group.anchor)]);
+  for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
+    if (g->kind != GroupKind::Alias) continue;
+    const auto parts = parts_of(graph, graph.nodes[static_cast<size_t>(g->anchor)]);
+    // What is placed under another shape was made there.
+    if (!parts && part[static_cast<size_t>(g->outputs[0])].whole >= 0)
+      part[static_cast<size_t>(g->inputs[0])] = {g->outputs[0], 0};
     if (!parts) continue;
     for (size_t i = 0; i < parts->parts.size(); ++i)
       part[static_cast<size_t>(parts->parts[i])] = {parts->whole, parts->offsets[i]};

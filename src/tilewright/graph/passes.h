@@ -27,6 +27,8 @@ struct PassContext {
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;
+  /// The same for instructions that multiply small matrices: rows of activations at a time.
+  std::function<int64_t(DType, DType)> tile_depth;
   /// A convolution keeps the layout it likes best, at the price of copies around it.
   bool copies_apart = false;
   bool verify_each = false;

@@ -389,7 +389,9 @@ TEST(BlockLayout, EveryKindOfNodeThatStaysBlocked) {
                              {"nearest_mode", std::string("floor")}});
   ValueId y = b.node("Concat", {x, up}, {{"axis", int64_t{1}}});
   const auto parts = b.nodes("Split", {y, b.ints({4, 12})}, {{"axis", int64_t{1}}}, 2);
-  y = b.node("Pad", {parts[1], b.ints({0, 0, 1, 1, 0, 0, 0, 2})});
+  y = b.node("LRN", {parts[1]}, {{"size", int64_t{5}}, {"alpha", 0.1}});
+  y = b.node("Pad", {y, b.ints({0, 0, 1, 2, 0, 0, 1, 2})});
+  y = b.node("Slice", {y, b.ints({1, -1}), b.ints({8, 0}), b.ints({-2, 3}), b.ints({1, -1})});
   y = b.node("Mul",
              {y, b.node("Sigmoid", {conv(b.node("ReduceMean", {y, b.ints({2, 3})}), 12, 1)})});
   y = b.node("Add", {y, b.constant("c", weights(rng, {12, 1, 1}))});

@@ -34,7 +34,7 @@ class Count {
         continue;
       }
       Sources needed;
-      for (ValueId id : inputs(group)) merge(needed, sources_[index(id)], INT64_MAX);
+      for (ValueId id : inputs(group)) merge(needed, sources_[index(id)], read(group, id));
       for (const auto& [source, size] : needed) {
         traffic_.compulsory += size;
         written[source] = std::max(written[source], size);
@@ -82,9 +82,21 @@ class Count {
     }
   }
 
+  /// Bytes of an input that the group reads: all of them, unless all it does is to cut parts out.
+  int64_t read(const Group& group, ValueId id) const {
+    int64_t total = 0;
+    for (int n : group.nodes) {
+      const Node& node = graph_.nodes[static_cast<size_t>(n)];
+      if (std::find(node.inputs.begin(), node.inputs.end(), id) == node.inputs.end()) continue;
+      if (node.op != "Slice" || !node.domain.empty()) return bytes(id);
+      total += bytes(node.outputs[0]);
+    }
+    return std::min(total, bytes(id));
+  }
+
   void count_moved(const Group& group, bool worker) {
     int64_t total = 0;
-    for (ValueId id : inputs(group)) total += bytes(id);
+    for (ValueId id : inputs(group)) total += read(group, id);
     for (ValueId id : group.outputs)
       if (!output_[index(id)]) total += bytes(id);
     traffic_.moved += total;

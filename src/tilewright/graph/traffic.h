@@ -17,7 +17,7 @@ namespace tilewright::graph {
 /// needs, written once, and read once by each worker that needs it, directly or through movers, at
 /// the smallest size it has on the way.
 struct Traffic {
-  int64_t moved = 0;  ///< values that each step reads (once each) and writes
+  int64_t moved = 0;  ///< values that each step reads (once each, of a slice its part) and writes
   int64_t compulsory = 0;
   /// Bytes of movers by the step's name, most first: what could be saved.
   std::vector<std::pair<std::string, int64_t>> movers;

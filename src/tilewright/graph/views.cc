@@ -23,14 +23,24 @@ class Finder {
       const auto parts = parts_of(graph_, node);
       if (!parts || !movable_[n] || !can_place(*parts, node.op == "Split")) continue;
       views_.is_parts[n] = true;
-      for (size_t i = 0; i < parts->parts.size(); ++i)
-        views_.part[index(parts->parts[i])] = {parts->whole, parts->offsets[i]};
+      for (size_t i = 0; i < parts->parts.size(); ++i) {
+        ValueId id = parts->parts[i];
+        views_.part[index(id)] = {parts->whole, parts->offsets[i]};
+        for (; node.op == "Concat" && is_reshaped(id); id = reshaped(id))
+          views_.part[index(reshaped(id))] = {id, 0};
+      }
     }
     return std::move(views_);
   }
 
  private:
   static size_t index(ValueId id) { return static_cast<size_t>(id); }
+
+  bool is_reshaped(ValueId id) const {
+    const int p = producer_[index(id)];
+    return p >= 0 && movable_[index(p)] && !output_[index(id)] && is_view(graph_.nodes[index(p)]);
+  }
+  ValueId reshaped(ValueId id) const { return graph_.nodes[index(producer_[index(id)])].inputs[0]; }
 
   /// Made by a node that may write anywhere, and nobody outside knows its place.
   bool free(ValueId id) const {
@@ -44,9 +54,14 @@ class Finder {
     if (split && !free(parts.whole)) return false;
     std::set<ValueId> seen;
     for (ValueId id : parts.parts) {
-      const bool placed = views_.part[index(id)].whole >= 0;
-      const bool fits = split ? !output_[index(id)] : free(id);
-      if (placed || !fits || !seen.insert(id).second) return false;
+      bool placed = views_.part[index(id)].whole >= 0;
+      ValueId made = id;
+      while (!split && is_reshaped(made)) {
+        made = reshaped(made);
+        placed |= views_.part[index(made)].whole >= 0;
+      }
+      const bool fits = split ? !output_[index(id)] : free(made);
+      if (placed || !fits || !seen.insert(made).second) return false;
     }
     return true;
   }

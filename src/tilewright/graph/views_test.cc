@@ -99,6 +99,41 @@ TEST(Views, AValueHasOnePlace) {
   EXPECT_EQ(parts_among(*graph), 1);
 }
 
+TEST(Views, WhatIsConcatenatedUnderAnotherShapeIsMadeInPlace) {
+  for (const bool twice : {false, true}) {
+    Builder b("net");
+    const ValueId x = b.input("x", DType::F32, {4, 16});
+    const ValueId a = relu_of_product(b, x, 16), c = relu_of_product(b, a, 32);
+    const auto wide = [&](ValueId v) { return b.node("Reshape", {v, b.ints({-1, 32})}); };
+    const ValueId again = twice ? wide(a) : c;
+    const ValueId whole = b.node("Concat", {c, wide(wide(a)), again}, {{"axis", int64_t{0}}});
+    b.output(b.node("ReduceSum", {whole, b.ints({0, 1})}), "y");
+    const auto graph = b.finish();
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    EXPECT_EQ(parts_among(*graph), 0);  // one value in two places
+  }
+  Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {4, 16});
+  const ValueId a = relu_of_product(b, x, 16), c = relu_of_product(b, a, 32);
+  const ValueId flat = b.node("Reshape", {a, b.ints({64})});
+  const ValueId wide = b.node("Reshape", {flat, b.ints({2, 32})});
+  const ValueId whole = b.node("Concat", {c, wide}, {{"axis", int64_t{0}}});
+  b.output(b.node("ReduceSum", {whole, b.ints({0, 1})}), "y");
+  b.output(b.node("ReduceSum", {flat, b.ints({0})}), "z");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const auto groups = fuse(*graph);
+  const MemoryPlan plan = plan_memory(*graph, groups);
+  const auto offset = [&](ValueId id) { return plan.offset[static_cast<size_t>(id)]; };
+  EXPECT_EQ(parts_among(*graph), 1);
+  EXPECT_EQ(offset(c), offset(whole));
+  for (const ValueId id : {a, flat, wide}) EXPECT_EQ(offset(id), offset(whole) + 4 * 32 * 4);
+  EXPECT_TRUE(verify_plan(*graph, groups, plan));
+  MemoryPlan moved = plan;
+  moved.offset[static_cast<size_t>(a)] -= 64;
+  EXPECT_FALSE(verify_plan(*graph, groups, moved));
+}
+
 TEST(Views, InputsOutputsAndOddPlacesAreCopied) {
   const auto count = [](auto make) {
     Builder b("net");

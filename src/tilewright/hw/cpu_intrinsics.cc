@@ -34,15 +34,16 @@ int64_t elements(const Buffer& buffer) {
 Dot dot_of(const Intrinsic& in, DotKind kind) {
   Dot dot;
   const auto& params = in.meaning.params;
-  const size_t rank = kind == DotKind::Taps ? 2 : 1;
-  if (params.size() != 3 || params[0].buffer.rank() != 1 || params[1].buffer.rank() != rank ||
+  const size_t rank = kind == DotKind::Repeated ? 1 : 2, sums = kind == DotKind::Tile ? 2 : 1;
+  if (params.size() != 3 || params[0].buffer.rank() != sums || params[1].buffer.rank() != rank ||
       params[2].buffer.rank() != 2)
     return dot;
   dot.intrinsic = &in;
   dot.acc = params[0].buffer.dtype();
   dot.a = params[1].buffer.dtype();
   dot.b = params[2].buffer.dtype();
-  dot.lanes = elements(params[0].buffer);
+  dot.rows = sums == 1 ? 1 : as_int(params[0].buffer.shape()[0]).value_or(0);
+  dot.lanes = as_int(params[0].buffer.shape().back()).value_or(0);
   dot.depth = as_int(params[2].buffer.shape()[1]).value_or(0);
   return dot;
 }

@@ -45,11 +45,13 @@ struct Dot {
   const Intrinsic* intrinsic = nullptr;
   DType a = DType::U8, b = DType::I8, acc = DType::I32;
   int64_t lanes = 0, depth = 0;
+  int64_t rows = 1;  ///< of a tile
 };
 /// What the lanes of a dot product multiply.
 enum class DotKind {
   Repeated,  ///< the same a[depth]
   Taps,      ///< a[depth, lanes]: each lane a window of its own, `a[.., lane] * b[lane, ..]`
+  Tile,      ///< a[rows, depth], acc[rows, lanes]: a product of small matrices
 };
 /// The dot products of `target`, widest first.
 std::vector<Dot> dots_of(const CpuTarget& target, DotKind kind = DotKind::Repeated);

@@ -44,6 +44,21 @@ TEST(CpuIntrinsics, ArmTargetsDifferByVersion) {
   EXPECT_EQ(find_dot(newer, DType::BF16, DType::BF16)->depth, 2);
 }
 
+TEST(CpuIntrinsics, TilesHaveRowsToo) {
+  EXPECT_TRUE(dots_of(*find_target("x86-64-v4"), DotKind::Tile).empty());
+  EXPECT_TRUE(dots_of(*find_target("aarch64-v8.2"), DotKind::Tile).empty());
+  const CpuTarget target = *find_target("aarch64-v8.6");
+  for (const DType a : {DType::I8, DType::U8, DType::BF16}) {
+    const DType b = is_float(a) ? a : DType::I8;
+    const auto tile = find_dot(target, a, b, 4, DotKind::Tile);
+    ASSERT_TRUE(tile) << name(a);
+    EXPECT_EQ(tile->rows, 2);
+    EXPECT_EQ(tile->lanes, 2);
+    EXPECT_EQ(tile->depth, is_float(a) ? 4 : 8);
+    EXPECT_EQ(find_dot(target, a, b)->rows, 1);
+  }
+}
+
 /// Rules count on it: what multiplies bytes does so tap by tap too.
 TEST(CpuIntrinsics, ProductsOfBytesHaveFormsForWindows) {
   for (const char* name : {"aarch64-v8.2", "aarch64-v8.6"})

@@ -79,7 +79,9 @@ Status grow_result(const Tree& tree, const Uses& uses, Id id, const Var& var, Gr
   const Expr& index = single_store(init)->indices[*axis];
   const VarRef* v = index.as<VarRef>();
   const auto plain = v ? plain_iter(tree, producer->init, v->var) : std::nullopt;
-  if (!plain || !bare_axis(single_store(init)->indices, v->var) || !sources(init).empty())
+  const bool reads_along =
+      v && !sources(init).empty() && tilewright::uses(single_store(init)->value, v->var);
+  if (!plain || !bare_axis(single_store(init)->indices, v->var) || reads_along)
     return refuse(3, fmt::format("block {} does not set {} along a loop of its own", init.name,
                                  store.buffer.name()));
   g.iters.emplace_back(producer->init, *plain);

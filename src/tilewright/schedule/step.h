@@ -250,9 +250,9 @@ struct Layout {
 ///             for T.k in 8 { T[k] = select(k < 7, A[k], 0) }  for k in 8 { C += T[k] * U[k] }
 ///   requires: 1. 0 < multiple <= 2^31  2. the block is one unguarded store and the iteration one
 ///             serial loop of its own (pad before split)  3. a space iteration: the result is
-///             allocated with the iteration as an axis, its init sets it alone  4. every operand
-///             along the iteration is staged by one plain block, over a loop of its own  5. a
-///             reduction adds products that are zero there; nothing divides integers by a value
+///             allocated with the iteration as an axis, its init reads not along it  4. every
+///             operand along the iteration is staged by one plain block, over a loop of its own  5.
+///             a reduction adds products that are zero there; nothing divides integers by a value
 ///   keeps:    the elements the result had
 ///   source:   TVM TensorIR `pad_einsum`
 struct Pad {

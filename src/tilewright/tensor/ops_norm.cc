@@ -297,6 +297,21 @@ Inferred infer_lrn(const OpCall& call) {
   return same_as_input(call);
 }
 
+/// `x` divided by the power of the mean of its neighbours' squares.
+Expr scaled_by_squares(const OpCall& call, const Expr& x, const Expr& sum) {
+  const DType wide = compute_type(x.dtype());
+  const double alpha =
+      call.attrs.get_float("alpha", 1e-4) / static_cast<double>(call.attrs.get_int("size", 1));
+  const double beta = call.attrs.get_float("beta", 0.75), bias = call.attrs.get_float("bias", 1);
+  const Expr base = const_of(wide, bias) + const_of(wide, alpha) * sum;
+  const Expr value = cast(wide, x);
+  if (bias <= 0 || alpha < 0)
+    return cast(x.dtype(), value / math(MathFn::Pow, {base, const_of(wide, beta)}));
+  // The base is positive: its power has a form that runs in vectors.
+  const Expr scale = math(MathFn::Exp, {const_of(wide, -beta) * math(MathFn::Log, {base})});
+  return cast(x.dtype(), value * scale);
+}
+
 Tensors define_lrn(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const DType wide = compute_type(x.dtype());
@@ -310,17 +325,47 @@ Tensors define_lrn(const OpCall& call, const Tensors& in) {
         return guarded(inside(source[1], -below, x.dim(1) - 1 + size, x.dim(1)), value * value,
                        const_of(wide, 0));
       });
-  const double alpha = call.attrs.get_float("alpha", 1e-4) / static_cast<double>(size);
-  const double beta = call.attrs.get_float("beta", 0.75), bias = call.attrs.get_float("bias", 1);
-  return {compute("lrn", dims, [&](const Indices& at) {
-    const Expr base = const_of(wide, bias) + const_of(wide, alpha) * sum(at);
-    const Expr value = cast(wide, x(at));
-    if (bias <= 0 || alpha < 0)
-      return cast(x.dtype(), value / math(MathFn::Pow, {base, const_of(wide, beta)}));
-    // The base is positive: its power has a form that runs in vectors.
-    const Expr scale = math(MathFn::Exp, {const_of(wide, -beta) * math(MathFn::Log, {base})});
-    return cast(x.dtype(), value * scale);
-  })};
+  return {compute("lrn", dims,
+                  [&](const Indices& at) { return scaled_by_squares(call, x(at), sum(at)); })};
+}
+
+Inferred infer_lrn_blocked(const OpCall& call) {
+  if (call.inputs[0].shape.size() < 4)
+    return invalid(call,
+                   fmt::format("the input {} is not blocked", to_string(call.inputs[0].shape)));
+  return infer_lrn(call);
+}
+
+/// The same on blocks of channels. The squares of a pixel lie side by side, with a block of zeros
+/// before and behind them, so that neighbours are loads and not lanes of other vectors.
+Tensors define_lrn_blocked(const OpCall& call, const Tensors& in) {
+  const Tensor& x = in[0];
+  const DType wide = compute_type(x.dtype());
+  const int64_t size = call.attrs.get_int("size", 1), below = (size - 1) / 2;
+  const int64_t block = x.shape().back(), blocks = x.dim(1);
+  const int64_t margin = (size / 2 + block - 1) / block;
+  Shape shape(x.shape().begin(), x.shape().end() - 1);
+  shape.erase(shape.begin() + 1);
+  shape.push_back((blocks + 2 * margin) * block);
+  const Tensor squares = compute("lrn_squares", dims_of(shape), [&](const Indices& at) {
+    Indices source(at.begin(), at.end() - 1);
+    const Expr from = affine(at.back() / block, 1, -margin);
+    source.insert(source.begin() + 1, from);
+    source.push_back(at.back() % block);
+    const Expr value = cast(wide, x(source));
+    return guarded(inside(from, -margin, blocks - 1 + margin, blocks), value * value,
+                   const_of(wide, 0));
+  });
+  const std::vector<Dim> dims = dims_of(x.shape());
+  const Tensor sum = reduce(
+      "lrn_sum", dims, {{"t", size}}, Combine::Add, [&](const Indices& at, const Indices& r) {
+        Indices source(at.begin(), at.end() - 1);
+        source.erase(source.begin() + 1);
+        source.push_back(affine(at[1], block, margin * block - below) + at.back() + r[0]);
+        return squares(source);
+      });
+  return {compute("lrn", dims,
+                  [&](const Indices& at) { return scaled_by_squares(call, x(at), sum(at)); })};
 }
 
 Inferred infer_lp_norm(const OpCall& call) {
@@ -397,6 +442,8 @@ void add_norm_ops(std::vector<OpDef>& table) {
       {"", "LayerNormalization", 2, 3, kind, {}, infer_layer_norm, define_layer_norm, ""});
   table.push_back({"", "RMSNormalization", 2, 2, kind, {}, infer_layer_norm, define_rms_norm, ""});
   table.push_back({"", "LRN", 1, 1, kind, {}, infer_lrn, define_lrn, ""});
+  table.push_back(
+      {"tilewright", "LRNBlocked", 1, 1, kind, {}, infer_lrn_blocked, define_lrn_blocked, ""});
   table.push_back({"", "LpNormalization", 1, 1, kind, {}, infer_lp_norm, define_lp_norm, ""});
   table.push_back({"", "MeanVarianceNormalization", 1, 1, kind, {}, infer_mvn, define_mvn, ""});
 }

@@ -195,6 +195,21 @@ TEST(LRN, SumsNeighbouringChannels) {
   EXPECT_THAT(error_of(call_of("LRN", {Array(DType::F32, {1, 2})})), HasSubstr("size is 0"));
 }
 
+TEST(LRN, OnBlocksOfChannelsIsTheSame) {
+  const std::string ours = "tilewright";
+  for (const int64_t size : {1, 3, 5, 6, 11}) {
+    const Array x = random_array(DType::F32, {2, 12, 2, 3}, static_cast<uint64_t>(size));
+    const testing::AttrMap attrs = {{"size", size}, {"alpha", 0.5}, {"beta", 0.75}, {"bias", 2.0}};
+    const Array in_blocks = run_op("ToBlocked", {x}, {{"block", int64_t{4}}}, 1, ours)[0];
+    const Array made = run_op("LRNBlocked", {in_blocks}, attrs, 1, ours)[0];
+    expect_close(run_op("FromBlocked", {made}, {{"channels", int64_t{12}}}, 1, ours)[0],
+                 run_op("LRN", {x}, attrs)[0], 1e-6, std::to_string(size));
+  }
+  const Array flat(DType::F32, {1, 2, 2});
+  EXPECT_THAT(error_of(call_of("LRNBlocked", {flat}, {{"size", int64_t{3}}}, ours)),
+              HasSubstr("not blocked"));
+}
+
 TEST(LpNormalization, ZeroStaysZero) {
   const Array x = array_of(DType::F32, {2, 2}, {3, -4, 0, 0});
   expect_close(run_op("LpNormalization", {x})[0], array_of(DType::F32, {2, 2}, {0.6, -0.8, 0, 0}),

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tilewright/tune/register_tile.h"
+#include "tilewright/tune/strip_steps.h"
 #include "tilewright/tune/tile_rule.h"
 
 namespace tilewright::tune {
@@ -158,16 +159,12 @@ bool is_attention(const Func& func, const hw::CpuTarget& target, int threads) {
 }
 
 bool schedule_attention(Draft& draft, const hw::CpuTarget& target, int threads) {
-  std::optional<AttentionPlan> plan = plan_attention(draft.func(), target, threads);
+  const std::optional<AttentionPlan> plan = plan_attention(draft.func(), target, threads);
   if (!plan) return false;
-  const Draft::Mark before = draft.mark();
-  const std::set<std::string> done = draft.done;
-  const bool made = AttentionRule(draft, *std::move(plan), target, threads).run();
+  const bool made =
+      all_or_nothing(draft, [&] { return AttentionRule(draft, *plan, target, threads).run(); });
   draft.kept.clear();
-  if (made) return true;
-  draft.revert(before);
-  draft.done = done;
-  return false;
+  return made;
 }
 
 }  // namespace tilewright::tune

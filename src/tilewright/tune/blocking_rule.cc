@@ -43,8 +43,17 @@ int64_t extent(const BlockFacts& block, size_t at) {
   return as_int(block.store->buffer.shape()[at]).value_or(0);
 }
 
+/// Whether what the window makes stays in blocks. Kernels that read blocks share out rows: a worker
+/// that makes rows itself reads its own lines, and writes none that others have read.
+bool stays_in_blocks(const Func& func, const std::vector<BlockFacts>& blocks) {
+  return std::none_of(blocks.begin(), blocks.end(), [&](const BlockFacts& block) {
+    return turns(block) && is_output(func, block.store->buffer);
+  });
+}
+
 /// Rows of the result per strip; 0 if no strip fits. Rows that two strips read are copied twice.
-int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads) {
+/// `even`: each worker gets as many whole strips.
+int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads, bool even) {
   const BlockFacts &sum = *pair.sum, &copy = *pair.copy;
   const RowWindow window = row_window(sum);
   const int64_t height = extent(sum, kRowAxis), source = extent(copy, kRowAxis);
@@ -58,6 +67,7 @@ int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads) {
     // Strips of a single axis would begin inside vectors.
     if (height % rows != 0 || (!image && rows < height)) continue;
     if (2 * reach(rows) * row > target.l2_bytes) continue;
+    if (even && extent(sum, kBatchAxis) * (height / rows) % threads != 0) continue;
     const int64_t strips = height / rows, pieces = around * strips;
     const double waiting =
         static_cast<double>(ceil_div(pieces, threads) * threads) / static_cast<double>(pieces);
@@ -73,11 +83,20 @@ int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads) {
 bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, int threads) {
   const std::string sum = pair.sum->name, copy = pair.copy->name;
   const std::string padding = pair.padding != nullptr ? pair.padding->name : "";
-  const int64_t rows = strip_rows(pair, target, std::max(threads, 1));
+  int64_t rows = 0;
+  if (threads > 1 && stays_in_blocks(draft.func(), draft.blocks()))
+    rows = strip_rows(pair, target, threads, true);
+  const bool by_rows = rows > 0;
+  if (!by_rows) rows = strip_rows(pair, target, std::max(threads, 1), false);
   if (rows == 0) return false;
   const bool whole = rows == extent(*pair.sum, kRowAxis);
-  const std::string outer = split_axis(draft, sum, whole ? kBlockAxis : kRowAxis, whole ? 1 : rows);
+  std::string outer = split_axis(draft, sum, whole ? kBlockAxis : kRowAxis, whole ? 1 : rows);
   if (outer.empty()) return false;
+  if (by_rows && !whole) {
+    const std::string blocks = split_axis(draft, sum, kBlockAxis, 1);
+    if (blocks.empty() || !draft.attempt(schedule::Reorder{{outer, blocks}})) return false;
+    outer = blocks;
+  }
   keep_down_to(draft, sum, outer);
   if (!tile_by_model(draft, sum, target)) return false;
   if (!padding.empty() && !draft.done.contains(padding)) {
@@ -97,16 +116,10 @@ bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, 
 }  // namespace
 
 bool schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads) {
-  const Draft::Mark before = draft.mark();  // keeps the facts below alive
-  const std::set<std::string> done = draft.done;
   const std::vector<BlockFacts> blocks = draft.blocks();
   const std::optional<Pair> pair = find_pair(draft.func(), blocks);
-  if (!pair) return false;
-  if (schedule_pair(draft, *pair, target, threads)) return true;
-  draft.revert(before);
-  draft.done = done;
-  draft.kept.clear();
-  return false;
+  return pair &&
+         all_or_nothing(draft, [&] { return schedule_pair(draft, *pair, target, threads); });
 }
 
 }  // namespace tilewright::tune

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/graph/builder.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/tune/strip_rule.h"
 #include "tilewright/tune/testing/chains.h"
 
@@ -74,6 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Layer{.spatial = {16, 21}, .batch = 2, .kernel = 5, .pad = 2},
                     Layer{.spatial = {14, 14}, .pad = 0, .leaky = true}, Layer{.spatial = {17, 3}},
                     Layer{.spatial = {24, 5}, .channels = 4},
+                    Layer{.after = false, .spatial = {16, 9}, .stride = 2},
+                    Layer{.after = false, .spatial = {12, 9}, .batch = 2},
                     Layer{.spatial = {16, 13}, .kernel = 7, .pad = 3}, Layer{.spatial = {29}},
                     Layer{.spatial = {6, 5, 7}}));
 
@@ -105,6 +108,34 @@ TEST(Blocking, StripsAreCopiedWhereTheWindowReadsThem) {
   EXPECT_TRUE(is_inside(*scheduled, "to_blocked", "conv")) << print(*scheduled);
   // One channel block feeds two threads only in strips.
   EXPECT_EQ(collect_blocks(*scheduled).front().extents.front() % 2, 0) << print(*scheduled);
+}
+
+/// The loop that threads share.
+std::string shared_loop(const Layer& layer) {
+  const Func func = joined(graph_of(layer));
+  const auto scheduled = schedule::replay(func, default_trace(func, small_target(), 2));
+  EXPECT_TRUE(scheduled);
+  std::string name;
+  walk(scheduled->body, [&](const Stmt& s) {
+    const For* loop = s.as<For>();
+    if (loop != nullptr && loop->kind == ForKind::Parallel) name = loop->var.name();
+  });
+  return name;
+}
+
+TEST(Blocking, WorkersShareRowsWhereResultsStayInBlocks) {
+  for (const bool after : {false, true}) {
+    const std::string loop = shared_loop({.after = after, .spatial = {24, 18}, .channels = 32});
+    EXPECT_EQ(loop.find("conv.h") < loop.find("conv.co"), !after) << loop;
+  }
+}
+
+TEST(Blocking, WorkersShareChannelsOfFewRows) {
+  for (const int64_t rows : {14, 28}) {
+    const std::string loop =
+        shared_loop({.before = false, .after = false, .spatial = {rows, 9}, .channels = 64});
+    EXPECT_EQ(loop.find("conv.h") < loop.find("conv.co"), rows == 28) << loop;
+  }
 }
 
 TEST(Blocking, StaysApartWhereNoRowFits) {

@@ -20,7 +20,8 @@ using cost::TilePoint;
 /// Steps written out and pieces per thread that are tried besides the rule's own (0).
 constexpr int64_t kUnrolls[] = {0, 1, 2, 4, 8};
 constexpr int64_t kPieces[] = {0, 1, 2, 32};
-constexpr int64_t kAheads[] = {0, cost::kAhead, 8, 4 * cost::kAhead};
+/// Distances of prefetches: none, and all that `usual_ahead` gives.
+constexpr int64_t kAheads[] = {0, 8, 32, 64, 128};
 
 /// Register tiles; moves go to the nearest one with more or fewer rows, more or fewer columns.
 search::Decision tile_decision(const std::vector<TilePoint>& tiles) {
@@ -107,7 +108,7 @@ class TileRuleSpace final : public RuleSpace {
     const TilePoint point = at(values);
     TilePoint seen = point;  // as the model tells points apart
     seen.unroll = seen.pieces = 0;
-    if (seen.ahead > 0) seen.ahead = cost::kAhead;
+    if (seen.ahead > 0) seen.ahead = cost::usual_ahead(point);
     std::optional<cost::Prediction> time = predicted(seen);
     const int doubts = (point.unroll != 0) + (point.pieces != 0) + (point.ahead != seen.ahead);
     if (time) time->pack += kDoubt * doubts * time->total();

@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <tuple>
-
 #include "tilewright/tune/constructive_space.h"
 #include "tilewright/tune/winograd_schedule.h"
 
@@ -25,9 +23,10 @@ class WinogradRuleSpace final : public RuleSpace {
 
   std::vector<search::Decision> decisions() const override {
     std::vector<search::Value> strips, groups;
-    for (const auto& [rows, columns] : cuts_.strips)
-      strips.push_back({fmt::format("{}x{}", rows, columns),
-                        {static_cast<double>(rows), static_cast<double>(columns)}});
+    for (const cost::WinogradStrip& strip : cuts_.strips)
+      strips.push_back(
+          {cost::describe(strip),
+           {static_cast<double>(strip.images * strip.rows), static_cast<double>(strip.columns)}});
     for (const int64_t group : cuts_.groups)
       groups.push_back({fmt::format("{}", group), {static_cast<double>(group)}});
     std::vector<search::Value> tiles, shares = {{"strips", {0}}};
@@ -43,8 +42,8 @@ class WinogradRuleSpace final : public RuleSpace {
     if (auto trace = winograd_trace(task_.func, task_.target, task_.threads, nullptr, &plan))
       return *std::move(trace);
     return fail(ErrorKind::NotApplicable,
-                fmt::format("{} cannot be cut into strips of {}x{} tiles and groups of {}",
-                            task_.name, plan.strip_rows, plan.strip_columns, plan.group),
+                fmt::format("{} cannot be cut into strips of {} tiles and groups of {}", task_.name,
+                            cost::describe(plan.strip), plan.group),
                 "a step of its schedule does not apply");
   }
 
@@ -58,15 +57,15 @@ class WinogradRuleSpace final : public RuleSpace {
 
  private:
   bool is_chosen(const WinogradPlan& plan) const {
-    return plan.strip_rows == chosen_.strip_rows && plan.strip_columns == chosen_.strip_columns &&
-           plan.group == chosen_.group && plan.by_filters == chosen_.by_filters &&
-           plan.tile_rows == chosen_.tile_rows && plan.tile_columns == chosen_.tile_columns;
+    return plan.strip == chosen_.strip && plan.group == chosen_.group &&
+           plan.by_filters == chosen_.by_filters && plan.tile_rows == chosen_.tile_rows &&
+           plan.tile_columns == chosen_.tile_columns;
   }
 
   WinogradPlan at(const search::Point& values) const {
     WinogradPlan plan;
     const auto value = [&](size_t i) { return static_cast<size_t>(values[i]); };
-    std::tie(plan.strip_rows, plan.strip_columns) = cuts_.strips[value(0)];
+    plan.strip = cuts_.strips[value(0)];
     plan.group = cuts_.groups[value(1)];
     plan.by_filters = value(3) == 1;
     return cost::winograd_plan_at(shape_, plan, value(2), task_.target, task_.threads);

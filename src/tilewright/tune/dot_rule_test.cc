@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "tilewright/base/rng.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
@@ -40,23 +39,6 @@ Func func_of(const Case& c, MathMode math = MathMode::Fast) {
   return *func;
 }
 
-/// Whole ranges of bytes, small integers of other types.
-interp::Arguments random_arguments(const Func& func) {
-  Rng rng(7);
-  return arguments_of(func, [&](Array& array) {
-    const bool byte = bit_width(array.dtype()) == 8;
-    const int64_t lo = is_unsigned_int(array.dtype()) ? 0 : byte ? -128 : -4;
-    for (int64_t i = 0; i < array.size(); ++i)
-      array.set_int(i, rng.between(lo, byte ? lo + 255 : 4));
-  });
-}
-
-size_t tensorized(const schedule::Trace& trace) {
-  size_t n = 0;
-  for (const schedule::Step& step : trace) n += std::holds_alternative<schedule::Tensorize>(step);
-  return n;
-}
-
 void expect_dots(const Case& c, const hw::CpuTarget& target, int threads) {
   const Func func = func_of(c);
   const schedule::Trace trace = default_trace(func, target, threads);
@@ -65,7 +47,7 @@ void expect_dots(const Case& c, const hw::CpuTarget& target, int threads) {
   ASSERT_TRUE(made) << to_string(made.error());
   const auto lowered = lower::run_pipeline(*made, target);
   ASSERT_TRUE(lowered) << to_string(lowered.error());
-  const interp::Arguments arguments = random_arguments(func);
+  const interp::Arguments arguments = whole_bytes(func);
   const auto want = interp::run(func, arguments);
   ASSERT_TRUE(want);
   for (const Func* f : {&*made, &*lowered}) {

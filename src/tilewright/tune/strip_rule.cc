@@ -297,15 +297,9 @@ std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& targ
 }
 
 bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads) {
-  std::optional<StripPlan> plan = plan_strips(draft.func(), target, threads);
-  if (!plan) return false;
-  const Draft::Mark before = draft.mark();
-  const std::set<std::string> done = draft.done;
-  if (StripRule(draft, *std::move(plan), target, threads).run()) return true;
-  draft.revert(before);
-  draft.done = done;
-  draft.kept.clear();
-  return false;
+  const std::optional<StripPlan> plan = plan_strips(draft.func(), target, threads);
+  return plan &&
+         all_or_nothing(draft, [&] { return StripRule(draft, *plan, target, threads).run(); });
 }
 
 }  // namespace tilewright::tune

@@ -34,6 +34,17 @@ RowWindow row_window(const BlockFacts& sum) {
   return window;
 }
 
+bool all_or_nothing(Draft& draft, const std::function<bool()>& rule) {
+  const Draft::Mark before = draft.mark();
+  const std::set<std::string> done = draft.done;
+  const std::vector<std::string> kept = draft.kept;
+  if (rule()) return true;
+  draft.revert(before);
+  draft.done = done;
+  draft.kept = kept;
+  return false;
+}
+
 std::string split_axis(Draft& draft, const std::string& name, size_t at, int64_t factor) {
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts& block = *find_block(blocks, name);

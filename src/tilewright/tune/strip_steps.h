@@ -2,6 +2,7 @@
 // the steps that place loops around a strip.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "tilewright/tune/draft.h"
@@ -24,6 +25,10 @@ struct RowWindow {
   int64_t reach(int64_t rows) const { return (rows - 1) * step + taps; }
 };
 RowWindow row_window(const BlockFacts& sum);
+
+/// Whether `rule` succeeds; if not, the draft is as before. Facts about the draft that were
+/// collected before stay alive until then.
+bool all_or_nothing(Draft& draft, const std::function<bool()>& rule);
 
 /// Splits the loop of axis `at` of what block `name` writes into parts of `factor`; the loop over
 /// the parts, empty if that fails.

@@ -20,6 +20,9 @@ constexpr int64_t kTileSteps = 3;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+/// Rows per thread from which windows share out rows: of fewer, neighbours read too many in common,
+/// and products on such planes divide channels, too.
+constexpr int64_t kLeastShared = 8;
 
 int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
   const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
@@ -71,7 +74,8 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
-    rows_first_ = !tile_.reuse && threads_ > 1;
+    rows_first_ = !tile_.reuse && threads_ > 1 && !batch_.empty() &&
+                  extent_of_loop(block, batch_.back()) >= kLeastShared * threads_;
     const bool bordered = has_select(block);
     const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);

@@ -18,7 +18,7 @@ using schedule::Step;
 using schedule::Trace;
 
 // Names the operator gives its tensors.
-constexpr const char* kPixels = "wino_pixels";
+constexpr const char* kPixels = kWinogradPixels;
 constexpr const char* kRows = "wino_rows";  // B^T d, for one side
 constexpr const char* kIn = "wino_in";      // B^T d B
 constexpr const char* kSum = "wino_sum";    // products, summed over channels
@@ -59,8 +59,8 @@ class WinogradScheduler {
     cost::Decision decision;
     decision.chosen = {
         form(shape_.m),
-        fmt::format("{}x{} vectors, strips of {}x{} tiles, {} filter blocks", plan_.tile_rows,
-                    plan_.tile_columns, plan_.strip_rows, plan_.strip_columns, plan_.group),
+        fmt::format("{}x{} vectors, strips of {} tiles, {} filter blocks", plan_.tile_rows,
+                    plan_.tile_columns, cost::describe(plan_.strip), plan_.group),
         plan_.time};
     const graph::PlaneConv conv{shape_.batch, shape_.channels, shape_.filters, shape_.height,
                                 shape_.width, shape_.taps_h,   shape_.taps_w};
@@ -113,7 +113,8 @@ class WinogradScheduler {
     const std::vector<BlockFacts> blocks = collect_blocks(func_);
     const BlockFacts* sum = find_block(blocks, kSum);
     const BlockFacts* half = find_block(blocks, kHalf);
-    if (sum == nullptr || half == nullptr || find_block(blocks, kIn) == nullptr) return false;
+    const BlockFacts* input = find_block(blocks, kIn);
+    if (sum == nullptr || half == nullptr || input == nullptr) return false;
     const BlockFacts* last = nullptr;
     for (const BlockFacts& block : blocks)
       if (block.store != nullptr && is_output(func_, block.store->buffer)) {
@@ -141,6 +142,10 @@ class WinogradScheduler {
       return points == 1 ? 1 : points - shape_.m + 1;
     };
     shape_.taps_h = taps("x"), shape_.taps_w = taps("y");
+    const std::optional<Product> product = product_of(*sum);
+    if (!product) return false;
+    const Load& weights = product->a.buffer == input->store->buffer ? product->b : product->a;
+    shape_.shared = !mentions(weights, sum->block->iters[0].var);
     const int64_t columns = tensor::winograd_columns(shape_.height, shape_.width, shape_.tile_w());
     if (columns * shape_.tile_w() >= shape_.width + shape_.tile_w())
       shape_.width = columns * shape_.tile_w();
@@ -153,12 +158,14 @@ class WinogradScheduler {
     const std::string n = out_loops_[0], ko = out_loops_[1], h = out_loops_[2], w = out_loops_[3],
                       ki = out_loops_[4];
     const int64_t mh = shape_.tile_h(), mw = shape_.tile_w();
-    if (!attempt(schedule::Split{h, plan_.strip_rows * mh}) ||
+    if (!attempt(schedule::Split{h, plan_.strip.rows * mh}) ||
         !attempt(schedule::Split{h + ".i", mh}) ||
-        !attempt(schedule::Split{w, plan_.strip_columns * mw}) ||
+        !attempt(schedule::Split{w, plan_.strip.columns * mw}) ||
         !attempt(schedule::Split{w + ".i", mw}) || !attempt(schedule::Split{ko, plan_.group}))
       return false;
-    std::vector<std::string> order = {n, h + ".o", w + ".o", ko + ".o"};
+    if (several_images() && !attempt(schedule::Split{n, plan_.strip.images})) return false;
+    image_loop_ = several_images() ? n + ".o" : n;
+    std::vector<std::string> order = {image_loop_, h + ".o", w + ".o", ko + ".o"};
     strip_loop_ = input_loop_ = w + ".o";
     group_loop_ = ko + ".o";
     const int64_t groups = out_extents_[1] / plan_.group;
@@ -170,6 +177,7 @@ class WinogradScheduler {
     }
     tile_loop_ = w + ".i.o";
     inner_ = {h + ".i.i", w + ".i.i", ki};
+    if (several_images()) order.push_back(n + ".i");
     order.insert(order.end(), {ko + ".i", h + ".i.o", w + ".i.o"});
     order.insert(order.end(), inner_.begin(), inner_.end());
     return attempt(schedule::Reorder{order});
@@ -180,10 +188,12 @@ class WinogradScheduler {
     if (!attempt(schedule::ComputeAt{kBack, group_loop_})) return false;
     const std::string b = kBack, t = b + ".t", ko = b + ".ko", s = kSum;
     const int64_t lanes = target_.lanes(32);
+    // Images lie inside points and filters: they share what L2 holds of the weights.
+    std::vector<std::string> order = {b + ".x", b + ".y", ko + ".o"};
+    if (several_images()) order.push_back(b + ".n");
+    order.insert(order.end(), {t + ".o", t + ".i", ko + ".i", b + ".ki"});
     if (!attempt(schedule::Split{ko, plan_.tile_columns}) ||
-        !attempt(schedule::Split{t, plan_.tile_rows}) ||
-        !attempt(schedule::Reorder{
-            {b + ".x", b + ".y", ko + ".o", t + ".o", t + ".i", ko + ".i", b + ".ki"}}) ||
+        !attempt(schedule::Split{t, plan_.tile_rows}) || !attempt(schedule::Reorder{order}) ||
         !attempt(schedule::ComputeAt{kSum, t + ".o"}) ||
         !attempt(schedule::Reorder{{s + ".co", s + ".ci", s + ".t", s + ".ko", s + ".ki"}}) ||
         !attempt(schedule::SetScope{kAcc, "local"}))
@@ -199,6 +209,8 @@ class WinogradScheduler {
 
   /// Whether each worker transforms the input it needs, around its groups.
   bool transforms_alone() const { return input_loop_ != strip_loop_; }
+
+  bool several_images() const { return plan_.strip.images > 1; }
 
   bool one_sided() const { return shape_.taps_h == 1 || shape_.taps_w == 1; }
 
@@ -224,8 +236,10 @@ class WinogradScheduler {
   bool place_transform() {
     const std::string v = kIn, r = kRows;
     if (!attempt(schedule::ComputeAt{v, input_loop_})) return false;
-    if (!attempt(schedule::Reorder{{v + ".co", v + ".t", v + ".x", v + ".y", v + ".ci"}}))
-      return false;
+    std::vector<std::string> order = {v + ".co"};
+    if (several_images()) order.push_back(v + ".n");
+    order.insert(order.end(), {v + ".t", v + ".x", v + ".y", v + ".ci"});
+    if (!attempt(schedule::Reorder{order})) return false;
     const std::string p = kPixels;
     if (!one_sided() && (!attempt(schedule::ComputeAt{r, v + ".t"}) ||
                          !attempt(schedule::Reorder{{r + ".b", r + ".x", r + ".ci"}})))
@@ -247,13 +261,13 @@ class WinogradScheduler {
     for (size_t i = 0; i + 1 < inner_.size(); ++i) attempt(schedule::Unroll{inner_[i]});
     if (!vectorize(inner_.back())) return false;
     // Cutting the last, smaller tile off leaves the others without guards.
-    const int64_t tiles = plan_.strip_rows * plan_.strip_columns;
+    const int64_t tiles = plan_.strip.rows * plan_.strip.columns;
     if (tiles % plan_.tile_rows != 0 && tiles > plan_.tile_rows)
       attempt(schedule::Cut{std::string(kBack) + ".t.o", {tiles / plan_.tile_rows, 1}});
     if (threads_ < 2) return true;
     if (plan_.by_filters)
       return attempt(schedule::Parallel{transforms_alone() ? input_loop_ : group_loop_});
-    const std::string n = out_loops_[0], rows = out_loops_[2] + ".o";
+    const std::string n = image_loop_, rows = out_loops_[2] + ".o";
     return attempt(schedule::Fuse{n, rows}) &&
            attempt(schedule::Fuse{n + "*" + rows, strip_loop_}) &&
            attempt(schedule::Parallel{n + "*" + rows + "*" + strip_loop_});
@@ -265,7 +279,7 @@ class WinogradScheduler {
   int threads_;
   cost::WinogradShape shape_;
   cost::WinogradPlan plan_;
-  std::string strip_loop_, input_loop_, group_loop_, tile_loop_;
+  std::string image_loop_, strip_loop_, input_loop_, group_loop_, tile_loop_;
   std::vector<std::string> out_loops_, inner_;
   std::vector<int64_t> out_extents_;
 };

@@ -11,6 +11,9 @@
 
 namespace tilewright::tune {
 
+/// The block of the operator that reads the image: once per tile that covers a pixel.
+inline constexpr const char* kWinogradPixels = "wino_pixels";
+
 /// Absent if `func` is no Winograd convolution with an elementwise rest. `why`, if given, receives
 /// the plan beside the fastest other form of the same convolution. `plan`: instead of the model's.
 std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,

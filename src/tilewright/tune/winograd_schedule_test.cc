@@ -37,6 +37,7 @@ struct Case {
   int64_t batch = 1;
   int64_t taps_h = 3, taps_w = 3;
   int64_t filter_blocks = 3;
+  int64_t filter_sets = 1;  ///< image i uses set i % filter_sets
 };
 
 /// conv [+ residual] + relu on 8 channels, in blocks of 4.
@@ -44,13 +45,14 @@ Func conv_func(const Case& c) {
   graph::Builder b("net");
   const graph::ValueId x = b.input("x", DType::F32, {c.batch, 2, c.height, c.width, 4});
   const auto points = [&](int64_t taps) { return taps == 1 ? 1 : c.m + taps - 1; };
-  const graph::ValueId u =
-      b.input("u", DType::F32, {c.filter_blocks, points(c.taps_h), points(c.taps_w), 8, 4});
+  const graph::ValueId u = b.input(
+      "u", DType::F32, {c.filter_sets * c.filter_blocks, points(c.taps_h), points(c.taps_w), 8, 4});
   const int64_t h = c.taps_h / 2, w = c.taps_w / 2;
-  const graph::ValueId bias = b.input("bias", DType::F32, {4 * c.filter_blocks});
-  graph::ValueId y =
-      b.node("WinogradConvBlocked", {x, u, bias},
-             {{"pads", std::vector<int64_t>{h, w, h, w}}, {"m", c.m}}, "conv", "tilewright");
+  const graph::ValueId bias = b.input("bias", DType::F32, {4 * c.filter_sets * c.filter_blocks});
+  graph::ValueId y = b.node(
+      "WinogradConvBlocked", {x, u, bias},
+      {{"pads", std::vector<int64_t>{h, w, h, w}}, {"m", c.m}, {"filter_sets", c.filter_sets}},
+      "conv", "tilewright");
   if (c.residual)
     y = b.node("Add",
                {y, b.input("r", DType::F32, {c.batch, c.filter_blocks, c.height, c.width, 4})});
@@ -60,6 +62,33 @@ Func conv_func(const Case& c) {
   const std::vector<graph::Group> groups = graph::fuse(*graph);
   EXPECT_EQ(groups.size(), 1u);
   return graph::group_func(*graph, groups[0])->func;
+}
+
+/// Compares what `trace` makes of the convolution with its tensor form.
+void expect_same(const Func& func, const schedule::Trace& trace, const std::string& what) {
+  Rng rng(3);
+  const Result<Func> scheduled = schedule::replay(func, trace);
+  ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+  interp::Arguments arguments;
+  for (const Param& param : func.params)
+    if (param.mode != ParamMode::Out) {
+      Shape shape;
+      for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
+      arguments.arrays[param.buffer.name()] = integers(rng, shape);
+    }
+  const auto expected = interp::run(func, arguments);
+  interp::Options check;
+  check.check = true;
+  const auto actual = interp::run(*scheduled, arguments, check);
+  ASSERT_TRUE(expected && actual) << what;
+  EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
+  const Array &want = expected->outputs.begin()->second, &got = actual->outputs.begin()->second;
+  double largest = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    ASSERT_NEAR(want.get(i), got.get(i), 1e-3 * (1 + std::abs(want.get(i)))) << what << " " << i;
+    largest = std::max(largest, want.get(i));
+  }
+  EXPECT_GT(largest, 1) << what;
 }
 
 TEST(WinogradSchedule, KeepsTheMeaning) {
@@ -74,7 +103,6 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
       {4, 7, 6, 2, 32, true, 1, 5, 5},  {2, 6, 7, 1, 32, false, 2, 3, 5},
       {2, 1, 75, 2, 32, true, 1, 1, 9}, {4, 1, 141, 1, 32, false, 1, 1, 3},
   };
-  Rng rng(3);
   for (const Case& c : cases) {
     const std::string what = fmt::format("m {} {}x{} by {}x{} threads {}", c.m, c.height, c.width,
                                          c.taps_h, c.taps_w, c.threads);
@@ -82,32 +110,41 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
     const hw::CpuTarget target = target_of(c.registers);
     const std::optional<schedule::Trace> trace = winograd_trace(func, target, c.threads);
     ASSERT_TRUE(trace) << what;
+    expect_same(func, *trace, what);
+    if (HasFatalFailure()) return;
     const Result<Func> scheduled = schedule::replay(func, *trace);
-    ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
-    interp::Arguments arguments;
-    for (const Param& param : func.params)
-      if (param.mode != ParamMode::Out) {
-        Shape shape;
-        for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-        arguments.arrays[param.buffer.name()] = integers(rng, shape);
-      }
-    const auto expected = interp::run(func, arguments);
-    interp::Options check;
-    check.check = true;
-    const auto actual = interp::run(*scheduled, arguments, check);
-    ASSERT_TRUE(expected && actual) << what;
-    EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
-    const Array &want = expected->outputs.begin()->second, &got = actual->outputs.begin()->second;
-    double largest = 0;
-    for (int64_t i = 0; i < want.size(); ++i) {
-      ASSERT_NEAR(want.get(i), got.get(i), 1e-3 * (1 + std::abs(want.get(i)))) << what << " " << i;
-      largest = std::max(largest, want.get(i));
-    }
-    EXPECT_GT(largest, 1) << what;
     // Sums of a register tile, and what one side's inverse finishes, stay in registers.
     const std::string text = print(*scheduled);
     EXPECT_EQ(text.find("wino_rows") == std::string::npos, c.taps_h == 1 || c.taps_w == 1) << what;
   }
+}
+
+TEST(WinogradSchedule, TakesSeveralImagesInOneStrip) {
+  const hw::CpuTarget target = target_of(32);
+  for (const bool by_filters : {false, true})
+    for (const int64_t group : {1, 2, 4}) {
+      const Case c{2, 5, 6, 2, 32, true, 4, 3, 3, 4};
+      const Func func = conv_func(c);
+      const cost::WinogradPlan plan{{2, 3, 3}, group, 4, 1, by_filters, {}};
+      const auto trace = winograd_trace(func, target, 2, nullptr, &plan);
+      ASSERT_TRUE(trace) << group;
+      expect_same(func, *trace, fmt::format("groups of {}, by filters: {}", group, by_filters));
+      // Weights of one point stay while all images pass: the loop over images is inside points.
+      const Result<Func> scheduled = schedule::replay(func, *trace);
+      const std::string text = print(*scheduled);
+      EXPECT_THAT(text, ::testing::ContainsRegex("wino_sum.wb.y in 4.* wino_sum.wb.n in 2"))
+          << text;
+    }
+}
+
+TEST(WinogradSchedule, KnowsWhoseFiltersDiffer) {
+  const hw::CpuTarget target = target_of(32);
+  Case c{2, 5, 6, 1, 32, false, 4};
+  EXPECT_TRUE(winograd_shape(conv_func(c), target)->shared);
+  c.filter_sets = 2;
+  const auto shape = winograd_shape(conv_func(c), target);
+  ASSERT_TRUE(shape);
+  EXPECT_FALSE(shape->shared);
 }
 
 /// Names of the loops that run in parallel.

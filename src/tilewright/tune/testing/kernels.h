@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tilewright/base/rng.h"
 #include "tilewright/interp/interp.h"
+#include "tilewright/schedule/step.h"
 #include "tilewright/tensor/op.h"
 
 namespace tilewright::tune {
@@ -44,6 +46,24 @@ inline interp::Arguments arguments_of(const Func& func, const std::function<void
     arguments.arrays[param.buffer.name()] = std::move(array);
   }
   return arguments;
+}
+
+/// Whole ranges of bytes, small integers of other types, whose products and sums are exact.
+inline interp::Arguments whole_bytes(const Func& func, uint64_t seed = 7) {
+  Rng rng(seed);
+  return arguments_of(func, [&](Array& array) {
+    const bool byte = bit_width(array.dtype()) == 8;
+    const int64_t lo = is_unsigned_int(array.dtype()) ? 0 : byte ? -128 : -4;
+    for (int64_t i = 0; i < array.size(); ++i)
+      array.set_int(i, rng.between(lo, byte ? lo + 255 : 4));
+  });
+}
+
+/// How many loops of the trace are instructions.
+inline size_t tensorized(const schedule::Trace& trace) {
+  return static_cast<size_t>(std::count_if(trace.begin(), trace.end(), [](const auto& step) {
+    return std::holds_alternative<schedule::Tensorize>(step);
+  }));
 }
 
 /// Multiples of 1/4 from -2 to 2.
