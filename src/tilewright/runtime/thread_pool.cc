@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
+#include <utility>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -13,6 +15,9 @@
 
 namespace tilewright::runtime {
 namespace {
+
+/// Of a loop that is shared out; longer ones run on one thread.
+constexpr int64_t kMostIterations = std::numeric_limits<uint32_t>::max();
 
 using Clock = std::chrono::steady_clock;
 
@@ -89,9 +94,11 @@ int default_threads() {
   return cpus > 0 ? cpus : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-ThreadPool::ThreadPool(const ThreadPoolOptions& options) : options_(options) {
-  int threads = options_.threads > 0 ? options_.threads : default_threads();
-  threads = std::min(threads, 1024);
+ThreadPool::ThreadPool(const ThreadPoolOptions& options)
+    : options_(options),
+      ranges_(static_cast<size_t>(
+          std::min(options_.threads > 0 ? options_.threads : default_threads(), 1024))) {
+  const auto threads = static_cast<int>(ranges_.size());
   for (int worker = 1; worker < threads; ++worker) slots_.push_back(std::make_unique<Slot>());
   const std::vector<int> allowed = allowed_cpus();
   const std::vector<int> cpus = options_.pin ? allowed : std::vector<int>{};
@@ -113,17 +120,55 @@ ThreadPool::~ThreadPool() {
   for (auto& slot : slots_) slot->thread.join();
 }
 
-void ThreadPool::run_part(int worker) const {
-  const int64_t whole = job_.count / job_.parts, rest = job_.count % job_.parts;
-  const int64_t begin = worker * whole + std::min<int64_t>(worker, rest);
-  const int64_t end = begin + whole + (worker < rest ? 1 : 0);
-  for (int64_t i = begin; i < end; ++i) job_.body(job_.env, i, worker);
+template <class Cut>
+ThreadPool::Range::Span ThreadPool::Range::take(Cut cut) {
+  uint64_t left = left_.load(std::memory_order_relaxed);
+  while (true) {
+    Span rest{static_cast<uint32_t>(left >> 32), static_cast<uint32_t>(left)};
+    if (rest.begin >= rest.end) return {};
+    const Span taken = cut(rest);
+    if (left_.compare_exchange_weak(left, pack(rest), std::memory_order_relaxed)) return taken;
+  }
+}
+
+ThreadPool::Range::Span ThreadPool::Range::take_front() {
+  return take([](Span& rest) {
+    const uint32_t middle = rest.begin + std::max(1u, (rest.end - rest.begin) / 8);
+    return Span{std::exchange(rest.begin, middle), middle};
+  });
+}
+
+ThreadPool::Range::Span ThreadPool::Range::take_back() {
+  return take([](Span& rest) {
+    const uint32_t middle = rest.begin + (rest.end - rest.begin) / 2;
+    return Span{middle, std::exchange(rest.end, middle)};
+  });
+}
+
+bool ThreadPool::take_over(int worker) {
+  for (int64_t i = 1; i < job_.parts; ++i) {
+    const auto other = static_cast<size_t>((worker + i) % job_.parts);
+    const Range::Span taken = ranges_[other].take_back();
+    if (taken.begin == taken.end) continue;
+    ranges_[static_cast<size_t>(worker)].set(taken);
+    return true;
+  }
+  return false;
+}
+
+void ThreadPool::run_part(int worker) {
+  Range& own = ranges_[static_cast<size_t>(worker)];
+  do {
+    for (Range::Span s = own.take_front(); s.begin < s.end; s = own.take_front())
+      for (uint32_t i = s.begin; i < s.end; ++i) job_.body(job_.env, i, worker);
+  } while (take_over(worker));
 }
 
 void ThreadPool::parallel_for(int64_t count, tw_parallel_body body, void* env) {
   const int64_t parts = std::min<int64_t>(count, threads());
   const bool nested = current.pool == this;
-  if (parts <= 1 || nested || busy_.exchange(true, std::memory_order_acquire)) {
+  const bool alone = parts <= 1 || nested || count > kMostIterations;
+  if (alone || busy_.exchange(true, std::memory_order_acquire)) {
     const int worker = nested ? current.worker : 0;
     for (int64_t i = 0; i < count; ++i) body(env, i, worker);
     return;
@@ -131,6 +176,13 @@ void ThreadPool::parallel_for(int64_t count, tw_parallel_body body, void* env) {
   const Current outer = current;
   current = {this, 0};
   job_ = {body, env, count, parts, spread_ ? sched_getcpu() : -1};
+  const int64_t whole = count / parts, rest = count % parts;
+  for (int64_t worker = 0, begin = 0; worker < parts; ++worker) {
+    const int64_t end = begin + whole + (worker < rest ? 1 : 0);
+    ranges_[static_cast<size_t>(worker)].set(
+        {static_cast<uint32_t>(begin), static_cast<uint32_t>(end)});
+    begin = end;
+  }
   pending_.store(static_cast<uint32_t>(parts - 1), std::memory_order_relaxed);
   for (int64_t worker = 1; worker < parts; ++worker) {
     Slot& slot = *slots_[static_cast<size_t>(worker - 1)];

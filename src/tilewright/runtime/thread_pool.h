@@ -1,4 +1,5 @@
-// A fork-join thread pool for kernels: workers spin briefly for the next loop, then sleep.
+// A fork-join thread pool for kernels: workers spin briefly for the next loop, then sleep; who is
+// done takes over what others have left.
 #pragma once
 
 #include <atomic>
@@ -33,15 +34,37 @@ class ThreadPool {
 
   int threads() const { return static_cast<int>(slots_.size()) + 1; }
 
-  /// Runs body(env, i, worker) for 0 <= i < count, split into one contiguous range per worker;
-  /// returns when all are done. Inside a body, or while another thread uses the pool, the loop runs
-  /// on the calling thread alone.
+  /// Runs body(env, i, worker) for 0 <= i < count; returns when all are done. Each worker begins
+  /// with a contiguous range of its own, so that the same worker meets the same data from loop to
+  /// loop, and then takes from the ends of the others': processors are not equally fast where
+  /// others use them too. Inside a body, or while another thread uses the pool, the loop runs on
+  /// the calling thread alone.
   void parallel_for(int64_t count, tw_parallel_body body, void* env);
 
   /// What a kernel gets; valid as long as the pool.
   const tw_kernel_services& services() const { return services_; }
 
  private:
+  /// Iterations that a worker has yet to do, on a cache line of its own. The worker takes from the
+  /// front, others from the back; no iteration comes back, so a value never recurs in a loop.
+  class alignas(64) Range {
+   public:
+    struct Span {
+      uint32_t begin = 0, end = 0;
+    };
+    void set(Span span) { left_.store(pack(span), std::memory_order_relaxed); }
+    /// An eighth of what is left, at least one iteration; empty if nothing is.
+    Span take_front();
+    /// The further half.
+    Span take_back();
+
+   private:
+    static uint64_t pack(Span span) { return uint64_t{span.begin} << 32 | span.end; }
+    template <class Cut>
+    Span take(Cut cut);
+
+    std::atomic<uint64_t> left_{0};
+  };
   /// One worker's doorbell, on a cache line of its own.
   struct alignas(64) Slot {
     std::atomic<uint32_t> ticket{0};
@@ -57,11 +80,13 @@ class ThreadPool {
 
   void work(int worker);
   bool wait_for_ticket(Slot& slot, uint32_t seen) const;
-  void run_part(int worker) const;
+  void run_part(int worker);
+  bool take_over(int worker);
 
   ThreadPoolOptions options_;
   bool spread_ = false;  ///< workers keep off the caller's CPU: there is one for each
   std::vector<std::unique_ptr<Slot>> slots_;
+  std::vector<Range> ranges_;
   tw_kernel_services services_;
   std::atomic<bool> busy_{false};
   std::atomic<bool> stop_{false};

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -40,20 +42,50 @@ TEST(ThreadPool, EveryIndexRunsOnceWhateverTheCountsAre) {
   }
 }
 
-TEST(ThreadPool, SplitIsStaticAndCallerIsWorkerZero) {
+/// Waits until so many have come; all go on together.
+class Gate {
+ public:
+  explicit Gate(int expected) : missing_(expected) {}
+  void pass() {
+    --missing_;
+    while (missing_ > 0) std::this_thread::yield();
+  }
+
+ private:
+  std::atomic<int> missing_;
+};
+
+TEST(ThreadPool, WorkersBeginWithRangesOfTheirOwnAndTheCallerIsWorkerZero) {
   ThreadPool pool({.threads = 3});
   const auto caller = std::this_thread::get_id();
   for (int repeat = 0; repeat < 20; ++repeat) {
-    std::vector<int> worker_of(10, -1);
-    std::vector<std::thread::id> thread_of(10);
+    Gate all(3);
+    std::array<std::atomic<bool>, 3> began{};
+    std::vector<int> first(3, -1);
     loop(pool, 10, [&](int64_t i, int32_t worker) {
-      worker_of[static_cast<size_t>(i)] = worker;
-      thread_of[static_cast<size_t>(i)] = std::this_thread::get_id();
+      EXPECT_EQ(worker == 0, std::this_thread::get_id() == caller);
+      if (began[static_cast<size_t>(worker)].exchange(true)) return;
+      first[static_cast<size_t>(worker)] = static_cast<int>(i);
+      all.pass();
     });
-    EXPECT_EQ(worker_of, (std::vector<int>{0, 0, 0, 0, 1, 1, 1, 2, 2, 2}));
-    for (size_t i = 0; i < 4; ++i) EXPECT_EQ(thread_of[i], caller);
-    EXPECT_NE(thread_of[4], caller);
-    EXPECT_NE(thread_of[9], thread_of[4]);
+    EXPECT_EQ(first, (std::vector<int>{0, 4, 7}));
+  }
+}
+
+TEST(ThreadPool, WhoIsDoneTakesOverFromOthers) {
+  for (const int64_t count : {2, 10, 1000}) {
+    ThreadPool pool({.threads = 2});
+    std::atomic<int64_t> done{0};
+    std::vector<std::atomic<int>> hits(static_cast<size_t>(count));
+    loop(pool, count, [&](int64_t i, int32_t) {
+      ++hits[static_cast<size_t>(i)];
+      // Only the iterations that the first worker took in one go wait for it.
+      if (i == 0)
+        while (done < count - std::max<int64_t>(1, count / 16)) std::this_thread::yield();
+      ++done;
+    });
+    EXPECT_EQ(done, count);
+    for (const auto& h : hits) EXPECT_EQ(h, 1);
   }
 }
 
@@ -129,7 +161,11 @@ TEST(ThreadPool, DenormalsStayUnlessAsked) {
   for (bool flush : {false, true}) {
     ThreadPool pool({.threads = 2, .flush_denormals = flush});
     std::vector<float> got(2, -1.0f);
-    loop(pool, 2, [&](int64_t i, int32_t) { got[static_cast<size_t>(i)] = halve(denormal); });
+    Gate both(2);
+    loop(pool, 2, [&](int64_t i, int32_t) {
+      both.pass();
+      got[static_cast<size_t>(i)] = halve(denormal);
+    });
     EXPECT_GT(got[0], 0.0f) << "the caller's mode is its own";
     EXPECT_EQ(got[1] == 0.0f, flush);
   }
@@ -146,7 +182,7 @@ TEST(ThreadPool, AWorkerLeavesTheCallersCpu) {
   if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one CPU";
   const int shared = sched_getcpu();
   ThreadPool pool({.threads = 2});
-  auto move_to_shared = [&](int64_t, int32_t) {
+  auto move_to_shared = [&] {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(shared, &one);
@@ -156,9 +192,16 @@ TEST(ThreadPool, AWorkerLeavesTheCallersCpu) {
   // The scheduler may move either thread at any time, so one loop in many has to show it.
   int apart = 0;
   for (int turn = 0; turn < 50; ++turn) {
-    loop(pool, 2, move_to_shared);
+    Gate moved(2), looked(2);
+    loop(pool, 2, [&](int64_t, int32_t) {
+      moved.pass();
+      move_to_shared();
+    });
     int cpus[2] = {-1, -1};
-    loop(pool, 2, [&](int64_t, int32_t worker) { cpus[worker] = sched_getcpu(); });
+    loop(pool, 2, [&](int64_t, int32_t worker) {
+      cpus[worker] = sched_getcpu();
+      looked.pass();
+    });
     apart += cpus[0] != cpus[1];
   }
   EXPECT_GT(apart, 25);
