@@ -56,8 +56,9 @@ struct LoopOrder {
 };
 /// The orders worth a thought; columns outside first, then rows, then blocks from large to small.
 std::vector<LoopOrder> loop_orders(const Contraction& contraction, const hw::CpuTarget& target);
-/// Work is handed to threads in at least so many pieces each, where there are so many.
-inline constexpr int64_t kPiecesPerThread = 8;
+/// Work is handed to threads in at least so many pieces each, where there are so many: who is done
+/// early takes over from others, so a piece is what they may be apart in the end.
+inline constexpr int64_t kPiecesPerThread = 32;
 /// How far ahead vectors are fetched: the steps of the tile, each as long as it has accumulators,
 /// that memory needs to answer; no more than L1 keeps until they are used.
 int64_t usual_ahead(const TilePoint& point);

@@ -63,7 +63,7 @@ TEST_P(Producers, AreMadeInStripsThatTheConvolutionReads) {
 INSTANTIATE_TEST_SUITE_P(
     Shapes, Producers,
     testing::Values(Layer{}, Layer{.height = 14, .width = 14}, Layer{.batch = 2, .height = 7},
-                    Layer{.height = 28, .width = 5, .stride = 2},
+                    Layer{.height = 56, .width = 9, .stride = 2},
                     Layer{.filters = 3, .height = 8, .width = 8, .residual = true},
                     Layer{.height = 16, .kernel = 3, .pad = 1},
                     Layer{.height = 32, .width = 18, .kernel = 4, .stride = 2, .pad = 1},
