@@ -8,10 +8,14 @@ model_files.py image CxHxW OUT.npy        a page of drawn digits on a shaded bac
 model_files.py audio SAMPLES OUT.npy      a tone that rises through the range of speech
 model_files.py bytes COUNT OUT.npy        readable text as byte values
 model_files.py state SHAPE OUT.npy        zeros: the state before the first step
+model_files.py borders NEAR.onnx FAR.onnx a rounded product: its sums lie at the middle between two
+                                          steps; in FAR, steps are finer than the sums are exact
+model_files.py steps REPORT.json          of `verify` on NEAR: the results must be one step apart
 """
 
 import glob
 import importlib.util
+import json
 import os
 import sys
 
@@ -110,6 +114,51 @@ def state(shape, path):
     np.save(path, np.zeros([int(n) for n in shape.split("x")], np.float32))
 
 
+def borders(near, far):
+    """q = QuantizeLinear(x w + b), y = DequantizeLinear(q), with everything known."""
+    import onnx
+    from onnx import helper as h
+    from onnx import numpy_helper
+
+    random = np.random.default_rng(1)
+    x = random.standard_normal((8, 512)).astype(np.float32)
+    w = random.standard_normal((512, 64)).astype(np.float32)
+    sums = x.astype(np.float64) @ w
+    for path, scale, b in ((near, 1.0, np.floor(sums) + 0.5 - sums), (far, 2.0**-24, -sums)):
+        known = {
+            "w": w,
+            "b": b.astype(np.float32),
+            "scale": np.float32(scale),
+            "zero": np.uint8(128),
+        }
+        nodes = [
+            h.make_node("MatMul", ["x", "w"], ["product"]),
+            h.make_node("Add", ["product", "b"], ["sum"]),
+            h.make_node("QuantizeLinear", ["sum", "scale", "zero"], ["q"]),
+            h.make_node("DequantizeLinear", ["q", "scale", "zero"], ["y"]),
+        ]
+        graph = h.make_graph(
+            nodes,
+            "borders",
+            [h.make_tensor_value_info("x", onnx.TensorProto.FLOAT, x.shape)],
+            [
+                h.make_tensor_value_info("q", onnx.TensorProto.UINT8, sums.shape),
+                h.make_tensor_value_info("y", onnx.TensorProto.FLOAT, sums.shape),
+            ],
+            [numpy_helper.from_array(np.asarray(a), name) for name, a in known.items()],
+        )
+        onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), path)
+    np.save(os.path.splitext(near)[0] + ".npy", x)
+
+
+def steps(report):
+    with open(report) as file:
+        rows = json.load(file)["rows"]
+    apart = {row["output"]: row["max_abs"] for row in rows}
+    if apart != {"q": 1, "y": 1}:
+        sys.exit(f"the results are {apart} apart, not one step")
+
+
 if __name__ == "__main__":
     verbs = {
         "light": light,
@@ -120,5 +169,7 @@ if __name__ == "__main__":
         "audio": audio,
         "bytes": text,
         "state": state,
+        "borders": borders,
+        "steps": steps,
     }
     verbs[sys.argv[1]](*sys.argv[2:])

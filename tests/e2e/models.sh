@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Published models: the onnx package's light models against their stored outputs, and models inside
-# other installed Python packages against ONNX Runtime on structured inputs.
+# other installed Python packages against ONNX Runtime on structured inputs. Also a rounded product
+# whose correct results differ.
 # models.sh PROGRAM
 set -uo pipefail
 program=$(realpath "$1")
@@ -78,6 +79,20 @@ published silero_vad data/silero_vad_openvino_16k.onnx --input input=@tone.npy \
   --input state=@state.npy
 files bytes 2048 text.npy
 published magika models/standard_v3_3/model.onnx --shape bytes:1x2048 --input bytes=@text.npy
+
+# differs COMMAND...: it must find a difference.
+differs() {
+  "$@"
+  local code=$?
+  [ "$code" -eq 5 ] || { echo "exit code $code instead of 5" && return 1; }
+}
+# one_step: `verify` must allow results one step apart, and they must be that.
+one_step() {
+  "$program" --json verify near.onnx --input x=@near.npy >steps.json && files steps steps.json
+}
+files borders near.onnx far.onnx
+case_ "sums rounded to either side" one_step
+case_ "results many steps apart" differs "$program" verify far.onnx --input x=@near.npy
 
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
