@@ -134,6 +134,90 @@ TEST(ConstructiveSpace, PointsDifferAndHaveAsManyTerms) {
   EXPECT_GT(traces.size(), 10);
 }
 
+TEST(ConstructiveSpace, TilesOfAnySizeTakeBlocksOfRows) {
+  const Task task = task_of({"", "MatMul", {{64, 12}, {12, 20}}, {}}, 2);
+  const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
+  for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
+    const search::Point point = space->space().at(i);
+    EXPECT_TRUE(std::isfinite(space->prior(point))) << space->space().text(point);
+  }
+}
+
+/// Of `tiles` the nearest to `from` with more (`up`) or fewer rows of as many columns, or with more
+/// or fewer columns and then the least change of rows; `from` itself where there is none.
+size_t nearest_tile(const std::vector<search::Value>& tiles, size_t from, bool by_rows, bool up) {
+  const auto size = [&](size_t i) {
+    const std::vector<double>& f = tiles[i].features;  // rows, columns, rows of the second axis
+    return std::pair(f[0] * f[2], f[1]);
+  };
+  size_t best = from;
+  std::pair<double, double> least{};
+  for (size_t i = 0; i < tiles.size(); ++i) {
+    const double rows = size(i).first - size(from).first;
+    const double columns = size(i).second - size(from).second;
+    const double along = by_rows ? rows : columns;
+    if ((by_rows && columns != 0) || along == 0 || (along > 0) != up) continue;
+    const std::pair distance(std::abs(along), std::abs(rows));
+    if (best == from || distance < least) best = i, least = distance;
+  }
+  return best;
+}
+
+TEST(ConstructiveSpace, MovesGoToTheNearestTile) {
+  for (const OpCase& c : {cases()[0], cases()[4]}) {
+    const std::unique_ptr<ScheduleSpace> space = constructive_space(task_of(c, 2));
+    const search::Decision& tile = space->space().decisions()[0];
+    ASSERT_EQ(tile.name, "tile");
+    for (size_t from = 0; from < tile.values.size(); ++from)
+      for (const bool by_rows : {true, false})
+        for (const bool up : {true, false}) {
+          const size_t to = static_cast<size_t>(tile.moves[(by_rows ? 0 : 2) + (up ? 0 : 1)][from]);
+          const size_t want = nearest_tile(tile.values, from, by_rows, up);
+          EXPECT_EQ(tile.values[to].text, tile.values[want].text) << tile.values[from].text;
+        }
+  }
+}
+
+/// Decisions of which no value makes another schedule than the others.
+std::set<std::string> idle_decisions(const ScheduleSpace& space) {
+  std::set<std::string> idle;
+  const std::vector<search::Decision>& decisions = space.space().decisions();
+  for (size_t d = 0; d < decisions.size(); ++d) {
+    bool matters = false;
+    for (int64_t i = 0; !matters && i < static_cast<int64_t>(space.space().size()); ++i) {
+      const search::Point point = space.space().at(i);
+      const Result<schedule::Trace> own = space.trace(point);
+      for (search::Point other = point; own && !matters;) {
+        if (++other[d] == static_cast<int>(decisions[d].values.size())) break;
+        const Result<schedule::Trace> trace = space.trace(other);
+        matters = trace && schedule::print(*trace) != schedule::print(*own);
+      }
+    }
+    if (!matters) idle.insert(decisions[d].name);
+  }
+  return idle;
+}
+
+TEST(ConstructiveSpace, EveryDecisionAboutWinogradMatters) {
+  const OpCase conv = {"tilewright",
+                       "WinogradConvBlocked",
+                       {{1, 2, 16, 16, 4}, {4, 4, 4, 8, 4}, {16}},
+                       {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"m", int64_t{2}}}};
+  const std::unique_ptr<ScheduleSpace> space = constructive_space(task_of(conv, 2));
+  EXPECT_EQ(space->space().decisions().size(), 4u);
+  EXPECT_EQ(idle_decisions(*space), std::set<std::string>{});
+  // No plan seems as fast as the rule's own.
+  const double best = space->prior(best_point(*space));
+  std::set<std::string> fastest;
+  for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
+    const search::Point point = space->space().at(i);
+    if (space->prior(point) > best * 1.0005) continue;
+    const Result<schedule::Trace> trace = space->trace(point);
+    if (trace) fastest.insert(schedule::print(*trace));
+  }
+  EXPECT_EQ(fastest.size(), 1u);
+}
+
 TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
   tensor::OpCall call;
   call.domain = "tilewright";

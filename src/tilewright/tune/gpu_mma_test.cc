@@ -2,6 +2,7 @@
 // threads.
 #include "tilewright/tune/gpu_mma.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,6 +12,7 @@
 #include "tilewright/lower/gpu_passes.h"
 #include "tilewright/lower/gpu_prepare.h"
 #include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tensor/text.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
@@ -199,6 +201,70 @@ TEST(GpuMmaChoice, PartsKeepCopiesTogether) {
   EXPECT_THAT(mma.split_choices(), ::testing::ElementsAre(1, 2, 3, 4, 6, 12));
   mma.extent_k = 96;  // a part has two rounds at least
   EXPECT_THAT(mma.split_choices(), ::testing::ElementsAre(1));
+}
+
+/// The product that `func` is, its tile not chosen yet.
+GpuMma found(const Func& func) {
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  for (const BlockFacts& block : blocks)
+    if (const auto mma = find_gpu_mma(block, *hw::find_gpu_target("cuda"))) return *mma;
+  ADD_FAILURE() << print(func);
+  return {};
+}
+
+TEST(GpuMmaChoice, WindowsAreCopiedWholeWhereChannelsFillRows) {
+  for (const int64_t channels : {12, 16}) {
+    const GpuMma mma =
+        found(func_of(MmaCase{"", "Conv", {{1, channels, 6, 6}, {16, channels, 3, 3}}, {}}));
+    EXPECT_EQ(mma.a.whole_windows || mma.b.whole_windows, channels == 16);
+    EXPECT_EQ(mma.a.packed || mma.b.packed, channels == 16);
+  }
+}
+
+TEST(GpuMmaChoice, TheLargerFactorDecidesTheOrderOfTerms) {
+  const auto order = [](int64_t m, int64_t n) {
+    const auto func = tensor::parse_tensor_file(fmt::format(
+        "tensor f(A: bf16[{0}, 8, 16], B: bf16[{1}, 16, 8]) {{\n  Y[i in {0}, j in {1}] = sum(r in "
+        "8, c in 16) f32(A[i, r, c]) * f32(B[j, c, r])\n  return Y\n}}\n",
+        m, n));
+    EXPECT_TRUE(func) << to_string(func.error());
+    return found(*func).k;
+  };
+  EXPECT_THAT(order(48, 16), ::testing::ElementsAre("r", "c"));
+  EXPECT_THAT(order(16, 48), ::testing::ElementsAre("c", "r"));
+}
+
+TEST(GpuMmaTiles, BlocksTakeNoMoreThanThereIs) {
+  hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  GpuMma mma = found(func_of(MmaCase{"", "MatMul", {{256, 512}, {512, 256}}, {}}));
+  mma.block_m = mma.block_n = mma.warp_m = mma.warp_n = 64;
+  // Results, both fragments of 16 terms, and others.
+  target.registers = 64 * 64 / 32 + (64 + 64) * 16 / 2 / 32 + 48;
+  EXPECT_TRUE(mma_time(mma, target));
+  --target.registers;
+  EXPECT_FALSE(mma_time(mma, target));
+  target = *hw::find_gpu_target("cuda");
+  for (const int64_t shared : {int64_t{20000}, int64_t{50000}, target.shared_bytes}) {
+    target.shared_bytes = shared;
+    for (const GpuMma& tile : mma_tiles(mma, target)) {
+      const int64_t round = (tile.block_m + tile.block_n) * (tile.block_k * 2 + kMmaRowBytes);
+      EXPECT_EQ(tile.depth, std::min<int64_t>(4, shared / round));
+    }
+  }
+}
+
+TEST(GpuMmaTiles, MemoryAndGatheringTakeTime) {
+  hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  GpuMma mma = found(func_of(MmaCase{"", "MatMul", {{256, 512}, {512, 128}}, {}}));
+  ASSERT_TRUE(choose_mma_tiles(mma, target));
+  const double time = *mma_time(mma, target);
+  GpuMma gathered = mma;
+  gathered.a.in_order = !mma.a.in_order;
+  EXPECT_EQ(*mma_time(gathered, target) > time, mma.a.in_order);
+  gathered.a = mma.a, gathered.b.in_order = !mma.b.in_order;
+  EXPECT_EQ(*mma_time(gathered, target) > time, mma.b.in_order);
+  target.rates.dram = 1e-3;  // bytes per ns
+  EXPECT_GT(*mma_time(mma, target), (256 + 128) * 512 * 2 / 1e-3);
 }
 
 TEST(GpuMmaChoice, RoundsOnlyWhereAsked) {

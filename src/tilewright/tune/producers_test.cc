@@ -139,5 +139,31 @@ TEST(ChannelWindows, SquaresAreMadeForAStripOfRows) {
   }
 }
 
+/// Rows of a strip of 12 rows of squares, where L2 keeps twice `cached` of them; 0: no strips.
+int64_t strip_rows(int64_t images, int64_t cached, int threads) {
+  Builder b("lrn");
+  const ValueId x = b.input("x", DType::F32, {images, 3, 12, 7, kBlock});
+  b.output(b.node("LRNBlocked", {x}, {{"size", int64_t{5}}}, "", "tilewright"), "y");
+  hw::CpuTarget target = small_target();
+  target.l2_bytes = 2 * cached * 7 * (3 + 2) * kBlock * 4;  // with neighbours on both sides
+  const schedule::Trace trace = default_trace(joined(*b.finish()), target, threads);
+  const bool shared = std::any_of(trace.begin(), trace.end(), [](const schedule::Step& step) {
+    const auto* parallel = std::get_if<schedule::Parallel>(&step);
+    return parallel != nullptr && parallel->loop.starts_with("lrn_sum.");
+  });
+  EXPECT_EQ(shared, threads > 1) << schedule::print(trace);
+  for (const schedule::Step& step : trace)
+    if (const auto* split = std::get_if<schedule::Split>(&step)) return split->factor;
+  return 0;
+}
+
+TEST(ChannelWindows, StripsFitTheCacheAndShareOutEvenly) {
+  EXPECT_EQ(strip_rows(1, 12, 1), 12);
+  EXPECT_EQ(strip_rows(1, 11, 1), 6);
+  EXPECT_EQ(strip_rows(1, 12, 2), 6);
+  EXPECT_EQ(strip_rows(2, 12, 2), 12);
+  EXPECT_EQ(strip_rows(1, 5, 2), 3);  // of 4 rows one worker would have two strips, the other one
+}
+
 }  // namespace
 }  // namespace tilewright::tune
