@@ -23,16 +23,6 @@ struct Row {
   std::vector<std::string> steps;
 };
 
-std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std::string& symbol) {
-  std::vector<std::string> steps;
-  for (const std::vector<runtime::GpuCall>* calls : {&program.prepare, &program.calls})
-    for (const runtime::GpuCall& call : *calls)
-      if (program.kernels[static_cast<size_t>(call.kernel)].symbol == symbol &&
-          std::find(steps.begin(), steps.end(), call.step) == steps.end())
-        steps.push_back(call.step);
-  return steps;
-}
-
 /// Kernels of a launch in the order of the program.
 Result<std::vector<Row>> rows_of(const GpuLaunchCode& launch) {
   if (launch.program.binary.empty()) {
@@ -99,6 +89,16 @@ void print_rows(const std::vector<Row>& rows) {
 }
 
 }  // namespace
+
+std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std::string& symbol) {
+  std::vector<std::string> steps;
+  for (const std::vector<runtime::GpuCall>* calls : {&program.prepare, &program.calls})
+    for (const runtime::GpuCall& call : *calls)
+      if (program.kernels[static_cast<size_t>(call.kernel)].symbol == symbol &&
+          std::find(steps.begin(), steps.end(), call.step) == steps.end())
+        steps.push_back(call.step);
+  return steps;
+}
 
 Result<int> explain_sass(const CompiledModel& model, const std::string& node, bool as_json) {
   std::vector<Row> rows;
