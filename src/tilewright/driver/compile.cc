@@ -27,6 +27,7 @@
 #include "tilewright/graph/passes.h"
 #include "tilewright/graph/place.h"
 #include "tilewright/hw/cpu_intrinsics.h"
+#include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"
@@ -157,8 +158,8 @@ std::string passes_of(const CompileOptions& options) {
   const auto leave_out = [&](const std::string& pass) {
     names.erase(names.find(pass), pass.size());
   };
-  for (const char* layout : {"integer_products,", "block_layout,"})
-    if (options.level < 2 || options.gpu) leave_out(layout);
+  if (options.level < 2) leave_out("integer_products,"), leave_out("zero_points,");
+  if (options.level < 2 || options.gpu) leave_out("block_layout,");
   if (!options.fuse) leave_out("fold_batch_norm,");
   return names;
 }
@@ -220,8 +221,16 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
         return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
       };
     };
-    context.dot_depth = depth(hw::DotKind::Repeated);
-    context.tile_depth = depth(hw::DotKind::Tile);
+    if (options.gpu) {
+      context.zero_points_apart = true;
+      context.dot_depth = [&options](DType a, DType b) -> int64_t {
+        const std::string factors = hw::factor_types(std::string(name(a)), std::string(name(b)));
+        return hw::multiplies_matrices(*options.gpu, factors) ? 1 : 0;
+      };
+    } else {
+      context.dot_depth = depth(hw::DotKind::Repeated);
+      context.tile_depth = depth(hw::DotKind::Tile);
+    }
     if (options.math == MathMode::Fast && !options.direct && !options.gpu)
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return winograd_tile(conv, options, model.forms);

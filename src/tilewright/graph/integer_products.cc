@@ -56,7 +56,8 @@ class IntegerProducts {
   /// Whether the groups of a convolution with this weight make products of bytes.
   bool has_form(const Node& n, const Shape& weight) const {
     const int64_t groups = n.attrs.get_int("group", 1), block = context_.vector_bytes / 4;
-    return is_depthwise(weight, groups) || merged_groups(weight, groups, block) > 0;
+    return context_.zero_points_apart || is_depthwise(weight, groups) ||
+           merged_groups(weight, groups, block) > 0;
   }
   int64_t depth(DType x) { return context_.dot_depth ? context_.dot_depth(x, DType::I8) : 0; }
 
@@ -87,7 +88,8 @@ class IntegerProducts {
         (conv && !has_form(old, value(old.inputs[3]).type.shape)))
       return {};
     for (int64_t i = 0; i < w_zero->size(); ++i)
-      if (!signed_weight({old.inputs[3], {}, w_zero->get_int(i)}, false)) return {};
+      if (w_zero->get_int(i) != w_zero->get_int(0)) return {};
+    if (!weights_of({old.inputs[3], {}, w_zero->get_int(0)}, false)) return {};
     const std::vector<double> factors = w_scale->to_doubles();
     const double x_factor = x_scale->get(0);
     const auto real = [&](size_t i) {
@@ -119,7 +121,9 @@ class IntegerProducts {
   Status integer_node(size_t n) {
     const Node old = g_.nodes[n];
     const bool conv = is(old, "ConvInteger");
-    if ((!conv && !is(old, "MatMulInteger")) || known(input(old, 1)) == nullptr) return {};
+    if (context_.zero_points_apart || (!conv && !is(old, "MatMulInteger")) ||
+        known(input(old, 1)) == nullptr)
+      return {};
     const Array* w_zero = known(input(old, 3));
     if (input(old, 3) >= 0 && (w_zero == nullptr || w_zero->size() == 0)) return {};
     Quantised w{old.inputs[1], {}, w_zero ? w_zero->get_int(0) : 0};
@@ -138,11 +142,7 @@ class IntegerProducts {
     const Quantised x =
         TW_TRY(as_type({old.inputs[0], {}, x_zero ? x_zero->get_int(0) : 0}, wanted));
     std::vector<ValueId> inputs = {x.q, constant(old.name + ".weight", *weight)};
-    if (!dynamic && x.zero != 0) {
-      Array zero(wanted, {});
-      zero.set_int(0, x.zero);
-      inputs.push_back(constant(old.name + ".zero", std::move(zero)));
-    }
+    if (!dynamic && x.zero != 0) inputs.push_back(zero_point(old, wanted, x.zero));
     ValueId made = TW_TRY(append(old.name + "/Integer", old.op, std::move(inputs), old.attrs));
     if (dynamic) made = TW_TRY(less_zero_point(old, made, *weight, x.zero));
     if (forward(g_, old.outputs[0], made)) ++products_;
@@ -234,11 +234,11 @@ class IntegerProducts {
     if (shape.size() != (conv ? 4u : 2u) || (conv && !has_form(old, shape))) return {};
     const int64_t filters = shape[axis];
     const auto bias = bias_of(input(old, 2), filters);
-    const auto weight = signed_weight(*w, transposed);
+    const auto weight = weights_of(*w, transposed);
     if (!bias || !weight) return {};
     const DType x_type = value(x->q).type.dtype;
     const DType wanted = depth(x_type) > 0 ? x_type : flipped(x_type);
-    if (depth(wanted) == 0 || (!conv && weight->shape()[0] % depth(wanted) != 0)) return {};
+    if (depth(wanted) == 0 || (!conv && weight->bytes.shape()[0] % depth(wanted) != 0)) return {};
     return replace(n, TW_TRY(as_type(*x, wanted)), *w, *weight, *bias, conv);
   }
 
@@ -270,14 +270,30 @@ class IntegerProducts {
 
   /// Signed weights around zero, [k, n] for products; nothing if their zero point lies elsewhere.
   std::optional<Array> signed_weight(const Quantised& w, bool transposed) {
-    const Array& from = *known(w.q);
-    const int64_t centre = from.dtype() == DType::U8 ? 128 : 0;
+    const int64_t centre = known(w.q)->dtype() == DType::U8 ? 128 : 0;
     if (w.zero != centre) return std::nullopt;
+    return less(*known(w.q), centre, DType::I8, transposed);
+  }
+
+  static Array less(const Array& from, int64_t zero, DType dtype, bool transposed) {
     const Shape& s = from.shape();
-    Array out(DType::I8, transposed ? Shape{s[1], s[0]} : s);
+    Array out(dtype, transposed ? Shape{s[1], s[0]} : s);
     for (int64_t i = 0; i < from.size(); ++i)
-      out.set_int(transposed ? i % s[1] * s[0] + i / s[1] : i, from.get_int(i) - centre);
+      out.set_int(transposed ? i % s[1] * s[0] + i / s[1] : i, from.get_int(i) - zero);
     return out;
+  }
+
+  struct Weights {
+    Array bytes;
+    int64_t zero = 0;
+  };
+  /// The weights of an integer product: signed and around zero, unless zero points go apart later.
+  std::optional<Weights> weights_of(const Quantised& w, bool transposed) {
+    const Array& from = *known(w.q);
+    if (context_.zero_points_apart) return Weights{less(from, 0, from.dtype(), transposed), w.zero};
+    auto around_zero = signed_weight(w, transposed);
+    if (!around_zero) return std::nullopt;
+    return Weights{*std::move(around_zero), 0};
   }
 
   /// The same numbers as bytes of the other signedness.
@@ -300,15 +316,21 @@ class IntegerProducts {
     return Quantised{made, x.scales, x.zero + shift};
   }
 
-  Status replace(size_t n, const Quantised& x, const Quantised& w, const Array& weight,
+  ValueId zero_point(const Node& old, DType dtype, int64_t number) {
+    Array zero(dtype, {});
+    zero.set_int(0, number);
+    return constant(old.name + ".zero", std::move(zero));
+  }
+
+  Status replace(size_t n, const Quantised& x, const Quantised& w, const Weights& weights,
                  const std::vector<double>& bias, bool conv) {
     const Node old = g_.nodes[n];
-    Array zero(value(x.q).type.dtype, {});
-    zero.set_int(0, x.zero);
-    const ValueId sum = TW_TRY(
-        append(old.name + "/Integer", conv ? "ConvInteger" : "MatMulInteger",
-               {x.q, constant(old.name + ".weight", weight), constant(old.name + ".zero", zero)},
-               conv ? old.attrs : tensor::Attrs{}));
+    const Array& weight = weights.bytes;
+    std::vector<ValueId> factors = {x.q, constant(old.name + ".weight", weight),
+                                    zero_point(old, value(x.q).type.dtype, x.zero)};
+    if (weights.zero != 0) factors.push_back(zero_point(old, weight.dtype(), weights.zero));
+    const ValueId sum = TW_TRY(append(old.name + "/Integer", conv ? "ConvInteger" : "MatMulInteger",
+                                      std::move(factors), conv ? old.attrs : tensor::Attrs{}));
     tensor::Attrs real;
     real.values["to"] = int64_t{1};  // ONNX: FLOAT
     ValueId made = TW_TRY(append(old.name + "/Real", "Cast", {sum}, real));

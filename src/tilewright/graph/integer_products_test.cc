@@ -168,6 +168,28 @@ TEST(IntegerProducts, OfGroupsArePackedInWholeBlocks) {
   }
 }
 
+TEST(IntegerProducts, KeepWeightsWhereZeroPointsGoApart) {
+  for (const char* op : {"Conv", "MatMul"})
+    for (const DType weights : {DType::I8, DType::U8})
+      for (const DType activations : {DType::U8, DType::I8}) {
+        Options o{activations, weights, 11, false, false, op};
+        o.groups = o.op == "Conv" ? 8 : 1;
+        const Graph graph = Model(o).take();
+        PassContext context;
+        context.zero_points_apart = context.verify_each = true;
+        context.dot_depth = [](DType, DType) -> int64_t { return 1; };
+        const auto result = run_passes(graph, "integer_products,zero_points", context);
+        ASSERT_TRUE(result) << to_string(result.error());
+        const Graph& made = result->graph;
+        EXPECT_EQ(count(made, o.op), 0u) << print(made);
+        EXPECT_EQ(count(made, o.op == "Conv" ? "ConvBytes" : "MatMulInteger"), 1u) << print(made);
+        const std::vector<Array> inputs = random_inputs(graph, 5);
+        const auto want = run_graph(graph, inputs), got = run_graph(made, inputs);
+        ASSERT_TRUE(want && got) << to_string(got ? want.error() : got.error());
+        EXPECT_EQ(max_difference((*want)[0], (*got)[0]), 0) << print(made);
+      }
+}
+
 /// A graph of one node on an input and constants.
 Graph single(const std::string& op, tensor::TensorType x, const std::vector<Array>& known,
              const std::vector<tensor::TensorType>& given, tensor::TensorType out,

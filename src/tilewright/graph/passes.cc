@@ -21,6 +21,7 @@ const std::vector<Pass>& all_passes() {
       {"narrow_pools", "average pools behind convolutions that make fewer channels", narrow_pools},
       {"lower_transposed", "transposed convolutions as ordinary ones", lower_transposed},
       {"integer_products", "products of dequantised values as products of bytes", integer_products},
+      {"zero_points", "zero points of products of bytes behind their sums", zero_points},
       {"split_bilinear", "bilinear forms as matrix products", split_bilinear},
       {"flatten_pointwise", "1x1 convolutions between plain values as products", flatten_pointwise},
       {"plain_winograd", "convolutions on plain channels by Winograd", plain_winograd},
@@ -34,7 +35,8 @@ const std::vector<Pass>& all_passes() {
 }
 
 std::string default_passes() {
-  return "simplify,integer_products,fold_constants,fold_batch_norm,fold_pad,simplify,merge_common,"
+  return "simplify,integer_products,zero_points,fold_constants,fold_batch_norm,fold_pad,simplify,"
+         "merge_common,"
          "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,plain_winograd,block_"
          "recurrent,nest_"
          "concats,block_layout,split_heads,"

@@ -27,6 +27,8 @@ struct PassContext {
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;
+  /// Products of bytes are computed on plain channels, in any groups, and without zero points.
+  bool zero_points_apart = false;
   /// The same for instructions that multiply small matrices: rows of activations at a time.
   std::function<int64_t(DType, DType)> tile_depth;
   /// A convolution keeps the layout it likes best, at the price of copies around it.
@@ -56,6 +58,10 @@ Result<Graph> narrow_pools(const Graph& graph, PassContext& context);
 Result<Graph> lower_transposed(const Graph& graph, PassContext& context);
 /// Products of dequantised values become integer products, where the target has such instructions.
 Result<Graph> integer_products(const Graph& graph, PassContext& context);
+/// Zero points of integer products go behind their sums, where the target wants them apart.
+///   rewrite: sum (x - a) (w - b) => sum x w - a * sum w - b * (sum x - a * terms)
+///   keeps:   the sums, modulo 2^32; weights that are bytes less their zero point need no sum of x
+Result<Graph> zero_points(const Graph& graph, PassContext& context);
 /// Bilinear forms with a known weight become matrix products with the smallest value between them.
 Result<Graph> split_bilinear(const Graph& graph, PassContext& context);
 /// 1x1 convolutions between inputs and outputs of the graph become matrix products on plain values.

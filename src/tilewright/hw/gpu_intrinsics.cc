@@ -223,6 +223,13 @@ bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic) {
   return std::atoi(target.arch.c_str() + 3) >= std::atoi(needs.c_str() + 3);
 }
 
+std::string factor_types(const std::string& a, const std::string& b) { return a == b ? a : a + b; }
+
+bool multiplies_matrices(const GpuTarget& target, const std::string& factor_types) {
+  const Intrinsic* mma = find_gpu_intrinsic("cuda.mma_" + factor_types + "_t");
+  return mma != nullptr && has_intrinsic(target, *mma);
+}
+
 const Intrinsic* find_gpu_intrinsic(const Func& callee) {
   const Intrinsic* in = find_gpu_intrinsic(callee.name);
   return in != nullptr && equal(in->meaning, callee) ? in : nullptr;

@@ -71,6 +71,10 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic);
 const std::vector<Intrinsic>& gpu_intrinsics();
 /// Whether programs of `target` may be written in terms of the instruction.
 bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic);
+/// Types of the factors of a product in the names of instructions: `bf16`, or `u8i8` for two.
+std::string factor_types(const std::string& a, const std::string& b);
+/// Whether an instruction of `target` multiplies matrices of these types.
+bool multiplies_matrices(const GpuTarget& target, const std::string& factor_types);
 /// The instruction that means `callee`; null if there is none.
 const Intrinsic* find_gpu_intrinsic(const Func& callee);
 /// By name; null if there is none.

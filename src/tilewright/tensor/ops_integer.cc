@@ -1,4 +1,5 @@
-// Products of 8-bit integers with zero points, summed in i32: ConvInteger, MatMulInteger.
+// Products of 8-bit integers with zero points, summed in i32: ConvInteger, MatMulInteger; and
+// without them.
 #include "tilewright/base/check.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
@@ -68,6 +69,16 @@ Tensors define_conv_integer(const OpCall& call, const Tensors& in) {
   return {conv_sum("conv", padded, w, window, call.attrs.get_int("group", 1), DType::I32)};
 }
 
+/// x, w, what padding holds (nothing: 0): the bytes themselves are multiplied.
+Tensors define_conv_bytes(const OpCall& call, const Tensors& in) {
+  const Window window = *conv_window(call, in[0].shape(), in[1].shape());
+  const Expr fill = call.input(2) == nullptr
+                        ? const_of(in[0].dtype(), 0)
+                        : element(call, in, 2, Indices(in[2].rank(), int_imm(0)));
+  return {conv_sum("conv", pad_for(window, in[0], "conv_pad", fill), in[1], window,
+                   call.attrs.get_int("group", 1), DType::I32)};
+}
+
 Inferred infer_matmul_integer(const OpCall& call) {
   TW_TRY_STATUS(check_operands(call));
   const Shape out = TW_TRY(matmul_shape(call));
@@ -97,6 +108,15 @@ Tensors define_matmul_integer(const OpCall& call, const Tensors& in) {
 void add_integer_ops(std::vector<OpDef>& table) {
   table.push_back(
       {"", "ConvInteger", 2, 4, Fusion::Complex, {}, infer_conv_integer, define_conv_integer, ""});
+  table.push_back({"tilewright",
+                   "ConvBytes",
+                   2,
+                   3,
+                   Fusion::Complex,
+                   {},
+                   infer_conv_integer,
+                   define_conv_bytes,
+                   ""});
   table.push_back({"",
                    "MatMulInteger",
                    2,

@@ -46,6 +46,23 @@ TEST(ConvInteger, EqualsConvOfShiftedNumbers) {
               HasSubstr("input 0 must be i8 or u8"));
 }
 
+TEST(ConvBytes, PaddingHoldsTheZeroPoint) {
+  const AttrMap attrs = {{"pads", Ints{1, 0, 2, 1}}, {"strides", Ints{2, 1}}};
+  for (const DType dtype : {DType::U8, DType::I8}) {
+    const Array x = random_array(dtype, {2, 3, 5, 4}, 1, 0, 127);
+    const Array w = random_array(DType::I8, {4, 3, 3, 2}, 2, -128, 127);
+    const Array zero = testing::array_of(dtype, {}, {7});
+    // The same image with its padding written out.
+    const Array padded = filled(DType::F64, {2, 3, 8, 5}, [&](const Ints& at) {
+      const bool inside = at[2] >= 1 && at[2] < 6 && at[3] < 4;
+      return inside ? value_at(x, {at[0], at[1], at[2] - 1, at[3]}) : 7;
+    });
+    const Array want = run_op("Conv", {padded, w.cast(DType::F64)}, {{"strides", Ints{2, 1}}})[0];
+    expect_close(run_op("ConvBytes", {x, w, zero}, attrs, 1, "tilewright")[0],
+                 want.cast(DType::I32));
+  }
+}
+
 TEST(MatMulInteger, ZeroPointsPerTensorRowAndColumn) {
   const Array a = random_array(DType::U8, {2, 3, 4}, 1, 0, 255);
   const Array b = random_array(DType::I8, {4, 5}, 2, -128, 127);

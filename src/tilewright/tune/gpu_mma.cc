@@ -89,7 +89,7 @@ class MmaTiler {
   /// A kernel of its own lays the factor out by rows and terms, a thread for each element; also
   /// what is known before the first run and would take more than copies otherwise.
   bool pack(GpuMma::Factor& factor, const std::string& row) {
-    factor.packed |= (mma_.type == kTf32 || !factor.in_order) && is_known(factor.buffer);
+    factor.packed |= (mma_.types == kTf32 || !factor.in_order) && is_known(factor.buffer);
     if (!factor.packed) return true;
     const std::string packed = factor.buffer + ".packed";
     if (!lay_out(factor, packed, row, k_)) return false;
@@ -121,7 +121,7 @@ class MmaTiler {
   bool inline_padding() {
     for (const GpuMma::Factor* factor : {&mma_.a, &mma_.b})
       if (!factor->packed) inline_maker(factor->buffer);
-    if (mma_.type != kTf32) return true;
+    if (mma_.types != kTf32) return true;
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const auto rounded = [&](const GpuMma::Factor& factor, const std::string& copy) {
       const BlockFacts* from = find_block(blocks, factor.packed ? factor.buffer : copy);
@@ -216,9 +216,9 @@ class MmaTiler {
 
   bool load_fragments() {
     if (mma_.groups) return true;
-    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.type, true) &&
+    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.a.type, true) &&
            load(copies_[1], mma_.b.buffer + ".warp",
-                (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.type, mma_.b_by_rows);
+                (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.b.type, mma_.b_by_rows);
   }
 
   /// What a step needs of a factor, by loads of 16 rows or columns and all of its terms.
@@ -240,7 +240,7 @@ class MmaTiler {
   bool multiply() {
     const std::string m = loop(m_) + ".i.i", n = loop(n_) + ".i.i";
     const std::string by = (mma_.groups ? fmt::format("wgmma{}_", mma_.warp_n) : "mma_") +
-                           mma_.type + (mma_.b_by_rows ? "_t" : "");
+                           mma_.types + (mma_.b_by_rows ? "_t" : "");
     return attempt(schedule::Tensorize{m + (mma_.groups ? ".i.o" : ".i"), intrinsic(by)}) &&
            attempt(schedule::Unroll{m + ".o"}) && attempt(schedule::Unroll{n + ".o"}) &&
            attempt(schedule::Unroll{step_});

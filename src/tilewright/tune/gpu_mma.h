@@ -14,7 +14,7 @@ namespace tilewright::tune {
 /// instructions load together, are in different banks. Also what a thread copies at a time.
 inline constexpr int64_t kMmaRowBytes = 16;
 
-/// GpuMma::type of factors of f32 that are rounded to TF32 (tune/gpu_tf32.h).
+/// GpuMma::types of factors of f32 that are rounded to TF32 (tune/gpu_tf32.h).
 inline constexpr const char* kTf32 = "tf32";
 
 /// A product of matrices, perhaps many of them (convolutions too: pixels of all images are rows or
@@ -27,6 +27,7 @@ struct GpuMma {
   /// finds it; whether elements that lie side by side in memory then do so in shared memory.
   struct Factor {
     std::string buffer;
+    std::string type;  ///< as in the names of loads: bf16
     bool as_is = true, in_order = true;
     /// What one thread gathers for 16 bytes is in one place of the window: conditions hold for all
     /// of it.
@@ -44,7 +45,7 @@ struct GpuMma {
   int64_t extent_m = 1, extent_n = 1, extent_k = 1, extent_batch = 1;
   Factor a, b;
   bool b_by_rows = false;  ///< terms of a column of `b` lie side by side
-  std::string type;        ///< of the factors, as in the names of instructions: bf16
+  std::string types;       ///< of the factors, as in the names of products: bf16, u8i8
   int64_t bytes = 2;       ///< of an element of them
   int64_t block_m = 128, block_n = 128, block_k = 32, warp_m = 64, warp_n = 32;
   /// Rounds of block_k terms that shared memory holds: copies run depth - 1 rounds ahead.

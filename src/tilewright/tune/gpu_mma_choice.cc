@@ -27,7 +27,7 @@ const Load* factor_of(const Expr& e) {
   const auto* wide = e.as<Cast>();
   const auto* load = wide != nullptr && !wide->bits ? wide->a.as<Load>() : nullptr;
   if (load == nullptr) return nullptr;
-  const bool byte = load->buffer.dtype() == DType::I8;
+  const bool byte = bit_width(load->buffer.dtype()) == 8;
   return e.dtype() == (byte ? DType::I32 : DType::F32) ? load : nullptr;
 }
 
@@ -41,24 +41,32 @@ class Chooser {
     if (product == nullptr || product->op != BinaryOp::Mul) return std::nullopt;
     const Load *a = factor_of(product->a), *b = factor_of(product->b);
     if (a == nullptr || b == nullptr || a->buffer == b->buffer ||
-        a->buffer.dtype() != b->buffer.dtype())
+        bit_width(a->buffer.dtype()) != bit_width(b->buffer.dtype()))
       return std::nullopt;
-    const bool wide = a->buffer.dtype() == DType::F32;
-    if (wide && !target_.tf32) return std::nullopt;
-    out_.type = wide ? kTf32 : std::string(name(a->buffer.dtype()));
+    if (a->buffer.dtype() == DType::F32 && !target_.tf32) return std::nullopt;
     out_.bytes = bit_width(a->buffer.dtype()) / 8;
     out_.block_k = 2 * out_.terms();
-    const hw::Intrinsic* mma = hw::find_gpu_intrinsic("cuda.mma_" + out_.type + "_t");
-    if (mma == nullptr || !hw::has_intrinsic(target_, *mma)) return std::nullopt;
     Load first = *a, second = *b;
     if (!find_axes(first, second) || !find_sides()) return std::nullopt;
     if (swapped_) std::swap(first, second);
+    if (!find_types(first, second)) return std::nullopt;
     find_order(first, second);
     find_split();
     return std::move(out_);
   }
 
  private:
+  /// False: no instruction multiplies them.
+  bool find_types(const Load& a, const Load& b) {
+    const auto type = [](const Load& load) {
+      const DType dtype = load.buffer.dtype();
+      return dtype == DType::F32 ? kTf32 : std::string(name(dtype));
+    };
+    out_.a.type = type(a), out_.b.type = type(b);
+    out_.types = hw::factor_types(out_.a.type, out_.b.type);
+    return hw::multiplies_matrices(target_, out_.types);
+  }
+
   /// An iteration, or a part of one that counts groups.
   struct Axis {
     Var var;
@@ -176,10 +184,11 @@ class Chooser {
     out_.b_by_rows = out_.bytes != 2 || b_terms ||
                      (run(b, columns_) % kFewest != 0 && columns_.size() > 1) ||
                      !along(b, columns_);
-    out_.a = {a.buffer.name(), is_matrix(a, rows_, terms_), a_terms};
-    out_.b = {b.buffer.name(),
-              is_matrix(b, out_.b_by_rows ? columns_ : terms_, out_.b_by_rows ? terms_ : columns_),
-              out_.b_by_rows == b_terms};
+    out_.a.buffer = a.buffer.name(), out_.b.buffer = b.buffer.name();
+    out_.a.as_is = is_matrix(a, rows_, terms_), out_.a.in_order = a_terms;
+    out_.b.as_is =
+        is_matrix(b, out_.b_by_rows ? columns_ : terms_, out_.b_by_rows ? terms_ : columns_);
+    out_.b.in_order = out_.b_by_rows == b_terms;
     out_.a.whole_windows = a_windows, out_.b.whole_windows = b_windows;
     out_.a.packed = b_windows, out_.b.packed = a_windows;
   }
@@ -287,7 +296,7 @@ class Chooser {
 }  // namespace
 
 std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) {
-  const hw::Intrinsic* in = hw::find_gpu_intrinsic("cuda.wgmma64_" + mma.type);
+  const hw::Intrinsic* in = hw::find_gpu_intrinsic("cuda.wgmma64_" + mma.types);
   if (in == nullptr || !hw::has_intrinsic(target, *in)) return std::nullopt;
   GpuMma out = mma;
   out.groups = true;

@@ -5,10 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/codegen/gpu/testing/matrix_emulation.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/tune/gpu_mma.h"
 #include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
 #include "tilewright/tune/testing/sass.h"
+#include "tilewright/tune/testing/zero_points.h"
 
 namespace tilewright::tune {
 namespace {
@@ -31,30 +33,34 @@ PlanGpu with_shape(const Shape4& shape) {
   };
 }
 
-void expect_agreement(const std::vector<MmaCase>& cases, const PlanGpu& plan) {
+void expect_agreement(const std::vector<Func>& funcs, const PlanGpu& plan) {
   const auto device = runtime::open_gpu("opencl");
   if (!device) GTEST_SKIP() << to_string(device.error());
   codegen::testing::GpuBatch batch(codegen::testing::emulating_target(),
                                    codegen::testing::kMatrixEmulation);
-  for (const MmaCase& c : cases) {
-    const Func func = func_of(c);
+  for (const Func& func : funcs) {
     bool as_planned = false;
     const schedule::Trace trace = gpu_trace(func, *hw::find_gpu_target("cuda"), plan, &as_planned);
-    EXPECT_TRUE(as_planned) << c.name;
+    EXPECT_TRUE(as_planned) << print(func);
     const auto scheduled = schedule::replay(func, trace);
-    ASSERT_TRUE(scheduled) << c.name << to_string(scheduled.error());
-    const Status added = batch.add(func, *scheduled, quarters(func));
-    ASSERT_TRUE(added) << c.name << to_string(added.error());
+    ASSERT_TRUE(scheduled) << print(func) << to_string(scheduled.error());
+    const Status added = batch.add(func, *scheduled, exact(func));
+    ASSERT_TRUE(added) << print(func) << to_string(added.error());
   }
   const auto got = batch.run(**device);
   ASSERT_TRUE(got) << to_string(got.error());
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const Func func = func_of(cases[i]);
-    const auto expected = interp::run(func, quarters(func));
-    ASSERT_TRUE(expected) << cases[i].name << to_string(expected.error());
+  for (size_t i = 0; i < funcs.size(); ++i) {
+    const auto expected = interp::run(funcs[i], exact(funcs[i]));
+    ASSERT_TRUE(expected) << print(funcs[i]) << to_string(expected.error());
     const Status same = codegen::testing::compare(expected->outputs, (*got)[i], 0);
-    EXPECT_TRUE(same) << cases[i].name << "\n" << to_string(same.error());
+    EXPECT_TRUE(same) << print(funcs[i]) << "\n" << to_string(same.error());
   }
+}
+
+void expect_agreement(const std::vector<MmaCase>& cases, const PlanGpu& plan) {
+  std::vector<Func> funcs;
+  for (const MmaCase& c : cases) funcs.push_back(func_of(c));
+  expect_agreement(funcs, plan);
 }
 
 TEST(GpuMmaSlow, EmulatedKernelsAgreeWithTheInterpreter) {
@@ -69,6 +75,12 @@ TEST(GpuMmaSlow, SoDoConvolutions) {
   for (const MmaCase& c : conv_mma_cases())
     if (c.applies) cases.push_back(c);
   expect_agreement(cases, plan_gpu);
+}
+
+TEST(GpuMmaSlow, SoDoProductsWithZeroPoints) {
+  std::vector<Func> funcs;
+  for (const ZeroPointCase& c : zero_point_cases()) funcs.push_back(func_of(c));
+  expect_agreement(funcs, plan_gpu);
 }
 
 TEST(GpuMmaSlow, SoDoProductsInTf32) {
@@ -194,6 +206,22 @@ TEST(GpuMmaSlow, MachineCodeOfConvolutions) {
     EXPECT_GT(count(counts, "LDGSTS", "128"), 0);
     EXPECT_EQ(count(counts, "STS"), 0);
   }
+}
+
+TEST(GpuMmaSlow, MachineCodeOfBytesWithZeroPoints) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  const ZeroPointCase conv = {
+      "", "ConvInteger", {1, 64, 28, 28}, {64, 64, 3, 3}, DType::U8, DType::I8, 113};
+  const ZeroPointCase product = {"",        "MatMulInteger", {1024, 2048}, {2048, 1024},
+                                 DType::U8, DType::U8,       113,          120};
+  for (const char* name : {"cuda-sm_80", "cuda"})
+    for (const ZeroPointCase& c : {conv, product}) {
+      const hw::GpuTarget target = *hw::find_gpu_target(name);
+      const codegen::SassCounts counts = counts_with(func_of(c), target, "IMMA");
+      EXPECT_GT(count(counts, "IMMA", "U8"), 0);
+      EXPECT_GT(count(counts, "LDSM"), 0);
+      EXPECT_EQ(count(counts, "IMAD", "U8"), 0);
+    }
 }
 
 TEST(GpuMmaSlow, MachineCodeOfProductsInTf32) {

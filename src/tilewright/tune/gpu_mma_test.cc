@@ -16,6 +16,7 @@
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
+#include "tilewright/tune/testing/zero_points.h"
 
 namespace tilewright::tune {
 namespace {
@@ -52,12 +53,22 @@ void expect_meaning(const Func& func, const hw::GpuTarget& target, const PlanGpu
 
 void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
   const Func func = func_of(c);
-  expect_meaning(func, *hw::find_gpu_target("cuda"), rule, quarters(func), c.applies);
+  expect_meaning(func, *hw::find_gpu_target("cuda"), rule, exact(func), c.applies);
 }
 
 TEST_P(GpuMmaRule, KeepsTheMeaning) { expect_meaning(GetParam(), plan_gpu); }
 
 INSTANTIATE_TEST_SUITE_P(Convolutions, GpuMmaRule, ::testing::ValuesIn(conv_mma_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class GpuMmaZeroPoints : public ::testing::TestWithParam<ZeroPointCase> {};
+
+TEST_P(GpuMmaZeroPoints, KeepTheMeaning) {
+  const Func func = func_of(GetParam());
+  expect_meaning(func, *hw::find_gpu_target("cuda"), plan_gpu, whole_bytes(func), true);
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, GpuMmaZeroPoints, ::testing::ValuesIn(zero_point_cases()),
                          [](const auto& test) { return test.param.name; });
 
 /// Channels last: pixels are rows, and terms lie side by side in both factors.

@@ -52,7 +52,7 @@ Func with_tf32(const Func& func, const hw::GpuTarget& target) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   for (const BlockFacts& block : blocks) {
     const auto mma = choose_gpu_mma(block, target);
-    if (!mma || mma->type != kTf32) continue;
+    if (!mma || mma->types != kTf32) continue;
     const auto at = std::find_if(body->stmts.begin(), body->stmts.end(),
                                  [&](const Stmt& s) { return holds(s, block.name); });
     for (const Load& factor : block.loads) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct MmaCase {
   std::map<std::string, tensor::AttrValue> attrs;
   DType dtype = DType::BF16;
   bool applies = true;
+  std::optional<DType> second = {};  ///< type of the second operand, if it is another
 };
 
 inline Func func_of(const MmaCase& c) {
@@ -23,9 +25,15 @@ inline Func func_of(const MmaCase& c) {
   call.op = c.op;
   call.attrs.values = c.attrs;
   for (const Shape& shape : c.inputs) call.inputs.push_back({true, c.dtype, shape, {}});
+  if (c.second) call.inputs[1].dtype = *c.second;
   Result<Func> func = tensor::op_func(call);
   EXPECT_TRUE(func) << c.op << (func ? "" : to_string(func.error()));
   return *func;
+}
+
+/// Whole ranges of bytes, quarters of other types.
+inline interp::Arguments exact(const Func& func) {
+  return bit_width(func.params[0].buffer.dtype()) == 8 ? whole_bytes(func) : quarters(func);
 }
 
 /// Sizes with and without a rest, every order of operands.
@@ -42,6 +50,15 @@ inline std::vector<MmaCase> small_mma_cases() {
       {"transposed", "Gemm", {{48, 33}, {48, 25}}, trans_a},
       {"many_tiles", "MatMul", {{100, 40}, {40, 70}}, {}},
       {"bytes", "MatMulInteger", {{40, 70}, {70, 24}}, {}, DType::I8},
+      {"unsigned", "MatMulInteger", {{24, 64}, {64, 40}}, {}, DType::U8},
+      {"mixed", "MatMulInteger", {{40, 70}, {70, 24}}, {}, DType::U8, true, DType::I8},
+      {"mixed_batched",
+       "MatMulInteger",
+       {{2, 20, 64}, {2, 64, 18}},
+       {},
+       DType::I8,
+       true,
+       DType::U8},
       {"vector", "MatMul", {{1, 64}, {64, 64}}, {}, DType::BF16, false},
       {"single_precision", "MatMul", {{32, 32}, {32, 32}}, {}, DType::F32, false},
   };
@@ -76,6 +93,21 @@ inline std::vector<MmaCase> conv_mma_cases() {
       {"line", "Conv", {{2, 8, 20}, {16, 8, 3}}, {{"pads", Ints{1, 1}}}},
       {"transposed", "ConvTranspose", {{1, 16, 4, 4}, {16, 8, 3, 3}}, padded(1)},
       {"bytes", "ConvInteger", {{1, 16, 6, 6}, {16, 16, 3, 3}}, padded(1), DType::I8},
+      {"mixed",
+       "ConvInteger",
+       {{2, 16, 5, 7}, {24, 16, 3, 3}},
+       padded(1),
+       DType::U8,
+       true,
+       DType::I8},
+      {"unsigned_odd", "ConvInteger", {{1, 5, 7, 6}, {11, 5, 3, 2}}, {}, DType::U8},
+      {"mixed_pointwise",
+       "ConvInteger",
+       {{2, 32, 4, 6}, {16, 32, 1, 1}},
+       {},
+       DType::U8,
+       true,
+       DType::I8},
       {"few_groups",
        "Conv",
        {{1, 16, 5, 5}, {16, 8, 3, 3}},

@@ -48,11 +48,13 @@ TW_FN void tw_emulate_mma(f32* c, const u16* a, const u16* b, __local u16* excha
   barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-/* mma.m16n8k32 of signed bytes. */
-TW_FN void tw_emulate_mma_bytes(i32* c, const i8* a, const i8* b, __local u16* exchange) {
+/* mma.m16n8k32 of bytes: a register holds bits, the type of an operand says what they mean. */
+TW_FN i32 tw_byte(u8 bits, int is_signed) { return is_signed && bits > 127 ? bits - 256 : bits; }
+TW_FN void tw_emulate_mma_bytes(i32* c, const u8* a, const u8* b, __local u16* exchange,
+                                int a_signed, int b_signed) {
   const int lane = (int)get_local_id(0), group = lane >> 2, thread = lane % 4;
-  __local i8* A = (__local i8*)(exchange + 384 * TW_WARP);
-  __local i8* B = A + 512;
+  __local u8* A = (__local u8*)(exchange + 384 * TW_WARP);
+  __local u8* B = A + 512;
   for (int i = 0; i < 16; ++i) {
     const int row = (0 <= i && i < 4) || (8 <= i && i < 12) ? group : group + 8;
     const int col = thread * 4 + (i & 3) + (i >= 8 ? 16 : 0);
@@ -62,7 +64,8 @@ TW_FN void tw_emulate_mma_bytes(i32* c, const i8* a, const i8* b, __local u16* e
   barrier(CLK_LOCAL_MEM_FENCE);
   for (int i = 0; i < 4; ++i) {
     const int row = i < 2 ? group : group + 8, col = thread * 2 + (i & 1);
-    for (int k = 0; k < 32; ++k) c[i] += A[32 * row + k] * B[8 * k + col];
+    for (int k = 0; k < 32; ++k)
+      c[i] += tw_byte(A[32 * row + k], a_signed) * tw_byte(B[8 * k + col], b_signed);
   }
   barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -163,7 +166,14 @@ TW_FN void tw_emulate_wgmma(f32* c, __local const u16* a, u32 a_rows, u32 a_term
 #define tw_cuda_mma_bf16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_f16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
 #define tw_cuda_mma_f16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 1)
-#define tw_cuda_mma_i8_t(c, a, b) tw_emulate_mma_bytes(c, a, b, tw_exchange)
+#define tw_cuda_mma_i8_t(c, a, b) \
+  tw_emulate_mma_bytes(c, (const u8*)(a), (const u8*)(b), tw_exchange, 1, 1)
+#define tw_cuda_mma_u8_t(c, a, b) \
+  tw_emulate_mma_bytes(c, (const u8*)(a), (const u8*)(b), tw_exchange, 0, 0)
+#define tw_cuda_mma_u8i8_t(c, a, b) \
+  tw_emulate_mma_bytes(c, (const u8*)(a), (const u8*)(b), tw_exchange, 0, 1)
+#define tw_cuda_mma_i8u8_t(c, a, b) \
+  tw_emulate_mma_bytes(c, (const u8*)(a), (const u8*)(b), tw_exchange, 1, 0)
 #define tw_cuda_mma_tf32_t(c, a, b) tw_emulate_mma_tf32(c, a, b, tw_exchange)
 #define tw_cuda_load_a_tf32(d, s) \
   tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
@@ -172,6 +182,10 @@ TW_FN void tw_emulate_wgmma(f32* c, __local const u16* a, u32 a_rows, u32 a_term
 #define tw_cuda_load_a_i8(d, s) \
   tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
 #define tw_cuda_load_bt_i8(d, s) \
+  tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
+#define tw_cuda_load_a_u8(d, s) \
+  tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
+#define tw_cuda_load_bt_u8(d, s) \
   tw_emulate_ldmatrix((u16*)(d), (__local const u16*)(s), tw_exchange, 0)
 #define tw_cuda_load_a_bf16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 0)
 #define tw_cuda_load_b_bf16(d, s) tw_emulate_ldmatrix(d, s, tw_exchange, 1)
