@@ -17,6 +17,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/gpu_prepare.h"
+#include "tilewright/tune/gpu_key_parts.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
 
@@ -128,7 +129,8 @@ class Assembler {
   Result<Known> compile(Func func) {
     Known known{code_.kernels.size(), {}, static_cast<int>(kernels_.size())};
     GpuKernelReport report;
-    report.func = scheduled_ ? std::move(func) : tune::with_tf32(func, target_);
+    report.func = scheduled_ ? std::move(func)
+                             : tune::with_tf32(tune::with_key_parts(func, target_), target_);
     if (scheduled_)
       report.scheduled = report.func;
     else

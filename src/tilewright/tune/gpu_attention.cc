@@ -24,7 +24,8 @@ int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct AttentionPlan : AttentionBlocks {
   int64_t queries = 0, keys = 0, depth = 0, columns = 0;  ///< depth: of the first sum
-  WarpRows share;                                         ///< of a block
+  int64_t heads = 1;
+  WarpRows share;  ///< of a block
 };
 
 /// The extent of the only loop that the sum of `block` runs over, or 0.
@@ -50,11 +51,12 @@ int64_t shared_bytes(const AttentionPlan& plan, int64_t rows) {
               kDepth * kValueKeys * (plan.columns + pad) + 2 * rows * (kRowLanes + 1));
 }
 
-std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
+/// Its sizes; how rows are shared out is not decided yet.
+std::optional<AttentionPlan> find_plan(const Func& func) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   const std::optional<AttentionBlocks> found = find_attention(func, blocks);
   if (!found) return std::nullopt;
-  AttentionPlan plan{*found, 0, 0, 0, 0, {}};
+  AttentionPlan plan{*found, 0, 0, 0, 0, 1, {}};
   const BlockFacts *scores = find_block(blocks, plan.scores),
                    *result = find_block(blocks, plan.result);
   plan.queries = row_extent(*result), plan.keys = last_extent(*scores);
@@ -63,19 +65,30 @@ std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarge
                      plan.keys == terms_of(*result) && plan.columns > 0 &&
                      func.math == MathMode::Fast;
   if (!plain || plan.queries < kLeastRows || plan.keys < kRowLanes) return std::nullopt;
-  int64_t heads = 1;
-  for (const Expr& extent : result->store->buffer.shape()) heads *= as_int(extent).value_or(0);
-  heads /= plan.queries * plan.columns;
+  plan.heads = 1;
+  for (const Expr& extent : result->store->buffer.shape()) plan.heads *= as_int(extent).value_or(0);
+  plan.heads /= plan.queries * plan.columns;
+  return plan;
+}
+
+bool fits(const AttentionPlan& plan, int64_t rows, const hw::GpuTarget& target) {
+  return rows <= plan.queries && shared_bytes(plan, rows) <= target.shared_bytes;
+}
+
+std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
+  std::optional<AttentionPlan> found = find_plan(func);
+  if (!found) return std::nullopt;
+  AttentionPlan& plan = *found;
   // As many queries as fit, for the keys and values are read once per block; but no fewer blocks
   // than there are units.
   for (int64_t rows = kMostRows; rows >= kLeastRows; rows /= 2) {
-    if (rows > plan.queries || shared_bytes(plan, rows) > target.shared_bytes) continue;
+    if (!fits(plan, rows, target)) continue;
     plan.share.rows = rows;
-    if (heads * ceil_of(plan.queries, rows) >= target.units) break;
+    if (plan.heads * ceil_of(plan.queries, rows) >= target.units) break;
   }
   plan.share.warps =
       std::clamp<int64_t>(plan.share.rows / kThreadRows, 1, target.max_threads / kRowLanes);
-  return plan.share.rows >= kLeastRows ? std::optional(plan) : std::nullopt;
+  return plan.share.rows >= kLeastRows ? found : std::nullopt;
 }
 
 class AttentionScheduler {
@@ -84,8 +97,8 @@ class AttentionScheduler {
       : draft_(draft), plan_(std::move(plan)), target_(target) {}
 
   bool run() {
-    return split_rows() && place_scores() && tile_result() && tile_scores() && share_out_rows() &&
-           share_memory() && bind_blocks(draft_, blocks_);
+    return write_back() && split_rows() && place_rows() && tile_result() && tile_scores() &&
+           share_out_rows() && share_memory() && bind_blocks(draft_, blocks_);
   }
 
  private:
@@ -95,16 +108,29 @@ class AttentionScheduler {
     return std::find(plan_.sums.begin(), plan_.sums.end(), name) != plan_.sums.end();
   }
 
+  /// Results that something else than element-wise code reads have a copy in registers.
+  bool write_back() {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    for (const BlockFacts* reader :
+         readers(blocks, find_block(blocks, plan_.result)->store->buffer))
+      if (reader->kind != BlockFacts::Kind::Injective && reader->name != plan_.result)
+        return attempt(schedule::CacheWrite{plan_.result, plan_.result + ".acc", ""});
+    return true;
+  }
+
   /// Blocks take the loops around some queries.
   bool split_rows() {
     const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts& result = *find_block(blocks, plan_.result);
-    const auto& indices = result.store->indices;
+    in_parts_ = std::any_of(plan_.between.begin(), plan_.between.end(), [&](const auto& name) {
+      return !stays(blocks, find_block(blocks, name)->store->buffer);
+    });
+    const BlockFacts& first = *find_block(blocks, in_parts_ ? plan_.scores : plan_.result);
+    const auto& indices = first.store->indices;
     schedule::Names loops;
     for (const Expr& index : indices) {
       const auto* iter = index.as<VarRef>();
       if (iter == nullptr) return false;
-      loops.push_back(result.loop_of(iter->var));
+      loops.push_back(first.loop_of(iter->var));
     }
     loops.pop_back();
     std::erase(loops, "");
@@ -114,23 +140,54 @@ class AttentionScheduler {
     return loops.size() < 2 || attempt(schedule::Reorder{loops});
   }
 
-  /// Everything before the second product is computed for the queries of a block.
-  bool place_scores() {
+  /// Everything up to the second product is computed for the queries of a block.
+  bool place_rows() {
     finisher_ = finisher_of(draft_.blocks(), plan_.scores);
     if (finisher_.empty()) {
       if (!attempt(schedule::CacheWrite{plan_.scores, plan_.scores + ".tile", ""})) return false;
       finisher_ = plan_.scores + ".wb";
       plan_.between.insert(plan_.between.begin(), finisher_);
     }
+    if (!(in_parts_ ? gather_behind() : gather_before())) return false;
+    for (const std::string& name : plan_.between) {
+      if (is_sum(name)) continue;
+      const std::vector<BlockFacts> blocks = draft_.blocks();
+      const Buffer made = find_block(blocks, name)->store->buffer;
+      if (stays(blocks, made) && !attempt(schedule::SetScope{made.name(), "shared"})) return false;
+    }
+    return in_parts_ || attempt(schedule::ComputeAt{plan_.scores, plan_.share.loop});
+  }
+
+  bool gather_before() {
     for (size_t i = plan_.between.size(); i-- > 0;)
       if (!attempt(schedule::ComputeAt{plan_.between[i], plan_.share.loop})) return false;
-    for (const std::string& name : plan_.between) {
-      const std::vector<BlockFacts> blocks = draft_.blocks();
-      const BlockFacts* block = find_block(blocks, name);
-      if (!is_sum(name) && !attempt(schedule::SetScope{block->store->buffer.name(), "shared"}))
-        return false;
-    }
-    return attempt(schedule::ComputeAt{plan_.scores, plan_.share.loop});
+    return true;
+  }
+
+  /// What others read as well cannot move to the result: everything follows the scores, initial
+  /// values first.
+  bool gather_behind() {
+    schedule::Names order = {plan_.scores + ".init"};
+    for (const std::string& sum : plan_.sums) order.push_back(sum + ".init");
+    order.insert(order.end(), {plan_.result + ".init", plan_.scores});
+    order.insert(order.end(), plan_.between.begin(), plan_.between.end());
+    order.push_back(plan_.result);
+    if (!attempt(schedule::Order{order})) return false;
+    schedule::Names moved = plan_.between;
+    moved.push_back(plan_.result);
+    return std::all_of(moved.begin(), moved.end(), [&](const std::string& name) {
+      return attempt(schedule::ReverseComputeAt{name, plan_.share.loop}) &&
+             (!is_sum(name) || attempt(schedule::ComputeAt{name + ".init", plan_.share.loop}));
+    });
+  }
+
+  /// Whether nothing after the second product reads `buffer`.
+  bool stays(const std::vector<BlockFacts>& blocks, const Buffer& buffer) const {
+    const auto found = readers(blocks, buffer);
+    return std::all_of(found.begin(), found.end(), [&](const BlockFacts* reader) {
+      return reader->name == plan_.result || std::find(plan_.between.begin(), plan_.between.end(),
+                                                       reader->name) != plan_.between.end();
+    });
   }
 
   /// What becomes of the scores is written over them.
@@ -192,18 +249,28 @@ class AttentionScheduler {
   AttentionPlan plan_;
   const hw::GpuTarget& target_;
   schedule::Names blocks_;
-  std::string finisher_;  ///< reads the scores out of registers
+  bool in_parts_ = false;  ///< others read what lies between the products (gpu_key_parts.h)
+  std::string finisher_;   ///< reads the scores out of registers
 };
 
 }  // namespace
 
-bool schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
-  std::optional<AttentionPlan> plan = plan_attention(draft.func(), target);
-  if (!plan) return false;
+std::string schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
+  const std::optional<AttentionPlan> plan = plan_attention(draft.func(), target);
+  if (!plan) return "";
   const Draft::Mark before = draft.mark();
-  if (AttentionScheduler(draft, *std::move(plan), target).run()) return true;
+  if (AttentionScheduler(draft, *plan, target).run()) return plan->result;
   draft.revert(before);
-  return false;
+  return "";
+}
+
+int64_t gpu_attention_rows(const Func& func, int64_t keys, const hw::GpuTarget& target) {
+  std::optional<AttentionPlan> plan = find_plan(func);
+  if (!plan) return 0;
+  plan->keys = keys;
+  int64_t rows = kMostRows;
+  while (rows >= kLeastRows && !fits(*plan, rows, target)) rows /= 2;
+  return rows >= kLeastRows ? rows : 0;
 }
 
 }  // namespace tilewright::tune

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/codegen/gpu/testing/matrix_emulation.h"
+#include "tilewright/tune/gpu_key_parts.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/testing/attention.h"
 #include "tilewright/tune/testing/sass.h"
@@ -19,10 +20,13 @@ void expect_agreement(const std::vector<Func>& funcs, hw::GpuTarget target) {
   if (!device) GTEST_SKIP() << to_string(device.error());
   target.units = 2;
   const bool emulated = target.language == hw::GpuLanguage::Cuda;
-  if (emulated) target.shared_bytes = codegen::testing::emulating_target().shared_bytes;
+  if (emulated)
+    target.shared_bytes =
+        std::min(target.shared_bytes, codegen::testing::emulating_target().shared_bytes);
   codegen::testing::GpuBatch batch(emulated ? codegen::testing::emulating_target() : target,
                                    emulated ? codegen::testing::kMatrixEmulation : "");
-  for (const Func& func : funcs) {
+  for (const Func& whole : funcs) {
+    const Func func = with_key_parts(whole, target);
     const auto scheduled = schedule::replay(func, gpu_trace(func, target));
     ASSERT_TRUE(scheduled) << func.name << to_string(scheduled.error());
     const Status added = batch.add(func, *scheduled, quarters(func));
@@ -72,6 +76,18 @@ TEST(GpuAttentionSlow, EmulatedWarpsAgreeWithTheInterpreter) {
   expect_agreement(whole_blocks(), *hw::find_gpu_target("cuda"));
 }
 
+/// Shared memory holds the scores of some queries for a part of the keys.
+TEST(GpuAttentionSlow, KeysInPartsAgreeWithTheInterpreter) {
+  const std::vector<Func> funcs = {func_of(AttentionCase{"", 1, 2, 32, 256, 16}),
+                                   func_of(AttentionCase{"", 2, 1, 32, 320, 24, false})};
+  for (const char* name : {"opencl", "cuda"}) {
+    hw::GpuTarget target = *hw::find_gpu_target(name);
+    target.shared_bytes = 40 << 10;
+    for (const Func& func : funcs) EXPECT_FALSE(equal(with_key_parts(func, target), func));
+    expect_agreement(funcs, target);
+  }
+}
+
 TEST(GpuWarpRowsSlow, KernelsAgreeWithTheInterpreter) {
   expect_agreement(rows(), *hw::find_gpu_target("opencl"));
 }
@@ -83,19 +99,25 @@ TEST(GpuWarpRowsSlow, EmulatedWarpsAgreeWithTheInterpreter) {
 TEST(GpuAttentionSlow, RegistersSuffice) {
   if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
   for (const char* name : {"cuda", "cuda-sm_80"})
-    for (const int64_t length : {128, 512, 1024}) {
+    for (const int64_t length : {128, 512, 1024, 8192}) {
       const hw::GpuTarget target = *hw::find_gpu_target(name);
-      const auto code = machine_code(func_of(AttentionCase{"", 1, 12, length, length, 64}), target);
+      const Func whole = func_of(AttentionCase{"", 1, 12, length, length, 64});
+      const Func func = with_key_parts(whole, target);
+      const auto code = machine_code(func, target);
       ASSERT_TRUE(code) << to_string(code.error());
-      ASSERT_EQ(code->kernels.size(), 1u);
-      EXPECT_EQ(code->uses[0].spill_bytes, 0) << code->source;
-      EXPECT_EQ(code->uses[0].stack_bytes, 0);
-      EXPECT_LE(code->uses[0].registers, target.registers);
-      EXPECT_GT(count(code->kernels[0].all, "SHFL"), 0);
-      EXPECT_GT(count(code->kernels[0].all, "LDGSTS"), 0);
-      EXPECT_EQ(count(code->kernels[0].all, "LDL"), 0);
+      ASSERT_EQ(code->kernels.size() > 1, !equal(func, whole));
+      for (const codegen::CudaKernelUse& use : code->uses) {
+        EXPECT_EQ(use.spill_bytes, 0) << code->source;
+        EXPECT_EQ(use.stack_bytes, 0);
+        EXPECT_LE(use.registers, target.registers);
+      }
+      const codegen::SassKernel* kernel = code->with("LDS", "128");
+      ASSERT_NE(kernel, nullptr);
+      EXPECT_GT(count(kernel->all, "SHFL"), 0);
+      EXPECT_GT(count(kernel->all, "LDGSTS"), 0);
+      EXPECT_EQ(count(kernel->all, "LDL"), 0);
       // A thread's products of a step: 4 queries by 4 keys, from operands of 16 bytes.
-      const codegen::SassLoop* loop = code->kernels[0].loop_with("FFMA");
+      const codegen::SassLoop* loop = kernel->loop_with("FFMA");
       ASSERT_NE(loop, nullptr);
       EXPECT_GE(count(loop->counts, "FFMA"), 7 * count(loop->counts, "LDS"));
     }

@@ -5,6 +5,7 @@
 
 #include "tilewright/base/dtype.h"
 #include "tilewright/tune/gpu_attention.h"
+#include "tilewright/tune/gpu_key_parts.h"
 #include "tilewright/tune/gpu_rows.h"
 #include "tilewright/tune/gpu_split.h"
 #include "tilewright/tune/gpu_winograd.h"
@@ -28,7 +29,7 @@ class Scheduler {
   bool is_attention() {
     inline_cheap();
     stage_outputs();
-    return schedule_gpu_attention(draft_, target_);
+    return !schedule_gpu_attention(draft_, target_).empty();
   }
 
   schedule::Trace run() {
@@ -37,8 +38,8 @@ class Scheduler {
     for (const std::string& block : schedule_gpu_winograd(draft_, target_)) remember(block);
     inline_cheap();
     stage_outputs();
-    if (schedule_gpu_attention(draft_, target_))
-      for (const std::string& name : names()) remember(name);
+    if (const std::string block = schedule_gpu_attention(draft_, target_); !block.empty())
+      remember(block);
     for (const std::string& name : names(BlockFacts::Kind::Reduce))
       if (!bound(name)) reduction(name);
     inline_padding();
@@ -251,7 +252,7 @@ GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target) {
 }
 
 bool is_gpu_attention(const Func& func, const hw::GpuTarget& target) {
-  return Scheduler(func, target, plan_gpu).is_attention();
+  return Scheduler(with_key_parts(func, target), target, plan_gpu).is_attention();
 }
 
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target, const PlanGpu& plan,

@@ -23,11 +23,15 @@ RowLoops loops_of(const Draft& draft, const std::string& block, const WarpRows& 
   RowLoops found;
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* facts = find_block(blocks, block);
+  const LoopNest nest = draft.nest_inside(block, rows.loop);
+  const auto inside = [&](const std::string& loop) {
+    return std::find(nest.names.begin(), nest.names.end(), loop) != nest.names.end();
+  };
   for (const Iter& iter : facts->block->iters)
     if (rows.rows > 1 && found.row.empty() && iter.kind == IterKind::Space &&
-        !iter.var.name().starts_with(kPart) && facts->extent_of(iter.var) == rows.rows)
+        !iter.var.name().starts_with(kPart) && facts->extent_of(iter.var) == rows.rows &&
+        inside(facts->loop_of(iter.var)))
       found.row = facts->loop_of(iter.var);
-  const LoopNest nest = draft.nest_inside(block, rows.loop);
   for (size_t i = 0; i < nest.names.size(); ++i)
     if (nest.extents[i] != 1 && nest.names[i] != found.row) found.inner.push_back(nest.names[i]);
   return found;
