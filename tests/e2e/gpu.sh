@@ -29,6 +29,7 @@ exits 0 "in TF32, with weights laid out and rounded ahead" "4 kernels" -- \
   compile residual.onnx --target cuda --tf32 -o tf32.twm
 if [ -n "${TILEWRIGHT_NVDISASM:-}" ]; then
   exits 0 "machine code" "HMMA" -- --json explain residual.onnx --target cuda --tf32 --sass
+  exits 0 "of bytes with zero points" "IMMA" -- --json explain bytes.onnx --target cuda --sass
 fi
 if ! has cuda; then
   exits 4 "no CUDA driver" "libcuda.so.1" "install NVIDIA's driver" -- run cuda.twm
