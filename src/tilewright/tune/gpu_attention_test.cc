@@ -85,7 +85,7 @@ TEST(GpuKeyParts, AreKernelsOfTheirOwnThatKeepTheMeaning) {
 TEST(GpuKeyParts, AreNotTakenForQueries) {
   hw::GpuTarget target = little_memory("cuda");
   target.shared_bytes = 17 << 10;
-  const Func func = func_of({"", 1, 1, 16, 512, 8});
+  const Func func = func_of({"", 1, 1, 16, 1024, 8});
   EXPECT_TRUE(is_gpu_attention(func, target));
   expect_gpu_meaning(with_key_parts(func, target), target);
 }
