@@ -145,23 +145,22 @@ ThreadPool::Range::Span ThreadPool::Range::take_back() {
   });
 }
 
-bool ThreadPool::take_over(int worker) {
+ThreadPool::Range::Span ThreadPool::next(int worker) {
+  Range& own = ranges_[static_cast<size_t>(worker)];
+  if (const Range::Span mine = own.take_front(); mine.begin < mine.end) return mine;
   for (int64_t i = 1; i < job_.parts; ++i) {
     const auto other = static_cast<size_t>((worker + i) % job_.parts);
     const Range::Span taken = ranges_[other].take_back();
     if (taken.begin == taken.end) continue;
-    ranges_[static_cast<size_t>(worker)].set(taken);
-    return true;
+    own.set({taken.begin + 1, taken.end});
+    return {taken.begin, taken.begin + 1};  // or two idle workers might hand it to and fro
   }
-  return false;
+  return {};
 }
 
 void ThreadPool::run_part(int worker) {
-  Range& own = ranges_[static_cast<size_t>(worker)];
-  do {
-    for (Range::Span s = own.take_front(); s.begin < s.end; s = own.take_front())
-      for (uint32_t i = s.begin; i < s.end; ++i) job_.body(job_.env, i, worker);
-  } while (take_over(worker));
+  for (Range::Span s = next(worker); s.begin < s.end; s = next(worker))
+    for (uint32_t i = s.begin; i < s.end; ++i) job_.body(job_.env, i, worker);
 }
 
 void ThreadPool::parallel_for(int64_t count, tw_parallel_body body, void* env) {

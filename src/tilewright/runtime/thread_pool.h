@@ -46,7 +46,7 @@ class ThreadPool {
 
  private:
   /// Iterations that a worker has yet to do, on a cache line of its own. The worker takes from the
-  /// front, others from the back; no iteration comes back, so a value never recurs in a loop.
+  /// front, others from the back; one number holds all there is to know, so both may.
   class alignas(64) Range {
    public:
     struct Span {
@@ -81,7 +81,8 @@ class ThreadPool {
   void work(int worker);
   bool wait_for_ticket(Slot& slot, uint32_t seen) const;
   void run_part(int worker);
-  bool take_over(int worker);
+  /// What `worker` does next: of its own, or of another's; empty if nothing is left.
+  Range::Span next(int worker);
 
   ThreadPoolOptions options_;
   bool spread_ = false;  ///< workers keep off the caller's CPU: there is one for each
