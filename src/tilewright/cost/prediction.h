@@ -15,16 +15,15 @@ inline constexpr double kLineBytes = 64;  ///< of a cache line
 /// source: 26-35 ns measured on two cores of a Zen 4; a line only the writer has used takes 0.6.
 inline constexpr double kSharedLineNs = 10;
 
-/// Part of the time of what runs beside the longest that shows all the same. source: 0 to 0.28 of
-/// the time to read from L2, measured beside register tiles on two cores of a Sapphire Rapids.
-inline constexpr double kUnhidden = 0.2;
+/// What a worker with a single piece waits for a slower one, of its time; with more pieces it takes
+/// over some of the other's. source: two cores of a Sapphire Rapids that others use too, 0.8 to 1.
+inline constexpr double kUneven = 0.1;
 
-/// Times overlap, but for `kUnhidden` of them and for `pack` and `join`. units: ns of wall time
-/// with all workers running.
+/// Times overlap except `pack` and `join`. units: ns of wall time with all workers running.
 struct Prediction {
   double compute = 0;  ///< arithmetic, at the rate of the register tile, edges included
   double l1 = 0, l2 = 0, l3 = 0, dram = 0;  ///< reading from each level at its bandwidth
-  double pack = 0;  ///< staging operands, transforms: before or after the rest
+  double pack = 0;  ///< staging operands, transforms, what of the overlapping times shows
   double join = 0;  ///< starting and waiting for workers, and their imbalance
 
   double total() const;
