@@ -119,6 +119,31 @@ TEST(TileSpaceTest, TimeGrowsWithWorkAndShrinksWithTheMachine) {
   EXPECT_LE(time(matmul(1, 4096, 4096), faster, 2), time(matmul(1, 4096, 4096), target, 2));
 }
 
+TEST(TileSpaceTest, ReadsThatArithmeticOutlastsCountAllTheSame) {
+  const Contraction c = pointwise(64, 16, 14, 14);
+  hw::CpuTarget slower = machine();
+  slower.rates.l2 = {80, 160};
+  const TilePoint point{14, 2, 1, true};
+  const Prediction fast = predict(c, point, machine(), 1), slow = predict(c, point, slower, 1);
+  EXPECT_EQ(fast.bound(), "compute");
+  EXPECT_EQ(slow.bound(), "compute");
+  EXPECT_GT(slow.total(), fast.total());
+  EXPECT_LT(slow.total() - fast.total(), slow.l2 - fast.l2);
+}
+
+TEST(TileSpaceTest, LonePiecesLeaveNothingToTakeOver) {
+  // Two rows of pixels: shared out as they are, or cut into the tiles they have.
+  const Contraction c = pointwise(16, 4, 2, 28);
+  TilePoint lone{14, 2, 1, false};
+  lone.pieces = 1;
+  TilePoint many = lone;
+  many.pieces = 32;
+  const Prediction a = predict(c, lone, machine(), 2), b = predict(c, many, machine(), 2);
+  EXPECT_GT(a.join, b.join + 0.05 * b.compute);
+  lone.pieces = 0;
+  EXPECT_EQ(predict(c, lone, machine(), 2).join, b.join) << "the usual number";
+}
+
 TEST(TileSpaceTest, NamesTheResourceThatBinds) {
   EXPECT_EQ(rank_points(matmul(1, 8192, 8192), machine(), 2)[0].time.bound(), "dram");
   EXPECT_EQ(rank_points(pointwise(32, 32, 28, 28), machine(), 2)[0].time.bound(), "compute");

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -80,8 +81,12 @@ TEST(ThreadPool, WhoIsDoneTakesOverFromOthers) {
     loop(pool, count, [&](int64_t i, int32_t) {
       ++hits[static_cast<size_t>(i)];
       // Only the iterations that the first worker took in one go wait for it.
+      const auto late = std::chrono::steady_clock::now() + std::chrono::seconds(20);
       if (i == 0)
-        while (done < count - std::max<int64_t>(1, count / 16)) std::this_thread::yield();
+        while (done < count - std::max<int64_t>(1, count / 16) &&
+               std::chrono::steady_clock::now() < late)
+          std::this_thread::yield();
+      EXPECT_LT(std::chrono::steady_clock::now(), late) << "nobody took over";
       ++done;
     });
     EXPECT_EQ(done, count);

@@ -3,12 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "tilewright/interp/interp.h"
-#include "tilewright/ir/text.h"
-#include "tilewright/lower/lower.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/testing/kernels.h"
+#include "tilewright/tune/testing/instructions.h"
 
 namespace tilewright::tune {
 namespace {
@@ -40,22 +36,7 @@ Func func_of(const Case& c, MathMode math = MathMode::Fast) {
 }
 
 void expect_dots(const Case& c, const hw::CpuTarget& target, int threads) {
-  const Func func = func_of(c);
-  const schedule::Trace trace = default_trace(func, target, threads);
-  EXPECT_EQ(tensorized(trace), 1u) << print(func) << print(trace);
-  const auto made = schedule::replay(func, trace);
-  ASSERT_TRUE(made) << to_string(made.error());
-  const auto lowered = lower::run_pipeline(*made, target);
-  ASSERT_TRUE(lowered) << to_string(lowered.error());
-  const interp::Arguments arguments = whole_bytes(func);
-  const auto want = interp::run(func, arguments);
-  ASSERT_TRUE(want);
-  for (const Func* f : {&*made, &*lowered}) {
-    const auto got = interp::run(*f, arguments);
-    ASSERT_TRUE(got) << to_string(got.error());
-    for (const auto& [name, array] : want->outputs)
-      EXPECT_TRUE(identical(array, got->outputs.at(name))) << name << print(*f);
-  }
+  expect_instructions(func_of(c), target, threads);
 }
 
 std::vector<Case> byte_cases(int64_t b) {

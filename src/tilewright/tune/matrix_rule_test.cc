@@ -3,13 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "tilewright/interp/interp.h"
-#include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
-#include "tilewright/lower/lower.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/testing/kernels.h"
+#include "tilewright/tune/testing/instructions.h"
 
 namespace tilewright::tune {
 namespace {
@@ -31,22 +27,7 @@ Func product(DType a, Shape rows, int64_t n, bool offset, MathMode math = MathMo
 }
 
 void expect_tiles(const Func& func, int threads) {
-  const hw::CpuTarget target = *hw::find_target("aarch64-v8.6");
-  const schedule::Trace trace = default_trace(func, target, threads);
-  ASSERT_EQ(tensorized(trace), 1u) << print(func) << print(trace);
-  const auto made = schedule::replay(func, trace);
-  ASSERT_TRUE(made) << to_string(made.error());
-  const auto lowered = lower::run_pipeline(*made, target);
-  ASSERT_TRUE(lowered) << to_string(lowered.error());
-  const interp::Arguments arguments = whole_bytes(func);
-  const auto want = interp::run(func, arguments);
-  ASSERT_TRUE(want);
-  for (const Func* f : {&*made, &*lowered}) {
-    const auto got = interp::run(*f, arguments);
-    ASSERT_TRUE(got) << to_string(got.error()) << print(*f);
-    for (const auto& [name, array] : want->outputs)
-      EXPECT_TRUE(identical(array, got->outputs.at(name))) << name << print(*f);
-  }
+  expect_instructions(func, *hw::find_target("aarch64-v8.6"), threads);
 }
 
 TEST(MatrixRule, BytesBecomeTiles) {
