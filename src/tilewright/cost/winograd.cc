@@ -13,17 +13,23 @@ namespace {
 
 /// Part of a multiply-add that a load beside it costs, and one of weights that L1 does not hold.
 constexpr double kLoadPrice = 0.1, kFarPrice = 0.3;
+/// Turns at loading, of which there are as many as at multiply-adds, that a vector of weights
+/// takes: asked for ahead, put into L1, loaded. A line of the input, put into L1, costs two.
+constexpr double kWeightTurns = 3, kInputTurns = 2;
 /// Vector operations per point and block of one tile: a one-sided sum for each side, each about
 /// half as long as there are points, and at least loads and stores.
 constexpr double kLeastTransformOps = 6;
 /// Widest register tile, in vectors.
 constexpr int64_t kMaxColumns = 4;
-/// Part of the time to read from far away that arithmetic does not hide.
-constexpr double kExposed = 0.25;
+/// Parts of the times to read from L3 and from memory that show beside what register tiles wait
+/// for. source: layers of ResNet-18 and VGG-16 with F(2x2) and F(4x4), two cores of a Sapphire
+/// Rapids.
+constexpr double kExposed = 0.2, kExposedMemory = 0.35;
 
 struct Tile {
   int64_t rows = 1, columns = 1;
   double operations = INFINITY;  ///< vector multiply-adds paid per channel and filter block
+  double first = INFINITY;       ///< those of the first pass over the weights
 };
 
 class Planner {
@@ -68,26 +74,31 @@ class Planner {
   }
 
   WinogradPlan at(WinogradPlan plan, size_t slower) const {
-    std::vector<Tile> tiles = tiles_of(plan, plan.group);
-    std::stable_sort(tiles.begin(), tiles.end(),
-                     [](const Tile& a, const Tile& b) { return a.operations < b.operations; });
-    const Tile& tile = tiles[std::min(slower, tiles.size() - 1)];
+    std::vector<WinogradPlan> plans;
+    for (const Tile& tile : tiles_of(plan.strip, plan.group)) plans.push_back(with(plan, tile));
+    std::stable_sort(plans.begin(), plans.end(), [](const WinogradPlan& a, const WinogradPlan& b) {
+      return a.time.total() < b.time.total();
+    });
+    return plans[std::min(slower, plans.size() - 1)];
+  }
+
+ private:
+  WinogradPlan with(WinogradPlan plan, const Tile& tile) const {
     plan.tile_rows = tile.rows;
     plan.tile_columns = tile.columns;
     plan.time = time_of(plan, tile);
     return plan;
   }
 
- private:
   void try_strip(const WinogradStrip& strip, WinogradPlan& best) const {
-    const Tile tile = best_tile({strip, 1, 1, 1, false, {}});
-    for (int64_t group = tile.columns; group <= blocks_; group += tile.columns) {
-      if (blocks_ % group != 0) continue;
-      for (const bool by_filters : {false, true}) {
-        if (by_filters && threads_ == 1) continue;
-        WinogradPlan plan{strip, group, tile.rows, tile.columns, by_filters, {}};
-        plan.time = time_of(plan, tile);
-        if (plan.time.total() < 0.99 * best.time.total()) best = plan;
+    for (const Tile& tile : tiles_of(strip, blocks_)) {
+      for (int64_t group = tile.columns; group <= blocks_; group += tile.columns) {
+        if (blocks_ % group != 0) continue;
+        for (const bool by_filters : {false, true}) {
+          if (by_filters && threads_ == 1) continue;
+          const WinogradPlan plan = with({strip, group, 1, 1, by_filters, {}}, tile);
+          if (plan.time.total() < 0.99 * best.time.total()) best = plan;
+        }
       }
     }
   }
@@ -95,8 +106,8 @@ class Planner {
   /// Register tiles for a strip whose columns divide `blocks`: accumulators, a row of weights and
   /// one broadcast fit the registers. What is left over of the image is done by a smaller tile; a
   /// strip has no rest, whose sums would reach into the next one.
-  std::vector<Tile> tiles_of(const WinogradPlan& plan, int64_t blocks) const {
-    const int64_t images = plan.strip.images, tiles = plan.strip.tiles() / images;
+  std::vector<Tile> tiles_of(const WinogradStrip& strip, int64_t blocks) const {
+    const int64_t images = strip.images, tiles = strip.tiles() / images;
     const bool whole_image = tiles == rows_ * columns_;
     std::vector<Tile> all;
     for (int64_t columns = 1; columns <= std::min(kMaxColumns, blocks); ++columns) {
@@ -108,26 +119,23 @@ class Planner {
         const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
         all.push_back({rows, columns,
                        static_cast<double>(images) * (whole + rest) / static_cast<double>(columns) +
-                           far_passes(plan.strip, rows, columns) * (kFarPrice - kLoadPrice) +
-                           first_pass(rows, columns)});
+                           far_passes(strip, rows, columns) * (kFarPrice - kLoadPrice),
+                       price(rows, columns) / static_cast<double>(columns)});
       }
     }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Tile& a, const Tile& b) { return a.operations < b.operations; });
     return all;
-  }
-
-  Tile best_tile(const WinogradPlan& plan) const {
-    Tile best;
-    for (const Tile& tile : tiles_of(plan, blocks_))
-      if (tile.operations < best.operations * 0.999) best = tile;
-    return best;
   }
 
   /// Multiply-adds that a register tile costs per channel: one for loop control, and loads in the
   /// way of arithmetic, whose operands come from L2 and not, as where tiles are measured, from L1.
   double price(int64_t rows, int64_t columns) const {
     const auto useful = static_cast<double>(std::max(rows * columns, kChains));
-    const double loads = kLoadPrice * static_cast<double>(rows + columns);
-    return 1 + useful / rates_.tile_share(DType::F32, rows, columns) + loads;
+    const auto height = static_cast<double>(rows), width = static_cast<double>(columns);
+    const double turns = height + kInputTurns * height / lanes_ + kWeightTurns * width;
+    const double loads = kLoadPrice * (height + width);
+    return 1 + std::max(useful / rates_.tile_share(DType::F32, rows, columns), turns) + loads;
   }
 
   /// How often the weights of a register tile's filters come from behind L1 for one strip.
@@ -137,13 +145,18 @@ class Planner {
     return static_cast<double>(strip.images * ceil_div(strip.rows * strip.columns, rows));
   }
 
-  /// What arithmetic does not hide of fetching a register tile's filters from memory: prefetches
-  /// reach a few lines ahead, so only the first pass over them overlaps with it.
-  double first_pass(int64_t rows, int64_t columns) const {
-    const double weights = points_ * static_cast<double>(shape_.channels * shape_.filters) * 4;
-    if (stays(weights)) return 0;
-    const double line = 4.0 * lanes_ / again(weights) / (2 * lanes_ / rates_.f32);
-    return std::max(0.0, line - price(rows, columns) / static_cast<double>(columns));
+  /// ns that one worker waits for the weights of its strips: prefetches reach a few lines ahead,
+  /// so only the first pass of register tiles over a strip's weights hides their way. From memory
+  /// they come once, or for each strip where the last cache does not hold them.
+  double waiting(const WinogradPlan& plan, const Tile& tile, double share) const {
+    const double vectors = points_ * static_cast<double>(shape_.channels * blocks_);
+    const double vector = 4.0 * lanes_, bytes = vectors * vector;
+    const double busy = tile.first * 2 * lanes_ / rates_.f32;
+    const auto wait = [&](double rate) { return std::max(0.0, vector / rate - busy); };
+    const double all = vectors * share, once = plan.by_filters ? vectors / threads_ : vectors;
+    const double far = stays(bytes) ? std::min(once, all) : all;
+    const double memory = plan.by_filters ? rates_.dram.all / threads_ : rates_.dram.one;
+    return far * wait(memory) + (all - far) * (fits(bytes) ? 0 : wait(rates_.l3.one));
   }
 
   bool fits(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l2_bytes); }
@@ -194,7 +207,8 @@ class Planner {
     const double transforms = own ? strips : share;
     Prediction time;
     time.compute =
-        points_ * channels * static_cast<double>(blocks_) * tile.operations * operation * share;
+        points_ * channels * static_cast<double>(blocks_) * tile.operations * operation * share +
+        waiting(plan, tile, share);
     const double kept = staged_in + staged_out + 2 * panel;
     const double kept_out = staged_out + panel + staged_in / points_;
     // Until the next group reads the input again, all of this one's weights pass.
@@ -218,7 +232,7 @@ class Planner {
     time.pack = ops * (channels * transforms + filters * share) / lanes_ +
                 transforms * writes(kept) * staged_in / in_rate +
                 share * groups * writes(kept_out) * staged_out / out_rate;
-    time.pack += kExposed * (time.l3 + time.dram);
+    time.pack += kExposed * time.l3 + kExposedMemory * time.dram;
     if (threads_ == 1) return time;
     time.join = rates_.fork_join_ns * (!plan.by_filters ? 1 : own ? strips : 2 * strips);
     // Workers that divide filters share the input and what is transformed together; those of the

@@ -83,12 +83,31 @@ TEST(WinogradPlan, ReadsLargeWeightsOnceForSeveralImages) {
 }
 
 TEST(WinogradPlan, PassesWeightsFromFarSeldom) {
-  // Eight tiles in a strip: 4x4 vectors pass the weights of four blocks twice, 8x2 those of two
+  // Twelve tiles in a strip: 6x4 vectors pass the weights of four blocks twice, 12x2 those of two
   // once. Those of 32 channels stay in L1 in between, those of 256 do not.
   const hw::CpuTarget target = machine();
-  const WinogradPlan cuts{{1, 2, 4}, 4, 1, 1, false, {}};
-  EXPECT_EQ(winograd_plan_at({1, 32, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 4);
-  EXPECT_EQ(winograd_plan_at({1, 256, 256, 16, 16, 4}, cuts, 0, target, 1).tile_columns, 2);
+  const WinogradPlan cuts{{1, 1, 12}, 4, 1, 1, false, {}};
+  EXPECT_EQ(winograd_plan_at({1, 32, 64, 96, 96, 4}, cuts, 0, target, 1).tile_columns, 4);
+  EXPECT_EQ(winograd_plan_at({1, 256, 64, 96, 96, 4}, cuts, 0, target, 1).tile_columns, 2);
+}
+
+TEST(WinogradPlan, PassesWeightsThatMemoryDelaysOnce) {
+  // 16 tiles: 16x1 vectors ask memory for weights as long as they compute, the others wait for
+  // them in the first of several passes.
+  hw::CpuTarget target = machine();
+  const WinogradShape shape{1, 512, 512, 7, 7, 2};
+  target.rates.dram = {target.rates.f32, 2 * target.rates.f32};  // much more than is needed
+  EXPECT_GT(plan_winograd(shape, target, 2).tile_columns, 1);
+  target.rates.dram = {target.rates.f32 / 12, target.rates.f32 / 6};
+  const WinogradPlan slow = plan_winograd(shape, target, 2);
+  EXPECT_EQ(slow.tile_rows, 16);
+  EXPECT_EQ(slow.tile_columns, 1);
+}
+
+TEST(WinogradPlan, TakesTurnsAtLoading) {
+  // 26x1 vectors have no more left-over tiles than 13x2, but a load for every multiply-add.
+  const WinogradPlan plan = plan_winograd({1, 256, 256, 14, 14, 2}, machine(), 2);
+  EXPECT_GT(plan.tile_columns, 1);
 }
 
 TEST(WinogradPlan, TimesFollowTheArithmetic) {
