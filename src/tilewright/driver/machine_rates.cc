@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 #include "tilewright/base/cache.h"
@@ -15,6 +17,10 @@
 namespace tilewright::driver {
 namespace {
 
+/// Measurements at most of a machine that is never quiet, and the time between two of them.
+constexpr int kMostReadings = 4;
+constexpr std::chrono::minutes kBetweenReadings{5};
+
 hw::CpuRates typical_rates(const Error& reason) {
   say(fmt::format("warning: schedules follow typical rates: {}: {}", reason.what, reason.why));
   return hw::host().rates;
@@ -24,13 +30,14 @@ hw::CpuRates find_rates() {
   // Measuring every time would be worse than not measuring.
   if (const Result<std::string> path = rates_path(); !path) return typical_rates(path.error());
   Result<hw::CpuRates> kept = kept_rates();
-  if (kept) return *std::move(kept);
-  if (kept.error().kind == ErrorKind::Io)
-    say("measuring this machine once, about ten seconds (--no-calibrate leaves it out)");
-  else
-    say(fmt::format("measuring this machine again: {}", kept.error().what));
+  if (kept && !worth_another_reading(*kept)) return *std::move(kept);
+  if (!kept)
+    say(kept.error().kind == ErrorKind::Io
+            ? "measuring this machine once, about ten seconds (--no-calibrate leaves it out)"
+            : fmt::format("measuring this machine again: {}", kept.error().what));
   Result<hw::CpuRates> measured = measure_rates();
-  if (!measured) return typical_rates(measured.error());
+  if (!measured) return kept ? *std::move(kept) : typical_rates(measured.error());
+  if (kept) measured = hw::best_of(*kept, *measured);
   if (const Status status = keep_rates(*measured); !status)
     say(fmt::format("warning: {}: {}", status.error().what, status.error().why));
   return *std::move(measured);
@@ -69,6 +76,18 @@ Result<hw::CpuRates> measure_rates() {
 
 Status keep_rates(const hw::CpuRates& rates) {
   return write_file(TW_TRY(rates_path()), hw::rates_to_json(rates, hw::rates_key()));
+}
+
+bool worth_another_reading(const hw::CpuRates& kept) {
+  const std::string why = tune::disturbed(kept);
+  const Result<std::string> path = rates_path();
+  if (why.empty() || kept.readings >= kMostReadings || !path) return false;
+  std::error_code gone;
+  const auto written = std::filesystem::last_write_time(*path, gone);
+  if (gone || std::filesystem::file_time_type::clock::now() - written < kBetweenReadings)
+    return false;
+  say(fmt::format("measuring this machine once more, other work disturbed the last time: {}", why));
+  return true;
 }
 
 bool calibration_off() {

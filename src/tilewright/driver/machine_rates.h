@@ -18,9 +18,13 @@ Result<hw::CpuRates> measure_rates();
 /// Keeps `rates` for later processes. errors: Io.
 Status keep_rates(const hw::CpuRates& rates);
 
-/// What schedules for this machine are chosen by. Kept rates; else, if `measure` and
-/// TILEWRIGHT_CALIBRATE is not `off`, measured ones; else assumed ones, with a message where
-/// measuring failed. Asked for once per process.
+/// Whether kept rates should be measured once more: other work disturbed them, a few minutes have
+/// passed, and it was not tried often. A message says so.
+bool worth_another_reading(const hw::CpuRates& kept);
+
+/// What schedules for this machine are chosen by. If `measure` and TILEWRIGHT_CALIBRATE is not
+/// `off`, kept rates, measured ones where there are none, the best of both where those kept were
+/// disturbed; else assumed ones, with a message where measuring failed. Asked for once per process.
 const hw::CpuRates& machine_rates(bool measure);
 
 /// Whether TILEWRIGHT_CALIBRATE is `off`: typical rates, so that schedules are the same everywhere.

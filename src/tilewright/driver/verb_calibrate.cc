@@ -8,6 +8,7 @@
 #include "tilewright/driver/gpu_knowledge.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/hw/target.h"
+#include "tilewright/tune/calibrate.h"
 
 namespace tilewright::driver {
 namespace {
@@ -48,12 +49,19 @@ void print_rates(const hw::CpuRates& rates) {
 Result<int> calibrate(bool force, bool as_json) {
   const std::string path = TW_TRY(rates_path());
   Result<hw::CpuRates> rates = kept_rates();
-  const bool measure = force || !rates;
+  const bool again = !force && rates && worth_another_reading(*rates);
+  const bool measure = force || again || !rates;
   if (measure) {
-    rates = TW_TRY(measure_rates());
+    const hw::CpuRates now = TW_TRY(measure_rates());
+    rates = again ? hw::best_of(*rates, now) : now;
     TW_TRY_STATUS(keep_rates(*rates));
   }
   say(fmt::format("{} {}", measure ? "measured now, kept in" : "measured before, in", path));
+  if (const std::string why = tune::disturbed(*rates); !why.empty())
+    say(
+        fmt::format("warning: other work disturbed the measurement: {}; tilewright calibrate "
+                    "--force measures again",
+                    why));
   if (!as_json) {
     print_rates(*rates);
     return 0;

@@ -30,6 +30,7 @@ struct TileRate {
 
 struct CpuRates {
   bool measured = false;
+  int readings = 1;  ///< measurements that these are the best of
   /// One core, register tiles only, two operations per multiply-add. units: operations per ns; 0:
   /// no such instructions.
   double f32 = 0, bf16 = 0, int8 = 0;
@@ -46,6 +47,9 @@ struct CpuRates {
 
 /// Typical rates of a processor with vectors of `vector_bytes`. source: specs/performance.md 0.
 CpuRates assumed_rates(int vector_bytes, int cores);
+
+/// What the machine reached in either of two measurements: other programs only slow a reading down.
+CpuRates best_of(const CpuRates& a, const CpuRates& b);
 
 /// What measured rates hold for.
 struct RatesKey {

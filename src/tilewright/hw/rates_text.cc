@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kSchema = "tilewright.rates";
 /// Raised whenever what is measured, or the code generator's tiles, change their meaning.
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr const char* kCompiler = "tilewright 0.1.0";
 
 template <class Rates>
@@ -86,10 +86,11 @@ Result<TileRate> read_tile(const Members& in) {
 }
 
 Result<CpuRates> read_rates(const Members& in) {
-  TW_TRY_STATUS(
-      in.check({"f32", "bf16", "int8", "l1", "l2", "l3", "dram", "fork_join_ns", "tiles"}));
+  TW_TRY_STATUS(in.check(
+      {"readings", "f32", "bf16", "int8", "l1", "l2", "l3", "dram", "fork_join_ns", "tiles"}));
   CpuRates rates;
   rates.measured = true;
+  rates.readings = TW_TRY(in.integer("readings", 1, 1 << 20));
   rates.f32 = TW_TRY(in.number("f32", 0.01, kMostPerNs));
   rates.bf16 = TW_TRY(in.number("bf16", 0, kMostPerNs));
   rates.int8 = TW_TRY(in.number("int8", 0, kMostPerNs));
@@ -133,6 +134,7 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key) {
   json["machine"] = {
       {"processor", key.processor}, {"cores", key.cores}, {"compiler", key.compiler}};
   OrderedJson& out = json["rates"];
+  out["readings"] = rates.readings;
   out["f32"] = rounded(rates.f32);
   out["bf16"] = rounded(rates.bf16);
   out["int8"] = rounded(rates.int8);

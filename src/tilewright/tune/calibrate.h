@@ -23,4 +23,9 @@ Result<hw::CpuRates> calibrate(const hw::CpuTarget& target, const CalibrateOptio
 /// cores together slower than one; empty if nothing is.
 std::string implausible(const hw::CpuRates& rates, int cores);
 
+/// Why measured rates look like those of a machine that did other work meanwhile, which readings
+/// that agree with each other do not show: register tiles stay below the peak measured beside them
+/// where another program shares the core. Empty if they do not, or if tiles were not measured.
+std::string disturbed(const hw::CpuRates& rates);
+
 }  // namespace tilewright::tune

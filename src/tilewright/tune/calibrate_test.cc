@@ -46,6 +46,15 @@ TEST(Calibrate, ContradictionsAreFound) {
   EXPECT_THAT(implausible(rates, 2), HasSubstr("L1 was not read"));
 }
 
+TEST(Calibrate, TilesBelowThePeakShowOtherWork) {
+  hw::CpuRates rates = quiet_machine();
+  EXPECT_EQ(disturbed(rates), "");  // no tiles, no witness
+  rates.tiles = {{DType::F32, 1, 1, 0.12}, {DType::F32, 14, 2, 0.99}};
+  EXPECT_EQ(disturbed(rates), "");
+  rates.tiles = {{DType::F32, 1, 1, 0.12}, {DType::F32, 14, 2, 0.78}, {DType::I8, 14, 2, 1}};
+  EXPECT_THAT(disturbed(rates), HasSubstr("78 %"));
+}
+
 TEST(Calibrate, AnInterruptionEndsIt) {
   CalibrateOptions options;
   options.progress = [](int, int, const std::string&) -> Status {
