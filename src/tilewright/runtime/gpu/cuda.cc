@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <mutex>
 
 #include "tilewright/base/check.h"
 #include "tilewright/runtime/gpu/cuda_api.h"
 #include "tilewright/runtime/gpu/cuda_arch.h"
+#include "tilewright/runtime/gpu/cuda_maps.h"
 #include "tilewright/runtime/gpu/handle.h"
 
 namespace tilewright::runtime {
@@ -131,6 +133,7 @@ class CudaInstance : public GpuInstance {
     TW_TRY_STATUS(load_code());
     TW_TRY_STATUS(find_functions());
     TW_TRY_STATUS(allocate());
+    TW_TRY_STATUS(make_maps());
     if (program_->calls.empty()) return {};
     return options_.record_times ? create_events() : capture();
   }
@@ -311,6 +314,21 @@ class CudaInstance : public GpuInstance {
     return {};
   }
 
+  /// The maps of every call: its buffers stay where they are.
+  Status make_maps() {
+    for (const std::vector<GpuCall>* calls : {&program_->prepare, &program_->calls})
+      for (const GpuCall& call : *calls) {
+        const GpuKernelCode& kernel = program_->kernels[static_cast<size_t>(call.kernel)];
+        if (kernel.maps.empty()) continue;
+        std::vector<CuTensorMap>& maps = maps_[&call];
+        for (const GpuTensorMap& map : kernel.maps) {
+          const auto buffer = static_cast<size_t>(call.buffers[static_cast<size_t>(map.buffer)]);
+          maps.push_back(TW_TRY(make_tensor_map(api_, map, addresses_[buffer], kernel.symbol)));
+        }
+      }
+    return {};
+  }
+
   Status create_events() {
     for (size_t i = 0; i <= program_->calls.size(); ++i) {
       CuEvent event = nullptr;
@@ -359,6 +377,8 @@ class CudaInstance : public GpuInstance {
       parameters.push_back(&addresses_[static_cast<size_t>(buffer)]);
     for (const int64_t& scalar : call.scalars)  // the driver only reads them
       parameters.push_back(const_cast<int64_t*>(&scalar));
+    if (const auto maps = maps_.find(&call); maps != maps_.end())
+      for (CuTensorMap& map : maps->second) parameters.push_back(&map);
     std::array<unsigned, 3> grid{}, block{};
     for (size_t d = 0; d < 3; ++d) {
       grid[d] = static_cast<unsigned>(kernel.grid[d]);
@@ -380,6 +400,7 @@ class CudaInstance : public GpuInstance {
   std::vector<CuFunction> functions_;  // by kernel
   std::vector<Memory> memory_;
   std::vector<CuMemory> addresses_;  // by buffer
+  std::map<const GpuCall*, std::vector<CuTensorMap>> maps_;
   Handle<CuGraphExec> graph_;
   bool prepared_ = false;
   std::vector<Handle<CuEvent>> events_;  // around the calls

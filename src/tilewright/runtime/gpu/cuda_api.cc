@@ -60,6 +60,8 @@ Result<CudaApi> load_cuda() {
   if (!library) return unusable(library.error());
   CudaApi api;
   if (Status status = bind_all(*library, api); !status) return unusable(status.error());
+  api.tensor_map =
+      reinterpret_cast<decltype(api.tensor_map)>(library->find("cuTensorMapEncodeTiled"));
   if (Status status = api.check(api.init(0), "cuInit"); !status) return unusable(status.error());
   return api;
 }

@@ -36,6 +36,17 @@ inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr int kCuCaptureThreadLocal = 1;
 inline constexpr unsigned kCuEventDefault = 0;
 
+/// CUtensorMap: opaque, made by the driver.
+struct alignas(64) CuTensorMap {
+  uint64_t opaque[16] = {};
+};
+// CUtensorMapDataType
+inline constexpr int kCuMapU8 = 0, kCuMapU16 = 1, kCuMapU32 = 2, kCuMapI32 = 3, kCuMapU64 = 4,
+                     kCuMapI64 = 5, kCuMapF16 = 6, kCuMapF32 = 7, kCuMapF64 = 8, kCuMapBf16 = 9;
+// CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill
+inline constexpr int kCuMapPlain = 0, kCuMapNoSwizzle = 0, kCuMapSwizzle128 = 3, kCuMapL2Of256 = 3,
+                     kCuMapZeros = 0;
+
 struct CudaApi {
   CuResult (*init)(unsigned) = nullptr;
   CuResult (*driver_version)(int*) = nullptr;
@@ -75,6 +86,12 @@ struct CudaApi {
   CuResult (*launch)(CuFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                      unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                      CuStream, void** parameters, void** extra) = nullptr;
+
+  /// Null in drivers before 12.0, which know no such copies.
+  CuResult (*tensor_map)(CuTensorMap*, int type, unsigned rank, void* address, const uint64_t* dims,
+                         const uint64_t* strides, const uint32_t* box,
+                         const uint32_t* element_strides, int interleave, int swizzle,
+                         int promotion, int fill) = nullptr;
 
   /// Ok for success. errors: Capacity (memory), Device; `call` and the driver's words are in them.
   Status check(CuResult code, const std::string& call) const;

@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 
+#include "tilewright/runtime/gpu/cuda_maps.h"
 #include "tilewright/runtime/gpu/testing/sample_program.h"
 
 namespace tilewright::runtime {
@@ -192,6 +193,61 @@ TEST_F(Cuda, SharedMemoryIsAskedFor) {
   code.kernels[1].shared_bytes = 64;
   setup(1, 9, 0, "cuFuncSetAttribute", 700);
   EXPECT_THAT(to_string(error_of(code)), HasSubstr("cuFuncSetAttribute"));
+}
+
+/// Kernel `fetch` of the stand-in copies the last box of x, of which half lies outside, to y.
+GpuProgram fetching() {
+  using Place = GpuBuffer::Place;
+  GpuProgram program;
+  program.language = "cuda";
+  program.arch = "sm_90a";
+  program.ptx = ".version 9.0";
+  program.kernels = {{.symbol = "fetch", .maps = {{0, DType::F32, {12, 5}, {64}, {8, 4}, 128}}}};
+  program.buffers = {{Place::Input, 0, 5 * 64, "x"}, {Place::Output, 0, 4 * 8 * 4, "y"}};
+  program.calls = {{0, "first", {0, 1}, {}}};
+  program.inputs = {0};
+  program.outputs = {1};
+  return program;
+}
+
+TEST_F(Cuda, MapsAreMadeOfBuffersAndPassedLast) {
+  for (const bool record : {false, true}) {
+    setup(1, 9, 0);
+    const auto instance = load(fetching(), {.record_times = record});
+    ASSERT_TRUE(instance) << to_string(instance.error());
+    // f32 (7), no interleaving, a swizzle of 128 bytes (3), fetched to L2 by 256 (3), zeros
+    // outside.
+    EXPECT_THAT(log(), HasSubstr("map type 7 12x5 by 64 box 8x4 steps 1x1 0 3 3 0\n"));
+    std::vector<float> x(80), y(32);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i + 1);
+    ASSERT_TRUE((*instance)->write_input(0, x.data()));
+    ASSERT_TRUE((*instance)->execute());
+    ASSERT_TRUE((*instance)->read_output(0, y.data()));
+    for (size_t r = 0; r < 4; ++r)
+      for (size_t c = 0; c < 8; ++c)
+        EXPECT_EQ(y[8 * r + c], r < 2 && c < 4 ? x[(3 + r) * 16 + 8 + c] : 0) << r << " " << c;
+  }
+  GpuProgram half = fetching();
+  half.kernels[0].maps[0] = {0, DType::BF16, {24, 5}, {64}, {16, 4}, 0};
+  setup(1, 9, 0);
+  ASSERT_TRUE(load(half));
+  EXPECT_THAT(log(), HasSubstr("map type 9 24x5 by 64 box 16x4 steps 1x1 0 0 3 0\n"));
+}
+
+TEST_F(Cuda, MapsThatCannotBeMade) {
+  setup(1, 9, 0, "cuTensorMapEncodeTiled", 1);
+  EXPECT_THAT(to_string(error_of(fetching())), HasSubstr("cuTensorMapEncodeTiled for 'fetch'"));
+  GpuProgram code = fetching();
+  code.kernels[0].maps[0].dtype = DType::Bool;
+  code.kernels[0].maps[0].box = {16, 4};
+  setup(1, 9, 0);
+  EXPECT_THAT(to_string(error_of(code)), HasSubstr("has a map of bool"));
+  CudaApi old;
+  const auto map = make_tensor_map(old, fetching().kernels[0].maps[0], 0, "fetch");
+  ASSERT_FALSE(map);
+  EXPECT_EQ(map.error().kind, ErrorKind::Device);
+  EXPECT_THAT(to_string(map.error()), HasSubstr("has no entry point cuTensorMapEncodeTiled"));
+  EXPECT_THAT(to_string(map.error()), HasSubstr("install a driver for CUDA 12.0 or newer"));
 }
 
 TEST_F(Cuda, FailingCallsAreReportedAndLeakNothing) {

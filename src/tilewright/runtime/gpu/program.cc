@@ -1,6 +1,7 @@
 #include "tilewright/runtime/gpu/program.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -15,13 +16,17 @@ namespace {
 
 using Place = GpuBuffer::Place;
 
-constexpr std::string_view kMagic = "TWGPUPR3";
+constexpr std::string_view kMagic = "TWGPUPR4";
 constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();  // of one dimension
 constexpr int64_t kMaxThreads = 1 << 16;                             // of a block
 constexpr int64_t kMaxSharedBytes = 1 << 20;                         // of a block
 /// A kernel has 4 KiB for its parameters on the devices that offer least, 8 bytes each.
 constexpr size_t kMaxParameters = 512;
 constexpr uint64_t kPlaces = 4;
+/// Parameters that a map takes the place of; its axes, the elements of a box, strides, swizzling.
+constexpr size_t kMapParameters = 16, kLeastAxes = 2, kMostAxes = 5;
+constexpr int64_t kMostBox = 256, kBoxAlign = 16, kSwizzle = 128;
+constexpr int64_t kMostExtent = int64_t{1} << 32, kMostStride = int64_t{1} << 40;
 
 template <class T>
 void put_all(std::string& out, const T& numbers) {
@@ -49,11 +54,27 @@ Result<std::vector<int>> read_indices(ByteReader& in, std::string_view what) {
   return indices;
 }
 
+Status read_map(ByteReader& in, GpuTensorMap& map) {
+  const uint64_t buffer = TW_TRY(in.number());
+  map.buffer = buffer > std::numeric_limits<int>::max() ? -1 : static_cast<int>(buffer);
+  const std::string type = TW_TRY(in.bytes("an element type"));
+  const auto dtype = parse_dtype(type);
+  if (!dtype) return fail(ErrorKind::Package, fmt::format("a map is of '{}', no type", type));
+  map.dtype = *dtype;
+  map.dims = TW_TRY(read_list(in, "extents of a map"));
+  map.strides = TW_TRY(read_list(in, "strides of a map"));
+  map.box = TW_TRY(read_list(in, "the box of a map"));
+  map.swizzle_bytes = static_cast<int64_t>(TW_TRY(in.number()));
+  return {};
+}
+
 Status read_kernel(ByteReader& in, GpuKernelCode& kernel) {
   kernel.symbol = TW_TRY(in.bytes("a symbol"));
   for (int64_t& extent : kernel.grid) extent = static_cast<int64_t>(TW_TRY(in.number()));
   for (int64_t& extent : kernel.block) extent = static_cast<int64_t>(TW_TRY(in.number()));
   kernel.shared_bytes = static_cast<int64_t>(TW_TRY(in.number()));
+  kernel.maps.resize(TW_TRY(in.count(48, "maps")));
+  for (GpuTensorMap& map : kernel.maps) TW_TRY_STATUS(read_map(in, map));
   return {};
 }
 
@@ -153,6 +174,63 @@ class Validator {
         (kernel.shared_bytes > 0 && program_.language != "cuda"))
       add(fmt::format("kernel '{}' asks for {} bytes of shared memory", kernel.symbol,
                       kernel.shared_bytes));
+    if (!kernel.maps.empty() && program_.language != "cuda")
+      add(fmt::format("kernel '{}' has maps, which only CUDA knows", kernel.symbol));
+    for (const GpuTensorMap& map : kernel.maps)
+      if (!is_map(map))
+        add(fmt::format(
+            "a map of kernel '{}' is none: {} [{}], strides [{}], box [{}], swizzled by "
+            "{} bytes",
+            kernel.symbol, name(map.dtype), fmt::join(map.dims, ", "), fmt::join(map.strides, ", "),
+            fmt::join(map.box, ", "), map.swizzle_bytes));
+  }
+
+  /// Whether the driver makes a map of it.
+  static bool is_map(const GpuTensorMap& map) {
+    const size_t axes = map.dims.size();
+    const int64_t bits = bit_width(map.dtype);
+    if (axes < kLeastAxes || axes > kMostAxes || map.strides.size() + 1 != axes ||
+        map.box.size() != axes || bits % 8 != 0 ||
+        (map.swizzle_bytes != 0 && map.swizzle_bytes != kSwizzle))
+      return false;
+    const auto within = [](const std::vector<int64_t>& list, int64_t least, int64_t most) {
+      return std::all_of(list.begin(), list.end(),
+                         [&](int64_t x) { return x >= least && x <= most; });
+    };
+    if (!within(map.dims, 1, kMostExtent) || !within(map.box, 1, kMostBox) ||
+        !within(map.strides, kBoxAlign, kMostStride - 1))
+      return false;
+    const int64_t row = map.box[0] * bits / 8;
+    return row % kBoxAlign == 0 && (map.swizzle_bytes == 0 || row <= map.swizzle_bytes) &&
+           std::all_of(map.strides.begin(), map.strides.end(),
+                       [](int64_t stride) { return stride % kBoxAlign == 0; });
+  }
+
+  /// Bytes from the start of a map's buffer to the end of its last element.
+  static int64_t reach(const GpuTensorMap& map) {
+    int64_t last = (map.dims[0] - 1) * (bit_width(map.dtype) / 8);
+    for (size_t axis = 1; axis < map.dims.size(); ++axis) {
+      // Beyond any buffer, and below where numbers end.
+      if (map.dims[axis] > 1 && map.strides[axis - 1] > kMaxBytes / (map.dims[axis] - 1))
+        return kMaxBytes + 1;
+      last = std::min(last + (map.dims[axis] - 1) * map.strides[axis - 1], kMaxBytes);
+    }
+    return last + bit_width(map.dtype) / 8;
+  }
+
+  /// Maps stay within the buffers that a call passes.
+  void check_maps(size_t index, const GpuCall& call, const GpuKernelCode& kernel) {
+    for (const GpuTensorMap& map : kernel.maps) {
+      if (map.buffer < 0 || static_cast<size_t>(map.buffer) >= call.buffers.size()) {
+        add(fmt::format("a map of kernel '{}' is of buffer {} of {}", kernel.symbol, map.buffer,
+                        call.buffers.size()));
+        continue;
+      }
+      const GpuBuffer* buffer = buffer_at(call.buffers[static_cast<size_t>(map.buffer)]);
+      if (buffer != nullptr && is_map(map) && reach(map) > buffer->bytes)
+        add(fmt::format("call {} ({}) passes '{}' of {} bytes, its map is of {}", index, call.step,
+                        buffer->name, buffer->bytes, reach(map)));
+    }
   }
 
   void check_buffer(size_t index) {
@@ -200,11 +278,14 @@ class Validator {
     if (call.kernel < 0 || static_cast<size_t>(call.kernel) >= program_.kernels.size())
       return add(fmt::format("call {} ({}) runs kernel {} of {}", index, call.step, call.kernel,
                              program_.kernels.size()));
+    const GpuKernelCode& kernel = program_.kernels[static_cast<size_t>(call.kernel)];
+    check_maps(index, call, kernel);
     Parameters& first = parameters_[static_cast<size_t>(call.kernel)];
     if (!first.known) first = {true, call.buffers.size(), call.scalars.size()};
     const size_t width = program_.language == "opencl" ? 2 : 1;  // parameters of a buffer
     if (first.buffers != call.buffers.size() || first.scalars != call.scalars.size() ||
-        width * call.buffers.size() + call.scalars.size() > kMaxParameters)
+        width * call.buffers.size() + call.scalars.size() + kMapParameters * kernel.maps.size() >
+            kMaxParameters)
       add(fmt::format(
           "call {} ({}) passes {} buffers and {} scalars; the first call of its kernel {} and {}, "
           "and {} parameters are the most",
@@ -251,6 +332,13 @@ std::string serialise(const GpuProgram& program) {
     put_all(out, kernel.grid);
     put_all(out, kernel.block);
     put_number(out, static_cast<uint64_t>(kernel.shared_bytes));
+    put_number(out, kernel.maps.size());
+    for (const GpuTensorMap& map : kernel.maps) {
+      put_number(out, static_cast<uint64_t>(map.buffer));
+      put_bytes(out, name(map.dtype));
+      for (const auto* list : {&map.dims, &map.strides, &map.box}) put_list(out, *list);
+      put_number(out, static_cast<uint64_t>(map.swizzle_bytes));
+    }
   }
   put_number(out, program.buffers.size());
   for (const GpuBuffer& buffer : program.buffers) {
@@ -286,7 +374,7 @@ Result<GpuProgram> parse_gpu_program(std::string_view bytes) {
   for (std::string* text :
        {&program.language, &program.arch, &program.source, &program.binary, &program.ptx})
     *text = TW_TRY(in.bytes("code"));
-  program.kernels.resize(TW_TRY(in.count(64, "kernels")));
+  program.kernels.resize(TW_TRY(in.count(72, "kernels")));
   for (GpuKernelCode& kernel : program.kernels) TW_TRY_STATUS(read_kernel(in, kernel));
   program.buffers.resize(TW_TRY(in.count(32, "buffers")));
   for (GpuBuffer& buffer : program.buffers) TW_TRY_STATUS(read_buffer(in, buffer));

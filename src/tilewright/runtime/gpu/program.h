@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/base/dtype.h"
 #include "tilewright/base/result.h"
 
 namespace tilewright::runtime {
@@ -14,11 +15,27 @@ namespace tilewright::runtime {
 /// Offsets of buffers inside a device allocation are multiples of this, in bytes.
 inline constexpr int64_t kGpuAlign = 64;
 
+/// How a kernel's copy engine sees one of its buffers, as a matrix or more, and what it copies at a
+/// time. Axes are counted from the one whose elements lie side by side. Limits are those of
+/// cuTensorMapEncodeTiled: 2 to 5 axes, boxes of at most 256 elements along each, strides that are
+/// multiples of 16 bytes.
+struct GpuTensorMap {
+  int buffer = 0;  ///< among those of the kernel's calls
+  DType dtype = DType::F32;
+  std::vector<int64_t> dims;     ///< elements; what is copied from beyond them is zeros
+  std::vector<int64_t> strides;  ///< bytes between elements of all axes but the first
+  std::vector<int64_t> box;      ///< elements of one copy
+  /// Rows of the box, of so many bytes, whose groups of 16 bytes are exchanged: 0 (as they are) or
+  /// 128.
+  int64_t swizzle_bytes = 0;
+};
+
 struct GpuKernelCode {
   std::string symbol;
   std::array<int64_t, 3> grid = {1, 1, 1};   ///< blocks: x, y, z
   std::array<int64_t, 3> block = {1, 1, 1};  ///< threads of one: x, y, z
-  int64_t shared_bytes = 0;  ///< CUDA: of a block, beyond what the code declares itself
+  int64_t shared_bytes = 0;             ///< CUDA: of a block, beyond what the code declares itself
+  std::vector<GpuTensorMap> maps = {};  ///< CUDA: parameters of 128 bytes behind all others
 };
 
 /// Bytes that kernels read or write.
@@ -29,7 +46,8 @@ struct GpuBuffer {
   std::string name;
 };
 
-/// One launch of a kernel. Its parameters are the buffers, then the scalars as 64-bit integers. A
+/// One launch of a kernel. Its parameters are the buffers, then the scalars as 64-bit integers,
+/// then the maps of its buffers, which are made when the program is loaded: buffers do not move. A
 /// buffer is an address; in OpenCL, which has no addresses, it is two parameters: the allocation it
 /// is in (`global char*`) and its offset in bytes (`long`).
 struct GpuCall {

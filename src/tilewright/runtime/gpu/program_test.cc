@@ -23,6 +23,8 @@ GpuProgram cuda_program() {
       16);
   program.ptx = ".version 9.0";
   program.kernels[1].shared_bytes = 99 << 10;
+  // The rows of `x` as a matrix: boxes of 4 rows of 32.
+  program.kernels[0].maps = {{0, DType::F32, {32, 18}, {128}, {32, 4}, 128}};
   program.prepare = {program.calls[1]};
   return program;
 }
@@ -37,6 +39,15 @@ TEST(GpuProgram, RoundTrip) {
     EXPECT_EQ(back->binary, program.binary);
     EXPECT_EQ(back->kernels[1].grid, program.kernels[1].grid);
     EXPECT_EQ(back->kernels[1].shared_bytes, program.kernels[1].shared_bytes);
+    ASSERT_EQ(back->kernels[0].maps.size(), program.kernels[0].maps.size());
+    for (const GpuTensorMap& map : back->kernels[0].maps) {
+      EXPECT_EQ(map.buffer, 0);
+      EXPECT_EQ(map.dtype, DType::F32);
+      EXPECT_EQ(map.dims, (std::vector<int64_t>{32, 18}));
+      EXPECT_EQ(map.strides, std::vector<int64_t>{128});
+      EXPECT_EQ(map.box, (std::vector<int64_t>{32, 4}));
+      EXPECT_EQ(map.swizzle_bytes, 128);
+    }
     EXPECT_EQ(back->calls[2].scalars, std::vector<int64_t>{-1});
     EXPECT_EQ(back->calls[0].buffers, (std::vector<int>{0, 1, 2}));
     EXPECT_EQ(back->outputs, (std::vector<int>{4, 3}));
@@ -94,6 +105,47 @@ TEST(GpuProgram, NamesWhatIsWrong) {
     EXPECT_EQ(parsed.error().kind, ErrorKind::Package);
     EXPECT_THAT(to_string(parsed.error()), HasSubstr(row.text));
   }
+}
+
+TEST(GpuProgram, NamesWhatIsWrongWithMaps) {
+  const auto with = [](void (*spoil)(GpuTensorMap&)) {
+    GpuProgram program = cuda_program();
+    spoil(program.kernels[0].maps[0]);
+    const Result<GpuProgram> parsed = parse_gpu_program(serialise(program));
+    return parsed ? std::string("accepted") : to_string(parsed.error());
+  };
+  using Map = GpuTensorMap;
+  EXPECT_EQ(with([](Map&) {}), "accepted");
+  EXPECT_EQ(with([](Map& m) { m.dims[1] = 17; }), "accepted");
+  EXPECT_EQ(with([](Map& m) { m.swizzle_bytes = 0; }), "accepted");
+  EXPECT_THAT(with([](Map& m) { m.box = {32, 257}; }),
+              HasSubstr("a map of kernel 'scale' is none: f32 [32, 18], strides [128], box [32, "
+                        "257], swizzled by 128 bytes"));
+  for (void (*spoil)(Map&) : std::initializer_list<void (*)(Map&)>{
+           [](Map& m) { m.box = {32, 0}; }, [](Map& m) { m.box = {33, 4}; },
+           [](Map& m) { m.box = {64, 4}; }, [](Map& m) { m.box = {32}; },
+           [](Map& m) { m.dims = {32}, m.strides = {}, m.box = {32}; },
+           [](Map& m) { m.dims = {32, 0}; }, [](Map& m) { m.dims[1] = (int64_t{1} << 32) + 1; },
+           [](Map& m) { m.strides = {120}; }, [](Map& m) { m.strides = {0}; },
+           [](Map& m) { m.strides = {-128}; }, [](Map& m) { m.strides = {int64_t{1} << 40}; },
+           [](Map& m) { m.strides = {128, 128}; }, [](Map& m) { m.swizzle_bytes = 64; },
+           [](Map& m) { m.dims.assign(6, 2), m.strides.assign(5, 16), m.box.assign(6, 4); }})
+    EXPECT_THAT(with(spoil), HasSubstr("a map of kernel 'scale' is none"));
+  EXPECT_THAT(with([](Map& m) { m.buffer = 3; }), HasSubstr("'scale' is of buffer 3 of 3"));
+  EXPECT_THAT(with([](Map& m) { m.buffer = -1; }), HasSubstr("'scale' is of buffer -1 of 3"));
+  EXPECT_THAT(with([](Map& m) { m.dims[1] = 19; }),
+              HasSubstr("call 0 (first) passes 'x' of 2304 bytes, its map is of 2432"));
+  EXPECT_THAT(with([](Map& m) { m.dims[1] = int64_t{1} << 32, m.strides = {1 << 30}; }),
+              HasSubstr("passes 'x' of 2304 bytes"));
+  std::string bytes = serialise(cuda_program());
+  bytes.replace(bytes.find("f32"), 3, "f3x");
+  EXPECT_THAT(to_string(parse_gpu_program(bytes).error()), HasSubstr("a map is of 'f3x', no type"));
+  GpuProgram opencl = cuda_program();
+  opencl.language = "opencl";
+  EXPECT_THAT(to_string(validate(opencl).error()), HasSubstr("maps, which only CUDA knows"));
+  GpuProgram many = cuda_program();
+  many.kernels[0].maps.resize(33, many.kernels[0].maps[0]);
+  EXPECT_THAT(to_string(validate(many).error()), HasSubstr("512 parameters are the most"));
 }
 
 TEST(GpuProgram, CutOffAnywhereIsAnError) {

@@ -1,4 +1,4 @@
-// A stand-in for NVIDIA's driver: memory is the host's, its two kernels are C functions, and every
+// A stand-in for NVIDIA's driver: memory is the host's, its kernels are C functions, and every
 // call that changes something is logged. The first bytes of an image say what it is: ELF for a
 // cubin, `.version` for PTX.
 #include <stdarg.h>
@@ -18,13 +18,21 @@ enum {
 
 struct Function {
   const char* name;
-  int buffers, scalars;
+  int buffers, scalars, maps;
   void (*run)(const unsigned* grid, const unsigned* block, void* const* parameters);
+};
+/// What a map holds here; the driver's is opaque and of the same size.
+struct Map {
+  float* address;
+  uint64_t dims[2], stride;
+  uint32_t box[2];
+  uint64_t unused[11];
 };
 struct Launch {
   const struct Function* function;
   unsigned grid[3], block[3];
   uint64_t values[8];
+  struct Map map;
 };
 struct Graph {
   int count;
@@ -42,7 +50,7 @@ static struct {
   size_t logged;
   int devices, major, minor, depth;
   char failing[64];
-  unsigned shared[2];  // bytes that a launch of each function may ask for
+  unsigned shared[3];  // bytes that a launch of each function may ask for
   int code;
   int64_t live, ticks;
 } state = {.devices = 1, .major = 9};
@@ -96,11 +104,28 @@ static void run_sum(const unsigned* grid, const unsigned* block, void* const* pa
     for (unsigned c = 0; c < block[0]; ++c) to[row] += x[row * block[0] + c];
   }
 }
-static const struct Function functions[] = {{"scale", 3, 1, run_scale}, {"sum", 2, 0, run_sum}};
+/// The box at the end of a map's rows and columns, of which half lies outside: zeros.
+static void run_fetch(const unsigned* grid, const unsigned* block, void* const* parameters) {
+  (void)grid, (void)block;
+  float* to = floats(parameters[1]);
+  const struct Map* map = parameters[2];
+  for (uint32_t r = 0; r < map->box[1]; ++r)
+    for (uint32_t c = 0; c < map->box[0]; ++c) {
+      const uint64_t row = map->dims[1] - map->box[1] / 2 + r;
+      const uint64_t column = map->dims[0] - map->box[0] / 2 + c;
+      to[r * map->box[0] + c] = row < map->dims[1] && column < map->dims[0]
+                                    ? map->address[row * map->stride / 4 + column]
+                                    : 0;
+    }
+}
+static const struct Function functions[] = {
+    {"scale", 3, 1, 0, run_scale}, {"sum", 2, 0, 0, run_sum}, {"fetch", 2, 0, 1, run_fetch}};
 
 static void run_launch(struct Launch* launch) {
   void* parameters[8];
+  const struct Function* function = launch->function;
   for (int i = 0; i < 8; ++i) parameters[i] = &launch->values[i];
+  if (function->maps > 0) parameters[function->buffers + function->scalars] = &launch->map;
   launch->function->run(launch->grid, launch->block, parameters);
   ++state.ticks;
 }
@@ -316,15 +341,29 @@ int cuEventDestroy_v2(struct Event* event) {
   --state.live;
   return kSuccess;
 }
+int cuTensorMapEncodeTiled(struct Map* map, int type, unsigned rank, void* address,
+                           const uint64_t* dims, const uint64_t* strides, const uint32_t* box,
+                           const uint32_t* steps, int interleave, int swizzle, int promotion,
+                           int fill) {
+  const int code = enter("cuTensorMapEncodeTiled");
+  if (code != kSuccess) return code;
+  if ((uintptr_t)map % 64 != 0 || (uintptr_t)address % 16 != 0 || rank != 2) return 1;
+  note("map type %d %llux%llu by %llu box %ux%u steps %ux%u %d %d %d %d\n", type,
+       (unsigned long long)dims[0], (unsigned long long)dims[1], (unsigned long long)strides[0],
+       box[0], box[1], steps[0], steps[1], interleave, swizzle, promotion, fill);
+  *map = (struct Map){address, {dims[0], dims[1]}, strides[0], {box[0], box[1]}, {0}};
+  return kSuccess;
+}
 int cuLaunchKernel(const struct Function* function, unsigned gx, unsigned gy, unsigned gz,
                    unsigned bx, unsigned by, unsigned bz, unsigned shared, struct Stream* stream,
                    void** parameters, void** extra) {
   if (shared > state.shared[function - functions] || extra != NULL) return 1;
   const int code = enter("cuLaunchKernel");
   if (code != kSuccess) return code;
-  struct Launch launch = {function, {gx, gy, gz}, {bx, by, bz}, {0}};
-  for (int i = 0; i < function->buffers + function->scalars; ++i)
-    memcpy(&launch.values[i], parameters[i], 8);
+  struct Launch launch = {.function = function, .grid = {gx, gy, gz}, .block = {bx, by, bz}};
+  const int values = function->buffers + function->scalars;
+  for (int i = 0; i < values; ++i) memcpy(&launch.values[i], parameters[i], 8);
+  if (function->maps > 0) memcpy(&launch.map, parameters[values], sizeof launch.map);
   note("launch %s %ux%ux%u %ux%ux%u", function->name, gx, gy, gz, bx, by, bz);
   note(shared > 0 ? " %u bytes\n" : "\n", shared);
   if (stream->capture == NULL)
