@@ -10,6 +10,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/codegen/gpu/kernel_code.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/graph/arena.h"
@@ -138,8 +139,7 @@ class Assembler {
     known.plan = TW_TRY(lower::lower_for_gpu(report.scheduled, target_));
     for (const lower::GpuKernel& kernel : known.plan.kernels) {
       kernels_.push_back(kernel);
-      program().kernels.push_back(
-          {codegen::symbol_of(kernel.func), kernel.grid, kernel.block, kernel.shared_bytes});
+      program().kernels.push_back(codegen::kernel_code(kernel));
     }
     code_.kernels.push_back(std::move(report));
     return known;

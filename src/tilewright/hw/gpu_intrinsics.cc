@@ -156,6 +156,13 @@ Result<CoreAxes> parse_core_axes(const std::string& text) {
               "write cores [rows, terms] or cores [terms, rows]");
 }
 
+Result<PanelAxes> parse_panel_axes(const std::string& text) {
+  if (text == "panels [rows, terms]") return PanelAxes{true};
+  if (text == "panels [terms, rows]") return PanelAxes{false};
+  return fail(ErrorKind::Parse, fmt::format("'{}' does not say how panels lie", text), {},
+              "write panels [rows, terms] or panels [terms, rows]");
+}
+
 Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   const auto bad = [&](const std::string& why) {
     return fail(ErrorKind::Invalid, fmt::format("{} cannot be written", intrinsic.name()), why);
@@ -176,7 +183,8 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
     const auto layout = intrinsic.layout.find(word);
     if (layout == intrinsic.layout.end()) return bad(fmt::format("{} has no layout", word));
-    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}, {}, false};
+    GpuInstruction::Operand operand{
+        static_cast<size_t>(param - params.begin()), {}, {}, {}, {}, false};
     const auto& shape = param->buffer.shape();
     if (layout->second == "one") {
       operand.one = true;
@@ -189,6 +197,14 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
       operand.cores = TW_TRY(parse_core_axes(layout->second));
       if (shape.size() != 4 || !is_const_int(shape[2], 8) || !is_const_int(shape[3], 8))
         return bad(fmt::format("{} is not made of cores of 8 x 8", word));
+    } else if (layout->second.starts_with("panels")) {
+      operand.panels = TW_TRY(parse_panel_axes(layout->second));
+      const int64_t row = 8 * kPanelBytes / bit_width(param->buffer.dtype());
+      const bool along = operand.panels->terms_along;
+      if (shape.size() != (along ? 2u : 3u) ||
+          (along ? row % as_int(shape.back()).value_or(row + 1) != 0
+                 : !is_const_int(shape.back(), row)))
+        return bad(fmt::format("{} is not made of rows of {} bytes", word, kPanelBytes));
     } else {
       operand.lanes = TW_TRY(parse_lane_layout(layout->second));
       bool whole = operand.lanes->tile.size() == shape.size() &&

@@ -45,14 +45,25 @@ struct CoreAxes {
 /// `cores [rows, terms]` or `cores [terms, rows]`. errors: Parse.
 Result<CoreAxes> parse_core_axes(const std::string& text);
 
+/// Shared memory in panels: rows of 128 bytes, one behind the other from a multiple of 1024 bytes
+/// on, whose groups of 16 bytes are exchanged: row r has group g at g xor r % 8. With terms of sums
+/// side by side, or rows of the operand (then the first axis counts panels).
+struct PanelAxes {
+  bool terms_along = true;
+};
+inline constexpr int64_t kPanelBytes = 128, kPanelAlign = 1024;
+/// `panels [rows, terms]` or `panels [terms, rows]`. errors: Parse.
+Result<PanelAxes> parse_panel_axes(const std::string& text);
+
 /// How an instruction is written. The first operand is the result.
 struct GpuInstruction {
   struct Operand {
     size_t param;  ///< of the meaning
     std::optional<LaneLayout> lanes;
     std::optional<LaneRows> rows;
-    std::optional<CoreAxes> cores;  ///< one of these three, or
-    bool one = false;               ///< an element of memory that the first lane writes
+    std::optional<CoreAxes> cores;
+    std::optional<PanelAxes> panels;  ///< one of these four, or
+    bool one = false;                 ///< an element of memory that the first lane writes
   };
   std::string ptx;
   std::string combine;  ///< instead: `add` or `max` of all lanes' values, by shuffles

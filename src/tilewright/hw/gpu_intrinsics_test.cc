@@ -61,6 +61,8 @@ TEST(GpuIntrinsics, LayoutsPlaceEveryElementOnce) {
   EXPECT_FALSE(parse_lane_rows("columns [a] -> [a]"));
   EXPECT_FALSE(parse_core_axes("cores [rows, rows]"));
   EXPECT_EQ(parse_core_axes("cores [terms, rows]")->rows, 1u);
+  EXPECT_FALSE(parse_panel_axes("panels [rows]"));
+  EXPECT_FALSE(parse_panel_axes("panels [terms, rows]")->terms_along);
 }
 
 TEST(GpuIntrinsics, FieldsThatDoNotFitAreRefused) {
@@ -87,6 +89,11 @@ TEST(GpuIntrinsics, FieldsThatDoNotFitAreRefused) {
   Intrinsic wide = good;
   wide.layout["b"] = "16x16 [i, j] -> [i % 8 * 4 + j / 4, i / 8 * 4 + j % 4]";
   EXPECT_FALSE(gpu_instruction(wide));
+  Intrinsic panels = *find_gpu_intrinsic("cuda.wgmma64_bf16_panels");
+  EXPECT_TRUE(gpu_instruction(panels));
+  panels.layout["b"] = "panels [rows, terms]";
+  EXPECT_THAT(to_string(gpu_instruction(panels).error()),
+              HasSubstr("b is not made of rows of 128"));
 }
 
 }  // namespace

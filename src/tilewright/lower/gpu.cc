@@ -128,9 +128,11 @@ class Splitter {
     for (const Var& var : site.vars)
       kernel.func.scalars.push_back({var, 0, std::max<int64_t>(host_loops_.at(var) - 1, 0)});
     kernel.func.body = insert_waits(insert_syncs(s));
+    const bool cuda = target_.language == hw::GpuLanguage::Cuda;
+    if (cuda) kernel.bulk = TW_TRY(bulk_use(kernel.func));
     TW_TRY_STATUS(check(kernel));
-    if (const int64_t bytes = plan_shared(kernel.func.body).bytes;
-        target_.language == hw::GpuLanguage::Cuda && bytes > kStaticSharedBytes)
+    if (const int64_t bytes = plan_shared(kernel.func.body, kernel.bulk.groups).bytes;
+        cuda && bytes > kStaticSharedBytes)
       kernel.shared_bytes = bytes;
     return kernel;
   }
@@ -200,7 +202,7 @@ class Splitter {
           ErrorKind::Unsupported,
           fmt::format("kernel '{}' allocates '{}', which is global memory or of no constant size",
                       kernel.func.name, *unknown));
-    const int64_t shared = plan_shared(kernel.func.body).bytes;
+    const int64_t shared = plan_shared(kernel.func.body, kernel.bulk.groups).bytes;
     if (shared > target_.shared_bytes)
       return fail(
           ErrorKind::Capacity,

@@ -8,6 +8,7 @@
 
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/stmt.h"
+#include "tilewright/lower/gpu_bulk.h"
 
 namespace tilewright::lower {
 
@@ -21,6 +22,7 @@ struct GpuKernel {
   std::array<int64_t, 3> grid = {1, 1, 1};
   std::array<int64_t, 3> block = {1, 1, 1};
   int64_t shared_bytes = 0;  ///< CUDA: of a block, asked for at launch; 0: declared
+  BulkUse bulk;              ///< CUDA: what copies marked `async=bulk` need
 };
 
 /// Planes of 16 threads by a multiple of 4 are gone through by warps in patches of 8 by 4, not in

@@ -10,8 +10,15 @@
 namespace tilewright::lower {
 namespace {
 
-bool has_mark(const Marks& marks, MarkKind kind) {
-  return std::any_of(marks.begin(), marks.end(), [&](const Mark& m) { return m.kind == kind; });
+const Mark* mark_of(const Marks& marks, MarkKind kind) {
+  const auto it =
+      std::find_if(marks.begin(), marks.end(), [&](const Mark& m) { return m.kind == kind; });
+  return it == marks.end() ? nullptr : &*it;
+}
+
+bool is_bulk(const Mark& mark) {
+  const auto* word = std::get_if<std::string>(&mark.value);
+  return word != nullptr && *word == kBulk;
 }
 
 Stmt make_call(const char* name, std::vector<Scalar> scalars, std::vector<Expr> values) {
@@ -33,15 +40,6 @@ Stmt make_wait(int64_t groups) {
   return make_call(kSyncWait, {count}, {int_imm(groups)});
 }
 
-/// Iterations of a pipelined loop whose copies are under way at a time; absent: not pipelined.
-std::optional<int64_t> depth_of(const For& loop) {
-  for (const Mark& mark : loop.marks)
-    if (const auto* depth = std::get_if<int64_t>(&mark.value);
-        depth && mark.kind == MarkKind::Pipeline && *depth >= 2)
-      return *depth;
-  return std::nullopt;
-}
-
 class Waiter {
  public:
   explicit Waiter(std::set<Buffer> async) : async_(std::move(async)) {}
@@ -50,7 +48,7 @@ class Waiter {
   Stmt run(const Stmt& s, int64_t late) const {
     if (is_sync(s)) return seq({make_wait(late), s});
     if (const auto* loop = s.as<For>()) {
-      const auto depth = depth_of(*loop);
+      const auto depth = pipeline_depth(*loop);
       if (!depth && copies_only(s)) return seq({s, make_commit()});
       For out = *loop;
       out.body = run(loop->body, depth ? *depth - 2 : late);
@@ -87,7 +85,7 @@ class Waiter {
   bool plain_copies(const Stmt& s) const {
     return copies_only(s) && !contains(s, [](const Stmt& x) {
              const auto* loop = x.as<For>();
-             return loop != nullptr && depth_of(*loop).has_value();
+             return loop != nullptr && pipeline_depth(*loop).has_value();
            });
   }
 
@@ -119,28 +117,43 @@ std::optional<int64_t> waits_for(const Stmt& s) {
   return as_int(std::get<Expr>(call->args.at(0)));
 }
 
-bool is_async(const Alloc& alloc) { return has_mark(alloc.marks, MarkKind::Async); }
+std::optional<int64_t> pipeline_depth(const For& loop) {
+  for (const Mark& mark : loop.marks)
+    if (const auto* depth = std::get_if<int64_t>(&mark.value);
+        depth && mark.kind == MarkKind::Pipeline && *depth >= 2)
+      return *depth;
+  return std::nullopt;
+}
+
+bool is_async(const Alloc& alloc) { return mark_of(alloc.marks, MarkKind::Async) != nullptr; }
+
+bool is_bulk(const Alloc& alloc) {
+  const Mark* mark = mark_of(alloc.marks, MarkKind::Async);
+  return mark != nullptr && is_bulk(*mark);
+}
 
 Func keep_async_marks(const Func& func) {
-  std::set<Buffer> async, other;
+  std::set<Buffer> async, bulk, other;
   walk(func.body, [&](const Stmt& s) {
     const auto* block = s.as<Block>();
     if (block == nullptr) return;
     walk(block->body, [&](const Stmt& x) {
       const auto* store = x.as<Store>();
       if (store == nullptr || store->buffer.scope() != "shared") return;
-      const bool copies = store->combine == Combine::Set && has_mark(block->marks, MarkKind::Async);
-      (copies ? async : other).insert(store->buffer);
+      const Mark* mark = mark_of(block->marks, MarkKind::Async);
+      const bool copies = store->combine == Combine::Set && mark != nullptr;
+      (!copies ? other : is_bulk(*mark) ? bulk : async).insert(store->buffer);
     });
   });
   Func out = func;
   out.body = rewrite(func.body, [&](const Stmt& s) {
     const auto* alloc = s.as<Alloc>();
-    if (alloc == nullptr || !async.contains(alloc->buffer) || other.contains(alloc->buffer) ||
-        is_async(*alloc))
-      return s;
+    if (alloc == nullptr || other.contains(alloc->buffer) || is_async(*alloc)) return s;
+    const bool plain = async.contains(alloc->buffer);
+    if (!plain && !bulk.contains(alloc->buffer)) return s;
     Alloc marked = *alloc;
     marked.marks.push_back({MarkKind::Async, int64_t{1}});
+    if (!plain) marked.marks.back().value = kBulk;
     return make(std::move(marked));
   });
   return out;

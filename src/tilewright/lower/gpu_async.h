@@ -1,6 +1,8 @@
 // Copies into shared memory that threads start and wait for later.
 #pragma once
 
+#include <optional>
+
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::lower {
@@ -9,6 +11,8 @@ namespace tilewright::lower {
 /// the group of those a thread has started, `sync.wait(n)` waits for all its groups but the last n.
 inline constexpr const char* kSyncCommit = "sync.commit";
 inline constexpr const char* kSyncWait = "sync.wait";
+/// The value of a mark `async` whose copies the device's copy engine makes (gpu_bulk.h).
+inline constexpr const char* kBulk = "bulk";
 
 /// Any intrinsic that orders threads or copies: those of above and `sync.block`.
 bool is_sync_call(const Call& call);
@@ -18,9 +22,14 @@ std::optional<int64_t> waits_for(const Stmt& s);
 
 /// Whether copies into the buffer may finish later: its allocation is marked `async`.
 bool is_async(const Alloc& alloc);
+/// Whether the device's copy engine makes them: the mark is `async=bulk`.
+bool is_bulk(const Alloc& alloc);
+
+/// Iterations of a pipelined loop whose copies are under way at a time; absent: not pipelined.
+std::optional<int64_t> pipeline_depth(const For& loop);
 
 /// Blocks lose their marks in lowering, allocations keep them: a shared buffer whose writers are
-/// all marked `async` gets the mark itself.
+/// all marked `async` gets the mark itself, `async=bulk` if all of them are.
 Func keep_async_marks(const Func& func);
 
 /// Inserts commits and waits into a kernel with its barriers. In loops marked `pipeline=depth` each

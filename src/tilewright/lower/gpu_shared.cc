@@ -2,7 +2,10 @@
 
 #include <algorithm>
 
+#include "tilewright/base/integers.h"
+#include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/gpu_async.h"
 
 namespace tilewright::lower {
 namespace {
@@ -26,16 +29,19 @@ SharedBuffer size_of(const Alloc& alloc) {
 
 }  // namespace
 
-SharedPlan plan_shared(const Stmt& kernel) {
+SharedPlan plan_shared(const Stmt& kernel, int64_t arrivals) {
   SharedPlan plan;
   walk(kernel, [&](const Stmt& s) {
     const auto* alloc = s.as<Alloc>();
     if (alloc == nullptr || alloc->buffer.scope() != "shared") return;
     SharedBuffer place = size_of(*alloc);
-    place.offset = (plan.bytes + kSharedAlign - 1) / kSharedAlign * kSharedAlign;
+    const int64_t align = is_bulk(*alloc) ? hw::kPanelAlign : kSharedAlign;
+    place.offset = ceil_div(plan.bytes, align) * align;
     plan.bytes = place.offset + storage_bytes(alloc->buffer.dtype(), place.elements);
     plan.buffers.emplace(alloc->buffer, place);
   });
+  plan.arrivals = ceil_div(plan.bytes, kArrivalBytes) * kArrivalBytes;
+  if (arrivals > 0) plan.bytes = plan.arrivals + arrivals * kArrivalBytes;
   return plan;
 }
 

@@ -7,8 +7,11 @@
 
 namespace tilewright::lower {
 
-/// Offsets of shared buffers begin at multiples of this, in bytes.
+/// Offsets of shared buffers begin at multiples of this, in bytes; of those that a copy engine
+/// fills, at multiples of hw::kPanelAlign.
 inline constexpr int64_t kSharedAlign = 128;
+/// Bytes of a barrier that counts what a copy engine has brought.
+inline constexpr int64_t kArrivalBytes = 8;
 /// What a kernel for CUDA may declare; what is beyond is asked for at launch.
 inline constexpr int64_t kStaticSharedBytes = 48 << 10;
 
@@ -19,11 +22,13 @@ struct SharedBuffer {
 };
 struct SharedPlan {
   std::map<Buffer, SharedBuffer> buffers;
+  int64_t arrivals = 0;  ///< offset of the barriers behind the buffers
   int64_t bytes = 0;
 };
 
-/// Places all shared buffers of a kernel. requires: constant shapes.
-SharedPlan plan_shared(const Stmt& kernel);
+/// Places all shared buffers of a kernel, and behind them `arrivals` barriers. requires: constant
+/// shapes.
+SharedPlan plan_shared(const Stmt& kernel, int64_t arrivals = 0);
 
 /// Distances between elements along each axis of a shared buffer.
 std::vector<Expr> shared_strides(const Buffer& buffer, const SharedBuffer& place);

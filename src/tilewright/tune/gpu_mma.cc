@@ -9,6 +9,8 @@
 #include "tilewright/arith/tf32.h"
 #include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/lower/gpu_async.h"
+#include "tilewright/lower/gpu_bulk.h"
 #include "tilewright/tune/gpu_rule.h"
 
 namespace tilewright::tune {
@@ -20,6 +22,8 @@ constexpr int64_t kRows = 16, kColumns = 8, kLoaded = 16;
 constexpr int64_t kLaneRows = 8, kLanePair = 2;
 /// Rows and terms of a core, which groups of warps read from shared memory.
 constexpr int64_t kCore = 8;
+/// Axes of a buffer that a copy engine reads.
+constexpr size_t kMostAxes = 5;
 /// Threads of a block that lays out a factor.
 constexpr int64_t kPackThreads = 256;
 /// Padding and rounding up to this cost is computed again wherever a factor is staged.
@@ -38,9 +42,9 @@ class MmaTiler {
 
   bool run() {
     return find_loops() && pack(mma_.a, m_) && pack(mma_.b, n_) && stage_factors() &&
-           inline_padding() && pad() && split_loops() && place_results() && place_factors() &&
-           load_fragments() && multiply() && share_out_results() && share_out_copies() && bind() &&
-           pipeline();
+           inline_padding() && pad() && choose_copies() && split_loops() && place_results() &&
+           place_factors() && load_fragments() && multiply() && share_out_results() &&
+           share_out_copies() && bind() && pipeline();
   }
 
  private:
@@ -146,6 +150,43 @@ class MmaTiler {
            attempt(schedule::Pad{name_, k_, mma_.block_k});
   }
 
+  /// Whether both factors are fetched by the copy engine: as they are in memory, but for what lies
+  /// outside of it.
+  bool choose_copies() {
+    mma_.bulk &= mma_.groups && mma_.depth > 1 && is_tiles(mma_.a, copies_[0]) &&
+                 is_tiles(mma_.b, copies_[1]);
+    return true;
+  }
+
+  /// Rows begin on multiples of 16 bytes, and neither they nor what is in them are rearranged.
+  bool is_tiles(const GpuMma::Factor& factor, const std::string& copy) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, copy);
+    arith::Bounds bounds;
+    for (const Iter& iter : block->block->iters) bounds.bind(iter.var, iter.extent);
+    const auto fetch = lower::fetch_of(*block->store, {}, bounds);
+    const std::vector<Expr>& to = block->store->indices;
+    if (!factor.in_order || !fetch || fetch->at.size() < 2 || fetch->at.size() > kMostAxes)
+      return false;
+    const Buffer& from = fetch->from;
+    if (as_int(from.shape().back()).value_or(1) % mma_.per_row() != 0 || !is_dense(from))
+      return false;
+    const size_t rank = to.size(), last = fetch->at.size() - 1;
+    const auto* row = to[rank - 2].as<VarRef>();
+    const auto* column = to[rank - 1].as<VarRef>();
+    return row != nullptr && column != nullptr &&
+           lower::moved_axis(column->var, fetch->at) == last &&
+           lower::moved_axis(row->var, fetch->at).value_or(last) != last;
+  }
+
+  /// Whether a buffer is no part of a larger one.
+  bool is_dense(const Buffer& buffer) const {
+    const std::vector<Param>& params = draft_.func().params;
+    return std::none_of(params.begin(), params.end(), [&](const Param& param) {
+      return param.buffer == buffer && !param.strides.empty();
+    });
+  }
+
   /// m.o, m.i.o, m.i.i.o, m.i.i.i: block, warp, instruction, element.
   bool split_side(const std::string& loop, int64_t block, int64_t warp, int64_t element) {
     return attempt(schedule::Split{loop, block}) && attempt(schedule::Split{loop + ".i", warp}) &&
@@ -173,11 +214,12 @@ class MmaTiler {
          {round_, m + ".i.o", n + ".i.o", step_, m + ".i.i.o", n + ".i.i.o"})
       order.push_back(next);
     for (const std::string& element : {m + ".i.i.i", n + ".i.i.i", k + ".i.i"}) {
-      if (!mma_.groups) {
+      const bool panels = mma_.bulk && !mma_.b_by_rows && element.starts_with(n + ".i");
+      if (!mma_.groups || (mma_.bulk && !panels)) {
         order.push_back(element);
         continue;
       }
-      if (!attempt(schedule::Split{element, kCore})) return false;
+      if (!attempt(schedule::Split{element, panels ? panel() : kCore})) return false;
       order.push_back(element + ".o"), order.push_back(element + ".i");
     }
     return attempt(schedule::Reorder{order});
@@ -199,19 +241,31 @@ class MmaTiler {
       return attempt(schedule::ComputeAt{copy, round_}) &&
              attempt(schedule::SetScope{copy, "shared"}) &&
              (mma_.groups
-                  ? attempt(schedule::Layout{copy, in_cores(copy)})
+                  ? attempt(schedule::Layout{copy, arranged(copy)})
                   : attempt(schedule::SetMark{copy, "pad", std::to_string(mma_.per_row())})) &&
-             (mma_.depth < 2 || attempt(schedule::SetMark{copy, "async", "1"}));
+             (mma_.depth < 2 ||
+              attempt(schedule::SetMark{copy, "async", mma_.bulk ? lower::kBulk : "1"}));
     });
   }
 
-  /// `[b, r, c] -> [b, r/8, c/8, r%8, c%8]`.
-  std::string in_cores(const std::string& copy) const {
+  /// Elements of a row of a panel.
+  int64_t panel() const { return hw::kPanelBytes / mma_.bytes; }
+  /// Whether the rows of a copy are terms.
+  bool has_terms_as_rows(const std::string& copy) const {
+    return copy == copies_[1] && !mma_.b_by_rows;
+  }
+
+  /// How groups of warps read a copy: cores `[b, r, c] -> [b, r/8, c/8, r%8, c%8]`; panels
+  /// `[b, r, c] -> [b, c/64, r, c%64]`, or `[b, r/64, c/64, r%64, c%64]` where rounds go along r.
+  std::string arranged(const std::string& copy) const {
     const std::vector<BlockFacts> blocks = draft_.blocks();
-    std::string from, to;
+    std::string axes;
     for (size_t axis = find_block(blocks, copy)->store->indices.size(); axis-- > 2;)
-      from += fmt::format("x{}, ", axis), to += fmt::format("x{}, ", axis);
-    return fmt::format("[{0}r, c] -> [{1}r/{2}, c/{2}, r%{2}, c%{2}]", from, to, kCore);
+      axes += fmt::format("x{}, ", axis);
+    if (!mma_.bulk) return fmt::format("[{0}r, c] -> [{0}r/{1}, c/{1}, r%{1}, c%{1}]", axes, kCore);
+    if (!has_terms_as_rows(copy))
+      return fmt::format("[{0}r, c] -> [{0}c/{1}, r, c%{1}]", axes, panel());
+    return fmt::format("[{0}r, c] -> [{0}r/{1}, c/{2}, r%{1}, c%{2}]", axes, mma_.block_k, panel());
   }
 
   bool load_fragments() {
@@ -240,8 +294,9 @@ class MmaTiler {
   bool multiply() {
     const std::string m = loop(m_) + ".i.i", n = loop(n_) + ".i.i";
     const std::string by = (mma_.groups ? fmt::format("wgmma{}_", mma_.warp_n) : "mma_") +
-                           mma_.types + (mma_.b_by_rows ? "_t" : "");
-    return attempt(schedule::Tensorize{m + (mma_.groups ? ".i.o" : ".i"), intrinsic(by)}) &&
+                           mma_.types + (mma_.b_by_rows ? "_t" : "") + (mma_.bulk ? "_panels" : "");
+    const std::string first = mma_.groups && !mma_.bulk ? ".i.o" : ".i";
+    return attempt(schedule::Tensorize{m + first, intrinsic(by)}) &&
            attempt(schedule::Unroll{m + ".o"}) && attempt(schedule::Unroll{n + ".o"}) &&
            attempt(schedule::Unroll{step_});
   }
@@ -311,6 +366,7 @@ class MmaTiler {
   /// side by side in memory, or rows of cores, so that they write to different banks.
   bool share_out_copy(const GpuMma::Factor& factor, const std::string& copy) {
     schedule::Names nest = draft_.nest_inside(copy, round_).names;
+    if (mma_.bulk) return share_out_tiles(nest, copy);
     if (nest.size() < 2 || !attempt(schedule::Split{nest.back(), mma_.per_row()})) return false;
     const std::string vector = nest.back() + ".i";
     std::string row = nest[nest.size() - 2], column = nest.back() + ".o";
@@ -331,6 +387,16 @@ class MmaTiler {
                                     {mma_.block_m / mma_.warp_m, mma_.block_n / mma_.warp_n,
                                      mma_.groups ? hw::kGroupLanes : hw::kWarpLanes}}) &&
            attempt(schedule::Vectorize{vector});
+  }
+
+  /// The first thread has panels copied as wholes.
+  bool share_out_tiles(schedule::Names nest, const std::string& copy) {
+    if (nest.size() < 2 || !has_terms_as_rows(copy)) return nest.size() >= 2;
+    const std::string column = nest.back();
+    if (!attempt(schedule::Split{column, panel()})) return false;
+    nest.back() = column + ".i";
+    nest.insert(nest.end() - 2, column + ".o");
+    return attempt(schedule::Reorder{nest});
   }
 
   bool bind() {

@@ -53,6 +53,9 @@ struct GpuMma {
   /// Groups of four warps multiply together, straight from shared memory (sm_90a): `warp_m`, which
   /// is 64, and `warp_n` are a group's.
   bool groups = false;
+  /// Where both factors lie in order, the copy engine brings them, in panels (sm_90a). requires:
+  /// groups.
+  bool bulk = false;
   /// Blocks that run at about the same time share rows: so many tiles below each other come before
   /// the next ones beside them.
   int64_t raster = 1;
@@ -94,8 +97,8 @@ std::vector<GpuMma> mma_tiles(const GpuMma& mma, const hw::GpuTarget& target);
 /// `mma` in the tiles and as many parts as take the shortest time. False: none is small enough.
 bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target);
 
-/// The same product by groups of warps; absent where the target has no instructions for that, or
-/// the product is too small for them.
+/// The same product by groups of warps, fetched by the copy engine where it can; absent where the
+/// target has no instructions for that, or the product is too small for them.
 std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target);
 
 /// Counts rows, columns and terms of the reduction `name`, of its initial values and readers by one

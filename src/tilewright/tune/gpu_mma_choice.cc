@@ -299,7 +299,9 @@ std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) 
   const hw::Intrinsic* in = hw::find_gpu_intrinsic("cuda.wgmma64_" + mma.types);
   if (in == nullptr || !hw::has_intrinsic(target, *in)) return std::nullopt;
   GpuMma out = mma;
+  const hw::Intrinsic* panels = hw::find_gpu_intrinsic("cuda.wgmma64_" + mma.types + "_panels");
   out.groups = true;
+  out.bulk = panels != nullptr && hw::has_intrinsic(target, *panels);
   out.block_k = kGroupTerms;
   return choose_mma_tiles(out, target) ? std::optional(out) : std::nullopt;
 }

@@ -124,15 +124,18 @@ TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {
     expect_agreement(cases, with_shape(shape));
 }
 
+/// Groups with results of 256 columns.
+GpuPlan plan_wide(const BlockFacts& block, const hw::GpuTarget& target) {
+  GpuPlan plan = plan_groups(block, target);
+  if (plan.mma) plan.mma->block_m = 128, plan.mma->block_n = plan.mma->warp_n = 256;
+  return plan;
+}
+
 TEST(GpuMmaSlow, SoDoGroupsOfWarps) {
-  expect_agreement(group_mma_cases(), plan_groups);
-  expect_agreement({{"", "MatMul", {{130, 100}, {100, 270}}, {}}},
-                   [](const BlockFacts& block, const hw::GpuTarget& target) {
-                     GpuPlan plan = plan_groups(block, target);
-                     if (plan.mma)
-                       plan.mma->block_m = 128, plan.mma->block_n = plan.mma->warp_n = 256;
-                     return plan;
-                   });
+  expect_agreement(group_mma_cases(), plan_cores);
+  expect_agreement(bulk_mma_cases(), plan_groups);
+  for (const int64_t columns : {270, 264})  // these are fetched in panels
+    expect_agreement({{"", "MatMul", {{130, 104}, {104, columns}}, {}}}, plan_wide);
 }
 
 TEST(GpuMmaSlow, GroupsOfWarpsWaitOncePerRound) {
@@ -140,7 +143,7 @@ TEST(GpuMmaSlow, GroupsOfWarpsWaitOncePerRound) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
   for (const DType dtype : {DType::BF16, DType::F16}) {
     const Func func = func_of(MmaCase{"", "MatMul", {{4096, 4096}, {4096, 4096}}, {}, dtype});
-    const schedule::Trace trace = gpu_trace(func, target, plan_groups);
+    const schedule::Trace trace = gpu_trace(func, target, plan_cores);
     const auto code = machine_code(func, target, &trace);
     ASSERT_TRUE(code) << to_string(code.error());
     for (const codegen::CudaKernelUse& use : code->uses) {
@@ -154,6 +157,62 @@ TEST(GpuMmaSlow, GroupsOfWarpsWaitOncePerRound) {
     EXPECT_EQ(count(loop.counts, "WARPGROUP", "DEPBAR"), 1);
     EXPECT_EQ(count(loop.counts, "BAR"), 1);
     EXPECT_EQ(count(kernel->all, "LDL"), 0);
+  }
+}
+
+TEST(GpuMmaSlow, TheCopyEngineFetchesTheirTiles) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  for (const char* op : {"MatMul", "Gemm"}) {
+    MmaCase c = {"", op, {{4096, 4096}, {4096, 4096}}, {}};
+    if (c.op == "Gemm") c.attrs = {{"transB", int64_t{1}}}, c.dtype = DType::F16;
+    const Func func = func_of(c);
+    const schedule::Trace trace = gpu_trace(func, target, plan_groups);
+    const auto code = machine_code(func, target, &trace);
+    ASSERT_TRUE(code) << to_string(code.error());
+    ASSERT_EQ(code->kernels.size(), 1u);
+    EXPECT_EQ(code->uses[0].spill_bytes, 0);
+    EXPECT_EQ(code->uses[0].stack_bytes, 0);
+    EXPECT_LE(code->uses[0].registers, target.registers);
+    const codegen::SassCounts& all = code->kernels[0].all;
+    EXPECT_EQ(count(all, "HGMMA", "64x256x16"), 4) << code->source;
+    // A tile of the first operand, of the second one or four panels: before the loop three times.
+    EXPECT_EQ(count(all, "UTMALDG", "2D"), c.op == "Gemm" ? 8 : 20);
+    EXPECT_GT(count(all, "SYNCS", "PHASECHK.TRANS64.TRYWAIT"), 0);
+    EXPECT_GT(count(all, "SYNCS", "ARRIVE.TRANS64"), 0);
+    EXPECT_EQ(count(all, "BAR"), 2);  // one when barriers are ready, one per round
+    for (const char* opcode : {"LDGSTS", "LDG", "STS", "LDL", "STL"})
+      EXPECT_EQ(count(all, opcode), 0) << opcode;
+  }
+}
+
+/// Where there is a GPU of sm_90, its copy engine and products give what the interpreter does.
+TEST(GpuMmaSlow, OnTheDeviceTheyAgreeToo) {
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const auto device = runtime::open_gpu("cuda");
+  if (!device) GTEST_SKIP() << to_string(device.error());
+  if ((*device)->info().arch != "sm_90") GTEST_SKIP() << (*device)->info().arch;
+  std::vector<MmaCase> cases = bulk_mma_cases();
+  cases.push_back({"", "MatMul", {{1000, 1032}, {1032, 1096}}, {}});
+  cases.push_back({"", "Gemm", {{1000, 1032}, {1096, 1032}, {1096}}, {{"transB", int64_t{1}}}});
+  for (const PlanGpu& rule : {PlanGpu(plan_groups), PlanGpu(plan_wide), PlanGpu(plan_cores)}) {
+    codegen::testing::GpuBatch batch(target);
+    std::vector<Func> funcs;
+    for (const MmaCase& c : cases) {
+      funcs.push_back(func_of(c));
+      const auto scheduled = schedule::replay(funcs.back(), gpu_trace(funcs.back(), target, rule));
+      ASSERT_TRUE(scheduled) << c.name << to_string(scheduled.error());
+      const Status added = batch.add(funcs.back(), *scheduled, exact(funcs.back()));
+      ASSERT_TRUE(added) << c.name << to_string(added.error());
+    }
+    const auto got = batch.run(**device);
+    ASSERT_TRUE(got) << to_string(got.error());
+    for (size_t i = 0; i < funcs.size(); ++i) {
+      const auto expected = interp::run(funcs[i], exact(funcs[i]));
+      ASSERT_TRUE(expected) << to_string(expected.error());
+      const Status same = codegen::testing::compare(expected->outputs, (*got)[i], 0);
+      EXPECT_TRUE(same) << cases[i].name << "\n" << to_string(same.error());
+    }
   }
 }
 

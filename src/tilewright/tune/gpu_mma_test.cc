@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/codegen/gpu/gpu.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_fragments.h"
@@ -125,10 +126,81 @@ INSTANTIATE_TEST_SUITE_P(Products, GpuMmaTf32, ::testing::ValuesIn(tf32_mma_case
 
 class GpuMmaGroups : public ::testing::TestWithParam<MmaCase> {};
 
-TEST_P(GpuMmaGroups, KeepTheMeaning) { expect_meaning(GetParam(), plan_groups); }
+TEST_P(GpuMmaGroups, KeepTheMeaning) { expect_meaning(GetParam(), plan_cores); }
 
 INSTANTIATE_TEST_SUITE_P(Products, GpuMmaGroups, ::testing::ValuesIn(group_mma_cases()),
                          [](const auto& test) { return test.param.name; });
+
+lower::GpuPlan kernels_of(const Func& func, const PlanGpu& rule) {
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const auto plan =
+      lower::lower_for_gpu(*schedule::replay(func, gpu_trace(func, target, rule)), target);
+  if (plan) return *plan;
+  ADD_FAILURE() << print(func) << to_string(plan.error());
+  return {};
+}
+
+class GpuMmaBulk : public ::testing::TestWithParam<MmaCase> {};
+
+TEST_P(GpuMmaBulk, KeepsTheMeaning) {
+  expect_meaning(GetParam(), plan_groups);
+  // However late the copies come.
+  const Func func = func_of(GetParam());
+  const interp::Arguments arguments = exact(func);
+  const auto expected = interp::run(func, arguments);
+  const auto run =
+      lower::testing::run_plan(func, kernels_of(func, plan_groups), arguments.arrays, Order::Late);
+  ASSERT_TRUE(run) << to_string(run.error());
+  EXPECT_THAT(run->findings, ::testing::IsEmpty());
+  for (const auto& [name, value] : run->outputs)
+    for (int64_t i = 0; i < value.size(); ++i)
+      ASSERT_EQ(value.get(i), expected->outputs.at(name).get(i)) << name << " " << i;
+}
+
+TEST_P(GpuMmaBulk, FetchesBothOperands) {
+  const lower::GpuPlan plan = kernels_of(func_of(GetParam()), plan_groups);
+  ASSERT_EQ(plan.kernels.size(), 1u);
+  const lower::GpuKernel& kernel = plan.kernels[0];
+  ASSERT_EQ(kernel.bulk.maps.size(), 2u);
+  EXPECT_GE(kernel.bulk.groups, 2);
+  for (size_t i = 0; i < 2; ++i) {
+    const Shape& shape = GetParam().inputs[i];
+    const lower::TensorMap& map = kernel.bulk.maps[i];
+    // Nothing beyond the ends of an operand is read.
+    EXPECT_TRUE(std::equal(map.dims.begin(), map.dims.end(), shape.rbegin(), shape.rend()));
+    EXPECT_EQ(map.strides[0], shape.back() * 2);
+    EXPECT_EQ(map.box[0], 64);
+  }
+  const auto text = codegen::emit_gpu(plan.kernels, *hw::find_gpu_target("cuda"));
+  ASSERT_TRUE(text) << to_string(text.error());
+  const std::string body = text->substr(text->find("extern \"C\" __global__"));
+  EXPECT_THAT(body, ::testing::HasSubstr("const __grid_constant__ tw_map tw_map_1)"));
+  EXPECT_THAT(body, ::testing::HasSubstr("extern __shared__ __align__(1024)"));
+  EXPECT_THAT(body, ::testing::Not(::testing::HasSubstr("tw_copy16")));
+  EXPECT_THAT(body, ::testing::Not(::testing::HasSubstr("tw_show_cores")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Products, GpuMmaBulk, ::testing::ValuesIn(bulk_mma_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+TEST(GpuMmaBulkChoice, ThreadsCopyWhatTheEngineCannot) {
+  const auto maps = [](const MmaCase& c, const PlanGpu& rule) {
+    size_t count = 0;
+    for (const lower::GpuKernel& kernel : kernels_of(func_of(c), rule).kernels)
+      count += kernel.bulk.maps.size();
+    return count;
+  };
+  const MmaCase plain = bulk_mma_cases()[0];
+  EXPECT_EQ(maps(plain, plan_groups), 2u);
+  EXPECT_EQ(maps(plain, plan_cores), 0u);
+  EXPECT_EQ(maps(plain, plan_gpu), 0u);
+  // One round at a time is not fetched ahead.
+  EXPECT_EQ(maps({"", "MatMul", {{64, 64}, {64, 64}}, {}}, plan_groups), 0u);
+  // Rows of 82 bytes; terms that do not lie side by side; products that are gathered.
+  EXPECT_EQ(maps({"", "MatMul", {{64, 141}, {141, 64}}, {}}, plan_groups), 0u);
+  EXPECT_EQ(maps({"", "Gemm", {{128, 64}, {128, 64}}, {{"transA", int64_t{1}}}}, plan_groups), 0u);
+  EXPECT_EQ(maps({"", "Conv", {{1, 64, 10, 10}, {64, 64, 3, 3}}, {}}, plan_groups), 0u);
+}
 
 /// The rule with the terms shared out to two blocks.
 GpuPlan plan_split(const BlockFacts& block, const hw::GpuTarget& target) {

@@ -10,6 +10,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/common/expr_writer.h"
 #include "tilewright/codegen/common/plan.h"
+#include "tilewright/codegen/gpu/bulk.h"
 #include "tilewright/codegen/gpu/kernel_facts.h"
 #include "tilewright/codegen/gpu/matrix.h"
 #include "tilewright/codegen/gpu/prelude.h"
@@ -56,6 +57,7 @@ class KernelWriter {
         func_(func),
         target_(target),
         functions_(functions),
+        bulk_text_(kernel.bulk),
         opencl_(target.language == hw::GpuLanguage::OpenCl),
         exprs_(names_, strides_,
                CDialect{opencl_ ? "" : "f", true, !opencl_ && func.math == MathMode::Exact,
@@ -109,6 +111,7 @@ class KernelWriter {
       parameters.push_back("i64 " + given);
       views.push_back(fmt::format("const {0} {1} = ({0}){2};", type, id, given));
     }
+    for (const std::string& map : bulk_text_.parameters()) parameters.push_back(map);
     const auto& b = kernel_.block;
     const std::string head =
         opencl_ ? fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {}))) void",
@@ -134,23 +137,33 @@ class KernelWriter {
   /// Shared memory is declared at the head: OpenCL has it nowhere else. What a kernel asks for at
   /// launch is one array.
   void allocate_shared(CText& out) {
-    const lower::SharedPlan plan = lower::plan_shared(func_.body);
+    const lower::SharedPlan plan = lower::plan_shared(func_.body, kernel_.bulk.groups);
     const bool asked = kernel_.shared_bytes > 0;
-    if (asked) out.line("extern __shared__ __align__(128) unsigned char tw_shared[];");
+    if (asked)
+      out.line(fmt::format("extern __shared__ __align__({}) unsigned char tw_shared[];",
+                           bulk_text_.any() ? hw::kPanelAlign : lower::kSharedAlign));
     walk(func_.body, [&](const Stmt& s) {
       const auto* alloc = s.as<Alloc>();
       if (alloc == nullptr || alloc->buffer.scope() != "shared") return;
       const Buffer& buffer = alloc->buffer;
       const lower::SharedBuffer& place = plan.buffers.at(buffer);
       strides_[buffer] = lower::shared_strides(buffer, place);
-      if (lower::is_async(*alloc)) async_.insert(buffer);
+      const bool bulk = !opencl_ && lower::is_bulk(*alloc);
+      if (bulk)
+        bulk_.insert(buffer);
+      else if (lower::is_async(*alloc))
+        async_.insert(buffer);
+      written_ |= !bulk;
       const std::string type = c_storage_type(buffer.dtype()), id = names_.of(buffer);
       if (asked)
         out.line(fmt::format("{0}* const {1} = ({0}*)(tw_shared + {2});", type, id, place.offset));
       else
-        out.line(fmt::format("{} TW_ALIGNED {} {}[{}];", opencl_ ? "__local" : "__shared__", type,
-                             id, std::max<int64_t>(1, place.elements)));
+        out.line(fmt::format("{} {} {} {}[{}];", opencl_ ? "__local" : "__shared__",
+                             bulk ? fmt::format("__align__({})", hw::kPanelAlign) : "TW_ALIGNED",
+                             type, id, std::max<int64_t>(1, place.elements)));
     });
+    if (bulk_text_.any())
+      bulk_text_.begin(asked ? fmt::format("tw_shared + {}", plan.arrivals) : "", out);
   }
 
   void stmt(const Stmt& s, CText& out) {
@@ -171,7 +184,7 @@ class KernelWriter {
           if (lower::is_commit(s) || lower::waits_for(s)) return wait(s, out);
           if (!is_sync(s)) return warp_call(x, out);
           if (divergent_ > 0) refuse("a barrier is where not all threads come");
-          if (!opencl_ && products_) out.line("tw_show_cores();");
+          if (!opencl_ && products_ && written_) out.line("tw_show_cores();");
           out.line(opencl_ ? "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
                            : "__syncthreads();");
           forget(out);
@@ -181,7 +194,9 @@ class KernelWriter {
   /// OpenCL makes all copies where they stand.
   void wait(const Stmt& s, CText& out) const {
     const auto groups = lower::waits_for(s);
-    if (!opencl_) out.line(groups ? fmt::format("tw_wait({});", *groups) : "tw_commit();");
+    if (bulk_text_.any()) groups ? bulk_text_.wait(*groups, out) : bulk_text_.commit(out);
+    if (!opencl_ && !async_.empty())
+      out.line(groups ? fmt::format("tw_wait({});", *groups) : "tw_commit();");
   }
 
   void forget(CText& out) const {
@@ -255,6 +270,8 @@ class KernelWriter {
   }
 
   void loop(const For& x, CText& out) {
+    if (!bulk_.empty() && fills_only(make(x), bulk_) && bulk_text_.fetch(x, names_, exprs_, out))
+      return;
     const arith::Bounds outer = exprs_.bounds;
     if (x.kind == ForKind::Bind) {
       bound_loop(x, out);
@@ -280,6 +297,8 @@ class KernelWriter {
         stmt(x.body, out);
       live_.pop_back();
       out.close();
+      // What is still under way are groups without copies; a next loop finds the ring free.
+      if (bulk_text_.any() && lower::pipeline_depth(x) && has_sync(x.body)) bulk_text_.wait(0, out);
     }
     exprs_.bounds = outer;
   }
@@ -335,6 +354,8 @@ class KernelWriter {
   }
 
   void store(const Store& x, CText& out) {
+    if (bulk_.contains(x.buffer))
+      return refuse(fmt::format("'{}' is not filled by whole tiles", x.buffer.name()));
     out.open("{");
     if (!async_copy(x, 1, out)) exprs_.store(x, out);
     out.close();
@@ -425,6 +446,7 @@ class KernelWriter {
   const Func& func_;
   const hw::GpuTarget& target_;
   MatrixFunctions& functions_;
+  BulkText bulk_text_;
   bool opencl_;
   CNames names_;
   CExprWriter::Strides strides_;
@@ -433,9 +455,11 @@ class KernelWriter {
   std::set<std::string> axes_;    ///< of the bound loops around
   std::set<char> bound_;          ///< thread axes of the loops around
   std::set<Buffer> async_;        ///< whose copies may finish later
+  std::set<Buffer> bulk_;         ///< whose copies the copy engine makes
   std::set<Var> thread_vars_;
   std::vector<std::string> live_;  ///< index variables of the loops around
   bool products_ = false;          ///< whether the kernel has asynchronous instructions
+  bool written_ = false;           ///< whether threads write to shared memory themselves
   bool in_products_ = false;
   int divergent_ = 0;  ///< conditions around that not all threads fulfil
   std::optional<Error> error_;
@@ -450,7 +474,7 @@ bool stays_call(const Call& call) {
 
 Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
                              const hw::GpuTarget& target, const std::string& matrix_functions) {
-  bool f64 = false;
+  bool f64 = false, bulk = false;
   std::set<std::string> symbols;
   std::string text;
   MatrixFunctions functions;
@@ -465,10 +489,11 @@ Result<std::string> emit_gpu(const std::vector<lower::GpuKernel>& kernels,
                     fmt::format("{} has no f64", target.name));
       f64 = true;
     }
+    bulk |= !kernel.bulk.maps.empty();
     const Func plain = TW_TRY(inline_calls(kernel.func, stays_call));
     text += "\n" + TW_TRY(KernelWriter(kernel, plain, target, functions).run());
   }
-  return gpu_prelude(target, f64) +
+  return gpu_prelude(target, f64) + (bulk ? cuda_bulk_helpers() : "") +
          TW_TRY(matrix_definitions(functions, target, matrix_functions)) + text;
 }
 

@@ -74,6 +74,23 @@ std::string core_steps(const Region& region, const hw::CoreAxes& cores,
   return fmt::format(", {}u, {}u", steps[cores.rows], steps[cores.terms]);
 }
 
+/// Bytes from a panel to the next, `, 8192u`, where rows of the operand lie along; empty if its
+/// rows are not panels' rows, of which every eighth begins one.
+std::string panel_step(const Region& region, const hw::PanelAxes& panels,
+                       const std::vector<Expr>& strides, const arith::Bounds& bounds) {
+  constexpr int64_t kRepeat = hw::kPanelAlign / hw::kPanelBytes;
+  const int64_t bits = bit_width(region.buffer.dtype());
+  const size_t rank = region.dims.size();
+  if (rank < 3 || !is_const_int(strides[rank - 2], hw::kPanelBytes * 8 / bits) ||
+      !arith::prove(eq(region.dims[rank - 2].first % kRepeat, int_imm(0)), bounds) ||
+      (!panels.terms_along && !is_const_int(region.dims[rank - 1].first, 0)))
+    return {};
+  // The other order needs no step: instructions want 1, in units of 16 bytes.
+  const int64_t step =
+      panels.terms_along ? kRowBytes : as_int(strides[rank - 3]).value_or(0) * bits / 8;
+  return step > 0 ? fmt::format(", {}u", step) : "";
+}
+
 /// The indices of the element whose address `lane` hands over.
 std::vector<Expr> row_of(const Region& region, const hw::LaneRows& rows, const Var& lane) {
   std::vector<Expr> indices;
@@ -137,6 +154,10 @@ std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
       parameters.back() += fmt::format(", u32 {0}_rows, u32 {0}_terms", name);
       parts.push_back(fmt::format("%{}", operands.next++));
       operands.inputs.push_back(fmt::format("\"l\"(tw_cores({0}, {0}_rows, {0}_terms))", name));
+    } else if (how.operands[i].panels) {
+      parameters.back() += fmt::format(", u32 {}_panels", name);
+      parts.push_back(fmt::format("%{}", operands.next++));
+      operands.inputs.push_back(fmt::format("\"l\"(tw_panels({0}, {0}_panels))", name));
     } else {
       // Only sums are of type f32 to the instruction.
       const bool sums = p.buffer.dtype() == DType::F32 && p.mode == ParamMode::InOut;
@@ -173,6 +194,11 @@ std::string cuda_matrix_helpers() {
   return R"c(TW_FN u64 tw_cores(const void* at, u32 rows, u32 terms) {
   const u32 from = (u32)__cvta_generic_to_shared(at);
   return (u64)((from & 0x3ffffu) >> 4) | (u64)(terms >> 4) << 16 | (u64)(rows >> 4) << 32;
+}
+TW_FN u64 tw_panels(const void* at, u32 panels) {
+  const u32 from = (u32)__cvta_generic_to_shared(at);
+  return (u64)((from & 0x3ffffu) >> 4) | (u64)(panels >> 4) << 16 | (u64)(1024 >> 4) << 32 |
+         (u64)1 << 62;
 }
 TW_FN void tw_show_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 TW_FN void tw_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
@@ -221,6 +247,10 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
     if (operand.cores) {
       steps[operand.param] = core_steps(region, *operand.cores, own);
       if (steps[operand.param].empty()) return refuse("its cores are not 8 rows of 16 bytes");
+    }
+    if (operand.panels) {
+      steps[operand.param] = panel_step(region, *operand.panels, own, exprs.bounds);
+      if (steps[operand.param].empty()) return refuse("its rows are not those of panels");
     }
     if (!operand.lanes && !operand.one &&
         (!is_const_int(own.back(), 1) ||

@@ -82,7 +82,9 @@ std::string trial(const hw::Intrinsic& in) {
           "  __shared__ TW_ALIGNED {0} {1}[{2}];\n  {1}[threadIdx.x] = (({0}*)io)[1];\n", type,
           b.name(), *const_elements(b));
     args += fmt::format("{}{}{}", args.empty() ? "" : ", ", b.name(),
-                        operand.cores ? ", 256u, 128u" : "");
+                        operand.cores    ? ", 256u, 128u"
+                        : operand.panels ? ", 8192u"
+                                         : "");
     if (result.empty())
       result = fmt::format("  for (int i = 0; i < {}; ++i) (({}*)io)[i] = {}[i];\n", held, type,
                            b.name());

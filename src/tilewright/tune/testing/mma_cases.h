@@ -175,10 +175,29 @@ inline std::vector<MmaCase> group_mma_cases() {
   };
 }
 
+/// What the copy engine fetches: both operands in order, their rows multiples of 16 bytes.
+inline std::vector<MmaCase> bulk_mma_cases() {
+  const std::map<std::string, tensor::AttrValue> trans_b = {{"transB", int64_t{1}}};
+  return {
+      {"by_columns", "MatMul", {{64, 256}, {256, 128}}, {}},
+      {"by_rows", "Gemm", {{64, 256}, {128, 256}, {128}}, trans_b, DType::F16},
+      {"ragged", "MatMul", {{100, 136}, {136, 72}}, {}, DType::F16},
+      {"ragged_rows", "Gemm", {{100, 200}, {90, 200}, {90}}, trans_b},
+      {"batched", "MatMul", {{2, 40, 200}, {2, 200, 72}}, {}},
+  };
+}
+
 /// The rule with products by groups of warps.
 inline GpuPlan plan_groups(const BlockFacts& block, const hw::GpuTarget& target) {
   GpuPlan plan = plan_gpu(block, target);
   if (plan.mma) plan.mma = in_groups(*plan.mma, target);
+  return plan;
+}
+
+/// The same, with copies that threads make.
+inline GpuPlan plan_cores(const BlockFacts& block, const hw::GpuTarget& target) {
+  GpuPlan plan = plan_groups(block, target);
+  if (plan.mma) plan.mma->bulk = false;
   return plan;
 }
 

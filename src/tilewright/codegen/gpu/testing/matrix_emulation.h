@@ -136,6 +136,47 @@ TW_FN void tw_emulate_wgmma(f32* c, __local const u16* a, u32 a_rows, u32 a_term
   }
 }
 
+/* The same of panels, which copies fill in order here: 64 elements to a row, columns of the second
+   operand in panels of 64 or one behind the other. */
+TW_FN void tw_emulate_wgmma_panels(f32* c, __local const u16* a, __local const u16* b, u32 panels,
+                                   int columns, int half_type, int b_by_columns) {
+  const int thread = (int)get_local_id(0), warp = thread / 32, lane = thread % 32;
+  for (int i = 0; i < columns / 2; ++i) {
+    const int row = 16 * warp + lane / 4 + 8 * (i / 2 % 2);
+    const int col = 8 * (i / 4) + 2 * (lane % 4) + i % 2;
+    for (int k = 0; k < 16; ++k) {
+      const u16 x = a[64 * row + k];
+      const u16 y = b_by_columns ? b[col / 64 * (panels / 2) + 64 * k + col % 64] : b[64 * col + k];
+      c[i] += half_type ? tw_f16_f32(x) * tw_f16_f32(y)
+                        : as_float((u32)x << 16) * as_float((u32)y << 16);
+    }
+  }
+}
+
+#define tw_cuda_wgmma64_bf16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 64, 0, 0)
+#define tw_cuda_wgmma64_bf16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 64, 0, 1)
+#define tw_cuda_wgmma64_f16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 64, 1, 0)
+#define tw_cuda_wgmma64_f16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 64, 1, 1)
+#define tw_cuda_wgmma128_bf16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 128, 0, 0)
+#define tw_cuda_wgmma128_bf16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 128, 0, 1)
+#define tw_cuda_wgmma128_f16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 128, 1, 0)
+#define tw_cuda_wgmma128_f16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 128, 1, 1)
+#define tw_cuda_wgmma256_bf16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 256, 0, 0)
+#define tw_cuda_wgmma256_bf16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 256, 0, 1)
+#define tw_cuda_wgmma256_f16_t_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 256, 1, 0)
+#define tw_cuda_wgmma256_f16_panels(c, a, ap, b, bp) \
+  tw_emulate_wgmma_panels(c, a, b, bp, 256, 1, 1)
 #define tw_cuda_wgmma64_bf16_t(c, a, ar, at, b, br, bt) \
   tw_emulate_wgmma(c, a, ar, at, b, br, bt, 64, 0, 0)
 #define tw_cuda_wgmma64_bf16(c, a, ar, at, b, br, bt) \

@@ -10,6 +10,7 @@
 
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/codegen/gpu/kernel_code.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/codegen/testing/harness.h"
 #include "tilewright/hw/gpu_intrinsics.h"
@@ -47,7 +48,7 @@ class GpuBatch {
     const size_t first = kernels_.size();
     for (lower::GpuKernel& kernel : plan.kernels) {
       kernel.func.name = fmt::format("k{}_{}", kernels_.size(), kernel.func.name);
-      program_.kernels.push_back({symbol_of(kernel.func), kernel.grid, kernel.block});
+      program_.kernels.push_back(kernel_code(kernel));
       kernels_.push_back(std::move(kernel));
     }
     for (const lower::GpuCallSite& site : plan.calls) {
@@ -73,7 +74,7 @@ class GpuBatch {
       program_.binary = std::move(code.cubin);
       program_.ptx = std::move(code.ptx);
     }
-    if (copies_) program_.kernels.push_back({"tw_test_copy", {1, 1, 1}, {1, 1, 1}});
+    if (copies_) program_.kernels.push_back({.symbol = "tw_test_copy"});
     for (runtime::GpuCall& call : program_.calls)
       if (call.kernel < 0) call.kernel = static_cast<int>(program_.kernels.size()) - 1;
     auto instance = TW_TRY(device.load(std::make_shared<const runtime::GpuProgram>(program_), {}));
