@@ -143,6 +143,7 @@ TEST(BulkCopy, IsNoneOfWhatEnginesCannotDo) {
   EXPECT_TRUE(refused(8, "8,128", "A[r, t * 64 + c] + 1.0bf16"));  // computed
   EXPECT_TRUE(refused(8, "8,128", "select(c < 9, A[r, t * 64 + c], 1.0bf16)"));
   EXPECT_TRUE(refused(8, "8,128", "select(r + c < 9, A[r, t * 64 + c], 0.0bf16)"));
+  EXPECT_TRUE(refused(8, "8,128", "select(t < 1, A[r, t * 32 + c], 0.0bf16)"));
   EXPECT_TRUE(refused(8, "8,128", "select(3 < c, A[r, t * 64 + c], 0.0bf16)"));
   EXPECT_TRUE(refused(8, "1,1,1,1,8,128", "A[0, 0, 0, 0, r, t * 64 + c]"));  // six axes
   // Elements that a guard leaves out keep what they had.
