@@ -183,6 +183,35 @@ TEST_P(GpuMmaBulk, FetchesBothOperands) {
 INSTANTIATE_TEST_SUITE_P(Products, GpuMmaBulk, ::testing::ValuesIn(bulk_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
+/// What the rule has the engine fetch is never refused later, in any tile, depth or number of
+/// parts.
+TEST(GpuMmaBulkChoice, WhatIsPlannedIsLowered) {
+  Rng rng(3);
+  int fetched = 0;
+  for (int round = 0; round < 60; ++round) {
+    const int64_t step = rng.chance(0.8) ? 8 : 4, depth = rng.between(1, 6);
+    const int64_t m = rng.between(8, 300), n = step * rng.between(3, 70),
+                  k = step * rng.between(3, 60), splits = rng.between(1, 2);
+    const bool by_rows = rng.chance(0.5), batched = !by_rows && rng.chance(0.3);
+    MmaCase c = {"", by_rows ? "Gemm" : "MatMul", {{m, k}, {k, n}}, {}};
+    if (by_rows) c.inputs[1] = {n, k}, c.attrs = {{"transB", int64_t{1}}};
+    if (batched) c.inputs = {{2, m, k}, {2, k, n}};
+    const size_t choice = static_cast<size_t>(rng.between(0, 5));
+    const auto rule = [&](const BlockFacts& block, const hw::GpuTarget& target) {
+      GpuPlan plan = plan_groups(block, target);
+      if (!plan.mma) return plan;
+      const std::vector<GpuMma> tiles = mma_tiles(*plan.mma, target);
+      plan.mma = tiles[choice % tiles.size()];
+      plan.mma->splits = plan.mma->split_extent % (8 * splits) == 0 ? splits : 1;
+      plan.mma->depth = std::min(depth, plan.mma->rounds());
+      return plan;
+    };
+    const lower::GpuPlan plan = kernels_of(func_of(c), rule);
+    for (const lower::GpuKernel& kernel : plan.kernels) fetched += kernel.bulk.groups > 1;
+  }
+  EXPECT_GT(fetched, 20);
+}
+
 TEST(GpuMmaBulkChoice, ThreadsCopyWhatTheEngineCannot) {
   const auto maps = [](const MmaCase& c, const PlanGpu& rule) {
     size_t count = 0;
