@@ -171,6 +171,7 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   out.ptx = field(intrinsic, "ptx");
   out.immediates = field(intrinsic, "immediates");
   out.combine = field(intrinsic, "combine");
+  out.opencl = field(intrinsic, "opencl");
   if (out.ptx.empty() && out.combine != "add" && out.combine != "max")
     return bad("it has no field compute.ptx, and compute.combine is neither add nor max");
   const std::string needs = field(intrinsic, "needs");
@@ -183,13 +184,16 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
     const auto layout = intrinsic.layout.find(word);
     if (layout == intrinsic.layout.end()) return bad(fmt::format("{} has no layout", word));
-    GpuInstruction::Operand operand{
-        static_cast<size_t>(param - params.begin()), {}, {}, {}, {}, false};
+    GpuInstruction::Operand operand{static_cast<size_t>(param - params.begin()), {}, {}, {}, {}};
     const auto& shape = param->buffer.shape();
-    if (layout->second == "one") {
-      operand.one = true;
+    if (layout->second == "one" || layout->second == "thread") {
+      (layout->second == "one" ? operand.one : operand.own) = true;
       if (shape.size() != 1 || !is_const_int(shape[0], 1))
         return bad(fmt::format("{} is not one element", word));
+    } else if (layout->second == "word") {
+      operand.word = true;
+      if (shape.size() != 1 || !is_const_int(shape[0], 4) || bit_width(param->buffer.dtype()) != 8)
+        return bad(fmt::format("{} is not four bytes", word));
     } else if (layout->second.starts_with("rows")) {
       operand.rows = TW_TRY(parse_lane_rows(layout->second));
       if (operand.rows->at.size() != shape.size()) return bad(fmt::format("rows of {}", word));
@@ -217,7 +221,8 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
   }
   if (out.operands.size() != params.size()) return bad("compute.operands leaves some out");
   const ParamMode mode = params[out.operands[0].param].mode;
-  if ((!out.operands[0].lanes && !out.operands[0].one) ||
+  const auto& result = out.operands[0];
+  if ((!result.lanes && !result.one && !result.own) ||
       (mode != ParamMode::Out && mode != ParamMode::InOut))
     return bad("the first operand is not the result");
   return out;
@@ -233,7 +238,8 @@ const std::vector<Intrinsic>& gpu_intrinsics() {
 }
 
 bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic) {
-  if (target.language != GpuLanguage::Cuda || !target.arch.starts_with("sm_")) return false;
+  if (target.language == GpuLanguage::OpenCl) return !field(intrinsic, "opencl").empty();
+  if (!target.arch.starts_with("sm_")) return false;
   const std::string needs = field(intrinsic, "needs");
   if (needs.ends_with("a")) return needs == target.arch;
   return std::atoi(target.arch.c_str() + 3) >= std::atoi(needs.c_str() + 3);
@@ -244,6 +250,17 @@ std::string factor_types(const std::string& a, const std::string& b) { return a 
 bool multiplies_matrices(const GpuTarget& target, const std::string& factor_types) {
   const Intrinsic* mma = find_gpu_intrinsic("cuda.mma_" + factor_types + "_t");
   return mma != nullptr && has_intrinsic(target, *mma);
+}
+
+const Intrinsic* find_dot_of_bytes(const GpuTarget& target, DType a, DType b) {
+  const Intrinsic* dot =
+      find_gpu_intrinsic("cuda.dp4a_" + factor_types(std::string(name(a)), std::string(name(b))));
+  return dot != nullptr && has_intrinsic(target, *dot) ? dot : nullptr;
+}
+
+bool is_of_thread(const Intrinsic& intrinsic) {
+  return std::any_of(intrinsic.layout.begin(), intrinsic.layout.end(),
+                     [](const auto& operand) { return operand.second == "thread"; });
 }
 
 const Intrinsic* find_gpu_intrinsic(const Func& callee) {

@@ -1,5 +1,6 @@
-// Matrix instructions of GPUs, which all lanes of a warp do together, described in
-// hw/intrinsics/cuda.tw: what they compute, and which lane holds what of their operands.
+// Instructions of GPUs, described in hw/intrinsics/cuda.tw: what they compute. Most are matrix
+// instructions, which all lanes of a warp do together: which lane holds what of their operands.
+// Others are a thread's own.
 #pragma once
 
 #include <optional>
@@ -63,15 +64,21 @@ struct GpuInstruction {
     std::optional<LaneRows> rows;
     std::optional<CoreAxes> cores;
     std::optional<PanelAxes> panels;  ///< one of these four, or
-    bool one = false;                 ///< an element of memory that the first lane writes
+    bool one = false;                 ///< an element of memory that the first lane writes, or
+    bool own = false;                 ///< an element of the thread's own, or
+    bool word = false;                ///< four bytes side by side, at a multiple of four
   };
   std::string ptx;
   std::string combine;  ///< instead: `add` or `max` of all lanes' values, by shuffles
+  std::string opencl;   ///< the function of OpenCL C that does the same; empty: there is none
   std::vector<Operand> operands;
   std::string immediates;  ///< behind the operands
   int needs = 0;           ///< the first architecture that has it: 80
-  /// Threads that do it together: a warp, or a group of four.
-  int64_t lanes() const { return operands[0].lanes ? operands[0].lanes->lanes : kWarpLanes; }
+  /// Threads that do it together: a warp, or a group of four; 1: each by itself.
+  int64_t lanes() const {
+    if (operands[0].own) return 1;
+    return operands[0].lanes ? operands[0].lanes->lanes : kWarpLanes;
+  }
   /// Whether it runs on while threads go on, until they wait.
   bool asynchronous() const { return ptx.find("mma_async") != std::string::npos; }
 };
@@ -86,6 +93,11 @@ bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic);
 std::string factor_types(const std::string& a, const std::string& b);
 /// Whether an instruction of `target` multiplies matrices of these types.
 bool multiplies_matrices(const GpuTarget& target, const std::string& factor_types);
+/// The instruction of `target` that adds up four products of bytes of these types; null if it has
+/// none.
+const Intrinsic* find_dot_of_bytes(const GpuTarget& target, DType a, DType b);
+/// Whether `intrinsic` is one that a thread does by itself.
+bool is_of_thread(const Intrinsic& intrinsic);
 /// The instruction that means `callee`; null if there is none.
 const Intrinsic* find_gpu_intrinsic(const Func& callee);
 /// By name; null if there is none.

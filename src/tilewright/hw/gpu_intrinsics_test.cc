@@ -13,10 +13,11 @@ TEST(GpuIntrinsics, EveryOneCanBeWritten) {
   for (const Intrinsic& in : gpu_intrinsics()) {
     const auto instruction = gpu_instruction(in);
     ASSERT_TRUE(instruction) << to_string(instruction.error());
-    if (instruction->combine.empty())
-      EXPECT_THAT(instruction->ptx, HasSubstr(".sync.aligned.")) << in.name();
-    else
+    if (!instruction->combine.empty()) {
       EXPECT_TRUE(instruction->operands[0].one) << in.name();
+    } else if (!is_of_thread(in)) {
+      EXPECT_THAT(instruction->ptx, HasSubstr(".sync.aligned.")) << in.name();
+    }
     EXPECT_EQ(find_gpu_intrinsic(in.meaning), &in);
   }
 }
@@ -40,6 +41,29 @@ TEST(GpuIntrinsics, TargetsHaveThemFromTheirArchitectureOn) {
   Func other = mma.meaning;
   other.math = MathMode::Exact;
   EXPECT_EQ(find_gpu_intrinsic(other), nullptr);
+}
+
+TEST(GpuIntrinsics, ThreadsMultiplyBytesByThemselves) {
+  const GpuTarget cuda = *find_gpu_target("cuda");
+  const auto ptx = [&](DType a, DType b) {
+    const Intrinsic* dot = find_dot_of_bytes(cuda, a, b);
+    return dot != nullptr ? gpu_instruction(*dot)->ptx : "";
+  };
+  EXPECT_EQ(ptx(DType::I8, DType::I8), "dp4a.s32.s32");
+  EXPECT_EQ(ptx(DType::U8, DType::I8), "dp4a.u32.s32");
+  EXPECT_EQ(ptx(DType::I8, DType::U8), "dp4a.s32.u32");
+  EXPECT_EQ(ptx(DType::U8, DType::U8), "dp4a.u32.u32");
+  EXPECT_EQ(ptx(DType::F16, DType::F16), "");
+  GpuTarget old = cuda;
+  old.arch = "sm_60";
+  EXPECT_EQ(find_dot_of_bytes(old, DType::I8, DType::I8), nullptr);
+  old.arch = "sm_61";
+  EXPECT_NE(find_dot_of_bytes(old, DType::I8, DType::I8), nullptr);
+  EXPECT_NE(find_dot_of_bytes(*find_gpu_target("opencl"), DType::U8, DType::I8), nullptr);
+  EXPECT_FALSE(is_of_thread(*find_gpu_intrinsic("cuda.mma_i8_t")));
+  Intrinsic apart = *find_dot_of_bytes(cuda, DType::I8, DType::I8);
+  apart.layout["c"] = "word";
+  EXPECT_FALSE(gpu_instruction(apart));
 }
 
 TEST(GpuIntrinsics, LayoutsPlaceEveryElementOnce) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdlib>
+
 namespace tilewright::hw {
 namespace {
 
@@ -120,6 +122,12 @@ GpuTarget h200(std::string name) {
 
 std::string_view name(GpuLanguage language) {
   return language == GpuLanguage::Cuda ? "cuda" : "opencl";
+}
+
+bool copies_asynchronously(const GpuTarget& target) {
+  constexpr std::string_view kPrefix = "sm_";
+  return target.language == GpuLanguage::Cuda && target.arch.starts_with(kPrefix) &&
+         std::atoi(target.arch.c_str() + kPrefix.size()) >= 80;
 }
 
 std::vector<GpuTarget> all_gpu_targets() {

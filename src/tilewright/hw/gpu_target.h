@@ -34,6 +34,9 @@ struct GpuTarget {
   GpuRates rates;
 };
 
+/// Whether threads of `target` can copy into shared memory without waiting (CUDA: from sm_80 on).
+bool copies_asynchronously(const GpuTarget& target);
+
 /// `opencl` (any device, PoCL included), `opencl-mali` (a small one with f16), `cuda` (=
 /// cuda-sm_90a), `cuda-sm_80`. errors: Device, with the closed list of names.
 Result<GpuTarget> find_gpu_target(const std::string& name);

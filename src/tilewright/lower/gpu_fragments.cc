@@ -115,11 +115,29 @@ class Rewriter {
   Stmt call(const Stmt& s, const Call& x, const arith::Bounds& bounds) {
     const hw::Intrinsic* in = hw::find_gpu_intrinsic(*x.callee);
     if (in == nullptr) return s;
+    if (hw::is_of_thread(*in)) return thread_call(x, bounds);
     Call out{lanes_form(*in), x.args};
     for (auto& arg : out.args) {
       auto* region = std::get_if<Region>(&arg);
       const auto it = region ? fragments_.find(region->buffer) : fragments_.end();
       if (it != fragments_.end()) divide(*region, it->second, *in, bounds);
+    }
+    return make(std::move(out));
+  }
+
+  /// A thread uses single elements of what its warp holds.
+  Stmt thread_call(const Call& x, const arith::Bounds& bounds) const {
+    Call out = x;
+    for (auto& arg : out.args) {
+      auto* region = std::get_if<Region>(&arg);
+      const auto it = region ? fragments_.find(region->buffer) : fragments_.end();
+      if (it == fragments_.end()) continue;
+      std::vector<Expr> indices;
+      for (const auto& dim : region->dims) indices.push_back(dim.first);
+      const Fragment& f = it->second;
+      *region = {f.buffer, {}};
+      for (const Expr& index : divided_indices(indices, f.layout, f.axes, bounds))
+        region->dims.emplace_back(index, int_imm(1));
     }
     return make(std::move(out));
   }
@@ -160,7 +178,7 @@ class Finder {
         warps.push_back(alloc->buffer);
       const auto* call = s.as<Call>();
       const hw::Intrinsic* in = call ? hw::find_gpu_intrinsic(*call->callee) : nullptr;
-      if (in != nullptr && status) status = use(*in, *call);
+      if (in != nullptr && !hw::is_of_thread(*in) && status) status = use(*in, *call);
     });
     TW_TRY_STATUS(std::move(status));
     for (const Buffer& b : warps)
@@ -275,6 +293,12 @@ const hw::Intrinsic* find_lanes_form(const Func& callee) {
 bool is_warp_call(const Stmt& s) {
   const auto* call = s.as<Call>();
   return call != nullptr && find_lanes_form(*call->callee) != nullptr;
+}
+
+bool is_thread_call(const Stmt& s) {
+  const auto* call = s.as<Call>();
+  const hw::Intrinsic* in = call != nullptr ? hw::find_gpu_intrinsic(*call->callee) : nullptr;
+  return in != nullptr && hw::is_of_thread(*in);
 }
 
 }  // namespace tilewright::lower

@@ -25,5 +25,7 @@ std::shared_ptr<const Func> lanes_form(const hw::Intrinsic& intrinsic);
 const hw::Intrinsic* find_lanes_form(const Func& callee);
 /// A call of such a function: lanes of a warp do it together.
 bool is_warp_call(const Stmt& s);
+/// A call of an instruction that a thread does by itself.
+bool is_thread_call(const Stmt& s);
 
 }  // namespace tilewright::lower

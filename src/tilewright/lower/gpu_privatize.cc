@@ -103,7 +103,8 @@ class Privatizer {
 
   /// Why a buffer cannot be divided as `digits` say where `access` is; empty if it can.
   std::string trouble(const Access& access, const Digits& digits) const {
-    const bool warp = is_warp(access.buffer), together = !access.sizes.empty();
+    const bool warp = is_warp(access.buffer), region = !access.sizes.empty();
+    const bool together = region && !is_const_int(access.sizes[0], 1);
     const Digits other = digits_of(access);
     size_t loops = warp ? 1 : 0;
     const For* lanes = nullptr;
@@ -127,7 +128,7 @@ class Privatizer {
                            lanes ? "lane " + lanes->var.name() : "no lane");
     }
     for (const Digit& d : digits)
-      if (together && !is_lanes(access.buffer, d) &&
+      if (region && !is_lanes(access.buffer, d) &&
           !arith::prove(
               access.indices[d.axis] % d.weight + access.sizes[d.axis] <= int_imm(d.weight),
               access.bounds))

@@ -243,7 +243,7 @@ class Threads {
       for (const Stmt& child : list->stmts) parts.push_back(part_of(child, vars, bound));
       return seq(std::move(parts));
     }
-    return s.as<Store>() ? at_first(s, vars, bound) : s;
+    return s.as<Store>() || is_thread_call(s) ? at_first(s, vars, bound) : s;
   }
 
   const GpuKernel& kernel_;

@@ -3,6 +3,7 @@
 
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_warp_rows.h"
+#include "tilewright/tune/gpu_words.h"
 
 namespace tilewright::tune {
 namespace {
@@ -161,6 +162,7 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
     return load != nullptr && last_axis_stride(*load, iter.var, 1) == 1 &&
            block.extent_of(iter.var) > 1;
   };
+  const auto words = word_terms(block, target);
   int64_t results = 1, terms = 1;
   const Iter *last = nullptr, *shared = nullptr;
   for (const Iter& iter : block.block->iters) {
@@ -168,6 +170,8 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
     (iter.kind == IterKind::Space ? results : terms) *= extent;
     if (iter.kind == IterKind::Space)
       last = &iter;
+    else if (words && iter.var == words->iter)
+      continue;
     else if (shared == nullptr || next_to_each_other(iter) ||
              (extent > block.extent_of(shared->var) && !next_to_each_other(*shared)))
       shared = &iter;

@@ -9,6 +9,7 @@
 #include "tilewright/tune/gpu_rows.h"
 #include "tilewright/tune/gpu_split.h"
 #include "tilewright/tune/gpu_winograd.h"
+#include "tilewright/tune/gpu_words.h"
 
 namespace tilewright::tune {
 namespace {
@@ -42,6 +43,7 @@ class Scheduler {
       remember(block);
     for (const std::string& name : names(BlockFacts::Kind::Reduce))
       if (!bound(name)) reduction(name);
+    multiply_words(draft_, target_);
     inline_padding();
     for (const std::string& name : names())
       if (!bound(name)) one_element_per_thread(name);
@@ -114,9 +116,8 @@ class Scheduler {
   }
 
   void reduction(const std::string& name) {
+    const GpuPlan plan = plan_of(name);
     const Draft::Mark start = draft_.mark();
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const GpuPlan plan = plan_(*find_block(blocks, name), target_);
     if (plan.mma) {
       if (product(name, *plan.mma)) return;
       draft_.revert(start);
@@ -142,6 +143,28 @@ class Scheduler {
     }
     if (sum_per_thread(name)) return;
     draft_.revert(start);
+  }
+
+  GpuPlan plan_now(const std::string& name) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    return plan_(*find_block(blocks, name), target_);
+  }
+
+  /// Products of bytes that are none of matrices are planned in words: tiles in words of copies,
+  /// others where memory has words.
+  GpuPlan plan_of(const std::string& name) {
+    const Draft::Mark start = draft_.mark();
+    GpuPlan plan = plan_now(name);
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    if (plan.mma || find_gpu_mma(*find_block(blocks, name), target_)) return plan;
+    for (const WordsFrom from : {WordsFrom::Copies, WordsFrom::Memory}) {
+      if (in_words(draft_, name, target_, from)) {
+        GpuPlan words = plan_now(name);
+        if (words.tile.has_value() == (from == WordsFrom::Copies)) return words;
+      }
+      draft_.revert(start);
+    }
+    return plan;
   }
 
   /// A product on matrix instructions; where it is split, a kernel adds its parts up.
@@ -173,17 +196,20 @@ class Scheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* sum = find_block(blocks, name);
     const Buffer result = sum->store->buffer;
+    const auto words = word_terms(*sum, target_);
     schedule::Names space, reduce, readers_of;
     for (const Iter& iter : sum->block->iters) {
       const std::string loop = sum->loop_of(iter.var);
       if (loop.empty() && sum->extent_of(iter.var) == 1) continue;
       if (loop.empty()) return false;
+      if (words && loop == words->loop) continue;
       (iter.kind == IterKind::Space ? space : reduce).push_back(loop);
     }
     for (const BlockFacts* reader : readers(blocks, result)) readers_of.push_back(reader->name);
     if (space.empty()) return false;
     schedule::Names order = space;
     order.insert(order.end(), reduce.begin(), reduce.end());
+    if (words) order.push_back(words->loop);
     if (order.size() > 1 && !draft_.attempt(schedule::Reorder{order})) return false;
     if (!draft_.attempt(schedule::ComputeAt{name + ".init", space.back()})) return false;
     bool inside = true;

@@ -34,6 +34,9 @@ struct GpuTile {
   std::vector<std::string> reduces;  ///< loops
   std::vector<int64_t> extents, steps;
   int64_t depth = 1, splits = 1;
+  /// A further loop over the four terms of a word (gpu_words.h), which is an element to all that is
+  /// above; empty: none.
+  std::string word;
 };
 
 /// The tile for the reduction `block` of `draft`; absent where staging would not pay: threads would

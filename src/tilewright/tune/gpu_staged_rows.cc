@@ -6,9 +6,11 @@
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/base/dtype.h"
+#include "tilewright/base/integers.h"
 #include "tilewright/cost/gpu_banks.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu.h"
+#include "tilewright/tune/gpu_words.h"
 
 namespace tilewright::tune {
 namespace {
@@ -42,11 +44,12 @@ class RowPlanner {
         for (const Expr& index : load.indices)
           steps_.push_back(steps_of(index, *find_block(blocks_, staged.sum)));
     steps_.resize(extents_.size());
+    if (staged.words) extents_[*staged.words] = ceil_div(extents_[*staged.words], kWordTerms);
   }
 
   StagedRows run() const {
     StagedRows rows;
-    const int64_t bits = bit_width(copy_.store->buffer.dtype());
+    const int64_t bits = bit_width(copy_.store->buffer.dtype()) * (staged_.words ? kWordTerms : 1);
     if (extents_.empty() || bits < 8) return rows;
     for (size_t axis = 0; axis < extents_.size(); ++axis)
       for (const std::string& loop : staged_.vectors)

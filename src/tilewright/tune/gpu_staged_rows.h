@@ -16,6 +16,8 @@ struct StagedCopy {
   std::vector<int64_t> counts;  ///< their extents
   schedule::Names vectors;      ///< loops over a thread's elements that lie side by side
   int64_t access_bytes = 16;    ///< the widest access of a thread
+  /// An axis of the copy of whose elements four are a word, which is an element to everything else.
+  std::optional<size_t> words = {};
 };
 
 /// `along`: the axis of the copy whose elements a thread reads side by side; absent if there is

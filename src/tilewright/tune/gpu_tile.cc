@@ -8,6 +8,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_staged_rows.h"
+#include "tilewright/tune/gpu_words.h"
 
 namespace tilewright::tune {
 namespace {
@@ -68,6 +69,7 @@ class Tiler {
     schedule::Names order;
     for (const auto* part : {&blocks_, &rounds_, &threads_, &inside_, &each_})
       order.insert(order.end(), part->begin(), part->end());
+    if (!tile_.word.empty()) order.push_back(tile_.word);
     return !place().empty() && (order.size() < 2 || attempt(schedule::Reorder{order}));
   }
 
@@ -172,19 +174,36 @@ class Tiler {
   bool side_by_side(const std::string& copy, const std::string& round) {
     const Buffer buffer = find_block(draft_.blocks(), copy)->store->buffer;
     const schedule::Names threads(threads_.rbegin(), threads_.rend());
-    const StagedRows rows =
-        rows_of(draft_, {name_, copy, round, threads, thread_counts(), vectors_, kVectorBytes});
+    const std::optional<size_t> words = words_of(buffer);
+    if (!tile_.word.empty() && (!words || buffer.rank() < 2)) return false;
+    StagedRows rows = rows_of(
+        draft_, {name_, copy, round, threads, thread_counts(), vectors_, kVectorBytes, words});
+    if (words && !rows.along) rows.along = buffer.rank() - (*words + 1 == buffer.rank() ? 2 : 1);
     if (!rows.along) return true;
     schedule::Names from, to;
     for (size_t axis = 0; axis < buffer.rank(); ++axis) {
       from.push_back(fmt::format("a{}", axis));
-      if (axis != *rows.along) to.push_back(from.back());
+      if (axis != *rows.along)
+        to.push_back(words == axis ? fmt::format("a{}/{}", axis, kWordTerms) : from.back());
     }
-    to.push_back(from[*rows.along]);
+    to.push_back(
+        words ? fmt::format("{} * {} + a{} % {}", from[*rows.along], kWordTerms, *words, kWordTerms)
+              : from[*rows.along]);
     const std::string map = fmt::format("[{}] -> [{}]", fmt::join(from, ", "), fmt::join(to, ", "));
     if (from != to && !attempt(schedule::Layout{buffer.name(), map})) return false;
-    return rows.pad == 0 ||
-           attempt(schedule::SetMark{buffer.name(), "pad", fmt::format("{}", rows.pad)});
+    const int64_t pad = rows.pad * (words ? kWordTerms : 1);
+    return pad == 0 || attempt(schedule::SetMark{buffer.name(), "pad", fmt::format("{}", pad)});
+  }
+
+  /// The axis of a copy along which the sum reads words.
+  std::optional<size_t> words_of(const Buffer& copy) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* sum = find_block(blocks, name_);
+    for (const Load& load : sum->loads)
+      for (const Iter& iter : sum->block->iters)
+        if (load.buffer == copy && !tile_.word.empty() && sum->loop_of(iter.var) == tile_.word)
+          return word_axis(load, iter.var);
+    return std::nullopt;
   }
 
   /// Threads of the axes with any, innermost axis first: x, y, z.
@@ -255,10 +274,13 @@ class Tiler {
 
   /// All threads copy neighbouring elements, in as many turns as it takes.
   bool share_out_copy(const std::string& block, const std::string& round) {
-    std::vector<std::string> nest = draft_.nest_inside(block, round).names;
+    const LoopNest loops = draft_.nest_inside(block, round);
+    schedule::Names nest = loops.names;
     if (nest.empty()) return false;
     std::string vector;
-    if (const int64_t lanes = copied_at_once(block, round); lanes > 1) {
+    if (!tile_.word.empty()) {
+      if (!bytes_inside(block, loops, nest, vector)) return false;
+    } else if (const int64_t lanes = copied_at_once(block, round); lanes > 1) {
       if (!attempt(schedule::Split{nest.back(), lanes})) return false;
       vector = nest.back() + ".i";
       nest.back() += ".o";
@@ -275,6 +297,31 @@ class Tiler {
       spread.extents.push_back(counts[i]);
     }
     return attempt(spread) && (vector.empty() || attempt(schedule::Vectorize{vector}));
+  }
+
+  /// Takes the loop over the bytes of a word out of `nest` and puts it inside, as `vector`: bytes
+  /// of a word are written together.
+  bool bytes_inside(const std::string& block, const LoopNest& loops, schedule::Names& nest,
+                    std::string& vector) {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* copy = find_block(blocks, block);
+    for (const auto& [term, step] : arith::as_affine(copy->store->indices.back()).terms) {
+      const auto* mod = term.as<Binary>();
+      const auto* iter = (mod && mod->op == BinaryOp::Mod ? mod->a : term).as<VarRef>();
+      if (step == 1 && iter != nullptr) vector = copy->loop_of(iter->var);
+    }
+    const auto at = std::find(nest.begin(), nest.end(), vector);
+    if (at == nest.end()) return false;
+    const auto place = static_cast<size_t>(at - nest.begin());
+    nest.erase(at);
+    if (loops.extents[place] != kWordTerms) {
+      if (!attempt(schedule::Split{vector, kWordTerms})) return false;
+      nest.insert(nest.begin() + static_cast<int64_t>(place), vector + ".o");
+      vector += ".i";
+    }
+    schedule::Names order = nest;
+    order.push_back(vector);
+    return !nest.empty() && attempt(schedule::Reorder{order});
   }
 
   /// Elements next to each other that a thread can copy by one access: rows of the source and of

@@ -11,6 +11,7 @@
 #include "tilewright/arith/bounds.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/tune/gpu_words.h"
 #include "tilewright/tune/register_tile.h"
 
 namespace tilewright::tune {
@@ -69,6 +70,24 @@ void split_groups(cost::Contraction& c, size_t axis, int64_t group) {
     }
 }
 
+/// Counts words of the factors as elements: `axis`, which is not among those of `c`, counts what is
+/// in one.
+void count_words(cost::Contraction& c, size_t axis) {
+  for (size_t op = 0; op < 2; ++op) {
+    cost::Operand& operand = c.operands[op];
+    operand.element_bytes *= kWordTerms;
+    for (cost::Index& index : operand.indices) {
+      const auto inside = std::find_if(
+          index.terms.begin(), index.terms.end(),
+          [&](const cost::IndexTerm& term) { return term.axis == static_cast<int>(axis); });
+      if (inside == index.terms.end()) continue;
+      index.terms.erase(inside);
+      index.extent = ceil_div(index.extent, kWordTerms);
+      for (cost::IndexTerm& term : index.terms) term.coefficient /= kWordTerms;
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
@@ -79,10 +98,12 @@ std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
   cost::Contraction c;
   std::vector<Var> vars;
   size_t grouped_axis = 0;
+  const auto words = word_terms(block, target);
   for (const Iter& iter : block.block->iters) {
     const std::string loop = block.loop_of(iter.var);
     const int64_t extent = block.extent_of(iter.var);
     if (loop.empty() || extent < 1) return std::nullopt;
+    if (words && iter.var == words->iter) continue;
     vars.push_back(iter.var);
     c.axes.push_back({loop, extent, iter.kind == IterKind::Reduce});
     if (iter.kind == IterKind::Reduce) {
@@ -97,10 +118,12 @@ std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
     if (grouped) loops.groups = loop, loops.group = group, grouped_axis = vars.size() - 1;
     loops.axes.push_back({grouped ? loop + ".i" : loop, grouped ? group : extent});
   }
+  if (words) vars.push_back(words->iter);
   for (const Load* load : {&product->a, &product->b})
     c.operands.push_back(operand_of(load->buffer, load->indices, vars));
   c.operands.push_back(operand_of(block.store->buffer, block.store->indices, vars));
   c.dtype = block.store->buffer.dtype();
+  if (words) loops.word = words->loop, count_words(c, vars.size() - 1);
   if (loops.group > 0) split_groups(c, grouped_axis, loops.group);
   GpuTileTable table(target, std::move(loops), std::move(c));
   if (!table.find_sides()) return std::nullopt;
@@ -121,7 +144,7 @@ GpuTileTable::GpuTileTable(const hw::GpuTarget& target, GpuTile loops,
   find_contiguous();
   find_steps();
   // Copies that go on beside arithmetic need the instructions for it.
-  if (target_.language == hw::GpuLanguage::Cuda)
+  if (hw::copies_asynchronously(target_))
     for (const int64_t rounds : {2, 3, 4}) depths_.push_back(rounds);
   // A sum whose parts are to meet again must have several rounds; groups have blocks enough.
   if (loops_.group == 0)

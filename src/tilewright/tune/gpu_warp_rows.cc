@@ -150,7 +150,8 @@ class RowReducer {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* facts = find_block(blocks, block);
     const bool sum = facts->store->combine == Combine::Add;
-    const hw::Intrinsic* in = hw::find_gpu_intrinsic(sum ? "cuda.sum_f32" : "cuda.max_f32");
+    const std::string type(name(facts->store->buffer.dtype()));
+    const hw::Intrinsic* in = hw::find_gpu_intrinsic((sum ? "cuda.sum_" : "cuda.max_") + type);
     const std::string loop = longest_loop(block);
     return in != nullptr && hw::has_intrinsic(target_, *in) &&
            attempt(schedule::Tensorize{loop, print(in->meaning)});

@@ -182,6 +182,7 @@ class KernelWriter {
         },
         [&](const Call& x) {
           if (lower::is_commit(s) || lower::waits_for(s)) return wait(s, out);
+          if (lower::is_thread_call(s)) return thread_call(x, out);
           if (!is_sync(s)) return warp_call(x, out);
           if (divergent_ > 0) refuse("a barrier is where not all threads come");
           if (!opencl_ && products_ && written_) out.line("tw_show_cores();");
@@ -213,6 +214,24 @@ class KernelWriter {
     out.line("tw_end_products();");
   }
 
+  /// A thread does an instruction by itself.
+  void thread_call(const Call& x, CText& out) {
+    const hw::Intrinsic& in = *hw::find_gpu_intrinsic(*x.callee);
+    functions_.emplace(matrix_function_name(in), &in);
+    out.open("{");
+    write_call(x, in, Var("lane"), out);
+    out.close();
+  }
+
+  void write_call(const Call& x, const hw::Intrinsic& in, const Var& lane, CText& out) {
+    const auto text = matrix_call(
+        x, in, lane, strides_, [&](const Buffer& b) { return space(b); }, names_, exprs_, out);
+    if (text)
+      out.line(*text);
+    else if (!error_)
+      error_ = text.error();
+  }
+
   /// All lanes of a warp do an instruction together.
   void warp_call(const Call& x, CText& out) {
     const hw::Intrinsic& in = *lower::find_lanes_form(*x.callee);
@@ -233,11 +252,7 @@ class KernelWriter {
     const std::string type = exprs_.declared_type(lane);
     out.open("{");
     out.line(fmt::format("const {} {} = {};", type, names_.of(lane), position("thread", 0)));
-    const auto text = matrix_call(x, in, lane, strides_, names_, exprs_, out);
-    if (text)
-      out.line(*text);
-    else if (!error_)
-      error_ = text.error();
+    write_call(x, in, lane, out);
     forget(out);
     out.close();
     exprs_.bounds = outer;
@@ -467,7 +482,9 @@ class KernelWriter {
 
 /// Instructions and barriers stay calls; anything else is replaced by its meaning.
 bool stays_call(const Call& call) {
-  return lower::is_sync_call(call) || lower::find_lanes_form(*call.callee) != nullptr;
+  if (lower::is_sync_call(call) || lower::find_lanes_form(*call.callee) != nullptr) return true;
+  const hw::Intrinsic* in = hw::find_gpu_intrinsic(*call.callee);
+  return in != nullptr && hw::is_of_thread(*in);
 }
 
 }  // namespace

@@ -12,6 +12,8 @@ namespace {
 
 /// Bytes of a row that a lane hands over.
 constexpr int64_t kRowBytes = 16;
+/// Bytes of a word.
+constexpr int64_t kWordBytes = 4;
 
 hw::GpuInstruction instruction_of(const hw::Intrinsic& in) {
   auto found = hw::gpu_instruction(in);
@@ -128,7 +130,35 @@ std::string shuffling_function(const hw::Intrinsic& intrinsic, const hw::GpuInst
       combined(to + "[0]", "x"));
 }
 
+/// `c + dp4a(a, b)`.
+std::string thread_function(const hw::Intrinsic& intrinsic, const hw::GpuInstruction& how) {
+  return fmt::format(
+      "TW_FN i32 {}(i32 c, tw_b4 a, tw_b4 b) {{\n  asm(\"{} %0, %1, %2, %0;\" : \"+r\"(c) : "
+      "\"r\"(a), \"r\"(b));\n  return c;\n}}\n",
+      matrix_function_name(intrinsic), how.ptx);
+}
+
 }  // namespace
+
+std::string opencl_thread_function(const hw::Intrinsic& intrinsic) {
+  const hw::GpuInstruction how = instruction_of(intrinsic);
+  const auto type = [&](size_t operand) {
+    return c_storage_type(intrinsic.meaning.params[how.operands[operand].param].buffer.dtype());
+  };
+  return fmt::format(
+      R"c(#if defined(cl_khr_integer_dot_product) && \
+    defined(__opencl_c_integer_dot_product_input_4x8bit_packed)
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+TW_FN i32 {0}(i32 c, u32 a, u32 b) {{ return c + (i32){1}(a, b); }}
+#else
+TW_FN i32 {0}(i32 c, u32 a, u32 b) {{
+  for (int i = 0; i < 32; i += 8) c += (i32)({2})(a >> i) * (i32)({3})(b >> i);
+  return c;
+}}
+#endif
+)c",
+      matrix_function_name(intrinsic), how.opencl, type(1), type(2));
+}
 
 std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
   std::string out = "tw_" + intrinsic.name();
@@ -140,6 +170,7 @@ std::string matrix_function_name(const hw::Intrinsic& intrinsic) {
 std::string cuda_matrix_function(const hw::Intrinsic& intrinsic) {
   const hw::GpuInstruction how = instruction_of(intrinsic);
   if (!how.combine.empty()) return shuffling_function(intrinsic, how);
+  if (how.lanes() == 1) return thread_function(intrinsic, how);
   std::vector<std::string> parameters, views, parts;
   Operands operands;
   for (size_t i = 0; i < how.operands.size(); ++i) {
@@ -211,23 +242,30 @@ TW_FN void tw_end_products() {
 
 Result<std::string> matrix_definitions(const MatrixFunctions& functions,
                                        const hw::GpuTarget& target, const std::string& given) {
-  if (functions.empty() || !given.empty()) return functions.empty() ? "" : given;
   std::string text, helpers;
+  bool of_warps = false;
   for (const auto& [name, in] : functions) {
+    if (!hw::is_of_thread(*in) && !given.empty()) {
+      of_warps = true;
+      continue;
+    }
     if (!hw::has_intrinsic(target, *in))
       return fail(ErrorKind::Unsupported, fmt::format("{} has no {}", target.name, in->name()));
-    text += cuda_matrix_function(*in);
+    text += target.language == hw::GpuLanguage::OpenCl ? opencl_thread_function(*in)
+                                                       : cuda_matrix_function(*in);
     if (hw::gpu_instruction(*in)->asynchronous()) helpers = cuda_matrix_helpers();
   }
-  return helpers + text;
+  return helpers + text + (of_warps ? given : "");
 }
 
 Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic, const Var& lane,
-                                const CExprWriter::Strides& strides, CNames& names,
-                                CExprWriter& exprs, CText& out) {
+                                const CExprWriter::Strides& strides,
+                                const std::function<std::string(const Buffer&)>& space,
+                                CNames& names, CExprWriter& exprs, CText& out) {
   const hw::GpuInstruction how = instruction_of(intrinsic);
   std::vector<std::vector<Expr>> places(call.args.size());
   std::vector<std::string> steps(call.args.size());
+  std::vector<bool> words(call.args.size());
   std::vector<Expr> roots;
   for (const auto& operand : how.operands) {
     const Region& region = std::get<Region>(call.args[operand.param]);
@@ -252,7 +290,11 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
       steps[operand.param] = panel_step(region, *operand.panels, own, exprs.bounds);
       if (steps[operand.param].empty()) return refuse("its rows are not those of panels");
     }
-    if (!operand.lanes && !operand.one &&
+    words[operand.param] = operand.word;
+    if (operand.word && (!side_by_side(region, own) ||
+                         !arith::prove(eq(linear(at, own) % kWordBytes, int_imm(0)), exprs.bounds)))
+      return refuse("its bytes do not lie side by side in words of four");
+    if ((operand.rows || operand.cores || operand.panels) &&
         (!is_const_int(own.back(), 1) ||
          !arith::prove(eq(linear(at, own) % row, int_imm(0)), exprs.bounds)))
       return refuse("its rows do not begin on multiples of 16 bytes");
@@ -262,8 +304,15 @@ Result<std::string> matrix_call(const Call& call, const hw::Intrinsic& intrinsic
   std::vector<std::string> args;
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Buffer& buffer = std::get<Region>(call.args[i]).buffer;
-    args.push_back(
-        fmt::format("{} + {}{}", names.of(buffer), exprs.offset(buffer, places[i], out), steps[i]));
+    const std::string place =
+        fmt::format("{} + {}", names.of(buffer), exprs.offset(buffer, places[i], out));
+    args.push_back(words[i] ? fmt::format("*({}const tw_b4*)({})", space(buffer), place)
+                            : place + steps[i]);
+  }
+  if (how.lanes() == 1) {
+    std::string& sum = args[how.operands[0].param];
+    sum = fmt::format("*({})", sum);
+    return fmt::format("{} = {}({});", sum, matrix_function_name(intrinsic), fmt::join(args, ", "));
   }
   return fmt::format("{}({});", matrix_function_name(intrinsic), fmt::join(args, ", "));
 }

@@ -48,6 +48,15 @@ TEST(MatrixInstructions, AreInlinePtxOfTheirFields) {
                         "               : \"=r\"(d_[0]), "));
 }
 
+TEST(ThreadInstructions, TakeWordsByValue) {
+  const hw::Intrinsic& dot = *hw::find_gpu_intrinsic("cuda.dp4a_u8i8");
+  EXPECT_THAT(cuda_matrix_function(dot),
+              HasSubstr("asm(\"dp4a.u32.s32 %0, %1, %2, %0;\" : \"+r\"(c) : \"r\"(a), \"r\"(b));"));
+  const std::string opencl = opencl_thread_function(dot);
+  EXPECT_THAT(opencl, HasSubstr("c + (i32)dot_4x8packed_us_int(a, b)"));
+  EXPECT_THAT(opencl, HasSubstr("c += (i32)(u8)(a >> i) * (i32)(i8)(b >> i)"));
+}
+
 TEST(MatrixInstructions, CompileForCuda) {
   if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error());
   testing::GpuBatch batch(*hw::find_gpu_target("cuda"));
@@ -68,6 +77,10 @@ TEST(MatrixInstructions, CompileForCuda) {
 /// A kernel that does the instruction once.
 std::string trial(const hw::Intrinsic& in) {
   const hw::GpuInstruction how = *hw::gpu_instruction(in);
+  if (how.lanes() == 1)
+    return fmt::format(
+        "extern \"C\" __global__ void try_{0}(i32* io) {{ io[0] = {0}(io[0], io[1], io[2]); }}\n",
+        matrix_function_name(in));
   std::string body, args, result;
   for (const auto& operand : how.operands) {
     const Buffer& b = in.meaning.params[operand.param].buffer;

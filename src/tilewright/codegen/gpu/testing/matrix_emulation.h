@@ -115,6 +115,15 @@ TW_FN void tw_emulate_combine(__local f32* c, const f32* a, __local u16* exchang
   }
   if (lane == 0) c[0] = greatest ? tw_max_f32(c[0], x) : c[0] + x;
 }
+TW_FN void tw_emulate_sum_i32(__local i32* c, const i32* a, __local u16* exchange) {
+  const int lane = (int)get_local_id(0);
+  __local i32* all = (__local i32*)(exchange + 384 * TW_WARP);
+  all[lane] = a[0];
+  barrier(CLK_LOCAL_MEM_FENCE);
+  if (lane == 0)
+    for (int other = 0; other < 32; ++other) c[0] += all[other];
+  barrier(CLK_LOCAL_MEM_FENCE);
+}
 
 /* wgmma.m64nNk16 of 16-bit floats in cores without swizzling: thread 32 * w + l of a group has rows
    16 * w + l / 4 (+ 8). Steps between cores are in bytes. */
@@ -202,6 +211,7 @@ TW_FN void tw_emulate_wgmma_panels(f32* c, __local const u16* a, __local const u
 #define tw_cuda_wgmma256_f16(c, a, ar, at, b, br, bt) \
   tw_emulate_wgmma(c, a, ar, at, b, br, bt, 256, 1, 1)
 #define tw_cuda_sum_f32(c, a) tw_emulate_combine(c, a, tw_exchange, 0)
+#define tw_cuda_sum_i32(c, a) tw_emulate_sum_i32(c, a, tw_exchange)
 #define tw_cuda_max_f32(c, a) tw_emulate_combine(c, a, tw_exchange, 1)
 #define tw_cuda_mma_bf16(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
 #define tw_cuda_mma_bf16_t(c, a, b) tw_emulate_mma(c, a, b, tw_exchange, 0)
