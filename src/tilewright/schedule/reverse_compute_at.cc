@@ -94,6 +94,19 @@ Place place_after_producers(const Tree& tree, const Uses& uses, Id block, Id loo
   return place;
 }
 
+/// True if no other block uses what `block` writes from the place to where the block is now.
+bool alone_between(const Tree& tree, const Uses& uses, Id block, const Place& place,
+                   const Buffer& result) {
+  const auto outermost = [&](Id id, Id without) {
+    while (tree.parent(id) != kNone && !tree.inside(without, tree.parent(id))) id = tree.parent(id);
+    return id;
+  };
+  const Id from = outermost(place.at, block), to = tree.end(outermost(block, place.at));
+  const std::vector<Id> users = uses.users(result);
+  return std::none_of(users.begin(), users.end(),
+                      [&](Id user) { return user != block && user >= from && user < to; });
+}
+
 /// True if the init runs before the place, in the same loops as it shares with the block now.
 bool init_precedes(const Tree& tree, Id init, Id block, const Place& place) {
   auto shared = [&](Id id) {
@@ -116,9 +129,12 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   if (store == nullptr) return refuse(1, fmt::format("block {} is not a single store", block.name));
   const Buffer& result = store->buffer;
   const auto own = producer_of(tree, uses, result);
-  if (!own || own->main != id)
+  const bool only = own && own->main == id;
+  const auto others = [&] {
     return refuse(
         1, fmt::format("{} has other writers than {} and its init", result.name(), block.name));
+  };
+  if (!only && store->combine != Combine::Set) return others();
   if (in_vector_loop(tree, loop))
     return refuse(6, fmt::format("loop {} is in a vector loop", loop_name));
   const Buffer source = TW_TRY(main_source(tree, uses, id, loop));
@@ -128,6 +144,10 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
     return refuse(2, fmt::format("{} is set after it is updated", source.name()));
 
   const Place place = place_after_producers(tree, uses, id, loop);
+  const std::vector<Buffer> read = sources(block);
+  if (!only && (std::find(read.begin(), read.end(), result) != read.end() ||
+                !alone_between(tree, uses, id, place, result)))
+    return others();
   if (tree.inside(id, place.at))
     return refuse(2, fmt::format("block {} is already inside its producer's nest", block.name));
   std::vector<Expr> indices = TW_TRY(only_read(block, source));
@@ -152,7 +172,7 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   const Nest nest = TW_TRY(make_nest(tree, id, ranges, place, names, 3));
   if (auto why = sources_not_final(tree, uses, place, nest, id)) return refuse(4, *why);
 
-  if (own->init != kNone && !init_precedes(tree, own->init, id, place))
+  if (only && own->init != kNone && !init_precedes(tree, own->init, id, place))
     return refuse(5, fmt::format("block {} would not run before it", tree.block(own->init).name));
 
   Edit edit(tree);

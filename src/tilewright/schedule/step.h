@@ -94,9 +94,9 @@ struct ComputeAt {
 /// Moves a consumer to where its input is made: its nest is made anew inside `loop`, after the last
 /// statement that writes what it reads, over exactly the elements made in that iteration.
 ///   rewrite:  for i { P[i] }  for j { Y[j] = f(P[j]) }  =>  for i { P[i]  for Y.j in 1 { Y[i] } }
-///   requires: 1. as ComputeAt  2. one of its inputs is written inside `loop` by one block (and
-///             perhaps an init), and is read at one place, at the block's iterations (or at i / n
-///             and i % n of one, in whole groups of n)  3. what is written in one iteration of
+///   requires: 1. as ComputeAt; or it sets its result, which no other block uses in between
+///             2. an input is written inside `loop` by one block (and perhaps an init), read at one
+///             place, at iterations (or i / n and i % n of one)  3. what is written in one turn of
 ///             `loop` is a box without gaps, and the iterations together run exactly the instances
 ///             the block has now, each once; a float sum keeps its order in exact math  4. its
 ///             other inputs are complete there  5. its result is alive there  6. as 5 of ComputeAt
