@@ -19,6 +19,7 @@
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/gpu_prepare.h"
 #include "tilewright/tune/gpu_key_parts.h"
+#include "tilewright/tune/gpu_row_parts.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
 
@@ -127,11 +128,16 @@ class Assembler {
     int first_kernel = 0;
   };
 
+  /// What schedules are for: forms of the program that suit the device.
+  Func prepared(const Func& func) const {
+    return tune::with_tf32(tune::with_row_parts(tune::with_key_parts(func, target_), target_),
+                           target_);
+  }
+
   Result<Known> compile(Func func) {
     Known known{code_.kernels.size(), {}, static_cast<int>(kernels_.size())};
     GpuKernelReport report;
-    report.func = scheduled_ ? std::move(func)
-                             : tune::with_tf32(tune::with_key_parts(func, target_), target_);
+    report.func = scheduled_ ? std::move(func) : prepared(func);
     if (scheduled_)
       report.scheduled = report.func;
     else

@@ -55,6 +55,12 @@ class MmaTiler {
     return in == nullptr ? "" : print(in->meaning);
   }
 
+  /// The name of a copy, of its own in each of several products that share a factor.
+  std::string own(const GpuMma::Factor& factor, const std::string& kind) const {
+    const size_t part = name_.find('@');
+    return factor.buffer + (part == std::string::npos ? "" : name_.substr(part)) + kind;
+  }
+
   /// The loops of the iterations of the product.
   bool find_loops() {
     const std::vector<BlockFacts> blocks = draft_.blocks();
@@ -66,7 +72,7 @@ class MmaTiler {
 
   /// Both factors in memory of their own, rows and columns last.
   bool stage_factors() {
-    copies_ = {mma_.a.buffer + ".shared", mma_.b.buffer + ".shared"};
+    copies_ = {own(mma_.a, ".shared"), own(mma_.b, ".shared")};
     return stage(mma_.a, copies_[0], m_, k_) &&
            stage(mma_.b, copies_[1], mma_.b_by_rows ? n_ : k_, mma_.b_by_rows ? k_ : n_);
   }
@@ -270,8 +276,8 @@ class MmaTiler {
 
   bool load_fragments() {
     if (mma_.groups) return true;
-    return load(copies_[0], mma_.a.buffer + ".warp", "load_a_" + mma_.a.type, true) &&
-           load(copies_[1], mma_.b.buffer + ".warp",
+    return load(copies_[0], own(mma_.a, ".warp"), "load_a_" + mma_.a.type, true) &&
+           load(copies_[1], own(mma_.b, ".warp"),
                 (mma_.b_by_rows ? "load_bt_" : "load_b_") + mma_.b.type, mma_.b_by_rows);
   }
 

@@ -97,6 +97,10 @@ std::vector<GpuMma> mma_tiles(const GpuMma& mma, const hw::GpuTarget& target);
 /// `mma` in the tiles and as many parts as take the shortest time. False: none is small enough.
 bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target);
 
+/// Rows of `mma` whose tiles fill whole waves of blocks, such that these rows and then the others,
+/// each in their own tiles and parts, take less time than all of them at once; 0: there are none.
+int64_t rows_of_whole_waves(const GpuMma& mma, const hw::GpuTarget& target);
+
 /// The same product by groups of warps, fetched by the copy engine where it can; absent where the
 /// target has no instructions for that, or the product is too small for them.
 std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target);

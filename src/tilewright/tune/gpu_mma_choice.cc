@@ -271,14 +271,16 @@ class Chooser {
     return elements;
   }
 
-  /// Whether the last axes of `load` are one iteration each of these sides, and the others plain.
+  /// Whether the last axes of `load` are all of one iteration each of these sides, and the others
+  /// plain.
   static bool is_matrix(const Load& load, const std::vector<Axis>& before,
                         const std::vector<Axis>& last) {
     const size_t rank = load.indices.size();
     if (before.size() != 1 || last.size() != 1 || rank < 2) return false;
     const auto is = [&](size_t axis, const Axis& wanted) {
       const auto* var = load.indices[axis].as<VarRef>();
-      return var != nullptr && var->var == wanted.var;
+      return var != nullptr && var->var == wanted.var &&
+             as_int(load.buffer.shape()[axis]) == wanted.extent;
     };
     return is(rank - 1, last[0]) && is(rank - 2, before[0]) &&
            std::all_of(load.indices.begin(), load.indices.end() - 2,

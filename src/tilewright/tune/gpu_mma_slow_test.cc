@@ -7,6 +7,7 @@
 #include "tilewright/codegen/gpu/testing/matrix_emulation.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/tune/gpu_mma.h"
+#include "tilewright/tune/gpu_row_parts.h"
 #include "tilewright/tune/gpu_tf32.h"
 #include "tilewright/tune/testing/mma_cases.h"
 #include "tilewright/tune/testing/sass.h"
@@ -113,6 +114,30 @@ TEST(GpuMmaSlow, SoDoSplitProducts) {
     if (plan.mma) plan.mma->splits = 2;
     return plan;
   });
+}
+
+TEST(GpuMmaSlow, SoDoProductsInPartsOfTheirRows) {
+  std::vector<Func> funcs;
+  for (const MmaCase& c : row_part_cases())
+    funcs.push_back(in_row_parts(func_of(c), *hw::find_gpu_target("cuda"), 48));
+  expect_agreement(funcs, plan_gpu);
+}
+
+TEST(GpuMmaSlow, MachineCodeOfProductsInPartsOfTheirRows) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const Func func = func_of(MmaCase{"", "MatMul", {{3072, 3072}, {3072, 3072}}, {}});
+  const auto code = machine_code(with_row_parts(func, target), target);
+  ASSERT_TRUE(code) << to_string(code.error());
+  for (const codegen::CudaKernelUse& use : code->uses) {
+    EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+    EXPECT_EQ(use.stack_bytes, 0) << use.symbol;
+  }
+  int products = 0;
+  for (const codegen::SassKernel& kernel : code->kernels)
+    products += count(kernel.all, "HMMA") > 0 ? 1 : 0;
+  EXPECT_EQ(products, 2);
+  EXPECT_EQ(code->kernels.size(), 3u);  // the terms of the second are shared out, then added up
 }
 
 TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {

@@ -45,6 +45,8 @@ constexpr int64_t kOtherRegisters = 48;
 constexpr int64_t kReserved = 1024;
 /// Blocks that share the terms of a tile, at most, and rounds that each has at least.
 constexpr int64_t kMostSplits = 64, kLeastRounds = 2;
+/// Share of the time of one product that two may take.
+constexpr double kWorthwhile = 0.95;
 /// What does not hide behind the longest of several times.
 constexpr double kNotHidden = 0.1;
 
@@ -171,6 +173,30 @@ std::vector<GpuMma> mma_tiles(const GpuMma& mma, const hw::GpuTarget& target) {
     if (mma_time(next, target)) tiles.push_back(std::move(next));
   }
   return tiles;
+}
+
+int64_t rows_of_whole_waves(const GpuMma& mma, const hw::GpuTarget& target) {
+  GpuMma whole = mma;
+  if (!choose_mma_tiles(whole, target)) return 0;
+  const auto time_of = [&](int64_t rows) {
+    GpuMma part = mma;
+    part.extent_m = rows;
+    return choose_mma_tiles(part, target) ? *mma_time(part, target) : INFINITY;
+  };
+  double best = kWorthwhile * *mma_time(whole, target);
+  int64_t found = 0;
+  for (const GpuMma& tile : mma_tiles(mma, target)) {
+    const int64_t wave = resident_blocks(tile, target) * target.units,
+                  row = ceil_div(mma.extent_n, tile.block_n) * mma.extent_batch,
+                  waves = ceil_div(mma.extent_m, tile.block_m) * row / wave;
+    for (const int64_t full : {waves, waves - 1}) {
+      const int64_t rows = full * wave / row * tile.block_m;
+      if (rows < 1 || rows >= mma.extent_m) continue;
+      if (const double time = time_of(rows) + time_of(mma.extent_m - rows); time < best)
+        best = time, found = rows;
+    }
+  }
+  return found;
 }
 
 bool choose_mma_tiles(GpuMma& mma, const hw::GpuTarget& target) {

@@ -164,6 +164,17 @@ inline std::vector<MmaCase> split_mma_cases() {
   };
 }
 
+/// With rows for two products.
+inline std::vector<MmaCase> row_part_cases() {
+  return {
+      {"plain", "MatMul", {{80, 64}, {64, 40}}, {}},
+      {"half", "MatMul", {{75, 50}, {50, 33}}, {}, DType::F16},
+      {"batched", "MatMul", {{2, 70, 64}, {2, 64, 40}}, {}},
+      {"dense", "Gemm", {{80, 64}, {40, 64}, {40}}, {{"transB", int64_t{1}}}},
+      {"bytes", "MatMulInteger", {{80, 64}, {64, 40}}, {}, DType::I8},
+  };
+}
+
 /// Large enough for groups of warps.
 inline std::vector<MmaCase> group_mma_cases() {
   return {
