@@ -208,14 +208,21 @@ class MmaTiler {
       return false;
     for (const std::string& iter : mma_.batch)
       if (!loop(iter).empty()) blocks_.push_back(loop(iter));
+    std::string columns = n + ".o";
+    if (mma_.turns > 1) {
+      if (!attempt(schedule::Split{columns, mma_.turns})) return false;
+      tile_ = columns + ".i", columns += ".o";
+    }
     if (mma_.raster > 1) {
       if (!attempt(schedule::Split{m + ".o", mma_.raster})) return false;
-      blocks_.insert(blocks_.end(), {m + ".o.o", n + ".o", m + ".o.i"});
+      blocks_.insert(blocks_.end(), {m + ".o.o", columns, m + ".o.i"});
     } else {
-      blocks_.insert(blocks_.end(), {m + ".o", n + ".o"});
+      blocks_.insert(blocks_.end(), {m + ".o", columns});
     }
     round_ = k + ".o", step_ = k + ".i.o";
     schedule::Names order = blocks_;
+    if (mma_.turns > 1) order.push_back(tile_);
+    if (tile_.empty()) tile_ = blocks_.back();
     for (const std::string& next :
          {round_, m + ".i.o", n + ".i.o", step_, m + ".i.i.o", n + ".i.i.o"})
       order.push_back(next);
@@ -236,9 +243,9 @@ class MmaTiler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const Buffer result = find_block(blocks, name_)->store->buffer;
     for (const BlockFacts* reader : readers(blocks, result)) readers_.push_back(reader->name);
-    if (!attempt(schedule::ComputeAt{name_ + ".init", blocks_.back()})) return false;
+    if (!attempt(schedule::ComputeAt{name_ + ".init", tile_})) return false;
     for (const std::string& reader : readers_)
-      if (!attempt(schedule::ReverseComputeAt{reader, blocks_.back()})) return false;
+      if (!attempt(schedule::ReverseComputeAt{reader, tile_})) return false;
     return attempt(schedule::SetScope{result.name(), "warp"});
   }
 
@@ -422,6 +429,7 @@ class MmaTiler {
   std::map<std::string, std::string> loops_;  ///< by iteration
   std::vector<std::string> copies_;
   schedule::Names blocks_, readers_;
+  std::string tile_;  ///< the loop around all that is computed of a tile
   std::string round_, step_;
 };
 

@@ -59,6 +59,9 @@ struct GpuMma {
   /// Blocks that run at about the same time share rows: so many tiles below each other come before
   /// the next ones beside them.
   int64_t raster = 1;
+  /// Tiles beside each other that a block computes, one after the other (persistent blocks, where
+  /// then all blocks of the grid run at once).
+  int64_t turns = 1;
   /// Blocks that share the terms of a tile: each takes a part of those of iteration `split` (of
   /// split_extent of them), and a second kernel adds up.
   int64_t splits = 1;

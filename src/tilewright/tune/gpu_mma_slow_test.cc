@@ -116,6 +116,35 @@ TEST(GpuMmaSlow, SoDoSplitProducts) {
   });
 }
 
+/// The rule with tiles beside each other that a block computes one after the other.
+GpuPlan plan_turns(const BlockFacts& block, const hw::GpuTarget& target) {
+  GpuPlan plan = plan_gpu(block, target);
+  if (plan.mma) plan.mma->turns = 4;
+  return plan;
+}
+
+TEST(GpuMmaSlow, SoDoBlocksOfSeveralTiles) {
+  expect_agreement({{"", "MatMul", {{40, 70}, {70, 300}}, {}},
+                    {"", "Gemm", {{40, 64}, {200, 64}, {200}}, {{"transB", int64_t{1}}}}},
+                   plan_turns);
+}
+
+TEST(GpuMmaSlow, MachineCodeOfBlocksOfSeveralTiles) {
+  if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const Func func = func_of(MmaCase{"", "MatMul", {{4096, 4096}, {4096, 4096}}, {}});
+  const schedule::Trace trace = gpu_trace(func, target, plan_turns);
+  const auto code = machine_code(func, target, &trace);
+  ASSERT_TRUE(code) << to_string(code.error());
+  for (const codegen::CudaKernelUse& use : code->uses) {
+    EXPECT_EQ(use.spill_bytes, 0) << use.symbol;
+    EXPECT_EQ(use.stack_bytes, 0) << use.symbol;
+  }
+  const codegen::SassKernel* kernel = code->with("HMMA");
+  ASSERT_NE(kernel, nullptr) << code->source;
+  EXPECT_EQ(count(kernel->loop_with("HMMA", {})->counts, "BAR"), 1);
+}
+
 TEST(GpuMmaSlow, SoDoProductsInPartsOfTheirRows) {
   std::vector<Func> funcs;
   for (const MmaCase& c : row_part_cases())

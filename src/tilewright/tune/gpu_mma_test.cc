@@ -238,6 +238,33 @@ GpuPlan plan_split(const BlockFacts& block, const hw::GpuTarget& target) {
   return plan;
 }
 
+class GpuMmaTurns : public ::testing::TestWithParam<MmaCase> {};
+
+/// Two tiles of 16 x 16 per block, and three, which may leave a rest.
+TEST_P(GpuMmaTurns, KeepTheMeaning) {
+  for (const int64_t turns : {2, 3})
+    expect_meaning(GetParam(), [turns](const BlockFacts& block, const hw::GpuTarget& target) {
+      GpuPlan plan = plan_gpu(block, target);
+      if (!plan.mma) return plan;
+      plan.mma->block_m = plan.mma->warp_m = plan.mma->block_n = plan.mma->warp_n = 16;
+      plan.mma->raster = 1, plan.mma->splits = 1;
+      plan.mma->turns = turns;
+      return plan;
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, GpuMmaTurns,
+    ::testing::Values(MmaCase{"product", "MatMul", {{64, 96}, {96, 64}}, {}},
+                      MmaCase{"batched", "MatMul", {{3, 30, 64}, {3, 64, 40}}, {}, DType::F16},
+                      MmaCase{
+                          "dense", "Gemm", {{50, 80}, {40, 80}, {40}}, {{"transB", int64_t{1}}}},
+                      MmaCase{"conv",
+                              "Conv",
+                              {{1, 16, 6, 6}, {32, 16, 3, 3}, {32}},
+                              {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}}),
+    [](const auto& test) { return test.param.name; });
+
 class GpuMmaSplit : public ::testing::TestWithParam<MmaCase> {};
 
 TEST_P(GpuMmaSplit, KeepsTheMeaning) { expect_meaning(GetParam(), plan_split); }

@@ -206,6 +206,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
     parts_ = subject_.products[0].split_choices();
     all.push_back(numbers("matrix_depth", kDepths, 0, when));
     all.push_back(numbers("matrix_parts", parts_, 0, when));
+    all.push_back(numbers("matrix_turns", kTurns, 0, when));
   }
 
   GpuMma product(const search::Point& point) const {
@@ -215,6 +216,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
     GpuMma mma = subject_.products[value(0)];
     mma.splits = parts_[value(2)];
     mma.depth = std::min(kDepths[value(1)], mma.rounds());
+    mma.turns = std::min(kTurns[value(3)], ceil_div(mma.extent_n, mma.block_n));
     return mma;
   }
 
@@ -265,6 +267,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
 
   static inline const std::vector<int64_t> kSides = {1, 2, 4, 8, 16, 32};
   static inline const std::vector<int64_t> kDepths = {1, 2, 3, 4, 6};
+  static inline const std::vector<int64_t> kTurns = {1, 2, 4};
   std::vector<Form> forms_;
   size_t first_matrix_ = 0, first_tile_ = 0, first_shared_ = 0;
   std::vector<int64_t> threads_, each_, sharing_, parts_;

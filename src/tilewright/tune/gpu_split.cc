@@ -70,6 +70,7 @@ std::string split_gpu_mma(Draft& draft, const std::string& name, GpuMma& mma,
   part->block_m = mma.block_m, part->block_n = mma.block_n, part->block_k = mma.block_k;
   part->warp_m = mma.warp_m, part->warp_n = mma.warp_n;
   part->groups = mma.groups, part->bulk = mma.bulk, part->raster = mma.raster;
+  part->turns = mma.turns;
   part->depth = std::min(mma.depth, part->rounds());
   mma = *std::move(part);
   return partial;
