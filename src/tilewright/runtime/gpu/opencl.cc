@@ -22,6 +22,7 @@ Result<std::vector<std::shared_ptr<GpuDevice>>> opencl_devices() {
 #include "tilewright/base/check.h"
 #include "tilewright/base/dynamic_library.h"
 #include "tilewright/runtime/gpu/opencl_api.h"
+#include "tilewright/runtime/gpu/opencl_build.h"
 
 namespace tilewright::runtime {
 
@@ -72,6 +73,14 @@ bool is_capacity(cl_int code) {
 
 }  // namespace
 
+std::string opencl_text(const OpenClApi& api, cl_device_id device, cl_device_info what) {
+  size_t size = 0;
+  if (api.clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
+  std::string text(size, '\0');
+  api.clGetDeviceInfo(device, what, size, text.data(), nullptr);
+  return text.substr(0, text.find('\0'));
+}
+
 Status check_opencl(cl_int code, const char* call) {
   if (code == CL_SUCCESS) return {};
   const auto row = std::find_if(std::begin(kCodeNames), std::end(kCodeNames),
@@ -93,22 +102,14 @@ T device_value(const OpenClApi& api, cl_device_id device, cl_device_info what) {
   return value;
 }
 
-std::string device_text(const OpenClApi& api, cl_device_id device, cl_device_info what) {
-  size_t size = 0;
-  if (api.clGetDeviceInfo(device, what, 0, nullptr, &size) != CL_SUCCESS || size == 0) return {};
-  std::string text(size, '\0');
-  api.clGetDeviceInfo(device, what, size, text.data(), nullptr);
-  return text.substr(0, text.find('\0'));
-}
-
 /// What compiling needs of a device, made when first asked for and shared by its programs.
 class OpenClDevice : public GpuDevice, public std::enable_shared_from_this<OpenClDevice> {
  public:
   OpenClDevice(const OpenClApi& api, cl_device_id id, size_t index) : api_(api), id_(id) {
     info_.id = fmt::format("opencl:{}", index);
     info_.language = "opencl";
-    info_.name = device_text(api, id, CL_DEVICE_NAME);
-    info_.arch = device_text(api, id, CL_DEVICE_VERSION);
+    info_.name = opencl_text(api, id, CL_DEVICE_NAME);
+    info_.arch = opencl_text(api, id, CL_DEVICE_VERSION);
     info_.memory_bytes =
         static_cast<int64_t>(device_value<cl_ulong>(api, id, CL_DEVICE_GLOBAL_MEM_SIZE));
     info_.shared_bytes =
@@ -117,7 +118,7 @@ class OpenClDevice : public GpuDevice, public std::enable_shared_from_this<OpenC
         static_cast<int64_t>(device_value<size_t>(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE));
     info_.units = static_cast<int>(device_value<cl_uint>(api, id, CL_DEVICE_MAX_COMPUTE_UNITS));
     info_.has_f16 =
-        device_text(api, id, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") != std::string::npos;
+        opencl_text(api, id, CL_DEVICE_EXTENSIONS).find("cl_khr_fp16") != std::string::npos;
     info_.has_f64 = device_value<cl_device_fp_config>(api, id, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   }
 
@@ -230,36 +231,16 @@ class OpenClInstance : public GpuInstance {
   }
 
   Status build() {
-    const char* text = program_->source.data();
-    const size_t size = program_->source.size();
-    cl_int code = CL_SUCCESS;
-    code_ = Handle(api_.clCreateProgramWithSource(context_, 1, &text, &size, &code),
-                   api_.clReleaseProgram);
-    TW_TRY_STATUS(check_opencl(code, "clCreateProgramWithSource"));
     const auto floats =
         device_value<cl_device_fp_config>(api_, device_->id(), CL_DEVICE_SINGLE_FP_CONFIG);
     std::string flags = "-cl-std=CL1.2";
     if ((floats & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0)
       flags += " -cl-fp32-correctly-rounded-divide-sqrt";
-    if (device_->info().arch.find("PoCL") != std::string::npos) flags += " -DTW_POCL";
-    const cl_device_id id = device_->id();
-    code = api_.clBuildProgram(code_.get(), 1, &id, flags.c_str(), nullptr, nullptr);
-    if (code == CL_SUCCESS) return {};
-    if (code != CL_BUILD_PROGRAM_FAILURE) return check_opencl(code, "clBuildProgram");
-    return fail(ErrorKind::Device,
-                fmt::format("{} does not compile the program", device_->info().name), build_log());
-  }
-
-  std::string build_log() const {
-    size_t size = 0;
-    const auto get = [&](size_t room, void* to, size_t* needed) {
-      return api_.clGetProgramBuildInfo(code_.get(), device_->id(), CL_PROGRAM_BUILD_LOG, room, to,
-                                        needed);
-    };
-    if (get(0, nullptr, &size) != CL_SUCCESS || size == 0) return "there is no log";
-    std::string log(size, '\0');
-    get(size, log.data(), nullptr);
-    return log.substr(0, log.find('\0'));
+    const std::string& version = device_->info().arch;
+    if (version.find("PoCL") != std::string::npos) flags += " -DTW_POCL";
+    code_ = TW_TRY(build_opencl(api_, {context_, device_->id(), program_->source, flags},
+                                keeps_opencl(version)));
+    return {};
   }
 
   Result<Memory> create_memory(int64_t size, const std::string& purpose, const std::string* init) {

@@ -21,8 +21,10 @@ namespace tilewright::runtime {
   X(clCreateCommandQueueWithProperties) \
   X(clReleaseCommandQueue)              \
   X(clCreateProgramWithSource)          \
+  X(clCreateProgramWithBinary)          \
   X(clBuildProgram)                     \
   X(clGetProgramBuildInfo)              \
+  X(clGetProgramInfo)                   \
   X(clReleaseProgram)                   \
   X(clCreateKernel)                     \
   X(clSetKernelArg)                     \
@@ -47,6 +49,9 @@ struct OpenClApi {
 
 /// errors: Device, with what to install.
 Result<OpenClApi> load_opencl();
+
+/// What the driver says of a device in words; empty if it says nothing.
+std::string opencl_text(const OpenClApi& api, cl_device_id device, cl_device_info what);
 
 /// Ok for CL_SUCCESS. errors: Capacity (memory), Device; `call` and the code's name are in them.
 Status check_opencl(cl_int code, const char* call);

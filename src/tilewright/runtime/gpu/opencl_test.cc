@@ -1,9 +1,12 @@
 // Programs on PoCL, or on whatever OpenCL device is first.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <map>
 
 #include "tilewright/runtime/gpu/device.h"
 #include "tilewright/runtime/gpu/testing/sample_program.h"
@@ -51,6 +54,72 @@ TEST(OpenCl, RunsKernelsInOrder) {
     ASSERT_EQ(times.size(), record ? 3u : 0u);
     for (const int64_t time : times) EXPECT_GT(time, 0);
   }
+}
+
+/// A folder for caches, and keeping switched on, for the length of a test.
+class OpenClCache : public ::testing::Test {
+ protected:
+  OpenClCache() {
+    for (const char* name : kNames)
+      if (const char* value = std::getenv(name)) before_[name] = value;
+    ::setenv("TILEWRIGHT_CACHE_DIR", folder_.parent_path().c_str(), 1);
+    ::setenv("TILEWRIGHT_OPENCL_CACHE", "on", 1);
+  }
+  ~OpenClCache() override {
+    for (const char* name : kNames)
+      before_.contains(name) ? ::setenv(name, before_[name].c_str(), 1) : ::unsetenv(name);
+    std::filesystem::remove_all(folder_.parent_path());
+  }
+
+  /// The second output of the sample with another source; empty if it fails.
+  std::vector<float> run(GpuDevice& device, const std::string& source) {
+    GpuProgram program = sample_program("opencl");
+    program.source = source;
+    const auto instance = device.load(shared(std::move(program)), {});
+    SampleResult got;
+    const bool done = instance && (*instance)->write_input(0, input_of(1).data()) &&
+                      (*instance)->execute() && (*instance)->read_output(1, got.y.data());
+    return done ? got.y : std::vector<float>();
+  }
+  std::vector<std::filesystem::path> files() const {
+    using Iterator = std::filesystem::directory_iterator;
+    std::vector<std::filesystem::path> all(Iterator(folder_), Iterator{});
+    std::sort(all.begin(), all.end());
+    return all;
+  }
+
+  static constexpr const char* kNames[] = {"TILEWRIGHT_CACHE_DIR", "TILEWRIGHT_OPENCL_CACHE"};
+  const std::filesystem::path folder_ = std::filesystem::path(::testing::TempDir()) /
+                                        ("caches_" + std::to_string(::getpid())) / "opencl";
+  std::map<std::string, std::string> before_;
+};
+
+TEST_F(OpenClCache, KeepsWhatTheDriverMade) {
+  DEVICE_OR_SKIP();
+  std::string other = kSampleOpenCl;
+  other.replace(other.find("(float)shift"), 12, "(float)shift + 1");
+  const std::vector<float> one = sample_result(1).y;
+  EXPECT_EQ(run(*device, kSampleOpenCl), one);
+  const std::filesystem::path first = files().at(0);
+  const std::vector<float> two = run(*device, other);
+  EXPECT_NE(two, one);
+  ASSERT_EQ(files().size(), 2u);
+  const std::filesystem::path second = files()[files()[0] == first ? 1 : 0];
+  // Exchanged, a program gives what the other one does: what is kept is what runs.
+  std::filesystem::rename(first, folder_ / "away");
+  std::filesystem::copy(second, first);
+  EXPECT_EQ(run(*device, kSampleOpenCl), two);
+  // What is damaged is made again.
+  std::filesystem::resize_file(first, std::filesystem::file_size(first) / 2);
+  EXPECT_EQ(run(*device, kSampleOpenCl), one);
+  EXPECT_EQ(std::filesystem::file_size(first), std::filesystem::file_size(folder_ / "away"));
+}
+
+TEST_F(OpenClCache, KeepsNothingWhenSwitchedOff) {
+  DEVICE_OR_SKIP();
+  ::setenv("TILEWRIGHT_OPENCL_CACHE", "off", 1);
+  EXPECT_EQ(run(*device, kSampleOpenCl), sample_result(1).y);
+  EXPECT_FALSE(std::filesystem::exists(folder_));
 }
 
 TEST(OpenCl, PreparesWhatInputsChange) {
