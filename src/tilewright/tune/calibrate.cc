@@ -15,7 +15,7 @@ constexpr int kAttempts = 4;
 /// Readings of a quiet machine differ by less.
 constexpr double kNoise = 1.15;
 /// Of the peak, on the best register tile of an undisturbed core. source: 0.98 to 1 on Zen 4 and
-/// Sapphire Rapids; 0.88 where another program shared the core.
+/// Sapphire Rapids; 0.88 in a disturbed calibration of the latter.
 constexpr double kGoodTile = 0.95;
 
 struct Level {

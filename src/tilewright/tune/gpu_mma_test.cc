@@ -12,17 +12,15 @@
 #include "tilewright/lower/gpu_fragments.h"
 #include "tilewright/lower/gpu_passes.h"
 #include "tilewright/lower/gpu_prepare.h"
-#include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tensor/text.h"
 #include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_tf32.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/mma_cases.h"
 #include "tilewright/tune/testing/zero_points.h"
 
 namespace tilewright::tune {
 namespace {
-
-using lower::testing::Order;
 
 bool has_matrix_instructions(const lower::GpuPlan& plan) {
   bool found = false;
@@ -40,16 +38,7 @@ void expect_meaning(const Func& func, const hw::GpuTarget& target, const PlanGpu
   const auto plan = lower::lower_for_gpu(*scheduled, target);
   ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
   EXPECT_EQ(has_matrix_instructions(*plan), applies) << print(*scheduled);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), tolerance) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments, tolerance);
 }
 
 void expect_meaning(const MmaCase& c, const PlanGpu& rule) {
@@ -142,20 +131,7 @@ lower::GpuPlan kernels_of(const Func& func, const PlanGpu& rule) {
 
 class GpuMmaBulk : public ::testing::TestWithParam<MmaCase> {};
 
-TEST_P(GpuMmaBulk, KeepsTheMeaning) {
-  expect_meaning(GetParam(), plan_groups);
-  // However late the copies come.
-  const Func func = func_of(GetParam());
-  const interp::Arguments arguments = exact(func);
-  const auto expected = interp::run(func, arguments);
-  const auto run =
-      lower::testing::run_plan(func, kernels_of(func, plan_groups), arguments.arrays, Order::Late);
-  ASSERT_TRUE(run) << to_string(run.error());
-  EXPECT_THAT(run->findings, ::testing::IsEmpty());
-  for (const auto& [name, value] : run->outputs)
-    for (int64_t i = 0; i < value.size(); ++i)
-      ASSERT_EQ(value.get(i), expected->outputs.at(name).get(i)) << name << " " << i;
-}
+TEST_P(GpuMmaBulk, KeepsTheMeaning) { expect_meaning(GetParam(), plan_groups); }
 
 TEST_P(GpuMmaBulk, FetchesBothOperands) {
   const lower::GpuPlan plan = kernels_of(func_of(GetParam()), plan_groups);

@@ -7,15 +7,13 @@
 
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
-#include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tune/gpu_mma.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/mma_cases.h"
 
 namespace tilewright::tune {
 namespace {
-
-using lower::testing::Order;
 
 /// Rows of the first part.
 constexpr int64_t kFirst = 48;
@@ -47,14 +45,7 @@ TEST_P(GpuRowParts, KeepTheMeaning) {
   for (const auto& [name, value] : expected->outputs)
     for (int64_t i = 0; i < value.size(); ++i)
       ASSERT_EQ(value.get(i), tensor->outputs.at(name).get(i)) << name << " " << i;
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_EQ(value.get(i), expected->outputs.at(name).get(i)) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments);
 }
 
 INSTANTIATE_TEST_SUITE_P(Products, GpuRowParts, ::testing::ValuesIn(row_part_cases()),

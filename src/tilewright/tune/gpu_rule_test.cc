@@ -7,13 +7,11 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu.h"
-#include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
-
-using lower::testing::Order;
 
 /// Few threads and little shared memory, so that small sizes have blocks and tails.
 hw::GpuTarget small_target() {
@@ -92,16 +90,7 @@ TEST_P(GpuRule, KeepsTheMeaning) {
   for (const lower::GpuKernel& kernel : plan->kernels)
     EXPECT_GT(kernel.block[0] * kernel.block[1] * kernel.block[2], 1) << print(kernel.func);
   const interp::Arguments arguments = quarters(func);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-4) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments, 1e-4);
 }
 
 bool copies_vectors(const OpCase& op) {

@@ -5,13 +5,11 @@
 
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
-#include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
-
-using lower::testing::Order;
 
 /// Several units and little work for them.
 hw::GpuTarget wide_target() {
@@ -50,16 +48,7 @@ TEST_P(GpuSplit, KeepsTheMeaning) {
   for (const int64_t extent : plan->kernels[0].grid) blocks *= extent;
   EXPECT_GT(blocks, 1);
   const interp::Arguments arguments = quarters(func);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-4) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments, 1e-4);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -7,6 +7,7 @@
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
@@ -42,16 +43,7 @@ TEST_P(GpuWinograd, ThreeKernelsKeepTheMeaning) {
   ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
   EXPECT_EQ(plan->kernels.size(), 3u) << print(*scheduled);
   const interp::Arguments arguments = quarters(func);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_NEAR(value.get(i), expected->outputs.at(name).get(i), 1e-3) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments, 1e-3);
 }
 
 INSTANTIATE_TEST_SUITE_P(

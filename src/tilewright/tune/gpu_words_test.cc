@@ -8,14 +8,12 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu_fragments.h"
 #include "tilewright/lower/gpu_passes.h"
-#include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tune/gpu_rule.h"
+#include "tilewright/tune/testing/gpu_meaning.h"
 #include "tilewright/tune/testing/word_cases.h"
 
 namespace tilewright::tune {
 namespace {
-
-using lower::testing::Order;
 
 bool multiplies_words(const lower::GpuPlan& plan) {
   return std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const auto& kernel) {
@@ -31,16 +29,7 @@ void expect_meaning(const MmaCase& c, const hw::GpuTarget& target, const PlanGpu
   ASSERT_TRUE(plan) << to_string(plan.error()) << print(*scheduled);
   EXPECT_EQ(multiplies_words(*plan), c.applies) << print(*scheduled);
   const interp::Arguments arguments = whole_bytes(func);
-  const auto expected = interp::run(func, arguments);
-  ASSERT_TRUE(expected) << to_string(expected.error());
-  for (const Order order : {Order::Program, Order::Adversarial, Order::Late}) {
-    const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, order);
-    ASSERT_TRUE(run) << to_string(run.error());
-    EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
-    for (const auto& [name, value] : run->outputs)
-      for (int64_t i = 0; i < value.size(); ++i)
-        ASSERT_EQ(value.get_int(i), expected->outputs.at(name).get_int(i)) << name << " " << i;
-  }
+  expect_plan_meaning(func, *plan, arguments);
 }
 
 class GpuWords : public ::testing::TestWithParam<MmaCase> {};
@@ -77,14 +66,7 @@ TEST(GpuWordsRule, LaysOutWhatIsKnown) {
   ASSERT_TRUE(plan) << to_string(plan.error());
   EXPECT_EQ(plan->kernels.size(), 2u);
   EXPECT_TRUE(multiplies_words(*plan)) << print(*scheduled);
-  const interp::Arguments arguments = whole_bytes(func);
-  const auto expected = interp::run(func, arguments);
-  const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, Order::Adversarial);
-  ASSERT_TRUE(expected && run) << to_string(run.error());
-  EXPECT_THAT(run->findings, ::testing::IsEmpty());
-  for (const auto& [name, value] : run->outputs)
-    for (int64_t i = 0; i < value.size(); ++i)
-      ASSERT_EQ(value.get_int(i), expected->outputs.at(name).get_int(i)) << i;
+  expect_plan_meaning(func, *plan, whole_bytes(func));
 }
 
 TEST(GpuWordsRule, SharesTermsOut) {

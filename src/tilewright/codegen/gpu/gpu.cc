@@ -11,6 +11,7 @@
 #include "tilewright/codegen/common/expr_writer.h"
 #include "tilewright/codegen/common/plan.h"
 #include "tilewright/codegen/gpu/bulk.h"
+#include "tilewright/codegen/gpu/calls.h"
 #include "tilewright/codegen/gpu/kernel_facts.h"
 #include "tilewright/codegen/gpu/matrix.h"
 #include "tilewright/codegen/gpu/prelude.h"
@@ -30,20 +31,6 @@ constexpr std::string_view kAxes = "xyz";
 constexpr int64_t kTurns = 8;
 
 using lower::is_sync;
-
-/// A call of an instruction that runs on while threads go on.
-bool is_product(const Stmt& s) {
-  const auto* call = s.as<Call>();
-  const hw::Intrinsic* in = call ? lower::find_lanes_form(*call->callee) : nullptr;
-  return in != nullptr && hw::gpu_instruction(*in)->asynchronous();
-}
-/// Such calls, and loops around them, alone.
-bool is_products(const Stmt& s) {
-  if (is_product(s)) return true;
-  if (!s.as<For>() && !s.as<Seq>()) return false;
-  const std::vector<Stmt> parts = children(s);
-  return !parts.empty() && std::all_of(parts.begin(), parts.end(), is_products);
-}
 
 /// The line of kernels that use matrix instructions in OpenCL, where their functions are macros.
 constexpr const char* kMatrixState = "TW_MATRIX_STATE";
@@ -479,13 +466,6 @@ class KernelWriter {
   int divergent_ = 0;  ///< conditions around that not all threads fulfil
   std::optional<Error> error_;
 };
-
-/// Instructions and barriers stay calls; anything else is replaced by its meaning.
-bool stays_call(const Call& call) {
-  if (lower::is_sync_call(call) || lower::find_lanes_form(*call.callee) != nullptr) return true;
-  const hw::Intrinsic* in = hw::find_gpu_intrinsic(*call.callee);
-  return in != nullptr && hw::is_of_thread(*in);
-}
 
 }  // namespace
 
