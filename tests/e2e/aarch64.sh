@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Packages for AArch64, run by the runtime's C interface under an emulator.
-# aarch64.sh PROGRAM
+# aarch64.sh PROGRAM SOURCES      SOURCES: of the runtime's library, separated by ';'
 source "$(dirname "$0")/lib.sh"
 root=$(realpath "$here/../..")
 limit=300
+sources=$2
 
 cxx=$(command -v aarch64-linux-gnu-g++-12 || command -v aarch64-linux-gnu-g++)
 emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)
@@ -21,12 +22,7 @@ for headers in fmt nlohmann tl; do ln -s "/usr/include/$headers" "include/$heade
 build_runner() {
   local flags=(-std=gnu++20 -O1 -w -DFMT_HEADER_ONLY=1 "-DTILEWRIGHT_VERSION=\"0\"" "-I$root/src"
     "-I$root/include" -isystem include)
-  local sources=()
-  for source in "$root"/src/tilewright/runtime/{,gpu/,api/}*.cc; do
-    case $source in *_test.cc) ;; *) sources+=("$source") ;; esac
-  done
-  sources+=("$root"/src/tilewright/base/{array,bytes,check,dtype,dynamic_library,names,result}.cc)
-  printf '%s\n' "${sources[@]}" |
+  printf '%s' "$sources" | tr ';' '\n' |
     xargs -P 2 -I{} sh -c 'source=$1; shift; exec "$@" -c "$source" -o "$(echo "$source" | tr / _).o"' \
       _ {} "$cxx" "${flags[@]}" &&
     "$cxx" "${flags[@]}" -x c++ -c "$here/run_package.c" -o run_package.o &&
