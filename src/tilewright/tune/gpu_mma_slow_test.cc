@@ -235,6 +235,12 @@ TEST(GpuMmaSlow, TheCopyEngineFetchesTheirTiles) {
     EXPECT_GT(count(all, "SYNCS", "PHASECHK.TRANS64.TRYWAIT"), 0);
     EXPECT_GT(count(all, "SYNCS", "ARRIVE.TRANS64"), 0);
     EXPECT_EQ(count(all, "BAR"), 2);  // one when barriers are ready, one per round
+    // The assembler knows that one thread starts copies: no loops over those that might.
+    EXPECT_EQ(count(all, "BRA", "U.ANY"), 0);
+    const codegen::SassLoop* round = code->kernels[0].loop_with("HGMMA");
+    ASSERT_NE(round, nullptr);
+    EXPECT_EQ(count(round->counts, "HGMMA"), 4);
+    EXPECT_EQ(count(round->counts, "UTMALDG"), c.op == "Gemm" ? 2 : 5);
     for (const char* opcode : {"LDGSTS", "LDG", "STS", "LDL", "STL"})
       EXPECT_EQ(count(all, opcode), 0) << opcode;
   }

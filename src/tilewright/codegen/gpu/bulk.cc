@@ -40,6 +40,15 @@ std::string cuda_bulk_helpers() {
   std::string text = R"c(struct __align__(64) tw_map {
   u64 words[16];
 };
+TW_FN bool tw_in_first_warp() {
+  const u32 thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  return __shfl_sync(~0u, thread / 32, 0) == 0;
+}
+TW_FN bool tw_elected() {
+  u32 elected;
+  asm volatile("{.reg .pred p; elect.sync _|p, -1; selp.b32 %0, 1, 0, p;}" : "=r"(elected));
+  return elected != 0;
+}
 TW_FN void tw_begin_arrivals(u64* arrivals, i32 count) {
   for (i32 i = 0; i < count; ++i)
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(
@@ -81,13 +90,13 @@ void BulkText::begin(const std::string& memory, CText& out) const {
     out.line(fmt::format("u64* const tw_arrivals = (u64*)({});", memory));
   // Groups begun and groups that have come, where the ring has them, and its turn.
   out.line("u32 tw_begun = 0, tw_come = 0, tw_begin_at = 0, tw_come_at = 0, tw_turn = 0;");
-  out.line("const bool tw_first = (threadIdx.x | threadIdx.y | threadIdx.z) == 0;");
-  out.line(fmt::format("if (tw_first) tw_begin_arrivals(tw_arrivals, {});", use_.groups));
+  out.line("const bool tw_first_warp = tw_in_first_warp();");
+  out.line(fmt::format("if ({}) tw_begin_arrivals(tw_arrivals, {});", kOneThread, use_.groups));
   out.line("__syncthreads();");
 }
 
 void BulkText::commit(CText& out) const {
-  out.line("if (tw_first) tw_arrive(tw_arrivals + tw_begin_at);");
+  out.line(fmt::format("if ({}) tw_arrive(tw_arrivals + tw_begin_at);", kOneThread));
   out.line(fmt::format("++tw_begun, tw_begin_at = tw_begin_at == {} ? 0 : tw_begin_at + 1;",
                        use_.groups - 1));
 }

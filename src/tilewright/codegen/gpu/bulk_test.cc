@@ -33,10 +33,10 @@ TEST(BulkText, CountsGroupsByARingOfBarriers) {
   EXPECT_EQ(text.text,
             R"(u64* const tw_arrivals = (u64*)(tw_shared + 4096);
 u32 tw_begun = 0, tw_come = 0, tw_begin_at = 0, tw_come_at = 0, tw_turn = 0;
-const bool tw_first = (threadIdx.x | threadIdx.y | threadIdx.z) == 0;
-if (tw_first) tw_begin_arrivals(tw_arrivals, 3);
+const bool tw_first_warp = tw_in_first_warp();
+if (tw_first_warp && tw_elected()) tw_begin_arrivals(tw_arrivals, 3);
 __syncthreads();
-if (tw_first) tw_arrive(tw_arrivals + tw_begin_at);
+if (tw_first_warp && tw_elected()) tw_arrive(tw_arrivals + tw_begin_at);
 ++tw_begun, tw_begin_at = tw_begin_at == 2 ? 0 : tw_begin_at + 1;
 for (; tw_come + 1 < tw_begun; ++tw_come) {
   tw_await(tw_arrivals + tw_come_at, tw_turn);
@@ -86,8 +86,8 @@ TEST(BulkText, IsWhatTheAssemblerWants) {
   BulkText(use).begin("", kernel);
   std::string places = "0";
   for (int axes = 2; axes <= 5; ++axes)
-    kernel.line(fmt::format("if (tw_first) tw_fetch{}(to, m, {}, tw_arrivals + tw_begin_at, 4096);",
-                            axes, places += ", 0"));
+    kernel.line(fmt::format("if ({}) tw_fetch{}(to, m, {}, tw_arrivals + tw_begin_at, 4096);",
+                            kOneThread, axes, places += ", 0"));
   BulkText(use).commit(kernel);
   BulkText(use).wait(0, kernel);
   kernel.line("y[threadIdx.x] = to[threadIdx.x];");

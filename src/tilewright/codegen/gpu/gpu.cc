@@ -156,7 +156,9 @@ class KernelWriter {
   void stmt(const Stmt& s, CText& out) {
     if (!s.as<Alloc>() && !s.as<Seq>() && !is_shared_out(s) && !is_block_loop(s)) {
       const std::string alone = first_on_free_axes();
-      if (!alone.empty()) return only_first(s, alone, out);
+      const bool bulk = bound_.empty() && stores_only(s, bulk_);
+      if (bulk && s.as<If>()) return branch(*s.as<If>(), out);  // one thread is chosen inside
+      if (!alone.empty()) return only_first(s, bulk ? std::string(kOneThread) : alone, out);
     }
     if (!opencl_ && !in_products_ && is_products(s)) return products(s, out);
     match(

@@ -46,13 +46,19 @@ bool uses_type(const Func& func, DType dtype) {
   return found;
 }
 
-bool fills_only(const Stmt& s, const std::set<Buffer>& buffers) {
+bool stores_only(const Stmt& s, const std::set<Buffer>& buffers) {
   bool any = false, other = false;
   walk(s, [&](const Stmt& x) {
     if (const auto* store = x.as<Store>()) (buffers.contains(store->buffer) ? any : other) = true;
-    other |= x.as<Seq>() != nullptr || x.as<Call>() != nullptr;
+    other |= x.as<Call>() != nullptr;
   });
   return any && !other;
+}
+
+bool fills_only(const Stmt& s, const std::set<Buffer>& buffers) {
+  bool several = false;
+  walk(s, [&](const Stmt& x) { several |= x.as<Seq>() != nullptr; });
+  return !several && stores_only(s, buffers);
 }
 
 int64_t own_elements(const Buffer& buffer, const Stmt& body) {

@@ -17,7 +17,9 @@ bool has_sync(const Stmt& s);
 /// Whether a parameter, an allocation or a value is of the type.
 bool uses_type(const Func& func, DType dtype);
 
-/// Whether `s` is a nest that stores, and into `buffers` alone.
+/// Whether `s` stores, into `buffers` alone, and does nothing else.
+bool stores_only(const Stmt& s, const std::set<Buffer>& buffers);
+/// The same of one nest.
 bool fills_only(const Stmt& s, const std::set<Buffer>& buffers);
 
 /// Elements of a thread's own array: without the axes that tell threads apart.

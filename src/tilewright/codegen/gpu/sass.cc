@@ -109,6 +109,19 @@ std::set<size_t> loop_of(const Code& code, const std::vector<std::vector<size_t>
   return body;
 }
 
+/// Whether a loop does nothing but ask again whether copies have come.
+bool only_waits(const Code& code, const std::set<size_t>& body) {
+  bool asks = false, works = false;
+  for (const size_t at : body) {
+    const std::string_view name = code.instructions[at].name;
+    asks |= name.starts_with("SYNCS.PHASECHK");
+    for (const std::string_view work : {"LD", "ST", "ATOM", "RED", "UTMA", "FFMA", "FADD", "FMUL"})
+      works |= name.starts_with(work);
+    works |= name.substr(0, name.find('.')).ends_with("MMA");
+  }
+  return asks && !works;
+}
+
 std::vector<SassLoop> innermost_loops(const Code& code) {
   std::vector<std::vector<size_t>> before(code.instructions.size());
   for (size_t at = 0; at < code.instructions.size(); ++at)
@@ -119,6 +132,7 @@ std::vector<SassLoop> innermost_loops(const Code& code) {
     const std::set<size_t> body = loop_of(code, before, at);
     if (!body.empty()) bodies[code.instructions[at].target].insert(body.begin(), body.end());
   }
+  std::erase_if(bodies, [&](const auto& loop) { return only_waits(code, loop.second); });
   std::vector<SassLoop> loops;
   for (const auto& [head, body] : bodies) {
     const bool inner = std::none_of(bodies.begin(), bodies.end(), [&](const auto& other) {

@@ -18,7 +18,7 @@ using SassCounts = std::map<std::string, int64_t>;
 int64_t count(const SassCounts& counts, std::string_view opcode, std::string_view modifiers = {});
 int64_t total(const SassCounts& counts);
 
-/// A loop that contains no other one.
+/// A loop that contains no other one but such as only wait for copies, which do not count as loops.
 struct SassLoop {
   int64_t begin = 0, end = 0;  ///< addresses of its first instruction and of the branch back
   SassCounts counts;

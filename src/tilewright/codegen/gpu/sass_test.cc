@@ -87,6 +87,28 @@ TEST(Sass, InstructionsOfKernelsAndInnermostLoops) {
   EXPECT_EQ(nest.loop_with("FADD"), nullptr);
 }
 
+TEST(Sass, LoopsThatOnlyWaitAreNone) {
+  const auto loops_of = [](const std::string& inside) {
+    const auto kernels = parse_sass(
+        "\t.section\t.text.f,\"ax\",@progbits\n.L_round:\n"
+        "/*0000*/ LDS.128 R4, [R0] ;\n.L_wait:\n"
+        "/*0010*/ SYNCS.PHASECHK.TRANS64.TRYWAIT P0, [UR8], R5 ;\n" +
+        inside +
+        "/*0030*/ @!P0 BRA `(.L_wait) ;\n"
+        "/*0040*/ HGMMA.64x256x16.F32 R24, gdesc[UR4], R24 ;\n"
+        "/*0050*/ @P1 BRA `(.L_round) ;\n/*0060*/ EXIT ;\n");
+    EXPECT_TRUE(kernels) << to_string(kernels.error());
+    return kernels ? kernels->at(0).loops : std::vector<SassLoop>();
+  };
+  const std::vector<SassLoop> waits = loops_of("/*0020*/ IMAD.MOV R1, RZ, RZ, R2 ;\n");
+  ASSERT_EQ(waits.size(), 1u);
+  EXPECT_EQ(waits[0].begin, 0);
+  EXPECT_EQ(count(waits[0].counts, "HGMMA"), 1);
+  const std::vector<SassLoop> works = loops_of("/*0020*/ STS.128 [R1], R4 ;\n");
+  ASSERT_EQ(works.size(), 1u);
+  EXPECT_EQ(works[0].begin, 0x10);
+}
+
 TEST(Sass, BrokenTexts) {
   for (const char* text :
        {"\t.section\t.text.f,\"ax\"\n/*0000*/ BRA `(.L_1) ;\n.L_1:\n",
