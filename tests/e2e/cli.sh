@@ -70,6 +70,21 @@ exits 0 "workload case" "tiny/gemm/n16" ort ok -- verify --workload workload.jso
 # Results on disk are those of NumPy; a package gives the bits of its model.
 exits 0 "expression run" D.npy -- run gemm.tw --input A=@a.npy --input B=@b.npy -o out
 holds "expression equals NumPy" "$python" "$here/cli_files.py" product a.npy b.npy out/D.npy
+cat > loops.tw <<'TW'
+func loops(A: i32[96,80], B: i32[80,112], out C: i32[96,112], out D: i32[96,112]) {
+  for i in 96, j in 112 {
+    block begin(i: space 96 = i, j: space 112 = j) { C[i, j] = 0i32 }
+    for k in 80 {
+      block mm(i: space 96 = i, j: space 112 = j, k: reduce 80 = k) { C[i, j] += A[i, k] * B[k, j] }
+    }
+    block end(i: space 96 = i, j: space 112 = j) { D[i, j] = max(C[i, j], 0i32) }
+  }
+}
+TW
+exits 0 "program of one nest" "" -- run loops.tw --seed 4 -o nests
+exits 0 "the same as written" "" -- run loops.tw -O0 --seed 4 -o written
+holds "equal results" diff -r nests written
+exits 0 "its sum is tiled" "reorder(" "block=mm.init" -- explain loops.tw
 exits 0 "package" "" -- compile lenet5.onnx -o lenet5.twm
 exits 0 "model run" "" -- run lenet5.onnx --seed 5 -o model.npy
 exits 0 "package run" "" -- run lenet5.twm --seed 5 -o package.npy

@@ -28,7 +28,9 @@
 #include "tilewright/graph/place.h"
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/hw/gpu_intrinsics.h"
+#include "tilewright/ir/separate_nests.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/unique_names.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"
 #include "tilewright/tensor/op.h"
@@ -307,7 +309,10 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
   runtime::StepSpec step;
   step.name = func.name;
   step.num_outputs = 0;
-  Func chosen = func;
+  // Rules know blocks by their names and expect each in a nest of its own; a trace means the
+  // program as it is.
+  const bool by_rule = trace == nullptr && options.level > 0;
+  Func chosen = by_rule ? with_unique_names(separate_nests(func)) : func;
   chosen.math = options.math;
   if (!func.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("'{}' has scalar parameters", func.name), {},

@@ -1,0 +1,78 @@
+#include "tilewright/ir/separate_nests.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tilewright/ir/text.h"
+
+namespace tilewright {
+namespace {
+
+Func parsed(const std::string& text) {
+  auto func = parse_func(text);
+  EXPECT_TRUE(func) << to_string(func.error());
+  return func ? *std::move(func) : Func{};
+}
+
+std::string separated(const std::string& text) { return print(separate_nests(parsed(text))); }
+
+TEST(SeparateNests, ASumAndWhatBeginsIt) {
+  EXPECT_EQ(separated(R"(
+func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
+  for i in 4, j in 6 {
+    block init(i: space 4 = i, j: space 6 = j) { C[i, j] = 0.0 }
+    for k in 8 {
+      block mm(i: space 4 = i, j: space 6 = j, k: reduce 8 = k) { C[i, j] += A[i, k] * B[k, j] }
+    }
+  }
+}
+)"),
+            print(parsed(R"(
+func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
+  for i in 4, j in 6 {
+    block init(i: space 4 = i, j: space 6 = j) { C[i, j] = 0.0 }
+  }
+  for i in 4, j in 6, k in 8 {
+    block mm(i: space 4 = i, j: space 6 = j, k: reduce 8 = k) { C[i, j] += A[i, k] * B[k, j] }
+  }
+}
+)")));
+}
+
+/// Two blocks in one loop; `first` and `second` are what they do.
+std::string two(const std::string& first, const std::string& second, const char* kind = "") {
+  return "func f(A: f32[9], inout B: f32[9], out C: f32[9]) {\n  for i in 8 " + std::string(kind) +
+         "{\n    block a(i: space 8 = i) { " + first + " }\n    block b(i: space 8 = i) { " +
+         second + " }\n  }\n}\n";
+}
+
+TEST(SeparateNests, OnlyWhereIterationsDoNotMeet) {
+  const auto stays = [](const std::string& text) { return separated(text) == print(parsed(text)); };
+  EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = B[i]")));
+  EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = A[i + 1]"))) << "nobody writes A";
+  EXPECT_TRUE(stays(two("B[i] = A[i]", "C[i] = B[i + 1]"))) << "before it is overwritten";
+  EXPECT_TRUE(stays(two("C[i] = B[0]", "B[i] = A[i]"))) << "b changes what a reads later";
+  EXPECT_TRUE(stays(two("B[0] = A[i]", "C[i] = B[0]"))) << "one element for all iterations";
+  EXPECT_TRUE(stays(two("B[i] = A[i]", "B[8 - i] = A[i]"))) << "the last one counts";
+  EXPECT_TRUE(stays(two("B[i] = A[i]", "C[i] = B[i]", "unroll "))) << "somebody scheduled it";
+}
+
+TEST(SeparateNests, MemoryOfAnIterationKeepsItTogether) {
+  const std::string text = R"(
+func f(A: f32[8,4], out C: f32[8]) {
+  for i in 8 {
+    alloc t: f32[1]
+    block begin(i: space 8 = i) { t[0] = 0.0 }
+    for k in 4 {
+      block sum(i: space 8 = i, k: reduce 4 = k) { t[0] += A[i, k] }
+    }
+    block end(i: space 8 = i) { C[i] = t[0] }
+  }
+}
+)";
+  EXPECT_EQ(separated(text), print(parsed(text)));
+}
+
+}  // namespace
+}  // namespace tilewright
