@@ -168,7 +168,11 @@ Result<Contest> hold_contest(const tune::Task& task, const std::string& space_na
           *searcher, [&](const std::vector<Point>& points) { return clocked.evaluate(points); },
           budget, warm_up_points(space.space(), options.warm_up, s));
       double best = search::kInvalid;
-      for (const double cost : run.costs) best = std::min(best, cost);
+      for (const search::Trial& trial : searcher->history().trials())
+        if (trial.outcome.cost < best) {
+          best = trial.outcome.cost;
+          if (const auto trace = space.trace(trial.point)) run.trace = schedule::print(*trace);
+        }
       fmt::print(stderr, "{} {} seed {}: {} trials, best {:.3f} of the rule's, thought {:.1f} s\n",
                  task.name, method, seed, run.costs.size(), best, run.thinking);
     }

@@ -28,6 +28,7 @@ struct Run {
   std::vector<double> costs;    ///< of the rule's; by trial; kInvalid for those that do not work
   std::vector<double> seconds;  ///< when each trial was known: thinking, compiling, measuring
   double thinking = 0;          ///< units: s
+  std::string trace;            ///< of the cheapest, printed
 };
 
 struct Contest {

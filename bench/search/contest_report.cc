@@ -220,6 +220,7 @@ std::string to_json(const std::vector<Contest>& contests) {
                               {"seed", run.seed},
                               {"thinking", run.thinking},
                               {"costs", costs},
+                              {"trace", run.trace},
                               {"seconds", run.seconds}});
     }
     all.push_back(std::move(item));

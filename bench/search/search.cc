@@ -1,6 +1,6 @@
 // The experiments of published tuners on this machine.
 //   bench_search contest --case yolo:C9,... [--methods random,p,q,xgb,evolution,ours] [--seeds 5]
-//     [--trials 200] [--space tiling|paper|ours|FILE.sketch] [--out DIR]
+//     [--trials 200] [--space tiling|paper|ours|FILE.sketch] [--limit SECONDS] [--out DIR]
 //   bench_search surface --case gemm:1024,1024,1024     FlexTensor, figure 1
 //   bench_search hand                                   FlexTensor, block circulant and shift
 // Verdicts are kept in DIR, so that a schedule is measured once whatever searches need it.
@@ -27,6 +27,7 @@ struct Options {
   std::string spaces = "tiling", out = "bench_search_out";
   CaseOptions made;
   ContestOptions contest;
+  double limit = tune::MeasureOptions().limit_seconds;
   bool replay = false;  ///< measure nothing
 };
 
@@ -57,7 +58,9 @@ std::string file_of(const Options& options, const tune::Task& task, const std::s
 
 Result<std::unique_ptr<tune::Measurer>> measurer_of(const Options& options) {
   if (options.replay) return std::unique_ptr<tune::Measurer>();
-  return tune::start_measurer({});
+  tune::MeasureOptions how;
+  how.limit_seconds = options.limit;
+  return tune::start_measurer(how);
 }
 
 Status contests(Options options) {
@@ -118,6 +121,7 @@ int main(int argc, char** argv) {
     verb->add_option("--threads", options.made.threads);
     verb->add_option("--workload", options.made.workload);
     verb->add_option("--trials", options.contest.trials);
+    verb->add_option("--limit", options.limit, "Seconds that one schedule may take");
     verb->add_flag("--replay", options.replay, "Kept verdicts alone");
     verb->callback([&options, &action, run] { action = [&options, run] { return run(options); }; });
     return verb;
