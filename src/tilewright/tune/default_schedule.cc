@@ -261,7 +261,7 @@ class Scheduler {
     if (!(tile ? tile_reduction(draft_, name, *tile, target_, threads_)
                : reduce_rows(draft_, name))) {
       draft_.revert(before);
-      refused_ |= name == main_ && point_.has_value();
+      if (name == main_) tile_refused();
       return;
     }
     draft_.done.insert(name);
@@ -270,6 +270,14 @@ class Scheduler {
       draft_.done.insert(piece);
       parallelize(piece, work, tile && tile->pieces > 0 ? tile->pieces : grain_.pieces);
     }
+  }
+
+  /// The loops are not in a form to which the steps of a tile apply.
+  void tile_refused() {
+    refused_ |= point_.has_value();
+    if (decision_.chosen.algorithm.empty()) return;
+    decision_.runner_up = std::move(decision_.chosen);
+    decision_.chosen = {"loops", "as they stand: a step of the tile below does not apply", {}};
   }
 
   std::string main_contraction() const {

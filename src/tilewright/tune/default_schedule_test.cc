@@ -204,5 +204,23 @@ TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
   EXPECT_EQ(choose_schedule(add, target, 1).decision.candidates, 0);
 }
 
+TEST(DefaultSchedule, SaysWhereATileIsRefused) {
+  const auto func = parse_func(R"(
+func f(A: f32[40,64], B: f32[64,48], out C: f32[40,48]) {
+  for i in 40, j in 48 {
+    block C.init(i: space 40 = i, j: space 48 = j) { C[i, j] = 0.0 }
+    for k in 64 {
+      block C(i: space 40 = i, j: space 48 = j, k: reduce 64 = k) { C[i, j] += A[i, k] * B[k, j] }
+    }
+  }
+}
+)");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const cost::Decision decision = choose_schedule(*func, target_of(32), 1).decision;
+  EXPECT_EQ(decision.chosen.algorithm, "loops");
+  EXPECT_EQ(decision.chosen.time.total(), 0);
+  EXPECT_EQ(decision.runner_up.algorithm, "direct");
+}
+
 }  // namespace
 }  // namespace tilewright::tune
