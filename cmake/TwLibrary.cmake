@@ -24,6 +24,13 @@ if(TILEWRIGHT_VERIFY_EACH)
   target_compile_definitions(tilewright_flags INTERFACE TILEWRIGHT_VERIFY_EACH=1)
 endif()
 
+# tw_small(NAME): a layer where nothing is hot is compiled for size, since a portable program is to be
+# small; all release builds share its files.
+function(tw_small name)
+  target_compile_options(tilewright_${name}
+                         PRIVATE $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>:-Os>)
+endfunction()
+
 function(tw_library name)
   cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS *.cc)
