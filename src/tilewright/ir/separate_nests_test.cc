@@ -5,6 +5,8 @@
 #include <string>
 
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/unique_names.h"
+#include "tilewright/ir/verify.h"
 
 namespace tilewright {
 namespace {
@@ -40,6 +42,20 @@ func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
 )")));
 }
 
+/// Printed programs do not show whether a loop's variable is the one that is meant.
+TEST(SeparateNests, EveryNestHasItsOwnVariable) {
+  const Func separate = with_unique_names(separate_nests(parsed(R"(
+func f(A: f32[8], out B: f32[8], out C: f32[8]) {
+  for i in 8 {
+    block a(i: space 8 = i) { B[i] = A[i] }
+    block b(i: space 8 = i) { C[i] = B[i] }
+  }
+}
+)")));
+  const Status ok = verify(separate, Stage::Tensor);
+  EXPECT_TRUE(ok) << to_string(ok.error());
+}
+
 /// Two blocks in one loop; `first` and `second` are what they do.
 std::string two(const std::string& first, const std::string& second, const char* kind = "") {
   return "func f(A: f32[9], inout B: f32[9], out C: f32[9]) {\n  for i in 8 " + std::string(kind) +
@@ -52,6 +68,7 @@ TEST(SeparateNests, OnlyWhereIterationsDoNotMeet) {
   EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = B[i]")));
   EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = A[i + 1]"))) << "nobody writes A";
   EXPECT_TRUE(stays(two("B[i] = A[i]", "C[i] = B[i + 1]"))) << "before it is overwritten";
+  EXPECT_TRUE(stays(two("B[i] = A[i]", "C[i] = B[i] + B[i + 1]"))) << "the same";
   EXPECT_TRUE(stays(two("C[i] = B[0]", "B[i] = A[i]"))) << "b changes what a reads later";
   EXPECT_TRUE(stays(two("B[0] = A[i]", "C[i] = B[0]"))) << "one element for all iterations";
   EXPECT_TRUE(stays(two("B[i] = A[i]", "B[8 - i] = A[i]"))) << "the last one counts";
@@ -68,6 +85,31 @@ func f(A: f32[8,4], out C: f32[8]) {
       block sum(i: space 8 = i, k: reduce 4 = k) { t[0] += A[i, k] }
     }
     block end(i: space 8 = i) { C[i] = t[0] }
+  }
+}
+)";
+  EXPECT_EQ(separated(text), print(parsed(text)));
+  const std::string whole = R"(
+func f(A: f32[8], out C: f32[8]) {
+  for i in 8 {
+    alloc t: f32[8]
+    block begin(i: space 8 = i) { t[i] = A[i] }
+    block end(i: space 8 = i) { C[i] = t[i] }
+  }
+}
+)";
+  EXPECT_EQ(separated(whole), print(parsed(whole)));
+}
+
+TEST(SeparateNests, IntrinsicsStayWhereTheyAre) {
+  const std::string text = R"(
+func g(X: f32[1], out Y: f32[1]) {
+  block g(i: space 1 = 0) { Y[i] = X[i] }
+}
+func f(A: f32[8], out B: f32[8], out C: f32[8]) {
+  for i in 8 {
+    call g(A[i:+1], B[i:+1])
+    block b(i: space 8 = i) { C[i] = A[i] }
   }
 }
 )";

@@ -100,6 +100,35 @@ TEST(UniqueNames, OnlyNeutralElementsBeginAReduction) {
     EXPECT_THAT(begins_with(begin, combine), HasSubstr("block a(")) << begin << combine;
 }
 
+TEST(UniqueNames, OneBeginningForSeveralSums) {
+  EXPECT_THAT(renamed(R"(
+func f(A: f32[4,8], out C: f32[4]) {
+  for i in 4 {
+    block a(i: space 4 = i) { C[i] = 0.0 }
+  }
+  for j in 4, k in 8 {
+    block b(j: space 4 = j, k: reduce 8 = k) { C[j] += A[j, k] }
+  }
+  for l in 4, m in 8 {
+    block c(j: space 4 = l, k: reduce 8 = m) { C[j] += A[j, k] }
+  }
+}
+)"),
+              ::testing::AllOf(::testing::HasSubstr("block b.init("),
+                               ::testing::Not(::testing::HasSubstr("block c.init("))));
+}
+
+TEST(UniqueNames, LoopsAreNoArguments) {
+  EXPECT_THAT(renamed(R"(
+func f(n: int in 1..8, A: f32[8], out C: f32[8]) {
+  for n in 8 {
+    block a(i: space 8 = n) { C[i] = A[i] }
+  }
+}
+)"),
+              ::testing::HasSubstr("for a.n in 8"));
+}
+
 TEST(UniqueNames, NothingChangesWhatIsUnique) {
   const char* text = R"(
 func f(n: int in 1..8, A: f32[n,8], out C: f32[n]) {
