@@ -85,6 +85,7 @@ exits 0 "program of one nest" "" -- run loops.tw --seed 4 -o nests
 exits 0 "the same as written" "" -- run loops.tw -O0 --seed 4 -o written
 holds "equal results" diff -r nests written
 exits 0 "its sum is tiled" "reorder(" "block=mm.init" -- explain loops.tw
+exits 0 "example of loops" ok -- verify "$here/../../examples/05_gemm_loops.tw"
 exits 0 "package" "" -- compile lenet5.onnx -o lenet5.twm
 exits 0 "model run" "" -- run lenet5.onnx --seed 5 -o model.npy
 exits 0 "package run" "" -- run lenet5.twm --seed 5 -o package.npy
