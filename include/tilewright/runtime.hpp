@@ -1,6 +1,6 @@
 // C++17 on top of runtime.h: owners, exceptions and vectors instead of handles, codes and pointers.
 //
-//   tw::Session session(tw::Module("resnet18.twm"));
+//   tw::Session session{tw::Module(path)};  // braces: with (), C++ reads a function declaration
 //   session.set_input<float>("data", pixels, {1, 3, 224, 224});
 //   session.run();
 //   std::vector<float> scores = session.output<float>("scores").values;

@@ -1,10 +1,8 @@
 #!/usr/bin/env bash
 # Packages for AArch64, run by the runtime's C interface under an emulator.
-# aarch64.sh PROGRAM SOURCES      SOURCES: of the runtime's library, separated by ';'
 source "$(dirname "$0")/lib.sh"
 root=$(realpath "$here/../..")
 limit=300
-sources=$2
 
 cxx=$(command -v aarch64-linux-gnu-g++-12 || command -v aarch64-linux-gnu-g++)
 emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)
@@ -16,20 +14,23 @@ for need in "AArch64 C++ compiler (g++-12-aarch64-linux-gnu)=$cxx" "emulator (qe
   fi
 done
 
-# The runtime needs nothing but headers beside the C and C++ libraries.
-mkdir include
-for headers in fmt nlohmann tl; do ln -s "/usr/include/$headers" "include/$headers"; done
-build_runner() {
-  local flags=(-std=gnu++20 -O1 -w -DFMT_HEADER_ONLY=1 "-DTILEWRIGHT_VERSION=\"0\"" "-I$root/src"
-    "-I$root/include" -isystem include)
-  printf '%s' "$sources" | tr ';' '\n' |
-    xargs -P 2 -I{} sh -c 'source=$1; shift; exec "$@" -c "$source" -o "$(echo "$source" | tr / _).o"' \
-      _ {} "$cxx" "${flags[@]}" &&
-    "$cxx" "${flags[@]}" -x c++ -c "$here/run_package.c" -o run_package.o &&
-    "$cxx" -o run_package ./*.o -rdynamic -ldl -lpthread -Wl,--no-as-needed -lm
+# As a user cross-builds it: the preset, an installation, and a program compiled against that.
+installed=$work/installed
+build_runtime() {
+  cmake -S "$root" --preset aarch64-runtime -B "$work/build" && cmake --build "$work/build" -j 2 &&
+    cmake --install "$work/build" --prefix "$installed"
 }
-emulated() { "$emulator" -cpu max -L "$sysroot" "$@"; }
-holds "the runtime compiles for AArch64" build_runner
+build_runner() {
+  "${cxx/g++/gcc}" -std=c99 "-I$installed/include" -o run_package "$here/run_package.c" \
+    -rdynamic "-L$installed/lib" -ltilewright_runtime -Wl,--no-as-needed -lm
+}
+emulated() { "$emulator" -cpu max -L "$sysroot" -E "LD_LIBRARY_PATH=$installed/lib" "$@"; }
+holds "the runtime and the C example are cross-built for AArch64" build_runtime
+holds "a program is built against the installed runtime" build_runner
+example_explains() {
+  ! emulated "$work/build/01_run_package" none.twm 2>error.txt && grep -q none.twm error.txt
+}
+holds "the C example says what is wrong" example_explains
 
 # compare MODEL TARGET TOLERANCE: the package for TARGET gives what this machine's code gives, and
 # that agrees with the interpreter.
