@@ -72,7 +72,7 @@ class Peer:
     def set_inputs(self, request):
         feeds = {name: np.load(path) for name, path in request["inputs"].items()}
         self.feeds = {
-            name: ort.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value))
+            name: ort.OrtValue.ortvalue_from_numpy(np.asarray(value, order="C"))
             for name, value in feeds.items()
         }
         self.binding = self.session.io_binding()
@@ -90,7 +90,7 @@ class Peer:
             zip(self.session.get_outputs(), self.binding.copy_outputs_to_cpu())
         ):
             path = os.path.join(request["out_dir"], f"{index}.npy")
-            np.save(path, np.ascontiguousarray(value))
+            np.save(path, np.asarray(value, order="C"))
             names.append(output.name)
             paths.append(path)
         return {"names": names, "paths": paths}

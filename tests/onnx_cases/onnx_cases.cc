@@ -21,6 +21,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/compile.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/known_differences.h"
 #include "tilewright/graph/import.h"
 #include "tilewright/graph/model_inputs.h"
 
@@ -203,6 +204,7 @@ Status write_table(const std::string& path, const std::vector<CaseResult>& resul
       results.size(), supported, pass, unsupported);
   for (const auto& [op, tally] : tallies)
     text += fmt::format("| {} | {} | {} |\n", op, tally.pass, tally.fail);
+  text += driver::known_differences_section();
   text += "\n## Cases that fail\n\n";
   for (const CaseResult& result : results)
     if (result.outcome == Outcome::Fail)

@@ -11,7 +11,7 @@ namespace tilewright::driver {
 namespace {
 
 Result<Array> make_input(const InputType& type, const std::string& spec, uint64_t seed) {
-  if (spec == "random") return random_array(type.dtype, type.shape, seed);
+  if (spec == "random") return random_array(type.dtype, type.shape, seed, type.limits);
   if (spec == "zeros" || spec == "ones") {
     Array array(type.dtype, type.shape);
     if (spec == "ones")
@@ -44,11 +44,15 @@ Result<std::vector<InputSpec>> parse_input_specs(const std::vector<std::string>&
   return specs;
 }
 
-Array random_array(DType dtype, const Shape& shape, uint64_t seed) {
+Array random_array(DType dtype, const Shape& shape, uint64_t seed,
+                   const std::optional<InputLimits>& limits) {
   Array array(dtype, shape);
   Rng rng(seed);
   for (int64_t i = 0; i < array.size(); ++i) {
-    if (is_float(dtype)) {
+    if (limits) {
+      array.set(i,
+                static_cast<double>(rng.between(limits->low, std::max(limits->low, limits->high))));
+    } else if (is_float(dtype)) {
       array.set(i, rng.normal());
     } else {
       array.set_int(i, rng.below(dtype == DType::Bool ? 2 : 10));

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/array.h"
+#include "tilewright/driver/input_limits.h"
 
 namespace tilewright::driver {
 
@@ -20,10 +22,12 @@ struct InputType {
   std::string name;
   DType dtype;
   Shape shape;
+  std::optional<InputLimits> limits = {};  ///< of made-up values
 };
 
-/// Floats: standard normal. Integers: 0 to 9 (valid as indices of most tables). Bool: fair.
-Array random_array(DType dtype, const Shape& shape, uint64_t seed);
+/// Within `limits`, whole numbers. Without: floats standard normal, integers 0 to 9, bool fair.
+Array random_array(DType dtype, const Shape& shape, uint64_t seed,
+                   const std::optional<InputLimits>& limits = {});
 
 /// A value for every input; those not named in `specs` are random, each from its own stream of
 /// `seed`. errors: Usage (unknown input, with the nearest), Io, Parse, Invalid (dtype or shape of a

@@ -1,4 +1,4 @@
-// What may differ in a graph that rounds to steps of 8 bits.
+// What may differ in a graph that rounds to steps of 8 bits, or to narrower floats on the way.
 #pragma once
 
 #include <vector>
@@ -17,6 +17,7 @@ struct RoundingLimit {
 /// Of each value of `graph`. Sums of floats in another order may fall on the other side of the
 /// middle between two steps of a QuantizeLinear, and what follows sees a step more or less: values
 /// with a known step may be kRoundingSteps of them apart, what is computed from such values 1 %.
+/// Floats computed from floats of fewer bits have the limit of those.
 std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph);
 inline constexpr double kRoundingSteps = 2;
 

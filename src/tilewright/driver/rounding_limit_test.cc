@@ -37,6 +37,44 @@ TEST(RoundingLimit, BeginsWhereFloatsAreRoundedToSteps) {
   EXPECT_GT(limit(computed).relative, 0);
 }
 
+TEST(RoundingLimit, AComputedScaleIsCheckedAsAFloat) {
+  graph::Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {2, 4});
+  const std::vector<ValueId> quantized = b.nodes("DynamicQuantizeLinear", {x}, {}, 3);
+  b.output(quantized[0], "y");
+  b.output(quantized[1], "scale");
+  b.output(quantized[2], "zero");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const std::vector<RoundingLimit> limits = rounding_limits(*graph);
+  const auto limit = [&](size_t output) {
+    return limits.at(static_cast<size_t>(graph->outputs.at(output)));
+  };
+  EXPECT_EQ(limit(0).absolute, kRoundingSteps);
+  EXPECT_EQ(limit(1).absolute, 0);
+  EXPECT_EQ(limit(1).relative, 0);
+  EXPECT_EQ(limit(2).absolute, kRoundingSteps);
+}
+
+TEST(RoundingLimit, WideFloatsComputedFromNarrowOnes) {
+  graph::Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {2, 4});
+  const auto to_f64 = [&](ValueId v) { return b.node("Cast", {v}, {{"to", int64_t{11}}}); };
+  b.output(b.node("Exp", {to_f64(x)}), "exact");
+  b.output(b.node("Exp", {to_f64(b.node("Exp", {x}))}), "narrow");
+  const ValueId ones = b.constant("ones", Array(DType::F64, {4}));
+  b.output(b.node("LayerNormalization", {to_f64(x), ones}), "stashed");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const std::vector<RoundingLimit> limits = rounding_limits(*graph);
+  const auto limit = [&](size_t output) {
+    return limits.at(static_cast<size_t>(graph->outputs.at(output))).relative;
+  };
+  EXPECT_EQ(limit(0), 0);
+  EXPECT_EQ(limit(1), tune::error_limit(DType::F32, MathMode::Fast));
+  EXPECT_EQ(limit(2), tune::error_limit(DType::F32, MathMode::Fast));
+}
+
 TEST(RoundingLimit, WidensTheLimitOfADifference) {
   tune::Difference d;
   d.max_abs = 0.5, d.reference = 2, d.error = 0.25, d.limit = 1e-4;

@@ -304,9 +304,15 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }
   const runtime::Program& program = runnable.session->program();
-  for (int id : program.inputs)
+  std::map<std::string, InputLimits> limits;
+  if (subject.graph) limits = input_limits(*subject.graph);
+  for (int id : program.inputs) {
+    const auto& input = program.values[id];
+    const auto found = limits.find(input.name);
     runnable.inputs.push_back(
-        {program.values[id].name, program.values[id].dtype, program.values[id].shape});
+        {input.name, input.dtype, input.shape,
+         found == limits.end() ? std::optional<InputLimits>() : found->second});
+  }
   return runnable;
 }
 

@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/compare_outputs.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/known_differences.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/driver/rounding_limit.h"
@@ -23,8 +27,6 @@ struct VerifyOptions {
   std::string against = "interp";
   bool per_node = false;
 };
-
-using Named = std::vector<std::pair<std::string, Array>>;
 
 /// Inputs of a final Softmax, LogSoftmax or Sigmoid: small probabilities hide errors, logits do
 /// not.
@@ -81,12 +83,13 @@ Result<std::string> model_file(const Subject& subject, const TemporaryFolder& fo
   return path;
 }
 
-Result<Named> ask_onnxruntime(const Subject& subject, const SubjectOptions& options,
+Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verify,
                               const std::map<std::string, Array>& inputs) {
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  const SubjectOptions& options = verify.subject;
   const bool rebound =
       !options.dims.empty() || !options.shapes.empty() || !options.constants.empty();
-  const bool more_outputs = !before_final_activation(*subject.graph).empty();
+  const bool more_outputs = verify.per_node || !before_final_activation(*subject.graph).empty();
   std::string path;
   if (subject.vta) {  // the same scales as a standard model
     path = folder.file("model.onnx");
@@ -128,17 +131,6 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
   return outputs_of(runnable);
 }
 
-struct Row {
-  std::string subject, against, output;
-  tune::Difference difference;
-};
-
-const Array* find(const Named& named, const std::string& name) {
-  for (const auto& [key, value] : named)
-    if (key == name) return &value;
-  return nullptr;
-}
-
 /// What each value may differ by besides the rounding of floats. Accelerators and their references
 /// round alike.
 std::map<std::string, RoundingLimit> limits_by_name(const Subject& subject) {
@@ -149,68 +141,75 @@ std::map<std::string, RoundingLimit> limits_by_name(const Subject& subject) {
   return limits;
 }
 
-/// Compares what both sides have; in per-node mode stops at the first value that is off.
-std::vector<Row> compare_all(const Subject& subject, const std::string& against,
-                             const Named& actual, const Named& reference, MathMode math,
-                             bool per_node) {
-  const std::map<std::string, RoundingLimit> limits = limits_by_name(subject);
-  std::vector<Row> rows;
-  for (const auto& [name, value] : actual) {
-    const Array* expected = find(reference, name);
-    if (expected == nullptr) continue;
-    const auto limit = limits.find(name);
-    rows.push_back({subject.name, against, name,
-                    within(tune::compare(value, *expected, math),
-                           limit == limits.end() ? RoundingLimit{} : limit->second)});
-    if (per_node && !rows.back().difference.ok()) break;
+/// Makes outputs of what helps to find a mistake: every value of a node, or logits.
+void add_checked_values(Subject& subject, bool per_node) {
+  if (!per_node) {
+    add_outputs(*subject.graph, before_final_activation(*subject.graph));
+    return;
   }
-  return rows;
+  std::vector<graph::ValueId> all;
+  for (const graph::Node& node : subject.graph->nodes)
+    for (graph::ValueId id : node.outputs) {
+      // Sums stay inside the accelerator: its layers hand on 8-bit values.
+      const bool inside =
+          subject.vta && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
+      if (id >= 0 && !inside) all.push_back(id);
+    }
+  add_outputs(*subject.graph, all);
+}
+
+/// What `against` computes. Nothing if it cannot know the operator.
+Result<std::optional<Named>> ask(const Subject& subject, const std::string& against,
+                                 const VerifyOptions& options,
+                                 const std::map<std::string, Array>& inputs) {
+  if (against == "interp") return TW_TRY(interpret_subject(subject, inputs));
+  if (subject.single_operator && subject.graph && !subject.graph->nodes[0].domain.empty())
+    return std::nullopt;  // ONNX has no such operator
+  if (against == "cpu") return TW_TRY(compute_on_cpu(subject, options.subject, inputs));
+  if (!subject.graph) TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
+  return TW_TRY(ask_onnxruntime(subject, options, inputs));
+}
+
+/// Adds to `row` where the references are known to differ.
+void explain(Row& row, const graph::Graph& graph) {
+  for (size_t id = 0; id < graph.values.size(); ++id)
+    if (graph.values[id].name == row.output)
+      row.known = known_differences_of(graph, static_cast<graph::ValueId>(id));
 }
 
 Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options) {
+  CompareSettings settings;
+  settings.math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
+  settings.first_only = options.per_node;
   if (subject.graph) {
-    if (options.per_node) {
-      std::vector<graph::ValueId> all;
-      for (const graph::Node& node : subject.graph->nodes)
-        for (graph::ValueId id : node.outputs) {
-          // Sums stay inside the accelerator: its layers hand on 8-bit values.
-          const bool inside =
-              subject.vta && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
-          if (id >= 0 && !inside) all.push_back(id);
-        }
-      add_outputs(*subject.graph, all);
-    } else {
-      add_outputs(*subject.graph, before_final_activation(*subject.graph));
-    }
+    for (const graph::ValueId id : subject.graph->outputs)
+      settings.required.insert(subject.graph->values[id].name);
+    add_checked_values(subject, options.per_node);
   }
+  settings.limits = limits_by_name(subject);
   Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
       runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
   TW_TRY_STATUS(runnable.session->run());
   const Named actual = TW_TRY(outputs_of(runnable));
-  const MathMode math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
   std::vector<Row> rows;
-  for (const char* against : {"interp", "ort", "cpu"}) {
-    if (("," + options.against + ",").find("," + std::string(against) + ",") == std::string::npos)
-      continue;
-    const bool interp = std::string(against) == "interp";
-    if (!interp && subject.graph && subject.single_operator && subject.graph->nodes[0].domain != "")
-      continue;  // ONNX has no such operator
-    if (std::string(against) == "cpu") {
-      for (Row& row : compare_all(subject, against, actual,
-                                  TW_TRY(compute_on_cpu(subject, options.subject, inputs)), math,
-                                  options.per_node))
-        rows.push_back(std::move(row));
-      continue;
-    }
-    if (!interp && !subject.graph)
-      TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
-    const Named reference = TW_TRY(interp ? interpret_subject(subject, inputs)
-                                          : ask_onnxruntime(subject, options.subject, inputs));
-    for (Row& row : compare_all(subject, against, actual, reference, math, options.per_node))
+  for (const std::string against : {"interp", "ort", "cpu"}) {
+    if (("," + options.against + ",").find("," + against + ",") == std::string::npos) continue;
+    const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs));
+    if (!reference) continue;
+    CompareSettings mine = settings;
+    if (against == "ort" && !subject.vta)  // a quantised model is exported with other names inside
+      for (const auto& output : *reference) mine.required.insert(output.first);
+    for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
+      if (against == "ort" && subject.graph && !row.difference.ok()) explain(row, *subject.graph);
       rows.push_back(std::move(row));
+    }
   }
+  if (rows.empty())
+    return fail(ErrorKind::Mismatch, fmt::format("nothing of '{}' was compared", subject.name),
+                fmt::format("'{}' has no value of it to compare with", options.against),
+                "verify it --against interp");
   return rows;
 }
 
@@ -234,10 +233,16 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   std::vector<std::vector<std::string>> text = {
       {"subject", "against", "output", "error", "limit", "state"}};
   bool good = true;
+  std::set<std::string> notes;
   for (Subject& subject : TW_TRY(load_subjects(options.subject))) {
     for (const Row& row : TW_TRY(verify_subject(std::move(subject), options))) {
       const tune::Difference& d = row.difference;
       good &= d.ok();
+      nlohmann::ordered_json known = nlohmann::ordered_json::array();
+      for (const KnownCause& cause : row.known) {
+        known.push_back({{"text", cause.text}, {"by_values", cause.by_values}});
+        notes.insert(fmt::format("note: {} depends on {}", row.output, cause.text));
+      }
       const bool show = !options.per_node || !d.ok();
       if (show)
         text.push_back({row.subject, row.against, row.output, fmt::format("{:.2e}", d.error),
@@ -249,7 +254,8 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
                               {"max_abs", d.max_abs},
                               {"limit", d.limit},
                               {"ok", d.ok()},
-                              {"state", state_of(d)}});
+                              {"state", state_of(d)},
+                              {"known_differences", known}});
     }
   }
   json["ok"] = good;
@@ -258,6 +264,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   } else {
     if (options.per_node && good) fmt::print("every node agrees\n");
     if (!options.per_node || !good) fmt::print("{}", table(text));
+    for (const std::string& note : notes) fmt::print("{}\n", note);
   }
   return good ? 0 : exit_code(ErrorKind::Mismatch);
 }

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace tilewright::tune {
 
@@ -21,6 +23,16 @@ double error_limit(DType dtype, MathMode math) {
   }
 }
 
+namespace {
+
+/// Smaller results may be flushed to zero.
+double smallest_normal(DType dtype) {
+  if (dtype == DType::F32 || dtype == DType::BF16) return std::numeric_limits<float>::min();
+  return dtype == DType::F64 ? std::numeric_limits<double>::min() : 0;
+}
+
+}  // namespace
+
 Difference compare(const Array& actual, const Array& reference, MathMode math) {
   Difference difference;
   difference.limit = error_limit(reference.dtype(), math);
@@ -30,6 +42,7 @@ Difference compare(const Array& actual, const Array& reference, MathMode math) {
                     name(reference.dtype()), to_string(reference.shape()));
     return difference;
   }
+  const double ignored = smallest_normal(reference.dtype());
   for (int64_t i = 0; i < actual.size(); ++i) {
     const double a = actual.get(i), r = reference.get(i);
     if (!std::isfinite(a) || !std::isfinite(r)) {
@@ -37,7 +50,7 @@ Difference compare(const Array& actual, const Array& reference, MathMode math) {
       if (!same && difference.nonfinite++ == 0) difference.worst = i;
       continue;
     }
-    if (std::abs(a - r) > difference.max_abs) {
+    if (std::abs(a - r) > std::max(difference.max_abs, ignored)) {
       difference.max_abs = std::abs(a - r);
       if (difference.nonfinite == 0) difference.worst = i;
     }

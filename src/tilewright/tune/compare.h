@@ -10,7 +10,7 @@ namespace tilewright::tune {
 
 /// How far `actual` is from `reference`.
 struct Difference {
-  double max_abs = 0;     ///< largest absolute difference
+  double max_abs = 0;     ///< largest absolute difference; 0 if below the smallest normal number
   double reference = 0;   ///< largest absolute reference value
   double error = 0;       ///< max_abs / reference (max_abs itself if the reference is all zero)
   double limit = 0;       ///< error allowed for the dtype

@@ -41,6 +41,11 @@ TEST(Compare, ErrorIsRelativeToTheLargestReference) {
   EXPECT_FALSE(d.ok());
 }
 
+TEST(Compare, WhatMayBeFlushedToZeroIsNoDifference) {
+  EXPECT_TRUE(difference(floats({0, 0}), floats({3e-40, -1e-41})).ok());
+  EXPECT_FALSE(difference(floats({0, 0}), floats({3e-37, 0})).ok());
+}
+
 TEST(Compare, OnEitherSideOfTheLimit) {
   EXPECT_TRUE(difference(floats({100, 0.009}), floats({100, 0})).ok());
   EXPECT_FALSE(difference(floats({100, 0.011}), floats({100, 0})).ok());

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# verify: what it compares, the inputs it makes up, and what it says of known differences.
+source "$(dirname "$0")/lib.sh" "$1"
+"$python" "$here/verify_files.py" . || exit 1
+
+exits 0 "outputs of rank 0" "ort      y" "ort      z" -- verify scalar.onnx --against interp,ort
+for seed in 1 2 3; do
+  exits 0 "made-up lengths and indices keep their limits, seed $seed" ok \
+    -- verify lengths.onnx --against interp,ort --seed $seed
+done
+exits 0 "a computed scale" "1e-04  ok" -- verify dynamic.onnx --against ort
+names_it() {
+  "$program" verify whole.onnx --against ort >note.txt 2>&1
+  [ $? -eq 5 ] && grep -q "note: y depends on Resize.*cuts off" note.txt
+}
+holds "a known difference is named" names_it
+exits 0 "the interpreter agrees there" ok -- verify whole.onnx --against interp
+
+every_value() {  # every node's result is there on both sides
+  "$program" --json verify scalar.onnx --against ort --per-node >values.json &&
+    "$python" -c "import json; rows = json.load(open('values.json'))['rows']; assert len(rows) == 2, rows"
+}
+holds "values of nodes against ONNX Runtime" every_value
+finish
