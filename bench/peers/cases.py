@@ -14,6 +14,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import random_cases
+
 NETWORKS = ["vgg16", "resnet18", "resnet50", "mobilenet_v2", "inception_v3", "squeezenet1.1",
             "densenet121", "yolov3", "lstm_lm", "bert_base"]
 # 3x3, stride 1: channels and size of the map.
@@ -130,6 +132,9 @@ def all_cases(operators):
     for rows in (1, 2, 4):
         cases.append(layer_case(f"gemv/{rows}x4096x4096", "gemv", [rows, 4096],
                                 [{"kind": "gemm", "n": 4096}]))
+    for name, group, shape, layers in random_cases.random_layers(layers_flops):
+        cases.append(dict(layer_case(name, group, shape, layers),
+                          what=random_cases.describe(shape, layers[0])))
     return cases + (operator_cases(operators) if operators else [])
 
 

@@ -32,14 +32,17 @@ def peer_table(options):
                             "ONEAPI_DEVICE_SELECTOR": "opencl:cpu"}
         return setup
 
-    def tilewright(math):
+    def tilewright(math, program=options.tilewright):
         why = None if os.path.exists(options.runtime) else "no runtime library: " + options.runtime
-        return {"adapter": "tilewright", "tilewright": options.tilewright, "math": math,
+        if not program:
+            why = "--before names no program"
+        return {"adapter": "tilewright", "tilewright": program, "math": math,
                 "runtime": options.runtime, "why": why}
 
     makers = {
         "tilewright": lambda: tilewright("fast"),
         "tilewright-exact": lambda: tilewright("exact"),
+        "tilewright-before": lambda: tilewright("fast", options.before),
         "onnxruntime": lambda: {"adapter": "ort"},
         "openvino": lambda: {"adapter": "ov"},
         "ncnn": lambda: {"adapter": "ncnn_net"},
@@ -269,6 +272,7 @@ def parse(arguments):
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
     add("--tilewright", default=os.path.join(environment.ROOT, "build/release/tilewright"))
+    add("--before", help="another tilewright binary, the peer tilewright-before")
     add("--runtime", help="libtilewright_runtime.so (default: beside the tilewright binary)")
     add("--operators", help="operators.json with the single operators")
     add("--cases", nargs="+", default=["*"], metavar="GLOB", help="default: all")
@@ -293,6 +297,8 @@ def parse(arguments):
     add("--list", action="store_true", help="list the cases and stop")
     options = parser.parse_args(arguments)
     options.tilewright = os.path.abspath(options.tilewright)
+    if options.before:
+        options.before = os.path.abspath(options.before)
     folder = os.path.dirname(options.tilewright)
     options.runtime = os.path.abspath(options.runtime or
                                       os.path.join(folder, "libtilewright_runtime.so"))

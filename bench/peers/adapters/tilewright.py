@@ -69,7 +69,7 @@ class Peer:
             raise RuntimeError(text)
 
     def compile(self, request):
-        package = os.path.join(request["work"], f"model-{self.math}.twm")
+        package = os.path.join(request["work"], f"model-{os.getpid()}.twm")
         start = time.perf_counter()
         done = subprocess.run(
             [self.tool, "--progress", "none", "compile", request["model"], "-o", package,
@@ -86,7 +86,10 @@ class Peer:
             self.lib.tw_module_close(self.module)
             self.session, self.module = Pointer(), Pointer()
         package = self.compile(request)
-        self.call(self.lib.tw_module_open, package.encode(), None, ctypes.byref(self.module))
+        try:
+            self.call(self.lib.tw_module_open, package.encode(), None, ctypes.byref(self.module))
+        finally:
+            os.unlink(package)
         options = SessionOptions(ctypes.sizeof(SessionOptions), self.threads, 0)
         self.call(self.lib.tw_session_create, self.module, ctypes.byref(options),
                   ctypes.byref(self.session))
