@@ -86,13 +86,13 @@ holds "report is one file" grep -q '<svg' page.html
 holds "report loads nothing" sh -c "! grep -qE 'https?://|src=' page.html"
 tried=$(rows)
 holds "a record per trial, rule and race" [ "$tried" -ge 26 ]
-exits 0 "compile uses records" "1 of 1 kernels tuned" -- compile product.tw -o again.twm
+exits 0 "compile uses records" "of 1 kernels from tuning records" -- compile product.tw -o again.twm
 exits 0 "and can leave them" "" -- compile product.tw --no-records -o plain.twm
-holds "which shows" [ "$(grep -c tuned "$log")" -eq 0 ]
-exits 0 "verify uses records" "1 of 1 kernels tuned" -- verify product.tw --against interp
-exits 0 "run uses records" "1 of 1 kernels tuned" -- run product.tw
+holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
+exits 0 "verify uses records" "of 1 kernels from tuning records" -- verify product.tw --against interp
+exits 0 "run uses records" "of 1 kernels from tuning records" -- run product.tw
 exits 0 "other threads, other records" "" -- compile product.tw --threads 7 -o seven.twm
-holds "which shows too" [ "$(grep -c tuned "$log")" -eq 0 ]
+holds "which shows too" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
 # Records: looking, moving, checking.
 exits 0 "ls" "product" -- records ls
@@ -106,7 +106,7 @@ exits 0 "import" "$tried added" -- records --store other.sqlite import all.jsonl
 exits 0 "import again" "0 added, $tried known" -- records --store other.sqlite import all.jsonl
 exits 0 "merge" "0 added, $tried known" -- records --store other.sqlite merge "$store"
 exits 0 "import from a package" "1 added" -- records --store packed.sqlite import tuned.twm
-exits 0 "compile from a package's records" "1 of 1 kernels tuned" -- compile product.tw --records packed.sqlite -o p.twm
+exits 0 "compile from a package's records" "of 1 kernels from tuning records" -- compile product.tw --records packed.sqlite -o p.twm
 exits 0 "prune" "left" -- records --store other.sqlite prune --keep 2
 exits 0 "the best stays" "race" -- records --store other.sqlite best
 "$python" - "$work/broken.sqlite" "$store" <<'PY'
@@ -157,6 +157,20 @@ PY
 "$program" --json tune --workload suite.json --for 2s --records suite.sqlite >suite.out 2>>"$log"
 holds "short budgets over suites" [ "$(value suite.out 'd["trials"]')" -gt 0 ]
 
+# The budget is kept; the end says what was tried, why it stopped and what is left.
+start=$SECONDS
+exits 0 "A1 tune says what it tried" "tried " "stopped because the time is up" "left to gain: at most" -- \
+  tune product.tw --space tiling --for 6s --records budget.sqlite
+holds "A1 tune ends within its budget" [ $((SECONDS - start)) -le 8 ]
+exits 0 "the number of trials is a reason" "tried 8 schedules" "stopped because 8 trials were asked for" -- \
+  tune product.tw --trials 8 --records count.sqlite
+# A space of few schedules is followed by the next one, unless it was named.
+sed 's/m = 96, n = 128, k = 160/m = 4, n = 8, k = 4/' product.tw >tiny.tw
+"$program" --json tune tiny.tw --trials 1000 --records tiny.sqlite >tiny.json 2>>"$log"
+holds "the next space follows" [ "$(value tiny.json 'd["tasks"][0]["space"]')" = tiling ]
+exits 0 "a named space is the only one" "every schedule of constructive was tried" -- \
+  tune tiny.tw --trials 1000 --space constructive --records tiny2.sqlite
+
 # The algorithm of a convolution is measured too, and compiling follows the record.
 "$python" - <<'PY'
 import numpy as np, onnx
@@ -183,7 +197,7 @@ for form, file in (("direct", "direct.jsonl"), ("winograd 2", "winograd.jsonl"))
 PY
 for form in direct winograd; do
   exits 0 "import of a form" "1 added" -- records --store $form.sqlite import $form.jsonl
-  exits 0 "compile by it" "algorithms of 1 convolutions" -- compile conv.onnx --threads 2 --records $form.sqlite -o $form.twm --explain
+  exits 0 "compile by it" "the algorithm of 1 convolution too" -- compile conv.onnx --threads 2 --records $form.sqlite -o $form.twm --explain
   holds "and it is $form" [ "$(grep -c WinogradConv "$log")" -$([ $form = direct ] && echo eq || echo gt) 0 ]
   exits 0 "which computes the same" "" -- verify conv.onnx --threads 2 --records $form.sqlite --against interp
   exits 0 "packages carry it" "1 added" -- records --store $form.2.sqlite import $form.twm
@@ -191,10 +205,10 @@ done
 
 # Layers for VTA: cycles of its simulator decide, and compiling takes what won.
 exits 0 "tune for VTA" "kcycles" -- tune conv.onnx --target vta --quantize random --trials 40 --records vta.sqlite
-exits 0 "compile for VTA by records" "1 of 3 kernels tuned" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
+exits 0 "compile for VTA by records" "of 3 kernels from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
 exits 0 "which computes the same" "" -- verify conv.onnx --target vta --quantize random --records vta.sqlite
 exits 0 "other hardware, other records" "" -- compile conv.onnx --target vta --hw vta-extended --quantize random --records vta.sqlite -o vta2.twm
-holds "which shows" [ "$(grep -c tuned "$log")" -eq 0 ]
+holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
 # Ctrl-C: within two seconds, exit 130, everything measured is kept.
 before=$(rows)

@@ -67,6 +67,7 @@ struct FinalRace : testing::Test {
     tune::TunerTask task;
     task.task.name = "add";
     task.task.func = *tensor::parse_tensor_file(kProgram);
+    task.space_name = "splits";
     task.space = std::make_shared<Splits>();
     task.searcher = search::random_searcher(task.space->space(), 1);
     task.evaluator = [] {
@@ -75,7 +76,6 @@ struct FinalRace : testing::Test {
     std::vector<tune::TunerTask> tasks;
     tasks.push_back(std::move(task));
     tune::TunerOptions options;
-    options.space_name = "splits";
     tuner = std::make_unique<tune::Tuner>(std::move(tasks), options);
     EXPECT_TRUE(tuner->run());
   }

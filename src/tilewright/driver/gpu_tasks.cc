@@ -39,10 +39,10 @@ class TimedModel {
     return timed;
   }
 
-  /// Runs for `seconds`, at least three times; appends the device's times. units: ns.
-  Status run_for(double seconds, std::vector<double>& times) {
+  /// Runs for `seconds`, at least `least` times; appends the device's times. units: ns.
+  Status run_for(double seconds, std::vector<double>& times, int least = 3) {
     const Clock::time_point begin = Clock::now();
-    for (int runs = 0; runs < 3 || seconds_since(begin) < seconds; ++runs) {
+    for (int runs = 0; runs < least || seconds_since(begin) < seconds; ++runs) {
       const int64_t before = total();
       TW_TRY_STATUS(session_->run());
       times.push_back(static_cast<double>(total() - before));
@@ -141,11 +141,13 @@ Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
                   "tuning needs the model itself");
     TunedModel model;
+    const Clock::time_point compiling = Clock::now();
     model.compiled = TW_TRY(compile_subject(subject, options));
     model.subject = std::move(subject);
     std::map<std::string, double> times;
     if (limits.look > 0) {
       TimedModel timed = TW_TRY(TimedModel::open(model.compiled, subject_options));
+      model.compile_seconds = seconds_since(compiling);
       std::vector<double> runs;
       TW_TRY_STATUS(timed.run_for(limits.look / 6, runs));
       timed.reset();
@@ -172,10 +174,12 @@ Result<Duel> duel_on_gpu(const CompiledModel& before, const CompiledModel& after
   TW_TRY_STATUS(second.run_for(std::min(0.05, seconds), warm_up));
   first.reset();
   second.reset();
-  constexpr int kRounds = 16;  // in turn, so that a slow moment of the machine hits both
-  for (int round = 0; round < kRounds; ++round) {
-    TW_TRY_STATUS(first.run_for(seconds / (2 * kRounds), times_before));
-    TW_TRY_STATUS(second.run_for(seconds / (2 * kRounds), times_after));
+  // In turn, so that a slow moment of the machine hits both; few rounds where one run takes long.
+  const Clock::time_point begin = Clock::now();
+  for (int round = 0;
+       round < kDuelRounds && (round < kLeastRounds || seconds_since(begin) < seconds); ++round) {
+    TW_TRY_STATUS(first.run_for(seconds / (2 * kDuelRounds), times_before, 1));
+    TW_TRY_STATUS(second.run_for(seconds / (2 * kDuelRounds), times_after, 1));
   }
   return Duel{median(times_before), median(times_after), first.steps(), second.steps()};
 }

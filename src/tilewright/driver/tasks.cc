@@ -22,10 +22,11 @@ double now_ns() {
       .count();
 }
 
-/// Runs for `seconds`, at least three times; appends times.
-Status run_for(runtime::Session& session, double seconds, std::vector<double>& times) {
+/// Runs for `seconds`, at least `least` times; appends times.
+Status run_for(runtime::Session& session, double seconds, std::vector<double>& times,
+               int least = 3) {
   const double end = now_ns() + seconds * 1e9;
-  for (int runs = 0; runs < 3 || now_ns() < end; ++runs) {
+  for (int runs = 0; runs < least || now_ns() < end; ++runs) {
     const double start = now_ns();
     TW_TRY_STATUS(session.run());
     times.push_back(now_ns() - start);
@@ -114,16 +115,19 @@ Result<std::map<std::string, double>> look_at(OtherForms& forms, const TunedMode
   return seen.steps_after;
 }
 
-/// Compiles other forms of the convolutions of `model` until `end` (as now_ns), and adds their
-/// kernels.
+/// Compiles other forms of the convolutions of `model`, as many as can be done before `end` (as
+/// now_ns), and adds their kernels.
 Status add_forms(TunePlan& plan, TunedModel& model, const std::vector<graph::PlaneConv>& asked,
                  const CompileOptions& options, const runtime::SessionOptions& session,
                  const Look& look, double end) {
-  for (size_t rank = 0; now_ns() < end; ++rank) {
+  double needs = 1e9 * (model.compile_seconds + look.seconds);  // of the next ones. units: ns
+  for (size_t rank = 0; now_ns() + needs < end; ++rank) {
+    const double begin = now_ns();
     std::optional<OtherForms> forms =
         TW_TRY(compile_other_forms(model.subject, model.compiled, asked, rank, options));
     if (!forms) break;
     const auto times = TW_TRY(look_at(*forms, model, session, look));
+    needs = now_ns() - begin;
     if (forms->convs.empty()) continue;
     add_tasks(plan, forms->compiled, times, options, true,
               [&](const std::string& step) { return computes(*forms, step); });
@@ -191,6 +195,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
         asked.push_back(conv);
         return std::nullopt;
       };
+    const double begin = now_ns();
     model.compiled = TW_TRY(compile_subject(subject, watched));
     model.subject = std::move(subject);
     std::map<std::string, double> times;
@@ -199,6 +204,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
     session.flush_denormals = true;
     if (limits.look > 0) {
       model.session = TW_TRY(open_session(model.compiled, session));
+      model.compile_seconds = 1e-9 * (now_ns() - begin);
       TW_TRY_STATUS(bind_inputs(*model.session, subject_options.seed));
       std::vector<double> runs;
       TW_TRY_STATUS(run_for(*model.session, limits.look / 6, runs));
@@ -227,10 +233,11 @@ Result<Duel> duel(runtime::Session& before, runtime::Session& after, uint64_t se
   TW_TRY_STATUS(run_for(after, std::min(0.05, seconds), warm_up));
   before.reset_profile();
   after.reset_profile();
-  constexpr int kRounds = 16;  // in turn, so that a slow moment of the machine hits both
-  for (int round = 0; round < kRounds; ++round) {
-    TW_TRY_STATUS(run_for(before, seconds / (2 * kRounds), first));
-    TW_TRY_STATUS(run_for(after, seconds / (2 * kRounds), second));
+  // In turn, so that a slow moment of the machine hits both; few rounds where one run takes long.
+  const double end = now_ns() + seconds * 1e9;
+  for (int round = 0; round < kDuelRounds && (round < kLeastRounds || now_ns() < end); ++round) {
+    TW_TRY_STATUS(run_for(before, seconds / (2 * kDuelRounds), first, 1));
+    TW_TRY_STATUS(run_for(after, seconds / (2 * kDuelRounds), second, 1));
   }
   return Duel{median(first), median(second), step_times(before), step_times(after)};
 }

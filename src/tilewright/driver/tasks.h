@@ -32,7 +32,8 @@ struct TunedModel {
   std::vector<tune::Record> forms;     ///< that won against the rules' algorithms
   std::optional<CompiledModel> tuned;  ///< once there is one
   std::unique_ptr<runtime::Session> session;
-  double latency = 0;  ///< of `session`, the median; 0 where nothing may run. units: ns
+  double latency = 0;          ///< of `session`, the median; 0 where nothing may run. units: ns
+  double compile_seconds = 0;  ///< of `compiled`, until it could run
 };
 
 struct TunePlan {
@@ -42,8 +43,9 @@ struct TunePlan {
 };
 
 struct PlanLimits {
-  double look = 0;                    ///< how long each model runs; 0: nothing may run. units: s
-  double seconds = search::kInvalid;  ///< for all; the first subject is planned in any case
+  double look = 0;  ///< how long each model runs; 0: nothing may run. units: s
+  /// For all; the first subject is planned in any case, other forms of convolutions if they fit.
+  double seconds = search::kInvalid;
 };
 
 /// Compiles `subjects` by rule and takes times of their kernels, and of other forms of their
@@ -62,6 +64,9 @@ void each_form(const TunePlan& plan,
 
 /// Binds made-up inputs. errors: of the session.
 Status bind_inputs(runtime::Session& session, uint64_t seed);
+
+/// Rounds of a duel: wanted, and taken in any case.
+inline constexpr int kDuelRounds = 16, kLeastRounds = 5;
 
 /// Times of two sessions that run in turn for about `seconds`.
 struct Duel {

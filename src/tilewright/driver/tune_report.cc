@@ -8,9 +8,9 @@
 #include <optional>
 
 #include "tilewright/base/file.h"
+#include "tilewright/driver/roof.h"
 #include "tilewright/driver/svg_chart.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -29,50 +29,6 @@ svg .title { font-weight: 600 } svg .grid { stroke: #8884; fill: none }
 @media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 } }
 </style></head><body>
 )";
-
-/// A kernel beside what the machine allows. units: operations, bytes, ns.
-struct Roof {
-  double operations = 0, bytes = 0, compute = 0, memory = 0;
-  std::string level;
-
-  double limit() const { return std::max(compute, memory); }
-};
-
-double bytes_of(const Func& func) {
-  int64_t sum = 0;
-  for (const Param& param : func.params) {
-    int64_t elements = 1;
-    for (const Expr& extent : param.buffer.shape()) elements *= as_int(extent).value_or(0);
-    sum += storage_bytes(param.buffer.dtype(), elements);
-  }
-  return static_cast<double>(sum);
-}
-
-/// Operands once, from the nearest memory that holds them all; absent for kernels that do not
-/// compute, and those of a simulated device.
-std::optional<Roof> roof_of(const tune::Task& task) {
-  if (!task.device.empty()) return std::nullopt;
-  const hw::CpuTarget& machine = task.target;
-  const tune::Work work = tune::work_of(task.func);
-  Roof roof;
-  roof.operations = work.operations;
-  if (roof.operations <= 0) return std::nullopt;
-  roof.bytes = bytes_of(task.func);
-  const double peak = machine.rates.peak(work.dtype) * task.threads;
-  roof.compute = peak > 0 ? work.operations / peak : 0;
-  const std::tuple<const char*, double, hw::Bandwidth> levels[] = {
-      {"l2", static_cast<double>(machine.l2_bytes) * task.threads, machine.rates.l2},
-      {"l3", static_cast<double>(machine.l3_bytes), machine.rates.l3},
-      {"dram", search::kInvalid, machine.rates.dram}};
-  for (const auto& [name, capacity, bandwidth] : levels) {
-    if (roof.bytes > capacity) continue;
-    const double rate = bandwidth.of(task.threads);
-    roof.memory = rate > 0 ? roof.bytes / rate : 0;
-    roof.level = name;
-    break;
-  }
-  return roof;
-}
 
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
@@ -237,10 +193,10 @@ Status write_tune_report(const std::string& path, const TuneRun& run) {
   const TuneSettings& settings = run.settings();
   std::string page = kHead;
   page += fmt::format(
-      "<h1>Tuning</h1>\n<p>method {}, space {}, measured by {}, seed {}, {} trials in "
+      "<h1>Tuning</h1>\n<p>method {}, spaces {}, measured by {}, seed {}, {} trials in "
       "{:.1f} s, target {}</p>\n",
-      html_text(settings.method), html_text(run.space_name()), html_text(settings.measure),
-      settings.subject.seed, run.tuner().trials(), run.elapsed(),
+      html_text(settings.method), html_text(fmt::format("{}", fmt::join(run.spaces(), ", "))),
+      html_text(settings.measure), settings.subject.seed, run.tuner().trials(), run.elapsed(),
       html_text(run.tuner().tasks().at(0).task.target_key()));
   page += overview(run);
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i)

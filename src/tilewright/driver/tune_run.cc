@@ -28,11 +28,11 @@ constexpr double kFormWins = 0.97, kModelWins = 0.99;
 
 constexpr std::string_view kReplay = "replay:";
 /// Of the budget, at most: until all tasks are known, and kept for the end.
-constexpr double kPlanShare = 0.4, kEndShare = 0.35;
+constexpr double kPlanShare = 0.2, kEndShare = 0.35;
 
 /// How long each of `models` runs against its untuned form.
 double duel_seconds(double seconds, size_t models) {
-  return std::clamp(0.05 * seconds / static_cast<double>(models), 0.02, 2.0);
+  return std::clamp(0.03 * seconds / static_cast<double>(models), 0.02, 2.0);
 }
 
 /// How long each of `models` runs before it is tuned.
@@ -67,15 +67,22 @@ Result<tune::RecordStore> open_replayed(const std::string& path) {
 
 /// Seconds left before models must be compiled again and run against each other.
 double TuneRun::rest() const {
-  const auto models = static_cast<double>(plan_.models.size());
-  size_t forms = 0;
-  for (const TunedModel& model : plan_.models) forms = std::max(forms, model.others.size());
-  const double races = models * duel_seconds(settings_.seconds, plan_.models.size());
-  // Compiling by rule included the other forms, each of which runs once more at the end.
-  const double end =
-      (forms > 0 ? 3 : 2) * compile_seconds_ + static_cast<double>(2 + forms) * races;
+  double end = 0;
+  for (const TunedModel& model : plan_.models) {
+    // Each other form of convolutions, the best of all forms, and twice the tuned kernels.
+    const size_t turns = 2 + (model.others.empty() ? 0 : 2 + model.others.size());
+    end += static_cast<double>(turns) * (model.compile_seconds + race_seconds());
+  }
   return settings_.seconds - elapsed() - std::min(end, kEndShare * settings_.seconds);
 }
+
+/// Of one model against its untuned form, both warmed up.
+double TuneRun::race_seconds() const {
+  return 0.1 + duel_seconds(settings_.seconds, plan_.models.size());
+}
+
+/// Whether something that takes `seconds` ends within the budget.
+bool TuneRun::time_for(double seconds) const { return elapsed() + seconds <= settings_.seconds; }
 
 double TuneRun::elapsed() const {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
@@ -93,7 +100,8 @@ Status TuneRun::prepare() {
         ErrorKind::Device,
         fmt::format("code for target {} does not run on this machine", settings_.subject.target),
         "it lacks " + missing.front(), "--measure model judges without running");
-  TW_TRY_STATUS(check_space(settings_.space));
+  if (!compile_.vta)
+    for (const std::string& space : spaces()) TW_TRY_STATUS(check_space(space));
   std::vector<Subject> subjects = TW_TRY(load_subjects(by_rule));
   if (!settings_.output.empty() && subjects.size() > 1)
     return fail(ErrorKind::Usage, "-o names one package",
@@ -114,13 +122,13 @@ Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rul
   plan_ = TW_TRY(compile_.vta   ? plan_layers(std::move(subjects), compile_)
                  : compile_.gpu ? plan_gpu_tuning(std::move(subjects), by_rule, compile_, limits)
                                 : plan_tuning(std::move(subjects), by_rule, compile_, limits));
-  compile_seconds_ = elapsed() - before;
+  prepared_seconds_ = elapsed();
   if (plan_.left_out > 0)
     say(
         fmt::format("warning: {} of {} subjects are left out: compiling the others took {:.1f} s "
                     "of {:.0f}; --for longer tunes all",
                     plan_.left_out, plan_.left_out + static_cast<int64_t>(plan_.models.size()),
-                    compile_seconds_, settings_.seconds));
+                    elapsed() - before, settings_.seconds));
   return {};
 }
 
@@ -138,15 +146,14 @@ Status TuneRun::open() {
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
     tune::TunerTask made = TW_TRY(tuner_task(task));
-    if (made.space != nullptr && made.space->space().size() > 1) tasks.push_back(std::move(made));
+    if (made.space != nullptr) tasks.push_back(std::move(made));
   }
   if (tasks.empty())
     return fail(ErrorKind::NotApplicable, "there is nothing to tune",
-                fmt::format("none of {} kernels has a choice of schedules in the space '{}'",
-                            plan_.tasks.size(), settings_.space),
-                "--space tiling");
+                fmt::format("none of {} kernels has a choice of schedules in the space {}",
+                            plan_.tasks.size(), fmt::join(spaces(), " or ")),
+                settings_.space.empty() ? "" : "leave out --space");
   tune::TunerOptions options;
-  options.space_name = space_name();
   options.searcher_name = settings_.method;
   options.compiler = compiler_key();
   options.seed = settings_.subject.seed;
@@ -163,9 +170,10 @@ Status TuneRun::open() {
   return {};
 }
 
-std::string TuneRun::space_name() const {
-  return compile_.vta ? tune::kVtaSpace
-                      : std::filesystem::path(settings_.space).filename().string();
+std::vector<std::string> TuneRun::spaces() const {
+  if (compile_.vta) return {tune::kVtaSpace};
+  if (!settings_.space.empty()) return {settings_.space};
+  return {"constructive", "tiling"};
 }
 
 Status TuneRun::keep(const std::vector<tune::Record>& records) { return store_->add_all(records); }
@@ -177,6 +185,32 @@ Status TuneRun::keep_workloads() {
   return {};
 }
 
+tune::RecordFilter TuneRun::records_of(const KernelTask& task) const {
+  tune::RecordFilter filter;
+  filter.workload = task.key;
+  filter.target = task.task.target_key();
+  filter.compiler = compiler_key();
+  return filter;
+}
+
+/// Puts the first space in `left` that has a choice for the task in place, and takes it and those
+/// before it off; whether there is one.
+Result<bool> TuneRun::place_space(tune::TunerTask& made, std::vector<std::string>& left) const {
+  while (!left.empty()) {
+    const std::string name = left.front();
+    left.erase(left.begin());
+    std::shared_ptr<const tune::ScheduleSpace> space = TW_TRY(open_space(name, made.task));
+    if (space == nullptr || space->space().size() <= 1) continue;
+    made.space_name = std::filesystem::path(name).filename().string();
+    made.space = std::move(space);
+    made.searcher = TW_TRY(
+        tune::make_searcher(settings_.method, *made.space, made.task, settings_.subject.seed));
+    return true;
+  }
+  return false;
+}
+
+/// A task without a space has no choice of schedules.
 Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   tune::TunerTask made;
   made.task = task.task;
@@ -186,14 +220,21 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   made.spare = task.spare;
   if (compile_.vta) {
     LayerTuning layer = TW_TRY(layer_tuning(task.task, compile_));
+    if (layer.space == nullptr || layer.space->space().size() <= 1) return made;
+    made.space_name = tune::kVtaSpace;
     made.space = std::move(layer.space);
     made.evaluator = std::move(layer.evaluator);
+    made.searcher = TW_TRY(
+        tune::make_searcher(settings_.method, *made.space, task.task, settings_.subject.seed));
   } else {
-    made.space = TW_TRY(open_space(settings_.space, task.task));
+    std::vector<std::string> left = spaces();
+    if (!TW_TRY(place_space(made, left))) return made;
+    // A model of the costs of one space says nothing about another.
+    if (settings_.measure != "model")
+      made.widen = [this, left](tune::TunerTask& wider) mutable {
+        return place_space(wider, left);
+      };
   }
-  if (made.space == nullptr) return made;
-  made.searcher =
-      TW_TRY(tune::make_searcher(settings_.method, *made.space, task.task, settings_.subject.seed));
   if (settings_.measure == "model") {
     // Without a time of the rules' schedule: that of the first values, which are the rules' own.
     const search::Space& points = made.space->space();
@@ -204,13 +245,9 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
     };
     return made;
   }
-  tune::RecordFilter filter;
-  filter.workload = task.key;
-  filter.target = task.task.target_key();
-  filter.compiler = compiler_key();
   if (settings_.dry) return made;
   if (replayed_) {
-    std::vector<tune::Record> records = TW_TRY(replayed_->find(filter));
+    std::vector<tune::Record> records = TW_TRY(replayed_->find(records_of(task)));
     std::erase_if(records, [](const tune::Record& r) { return r.searcher == "race"; });
     for (const tune::Record& record : records) newest_ = std::max(newest_, record.when);
     made.evaluator = [records = std::move(records)] {
@@ -220,10 +257,10 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   }
   if (runs_here())
     made.evaluator = [this, &kernel = task.task] { return measurer_->evaluator(kernel); };
-  made.known = TW_TRY(store_->find(filter));
+  made.known = TW_TRY(store_->find(records_of(task)));
   if (settings_.transfer && made.known.empty())
     made.start = TW_TRY(tune::transferred_points(*store_, task.task, made.space->space(),
-                                                 space_name(), kTransferred));
+                                                 made.space_name, kTransferred));
   return made;
 }
 
@@ -268,6 +305,8 @@ Verdict* TuneRun::verdict_of(const KernelReport& kernel) {
 /// faster inside the model, if the model with them is faster as a whole.
 Status TuneRun::choose_forms(TunedModel& model) {
   if (model.others.empty() || !model.session || interrupted()) return {};
+  const double turn = model.compile_seconds + race_seconds();
+  if (!time_for(static_cast<double>(3 + model.others.size()) * turn)) return {};
   const auto usual = TW_TRY(open_tuned(model, {}));
   std::map<std::string, std::pair<double, tune::Record>> best;  // share of the usual time
   for (OtherForms& forms : model.others) {
@@ -346,12 +385,14 @@ Status TuneRun::compare(TunedModel& model) {
     gain.after += uses * verdict->record.cost;
   }
   if (runs_here() && !any) gain.before = gain.after = model.latency;
-  if (!runs_here() || !any || interrupted()) {
+  const double turn = model.compile_seconds + race_seconds();
+  if (!runs_here() || !any || interrupted() || !time_for(turn)) {
     gains_.push_back(std::move(gain));
     return {};
   }
   Duel times = TW_TRY(race_tuned(model));
-  if (give_up_slower(model, times)) times = TW_TRY(race_tuned(model));
+  if (give_up_slower(model, times) && (time_for(turn) || times.after >= times.before))
+    times = TW_TRY(race_tuned(model));
   gain.raced = true;
   gain.before = times.before;
   gain.after = gain.in_race = times.after;
@@ -431,8 +472,7 @@ std::string TuneRun::proposals_hash() const {
   std::string text;
   for (size_t i = 0; i < tuner_->tasks().size(); ++i) {
     text += tuner_->tasks()[i].task.key();
-    for (const tune::TrialLog& trial : tuner_->states()[i].trials)
-      text += "\n" + tuner_->tasks()[i].space->space().text(trial.point);
+    for (const tune::TrialLog& trial : tuner_->states()[i].trials) text += "\n" + trial.point;
     text += "\n";
   }
   return sha256(text);
@@ -453,7 +493,7 @@ std::string progress_line(const TuneRun& run) {
   for (const auto& [kind, count] : outcomes) text += fmt::format(", {} {}", count, to_string(kind));
   const double before = tuner.untuned(), now = tuner.tuned();
   if (now > 0)
-    text += fmt::format("  {:.3g} -> {:.3g} {} ({:.2f}x)", before / 1e6, now / 1e6,
+    text += fmt::format("  kernels {:.3g} -> {:.3g} {} ({:.2f}x)", before / 1e6, now / 1e6,
                         run.large_unit(), before / now);
   return text + "  " + label_of(tuner.tasks()[tuner.current()]);
 }

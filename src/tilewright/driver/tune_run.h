@@ -17,13 +17,14 @@ struct TuneSettings {
   double seconds = search::kInvalid;         ///< for everything, compiling and races included
   double search_seconds = search::kInvalid;  ///< for searching alone
   int64_t trials = std::numeric_limits<int64_t>::max();
-  double stall_gain = 0;                                ///< as in tune::TunerOptions
-  std::string method = "ours", space = "constructive";  ///< for VTA there is one space
-  std::string measure = "device";                       ///< or `model`, or `replay:FILE`
-  bool transfer = true;  ///< start where the nearest shape tuned before was fastest
-  bool dry = false;      ///< only up to `open`, and without a store
-  std::string output;    ///< package to write; empty: none
-  std::string command;   ///< for the package
+  double stall_gain = 0;  ///< as in tune::TunerOptions
+  std::string method = "ours";
+  std::string space;  ///< empty: constructive, and tiling where that is at its end; VTA has its own
+  std::string measure = "device";  ///< or `model`, or `replay:FILE`
+  bool transfer = true;            ///< start where the nearest shape tuned before was fastest
+  bool dry = false;                ///< only up to `open`, and without a store
+  std::string output;              ///< package to write; empty: none
+  std::string command;             ///< for the package
 };
 
 /// What a model gained. units: ns, or cycles of a simulator.
@@ -55,9 +56,11 @@ class TuneRun {
   const std::vector<ModelGain>& gains() const { return gains_; }
   const CompileOptions& compile() const { return compile_; }
   search::Stop stop() const { return stop_; }
-  std::string space_name() const;  ///< as in records
+  /// The spaces that kernels are searched in, one after the other, by their names in records.
+  std::vector<std::string> spaces() const;
   bool interrupted() const { return stop_ == search::Stop::Interrupted; }
   double elapsed() const;
+  double prepared_seconds() const { return prepared_seconds_; }  ///< before the search began
   /// Of all proposals in order: equal for equal runs.
   std::string proposals_hash() const;
   /// Of costs / 1e3 and / 1e6.
@@ -71,6 +74,10 @@ class TuneRun {
   Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
+  Result<bool> place_space(tune::TunerTask& made, std::vector<std::string>& left) const;
+  tune::RecordFilter records_of(const KernelTask& task) const;
+  bool time_for(double seconds) const;
+  double race_seconds() const;
   Status keep(const std::vector<tune::Record>& records);
   Status keep_workloads();
   Verdict* verdict_of(const KernelReport& kernel);
@@ -90,7 +97,7 @@ class TuneRun {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
   CompileOptions compile_;
   TunePlan plan_;
-  double compile_seconds_ = 0;  ///< of all models by rule
+  double prepared_seconds_ = 0;
   std::optional<tune::RecordStore> store_, replayed_;
   std::string newest_;  ///< time of the newest replayed record
   std::unique_ptr<tune::Measurer> measurer_;

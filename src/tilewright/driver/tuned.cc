@@ -58,14 +58,17 @@ Result<StoredRecords> stored_records(const std::string& path, const std::string&
   return StoredRecords();
 }
 
-int64_t tuned_kernels(const CompiledModel& model) {
-  int64_t tuned =
-      std::count_if(model.kernels.begin(), model.kernels.end(),
-                    [](const KernelReport& kernel) { return kernel.record.has_value(); });
+RecordedKernels recorded_kernels(const CompiledModel& model) {
+  RecordedKernels count;
+  const auto add = [&count](const std::optional<tune::Record>& record) {
+    if (!record) return;
+    ++count.measured;
+    count.faster += !record->point.empty();  // else the default schedule won
+  };
+  for (const KernelReport& kernel : model.kernels) add(kernel.record);
   for (const auto& [name, launch] : model.launches)
-    tuned += std::count_if(launch.layers.begin(), launch.layers.end(),
-                           [](const LayerCode& layer) { return layer.record.has_value(); });
-  return tuned;
+    for (const LayerCode& layer : launch.layers) add(layer.record);
+  return count;
 }
 
 namespace {
@@ -79,17 +82,24 @@ size_t all_kernels(const CompiledModel& model) {
 }  // namespace
 
 void say_tuned(const CompiledModel& model) {
-  const int64_t tuned = tuned_kernels(model);
-  if (tuned == 0 && model.stale_records == 0 && model.forms.empty()) return;
+  const RecordedKernels recorded = recorded_kernels(model);
+  if (recorded.measured == 0 && model.stale_records == 0 && model.forms.empty()) return;
+  const std::string best = recorded.measured == recorded.faster
+                               ? ""
+                               : fmt::format(" ({} measured, whose default schedule was fastest)",
+                                             recorded.measured - recorded.faster);
   const std::string forms =
-      model.forms.empty() ? "" : fmt::format("; algorithms of {} convolutions", model.forms.size());
+      model.forms.empty() ? ""
+                          : fmt::format("; the algorithm of {} convolution{} too",
+                                        model.forms.size(), model.forms.size() == 1 ? "" : "s");
   const std::string stale = model.stale_records == 0
                                 ? ""
                                 : fmt::format(
                                       "; {} records do not fit this compiler's kernels "
                                       "and are skipped",
                                       model.stale_records);
-  say(fmt::format("{} of {} kernels tuned{}{}", tuned, all_kernels(model), forms, stale));
+  say(fmt::format("schedules: {} of {} kernels from tuning records{}{}{}", recorded.faster,
+                  all_kernels(model), best, forms, stale));
 }
 
 }  // namespace tilewright::driver

@@ -24,8 +24,11 @@ StoredRecords answers_of(const tune::RecordStore& store, const std::string& targ
 /// The key of kernels for a CPU.
 std::string cpu_key(const hw::CpuTarget& target, int threads);
 
-/// Kernels, and layers of launches, whose schedules come from records.
-int64_t tuned_kernels(const CompiledModel& model);
+/// Kernels, and layers of launches, for which there is a record.
+struct RecordedKernels {
+  int64_t measured = 0, faster = 0;  ///< all; those where another schedule won against the default
+};
+RecordedKernels recorded_kernels(const CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.
 void say_tuned(const CompiledModel& model);
 

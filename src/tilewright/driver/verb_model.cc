@@ -180,7 +180,9 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   json["seconds"] = seconds_since(start);
   const Size size = size_of(model);
   json["kernels"] = size.kernels;
-  json["kernels_tuned"] = tuned_kernels(model);
+  const RecordedKernels recorded = recorded_kernels(model);
+  json["kernels_measured"] = recorded.measured;
+  json["kernels_tuned"] = recorded.faster;
   json["steps"] = program.steps.size();
   json["code_bytes"] = size.code;
   json["weight_bytes"] = size.weights;

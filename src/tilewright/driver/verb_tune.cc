@@ -3,11 +3,13 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/roof.h"
 #include "tilewright/driver/tune_report.h"
 #include "tilewright/driver/tune_run.h"
 #include "tilewright/tune/methods.h"
@@ -99,7 +101,7 @@ Result<int> list_tasks(const TuneRun& run, bool as_json) {
                              {"expected_ns", task.expected},
                              {"points", points}});
     rows.push_back({label_of(task), std::to_string(task.task.uses),
-                    fmt::format("{:.1f}", task.expected / 1e3), run.space_name(),
+                    fmt::format("{:.1f}", task.expected / 1e3), task.space_name,
                     fmt::format("{:.4g}", points)});
   }
   as_json ? print_json(json) : fmt::print("{}", table(rows));
@@ -122,15 +124,84 @@ std::string_view text_of(search::Stop stop) {
   return "";
 }
 
+/// What a run came to, all kernels together.
+struct Tally {
+  int64_t tried = 0, faster = 0;  ///< kernels: with trials of this run; with a faster schedule now
+  /// Time of all kernels in use with a known limit, and that limit. units: ns
+  double best = 0, limit = 0;
+  std::string most;  ///< the kernel with most time above its limit
+  double most_best = 0, most_limit = 0;
+};
+
+Tally tally_of(const TuneRun& run) {
+  Tally tally;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    const tune::TunerTask& task = run.tuner().tasks()[i];
+    const Verdict& verdict = run.verdicts()[i];
+    tally.tried += !run.tuner().states()[i].trials.empty();
+    tally.faster += verdict.better;
+    const std::optional<Roof> roof = roof_of(task.task);
+    if (task.spare || !verdict.known || !roof || roof->limit() <= 0) continue;
+    const auto uses = static_cast<double>(task.task.uses);
+    const double best = uses * verdict.record.cost;
+    const double limit = std::min(best, uses * roof->limit());
+    tally.best += best;
+    tally.limit += limit;
+    if (best - limit > tally.most_best - tally.most_limit)
+      tally.most = label_of(task), tally.most_best = best, tally.most_limit = limit;
+  }
+  return tally;
+}
+
+/// Why the search ended, for people.
+std::string reason_of(const TuneRun& run) {
+  switch (run.stop()) {
+    case search::Stop::Trials:
+      return fmt::format("{} trials were asked for", run.settings().trials);
+    case search::Stop::Time:
+      return "the time is up";
+    case search::Stop::Stall:
+      return fmt::format("the last trials gained less than {:.3g} %",
+                         100 * run.settings().stall_gain);
+    case search::Stop::Exhausted:
+      return fmt::format("every schedule of {} was tried", fmt::join(run.spaces(), " and "));
+    case search::Stop::Interrupted:
+      return "it was interrupted";
+  }
+  return "";
+}
+
+/// What was tried, why it ended, and what the machine would still allow.
+void print_summary(const TuneRun& run) {
+  const Tally tally = tally_of(run);
+  const size_t kernels = run.tuner().tasks().size();
+  if (run.tuner().trials() == 0) {
+    fmt::print("nothing was tried: {}; getting ready took {:.0f} s\n", reason_of(run),
+               run.prepared_seconds());
+    if (run.stop() == search::Stop::Time)
+      fmt::print("give it more time: --for {:.0f}s\n",
+                 std::ceil(std::max(60.0, 6 * run.prepared_seconds())));
+    return;
+  }
+  fmt::print("tried {} schedule{} of {} of {} kernel{} in {:.1f} s: {} faster than the default\n",
+             run.tuner().trials(), run.tuner().trials() == 1 ? "" : "s", tally.tried, kernels,
+             kernels == 1 ? "" : "s", run.elapsed(), tally.faster);
+  fmt::print("stopped because {}\n", reason_of(run));
+  if (tally.limit > 0)
+    fmt::print(
+        "left to gain: at most {:.2f}x by the limits of the machine; most in {}: {:.1f} of {:.1f} "
+        "{}\n",
+        tally.best / tally.limit, tally.most, (tally.most_best - tally.most_limit) / 1e3,
+        tally.most_best / 1e3, run.unit());
+}
+
 nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskState& state,
                                  const Verdict& verdict) {
-  nlohmann::ordered_json json = {{"name", task.task.name},
-                                 {"step", task.step},
-                                 {"workload", task.task.key()},
-                                 {"uses", task.task.uses},
-                                 {"points", task.space->space().size()},
-                                 {"tried", state.trials.size()},
-                                 {"resumed", state.resumed}};
+  nlohmann::ordered_json json = {
+      {"name", task.task.name},       {"step", task.step},
+      {"workload", task.task.key()},  {"uses", task.task.uses},
+      {"space", task.space_name},     {"points", task.space->space().size()},
+      {"tried", state.trials.size()}, {"resumed", state.resumed}};
   for (const auto& [kind, count] : state.outcomes)
     json["outcomes"][std::string(to_string(kind))] = count;
   if (!state.problem.empty()) json["problem"] = state.problem;
@@ -150,6 +221,11 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
   json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
   json["trials"] = run.tuner().trials();
   json["proposals"] = run.proposals_hash();
+  const Tally tally = tally_of(run);
+  json["kernels_tried"] = tally.tried;
+  json["kernels_faster"] = tally.faster;
+  json["seconds_before_search"] = run.prepared_seconds();
+  if (tally.limit > 0) json["left"] = {{"best_ns", tally.best}, {"limit_ns", tally.limit}};
   for (const ModelGain& gain : run.gains())
     json["models"].push_back({{"name", gain.name},
                               {"untuned_ns", gain.before},
@@ -188,8 +264,8 @@ void print_result(const TuneRun& run) {
     rows.push_back(
         {label_of(task), std::to_string(task.task.uses), std::to_string(state.trials.size()),
          std::to_string(ok == state.outcomes.end() ? 0 : ok->second),
-         fmt::format("{:.1f}", verdict.rule_cost / 1e3),
-         fmt::format("{:.1f}", verdict.record.cost / 1e3),
+         fmt::format("{:.4g}", verdict.rule_cost / 1e3),
+         fmt::format("{:.4g}", verdict.record.cost / 1e3),
          fmt::format("{:.2f}x",
                      verdict.record.cost > 0 ? verdict.rule_cost / verdict.record.cost : 1.0)});
   }
@@ -197,12 +273,14 @@ void print_result(const TuneRun& run) {
   for (const ModelGain& gain : run.gains())
     fmt::print("{}: {:.4g} {} -> {:.4g} {} ({:.3f}x{})\n", gain.name, gain.before / 1e6,
                run.large_unit(), gain.after / 1e6, run.large_unit(),
-               gain.after > 0 ? gain.before / gain.after : 1.0, gain.raced ? ", runs in turn" : "");
+               gain.after > 0 ? gain.before / gain.after : 1.0,
+               gain.raced ? ", the whole model, measured in turn" : "");
   each_form(run.plan(), [](const ConvForms& conv, bool won) {
     if (won)
       fmt::print("{}: {} instead of {} ({:.2f}x)\n", conv_text(conv.conv), form_name(conv.other),
                  form_name(conv.rule), conv.before / conv.after);
   });
+  print_summary(run);
   if (10 * bad > 9 * run.tuner().trials() && bad > 0) {
     std::vector<std::pair<int64_t, std::string>> sorted;
     for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);
@@ -245,7 +323,8 @@ void add_tune(CLI::App& app, Context& context) {
   verb->add_option("--until-stall", options->stall, "stop once that much is not gained any more");
   verb->add_option("--method", settings.method, "how to search")
       ->check(CLI::IsMember(tune::search_methods()));
-  verb->add_option("--space", settings.space, "constructive, tiling or FILE.sketch");
+  verb->add_option("--space", settings.space,
+                   "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
   verb->add_option("--measure", settings.measure, "device, model or replay:FILE");
   verb->add_flag("--no-transfer", options->no_transfer,
                  "do not start where the nearest shape was fastest");

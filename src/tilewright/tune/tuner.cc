@@ -100,8 +100,8 @@ bool Tuner::stop() {
   if (options_.interrupted && options_.interrupted())
     return stop_ = search::Stop::Interrupted, true;
   if (trials_ >= options_.trials) return stop_ = search::Stop::Trials, true;
-  // However short the time, one batch is tried.
-  if (trials_ > 0 && seconds() >= options_.seconds) return stop_ = search::Stop::Time, true;
+  // However short the time, something is tried.
+  if (trials_ > 0 && out_of_time()) return stop_ = search::Stop::Time, true;
   if (options_.stall_gain <= 0) return false;
   const double now = tuned();
   if (now < reference_ * (1 - options_.stall_gain)) reference_ = now, since_gain_ = trials_;
@@ -109,12 +109,14 @@ bool Tuner::stop() {
   return trials_ - since_gain_ >= patience ? (stop_ = search::Stop::Stall, true) : false;
 }
 
-/// Tasks that have not had their first trials come first, the most expensive before the others;
-/// then the one with the most to gain.
+bool Tuner::out_of_time() const { return seconds() >= options_.seconds; }
+
+/// Tasks that have not had their first trials come first, those in use before the spare ones and
+/// the most expensive before the others; then the one with the most to gain.
 size_t Tuner::next() const {
   size_t best = tasks_.size();
   double most = -1;
-  bool most_is_first = false;
+  int most_urgent = -1;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TaskState& state = states_[i];
     if (state.exhausted) continue;
@@ -122,9 +124,9 @@ size_t Tuner::next() const {
     const bool is_first = !state.visited || seen < options_.first;
     const double cost = state.best() > 0 ? state.best() : tasks_[i].expected;
     const double value = is_first ? static_cast<double>(tasks_[i].task.uses) * cost : merit(i);
-    if (best == tasks_.size() || is_first > most_is_first ||
-        (is_first == most_is_first && value > most))
-      best = i, most = value, most_is_first = is_first;
+    const int urgent = !is_first ? 0 : tasks_[i].spare ? 1 : 2;
+    if (urgent > most_urgent || (urgent == most_urgent && value > most))
+      best = i, most = value, most_urgent = urgent;
   }
   return best;
 }
@@ -170,14 +172,25 @@ Status Tuner::measure_rule(size_t index) {
 Status Tuner::step(size_t index) {
   const int64_t left = options_.trials - trials_;
   const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
-  const std::vector<search::Point> points = proposals(index, count);
-  if (points.empty()) {
-    states_[index].exhausted = true;
-    return {};
-  }
+  std::vector<search::Point> points = proposals(index, count);
+  if (points.empty()) return widen(index);
   std::vector<schedule::Trace> traces(points.size());
   const std::vector<Reading> readings = judge(index, points, traces);
   return account(index, points, traces, readings);
+}
+
+/// The next space of a task that has seen all of this one.
+Status Tuner::widen(size_t index) {
+  TunerTask& task = tasks_[index];
+  states_[index].spaces.push_back(task.space_name);
+  task.start.clear();
+  if (!task.widen || !TW_TRY(task.widen(task))) {
+    states_[index].exhausted = true;
+    return {};
+  }
+  paces_[index].idle = 0;
+  tell_known(index);
+  return {};
 }
 
 std::vector<search::Point> Tuner::proposals(size_t index, int count) {
@@ -190,15 +203,16 @@ std::vector<search::Point> Tuner::proposals(size_t index, int count) {
   return points;
 }
 
-/// Readings of `points`; each schedule is measured once.
-std::vector<Reading> Tuner::judge(size_t index, const std::vector<search::Point>& points,
+/// Readings of `points`; each schedule is measured once. Points for which there was no time any
+/// more are dropped from the end of `points`.
+std::vector<Reading> Tuner::judge(size_t index, std::vector<search::Point>& points,
                                   std::vector<schedule::Trace>& traces) {
   Pace& pace = paces_[index];
   std::vector<Reading> readings(points.size());
   std::vector<std::string> texts(points.size()), asked;
   size_t at = 0;
   const auto next = [&]() -> std::optional<Candidate> {
-    while (at < points.size()) {
+    while (at < points.size() && (at == 0 || !out_of_time())) {
       const size_t i = at++;
       Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
       if (!trace) {
@@ -218,6 +232,8 @@ std::vector<Reading> Tuner::judge(size_t index, const std::vector<search::Point>
     return std::nullopt;
   };
   const std::vector<Reading> found = pace.evaluator->evaluate_each(next);
+  points.resize(at);
+  readings.resize(at);
   for (size_t i = 0; i < found.size(); ++i) {
     nominal_seconds_ += nominal_seconds(found[i]);
     pace.measured.emplace(asked[i], found[i]);
@@ -245,7 +261,8 @@ Status Tuner::account(size_t index, const std::vector<search::Point>& points,
     if (leaving && reading.kind == OutcomeKind::Lost) continue;  // not its own fault
     const bool ok = reading.kind == OutcomeKind::Ok;
     told.push_back({points[i], {ok ? reading.cost : search::kInvalid, reading.reason}, now});
-    state.trials.push_back({now, points[i], tasks_[index].space->prior(points[i]), reading});
+    state.trials.push_back(
+        {now, point_text(index, points[i]), tasks_[index].space->prior(points[i]), reading});
     ++state.outcomes[reading.kind];
     if (!ok) ++state.reasons[reading.reason];
     took += nominal_seconds(reading);
@@ -266,8 +283,6 @@ Status Tuner::account(size_t index, const std::vector<search::Point>& points,
 void Tuner::resume(size_t index) {
   const TunerTask& task = tasks_[index];
   TaskState& state = states_[index];
-  const std::string prefix = options_.space_name + ": ";
-  std::vector<search::Trial> told;
   for (const Record& known : task.known) {
     const Reading reading = reading_of(known);
     const bool ok = reading.kind == OutcomeKind::Ok;
@@ -277,13 +292,32 @@ void Tuner::resume(size_t index) {
       if (Result<schedule::Trace> trace = schedule::parse_trace(known.schedule))
         enter(state, {*std::move(trace), known.point, reading});
     if (!known.schedule.empty() || ok) paces_[index].measured.emplace(known.schedule, reading);
-    if (!known.point.starts_with(prefix)) continue;
+  }
+  tell_known(index);
+}
+
+/// Tells the searcher of a task what earlier runs measured in its space.
+void Tuner::tell_known(size_t index) {
+  const TunerTask& task = tasks_[index];
+  const std::string prefix = task.space_name + ": ";
+  std::vector<search::Trial> told;
+  for (const Record& known : task.known) {
+    const Reading reading = reading_of(known);
+    if (known.searcher == "race" || reading.kind == OutcomeKind::Lost ||
+        !known.point.starts_with(prefix))
+      continue;
     const std::optional<search::Point> point =
         point_of(task.space->space(), std::string_view(known.point).substr(prefix.size()));
-    if (point) told.push_back({*point, {ok ? reading.cost : search::kInvalid, reading.reason}, 0});
+    const double cost = reading.kind == OutcomeKind::Ok ? reading.cost : search::kInvalid;
+    if (point) told.push_back({*point, {cost, reading.reason}, 0});
   }
-  state.resumed = static_cast<int64_t>(told.size());
+  states_[index].resumed += static_cast<int64_t>(told.size());
   task.searcher->tell(told);
+}
+
+std::string Tuner::point_text(size_t index, const search::Point& point) const {
+  const TunerTask& task = tasks_[index];
+  return fmt::format("{}: {}", task.space_name, task.space->space().text(point));
 }
 
 void Tuner::enter(TaskState& state, Finalist finalist) const {
@@ -307,8 +341,7 @@ Record Tuner::record(size_t index, const search::Point& point, const std::string
   row.name = task.task.name;
   row.target = task.task.target_key();
   row.compiler = options_.compiler;
-  if (!point.empty())
-    row.point = fmt::format("{}: {}", options_.space_name, task.space->space().text(point));
+  if (!point.empty()) row.point = point_text(index, point);
   row.schedule = schedule;
   row.outcome = to_string(reading.kind);
   row.reason = reading.reason;

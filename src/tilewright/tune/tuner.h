@@ -18,23 +18,27 @@ namespace tilewright::tune {
 /// A task with what its search needs.
 struct TunerTask {
   Task task;
-  std::string step;  ///< of a model that runs it, for people
+  std::string step;        ///< of a model that runs it, for people
+  std::string space_name;  ///< as in records
   std::shared_ptr<const ScheduleSpace> space;
   std::unique_ptr<search::Searcher> searcher;
+  /// Called when the searcher has nothing left to propose: puts another space, its name and its
+  /// searcher in place, and answers whether there is one. Empty: `space` is the only one.
+  std::function<Result<bool>(TunerTask&)> widen;
   /// Asked once, when the task's turn comes. errors: of the evaluator; they end the task, not the
   /// run.
   std::function<Result<std::unique_ptr<Evaluator>>()> evaluator;
   schedule::Trace rule;  ///< the schedule without tuning
   double expected = 0;   ///< its cost as far as known: decides whose turn comes first
   bool spare = false;    ///< runs only if tuning makes it worth it: not in sums of costs
-  std::vector<search::Point> start;  ///< to try before the searcher is asked
+  std::vector<search::Point> start;  ///< to try before the first searcher is asked
   std::vector<Record> known;         ///< of earlier runs; told, not measured again
 };
 
 struct TunerOptions {
-  std::string space_name, searcher_name;  ///< as in records
-  std::string compiler;                   ///< of records
-  uint64_t seed = 1;                      ///< of records
+  std::string searcher_name;  ///< as in records
+  std::string compiler;       ///< of records
+  uint64_t seed = 1;          ///< of records
   double seconds = search::kInvalid;
   int64_t trials = std::numeric_limits<int64_t>::max();
   double stall_gain = 0;  ///< stop when many trials gained less than this share; 0: never
@@ -51,7 +55,7 @@ struct TunerOptions {
 /// One candidate, as reports show it.
 struct TrialLog {
   double seconds = 0;  ///< since the start of the run
-  search::Point point;
+  std::string point;   ///< as in records
   double prior = 0;
   Reading reading;
 };
@@ -72,7 +76,8 @@ struct TaskState {
   std::map<std::string, int64_t> reasons;  ///< of anything but Ok
   int64_t resumed = 0;                     ///< records told of earlier runs
   bool visited = false, exhausted = false;
-  std::string problem;  ///< why the task could not be tuned; empty if it could
+  std::vector<std::string> spaces;  ///< that were searched to their end
+  std::string problem;              ///< why the task could not be tuned; empty if it could
 
   /// Cost of the best schedule so far; 0 while unknown.
   double best() const;
@@ -102,12 +107,16 @@ class Tuner {
   void open(size_t index);
   Status measure_rule(size_t index);
   Status step(size_t index);
+  Status widen(size_t index);
+  bool out_of_time() const;
   std::vector<search::Point> proposals(size_t index, int count);
-  std::vector<Reading> judge(size_t index, const std::vector<search::Point>& points,
+  std::vector<Reading> judge(size_t index, std::vector<search::Point>& points,
                              std::vector<schedule::Trace>& traces);
   Status account(size_t index, const std::vector<search::Point>& points,
                  const std::vector<schedule::Trace>& traces, const std::vector<Reading>& readings);
   void resume(size_t index);
+  void tell_known(size_t index);
+  std::string point_text(size_t index, const search::Point& point) const;
   void enter(TaskState& state, Finalist finalist) const;
   Record record(size_t index, const search::Point& point, const std::string& schedule,
                 const Reading& reading) const;

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "tilewright/search/searchers.h"
 #include "tilewright/tensor/text.h"
@@ -103,6 +105,7 @@ Made two_tasks(const std::string& method = "ours", uint64_t seed = 3) {
   for (const double gain : {20.0, 0.0}) {
     TunerTask task;
     task.task = small_task(gain > 0 ? "fast" : "flat", gain > 0 ? 640 : 320);
+    task.space_name = "splits";
     task.space = std::make_shared<SplitSpace>();
     task.searcher = *make_searcher(method, *task.space, task.task, seed);
     task.expected = gain > 0 ? 2000 : 1999;
@@ -118,7 +121,6 @@ Made two_tasks(const std::string& method = "ours", uint64_t seed = 3) {
 
 TunerOptions options_of(int64_t trials, std::vector<Record>* kept = nullptr) {
   TunerOptions options;
-  options.space_name = "splits";
   options.searcher_name = "ours";
   options.compiler = "compiler 1";
   options.trials = trials;
@@ -134,7 +136,7 @@ std::vector<std::string> proposals(const Tuner& tuner) {
   std::vector<std::string> all;
   for (size_t i = 0; i < tuner.tasks().size(); ++i)
     for (const TrialLog& trial : tuner.states()[i].trials)
-      all.push_back(fmt::format("{} {}", i, tuner.tasks()[i].space->space().text(trial.point)));
+      all.push_back(fmt::format("{} {}", i, trial.point));
   return all;
 }
 
@@ -271,6 +273,72 @@ TEST(Tuner, StopsForItsReasons) {
   const auto result = refused.run();
   ASSERT_FALSE(result);
   EXPECT_THAT(result.error().what, HasSubstr("disk is full"));
+}
+
+/// Takes its time for each candidate, one by one.
+class Slow final : public Evaluator {
+ public:
+  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
+    return std::vector<Reading>(candidates.size(), {OutcomeKind::Ok, "", 10, 10, 0.01, 7});
+  }
+  std::vector<Reading> evaluate_each(const CandidateSource& next) override {
+    std::vector<Reading> readings;
+    while (const auto candidate = next()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      readings.push_back({OutcomeKind::Ok, "", 10, 10, 0.01, 7});
+    }
+    return readings;
+  }
+};
+
+TEST(Tuner, StopsInTheMiddleOfABatchWhenTimeIsUp) {
+  Made made = two_tasks("random");
+  made.tasks.pop_back();
+  made.tasks[0].evaluator = [] {
+    return Result<std::unique_ptr<Evaluator>>(std::make_unique<Slow>());
+  };
+  TunerOptions options = options_of(1000);
+  options.seconds = 0.05;
+  options.batch = 50;
+  Tuner tuner(std::move(made.tasks), options);
+  EXPECT_EQ(*tuner.run(), search::Stop::Time);
+  EXPECT_GE(tuner.trials(), 1);
+  EXPECT_LE(tuner.trials(), 3);
+  // What was not reached is no trial: neither counted nor told to the searcher.
+  EXPECT_EQ(tuner.states()[0].trials.size(), static_cast<size_t>(tuner.trials()));
+  EXPECT_EQ(tuner.tasks()[0].searcher->history().trials().size(),
+            static_cast<size_t>(tuner.trials()));
+}
+
+TEST(Tuner, GoesOnToTheNextSpaceOfATask) {
+  Made made = two_tasks("random");
+  made.tasks.pop_back();
+  int asked = 0;
+  made.tasks[0].widen = [&asked](TunerTask& task) -> Result<bool> {
+    if (asked++ > 0) return false;
+    task.space_name = "more splits";
+    task.searcher = search::random_searcher(task.space->space(), 9);
+    return true;
+  };
+  std::vector<Record> kept;
+  Tuner tuner(std::move(made.tasks), options_of(1000, &kept));
+  EXPECT_EQ(*tuner.run(), search::Stop::Exhausted);
+  EXPECT_EQ(asked, 2);
+  EXPECT_EQ(tuner.states()[0].spaces, (std::vector<std::string>{"splits", "more splits"}));
+  EXPECT_EQ(tuner.trials(), 256);
+  std::set<std::string> points;
+  for (const Record& record : kept) points.insert(record.point);
+  EXPECT_TRUE(points.contains("splits: factor=5 unroll=no"));
+  EXPECT_TRUE(points.contains("more splits: factor=5 unroll=no"));
+}
+
+TEST(Tuner, TriesTheHeaviestKernelInUseFirst) {
+  Made made = two_tasks();
+  made.tasks[0].spare = true;  // dearer, but no model runs it
+  Tuner tuner(std::move(made.tasks), options_of(8));
+  ASSERT_TRUE(tuner.run());
+  EXPECT_EQ(tuner.states()[0].trials.size(), 0u);
+  EXPECT_EQ(tuner.states()[1].trials.size(), 8u);
 }
 
 TEST(Tuner, GoesOnWhereOneTaskCannotBeMeasured) {
