@@ -104,8 +104,11 @@ std::vector<StepLimit> step_limits(const runtime::Program& program,
       if (id < 0) continue;
       const runtime::ValueSpec& value = program.values[static_cast<size_t>(id)];
       const bool own = value.place == Place::Arena || value.place == Place::Weights;
+      const bool view = value.place == Place::View;
+      const Place place = view ? program.values[static_cast<size_t>(value.of)].place : value.place;
       const int64_t bytes = storage_bytes(value.dtype, element_count(value.shape));
-      const int64_t distance = reuse.touch({value.place, own ? value.offset : id}, bytes);
+      const int64_t where = own ? value.offset : view ? value.of : id;
+      const int64_t distance = reuse.touch({place, where}, bytes);
       int level = 0;
       while (level < 3 && distance > holds[level]) ++level;
       limit.bytes += bytes;

@@ -66,10 +66,10 @@ Status ProgramBuilder::build(runtime::Program& program, KernelTable& kernels,
   program.name = graph_.name;
   add_values(program, weights);
   for (size_t id = 0; id < plan_.made_in.size(); ++id)
-    if (plan_.made_in[id] >= 0) alias_of_[static_cast<graph::ValueId>(id)] = plan_.made_in[id];
+    if (plan_.made_in[id] >= 0) show(program, static_cast<graph::ValueId>(id), plan_.made_in[id]);
   for (const graph::Group& group : groups_) {
     if (group.kind == graph::GroupKind::Alias) {
-      TW_TRY_STATUS(add_alias(program, group));
+      add_alias(program, group);
     } else if (group.kind == graph::GroupKind::Host) {
       add_host(program, group);
     } else if (group.kind == graph::GroupKind::Launch) {
@@ -78,7 +78,6 @@ Status ProgramBuilder::build(runtime::Program& program, KernelTable& kernels,
       TW_TRY_STATUS(add_kernel(program, group, kernels, weights));
     }
   }
-  empty_border_views(program);
   program.inputs.assign(graph_.inputs.begin(), graph_.inputs.end());
   program.outputs.assign(graph_.outputs.begin(), graph_.outputs.end());
   program.arena_bytes = plan_.arena_bytes;
@@ -128,51 +127,33 @@ void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights)
   }
 }
 
-/// A reshape costs nothing inside the arena, nor of what a kernel makes; else its bytes are copied
-/// at the program's border.
-Status ProgramBuilder::add_alias(runtime::Program& program, const graph::Group& group) {
-  const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
-  if (graph::parts_of(graph_, node)) return {};  // its parts have their places in the arena
-  const graph::ValueId out = node.outputs[0];
-  if (resolve(program, node.inputs[0]) == out) return {};  // made where it is wanted
+/// Puts `view` where the bytes of `source` are, under its own shape.
+void ProgramBuilder::show(runtime::Program& program, graph::ValueId view, graph::ValueId source) {
   using Place = runtime::ValueSpec::Place;
-  if (program.values[out].place == Place::Arena && plan_.alias[out] >= 0) {
-    const graph::ValueId source = plan_.alias[out];
-    program.values[out].place = program.values[source].place;
-    program.values[out].offset = program.values[source].offset;
-    alias_of_[out] = alias_of_.contains(source) ? alias_of_[source] : source;
-    return {};
-  }
+  const runtime::ValueSpec& from = program.values[source];
+  runtime::ValueSpec& to = program.values[view];
+  const bool border = from.place == Place::Input || from.place == Place::Output;
+  to.place = border ? Place::View : from.place;
+  to.of = border ? source : from.of;
+  to.offset = from.offset;
+}
+
+/// A reshape costs nothing inside the arena, nor of an input or of what a kernel makes; else its
+/// bytes are copied.
+void ProgramBuilder::add_alias(runtime::Program& program, const graph::Group& group) const {
+  const graph::Node& node = graph_.nodes[static_cast<size_t>(group.nodes[0])];
+  if (graph::parts_of(graph_, node)) return;  // its parts have their places in the arena
+  const graph::ValueId in = node.inputs[0], out = node.outputs[0];
+  if (program.values[in].of == out) return;  // made where it is wanted
+  using Place = runtime::ValueSpec::Place;
+  if (program.values[out].place == Place::Arena && plan_.alias[out] >= 0)
+    return show(program, out, plan_.alias[out]);
   runtime::StepSpec step;
   step.name = node.name;
   step.host = "Copy";
   step.attrs = "{}";
-  step.args = {resolve(program, node.inputs[0]), out};
+  step.args = {in, out};
   program.steps.push_back(std::move(step));
-  return {};
-}
-
-/// Aliases of inputs and outputs are those values themselves: only arena and weights have views.
-int ProgramBuilder::resolve(const runtime::Program& program, graph::ValueId id) const {
-  using Place = runtime::ValueSpec::Place;
-  const auto it = alias_of_.find(id);
-  const bool border = it != alias_of_.end() && (program.values[it->second].place == Place::Input ||
-                                                program.values[it->second].place == Place::Output);
-  return border ? it->second : id;
-}
-
-/// Steps name the input or output itself (`resolve`), so its views hold no bytes.
-void ProgramBuilder::empty_border_views(runtime::Program& program) const {
-  using Place = runtime::ValueSpec::Place;
-  for (const auto& [view, source] : alias_of_) {
-    const Place place = program.values[source].place;
-    if (place != Place::Input && place != Place::Output) continue;
-    runtime::ValueSpec empty;
-    empty.name = program.values[view].name;
-    empty.dtype = program.values[view].dtype;
-    empty.shape = {0};
-    program.values[view] = std::move(empty);
-  }
 }
 
 void ProgramBuilder::add_host(runtime::Program& program, const graph::Group& group) {
@@ -181,7 +162,7 @@ void ProgramBuilder::add_host(runtime::Program& program, const graph::Group& gro
   step.name = node.name;
   step.host = tensor::find_op(node.domain, node.op)->host;
   step.attrs = attrs_to_json(node.attrs);
-  for (graph::ValueId id : node.inputs) step.args.push_back(id < 0 ? -1 : resolve(program, id));
+  step.args.assign(node.inputs.begin(), node.inputs.end());
   step.args.insert(step.args.end(), node.outputs.begin(), node.outputs.end());
   step.num_outputs = static_cast<int>(node.outputs.size());
   program.steps.push_back(std::move(step));
@@ -202,10 +183,10 @@ Status ProgramBuilder::add_kernel(runtime::Program& program, const graph::Group&
     const bool out = param.mode == ParamMode::Out;
     (out ? outs : given).push_back(param);
     if (out) continue;
-    step.args.push_back(i < made->args.size() ? resolve(program, made->args[i])
+    step.args.push_back(i < made->args.size() ? made->args[i]
                                               : add_table(program, weights, name, param));
   }
-  for (graph::ValueId id : group.outputs) step.args.push_back(resolve(program, id));
+  step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
   given.insert(given.end(), outs.begin(), outs.end());
   made->func.params = std::move(given);
   step.kernel = kernels.add(std::move(made->func), name);
@@ -219,7 +200,7 @@ Status ProgramBuilder::add_launch(runtime::Program& program, const graph::Group&
   step.name = step.launch;
   step.num_outputs = static_cast<int>(group.outputs.size());
   for (graph::ValueId id : group.inputs)
-    if (!graph_.values[id].constant) step.args.push_back(resolve(program, id));
+    if (!graph_.values[id].constant) step.args.push_back(id);
   step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
   program.launches[step.launch].device = group.device;
   program.steps.push_back(std::move(step));

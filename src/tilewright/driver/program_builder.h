@@ -54,9 +54,8 @@ class ProgramBuilder {
  private:
   std::set<graph::ValueId> named_values() const;
   void add_values(runtime::Program& program, WeightTable& weights);
-  Status add_alias(runtime::Program& program, const graph::Group& group);
-  int resolve(const runtime::Program& program, graph::ValueId id) const;
-  void empty_border_views(runtime::Program& program) const;
+  static void show(runtime::Program& program, graph::ValueId view, graph::ValueId source);
+  void add_alias(runtime::Program& program, const graph::Group& group) const;
   void add_host(runtime::Program& program, const graph::Group& group);
   Status add_kernel(runtime::Program& program, const graph::Group& group, KernelTable& kernels,
                     WeightTable& weights);
@@ -67,7 +66,6 @@ class ProgramBuilder {
   MathMode math_;
   CompileLaunch compile_launch_;
   graph::MemoryPlan plan_;
-  std::map<graph::ValueId, graph::ValueId> alias_of_;
 };
 
 }  // namespace tilewright::driver

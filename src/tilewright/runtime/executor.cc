@@ -135,6 +135,8 @@ void Session::State::place_values() {
         slot.data = slot.home = next;
         next += round_up(spec_bytes(value));
         break;
+      case Place::View:  // where its value is, which may change: resolve_pointers
+        break;
     }
   }
   inputs.resize(program->inputs.size());
@@ -194,6 +196,12 @@ void Session::State::resolve_pointers() {
         output.copy = true;
     if (spec(id).place == Place::Output)
       slot(id).data = output.copy ? slot(id).home : static_cast<char*>(output.bound.data());
+  }
+  for (size_t i = 0; i < slots.size(); ++i) {
+    if (spec(static_cast<int>(i)).place != Place::View) continue;
+    const Slot& whole = slot(spec(static_cast<int>(i)).of);
+    slots[i].owner = whole.owner;
+    slots[i].data = whole.data;
   }
   size_t next = 0;
   for (const StepSpec& step : program->steps)

@@ -69,7 +69,8 @@ class Session {
   /// session's memory again.
   void unbind();
 
-  /// errors: Invalid (inputs that were never set; what a host function refuses).
+  /// errors: Invalid (inputs that were never set), Usage (values that a step does not take: an
+  /// index outside its axis), Package (steps that do not fit together). The session stays usable.
   Status run();
 
   /// The output with its real shape: a view that the next run overwrites (a copy where the dynamic

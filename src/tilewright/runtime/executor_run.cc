@@ -19,6 +19,12 @@ int64_t now_ns() {
       .count();
 }
 
+/// What a host function refuses besides values (kind Usage) is the fault of the program's steps.
+Status contradiction(Error error) {
+  if (error.kind != ErrorKind::Usage) error.kind = ErrorKind::Package;
+  return tl::unexpected<Error>(std::move(error));
+}
+
 }  // namespace
 
 /// The value as a dense array of its real shape: a view, or a copy where rows have gaps.
@@ -58,17 +64,22 @@ void Session::State::propagate_extents(const StepSpec& step) {
       adopt_extent(step.args[o], step.args[i]);
       break;
     }
+    if (output.place == ValueSpec::Place::View) adopt_extent(output.of, step.args[o]);
   }
 }
 
 void Session::State::find_aliases() {
   alias_of.assign(program->values.size(), -1);
   std::vector<bool> written(program->values.size(), false);
-  auto is_arena = [&](int id) { return id >= 0 && spec(id).place == ValueSpec::Place::Arena; };
+  using Place = ValueSpec::Place;
+  auto is_arena = [&](int id) { return id >= 0 && spec(id).place == Place::Arena; };
   for (const StepSpec& step : program->steps)
     for (size_t i = step.args.size() - static_cast<size_t>(step.num_outputs); i < step.args.size();
          ++i)
       if (step.args[i] >= 0) written[static_cast<size_t>(step.args[i])] = true;
+  for (size_t id = 0; id < alias_of.size(); ++id)
+    if (program->values[id].place == Place::View && !written[id])
+      alias_of[id] = program->values[id].of;
   std::map<int64_t, int> last;  // value written last, by offset
   for (const StepSpec& step : program->steps) {
     const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
@@ -92,6 +103,7 @@ Status Session::State::store(int id, const Array& result) {
   TW_TRY_STATUS(check_tensor("result", value, result));
   Slot& to = slot(id);
   to.shape = result.shape();
+  if (value.place == ValueSpec::Place::View) adopt_extent(value.of, id);
   const Rows rows = rows_of(value, to.shape);
   if (rows.dense != rows.pitch)  // compiled code may read up to the bound
     std::memset(to.data, 0, static_cast<size_t>(spec_bytes(value)));
@@ -124,13 +136,16 @@ Status Session::State::run_host_step(const StepSpec& step) {
   std::vector<Array> args;
   for (size_t i = 0; i < first_output; ++i)
     args.push_back(step.args[i] < 0 ? Array() : dense(step.args[i]));
-  const std::vector<Array> results = TW_TRY(run_host_op(step.host, step.attrs, args));
+  Result<std::vector<Array>> run = run_host_op(step.host, step.attrs, args);
+  if (!run) return contradiction(std::move(run.error()));
+  const std::vector<Array>& results = *run;
   for (size_t i = first_output; i < step.args.size(); ++i) {
     if (step.args[i] < 0) continue;
     if (i - first_output >= results.size())
       return fail(ErrorKind::Package, fmt::format("{} has {} results, not {}", step.host,
                                                   results.size(), step.num_outputs));
-    TW_TRY_STATUS(store(step.args[i], results[i - first_output]));
+    if (Status stored = store(step.args[i], results[i - first_output]); !stored)
+      return contradiction(std::move(stored.error()));
   }
   return {};
 }

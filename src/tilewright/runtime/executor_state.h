@@ -44,8 +44,8 @@ struct Session::State {
   std::vector<Step> steps;
   std::vector<void*> pointers;  // arguments of all steps, one after the other
   std::vector<StepProfile> profile;
-  /// By value id: for a dynamic arena value that no step writes, the one written to its memory; its
-  /// extent is that one's. Otherwise -1.
+  /// By value id: for a value that no step writes, a dynamic one of the arena or a view, the one
+  /// written to its memory; its extent is that one's. Otherwise -1.
   std::vector<int> alias_of;
   bool pointers_stale = true;
   bool ran = false;

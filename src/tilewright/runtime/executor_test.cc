@@ -289,6 +289,27 @@ TEST(Executor, AliasesInTheArenaFollowTheValueBehindThem) {
   }
 }
 
+TEST(Executor, ViewsOfTheInterfaceHaveTheirOwnShapes) {
+  // NonZero of x [2, 3] seen as [3, 2]; its result is written through a view of the output.
+  Program program = non_zero_program();
+  program.values = {{Place::Input, "x", DType::F32, {2, 3}, 0, -1},
+                    {Place::View, "turned", DType::F32, {3, 2}, 0, -1, 0},
+                    {Place::View, "indices", DType::I64, {2, 6}, 0, 1, 3},
+                    {Place::Output, "lines", DType::I64, {2, 1, 6}, 0, 2}};
+  program.outputs = {3};
+  program.steps = {{"find", "", "NonZero", "", {1, 2}, 1}};
+  const std::string text = to_json(program);
+  ASSERT_TRUE(program_from_json(text)) << to_string(program_from_json(text).error());
+  auto session = make(program);
+  const Array x = floats({0, 5, 0, 7, 0, 9}).reshaped({2, 3});
+  for (bool bind : {false, true}) {  // the view follows its input to the caller's memory
+    ASSERT_TRUE(bind ? session->bind_input("x", x.clone()) : session->set_input("x", x));
+    ASSERT_TRUE(session->run());
+    EXPECT_EQ(session->get_output("lines")->shape(), (Shape{2, 1, 3}));
+    EXPECT_THAT(session->get_output("lines")->to_ints(), ElementsAre(0, 1, 2, 1, 1, 1));
+  }
+}
+
 TEST(Executor, BeyondTheRealExtentThereAreZeros) {
   Program program = non_zero_program();
   program.values[2].dynamic_axis = -1;  // the bound itself becomes visible

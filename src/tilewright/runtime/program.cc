@@ -22,7 +22,8 @@ struct PlaceName {
 constexpr PlaceName kPlaces[] = {{Place::Input, "input"},
                                  {Place::Output, "output"},
                                  {Place::Arena, "arena"},
-                                 {Place::Weights, "weights"}};
+                                 {Place::Weights, "weights"},
+                                 {Place::View, "view"}};
 
 const char* place_name(Place place) {
   for (const PlaceName& row : kPlaces)
@@ -133,7 +134,7 @@ ValueSpec read_value(Reader& in, const Json& json, const std::string& path,
     value.place = row->place;
   else
     in.problem(path + ".place",
-               fmt::format("'{}' is not one of input, output, arena, weights", place));
+               fmt::format("'{}' is not one of input, output, arena, weights, view", place));
   if (const auto parsed = parse_dtype(dtype))
     value.dtype = *parsed;
   else
@@ -146,6 +147,7 @@ ValueSpec read_value(Reader& in, const Json& json, const std::string& path,
   value.offset = in.integer(json, path, "offset", 0, kMaxBytes, 0);
   value.dynamic_axis = static_cast<int>(
       in.integer(json, path, "dynamic_axis", -1, static_cast<int64_t>(value.shape.size()) - 1, -1));
+  value.of = static_cast<int>(in.integer(json, path, "of", 0, INT32_MAX, -1));
   const int64_t bytes = checked_bytes(value.dtype, value.shape);
   if (bytes < 0)
     in.problem(path,
@@ -183,9 +185,30 @@ void check_args(Reader& in, const StepSpec& step, const std::string& path, const
     }
     const ValueSpec& value = program.values[static_cast<size_t>(step.args[i])];
     const bool written = i >= first_output;
-    if (written && (value.place == Place::Input || value.place == Place::Weights))
+    const bool view = value.place == Place::View && value.of >= 0 &&
+                      static_cast<size_t>(value.of) < program.values.size();
+    const Place place = view ? program.values[static_cast<size_t>(value.of)].place : value.place;
+    if (written && (place == Place::Input || place == Place::Weights))
       in.problem(where, fmt::format("step '{}' writes '{}', which is {}", step.name, value.name,
-                                    value.place == Place::Input ? "an input" : "a constant"));
+                                    place == Place::Input ? "an input" : "a constant"));
+  }
+}
+
+/// A view shows an input or output that has as many bytes.
+void check_views(Reader& in, const Program& program) {
+  for (size_t i = 0; i < program.values.size(); ++i) {
+    const ValueSpec& value = program.values[i];
+    if (value.place != Place::View) continue;
+    const std::string path = fmt::format("$.values[{}].of", i);
+    if (value.of < 0 || static_cast<size_t>(value.of) >= program.values.size()) {
+      in.problem(path, fmt::format("there is no value {}", value.of));
+      continue;
+    }
+    const ValueSpec& whole = program.values[static_cast<size_t>(value.of)];
+    if (whole.place != Place::Input && whole.place != Place::Output)
+      in.problem(path, fmt::format("'{}' is no input or output", whole.name));
+    else if (checked_bytes(value.dtype, value.shape) > checked_bytes(whole.dtype, whole.shape))
+      in.problem(path, fmt::format("'{}' is larger than '{}'", value.name, whole.name));
   }
 }
 
@@ -295,6 +318,7 @@ OrderedJson value_json(const ValueSpec& value) {
                    {"shape", value.shape}};
   if (value.offset != 0) json["offset"] = value.offset;
   if (value.dynamic_axis >= 0) json["dynamic_axis"] = value.dynamic_axis;
+  if (value.of >= 0) json["of"] = value.of;
   return json;
 }
 
@@ -379,6 +403,7 @@ Result<Program> program_from_json(std::string_view text) {
   size_t index = 0;
   for (const Json& value : in.list(json, "$", "values"))
     program.values.push_back(read_value(in, value, fmt::format("$.values[{}]", index++), program));
+  check_views(in, program);
   program.inputs = in.ids(json, "$", "inputs", 0, program.values.size());
   program.outputs = in.ids(json, "$", "outputs", 0, program.values.size());
   index = 0;

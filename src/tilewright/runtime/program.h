@@ -12,12 +12,14 @@ namespace tilewright::runtime {
 
 /// A tensor of the program and where its bytes are.
 struct ValueSpec {
-  enum class Place { Input, Output, Arena, Weights } place = Place::Arena;
+  /// View: the bytes of the input or output `of`, under a shape of its own.
+  enum class Place { Input, Output, Arena, Weights, View } place = Place::Arena;
   std::string name;
   DType dtype = DType::F32;
   Shape shape;
   int64_t offset = 0;     ///< bytes into the arena or weights.bin (multiple of 64)
   int dynamic_axis = -1;  ///< its extent is an upper bound; the host function says the real one
+  int of = -1;            ///< the value a View shows
 };
 
 /// One call, in program order.
