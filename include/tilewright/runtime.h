@@ -48,7 +48,7 @@ typedef struct {
 enum tw_code {
   TW_OK = 0,
   TW_INTERNAL = 1,    /* a bug in Tilewright */
-  TW_INVALID = 2,     /* wrong name, type, shape or argument */
+  TW_INVALID = 2,     /* wrong name, type, shape, argument or value of an input */
   TW_UNSUPPORTED = 3, /* the package needs a newer runtime */
   TW_DEVICE = 4,      /* no driver, no such device, or code that it cannot run */
   TW_PACKAGE = 8,     /* not a package, damaged, too new, or for another CPU */

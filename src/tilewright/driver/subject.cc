@@ -8,6 +8,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
@@ -283,6 +284,14 @@ Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
   recorded.session = runnable.model ? TW_TRY(open_session(*runnable.model, session))
                                     : TW_TRY(runtime::Session::create(subject.package, session));
   return recorded;
+}
+
+Status run(const Runnable& runnable) {
+  Status status = runnable.session->run();
+  const bool ours =
+      !status && runnable.model.has_value() && status.error().kind == ErrorKind::Package;
+  TW_CHECK(!ours, "{}", to_string(status.error()));
+  return status;
 }
 
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {

@@ -78,6 +78,9 @@ struct Runnable {
   std::shared_ptr<LaunchLog> launches;  ///< what accelerators did in the last run
 };
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options);
+/// One run. The steps of a program compiled here fit together: if not, it is an InternalError.
+/// errors: as Session::run.
+Status run(const Runnable& runnable);
 /// A second session of the same code in which accelerators keep times; without `model`.
 Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
                                const SubjectOptions& options);

@@ -224,7 +224,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
       runnable.inputs, TW_TRY(parse_input_specs(verb.subject.inputs)), verb.subject.seed));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(runnable.session->run());
+  TW_TRY_STATUS(tilewright::driver::run(runnable));
   const runtime::Program& program = runnable.session->program();
   nlohmann::ordered_json json = document("run");
   std::vector<std::vector<std::string>> rows = {

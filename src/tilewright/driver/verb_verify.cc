@@ -127,7 +127,7 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
   on_cpu.hw = on_cpu.quantize = "";
   Runnable runnable = TW_TRY(make_runnable(subject, on_cpu));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(runnable.session->run());
+  TW_TRY_STATUS(run(runnable));
   return outputs_of(runnable);
 }
 
@@ -191,7 +191,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
       runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(runnable.session->run());
+  TW_TRY_STATUS(run(runnable));
   const Named actual = TW_TRY(outputs_of(runnable));
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {

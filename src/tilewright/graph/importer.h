@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/graph/dynamic.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/import.h"
 #include "tilewright/graph/import_tensor.h"
@@ -81,7 +82,11 @@ class Importer {
   /// Infers, checks, folds if cheap, and appends. errors: what does not fit.
   Result<std::vector<ValueId>> add(Node node, int num_outputs);
   Status need_constants(const Node& node);
-  Status check_dynamic(const Node& node, std::vector<tensor::TensorType>& types);
+  /// Says in `types` which axes are known only at run time. errors: Unsupported.
+  Result<std::vector<Extent>> place_extents(const tensor::OpCall& call, const Node& node,
+                                            std::vector<tensor::TensorType>& types);
+  /// Puts a CheckRange before every operand that decides at run time where `node` reads or writes.
+  Status check_operands(Node& node, const tensor::OpCall& call);
   Status add_bytes(const tensor::TensorType& type);
   /// Computes the constant `id` depends on nothing but constants for.
   Status force(ValueId id);
@@ -103,7 +108,9 @@ class Importer {
   ExternalData external_;
   Graph graph_;
   Names names_;
-  std::vector<int> producer_;  ///< node index of each value, -1 if none
+  std::vector<int> producer_;          ///< node index of each value, -1 if none
+  std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
+  int next_extent_ = 0;
   std::vector<bool> runtime_;  ///< whether the value depends on an input of the graph
   std::vector<Error> errors_;
   std::set<std::string> used_dims_;

@@ -6,6 +6,7 @@
 
 #include "tilewright/graph/fold.h"
 #include "tilewright/graph/importer.h"
+#include "tilewright/tensor/value_limits.h"
 
 namespace tilewright::graph {
 namespace {
@@ -173,32 +174,37 @@ Status Importer::need_constants(const Node& node) {
   return {};
 }
 
-Status Importer::check_dynamic(const Node& node, std::vector<tensor::TensorType>& types) {
-  // One data-dependent axis survives operators that keep axes apart; others need its real extent.
-  static const std::set<std::string> kKeepsAxes = {"Identity", "Cast", "Relu", "Neg",     "Abs",
-                                                   "Not",      "Sqrt", "Exp",  "Sigmoid", "Floor"};
-  const tensor::OpDef* op = tensor::find_op(node.domain, node.op);
-  if (!op->host.empty()) return {};
+Result<std::vector<Extent>> Importer::place_extents(const tensor::OpCall& call, const Node& node,
+                                                    std::vector<tensor::TensorType>& types) {
+  std::vector<Extent> inputs;
   for (ValueId id : node.inputs) {
-    if (id < 0) continue;
-    const Value& value = graph_.values[static_cast<size_t>(id)];
-    const int axis = value.type.dynamic_axis;
-    if (axis < 0) continue;
-    if (kKeepsAxes.contains(node.op)) {
-      types[0].dynamic_axis = axis;
-    } else if (node.op == "Transpose") {
-      std::vector<int64_t> order = node.attrs.get_ints("perm");
-      const auto rank = static_cast<int>(value.type.shape.size());
-      for (int i = rank - 1; order.empty() && i >= 0; --i) types[0].dynamic_axis = rank - 1 - axis;
-      for (size_t i = 0; i < order.size(); ++i)
-        if (order[i] == axis) types[0].dynamic_axis = static_cast<int>(i);
-    } else {
-      return fail(
-          ErrorKind::Unsupported,
-          fmt::format("{} of '{}', whose axis {} is known only at run time", node.op, value.name,
-                      axis),
-          fmt::format("its extent is at most {}", value.type.shape[static_cast<size_t>(axis)]));
-    }
+    const auto it = extents_.find(id);
+    const bool dynamic =
+        it != extents_.end() && graph_.values[static_cast<size_t>(id)].type.dynamic_axis >= 0;
+    inputs.push_back(dynamic ? it->second : Extent());
+  }
+  std::vector<Extent> extents = TW_TRY(dynamic_extents(call, inputs, types, next_extent_));
+  for (size_t i = 0; i < types.size(); ++i) types[i].dynamic_axis = extents[i].axis;
+  return extents;
+}
+
+Status Importer::check_operands(Node& node, const tensor::OpCall& call) {
+  if (!tensor::find_op(node.domain, node.op)->host.empty()) return {};  // looks at each itself
+  for (const tensor::ValueLimits& limits : tensor::value_limits(call)) {
+    ValueId& operand = node.inputs[limits.input];
+    const Value& value = graph_.values[static_cast<size_t>(operand)];
+    if (value.constant) continue;  // the shape rule has seen it
+    Node check;
+    check.domain = "tilewright";
+    check.op = "CheckRange";
+    check.name = node.name + "." + limits.what;
+    check.inputs = {operand};
+    check.attrs.values["least"] = limits.least;
+    check.attrs.values["most"] = limits.most;
+    check.attrs.values["what"] = limits.what;
+    check.attrs.values["of"] =
+        fmt::format("input {} ('{}') of {} '{}'", limits.input, value.name, node.op, node.name);
+    operand = TW_TRY(add(std::move(check), 1))[0];
   }
   return {};
 }
@@ -212,7 +218,8 @@ Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
     return fail(ErrorKind::Invalid, fmt::format("{} has {} outputs here, but yields {}", node.op,
                                                 num_outputs, types.size()));
   types.resize(static_cast<size_t>(num_outputs), types[0]);  // optional outputs nobody reads
-  TW_TRY_STATUS(check_dynamic(node, types));
+  const std::vector<Extent> extents = TW_TRY(place_extents(call, node, types));
+  TW_TRY_STATUS(check_operands(node, call));
   for (const tensor::TensorType& type : types) TW_TRY_STATUS(add_bytes(type));
   node.name = names_.node(node.name);
   int64_t input_bytes = 0, output_bytes = 0;
@@ -228,6 +235,7 @@ Result<std::vector<ValueId>> Importer::add(Node node, int num_outputs) {
     node.outputs[i] = graph_.add_value(fmt::format("#{}.{}", index, i), types[i]);
     producer_.push_back(index);
     runtime_.push_back(runtime);
+    if (extents[i].axis >= 0) extents_[node.outputs[i]] = extents[i];
     output_bytes += *checked_bytes(types[i].dtype, types[i].shape);
   }
   graph_.nodes.push_back(node);

@@ -84,7 +84,7 @@ HostResult non_max_suppression(const HostAttrs& attrs, const HostInputs& inputs)
   limits.score = TW_TRY(inputs.real(4, -std::numeric_limits<double>::infinity()));
   const bool center = TW_TRY(attrs.integer("center_point_box", 0)) != 0;
   if (!(limits.iou >= 0 && limits.iou <= 1))
-    return fail(ErrorKind::Invalid, fmt::format("iou_threshold {} is not in [0, 1]", limits.iou));
+    return fail(ErrorKind::Usage, fmt::format("iou_threshold {} is not in [0, 1]", limits.iou));
 
   const int64_t batches = boxes.shape()[0], count = boxes.shape()[1], classes = scores.shape()[1];
   const std::vector<float> box_values = floats_of(boxes), score_values = floats_of(scores);

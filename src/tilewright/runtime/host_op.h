@@ -24,6 +24,7 @@ class HostAttrs {
   /// errors: Invalid (wrong type).
   Result<int64_t> integer(const char* key, int64_t fallback) const;
   Result<std::optional<int64_t>> maybe_integer(const char* key) const;
+  Result<std::vector<int64_t>> integers(const char* key) const;  ///< empty if absent
   Result<std::string> string(const char* key, const std::string& fallback) const;
 
  private:
@@ -84,12 +85,14 @@ bool key_less(Key a, Key b) {
   return a < b || (b != b && a == a);
 }
 
-// source of all: the ONNX operator specification, opset 22.
+// source of all: the ONNX operator specification, opset 22. What they refuse of an input's values
+// is an error of kind Usage; what contradicts itself in types and shapes is Invalid.
 HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult non_max_suppression(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult non_zero(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult unique(const HostAttrs& attrs, const HostInputs& inputs);
-HostResult copy(const HostAttrs& attrs, const HostInputs& inputs);  // ours, not ONNX
+HostResult copy(const HostAttrs& attrs, const HostInputs& inputs);         // ours, not ONNX
+HostResult check_range(const HostAttrs& attrs, const HostInputs& inputs);  // ours, not ONNX
 HostResult compress(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_elements(const HostAttrs& attrs, const HostInputs& inputs);
 HostResult scatter_nd(const HostAttrs& attrs, const HostInputs& inputs);

@@ -15,7 +15,8 @@ struct Row {
   HostResult (*run)(const HostAttrs&, const HostInputs&);
 };
 // Sorted by name.
-constexpr Row kRows[] = {{"Compress", compress},
+constexpr Row kRows[] = {{"CheckRange", check_range},
+                         {"Compress", compress},
                          {"Copy", copy},
                          {"NonMaxSuppression", non_max_suppression},
                          {"NonZero", non_zero},
@@ -75,6 +76,17 @@ Result<std::optional<int64_t>> HostAttrs::maybe_integer(const char* key) const {
 
 Result<int64_t> HostAttrs::integer(const char* key, int64_t fallback) const {
   return TW_TRY(maybe_integer(key)).value_or(fallback);
+}
+
+Result<std::vector<int64_t>> HostAttrs::integers(const char* key) const {
+  std::vector<int64_t> numbers;
+  const nlohmann::json* value = impl_->find(key);
+  if (value == nullptr) return numbers;
+  bool fits = value->is_array();
+  for (size_t i = 0; fits && i < value->size(); ++i)
+    if ((fits = (*value)[i].is_number_integer())) numbers.push_back((*value)[i].get<int64_t>());
+  if (fits) return numbers;
+  return fail(ErrorKind::Invalid, fmt::format("attribute '{}' is no list of integers", key));
 }
 
 Result<std::string> HostAttrs::string(const char* key, const std::string& fallback) const {

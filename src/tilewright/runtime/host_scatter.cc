@@ -129,11 +129,12 @@ class Updater {
   Apply apply_;
 };
 
-/// An index counted from the front. errors: Invalid, outside [-extent, extent).
+/// An index counted from the front. errors: Usage, outside [-extent, extent).
 Result<int64_t> resolve_index(int64_t index, int64_t extent, size_t axis) {
   if (index >= -extent && index < extent) return index < 0 ? index + extent : index;
-  return fail(ErrorKind::Invalid,
-              fmt::format("index {} is outside axis {} with {} elements", index, axis, extent));
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("index {} of input 1 is outside axis {} with {} elements", index, axis, extent));
 }
 
 Status check_types(const Array& data, const Array& indices, const Array& updates) {

@@ -1,6 +1,7 @@
 // Compress and NonZero pick elements by a condition; Copy takes all.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "tilewright/runtime/host_op.h"
@@ -23,16 +24,17 @@ HostResult non_zero(const HostAttrs&, const HostInputs& inputs) {
   std::vector<int64_t> hits;
   for (int64_t i = 0; i < x.size(); ++i)
     if (is_set(x, i)) hits.push_back(i);
-  const auto rank = static_cast<int64_t>(x.shape().size());
+  const Shape shape = x.shape().empty() ? Shape{1} : x.shape();  // a scalar counts as one element
+  const auto rank = static_cast<int64_t>(shape.size());
   const auto count = static_cast<int64_t>(hits.size());
   Array result(DType::I64, {rank, count});
-  const std::vector<int64_t> strides = dense_strides(x.shape());
+  const std::vector<int64_t> strides = dense_strides(shape);
   auto out = result.as<int64_t>();
   for (int64_t axis = 0; axis < rank; ++axis) {
     const auto a = static_cast<size_t>(axis);
     for (int64_t i = 0; i < count; ++i)
       out[static_cast<size_t>(axis * count + i)] =
-          hits[static_cast<size_t>(i)] / strides[a] % x.shape()[a];
+          hits[static_cast<size_t>(i)] / strides[a] % shape[a];
   }
   return std::vector<Array>{result};
 }
@@ -46,11 +48,8 @@ HostResult compress(const HostAttrs& attrs, const HostInputs& inputs) {
   const Array source = axis ? x : x.reshaped({x.size()});
   const size_t at = TW_TRY(resolve_axis(axis.value_or(0), source.shape().size()));
   const AxisView view = axis_view(source.shape(), at);
-  if (condition.size() > view.extent)
-    return fail(ErrorKind::Invalid, fmt::format("the condition has {} elements for an axis of {}",
-                                                condition.size(), view.extent));
   std::vector<int64_t> kept;
-  for (int64_t i = 0; i < condition.size(); ++i)
+  for (int64_t i = 0; i < std::min(condition.size(), view.extent); ++i)
     if (condition.get_int(i) != 0) kept.push_back(i);
   Shape shape = source.shape();
   shape[at] = static_cast<int64_t>(kept.size());

@@ -111,7 +111,7 @@ HostResult top_k(const HostAttrs& attrs, const HostInputs& inputs) {
   const bool largest = TW_TRY(attrs.integer("largest", 1)) != 0;
   const AxisView view = axis_view(x.shape(), axis);
   if (k < 0 || k > view.extent)
-    return fail(ErrorKind::Invalid, fmt::format("k = {} is outside 0 to {}", k, view.extent),
+    return fail(ErrorKind::Usage, fmt::format("k = {} is outside 0 to {}", k, view.extent),
                 fmt::format("axis {} of {}", axis, to_string(x.shape())));
   Shape shape = x.shape();
   shape[axis] = k;

@@ -166,15 +166,26 @@ OpDef unary_def(const UnaryRow& row) {
   return def;
 }
 
+/// An integer quotient or remainder; 0 where the divisor is 0, for which ONNX has no rule.
+template <class F>
+Expr by_nonzero(const Expr& b, F&& quotient) {
+  if (const std::optional<int64_t> known = as_int(b); known && *known != 0) return quotient(b);
+  const Expr zero = eq(b, num(b, 0));
+  return select(zero, num(b, 0), quotient(select(zero, num(b, 1), b)));
+}
+
 Expr divide(const Expr& a, const Expr& b) {
-  return is_float(a.dtype()) ? a / b : math(MathFn::TruncDiv, {a, b});
+  if (is_float(a.dtype())) return a / b;
+  return by_nonzero(b, [&](const Expr& by) { return math(MathFn::TruncDiv, {a, by}); });
 }
 
 /// fmod=1: the sign of the dividend, as C. Otherwise the sign of the divisor, as Python; floats go
 /// by C's remainder there, which is exact and keeps a finite number modulo infinity.
 Expr modulo(const Expr& a, const Expr& b, const Attrs& attrs) {
   const bool truncated = attrs.get_int("fmod", 0) != 0;
-  if (!truncated && !is_float(a.dtype())) return a % b;
+  if (!is_float(a.dtype()))
+    return by_nonzero(
+        b, [&](const Expr& by) { return truncated ? math(MathFn::TruncMod, {a, by}) : a % by; });
   const Expr rest = math(MathFn::TruncMod, {a, b});
   if (truncated) return rest;
   const Expr zero = num(a, 0);

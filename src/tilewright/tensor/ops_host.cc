@@ -5,6 +5,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
+#include "tilewright/tensor/value_limits.h"
 
 namespace tilewright::tensor {
 namespace {
@@ -90,7 +91,7 @@ Types infer_compress(const OpCall& call) {
     axis = TW_TRY(normalize_axis(call.attrs.get_int("axis", 0), x.shape.size()));
     shape = x.shape;
   }
-  int64_t& extent = shape[static_cast<size_t>(axis)];
+  int64_t& extent = shape[static_cast<size_t>(axis)];  // what a condition is too long for is unread
   extent = std::min(extent, condition.shape[0]);
   return std::vector<TensorType>{{x.dtype, shape, static_cast<int>(axis)}};
 }
@@ -162,6 +163,7 @@ void add_host_ops(std::vector<OpDef>& table) {
     def.host = row.host;
     table.push_back(std::move(def));
   }
+  add_check_op(table);
 }
 
 }  // namespace tilewright::tensor

@@ -153,7 +153,8 @@ std::vector<Tensor> define_reverse_sequence(const OpCall& call, const std::vecto
   const auto time = static_cast<size_t>(call.attrs.get_int("time_axis", 0));
   const int64_t steps = in[0].dim(time);
   return {compute(call.op, dims_of(in[0].shape()), [&](const Indices& at) {
-    const Expr length = min(cast(DType::I64, in[1]({at[1 - time]})), int_imm(steps));
+    const Expr given = cast(DType::I64, in[1]({at[1 - time]}));
+    const Expr length = min(max(given, int_imm(0)), int_imm(steps));
     Indices from = at;
     from[time] = select(at[time] < length, length - int_imm(1) - at[time], at[time]);
     return in[0](from);

@@ -212,6 +212,7 @@ Tensors define_global_lp(const OpCall& call, const Tensors& in) {
 
 Inferred infer_max_unpool(const OpCall& call) {
   TW_TRY_STATUS(require_float(call));
+  TW_TRY_STATUS(require_types(call, 1, Types::Int));
   TW_TRY_STATUS(require_shape(call, 1, call.inputs[0].shape));
   const Shape& x = call.inputs[0].shape;
   const auto kernel = call.attrs.get_ints("kernel_shape");
@@ -232,6 +233,10 @@ Inferred infer_max_unpool(const OpCall& call) {
     if (wanted.size() != x.size())
       return invalid(call,
                      fmt::format("output_shape {} needs {} entries", to_string(wanted), x.size()));
+    for (size_t i = 0; i < x.size(); ++i)  // positions count in the tensor the pool has read
+      if (wanted[i] < out[i])
+        return invalid(call, fmt::format("output_shape {} is too small", to_string(wanted)),
+                       fmt::format("the pool has read {}", to_string(out)));
     out = wanted;
   }
   for (const int64_t extent : out)
@@ -266,7 +271,9 @@ Tensor scatter_max(const Tensor& x, const Tensor& positions, const Shape& counte
     return make(Store{out, at, lowest(x.dtype()), Combine::Set});
   });
   const Stmt update = nest("scatter", x.shape(), IterKind::Reduce, [&](const Indices& at) {
-    return make(Store{out, unflatten_index(positions(at), counted), x(at), Combine::Max});
+    const Expr last = int_imm(std::max<int64_t>(element_count(counted) - 1, 0));
+    const Expr place = min(max(cast(DType::I64, positions(at)), int_imm(0)), last);
+    return make(Store{out, unflatten_index(place, counted), x(at), Combine::Max});
   });
   return raw({out}, seq({clear, update}))[0];
 }

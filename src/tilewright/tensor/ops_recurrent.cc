@@ -77,7 +77,7 @@ class Direction {
   bool has(size_t i) const { return i < in_.size() && in_[i]; }
   Expr read(size_t i, Indices at) const { return cast(acc_, in_[i](std::move(at))); }
   Expr zero() const { return float_imm(0, acc_); }
-  Expr length(const Expr& b) const { return cast(DType::I64, in_[4]({b})); }
+  Expr length(const Expr& b) const { return sequence_length(layer_, in_[4], b); }
   bool reversed() const { return layer_.reversed(d_); }
   Expr direction() const { return int_imm(d_); }
 
@@ -300,7 +300,7 @@ Tensor outputs_over_time(const Layer& l, const std::vector<Tensor>& h, const Ten
   return compute("Y", space, [&](const Indices& at) {
     const Expr t = at[l.batch_first ? 1 : 0], d = at[l.batch_first ? 2 : 1];
     const Expr b = at[l.batch_first ? 0 : 2], j = at[3];
-    const Expr length = lens ? cast(DType::I64, lens({b})) : int_imm(l.steps);
+    const Expr length = lens ? sequence_length(l, lens, b) : int_imm(l.steps);
     auto value = [&](size_t i) {
       const Expr step = l.reversed(static_cast<int64_t>(i)) ? length - t : t + int_imm(1);
       return cast(dtype, h[i]({step, b, j}));

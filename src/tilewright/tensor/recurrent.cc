@@ -85,6 +85,10 @@ Expr activate_by(const Activation& f, const Expr& x) {
          math(MathFn::Log, {num(1) + math(MathFn::Exp, {-math(MathFn::Abs, {x})})});
 }
 
+Expr sequence_length(const RecurrentLayer& layer, const Tensor& lengths, const Expr& b) {
+  return min(max(cast(DType::I64, lengths({b})), int_imm(0)), int_imm(layer.steps));
+}
+
 RecurrentKind recurrent_kind(const std::string& op) {
   if (op == "LSTM") return {4, {"Sigmoid", "Tanh", "Tanh"}, true};
   if (op == "GRU") return {3, {"Sigmoid", "Tanh"}, false};

@@ -38,6 +38,9 @@ Result<RecurrentLayer> recurrent_layer(const OpCall& call);
 Result<std::vector<Activation>> recurrent_activations(const OpCall& call, int64_t directions,
                                                       const std::vector<std::string>& defaults);
 
+/// The length of sequence `b`, never outside the steps there are, whatever is given.
+Expr sequence_length(const RecurrentLayer& layer, const Tensor& lengths, const Expr& b);
+
 Expr activate_by(const Activation& f, const Expr& x);
 
 /// The operators on blocked weights (ops_recurrent_blocked.cc).

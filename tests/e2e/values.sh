@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# What values decide at run time: indices, lengths, how many elements there are; operators of the
+# host behind other shapes of an input.
+# values.sh PROGRAM
+source "$(dirname "$0")/lib.sh"
+"$python" "$here/values_files.py" "$work" || exit 1
+
+exits 0 "operators of the host see the shape they read" -- verify views.onnx --against interp,ort
+exits 0 "boxes that were chosen are gathered" -- verify detector.onnx --against interp,ort
+exits 0 "scattering behind a run-time extent" -- verify scatter.onnx --against ort \
+  --input c=@scatter.c.npy --input i=@scatter.i.npy
+exits 2 "an index beyond the real extent is refused" "index 3 of input 1 is outside axis 0 with 3" -- \
+  run scatter.onnx --input c=@scatter.c.npy --input i=@scatter.bad.npy
+exits 3 "two run-time extents are refused at check" "axis 1 is known only at run time" -- check unique.onnx
+exits 3 "sums of two run-time extents are refused at check" "whether its inputs fit" -- check sum.onnx
+
+for op in LSTM GRU RNN; do
+  exits 0 "$op with lengths agrees with ONNX Runtime" -- verify $op.onnx --against interp,ort --input n=@$op.n.npy
+  exits 0 "$op compiles" -- compile $op.onnx -o $op.twm
+  exits 0 "$op runs from its package" -- run $op.twm --input n=@$op.n.npy
+  for kind in huge negative; do
+    exits 2 "$op refuses a $kind length" "length" "input 4 ('n') of $op" "must be in 0 to 6" -- \
+      run $op.twm --input n=@$op.$kind.npy
+  done
+done
+
+finish

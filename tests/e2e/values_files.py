@@ -1,0 +1,156 @@
+"""Models and inputs for values.sh: what is decided by values at run time.
+
+values_files.py FOLDER    writes NAME.onnx, and NAME.INPUT.npy where a model's inputs obey rules
+"""
+
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T
+from onnx import helper as h
+from onnx import numpy_helper
+
+folder = sys.argv[1]
+rng = np.random.default_rng(5)
+
+
+def save(name, nodes, inputs, outputs, weights=None, values=None):
+    graph = h.make_graph(
+        nodes,
+        name,
+        [h.make_tensor_value_info(n, t, s) for n, t, s in inputs],
+        [h.make_tensor_value_info(n, t, s) for n, t, s in outputs],
+        [numpy_helper.from_array(np.asarray(v), k) for k, v in (weights or {}).items()],
+    )
+    model = h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, os.path.join(folder, name + ".onnx"))
+    for key, value in (values or {}).items():
+        np.save(os.path.join(folder, f"{name}.{key}.npy"), value)
+
+
+def floats(*shape):
+    return rng.standard_normal(shape).astype(np.float32)
+
+
+# Operators of the host behind another shape of an input.
+save(
+    "views",
+    [
+        h.make_node("Reshape", ["x", "s"], ["wide"]),
+        h.make_node("NonZero", ["wide"], ["where"]),
+        h.make_node("TopK", ["wide", "k"], ["best", "at"]),
+        h.make_node("Flatten", ["x"], ["flat"], axis=0),
+        h.make_node("Unique", ["flat"], ["values"]),
+        h.make_node("Compress", ["wide", "keep"], ["kept"], axis=1),
+        h.make_node("ScatterND", ["wide", "rows", "u"], ["written"]),
+        h.make_node("ScatterElements", ["wide", "places", "v"], ["placed"], axis=1),
+        h.make_node("Unsqueeze", ["n", "axes"], ["scores"]),
+        h.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["chosen"]),
+    ],
+    [("x", T.FLOAT, [4, 6]), ("n", T.FLOAT, [10]), ("boxes", T.FLOAT, [1, 10, 4])],
+    [
+        ("where", T.INT64, [2, None]),
+        ("best", T.FLOAT, [2, 3]),
+        ("at", T.INT64, [2, 3]),
+        ("values", T.FLOAT, [None]),
+        ("kept", T.FLOAT, [2, None]),
+        ("written", T.FLOAT, [2, 12]),
+        ("placed", T.FLOAT, [2, 12]),
+        ("chosen", T.INT64, [None, 3]),
+    ],
+    {
+        "s": np.array([2, 12]),
+        "k": np.array([3]),
+        "keep": np.array([True, False, True]),
+        "rows": np.array([[1]]),
+        "u": floats(1, 12),
+        "places": np.array([[3], [0]]),
+        "v": floats(2, 1),
+        "axes": np.array([0, 1]),
+        "most": np.array([5]),
+        "iou": np.array([0.5], np.float32),
+    },
+)
+
+# The head of a detector: the boxes that were chosen, their classes and scores.
+save(
+    "detector",
+    [
+        h.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou", "least"], ["chosen"]),
+        h.make_node("Gather", ["chosen", "two"], ["column"], axis=1),
+        h.make_node("Squeeze", ["column", "one"], ["box"]),
+        h.make_node("Slice", ["chosen", "one", "two", "one"], ["class"]),
+        h.make_node("Squeeze", ["boxes", "zero"], ["all"]),
+        h.make_node("Gather", ["all", "box"], ["corners"]),
+        h.make_node("Slice", ["chosen", "zero", "one", "one"], ["first"]),
+        h.make_node("Concat", ["first", "class", "column"], ["chosen3"], axis=1),
+        h.make_node("GatherND", ["scores", "chosen3"], ["score"]),
+        h.make_node("Cast", ["class"], ["number"], to=T.FLOAT),
+        h.make_node("Unsqueeze", ["score", "one"], ["standing"]),
+        h.make_node("Mul", ["standing", "number"], ["product"]),
+        h.make_node("Sigmoid", ["product"], ["soft"]),
+        h.make_node("Concat", ["corners", "number", "soft"], ["found"], axis=1),
+    ],
+    [("boxes", T.FLOAT, [1, 20, 4]), ("scores", T.FLOAT, [1, 3, 20])],
+    [("found", T.FLOAT, [None, 6])],
+    {
+        "most": np.array([10]),
+        "iou": np.array(0.5, np.float32),
+        "least": np.array(0.3, np.float32),
+        "zero": np.array([0]),
+        "one": np.array([1]),
+        "two": np.array([2]),
+    },
+)
+
+# What the run would have to find out too late.
+save(
+    "unique",
+    [
+        h.make_node("NonZero", ["x"], ["where"]),
+        h.make_node("Unique", ["where"], ["y"], axis=0),
+    ],
+    [("x", T.BOOL, [2, 6, 3])],
+    [("y", T.INT64, [None, None])],
+)
+save(
+    "sum",
+    [
+        h.make_node("Compress", ["x", "a"], ["left"], axis=0),
+        h.make_node("Compress", ["x", "b"], ["right"], axis=0),
+        h.make_node("Add", ["left", "right"], ["y"]),
+    ],
+    [("x", T.FLOAT, [4]), ("a", T.BOOL, [4]), ("b", T.BOOL, [4])],
+    [("y", T.FLOAT, [None])],
+)
+save(
+    "scatter",
+    [
+        h.make_node("Compress", ["x", "c"], ["some"], axis=0),
+        h.make_node("ScatterND", ["some", "i", "u"], ["y"]),
+    ],
+    [("x", T.FLOAT, [4]), ("c", T.BOOL, [4]), ("i", T.INT64, [1, 1]), ("u", T.FLOAT, [1])],
+    [("y", T.FLOAT, [None])],
+    values={
+        "c": np.array([True, False, True, True]),
+        "i": np.array([[-1]]),
+        "bad": np.array([[3]]),
+    },
+)
+
+# Recurrences with lengths.
+for op, gates in ("LSTM", 4), ("GRU", 3), ("RNN", 1):
+    save(
+        op,
+        [h.make_node(op, ["x", "w", "r", "", "n"], ["y", "h"], hidden_size=5, direction="bidirectional")],
+        [("x", T.FLOAT, [6, 4, 3]), ("n", T.INT32, [4])],
+        [("y", T.FLOAT, [6, 2, 4, 5]), ("h", T.FLOAT, [2, 4, 5])],
+        {"w": floats(2, gates * 5, 3), "r": floats(2, gates * 5, 5)},
+        {
+            "n": np.array([6, 1, 3, 2], np.int32),
+            "huge": np.array([6, 1, 1000, 2], np.int32),
+            "negative": np.array([-5, 1, 3, 2], np.int32),
+        },
+    )
