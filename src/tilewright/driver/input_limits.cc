@@ -69,9 +69,9 @@ std::optional<InputLimits> operand_limits(const Graph& graph, const Node& node, 
 
 /// Operators that hand on the values of their first operand, or of all (Concat, Where).
 const std::set<std::string> kHandsOnFirst = {
-    "Cast",     "Identity", "Reshape",  "Squeeze", "Unsqueeze",      "Flatten",  "Transpose",
-    "Slice",    "Split",    "Expand",   "Tile",    "Gather",         "GatherND", "GatherElements",
-    "Compress", "CastLike", "Upsample", "Dropout", "ReverseSequence"};
+    "Cast",     "Identity", "Reshape",  "Squeeze", "Unsqueeze",       "Flatten",   "Transpose",
+    "Slice",    "Split",    "Expand",   "Tile",    "Gather",          "GatherND",  "GatherElements",
+    "Compress", "CastLike", "Upsample", "Dropout", "ReverseSequence", "CheckRange"};
 const std::set<std::string> kHandsOnAll = {"Concat", "Where",     "Max",
                                            "Min",    "ScatterND", "ScatterElements"};
 
