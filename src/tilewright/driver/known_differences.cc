@@ -95,7 +95,7 @@ std::vector<KnownDifference> make_table() {
        "auto_pad SAME_* and a kernel that reaches less far than the stride",
        "by the definition the output is the input times the stride, ONNX Runtime's is smaller",
        with_kernel_below_stride},
-      {{"MaxPool", "LpPool"},
+      {{"MaxPool", "AveragePool", "LpPool"},
        "auto_pad SAME_* and dilations",
        "the definition pads for the dilated window, ONNX Runtime ignores the dilation",
        with_same_and_dilations},

@@ -20,25 +20,55 @@ constexpr int64_t kFileLimit = 2'000'000'000;  ///< the format ends at 2 GiB
 
 struct OperatorVersion {
   const char* op;
-  int64_t since;  ///< first opset with the form the operator library uses
+  int64_t since;                    ///< first opset with the form the operator library uses
+  const char* attribute = nullptr;  ///< the row counts only for nodes with this attribute
 };
-// source: the ONNX operator changelog.
+// Against opset 17. source: the ONNX operator changelog.
 const OperatorVersion kNewerOperators[] = {
-    {"Gelu", 20},       {"GroupNormalization", 21},
-    {"Mish", 18},       {"ReduceL1", 18},
-    {"ReduceL2", 18},   {"ReduceLogSum", 18},
-    {"ReduceMax", 18},  {"ReduceLogSumExp", 18},
-    {"ReduceMean", 18}, {"ReduceMin", 18},
-    {"ReduceProd", 18}, {"ReduceSumSquare", 18},
-    {"Split", 18},      {"Pad", 18},
-    {"Resize", 19},     {"AveragePool", 19},
+    {"AffineGrid", 20},
+    {"AveragePool", 19},
+    {"BitwiseAnd", 18},
+    {"BitwiseNot", 18},
+    {"BitwiseOr", 18},
+    {"BitwiseXor", 18},
+    {"Cast", 19, "saturate"},
+    {"CastLike", 19, "saturate"},
+    {"CenterCropPad", 18},
+    {"CumProd", 26},
+    {"DequantizeLinear", 21, "block_size"},
+    {"Gelu", 20},
+    {"GridSample", 20},
+    {"GroupNormalization", 21},
+    {"LpPool", 18},
+    {"Mish", 18},
+    {"Pad", 18},
+    {"QuantizeLinear", 19, "saturate"},
+    {"QuantizeLinear", 21, "block_size"},
+    {"QuantizeLinear", 21, "output_dtype"},
+    {"RMSNormalization", 23},
+    {"ReduceL1", 18},
+    {"ReduceL2", 18},
+    {"ReduceLogSum", 18},
+    {"ReduceLogSumExp", 18},
+    {"ReduceMax", 18},
+    {"ReduceMean", 18},
+    {"ReduceMin", 18},
+    {"ReduceProd", 18},
+    {"ReduceSumSquare", 18},
+    {"Resize", 19},
+    {"ScatterElements", 18, "reduction"},
+    {"ScatterND", 18, "reduction"},
+    {"Split", 18},
+    {"Swish", 24},
 };
 
 int64_t lowest_opset(const Graph& graph) {
   int64_t opset = 17;
   for (const Node& node : graph.nodes)
     for (const OperatorVersion& row : kNewerOperators)
-      if (node.domain.empty() && node.op == row.op) opset = std::max(opset, row.since);
+      if (node.domain.empty() && node.op == row.op &&
+          (row.attribute == nullptr || node.attrs.has(row.attribute)))
+        opset = std::max(opset, row.since);
   return opset;
 }
 

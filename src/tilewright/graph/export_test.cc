@@ -35,6 +35,29 @@ TEST(Export, RoundTripsAndStatesTheLowestOpset) {
   EXPECT_EQ(print(*again), print(*graph));
 }
 
+/// The opset stated for one node on an image.
+int64_t stated_opset(const std::string& op, const AttrList& attrs,
+                     const std::vector<Shape>& operands = {}) {
+  Builder b("net");
+  std::vector<ValueId> inputs = {b.input("x", DType::F32, {1, 2, 6, 6})};
+  for (const Shape& shape : operands) inputs.push_back(b.input("y", DType::F32, shape));
+  b.output(b.node(op, inputs, attrs), "z");
+  const auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  onnx::ModelProto model;
+  EXPECT_TRUE(graph && model.ParseFromString(to_onnx(*graph, {})));
+  return model.opset_import(0).version();
+}
+
+TEST(Export, StatesTheOpsetOfAttributesToo) {
+  const std::vector<int64_t> two = {2, 2};
+  EXPECT_EQ(stated_opset("Relu", {}), 17);
+  EXPECT_EQ(stated_opset("LpPool", {{"kernel_shape", two}, {"dilations", two}}), 18);
+  EXPECT_EQ(stated_opset("GridSample", {{"mode", std::string("linear")}}, {{1, 3, 3, 2}}), 20);
+  EXPECT_EQ(stated_opset("Cast", {{"to", int64_t{1}}}), 17);
+  EXPECT_EQ(stated_opset("Cast", {{"to", int64_t{1}}, {"saturate", int64_t{1}}}), 19);
+}
+
 TEST(Export, WeightsMayStayOutside) {
   Builder b("net");
   const ValueId x = b.input("x", DType::F32, {1, 512});

@@ -126,6 +126,14 @@ Status old_resize(Node& node, Context& context) {
   return {};
 }
 
+/// Opset 20 calls the modes of GridSample as Resize does.
+Status rename_grid_mode(Node& node, Context&) {
+  const std::string mode = node.attrs.get_string("mode", "linear");
+  if (mode == "bilinear") node.attrs.values["mode"] = std::string("linear");
+  if (mode == "bicubic") node.attrs.values["mode"] = std::string("cubic");
+  return {};
+}
+
 /// Opsets 11 and 12 give an empty tensor for an absent roi or scales.
 Status drop_empty_resize_inputs(Node& node, Context& context) {
   for (size_t i = 1; i < node.inputs.size() && i <= 3; ++i) {
@@ -213,6 +221,7 @@ const Rule kRules[] = {
     {"BatchNormalization", 14, old_batch_norm},
     {"Clip", 11, clip_to_inputs},
     {"Dropout", 12, dropout_to_inputs},
+    {"GridSample", 20, rename_grid_mode},
     {"GroupNormalization", 21, group_norm_per_channel},
     {"Hardmax", 13, coerce_to_matrix},
     {"LogSoftmax", 13, coerce_to_matrix},
