@@ -83,6 +83,7 @@ class Pipeline {
     for (size_t i = 0; i < loops_; ++i) {
       trips_[i] = tiles(layer, mapping, map_.order[i]);
       position_[map_.order[i]] = static_cast<int>(i);
+      if (static_cast<int>(i) < depth_) results_made_ *= trips_[i];
     }
     const int w = position_[TileAxis::W];
     uops_ = shapes.uops[w >= 0 && w < input_depth_ ? 0 : 1];
@@ -250,7 +251,16 @@ class Pipeline {
     inputs_.free() = weights_.free() = compute_;
   }
 
+  /// A GEMM that uses a buffer again waits for its store, two modules on: the ALU passes that on by
+  /// a no-op, before it begins the next result (accel/vta/tokens.h).
+  void relay() {
+    if (!own_alu_ || ++finished_ == 1) return;
+    const bool reused = finished_ - 1 + (depth_ > 0 ? map_.result_copies : 1) <= results_made_;
+    if (reused) alu_ = std::max(alu_, store_) + clock_.config().timing.empty;
+  }
+
   void finish_result() {
+    relay();
     const TileAxis axis = regions_.piece_axis();
     int64_t n = previous(TileAxis::N), o = previous(TileAxis::O), h = previous(TileAxis::H);
     const int64_t w = previous(TileAxis::W);
@@ -317,6 +327,7 @@ class Pipeline {
   int depth_, input_depth_;
   Slots inputs_, weights_, results_, residuals_;
   bool own_alu_ = false, first_ = true;
+  int64_t results_made_ = 1, finished_ = 0;  ///< tiles of the result: all, and those begun to store
   int64_t uops_ = 1;
   size_t loops_ = 0;
   std::array<int64_t, kTileAxes> trips_{}, index_{};

@@ -71,6 +71,7 @@ class Linker {
   void link(int from_module, Key from, int m, Node& to);
   Key satisfy(int m, int direction, const Clock& needs);
   Key pass_through(int m, int direction, Key from, Key own);
+  Key pass_through_last(int m, int direction, Key from);
   Key relieve(int m, int direction);
 
   std::vector<Module> chain_;
@@ -131,36 +132,44 @@ Key Linker::satisfy(int m, int direction, const Clock& needs) {
   return found;
 }
 
-/// Makes an instruction of module `m` wait for `from`, so that it can pass the order on: a no-op as
-/// late as possible, but before the module's last instruction, which the one that asks need not
-/// wait for; or that instruction itself if it is waited for (`own`) anyway.
+/// Makes an instruction of module `m` wait for `from`, so that it can pass the order on: the one
+/// that is waited for anyway (`own`, 0: none), or a no-op as early as the order of the tokens in
+/// both queues allows. Early, because whatever stands before the no-op delays whoever asks.
 Key Linker::pass_through(int m, int direction, Key from, Key own) {
+  if (queue(m, -direction).bounded || queue(m + direction, -direction).bounded)
+    return pass_through_last(m, direction, from);
   Order& nodes = order(m);
-  const bool plain = !queue(m, -direction).bounded && !queue(m + direction, -direction).bounded;
-  if (plain && !nodes.empty()) {
-    Node& last = nodes.back();
-    const Deps& deps = last.insn.deps;
-    const bool pops = direction > 0 ? deps.pop_next : deps.pop_prev;
-    // Tokens of one queue are matched in order, on both sides of the no-op.
-    const bool free = !pops && now(m - direction)[static_cast<size_t>(m)] < last.key;
-    if (free && is_given(last.key) && from < last.key) {
-      if (own == last.key) {
-        link(m + direction, from, m, last);
-        now(m) = last.known;
-        return last.key;
-      }
-      Node node;
-      node.key = fresh_key(static_cast<uint32_t>(last.key >> kSlotBits) - 1);
-      node.insn = no_op(chain_[static_cast<size_t>(m)]);
-      if (nodes.size() > 1) node.known = nodes[nodes.size() - 2].known;
-      link(m + direction, from, m, node);
-      join(last.known, node.known);
-      now(m) = last.known;
-      const Key key = node.key;
-      nodes.insert(nodes.end() - 1, std::move(node));
-      return key;
-    }
+  // Tokens of one queue are matched in order: the new one is the last that module `m` pops from the
+  // one side, and the last that it pushes to the other.
+  const auto last = std::find_if(nodes.rbegin(), nodes.rend(), [&](const Node& node) {
+    const Deps& deps = node.insn.deps;
+    return node.key <= from ||
+           (direction > 0 ? deps.pop_next || deps.push_prev : deps.pop_prev || deps.push_next);
+  });
+  const Key after = std::max(from, last == nodes.rend() ? 0 : last->key);
+  auto at = nodes.end();
+  if (own > after) {
+    at = std::partition_point(nodes.begin(), nodes.end(),
+                              [&](const Node& node) { return node.key < own; });
+  } else {
+    Node node;
+    node.key = fresh_key(static_cast<uint32_t>(after >> kSlotBits));
+    node.insn = no_op(chain_[static_cast<size_t>(m)]);
+    at = std::partition_point(nodes.begin(), nodes.end(),
+                              [&](const Node& other) { return other.key < node.key; });
+    node.known = at == nodes.begin() ? Clock{} : std::prev(at)->known;
+    at = nodes.insert(at, std::move(node));
   }
+  link(m + direction, from, m, *at);
+  // Nobody asked those behind it yet, except modules that are past `from` themselves.
+  const Clock known = at->known;
+  for (auto it = at; it != nodes.end(); ++it) join(it->known, known);
+  join(now(m), known);
+  return at->key;
+}
+
+/// The same where a queue is bounded: a no-op at the end of what the module has so far.
+Key Linker::pass_through_last(int m, int direction, Key from) {
   Node node;
   node.known = now(m);
   node.insn = no_op(chain_[static_cast<size_t>(m)]);
@@ -171,8 +180,8 @@ Key Linker::pass_through(int m, int direction, Key from, Key own) {
   link(m + direction, from, m, node);
   if (relief != 0) link(m - direction, relief, m, node);
   now(m) = node.known;
-  nodes.push_back(std::move(node));
-  return nodes.back().key;
+  order(m).push_back(std::move(node));
+  return order(m).back().key;
 }
 
 /// The instruction of the neighbour that a new one of module `m` has to wait for, so that it can

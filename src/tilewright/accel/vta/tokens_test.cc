@@ -317,6 +317,30 @@ TEST(Tokens, LoadAfterStorePassesThroughCompute) {
   EXPECT_EQ(apart->insns[apart->index[2]].deps, (Deps{.push_next = true}));
 }
 
+TEST(Tokens, RelayOfAStoreDoesNotWaitForTheNextTile) {
+  const Config config = design(true);
+  Stream stream;
+  constexpr size_t kPasses = 8, kPerTile = kPasses + 2;
+  for (uint32_t tile = 0; tile < 4; ++tile) {
+    const uint32_t half = tile % 2 * 64;
+    stream.add(Module::Compute, {{sram(Mem::Out, half, half + 64, true)}, {}});
+    for (size_t pass = 0; pass < kPasses; ++pass)
+      stream.add(Module::Alu, {{sram(Mem::Out, half, half + 64, true)}, {}});
+    stream.add(Module::Store, {{sram(Mem::Out, half, half + 64, false)}, {}});
+  }
+  const auto result = insert_tokens(config, stream.insns, stream.footprints);
+  ASSERT_TRUE(result);
+  // GEMM of tile 2 writes what tile 0 stores: the ALU passes that on before it begins tile 1.
+  const size_t store = result->index[kPerTile - 1], next = result->index[kPerTile + 1];
+  ASSERT_LT(store, next);
+  const auto relay = std::find_if(
+      result->insns.begin() + static_cast<std::ptrdiff_t>(store),
+      result->insns.begin() + static_cast<std::ptrdiff_t>(next), [&](const Insn& insn) {
+        return module_of(config, insn) == Module::Alu && insn.deps.pop_next && insn.deps.push_prev;
+      });
+  EXPECT_NE(relay, result->insns.begin() + static_cast<std::ptrdiff_t>(next));
+}
+
 TEST(Tokens, OutstandingTokensAreBounded) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(seed);
