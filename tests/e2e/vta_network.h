@@ -64,12 +64,15 @@ inline Network make_network(const graph::Graph& f32) {
   return network;
 }
 
+/// errors: also of layers that do not fit, as `compile` without --fallback cpu reports them.
 inline Result<driver::CompiledModel> compile_network(const Network& network,
                                                      const vta::Config& config) {
   driver::CompileOptions options;
   options.vta = config;
   const graph::TileShape tile{config.batch(), config.block_in(), config.block_out()};
-  return compile_graph(TW_TRY(tile_layout(network.quantized.graph, tile)), options);
+  const graph::Graph tiled = TW_TRY(tile_layout(network.quantized.graph, tile));
+  TW_TRY_STATUS(driver::all_on_vta(TW_TRY(driver::place_on_vta(tiled, config, options.launch))));
+  return compile_graph(tiled, options);
 }
 
 struct DeviceRun {

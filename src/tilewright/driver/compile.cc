@@ -20,7 +20,7 @@
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/program_builder.h"
-#include "tilewright/driver/quantized.h"
+#include "tilewright/driver/vta_place.h"
 #include "tilewright/graph/export.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/graph/launches.h"
@@ -175,13 +175,14 @@ bool has_dynamic_size(const graph::Graph& graph, const graph::Node& node) {
          std::any_of(node.outputs.begin(), node.outputs.end(), dynamic);
 }
 
-std::vector<graph::Group> groups_of(const graph::Graph& graph, const CompileOptions& options) {
+Result<std::vector<graph::Group>> groups_of(const graph::Graph& graph,
+                                            const CompileOptions& options) {
   graph::FuseOptions fusion;
   fusion.copies = !options.copies_apart;
   fusion.enable = (options.level > 0 && options.fuse) || options.vta;
   std::vector<std::string> devices;
   if (options.vta) {
-    devices = devices_of(graph, place_on_vta(graph, *options.vta));
+    devices = devices_of(graph, TW_TRY(place_on_vta(graph, *options.vta, options.launch)));
     fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
   }
   if (options.gpu)
@@ -247,7 +248,7 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
     model.changes = graph::explain(result.reports);
   }
   TW_TRY_STATUS(check_interrupt());
-  model.groups = groups_of(model.graph, options);
+  model.groups = TW_TRY(groups_of(model.graph, options));
   for (std::string& line : graph::explain(model.graph, model.groups))
     model.changes.push_back(std::move(line));
   return model;

@@ -32,13 +32,15 @@ nlohmann::ordered_json counters_json(const vta::Counters& c) {
           {"out_store_bytes", c.out_store_bytes}};
 }
 
-std::vector<std::string> row_of(const std::string& name, uint64_t cycles, const vta::Counters& c,
-                                const vta::Bound& bound, const vta::Config& config) {
+/// `gemm`: GEMM steps in these cycles.
+std::vector<std::string> row_of(const std::string& name, uint64_t cycles, double gemm,
+                                const vta::Counters& c, const vta::Bound& bound,
+                                const vta::Config& config) {
   const double macs = static_cast<double>(config.batch()) * config.block_in() * config.block_out() *
                       static_cast<double>(c.gemm_steps);
   return {name,
           std::to_string(cycles),
-          fmt::format("{:.1f} %", 100 * ratio(c.gemm_steps, cycles)),
+          fmt::format("{:.1f} %", 100 * gemm / static_cast<double>(std::max<uint64_t>(cycles, 1))),
           std::to_string(bound.cycles()),
           fmt::format("{:.3f}", ratio(cycles, bound.cycles())),
           bound.compute >= std::max(bound.read, bound.store) ? "compute"
@@ -62,7 +64,9 @@ nlohmann::ordered_json launches_json(const LaunchLog& log) {
         launch["layers"].push_back({{"name", layer.name},
                                     {"begin", layer.begin},
                                     {"end", layer.end},
+                                    {"from", layer.from},
                                     {"bound_cycles", layer.bound.cycles()},
+                                    {"bound_within", layer.within.cycles()},
                                     {"counters", counters_json(layer.counters)}});
     json.push_back(std::move(launch));
   }
@@ -78,15 +82,12 @@ std::string launches_table(const LaunchLog& log) {
   for (const LaunchLog::Entry& entry : log.entries) {
     const vta::Config& config = entry.program->config;
     const vta::Run& run = entry.program->runs.back();
-    uint64_t last = 0;
     if (!entry.report.times.empty())
-      for (const vta::LayerUse& layer : vta::per_layer(config, run, entry.report)) {
-        // Layers overlap: a layer's cycles are those from the end of the one before.
-        const uint64_t from = std::min(last, layer.end);
-        rows.push_back(row_of(layer.name, layer.end - from, layer.counters, layer.bound, config));
-        last = std::max(last, layer.end);
-      }
-    rows.push_back(row_of(entry.name, entry.report.cycles, entry.report.counters,
+      for (const vta::LayerUse& layer : vta::per_layer(config, run, entry.report))
+        rows.push_back(row_of(layer.name, layer.end - layer.from, layer.gemm_within, layer.counters,
+                              layer.within, config));
+    const vta::Counters& all = entry.report.counters;
+    rows.push_back(row_of(entry.name, entry.report.cycles, static_cast<double>(all.gemm_steps), all,
                           vta::bound(config, run.insns), config));
   }
   return table(rows);

@@ -13,7 +13,6 @@
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/inputs.h"
 #include "tilewright/driver/npz.h"
-#include "tilewright/graph/moves.h"
 #include "tilewright/graph/tile_layout.h"
 
 namespace tilewright::driver {
@@ -113,91 +112,24 @@ Samples cut_samples(const graph::Graph& graph, const std::map<std::string, Array
   return samples;
 }
 
-/// Every node off the accelerator that is not a conversion at its border.
-std::vector<Error> off_device(const std::vector<graph::Placement>& placements) {
-  std::vector<Error> errors;
-  for (const graph::Placement& place : placements)
-    if (place.where == graph::Where::Cpu && !is_border(place))
-      errors.push_back({ErrorKind::Unsupported,
-                        fmt::format("{} ({}) does not run on vta", place.name, place.op),
-                        {},
-                        place.why,
-                        {},
-                        {}});
-  return errors;
+}  // namespace
+
+namespace {
+
+/// Scales that come from nothing but zeros fit no other input.
+void warn_of_zeros(const graph::Graph& graph, const graph::Ranges& ranges, size_t samples) {
+  for (const graph::ValueId id : graph.inputs) {
+    const auto i = static_cast<size_t>(id);
+    if (i >= ranges.values.size() || ranges.values[i].count == 0) continue;
+    if (ranges.values[i].lo != 0 || ranges.values[i].hi != 0) continue;
+    say(
+        fmt::format("warning: input '{}' is 0 in all {} calibration samples: results for other "
+                    "inputs will be useless\n  fix: calibrate with inputs as the model will see",
+                    graph.values[i].name, samples));
+  }
 }
 
 }  // namespace
-
-graph::PlaceTarget place_target(const vta::Config& config) {
-  graph::PlaceTarget target;
-  target.tile = {config.batch(), config.block_in(), config.block_out()};
-  target.has_multiply = config.has_mul;
-  target.input_elements = config.depth(vta::Mem::Inp);
-  return target;
-}
-
-std::vector<graph::Placement> place_on_vta(const graph::Graph& tiled, const vta::Config& config) {
-  std::vector<graph::Placement> places = graph::place(tiled, place_target(config));
-  std::vector<bool> on_vta(tiled.values.size(), false);
-  for (size_t n = 0; n < places.size(); ++n) {
-    const graph::Node& node = tiled.nodes[n];
-    const auto made_there = [&](graph::ValueId id) { return on_vta[static_cast<size_t>(id)]; };
-    if (const auto move = graph::block_move(tiled, node)) {
-      const bool sources = move->gathers
-                               ? std::all_of(node.inputs.begin(), node.inputs.end(), made_there)
-                               : made_there(move->whole);
-      if (sources) places[n].where = graph::Where::Accelerator;
-    }
-    const bool view = places[n].where == graph::Where::Nothing && !node.inputs.empty() &&
-                      node.inputs[0] >= 0 && made_there(node.inputs[0]);
-    if (view || places[n].where == graph::Where::Accelerator)
-      for (graph::ValueId id : node.outputs) on_vta[static_cast<size_t>(id)] = true;
-  }
-  return places;
-}
-
-std::vector<std::string> devices_of(const graph::Graph& graph,
-                                    const std::vector<graph::Placement>& places) {
-  std::vector<std::string> devices(graph.nodes.size());
-  for (size_t n = 0; n < devices.size(); ++n)
-    if (places[n].where == graph::Where::Accelerator) devices[n] = "vta";
-  std::vector<std::vector<size_t>> readers(graph.values.size());
-  std::vector<int> maker(graph.values.size(), -1);
-  for (size_t n = 0; n < devices.size(); ++n) {
-    for (graph::ValueId id : graph.nodes[n].inputs)
-      if (id >= 0) readers[static_cast<size_t>(id)].push_back(n);
-    for (graph::ValueId id : graph.nodes[n].outputs)
-      if (id >= 0) maker[static_cast<size_t>(id)] = static_cast<int>(n);
-  }
-  const std::set<graph::ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
-  // A view of a view: each round settles one more.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t n = 0; n < devices.size(); ++n) {
-      if (places[n].where != graph::Where::Nothing || !devices[n].empty()) continue;
-      const graph::ValueId in = graph.nodes[n].inputs[0], out = graph.nodes[n].outputs[0];
-      const int source = maker[static_cast<size_t>(in)];
-      const auto& users = readers[static_cast<size_t>(out)];
-      const bool after = source >= 0 && !devices[static_cast<size_t>(source)].empty();
-      const bool before = std::any_of(users.begin(), users.end(), [&](size_t user) {
-        return !devices[user].empty() || places[user].where == graph::Where::Nothing;
-      });
-      if (after && before && !outputs.contains(out)) devices[n] = "vta", changed = true;
-    }
-  }
-  return devices;
-}
-
-bool is_border(const graph::Placement& place) {
-  static const std::set<std::string> border = {
-      "ArgMax",     "ArgMin",       "Cast",           "DequantizeLinear",
-      "Flatten",    "FromTiles",    "Identity",       "Im2Col",
-      "LogSoftmax", "Pad",          "QuantizeLinear", "Reshape",
-      "Softmax",    "SpaceToDepth", "Squeeze",        "Sub",
-      "ToTiles",    "TopK",         "Transpose",      "Unsqueeze"};
-  return border.contains(place.op);
-}
 
 Result<Samples> load_samples(const QuantizeSettings& settings, const graph::Graph& graph) {
   if (const std::optional<int> count = TW_TRY(random_count(settings.source)))
@@ -253,23 +185,20 @@ Result<VtaModel> prepare_for_vta(const graph::Graph& model, const vta::Config& c
     if (settings.source.empty())
       return fail(ErrorKind::Usage, "vta computes in 8-bit integers, the model is in f32", {},
                   "--quantize calibration.npz (or --quantize random for a first try)");
-    const graph::Graph prepared = TW_TRY(graph::prepare_quantize(model, context));
-    const Samples samples = TW_TRY(load_samples(settings, prepared));
-    const graph::Ranges ranges = TW_TRY(observe(prepared, samples, options));
+    result.prepared = TW_TRY(graph::prepare_quantize(model, context));
+    result.calibration = TW_TRY(load_samples(settings, *result.prepared));
+    const graph::Ranges ranges = TW_TRY(observe(*result.prepared, result.calibration, options));
+    warn_of_zeros(*result.prepared, ranges, result.calibration.size());
     graph::QuantizeOptions quantize;
     quantize.per_channel = settings.per_channel;
-    result.quantized = TW_TRY(graph::quantize(prepared, ranges, quantize));
+    result.quantized = TW_TRY(graph::quantize(*result.prepared, ranges, quantize));
   }
   const graph::TileShape shape{config.batch(), config.block_in(), config.block_out()};
   result.tiled = TW_TRY(graph::tile_layout(result.quantized.graph, shape));
-  result.placements = place_on_vta(result.tiled, config);
-  std::vector<Error> errors = off_device(result.placements);
-  if (settings.allow_cpu || errors.empty()) return result;
-  Error first = std::move(errors.front());
-  first.fix = "--fallback cpu runs them on this machine";
-  first.others.assign(std::make_move_iterator(errors.begin() + 1),
-                      std::make_move_iterator(errors.end()));
-  return tl::unexpected<Error>(std::move(first));
+  result.placements = TW_TRY(place_on_vta(result.tiled, config, options.launch));
+  result.memo = options.launch.memo;
+  if (!settings.allow_cpu) TW_TRY_STATUS(all_on_vta(result.placements));
+  return result;
 }
 
 }  // namespace tilewright::driver

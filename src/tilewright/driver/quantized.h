@@ -2,28 +2,17 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/driver/compile.h"
-#include "tilewright/graph/place.h"
+#include "tilewright/driver/vta_place.h"
 #include "tilewright/graph/quantize.h"
 
 namespace tilewright::driver {
-
-/// What placement needs to know of an accelerator.
-graph::PlaceTarget place_target(const vta::Config& config);
-/// Where each node of a tiled graph runs; moves of whole channel blocks between layers of the
-/// accelerator are its own too (graph/moves.h).
-std::vector<graph::Placement> place_on_vta(const graph::Graph& tiled, const vta::Config& config);
-/// The device of each node, by index: `vta` or nothing for the CPU. Views between nodes of the
-/// accelerator are the accelerator's.
-std::vector<std::string> devices_of(const graph::Graph& graph,
-                                    const std::vector<graph::Placement>& places);
-/// Whether a node may always stay on the CPU: conversions at the border and what follows the last
-/// layer (softmax, argmax).
-bool is_border(const graph::Placement& place);
 
 /// What the user asked for.
 struct QuantizeSettings {
@@ -47,8 +36,12 @@ Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
 
 struct VtaModel {
   graph::QuantizedGraph quantized;
-  graph::Graph tiled;  ///< `quantized` in the accelerator's layout
+  std::optional<graph::Graph>
+      prepared;         ///< the f32 graph that was quantised; absent for QDQ models
+  Samples calibration;  ///< what it was calibrated with
+  graph::Graph tiled;   ///< `quantized` in the accelerator's layout
   std::vector<graph::Placement> placements;
+  std::shared_ptr<VtaLayerMemo> memo;  ///< what placing it found out, for the compiler
 };
 
 /// errors: what the steps report; Unsupported with every operator that would stay on the CPU and

@@ -220,6 +220,8 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   if (vta) {
     compile.vta = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
     TW_TRY_STATUS(vta::check(*compile.vta));
+    if (Status status = check_compilable(*compile.vta); !status)
+      return tl::unexpected<Error>(std::move(status.error()).at("--hw " + options.hw));
   } else if (target.starts_with("opencl") || target.starts_with("cuda")) {
     compile.gpu = TW_TRY(hw::find_gpu_target(target));
     compile.gpu->tf32 = options.tf32;
@@ -254,8 +256,11 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
 }
 
 Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptions& options) {
-  return subject.graph ? compile_graph(*subject.graph, options)
-                       : compile_func(*subject.func, options);
+  if (!subject.graph) return compile_func(*subject.func, options);
+  if (!subject.vta) return compile_graph(*subject.graph, options);
+  CompileOptions again = options;
+  again.launch.memo = subject.vta->memo;
+  return compile_graph(*subject.graph, again);
 }
 
 namespace {

@@ -1,23 +1,17 @@
-// hw, sim: accelerators as values, and programs for them on their simulators.
+// hw: accelerators as values.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <filesystem>
+#include <map>
 
-#include "tilewright/accel/vta/check.h"
-#include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
-#include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/launch_report.h"
-#include "tilewright/runtime/package.h"
+#include "tilewright/driver/vta_place.h"
 
 namespace tilewright::driver {
 namespace {
-
-// --- hw
 
 struct HwOptions {
   std::string action, first, second, output;
@@ -108,8 +102,12 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
   if (!options.settings.empty()) config = TW_TRY(with_settings(config, options.settings));
   TW_TRY_STATUS(vta::check(config));
   if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, vta::to_toml(config)));
+  const Status compilable = check_compilable(config);
   nlohmann::ordered_json json = document("hw");
   json["config"] = config_json(config);
+  json["compilable"] = compilable.has_value();
+  if (!compilable)
+    say(fmt::format("warning: {}: {}", compilable.error().what, compilable.error().why));
   if (as_json) {
     print_json(json);
   } else if (options.action == "new" && options.output.empty()) {
@@ -118,102 +116,6 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
     print_config(config);
   }
   return 0;
-}
-
-// --- sim
-
-struct SimOptions {
-  std::string path, device = "vta:tsim", trace, dump;
-  bool check_only = false, disassemble = false;
-};
-
-struct NamedProgram {
-  std::string name;
-  vta::Program program;
-};
-
-/// The programs of a package, or the one of a dump.
-Result<std::vector<NamedProgram>> load_programs(const std::string& path) {
-  std::error_code error;
-  if (std::filesystem::is_directory(path, error)) {
-    const std::string name = std::filesystem::path(path).filename().string();
-    return std::vector<NamedProgram>{{name, TW_TRY(vta::read_dump(path)).program}};
-  }
-  const auto package = TW_TRY(runtime::Package::open(path, {.load_code = false}));
-  std::vector<NamedProgram> programs;
-  for (const auto& [name, info] : package->program().launches)
-    if (info.device == "vta")
-      programs.push_back({name, TW_TRY(vta::parse_program(package->launch_code(name)))});
-  if (programs.empty())
-    return fail(ErrorKind::Usage, fmt::format("'{}' has no program for an accelerator", path), {},
-                "tilewright compile MODEL --target vta --quantize random");
-  return programs;
-}
-
-void print_assembly(const vta::Program& program) {
-  for (size_t r = 0; r < program.runs.size(); ++r) {
-    const vta::Run& run = program.runs[r];
-    for (size_t i = 0; i < run.insns.size(); ++i) {
-      for (const vta::Span& span : run.spans)
-        if (span.begin == i) fmt::print("; {}\n", span.name);
-      fmt::print("{:6}  {}\n", i, vta::disassemble(program.config, run.insns[i]));
-    }
-  }
-}
-
-/// Findings as text; whether one of them is an error.
-bool report_findings(const NamedProgram& named, const std::vector<vta::Finding>& findings,
-                     nlohmann::ordered_json& json) {
-  bool bad = false;
-  for (const vta::Finding& finding : findings) {
-    bad |= finding.error;
-    json.push_back({{"program", named.name},
-                    {"rule", std::string(vta::name(finding.rule))},
-                    {"error", finding.error},
-                    {"run", finding.run},
-                    {"insn", finding.insn},
-                    {"text", finding.text}});
-    say(fmt::format("{}: {} at {} run {} instruction {}: {}", finding.error ? "error" : "warning",
-                    vta::name(finding.rule), named.name, finding.run, finding.insn, finding.text));
-  }
-  return bad;
-}
-
-Result<LaunchLog::Entry> simulate(const NamedProgram& named, const SimOptions& options) {
-  std::unique_ptr<vta::Device> device =
-      TW_TRY(open_vta(options.device, named.program.config, named.program.end()));
-  vta::LaunchOptions launch;
-  launch.record_times = options.device != "vta:fsim";
-  LaunchLog::Entry entry{named.name, std::make_shared<const vta::Program>(named.program), {}};
-  entry.report = TW_TRY(vta::execute(*device, named.program, launch));
-  if (options.dump.empty()) return entry;
-  std::string final_image(named.program.image.size(), '\0');
-  TW_TRY_STATUS(device->read(named.program.base, final_image.data(), final_image.size()));
-  TW_TRY_STATUS(vta::write_dump(options.dump + "/" + named.name, named.program, final_image));
-  return entry;
-}
-
-Result<int> sim(const SimOptions& options, bool as_json) {
-  nlohmann::ordered_json json = document("sim");
-  json["findings"] = nlohmann::ordered_json::array();
-  bool bad = false;
-  LaunchLog log;
-  for (const NamedProgram& named : TW_TRY(load_programs(options.path))) {
-    if (options.disassemble) print_assembly(named.program);
-    bad |= report_findings(named, vta::check_program(named.program), json["findings"]);
-    if (options.check_only || options.disassemble) continue;
-    Result<LaunchLog::Entry> entry = simulate(named, options);
-    if (!entry) return tl::unexpected<Error>(std::move(entry.error()).at(named.name));
-    log.entries.push_back(*std::move(entry));
-  }
-  if (!options.trace.empty()) TW_TRY_STATUS(write_trace(options.trace, log));
-  json["launches"] = launches_json(log);
-  if (as_json) {
-    print_json(json);
-  } else if (!log.entries.empty()) {
-    fmt::print("{}", launches_table(log));
-  }
-  return bad ? exit_code(ErrorKind::Mismatch) : 0;
 }
 
 }  // namespace
@@ -237,22 +139,6 @@ void add_hw(CLI::App& app, Context& context) {
         return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one");
       return hw_verb(*options, context.json);
     };
-  });
-}
-
-void add_sim(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand(
-      "sim", "Checks and simulates the accelerator programs of a package or a program dump");
-  auto options = std::make_shared<SimOptions>();
-  verb->add_option("input", options->path, "package.twm or dump folder")->required();
-  verb->add_option("--device", options->device, "vta:fsim, vta:tsim or vta:rtl");
-  verb->add_option("--trace", options->trace, "file for ui.perfetto.dev");
-  verb->add_option("--dump-program", options->dump, "folder for program dumps with their results");
-  verb->add_flag("--check", options->check_only,
-                 "check only: races, deadlock, ranges, portability");
-  verb->add_flag("--asm", options->disassemble, "print the instructions instead");
-  verb->callback([&context, options] {
-    context.action = [&context, options] { return sim(*options, context.json); };
   });
 }
 

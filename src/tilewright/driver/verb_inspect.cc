@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tilewright/accel/vta/program.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
@@ -20,6 +21,27 @@
 namespace tilewright::driver {
 namespace {
 
+/// The hardware of a package's accelerator programs.
+Status add_accelerators(const runtime::Package& package, nlohmann::ordered_json& json,
+                        std::string& text) {
+  for (const auto& [name, info] : package.program().launches) {
+    if (info.device != "vta") continue;
+    const vta::Program program = TW_TRY(vta::parse_program(package.launch_code(name)));
+    const vta::Config& hw = program.config;
+    size_t instructions = 0;
+    for (const vta::Run& run : program.runs) instructions += run.insns.size();
+    text += fmt::format("{}: target vta, hardware {} ({}), {} MHz, {} instructions\n", name,
+                        hw.name, vta::label(hw), hw.clock_mhz, instructions);
+    json["accelerators"].push_back({{"program", name},
+                                    {"target", "vta"},
+                                    {"hw", hw.name},
+                                    {"label", vta::label(hw)},
+                                    {"clock_mhz", hw.clock_mhz},
+                                    {"instructions", instructions}});
+  }
+  return {};
+}
+
 Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) {
   runtime::OpenOptions options;
   options.load_code = false;
@@ -35,19 +57,25 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
     json["members"].push_back(
         {{"name", member.name}, {"bytes", member.bytes.size()}, {"sha256", member.sha256}});
   }
+  std::string accelerators;
+  TW_TRY_STATUS(add_accelerators(*package, json, accelerators));
   if (as_json) {
     print_json(json);
     return 0;
   }
   fmt::print("{}\ntarget {} ({}), math {}\n", table(members), program.target.name,
              program.target.cpu, program.math);
+  fmt::print("{}", accelerators);
   fmt::print("arena {} bytes (lower bound {}), weights {} bytes\n", program.arena_bytes,
              program.arena_lower_bound, program.weights_bytes);
   for (const auto& [key, value] : program.notes) fmt::print("{}: {}\n", key, value);
   std::vector<std::vector<std::string>> steps = {{"step", "callee", "output"}};
   for (const runtime::StepSpec& step : program.steps) {
     const runtime::ValueSpec& out = program.values[step.args.back()];
-    steps.push_back({step.name, step.kernel.empty() ? step.host : step.kernel,
+    steps.push_back({step.name,
+                     !step.kernel.empty()   ? step.kernel
+                     : !step.launch.empty() ? step.launch
+                                            : step.host,
                      fmt::format("{} {}", name(out.dtype), to_string(out.shape))});
   }
   fmt::print("\n{}", table(steps));

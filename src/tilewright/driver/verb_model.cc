@@ -37,19 +37,20 @@ nlohmann::ordered_json type_json(const graph::Graph& graph,
 }
 
 /// Where each operator of a model runs on an accelerator, and why not there.
-int report_placements(const Subject& subject, const std::string& target, bool as_json) {
+int report_placements(const Subject& subject, const SubjectOptions& options, bool as_json) {
+  const std::string& target = options.target;
   nlohmann::ordered_json json = document("check");
   json["model"] = subject.path;
   json["target"] = target;
   json["notes"] = subject.vta->quantized.notes;
   std::map<std::string, std::map<std::string, int>> counts;
   std::vector<std::vector<std::string>> rows = {{"node", "operator", "device", "reason"}};
-  bool supported = true;
+  const Status all = all_on_vta(subject.vta->placements);
+  const bool supported = all || options.fallback == "cpu";
   for (const graph::Placement& place : subject.vta->placements) {
     if (place.where == graph::Where::Nothing) continue;
     const std::string device = place.where == graph::Where::Accelerator ? "vta" : "cpu";
     ++counts[place.op][device];
-    supported &= device == "vta" || is_border(place);
     if (device == "cpu") rows.push_back({place.name, place.op, device, place.why});
     json["nodes"].push_back({{"node", place.name},
                              {"operator", place.op},
@@ -60,7 +61,7 @@ int report_placements(const Subject& subject, const std::string& target, bool as
   json["supported"] = supported;
   if (as_json) {
     print_json(json);
-    return supported ? 0 : exit_code(ErrorKind::Unsupported);
+    return supported ? 0 : exit_code(all.error().kind);
   }
   std::vector<std::vector<std::string>> summary = {{"operator", "on " + target, "on cpu"}};
   for (const auto& [op, by_device] : counts) {
@@ -80,16 +81,17 @@ int report_placements(const Subject& subject, const std::string& target, bool as
              "error: not every operator runs on {}\n  why: the table names them\n"
              "  fix: --fallback cpu runs the others on this machine\n",
              target);
-  return exit_code(ErrorKind::Unsupported);
+  return exit_code(all.error().kind);
 }
 
 Result<int> check(SubjectOptions options, bool as_json) {
   if (options.target == "vta") {
     // Placement does not depend on the values that calibration sees.
     if (options.quantize.empty()) options.quantize = "random:1";
-    options.fallback = "cpu";
-    const std::vector<Subject> models = TW_TRY(load_subjects(options));
-    return report_placements(models[0], options.target, as_json);
+    SubjectOptions all_nodes = options;  // what does not run on the accelerator is in the report
+    all_nodes.fallback = "cpu";
+    const std::vector<Subject> models = TW_TRY(load_subjects(all_nodes));
+    return report_placements(models[0], options, as_json);
   }
   TW_TRY(hw::find_target(options.target));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
@@ -168,6 +170,9 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   const Subject& subject = subjects[0];
   if (subject.package)
     return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]));
+  if (verb.subject.quantize.starts_with("random"))
+    say("warning: the model is calibrated with random inputs: good enough to try the hardware, not "
+        "to use the results\n  fix: --quantize FILE.npz with inputs as the model will see");
   CompileOptions options = TW_TRY(compile_options(verb.subject));
   options.command = context.command;
   const CompiledModel model = TW_TRY(compile_subject(subject, options));

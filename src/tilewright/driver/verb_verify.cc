@@ -12,6 +12,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/known_differences.h"
 #include "tilewright/driver/ort_peer.h"
+#include "tilewright/driver/quantization_report.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
@@ -26,6 +27,11 @@ struct VerifyOptions {
   SubjectOptions subject;
   std::string against = "interp";
   bool per_node = false;
+  std::string samples;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
+
+  bool asks_for(const std::string& word) const {
+    return ("," + against + ",").find("," + word + ",") != std::string::npos;
+  }
 };
 
 /// Inputs of a final Softmax, LogSoftmax or Sigmoid: small probabilities hide errors, logits do
@@ -131,13 +137,25 @@ Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& optio
   return outputs_of(runnable);
 }
 
+/// Whether sums are scaled by multipliers in integers: ONNX Runtime does so in f32.
+bool has_multipliers(const graph::Graph& quantized) {
+  return std::any_of(quantized.nodes.begin(), quantized.nodes.end(), [](const graph::Node& node) {
+    return node.op == "Requantize" && node.inputs.size() > 3 && node.inputs[3] >= 0;
+  });
+}
+
 /// What each value may differ by besides the rounding of floats. Accelerators and their references
-/// round alike.
-std::map<std::string, RoundingLimit> limits_by_name(const Subject& subject) {
+/// round alike, except for multipliers.
+Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subject,
+                                                            const std::string& against) {
   std::map<std::string, RoundingLimit> limits;
-  if (!subject.graph || subject.vta) return limits;
-  const std::vector<RoundingLimit> all = rounding_limits(*subject.graph);
-  for (size_t id = 0; id < all.size(); ++id) limits[subject.graph->values[id].name] = all[id];
+  if (!subject.graph) return limits;
+  if (subject.vta && (against != "ort" || !has_multipliers(subject.vta->quantized.graph)))
+    return limits;
+  const graph::Graph compared =
+      subject.vta ? TW_TRY(graph::to_qdq(subject.vta->quantized)) : *subject.graph;
+  const std::vector<RoundingLimit> all = rounding_limits(compared);
+  for (size_t id = 0; id < all.size(); ++id) limits[compared.values[id].name] = all[id];
   return limits;
 }
 
@@ -186,7 +204,6 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
       settings.required.insert(subject.graph->values[id].name);
     add_checked_values(subject, options.per_node);
   }
-  settings.limits = limits_by_name(subject);
   Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
   const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
       runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
@@ -195,10 +212,11 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   const Named actual = TW_TRY(outputs_of(runnable));
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {
-    if (("," + options.against + ",").find("," + against + ",") == std::string::npos) continue;
+    if (!options.asks_for(against)) continue;
     const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs));
     if (!reference) continue;
     CompareSettings mine = settings;
+    mine.limits = TW_TRY(limits_by_name(subject, against));
     if (against == "ort" && !subject.vta)  // a quantised model is exported with other names inside
       for (const auto& output : *reference) mine.required.insert(output.first);
     for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
@@ -213,6 +231,23 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   return rows;
 }
 
+/// The loss of quantisation, over the samples that the user names or those of the calibration.
+Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& options) {
+  if (!subject.vta || !subject.vta->prepared)
+    return fail(ErrorKind::Usage, fmt::format("'{}' was not quantised here", subject.name),
+                subject.vta ? "the model came in integers, there is no f32 model to compare with"
+                            : "--against f32 shows what 8-bit integers cost",
+                subject.vta ? "--against ort" : "--target vta --quantize FILE.npz");
+  const CompileOptions compile = TW_TRY(compile_options(options.subject));
+  if (options.samples.empty())
+    return quantization_loss(*subject.vta, subject.vta->calibration, compile);
+  QuantizeSettings settings;
+  settings.source = options.samples;
+  settings.seed = options.subject.seed;
+  return quantization_loss(*subject.vta, TW_TRY(load_samples(settings, *subject.vta->prepared)),
+                           compile);
+}
+
 std::string state_of(const tune::Difference& difference) {
   if (!difference.problem.empty()) return difference.problem;
   if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
@@ -223,9 +258,10 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   for (size_t start = 0; start <= options.against.size();) {
     const size_t end = std::min(options.against.find(',', start), options.against.size());
     const std::string word = options.against.substr(start, end - start);
-    if (word != "interp" && word != "ort" && word != "cpu")
+    const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
+    if (std::find(words.begin(), words.end(), word) == words.end())
       return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
-                  fmt::format("did you mean '{}'?", nearest(word, {"interp", "ort", "cpu"})));
+                  fmt::format("did you mean '{}'?", nearest(word, words)));
     start = end + 1;
   }
   nlohmann::ordered_json json = document("verify");
@@ -234,7 +270,15 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
       {"subject", "against", "output", "error", "limit", "state"}};
   bool good = true;
   std::set<std::string> notes;
+  std::string losses;
   for (Subject& subject : TW_TRY(load_subjects(options.subject))) {
+    if (options.asks_for("f32")) {
+      const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
+      losses += loss_text(loss);
+      json["loss"].push_back(loss_json(loss));
+      json["loss"].back()["subject"] = subject.name;
+    }
+    if (options.against == "f32") continue;
     for (const Row& row : TW_TRY(verify_subject(std::move(subject), options))) {
       const tune::Difference& d = row.difference;
       good &= d.ok();
@@ -262,6 +306,8 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   if (as_json) {
     print_json(json);
   } else {
+    fmt::print("{}", losses);
+    if (options.against == "f32") return 0;
     if (options.per_node && good) fmt::print("every node agrees\n");
     if (!options.per_node || !good) fmt::print("{}", table(text));
     for (const std::string& note : notes) fmt::print("{}\n", note);
@@ -278,7 +324,10 @@ void add_verify(CLI::App& app, Context& context) {
   auto options = std::make_shared<VerifyOptions>();
   add_subject_options(*verb, options->subject, true);
   verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
-  verb->add_option("--against", options->against, "interp, ort, cpu, or several with commas");
+  verb->add_option("--against", options->against,
+                   "interp, ort, cpu, f32 (what quantisation costs), or several with commas");
+  verb->add_option("--samples", options->samples,
+                   "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
   verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
   verb->callback([&context, options] {
     context.action = [&context, options] { return verify(*options, context.json); };

@@ -62,6 +62,14 @@ class Placer {
   std::map<graph::ValueId, uint64_t> addresses_;
 };
 
+/// All that decides how a layer is compiled: its definition without the name, hardware, options.
+std::string memo_key(Func func, const vta::Config& config, const VtaLaunchOptions& options) {
+  const auto record = options.tuned ? options.tuned(func) : std::nullopt;
+  func.name = "layer";
+  return fmt::format("{}{}copies {}, {}", print(func), vta::to_toml(config), options.copies,
+                     record ? record->point : "");
+}
+
 class LaunchCompiler {
  public:
   LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const vta::Config& config,
@@ -120,13 +128,12 @@ class LaunchCompiler {
 
   /// Layers with equal text share one mapping and one trace.
   Result<LayerCode> schedule(Func func) {
-    const std::string name = std::exchange(func.name, "layer");
-    const std::string text = print(func);
-    func.name = name;
-    if (const auto it = known_.find(text); it != known_.end()) return it->second;
+    const std::string key = memo_key(func, builder_.config(), options_);
+    auto& known = options_.memo->scheduled;
+    if (const auto it = known.find(key); it != known.end()) return it->second;
     LayerCode layer = TW_TRY(schedule_layer(func));
     layer.func = std::move(func);
-    return known_[text] = layer;
+    return known[key] = layer;
   }
 
   Result<LayerCode> schedule_layer(const Func& func) const {
@@ -196,7 +203,6 @@ class LaunchCompiler {
   VtaLaunchOptions options_;
   vta::Builder builder_;
   Placer places_;
-  std::map<std::string, LayerCode> known_;
 };
 
 }  // namespace
@@ -205,6 +211,21 @@ Result<VtaLaunchCode> compile_vta_launch(const graph::Graph& graph, const graph:
                                          const vta::Config& config,
                                          const VtaLaunchOptions& options) {
   return LaunchCompiler(graph, launch, config, options).run();
+}
+
+Status try_vta_layer(const graph::Graph& graph, const graph::Group& layer,
+                     const vta::Config& config, const VtaLaunchOptions& options) {
+  const std::string key = memo_key(TW_TRY(graph::group_func(graph, layer)).func, config, options);
+  auto& tried = options.memo->tried;
+  if (const auto it = tried.find(key); it != tried.end()) return it->second;
+  graph::Group launch = layer;
+  launch.kind = graph::GroupKind::Launch;
+  launch.parts = {layer};
+  const Result<VtaLaunchCode> code = LaunchCompiler(graph, launch, config, options).run();
+  Status status;
+  if (!code) status = tl::unexpected<Error>(code.error());
+  if (code || code.error().kind != ErrorKind::Interrupted) tried[key] = status;
+  return status;
 }
 
 }  // namespace tilewright::driver

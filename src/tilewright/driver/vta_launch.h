@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,10 +35,18 @@ struct VtaLaunchCode {
 /// The record whose mapping a layer shall have, given its Func (stage Tensor); absent: the model's.
 using FindMapping = std::function<std::optional<tune::Record>(const Func& func)>;
 
+/// What is known of layers, by all that decides about them: a model asks about each more than once.
+struct VtaLayerMemo {
+  std::map<std::string, LayerCode> scheduled;
+  std::map<std::string, Status> tried;  ///< what try_vta_layer said
+};
+
 struct VtaLaunchOptions {
   int copies = 2;       ///< of on-chip buffers; 1: loads and computation take turns
   bool serial = false;  ///< one instruction at a time
   FindMapping tuned;    ///< empty: all mappings by the model
+  /// Shared by copies of these options. Not for several threads.
+  std::shared_ptr<VtaLayerMemo> memo = std::make_shared<VtaLayerMemo>();
 };
 
 /// Code of `launch`, whose constants are in the program's image; inputs and outputs of the program
@@ -45,5 +55,10 @@ struct VtaLaunchOptions {
 Result<VtaLaunchCode> compile_vta_launch(const graph::Graph& graph, const graph::Group& launch,
                                          const vta::Config& config,
                                          const VtaLaunchOptions& options = {});
+
+/// Whether `layer`, a group of the accelerator, compiles as a launch of its own: it has a mapping
+/// that fits, and code. errors: as compile_vta_launch.
+Status try_vta_layer(const graph::Graph& graph, const graph::Group& layer,
+                     const vta::Config& config, const VtaLaunchOptions& options);
 
 }  // namespace tilewright::driver

@@ -45,7 +45,9 @@ class Placer {
                            target_.tile.batch, target_.tile.block_out);
     }
     if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear")
-      return fmt::format("it converts between f32 and i8; {} holds i8 and i32 only", target_.name);
+      return fmt::format(
+          "it converts between f32 and i8; {} computes with 8- and 32-bit integers only",
+          target_.name);
     const auto first =
         std::find_if(node.inputs.begin(), node.inputs.end(), [](ValueId id) { return id >= 0; });
     if (first == node.inputs.end()) return fmt::format("{} has no integer form", node.op);
@@ -55,7 +57,8 @@ class Placer {
                          element_count(t.shape), to_string(t));
     if (t.dtype == DType::I8 || t.dtype == DType::I32)
       return fmt::format("its input {} is not in tiles", to_string(t));
-    return fmt::format("it computes on {}; {} holds i8 and i32 only", to_string(t), target_.name);
+    return fmt::format("{} stays in {}; {} computes with 8- and 32-bit integers only", node.op,
+                       to_string(t), target_.name);
   }
 
   /// Empty if `id` is in tiles of the target.

@@ -26,7 +26,8 @@ struct Placement {
   int node = -1;
   std::string name, op;
   Where where = Where::Cpu;
-  std::string why;  ///< Cpu: the reason in words, with numbers
+  std::string why;                          ///< Cpu: the reason in words, with numbers
+  ErrorKind kind = ErrorKind::Unsupported;  ///< Cpu: of the reason; Capacity: it does not fit
 };
 
 /// One entry per node of a tiled graph, in order; graphs without tiles stay on the CPU.

@@ -43,6 +43,9 @@ struct QuantizedGraph {
   /// Per value of `graph`: real value = integer * scale. Empty: not quantised; several: one per
   /// output channel (weights).
   std::vector<std::vector<double>> scales;
+  /// Per value of `graph`: the name of the value of the f32 graph that it stands for; empty: none,
+  /// or only in part.
+  std::vector<std::string> origins;
   std::vector<std::string> notes;  ///< what stayed in f32 and why, for `--explain`
 };
 

@@ -82,6 +82,13 @@ class Emitter {
   void rename(ValueId id, const std::string& base) {
     result_.graph.values[static_cast<size_t>(id)].name = names_.value(base);
   }
+  /// Integers that stand for the f32 value `old`.
+  void set_bytes(ValueId old, double scale_of, ValueId id) {
+    rename(id, value(old).name + "_q");
+    set_scale(id, {scale_of});
+    forms(old).bytes[scale_of] = id;
+    origins_[result_.graph.values[static_cast<size_t>(id)].name] = value(old).name;
+  }
 
   // --- Forms of a value.
 
@@ -138,10 +145,9 @@ class Emitter {
     } else {
       made = TW_TRY(append(value(id).name + "/QuantizeLinear", "", "QuantizeLinear",
                            {given(id), scale_value(wanted), zero_value()}));
-      rename(made, value(id).name + "_q");
     }
-    set_scale(made, {wanted});
-    return forms(id).bytes[wanted] = made;
+    set_bytes(id, wanted, made);
+    return made;
   }
 
   /// The value under another scale: a product with 1.
@@ -237,9 +243,7 @@ class Emitter {
       a.dilations = given_attrs.get_ints("dilations", a.dilations);
     }
     const ValueId y = TW_TRY(requantized(name(unit), x, numbers, residual, a, spec.weight_scale));
-    rename(y, value(unit.output).name + "_q");
-    set_scale(y, {spec.y_scale});
-    forms(unit.output).bytes[spec.y_scale] = y;
+    set_bytes(unit.output, spec.y_scale, y);
     const bool leaves = !plan_.feeds[static_cast<size_t>(unit.output)];
     if (!leaves || !options_.wide_outputs || residual >= 0) return {};
     const auto low = low_part(numbers, spec.y_scale);
@@ -270,9 +274,7 @@ class Emitter {
     for (size_t i = 0; i < made.size(); ++i) {
       if (olds[i] < 0) continue;
       if (bytes) {
-        rename(made[i], value(olds[i]).name + "_q");
-        set_scale(made[i], {common});
-        forms(olds[i]).bytes[common] = made[i];
+        set_bytes(olds[i], common, made[i]);
       } else {
         result_.graph.values[static_cast<size_t>(made[i])].name = value(olds[i]).name;
         forms(olds[i]).real = made[i];
@@ -297,16 +299,21 @@ class Emitter {
     return copy(unit, false);
   }
 
-  /// Drops what nobody needs; scales follow their values by name.
+  /// Drops what nobody needs; scales and origins follow their values by name.
   QuantizedGraph compacted() {
     std::map<std::string, std::vector<double>> by_name;
     for (size_t v = 0; v < result_.scales.size(); ++v)
       if (!result_.scales[v].empty()) by_name[result_.graph.values[v].name] = result_.scales[v];
     result_.graph = compact(result_.graph);
     result_.scales.assign(result_.graph.values.size(), {});
-    for (size_t v = 0; v < result_.scales.size(); ++v)
-      if (const auto found = by_name.find(result_.graph.values[v].name); found != by_name.end())
+    result_.origins.assign(result_.graph.values.size(), {});
+    for (size_t v = 0; v < result_.scales.size(); ++v) {
+      const std::string& name = result_.graph.values[v].name;
+      if (const auto found = by_name.find(name); found != by_name.end())
         result_.scales[v] = found->second;
+      if (const auto found = origins_.find(name); found != origins_.end())
+        result_.origins[v] = found->second;
+    }
     return std::move(result_);
   }
 
@@ -318,6 +325,7 @@ class Emitter {
   Names names_;
   std::vector<Forms> forms_;
   std::map<double, ValueId> numbers_;
+  std::map<std::string, std::string> origins_;
   ValueId zero_ = -1;
 };
 

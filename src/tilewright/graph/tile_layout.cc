@@ -299,6 +299,25 @@ class Tiler {
     return reshape(base, id, {s[0] * s[1], 1, s[2], s[3], s[4], s[5]});
   }
 
+  /// Whether the window is the whole map, without zeros around it: one result per channel.
+  bool covers_map(const Node& conv) const {
+    const Shape &x = shape(conv.inputs[0]), &w = shape(conv.inputs[1]);
+    const Shape& y = shape(conv.outputs[0]);
+    return w[2] * w[3] > 1 && w[2] == x[2] && w[3] == x[3] && y[2] == 1 && y[3] == 1 &&
+           !may_have_zeros(conv);
+  }
+  static bool may_have_zeros(const Node& conv) {
+    const auto pads = conv.attrs.get_ints("pads", {});
+    return conv.attrs.get_string("auto_pad", "NOTSET") != "NOTSET" ||
+           std::any_of(pads.begin(), pads.end(), [](int64_t pad) { return pad != 0; });
+  }
+  /// Such a window is a product over channel blocks and places alike, as they lie in memory: the
+  /// sum over the places can then be cut into tiles too.
+  Result<ValueId> taps_to_blocks(const std::string& base, ValueId id) {
+    const Shape& s = new_shape(id);
+    return reshape(base, id, {s[0], s[1] * s[2] * s[3], 1, 1, s[4], s[5]});
+  }
+
   Result<bool> layer(const Node& node, const Node& conv) {
     const bool adds = node.inputs.size() > 2 && node.inputs[2] >= 0;
     const Fit f = TW_TRY(fit(conv, adds));
@@ -306,10 +325,17 @@ class Tiler {
     const int64_t images = new_shape(f.x.id)[0];
     ValueId x = f.x.id;
     if (f.stacked) x = TW_TRY(stack(conv.name + "/stack", x));
-    const ValueId w = constant(conv.name + ".tiles", packed_weight(conv, f));
+    Array weight = packed_weight(conv, f);
     std::map<std::string, tensor::AttrValue> attrs = {{"groups", f.groups}};
-    for (const char* key : {"strides", "pads", "dilations", "auto_pad"})
-      if (conv.attrs.has(key)) attrs[key] = conv.attrs.values.at(key);
+    if (covers_map(conv)) {
+      x = TW_TRY(taps_to_blocks(conv.name + "/taps", x));
+      const Shape& s = weight.shape();
+      weight = weight.reshaped({s[0], s[1] * s[2] * s[3], 1, 1, s[4], s[5]});
+    } else {
+      for (const char* key : {"strides", "pads", "dilations", "auto_pad"})
+        if (conv.attrs.has(key)) attrs[key] = conv.attrs.values.at(key);
+    }
+    const ValueId w = constant(conv.name + ".tiles", std::move(weight));
     std::vector<ValueId> inputs = {-1};
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];

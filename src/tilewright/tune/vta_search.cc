@@ -249,9 +249,8 @@ class Search {
     VtaMapping m;
     for (size_t i = 0; i < kTileAxes; ++i)
       if (layer_.extent[i] > 1) m.order.push_back(static_cast<TileAxis>(i));
-    m.copies = 1;
-    for (size_t i = m.order.size(); i > 0; --i)
-      m.input_depth = m.weight_depth = static_cast<int>(i);
+    m.copies = m.result_copies = 1;
+    m.input_depth = m.weight_depth = static_cast<int>(m.order.size());
     const VtaNeed least = need(layer_, m, config_);
     return fail(
         ErrorKind::Capacity, fmt::format("no tile of `{}` fits on chip", layer_.name),

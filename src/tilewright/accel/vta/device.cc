@@ -30,7 +30,8 @@ Result<LaunchReport> execute_run(Device& device, const Run& run, const LaunchOpt
 
 }  // namespace
 
-Result<LaunchReport> execute(Device& device, const Program& program, const LaunchOptions& options) {
+Result<LaunchReport> execute(Device& device, const Program& program, const LaunchOptions& options,
+                             const std::function<Status(size_t run)>& after_run) {
   if (!same_architecture(device.config(), program.config))
     return fail(
         ErrorKind::Invalid,
@@ -47,8 +48,9 @@ Result<LaunchReport> execute(Device& device, const Program& program, const Launc
     add(report->counters, total.counters);
     total.cycles += report->cycles;
     total.times = std::move(report->times);
+    TW_TRY_STATUS(device.invalidate(program.base, program.image.size()));
+    if (after_run) TW_TRY_STATUS(after_run(i));
   }
-  TW_TRY_STATUS(device.invalidate(program.base, program.image.size()));
   return total;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -63,8 +64,10 @@ class Device {
 };
 
 /// Writes the image, then for each run its patches, then launches. The report adds up all runs;
-/// times are those of the last. errors: as launch, at `run <i>`.
+/// times are those of the last. `after_run`: called after each run, by index, with its results in
+/// DRAM. errors: as launch, at `run <i>`; what `after_run` says.
 Result<LaunchReport> execute(Device& device, const Program& program,
-                             const LaunchOptions& options = {});
+                             const LaunchOptions& options = {},
+                             const std::function<Status(size_t run)>& after_run = {});
 
 }  // namespace tilewright::vta

@@ -45,6 +45,29 @@ Json run_json(const Config& config, const Run& run, Files& files) {
   return json;
 }
 
+/// Traffic and steps of all runs, by the names of the format; ACC_8BIT counts as ACC.
+Json stats_json(const Program& program) {
+  uint64_t loaded[4] = {}, stored = 0, gemm_steps = 0, alu_steps = 0;
+  for (const Run& run : program.runs)
+    for (const Insn& insn : run.insns) {
+      if (const auto* move = std::get_if<Transfer>(&insn.op)) {
+        const Mem mem = move->mem == Mem::Acc8 ? Mem::Acc : move->mem;
+        const uint64_t bytes = uint64_t{move->x_size} * move->y_size *
+                               static_cast<uint64_t>(program.config.element_bytes(mem));
+        (move->store ? stored : loaded[static_cast<size_t>(mem)]) += bytes;
+      } else if (const auto* gemm = std::get_if<Gemm>(&insn.op)) {
+        if (!gemm->reset) gemm_steps += gemm->loops.steps();
+      } else if (const auto* alu = std::get_if<Alu>(&insn.op)) {
+        alu_steps += alu->loops.steps();
+      }
+    }
+  const auto of = [&](Mem mem) { return loaded[static_cast<size_t>(mem)]; };
+  return {{"inp_load_nbytes", of(Mem::Inp)}, {"wgt_load_nbytes", of(Mem::Wgt)},
+          {"acc_load_nbytes", of(Mem::Acc)}, {"uop_load_nbytes", of(Mem::Uop)},
+          {"out_store_nbytes", stored},      {"gemm_counter", gemm_steps},
+          {"alu_counter", alu_steps}};
+}
+
 /// What the format has no keys for.
 Json own_json(const Program& program) {
   Json inputs = Json::array(), spans = Json::array();
@@ -55,7 +78,9 @@ Json own_json(const Program& program) {
       list.push_back({{"name", span.name}, {"begin", span.begin}, {"end", span.end}});
     spans.push_back(std::move(list));
   }
-  return {{"inputs", std::move(inputs)}, {"spans", std::move(spans)}};
+  // Only the whole configuration has clock and timing.
+  return {
+      {"hw", to_toml(program.config)}, {"inputs", std::move(inputs)}, {"spans", std::move(spans)}};
 }
 
 Result<Json> manifest_json(const Program& program, bool with_final, Files& files) {
@@ -72,12 +97,12 @@ Result<Json> manifest_json(const Program& program, bool with_final, Files& files
   json["outputs"] = Json::array();
   for (const Region& output : program.outputs) json["outputs"].push_back(region_json(output));
   if (with_final) json["final"] = {{"file", "final.bin"}};
-  if (!program.info.empty()) {
-    Json info = Json::parse(program.info, nullptr, /*allow_exceptions=*/false);
-    if (!info.is_object())
-      return fail(ErrorKind::Invalid, "the program's information is not a JSON object");
-    json["info"] = std::move(info);
-  }
+  Json info = Json::object();
+  if (!program.info.empty()) info = Json::parse(program.info, nullptr, /*allow_exceptions=*/false);
+  if (!info.is_object())
+    return fail(ErrorKind::Invalid, "the program's information is not a JSON object");
+  info["stats"] = stats_json(program);
+  json["info"] = std::move(info);
   json["tilewright"] = own_json(program);
   return json;
 }

@@ -385,6 +385,7 @@ class DumpReader {
   void read_own() {
     const Json* own = member(json_, "tilewright", "", false);
     if (own == nullptr) return;
+    if (const auto hw = text(*own, "hw", "tilewright", false)) read_hw(*hw);
     const Json& inputs = list(*own, "inputs", "tilewright", false);
     for (size_t i = 0; i < inputs.size(); ++i)
       if (const auto found = region(inputs[i], fmt::format("tilewright: input {}", i)))
@@ -402,6 +403,19 @@ class DumpReader {
         if (name && begin && end) dump_.program.runs[i].spans.push_back({*name, *begin, *end});
       }
     }
+  }
+
+  /// The configuration in full: with name, clock and timing, which `config` has no keys for.
+  void read_hw(const std::string& toml) {
+    Result<Config> hw = parse_config(toml, "hw");
+    if (!hw) return problem("tilewright", std::move(hw.error()));
+    Config& config = dump_.program.config;
+    hw->has_mul = config.has_mul = hw->has_mul || config.has_mul;
+    hw->has_acc8 = config.has_acc8 = hw->has_acc8 || config.has_acc8;
+    if (!same_architecture(*hw, config))
+      return problem("tilewright",
+                     fmt::format("`hw` is {}, but `config` is {}", label(*hw), label(config)));
+    config = *std::move(hw);
   }
 
   std::string folder_;

@@ -7,7 +7,8 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "tilewright/accel/vta/program.h"
+#include "tilewright/accel/vta/replay.h"
+#include "tilewright/accel/vta/sim/fsim.h"
 #include "tilewright/accel/vta/testing/hand_program.h"
 #include "tilewright/accel/vta/testing/random_program.h"
 #include "tilewright/base/file.h"
@@ -98,19 +99,79 @@ TEST_F(DumpTest, RoundTrips) {
     const Result<Dump> dump = read_dump(path());
     ASSERT_TRUE(dump) << message(dump);
     Program back = dump->program;
-    EXPECT_TRUE(same_architecture(back.config, [&] {
-      Config expected = config;  // a feature shows only where it is used
-      expected.has_mul = back.config.has_mul;
-      expected.has_acc8 = back.config.has_acc8;
-      return expected;
-    }()));
-    EXPECT_EQ(back.config.has_mul, config.has_mul);
+    EXPECT_EQ(back.config, config);
     EXPECT_EQ(dump->final_image, program.image);
     EXPECT_EQ(dump->after_run, std::vector<int>{i % 2});
     EXPECT_TRUE(dump->expected.empty());
-    back.config = program.config;
+    Json info = Json::parse(back.info);
+    EXPECT_EQ(info.erase("stats"), 1u);
+    EXPECT_EQ(info.empty() ? "" : info.dump(), program.info);
+    back.info = program.info;
     EXPECT_EQ(serialise(back), serialise(program));
   }
+}
+
+TEST_F(DumpTest, KeepsTiming) {
+  Config config;
+  config.name = "mine";
+  config.timing.bus_bytes = 64, config.timing.read_latency = 200;
+  config.timing.preset = "custom";
+  ASSERT_TRUE(write_dump(path(), hand_program(config)));
+  Result<Dump> dump = read_dump(path());
+  ASSERT_TRUE(dump) << message(dump);
+  EXPECT_EQ(dump->program.config, config);
+  // The sizes are those of `config`: another reader knows no others.
+  Json json = manifest();
+  json["config"]["LOG_ACC_BUFF_SIZE"] = 16;
+  put("manifest.json", json.dump());
+  EXPECT_THAT(message(read_dump(path())), HasSubstr("`hw` is vta_1x16_i8w8a32_15_15_18_17"));
+  json = manifest();
+  json["tilewright"]["hw"] = "log_batch = x";
+  put("manifest.json", json.dump());
+  EXPECT_THAT(message(read_dump(path())), HasSubstr("tilewright: hw"));
+}
+
+TEST_F(DumpTest, SaysWhatItMovesAndComputes) {
+  ASSERT_TRUE(write_dump(path(), hand_program()));
+  EXPECT_EQ(manifest()["info"]["stats"], Json::parse(R"({"inp_load_nbytes": 64,
+      "wgt_load_nbytes": 256, "acc_load_nbytes": 0, "uop_load_nbytes": 32, "out_store_nbytes": 64,
+      "gemm_counter": 4, "alu_counter": 4})"));
+}
+
+TEST_F(DumpTest, ReplayFindsTheFirstByteThatDiffers) {
+  Dump dump;
+  dump.program = hand_program();
+  const auto run = [&]() -> Result<Replay> {
+    const auto device = make_fsim(dump.program.config, dump.program.end());
+    return replay(*device, dump);
+  };
+  auto replayed = run();
+  ASSERT_TRUE(replayed) << message(replayed);
+  EXPECT_EQ(replayed->compared, 0u);
+  // What the device leaves behind is what it is then compared with.
+  const auto device = make_fsim(dump.program.config, dump.program.end());
+  ASSERT_TRUE(execute(*device, dump.program));
+  dump.final_image.resize(dump.program.image.size());
+  ASSERT_TRUE(device->read(dump.program.base, dump.final_image.data(), dump.final_image.size()));
+  const size_t y = 16384 - 4096;
+  dump.expected = {dump.final_image.substr(y, 64)};
+  dump.after_run = {0};
+  replayed = run();
+  ASSERT_TRUE(replayed);
+  EXPECT_EQ(replayed->compared, dump.program.image.size() + 64);
+  EXPECT_FALSE(replayed->mismatch);
+  dump.final_image[y + 17] ^= 1, dump.final_image[y + 20] ^= 1;
+  replayed = run();
+  ASSERT_TRUE(replayed && replayed->mismatch);
+  EXPECT_EQ(replayed->mismatch->where, "y");
+  EXPECT_EQ(replayed->mismatch->first, 17u);
+  EXPECT_EQ(replayed->mismatch->count, 2u);
+  EXPECT_EQ(replayed->mismatch->actual, replayed->mismatch->expected ^ 1);
+  dump.expected[0][3] ^= 2;
+  EXPECT_EQ(run()->mismatch->first, 3u) << "outputs come before the whole image";
+  dump.expected.clear();
+  dump.final_image[5] ^= 4;
+  EXPECT_EQ(run()->mismatch->where, "DRAM from address 4096");
 }
 
 TEST_F(DumpTest, OfTheExtendedDesignIsNotVersion1) {

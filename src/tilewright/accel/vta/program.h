@@ -54,7 +54,8 @@ Status validate(const Program& program);
 
 /// Writes the dump directory (version 1; `PIPELINE: 4` and no version 1 for the extended design).
 /// `final_image`: DRAM after the last run, or empty. A dump that is already there is replaced, any
-/// other folder with files in it is not. Names of inputs and spans go into key `tilewright`.
+/// other folder with files in it is not. Key `tilewright` has the configuration in full, and the
+/// names of inputs and spans; `info.stats` has traffic and steps.
 /// errors: Io; Invalid, Capacity (as `validate`). Nothing is left half written.
 Status write_dump(const std::string& folder, const Program& program,
                   const std::string& final_image = {});
@@ -65,8 +66,8 @@ struct Dump {
   std::vector<std::string> expected;  ///< per output; empty if not given
   std::vector<int> after_run;         ///< per output
 };
-/// The configuration has its default name, clock and timing, and MUL and ACC_8BIT if instructions
-/// use them. errors: Io, Parse, Invalid, all problems at once.
+/// A dump of another producer has the default name, clock and timing, and MUL and ACC_8BIT if
+/// instructions use them. errors: Io, Parse, Invalid, all problems at once.
 Result<Dump> read_dump(const std::string& folder);
 
 /// One byte string for packages; `parse_program` reads it back. requires: a program that `validate`

@@ -56,6 +56,58 @@ struct Work {
   }
 };
 
+/// A part of what instructions do.
+struct PartialWork {
+  double gemm = 0, resets = 0, alu = 0, store = 0, bytes = 0;
+
+  void add(const Work& work, double part) {
+    const auto share = [part](uint64_t all) { return part * static_cast<double>(all); };
+    gemm += share(work.counters.gemm_steps);
+    resets += share(work.gemm) - share(work.counters.gemm_steps);
+    alu += share(work.alu), store += share(work.store);
+    bytes += share(bytes_read(work.counters));
+  }
+  /// requires: cycles that are enough for it.
+  Bound bound(const Config& config, uint64_t cycles) const {
+    const double products = gemm + resets;
+    const double compute = config.extensions.pipeline4 ? std::max(products, alu) : products + alu;
+    const auto whole = [&](double x) { return std::min(cycles, static_cast<uint64_t>(x + 0.5)); };
+    return {whole(compute), whole(bytes / config.timing.bus_bytes), whole(store)};
+  }
+};
+
+/// Sets `from` of each layer, and what is done from there to its end.
+void fill_windows(const Config& config, const Run& run, const LaunchReport& report,
+                  std::vector<LayerUse>& layers) {
+  uint64_t done = 0;
+  for (LayerUse& layer : layers) {
+    layer.from = std::min(done, layer.end);
+    done = std::max(done, layer.end);
+  }
+  std::vector<PartialWork> windows(layers.size());
+  for (const InsnTime& time : report.times) {
+    Work work;
+    work.add(config, run.insns[time.insn]);
+    const double length = static_cast<double>(std::max<uint64_t>(1, time.end - time.begin));
+    // Windows follow each other in time: the first one that ends after the instruction begins.
+    auto l = static_cast<size_t>(std::partition_point(layers.begin(), layers.end(),
+                                                      [&](const LayerUse& layer) {
+                                                        return std::max(layer.from, layer.end) <=
+                                                               time.begin;
+                                                      }) -
+                                 layers.begin());
+    for (; l < layers.size() && layers[l].from < time.end; ++l) {
+      const uint64_t begin = std::max(layers[l].from, time.begin);
+      const uint64_t end = std::min(layers[l].end, time.end);
+      if (begin < end) windows[l].add(work, static_cast<double>(end - begin) / length);
+    }
+  }
+  for (size_t l = 0; l < layers.size(); ++l) {
+    layers[l].within = windows[l].bound(config, layers[l].end - layers[l].from);
+    layers[l].gemm_within = windows[l].gemm;
+  }
+}
+
 }  // namespace
 
 Utilisation utilisation(const Config& config, const std::vector<Insn>& insns,
@@ -114,6 +166,7 @@ std::vector<LayerUse> per_layer(const Config& config, const Run& run, const Laun
     layer.bound = work.bound(config);
     layers.push_back(std::move(layer));
   }
+  fill_windows(config, run, report, layers);
   return layers;
 }
 

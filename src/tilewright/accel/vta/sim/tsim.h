@@ -47,12 +47,17 @@ Bound bound(const Config& config, const std::vector<Insn>& insns);
 /// one more row with the program's spans (layers). 1 cycle = 1 us on the time axis.
 std::string perfetto_trace(const Config& config, const Run& run, const LaunchReport& report);
 
-/// One span of a stream.
+/// One span of a stream. Layers overlap: each has the cycles from `from` on, so that all add up.
 struct LayerUse {
   std::string name;
   uint64_t begin = 0, end = 0;  ///< first instruction's start, last one's end; units: cycles
   Counters counters;
   Bound bound;
+  uint64_t from = 0;  ///< end of the layers before; no later than `end`
+  /// What all layers do from `from` to `end`, evenly over the time of each instruction: no more
+  /// cycles than there are between.
+  Bound within;
+  double gemm_within = 0;  ///< GEMM steps of that
 };
 std::vector<LayerUse> per_layer(const Config& config, const Run& run, const LaunchReport& report);
 /// GEMM steps per cycle of the layer.

@@ -387,6 +387,14 @@ TEST(TsimTest, LayersTableAndTrace) {
   EXPECT_EQ(layers[1].bound.compute, 20u);
   EXPECT_EQ(layers[1].bound.store, 9 + 8 * 3u);
   EXPECT_EQ(layers[1].end, report.cycles);
+  // Cycles add up, and what is done in them fits.
+  EXPECT_EQ(layers[0].from, 0u);
+  EXPECT_EQ(layers[1].from, layers[0].end);
+  EXPECT_NEAR(layers[0].gemm_within + layers[1].gemm_within, 200, 1e-9);
+  for (const LayerUse& layer : layers) {
+    EXPECT_GT(layer.within.cycles(), 0u);
+    EXPECT_LE(layer.within.cycles(), layer.end - layer.from);
+  }
   EXPECT_NEAR(gemm_utilisation(layers[0]), 200.0 / double(layers[0].end - layers[0].begin), 1e-12);
   EXPECT_THAT(layer_table(config, layers), HasSubstr("relu"));
   const auto rows = nlohmann::json::parse(layer_json(config, layers));
