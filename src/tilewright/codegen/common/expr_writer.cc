@@ -235,12 +235,13 @@ bool is_moved(const Expr& e, DType dtype) {
 
 }  // namespace
 
-std::string CExprWriter::moved_text(const Expr& e, CText& out) {
+std::string CExprWriter::moved_text(const Expr& e, DType dtype, CText& out) {
   if (const auto* from = e.as<Load>()) return element(from->buffer, from->indices, out);
   const auto* choice = e.as<Select>();
-  if (choice == nullptr) return "0";
+  if (choice == nullptr) return stored(dtype, float_text(0, DType::F32));
   const std::string condition = value(choice->condition, out);
-  const std::string x = moved_text(choice->on_true, out), y = moved_text(choice->on_false, out);
+  const std::string x = moved_text(choice->on_true, dtype, out);
+  const std::string y = moved_text(choice->on_false, dtype, out);
   return fmt::format("({} ? {} : {})", condition, x, y);
 }
 
@@ -258,7 +259,7 @@ void CExprWriter::store(const Store& x, CText& out) {
   roots.push_back(v);
   begin(roots);
   const bool moved = (dtype == DType::F16 || dtype == DType::BF16) && is_moved(v, dtype);
-  const std::string text = moved ? moved_text(v, out) : stored(dtype, value(v, out));
+  const std::string text = moved ? moved_text(v, dtype, out) : stored(dtype, value(v, out));
   const std::string target = element(x.buffer, x.indices, out);
   out.line(fmt::format("{} = {};", target, text));
 }

@@ -74,8 +74,8 @@ class CExprWriter {
   std::string stored(DType dtype, const std::string& value) const;
 
  private:
-  /// A 16-bit float, or zero, as the bits that memory holds.
-  std::string moved_text(const Expr& e, CText& out);
+  /// A float of the 16-bit type `dtype`, or zero, as memory holds it.
+  std::string moved_text(const Expr& e, DType dtype, CText& out);
   std::string build(const Expr& e, CText& out);
   std::string unary_text(const Expr& e, const Unary& u, CText& out);
   std::string binary_text(const Expr& e, const Binary& b, CText& out);

@@ -154,7 +154,7 @@ void reductions(Cases& cases) {
 
 /// Every way a lane may reach memory, on a vector of 21.
 void vector_accesses(Cases& cases) {
-  for (const DType d : {DType::F32, DType::F16, DType::I8, DType::F64, DType::Bool}) {
+  for (const DType d : kAllDTypes) {
     std::string body;
     int k = 0;
     std::string params = fmt::format("X: {0}[96], I: i32[21]", name(d));
@@ -179,6 +179,12 @@ void vector_accesses(Cases& cases) {
     access(fmt::format("select(i < 5, {}, X[i - 5])", zero), "i", 21);
     access(fmt::format("select(I[i] < 2i32 && X[i] != X[i + 1], {}, X[i])", zero), "i", 21);
     access(fmt::format("select(5 <= i && i < 9, X[i - 5], {})", zero), "i", 21);
+    access(fmt::format("select(i < 9, X[i], select(i < 12, {}, X[i + 1]))", zero), "i", 21);
+    access(zero, "i", 21);
+    if (d != DType::Bool) {
+      access(literal(3, d), "i", 21);
+      access(fmt::format("select(i < 5, {}, X[i])", literal(3, d)), "i", 21);
+    }
     access("X[i]", "i * 2 % 21", 21);
     cases.add(fmt::format("lanes_{}", name(d)), fmt::format("func f({}) {{\n{}}}\n", params, body));
   }
