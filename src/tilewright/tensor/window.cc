@@ -73,12 +73,14 @@ Result<Window> window_of(const OpCall& call, const Shape& spatial, std::vector<i
       w.end[i] = total - w.begin[i];
     }
     const int64_t padded = w.input[i] + w.begin[i] + w.end[i];
-    if (padded < reach)
+    // With ceil_mode a first window may stick out as far as any later one.
+    const int64_t missing = ceil_mode ? stride - 1 : 0;
+    if (padded + missing < reach)
       return invalid(
           call, fmt::format("the window is larger than the padded input on spatial axis {}", i),
           fmt::format("window {}, input {}, pads {} and {}", reach, w.input[i], w.begin[i],
                       w.end[i]));
-    int64_t out = (ceil_mode ? ceil_div(padded - reach, stride) : (padded - reach) / stride) + 1;
+    int64_t out = (padded - reach + missing) / stride + 1;
     // A window that would start in the padding behind the input is left out.
     if (ceil_mode && (out - 1) * stride >= w.input[i] + w.begin[i]) --out;
     w.output.push_back(out);
