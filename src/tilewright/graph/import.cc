@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 
@@ -65,6 +66,13 @@ std::string input_names(const onnx::GraphProto& graph) {
   for (const auto& input : graph.input())
     if (!weights.contains(input.name())) names.push_back(printable(input.name()));
   return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// What to suggest for a dimension without an extent: one example, or the usual size of an image.
+int64_t likely_extent(int axis, int rank) {
+  if (axis == 0) return 1;
+  if (rank == 4) return axis == 1 ? 3 : 224;
+  return 16;
 }
 
 const char* kind_of(const onnx::TypeProto& type) {
@@ -223,6 +231,7 @@ std::optional<Shape> Importer::input_shape(const onnx::ValueInfoProto& info,
   }
   Shape shape;
   bool known = true;
+  std::map<int, std::string> unbound;
   for (int axis = 0; axis < rank; ++axis) {
     const auto& dim = type.shape().dim(axis);
     const bool fixed = dim.has_dim_value() && dim.dim_value() >= 0;
@@ -243,18 +252,39 @@ std::optional<Shape> Importer::input_shape(const onnx::ValueInfoProto& info,
     } else if (bound != options_.dims.end() && !symbol.empty()) {
       shape.push_back(bound->second);
     } else {
-      report(ErrorKind::Invalid,
-             symbol.empty() ? fmt::format("axis {} of input '{}' has no extent", axis, name)
-                            : fmt::format("axis {} of input '{}' is the unbound dimension '{}'",
-                                          axis, name, symbol),
-             where, {},
-             symbol.empty() ? fmt::format("--shape {}:... with its {} extents", name, rank)
-                            : fmt::format("--dim {}=N or --shape {}:...", symbol, name));
-      known = false;
+      unbound[axis] = symbol;
+      shape.push_back(likely_extent(axis, rank));
     }
   }
-  if (!known) return std::nullopt;
+  if (!unbound.empty()) report_unbound(name, shape, unbound);
+  if (!known || !unbound.empty()) return std::nullopt;
   return shape;
+}
+
+void Importer::report_unbound(const std::string& name, const Shape& likely,
+                              const std::map<int, std::string>& unbound) {
+  std::vector<std::string> says, dims;
+  for (const auto& [axis, symbol] : unbound) {
+    if (symbol.empty()) {
+      says.push_back(fmt::format("its dimension {} has no name either", axis));
+      continue;
+    }
+    const auto [reported, is_new] = unbound_dims_.try_emplace(symbol, errors_.size());
+    if (!is_new) continue;
+    says.push_back(fmt::format("its dimension {} is called {}", axis, symbol));
+    dims.push_back(fmt::format("--dim {}={}", symbol, likely[static_cast<size_t>(axis)]));
+  }
+  if (says.empty()) {  // all of them are reported with another input
+    Error& first = errors_[unbound_dims_.at(unbound.begin()->second)];
+    first.why += fmt::format("{}input '{}' has it too", first.why.empty() ? "" : ", ", name);
+    return;
+  }
+  const std::string by_shape = fmt::format("--shape {}:{}", name, fmt::join(likely, "x"));
+  report(ErrorKind::Invalid,
+         fmt::format("input '{}' has no fixed size: {}", name, fmt::join(says, ", ")),
+         "input '" + name + "'", {},
+         dims.size() == unbound.size() ? fmt::format("{}, or {}", fmt::join(dims, " "), by_shape)
+                                       : by_shape);
 }
 
 bool Importer::check_binding(const std::string& name, const Array& array,
@@ -324,6 +354,25 @@ void Importer::read_inputs(const GraphProto& graph, Body& body) {
   for (const auto& info : graph.input()) read_input(info, body);
 }
 
+Result<ValueId> Importer::output_value(ValueId id, const std::string& name) {
+  const auto is_listed = [](const std::vector<ValueId>& ids, ValueId wanted) {
+    return std::find(ids.begin(), ids.end(), wanted) != ids.end();
+  };
+  for (const ValueId other : graph_.outputs)
+    if (graph_.values[static_cast<size_t>(other)].name == name)
+      return fail(ErrorKind::Invalid, fmt::format("two outputs are named '{}'", name));
+  if (graph_.values[static_cast<size_t>(id)].name == name) return id;
+  // What a function or a branch made may take the name; inputs, weights and other outputs keep
+  // theirs, and the output is a copy.
+  if (producer_[static_cast<size_t>(id)] < 0 || is_listed(graph_.outputs, id))
+    id = TW_TRY(add({name + "/Identity", "", "Identity", {}, {id}, {}}, 1))[0];
+  (void)names_.value(name);  // from here on it is taken
+  for (Value& other : graph_.values)
+    if (other.name == name) other.name = names_.value(name);
+  graph_.values[static_cast<size_t>(id)].name = name;
+  return id;
+}
+
 void Importer::read_outputs(const GraphProto& graph, const Body& body) {
   if (graph.output_size() == 0) report(ErrorKind::Invalid, "the graph has no output", "");
   for (const auto& info : graph.output()) {
@@ -335,8 +384,13 @@ void Importer::read_outputs(const GraphProto& graph, const Body& body) {
       continue;
     }
     if (*id < 0) continue;
-    graph_.outputs.push_back(*id);
-    const tensor::TensorType& type = graph_.values[static_cast<size_t>(*id)].type;
+    const auto made = output_value(*id, name);
+    if (!made) {
+      report(Error(made.error()), where);
+      continue;
+    }
+    graph_.outputs.push_back(*made);
+    const tensor::TensorType& type = graph_.values[static_cast<size_t>(*made)].type;
     const auto& declared = info.type().tensor_type();
     const auto dtype = dtype_of_onnx(declared.elem_type());
     bool agrees = !dtype || *dtype == type.dtype;

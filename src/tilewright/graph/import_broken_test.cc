@@ -32,6 +32,9 @@ const Broken kBroken[] = {
     {"opset too new",
      [](onnx::ModelProto& m) { m.mutable_opset_import(0)->set_version(99); },
      {"opset 99", "--allow-newer-opset"}},
+    {"opset one above the newest tested",
+     [](onnx::ModelProto& m) { m.mutable_opset_import(0)->set_version(kMaxOpset + 1); },
+     {"newer than the newest tested", "--allow-newer-opset"}},
     {"opset too old",
      [](onnx::ModelProto& m) { m.mutable_opset_import(0)->set_version(6); },
      {"opset 6", "version_converter"}},
@@ -50,7 +53,33 @@ const Broken kBroken[] = {
      {"weight 'w'", "complex64"}},
     {"unbound dimension",
      [](onnx::ModelProto& m) { add_input(m, "b", {-1, 3}); },
-     {"input 'b'", "'N'", "--dim N="}},
+     {"input 'b' has no fixed size: its dimension 0 is called N", "--dim N=1, or --shape b:1x3"}},
+    {"unbound dimensions of several inputs",
+     [](onnx::ModelProto& m) {
+       add_input(m, "b", {-1, 3, -2, 8});
+       add_input(m, "c", {-1, 3});
+       add_input(m, "d", {-2});
+     },
+     {"its dimension 0 is called N, its dimension 2 is called M",
+      "--dim N=1 --dim M=224, or --shape b:1x3x224x8", "input 'c' has it too",
+      "input 'd' has it too"}},
+    {"dimension without a name",
+     [](onnx::ModelProto& m) {
+       add_input(m, "b", {2, 3});
+       auto& type = *m.mutable_graph()->mutable_input(1)->mutable_type()->mutable_tensor_type();
+       type.mutable_shape()->mutable_dim(1)->clear_dim_value();
+     },
+     {"its dimension 1 has no name either", "fix: --shape b:2x16"}},
+    {"operators of other domains and loops",
+     [](onnx::ModelProto& m) {
+       add_node(m, "Loop", {"x"}, {"l"}, "loop1");
+       add_node(m, "FusedConv", {"x"}, {"f"}, "fused1").set_domain("com.microsoft");
+       add_node(m, "TreeEnsemble", {"x"}, {"t"}, "tree1").set_domain("ai.onnx.ml");
+       add_node(m, "Frob", {"x"}, {"u"}, "own1").set_domain("com.acme");
+       add_node(m, "Rellu", {"x"}, {"r"}, "typo1");
+     },
+     {"node 'loop1'", "unrolled", "node 'fused1'", "Conv and its activation", "node 'tree1'",
+      "node 'own1'", "model function", "node 'typo1'", "did you mean Relu?"}},
     {"shapes that do not fit",
      [](onnx::ModelProto& m) {
        add_weight(m, "w", Array(DType::F32, {4, 5}));
@@ -220,6 +249,22 @@ TEST(ImportBroken, SeveralDefectsAreReportedTogether) {
   const std::string text = to_string(graph.error());
   for (const char* part : {"Frobnicate", "Twiddle", "input 's'", "circle", "'sum'"})
     EXPECT_THAT(text, HasSubstr(part));
+}
+
+TEST(ImportBroken, AnOperatorIsExplainedOnceButNamedAtEveryNode) {
+  onnx::ModelProto m = sound_model();
+  for (const char* name : {"first", "second", "third"}) add_node(m, "Scan", {"x"}, {name}, name);
+  const std::string text = to_string(import(m).error());
+  for (const char* name : {"node 'first'", "node 'second'", "node 'third'"})
+    EXPECT_THAT(text, HasSubstr(name));
+  EXPECT_EQ(text.find("unrolled"), text.rfind("unrolled")) << text;
+}
+
+TEST(ImportBroken, ADimensionIsReportedOnce) {
+  onnx::ModelProto m = sound_model();
+  for (const char* name : {"a", "b", "c"}) add_input(m, name, {-1, 3});
+  const std::string text = to_string(import(m).error());
+  EXPECT_EQ(text.find("called N"), text.rfind("called N")) << text;
 }
 
 TEST(ImportBroken, EmptyCutAndDamagedFiles) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "tilewright/graph/advice.h"
 #include "tilewright/graph/fold.h"
 
 namespace tilewright::graph {
@@ -257,6 +258,17 @@ void Importer::define_outputs(const NodeProto& proto, Body& body, const std::vec
   }
 }
 
+void Importer::report_unsupported(const Node& node, const std::string& where) {
+  const Advice advice = explained_.insert(node.domain + ":" + node.op).second
+                            ? advice_for(node.domain, node.op)
+                            : Advice{};
+  report(ErrorKind::Unsupported,
+         node.domain.empty()
+             ? fmt::format("operator {} is not supported", node.op)
+             : fmt::format("operator {} of domain '{}' is not supported", node.op, node.domain),
+         where, advice.why, advice.fix);
+}
+
 void Importer::import_node(const NodeProto& proto, const std::string& name, Body& body) {
   Node node;
   node.name = name;
@@ -271,11 +283,7 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
   const bool branch = node.domain.empty() && node.op == "If";
   if (!branch && !tensor::find_op(node.domain, node.op) && node.op != "Constant" &&
       node.op != "Upsample" && node.op != "Scatter") {
-    report(ErrorKind::Unsupported,
-           node.domain.empty()
-               ? fmt::format("operator {} is not supported", node.op)
-               : fmt::format("operator {} of domain '{}' is not supported", node.op, node.domain),
-           where);
+    report_unsupported(node, where);
     return poison_outputs(proto, body);
   }
   const auto opset = body.opsets.find(node.domain);

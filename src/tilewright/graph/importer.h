@@ -56,7 +56,14 @@ class Importer {
   bool check_binding(const std::string& name, const Array& array,
                      const tilewright_onnx::ValueInfoProto& info);
   void read_initializers(GraphProto& graph, Body& body);
+  /// Says once how the dimensions that nobody gave an extent can be given one; `unbound` has their
+  /// names by axis (empty for none), `likely` a shape to suggest.
+  void report_unbound(const std::string& name, const Shape& likely,
+                      const std::map<int, std::string>& unbound);
   void read_outputs(const GraphProto& graph, const Body& body);
+  /// What the output `name` of the graph is: `id` under that name, whatever a function or a branch
+  /// of an If called it, or a copy where `id` must keep its own. errors: Invalid (name taken).
+  Result<ValueId> output_value(ValueId id, const std::string& name);
   void check_options(const GraphProto& graph);
   Result<Graph> finish();
 
@@ -77,6 +84,8 @@ class Importer {
   const tilewright_onnx::FunctionProto* find_function(const NodeProto& proto) const;
   void define_outputs(const NodeProto& proto, Body& body, const std::vector<ValueId>& ids);
   void poison_outputs(const NodeProto& proto, Body& body);
+  /// Reports an operator that there is none for: why and what to do at its first node only.
+  void report_unsupported(const Node& node, const std::string& where);
 
   // The graph so far (importer_fold.cc).
   /// Infers, checks, folds if cheap, and appends. errors: what does not fit.
@@ -114,6 +123,8 @@ class Importer {
   std::vector<bool> runtime_;  ///< whether the value depends on an input of the graph
   std::vector<Error> errors_;
   std::set<std::string> used_dims_;
+  std::map<std::string, size_t> unbound_dims_;  ///< the error that names each
+  std::set<std::string> explained_;             ///< operators whose error said why
   int64_t total_bytes_ = 0;
   int64_t node_count_ = 0;
 };

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <sstream>
 
+#include "tilewright/base/check.h"
+#include "tilewright/graph/borders.h"
 #include "tilewright/graph/edit.h"
 
 namespace tilewright::graph {
@@ -75,6 +77,8 @@ Result<PassResult> run_passes(Graph graph, const std::string& passes, PassContex
       if (Status sound = verify(*next); !sound)
         return tl::unexpected<Error>(std::move(sound.error()).at("after pass " + name));
     }
+    const std::string changed = border_difference(result.graph, *next);
+    TW_CHECK(changed.empty(), "pass {}: {}", name, changed);
     result.graph = *std::move(next);
     report.nodes_after = result.graph.nodes.size();
     report.seconds =
