@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -107,7 +108,7 @@ class Splitting {
         names_(names),
         node_(node),
         order_(form.order),
-        w_(*graph.values[static_cast<size_t>(form.w)].constant),
+        w_(array_of(graph.values[static_cast<size_t>(form.w)])),
         x_(form.x),
         z_(form.z),
         batch_(graph.values[static_cast<size_t>(x_)].type.shape[0]),

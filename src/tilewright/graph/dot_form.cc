@@ -3,6 +3,8 @@
 #include <cstring>
 #include <set>
 
+#include "tilewright/graph/known.h"
+
 namespace tilewright::graph {
 namespace {
 
@@ -92,8 +94,8 @@ Array merge_groups(const Array& weight, int64_t groups, int64_t merged) {
   for (int64_t k = 0; k < from[0]; ++k)
     for (int64_t i = 0; i < channels * taps; ++i) {
       const int64_t place = k / filters % joined;
-      out.set_int((k * joined + place) * channels * taps + i,
-                  weight.get_int(k * channels * taps + i));
+      copy_element(out, (k * joined + place) * channels * taps + i, weight,
+                   k * channels * taps + i);
     }
   return out;
 }

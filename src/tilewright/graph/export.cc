@@ -9,6 +9,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/graph/import_tensor.h"
+#include "tilewright/graph/known.h"
 
 namespace tilewright::graph {
 namespace {
@@ -227,7 +228,7 @@ struct Weight {
 
 Weight make_weight(const Graph& graph, ValueId id, const ExportOptions& options) {
   const Value& value = graph.values[static_cast<size_t>(id)];
-  const Array& array = *value.constant;
+  const Array& array = array_of(value);
   onnx::TensorProto tensor;
   set_tensor_header(tensor, value.name, array);
   Weight weight;
@@ -293,18 +294,18 @@ Status save_onnx(const std::string& path, const Graph& graph, const ExportOption
   int64_t total = 0;
   const std::vector<bool> used = used_constants(graph);
   for (size_t v = 0; v < used.size(); ++v)
-    if (used[v]) total += graph.values[v].constant->bytes();
+    if (used[v]) total += array_of(graph.values[v]).bytes();
   if (options.weights == ExportOptions::Weights::External || total < kFileLimit)
     return write_file(path, to_onnx(graph, options));
   constexpr int64_t kAlign = 4096;  // so that a mapped file gives aligned arrays
   std::map<ValueId, int64_t> offsets;
   std::string data;
   for (size_t v = 0; v < used.size(); ++v) {
-    if (!used[v] || graph.values[v].constant->bytes() <= kInlineBytes) continue;
+    if (!used[v] || array_of(graph.values[v]).bytes() <= kInlineBytes) continue;
     data.resize((data.size() + kAlign - 1) / kAlign * kAlign);
     offsets[static_cast<ValueId>(v)] = static_cast<int64_t>(data.size());
-    data.append(static_cast<const char*>(graph.values[v].constant->data()),
-                static_cast<size_t>(graph.values[v].constant->bytes()));
+    data.append(static_cast<const char*>(array_of(graph.values[v]).data()),
+                static_cast<size_t>(array_of(graph.values[v]).bytes()));
   }
   ExportOptions external = options;
   external.weights = ExportOptions::Weights::External;

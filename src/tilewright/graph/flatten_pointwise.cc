@@ -9,6 +9,7 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/fuse.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -78,7 +79,7 @@ class Flattening {
     for (size_t i = 1; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       if (id >= 0 &&
-          (!value(id).constant || value(id).constant->size() != 1 || shape(id).size() > 1))
+          (!value(id).constant || array_of(value(id)).size() != 1 || shape(id).size() > 1))
         return false;
     }
     const tensor::TensorType &from = value(node.inputs[0]).type, &to = value(node.outputs[0]).type;
@@ -135,7 +136,7 @@ class Flattening {
 
   Status flatten(const Node& node) {
     const int64_t groups = node.attrs.get_int("group", 1);
-    const Array w = *value(node.inputs[1]).constant;
+    const Array w = array_of(value(node.inputs[1]));
     const int64_t filters = w.shape()[0] / groups, channels = w.shape()[1];
     names_.release_node(node.name);
     const ValueId x = TW_TRY(matrices(node, node.inputs[0], groups));
@@ -145,7 +146,7 @@ class Flattening {
     ValueId y = TW_TRY(append_node(graph_, names_, {node.name, "", "MatMul", {}, {matrix, x}, {}}));
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
       const ValueId bias = add_constant(graph_, names_, node.name + ".bias",
-                                        value(node.inputs[2]).constant->reshaped(column));
+                                        array_of(value(node.inputs[2])).reshaped(column));
       y = TW_TRY(append_node(graph_, names_, {node.name + "/bias", "", "Add", {}, {y, bias}, {}}));
     }
     return define(node, y);

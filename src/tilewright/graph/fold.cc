@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/graph/known.h"
+
 namespace tilewright::graph {
 namespace {
 
@@ -25,13 +27,7 @@ std::optional<Array> filled(const tensor::OpCall& call, const tensor::TensorType
   if (found == call.attrs.values.end()) return out;
   const Array* value = std::get_if<Array>(&found->second);
   if (value == nullptr || value->size() != 1 || value->dtype() != type.dtype) return std::nullopt;
-  for (int64_t i = 0; i < out.size(); ++i) {
-    if (is_float(type.dtype)) {
-      out.set(i, value->get(0));
-    } else {
-      out.set_int(i, value->get_int(0));
-    }
-  }
+  for (int64_t i = 0; i < out.size(); ++i) copy_element(out, i, *value, 0);
   return out;
 }
 

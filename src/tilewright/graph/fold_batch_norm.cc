@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -60,7 +61,7 @@ class Folder {
     for (size_t i = 1; i < 5; ++i)
       if (!known(v.inputs[i])) return std::nullopt;
     const double epsilon = v.attrs.get_float("epsilon", 1e-5);
-    const auto list = [&](size_t i) { return value(v.inputs[i]).constant->to_doubles(); };
+    const auto list = [&](size_t i) { return array_of(value(v.inputs[i])).to_doubles(); };
     const auto gamma = list(1), beta = list(2), mean = list(3), variance = list(4);
     Affine affine;
     for (size_t c = 0; c < gamma.size(); ++c) {
@@ -75,7 +76,7 @@ class Folder {
     if (!known(id) || out.size() < 2) return std::nullopt;
     const Shape& own = shape(id);
     const auto channels = static_cast<size_t>(out[1]);
-    const std::vector<double> values = value(id).constant->to_doubles();
+    const std::vector<double> values = array_of(value(id)).to_doubles();
     if (values.size() == 1) return std::vector<double>(channels, values[0]);
     if (values.size() != channels || own.size() > out.size()) return std::nullopt;
     const size_t axis = own.size() + 1 - out.size();  // where the channels are in the constant
@@ -139,7 +140,7 @@ class Folder {
 
   ValueId scaled_weights(const Node& product, const std::vector<double>& scale) {
     const Value& old = value(product.inputs[1]);
-    const Array& from = *old.constant;
+    const Array& from = array_of(old);
     Array to(from.dtype(), from.shape());
     const Shape& dims = from.shape();
     const int64_t slabs = dims[0] * dims[1];
@@ -158,7 +159,7 @@ class Folder {
     const auto channels = static_cast<int64_t>(affine.scale.size());
     std::vector<double> bias(affine.scale.size(), 0);
     if (product->inputs.size() > 2 && product->inputs[2] >= 0) {
-      const std::vector<double> old = value(product->inputs[2]).constant->to_doubles();
+      const std::vector<double> old = array_of(value(product->inputs[2])).to_doubles();
       if (old.size() != bias.size() && old.size() != 1) return false;
       const Shape& own = shape(product->inputs[2]);
       if (!own.empty() && own.back() != static_cast<int64_t>(old.size())) return false;

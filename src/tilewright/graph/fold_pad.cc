@@ -110,10 +110,14 @@ class Folder {
            kNotNegative.contains(graph_.nodes[static_cast<size_t>(p)].op);
   }
 
-  /// Padding below the (dilated) kernel size: every window covers a real element.
+  /// Padding below the kernel size: every window covers a real element. Taps with gaps between them
+  /// may miss a small input.
   static bool windows_meet_data(const Node& node, const PadNode& pad) {
     const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
     const std::vector<int64_t> own = node.attrs.get_ints("pads");
+    const std::vector<int64_t> dilations = node.attrs.get_ints("dilations");
+    if (std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; }))
+      return false;
     for (size_t a = 0; a < pad.begin.size(); ++a) {
       if (a >= kernel.size()) return false;
       const int64_t before = pad.begin[a] + (own.empty() ? 0 : own[a]);

@@ -261,7 +261,9 @@ class IntegerProducts {
       scales = number->to_doubles();
       scale = scales.empty() ? 1 : scales[0];
     }
-    if (array->size() != filters || array->shape().back() != filters) return std::nullopt;
+    // One number may have no axes.
+    if (array->size() != filters || (filters != 1 && array->shape().back() != filters))
+      return std::nullopt;
     std::vector<double> out = array->to_doubles();
     for (size_t i = 0; i < out.size(); ++i)
       out[i] *= scales.size() == out.size() ? scales[i] : scale;

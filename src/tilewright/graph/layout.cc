@@ -2,6 +2,7 @@
 // one pixel: forms of values and their conversions.
 #include <fmt/format.h>
 
+#include "tilewright/base/check.h"
 #include "tilewright/graph/layout_blocker.h"
 
 namespace tilewright::graph {
@@ -125,6 +126,9 @@ Status Blocker::copy(const Node& node) {
 
 void Blocker::define(const Node& node, size_t output, ValueId made) {
   const ValueId old = node.outputs[output];
+  const Shape& is = out_.values[static_cast<size_t>(made)].type.shape;
+  TW_CHECK(is == blocked_shape(shape(old), block_), "'{}', {}, became {} in blocks of {}",
+           value(old).name, to_string(shape(old)), to_string(is), block_);
   out_.values[static_cast<size_t>(made)].name = names_.value(value(old).name + ".blocked");
   forms(old).blocked[block_] = made;
 }

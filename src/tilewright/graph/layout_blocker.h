@@ -184,10 +184,15 @@ class Blocker {
 
   Result<bool> block_elementwise(const Node& node);
 
+  /// Whether the known `id`, read at the channels that fill up the last block of a value of shape
+  /// `out` as well, is finite there (or nothing is filled up).
+  bool stays_finite(ValueId id, const Shape& out) const;
+
   /// x / c with one known c other than 0.
   bool divides_by_number(const Node& node) const;
 
-  /// An operand that broadcasts against the blocked form of a value of shape `out`.
+  /// An operand that broadcasts against the blocked form of a value of shape `out`. requires: it
+  /// is known, or has the rank of `out` and either its channels or one.
   Result<ValueId> operand(ValueId id, const Shape& out);
 
   const Graph& in_;

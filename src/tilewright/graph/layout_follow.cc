@@ -1,6 +1,8 @@
 // Blocked layout: operators that keep the form of what they read.
 #include <algorithm>
+#include <cmath>
 
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/layout_blocker.h"
 
 namespace tilewright::graph {
@@ -13,12 +15,15 @@ Result<bool> Blocker::block_pool(const Node& node) {
 }
 
 Result<bool> Blocker::block_lrn(const Node& node) {
-  // Channels that fill a block up stay zero where the base of the power is not.
+  // Channels that fill a block up stay finite where the base of the power is not zero.
   if (!has_blocks(node.inputs[0]) || node.attrs.get_float("bias", 1) <= 0 ||
       node.attrs.get_float("alpha", 1e-4) < 0)
     return false;
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_));
-  define(node, 0, TW_TRY(append(node.name, "tilewright", "LRNBlocked", {x}, node.attrs)));
+  tensor::Attrs attrs = node.attrs;
+  if (const int64_t channels = shape(node.outputs[0])[1]; channels % block_ != 0)
+    attrs.values["channels"] = channels;
+  define(node, 0, TW_TRY(append(node.name, "tilewright", "LRNBlocked", {x}, std::move(attrs))));
   return true;
 }
 
@@ -81,14 +86,14 @@ Result<bool> Blocker::block_resize(const Node& node) {
   if (from[0] != to[0] || from[1] != to[1]) return false;
   const bool sized = node.inputs.size() > 3 && node.inputs[3] >= 0;
   const ValueId given = node.inputs.size() > 2 ? node.inputs[2] : -1;
-  if (!sized && (!known(given) || value(given).constant->size() != 4)) return false;
+  if (!sized && (!known(given) || array_of(value(given)).size() != 4)) return false;
   std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_)), -1};
   if (sized) {
     inputs.push_back(-1);
     inputs.push_back(
         ints(node.name + ".sizes", {from[0], blocks_of(from[1]), to[2], to[3], block_}));
   } else {
-    std::vector<double> scales = value(given).constant->to_doubles();
+    std::vector<double> scales = array_of(value(given)).to_doubles();
     scales.push_back(1);
     inputs.push_back(constant(node.name + ".scales", Array::of(DType::F32, scales)));
   }
@@ -106,7 +111,8 @@ Result<bool> Blocker::block_pad(const Node& node) {
   std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_)),
                                  ints(node.name + ".pads", wide)};
   if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
-    if (!known(node.inputs[2])) return false;
+    if (!known(node.inputs[2]) || !stays_finite(node.inputs[2], shape(node.outputs[0])))
+      return false;
     inputs.push_back(TW_TRY(plain(node.inputs[2])));
   }
   define(node, 0, TW_TRY(append(node.name, "", "Pad", std::move(inputs), node.attrs)));
@@ -143,6 +149,7 @@ Result<bool> Blocker::block_elementwise(const Node& node) {
   if (out[1] % block_ != 0 && !finite) return false;
   int64_t blocked_elements = 0, plain_elements = 0;
   for (ValueId id : node.inputs) {
+    if (known(id) && node.op != "Clip" && !stays_finite(id, out)) return false;
     if (id < 0 || known(id)) continue;
     const Shape& s = shape(id);
     if (s.size() != out.size() || (s[1] != out[1] && s[1] != 1)) return false;
@@ -155,31 +162,41 @@ Result<bool> Blocker::block_elementwise(const Node& node) {
   return true;
 }
 
+bool Blocker::stays_finite(ValueId id, const Shape& out) const {
+  if (out[1] % block_ == 0 || !is_float(value(id).type.dtype)) return true;
+  const std::vector<double> all = array_of(value(id)).to_doubles();
+  return std::all_of(all.begin(), all.end(), [](double x) { return std::isfinite(x); });
+}
+
 bool Blocker::divides_by_number(const Node& node) const {
   if (node.op != "Div" || node.inputs.size() != 2 || !known(node.inputs[1])) return false;
-  const Array& divisor = *value(node.inputs[1]).constant;
+  const Array& divisor = array_of(value(node.inputs[1]));
   return divisor.size() == 1 && divisor.get(0) != 0;
 }
 
 Result<ValueId> Blocker::operand(ValueId id, const Shape& out) {
   if (id < 0) return id;
   const Shape& s = shape(id);
+  // What has the channels of the result or is there in blocks keeps its lanes: the result takes
+  // its own from them, even where there is one channel.
+  if (s.size() == out.size() && s[1] == out[1] && (s[1] > 1 || has_blocks(id)))
+    return in_blocks(id, block_);
+  const auto broadcast = [&](const Shape& target) -> Result<ValueId> {
+    if (known(id)) return constant(value(id).name, array_of(value(id)).reshaped(target));
+    return reshape(value(id).name + "/Reshape", TW_TRY(plain(id)), target);
+  };
   if (element_count(s) == 1) {
     // One element broadcasts anywhere, but only if it does not add axes of its own.
-    if (s.size() < 2) return plain(id);
-    return known(id) ? constant(value(id).name, value(id).constant->reshaped({1}))
-                     : reshape(value(id).name + "/Reshape", TW_TRY(plain(id)), {1});
+    return s.size() < 2 ? plain(id) : broadcast({1});
   }
-  if (s.size() == out.size() && s[1] == out[1] && s[1] > 1) return in_blocks(id, block_);
   Shape wide(out.size() - s.size(), 1);
   wide.insert(wide.end(), s.begin(), s.end());
-  if (wide[1] == 1 && out[1] > 1) {
+  if (wide[1] == 1) {
     wide.push_back(1);
-    return known(id) ? constant(value(id).name, value(id).constant->reshaped(wide))
-                     : reshape(value(id).name + "/Reshape", TW_TRY(plain(id)), wide);
+    return broadcast(wide);
   }
   // A constant with a channel axis: one ToBlocked, computed at compile time.
-  const ValueId full = constant(value(id).name, value(id).constant->reshaped(wide));
+  const ValueId full = constant(value(id).name, array_of(value(id)).reshaped(wide));
   return append(value(id).name + "/ToBlocked", "tilewright", "ToBlocked", {full},
                 attrs_of({{"block", block_}}));
 }

@@ -1,6 +1,7 @@
 // Blocked layout: convolutions and matrix products, which start a region of blocked values.
 #include <algorithm>
 
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/layout_blocker.h"
 #include "tilewright/graph/transposed.h"
 
@@ -8,13 +9,13 @@ namespace tilewright::graph {
 
 ValueId Blocker::padded_to(const Node& node, const Array& bias, int64_t padded) {
   Array wide(bias.dtype(), {padded});
-  for (int64_t i = 0; i < bias.size(); ++i) wide.set(i, bias.get(i));
+  for (int64_t i = 0; i < bias.size(); ++i) copy_element(wide, i, bias, i);
   return constant(node.name + ".bias", std::move(wide));
 }
 
 ValueId Blocker::padded_bias(const Node& node, int64_t padded) {
   if (node.inputs.size() < 3 || node.inputs[2] < 0) return -1;
-  return padded_to(node, *value(node.inputs[2]).constant, padded);
+  return padded_to(node, array_of(value(node.inputs[2])), padded);
 }
 
 Result<bool> Blocker::dot_conv(const Node& node, const DotForm& form) {
@@ -30,7 +31,7 @@ Result<bool> Blocker::dot_conv(const Node& node, const DotForm& form) {
   const ValueId weight =
       merged == groups ? TW_TRY(plain(node.inputs[1]))
                        : constant(node.name + ".weight",
-                                  merge_groups(*value(node.inputs[1]).constant, groups, merged));
+                                  merge_groups(array_of(value(node.inputs[1])), groups, merged));
   inputs.push_back(TW_TRY(
       append(node.name + "/PackConvDotWeight", "tilewright", "PackConvDotWeight", {weight},
              attrs_of({{"block_in", block_in}, {"block_out", block_}, {"depth", form.depth}}))));
@@ -78,7 +79,7 @@ Result<bool> Blocker::dot_product(const Node& node, const DotForm& form) {
     if (tile > 0 && a.back() % tile == 0) depth = tile;
   }
   if (a.empty() || a.size() > 4 || b.size() != 2 || a.back() % depth != 0 || columns < block_ / 2 ||
-      (form.offset && form.offset->size() != columns))
+      (form.offset && (form.offset->size() != columns || form.offset->shape().back() != columns)))
     return false;
   std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0]))};
   inputs.push_back(
@@ -152,7 +153,7 @@ Result<bool> Blocker::block_transposed(const Node& node) {
   const int64_t filters = blocks_of(w[1]) * block_;
   const ValueId phases =
       constant(node.name + ".phases",
-               phase_weights(*value(node.inputs[1]).constant, *window, window->begin, filters));
+               phase_weights(array_of(value(node.inputs[1])), *window, window->begin, filters));
   std::vector<ValueId> inputs = {
       TW_TRY(in_blocks(node.inputs[0], block_)),
       TW_TRY(append(node.name + "/PackConvWeight", "tilewright", "PackConvWeight", {phases},
@@ -200,7 +201,7 @@ Result<bool> Blocker::pack_product(const Node& node) {
   const int64_t columns = b.type.shape[trans_b ? 0 : 1];
   if (columns < block_ / 2) return false;
   const bool has_bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
-  if (has_bias && (!known(node.inputs[2]) || value(node.inputs[2]).constant->size() != columns ||
+  if (has_bias && (!known(node.inputs[2]) || array_of(value(node.inputs[2])).size() != columns ||
                    shape(node.inputs[2]).back() != columns))
     return false;
   const ValueId packed = TW_TRY(append(node.name + "/PackGemmWeight", "tilewright",

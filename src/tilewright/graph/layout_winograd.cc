@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "tilewright/base/integers.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/layout_blocker.h"
 #include "tilewright/tensor/window.h"
 
@@ -113,7 +114,7 @@ Result<bool> Blocker::block_winograd(const Node& node) {
   if (flat) {
     from = TW_TRY(reshape(name + "/Plane", from, {x[0], blocks_of(x[1]), 1, x[2], block_}));
     weight =
-        constant(name + ".plane", value(node.inputs[1]).constant->reshaped({w[0], w[1], 1, w[2]}));
+        constant(name + ".plane", array_of(value(node.inputs[1])).reshaped({w[0], w[1], 1, w[2]}));
   }
   if (form->dilated()) {
     from = TW_TRY(append(name + "/SpaceToBatch", "tilewright", "SpaceToBatch", {from},
@@ -131,7 +132,7 @@ Result<bool> Blocker::block_winograd(const Node& node) {
                                    {"dilation", window.dilations[0]},
                                    {"begin", window.begin[0]},
                                    {"output", form->depth}})));
-    weight = constant(name + ".taps", taps_as_channels(*value(node.inputs[1]).constant));
+    weight = constant(name + ".taps", taps_as_channels(array_of(value(node.inputs[1]))));
   }
   if (form->groups > 1)
     from = TW_TRY(reshape(name + "/Groups", from,

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 #include "tilewright/tensor/window.h"
 
@@ -71,7 +72,7 @@ class Narrowing {
     average.outputs.clear();
     ValueId made = TW_TRY(append_node(graph_, names_, std::move(average)));
     if (conv.inputs.size() > 2 && conv.inputs[2] >= 0) {
-      const Array& bias = *value(conv.inputs[2]).constant;
+      const Array& bias = array_of(value(conv.inputs[2]));
       Shape shape(value(made).type.shape.size() - 1, 1);
       shape[0] = bias.size();
       Node add;

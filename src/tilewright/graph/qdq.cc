@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/quantize.h"
 #include "tilewright/graph/quantize_emit.h"
 #include "tilewright/graph/quantize_prepare.h"
@@ -141,12 +142,12 @@ class Stripper {
     if (!known(node.inputs[1]))
       return fail(ErrorKind::Unsupported, fmt::format("the scale of {} is computed", node.op));
     Parameters p;
-    p.scales = value(node.inputs[1]).constant->to_doubles();
+    p.scales = array_of(value(node.inputs[1])).to_doubles();
     const bool shifted = node.inputs.size() > 2 && node.inputs[2] >= 0;
     if (shifted && !known(node.inputs[2]))
       return fail(ErrorKind::Unsupported, fmt::format("the zero point of {} is computed", node.op));
     std::vector<int64_t> zeros{0};
-    if (shifted) zeros = value(node.inputs[2]).constant->to_ints();
+    if (shifted) zeros = array_of(value(node.inputs[2])).to_ints();
     // Unsigned numbers around 128 are signed numbers around 0.
     const int64_t middle = dtype == DType::U8 ? 128 : 0;
     for (const int64_t zero : zeros) {
@@ -185,7 +186,7 @@ class Stripper {
   Status constant_quantize(const Node& node) {
     const DType dtype = value(node.outputs[0]).type.dtype;
     const Parameters p = TW_TRY(parameters(node, dtype));
-    const Array& x = *value(node.inputs[0]).constant;
+    const Array& x = array_of(value(node.inputs[0]));
     const int64_t inner = inner_of(node, x.shape(), p.scales.size());
     Array codes(dtype, x.shape());
     const double lo = dtype == DType::U8 ? 0 : -128, hi = lo + 255;
@@ -244,7 +245,7 @@ class Stripper {
 
   Status constant_dequantize(const Node& node) {
     const ValueId q = node.inputs[0];
-    const Array codes = known(q) ? *value(q).constant : constants_.at(q);
+    const Array codes = known(q) ? array_of(value(q)) : constants_.at(q);
     const Parameters p = TW_TRY(parameters(node, codes.dtype()));
     const int64_t inner = inner_of(node, codes.shape(), p.scales.size());
     Array real(DType::F32, codes.shape());

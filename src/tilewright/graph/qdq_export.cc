@@ -5,6 +5,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/quantize.h"
 
 namespace tilewright::graph {
@@ -133,13 +134,13 @@ class Exporter {
     const auto early = static_cast<int>(node.attrs.get_int("pre_shift", 0));
     const bool narrowed = early > 0;
     const int shift = static_cast<int>(node.attrs.get_int("shift", 0)) + (multiplied ? 0 : early);
-    const Array& bias = *value(node.inputs[1]).constant;
+    const Array& bias = array_of(value(node.inputs[1]));
     Array out(DType::F32, bias.shape());
     for (int64_t c = 0; c < bias.size(); ++c) {
       double b = static_cast<double>(bias.get_int(c));
       if (shift > 0) b -= std::ldexp(1.0, shift - 1);
       if (multiplied) {
-        if (narrowed) b -= static_cast<double>(value(node.inputs[3]).constant->get_int(c) / 2);
+        if (narrowed) b -= static_cast<double>(array_of(value(node.inputs[3])).get_int(c) / 2);
         out.set(c, std::ldexp(b, -shift) * y_scale);
       } else {
         const double unit = units.size() == 1 ? units[0] : units[static_cast<size_t>(c)];

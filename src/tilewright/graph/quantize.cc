@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/quantize_emit.h"
 #include "tilewright/graph/quantize_layer.h"
 #include "tilewright/graph/quantize_scale.h"
@@ -95,7 +96,7 @@ class Calibrated {
       if (unit.kind != Unit::Kind::Product || unit.node < 0) continue;
       const ValueId id = node(unit.node).inputs[1];
       if (weights_.contains(id)) continue;
-      const Array& w = *value(id).constant;
+      const Array& w = array_of(value(id));
       weights_[id] = options_.per_channel && w.shape()[0] > 0 && !wide(plan, unit)
                          ? per_channel(w)
                          : std::vector<double>{std::ldexp(1.0, best_exponent(w.as<float>()))};
@@ -148,7 +149,7 @@ class Calibrated {
     bool changed = raise(w, y - x - kMaxShift);
     if (node(unit.node).inputs.size() > 2 && node(unit.node).inputs[2] >= 0) {
       double bias = 0;
-      for (const double b : value(node(unit.node).inputs[2]).constant->to_doubles())
+      for (const double b : array_of(value(node(unit.node).inputs[2])).to_doubles())
         bias = std::max(bias, std::fabs(b));
       if (bias > 0)
         changed = raise(w, static_cast<int>(std::ceil(std::log2(bias))) - 29 - x) || changed;

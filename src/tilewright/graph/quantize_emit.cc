@@ -6,6 +6,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/quantize_layer.h"
 
 namespace tilewright::graph {
@@ -213,9 +214,9 @@ class Emitter {
       spec = identity(shape(unit.input), scale(unit.input), scale(unit.output), residual);
     } else {
       const Node& conv = node(unit);
-      spec.weight = *value(conv.inputs[1]).constant;
+      spec.weight = array_of(value(conv.inputs[1]));
       if (conv.inputs.size() > 2 && conv.inputs[2] >= 0)
-        spec.bias = value(conv.inputs[2]).constant->to_doubles();
+        spec.bias = array_of(value(conv.inputs[2])).to_doubles();
       spec.groups = conv.attrs.get_int("group", 1);
       spec.x_scale = scale(unit.input), spec.y_scale = scale(unit.output);
       spec.residual_scale = residual;

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 
 namespace tilewright::graph {
 namespace {
@@ -110,8 +111,8 @@ class Planner {
     Bounds b;
     for (size_t i = 1; i < v.inputs.size() && i < 3; ++i) {
       if (v.inputs[i] < 0) continue;
-      if (!known(v.inputs[i]) || value(v.inputs[i]).constant->size() != 1) return std::nullopt;
-      (i == 1 ? b.lo : b.hi) = value(v.inputs[i]).constant->get(0);
+      if (!known(v.inputs[i]) || array_of(value(v.inputs[i])).size() != 1) return std::nullopt;
+      (i == 1 ? b.lo : b.hi) = array_of(value(v.inputs[i])).get(0);
     }
     return b;
   }

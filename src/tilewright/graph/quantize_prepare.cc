@@ -9,6 +9,7 @@
 #include <set>
 
 #include "tilewright/base/integers.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/quantize.h"
 #include "tilewright/graph/quantize_pool.h"
 #include "tilewright/tensor/window.h"
@@ -86,7 +87,7 @@ class Preparer : private PoolRewriter {
     mine.attrs.values["pads"] =
         Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]};
     std::optional<Array> sum;
-    if (bias && known(node.inputs[2])) sum = *value(node.inputs[2]).constant;
+    if (bias && known(node.inputs[2])) sum = array_of(value(node.inputs[2]));
     const ValueId last = bias && !sum ? node.outputs[0] : absorb_channel_bias(node.outputs[0], sum);
     if (last == node.outputs[0]) {
       copy(mine);
@@ -100,7 +101,7 @@ class Preparer : private PoolRewriter {
 
   /// A convolution of the graph's input, on windows taken apart: channels fill the tiles.
   Result<bool> windows_conv(const Node& node, const tensor::Window& window) {
-    const Array& w = *value(node.inputs[1]).constant;
+    const Array& w = array_of(value(node.inputs[1]));
     const Shape& s = w.shape();
     Node apart;
     apart.name = node.name + "/Im2Col";
@@ -114,7 +115,7 @@ class Preparer : private PoolRewriter {
         {"pads", Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]}}};
     const ValueId x = TW_TRY(append_node(out_, names_, std::move(apart)));
     std::optional<Array> bias;
-    if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = *value(node.inputs[2]).constant;
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = array_of(value(node.inputs[2]));
     const ValueId last = absorb_channel_bias(node.outputs[0], bias);
     define(last, TW_TRY(conv(node.name, x, w.reshaped({s[0], s[1] * s[2] * s[3], 1, 1}),
                              std::move(bias), Geometry{})));
@@ -123,7 +124,7 @@ class Preparer : private PoolRewriter {
 
   /// A convolution of few channels with stride b: pixels of b x b become channels, the stride 1.
   Result<bool> strided_conv(const Node& node, const tensor::Window& window) {
-    const Array& w = *value(node.inputs[1]).constant;
+    const Array& w = array_of(value(node.inputs[1]));
     const Shape& ws = w.shape();
     const int64_t b = window.strides[0], channels = ws[1];
     const int64_t kh = ceil_div(ws[2], b), kw = ceil_div(ws[3], b);
@@ -144,7 +145,7 @@ class Preparer : private PoolRewriter {
       packed.set(((o * b * b * channels + channel) * kh + r / b) * kw + s / b, w.get(i));
     }
     std::optional<Array> bias;
-    if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = *value(node.inputs[2]).constant;
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = array_of(value(node.inputs[2]));
     const ValueId last = absorb_channel_bias(node.outputs[0], bias);
     define(last, TW_TRY(conv(node.name, x, std::move(packed), std::move(bias), Geometry{})));
     return true;
@@ -155,7 +156,7 @@ class Preparer : private PoolRewriter {
     if (!is_image(node.inputs[0]) || !known(node.inputs[1])) return false;
     if (node.inputs.size() > 2 && node.inputs[2] >= 0 && !known(node.inputs[2])) return false;
     const Shape &x = shape(node.inputs[0]), &y = shape(node.outputs[0]);
-    const Array& w = *value(node.inputs[1]).constant;
+    const Array& w = array_of(value(node.inputs[1]));
     const Shape& ws = w.shape();
     const Ints strides = node.attrs.get_ints("strides", {1, 1});
     const Ints pads = node.attrs.get_ints("pads", {0, 0, 0, 0});
@@ -189,7 +190,7 @@ class Preparer : private PoolRewriter {
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
       bias = Array(DType::F32, {b * b * outs});
       for (int64_t i = 0; i < bias->size(); ++i)
-        bias->set(i, value(node.inputs[2]).constant->get(i % outs));
+        bias->set(i, array_of(value(node.inputs[2])).get(i % outs));
     }
     const ValueId z =
         TW_TRY(conv(node.name, keep(node.inputs[0]), std::move(packed), std::move(bias), g));
@@ -212,7 +213,7 @@ class Preparer : private PoolRewriter {
   Bias bias_of(ValueId id, int64_t columns, double factor) const {
     if (id < 0) return {};
     if (!known(id)) return {false, {}};
-    const Array& given = *value(id).constant;
+    const Array& given = array_of(value(id));
     if (given.size() != 1 && (given.size() != columns || given.shape().back() != columns))
       return {false, {}};
     Array out(DType::F32, {columns});
@@ -224,7 +225,7 @@ class Preparer : private PoolRewriter {
     const bool gemm = node.op == "Gemm";
     const ValueId a = node.inputs[0];
     if (known(a) || !known(node.inputs[1]) || !is_f32(a)) return false;
-    const Array& b = *value(node.inputs[1]).constant;
+    const Array& b = array_of(value(node.inputs[1]));
     const Shape& as = shape(a);
     if (b.dtype() != DType::F32 || b.shape().size() != 2 || as.size() < 2 || element_count(as) == 0)
       return false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -178,7 +179,7 @@ class Rewriter {
   /// A constant that depends on the channel alone, one value per channel of an image.
   std::optional<std::vector<double>> per_channel(ValueId id, const Shape& image) const {
     if (!known(id) || !is_f32(id)) return std::nullopt;
-    const Array& array = *value(id).constant;
+    const Array& array = array_of(value(id));
     const auto channels = static_cast<size_t>(image[1]);
     if (array.size() == 1) return std::vector<double>(channels, array.get(0));
     Shape wide(array.shape().size() > 4 ? 0 : 4 - array.shape().size(), 1);

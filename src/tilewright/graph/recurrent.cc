@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -95,7 +96,7 @@ class Blocking {
     const Value* given = input(node, 3);
     if (given == nullptr) return {-1, -1};
     const int64_t rows = order.gates * order.hidden;
-    const float* b = given->constant->as<float>().data();
+    const float* b = array_of(*given).as<float>().data();
     std::vector<float> of_input(b, b + rows), of_state(static_cast<size_t>(rows), 0.0f);
     for (int64_t r = 0; r < rows; ++r) {
       const bool candidate = node.op == "GRU" && r / order.hidden == 2;

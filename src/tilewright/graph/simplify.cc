@@ -6,6 +6,7 @@
 #include <map>
 
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -69,7 +70,7 @@ class Simplifier {
 
   bool all_equal(ValueId id, double wanted) const {
     if (id < 0 || !value(id).constant) return false;
-    const Array& array = *value(id).constant;
+    const Array& array = array_of(value(id));
     for (int64_t i = 0; i < array.size(); ++i)
       if (array.get(i) != wanted) return false;
     return array.size() > 0;

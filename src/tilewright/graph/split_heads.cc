@@ -6,6 +6,7 @@
 
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/fuse.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -55,12 +56,12 @@ class Splitting {
   /// A known operand of an element-wise operator in parts: one number, or one per column.
   bool can_split(ValueId id, int64_t columns) const {
     if (id < 0 || !value(id).constant) return false;
-    const int64_t count = value(id).constant->size();
+    const int64_t count = array_of(value(id)).size();
     return count == 1 || (count == columns && shape(id).back() == columns);
   }
 
   ValueId in_parts(ValueId id, int64_t parts) {
-    const Array array = *value(id).constant;
+    const Array array = array_of(value(id));
     if (array.size() == 1) return id;
     return add_constant(graph_, names_, value(id).name + ".parts",
                         array.reshaped({parts, array.size() / parts}));

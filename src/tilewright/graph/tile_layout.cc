@@ -10,6 +10,7 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/tensor/tile.h"
 
 namespace tilewright::graph {
@@ -225,7 +226,7 @@ class Tiler {
   };
 
   Result<Fit> fit(const Node& conv, bool adds) {
-    const Array& w = *value(conv.inputs[1]).constant;
+    const Array& w = array_of(value(conv.inputs[1]));
     const int64_t groups = conv.attrs.get_int("group", 1), outs = w.shape()[0];
     const bool square = tile_.block_in == tile_.block_out;
     const bool depthwise = groups > 1 && w.shape()[1] == 1 && outs == groups && square;
@@ -244,7 +245,7 @@ class Tiler {
 
   /// [o/BO, i/BI, r, s, BO, BI]; zero where a lane holds no channel or the groups differ.
   Array packed_weight(const Node& conv, const Fit& f) const {
-    const Array& w = *value(conv.inputs[1]).constant;
+    const Array& w = array_of(value(conv.inputs[1]));
     const Shape& ws = w.shape();
     const int64_t groups = conv.attrs.get_int("group", 1), outs_per = ws[0] / groups;
     const int64_t bo = tile_.block_out, bi = tile_.block_in;
@@ -344,7 +345,7 @@ class Tiler {
       } else if (i == 2) {
         inputs.push_back(TW_TRY(residual(node, id, f)));
       } else {
-        const Array& vector = *value(id).constant;
+        const Array& vector = array_of(value(id));
         inputs.push_back(constant(value(id).name + ".tiles", packed_vector(vector, f, images)));
       }
     }
@@ -452,9 +453,9 @@ class Tiler {
 
   Result<bool> resize(const Node& node) {
     const ValueId scales = node.inputs.size() > 2 ? node.inputs[2] : -1;
-    if (!known(scales) || value(scales).constant->size() != 4 || node.inputs.size() > 3)
+    if (!known(scales) || array_of(value(scales)).size() != 4 || node.inputs.size() > 3)
       return false;
-    std::vector<double> wide = value(scales).constant->to_doubles();
+    std::vector<double> wide = array_of(value(scales)).to_doubles();
     if (wide[0] != 1 || wide[1] != 1 || node.attrs.has("axes")) return false;
     wide.insert(wide.end(), {1, 1});
     return moved(node, {-1, constant(node.name + ".scales", Array::of(DType::F32, wide))});

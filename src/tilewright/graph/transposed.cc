@@ -7,6 +7,7 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/graph/edit.h"
+#include "tilewright/graph/known.h"
 #include "tilewright/graph/passes.h"
 
 namespace tilewright::graph {
@@ -100,7 +101,7 @@ class Lowering {
     if (!known(node, 1) || !known(node, 2)) return false;
     const auto t = tensor::transposed_window(op_call(graph_, node));
     if (!t) return tl::unexpected<Error>(Error(t.error()).at(node.name));
-    const Array w = *graph_.values[static_cast<size_t>(node.inputs[1])].constant;
+    const Array w = array_of(graph_.values[static_cast<size_t>(node.inputs[1])]);
     if (product(t->strides) == 1) return turn(node, *t, w);
     if (!has_phases(*t)) return false;
     // Where phases share a vector, they are filters of one convolution; else each is one itself.
@@ -161,9 +162,9 @@ class Lowering {
     conv.inputs[1] =
         constant(node.name + ".phases", phase_weights(w, t, Ints(taps.size(), 0), filters));
     if (conv.inputs.size() > 2 && conv.inputs[2] >= 0) {
-      const Array& bias = *graph_.values[static_cast<size_t>(conv.inputs[2])].constant;
+      const Array& bias = array_of(graph_.values[static_cast<size_t>(conv.inputs[2])]);
       Array all(bias.dtype(), {phases * filters});
-      for (int64_t i = 0; i < all.size(); ++i) all.set(i, bias.get(i % filters));
+      for (int64_t i = 0; i < all.size(); ++i) copy_element(all, i, bias, i % filters);
       conv.inputs[2] = constant(node.name + ".bias", std::move(all));
     }
     const ValueId merged = TW_TRY(append_node(graph_, names_, std::move(conv)));

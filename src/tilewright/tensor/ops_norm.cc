@@ -333,17 +333,24 @@ Inferred infer_lrn_blocked(const OpCall& call) {
   if (call.inputs[0].shape.size() < 4)
     return invalid(call,
                    fmt::format("the input {} is not blocked", to_string(call.inputs[0].shape)));
+  const Shape& x = call.inputs[0].shape;
+  const int64_t room = x[1] * x.back(), channels = call.attrs.get_int("channels", room);
+  if (channels > room || channels <= room - x.back())
+    return invalid(
+        call, fmt::format("{} channels do not make {} blocks of {}", channels, x[1], x.back()));
   return infer_lrn(call);
 }
 
 /// The same on blocks of channels. The squares of a pixel lie side by side, with a block of zeros
-/// before and behind them, so that neighbours are loads and not lanes of other vectors.
+/// before and behind them, so that neighbours are loads and not lanes of other vectors. Lanes that
+/// fill up the last of `channels` may hold anything finite: they are nobody's neighbours.
 Tensors define_lrn_blocked(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const DType wide = compute_type(x.dtype());
   const int64_t size = call.attrs.get_int("size", 1), below = (size - 1) / 2;
   const int64_t block = x.shape().back(), blocks = x.dim(1);
   const int64_t margin = (size / 2 + block - 1) / block;
+  const int64_t channels = call.attrs.get_int("channels", blocks * block);
   Shape shape(x.shape().begin(), x.shape().end() - 1);
   shape.erase(shape.begin() + 1);
   shape.push_back((blocks + 2 * margin) * block);
@@ -352,9 +359,11 @@ Tensors define_lrn_blocked(const OpCall& call, const Tensors& in) {
     const Expr from = affine(at.back() / block, 1, -margin);
     source.insert(source.begin() + 1, from);
     source.push_back(at.back() % block);
-    const Expr value = cast(wide, x(source));
-    return guarded(inside(from, -margin, blocks - 1 + margin, blocks), value * value,
-                   const_of(wide, 0));
+    const Expr value = cast(wide, x(source)), zero = const_of(wide, 0);
+    Expr square = value * value;
+    if (channels < blocks * block)
+      square = guarded(affine(from, block) + source.back() < channels, square, zero);
+    return guarded(inside(from, -margin, blocks - 1 + margin, blocks), square, zero);
   });
   const std::vector<Dim> dims = dims_of(x.shape());
   const Tensor sum = reduce(
