@@ -1,10 +1,12 @@
 // check, compile, run: from a model to a package to results.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "tilewright/base/file.h"
 #include "tilewright/driver/cli.h"
@@ -84,6 +86,23 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
   return exit_code(all.error().kind);
 }
 
+/// What a caller holds: inputs and outputs, each once.
+int64_t border_bytes(const graph::Graph& graph) {
+  std::set<graph::ValueId> ids(graph.inputs.begin(), graph.inputs.end());
+  ids.insert(graph.outputs.begin(), graph.outputs.end());
+  int64_t bytes = 0;
+  for (const graph::ValueId id : ids)
+    if (const graph::Value& value = graph.values[id]; !value.constant)
+      bytes += graph::checked_bytes(value.type.dtype, value.type.shape).value_or(0);
+  return bytes;
+}
+
+/// Memory of this machine; 0 if it does not say.
+int64_t memory_bytes() {
+  const long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? int64_t{pages} * size : 0;
+}
+
 Result<int> check(SubjectOptions options, bool as_json) {
   if (options.target == "vta") {
     // Placement does not depend on the values that calibration sees.
@@ -114,10 +133,17 @@ Result<int> check(SubjectOptions options, bool as_json) {
   json["operators"] = operators;
   json["inputs"] = type_json(graph, graph.inputs);
   json["outputs"] = type_json(graph, graph.outputs);
+  const int64_t borders = border_bytes(graph);
   json["weight_bytes"] = weights;
+  json["input_output_bytes"] = borders;
   json["arena_bytes"] = plan.arena_bytes;
   json["arena_lower_bound"] = plan.lower_bound;
-  json["warnings"] = graph.warnings;
+  std::vector<std::string> warnings = graph.warnings;
+  if (const int64_t needed = weights + borders + plan.arena_bytes, there = memory_bytes();
+      there > 0 && needed > there)
+    warnings.push_back(fmt::format("a run needs {:.1f} GiB of memory; this machine has {:.1f}",
+                                   mib(needed) / 1024, mib(there) / 1024));
+  json["warnings"] = warnings;
   if (as_json) {
     print_json(json);
     return 0;
@@ -130,8 +156,11 @@ Result<int> check(SubjectOptions options, bool as_json) {
       fmt::print("{:7} {} {} {}\n", std::string(side).substr(0, std::string(side).size() - 1),
                  value["name"].get<std::string>(), value["dtype"].get<std::string>(),
                  value["shape"].dump());
-  fmt::print("weights {:.1f} MiB, arena {:.2f} MiB before layouts (lower bound {:.2f})\n",
-             mib(weights), mib(plan.arena_bytes), mib(plan.lower_bound));
+  fmt::print(
+      "weights {:.1f} MiB, inputs and outputs {:.2f} MiB, arena {:.2f} MiB before layouts (lower "
+      "bound {:.2f})\n",
+      mib(weights), mib(borders), mib(plan.arena_bytes), mib(plan.lower_bound));
+  for (size_t i = graph.warnings.size(); i < warnings.size(); ++i) say("warning: " + warnings[i]);
   fmt::print("supported: all {} nodes on {}\n", graph.nodes.size(), options.target);
   return 0;
 }
