@@ -29,6 +29,16 @@ def fits(spatial, attributes):
         require(same or d + pads[i] + pads[i + len(spatial)] > reach)
 
 
+def whole_windows(spatial, attributes):
+    """No window of ceil_mode begins behind the input: onnx's rule of shapes counts it in some versions."""
+    for i, d in enumerate(spatial):
+        stride = attributes.get("strides", [1] * len(spatial))[i]
+        reach = (attributes["kernel_shape"][i] - 1) * attributes.get("dilations", [1] * len(spatial))[i]
+        pads = attributes.get("pads", [0] * 2 * len(spatial))
+        last = -(-(d + pads[i] + pads[i + len(spatial)] - reach - 1) // stride) * stride
+        require(last < d + pads[i])
+
+
 def image(b, rank=None):
     rank = rank or b.choice((3, 4, 4, 4, 4, 5))
     found = [v for v in b.values if v.dtype == b.real and v.rank == rank and v.name not in b.terminal]
@@ -82,6 +92,8 @@ def pool(b):
             attributes.pop("dilations", None)
     if op == "AveragePool":
         attributes["count_include_pad"] = b.choice((0, 1))
+    if attributes["ceil_mode"] and "auto_pad" not in attributes:
+        whole_windows(x.shape[2:], attributes)
     pads = attributes.get("pads")
     require(not pads or all(p < k for p, k in zip(pads, attributes["kernel_shape"] * 2)))
     fits(x.shape[2:], attributes)
