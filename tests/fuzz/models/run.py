@@ -170,7 +170,7 @@ def main():
         operators |= set(found["operators"])
         all_found.append(found)
         if found["verdict"] not in ("ok", "known", "unsure"):
-            print(f"{found['number']} {found['verdict']}: {found['text']}")
+            print(f"{found['number']} {found['verdict']}: {found['text']}", flush=True)
             if "file" in found:
                 print(f"    {found['model']}\n    kept: {found['file']}", flush=True)
     took = time.monotonic() - begin
