@@ -147,7 +147,7 @@ TEST(Place, ReasonsHaveNumbers) {
   const Graph t = tiled(q.graph, target.tile);
   const auto without = place(t, target);
   EXPECT_THAT(reason_of(without, "Requantize"), HasSubstr("scales 8 channels by multipliers"));
-  EXPECT_THAT(reason_of(without, "Softmax"), HasSubstr("it computes on f32[1, 10]"));
+  EXPECT_THAT(reason_of(without, "Softmax"), HasSubstr("Softmax stays in f32[1, 10]"));
   EXPECT_THAT(reason_of(without, "QuantizeLinear"), HasSubstr("converts between f32 and i8"));
   EXPECT_THAT(reason_of(without, "ToTiles"), HasSubstr("tiles of 1 x 4"));
   EXPECT_THAT(reason_of(without, "TileConv"), HasSubstr("its sums are requantised on the CPU"));
