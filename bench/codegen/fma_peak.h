@@ -5,9 +5,10 @@
 
 namespace tilewright::bench {
 
-/// units: flop per second of this thread's CPU time, from a burst of about `seconds`.
-inline double fma_peak(double seconds) { return 1e9 * tune::peak_burst(DType::F32, seconds); }
+/// units: flop per second, from undisturbed bursts of about `seconds`; 0: there were none.
+inline double fma_peak(double seconds) { return 1e9 * tune::read_peak(DType::F32, seconds).rate; }
 
-using tune::thread_seconds;
+/// units: seconds of CPU time of the calling thread.
+inline double thread_seconds() { return tune::system_clocks().own(); }
 
 }  // namespace tilewright::bench

@@ -47,7 +47,7 @@ struct Worst {
 Status run(const std::vector<tune::TileShape>& tiles) {
   std::map<DType, Worst> worst;
   for (const tune::TileShape& tile : tiles) {
-    const double share = TW_TRY(tune::tile_share(tile, hw::host(), compile));
+    const double share = TW_TRY(tune::read_tile(tile, hw::host(), compile)).share;
     fmt::print("{} tile {:2}x{}: {:5.1f} % of peak\n", name(tile.dtype), tile.rows, tile.columns,
                100 * share);
     worst[tile.dtype].add(tile, share);

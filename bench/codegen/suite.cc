@@ -88,8 +88,9 @@ Result<Reading> measure(const driver::Subject& subject, const driver::SubjectOpt
   for (int round = 0; round < 200 && (round < 4 || thread_seconds() - begin < seconds); ++round) {
     reading.peak = std::max(reading.peak, peak_of(options.threads));
     if (streams)
-      reading.dram = std::max(
-          reading.dram, tune::read_burst(pool, options.threads, 2 * hw::host().l3_bytes, 0.05));
+      reading.dram =
+          std::max(reading.dram,
+                   tune::read_memory(pool, options.threads, 2 * hw::host().l3_bytes, 0.05).rate);
     for (int i = 0; i < 3; ++i) {
       TW_TRY_STATUS(session.run());
       double own = 0, all = 0;

@@ -113,11 +113,11 @@ TEST(ConvForms, StoresKeepThem) {
   // The last race counts, not the cheapest.
   ASSERT_TRUE(store->add(form_record(kConv, 4, options, 10)));
   ASSERT_TRUE(store->add(form_record(kConv, 0, options, 20)));
-  const auto answers = stored_records(path, cpu_key(options.target, 2));
+  const auto answers = stored_records(path, {cpu_key(options.target, 2)});
   ASSERT_TRUE(answers) << to_string(answers.error());
   ASSERT_TRUE(answers->forms(kConv));
   EXPECT_EQ(form_in(*answers->forms(kConv)), 0);
-  const auto others = stored_records(path, cpu_key(options.target, 1));
+  const auto others = stored_records(path, {cpu_key(options.target, 1)});
   ASSERT_TRUE(others);
   EXPECT_FALSE(others->forms(kConv)) << "of other threads";
 }

@@ -61,7 +61,7 @@ Status use_gpu_knowledge(CompileOptions& compile, const SubjectOptions& options)
   if (rates) compile.gpu = fitted(*compile.gpu, (*device)->info());
   if (records)
     compile.tuned =
-        TW_TRY(stored_records(options.records, gpu_target_key(*compile.gpu, (*device)->info())))
+        TW_TRY(stored_records(options.records, {gpu_target_key(*compile.gpu, (*device)->info())}))
             .schedules;
   return {};
 }

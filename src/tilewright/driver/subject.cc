@@ -108,10 +108,6 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
-const hw::CpuRates& rates_of(const SubjectOptions& options) {
-  return machine_rates(!options.no_calibrate);
-}
-
 void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
@@ -154,9 +150,12 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
 
 namespace {
 
+/// What the user asked for, with typical rates and without records: no schedule is chosen by it.
+Result<CompileOptions> unfitted_options(const SubjectOptions& options);
+
 /// For an accelerator the graph is replaced by its quantised, tiled form.
 Status prepare(Subject& subject, const SubjectOptions& options) {
-  const CompileOptions compile = TW_TRY(compile_options(options));
+  const CompileOptions compile = TW_TRY(unfitted_options(options));
   if (!compile.vta || subject.package) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
@@ -205,9 +204,7 @@ Status check_device(const SubjectOptions& options) {
               fmt::format("the devices are: {}", fmt::join(ids, ", ")), "tilewright devices");
 }
 
-}  // namespace
-
-Result<CompileOptions> compile_options(const SubjectOptions& options) {
+Result<CompileOptions> unfitted_options(const SubjectOptions& options) {
   CompileOptions compile;
   TW_TRY_STATUS(check_device(options));
   const bool vta = options.target == "vta";
@@ -227,7 +224,6 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
     compile.gpu->tf32 = options.tf32;
   } else {
     compile.target = TW_TRY(hw::find_target(target));
-    if (compile.target.name == hw::host().name) compile.target.rates = rates_of(options);
   }
   if (options.tf32 && (!compile.gpu || compile.gpu->language != hw::GpuLanguage::Cuda))
     return fail(ErrorKind::Usage, "--tf32 is for matrix instructions of NVIDIA GPUs",
@@ -241,16 +237,26 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   compile.level = options.level;
   compile.use_c = options.backend == "c";
   compile.jobs = runtime::default_threads();
+  return compile;
+}
+
+}  // namespace
+
+Result<CompileOptions> compile_options(const SubjectOptions& options) {
+  CompileOptions compile = TW_TRY(unfitted_options(options));
+  const bool this_machine = compile.target.name == hw::host().name;
+  if (this_machine && !compile.vta && !compile.gpu)
+    compile.target.rates = machine_rates(!options.no_calibrate);
   if (compile.gpu) {
     TW_TRY_STATUS(use_gpu_knowledge(compile, options));
   } else if (!options.no_records) {
     StoredRecords stored =
-        TW_TRY(stored_records(options.records, cpu_key(compile.target, compile.threads)));
+        TW_TRY(stored_records(options.records, cpu_keys(compile.target, compile.threads)));
     compile.tuned = std::move(stored.schedules);
     compile.form = std::move(stored.forms);
-    if (vta)
+    if (compile.vta)
       compile.launch.tuned =
-          TW_TRY(stored_records(options.records, tune::vta_target_key(*compile.vta))).schedules;
+          TW_TRY(stored_records(options.records, {tune::vta_target_key(*compile.vta)})).schedules;
   }
   return compile;
 }

@@ -61,10 +61,8 @@ struct Subject {
 /// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
 
-/// The rates that schedules for this machine follow; measured at the first use.
-const hw::CpuRates& rates_of(const SubjectOptions& options);
-
-/// Options for the compiler. errors: Usage, Device.
+/// Options for the compiler. Where they are for this machine's processor, it is measured if it
+/// never was: only who chooses schedules asks for them. errors: Usage, Device.
 Result<CompileOptions> compile_options(const SubjectOptions& options);
 
 /// `subject` compiled. requires: it is no package. errors: as compile_graph.

@@ -108,7 +108,7 @@ Status TuneRun::prepare() {
                 fmt::format("there are {} subjects", subjects.size()));
   if (settings_.measure.starts_with(kReplay)) {
     replayed_ = TW_TRY(open_replayed(settings_.measure.substr(kReplay.size())));
-    compile_.form = answers_of(*replayed_, cpu_key(compile_.target, compile_.threads)).forms;
+    compile_.form = answers_of(*replayed_, cpu_keys(compile_.target, compile_.threads)).forms;
   }
   return plan(std::move(subjects), by_rule);
 }

@@ -26,23 +26,38 @@ std::string cpu_key(const hw::CpuTarget& target, int threads) {
   return task.target_key();
 }
 
-StoredRecords answers_of(const tune::RecordStore& store, const std::string& target_key) {
+std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads) {
+  std::vector<std::string> keys = {cpu_key(target, threads)};
+  if (!target.machine.empty() && target.cpu != target.isa) {
+    hw::CpuTarget kind = target;
+    kind.machine.clear();
+    keys.push_back(cpu_key(kind, threads));
+  }
+  return keys;
+}
+
+StoredRecords answers_of(const tune::RecordStore& store,
+                         const std::vector<std::string>& target_keys) {
   const auto lock = std::make_shared<std::mutex>();
   const auto chosen = [store, lock,
-                       target_key](const std::string& workload) -> std::optional<tune::Record> {
+                       target_keys](const std::string& workload) -> std::optional<tune::Record> {
     tune::RecordFilter filter;
     filter.workload = workload;
-    filter.target = target_key;
     filter.compiler = compiler_key();
     const std::lock_guard<std::mutex> guard(*lock);
-    return store.chosen(filter).value_or(std::nullopt);
+    for (const std::string& key : target_keys) {
+      filter.target = key;
+      if (auto record = store.chosen(filter).value_or(std::nullopt)) return record;
+    }
+    return std::nullopt;
   };
   return {
       [chosen](const Func& func) { return chosen(tune::workload_key(tune::workload_text(func))); },
       [chosen](const graph::PlaneConv& conv) { return chosen(conv_key(conv)); }};
 }
 
-Result<StoredRecords> stored_records(const std::string& path, const std::string& target_key) {
+Result<StoredRecords> stored_records(const std::string& path,
+                                     const std::vector<std::string>& target_keys) {
   const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
@@ -51,7 +66,7 @@ Result<StoredRecords> stored_records(const std::string& path, const std::string&
                 "tilewright tune --records " + path + " makes one");
   }
   Result<tune::RecordStore> store = tune::RecordStore::open(file);
-  if (store) return answers_of(*store, target_key);
+  if (store) return answers_of(*store, target_keys);
   if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
   say(fmt::format("warning: schedules by rule alone: {}: {}", store.error().what,
                   store.error().why));

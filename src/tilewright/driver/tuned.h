@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tilewright/driver/compile.h"
 
@@ -16,13 +17,19 @@ struct StoredRecords {
   FindForm forms;
 };
 /// Answers from the store at `path`, or the user's own where that is empty (empty functions, if
-/// there is none). `target_key`: as in records.
+/// there is none). `target_keys`: as in records, best first.
 ///   errors: Io (a named store that is not there), Package (of another schema).
-Result<StoredRecords> stored_records(const std::string& path, const std::string& target_key);
+Result<StoredRecords> stored_records(const std::string& path,
+                                     const std::vector<std::string>& target_keys);
 /// The same from a store that is open.
-StoredRecords answers_of(const tune::RecordStore& store, const std::string& target_key);
+StoredRecords answers_of(const tune::RecordStore& store,
+                         const std::vector<std::string>& target_keys);
 /// The key of kernels for a CPU.
 std::string cpu_key(const hw::CpuTarget& target, int threads);
+/// The keys that a CPU's records may have: its own, then that of its kind (`cpu:znver4:2`), by
+/// which records were kept before machines had fingerprints. Those of a mere level of the
+/// architecture fit no machine in particular and are asked for by the targets of such names only.
+std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads);
 
 /// Kernels, and layers of launches, for which there is a record.
 struct RecordedKernels {

@@ -8,6 +8,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_profile.h"
+#include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/profile_report.h"
 #include "tilewright/driver/subject.h"
@@ -167,7 +168,7 @@ Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   if (options.profile && uses_gpu(session.program()))
     row.gpu = TW_TRY(profile_gpu(runnable, subject, options, inputs));
   hw::CpuTarget machine = hw::host();
-  machine.rates = rates_of(options.subject);
+  machine.rates = known_rates(!options.subject.no_calibrate);
   const std::map<std::string, KernelWork> works =
       runnable.model ? kernel_works(*runnable.model) : std::map<std::string, KernelWork>();
   row.limits = step_limits(session.program(), works, machine, threads_of(options.subject));

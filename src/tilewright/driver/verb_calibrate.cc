@@ -1,5 +1,8 @@
 // calibrate: measures this machine for the models that choose schedules.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <ctime>
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
@@ -18,10 +21,10 @@ std::string rate(double value, const char* unit) {
 }
 
 std::string tiles_table(const hw::CpuRates& rates) {
-  std::vector<std::vector<std::string>> rows = {{"tile", "dtype", "of peak"}};
+  std::vector<std::vector<std::string>> rows = {{"tile", "dtype", "of peak", "Gop/s"}};
   for (const hw::TileRate& tile : rates.tiles)
     rows.push_back({fmt::format("{}x{}", tile.rows, tile.columns), std::string(name(tile.dtype)),
-                    fmt::format("{:.1f} %", 100 * tile.share)});
+                    fmt::format("{:.1f} %", 100 * tile.share), fmt::format("{:.4g}", tile.rate)});
   return table(rows);
 }
 
@@ -46,33 +49,67 @@ void print_rates(const hw::CpuRates& rates) {
   fmt::print("{}\n{}", table(rows), tiles_table(rates));
 }
 
+std::string date(int64_t seconds) {
+  const std::time_t time = seconds;
+  std::tm utc{};
+  gmtime_r(&time, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &utc);
+  return text;
+}
+
+/// What to think of the rates, in one line.
+std::string verdict_of(const hw::CpuRates& rates) {
+  if (!rates.measured) return "busy: typical speeds are assumed";
+  if (!rates.assumed.empty())
+    return fmt::format("partly measured: typical values of {}", fmt::join(rates.assumed, ", "));
+  const std::string disturbed = tune::disturbed(rates);
+  return disturbed.empty() ? "sound" : "disturbed by other work: " + disturbed;
+}
+
+void print_circumstances(const hw::CpuRates& rates) {
+  const hw::Circumstances& about = rates.about;
+  fmt::print(
+      "measured {} in {:.1f} s, {} time{}; load {:.1f}, {:.1f} % of the time taken by the "
+      "host\nf32 peak: {} of {} bursts undisturbed, spread {:.1f} %; clock {:.2f} GHz\n"
+      "verdict: {}\n",
+      date(about.when), about.seconds, rates.readings, rates.readings == 1 ? "" : "s", about.load,
+      100 * about.steal, about.kept, about.bursts, 100 * about.spread, rates.ghz,
+      verdict_of(rates));
+}
+
+/// Kept rates, or measured ones; `fresh`: measured now.
+Result<hw::CpuRates> rates_to_show(bool force, bool& fresh) {
+  Result<hw::CpuRates> kept = kept_rates();
+  if (!kept && kept.error().kind == ErrorKind::Package)
+    say(fmt::format("{}: {}", kept.error().what, kept.error().why));
+  const bool again = kept && why_again(*kept, machine_source().now());
+  fresh = force || !kept || again;
+  if (!fresh) return kept;
+  hw::CpuRates rates = TW_TRY(measure_rates());
+  if (again && !force) rates = hw::combined(*kept, rates);
+  TW_TRY_STATUS(keep_rates(rates));
+  return rates;
+}
+
 Result<int> calibrate(bool force, bool as_json) {
   const std::string path = TW_TRY(rates_path());
-  Result<hw::CpuRates> rates = kept_rates();
-  const bool again = !force && rates && worth_another_reading(*rates);
-  const bool measure = force || again || !rates;
-  if (measure) {
-    const hw::CpuRates now = TW_TRY(measure_rates());
-    rates = again ? hw::best_of(*rates, now) : now;
-    TW_TRY_STATUS(keep_rates(*rates));
-  }
-  say(fmt::format("{} {}", measure ? "measured now, kept in" : "measured before, in", path));
-  if (const std::string why = tune::disturbed(*rates); !why.empty())
-    say(
-        fmt::format("warning: other work disturbed the measurement: {}; tilewright calibrate "
-                    "--force measures again",
-                    why));
+  bool fresh = false;
+  const hw::CpuRates rates = TW_TRY(rates_to_show(force, fresh));
+  say(fmt::format("{} {}", fresh ? "measured now, kept in" : "measured before, in", path));
+  if (const std::string warning = busy_warning(rates); !warning.empty()) say(warning);
   if (!as_json) {
-    print_rates(*rates);
+    print_rates(rates);
+    print_circumstances(rates);
     return 0;
   }
   nlohmann::ordered_json json = document("calibrate");
   json["path"] = path;
-  json["measured_now"] = measure;
-  json["hash"] = rates_label(*rates);
-  const auto kept = nlohmann::ordered_json::parse(hw::rates_to_json(*rates, hw::rates_key()));
-  json["machine"] = kept["machine"];
-  json["rates"] = kept["rates"];
+  json["measured_now"] = fresh;
+  json["hash"] = rates_label(rates);
+  json["verdict"] = verdict_of(rates);
+  const auto kept = nlohmann::ordered_json::parse(hw::rates_to_json(rates, hw::rates_key()));
+  for (const char* member : {"machine", "measurement", "rates"}) json[member] = kept[member];
   print_json(json);
   return 0;
 }

@@ -2,6 +2,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
+#include <thread>
+
+#include "tilewright/base/available_cpus.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/backend.h"
@@ -88,13 +92,23 @@ Finding gpu_finding(const std::string& language) {
   return finding;
 }
 
+/// Why there may be fewer cores than the machine has; empty if nothing limits them.
+std::string quota_text() {
+  const std::optional<double> quota = cpu_quota();
+  const size_t allowed = allowed_cpus().size(), all = std::thread::hardware_concurrency();
+  std::string text;
+  if (allowed < all) text = fmt::format("{} of {} by its affinity", allowed, all);
+  if (quota) text += fmt::format("{}a quota of {:.4g}", text.empty() ? "" : ", ", *quota);
+  return text.empty() ? "" : " (" + text + ")";
+}
+
 std::vector<Finding> examine() {
   const hw::CpuTarget& host = hw::host();
   std::vector<Finding> findings;
   findings.push_back(
       {"cpu", true,
-       fmt::format("{}, {} cores, {}-bit vectors, L2 {} KiB, L3 {} MiB", host.cpu, host.cores,
-                   host.vector_bytes * 8, host.l2_bytes >> 10, host.l3_bytes >> 20)});
+       fmt::format("{}, {} cores{}, {}-bit vectors, L2 {} KiB, L3 {} MiB", host.cpu, host.cores,
+                   quota_text(), host.vector_bytes * 8, host.l2_bytes >> 10, host.l3_bytes >> 20)});
   const std::string llvm = has_llvm() ? try_backend(false) : "not in this build";
   findings.push_back({"llvm", llvm.empty(), llvm.empty() ? "compiles and links" : llvm});
   const std::string c = try_backend(true);

@@ -242,7 +242,9 @@ Result<Replayed> replay_record(const RecordStore& store, const Record& record) {
     return Replayed{std::move(scheduled), TW_TRY(codegen::emit_gpu(plan.kernels, *gpu))};
   }
   KernelOptions options;
-  const std::string cpu = record.target.substr(0, record.target.rfind(':'));
+  // `cpu:znver4@1a2b3c4d:2`, or without the machine.
+  std::string cpu = record.target.substr(0, record.target.rfind(':'));
+  cpu = cpu.substr(0, cpu.find('@'));
   for (const hw::CpuTarget& target : hw::all_targets())
     if ("cpu:" + target.cpu == cpu) options.target = target;
   options.trace = &trace;
@@ -362,7 +364,7 @@ void add_records(CLI::App& app, Context& context) {
       else
         sub->add_option("--workload", options->workload, "first digits of its key");
       sub->add_option("--kernel", options->name, "only kernels of this name");
-      sub->add_option("--target", options->target, "only records for this: cpu:znver5:2");
+      sub->add_option("--target", options->target, "only records for this: cpu:znver5@1a2b3c4d:2");
       sub->add_option("--outcome", options->outcome, "only this outcome: ok, timeout, ...");
     }
     if (action.files) sub->add_option("files", options->files)->required();

@@ -25,12 +25,30 @@ struct Bandwidth {
 struct TileRate {
   DType dtype = DType::F32;  ///< of the operands
   int rows = 0, columns = 0;
-  double share = 0;  ///< of the peak of `dtype`, 0 to 1
+  double share = 0;  ///< of the peak of `dtype` at that moment, 0 to kMostShare
+  double rate = 0;   ///< operations per ns
+};
+/// Of the peak: a tile above it is a peak read too low.
+inline constexpr double kMostShare = 1.05;
+
+/// When and how quietly rates were measured.
+struct Circumstances {
+  int64_t when = 0;   ///< units: seconds since 1970, UTC
+  double load = 0;    ///< programs that wanted a core at the same time, over the minute before
+  double steal = 0;   ///< share of the time that the host of a virtual machine took, 0 to 1
+  double spread = 0;  ///< of the bursts behind the f32 peak: from their median to the peak
+  int kept = 0, bursts = 0;  ///< undisturbed ones of those, and all of them
+  double seconds = 0;        ///< that the measurement took
 };
 
 struct CpuRates {
-  bool measured = false;
-  int readings = 1;  ///< measurements that these are the best of
+  bool measured = false;  ///< at least the peaks
+  int readings = 1;       ///< measurements until now
+  /// Parts that the machine was too busy to measure, with typical values: `f32`, `bf16`, `int8`,
+  /// `fork_join`, `l1`, `l2`, `l3`, `dram`, `tiles`.
+  std::vector<std::string> assumed;
+  Circumstances about;
+  double ghz = 0;  ///< the clock, by dependent additions; 0: not measured
   /// One core, register tiles only, two operations per multiply-add. units: operations per ns; 0:
   /// no such instructions.
   double f32 = 0, bf16 = 0, int8 = 0;
@@ -48,12 +66,30 @@ struct CpuRates {
 /// Typical rates of a processor with vectors of `vector_bytes`. source: specs/performance.md 0.
 CpuRates assumed_rates(int vector_bytes, int cores);
 
-/// What the machine reached in either of two measurements: other programs only slow a reading down.
-CpuRates best_of(const CpuRates& a, const CpuRates& b);
+/// Puts a typical value of `target`'s kind, or one between its neighbours, in place of each part of
+/// `rates.assumed`.
+void fill_assumed(CpuRates& rates, int vector_bytes, int cores);
+
+/// What is known after two measurements: parts that one of them lacks from the other one, the
+/// larger of two peaks that agree within 10 %, else the peaks that their own tiles confirm; the
+/// rest from the newer.
+CpuRates combined(const CpuRates& older, const CpuRates& newer);
+
+/// `rates` of a machine whose clock is `factor` of what it was: peaks, tiles, L1 and L2 follow it.
+CpuRates scaled(const CpuRates& rates, double factor);
+
+/// What is impossible in measured rates, for a user: types against each other and against the
+/// clock, tiles against the peak, a farther memory faster than a nearer one; empty if nothing is.
+/// Assumed parts are not looked at. `fma_per_cycle`: the most of any processor.
+struct Contradiction {
+  std::string part;  ///< as in `assumed`: what to measure again or to give up
+  std::string text;  ///< empty: there is none
+};
+Contradiction contradiction(const CpuRates& rates, int vector_bytes, int cores, int fma_per_cycle);
 
 /// What measured rates hold for.
 struct RatesKey {
-  std::string processor;  ///< as the system names it, with family, model and stepping
+  std::string processor;  ///< fingerprint_text of the machine
   int cores = 1;
   std::string compiler;  ///< version of the code generator that the tiles went through
   bool operator==(const RatesKey&) const = default;

@@ -21,7 +21,9 @@ CpuRates example() {
   rates.l3 = {60, 200};
   rates.dram = {30.5, 61};
   rates.fork_join_ns = 412;
-  rates.tiles = {{DType::F32, 14, 2, 0.987}, {DType::I8, 6, 4, 0.5}};
+  rates.ghz = 1.9;
+  rates.tiles = {{DType::F32, 14, 2, 0.987, 114.7}, {DType::I8, 6, 4, 0.5, 60}};
+  rates.about = {1700000000, 0.5, 0.01, 0.002, 9000, 9100, 8.5};
   return rates;
 }
 
@@ -57,28 +59,14 @@ TEST(Rates, TextKeepsEveryNumber) {
   EXPECT_EQ(rates->tiles[1].rows, 6);
   EXPECT_EQ(rates->tiles[1].columns, 4);
   EXPECT_EQ(rates->tiles[0].share, 0.987);
+  EXPECT_EQ(rates->tiles[0].rate, 114.7);
+  EXPECT_EQ(rates->ghz, 1.9);
+  EXPECT_EQ(rates->about.when, 1700000000);
+  EXPECT_EQ(rates->about.kept, 9000);
+  EXPECT_EQ(rates->about.load, 0.5);
   // What was rounded to four digits stays as it is from then on.
   EXPECT_EQ(rates->f32, 116.2);
   EXPECT_EQ(rates_to_json(*rates, kKey), text());
-}
-
-TEST(Rates, TheBestOfTwoMeasurementsIsTakenOneByOne) {
-  CpuRates a = example(), b = example();
-  b.f32 = 120, b.l2 = {100, 450}, b.dram.one = 20, b.fork_join_ns = 400, b.int8 = 5;
-  b.tiles[1].share = 0.6, b.tiles[0].share = 0.9;
-  for (const CpuRates& best : {best_of(a, b), best_of(b, a)}) {
-    EXPECT_EQ(best.readings, 2);
-    EXPECT_EQ(best.f32, 120);
-    EXPECT_EQ(best.bf16, 232);
-    EXPECT_EQ(best.int8, 5);
-    EXPECT_EQ(best.l2.one, 110);
-    EXPECT_EQ(best.l2.all, 450);
-    EXPECT_EQ(best.dram.one, 30.5);
-    EXPECT_EQ(best.fork_join_ns, 400);
-    EXPECT_EQ(best.tiles[0].share, 0.987);
-    EXPECT_EQ(best.tiles[1].share, 0.6);
-    EXPECT_EQ(rates_from_json(rates_to_json(best, kKey), kKey)->readings, 2);
-  }
 }
 
 TEST(Rates, ThoseOfAnotherMachineAreRefused) {
@@ -91,7 +79,7 @@ TEST(Rates, ThoseOfAnotherMachineAreRefused) {
   other = kKey;
   other.compiler = "compiler 8";
   EXPECT_EQ(rates_from_json(text(), other).error().kind, ErrorKind::Package);
-  EXPECT_EQ(rates_from_json(replaced("\"version\": 2", "\"version\": 1"), kKey).error().kind,
+  EXPECT_EQ(rates_from_json(replaced("\"version\": 3", "\"version\": 2"), kKey).error().kind,
             ErrorKind::Package);
 }
 
@@ -112,9 +100,21 @@ TEST(Rates, BrokenFilesNameThePlace) {
   expect_error(replaced("\"rows\": 14", "\"rows\": 14.5"), parse, "$.rates.tiles[0].rows",
                "an integer");
   expect_error(replaced("\"share\": 0.5", "\"share\": 1.5"), parse, "$.rates.tiles[1].share",
-               "a number from 0.001 to 1");
+               "a number from 0.001 to 1.05");
+  expect_error(replaced("\"assumed\": []", "\"assumed\": [\"l4\"]"), parse, "$.rates.assumed",
+               "is expected");
+  expect_error(replaced("\"load\": 0.5", "\"load\": -1"), parse, "$.measurement.load", "a number");
   expect_error(replaced("\"cores\": 4", "\"cores\": \"4\""), parse, "$.machine.cores",
                "an integer");
+}
+
+TEST(Rates, AssumedPartsStayMarked) {
+  CpuRates rates = example();
+  rates.assumed = {"l3", "tiles"};
+  EXPECT_EQ(rates_from_json(rates_to_json(rates, kKey), kKey)->assumed, rates.assumed);
+  EXPECT_TRUE(rates_from_json(rates_to_json(rates, kKey), kKey)->measured);
+  rates.assumed = {"f32"};
+  EXPECT_FALSE(rates_from_json(rates_to_json(rates, kKey), kKey)->measured);
 }
 
 TEST(Rates, CoresShareWhatOneCannotExhaust) {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <cmath>
-#include <fstream>
-#include <map>
+#include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -18,7 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kSchema = "tilewright.rates";
 /// Raised whenever what is measured, or the code generator's tiles, change their meaning.
-constexpr int kVersion = 2;
+constexpr int kVersion = 3;
 constexpr const char* kCompiler = "tilewright 0.1.0";
 
 template <class Rates>
@@ -71,25 +71,49 @@ class Members {
   std::string path_;
 };
 
+/// What a busy machine may have left unmeasured.
+const std::set<std::string> kParts = {"f32", "bf16", "int8", "fork_join", "l1",
+                                      "l2",  "l3",   "dram", "tiles"};
 constexpr double kMostPerNs = 1e6;  ///< operations or bytes; anything above is no reading
 
 Result<TileRate> read_tile(const Members& in) {
-  TW_TRY_STATUS(in.check({"dtype", "rows", "columns", "share"}));
+  TW_TRY_STATUS(in.check({"dtype", "rows", "columns", "share", "rate"}));
   TileRate tile;
   const auto dtype = parse_dtype(TW_TRY(in.text("dtype")));
   if (!dtype) return in.wrong("dtype", "the name of an element type is expected");
   tile.dtype = *dtype;
   tile.rows = TW_TRY(in.integer("rows", 1, 1024));
   tile.columns = TW_TRY(in.integer("columns", 1, 1024));
-  tile.share = TW_TRY(in.number("share", 0.001, 1));
+  tile.share = TW_TRY(in.number("share", 0.001, kMostShare));
+  tile.rate = TW_TRY(in.number("rate", 0.001, kMostPerNs));
   return tile;
 }
 
+Result<Circumstances> read_circumstances(const Members& in) {
+  TW_TRY_STATUS(in.check({"when", "load", "steal", "spread", "kept", "bursts", "seconds"}));
+  Circumstances about;
+  about.when = static_cast<int64_t>(TW_TRY(in.number("when", 0, 1e12)));
+  about.load = TW_TRY(in.number("load", 0, 1e6));
+  about.steal = TW_TRY(in.number("steal", 0, 1));
+  about.spread = TW_TRY(in.number("spread", 0, 1));
+  about.kept = TW_TRY(in.integer("kept", 0, std::numeric_limits<int>::max()));
+  about.bursts = TW_TRY(in.integer("bursts", 0, std::numeric_limits<int>::max()));
+  about.seconds = TW_TRY(in.number("seconds", 0, 1e6));
+  return about;
+}
+
 Result<CpuRates> read_rates(const Members& in) {
-  TW_TRY_STATUS(in.check(
-      {"readings", "f32", "bf16", "int8", "l1", "l2", "l3", "dram", "fork_join_ns", "tiles"}));
+  TW_TRY_STATUS(in.check({"readings", "assumed", "ghz", "f32", "bf16", "int8", "l1", "l2", "l3",
+                          "dram", "fork_join_ns", "tiles"}));
   CpuRates rates;
-  rates.measured = true;
+  for (const Json& part : *TW_TRY(in.list("assumed"))) {
+    if (!part.is_string() || !kParts.contains(part.get<std::string>()))
+      return in.wrong("assumed", fmt::format("one of {} is expected", fmt::join(kParts, ", ")));
+    rates.assumed.push_back(part.get<std::string>());
+  }
+  rates.measured =
+      std::find(rates.assumed.begin(), rates.assumed.end(), "f32") == rates.assumed.end();
+  rates.ghz = TW_TRY(in.number("ghz", 0, 1000));
   rates.readings = TW_TRY(in.integer("readings", 1, 1 << 20));
   rates.f32 = TW_TRY(in.number("f32", 0.01, kMostPerNs));
   rates.bf16 = TW_TRY(in.number("bf16", 0, kMostPerNs));
@@ -112,29 +136,24 @@ double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
 }  // namespace
 
-RatesKey rates_key() {
-  RatesKey key;
-  key.cores = host().cores;
-  key.compiler = kCompiler;
-  key.processor = host().cpu;
-  std::ifstream file("/proc/cpuinfo");
-  const std::set<std::string> wanted = {"model name",      "cpu family", "model",      "stepping",
-                                        "CPU implementer", "CPU part",   "CPU variant"};
-  for (std::string line; std::getline(file, line) && !line.empty();) {
-    const size_t colon = line.find(':');
-    const std::string name = line.substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
-    if (colon != std::string::npos && wanted.contains(name))
-      key.processor += fmt::format("; {} {}", name, line.substr(std::min(colon + 2, line.size())));
-  }
-  return key;
-}
+RatesKey rates_key() { return {host_text(), host().cores, kCompiler}; }
 
 std::string rates_to_json(const CpuRates& rates, const RatesKey& key) {
   OrderedJson json{{"schema", kSchema}, {"version", kVersion}};
   json["machine"] = {
       {"processor", key.processor}, {"cores", key.cores}, {"compiler", key.compiler}};
+  const Circumstances& about = rates.about;
+  json["measurement"] = {{"when", about.when},
+                         {"load", rounded(about.load)},
+                         {"steal", rounded(about.steal)},
+                         {"spread", rounded(about.spread)},
+                         {"kept", about.kept},
+                         {"bursts", about.bursts},
+                         {"seconds", rounded(about.seconds)}};
   OrderedJson& out = json["rates"];
   out["readings"] = rates.readings;
+  out["assumed"] = rates.assumed;
+  out["ghz"] = rounded(rates.ghz);
   out["f32"] = rounded(rates.f32);
   out["bf16"] = rounded(rates.bf16);
   out["int8"] = rounded(rates.int8);
@@ -146,7 +165,8 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key) {
     out["tiles"].push_back({{"dtype", name(tile.dtype)},
                             {"rows", tile.rows},
                             {"columns", tile.columns},
-                            {"share", rounded(tile.share)}});
+                            {"share", rounded(tile.share)},
+                            {"rate", rounded(tile.rate)}});
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -155,22 +175,29 @@ Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key) {
   if (json.is_discarded())
     return fail(ErrorKind::Parse, "the rates are no JSON", {}, "tilewright calibrate --force");
   const Members root(json, "$");
-  TW_TRY_STATUS(root.check({"schema", "version", "machine", "rates"}));
-  if (TW_TRY(root.text("schema")) != kSchema)
+  if (!json.is_object()) return root.wrong("", "an object is expected");
+  if (json.value("schema", Json()) != kSchema)
     return root.wrong("schema", fmt::format("'{}' is expected", kSchema));
+  // Files of other versions hold other members; they are measured again, not mended.
+  if (json.value("version", Json()) != kVersion)
+    return fail(
+        ErrorKind::Package, "the rates were measured by another version of tilewright",
+        fmt::format("version {} instead of {}", json.value("version", Json()).dump(), kVersion),
+        "tilewright calibrate --force");
+  TW_TRY_STATUS(root.check({"schema", "version", "machine", "measurement", "rates"}));
   const Members machine = root.object("machine");
   TW_TRY_STATUS(machine.check({"processor", "cores", "compiler"}));
   RatesKey found;
   found.processor = TW_TRY(machine.text("processor"));
   found.cores = TW_TRY(machine.integer("cores", 1, 1 << 20));
   found.compiler = TW_TRY(machine.text("compiler"));
-  const int version = TW_TRY(root.integer("version", 1, 1 << 20));
-  if (version != kVersion || !(found == key))
+  if (!(found == key))
     return fail(ErrorKind::Package, "the rates are of another machine or compiler",
-                fmt::format("'{}' with {} cores, {}, version {}", found.processor, found.cores,
-                            found.compiler, version),
+                fmt::format("'{}' with {} cores, {}", found.processor, found.cores, found.compiler),
                 "tilewright calibrate --force");
-  return read_rates(root.object("rates"));
+  CpuRates rates = TW_TRY(read_rates(root.object("rates")));
+  rates.about = TW_TRY(read_circumstances(root.object("measurement")));
+  return rates;
 }
 
 }  // namespace tilewright::hw

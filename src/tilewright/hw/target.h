@@ -13,11 +13,15 @@ namespace tilewright::hw {
 struct CpuTarget {
   std::string name;    ///< `cpu`, `x86-64-v3`, ...
   std::string triple;  ///< LLVM target triple
-  std::string cpu;     ///< LLVM processor name for scheduling, `x86-64-v4`, `znver4`, ...
-  std::vector<std::string> features;  ///< `+avx512f`, ... in LLVM's spelling, sorted
-  int vector_bytes = 16;              ///< width of a vector register
+  /// LLVM processor whose instructions code may use without being listed: `x86-64-v4`, `generic`.
+  std::string isa;
+  std::string cpu;  ///< LLVM processor whose timings instructions are scheduled by: `znver4`
+  /// All that code may use: `+avx512f`, ... in LLVM's spelling, sorted; those of `isa` too.
+  std::vector<std::string> features;
+  std::string machine;    ///< fingerprint_key of the machine; empty: any such processor
+  int vector_bytes = 16;  ///< width of a vector register
   int vector_registers = 16;
-  int cores = 1;
+  int cores = 1;  ///< of this machine: those that the process may use
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;
   CpuRates rates;  ///< assumed for the kind of processor, until those of the machine are loaded
 
@@ -26,6 +30,8 @@ struct CpuTarget {
 
 /// This machine, asked of CPUID (or the architecture's baseline) and sysfs; cached.
 const CpuTarget& host();
+/// What its fingerprint is made of.
+std::string host_text();
 /// A target by name: `cpu` (= host), `x86-64-v2|v3|v4`, `aarch64`, `aarch64-v8.2|v8.6`. errors:
 /// Device, with the closed list of names.
 Result<CpuTarget> find_target(const std::string& name);

@@ -35,6 +35,15 @@ TEST(Target, HostFeaturesAgreeWithTheKernel) {
 
 TEST(Target, HostLacksNothingOfItsOwn) { EXPECT_TRUE(missing_features(host()).empty()); }
 
+TEST(Target, OnlyThisMachineHasAFingerprint) {
+  EXPECT_EQ(host().machine.size(), 8u);
+  EXPECT_NE(host_text().find(" cores"), std::string::npos);
+  for (const CpuTarget& target : all_targets()) {
+    EXPECT_FALSE(target.isa.empty()) << target.name;
+    EXPECT_EQ(target.machine.empty(), target.name != "cpu") << target.name;
+  }
+}
+
 TEST(Target, UnknownNamesListTheClosedSet) {
   const auto target = find_target("x86-64-v9");
   ASSERT_FALSE(target);

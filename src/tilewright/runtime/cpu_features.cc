@@ -38,6 +38,15 @@ const std::vector<Feature>& known_features() {
       TW_FEATURE("avx512vl", "avx512vl"),
       TW_FEATURE("avx512vnni", "avx512vnni"),
       TW_FEATURE("avx512bf16", "avx512bf16"),
+      TW_FEATURE("avx512fp16", "avx512fp16"),
+      TW_FEATURE("avx512ifma", "avx512ifma"),
+      TW_FEATURE("avx512vbmi", "avx512vbmi"),
+      TW_FEATURE("avx512vbmi2", "avx512vbmi2"),
+      TW_FEATURE("avx512bitalg", "avx512bitalg"),
+      TW_FEATURE("avx512vpopcntdq", "avx512vpopcntdq"),
+      TW_FEATURE("avxvnni", "avxvnni"),
+      TW_FEATURE("gfni", "gfni"),
+      TW_FEATURE("vaes", "vaes"),
   };
 #undef TW_FEATURE
   return features;

@@ -9,6 +9,8 @@
 #include <limits>
 #include <utility>
 
+#include "tilewright/base/available_cpus.h"
+
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 #endif
@@ -49,16 +51,6 @@ struct Current {
 };
 thread_local Current current;
 
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
 void pin_thread(std::thread& thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -90,8 +82,7 @@ int default_threads() {
     const long threads = std::strtol(text, nullptr, 10);
     if (threads > 0) return static_cast<int>(std::min(threads, 1024L));
   }
-  const auto cpus = static_cast<int>(allowed_cpus().size());
-  return cpus > 0 ? cpus : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return usable_cpus();
 }
 
 ThreadPool::ThreadPool(const ThreadPoolOptions& options)

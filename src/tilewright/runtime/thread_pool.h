@@ -12,7 +12,8 @@
 
 namespace tilewright::runtime {
 
-/// CPUs this process may use, or the environment's TILEWRIGHT_THREADS if that is a positive number.
+/// What affinity and quotas leave this process (usable_cpus), or the environment's
+/// TILEWRIGHT_THREADS if that is a positive number.
 int default_threads();
 
 struct ThreadPoolOptions {

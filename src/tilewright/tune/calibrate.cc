@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/tune/probes.h"
@@ -10,15 +11,16 @@
 namespace tilewright::tune {
 namespace {
 
-constexpr double kSeconds = 0.2;  ///< of one reading
-constexpr int kAttempts = 4;
-/// Readings of a quiet machine differ by less.
-constexpr double kNoise = 1.15;
+constexpr double kSeconds = 0.2;  ///< of one reading on a quiet machine
+constexpr int kAttempts = 3;      ///< to read memory without a contradiction
+/// By the clock since the beginning: no more attempts at memory, no more tiles.
+constexpr double kMemoryEnd = 7, kTilesEnd = 14;
 /// Of the peak, on the best register tile of an undisturbed core. source: 0.98 to 1 on Zen 4 and
 /// Sapphire Rapids; 0.88 in a disturbed calibration of the latter.
 constexpr double kGoodTile = 0.95;
 
 struct Level {
+  const char* part;
   const char* name;
   hw::Bandwidth hw::CpuRates::* rate;
   int64_t one, all;  ///< bytes that one core, and each of all cores, reads
@@ -30,43 +32,187 @@ std::vector<Level> levels(const hw::CpuTarget& target) {
   const int64_t l3 = std::max(target.l3_bytes, 4 * target.l2_bytes);
   const int64_t far = std::clamp<int64_t>(4 * l3, 64 << 20, 512 << 20);
   const auto beyond_l2 = [&](int64_t bytes) { return std::max(bytes, 2 * target.l2_bytes); };
-  return {{"L1", &hw::CpuRates::l1, target.l1_bytes / 2, target.l1_bytes / 2},
-          {"L2", &hw::CpuRates::l2, target.l2_bytes / 2, target.l2_bytes / 2},
-          {"L3", &hw::CpuRates::l3, beyond_l2(l3 / 4), beyond_l2(l3 / 2 / cores)},
-          {"DRAM", &hw::CpuRates::dram, far, std::max(far / cores, int64_t{8} << 20)}};
+  return {{"l1", "L1", &hw::CpuRates::l1, target.l1_bytes / 2, target.l1_bytes / 2},
+          {"l2", "L2", &hw::CpuRates::l2, target.l2_bytes / 2, target.l2_bytes / 2},
+          {"l3", "L3", &hw::CpuRates::l3, beyond_l2(l3 / 4), beyond_l2(l3 / 2 / cores)},
+          {"dram", "DRAM", &hw::CpuRates::dram, far, std::max(far / cores, int64_t{8} << 20)}};
 }
 
-/// Keeps the best of what was read before and now.
-void read_memory(hw::CpuRates& rates, const Level& level, runtime::ThreadPool& pool, int cores) {
-  hw::Bandwidth& rate = rates.*level.rate;
-  rate.one = std::max(rate.one, read_burst(pool, 1, level.one, kSeconds));
-  const double all = cores > 1 ? read_burst(pool, cores, level.all, kSeconds) : rate.one;
-  rate.all = std::max(rate.all, all);
-}
+/// All peaks and the clock, one after the other.
+struct Round {
+  Reading f32, bf16, int8, clock;
+};
 
-/// 0 where the code generator has no such instruction for the target.
-double dot_peak(const hw::CpuTarget& target, DType a, DType b) {
-  return hw::find_dot(target, a, b) ? peak_burst(b, kSeconds) : 0;
-}
+class Calibration {
+ public:
+  Calibration(const hw::CpuTarget& target, const Probes& probes, const CalibrateProgress& progress)
+      : target_(target), probes_(probes), progress_(progress), start_(probes.now()) {}
+
+  Result<hw::CpuRates> run() {
+    const std::vector<Level> memory = levels(target_);
+    total_ = static_cast<int>(memory.size() + probes_.tiles.size()) + 2;
+    TW_TRY_STATUS(step("arithmetic"));
+    rounds_.push_back(read_round());
+    TW_TRY_STATUS(step("threads"));
+    read_threads();
+    for (const Level& level : memory) {
+      TW_TRY_STATUS(step(level.name));
+      read_level(level);
+    }
+    read_contradictory(memory);
+    TW_TRY_STATUS(read_tiles());
+    rounds_.push_back(read_round());  // by now the clock has settled
+    settle_peaks();
+    give_up_contradictions();
+    rates_.measured = !has_assumed("f32");
+    hw::fill_assumed(rates_, target_.vector_bytes, target_.cores);
+    rates_.about.seconds = elapsed();
+    return std::move(rates_);
+  }
+
+ private:
+  double elapsed() const { return probes_.now() - start_; }
+  Status step(const std::string& what) {
+    return progress_ ? progress_(std::min(done_++, total_), total_, what) : Status{};
+  }
+  bool has_assumed(const std::string& part) const {
+    return std::find(rates_.assumed.begin(), rates_.assumed.end(), part) != rates_.assumed.end();
+  }
+  void assume(const std::string& part) {
+    if (!has_assumed(part)) rates_.assumed.push_back(part);
+  }
+  hw::Contradiction contradiction() const {
+    return hw::contradiction(rates_, target_.vector_bytes, target_.cores, most_fma_per_cycle());
+  }
+
+  /// Types that the code generator has no instruction for stay unread.
+  Round read_round() const {
+    const auto dot = [&](DType a, DType b) {
+      return hw::find_dot(target_, a, b) ? probes_.peak(b) : Reading{};
+    };
+    return {probes_.peak(DType::F32), dot(DType::BF16, DType::BF16), dot(DType::U8, DType::I8),
+            probes_.clock()};
+  }
+
+  void read_threads() {
+    if (target_.cores < 2) return;
+    const Reading loops = probes_.fork_join();
+    if (loops.busy()) return assume("fork_join");
+    rates_.fork_join_ns = 1 / loops.rate;
+  }
+
+  /// Keeps the best of what was read before and now: by the wall clock nothing reads too fast.
+  void read_level(const Level& level) {
+    hw::Bandwidth& rate = rates_.*level.rate;
+    const double one = probes_.memory(1, level.one).rate;
+    const double all =
+        target_.cores > 1 && one > 0 ? probes_.memory(target_.cores, level.all).rate : one;
+    rate = {std::max(rate.one, one), std::max(rate.all, all)};
+    if (rate.one <= 0 || rate.all <= 0) assume(level.part);
+  }
+
+  /// Reads levels that contradict each other again, then gives them up.
+  void read_contradictory(const std::vector<Level>& memory) {
+    rates_.assumed.push_back("f32");  // not settled yet
+    for (int attempt = 0; attempt < kAttempts && !contradiction().text.empty(); ++attempt)
+      for (const Level& level : memory)
+        if (!has_assumed(level.part) && elapsed() < kMemoryEnd) read_level(level);
+    for (hw::Contradiction found = contradiction(); !found.text.empty(); found = contradiction()) {
+      assume(found.part);
+      for (const Level& level : memory)
+        if (level.part == found.part) rates_.*level.rate = {};  // of no use at all
+    }
+    std::erase(rates_.assumed, "f32");
+  }
+
+  Status read_tiles() {
+    for (const TileShape& tile : probes_.tiles) {
+      TW_TRY_STATUS(step(fmt::format("{} tile {}x{}", name(tile.dtype), tile.rows, tile.columns)));
+      if (elapsed() > kTilesEnd) continue;
+      const TileReading reading = TW_TRY(probes_.tile(tile));
+      if (reading.share > 0 && reading.share <= hw::kMostShare)
+        rates_.tiles.push_back({tile.dtype, tile.rows, tile.columns, reading.share, reading.rate});
+    }
+    if (rates_.tiles.empty() && !probes_.tiles.empty()) assume("tiles");
+    return {};
+  }
+
+  /// Each peak from the first two rounds, or with a third; all of them from a third where they
+  /// contradict the clock, each other or the tiles.
+  void settle_peaks() {
+    const auto third = [&]() -> const Round& {
+      if (rounds_.size() < 3) rounds_.push_back(read_round());
+      return rounds_[2];
+    };
+    const auto settle = [&](Reading Round::* peak) {
+      return settled((rounds_[0].*peak).rate, (rounds_[1].*peak).rate,
+                     [&] { return (third().*peak).rate; });
+    };
+    const auto settle_all = [&] {
+      rates_.f32 = settle(&Round::f32);
+      // Without bursts there is no such instruction, and no reason to read again.
+      rates_.bf16 = rounds_[0].bf16.all > 0 ? settle(&Round::bf16) : 0;
+      rates_.int8 = rounds_[0].int8.all > 0 ? settle(&Round::int8) : 0;
+    };
+    for (const Round& round : rounds_) rates_.ghz = std::max(rates_.ghz, round.clock.rate);
+    settle_all();
+    if (rates_.f32 > 0 && contradiction().part == "f32") {
+      third();
+      std::rotate(rounds_.begin(), rounds_.begin() + 1, rounds_.end());
+      settle_all();
+    }
+    if (rates_.f32 <= 0) assume("f32");
+    if (rates_.bf16 <= 0 && rounds_[0].bf16.all > 0) assume("bf16");
+    if (rates_.int8 <= 0 && rounds_[0].int8.all > 0) assume("int8");
+    const Reading& last = rounds_.back().f32;
+    rates_.about.spread = last.spread;
+    for (const Round& round : rounds_) {
+      rates_.about.kept += round.f32.kept;
+      rates_.about.bursts += round.f32.all;
+    }
+  }
+
+  /// What still contradicts itself is not kept.
+  void give_up_contradictions() {
+    for (hw::Contradiction found = contradiction(); !found.text.empty(); found = contradiction()) {
+      assume(found.part);
+      if (found.part == "f32") assume("bf16"), assume("int8");
+    }
+  }
+
+  const hw::CpuTarget& target_;
+  const Probes& probes_;
+  const CalibrateProgress& progress_;
+  const double start_;
+  int done_ = 0, total_ = 0;
+  std::vector<Round> rounds_;
+  hw::CpuRates rates_;
+};
 
 }  // namespace
 
-std::string implausible(const hw::CpuRates& rates, int cores) {
-  const std::pair<const char*, hw::Bandwidth> levels[] = {
-      {"L1", rates.l1}, {"L2", rates.l2}, {"L3", rates.l3}, {"DRAM", rates.dram}};
-  if (rates.f32 <= 0) return "no multiply-adds were counted";
-  const hw::Bandwidth* nearer = nullptr;
-  for (const auto& [name, rate] : levels) {
-    if (rate.one <= 0) return fmt::format("{} was not read", name);
-    if (rate.all * kNoise < rate.one || rate.all > rate.one * cores * kNoise)
-      return fmt::format("{}: one core reads {:.1f} GB/s, {} cores {:.1f} GB/s", name, rate.one,
-                         cores, rate.all);
-    if (nearer != nullptr && rate.one > nearer->one * kNoise)
-      return fmt::format("{} gives {:.1f} GB/s, the level before it {:.1f} GB/s", name, rate.one,
-                         nearer->one);
-    nearer = &rate;
-  }
-  return "";
+Probes system_probes(const hw::CpuTarget& target, const CompileKernel& compile) {
+  const auto pool =
+      std::make_shared<runtime::ThreadPool>(runtime::ThreadPoolOptions{.threads = target.cores});
+  Probes probes;
+  probes.peak = [](DType dtype) { return read_peak(dtype, kSeconds); };
+  probes.clock = [] { return read_clock(kSeconds / 4); };
+  probes.fork_join = [pool] { return read_fork_join(*pool, kSeconds); };
+  probes.memory = [pool](int cores, int64_t bytes) {
+    return read_memory(*pool, cores, bytes, kSeconds);
+  };
+  probes.now = system_clocks().wall;
+  if (!compile) return probes;
+  probes.tiles = legal_tiles(target);
+  probes.tile = [target, compile](const TileShape& tile) {
+    return read_tile(tile, target, compile);
+  };
+  return probes;
+}
+
+Result<hw::CpuRates> calibrate(const hw::CpuTarget& target, const Probes& probes,
+                               const CalibrateProgress& progress) {
+  return Calibration(target, probes, progress).run();
 }
 
 std::string disturbed(const hw::CpuRates& rates) {
@@ -75,47 +221,6 @@ std::string disturbed(const hw::CpuRates& rates) {
     if (tile.dtype == DType::F32) best = std::max(best, tile.share);
   if (best == 0 || best >= kGoodTile) return "";
   return fmt::format("the best register tile reached {:.0f} % of the peak", 100 * best);
-}
-
-Result<hw::CpuRates> calibrate(const hw::CpuTarget& target, const CalibrateOptions& options) {
-  const std::vector<TileShape> tiles =
-      options.compile ? legal_tiles(target) : std::vector<TileShape>{};
-  const std::vector<Level> memory = levels(target);
-  const int total = static_cast<int>(memory.size() + tiles.size()) + 2;
-  int done = 0;
-  const auto step = [&](const std::string& what) {
-    return options.progress ? options.progress(std::min(done++, total), total, what) : Status{};
-  };
-  hw::CpuRates rates;
-  rates.measured = true;
-  runtime::ThreadPool pool({.threads = target.cores});
-  TW_TRY_STATUS(step("arithmetic"));
-  const auto read_peaks = [&] {
-    rates.f32 = std::max(rates.f32, peak_burst(DType::F32, kSeconds));
-    rates.bf16 = std::max(rates.bf16, dot_peak(target, DType::BF16, DType::BF16));
-    rates.int8 = std::max(rates.int8, dot_peak(target, DType::U8, DType::I8));
-  };
-  read_peaks();
-  TW_TRY_STATUS(step("threads"));
-  rates.fork_join_ns = target.cores > 1 ? fork_join_burst(pool, kSeconds) : 0;
-  std::string problem = "not measured";
-  for (int attempt = 0; attempt < kAttempts && !problem.empty(); ++attempt) {
-    for (const Level& level : memory) {
-      if (attempt == 0) TW_TRY_STATUS(step(level.name));
-      read_memory(rates, level, pool, target.cores);
-    }
-    problem = implausible(rates, target.cores);
-  }
-  if (!problem.empty())
-    return fail(ErrorKind::Limit, "this machine could not be measured", problem,
-                "end other programs, then tilewright calibrate --force");
-  for (const TileShape& tile : tiles) {
-    TW_TRY_STATUS(step(fmt::format("{} tile {}x{}", name(tile.dtype), tile.rows, tile.columns)));
-    const double share = TW_TRY(tile_share(tile, target, options.compile));
-    rates.tiles.push_back({tile.dtype, tile.rows, tile.columns, share});
-  }
-  read_peaks();  // by now the clock has settled
-  return rates;
 }
 
 }  // namespace tilewright::tune

@@ -3,25 +3,37 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
+#include "tilewright/tune/bursts.h"
 #include "tilewright/tune/tile_probe.h"
 
 namespace tilewright::tune {
 
-struct CalibrateOptions {
-  CompileKernel compile;  ///< absent: register tiles are not measured
-  /// Called before each reading; an error ends the measurement with it.
-  std::function<Status(int done, int total, const std::string& what)> progress;
+/// What a measurement is made of; tests give their own.
+struct Probes {
+  /// units: operations per ns of one core. Absent instructions: a reading without bursts.
+  std::function<Reading(DType)> peak;
+  std::function<Reading()> clock;                           ///< units: GHz
+  std::function<Reading()> fork_join;                       ///< units: loops per ns
+  std::function<Reading(int cores, int64_t bytes)> memory;  ///< units: bytes per ns of all cores
+  std::function<Result<TileReading>(const TileShape&)> tile;
+  std::vector<TileShape> tiles;  ///< empty: register tiles are not measured
+  std::function<double()> now;   ///< units: seconds, by the wall clock
 };
 
-/// The rates of the machine this process runs on; takes about ten seconds. requires: `target` is
-/// hw::host(). errors: Limit if the readings contradict each other however often they are repeated
-/// (another load takes the machine), with the numbers; what `compile` and `progress` report.
-Result<hw::CpuRates> calibrate(const hw::CpuTarget& target, const CalibrateOptions& options);
+/// Those of this machine. `compile` absent: no tiles. requires: `target` is hw::host().
+Probes system_probes(const hw::CpuTarget& target, const CompileKernel& compile);
 
-/// What is impossible in the rates of `cores` cores: a farther memory faster than a nearer one,
-/// cores together slower than one; empty if nothing is.
-std::string implausible(const hw::CpuRates& rates, int cores);
+/// Called before each reading; an error ends the measurement with it.
+using CalibrateProgress = std::function<Status(int done, int total, const std::string& what)>;
+
+/// The rates of a machine; takes about ten seconds, at most twenty where other programs are busy
+/// too. What they leave no chance to measure, or what contradicts itself however often it is
+/// measured, is in `assumed`, with typical values. errors: what compiling a tile and `progress`
+/// report.
+Result<hw::CpuRates> calibrate(const hw::CpuTarget& target, const Probes& probes,
+                               const CalibrateProgress& progress);
 
 /// Why measured rates look like those of a machine that did other work meanwhile, which readings
 /// that agree with each other do not show: register tiles stay below the peak measured beside them

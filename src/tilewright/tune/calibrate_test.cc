@@ -11,56 +11,124 @@ namespace {
 
 using testing::HasSubstr;
 
-hw::CpuRates quiet_machine() {
-  hw::CpuRates rates;
-  rates.f32 = 100;
-  rates.l1 = {200, 400};
-  rates.l2 = {100, 200};
-  rates.l3 = {80, 160};
-  rates.dram = {30, 40};
-  return rates;
+/// A machine at 2.78 GHz with 64-byte vectors, by clocks that may err; bursts of 43 us.
+struct FakeMachine {
+  double wall_now = 100, own_now = 1;
+  int64_t bursts = 0;
+  int lose_every = 0;       ///< the thread's clock loses 30 us in one of so many bursts
+  int interrupt_every = 0;  ///< another program has the core for 3 ms in one of so many
+  double seconds = 0.2;     ///< of a reading
+  double l3_all = 160;
+  double tile_peak = 177.9;  ///< what tiles are a share of
+
+  Clocks clocks() {
+    return {[this] { return wall_now; }, [this] { return own_now; }};
+  }
+  Reading read(double rate) {
+    constexpr double kBurst = 43e-6;
+    const Clocks mine = clocks();
+    return read_bursts(mine, 1e9 * kBurst * rate, seconds, [&] {
+      return timed(mine, [&] {
+        wall_now += kBurst, own_now += kBurst;
+        if (lose_every > 0 && ++bursts % lose_every == 0) own_now -= 30e-6;
+        if (interrupt_every > 0 && ++bursts % interrupt_every == 0) wall_now += 3e-3;
+      });
+    });
+  }
+  Probes probes() {
+    Probes probes;
+    probes.now = [this] { return wall_now; };
+    probes.peak = [this](DType dtype) {
+      return read(dtype == DType::F32 ? 177.9 : dtype == DType::BF16 ? 355.8 : 711.6);
+    };
+    probes.clock = [this] { return read(2.78); };
+    probes.fork_join = [this] { return read(1.0 / 400); };
+    probes.memory = [this](int cores, int64_t bytes) {
+      if (bytes <= 16 << 10) return read(340.0 * cores);
+      if (bytes <= 512 << 10) return read(150.0 * cores);
+      if (bytes <= 8 << 20) return read(cores == 1 ? 80 : l3_all);
+      return read(cores == 1 ? 30 : 40);
+    };
+    probes.tiles = {{1, 1, DType::F32}, {14, 2, DType::F32}};
+    probes.tile = [this](const TileShape& tile) -> Result<TileReading> {
+      wall_now += 0.05;
+      const double share = tile.rows == 1 ? 0.12 : 0.99;
+      return TileReading{share, share * tile_peak};
+    };
+    return probes;
+  }
+};
+
+hw::CpuTarget fake_target() {
+  hw::CpuTarget target = *hw::find_target("x86-64-v4");
+  target.features.insert(target.features.end(), {"+avx512bf16", "+avx512vnni"});
+  std::sort(target.features.begin(), target.features.end());
+  target.cores = 2;
+  target.l1_bytes = 32 << 10, target.l2_bytes = 1 << 20, target.l3_bytes = 32 << 20;
+  return target;
 }
 
-TEST(Calibrate, PlausibleRatesPass) {
-  EXPECT_EQ(implausible(quiet_machine(), 2), "");
-  hw::CpuRates rates = quiet_machine();
-  rates.l3.one = 105;  // noise
-  EXPECT_EQ(implausible(rates, 2), "");
+TEST(Calibrate, AClockThatLosesTimeDoesNotChangeWhatIsKept) {
+  const hw::CpuTarget target = fake_target();
+  FakeMachine machine;
+  machine.lose_every = 1000;
+  machine.seconds = 0.03;  // some 9000 bursts in all
+  for (int i = 0; i < 200; ++i) {
+    const auto rates = calibrate(target, machine.probes(), {});
+    ASSERT_TRUE(rates);
+    ASSERT_NEAR(rates->f32, 177.9, 0.02 * 177.9);
+    ASSERT_NEAR(rates->int8, 711.6, 0.02 * 711.6);
+    ASSERT_TRUE(rates->assumed.empty());
+  }
 }
 
-TEST(Calibrate, ContradictionsAreFound) {
-  hw::CpuRates rates = quiet_machine();
-  rates.l3 = {150, 300};
-  EXPECT_THAT(implausible(rates, 2), HasSubstr("L3 gives 150.0 GB/s"));
-  rates = quiet_machine();
-  rates.dram.all = 20;
-  EXPECT_THAT(implausible(rates, 2), HasSubstr("DRAM: one core reads 30.0 GB/s"));
-  rates = quiet_machine();
-  rates.l2.all = 300;
-  EXPECT_THAT(implausible(rates, 2), HasSubstr("L2"));
-  rates = quiet_machine();
-  rates.f32 = 0;
-  EXPECT_THAT(implausible(rates, 2), HasSubstr("multiply-adds"));
-  rates = quiet_machine();
-  rates.l1.one = 0;
-  EXPECT_THAT(implausible(rates, 2), HasSubstr("L1 was not read"));
+TEST(Calibrate, WhatABusyMachineLeavesIsKeptInTime) {
+  FakeMachine machine;
+  machine.interrupt_every = 2;
+  const double start = machine.wall_now;
+  const auto rates = calibrate(fake_target(), machine.probes(), {});
+  ASSERT_TRUE(rates);
+  EXPECT_TRUE(rates->measured);
+  EXPECT_NEAR(rates->f32, 177.9, 0.05 * 177.9);
+  EXPECT_LT(machine.wall_now - start, 20);
+
+  machine.interrupt_every = 1;
+  const auto none = calibrate(fake_target(), machine.probes(), {});
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(none->measured);
+  EXPECT_GT(none->f32, 0) << "typical";
+}
+
+TEST(Calibrate, ContradictionsAreAssumedAndNotKept) {
+  FakeMachine machine;
+  machine.l3_all = 40;
+  const auto rates = calibrate(fake_target(), machine.probes(), {});
+  ASSERT_TRUE(rates);
+  EXPECT_EQ(rates->assumed, std::vector<std::string>{"l3"});
+  EXPECT_EQ(hw::contradiction(*rates, 64, 2, 2).text, "");
+  EXPECT_NEAR(rates->f32, 177.9, 0.01);
+
+  FakeMachine other;
+  other.tile_peak = 120;
+  EXPECT_FALSE(calibrate(fake_target(), other.probes(), {})->measured);
 }
 
 TEST(Calibrate, TilesBelowThePeakShowOtherWork) {
-  hw::CpuRates rates = quiet_machine();
+  hw::CpuRates rates;
   EXPECT_EQ(disturbed(rates), "");  // no tiles, no witness
-  rates.tiles = {{DType::F32, 1, 1, 0.12}, {DType::F32, 14, 2, 0.99}};
+  rates.tiles = {{DType::F32, 1, 1, 0.12, 21}, {DType::F32, 14, 2, 0.99, 176}};
   EXPECT_EQ(disturbed(rates), "");
-  rates.tiles = {{DType::F32, 1, 1, 0.12}, {DType::F32, 14, 2, 0.78}, {DType::I8, 14, 2, 1}};
+  rates.tiles = {
+      {DType::F32, 1, 1, 0.12, 21}, {DType::F32, 14, 2, 0.78, 140}, {DType::I8, 14, 2, 1, 700}};
   EXPECT_THAT(disturbed(rates), HasSubstr("78 %"));
 }
 
 TEST(Calibrate, AnInterruptionEndsIt) {
-  CalibrateOptions options;
-  options.progress = [](int, int, const std::string&) -> Status {
-    return fail(ErrorKind::Interrupted, "stopped");
-  };
-  const auto rates = calibrate(hw::host(), options);
+  FakeMachine machine;
+  const auto rates =
+      calibrate(fake_target(), machine.probes(), [](int, int, const std::string&) -> Status {
+        return fail(ErrorKind::Interrupted, "stopped");
+      });
   ASSERT_FALSE(rates);
   EXPECT_EQ(rates.error().kind, ErrorKind::Interrupted);
 }
@@ -115,12 +183,14 @@ TEST(Tiles, ComputeTheProductOfTheirPanels) {
 }
 
 TEST(Probes, ReadWhatTheMachineGives) {
-  EXPECT_GT(peak_burst(DType::F32, 0.001), 0);
+  EXPECT_GT(read_peak(DType::F32, 0.01).rate, 0);
+  EXPECT_GT(read_clock(0.01).rate, 0);
+  EXPECT_EQ(read_peak(DType::I64, 0.01).all, 0);
+  EXPECT_EQ(peak_now(DType::I64, 3), 0);
   runtime::ThreadPool pool({.threads = 2});
-  EXPECT_GT(read_burst(pool, 1, 4096, 0.001), 0);
-  EXPECT_GT(read_burst(pool, 2, 1 << 20, 0.001), 0);
-  EXPECT_GT(fork_join_burst(pool, 0.001), 0);
-  EXPECT_EQ(peak_burst(DType::I64, 0.001), 0);
+  EXPECT_GT(read_memory(pool, 1, 4096, 0.001).all, 0);
+  EXPECT_GT(read_memory(pool, 2, 1 << 20, 0.001).all, 0);
+  EXPECT_GT(read_fork_join(pool, 0.001).all, 0);
 }
 
 }  // namespace

@@ -1,12 +1,11 @@
 #include "tilewright/tune/probes.h"
 
 #include <sys/mman.h>
-#include <time.h>
 
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <new>
+#include <vector>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -23,10 +22,6 @@
 
 namespace tilewright::tune {
 namespace {
-
-double wall_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 constexpr int kChains = 12;  ///< enough to cover the latency of two pipes
 constexpr int kLoads = 8;    ///< in one step of a read burst
@@ -92,6 +87,40 @@ Burst pick(DType dtype) {
   return dtype == DType::F32 ? Burst{f32_16, 8} : Burst{};
 }
 
+constexpr int64_t kSteps = 20000;  ///< of a burst of multiply-adds: some 40 us
+
+constexpr int kAdds = 16;
+/// Both operands are registers: some processors add small constants without spending a cycle.
+void dependent_adds(int64_t rounds) {
+  int64_t sum = 0, one = 1;
+  for (int64_t i = 0; i < rounds; ++i) {
+#if defined(__x86_64__)
+#define TW_ADD "add %1, %0\n\t"
+    asm volatile(TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD TW_ADD
+                     TW_ADD TW_ADD TW_ADD TW_ADD
+                 : "+r"(sum)
+                 : "r"(one)
+                 : "cc");
+#else
+    for (int add = 0; add < kAdds; ++add) {
+      sum += one;
+      asm volatile("" : "+r"(sum));
+    }
+#endif
+  }
+}
+
+/// A loop of all workers as one burst: no more its own than the worst of its parts is, and than the
+/// longest part fills it (a worker that was late leaves its part to another).
+BurstTime together(double wall, const std::vector<BurstTime>& parts) {
+  double own = 0;
+  for (const BurstTime& part : parts) own = std::max(own, part.wall);
+  own = own > 0.9 * wall ? wall : own;
+  for (const BurstTime& part : parts)
+    if (!undisturbed(part)) own = 0;
+  return {wall, own};
+}
+
 using Read = void (*)(const char*, int64_t);
 
 Read pick_read() {
@@ -124,66 +153,82 @@ class Pages {
 
 }  // namespace
 
-double thread_seconds() {
-  timespec t{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+Reading read_peak(DType dtype, double seconds) {
+  const Burst burst = pick(dtype);
+  if (burst.run == nullptr) return {};
+  return read_bursts(system_clocks(), burst.operations * kSteps * kChains, seconds,
+                     [&] { return timed(system_clocks(), [&] { burst.run(kSteps); }); });
 }
 
-double peak_burst(DType dtype, double seconds) {
+double peak_now(DType dtype, int bursts) {
   const Burst burst = pick(dtype);
-  if (burst.run == nullptr) return 0;
-  constexpr int64_t kSteps = 20000;
   double best = 0;
-  const double end = thread_seconds() + seconds;
-  do {
-    const double start = thread_seconds();
-    burst.run(kSteps);
-    const double ns = 1e9 * (thread_seconds() - start);
-    best = std::max(best, burst.operations * kSteps * kChains / ns);
-  } while (thread_seconds() < end);
+  for (int i = 0; burst.run != nullptr && i < bursts; ++i) {
+    const BurstTime time = timed(system_clocks(), [&] { burst.run(kSteps); });
+    if (undisturbed(time))
+      best = std::max(best,
+                      burst.operations * kSteps * kChains / (1e9 * std::max(time.wall, time.own)));
+  }
   return best;
 }
 
-double read_burst(runtime::ThreadPool& pool, int cores, int64_t bytes, double seconds) {
+Reading read_clock(double seconds) {
+  constexpr int64_t kRounds = 10000;
+  return read_bursts(system_clocks(), kRounds * kAdds, seconds,
+                     [&] { return timed(system_clocks(), [&] { dependent_adds(kRounds); }); });
+}
+
+int most_fma_per_cycle() {
+#if defined(__x86_64__)
+  return 2;
+#else
+  return 4;
+#endif
+}
+
+Reading read_memory(runtime::ThreadPool& pool, int cores, int64_t bytes, double seconds) {
   constexpr int64_t kStep = kLoads * 64;
-  constexpr int64_t kBurst = 48 << 20;  ///< least bytes of one timing, of each core
+  constexpr int64_t kPiece = 4 << 20;  ///< read at a time, so that bursts stay short
+  constexpr double kBurst = 300e-6;    ///< of one burst; units: seconds
   struct Job {
     Read read;
     const char* memory;
-    int64_t bytes, rounds;
+    int64_t own, piece;
+    int64_t next = 0, rounds = 1;  ///< pieces read before, and by one burst
+    std::vector<BurstTime> times;
   };
-  const int64_t own = std::max(bytes / kStep * kStep, kStep);
-  const Pages pages(own * cores);
-  const Job job{pick_read(), pages.data(), own, std::max<int64_t>(1, kBurst / own)};
+  Job job{pick_read(), nullptr, std::max(bytes / kStep * kStep, kStep), 0, 0, 1, {}};
+  job.piece = std::min(job.own, kPiece);
+  const Pages pages(job.own * cores);
+  job.memory = pages.data();
+  job.times.resize(static_cast<size_t>(cores));
   const auto body = [](void* env, int64_t core, int32_t) {
-    const Job& mine = *static_cast<const Job*>(env);
-    for (int64_t round = 0; round < mine.rounds; ++round)
-      mine.read(mine.memory + core * mine.bytes, mine.bytes);
+    Job& mine = *static_cast<Job*>(env);
+    mine.times[static_cast<size_t>(core)] = timed(system_clocks(), [&] {
+      for (int64_t round = 0; round < mine.rounds; ++round)
+        mine.read(mine.memory + core * mine.own +
+                      (mine.next + round) % (mine.own / mine.piece) * mine.piece,
+                  mine.piece);
+    });
   };
-  void* env = const_cast<Job*>(&job);
-  double best = 0;
-  const double end = wall_seconds() + seconds;
-  do {
-    const double start = wall_seconds(), own_start = thread_seconds();
-    pool.parallel_for(cores, body, env);
-    const double spent = cores == 1 ? thread_seconds() - own_start : wall_seconds() - start;
-    best = std::max(best, static_cast<double>(own * job.rounds * cores) / (1e9 * spent));
-  } while (wall_seconds() < end);
-  return best;
+  const auto burst = [&] {
+    const BurstTime all = timed(system_clocks(), [&] { pool.parallel_for(cores, body, &job); });
+    job.next += job.rounds;
+    return together(all.wall, job.times);
+  };
+  while (burst().wall < kBurst / 2 && job.rounds < 1 << 20) job.rounds *= 2;
+  return read_bursts(system_clocks(), static_cast<double>(job.piece * job.rounds * cores), seconds,
+                     burst);
 }
 
-double fork_join_burst(runtime::ThreadPool& pool, double seconds) {
+Reading read_fork_join(runtime::ThreadPool& pool, double seconds) {
   constexpr int kLoops = 50;
-  double best = 1e18;
-  const double end = wall_seconds() + seconds;
-  do {
-    const double start = wall_seconds();
-    for (int i = 0; i < kLoops; ++i)
-      pool.parallel_for(pool.threads(), [](void*, int64_t, int32_t) {}, nullptr);
-    best = std::min(best, 1e9 * (wall_seconds() - start) / kLoops);
-  } while (wall_seconds() < end);
-  return best;
+  return read_bursts(system_clocks(), kLoops, seconds, [&] {
+    return timed(system_clocks(), [&] {
+      for (int i = 0; i < kLoops; ++i)
+        pool.parallel_for(pool.threads(), [](void*, int64_t, int32_t) {}, nullptr);
+    });
+  });
 }
 
 }  // namespace tilewright::tune

@@ -16,7 +16,7 @@ namespace tilewright::tune {
 struct Record {
   std::string workload;  ///< `sha256:` of the printed Func at stage Tensor, its name set to `f`
   std::string name;      ///< for people: `conv_blocked_relu`
-  std::string target;    ///< `cpu:znver4:2`: kind, processor, workers
+  std::string target;    ///< `cpu:znver4@1a2b3c4d:2`: kind, processor, machine, workers
   std::string compiler;  ///< version of Tilewright and of the back-end
   std::string point;     ///< decisions in the space, for people
   std::string schedule;  ///< printed trace

@@ -42,7 +42,8 @@ struct Task {
 
   /// Key of its records: equal programs, names apart, have equal keys.
   std::string key() const;
-  /// `cpu:znver4:2`, or `device`, as in records.
+  /// `cpu:znver4@1a2b3c4d:2` (with the fingerprint of the machine), `cpu:x86-64-v3:2` for any such
+  /// processor, or `device`, as in records.
   std::string target_key() const;
 };
 

@@ -15,7 +15,9 @@ std::string workload_text(const Func& func) {
 std::string Task::key() const { return workload_key(workload_text(func)); }
 
 std::string Task::target_key() const {
-  return device.empty() ? fmt::format("cpu:{}:{}", target.cpu, threads) : device;
+  if (!device.empty()) return device;
+  const std::string machine = target.machine.empty() ? "" : "@" + target.machine;
+  return fmt::format("cpu:{}{}:{}", target.cpu, machine, threads);
 }
 
 }  // namespace tilewright::tune

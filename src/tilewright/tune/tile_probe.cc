@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/statistics.h"
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
@@ -159,44 +160,61 @@ Func tile_func(const TileShape& tile, const hw::CpuTarget& target) {
   return *std::move(func);
 }
 
-Result<double> tile_share(const TileShape& tile, const hw::CpuTarget& target,
-                          const CompileKernel& compile) {
-  constexpr int kComparisons = 5, kAttempts = 4;
+namespace {
+
+/// Comparisons of a tile with the peak of the moment, of which some may be spoilt.
+TileReading compare(const std::function<double()>& tile_now, const std::function<double()>& peak) {
+  constexpr int kComparisons = 5;
+  std::vector<double> shares;
+  TileReading reading;
+  for (int i = 0; i < kComparisons; ++i) {
+    const double before = peak(), tile = tile_now(), best = std::max(before, peak());
+    if (tile <= 0 || best <= 0) continue;
+    shares.push_back(tile / best);
+    reading.rate = std::max(reading.rate, tile);
+  }
+  reading.share = median(std::move(shares));
+  return reading;
+}
+
+}  // namespace
+
+Result<TileReading> read_tile(const TileShape& tile, const hw::CpuTarget& target,
+                              const CompileKernel& compile) {
+  constexpr int kTimings = 4, kPeakBursts = 7, kAttempts = 4;
   constexpr double kGood = 0.98;
-  constexpr double kSeconds = 0.0006;  ///< of each side of a comparison
+  constexpr double kSeconds = 0.00015;  ///< of one timing
   const Func func = tile_func(tile, target);
   const Func lowered = TW_TRY(lower::run_pipeline(func, target));
   const CompiledKernel kernel = TW_TRY(compile(lowered));
   const Operands operands(lowered, kernel.info);
   const double operations = operations_of(tile, target);
   const tw_kernel_services services{sizeof(tw_kernel_services), nullptr, serial, 1};
-  const auto call = [&] {
-    kernel.run(operands.buffers(), nullptr, operands.workspace(), &services);
+  const Clocks& clocks = system_clocks();
+  const auto run = [&](int calls) {
+    return timed(clocks, [&] {
+      for (int n = 0; n < calls; ++n)
+        kernel.run(operands.buffers(), nullptr, operands.workspace(), &services);
+    });
   };
-  call();
-  const double start = thread_seconds();
-  call();
-  const int calls = std::max(1, static_cast<int>(kSeconds / 4 / (thread_seconds() - start)));
-  const auto median_share = [&] {
-    std::vector<double> shares;
-    for (int i = 0; i < kComparisons; ++i) {
-      const double before = peak_burst(tile.dtype, kSeconds / 2);
-      double best = 0;
-      for (int timing = 0; timing < 4; ++timing) {
-        const double from = thread_seconds();
-        for (int n = 0; n < calls; ++n) call();
-        best = std::max(best, operations * calls / (1e9 * (thread_seconds() - from)));
-      }
-      shares.push_back(best / std::max(before, peak_burst(tile.dtype, kSeconds / 2)));
+  run(1);
+  const int calls = std::max(1, static_cast<int>(kSeconds / std::max(run(1).wall, 1e-9)));
+  const auto tile_now = [&] {
+    double best = 0;
+    for (int timing = 0; timing < kTimings; ++timing) {
+      const BurstTime time = run(calls);
+      if (undisturbed(time))
+        best = std::max(best, operations * calls / (1e9 * std::max(time.wall, time.own)));
     }
-    std::sort(shares.begin(), shares.end());
-    return shares[kComparisons / 2];
+    return best;
   };
   // A weak moment may last longer than one median: low ones are measured again.
-  double share = 0;
-  for (int attempt = 0; attempt < kAttempts && share < kGood; ++attempt)
-    share = std::max(share, median_share());
-  return std::min(1.0, share);
+  TileReading best;
+  for (int attempt = 0; attempt < kAttempts && best.share < kGood; ++attempt) {
+    const TileReading now = compare(tile_now, [&] { return peak_now(tile.dtype, kPeakBursts); });
+    best = {std::max(best.share, now.share), std::max(best.rate, now.rate)};
+  }
+  return best;
 }
 
 }  // namespace tilewright::tune

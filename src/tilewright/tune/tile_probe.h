@@ -38,9 +38,15 @@ std::vector<TileShape> legal_tiles(const hw::CpuTarget& target);
 /// requires: `target` has dot products for a narrow type.
 Func tile_func(const TileShape& tile, const hw::CpuTarget& target);
 
-/// Share of its type's peak that `tile` reaches through `compile`: the median of several short
-/// comparisons with the burst of the moment. errors: what lowering and `compile` report.
-Result<double> tile_share(const TileShape& tile, const hw::CpuTarget& target,
-                          const CompileKernel& compile);
+/// What one tile reached.
+struct TileReading {
+  double share = 0;  ///< of its type's peak at that moment; 0: every burst was interrupted
+  double rate = 0;   ///< the fastest burst; units: operations per ns
+};
+
+/// `tile` through `compile`: its share is the median of several short comparisons with the peak of
+/// the moment. errors: what lowering and `compile` report.
+Result<TileReading> read_tile(const TileShape& tile, const hw::CpuTarget& target,
+                              const CompileKernel& compile);
 
 }  // namespace tilewright::tune

@@ -19,6 +19,7 @@
 #include <optional>
 #include <thread>
 
+#include "tilewright/base/available_cpus.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/tune/measured_task.h"
 
@@ -126,17 +127,6 @@ class Hold {
  private:
   FileLock& lock_;
 };
-
-std::vector<int> allowed_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) == 0)
-    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-      if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  if (cpus.empty()) cpus.push_back(0);
-  return cpus;
-}
 
 /// This thread keeps to `cpus`.
 void keep_to(const std::vector<int>& cpus) {

@@ -45,7 +45,7 @@ Result<std::unique_ptr<llvm::TargetMachine>> make_machine(const hw::CpuTarget& t
   if (found == nullptr)
     return fail(ErrorKind::Device, fmt::format("LLVM has no target '{}'", target.triple), reason);
   std::unique_ptr<llvm::TargetMachine> machine(
-      found->createTargetMachine(target.triple, target.cpu, features, llvm::TargetOptions(),
+      found->createTargetMachine(target.triple, target.isa, features, llvm::TargetOptions(),
                                  llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
   if (machine == nullptr)
     return fail(ErrorKind::Device, fmt::format("LLVM cannot compile for '{}'", target.triple));
@@ -65,7 +65,7 @@ Result<llvm::TargetMachine*> machine_of(const LlvmOptions& options) {
   thread_local std::map<std::tuple<std::string, std::string, std::string, llvm::CodeGenOptLevel>,
                         std::unique_ptr<llvm::TargetMachine>>
       machines;
-  auto& machine = machines[{target.triple, target.cpu, features, level}];
+  auto& machine = machines[{target.triple, target.isa, features, level}];
   if (machine == nullptr) machine = TW_TRY(make_machine(target, features, level));
   return machine.get();
 }

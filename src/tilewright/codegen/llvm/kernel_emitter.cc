@@ -52,7 +52,8 @@ llvm::Function* KernelEmitter::new_function(const std::string& name, llvm::Array
   const auto linkage = exported ? llvm::Function::ExternalLinkage : llvm::Function::InternalLinkage;
   auto* f = llvm::Function::Create(type, linkage, name, module_);
   f->setDoesNotThrow();
-  f->addFnAttr("target-cpu", target_.cpu);
+  f->addFnAttr("target-cpu", target_.isa);
+  f->addFnAttr("tune-cpu", target_.cpu);
   std::string features;
   for (const std::string& feature : target_.features)
     features += (features.empty() ? "" : ",") + feature;

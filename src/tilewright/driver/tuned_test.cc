@@ -1,0 +1,51 @@
+// Which machine's records a compilation takes.
+#include "tilewright/driver/tuned.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/base/process.h"
+#include "tilewright/driver/conv_forms.h"
+
+namespace tilewright::driver {
+namespace {
+
+const graph::PlaneConv kConv{1, 32, 32, 14, 14};
+
+CompileOptions machine(const std::string& fingerprint) {
+  CompileOptions options;
+  options.threads = 2;
+  options.target = *hw::find_target("x86-64-v4");
+  options.target.cpu = "znver4", options.target.machine = fingerprint;
+  return options;
+}
+
+TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  auto store = tune::RecordStore::open(folder->path() + "/records.sqlite");
+  ASSERT_TRUE(store) << to_string(store.error());
+  const auto form = [&](const CompileOptions& options) -> std::optional<int64_t> {
+    const auto record = answers_of(*store, cpu_keys(options.target, options.threads)).forms(kConv);
+    return record ? form_in(*record) : std::nullopt;
+  };
+  // As kept before machines had fingerprints.
+  tune::Record old = form_record(kConv, 2, machine(""), 10);
+  EXPECT_EQ(old.target, "cpu:znver4:2");
+  ASSERT_TRUE(store->add(old));
+  EXPECT_EQ(form(machine("0123abcd")), 2);
+  // Two machines of one kind keep apart.
+  ASSERT_TRUE(store->add(form_record(kConv, 4, machine("0123abcd"), 10)));
+  EXPECT_EQ(form(machine("0123abcd")), 4);
+  EXPECT_EQ(form(machine("ffff0000")), 2);
+}
+
+TEST(Tuned, RecordsOfALevelFitNoMachineInParticular) {
+  CompileOptions level = machine("");
+  level.target.cpu = level.target.isa;
+  EXPECT_EQ(cpu_keys(level.target, 2), std::vector<std::string>{"cpu:x86-64-v4:2"});
+  level.target.machine = "0123abcd";
+  EXPECT_EQ(cpu_keys(level.target, 2), std::vector<std::string>{"cpu:x86-64-v4@0123abcd:2"});
+}
+
+}  // namespace
+}  // namespace tilewright::driver

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# How this machine is measured: by whom, beside busy programs, and what later verbs think of the file.
+. "$(dirname "$0")/lib.sh"
+unset TILEWRIGHT_CALIBRATE
+export TILEWRIGHT_CACHE_DIR=$work/cache
+program_text=$here/../../examples/02_gemm_relu.tw
+kept() { ls "$work"/cache/rates/*.json 2>/dev/null; }
+value() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$@"; }
+
+# Verbs that choose no schedule for this machine leave it alone.
+exits 0 "a package without calibration" -- compile "$program_text" --no-calibrate -o p.twm
+exits 0 "running a package" -- run p.twm
+exits 0 "bench of a package" -- bench p.twm --profile --duration 0.1
+exits 0 "inspect" -- inspect p.twm
+holds "none of them measured the machine" [ -z "$(kept)" ]
+
+# Beside two busy loops.
+for _ in 1 2; do
+  (while :; do :; done) &
+  loops="${loops:-} $!"
+done
+trap 'kill $loops 2>/dev/null; rm -rf "$work"' EXIT
+SECONDS=0
+exits 0 "a calibration beside two busy loops" "measured now" "verdict:" "load" -- calibrate
+holds "ends within 20 s" [ $SECONDS -le 20 ]
+busy=$(value "$(kept)" 'd["rates"]["f32"] if "f32" not in d["rates"]["assumed"] else 0')
+exits 0 "the next verb" -- compile "$program_text" -o q.twm
+holds "does not measure again" bash -c '! grep -q measuring "$1"' - "$log"
+kill $loops
+wait 2>/dev/null
+
+# A peak that cannot be right is noticed by the next verb and not used.
+sed -i 's/"f32": [0-9.]*/"f32": 751.6/' "$(kept)"
+exits 0 "an impossible peak is noticed" "cannot be right" "multiply-adds per cycle" \
+  -- compile "$program_text" -o q.twm
+quiet=$(value "$(kept)" 'd["rates"]["f32"]')
+holds "and replaced" "$python" -c 'import sys; sys.exit(float(sys.argv[1]) > 700)' "$quiet"
+holds "beside busy loops the same peak was read" "$python" -c \
+  'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 0.05 * b)' "$busy" "$quiet"
+
+# A day later the peak is looked at again.
+sed -i 's/"when": [0-9]*/"when": 1700000000/' "$(kept)"
+exits 0 "an old file that holds" -- compile "$program_text" -o q.twm
+holds "raises no warning" bash -c '! grep -q warning "$1"' - "$log"
+finish
