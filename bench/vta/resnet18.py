@@ -6,7 +6,8 @@ resnet18.py [OPTIONS] EXPERIMENT...
   roofline   C2-C12 with and without latency hiding, beside the paper's 70 % -> 88 % peak
              (bench_vta_roofline); roofline.json, roofline.html
   parts      ResNet-18 end to end, CPU only against CPU + VTA at its clock; parts.json
-  accuracy   int8 against f32: top-1 agreement and logit SNR on inputs of >= 20 classes; accuracy.json
+  accuracy   int8 against f32: top-1 agreement and logit SNR on inputs of >= 20 classes, beside the
+             QDQ forms of ONNX Runtime's static quantisation; accuracy.json
   mobilenet  MobileNet v2 on VTA, cycles by part; mobilenet.json
 
 Example:
@@ -15,7 +16,6 @@ Example:
 
 import argparse
 import collections
-import concurrent.futures
 import html
 import json
 import math
@@ -277,51 +277,95 @@ def logits_model(path, out):
     return model.graph.input[0].name
 
 
+class Calibration:
+    """Samples as onnxruntime.quantization wants them."""
+
+    def __init__(self, name, samples):
+        self.left = [{name: sample} for sample in samples]
+
+    def get_next(self):
+        return self.left.pop() if self.left else None
+
+
+def static_variants(q):
+    """The ways of ONNX Runtime's static quantisation (QDQ) that are tried, by name."""
+    symmetric = {"ActivationSymmetric": True, "WeightSymmetric": True}
+    signed = {"activation_type": q.QuantType.QInt8, "weight_type": q.QuantType.QInt8}
+    unsigned = {"activation_type": q.QuantType.QUInt8, "weight_type": q.QuantType.QInt8}
+    minmax, percentile = q.CalibrationMethod.MinMax, q.CalibrationMethod.Percentile
+    return {
+        "i8 per tensor, MinMax": {**signed, "extra_options": symmetric, "calibrate_method": minmax},
+        "i8 per channel, MinMax": {**signed, "extra_options": symmetric, "per_channel": True,
+                                   "calibrate_method": minmax},
+        "i8 per channel, percentile": {**signed, "per_channel": True,
+                                       "extra_options": {**symmetric, "CalibPercentile": 99.999},
+                                       "calibrate_method": percentile},
+        "u8 per channel, MinMax": {**unsigned, "per_channel": True, "calibrate_method": minmax},
+    }  # fmt: skip
+
+
+def accuracy_of_ort(bench, model, name, samples, chosen):
+    """Logits of ONNX Runtime's own QDQ forms for the same inputs and calibration, by variant."""
+    import onnxruntime as ort
+    from onnxruntime import quantization as q
+
+    prepared = bench.path("logits_prepared.onnx")
+    q.quant_pre_process(model, prepared, skip_symbolic_shape=True)
+    for variant, settings in static_variants(q).items():
+        path = bench.path("logits_qdq.onnx")
+        q.quantize_static(prepared, path, Calibration(name, samples), quant_format=q.QuantFormat.QDQ,
+                          **settings)  # fmt: skip
+        session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+        yield variant, np.stack([session.run(None, {name: picture([7, i])})[0][0] for i, _ in chosen])
+
+
+def agreement(want, got):
+    """Top-1 agreement; that where the f32 margin exceeds 3 standard deviations; SNR in dB."""
+    same = want.argmax(1) == got.argmax(1)
+    ordered = np.sort(want, 1)
+    clear = ordered[:, -1] - ordered[:, -2] > 3 * np.sqrt(np.mean((got - want) ** 2))
+    snr = 10 * np.log10((want**2).sum() / ((got - want) ** 2).sum())
+    return float(same.mean()), int(clear.sum()), int((same & clear).sum()), float(snr)
+
+
 def accuracy(bench):
     import onnxruntime as ort
 
     model = bench.path("logits.onnx")
     name = logits_model(bench.model("resnet18"), model)
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = 1
-    f32 = ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    f32 = ort.InferenceSession(model, providers=["CPUExecutionProvider"])
     wanted, limit = bench.arguments.inputs, max(1, bench.arguments.inputs // 16)
     chosen, classes = [], collections.Counter()
     for i in range(100 * wanted):  # at most `limit` of a class, so that many classes are met
-        image = picture([7, i])
-        logits = f32.run(None, {name: image})[0][0]
+        logits = f32.run(None, {name: picture([7, i])})[0][0]
         if classes[int(logits.argmax())] < limit:
             classes[int(logits.argmax())] += 1
             chosen.append((i, logits))
         if len(chosen) == wanted:
             break
-    calibration = bench.path("calibration.npz")
+    tested, calibration = bench.path("tested.npz"), bench.path("calibration.npz")
+    np.savez(tested, **{name: np.concatenate([picture([7, i]) for i, _ in chosen])})
     samples = [picture([8, i]) for i in range(bench.arguments.samples)]  # not among those tested
     np.savez(calibration, **{name: np.concatenate(samples)})
-    package = bench.path("logits.twm")
-    run([bench.program, "-q", "compile", model, *bench.quantised(calibration), "-o", package])
+    rows, results = [["8-bit form", "top-1 agreement", "where f32 is clear", "logit SNR"]], {}
 
-    def infer(item):
-        i, logits = item
-        x, y = bench.path(f"x{i}.npy"), bench.path(f"y{i}.npy")
-        np.save(x, picture([7, i]))
-        run([bench.program, "-q", "run", package, "--input", f"{name}=@{x}", "-o", y])
-        got = np.load(y)[0]
-        os.remove(x), os.remove(y)
-        return int(logits.argmax()) == int(got.argmax()), logits, got
+    def add(form, top1, clear, clear_agree, snr):
+        results[form] = {"top1": top1, "clear": clear, "clear_agree": clear_agree, "snr_db": snr}
+        rows.append([form, f"{100 * top1:.1f} %", f"{clear_agree} of {clear}", f"{snr:.1f} dB"])
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(infer, chosen))
-    agree = sum(r[0] for r in results) / len(results)
-    want, got = np.stack([r[1] for r in results]), np.stack([r[2] for r in results])
-    snr = 10 * np.log10((want**2).sum() / ((got - want) ** 2).sum())
-    each = 10 * np.log10((want**2).sum(1) / ((got - want) ** 2).sum(1))
-    bench.write("accuracy", {"inputs": len(results), "classes": len(classes), "top1": agree,
-                             "snr_db": float(snr), "snr_db_least": float(each.min()),
-                             "calibration_samples": len(samples)})  # fmt: skip
-    table([["inputs", "f32 classes", "top-1 agreement", "logit SNR", "least SNR"],
-           [len(results), len(classes), f"{100 * agree:.1f} %", f"{snr:.1f} dB",
-            f"{each.min():.1f} dB"]])  # fmt: skip
+    for form, options in (("Tilewright, powers of two", []),
+                          ("Tilewright, --per-channel", ["--per-channel", "--fallback", "cpu"])):
+        output = bench.tilewright("verify", model, *bench.quantised(calibration), *options, "--against",
+                                  "f32", "--samples", tested)["loss"][0]["outputs"][0]  # fmt: skip
+        top = output["top1"]
+        add(form, top["agree"] / top["rows"], top["clear"], top["clear_agree"], output["sqnr_db"])
+    want = np.stack([logits for _, logits in chosen])
+    for variant, got in accuracy_of_ort(bench, model, name, samples, chosen):
+        add(f"ONNX Runtime {ort.__version__}, {variant}", *agreement(want, got))
+    bench.write("accuracy", {"inputs": len(chosen), "classes": len(classes),
+                             "calibration_samples": len(samples), "forms": results})  # fmt: skip
+    print(f"{len(chosen)} inputs of {len(classes)} f32 classes, {len(samples)} calibration samples")
+    table(rows)
 
 
 # --- mobilenet --------------------------------------------------------------------------------
