@@ -122,7 +122,7 @@ Advice advice_for(const std::string& domain, const std::string& op) {
     if (row.domain.empty()) names.push_back(row.name);
   const std::string like = nearest_name(op, names);
   return {{},
-          like.empty() ? "docs/operators.md lists the operators there are"
+          like.empty() ? "docs/operators.md lists the supported operators"
                        : fmt::format("did you mean {}?", like)};
 }
 

@@ -146,7 +146,9 @@ void Importer::check_opset(const std::string& domain, int64_t version) {
     report(ErrorKind::Unsupported,
            fmt::format("opset {} is newer than the newest tested one ({})", version, kMaxOpset),
            "opset_import", {},
-           "--allow-newer-opset reads it as if operators had not changed since");
+           fmt::format("export the model with opset {}; --allow-newer-opset reads this one as if "
+                       "operators had not changed since",
+                       kMaxOpset));
 }
 
 void Importer::read_opsets(Body& body) {
@@ -266,7 +268,7 @@ void Importer::report_unbound(const std::string& name, const Shape& likely,
   std::vector<std::string> says, dims;
   for (const auto& [axis, symbol] : unbound) {
     if (symbol.empty()) {
-      says.push_back(fmt::format("its dimension {} has no name either", axis));
+      says.push_back(fmt::format("its dimension {} has neither extent nor name", axis));
       continue;
     }
     const auto [reported, is_new] = unbound_dims_.try_emplace(symbol, errors_.size());

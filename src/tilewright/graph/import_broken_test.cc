@@ -69,7 +69,7 @@ const Broken kBroken[] = {
        auto& type = *m.mutable_graph()->mutable_input(1)->mutable_type()->mutable_tensor_type();
        type.mutable_shape()->mutable_dim(1)->clear_dim_value();
      },
-     {"its dimension 1 has no name either", "fix: --shape b:2x16"}},
+     {"its dimension 1 has neither extent nor name", "fix: --shape b:2x16"}},
     {"operators of other domains and loops",
      [](onnx::ModelProto& m) {
        add_node(m, "Loop", {"x"}, {"l"}, "loop1");
