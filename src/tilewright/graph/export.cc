@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/base/file.h"
+#include "tilewright/graph/edit.h"
 #include "tilewright/graph/import_tensor.h"
 #include "tilewright/graph/known.h"
 
@@ -130,22 +131,39 @@ void add_metadata(Owner& owner, const std::map<std::string, std::string>& entrie
   }
 }
 
-/// Other tools check indices themselves.
-bool is_check(const Node& node) { return node.domain == "tilewright" && node.op == "CheckRange"; }
+/// The graph with what is checked in the place of the checks: the importer puts them in again, and
+/// other tools have their own. One that is an output of the graph becomes an Identity.
+Graph without_checks(Graph graph) {
+  const std::vector<bool> output = is_output(graph);
+  std::map<ValueId, ValueId> checked;
+  std::vector<Node> nodes;
+  for (Node& node : graph.nodes) {
+    for (ValueId& id : node.inputs)
+      if (const auto it = checked.find(id); it != checked.end()) id = it->second;
+    const bool check = node.domain == "tilewright" && node.op == "CheckRange";
+    if (check && !output[static_cast<size_t>(node.outputs[0])]) {
+      checked[node.outputs[0]] = node.inputs[0];
+      continue;
+    }
+    if (check) node.domain = "", node.op = "Identity", node.attrs = {};
+    nodes.push_back(std::move(node));
+  }
+  graph.nodes = std::move(nodes);
+  return graph;
+}
 
 void add_node(onnx::GraphProto& out, const Graph& graph, const Node& node,
               const ExportOptions& options) {
   onnx::NodeProto& proto = *out.add_node();
   proto.set_name(node.name);
-  const bool check = is_check(node);
-  proto.set_op_type(check ? "Identity" : node.op);
-  if (!node.domain.empty() && !check) proto.set_domain(node.domain);
+  proto.set_op_type(node.op);
+  if (!node.domain.empty()) proto.set_domain(node.domain);
   const auto name_of = [&](ValueId id) {
     return id < 0 ? std::string() : graph.values[static_cast<size_t>(id)].name;
   };
   for (ValueId id : node.inputs) proto.add_input(name_of(id));
   for (ValueId id : node.outputs) proto.add_output(name_of(id));
-  for (const auto& [key, value] : check ? decltype(node.attrs.values){} : node.attrs.values) {
+  for (const auto& [key, value] : node.attrs.values) {
     onnx::AttributeProto& attribute = *proto.add_attribute();
     attribute.set_name(key);
     set_attribute(attribute, value);
@@ -166,7 +184,7 @@ onnx::ModelProto skeleton(const Graph& graph, const ExportOptions& options) {
   standard.set_version(opset);
   std::set<std::string> domains;
   for (const Node& node : graph.nodes)
-    if (!node.domain.empty() && !is_check(node)) domains.insert(node.domain);
+    if (!node.domain.empty()) domains.insert(node.domain);
   for (const std::string& domain : domains) {
     onnx::OperatorSetIdProto& entry = *model.add_opset_import();
     entry.set_domain(domain);
@@ -260,7 +278,8 @@ Weight make_weight(const Graph& graph, ValueId id, const ExportOptions& options)
 
 }  // namespace
 
-std::string to_onnx(const Graph& graph, const ExportOptions& options) {
+std::string to_onnx(const Graph& given, const ExportOptions& options) {
+  const Graph graph = without_checks(given);
   // The message is put together by hand so that weights are copied only once, into the result.
   onnx::ModelProto model = skeleton(graph, options);
   onnx::GraphProto body;
