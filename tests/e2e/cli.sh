@@ -44,8 +44,8 @@ exits 0 "--const" ok -- verify symbolic.onnx --dim batch=3 --const n=@target.npy
 
 # Words that do not exist.
 exits 2 "unknown verb" "did you mean 'check'?" -- chek good.onnx
-exits 2 "unknown option" "did you mean '--math'?" -- check good.onnx --mathh fast
-exits 2 "unknown value of an option" quick -- check good.onnx --math quick
+exits 2 "unknown option" "did you mean '--math'?" -- run good.onnx --mathh fast
+exits 2 "unknown value of an option" quick -- run good.onnx --math quick
 exits 2 "no verb" -- --json
 exits 2 "no model" -- run
 exits 2 "unknown network" "did you mean 'resnet18'?" -- zoo resnt18

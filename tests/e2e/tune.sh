@@ -64,7 +64,7 @@ exits 2 "no such method" "--method" -- tune product.tw --method oracle
 exits 2 "no such space" "there is no space 'nowhere'" -- tune product.tw --space nowhere
 exits 2 "no such measure" "cannot measure by 'guess'" -- tune product.tw --measure guess
 exits 2 "replay file missing" "there is no file" -- tune product.tw --measure replay:none.jsonl
-exits 2 "report into nowhere" "its folder does not exist" -- tune product.tw --report nowhere/r.html
+exits 2 "report into nowhere" "the folder 'nowhere' does not exist" -- tune product.tw --report nowhere/r.html
 exits 2 "package over a folder" "it is a folder" -- tune product.tw -o .
 exits 2 "nothing to tune" "nothing to work on" -- tune
 exits 2 "store missing" "there is no record store none.sqlite" -- compile product.tw --records none.sqlite

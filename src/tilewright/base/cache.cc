@@ -5,13 +5,15 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "tilewright/base/environment.h"
+
 namespace tilewright {
 
 Result<std::string> cache_folder(const std::string& part) {
   namespace fs = std::filesystem;
   std::string folder;
-  if (const char* own = std::getenv("TILEWRIGHT_CACHE_DIR"); own != nullptr && *own != 0)
-    folder = own;
+  if (const auto own = environment("TILEWRIGHT_CACHE_DIR"))
+    folder = *own;
   else if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != 0)
     folder = std::string(xdg) + "/tilewright";
   else if (const char* home = std::getenv("HOME"); home != nullptr && *home != 0)

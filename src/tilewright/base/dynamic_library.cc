@@ -4,23 +4,22 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstdlib>
+#include "tilewright/base/environment.h"
 
 namespace tilewright {
 
 Result<DynamicLibrary> DynamicLibrary::open(const char* variable,
                                             const std::vector<std::string>& names) {
-  const char* chosen = std::getenv(variable);
-  const bool given = chosen != nullptr && *chosen != 0;
+  const std::optional<std::string> chosen = environment(variable);
   std::vector<std::string> reasons;
-  for (const std::string& name : given ? std::vector<std::string>{chosen} : names) {
+  for (const std::string& name : chosen ? std::vector<std::string>{*chosen} : names) {
     if (void* handle = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE))
       return DynamicLibrary(handle, name);
     const char* reason = ::dlerror();
     reasons.push_back(reason != nullptr ? reason : name + " does not load");
   }
-  return fail(ErrorKind::Tool, fmt::format("{} cannot be loaded", given ? chosen : names.front()),
-              fmt::format("{}{}", given ? fmt::format("{} names it; ", variable) : "",
+  return fail(ErrorKind::Tool, fmt::format("{} cannot be loaded", chosen.value_or(names.front())),
+              fmt::format("{}{}", chosen ? fmt::format("{} names it; ", variable) : "",
                           fmt::join(reasons, "; ")));
 }
 

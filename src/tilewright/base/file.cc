@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "tilewright/base/output_file.h"
+
 namespace tilewright {
 namespace {
 
@@ -24,17 +26,6 @@ struct Descriptor {
     if (fd >= 0) ::close(fd);
   }
 };
-
-Status write_all(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return io_error("write", path);
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) return io_error("write", path);
-  return {};
-}
 
 }  // namespace
 
@@ -70,13 +61,9 @@ Result<std::string> read_file(const std::string& path) {
 }
 
 Status write_file(const std::string& path, std::string_view contents) {
-  const std::string temporary = fmt::format("{}.tmp.{}", path, ::getpid());
-  Descriptor file{::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)};
-  if (file.fd < 0) return io_error("create", path);
-  Status status = write_all(file.fd, contents, path);
-  if (status && ::rename(temporary.c_str(), path.c_str()) != 0) status = io_error("create", path);
-  if (!status) ::unlink(temporary.c_str());
-  return status;
+  OutputFile file = TW_TRY(OutputFile::create(path));
+  TW_TRY_STATUS(file.append(contents));
+  return file.publish();
 }
 
 std::string sha256(std::string_view bytes) {

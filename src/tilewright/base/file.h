@@ -13,7 +13,7 @@ namespace tilewright {
 /// errors: Io with the path and the system's reason.
 Result<std::string> read_file(const std::string& path);
 
-/// Writes to `path.tmp.<pid>`, syncs and renames; on error nothing is left behind. errors: Io.
+/// Writes all of a file, or nothing, as OutputFile does. errors: Io.
 Status write_file(const std::string& path, std::string_view contents);
 
 /// A file mapped read-only; copies share the mapping.

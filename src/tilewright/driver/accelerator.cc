@@ -165,8 +165,7 @@ Result<std::unique_ptr<vta::Device>> open_vta(const std::string& id, const vta::
   if (id == "vta:rtl") return vta::make_rtl(config, dram_bytes);
   const std::vector<std::string> ids = ids_for("vta");
   return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for vta", id),
-              fmt::format("devices for it: {}", fmt::join(ids, ", ")),
-              fmt::format("--device {}", nearest(id, ids)));
+              fmt::format("devices for it: {}", fmt::join(ids, ", ")), did_you_mean(id, ids));
 }
 
 LaunchLog::Entry& LaunchLog::entry(const std::string& name) {

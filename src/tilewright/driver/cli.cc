@@ -1,15 +1,22 @@
 #include "tilewright/driver/cli.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
+#include "tilewright/base/output_file.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/error_report.h"
+#include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
 namespace {
@@ -27,45 +34,105 @@ int report_bug(const std::string& command, const std::string& what) {
   const std::string path = "tilewright-bug.txt";
   const std::string text = fmt::format("version {}\ncommand {}\n{}\n", kVersion, command, what);
   const bool written = write_file(path, text).has_value();
-  fmt::print(stderr, "error: internal error, a bug in tilewright\n  why: {}\n  more: {}\n", what,
-             written ? path : "the reproducer could not be written");
+  tell(fmt::format("error: internal error, a bug in tilewright\n  why: {}\n  more: {}\n", what,
+                   written ? path : "the reproducer could not be written"));
   return 1;
 }
 
-/// CLI11's own texts lack a suggestion for a mistyped option or verb: this adds the nearest.
-std::string suggestion(const CLI::App& app, int argc, char** argv) {
-  std::vector<std::string> verbs, options;
-  const CLI::App* scope = &app;
-  for (const CLI::App* verb : app.get_subcommands({})) {
-    verbs.push_back(verb->get_name());
-    if (verb->parsed()) scope = verb;
-  }
-  for (const CLI::App* place : {&app, scope})
-    for (const CLI::Option* option : place->get_options())
-      for (const std::string& name : option->get_lnames()) options.push_back("--" + name);
-  for (int i = 1; i < argc; ++i) {
-    std::string word = argv[i];
-    word = word.substr(0, word.find('='));
-    const bool is_verb = i == 1 && !word.starts_with("-");
-    if (!is_verb && !word.starts_with("--")) continue;
-    const std::vector<std::string>& known = is_verb ? verbs : options;
-    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    return fmt::format("  fix: did you mean '{}'?\n", nearest(word, known));
-  }
-  return "";
+/// `help`, `help VERB`: what `--help` prints.
+void add_help(CLI::App& app, Context& context) {
+  CLI::App* verb =
+      app.add_subcommand("help", "Prints this, or the options of a verb: help compile");
+  auto words = std::make_shared<std::vector<std::string>>();
+  verb->add_option("verb", *words, "which verb, and its action");
+  verb->callback([&app, &context, words] {
+    context.action = [&app, words]() -> Result<int> {
+      const CLI::App* scope = &app;
+      for (const std::string& word : *words) {
+        const std::vector<const CLI::App*> verbs = scope->get_subcommands({});
+        const auto found = std::find_if(verbs.begin(), verbs.end(), [&](const CLI::App* other) {
+          return other->get_name() == word;
+        });
+        std::vector<std::string> names;
+        for (const CLI::App* other : verbs) names.push_back(other->get_name());
+        if (found == verbs.end())
+          return fail(ErrorKind::Usage, fmt::format("there is no verb '{}'", word), {},
+                      did_you_mean(word, names));
+        scope = *found;
+      }
+      fmt::print("{}", scope->help(scope == &app ? "" : "tilewright"));
+      return 0;
+    };
+  });
+}
+
+void add_version(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("version", "Prints the program's version");
+  verb->callback([&context] {
+    context.action = [&context]() -> Result<int> {
+      nlohmann::ordered_json json = document("version");
+      json["tilewright"] = kVersion;
+      context.json ? print_json(json) : fmt::print("tilewright {}\n", kVersion);
+      return 0;
+    };
+  });
+}
+
+/// An option takes one value each time it is given, so that it does not swallow the model's name.
+void take_single_values(CLI::App& app) {
+  for (CLI::Option* option : app.get_options())
+    if (!option->get_positional()) option->allow_extra_args(false);
+  for (CLI::App* verb : app.get_subcommands({})) take_single_values(*verb);
+}
+
+/// The options of all verbs, and the verbs.
+void add_all(CLI::App& app, Context& context) {
+  app.get_formatter()->label("SUBCOMMAND", "VERB");
+  app.set_version_flag("--version", std::string("tilewright ") + kVersion);
+  app.add_flag("-q,--quiet", console().quiet, "no messages, only data and errors");
+  app.add_flag("-v,--verbose", console().verbose, "more detail on stderr");
+  app.add_flag("--json", context.json, "one JSON document on stdout");
+  app.add_option("--progress", console().progress, "auto, plain or none")
+      ->check(one_of("--progress", {"auto", "plain", "none"}));
+  app.require_subcommand(1);
+  app.fallthrough();
+  for (auto add : {add_doctor,  add_devices, add_targets, add_calibrate, add_zoo,    add_check,
+                   add_compile, add_run,     add_bench,   add_verify,    add_tune,   add_records,
+                   add_inspect, add_explain, add_opt,     add_hw,        add_sim,    add_rtl,
+                   add_synth,   add_worker,  add_probe,   add_help,      add_version})
+    add(app, context);
+  for (CLI::App* verb : app.get_subcommands({}))
+    if (!verb->get_group().empty()) verb->group("Verbs");
+  take_single_values(app);
+}
+
+std::vector<std::string> names_in_environment() {
+  std::vector<std::string> names;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry)
+    names.push_back(std::string(*entry).substr(0, std::string_view(*entry).find('=')));
+  return names;
 }
 
 int act(const Context& context) {
   try {
     const Result<int> result = context.action();
-    if (result) return *result;
-    fmt::print(stderr, "{}", to_string(result.error()));
-    return exit_code(result.error().kind);
+    if (result) return end_stdout(*result);
+    if (std::ferror(stdout) != 0) return end_stdout(exit_code(ErrorKind::Io));
+    return report_error(result.error(), context.json);
   } catch (const InternalError& error) {
     return report_bug(context.command, error.what());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "error: out of memory\n  fix: a smaller batch or --size, or more memory\n");
-    return 9;
+    return report_error(Error{ErrorKind::Limit,
+                              "out of memory",
+                              {},
+                              {},
+                              "a smaller batch or --size, or more memory",
+                              {}},
+                        context.json);
+  } catch (const std::system_error& error) {
+    // How fmt::print says that stdout does not take what it is given.
+    if (std::ferror(stdout) == 0) return report_bug(context.command, error.what());
+    return end_stdout(exit_code(ErrorKind::Io));
   } catch (const std::exception& error) {
     return report_bug(context.command, error.what());
   }
@@ -74,6 +141,7 @@ int act(const Context& context) {
 }  // namespace
 
 int run_cli(int argc, char** argv) {
+  open_standard_streams();
   install_interrupt_handler();
   CLI::App app(
       "Tilewright compiles tensor programs to fast code.\n\n"
@@ -84,33 +152,24 @@ int run_cli(int argc, char** argv) {
       "tilewright");
   Context context;
   context.command = joined(argc, argv);
-  app.set_version_flag("--version", std::string("tilewright ") + kVersion);
-  app.add_flag("-q,--quiet", console().quiet, "no messages, only data and errors");
-  app.add_flag("-v,--verbose", console().verbose, "more detail on stderr");
-  app.add_flag("--json", context.json, "one JSON document on stdout");
-  app.add_option("--progress", console().progress, "auto, plain or none")
-      ->check(CLI::IsMember({"auto", "plain", "none"}));
-  app.require_subcommand(1);
-  app.fallthrough();
-  for (auto add :
-       {add_doctor, add_devices, add_targets, add_calibrate, add_zoo,     add_check,   add_compile,
-        add_run,    add_bench,   add_verify,  add_tune,      add_records, add_inspect, add_explain,
-        add_opt,    add_hw,      add_sim,     add_rtl,       add_synth,   add_worker})
-    add(app, context);
+  add_all(app, context);
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  const bool as_json = std::find(words.begin(), words.end(), "--json") != words.end();
   try {
+    if (words.empty()) throw CLI::CallForHelp();
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
-    return app.exit(success);
+    return end_stdout(app.exit(success));
   } catch (const CLI::ParseError& error) {
-    const std::string first = argc > 1 ? argv[1] : "";
-    const bool unknown_verb =
-        !first.empty() && !first.starts_with("-") && app.get_subcommands().empty();
-    const std::string what =
-        unknown_verb ? fmt::format("there is no verb '{}'", first) : error.what();
-    fmt::print(stderr, "error: {}\n{}  more: tilewright --help\n", what,
-               suggestion(app, argc, argv));
-    return 2;
+    return report_error(usage_error(app, error, words), as_json);
+  } catch (const Refused& refused) {
+    return report_error(refused.error, as_json);
   }
+  if (const Status sound = check_environment(); !sound)
+    return report_error(sound.error(), context.json);
+  for (const auto& [name, meant] : misspelt_variables(names_in_environment()))
+    say(fmt::format("warning: the environment sets {}, which nothing reads: did you mean {}?", name,
+                    meant));
   return act(context);
 }
 
@@ -122,6 +181,23 @@ nlohmann::ordered_json document(const std::string& verb) {
 }
 
 void print_json(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump(2)); }
+
+Status check_outputs(const Outputs& outputs, const std::vector<std::string>& inputs, bool as_json) {
+  for (size_t i = 0; i < outputs.files.size(); ++i) {
+    const std::string& file = outputs.files[i];
+    if (file.empty()) continue;
+    TW_TRY_STATUS(check_output(file, inputs));
+    for (size_t j = 0; j < i; ++j)
+      if (outputs.files[j] == file)
+        return fail(ErrorKind::Usage, fmt::format("two options write '{}'", file), {},
+                    "give each a file of its own");
+    if (file == "-" && as_json)
+      return fail(ErrorKind::Usage, "stdout cannot hold a file and a JSON document", {},
+                  "name a file, or leave --json out");
+  }
+  for (const std::string& folder : outputs.folders) TW_TRY_STATUS(check_output_folder(folder));
+  return {};
+}
 
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;

@@ -41,11 +41,20 @@ void add_sim(CLI::App& app, Context& context);
 void add_rtl(CLI::App& app, Context& context);
 void add_synth(CLI::App& app, Context& context);
 void add_worker(CLI::App& app, Context& context);
+void add_probe(CLI::App& app, Context& context);
 
 /// A JSON document of one verb: schema name and version first.
 nlohmann::ordered_json document(const std::string& verb);
 /// Prints it to stdout.
 void print_json(const nlohmann::ordered_json& json);
+
+/// Options that name files or folders to write, checked before a verb's work begins.
+struct Outputs {
+  std::vector<std::string> files, folders;  ///< empty ones are none
+};
+/// `inputs` are the files that the verb reads. errors: as check_output; Usage (two outputs are one,
+/// or stdout is to hold a file and, with --json, a document).
+Status check_outputs(const Outputs& outputs, const std::vector<std::string>& inputs, bool as_json);
 
 /// Rows of text in aligned columns, the first row underlined as a heading.
 std::string table(const std::vector<std::vector<std::string>>& rows);

@@ -1,11 +1,15 @@
 #include "tilewright/driver/console.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 
 #include "tilewright/base/process.h"
 
@@ -55,12 +59,14 @@ ConsoleOptions& console() {
   return options;
 }
 
+void tell(const std::string& text) { std::fputs(text.c_str(), stderr); }
+
 void say(const std::string& text) {
-  if (!console().quiet) fmt::print(stderr, "{}\n", text);
+  if (!console().quiet) tell(text + "\n");
 }
 
 void detail(const std::string& text) {
-  if (console().verbose) fmt::print(stderr, "{}\n", text);
+  if (console().verbose) tell(text + "\n");
 }
 
 bool Progress::due() {
@@ -75,7 +81,7 @@ bool Progress::due() {
 
 void Progress::print(const std::string& line) const {
   const bool live = is_live();
-  fmt::print(stderr, "{}{}{}", live ? "\r\033[K" : "", line, live ? "" : "\n");
+  tell(fmt::format("{}{}{}", live ? "\r\033[K" : "", line, live ? "" : "\n"));
   std::fflush(stderr);
 }
 
@@ -90,7 +96,26 @@ void Progress::show(const std::string& text) {
 }
 
 Progress::~Progress() {
-  if (shown_ && is_live()) fmt::print(stderr, "\r\033[K");
+  if (shown_ && is_live()) tell("\r\033[K");
+}
+
+void open_standard_streams() {
+  // Reading only: what is written to a closed stream fails, as it should.
+  for (int fd = 0; fd <= 2; ++fd)
+    if (::fcntl(fd, F_GETFD) < 0) (void)!::open("/dev/null", O_RDONLY);
+}
+
+int end_stdout(int code) {
+  const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  const int reason = errno;
+  if (arrived) return code;
+  struct pollfd reader{1, POLLOUT, 0};
+  if (::poll(&reader, 1, 0) == 1 && (reader.revents & (POLLERR | POLLHUP)) != 0) {
+    std::signal(SIGPIPE, SIG_DFL);
+    ::raise(SIGPIPE);
+  }
+  tell(fmt::format("error: cannot write to stdout\n  why: {}\n", std::strerror(reason)));
+  return code != 0 ? code : exit_code(ErrorKind::Io);
 }
 
 bool interrupted() { return interrupt_requested; }

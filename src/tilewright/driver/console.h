@@ -20,6 +20,8 @@ struct ConsoleOptions {
 /// The process' console settings, set once by main.
 ConsoleOptions& console();
 
+/// Text on stderr, whatever becomes of it: who cannot be told is not told.
+void tell(const std::string& text);
 /// A message on stderr unless quiet; `detail` only with -v.
 void say(const std::string& text);
 void detail(const std::string& text);
@@ -46,6 +48,13 @@ class Progress {
   Clock::time_point start_ = Clock::now(), last_ = start_;
   bool shown_ = false;
 };
+
+/// To be called first: a stream that the caller closed must not become the next file opened.
+void open_standard_streams();
+/// The end of what goes to stdout. `code` is what the process returns if all of it arrived. If its
+/// reader is gone (`| head`), the process ends here as other programs do, by SIGPIPE; if stdout
+/// refused it (a full disk), an error is printed and the result is 2 instead of 0.
+int end_stdout(int code);
 
 /// True once the user pressed Ctrl-C (the handler only sets a flag). A second Ctrl-C ends the
 /// process.

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/tune/analysis.h"
 
@@ -61,10 +61,7 @@ Result<int> explain_analysis(const Subject& subject, const CompileOptions& optio
     json["kernels"].push_back(std::move(entry));
     if (!as_json) fmt::print("{}: {}", name, tune::to_text(analysis));
   }
-  if (!found && !node.empty())
-    return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", node),
-                fmt::format("did you mean '{}'? a fused kernel is named after its main node",
-                            nearest(node, names)));
+  if (!found && !node.empty()) return unknown_node(node, names);
   if (as_json) print_json(json);
   return 0;
 }

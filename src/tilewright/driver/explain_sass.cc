@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "tilewright/base/names.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/codegen/gpu/sass.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
 namespace {
@@ -115,9 +115,7 @@ Result<int> explain_sass(const CompiledModel& model, const std::string& node, bo
   if (names.empty())
     return fail(ErrorKind::Usage, "--sass is about kernels for CUDA", "this model has none",
                 "--target cuda");
-  if (rows.empty())
-    return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", node),
-                fmt::format("did you mean '{}'?", nearest(node, names)));
+  if (rows.empty()) return unknown_node(node, names);
   if (!as_json) {
     print_rows(rows);
     return 0;

@@ -1,6 +1,7 @@
 #include "tilewright/driver/inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -69,7 +70,8 @@ Result<std::map<std::string, Array>> make_inputs(const std::vector<InputType>& t
   for (const InputSpec& spec : specs)
     if (std::find(names.begin(), names.end(), spec.name) == names.end())
       return fail(ErrorKind::Usage, fmt::format("there is no input '{}'", spec.name),
-                  fmt::format("did you mean '{}'?", nearest(spec.name, names)));
+                  fmt::format("the inputs are {}", fmt::join(names, ", ")),
+                  did_you_mean(spec.name, names));
   std::map<std::string, Array> inputs;
   for (size_t i = 0; i < types.size(); ++i) {
     std::string value = "random";

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
+#include <filesystem>
 #include <fstream>
-#include <string_view>
 #include <vector>
 
 #include "tilewright/base/cache.h"
+#include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/driver/backend.h"
@@ -196,10 +196,7 @@ RatesSource machine_source() {
           seconds_now, [](const std::string& text) { say(text); }};
 }
 
-bool calibration_off() {
-  const char* text = std::getenv("TILEWRIGHT_CALIBRATE");
-  return text != nullptr && std::string_view(text) == "off";
-}
+bool calibration_off() { return environment_off("TILEWRIGHT_CALIBRATE"); }
 
 const hw::CpuRates& machine_rates(bool measure) {
   if (!measure || calibration_off()) return hw::host().rates;

@@ -3,16 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "ort_peer_script.h"
+#include "tilewright/base/environment.h"
 
 namespace tilewright::driver {
 
 std::string python_program() {
-  if (const char* chosen = std::getenv("TILEWRIGHT_PYTHON"); chosen != nullptr && *chosen != 0)
-    return chosen;
+  if (const auto chosen = environment("TILEWRIGHT_PYTHON")) return *chosen;
   std::error_code ignored;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", ignored);
   for (std::filesystem::path folder = program.parent_path(); !folder.empty();

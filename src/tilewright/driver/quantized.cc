@@ -107,8 +107,8 @@ Samples cut_samples(const graph::Graph& graph, const std::map<std::string, Array
   }
   for (const auto& [array, value] : arrays)
     if (std::find(names.begin(), names.end(), array) == names.end())
-      problems.push_back(wrong(fmt::format("the model has no input '{}'", array), {},
-                               fmt::format("did you mean '{}'?", nearest(array, names))));
+      problems.push_back(
+          wrong(fmt::format("the model has no input '{}'", array), {}, did_you_mean(array, names)));
   return samples;
 }
 

@@ -7,17 +7,21 @@
 #include <charconv>
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/names.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/gpu_knowledge.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/tuned.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/driver/workload.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
+#include "tilewright/tune/records.h"
 #include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
@@ -108,7 +112,29 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
-void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) {
+namespace {
+
+/// What changes the code that is made.
+void add_compile_options(CLI::App& verb, SubjectOptions& options) {
+  verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
+  verb.add_option("--math", options.math, "fast or exact")
+      ->check(one_of("--math", {"fast", "exact"}));
+  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
+  verb.add_flag("--tf32", options.tf32,
+                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
+  verb.add_option("--backend", options.backend, "llvm or c")
+      ->check(one_of("--backend", {"llvm", "c"}));
+  verb.add_option("--threads", options.threads, "worker threads")
+      ->check(in_range("--threads", 1, 1024));
+  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
+      ->check(in_range("--level", 0, 2));
+  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
+  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
+}
+
+}  // namespace
+
+void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, Use use) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
     verb.add_option("input", options.paths, what);
@@ -121,31 +147,34 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several) 
         ->required();
   }
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
-  verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
   verb.add_option("--hw", options.hw, "accelerator: vta, vta-paper, vdla, ..., a .toml or .json");
   verb.add_option("--quantize", options.quantize,
                   "int8 calibration: FILE.npz (arrays named as the inputs) or random[:N]");
-  verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
   verb.add_option("--fallback", options.fallback, "operators the accelerator lacks: error or cpu")
-      ->check(CLI::IsMember({"error", "cpu"}));
-  verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
+      ->check(one_of("--fallback", {"error", "cpu"}));
+  verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
   verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
   verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
   verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
-  verb.add_option("--math", options.math, "fast or exact")->check(CLI::IsMember({"fast", "exact"}));
-  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
-  verb.add_flag("--tf32", options.tf32,
-                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
-  verb.add_option("--backend", options.backend, "llvm or c")->check(CLI::IsMember({"llvm", "c"}));
-  verb.add_option("--threads", options.threads, "worker threads")->check(CLI::Range(1, 1024));
-  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
-      ->check(CLI::Range(0, 2));
   verb.add_option("--seed", options.seed, "of made-up inputs and weights");
   verb.add_flag("--no-calibrate", options.no_calibrate,
                 "follow typical rates of a processor, not those of this machine");
-  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
-  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
   verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
+  if (use >= Use::Compile) add_compile_options(verb, options);
+  if (use >= Use::Run)
+    verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
+}
+
+std::vector<std::string> input_files(const SubjectOptions& options) {
+  std::vector<std::string> files = options.paths;
+  files.insert(files.end(),
+               {options.workload, options.hw, options.quantize,
+                options.records.empty() ? tune::RecordStore::default_path() : options.records});
+  for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
+    for (const std::string& text : *texts)
+      if (const size_t at = text.find('@'); at != std::string::npos)
+        files.push_back(text.substr(at + 1));
+  return files;
 }
 
 namespace {
@@ -155,8 +184,9 @@ Result<CompileOptions> unfitted_options(const SubjectOptions& options);
 
 /// For an accelerator the graph is replaced by its quantised, tiled form.
 Status prepare(Subject& subject, const SubjectOptions& options) {
+  if (subject.package) return {};
   const CompileOptions compile = TW_TRY(unfitted_options(options));
-  if (!compile.vta || subject.package) return {};
+  if (!compile.vta) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
                 "accelerators take whole models");
@@ -189,24 +219,74 @@ Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   return subjects;
 }
 
+std::vector<std::string> target_names() {
+  std::vector<std::string> names;
+  for (const hw::CpuTarget& target : hw::all_targets()) names.push_back(target.name);
+  for (const hw::GpuTarget& target : hw::all_gpu_targets()) names.push_back(target.name);
+  names.push_back("vta");
+  return names;
+}
+
+Status check_target(const std::string& name) {
+  const std::vector<std::string> names = target_names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
+  const bool nvidia = name.starts_with("cuda-") || name.starts_with("sm_");
+  const std::string near = did_you_mean(name, names);
+  return fail(ErrorKind::Device, fmt::format("there is no target '{}'", name),
+              fmt::format("the targets are {}{}", fmt::join(names, ", "),
+                          nvidia ? "; NVIDIA GPUs before sm_80 are reached by opencl" : ""),
+              near.empty() || nvidia ? "tilewright targets" : near);
+}
+
 namespace {
 
+/// errors: Device (no such device).
 Status check_device(const SubjectOptions& options) {
   if (options.device.empty()) return {};
+  const std::string kind = options.device.substr(0, options.device.find(':'));
   std::vector<std::string> ids;
   for (const DeviceEntry& entry : device_table()) {
-    if (entry.id == options.device.substr(0, options.device.find(':')) ||
-        entry.id == options.device)
+    const bool gpu = entry.id == "opencl" || entry.id == "cuda";
+    if (entry.id == options.device || (gpu && entry.id == kind) || options.device == entry.target)
       return {};
     ids.push_back(entry.id);
   }
+  const std::string near = did_you_mean(options.device, ids);
   return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
-              fmt::format("the devices are: {}", fmt::join(ids, ", ")), "tilewright devices");
+              fmt::format("the devices are: {}", fmt::join(ids, ", ")),
+              near.empty() ? "tilewright devices" : near);
+}
+
+/// What runs on `device`: the word before its colon, which launches carry too.
+std::string kind_of(const std::string& device) { return device.substr(0, device.find(':')); }
+
+/// Whether --device can run code of one of `kinds`. errors: Device (it cannot).
+Status check_fit(const std::string& subject, const std::set<std::string>& kinds,
+                 const SubjectOptions& options) {
+  const std::string kind = kind_of(options.device);
+  if (kind.empty() || kinds.count(kind) > 0) return {};
+  return fail(ErrorKind::Device, fmt::format("'{}' does not run on {}", subject, options.device),
+              fmt::format("its code is for {}", fmt::join(kinds, ", ")),
+              fmt::format("compile with --target {}, or leave --device out", kind));
+}
+
+/// What a package needs: `cpu`, or the devices of its launches.
+std::set<std::string> kinds_of(const runtime::Program& program) {
+  std::set<std::string> kinds;
+  for (const auto& [name, launch] : program.launches) kinds.insert(launch.device);
+  if (kinds.empty()) kinds.insert("cpu");
+  return kinds;
+}
+
+std::string kind_of(const CompileOptions& compile) {
+  if (compile.vta) return "vta";
+  return compile.gpu ? std::string(hw::name(compile.gpu->language)) : "cpu";
 }
 
 Result<CompileOptions> unfitted_options(const SubjectOptions& options) {
   CompileOptions compile;
   TW_TRY_STATUS(check_device(options));
+  TW_TRY_STATUS(check_target(options.target));
   const bool vta = options.target == "vta";
   std::string target = options.target;
   // A GPU's name says what to compile for.
@@ -310,10 +390,13 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
   runnable.launches = std::make_shared<LaunchLog>();
   const runtime::SessionOptions session =
       session_options(options, options.record_times, runnable.launches);
+  TW_TRY_STATUS(check_device(options));
   if (subject.package) {
+    TW_TRY_STATUS(check_fit(subject.name, kinds_of(subject.package->program()), options));
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {
     CompileOptions compile = TW_TRY(compile_options(options));
+    TW_TRY_STATUS(check_fit(subject.name, {kind_of(compile)}, options));
     compile.copies_apart = subject.single_operator;
     if (const auto missing = hw::missing_features(compile.target); !missing.empty())
       return fail(ErrorKind::Device,

@@ -40,9 +40,18 @@ struct SubjectOptions {
   bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
 };
 
-/// Adds the options that every such verb has; `several`: more than one path and workloads are
-/// allowed.
-void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several);
+/// How far a verb goes with a subject: each use includes those before it.
+enum class Use {
+  Import,   ///< looks at it
+  Compile,  ///< makes code
+  Run,      ///< and runs it
+};
+/// Adds the options that do something in such a verb; `several`: more than one path and workloads
+/// are allowed.
+void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, Use use = Use::Run);
+
+/// The files that the options name, for check_outputs: what a verb reads must not be overwritten.
+std::vector<std::string> input_files(const SubjectOptions& options);
 
 /// One thing to work on. Exactly one of `graph`, `func` and `package` is set.
 struct Subject {
@@ -60,6 +69,11 @@ struct Subject {
 /// All subjects of the command line; for an accelerator target, models are quantised and in its
 /// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
+
+/// Every name that --target takes.
+std::vector<std::string> target_names();
+/// errors: Device, with all names and the one that was meant.
+Status check_target(const std::string& name);
 
 /// Options for the compiler. Where they are for this machine's processor, it is measured if it
 /// never was: only who chooses schedules asks for them. errors: Usage, Device.

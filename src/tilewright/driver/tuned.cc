@@ -65,11 +65,14 @@ Result<StoredRecords> stored_records(const std::string& path,
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune --records " + path + " makes one");
   }
-  Result<tune::RecordStore> store = tune::RecordStore::open(file);
+  Result<tune::RecordStore> store = tune::RecordStore::open_to_read(file);
   if (store) return answers_of(*store, target_keys);
   if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
-  say(fmt::format("warning: schedules by rule alone: {}: {}", store.error().what,
-                  store.error().why));
+  static std::once_flag said;  // a verb may ask for several targets
+  std::call_once(said, [&] {
+    say(fmt::format("warning: schedules by rule alone: {}: {}: {}", file, store.error().what,
+                    store.error().why));
+  });
   return StoredRecords();
 }
 

@@ -12,6 +12,7 @@
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/profile_report.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/graph/export.h"
 
 namespace tilewright::driver {
@@ -253,7 +254,7 @@ void add_bench(CLI::App& app, Context& context) {
   verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
   verb->add_option("--against", options->against, "ort");
   verb->add_option("--duration", options->seconds, "seconds of measuring per side")
-      ->check(CLI::Range(0.01, 3600.0));
+      ->check(in_range("--duration", 0.01, 3600.0));
   verb->add_flag("--profile", options->profile,
                  "time of every kernel beside what the machine allows");
   verb->callback([&context, options] {

@@ -2,12 +2,16 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <map>
 
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/output_file.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/driver/vta_place.h"
 
 namespace tilewright::driver {
@@ -97,9 +101,15 @@ void print_config(const vta::Config& config) {
 }
 
 Result<int> hw_verb(const HwOptions& options, bool as_json) {
+  TW_TRY_STATUS(check_outputs({{options.output}, {}}, {options.first, options.second}, as_json));
   if (options.action == "diff") return hw_diff(options, as_json);
   vta::Config config = TW_TRY(vta::load_config(options.first));
   if (!options.settings.empty()) config = TW_TRY(with_settings(config, options.settings));
+  // A configuration of one's own is called as its file, unless --set names it.
+  if (options.action == "new" && !options.output.empty() && !is_stream(options.output) &&
+      std::none_of(options.settings.begin(), options.settings.end(),
+                   [](const std::string& setting) { return setting.starts_with("name="); }))
+    config.name = std::filesystem::path(options.output).stem().string();
   TW_TRY_STATUS(vta::check(config));
   if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, vta::to_toml(config)));
   const Status compilable = check_compilable(config);
@@ -112,7 +122,7 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
     print_json(json);
   } else if (options.action == "new" && options.output.empty()) {
     fmt::print("{}", vta::to_toml(config));
-  } else {
+  } else if (options.output != "-") {
     print_config(config);
   }
   return 0;
@@ -128,7 +138,7 @@ void add_hw(CLI::App& app, Context& context) {
   auto options = std::make_shared<HwOptions>();
   verb->add_option("action", options->action, "check, new or diff")
       ->required()
-      ->check(CLI::IsMember({"check", "new", "diff"}));
+      ->check(one_of("hw", {"check", "new", "diff"}));
   verb->add_option("first", options->first, "a built-in name, .toml or VTA's .json")->required();
   verb->add_option("second", options->second, "for diff");
   verb->add_option("--set", options->settings, "KEY=VALUE, e.g. log_batch=1, timing.bus_bytes=16");

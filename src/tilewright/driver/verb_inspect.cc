@@ -6,17 +6,18 @@
 
 #include "tilewright/accel/vta/program.h"
 #include "tilewright/base/file.h"
-#include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/explain_analysis.h"
 #include "tilewright/driver/explain_gpu.h"
 #include "tilewright/driver/explain_sass.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/graph/memory.h"
 #include "tilewright/graph/traffic.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/runtime/gpu/program.h"
 
 namespace tilewright::driver {
 namespace {
@@ -42,6 +43,45 @@ Status add_accelerators(const runtime::Package& package, nlohmann::ordered_json&
   return {};
 }
 
+/// What the launches of a package hold for GPUs: kernels, the calls of one inference, and weights.
+struct GpuPart {
+  std::string name;
+  runtime::GpuProgram program;
+};
+Result<std::vector<GpuPart>> gpu_parts(const runtime::Package& package) {
+  std::vector<GpuPart> parts;
+  for (const auto& [name, launch] : package.program().launches)
+    if (launch.device == "opencl" || launch.device == "cuda")
+      parts.push_back({name, TW_TRY(runtime::parse_gpu_program(package.launch_code(name)))});
+  return parts;
+}
+
+nlohmann::ordered_json to_json(const GpuPart& part) {
+  nlohmann::ordered_json json{{"name", part.name},
+                              {"language", part.program.language},
+                              {"arch", part.program.arch},
+                              {"weight_bytes", part.program.constants.size()}};
+  for (const runtime::GpuCall& call : part.program.calls)
+    json["steps"].push_back(
+        {{"step", call.step},
+         {"kernel", part.program.kernels[static_cast<size_t>(call.kernel)].symbol}});
+  return json;
+}
+
+void print_part(const GpuPart& part) {
+  const runtime::GpuProgram& program = part.program;
+  fmt::print("\n{} for {} {}: {} kernels, arena {} bytes, weights {} bytes\n", part.name,
+             program.language, program.arch, program.kernels.size(), program.arena_bytes,
+             program.constants.size());
+  std::vector<std::vector<std::string>> steps = {{"step", "kernel", "blocks", "threads"}};
+  for (const runtime::GpuCall& call : program.calls) {
+    const runtime::GpuKernelCode& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+    steps.push_back({call.step, kernel.symbol, fmt::format("{}", fmt::join(kernel.grid, "x")),
+                     fmt::format("{}", fmt::join(kernel.block, "x"))});
+  }
+  fmt::print("{}", table(steps));
+}
+
 Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) {
   runtime::OpenOptions options;
   options.load_code = false;
@@ -59,6 +99,8 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
   }
   std::string accelerators;
   TW_TRY_STATUS(add_accelerators(*package, json, accelerators));
+  const std::vector<GpuPart> parts = TW_TRY(gpu_parts(*package));
+  for (const GpuPart& part : parts) json["gpu"].push_back(to_json(part));
   if (as_json) {
     print_json(json);
     return 0;
@@ -79,6 +121,7 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
                      fmt::format("{} {}", name(out.dtype), to_string(out.shape))});
   }
   fmt::print("\n{}", table(steps));
+  for (const GpuPart& part : parts) print_part(part);
   return 0;
 }
 
@@ -179,8 +222,9 @@ struct ExplainVerb {
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   if (subjects[0].package)
-    return fail(ErrorKind::Usage, "explain needs the model, not the package", {},
-                "tilewright inspect shows a package's kernels and their schedules");
+    return fail(ErrorKind::Usage, "explain needs the model, not the package",
+                "a package holds code, not the choices behind it",
+                "name the model it was made from; tilewright inspect shows what a package holds");
   const CompileOptions compile = TW_TRY(compile_options(verb.subject));
   if (verb.memory) return explain_memory(subjects[0], compile, as_json);
   if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
@@ -188,12 +232,13 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
   if (verb.sass) return explain_sass(model, verb.node, as_json);
   nlohmann::ordered_json json = document("explain");
   json["changes"] = model.changes;
-  std::vector<std::string> names;
+  std::vector<std::string> names, symbols;
   bool found = false;
   for (const KernelReport& kernel : model.kernels) {
     names.insert(names.end(), kernel.steps.begin(), kernel.steps.end());
-    const bool wanted =
-        verb.node.empty() || std::count(kernel.steps.begin(), kernel.steps.end(), verb.node) > 0;
+    symbols.push_back(kernel.symbol);
+    const bool wanted = verb.node.empty() || kernel.symbol == verb.node ||
+                        std::count(kernel.steps.begin(), kernel.steps.end(), verb.node) > 0;
     if (!wanted) continue;
     found = true;
     json["kernels"].push_back(to_json(kernel));
@@ -203,10 +248,8 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
       json["kernels"].back().update(*choice);
     if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *compile.gpu));
   }
-  if (!found)
-    return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", verb.node),
-                fmt::format("did you mean '{}'? a fused kernel is named after its main node",
-                            nearest(verb.node, names)));
+  names.insert(names.end(), symbols.begin(), symbols.end());
+  if (!found) return unknown_node(verb.node, names);
   if (as_json) print_json(json);
   return 0;
 }
@@ -219,12 +262,21 @@ struct OptVerb {
 
 Result<int> opt(const OptVerb& verb, bool as_json) {
   if (verb.list) {
+    nlohmann::ordered_json json = document("opt");
     std::vector<std::vector<std::string>> rows = {{"pass", "what"}};
-    for (const lower::Pass& pass : lower::all_passes()) rows.push_back({pass.name, pass.doc});
-    fmt::print("{}\ndefault: {}\n", table(rows), lower::default_pipeline());
+    for (const lower::Pass& pass : lower::all_passes()) {
+      rows.push_back({pass.name, pass.doc});
+      json["passes"].push_back({{"name", pass.name}, {"what", pass.doc}});
+    }
+    json["default"] = lower::default_pipeline();
+    if (as_json)
+      print_json(json);
+    else
+      fmt::print("{}\ndefault: {}\n", table(rows), lower::default_pipeline());
     return 0;
   }
   if (verb.path.empty()) return fail(ErrorKind::Usage, "opt needs a FILE.tw", {}, "opt --list");
+  TW_TRY_STATUS(check_outputs({{}, {verb.dump}}, {verb.path, verb.trace}, as_json));
   SubjectOptions subject_options;
   subject_options.paths = {verb.path};
   std::vector<Subject> subjects = TW_TRY(load_subjects(subject_options));
@@ -248,6 +300,7 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
                          print(after));
   };
   if (!verb.passes.empty()) {
+    TW_TRY_STATUS(check_target(verb.target));
     const hw::CpuTarget target = TW_TRY(hw::find_target(verb.target));
     func = TW_TRY(lower::run_pipeline(func, target, options));
   }
@@ -275,7 +328,7 @@ void add_explain(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
   auto options = std::make_shared<ExplainVerb>();
-  add_subject_options(*verb, options->subject, false);
+  add_subject_options(*verb, options->subject, false, Use::Compile);
   verb->add_option("node", options->node, "only the kernel of this node");
   verb->add_flag("--memory", options->memory,
                  "bytes between kernels and the arena beside their bounds");

@@ -6,25 +6,19 @@
 #include <thread>
 
 #include "tilewright/base/available_cpus.h"
+#include "tilewright/base/tool_version.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/backend.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/doctor.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/ort_peer.h"
-#include "tilewright/driver/process.h"
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/runtime/gpu/device.h"
 
 namespace tilewright::driver {
 namespace {
-
-struct Finding {
-  std::string name;
-  bool ok;
-  std::string text;
-};
 
 /// Compiles a tiny kernel with the given back-end; empty if it worked.
 std::string try_backend(bool use_c) {
@@ -38,48 +32,6 @@ std::string try_backend(bool use_c) {
   options.use_c = use_c;
   const Result<SharedCode> code = compile_shared({kernel->lowered}, options);
   return code ? "" : code.error().what + ": " + code.error().why;
-}
-
-/// A program with one kernel that does nothing.
-runtime::GpuProgram gpu_probe(const std::string& language) {
-  runtime::GpuProgram program;
-  program.language = language;
-  program.source = "__kernel void probe() {}";
-  program.arch = "sm_50";
-  program.ptx = ".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry probe() { ret; }\n";
-  program.kernels = {{"probe", {1, 1, 1}, {1, 1, 1}}};
-  program.calls = {{0, "probe", {}, {}}};
-  return program;
-}
-
-/// Runs it on a GPU; empty if it worked.
-std::string try_gpu(const runtime::GpuDeviceInfo& info) {
-  const auto run = [&]() -> Status {
-    const auto device = TW_TRY(runtime::open_gpu(info.id));
-    const auto program = std::make_shared<const runtime::GpuProgram>(gpu_probe(info.language));
-    return TW_TRY(device->load(program, {}))->execute();
-  };
-  const Status status = run();
-  return status ? "" : status.error().what + ": " + status.error().why;
-}
-
-struct DeviceRow {
-  std::string id, reason, detail;  ///< reason: why it is not usable, or empty
-};
-
-/// A row per GPU of a language, or one that says why there is none.
-std::vector<DeviceRow> gpu_rows(const std::string& language) {
-  std::vector<std::string> problems;
-  std::vector<DeviceRow> rows;
-  for (const runtime::GpuDeviceInfo& info : runtime::list_gpus(&problems))
-    if (info.language == language)
-      rows.push_back({info.id, try_gpu(info),
-                      fmt::format("{}, {}, {} units, {} GiB", info.name, info.arch, info.units,
-                                  info.memory_bytes >> 30)});
-  for (const std::string& problem : problems)
-    if (problem.starts_with(language + ": "))
-      rows.push_back({language, problem.substr(language.size() + 2), ""});
-  return rows;
 }
 
 Finding gpu_finding(const std::string& language) {
@@ -118,11 +70,7 @@ std::vector<Finding> examine() {
   findings.push_back(
       {"nvrtc", nvrtc.has_value(),
        nvrtc ? *nvrtc + " (compiles for cuda)" : nvrtc.error().what + "; " + nvrtc.error().fix});
-  for (const char* tool : {"verilator", "iverilog", "yosys"}) {
-    const std::string path = find_program(tool);
-    findings.push_back({tool, !path.empty(),
-                        path.empty() ? "not installed (only for vta:rtl, rtl and synth)" : path});
-  }
+  for (Finding& tool : find_tools()) findings.push_back(std::move(tool));
   const auto peer = OrtPeer::start();
   findings.push_back({"onnxruntime", peer.has_value(),
                       peer ? (*peer)->version() + " (reference for verify and bench)"
@@ -147,7 +95,8 @@ Result<int> doctor(bool as_json) {
 std::string why_not(const DeviceEntry& device) {
   if (device.id == "cpu") return try_backend(!has_llvm());
   if (device.id != "vta:rtl") return "";
-  return find_program("verilator").empty() ? "verilator is not installed" : "";
+  const Result<std::string> version = checked_version(kVerilator);
+  return version ? "" : fmt::format("{}: {}", version.error().what, version.error().why);
 }
 
 std::vector<DeviceRow> rows_of(const DeviceEntry& device) {
@@ -223,6 +172,22 @@ void add_doctor(CLI::App& app, Context& context) {
 void add_devices(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("devices", "Lists devices, each tried with a tiny kernel");
   verb->callback([&context] { context.action = [&context] { return devices(context.json); }; });
+}
+
+void add_probe(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("probe", "Tries the GPUs of a language for another process");
+  verb->group("");  // not in the list of verbs
+  auto language = std::make_shared<std::string>();
+  verb->add_option("language", *language, "opencl or cuda")->required();
+  verb->callback([&context, language] {
+    context.action = [language]() -> Result<int> {
+      nlohmann::ordered_json json = document("probe");
+      for (const DeviceRow& row : gpu_rows_here(*language))
+        json["rows"].push_back({row.id, row.reason, row.detail});
+      fmt::print("{}\n", json.dump());
+      return 0;
+    };
+  });
 }
 
 void add_targets(CLI::App& app, Context& context) {

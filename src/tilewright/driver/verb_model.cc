@@ -1,5 +1,6 @@
 // check, compile, run: from a model to a package to results.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,13 +10,16 @@
 #include <set>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/output_file.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/error_report.h"
 #include "tilewright/driver/launch_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/graph/fuse.h"
 #include "tilewright/graph/memory.h"
+#include "tilewright/ir/text.h"
 
 namespace tilewright::driver {
 namespace {
@@ -103,21 +107,62 @@ int64_t memory_bytes() {
   return pages > 0 && size > 0 ? int64_t{pages} * size : 0;
 }
 
-Result<int> check(SubjectOptions options, bool as_json) {
-  if (options.target == "vta") {
-    // Placement does not depend on the values that calibration sees.
-    if (options.quantize.empty()) options.quantize = "random:1";
-    SubjectOptions all_nodes = options;  // what does not run on the accelerator is in the report
-    all_nodes.fallback = "cpu";
-    const std::vector<Subject> models = TW_TRY(load_subjects(all_nodes));
-    return report_placements(models[0], options, as_json);
+/// A tensor expression is one kernel; whoever could read it can compile it.
+int report_expression(const Subject& subject, const std::string& target, bool as_json) {
+  nlohmann::ordered_json json = document("check");
+  json["model"] = subject.path;
+  json["supported"] = true;
+  std::vector<std::vector<std::string>> rows = {{"", "name", "dtype", "shape"}};
+  for (const Param& param : subject.func->params) {
+    if (param.mode == ParamMode::Const) continue;
+    const std::string side = param.mode == ParamMode::In ? "input" : "output";
+    const std::string dtype(name(param.buffer.dtype()));
+    std::vector<std::string> shape;
+    nlohmann::ordered_json extents = nlohmann::ordered_json::array();
+    for (const Expr& extent : param.buffer.shape()) {
+      shape.push_back(print(extent));
+      extents.push_back(nlohmann::ordered_json::parse(shape.back(), nullptr, false));
+    }
+    rows.push_back({side, param.buffer.name(), dtype, fmt::format("[{}]", fmt::join(shape, ", "))});
+    json[side + "s"].push_back(
+        {{"name", param.buffer.name()}, {"dtype", dtype}, {"shape", extents}});
   }
-  TW_TRY(hw::find_target(options.target));
-  const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
-  const Subject& subject = subjects[0];
+  if (as_json)
+    print_json(json);
+  else
+    fmt::print("{}supported: one kernel on {}\n", table(rows), target);
+  return 0;
+}
+
+/// Problems of a model are what `check` is asked for: its document lists them.
+Result<int> report_problems(const Error& error, const std::string& path, bool as_json) {
+  const bool of_model = error.kind == ErrorKind::Unsupported || error.kind == ErrorKind::Invalid ||
+                        error.kind == ErrorKind::Capacity;
+  if (!as_json || !of_model) return tl::unexpected<Error>(error);
+  nlohmann::ordered_json json = document("check");
+  json["model"] = path;
+  json["supported"] = false;
+  json["problems"] = error_json(error)["problems"];
+  print_json(json);
+  tell(to_string(error));
+  return exit_code(error.kind);
+}
+
+Result<int> check(SubjectOptions options, bool as_json) {
+  const bool vta = options.target == "vta";
+  // Placement does not depend on the values that calibration sees.
+  if (vta && options.quantize.empty()) options.quantize = "random:1";
+  TW_TRY_STATUS(check_target(options.target));
+  SubjectOptions all_nodes = options;  // what does not run on an accelerator is in the report
+  if (vta) all_nodes.fallback = "cpu";
+  const Result<std::vector<Subject>> subjects = load_subjects(all_nodes);
+  if (!subjects) return report_problems(subjects.error(), options.paths[0], as_json);
+  const Subject& subject = subjects->front();
+  if (subject.vta) return report_placements(subject, options, as_json);
+  if (subject.func) return report_expression(subject, options.target, as_json);
   if (!subject.graph)
-    return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", options.paths[0]), {},
-                "tilewright inspect shows packages, tilewright explain tensor expressions");
+    return fail(ErrorKind::Usage, fmt::format("'{}' is a package", options.paths[0]),
+                "it is compiled already, so there is nothing left to check", "tilewright inspect");
   const graph::Graph& graph = *subject.graph;
   const std::vector<graph::Group> groups = graph::fuse(graph);
   const graph::MemoryPlan plan = graph::plan_memory(graph, groups);
@@ -191,6 +236,8 @@ Size size_of(const CompiledModel& model) {
 
 Result<int> compile(const CompileVerb& verb, const Context& context) {
   const auto start = std::chrono::steady_clock::now();
+  const std::vector<std::string> inputs = input_files(verb.subject);
+  TW_TRY_STATUS(check_outputs({{verb.output}, {}}, inputs, context.json));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   if (subjects.size() != 1)
     return fail(ErrorKind::Usage,
@@ -204,9 +251,10 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
         "to use the results\n  fix: --quantize FILE.npz with inputs as the model will see");
   CompileOptions options = TW_TRY(compile_options(verb.subject));
   options.command = context.command;
+  const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
+  TW_TRY_STATUS(check_output(path, inputs));
   const CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
-  const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
   TW_TRY_STATUS(save_package(path, model));
   const runtime::Program& program = *model.program;
   nlohmann::ordered_json json = document("compile");
@@ -228,7 +276,8 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
     return 0;
   }
   if (verb.explain)
-    for (const std::string& line : model.changes) fmt::print("{}\n", line);
+    for (const std::string& line : model.changes)
+      path == "-" ? say(line) : fmt::print("{}\n", line);
   say(
       fmt::format("{}: {} steps, {} kernels, weights {:.1f} MiB, arena {:.2f} MiB (lower bound "
                   "{:.2f}), {:.1f} s",
@@ -251,6 +300,10 @@ std::string output_path(const std::string& folder, std::string name) {
 }
 
 Result<int> run(const RunVerb& verb, bool as_json) {
+  const bool is_file = verb.output.ends_with(".npy") || is_stream(verb.output);
+  TW_TRY_STATUS(check_outputs({{verb.trace, is_file ? verb.output : ""},
+                               {verb.subject.dump_program, is_file ? "" : verb.output}},
+                              input_files(verb.subject), as_json));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   SubjectOptions settings = verb.subject;
   settings.record_times = settings.device == "vta:tsim" || !verb.trace.empty();
@@ -263,7 +316,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   nlohmann::ordered_json json = document("run");
   std::vector<std::vector<std::string>> rows = {
       {"output", "dtype", "shape", "min", "max", "mean", "file"}};
-  const bool one_file = verb.output.ends_with(".npy") && program.outputs.size() == 1;
+  const bool one_file = is_file && program.outputs.size() == 1;
   std::error_code error;
   if (!verb.output.empty() && !one_file) std::filesystem::create_directories(verb.output, error);
   for (int id : program.outputs) {
@@ -296,9 +349,14 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   const LaunchLog& launches = *runnable.launches;
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
   if (!launches.entries.empty()) json["launches"] = launches_json(launches);
-  as_json ? print_json(json) : fmt::print("{}", table(rows));
-  if (const std::string text = launches_table(launches); !as_json && !text.empty())
-    fmt::print("\n{}", text);
+  std::string text = table(rows);
+  if (const std::string more = launches_table(launches); !more.empty()) text += "\n" + more;
+  if (as_json)
+    print_json(json);
+  else if (verb.output == "-" || verb.trace == "-")
+    say(text);
+  else
+    fmt::print("{}", text);
   return 0;
 }
 
@@ -308,7 +366,7 @@ void add_check(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("check", "Imports a model without building it; every problem at once");
   auto options = std::make_shared<SubjectOptions>();
-  add_subject_options(*verb, *options, false);
+  add_subject_options(*verb, *options, false, Use::Import);
   verb->callback([&context, options] {
     context.action = [&context, options] { return check(*options, context.json); };
   });
@@ -317,7 +375,7 @@ void add_check(CLI::App& app, Context& context) {
 void add_compile(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
   auto options = std::make_shared<CompileVerb>();
-  add_subject_options(*verb, options->subject, true);
+  add_subject_options(*verb, options->subject, true, Use::Compile);
   verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
   verb->add_flag("--explain", options->explain, "list what each graph pass changed");
   verb->callback([&context, options] {

@@ -12,6 +12,7 @@
 #include "tilewright/driver/conv_forms.h"
 #include "tilewright/driver/kernels.h"
 #include "tilewright/driver/tuned.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/runtime/package.h"
@@ -44,7 +45,7 @@ Result<RecordStore> open_existing(const std::string& path) {
   if (!std::filesystem::exists(path, ignored))
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune makes one; --records and TILEWRIGHT_RECORDS name another");
-  return RecordStore::open(path);
+  return RecordStore::open_to_read(path);
 }
 
 /// Records that the options select; a workload may be given by the first digits of its key.
@@ -183,6 +184,8 @@ Result<int> merge(const RecordsVerb& verb, bool as_json) {
 }
 
 Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
+  const std::string file = verb.output.empty() ? "-" : verb.output;
+  TW_TRY_STATUS(check_outputs({{file}, {}}, {path_of(verb)}, as_json));
   const RecordStore store = TW_TRY(open_existing(path_of(verb)));
   std::string text = tune::lines_header();
   const std::vector<Record> records = TW_TRY(selected(store, verb));
@@ -192,16 +195,15 @@ Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
       if (const Result<std::string> func = store.workload(record.workload))
         text += tune::workload_line(record.workload, *func);
   for (const Record& record : records) text += tune::line_of(record);
-  if (verb.output.empty()) {
-    fmt::print("{}", text);
-    return 0;
-  }
-  TW_TRY_STATUS(write_file(verb.output, text));
+  TW_TRY_STATUS(write_file(file, text));
   nlohmann::ordered_json json = document("records");
   json["action"] = "export";
   json["count"] = records.size();
-  json["file"] = verb.output;
-  as_json ? print_json(json) : say(fmt::format("{} records in {}", records.size(), verb.output));
+  json["file"] = file;
+  if (as_json)
+    print_json(json);
+  else if (file != "-")
+    say(fmt::format("{} records in {}", records.size(), file));
   return 0;
 }
 
@@ -370,7 +372,8 @@ void add_records(CLI::App& app, Context& context) {
     if (action.files) sub->add_option("files", options->files)->required();
     if (name == "ls" || name == "best") sub->add_option("--limit", options->limit, "rows to print");
     if (name == "prune")
-      sub->add_option("--keep", options->keep, "records to keep")->check(CLI::Range(1, 1 << 20));
+      sub->add_option("--keep", options->keep, "records to keep")
+          ->check(in_range("--keep", 1, 1 << 20));
     if (name == "export") sub->add_option("-o,--output", options->output, "file (default stdout)");
     if (name == "replay") sub->add_flag("--code", options->code, "only a hash of the lowered code");
     sub->callback([&context, options, run = action.run] {

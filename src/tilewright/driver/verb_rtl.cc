@@ -35,6 +35,8 @@ Status write_rtl(const vta::Config& config, const std::string& folder) {
 }
 
 Result<int> rtl(const RtlOptions& options, bool as_json) {
+  const bool to_stdout = options.output == "-";
+  TW_TRY_STATUS(check_outputs({{}, {to_stdout ? "" : options.output}}, {}, as_json));
   const vta::Config config = TW_TRY(vta::load_config(options.config));
   TW_TRY_STATUS(vta::check(config));
   TW_TRY_STATUS(vta::rtl_supports(config));
@@ -52,8 +54,8 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
       json["benches"].push_back(name);
       say(fmt::format("bench {}: passed", name));
     }
-  if (!options.output.empty()) TW_TRY_STATUS(write_rtl(config, options.output));
-  const bool silent = options.lint || options.benches || !options.output.empty();
+  if (!options.output.empty() && !to_stdout) TW_TRY_STATUS(write_rtl(config, options.output));
+  const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
     print_json(json);
   else if (!silent)

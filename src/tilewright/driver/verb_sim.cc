@@ -89,15 +89,16 @@ Status use_hardware(const std::string& hw, std::vector<Named>& programs) {
   return {};
 }
 
-void print_assembly(const vta::Program& program) {
-  for (size_t r = 0; r < program.runs.size(); ++r) {
-    const vta::Run& run = program.runs[r];
+/// Lines of assembly: each layer's name, then its instructions with their numbers.
+std::vector<std::string> assembly(const vta::Program& program) {
+  std::vector<std::string> lines;
+  for (const vta::Run& run : program.runs)
     for (size_t i = 0; i < run.insns.size(); ++i) {
       for (const vta::Span& span : run.spans)
-        if (span.begin == i) fmt::print("; {}\n", span.name);
-      fmt::print("{:6}  {}\n", i, vta::disassemble(program.config, run.insns[i]));
+        if (span.begin == i) lines.push_back("; " + span.name);
+      lines.push_back(fmt::format("{:6}  {}", i, vta::disassemble(program.config, run.insns[i])));
     }
-  }
+  return lines;
 }
 
 /// Findings as text; whether one of them is an error.
@@ -158,6 +159,8 @@ Result<LaunchLog::Entry> simulate(const Named& named, const SimOptions& options,
 }
 
 Result<int> sim(const SimOptions& options, bool as_json) {
+  TW_TRY_STATUS(
+      check_outputs({{options.trace}, {options.dump}}, {options.path, options.hw}, as_json));
   nlohmann::ordered_json json = document("sim");
   json["findings"] = json["mismatches"] = nlohmann::ordered_json::array();
   bool good = true;
@@ -165,7 +168,9 @@ Result<int> sim(const SimOptions& options, bool as_json) {
   std::vector<Named> programs = TW_TRY(load_programs(options.path));
   if (!options.hw.empty()) TW_TRY_STATUS(use_hardware(options.hw, programs));
   for (const Named& named : programs) {
-    if (options.disassemble) print_assembly(named.program());
+    if (options.disassemble)
+      for (const std::string& line : assembly(named.program()))
+        as_json ? json["assembly"][named.name].push_back(line) : fmt::print("{}\n", line);
     const std::vector<vta::Finding> findings = vta::check_program(named.program());
     good &= !report_findings(named, findings, json["findings"]);
     size_t instructions = 0;

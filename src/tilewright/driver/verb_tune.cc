@@ -1,10 +1,8 @@
 // tune: searches schedules for the kernels of models and operators, and keeps what it measures.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <map>
 
 #include "tilewright/driver/cli.h"
@@ -12,6 +10,7 @@
 #include "tilewright/driver/roof.h"
 #include "tilewright/driver/tune_report.h"
 #include "tilewright/driver/tune_run.h"
+#include "tilewright/driver/usage.h"
 #include "tilewright/tune/methods.h"
 
 namespace tilewright::driver {
@@ -68,24 +67,6 @@ Status set_budget(TuneVerb& verb) {
   if (verb.budget.empty() && verb.stall.empty() && verb.trials == 0)
     settings.seconds = kDefaultSeconds;
   return {};
-}
-
-/// Whether a file can be made at `path`, before a search whose end would be too late to learn it.
-/// errors: Io.
-Status check_writable(const std::string& option, const std::string& path) {
-  if (path.empty()) return {};
-  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
-  std::error_code ignored;
-  const char* why = nullptr;
-  if (std::filesystem::is_directory(path, ignored)) {
-    why = "it is a folder";
-  } else if (!folder.empty() && !std::filesystem::is_directory(folder, ignored)) {
-    why = "its folder does not exist";
-  } else if (::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0) {
-    why = "its folder may not be written to";
-  }
-  if (why == nullptr) return {};
-  return fail(ErrorKind::Io, fmt::format("cannot write '{}'", path), why, option + " FILE");
 }
 
 /// What would be tuned, and how large the spaces are.
@@ -296,8 +277,8 @@ Result<int> tune(TuneVerb verb, const Context& context) {
   settings.transfer = !verb.no_transfer;
   settings.command = context.command;
   settings.dry = verb.dry_run;
-  TW_TRY_STATUS(check_writable("-o", settings.output));
-  TW_TRY_STATUS(check_writable("--report", verb.report));
+  TW_TRY_STATUS(check_outputs({{settings.output, verb.report}, {}}, input_files(settings.subject),
+                              context.json));
   TuneRun run(settings);
   TW_TRY_STATUS(run.prepare());
   TW_TRY_STATUS(run.open());
@@ -316,13 +297,13 @@ void add_tune(CLI::App& app, Context& context) {
       "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
   auto options = std::make_shared<TuneVerb>();
   TuneSettings& settings = options->settings;
-  add_subject_options(*verb, settings.subject, true);
+  add_subject_options(*verb, settings.subject, true, Use::Compile);
   verb->add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
   verb->add_option("--trials", options->trials, "candidates to measure, of all kernels together")
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
+      ->check(in_range("--trials", int64_t{1}, int64_t{1} << 40));
   verb->add_option("--until-stall", options->stall, "stop once that much is not gained any more");
   verb->add_option("--method", settings.method, "how to search")
-      ->check(CLI::IsMember(tune::search_methods()));
+      ->check(one_of("--method", tune::search_methods()));
   verb->add_option("--space", settings.space,
                    "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
   verb->add_option("--measure", settings.measure, "device, model or replay:FILE");

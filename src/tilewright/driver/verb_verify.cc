@@ -1,5 +1,6 @@
 // verify: results against the interpreter and ONNX Runtime.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -261,7 +262,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
     const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
     if (std::find(words.begin(), words.end(), word) == words.end())
       return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
-                  fmt::format("did you mean '{}'?", nearest(word, words)));
+                  fmt::format("it takes {}", fmt::join(words, ", ")), did_you_mean(word, words));
     start = end + 1;
   }
   nlohmann::ordered_json json = document("verify");

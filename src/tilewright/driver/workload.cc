@@ -97,8 +97,7 @@ Result<std::vector<Subject>> load_workload(const SubjectOptions& options) {
     return fail(ErrorKind::Usage,
                 fmt::format("no case with {} '{}' in '{}'", by_id ? "id" : "suite",
                             by_id ? options.id : options.suite, options.workload),
-                fmt::format("did you mean '{}'?",
-                            by_id ? nearest(options.id, ids) : nearest(options.suite, suites)));
+                {}, by_id ? did_you_mean(options.id, ids) : did_you_mean(options.suite, suites));
   }
   return subjects;
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/output_file.h"
 #include "tilewright/graph/edit.h"
 #include "tilewright/graph/import_tensor.h"
 #include "tilewright/graph/known.h"
@@ -316,6 +317,10 @@ Status save_onnx(const std::string& path, const Graph& graph, const ExportOption
     if (used[v]) total += array_of(graph.values[v]).bytes();
   if (options.weights == ExportOptions::Weights::External || total < kFileLimit)
     return write_file(path, to_onnx(graph, options));
+  if (is_stream(path))
+    return fail(ErrorKind::Usage,
+                fmt::format("a model of {} bytes does not go into '{}'", total, path),
+                "ONNX keeps so many weights in a second file beside the model", "name a file");
   constexpr int64_t kAlign = 4096;  // so that a mapped file gives aligned arrays
   std::map<ValueId, int64_t> offsets;
   std::string data;

@@ -118,6 +118,53 @@ GpuTarget h200(std::string name) {
   return target;
 }
 
+/// What GeForce GPUs of compute capability 8.6 and 8.9 share: 100 KiB of shared memory and 1536
+/// threads per multiprocessor. source: CUDA C++ Programming Guide, compute capabilities. The rates
+/// of their L2 caches are not published: three times the memory's is assumed, and the A100's
+/// latency.
+GpuTarget geforce(const std::string& arch, int units, double ghz) {
+  GpuTarget target = cuda("cuda-" + arch, arch);
+  target.units = units;
+  target.unit_threads = 1536;
+  target.unit_blocks = 16;
+  target.shared_bytes = 99 << 10;
+  target.unit_shared_bytes = 100 << 10;
+  target.rates.shared = units * 128 * ghz;
+  target.rates.latency_ns = 466 / ghz;
+  return target;
+}
+
+/// source: NVIDIA Ampere GA102 GPU Architecture, GeForce RTX 3090 (f32 accumulators).
+GpuTarget ampere() {
+  GpuTarget target = geforce("sm_86", 82, 1.695);
+  target.l2_bytes = 6 << 20;
+  target.rates.f32 = 35600;
+  target.rates.f16 = 35600;
+  target.rates.f64 = 556;
+  target.rates.mma_f16 = 71000;
+  target.rates.mma_tf32 = 35600;
+  target.rates.mma_i8 = 284000;
+  target.rates.dram = 936;
+  target.rates.l2 = 3 * target.rates.dram;
+  return target;
+}
+
+/// source: NVIDIA Ada GPU Architecture, GeForce RTX 4090 (f32 accumulators).
+GpuTarget ada() {
+  GpuTarget target = geforce("sm_89", 128, 2.52);
+  target.unit_blocks = 24;
+  target.l2_bytes = 72 << 20;
+  target.rates.f32 = 82600;
+  target.rates.f16 = 82600;
+  target.rates.f64 = 1290;
+  target.rates.mma_f16 = 165200;
+  target.rates.mma_tf32 = 82600;
+  target.rates.mma_i8 = 660600;
+  target.rates.dram = 1008;
+  target.rates.l2 = 3 * target.rates.dram;
+  return target;
+}
+
 }  // namespace
 
 std::string_view name(GpuLanguage language) {
@@ -131,7 +178,9 @@ bool copies_asynchronously(const GpuTarget& target) {
 }
 
 std::vector<GpuTarget> all_gpu_targets() {
-  return {opencl(), mali(), h200("cuda"), a100(), h200("cuda-sm_90a")};
+  // Whatever has compute capability 9.0 runs code for sm_90a.
+  return {opencl(), mali(), h200("cuda"),       a100(),
+          ampere(), ada(),  h200("cuda-sm_90"), h200("cuda-sm_90a")};
 }
 
 Result<GpuTarget> find_gpu_target(const std::string& name) {

@@ -38,7 +38,7 @@ struct GpuTarget {
 bool copies_asynchronously(const GpuTarget& target);
 
 /// `opencl` (any device, PoCL included), `opencl-mali` (a small one with f16), `cuda` (=
-/// cuda-sm_90a), `cuda-sm_80`. errors: Device, with the closed list of names.
+/// cuda-sm_90a), `cuda-sm_80`, ... errors: Device, with the closed list of names.
 Result<GpuTarget> find_gpu_target(const std::string& name);
 std::vector<GpuTarget> all_gpu_targets();
 

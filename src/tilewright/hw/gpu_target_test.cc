@@ -48,7 +48,7 @@ TEST(GpuTarget, UnknownNamesGetTheList) {
   ASSERT_FALSE(target);
   EXPECT_EQ(target.error().kind, ErrorKind::Device);
   EXPECT_THAT(to_string(target.error()),
-              testing::HasSubstr("opencl, opencl-mali, cuda, cuda-sm_80"));
+              testing::HasSubstr("opencl, opencl-mali, cuda, cuda-sm_80, cuda-sm_86"));
 }
 
 }  // namespace

@@ -1,14 +1,10 @@
 // Writing packages: one pass to hash, one to write, nothing left behind on failure.
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/base/output_file.h"
 #include "tilewright/runtime/package.h"
 #include "tilewright/runtime/package_layout.h"
 #include "tilewright/runtime/sha256.h"
@@ -74,49 +70,7 @@ Result<Member> weights_member(const PackageContents& contents) {
   return member;
 }
 
-/// A file that appears under its name only when it is complete.
-class NewFile {
- public:
-  explicit NewFile(std::string path)
-      : path_(std::move(path)), temporary_(fmt::format("{}.tmp.{}", path_, ::getpid())) {}
-  ~NewFile() {
-    if (fd_ >= 0) ::close(fd_);
-    if (created_) ::unlink(temporary_.c_str());
-  }
-  NewFile(const NewFile&) = delete;
-  NewFile& operator=(const NewFile&) = delete;
-
-  Status create() {
-    fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    created_ = fd_ >= 0;
-    return created_ ? Status{} : error("create");
-  }
-  Status append(std::string_view bytes) {
-    while (!bytes.empty()) {
-      const ssize_t written = ::write(fd_, bytes.data(), bytes.size());
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) return error("write");
-      bytes.remove_prefix(static_cast<size_t>(written));
-    }
-    return {};
-  }
-  Status publish() {
-    if (::fsync(fd_) != 0 && errno != EINVAL && errno != EROFS) return error("write");
-    if (::rename(temporary_.c_str(), path_.c_str()) != 0) return error("create");
-    created_ = false;
-    return {};
-  }
-
- private:
-  tl::unexpected<Error> error(const char* verb) const {
-    return fail(ErrorKind::Io, fmt::format("cannot {} '{}'", verb, path_), std::strerror(errno));
-  }
-  std::string path_, temporary_;
-  int fd_ = -1;
-  bool created_ = false;
-};
-
-Status write_member(NewFile& file, const Member& member) {
+Status write_member(OutputFile& file, const Member& member) {
   TW_TRY_STATUS(file.append(TW_TRY(tar_header(member.name, static_cast<uint64_t>(member.bytes)))));
   TW_TRY_STATUS(for_each_chunk(member, [&](std::string_view chunk) { return file.append(chunk); }));
   return file.append(std::string(tar_padding(static_cast<uint64_t>(member.bytes)), '\0'));
@@ -153,8 +107,7 @@ Status write_package(const std::string& path, const PackageContents& contents) {
   members.insert(members.begin(), manifest_member);
   members.push_back(whole(kManifestDigestName, digest));
 
-  NewFile file(path);
-  TW_TRY_STATUS(file.create());
+  OutputFile file = TW_TRY(OutputFile::create(path));
   for (const Member& member : members) TW_TRY_STATUS(write_member(file, member));
   TW_TRY_STATUS(file.append(std::string(kTarEnd, '\0')));
   return file.publish();

@@ -17,8 +17,7 @@ Error unknown_name(const std::string& what, const std::string& wanted,
   error.why = names.empty() ? fmt::format("the program has no {}s", what)
                             : fmt::format("the {}s are: {}{}", what, fmt::join(shown, ", "),
                                           names.size() > kShown ? ", ..." : "");
-  if (const std::string near = nearest(wanted, names); !near.empty())
-    error.fix = fmt::format("did you mean '{}'?", near);
+  error.fix = did_you_mean(wanted, names);
   return error;
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "tilewright/base/available_cpus.h"
+#include "tilewright/base/environment.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -78,8 +79,8 @@ void serve_parallel_for(void* pool, int64_t count, tw_parallel_body body, void* 
 }  // namespace
 
 int default_threads() {
-  if (const char* text = std::getenv("TILEWRIGHT_THREADS")) {
-    const long threads = std::strtol(text, nullptr, 10);
+  if (const auto text = environment("TILEWRIGHT_THREADS")) {
+    const long threads = std::strtol(text->c_str(), nullptr, 10);
     if (threads > 0) return static_cast<int>(std::min(threads, 1024L));
   }
   return usable_cpus();

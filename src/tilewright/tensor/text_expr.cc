@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewright/base/names.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor::text {
@@ -335,6 +336,11 @@ Result<Value> ExprParser::call(const Token& token) {
     // A reduction looks like `sum(i in n)`; only a whole right-hand side may be one.
     Scanner ahead = scan_;
     ahead.next();
+    const std::vector<std::string> reductions = {"sum", "prod", "max", "min"};
+    const bool known = std::find(reductions.begin(), reductions.end(), word) != reductions.end();
+    if (ahead.at_word("in") && !known)
+      return scan_.error_at(at, fmt::format("unknown reduction `{}`", word),
+                            did_you_mean(word, reductions));
     if (ahead.at_word("in"))
       return scan_.error_at(at, "a reduction must be a whole right-hand side",
                             "give it a name: define it as a tensor and use that here");

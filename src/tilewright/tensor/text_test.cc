@@ -220,6 +220,8 @@ TEST(TensorText, ErrorsNameThePlace) {
       {"tensor t(A: f32[2]) {\n  B[i in 2] = pow(A[i])\n  return B }", "2:15", "takes 2 arguments"},
       {"tensor t(A: f32[2]) {\n  B[] = 1 + sum(i in 2) A[i]\n  return B }", "2:13",
        "a whole right-hand side"},
+      {"tensor t(A: f32[2]) {\n  B[] = sun(i in 2) A[i]\n  return B }", "2:9",
+       "unknown reduction `sun`"},
       {"tensor t(A: f32[2]) {\n  B[] = sum(i in 2) A[i] > 0\n  return B }", "2:21",
        "needs numbers, not bool"},
       {"tensor t(A: f32[2]) {\n  B[i in 2] = 1 < i < 2\n  return B }", "2:21", "do not chain"},

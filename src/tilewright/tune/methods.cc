@@ -1,6 +1,7 @@
 #include "tilewright/tune/methods.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 
@@ -107,7 +108,8 @@ Made make_searcher(const std::string& method, const ScheduleSpace& space, const 
   for (const Method& known : kMethods)
     if (known.name == method) return known.make(space, task, seed);
   return fail(ErrorKind::Usage, fmt::format("there is no method '{}'", method),
-              fmt::format("did you mean '{}'?", nearest(method, search_methods())));
+              fmt::format("the methods are {}", fmt::join(search_methods(), ", ")),
+              did_you_mean(method, search_methods()));
 }
 
 }  // namespace tilewright::tune

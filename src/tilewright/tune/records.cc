@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <set>
 #include <sstream>
 
+#include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
 
 namespace tilewright::tune {
@@ -138,13 +140,19 @@ struct RecordStore::Database {
   sqlite3* handle = nullptr;
   ~Database() { sqlite3_close(handle); }
 
-  Status set_up(const std::string& path) {
+  /// The version that the file has. errors: Io, Package (another one).
+  Result<int64_t> checked_version(const std::string& path) {
     sqlite3_busy_timeout(handle, 10000);
     const int64_t found = TW_TRY(schema_version(handle));
     if (found != 0 && found != kSchema)
       return fail(ErrorKind::Package, fmt::format("{} is of another schema", path),
                   fmt::format("version {}, this program writes {}", found, kSchema),
                   "tilewright records export with the program that wrote it");
+    return found;
+  }
+
+  Status set_up(const std::string& path) {
+    const int64_t found = TW_TRY(checked_version(path));
     TW_TRY_STATUS(execute(handle, "PRAGMA journal_mode = WAL"));
     TW_TRY_STATUS(execute(handle, "PRAGMA synchronous = NORMAL"));
     if (found == kSchema) return {};
@@ -162,7 +170,7 @@ struct RecordStore::Database {
 };
 
 std::string RecordStore::default_path() {
-  if (const char* set = std::getenv("TILEWRIGHT_RECORDS")) return set;
+  if (const auto set = environment("TILEWRIGHT_RECORDS")) return *set;
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
   const std::string folder = data != nullptr && *data != 0 ? std::string(data)
@@ -181,6 +189,26 @@ Result<RecordStore> RecordStore::open(const std::string& path) {
                 sqlite3_errmsg(database->handle), "set TILEWRIGHT_RECORDS to another file");
   if (Status ready = database->set_up(path); !ready)
     return tl::unexpected<Error>(std::move(ready.error()).at(path));
+  return RecordStore(std::move(database));
+}
+
+Result<RecordStore> RecordStore::open_to_read(const std::string& path) {
+  std::error_code ignored;
+  const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+  const bool ours = ::access(path.c_str(), W_OK) == 0 &&
+                    ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;
+  if (ours || !std::filesystem::exists(path, ignored)) return open(path);
+  // Readers of a store write beside it, too, unless nobody is said to change it.
+  std::string name;
+  for (const char c : std::filesystem::absolute(path, ignored).string())
+    name += c == '%' ? "%25" : c == '?' ? "%3f" : c == '#' ? "%23" : std::string(1, c);
+  auto database = std::make_shared<Database>();
+  if (sqlite3_open_v2(fmt::format("file:{}?immutable=1", name).c_str(), &database->handle,
+                      SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, nullptr) != SQLITE_OK)
+    return fail(ErrorKind::Io, fmt::format("cannot open the record store {}", path),
+                sqlite3_errmsg(database->handle), "set TILEWRIGHT_RECORDS to another file");
+  if (const Result<int64_t> found = database->checked_version(path); !found)
+    return tl::unexpected<Error>(Error(found.error()).at(path));
   return RecordStore(std::move(database));
 }
 

@@ -55,6 +55,8 @@ class RecordStore {
  public:
   /// Opens or makes the file. errors: Io; Package for a file of another schema, with both versions.
   static Result<RecordStore> open(const std::string& path);
+  /// The same for who only reads: a store that somebody else owns will do. errors: Io, Package.
+  static Result<RecordStore> open_to_read(const std::string& path);
   /// `TILEWRIGHT_RECORDS`, else tilewright/records.sqlite in the user's data folder.
   static std::string default_path();
 

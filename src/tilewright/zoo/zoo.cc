@@ -81,7 +81,7 @@ Result<graph::Graph> build(const std::string& name, Options options) {
     return entry.build(options);
   }
   return fail(ErrorKind::Usage, fmt::format("there is no network '{}' in the zoo", name),
-              fmt::format("did you mean '{}'?", nearest(name, names)), "tilewright zoo list");
+              did_you_mean(name, names), "tilewright zoo list");
 }
 
 }  // namespace tilewright::zoo

@@ -18,9 +18,10 @@ constexpr int64_t kPage = 4096;   // source: specs/vta.md 7.3
 /// Problems of one configuration, gathered into one Error.
 class Problems {
  public:
-  void add(std::string what, std::string why = {}, std::string fix = {}) {
-    errors_.push_back(
-        Error{ErrorKind::Invalid, std::move(what), {}, std::move(why), std::move(fix), {}});
+  /// `field`: the key whose value is wrong, if it is one; it becomes the place.
+  void add(std::string what, std::string why = {}, std::string fix = {}, std::string field = {}) {
+    errors_.push_back(Error{
+        ErrorKind::Invalid, std::move(what), std::move(field), std::move(why), std::move(fix), {}});
   }
   bool empty() const { return errors_.empty(); }
   Status status() {
@@ -44,7 +45,8 @@ void check_limits(std::initializer_list<Limit> limits, Problems& problems) {
   for (const Limit& limit : limits)
     if (limit.value < limit.low || limit.value > limit.high)
       problems.add(fmt::format("`{}` is {}, but must be in {}..{}", limit.field, limit.value,
-                               limit.low, limit.high));
+                               limit.low, limit.high),
+                   {}, {}, std::string(limit.field));
 }
 
 void check_ranges(const Config& c, Problems& problems) {
@@ -61,7 +63,8 @@ void check_ranges(const Config& c, Problems& problems) {
                 {"log_acc_buff", c.log_acc_buff, 0, 30}},
                problems);
   if (!(c.clock_mhz > 0 && c.clock_mhz < 1e6))
-    problems.add(fmt::format("`clock_mhz` is {}, but must be above 0 and below 1e6", c.clock_mhz));
+    problems.add(fmt::format("`clock_mhz` is {}, but must be above 0 and below 1e6", c.clock_mhz),
+                 {}, {}, "clock_mhz");
 }
 
 bool power_of_two(int value) { return value > 0 && (value & (value - 1)) == 0; }
@@ -88,10 +91,12 @@ void check_timing(const Timing& t, Problems& problems) {
                 {"timing.command_queue", t.command_queue, 1, kMany}},
                problems);
   if (!power_of_two(t.bus_bytes))
-    problems.add(fmt::format("`timing.bus_bytes` is {}, but must be 8, 16, 32 or 64", t.bus_bytes));
+    problems.add(fmt::format("`timing.bus_bytes` is {}, but must be 8, 16, 32 or 64", t.bus_bytes),
+                 {}, {}, "timing.bus_bytes");
   if (!power_of_two(t.max_burst_beats))
     problems.add(fmt::format("`timing.max_burst_beats` is {}, but must be a power of two",
-                             t.max_burst_beats));
+                             t.max_burst_beats),
+                 {}, {}, "timing.max_burst_beats");
 }
 
 void check_elements(const Config& c, Problems& problems) {
@@ -282,7 +287,7 @@ Result<Timing> timing_preset(const std::string& preset) {
   if (preset == "hls-pynq") return hls_pynq();
   return fail(ErrorKind::Usage, fmt::format("there is no timing preset '{}'", preset),
               fmt::format("the presets are {}", fmt::join(timing_presets(), ", ")),
-              fmt::format("did you mean '{}'?", nearest(preset, timing_presets())));
+              did_you_mean(preset, timing_presets()));
 }
 
 std::vector<std::string> timing_presets() { return {"chisel-64", "hls-pynq"}; }
@@ -307,10 +312,10 @@ std::vector<std::string> builtin_configs() {
 Result<Config> builtin_config(const std::string& name) {
   for (const Builtin& builtin : kBuiltins)
     if (builtin.name == name) return builtin.make();
-  return fail(
-      ErrorKind::Usage, fmt::format("there is no VTA configuration '{}'", name),
-      fmt::format("built in: {}", fmt::join(builtin_configs(), ", ")),
-      fmt::format("did you mean '{}'? A file needs its path", nearest(name, builtin_configs())));
+  const std::string near = did_you_mean(name, builtin_configs());
+  return fail(ErrorKind::Usage, fmt::format("there is no VTA configuration '{}'", name),
+              fmt::format("built in: {}", fmt::join(builtin_configs(), ", ")),
+              near.empty() ? fmt::format("a file needs its path, as in ./{}.toml", name) : near);
 }
 
 std::string label(const Config& c) {

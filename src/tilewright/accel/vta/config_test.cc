@@ -223,9 +223,9 @@ TEST(Toml, DefaultsAndPresets) {
 TEST(Toml, BadTexts) {
   const auto error = [](std::string_view text) { return message(parse_config(text, "hw.toml")); };
   EXPECT_THAT(error("log_bacth = 1\n"), HasSubstr("unknown key `log_bacth`"));
-  EXPECT_THAT(error("log_bacth = 1\n"), HasSubstr("did you mean `log_batch`"));
+  EXPECT_THAT(error("log_bacth = 1\n"), HasSubstr("did you mean 'log_batch'"));
   EXPECT_THAT(error("\n[timing]\nbus_byte = 8\n"), HasSubstr("hw.toml:3:1"));
-  EXPECT_THAT(error("[timing]\nbus_byte = 8\n"), HasSubstr("did you mean `bus_bytes`"));
+  EXPECT_THAT(error("[timing]\nbus_byte = 8\n"), HasSubstr("did you mean 'bus_bytes'"));
   EXPECT_THAT(error("[timing]\npreset = \"chisel\"\n"), HasSubstr("chisel-64"));
   EXPECT_THAT(error("[timing]\nbus_bytes = 7\n"), HasSubstr("bus_bytes"));
   EXPECT_THAT(error("log_batch = 1.5\n"), HasSubstr("`log_batch` must be an integer"));
@@ -235,6 +235,10 @@ TEST(Toml, BadTexts) {
   EXPECT_THAT(error("log_batch = \n"), HasSubstr("hw.toml:1"));
   EXPECT_THAT(error("log_batch = 1\nlog_batch = 2"), HasSubstr("hw.toml:2"));
   EXPECT_THAT(error("log_wgt_buff = 19"), HasSubstr("overflows"));
+  EXPECT_THAT(error("\nlog_batch = 99\n"), HasSubstr("hw.toml:2:13"));
+  EXPECT_THAT(error("[timing]\nbus_bytes = 7\n"), HasSubstr("hw.toml:2:13"));
+  EXPECT_THAT(error("[timing]\nclock = 3\n"), HasSubstr("the keys here are preset, bus_bytes"));
+  EXPECT_EQ(parse_config("log_batch = 99", "t").error().kind, ErrorKind::Parse);
   const Result<Config> two = parse_config("a = 1\nb = 2\nclock_mhz = \"x\"", "t");
   EXPECT_EQ(two.error().others.size(), 2u);
 }

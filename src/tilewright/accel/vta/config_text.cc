@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -128,13 +129,17 @@ class TomlTable {
     const auto found = table_.find(key);
     return found == table_.end() ? nullptr : &found->second;
   }
+  /// What somebody who wrote an unknown key may have meant.
+  std::string meant(const std::string& text) const {
+    const std::string near = did_you_mean(text, known_);
+    return near.empty() ? fmt::format("the keys here are {}", fmt::join(known_, ", ")) : near;
+  }
   /// Everything not read above is unknown.
   void finish() {
     for (const auto& [key, node] : table_) {
       const std::string text(key.str());
       if (std::find(known_.begin(), known_.end(), text) == known_.end())
-        reader_.problem(fmt::format("unknown key `{}{}`", prefix_, text),
-                        fmt::format("did you mean `{}`?", nearest(text, known_)), &node);
+        reader_.problem(fmt::format("unknown key `{}{}`", prefix_, text), meant(text), &node);
     }
   }
 
@@ -187,10 +192,10 @@ Result<Config> parse_toml(std::string_view text, const std::string& place) {
   if (!parsed) {
     const toml::source_position at = parsed.error().source().begin;
     return tl::unexpected<Error>(Error{ErrorKind::Parse,
-                                       std::string(parsed.error().description()),
+                                       "this is no TOML file",
                                        fmt::format("{}:{}:{}", place, at.line, at.column),
-                                       {},
-                                       {},
+                                       std::string(parsed.error().description()),
+                                       "an entry is KEY = VALUE; tilewright hw new writes a file",
                                        {}});
   }
   Reader reader(place);
@@ -295,15 +300,21 @@ struct JsonErrors : nlohmann::json_sax<Json> {
   }
 };
 
+/// The library's text without its own names: `syntax error while parsing ... - unexpected ...`.
+std::string plain_words(const std::string& what) {
+  const size_t reason = what.find(" - ");
+  return reason == what.npos ? what : what.substr(reason + 3);
+}
+
 Result<Config> parse_json(std::string_view text, const std::string& place) {
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (json.is_discarded()) {
     JsonErrors errors;
     Json::sax_parse(text, &errors);
     return tl::unexpected<Error>(Error{ErrorKind::Parse,
-                                       "not a JSON text",
+                                       "this is no JSON file",
                                        place + ":" + line_of(text, errors.byte),
-                                       errors.what,
+                                       plain_words(errors.what),
                                        {},
                                        {}});
   }
@@ -325,6 +336,32 @@ Result<Config> parse_json(std::string_view text, const std::string& place) {
   return config;
 }
 
+/// Where the text sets the key that a problem is about: `:3:1`, or empty if it does not.
+std::string place_of(std::string_view text, bool json, const std::string& field) {
+  if (field.empty()) return "";
+  if (json) {
+    for (const auto& key : kSizes)
+      if (key.name == field)
+        if (const size_t at = text.find(fmt::format("\"{}\"", key.json)); at != text.npos)
+          return ":" + line_of(text, at + 1);
+    return "";
+  }
+  const toml::parse_result parsed = toml::parse(text);
+  if (!parsed) return "";
+  const auto node = parsed.table().at_path(field);
+  if (!node || node.node()->source().begin.line == 0) return "";
+  return fmt::format(":{}:{}", node.node()->source().begin.line,
+                     node.node()->source().begin.column);
+}
+
+/// The same problems with the places of their keys in the text.
+Error placed(Error error, std::string_view text, bool json, const std::string& place) {
+  error.kind = ErrorKind::Parse;
+  error.place = place + place_of(text, json, error.place);
+  for (Error& other : error.others) other = placed(std::move(other), text, json, place);
+  return error;
+}
+
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, const std::string& place) {
@@ -332,7 +369,7 @@ Result<Config> parse_config(std::string_view text, const std::string& place) {
   const bool json = start != text.npos && text[start] == '{';
   Config config = TW_TRY(json ? parse_json(text, place) : parse_toml(text, place));
   if (Status status = check(config); !status)
-    return tl::unexpected<Error>(std::move(status.error()).at(place));
+    return tl::unexpected<Error>(placed(std::move(status.error()), text, json, place));
   return config;
 }
 

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <set>
 
+#include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 
@@ -224,8 +224,7 @@ Result<std::vector<SassKernel>> parse_sass(std::string_view text) {
 }
 
 Result<std::string> find_nvdisasm() {
-  const char* named = std::getenv("TILEWRIGHT_NVDISASM");
-  const std::string wanted = named != nullptr && *named != '\0' ? named : "nvdisasm";
+  const std::string wanted = environment("TILEWRIGHT_NVDISASM").value_or("nvdisasm");
   std::string path = find_program(wanted);
   if (!path.empty()) return path;
   return fail(ErrorKind::Tool, "the disassembler for NVIDIA's GPUs is not there",

@@ -5,9 +5,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 
+#include "tilewright/base/environment.h"
 #include "tilewright/runtime/gpu/cuda.h"
 #include "tilewright/runtime/gpu/opencl.h"
 
@@ -125,8 +125,8 @@ Result<std::shared_ptr<GpuDevice>> open_gpu(const std::string& id) {
                 "GPUs are called opencl:N and cuda:N", "tilewright devices");
   const Devices devices = TW_TRY(language->devices());
   if (colon < id.size()) return choose(devices, id.substr(colon + 1));
-  const char* preferred = std::getenv(language->variable);
-  return preferred != nullptr && *preferred != 0 ? choose(devices, preferred) : devices[0];
+  const std::optional<std::string> preferred = environment(language->variable);
+  return preferred ? choose(devices, *preferred) : devices[0];
 }
 
 Result<std::unique_ptr<Launch>> make_gpu_launch(std::string name,

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "tilewright/base/cache.h"
+#include "tilewright/base/environment.h"
 #include "tilewright/runtime/sha256.h"
 
 namespace tilewright::runtime {
@@ -122,8 +123,7 @@ Result<Handle<cl_program>> build_opencl(const OpenClApi& api, const OpenClBuild&
 }
 
 bool keeps_opencl(const std::string& version) {
-  const char* asked = std::getenv("TILEWRIGHT_OPENCL_CACHE");
-  if (asked != nullptr && *asked != 0) return std::string_view(asked) == "on";
+  if (environment("TILEWRIGHT_OPENCL_CACHE")) return !environment_off("TILEWRIGHT_OPENCL_CACHE");
   return version.find("PoCL") == std::string::npos;
 }
 

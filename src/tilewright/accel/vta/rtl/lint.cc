@@ -6,6 +6,7 @@
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
+#include "tilewright/base/tool_version.h"
 
 namespace tilewright::vta {
 namespace {
@@ -22,6 +23,7 @@ constexpr double kLimitSeconds = 300;
 
 Status lint(const Config& config) {
   TW_TRY_STATUS(rtl_supports(config));
+  TW_TRY(checked_version(kVerilator));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/vta.v", verilog(config)));
   std::vector<std::string> argv = {"verilator", "--lint-only",        "-Wall",    "--top-module",

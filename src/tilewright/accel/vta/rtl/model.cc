@@ -10,6 +10,7 @@
 #include "tilewright/base/cache.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
+#include "tilewright/base/tool_version.h"
 
 namespace tilewright::vta::rtl {
 namespace {
@@ -94,6 +95,9 @@ Status build(const std::string& verilog_text, const std::string& harness_text,
   verilate.insert(verilate.end(), kVerilatorFlags.begin(), kVerilatorFlags.end());
   verilate.push_back("vta.v");
   TW_TRY(run_checked(verilate, {folder, kLimitSeconds}));
+  if (std::error_code ignored; !fs::is_directory(folder + "/model", ignored))
+    return fail(ErrorKind::Tool, "'verilator' is broken", "it ended well, but wrote nothing",
+                "install it anew; `tilewright doctor` lists what is found");
   const std::string include = TW_TRY(verilator_include(folder));
 
   // One translation unit: most of the time goes into headers otherwise.
@@ -127,6 +131,7 @@ Result<std::string> model_library(const Config& config) {
   const std::string cache = TW_TRY(cache_folder("rtl"));
   const std::string folder = cache + "/" + key, library = folder + "/" + kLibrary;
   if (fs::exists(library)) return library;
+  TW_TRY(checked_version(kVerilator));
   TemporaryFolder temporary = TW_TRY(TemporaryFolder::create(cache));
   TW_TRY_STATUS(build(text, around, cache, temporary.path()));
   TW_TRY_STATUS(publish(temporary, folder));

@@ -8,6 +8,7 @@
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
+#include "tilewright/base/tool_version.h"
 
 namespace tilewright::vta {
 namespace {
@@ -55,6 +56,7 @@ Area area_of(const std::map<std::string, int64_t>& cells) {
 
 Result<Area> synthesise(const Config& config, double limit_seconds) {
   TW_TRY_STATUS(rtl_supports(config));
+  TW_TRY(checked_version(kYosys));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/vta.v", verilog(config)));
   const ToolResult result = TW_TRY(run_tool(

@@ -12,6 +12,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/base/rng.h"
+#include "tilewright/base/tool_version.h"
 
 namespace tilewright::vta {
 namespace {
@@ -339,6 +340,7 @@ std::string testbench(const Config& config, Bench bench, uint64_t seed) {
 
 Status run_testbench(const std::string& text) {
   constexpr double kLimitSeconds = 600;
+  TW_TRY(checked_version(kIcarus));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/bench.v", text));
   for (const std::vector<std::string>& command :

@@ -1,0 +1,202 @@
+#include "tilewright/driver/usage.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+
+#include "tilewright/base/names.h"
+
+namespace tilewright::driver {
+namespace {
+
+Error usage(std::string what, std::string why = {}, std::string fix = {}) {
+  return Error{ErrorKind::Usage, std::move(what), {}, std::move(why), std::move(fix), {}};
+}
+
+/// The verb in use and the action below it, outermost first; empty if no verb was recognised.
+std::vector<const CLI::App*> path_of(const CLI::App& app) {
+  std::vector<const CLI::App*> path;
+  for (const CLI::App* scope = &app; !scope->get_subcommands().empty();)
+    path.push_back(scope = scope->get_subcommands().front());
+  return path;
+}
+
+std::string title(const std::vector<const CLI::App*>& path) {
+  std::string text;
+  for (const CLI::App* app : path) text += (text.empty() ? "" : " ") + app->get_name();
+  return text;
+}
+
+/// Verbs that people see.
+std::vector<std::string> names_below(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app.get_subcommands({}))
+    if (!verb->get_group().empty()) names.push_back(verb->get_name());
+  return names;
+}
+
+const CLI::Option* find(const CLI::App& app, const std::string& name) {
+  for (const CLI::Option* option : app.get_options())
+    if (!option->get_positional() && option->check_name(name)) return option;
+  return nullptr;
+}
+
+std::vector<std::string> long_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && !(word[1] >= '0' && word[1] <= '9') && word[1] != '.';
+}
+
+/// `--dim` of `--dim=N`, `-O` of `-O2`.
+std::string option_name(const std::string& word) {
+  return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
+}
+
+Error unknown_option(const CLI::App& app, const std::vector<const CLI::App*>& path,
+                     const std::string& name) {
+  std::vector<std::string> elsewhere, known = long_names(app);
+  for (const CLI::App* verb : app.get_subcommands({}))
+    if (!verb->get_group().empty() && find(*verb, name) != nullptr)
+      elsewhere.push_back(verb->get_name());
+  for (const CLI::App* scope : path)
+    for (std::string& option : long_names(*scope)) known.push_back(std::move(option));
+  const std::string near = did_you_mean(name, known);
+  return usage(path.empty() ? fmt::format("there is no option '{}'", name)
+                            : fmt::format("{} has no option '{}'", title(path), name),
+               elsewhere.empty() ? "" : fmt::format("it is for {}", fmt::join(elsewhere, ", ")),
+               near.empty() ? "tilewright help" + (path.empty() ? "" : " " + title(path)) : near);
+}
+
+/// Words that are no options and no values of options, after the verbs of `path`; the first unknown
+/// option, or one without its value, is put into `problem`.
+std::vector<std::string> plain_words(const CLI::App& app, const std::vector<const CLI::App*>& path,
+                                     const std::vector<std::string>& words,
+                                     std::optional<Error>& problem) {
+  std::vector<std::string> plain;
+  for (size_t i = 0; i < words.size() && !problem; ++i) {
+    if (!is_option(words[i])) {
+      plain.push_back(words[i]);
+      continue;
+    }
+    const std::string name = option_name(words[i]);
+    const CLI::Option* option = find(app, name);
+    for (const CLI::App* scope : path)
+      if (option == nullptr) option = find(*scope, name);
+    if (option == nullptr) {
+      problem = unknown_option(app, path, name);
+    } else if (option->get_items_expected_max() > 0 && words[i] == name && ++i == words.size()) {
+      problem = usage(fmt::format("option '{}' needs a value", name), option->get_description(),
+                      fmt::format("tilewright help {}", title(path)));
+    }
+  }
+  return plain;
+}
+
+Error no_verb(const CLI::App& app, const std::vector<std::string>& plain) {
+  if (plain.empty())
+    return usage("no verb is given", "the verbs say what to do", "tilewright help");
+  const std::string near = did_you_mean(plain[0], names_below(app));
+  return usage(fmt::format("there is no verb '{}'", plain[0]),
+               fmt::format("the verbs are {}", fmt::join(names_below(app), ", ")),
+               near.empty() ? "tilewright help" : near);
+}
+
+/// Something that must be there and is not.
+std::optional<Error> missing(const std::vector<const CLI::App*>& path) {
+  const CLI::App& scope = *path.back();
+  for (const CLI::Option* option : scope.get_options())
+    if (option->get_required() && option->count() == 0)
+      return usage(fmt::format("{} needs {}", title(path),
+                               option->get_description().empty() ? option->get_name()
+                                                                 : option->get_description()),
+                   {}, fmt::format("tilewright help {}", title(path)));
+  return std::nullopt;
+}
+
+Error wrong_number(const std::vector<const CLI::App*>& path, const std::string& text) {
+  for (const CLI::App* scope : path)
+    for (const CLI::Option* option : scope->get_options()) {
+      const std::string name = option->get_name();
+      if (option->count() == 0 || text.find(name + " = ") == std::string::npos) continue;
+      const bool whole = option->get_type_name().find("FLOAT") == std::string::npos;
+      return usage(fmt::format("{} '{}' is no {}", name, option->results().back(),
+                               whole ? "whole number" : "number"),
+                   option->get_description());
+    }
+  return usage(text);
+}
+
+}  // namespace
+
+CLI::Validator one_of(const std::string& option, std::vector<std::string> words) {
+  const std::string list = fmt::format("{}", fmt::join(words, "|"));
+  return CLI::Validator(
+      [option, words = std::move(words)](std::string& word) -> std::string {
+        if (std::find(words.begin(), words.end(), word) == words.end())
+          throw Refused{usage(fmt::format("{} takes no '{}'", option, word),
+                              fmt::format("it takes {}", fmt::join(words, ", ")),
+                              did_you_mean(word, words))};
+        return {};
+      },
+      list);
+}
+
+CLI::Validator in_range(const std::string& option, double low, double high) {
+  return CLI::Validator(
+      [=](std::string& word) -> std::string {
+        double value = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        if (error != std::errc() || end != word.data() + word.size())
+          throw Refused{usage(fmt::format("{} '{}' is no number", option, word))};
+        if (!(value >= low && value <= high))
+          throw Refused{
+              usage(fmt::format("{} {} is not between {} and {}", option, word, low, high))};
+        return {};
+      },
+      fmt::format("{}..{}", low, high));
+}
+
+tl::unexpected<Error> unknown_node(const std::string& node, const std::vector<std::string>& names) {
+  constexpr size_t kShown = 12;
+  const std::vector<std::string> shown(
+      names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)));
+  return fail(ErrorKind::Usage, fmt::format("no kernel is named after node '{}'", node),
+              fmt::format("a kernel has the name of its main node: {}{}", fmt::join(shown, ", "),
+                          names.size() > kShown ? ", ..." : ""),
+              did_you_mean(node, names));
+}
+
+Error usage_error(const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words) {
+  const std::vector<const CLI::App*> path = path_of(app);
+  std::optional<Error> problem;
+  std::vector<std::string> plain = plain_words(app, path, words, problem);
+  if (path.empty() && (!problem || !plain.empty())) return no_verb(app, plain);
+  if (problem) return *std::move(problem);
+  const CLI::App& scope = *path.back();
+  plain.erase(plain.begin(),
+              plain.begin() + static_cast<std::ptrdiff_t>(std::min(plain.size(), path.size())));
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
+    return wrong_number(path, error.what());
+  if (!names_below(scope).empty()) {
+    const std::string near = plain.empty() ? "" : did_you_mean(plain[0], names_below(scope));
+    return usage(plain.empty() ? fmt::format("{} needs an action", title(path))
+                               : fmt::format("{} has no action '{}'", title(path), plain[0]),
+                 fmt::format("the actions are {}", fmt::join(names_below(scope), ", ")), near);
+  }
+  if (std::optional<Error> absent = missing(path)) return *std::move(absent);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !plain.empty())
+    return usage(fmt::format("{} does not take '{}'", title(path), plain.back()),
+                 "it is one word too many", fmt::format("tilewright help {}", title(path)));
+  return usage(error.what(), {}, fmt::format("tilewright help {}", title(path)));
+}
+
+}  // namespace tilewright::driver

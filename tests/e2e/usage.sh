@@ -1,0 +1,123 @@
+#!/usr/bin/env bash
+# What is typed wrongly, set wrongly or installed wrongly is said in plain words.
+# usage.sh PROGRAM
+source "$(dirname "$0")/lib.sh"
+
+cat > gemm.tw <<'TW'
+tensor gemm(A: f32[8, 8], B: f32[8, 8]) {
+  C[i in 8, j in 8] = sum(k in 8) A[i, k] * B[k, j]
+  return C
+}
+TW
+"$program" -q zoo lenet5 -o lenet5.onnx || exit 1
+"$program" -q compile lenet5.onnx -o lenet5.twm || exit 1
+
+# Verbs and options.
+exits 0 "the name alone prints help" Verbs --
+exits 0 "help" Verbs -- help
+exits 0 "help of a verb" --against -- help verify
+exits 0 "version" "tilewright 0." -- version
+exits 2 "unknown verb" "there is no verb 'frobnicate'" "the verbs are" -- frobnicate
+exits 2 "mistyped verb" "did you mean 'compile'?" -- compil lenet5.onnx
+exits 2 "mistyped option" "run has no option '--thread'" "did you mean '--threads'?" -- \
+  run lenet5.onnx --thread 2
+exits 2 "option of another verb" "check has no option '--device'" "it is for" -- \
+  check lenet5.onnx --device cpu
+exits 2 "option without its value" "needs a value" -- run lenet5.onnx --dim
+exits 2 "number that is none" "'abc'" number -- run lenet5.onnx --threads abc
+exits 2 "number out of range" "between 1 and 1024" -- run lenet5.onnx --threads 0
+exits 2 "missing model" "run needs model.onnx" -- run
+exits 2 "word too many" "'two.onnx'" -- run lenet5.onnx two.onnx
+exits 2 "missing action" "the actions are ls" -- records
+exits 0 "an option takes one value" "" -- compile --dim N=1 lenet5.onnx -o one.twm
+
+# Targets and devices.
+exits 4 "unknown target" "did you mean 'vta'?" opencl cuda-sm_89 -- compile lenet5.onnx --target vat
+exits 4 "C2_F3 target of old GPUs" "reached by opencl" -- compile lenet5.onnx --target cuda-sm_75
+exits 4 "package on another device" "'lenet5' does not run on vta:tsim" -- \
+  run lenet5.twm --device vta:tsim
+exits 4 "model on another device" "--target vta" -- run lenet5.onnx --device vta:tsim
+exits 4 "mistyped device" "did you mean 'vta:tsim'?" -- run lenet5.twm --device vta:tsmi
+
+# The environment.
+TILEWRIGHT_THREADS=abc exits 2 "threads that are no number" TILEWRIGHT_THREADS "'abc'" -- run gemm.tw
+TILEWRIGHT_CALIBRATE=never exits 2 "calibration that is neither on nor off" "on or off" -- run gemm.tw
+TILEWRIGHT_CALIBRATE=OFF exits 0 "OFF is off" "" -- run gemm.tw
+TILEWRIGHT_THREAD=2 exits 0 "misspelt variable" "did you mean TILEWRIGHT_THREADS?" -- run gemm.tw
+TILEWRIGHT_RECORDS=/etc/passwd exits 0 "store that is none" "schedules by rule alone" -- run lenet5.onnx
+holds "one warning of it" test "$(grep -c 'rule alone' "$log")" = 1
+
+# Errors are JSON, too.
+error_json() {
+  local what=$1 code=$2
+  shift 2
+  "$program" --json "$@" >error.json 2>"$log"
+  local got=$?
+  if [ $got -ne "$code" ]; then
+    bad "$what" "exit code $got"
+  else
+    holds "$what" "$python" -c "
+import json
+d = json.load(open('error.json'))
+assert d['schema'] == 'tilewright.error' and d['version'] == 1 and d['code'] == $code, d
+assert d['what'] and d['problems'][0]['what'] == d['what'] and 'node' in d, d"
+  fi
+}
+error_json "JSON of a wrong option" 2 run lenet5.onnx --frob
+error_json "JSON of a missing file" 2 check none.onnx
+error_json "JSON of an unknown target" 4 compile lenet5.onnx --target vat
+error_json "JSON of an unknown verb" 2 frobnicate
+"$program" --json opt --list >passes.json 2>"$log"
+holds "JSON of opt --list" "$python" -c "import json; assert json.load(open('passes.json'))['passes']"
+
+# Hardware files.
+printf 'log_batch = 99\n' > bad.toml
+exits 2 "value out of range, with its line" "bad.toml:1:13" "0..12" -- hw check bad.toml
+printf '[timing]\nclock = 3\n' > bad.toml
+exits 2 "unknown key, with those there are" "bad.toml:2" "the keys here are preset" -- hw check bad.toml
+printf 'a b\n' > bad.toml
+exits 2 "no TOML" "this is no TOML file" "bad.toml:1" -- hw check bad.toml
+exits 0 "a configuration of one's own" "" -- hw new vta -o my.toml
+holds "is called as its file" grep -q "name = 'my'" my.toml
+
+# A caret stands under its column.
+printf 'tensor t(A: f32[8]) {\n  B[i in 8] = A[i] + * 2\n  return B }\n' > caret.tw
+exits 2 "caret" "caret.tw: 2:" -- run caret.tw
+holds "its column" "$python" -c "
+import re
+lines = open('$log').read().split('\n')
+at = int(re.search(r'caret.tw: 2:(\d+)', '\n'.join(lines)).group(1))
+why = next(i for i, line in enumerate(lines) if 'why: ' in line)
+assert lines[why + 1].index('^') - 7 == at - 1, lines"
+
+# Small things.
+exits 0 "check of an expression" "one kernel" "[8, 8]" -- check gemm.tw
+exits 2 "node that is none" "Conv" "kernel has the name of its main node" -- explain lenet5.onnx zz
+exits 2 "explain of a package" "name the model" -- explain lenet5.twm
+"$program" -q compile lenet5.onnx --target vta --quantize random --fallback cpu -o vta.twm || exit 1
+exits 0 "check of accelerator programs" "no problems in" -- sim vta.twm --check
+
+# Tools.
+mkdir tools
+printf '#!/bin/sh\necho Verilator 4.038 2020-07-11\n' > tools/verilator
+chmod +x tools/verilator
+PATH=$work/tools:$PATH exits 7 "F4_old_verilator" "4.038 is too old" "5.0 or newer" -- rtl vta --lint
+PATH=$work/tools:$PATH exits 0 "F4_doctor_says_so" "4.038 is too old" -- doctor
+env -i PATH=/nonexistent HOME="$work" "$program" doctor >"$log" 2>&1
+holds "doctor without any tool" grep -q "^verilator *--" "$log"
+holds "no internal error was reported" test ! -e tilewright-bug.txt
+
+# A store that may only be read.
+mkdir store
+if mount -t tmpfs none store 2>/dev/null; then
+  trap 'umount "$work/store"; rm -rf "$work"' EXIT
+  "$program" -q tune gemm.tw --trials 2 --records store/r.sqlite >/dev/null 2>&1
+  mount -o remount,ro "$work/store"
+  exits 0 "store on a read-only disk" "" -- records validate --records store/r.sqlite
+  exits 0 "compiling with it" "" -- compile gemm.tw --records store/r.sqlite -o ro.twm
+else
+  skipped=$((skipped + 1))
+  echo "skip read-only store: a tmpfs cannot be mounted without root"
+fi
+
+finish
