@@ -5,6 +5,7 @@ unset TILEWRIGHT_CALIBRATE
 export TILEWRIGHT_CACHE_DIR=$work/cache
 program_text=$here/../../examples/02_gemm_relu.tw
 kept() { ls "$work"/cache/rates/*.json 2>/dev/null; }
+lacks() { ! grep -q "$1" "$2"; }
 value() { "$python" -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$@"; }
 
 # Verbs that choose no schedule for this machine leave it alone.
@@ -25,7 +26,8 @@ exits 0 "a calibration beside two busy loops" "measured now" "verdict:" "load" -
 holds "ends within 20 s" [ $SECONDS -le 20 ]
 busy=$(value "$(kept)" 'd["rates"]["f32"] if "f32" not in d["rates"]["assumed"] else 0')
 exits 0 "the next verb" -- compile "$program_text" -o q.twm
-holds "does not measure again" bash -c '! grep -q measuring "$1"' - "$log"
+cp "$log" said
+holds "does not measure again" lacks measuring said
 kill $loops
 wait 2>/dev/null
 
@@ -39,7 +41,15 @@ holds "beside busy loops the same peak was read" "$python" -c \
   'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 0.05 * b)' "$busy" "$quiet"
 
 # A day later the peak is looked at again.
-sed -i 's/"when": [0-9]*/"when": 1700000000/' "$(kept)"
+"$python" - "$(kept)" <<'END'
+import json, sys
+text = json.load(open(sys.argv[1]))
+text["measurement"]["when"] = 1700000000
+text["rates"].update(assumed=[], tiles=[])
+json.dump(text, open(sys.argv[1], "w"))
+END
 exits 0 "an old file that holds" -- compile "$program_text" -o q.twm
-holds "raises no warning" bash -c '! grep -q warning "$1"' - "$log"
+cp "$log" said
+holds "is not measured again" lacks measuring said
+holds "raises no warning" lacks "not as it was measured" said
 finish
