@@ -107,6 +107,42 @@ TEST(Llvm, RegisterTilesStayInRegisters) {
   }
 }
 
+constexpr const char* kRaggedTile =
+    R"(func f(A: f32[6, 64], const W: f32[2, 64, 16], out Y: f32[6, 28]) {
+  for o in 1 {
+    alloc acc: f32[6, 28] local
+    for i0 in 6 unroll, j0 in 2 unroll, l0 in 16 vector {
+      block zero(m: space 6 = i0, n: space 28 = j0 * 16 + l0) where j0 * 16 + l0 < 28 {
+        acc[m, n] = 0.0
+      }
+    }
+    for k in 64, i1 in 6 unroll, j1 in 2 unroll, l1 in 16 vector {
+      block sum(m: space 6 = i1, n: space 28 = j1 * 16 + l1, r: reduce 64 = k) where j1 * 16 + l1 < 28 {
+        acc[m, n] += A[m, r] * W[n / 16, r, n % 16]
+      }
+    }
+    for i2 in 6 unroll, j2 in 2 unroll, l2 in 16 vector {
+      block Y(m: space 6 = i2, n: space 28 = j2 * 16 + l2) where j2 * 16 + l2 < 28 {
+        Y[m, n] = acc[m, n]
+      }
+    }
+  }
+}
+)";
+
+TEST(Llvm, TilesWhoseLastVectorIsPartialStayInRegisters) {
+  const auto func = parse_func(kRaggedTile);
+  ASSERT_TRUE(func) << to_string(func.error());
+  const LlvmOptions options = for_target("x86-64-v4");
+  const auto lowered = lower::run_pipeline(*func, options.target);
+  ASSERT_TRUE(lowered) << to_string(lowered.error());
+  const auto assembly = emit_assembly(*lowered, options);
+  ASSERT_TRUE(assembly) << to_string(assembly.error());
+  const std::string loop = hot_loop(*assembly);
+  EXPECT_THAT(loop, HasSubstr("vfmadd"));
+  EXPECT_THAT(loop, Not(HasSubstr("(%rsp)"))) << loop;
+}
+
 TEST(Llvm, ObjectsAreDeterministic) {
   const std::vector<testing::Case> cases = testing::standard_cases();
   const std::vector<testing::Case> some(cases.begin(), cases.begin() + 12);

@@ -1,7 +1,9 @@
 // Vector loops: the loop variable becomes a vector of lanes, strip by strip.
 #include <algorithm>
 #include <bit>
+#include <optional>
 
+#include "tilewright/arith/bounds.h"
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
 #include "tilewright/ir/walk.h"
@@ -145,28 +147,47 @@ bool KernelEmitter::vector_loop(const For& x) {
   return true;
 }
 
-/// Finds the stack buffers that lanes only ever touch as whole rows and pads their last axis, so
-/// that no access needs a mask and every row can become registers.
+namespace {
+
+/// Where in a row the vectors of `lane` begin, if they are its elements side by side.
+std::optional<int64_t> row_begin(const Expr& index, const Var& lane) {
+  const arith::Affine affine = arith::as_affine(index);
+  if (affine.terms.size() != 1 || affine.coefficient(lane) != 1) return std::nullopt;
+  return affine.constant;
+}
+
+int64_t row_end(const Buffer& buffer) { return as_int(buffer.shape().back()).value_or(0); }
+
+}  // namespace
+
+/// Finds the stack buffers that lanes only ever touch as whole vectors of their rows and pads their
+/// last axis, so that no access needs a mask and every vector can become a register.
 void KernelEmitter::plan_registers() {
   struct Use {
     bool fits = true;
+    bool moves = false;        ///< some vectors begin inside of a row
+    bool ends_inside = false;  ///< lanes reach beyond what they compute inside of a row
     int64_t row = 0;
   };
   std::map<Buffer, Use> uses_of;
   for (const auto& [buffer, place] : plan_.places)
     if (place.where == Placement::Where::Stack && const_elements(buffer) && buffer.rank() > 0)
-      uses_of[buffer] = Use{true, 0};
+      uses_of[buffer] = Use{};
   auto access = [&](const Buffer& buffer, const std::vector<Expr>& indices, const For* vector) {
     const auto it = uses_of.find(buffer);
     if (it == uses_of.end() || vector == nullptr || !uses_any(indices, vector->var)) return;
-    const auto* last = indices.back().as<VarRef>();
     const std::vector<Expr> others(indices.begin(), indices.end() - 1);
     const auto extent = as_int(vector->extent);
-    const bool row = extent && last && last->var == vector->var && !uses_any(others, vector->var);
-    it->second.fits &= row;
-    if (!row) return;
+    const std::optional<int64_t> begin = row_begin(indices.back(), vector->var);
+    if (!extent || !begin || uses_any(others, vector->var)) {
+      it->second.fits = false;
+      return;
+    }
     const int64_t n = native_lanes(*vector), rest = *extent % n;
-    const int64_t padded = *extent - rest + (rest ? lanes_for(rest) : 0);
+    it->second.fits &= *begin % n == 0;
+    it->second.moves |= *begin != 0;
+    it->second.ends_inside |= rest != 0 && *begin + *extent != row_end(buffer);
+    const int64_t padded = *begin + *extent - rest + (rest ? lanes_for(rest) : 0);
     it->second.row = std::max(it->second.row, padded);
   };
   std::function<void(const Stmt&, const For*)> visit = [&](const Stmt& s, const For* vector) {
@@ -203,7 +224,8 @@ void KernelEmitter::plan_registers() {
   };
   visit(func_.body, nullptr);
   for (const auto& [buffer, use] : uses_of) {
-    if (!use.fits || use.row == 0) continue;
+    // What lanes write beyond their own must be nobody else's.
+    if (!use.fits || use.row == 0 || (use.moves && use.ends_inside)) continue;
     std::vector<Expr> shape = buffer.shape();
     shape.back() = int_imm(std::max(use.row, *as_int(shape.back())));
     const Buffer wide(buffer.name(), buffer.dtype(), shape, buffer.scope());
