@@ -161,7 +161,7 @@ std::string passes_of(const CompileOptions& options) {
     names.erase(names.find(pass), pass.size());
   };
   if (options.level < 2) leave_out("integer_products,"), leave_out("zero_points,");
-  if (options.level < 2 || options.gpu) leave_out("block_layout,");
+  if (options.level < 2 || options.gpu) leave_out("join_groups,"), leave_out("block_layout,");
   if (!options.fuse) leave_out("fold_batch_norm,");
   return names;
 }
@@ -237,6 +237,10 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
     if (options.math == MathMode::Fast && !options.direct && !options.gpu)
       context.winograd_tile = [&](const graph::PlaneConv& conv) {
         return winograd_tile(conv, options, model.forms);
+      };
+    if (options.math == MathMode::Fast && !options.gpu)
+      context.direct_form = [&](const graph::PlaneConv& conv) {
+        return tune::direct_form(conv, options.target, options.threads);
       };
     if (options.math == MathMode::Fast && !options.direct && options.gpu && !options.gpu->tf32)
       context.plain_winograd_tile = [&](const graph::PlaneConv& conv) {

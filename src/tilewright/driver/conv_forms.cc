@@ -38,8 +38,11 @@ std::optional<graph::PlaneConv> winograd_conv(const Func& func, const hw::CpuTar
 }  // namespace
 
 std::string conv_text(const graph::PlaneConv& conv) {
-  return fmt::format("conv {}x{}->{} of {}x{}, window {}x{}", conv.batch, conv.channels,
-                     conv.filters, conv.height, conv.width, conv.taps_h, conv.taps_w);
+  std::string text = fmt::format("conv {}x{}->{} of {}x{}, window {}x{}", conv.batch, conv.channels,
+                                 conv.filters, conv.height, conv.width, conv.taps_h, conv.taps_w);
+  if (conv.dilation_h > 1 || conv.dilation_w > 1)
+    text += fmt::format(", dilation {}x{}", conv.dilation_h, conv.dilation_w);
+  return text;
 }
 
 std::string conv_key(const graph::PlaneConv& conv) { return tune::workload_key(conv_text(conv)); }
@@ -127,9 +130,10 @@ Result<std::optional<OtherForms>> compile_other_forms(const Subject& subject,
   // One of the forms at least is Winograd's, whose kernel says which convolution it computes.
   for (const CompiledModel* model : {&rule, &std::as_const(found.compiled)})
     for (const KernelReport& kernel : model->kernels)
-      if (const auto conv = winograd_conv(kernel.func, options.target))
-        if (const auto known = convs.find(conv_text(*conv)); known != convs.end())
-          known->second.nodes.insert(kernel.steps.begin(), kernel.steps.end());
+      if (const auto planes = winograd_conv(kernel.func, options.target))
+        for (auto& [text, known] : convs)
+          if (known.conv.phases() == *planes)
+            known.nodes.insert(kernel.steps.begin(), kernel.steps.end());
   for (auto& [text, conv] : convs)
     if (!conv.nodes.empty()) found.convs.push_back(std::move(conv));
   if (found.convs.empty()) return std::optional<OtherForms>();

@@ -148,6 +148,11 @@ class Blocker {
   Result<bool> block_winograd(const Node& node);
   Result<ValueId> make_winograd(const Node& node, const Winograd& form, ValueId x, ValueId w);
 
+  /// The direct form for a convolution: the default where nothing is known of it.
+  DirectForm direct_form(const Node& node);
+  /// Its sums over groups of channels, each added to the one before where it is made.
+  Result<bool> add_parts(const Node& node, int64_t parts);
+
   Result<bool> make_conv(const Node& node, const std::string& op, const std::string& pack,
                          int64_t block_in, tensor::Attrs pack_attrs);
 

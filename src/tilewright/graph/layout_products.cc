@@ -1,11 +1,34 @@
 // Blocked layout: convolutions and matrix products, which start a region of blocked values.
 #include <algorithm>
+#include <cstring>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/graph/known.h"
 #include "tilewright/graph/layout_blocker.h"
 #include "tilewright/graph/transposed.h"
 
 namespace tilewright::graph {
+
+namespace {
+
+/// Channels [first, first + count) of w [k, c, taps...].
+Array channels_of(const Array& w, int64_t first, int64_t count) {
+  Shape shape = w.shape();
+  const auto channel =
+      static_cast<size_t>(product({shape.begin() + 2, shape.end()}) * bit_width(w.dtype()) / 8);
+  const auto all = static_cast<size_t>(shape[1]) * channel;
+  shape[1] = count;
+  Array part(w.dtype(), shape);
+  const size_t bytes = static_cast<size_t>(count) * channel;
+  for (int64_t k = 0; k < shape[0]; ++k)
+    std::memcpy(static_cast<char*>(part.data()) + static_cast<size_t>(k) * bytes,
+                static_cast<const char*>(w.data()) + static_cast<size_t>(k) * all +
+                    static_cast<size_t>(first) * channel,
+                bytes);
+  return part;
+}
+
+}  // namespace
 
 ValueId Blocker::padded_to(const Node& node, const Array& bias, int64_t padded) {
   Array wide(bias.dtype(), {padded});
@@ -121,12 +144,58 @@ Result<bool> Blocker::block_conv(const Node& node) {
   if (groups > 1 && !whole) return false;
   if (!there && filters * 2 < block_) return false;
   if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
+  const DirectForm direct = direct_form(node);
+  if (direct.parts > 1) return add_parts(node, direct.parts);
   // The few channels of an image are read as they are; so are rows that fill a cache line, since
   // single elements are broadcast anyway.
-  const bool as_rows = x.back() >= block_ && !context_.copies_apart;
+  const bool as_rows = x.back() >= block_ && !context_.copies_apart && direct.rows;
   const int64_t block_in = there || (channels >= block_ && !as_rows) ? block_ : 1;
   return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
                    attrs_of({{"block_in", block_in}, {"block_out", block_}}));
+}
+
+DirectForm Blocker::direct_form(const Node& node) {
+  const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+  if (!context_.direct_form || value(node.inputs[0]).type.dtype != DType::F32) return {};
+  if (w.size() != 4 || node.attrs.get_int("group", 1) > 1 || x[0] > 1) return {};
+  const auto window = tensor::conv_window(op_call(in_, node), x, w);
+  if (!window || window->strides != std::vector<int64_t>{1, 1}) return {};
+  DirectForm form = context_.direct_form({x[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_,
+                                          window->output[0], window->output[1], w[2], w[3],
+                                          window->dilations[0], window->dilations[1]});
+  if (blocks_of(w[1]) % form.parts != 0) form.parts = 1;
+  return form;
+}
+
+Result<bool> Blocker::add_parts(const Node& node, int64_t parts) {
+  const Array weight = *value(node.inputs[1]).constant;
+  const int64_t channels = weight.shape()[1], blocks = blocks_of(channels) / parts;
+  const int64_t filters = blocks_of(weight.shape()[0]) * block_;
+  const std::string& name = node.name;
+  Node split;
+  split.name = name + "/Split";
+  split.op = "Split";
+  split.attrs = attrs_of({{"axis", 1}});
+  split.inputs = {TW_TRY(in_blocks(node.inputs[0], block_)),
+                  ints(name + ".parts", std::vector<int64_t>(static_cast<size_t>(parts), blocks))};
+  const auto pieces = TW_TRY(append_node(out_, names_, std::move(split), static_cast<int>(parts)));
+  ValueId sum = -1;
+  for (int64_t p = 0; p < parts; ++p) {
+    const int64_t first = p * blocks * block_;
+    const ValueId w = constant(
+        name + ".weight", channels_of(weight, first, std::min(blocks * block_, channels - first)));
+    std::vector<ValueId> inputs = {
+        pieces[static_cast<size_t>(p)],
+        TW_TRY(append(name + "/PackConvWeight", "tilewright", "PackConvWeight", {w},
+                      attrs_of({{"block_in", block_}, {"block_out", block_}})))};
+    const ValueId bias = p == 0 ? padded_bias(node, filters) : -1;
+    if (bias >= 0) inputs.push_back(bias);
+    const ValueId made =
+        TW_TRY(append(name + "/Part", "tilewright", "ConvBlocked", std::move(inputs), node.attrs));
+    sum = sum < 0 ? made : TW_TRY(append(name + "/Add", "", "Add", {made, sum}));
+  }
+  define(node, 0, sum);
+  return true;
 }
 
 Result<bool> Blocker::make_conv(const Node& node, const std::string& op, const std::string& pack,

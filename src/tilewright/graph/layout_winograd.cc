@@ -16,7 +16,7 @@ using Ints = std::vector<int64_t>;
 
 /// A batch of plain convolutions over planes and its tile.
 struct Blocker::Winograd {
-  PlaneConv conv;
+  PlaneConv conv;               ///< of the phases
   Ints pads;                    ///< before and behind the rows and columns
   Ints steps, output;           ///< dilation, and extents of the whole result; rows and columns
   int64_t depth = 1, taps = 1;  ///< of the result, of the kernel
@@ -84,22 +84,20 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
   if (rank == 3 && (form.dilated() || w[1] % block_ != 0)) return {};
   if (form.groups > 1 && (rank == 3 || form.dilated())) return {};
   if (rank == 3) form.depth = window.output[0], form.taps = w[2];
-  Ints planes;
-  for (size_t i = 0; i < 2; ++i) planes.push_back(ceil_div(form.output[i], form.steps[i]));
-  // Phases of unequal size are filled up.
-  const int64_t covered = planes[0] * form.steps[0] * planes[1] * form.steps[1];
-  if (covered * 5 > form.output[0] * form.output[1] * 6) return {};
-  form.conv = {x[0] * form.steps[0] * form.steps[1] * form.depth * form.groups,
-               blocks_of(w[1]) * block_ * form.taps,
-               blocks_of(w[0] / form.groups) * block_,
-               planes[0],
-               planes[1],
-               taps[0],
-               taps[1]};
+  const PlaneConv conv = {x[0] * form.depth * form.groups,
+                          blocks_of(w[1]) * block_ * form.taps,
+                          blocks_of(w[0] / form.groups) * block_,
+                          form.output[0],
+                          form.output[1],
+                          taps[0],
+                          taps[1],
+                          form.steps[0],
+                          form.steps[1]};
+  form.conv = conv.phases();
   form.pads = plane(window.begin, 0);
   form.pads.push_back(rank > 1 ? window.reached_end(rank - 2) : 0);
   form.pads.push_back(window.reached_end(rank - 1));
-  form.m = context_.winograd_tile(form.conv);
+  form.m = context_.winograd_tile(conv);
   return form.m == 0 ? std::nullopt : std::optional(form);
 }
 

@@ -27,6 +27,7 @@ const std::vector<Pass>& all_passes() {
       {"split_bilinear", "bilinear forms as matrix products", split_bilinear},
       {"flatten_pointwise", "1x1 convolutions between plain values as products", flatten_pointwise},
       {"plain_winograd", "convolutions on plain channels by Winograd", plain_winograd},
+      {"join_groups", "groups of few channels joined until they fill blocks", join_groups},
       {"block_recurrent", "recurrences with blocked weights", block_recurrent},
       {"block_layout", "blocked channels (NCHWc) and packed weights", block_layout},
       {"split_heads", "products whose results are split and transposed make the parts",
@@ -39,8 +40,8 @@ const std::vector<Pass>& all_passes() {
 std::string default_passes() {
   return "simplify,integer_products,zero_points,fold_constants,fold_batch_norm,fold_pad,simplify,"
          "merge_common,"
-         "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,plain_winograd,block_"
-         "recurrent,nest_"
+         "narrow_pools,lower_transposed,split_bilinear,flatten_pointwise,plain_winograd,join_"
+         "groups,block_recurrent,nest_"
          "concats,block_layout,split_heads,"
          "fold_constants,merge_common,eliminate_dead";
 }

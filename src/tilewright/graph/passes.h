@@ -12,6 +12,26 @@ namespace tilewright::graph {
 struct PlaneConv {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
   int64_t taps_h = 3, taps_w = 3;                                       ///< of the window
+  int64_t dilation_h = 1, dilation_w = 1;
+  friend bool operator==(const PlaneConv&, const PlaneConv&) = default;
+
+  /// The same as convolutions without dilation, one for each phase of rows and columns; phases of
+  /// unequal size are filled up.
+  PlaneConv phases() const {
+    return {batch * dilation_h * dilation_w,
+            channels,
+            filters,
+            (height + dilation_h - 1) / dilation_h,
+            (width + dilation_w - 1) / dilation_w,
+            taps_h,
+            taps_w};
+  }
+};
+
+/// How the direct form of a convolution is computed.
+struct DirectForm {
+  int64_t parts = 1;  ///< sums over groups of channels, each added to the one before
+  bool rows = true;   ///< plain channels are read as they lie, not copied into blocks
 };
 
 /// What passes may ask of the outside, and where they say what they did.
@@ -24,6 +44,8 @@ struct PassContext {
   std::function<int64_t(const PlaneConv&)> winograd_tile;
   /// The same for convolutions on plain channels.
   std::function<int64_t(const PlaneConv&)> plain_winograd_tile;
+  /// How the direct form of a convolution reads plain channels; without it as DirectForm is.
+  std::function<DirectForm(const PlaneConv&)> direct_form;
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;
@@ -53,6 +75,7 @@ Result<Graph> fold_pad(const Graph& graph, PassContext& context);
 /// An average pool goes behind the 1x1 convolution that reads it, where that makes fewer channels.
 ///   rewrite: conv(pool(x)) => pool(conv(x)) + bias, both being linear
 Result<Graph> narrow_pools(const Graph& graph, PassContext& context);
+Result<Graph> join_groups(const Graph& graph, PassContext& context);
 /// Transposed convolutions with known weights become ordinary ones: of stride 1, and those whose
 /// phases share vectors (graph/transposed.h).
 Result<Graph> lower_transposed(const Graph& graph, PassContext& context);

@@ -26,12 +26,14 @@ int count(const Graph& graph, const std::string& op) {
 }
 
 /// The default passes; blocks of 4 channels.
-Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int64_t plain = 0) {
+Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int64_t plain = 0,
+                int64_t parts = 1) {
   PassContext context;
   context.evaluate = interp_evaluate;
   context.vector_bytes = 16;
   context.verify_each = true;
   if (winograd > 0) context.winograd_tile = [=](const PlaneConv&) { return winograd; };
+  if (parts > 1) context.direct_form = [=](const PlaneConv&) { return DirectForm{parts, true}; };
   if (plain > 0) context.plain_winograd_tile = [=](const PlaneConv&) { return plain; };
   auto result = run_passes(graph, default_passes(), context);
   if (!result) {
@@ -197,6 +199,12 @@ TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
        {{"dilations", Ints{2, 2}}, {"pads", Ints{1, 2, 1, 2}}},
        "SpaceToBatch"},
       {"Conv", {2, 4, 11, 12}, {6, 4, 3, 3}, {{"dilations", Ints{1, 3}}}, "BatchToSpace"},
+      // Phases of one pixel and of two.
+      {"Conv",
+       {1, 8, 5, 6},
+       {8, 8, 3, 3},
+       {{"dilations", Ints{4, 4}}, {"pads", Ints{4, 4, 4, 4}}},
+       "BatchToSpace"},
       {"Conv",
        {1, 8, 5, 6, 7},
        {6, 8, 3, 3, 3},
@@ -234,6 +242,45 @@ TEST(WindowForms, WinogradTakesGroupsDilationAndDepth) {
     EXPECT_EQ(count(after, "WinogradConvBlocked"), 1) << print(after);
     EXPECT_EQ(count(after, t.expected), 1) << print(after);
   }
+}
+
+TEST(WindowForms, DeepConvolutionsAreSumsOverGroupsOfChannels) {
+  // 19 channels are five blocks, the last one filled up.
+  for (const Window& t :
+       std::vector<Window>{{"Conv",
+                            {1, 19, 9, 8},
+                            {6, 19, 3, 3},
+                            {{"dilations", Ints{3, 2}}, {"pads", Ints{3, 2, 3, 2}}},
+                            ""},
+                           {"Conv", {1, 20, 5, 5}, {8, 20, 3, 1}, {}, "", false}}) {
+    const Graph after = transform(one_window(t), 1e-4, 0, 0, 5);
+    EXPECT_EQ(count(after, "ConvBlocked"), 5) << print(after);
+    EXPECT_EQ(count(after, "Add"), 4) << print(after);
+  }
+  // Windows that step are whole, and so are those whose blocks do not divide.
+  EXPECT_EQ(
+      count(transform(
+                one_window({"Conv", {1, 20, 9, 8}, {8, 20, 3, 3}, {{"strides", Ints{2, 2}}}, ""}),
+                1e-4, 0, 0, 5),
+            "ConvBlocked"),
+      1);
+  EXPECT_EQ(
+      count(transform(one_window({"Conv", {1, 16, 9, 8}, {8, 16, 3, 3}, {}, ""}), 1e-4, 0, 0, 3),
+            "ConvBlocked"),
+      1);
+}
+
+TEST(WindowForms, GroupsOfFewChannelsAreJoined) {
+  const auto grouped = [](int64_t groups) {
+    return one_window({"Conv",
+                       {1, 2 * groups, 5, 6},
+                       {2 * groups, 2, 3, 3},
+                       {{"group", groups}, {"pads", Ints{1, 1, 1, 1}}},
+                       ""});
+  };
+  EXPECT_EQ(count(transform(grouped(4), 1e-4), "ConvBlocked"), 1);
+  // Three groups do not come in pairs.
+  EXPECT_EQ(count(transform(grouped(3), 1e-4), "Conv"), 1);
 }
 
 TEST(WindowForms, WhatFollowsWinogradRunsInItsEpilogue) {

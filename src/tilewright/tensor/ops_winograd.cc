@@ -110,7 +110,7 @@ Result<Window> window_of_call(const OpCall& call) {
   const Sides sides = sides_of(u, m);
   if (sides.rows == nullptr || sides.columns == nullptr || (u[1] == 1 && u[2] == 1))
     return invalid(call, fmt::format("m is {}, the transformed weight {}", m, to_string(u)),
-                   "windows of 2 taps or more with 4, 6, 8 or 10 points are known");
+                   "windows of 2 taps or more with 4, 5, 6, 8 or 10 points are known");
   if (call.inputs[0].dtype != DType::F32 || u[3] != x[1] * x[4])
     return invalid(call, fmt::format("input {} and transformed weight {} do not fit m = {}",
                                      to_string(x), to_string(u), m));

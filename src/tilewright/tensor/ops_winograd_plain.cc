@@ -30,7 +30,7 @@ Result<Form> form_of(const OpCall& call) {
   form.side = winograd_tables(m, u[1] - m + 1);
   if (form.side == nullptr || u[1] != u[2] || form.side->taps < 2)
     return invalid(call, fmt::format("m is {}, the transformed weight {}", m, to_string(u)),
-                   "square windows of 2 taps or more with 4, 6, 8 or 10 points are known");
+                   "square windows of 2 taps or more with 4, 5, 6, 8 or 10 points are known");
   if (call.inputs[0].dtype != DType::F32 || u[0] != 1 || u[3] != x[1])
     return invalid(call, fmt::format("input {} and transformed weight {} do not fit m = {}",
                                      to_string(x), to_string(u), m));

@@ -44,8 +44,8 @@ TEST(Winograd, TablesAreExact) {
                 << m << " " << taps << " " << tap << " " << d << " " << i;
           }
     }
-  EXPECT_EQ(known, 1 + 2 + 4 + 6 + 8);
-  EXPECT_EQ(winograd_tables(3, 3), nullptr);
+  EXPECT_EQ(known, 1 + 2 + 3 + 4 + 6 + 8);
+  EXPECT_EQ(winograd_tables(5, 3), nullptr);
   EXPECT_EQ(winograd_tables(1, 3), nullptr);
 }
 
@@ -65,6 +65,7 @@ TEST(Winograd, EqualsConv) {
       {6, {1, 4, 8, 7}, {4, 4, 3, 3}, 4, 4, {1, 1, 1, 1}},
       {4, {1, 4, 5, 9}, {6, 4, 1, 7}, 4, 4, {0, 3, 0, 3}},
       {4, {2, 4, 9, 5}, {4, 4, 7, 1}, 4, 4, {3, 0, 3, 0}},
+      {3, {1, 4, 7, 6}, {4, 4, 3, 3}, 4, 4, {1, 1, 1, 1}},
       {6, {1, 3, 8, 8}, {4, 3, 1, 3}, 2, 4, {0, 1, 0, 1}},
       {4, {1, 4, 7, 6}, {4, 4, 5, 5}, 4, 4, {2, 2, 2, 2}},
       {2, {1, 4, 7, 8}, {4, 4, 3, 5}, 4, 4, {1, 2, 1, 2}},
@@ -136,8 +137,8 @@ TEST(Winograd, RefusesOtherForms) {
   EXPECT_THAT(error(u, {{"m", int64_t{6}}}), HasSubstr("m is 6"));
   EXPECT_THAT(error(u, {{"m", int64_t{7}}}), HasSubstr("m is 7"));
   EXPECT_THAT(error(Array(DType::F32, {1, 1, 1, 4, 4}), {}), HasSubstr("m is 4"));
-  EXPECT_THAT(error(Array(DType::F32, {1, 5, 5, 4, 4}), {{"m", int64_t{3}}}),
-              HasSubstr("transformed weight [1, 5, 5, 4, 4]"));
+  EXPECT_THAT(error(Array(DType::F32, {1, 7, 7, 4, 4}), {{"m", int64_t{5}}}),
+              HasSubstr("transformed weight [1, 7, 7, 4, 4]"));
   EXPECT_THAT(error(Array(DType::F32, {1, 6, 6, 8, 4}), {}), HasSubstr("do not fit m = 4"));
   EXPECT_THAT(error(u, {{"strides", Ints{2, 2}}}), HasSubstr("stride 1"));
 }

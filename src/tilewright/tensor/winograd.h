@@ -19,8 +19,8 @@ struct WinogradTables {
   int64_t points() const { return m + taps - 1; }
 };
 
-/// Tables for 4, 6, 8 or 10 points and the identity F(1, 1); null for others. Products per output
-/// drop to n / m of the direct form's r along each axis; rounding errors grow with n.
+/// Tables for 4, 5, 6, 8 or 10 points and the identity F(1, 1); null for others. Products per
+/// output drop to n / m of the direct form's r along each axis; rounding errors grow with n.
 const WinogradTables* winograd_tables(int64_t m, int64_t taps);
 
 /// Taps along rows and columns of the window whose transformed weight is u [ko, n, n, c, ki]: an

@@ -57,7 +57,7 @@ using TableMap = std::map<std::pair<int64_t, int64_t>, WinogradTables>;
 TableMap all_tables() {
   TableMap tables;
   tables[{1, 1}] = {1, 1, {1}, {1}, {1}};
-  for (const int64_t points : {4, 6, 8, 10})
+  for (const int64_t points : {4, 5, 6, 8, 10})
     for (int64_t taps = 2; taps < points; ++taps) {
       const int64_t m = points + 1 - taps;
       tables[{m, taps}] = make_tables(m, taps);

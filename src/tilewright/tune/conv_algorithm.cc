@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/cost/tile_space.h"
 #include "tilewright/cost/winograd.h"
 #include "tilewright/tensor/winograd.h"
@@ -15,25 +16,33 @@ constexpr double kMargin = 1.03;
 /// those of F(4x4, 3x3), 1e-5 of the largest value.
 constexpr int64_t kTileOfTwo = 4, kTileOfOne = 6, kPointsOfTwo = 8, kPointsOfOne = 10;
 
-/// The direct form on blocked channels.
-cost::Contraction direct_form(const graph::PlaneConv& conv, int64_t lanes) {
+/// Parts of a direct form at most.
+constexpr int64_t kMostParts = 64;
+/// Weights of one vector of filters leave room for pixels if L2 holds so many times their bytes.
+constexpr int64_t kRoom = 4;
+/// The direct form is cut into sums only where that is faster by this factor.
+constexpr double kPartsMargin = 1.1;
+
+/// The direct form on `inputs` blocks of `block` channels.
+cost::Contraction contraction_of(const graph::PlaneConv& conv, int64_t inputs, int64_t block,
+                                 int64_t lanes) {
   enum { kImage, kFilters, kRow, kColumn, kLane, kChannels, kTapY, kTapX, kChannel };
-  const int64_t inputs = (conv.channels + lanes - 1) / lanes;
-  const int64_t outputs = (conv.filters + lanes - 1) / lanes;
+  const int64_t outputs = ceil_div(conv.filters, lanes);
   cost::Contraction c;
   c.axes = {{"n", conv.batch, false}, {"ko", outputs, false},   {"h", conv.height, false},
             {"w", conv.width, false}, {"ki", lanes, false},     {"co", inputs, true},
-            {"r", conv.taps_h, true}, {"s", conv.taps_w, true}, {"ci", lanes, true}};
+            {"r", conv.taps_h, true}, {"s", conv.taps_w, true}, {"ci", block, true}};
   auto plain = [](int axis, int64_t extent) { return cost::Index{{{axis, 1, 1, 0}}, extent}; };
-  auto window = [](int axis, int tap, int64_t extent, int64_t taps) {
-    return cost::Index{{{axis, 1, 1, 0}, {tap, 1, 1, 0}}, extent + taps - 1};
+  auto window = [](int axis, int tap, int64_t extent, int64_t taps, int64_t dilation) {
+    return cost::Index{{{axis, 1, 1, 0}, {tap, dilation, 1, 0}}, extent + (taps - 1) * dilation};
   };
   cost::Operand input, weights, result;
   input.indices = {plain(kImage, conv.batch), plain(kChannels, inputs),
-                   window(kRow, kTapY, conv.height, conv.taps_h),
-                   window(kColumn, kTapX, conv.width, conv.taps_w), plain(kChannel, lanes)};
+                   window(kRow, kTapY, conv.height, conv.taps_h, conv.dilation_h),
+                   window(kColumn, kTapX, conv.width, conv.taps_w, conv.dilation_w),
+                   plain(kChannel, block)};
   weights.indices = {plain(kFilters, outputs),  plain(kChannels, inputs), plain(kTapY, conv.taps_h),
-                     plain(kTapX, conv.taps_w), plain(kChannel, lanes),   plain(kLane, lanes)};
+                     plain(kTapX, conv.taps_w), plain(kChannel, block),   plain(kLane, lanes)};
   weights.constant = true;
   result.indices = {plain(kImage, conv.batch), plain(kFilters, outputs), plain(kRow, conv.height),
                     plain(kColumn, conv.width), plain(kLane, lanes)};
@@ -43,19 +52,87 @@ cost::Contraction direct_form(const graph::PlaneConv& conv, int64_t lanes) {
   return c;
 }
 
+hw::CpuRates rates_of(const hw::CpuTarget& target) {
+  return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
+}
+
+/// ns to read and write `bytes` by all threads, as a kernel that only moves them does.
+double moving(double bytes, const hw::CpuTarget& target, int threads) {
+  const hw::CpuRates rates = rates_of(target);
+  const bool near = bytes <= cost::kFill * static_cast<double>(target.l3_bytes);
+  return bytes / (near ? rates.l3 : rates.dram).of(std::max(threads, 1));
+}
+
+double pixels(const graph::PlaneConv& conv) {
+  return static_cast<double>(conv.batch * conv.height * conv.width);
+}
+
+/// The direct form as `parts` sums over as many channels each.
+cost::Prediction predict_parts(const graph::PlaneConv& conv, int64_t parts,
+                               const hw::CpuTarget& target, int threads) {
+  const int64_t lanes = std::max(target.lanes(32), 1);
+  const int64_t blocks = ceil_div(conv.channels, lanes);
+  cost::Prediction time =
+      cost::rank_points(contraction_of(conv, blocks / parts, lanes, lanes), target, threads)
+          .front()
+          .time;
+  if (parts == 1) return time;
+  for (double* each :
+       {&time.compute, &time.l1, &time.l2, &time.l3, &time.dram, &time.pack, &time.join})
+    *each *= static_cast<double>(parts);
+  // Each part but the first reads the sums so far.
+  const double sums = 4 * pixels(conv) * static_cast<double>(conv.filters);
+  time.pack += static_cast<double>(parts - 1) * moving(2 * sums, target, threads);
+  return time;
+}
+
+/// What takes apart and puts together the phases of a dilated convolution.
+double phases_time(const graph::PlaneConv& conv, const hw::CpuTarget& target, int threads) {
+  const graph::PlaneConv phases = conv.phases();
+  const double fetched = static_cast<double>(phases.batch * (phases.height + phases.taps_h - 1) *
+                                             (phases.width + phases.taps_w - 1));
+  // Each reads what the next one writes; a line that is written is fetched before.
+  const double input = static_cast<double>(conv.channels) * (pixels(conv) + 2 * fetched);
+  const double output = static_cast<double>(conv.filters) * (pixels(phases) + 2 * pixels(conv));
+  return moving(4 * (input + output), target, threads) + 2 * rates_of(target).fork_join_ns;
+}
+
 }  // namespace
+
+graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
+                              int threads) {
+  const int64_t lanes = std::max(target.lanes(32), 1), blocks = ceil_div(conv.channels, lanes);
+  graph::DirectForm best;
+  // Weights of a vector of filters that leave room in L2 for the pixels they meet stay there.
+  if (kRoom * conv.channels * conv.taps_h * conv.taps_w * lanes * 4 <= target.l2_bytes) return best;
+  double best_time = predict_parts(conv, 1, target, threads).total();
+  const double input = 4 * pixels(conv) * static_cast<double>(conv.channels);
+  const double rows =
+      cost::rank_points(contraction_of(conv, conv.channels, 1, lanes), target, threads)
+          .front()
+          .time.total();
+  best.rows = rows <= kMargin * (best_time + moving(3 * input, target, threads));
+  for (int64_t parts = 2; parts <= std::min(blocks, kMostParts); ++parts) {
+    if (blocks % parts != 0) continue;
+    const double time = predict_parts(conv, parts, target, threads).total();
+    if ((best.parts == 1 ? kPartsMargin : 1) * time < best_time)
+      best_time = time, best.parts = parts;
+  }
+  return best;
+}
 
 cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw::CpuTarget& target,
                               int threads) {
-  if (m > 0) {
-    cost::WinogradShape shape{conv.batch, conv.channels, conv.filters, conv.height, conv.width,
-                              m,          conv.taps_h,   conv.taps_w};
-    shape.width =
-        tensor::winograd_columns(conv.height, conv.width, shape.tile_w()) * shape.tile_w();
-    return cost::plan_winograd(shape, target, threads).time;
-  }
-  const cost::Contraction direct = direct_form(conv, std::max(target.lanes(32), 1));
-  return cost::rank_points(direct, target, threads).front().time;
+  if (m == 0) return predict_parts(conv, direct_form(conv, target, threads).parts, target, threads);
+  const graph::PlaneConv phases = conv.phases();
+  cost::WinogradShape shape{phases.batch,  phases.channels, phases.filters,
+                            phases.height, phases.width,    m,
+                            phases.taps_h, phases.taps_w};
+  shape.width =
+      tensor::winograd_columns(shape.height, shape.width, shape.tile_w()) * shape.tile_w();
+  cost::Prediction time = cost::plan_winograd(shape, target, threads).time;
+  if (!(phases == conv)) time.pack += phases_time(conv, target, threads);
+  return time;
 }
 
 std::vector<int64_t> winograd_tiles(const graph::PlaneConv& conv) {

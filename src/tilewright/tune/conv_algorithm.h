@@ -14,6 +14,12 @@ namespace tilewright::tune {
 cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw::CpuTarget& target,
                               int threads);
 
+/// The fastest direct form. Where the weights of one vector of filters leave L2, those of some
+/// channels stay in it while all pixels pass; and the lines that a tile of few pixels reads of each
+/// plain channel are then too many, where those of blocks are read whole.
+graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
+                              int threads);
+
 /// Tiles m whose rounding errors are small enough for this window.
 std::vector<int64_t> winograd_tiles(const graph::PlaneConv& conv);
 

@@ -201,10 +201,10 @@ TEST(ConvAlgorithm, FollowsTheArithmetic) {
   EXPECT_EQ(winograd_tile({1, 192, 192, 17, 17, 1, 7}, target, 1), 4);
   EXPECT_EQ(winograd_tile({1, 192, 192, 17, 17, 7, 1}, target, 1), 4);
   EXPECT_EQ(winograd_tile({1, 128, 128, 36, 36, 5, 5}, target, 1), 4);
-  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 3, 3}), (std::vector<int64_t>{2, 4}));
-  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 1, 3}), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 3, 3}), (std::vector<int64_t>{2, 3, 4}));
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 1, 3}), (std::vector<int64_t>{2, 3, 4, 6}));
   EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 7, 7}), (std::vector<int64_t>{2}));
-  EXPECT_TRUE(winograd_tiles({1, 64, 64, 9, 9, 2, 3}).empty());
+  EXPECT_EQ(winograd_tiles({1, 64, 64, 9, 9, 2, 3}), (std::vector<int64_t>{3, 4}));
   // 389 tiles in a row, a prime number: a few more come out in even strips.
   EXPECT_EQ(winograd_tile({1, 256, 512, 1, 778, 1, 9}, target, 2), 2);
   // A single pixel needs a whole tile.
@@ -213,6 +213,34 @@ TEST(ConvAlgorithm, FollowsTheArithmetic) {
   EXPECT_NE(winograd_tile({1, 512, 512, 2, 2}, target, 1), 4);
   const cost::Prediction direct = predict_conv({1, 64, 64, 56, 56}, 0, target, 1);
   EXPECT_NEAR(predict_conv({1, 64, 64, 56, 56}, 0, target, 2).compute, direct.compute / 2, 1e-6);
+}
+
+TEST(ConvAlgorithm, SeesDilatedWindowsWhereTheyLie) {
+  hw::CpuTarget target = target_of(32);
+  target.vector_bytes = 64;
+  target.l2_bytes = 1 << 20;
+  const graph::PlaneConv far{1, 64, 64, 42, 42, 3, 3, 14, 14}, near{1, 64, 64, 42, 42, 3, 3};
+  // The direct form has rows of 42 pixels, not those of 3 that phases have.
+  EXPECT_NEAR(predict_conv(far, 0, target, 1).compute, predict_conv(near, 0, target, 1).compute,
+              1e-6);
+  EXPECT_EQ(far.phases(), (graph::PlaneConv{196, 64, 64, 3, 3, 3, 3}));
+  // Taking phases apart and putting them together costs something.
+  EXPECT_GT(predict_conv(far, 3, target, 1).total(),
+            predict_conv(far.phases(), 3, target, 1).total());
+}
+
+TEST(ConvAlgorithm, ReadsBlocksWhereWeightsLeaveTheCache) {
+  hw::CpuTarget target = target_of(32);
+  target.vector_bytes = 64;
+  target.l2_bytes = 1 << 20;
+  const graph::DirectForm few = direct_form({1, 64, 64, 33, 33}, target, 2);
+  EXPECT_EQ(few.parts, 1);
+  EXPECT_TRUE(few.rows);
+  const graph::PlaneConv deep{1, 2048, 512, 33, 33, 3, 3, 16, 16};
+  const graph::DirectForm form = direct_form(deep, target, 2);
+  EXPECT_EQ(2048 / 16 % form.parts, 0);
+  // Whole or in parts, lines of blocks are read whole, those of plain channels in part.
+  EXPECT_FALSE(form.rows);
 }
 
 }  // namespace
