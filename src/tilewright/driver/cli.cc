@@ -16,6 +16,7 @@
 #include "tilewright/base/output_file.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
+#include "tilewright/driver/help_examples.h"
 #include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
@@ -103,6 +104,7 @@ void add_all(CLI::App& app, Context& context) {
     add(app, context);
   for (CLI::App* verb : app.get_subcommands({}))
     if (!verb->get_group().empty()) verb->group("Verbs");
+  add_examples(app);
   take_single_values(app);
 }
 
