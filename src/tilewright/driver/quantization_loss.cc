@@ -140,9 +140,11 @@ Result<QuantizationLoss> quantization_loss(const VtaModel& model, const Samples&
                                     : TW_TRY(exact->get_output(layers[l].exact)),
           TW_TRY(rounded->get_output(layers[l].integer)), layers[l].scale);
     for (size_t o = 0; o < scores.size(); ++o) {
-      scores[o].exact.push_back(TW_TRY(exact->get_output(loss.outputs[o].value.name)));
-      scores[o].rounded.push_back(TW_TRY(
-          rounded->get_output(integer.values[static_cast<size_t>(integer.outputs[o])].name)));
+      // The next run overwrites what a session hands out.
+      scores[o].exact.push_back(TW_TRY(exact->get_output(loss.outputs[o].value.name)).clone());
+      scores[o].rounded.push_back(
+          TW_TRY(rounded->get_output(integer.values[static_cast<size_t>(integer.outputs[o])].name))
+              .clone());
       add(loss.outputs[o].value, scores[o].exact.back(), scores[o].rounded.back(), 1);
     }
   }
