@@ -68,7 +68,7 @@ exits 0 "expression by the C back-end" ok -- verify gemm.tw --backend c
 exits 0 "workload case" "tiny/gemm/n16" ort ok -- verify --workload workload.json --against interp,ort
 
 # Results on disk are those of NumPy; a package gives the bits of its model.
-exits 0 "expression run" D.npy -- run gemm.tw --input A=@a.npy --input B=@b.npy -o out
+exits 0 "expression run" D.npy -- run gemm.tw --input A=@a.npy --input B=@b.npy --output-dir out
 holds "expression equals NumPy" "$python" "$here/cli_files.py" product a.npy b.npy out/D.npy
 cat > loops.tw <<'TW'
 func loops(A: i32[96,80], B: i32[80,112], out C: i32[96,112], out D: i32[96,112]) {
@@ -81,8 +81,8 @@ func loops(A: i32[96,80], B: i32[80,112], out C: i32[96,112], out D: i32[96,112]
   }
 }
 TW
-exits 0 "program of one nest" "" -- run loops.tw --seed 4 -o nests
-exits 0 "the same as written" "" -- run loops.tw -O0 --seed 4 -o written
+exits 0 "program of one nest" "" -- run loops.tw --seed 4 --output-dir nests
+exits 0 "the same as written" "" -- run loops.tw -O0 --seed 4 --output-dir written
 holds "equal results" diff -r nests written
 exits 0 "its sum is tiled" "reorder(" "block=mm.init" -- explain loops.tw
 exits 0 "example of loops" ok -- verify "$here/../../examples/05_gemm_loops.tw"

@@ -32,6 +32,41 @@ std::string_view field(std::string_view header, std::string_view key) {
   return header.substr(0, end);
 }
 
+/// Reads `extent`s of a shape such as `(2, 3,)`.
+Shape parse_shape(std::string_view dims) {
+  Shape shape;
+  for (size_t i = 0; i < dims.size();) {
+    if (dims[i] < '0' || dims[i] > '9') {
+      ++i;
+      continue;
+    }
+    int64_t extent = 0;
+    for (; i < dims.size() && dims[i] >= '0' && dims[i] <= '9' && extent < (int64_t{1} << 40); ++i)
+      extent = extent * 10 + (dims[i] - '0');
+    shape.push_back(extent);
+  }
+  return shape;
+}
+
+/// Copies elements of `width` bytes that are stored with the first axis innermost (Fortran order)
+/// to row-major order. requires: all of them are there.
+void copy_from_columns(char* to, const char* from, const Shape& shape, size_t width) {
+  const int64_t count = element_count(shape);
+  std::vector<int64_t> index(shape.size(), 0), strides(shape.size(), 1);
+  for (size_t d = 1; d < shape.size(); ++d) strides[d] = strides[d - 1] * shape[d - 1];
+  int64_t source = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + static_cast<size_t>(i) * width, from + static_cast<size_t>(source) * width,
+                width);
+    for (size_t d = shape.size(); d-- > 0;) {
+      source += strides[d];
+      if (++index[d] < shape[d]) break;
+      source -= index[d] * strides[d];
+      index[d] = 0;
+    }
+  }
+}
+
 }  // namespace
 
 Result<Array> read_npy(const std::string& path) { return parse_npy(TW_TRY(read_file(path)), path); }
@@ -48,19 +83,8 @@ Result<Array> parse_npy(std::string_view file, const std::string& path) {
   if (start + length > file.size()) return bad("the header is cut off");
   const std::string_view header(file.data() + start, length);
   const std::string_view descr = field(header, "descr"), order = field(header, "fortran_order");
-  std::string_view dims = field(header, "shape");
-  if (order != "False") return fail(ErrorKind::Unsupported, "Fortran-ordered .npy files", path);
-  Shape shape;
-  for (size_t i = 0; i < dims.size();) {
-    if (dims[i] < '0' || dims[i] > '9') {
-      ++i;
-      continue;
-    }
-    int64_t extent = 0;
-    for (; i < dims.size() && dims[i] >= '0' && dims[i] <= '9' && extent < (int64_t{1} << 40); ++i)
-      extent = extent * 10 + (dims[i] - '0');
-    shape.push_back(extent);
-  }
+  const Shape shape = parse_shape(field(header, "shape"));
+  if (order != "False" && order != "True") return bad("its header has no fortran_order");
   for (const NpyType& type : kTypes) {
     if (descr != fmt::format("'{}'", type.code)) continue;
     const size_t offset = start + length;
@@ -70,13 +94,19 @@ Result<Array> parse_npy(std::string_view file, const std::string& path) {
       return bad(fmt::format("shape {} needs {} bytes, the file has {}", to_string(shape), bytes,
                              file.size() - offset));
     Array array(type.dtype, shape);
-    std::memcpy(array.data(), file.data() + offset, static_cast<size_t>(array.bytes()));
+    if (order == "True" && shape.size() > 1)
+      copy_from_columns(static_cast<char*>(array.data()), file.data() + offset, shape,
+                        static_cast<size_t>(bit_width(type.dtype) / 8));
+    else
+      std::memcpy(array.data(), file.data() + offset, static_cast<size_t>(array.bytes()));
     return array;
   }
-  return fail(ErrorKind::Unsupported, fmt::format("dtype {} in '{}'", descr, path));
+  return fail(ErrorKind::Unsupported,
+              fmt::format("'{}' holds elements of type {}, which is not read", path, descr), {},
+              "numpy.save(FILE, ARRAY.astype('float32')), or another plain little-endian type");
 }
 
-Status write_npy(const std::string& path, const Array& array) {
+Result<std::string> npy_bytes(const Array& array) {
   for (const NpyType& type : kTypes) {
     if (type.dtype != array.dtype()) continue;
     std::string header =
@@ -89,10 +119,14 @@ Status write_npy(const std::string& path, const Array& array) {
     file.append(reinterpret_cast<const char*>(&length), 2);
     file += header;
     file.append(static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes()));
-    return write_file(path, file);
+    return file;
   }
   return fail(ErrorKind::Unsupported, fmt::format("NumPy has no {} type", name(array.dtype())), {},
               "cast the output to f32");
+}
+
+Status write_npy(const std::string& path, const Array& array) {
+  return write_file(path, TW_TRY(npy_bytes(array)));
 }
 
 }  // namespace tilewright

@@ -5,8 +5,10 @@
 
 #include <cmath>
 
+#include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/npz.h"
 #include "tilewright/driver/process.h"
 
 namespace tilewright::driver {
@@ -48,6 +50,14 @@ TEST(InputSpecs, SplitAtTheFirstEqualsSign) {
   EXPECT_EQ((*specs)[0].value, "@a=b.npy");
   EXPECT_EQ((*specs)[1].name, "gpu_0/data_0");
   EXPECT_EQ((*specs)[2].value, "");
+}
+
+TEST(InputSpecs, MayLeaveTheNameOut) {
+  const auto specs = parse_input_specs({"@a=b.npy", "zeros"});
+  ASSERT_TRUE(specs);
+  EXPECT_EQ((*specs)[0].name, "");
+  EXPECT_EQ((*specs)[0].value, "@a=b.npy");
+  EXPECT_EQ((*specs)[1].value, "zeros");
 }
 
 TEST(InputSpecs, WithoutNameOrValueIsAUsageError) {
@@ -122,6 +132,76 @@ TEST(MakeInputs, UnknownValueIsAUsageError) {
   const Error error = error_of(make_inputs(kTypes, {{"image", "twos"}}, 1));
   EXPECT_EQ(error.kind, ErrorKind::Usage);
   EXPECT_THAT(error.what, HasSubstr("'twos'"));
+}
+
+TEST(MakeInputs, ByPositionAndInTurn) {
+  const std::vector<InputSpec> by_position = {{"1", "ones"}, {"0", "zeros"}},
+                               in_turn = {{"", "zeros"}, {"", "ones"}};
+  for (const auto& specs : {by_position, in_turn}) {
+    const auto inputs = given_inputs(kTypes, specs, 1);
+    ASSERT_TRUE(inputs) << to_string(inputs.error());
+    EXPECT_EQ(inputs->at("image").to_doubles(), std::vector<double>(6, 0.0));
+    EXPECT_EQ(inputs->at("index").to_ints(), std::vector<int64_t>(40, 1));
+  }
+  EXPECT_EQ(error_of(given_inputs(kTypes, {{"2", "ones"}}, 1)).kind, ErrorKind::Usage);
+  EXPECT_THAT(error_of(given_inputs(kTypes, {{"", "ones"}, {"image", "ones"}}, 1)).what,
+              HasSubstr("twice"));
+}
+
+TEST(MakeInputs, SaysWhatItMadeUp) {
+  auto inputs = given_inputs(kTypes, {{"image", "zeros"}}, 1);
+  ASSERT_TRUE(inputs);
+  EXPECT_EQ(inputs->size(), 1u);
+  EXPECT_EQ(make_up(kTypes, *inputs, 1), std::vector<std::string>{"index"});
+  EXPECT_EQ(inputs->size(), 2u);
+}
+
+TEST(MakeInputs, ArchivesByNameByPositionOrAlone) {
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const std::string path = folder->file("x.npz");
+  Array image(DType::F32, {2, 3}), index(DType::I64, {40});
+  image.set(5, 7);
+  index.set_int(3, 8);
+  const auto write = [&](const std::map<std::string, Array>& arrays) {
+    return write_file(path, *npz_bytes(arrays));
+  };
+  ASSERT_TRUE(write({{"image", image}, {"arr_1", index}, {"labels", index}}));
+  const auto both = given_inputs(kTypes, {{"", "@" + path}}, 1);
+  ASSERT_TRUE(both) << to_string(both.error());
+  EXPECT_TRUE(identical(both->at("image"), image));
+  EXPECT_TRUE(identical(both->at("index"), index));
+  ASSERT_TRUE(write({{"something", index}}));
+  const auto alone = given_inputs(kTypes, {{"index", "@" + path}}, 1);
+  ASSERT_TRUE(alone) << to_string(alone.error());
+  EXPECT_TRUE(identical(alone->at("index"), index));
+  EXPECT_THAT(error_of(given_inputs(kTypes, {{"", "@" + path}}, 1)).why, HasSubstr("something"));
+}
+
+TEST(MakeInputs, CastsOnlyWhenAskedAndNeverLosesAValue) {
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  const std::string path = folder->file("x.npy");
+  FileOptions cast;
+  cast.cast = true;
+  Array wide(DType::F64, {2, 3});
+  wide.set(0, 0.1);
+  ASSERT_TRUE(write_npy(path, wide));
+  EXPECT_THAT(error_of(given_inputs(kTypes, {{"image", "@" + path}}, 1)).fix, HasSubstr("--cast"));
+  const auto narrow = given_inputs(kTypes, {{"image", "@" + path}}, 1, cast);
+  ASSERT_TRUE(narrow) << to_string(narrow.error());
+  EXPECT_EQ(narrow->at("image").dtype(), DType::F32);
+  EXPECT_NEAR(narrow->at("image").get(0), 0.1, 1e-7);
+  wide.set(0, 1e300);
+  ASSERT_TRUE(write_npy(path, wide));
+  EXPECT_FALSE(given_inputs(kTypes, {{"image", "@" + path}}, 1, cast));
+  Array half(DType::F32, {40});
+  half.set(0, 0.5);
+  ASSERT_TRUE(write_npy(path, half));
+  EXPECT_FALSE(given_inputs(kTypes, {{"index", "@" + path}}, 1, cast));
+  half.set(0, 2);
+  ASSERT_TRUE(write_npy(path, half));
+  EXPECT_EQ(given_inputs(kTypes, {{"index", "@" + path}}, 1, cast)->at("index").get_int(0), 2);
 }
 
 TEST(MakeInputs, FilesThatDoNotFit) {

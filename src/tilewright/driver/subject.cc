@@ -72,9 +72,9 @@ Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
   import.allow_newer_opset = options.allow_newer_opset;
   import.evaluate = make_evaluate();
   for (const InputSpec& spec : TW_TRY(parse_input_specs(options.constants))) {
-    if (!spec.value.starts_with("@"))
-      return fail(ErrorKind::Usage, fmt::format("--const {} needs a file", spec.name), {},
-                  fmt::format("--const {}=@value.npy", spec.name));
+    if (spec.name.empty() || !spec.value.starts_with("@"))
+      return fail(ErrorKind::Usage, fmt::format("--const {} needs a name and a file", spec.name),
+                  {}, fmt::format("--const {}=@value.npy", spec.name.empty() ? "x" : spec.name));
     import.constants[spec.name] = TW_TRY(read_npy(spec.value.substr(1)));
   }
   return import;
@@ -175,6 +175,21 @@ std::vector<std::string> input_files(const SubjectOptions& options) {
       if (const size_t at = text.find('@'); at != std::string::npos)
         files.push_back(text.substr(at + 1));
   return files;
+}
+
+void add_input_options(CLI::App& verb, SubjectOptions& options) {
+  verb.add_option("--input", options.inputs,
+                  "NAME=@FILE (.npy, .npz, .png, .jpg), NAME=random, zeros or ones; NAME may be a "
+                  "position from 0, or left out")
+      ->allow_extra_args(false);
+  verb.add_flag("--cast", options.files.cast, "convert arrays to the inputs' element types");
+  ImageOptions& image = options.files.image;
+  verb.add_option("--mean", image.mean,
+                  "images: taken off pixels (0 to 255): X, or X,Y,Z per channel");
+  verb.add_option("--scale", image.scale, "images: then times this: 1/255, or one per channel");
+  verb.add_option("--layout", image.layout, "images: nchw or nhwc inputs (default nchw)")
+      ->check(CLI::IsMember({"nchw", "nhwc"}));
+  verb.add_flag("--resize", image.resize, "images: stretch to the input's size");
 }
 
 namespace {

@@ -23,6 +23,7 @@ struct SubjectOptions {
   std::string target = "cpu", device;
   std::vector<std::string> dims, shapes, constants, inputs;
   std::string math = "fast", backend;
+  FileOptions files;    ///< of `inputs`
   bool direct = false;  ///< convolutions never by Winograd
   bool tf32 = false;    ///< CUDA: products of f32 by matrix instructions, in TF32
   int threads = 0;
@@ -52,6 +53,9 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, 
 
 /// The files that the options name, for check_outputs: what a verb reads must not be overwritten.
 std::vector<std::string> input_files(const SubjectOptions& options);
+
+/// Adds `--input` and what says how files become values.
+void add_input_options(CLI::App& verb, SubjectOptions& options);
 
 /// One thing to work on. Exactly one of `graph`, `func` and `package` is set.
 struct Subject {

@@ -141,8 +141,9 @@ Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   row.open_ms = subject.open_seconds * 1e3;
   Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
   runtime::Session& session = *runnable.session;
-  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
-      runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
+  const std::map<std::string, Array> inputs =
+      TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
+                         options.subject.seed, options.subject.files));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(session.bind_input(name, value));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   std::unique_ptr<OrtPeer> peer;
@@ -251,7 +252,7 @@ void add_bench(CLI::App& app, Context& context) {
       "bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
   auto options = std::make_shared<BenchOptions>();
   add_subject_options(*verb, options->subject, true);
-  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
+  add_input_options(*verb, options->subject);
   verb->add_option("--against", options->against, "ort");
   verb->add_option("--duration", options->seconds, "seconds of measuring per side")
       ->check(in_range("--duration", 0.01, 3600.0));

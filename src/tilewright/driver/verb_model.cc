@@ -1,11 +1,10 @@
-// check, compile, run: from a model to a package to results.
+// check, compile: from a model to a package.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -14,7 +13,6 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
-#include "tilewright/driver/launch_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/graph/fuse.h"
@@ -286,80 +284,6 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   return 0;
 }
 
-struct RunVerb {
-  SubjectOptions subject;
-  std::string output;
-  std::string trace;  ///< file for ui.perfetto.dev
-};
-
-/// Where an output goes: FOLDER/NAME.npy, with characters that files dislike replaced.
-std::string output_path(const std::string& folder, std::string name) {
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_' && c != '-' && c != '.') c = '_';
-  return folder + "/" + name + ".npy";
-}
-
-Result<int> run(const RunVerb& verb, bool as_json) {
-  const bool is_file = verb.output.ends_with(".npy") || is_stream(verb.output);
-  TW_TRY_STATUS(check_outputs({{verb.trace, is_file ? verb.output : ""},
-                               {verb.subject.dump_program, is_file ? "" : verb.output}},
-                              input_files(verb.subject), as_json));
-  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
-  SubjectOptions settings = verb.subject;
-  settings.record_times = settings.device == "vta:tsim" || !verb.trace.empty();
-  Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
-  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
-      runnable.inputs, TW_TRY(parse_input_specs(verb.subject.inputs)), verb.subject.seed));
-  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(tilewright::driver::run(runnable));
-  const runtime::Program& program = runnable.session->program();
-  nlohmann::ordered_json json = document("run");
-  std::vector<std::vector<std::string>> rows = {
-      {"output", "dtype", "shape", "min", "max", "mean", "file"}};
-  const bool one_file = is_file && program.outputs.size() == 1;
-  std::error_code error;
-  if (!verb.output.empty() && !one_file) std::filesystem::create_directories(verb.output, error);
-  for (int id : program.outputs) {
-    const std::string& output = program.values[id].name;
-    const Array value = TW_TRY(runnable.session->get_output(output));
-    double low = 0, high = 0, sum = 0;
-    for (int64_t i = 0; i < value.size(); ++i) {
-      const double x = value.get(i);
-      low = i == 0 ? x : std::min(low, x);
-      high = i == 0 ? x : std::max(high, x);
-      sum += x;
-    }
-    std::string file;
-    if (!verb.output.empty()) {
-      file = one_file ? verb.output : output_path(verb.output, output);
-      TW_TRY_STATUS(write_npy(file, value));
-    }
-    const double mean = value.size() > 0 ? sum / static_cast<double>(value.size()) : 0;
-    rows.push_back({output, std::string(name(value.dtype())), to_string(value.shape()),
-                    fmt::format("{:.6g}", low), fmt::format("{:.6g}", high),
-                    fmt::format("{:.6g}", mean), file});
-    json["outputs"].push_back({{"name", output},
-                               {"dtype", std::string(name(value.dtype()))},
-                               {"shape", value.shape()},
-                               {"min", low},
-                               {"max", high},
-                               {"mean", mean},
-                               {"file", file}});
-  }
-  const LaunchLog& launches = *runnable.launches;
-  if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
-  if (!launches.entries.empty()) json["launches"] = launches_json(launches);
-  std::string text = table(rows);
-  if (const std::string more = launches_table(launches); !more.empty()) text += "\n" + more;
-  if (as_json)
-    print_json(json);
-  else if (verb.output == "-" || verb.trace == "-")
-    say(text);
-  else
-    fmt::print("{}", text);
-  return 0;
-}
-
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
@@ -380,18 +304,6 @@ void add_compile(CLI::App& app, Context& context) {
   verb->add_flag("--explain", options->explain, "list what each graph pass changed");
   verb->callback([&context, options] {
     context.action = [&context, options] { return compile(*options, context); };
-  });
-}
-
-void add_run(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("run", "One inference");
-  auto options = std::make_shared<RunVerb>();
-  add_subject_options(*verb, options->subject, false);
-  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
-  verb->add_option("-o,--output", options->output, "file.npy for one output, or a folder");
-  verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
-  verb->callback([&context, options] {
-    context.action = [&context, options] { return run(*options, context.json); };
   });
 }
 

@@ -206,8 +206,9 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
     add_checked_values(subject, options.per_node);
   }
   Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
-  const std::map<std::string, Array> inputs = TW_TRY(make_inputs(
-      runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)), options.subject.seed));
+  const std::map<std::string, Array> inputs =
+      TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
+                         options.subject.seed, options.subject.files));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
   TW_TRY_STATUS(run(runnable));
   const Named actual = TW_TRY(outputs_of(runnable));
@@ -324,7 +325,7 @@ void add_verify(CLI::App& app, Context& context) {
       "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");
   auto options = std::make_shared<VerifyOptions>();
   add_subject_options(*verb, options->subject, true);
-  verb->add_option("--input", options->subject.inputs, "NAME=@file.npy, random, zeros or ones");
+  add_input_options(*verb, options->subject);
   verb->add_option("--against", options->against,
                    "interp, ort, cpu, f32 (what quantisation costs), or several with commas");
   verb->add_option("--samples", options->samples,
