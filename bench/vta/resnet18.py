@@ -199,7 +199,7 @@ def layers_of(launches):
 def profile(bench, what, *options):
     """Microseconds per step on this machine, one thread."""
     row = bench.tilewright("bench", what, "--threads", "1", "--profile", *options)["rows"][0]
-    return {step["step"]: step["min_us"] for step in row["profile"]}
+    return {step["step"]: step["us"] for step in row["profile"]["steps"]}
 
 
 def parts(bench):

@@ -73,7 +73,7 @@ exits 2 "missing folder of a trace, at once" none -- run resnet18.onnx --trace n
 exits 2 "missing folder of a package, at once" none -- tune resnet18.onnx -o none/x.twm
 exits 2 "missing folder of a network, at once" none -- zoo vgg16 -o none/x.onnx
 exits 2 "a folder as output" "it is a folder" -- compile resnet18.onnx -o .
-exits 2 "a file as folder" "is no folder" -- run resnet18.onnx -o gemm.tw/out
+exits 2 "a file as folder" "is no folder" -- run resnet18.onnx --output-dir gemm.tw/out
 limit=60
 holds "missing folders stay missing" test ! -e none
 

@@ -29,7 +29,9 @@ std::string_view field(std::string_view header, std::string_view key) {
   header.remove_prefix(at + quoted.size());
   while (!header.empty() && header.front() == ' ') header.remove_prefix(1);
   const size_t end = header.starts_with("(") ? header.find(')') + 1 : header.find(',');
-  return header.substr(0, end);
+  header = header.substr(0, end);
+  while (!header.empty() && header.back() == ' ') header.remove_suffix(1);
+  return header;
 }
 
 /// Reads `extent`s of a shape such as `(2, 3,)`.

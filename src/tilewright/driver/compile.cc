@@ -18,6 +18,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/driver/limits.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/program_builder.h"
 #include "tilewright/driver/vta_place.h"
@@ -299,6 +300,7 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
   program->weights_bytes = weights.total();
   model.weights = weights.take();
   TW_TRY_STATUS(generate(kernels, options, model, *program));
+  program->works = kernel_works(model);
   model.program = std::move(program);
   return model;
 }
@@ -366,6 +368,7 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
   CompileOptions kernel_options = options;
   if (trace != nullptr) kernel_options.level = 0;
   TW_TRY_STATUS(generate(kernels, kernel_options, model, *program));
+  program->works = kernel_works(model);
   model.program = std::move(program);
   return model;
 }
@@ -439,7 +442,8 @@ std::string records_of(const CompiledModel& model) {
 
 }  // namespace
 
-Status save_package(const std::string& path, const CompiledModel& model) {
+Status save_package(const std::string& path, const CompiledModel& model,
+                    const std::map<std::string, std::string>& extras) {
   runtime::PackageContents contents;
   contents.program = *model.program;
   std::map<graph::ValueId, int64_t> offsets;
@@ -464,6 +468,7 @@ Status save_package(const std::string& path, const CompiledModel& model) {
         {offset, {static_cast<const char*>(value.data()), static_cast<size_t>(value.bytes())}});
   const std::string records = records_of(model);
   contents.records = records;
+  contents.extras.insert(extras.begin(), extras.end());
   return runtime::write_package(path, contents);
 }
 

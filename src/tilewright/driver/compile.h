@@ -91,7 +91,8 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
 Result<std::unique_ptr<runtime::Session>> open_session(const CompiledModel& model,
                                                        const runtime::SessionOptions& options);
 
-/// Writes the package. errors: Io.
-Status save_package(const std::string& path, const CompiledModel& model);
+/// Writes the package, with `extras` as further members by name. errors: Io.
+Status save_package(const std::string& path, const CompiledModel& model,
+                    const std::map<std::string, std::string>& extras = {});
 
 }  // namespace tilewright::driver

@@ -168,7 +168,7 @@ Result<std::vector<double>> per_channel(const char* option, const std::string& t
 bool holds(DType dtype, double value) {
   if (is_float(dtype)) return true;
   const int bits = bit_width(dtype);
-  const bool is_signed = Array::scalar(dtype, -1).get(0) < 0;
+  const bool is_signed = is_signed_int(dtype);
   const double top = std::ldexp(1.0, is_signed ? bits - 1 : bits);
   return value >= (is_signed ? -top : 0) && value < top;
 }

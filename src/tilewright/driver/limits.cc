@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/tensor/winograd.h"
+#include "tilewright/tune/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -64,17 +65,18 @@ void set_memory_limit(StepLimit& limit, const hw::CpuRates& rates, int threads) 
 
 }  // namespace
 
-std::map<std::string, KernelWork> kernel_works(const CompiledModel& model) {
-  std::map<std::string, KernelWork> works;
+std::map<std::string, runtime::KernelWork> kernel_works(const CompiledModel& model) {
+  std::map<std::string, runtime::KernelWork> works;
   for (const KernelReport& kernel : model.kernels) {
-    KernelWork& work = works[kernel.symbol];
-    work.executed = tune::work_of(kernel.func);
-    work.direct = work.executed.operations;
+    const tune::Work executed = tune::work_of(kernel.func);
+    runtime::KernelWork& work = works[kernel.symbol];
+    work.operations = static_cast<int64_t>(executed.operations);
+    work.dtype = executed.dtype;
     for (const graph::Node& node : model.graph.nodes) {
       if (node.name != kernel.steps.front()) continue;
       const double direct = direct_operations(model.graph, node);
       if (direct == 0) continue;
-      work.direct = direct;
+      work.operations = static_cast<int64_t>(direct);
       const int64_t m = node.attrs.get_int("m", 4);
       const auto [r, s] = tensor::winograd_taps(
           model.graph.values[static_cast<size_t>(node.inputs[1])].type.shape, m);
@@ -85,9 +87,8 @@ std::map<std::string, KernelWork> kernel_works(const CompiledModel& model) {
   return works;
 }
 
-std::vector<StepLimit> step_limits(const runtime::Program& program,
-                                   const std::map<std::string, KernelWork>& works,
-                                   const hw::CpuTarget& machine, int threads) {
+std::vector<StepLimit> step_limits(const runtime::Program& program, const hw::CpuTarget& machine,
+                                   int threads) {
   const hw::CpuRates& rates = machine.rates;
   const int64_t holds[] = {machine.l1_bytes * threads, machine.l2_bytes * threads,
                            machine.l3_bytes};
@@ -115,11 +116,11 @@ std::vector<StepLimit> step_limits(const runtime::Program& program,
       limit.from[level] += bytes;
     }
     set_memory_limit(limit, rates, threads);
-    const auto work = works.find(program.steps[s].kernel);
-    if (work == works.end()) continue;
-    limit.operations = work->second.direct;
+    const auto work = program.works.find(program.steps[s].kernel);
+    if (work == program.works.end()) continue;
+    limit.operations = static_cast<double>(work->second.operations);
     limit.algorithm = work->second.algorithm;
-    limit.dtype = work->second.executed.dtype;
+    limit.dtype = work->second.dtype;
     limit.compute_ns = limit.operations / (rates.peak(limit.dtype) * threads);
     if (limit.compute_ns > limit.memory_ns) limit.bound = name(limit.dtype);
   }

@@ -7,26 +7,18 @@
 
 #include "tilewright/driver/compile.h"
 #include "tilewright/hw/target.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::driver {
 
-/// Arithmetic of one kernel, as its Func does it and as the plain definition of its operator would.
-struct KernelWork {
-  tune::Work executed;
-  double direct = 0;  ///< operations of the plain definition; differs from `executed` in Winograd
-  std::string algorithm;  ///< `winograd F(4x4)`; empty where both are the same
-};
-
 /// Arithmetic of all kernels of a compiled model, by symbol.
-std::map<std::string, KernelWork> kernel_works(const CompiledModel& model);
+std::map<std::string, runtime::KernelWork> kernel_works(const CompiledModel& model);
 
 /// Where bytes can come from, nearest first.
 inline constexpr const char* kMemoryLevels[] = {"l1", "l2", "l3", "dram"};
 
 /// The least time of a step, from the arithmetic and the bytes it cannot do without.
 struct StepLimit {
-  double operations = 0;  ///< direct
+  double operations = 0;  ///< of the plain definition
   std::string algorithm;
   DType dtype = DType::F32;
   /// Inputs, weights and outputs, each once. `from[i]`: those whose last use lies so far back that
@@ -40,9 +32,8 @@ struct StepLimit {
 };
 
 /// One per step of `program`, in order, as the program runs again and again: what the run before
-/// left in the caches counts. Steps without an entry in `works` have a memory limit only.
-std::vector<StepLimit> step_limits(const runtime::Program& program,
-                                   const std::map<std::string, KernelWork>& works,
-                                   const hw::CpuTarget& machine, int threads);
+/// left in the caches counts. Steps whose kernel has no entry in `works` have a memory limit only.
+std::vector<StepLimit> step_limits(const runtime::Program& program, const hw::CpuTarget& machine,
+                                   int threads);
 
 }  // namespace tilewright::driver

@@ -39,9 +39,9 @@ runtime::StepSpec step(const std::string& kernel, std::vector<int> args) {
   return spec;
 }
 
-KernelWork work(double operations) {
-  KernelWork result;
-  result.direct = result.executed.operations = operations;
+runtime::KernelWork work(int64_t operations) {
+  runtime::KernelWork result;
+  result.operations = operations;
   return result;
 }
 
@@ -53,7 +53,7 @@ TEST(Limits, BytesComeFromWhereTheirLastUseLeftThem) {
   program.steps = {step("a", {0, 1, 2}), step("b", {2, 3, 4})};
   // Bytes: input, middle and output 256 each, weights 16384 and 81920. Between two uses of the
   // first weights everything else is touched: more than the 64 KB of L3.
-  const std::vector<StepLimit> limits = step_limits(program, {}, machine(), 1);
+  const std::vector<StepLimit> limits = step_limits(program, machine(), 1);
   ASSERT_EQ(limits.size(), 2u);
   EXPECT_EQ(limits[0].bytes, 256 + 16384 + 256);
   EXPECT_EQ(limits[0].from[3], 256 + 16384 + 256);
@@ -69,23 +69,27 @@ TEST(Limits, ASmallProgramStaysInTheNearLevels) {
   program.values = {floats(Place::Input, 0, 64), floats(Place::Weights, 0, 1024),
                     floats(Place::Output, 0, 64)};
   program.steps = {step("a", {0, 1, 2})};
-  const std::vector<StepLimit> limits = step_limits(program, {}, machine(), 1);
+  const std::vector<StepLimit> limits = step_limits(program, machine(), 1);
   EXPECT_EQ(limits[0].from[1], 256 + 4096 + 256);
   EXPECT_EQ(limits[0].memory_ns, (256 + 4096 + 256) / 4.0);
   EXPECT_EQ(limits[0].bound, "l2");
   // Two threads hold and read twice as much.
-  EXPECT_EQ(step_limits(program, {}, machine(), 2)[0].memory_ns, (256 + 4096 + 256) / 8.0);
+  EXPECT_EQ(step_limits(program, machine(), 2)[0].memory_ns, (256 + 4096 + 256) / 8.0);
 }
 
 TEST(Limits, TheLongerOfArithmeticAndMemoryBinds) {
   runtime::Program program;
   program.values = {floats(Place::Input, 0, 64), floats(Place::Output, 0, 64)};
   program.steps = {step("a", {0, 1})};
-  StepLimit limit = step_limits(program, {{"a", work(1e6)}}, machine(), 1)[0];
+  const auto limits_with = [&](int64_t operations) {
+    program.works = {{"a", work(operations)}};
+    return step_limits(program, machine(), 1)[0];
+  };
+  StepLimit limit = limits_with(1000000);
   EXPECT_EQ(limit.compute_ns, 1e4);
   EXPECT_EQ(limit.ns(), 1e4);
   EXPECT_EQ(limit.bound, "f32");
-  limit = step_limits(program, {{"a", work(10)}}, machine(), 1)[0];
+  limit = limits_with(10);
   EXPECT_EQ(limit.ns(), 512 / 8.0);
   EXPECT_EQ(limit.bound, "l1");
 }
@@ -94,7 +98,7 @@ TEST(Limits, OneValueUnderTwoArgumentsCountsOnce) {
   runtime::Program program;
   program.values = {floats(Place::Input, 0, 64), floats(Place::Output, 0, 64)};
   program.steps = {step("square", {0, 0, 1})};
-  EXPECT_EQ(step_limits(program, {}, machine(), 1)[0].bytes, 512);
+  EXPECT_EQ(step_limits(program, machine(), 1)[0].bytes, 512);
 }
 
 TEST(Limits, WinogradCountsThePlainConvolution) {
@@ -116,34 +120,39 @@ TEST(Limits, WinogradCountsThePlainConvolution) {
   kernel.steps = {"conv"};
   kernel.func.body = seq({});
   model.kernels = {kernel};
-  const KernelWork found = kernel_works(model).at("k");
-  EXPECT_EQ(found.direct, 2.0 * 9 * 32 * 48 * 8 * 8);
+  const runtime::KernelWork found = kernel_works(model).at("k");
+  EXPECT_EQ(found.operations, 2.0 * 9 * 32 * 48 * 8 * 8);
   EXPECT_EQ(found.algorithm, "winograd F(4x4)");
 }
 
-TEST(Profile, TheTotalIsLimitsAgainstTimes) {
-  std::vector<runtime::StepProfile> steps(2);
-  steps[0].name = "a";
-  steps[0].calls = 2;
-  steps[0].total_ns = 4000;
-  steps[1].name = "b";
-  steps[1].calls = 1;
-  steps[1].total_ns = 3000;
+TEST(Profile, TimesAreMediansWithoutTheClock) {
+  StepTimes times(3, 10);
+  for (const int64_t last : {210, 110, 5010}) times.add({last, 2 * last, 5});
+  EXPECT_EQ(times.medians(), (std::vector<double>{200, 410, 0}));
+  EXPECT_EQ(StepTimes(2, 10).medians(), (std::vector<double>{0, 0}));
+}
+
+TEST(Profile, StepsAndTheRestMakeTheLatency) {
+  const std::vector<ProfiledStep> steps = {{"a", "k0", 2000}, {"b", "k1", 3000}};
   std::vector<StepLimit> limits(2);
   limits[0].compute_ns = 1000;
   limits[0].operations = 8000;
   limits[0].bytes = 10;
   limits[1].memory_ns = 1500;
   limits[1].bytes = 20;
-  const nlohmann::ordered_json json = profile_json(steps, limits);
+  const nlohmann::ordered_json json = profile_json(steps, limits, 5200);
   EXPECT_DOUBLE_EQ(json["steps"][0]["of_limit"], 0.5);
   EXPECT_DOUBLE_EQ(json["steps"][0]["gops"], 4);
   EXPECT_DOUBLE_EQ(json["steps"][1]["of_limit"], 0.5);
-  EXPECT_DOUBLE_EQ(json["total"]["mean_us"], 5);
-  EXPECT_DOUBLE_EQ(json["total"]["limit_us"], 2.5);
-  EXPECT_DOUBLE_EQ(json["total"]["of_limit"], 0.5);
-  EXPECT_EQ(json["total"]["bytes"], 30);
-  EXPECT_NE(profile_table(steps, limits).find("50 %"), std::string::npos);
+  EXPECT_DOUBLE_EQ(json["kernels"]["us"], 5);
+  EXPECT_DOUBLE_EQ(json["kernels"]["limit_us"], 2.5);
+  EXPECT_DOUBLE_EQ(json["kernels"]["of_limit"], 0.5);
+  EXPECT_EQ(json["kernels"]["bytes"], 30);
+  EXPECT_DOUBLE_EQ(json["between_us"], 0.2);
+  EXPECT_DOUBLE_EQ(json["latency_us"], 5.2);
+  const std::string text = profile_table(steps, limits, 5200);
+  EXPECT_NE(text.find("between kernels"), std::string::npos);
+  EXPECT_NE(text.find("50 %"), std::string::npos);
 }
 
 }  // namespace

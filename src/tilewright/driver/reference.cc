@@ -4,6 +4,7 @@
 
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
+#include "tilewright/interp/interp.h"
 
 namespace tilewright::driver {
 
@@ -40,6 +41,16 @@ Result<std::map<std::string, Array>> run_reference(const graph::Graph& graph,
   }
   for (graph::ValueId id : graph.outputs) named[graph.values[id].name] = values[id];
   return named;
+}
+
+Result<std::map<std::string, Array>> run_reference(const Func& func,
+                                                   const std::map<std::string, Array>& inputs) {
+  interp::Arguments arguments;
+  interp::Options options;
+  options.stop = [] { return interrupted(); };
+  for (const auto& [name, value] : inputs) arguments.arrays[name] = value;
+  const interp::Outcome outcome = TW_TRY(interp::run(func, arguments, options));
+  return std::map<std::string, Array>(outcome.outputs.begin(), outcome.outputs.end());
 }
 
 }  // namespace tilewright::driver

@@ -13,4 +13,8 @@ namespace tilewright::driver {
 Result<std::map<std::string, Array>> run_reference(const graph::Graph& graph,
                                                    const std::map<std::string, Array>& inputs);
 
+/// The outputs of a tensor expression by name. errors: what the interpreter reports, Interrupted.
+Result<std::map<std::string, Array>> run_reference(const Func& func,
+                                                   const std::map<std::string, Array>& inputs);
+
 }  // namespace tilewright::driver

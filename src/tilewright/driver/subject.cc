@@ -92,7 +92,9 @@ Result<Subject> load_path(const std::string& path, const SubjectOptions& options
   subject.path = path;
   if (path.ends_with(".twm")) {
     const auto start = std::chrono::steady_clock::now();
-    subject.package = TW_TRY(runtime::Package::open(path));
+    runtime::OpenOptions open;
+    open.verify_weights = options.verify_weights;
+    subject.package = TW_TRY(runtime::Package::open(path, open));
     subject.open_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   } else if (path.ends_with(".tw")) {
@@ -400,6 +402,19 @@ Status run(const Runnable& runnable) {
   return status;
 }
 
+std::vector<InputType> input_types(const runtime::Program& program, const Subject& subject) {
+  std::map<std::string, InputLimits> limits;
+  if (subject.graph) limits = input_limits(*subject.graph);
+  std::vector<InputType> types;
+  for (int id : program.inputs) {
+    const auto& input = program.values[static_cast<size_t>(id)];
+    const auto found = limits.find(input.name);
+    types.push_back({input.name, input.dtype, input.shape,
+                     found == limits.end() ? std::optional<InputLimits>() : found->second});
+  }
+  return types;
+}
+
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
   Runnable runnable;
   runnable.launches = std::make_shared<LaunchLog>();
@@ -421,16 +436,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     say_tuned(*runnable.model);
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }
-  const runtime::Program& program = runnable.session->program();
-  std::map<std::string, InputLimits> limits;
-  if (subject.graph) limits = input_limits(*subject.graph);
-  for (int id : program.inputs) {
-    const auto& input = program.values[id];
-    const auto found = limits.find(input.name);
-    runnable.inputs.push_back(
-        {input.name, input.dtype, input.shape,
-         found == limits.end() ? std::optional<InputLimits>() : found->second});
-  }
+  runnable.inputs = input_types(runnable.session->program(), subject);
   return runnable;
 }
 

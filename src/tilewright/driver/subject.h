@@ -36,9 +36,10 @@ struct SubjectOptions {
   std::string dump_program;        ///< folder for accelerator program dumps
   bool record_times = false;       ///< keep what accelerators did, cycle by cycle
   bool allow_newer_opset = false;
-  std::string records;        ///< store of tuning records; empty: the user's
-  bool no_records = false;    ///< schedules by rule alone
-  bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
+  std::string records;          ///< store of tuning records; empty: the user's
+  bool no_records = false;      ///< schedules by rule alone
+  bool verify_weights = false;  ///< hash all of a package when it is opened
+  bool no_calibrate = false;    ///< schedules follow typical rates, not those of this machine
 };
 
 /// How far a verb goes with a subject: each use includes those before it.
@@ -100,6 +101,9 @@ Status run(const Runnable& runnable);
 /// A second session of the same code in which accelerators keep times; without `model`.
 Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
                                const SubjectOptions& options);
+
+/// The inputs of a program made from `subject`, with the limits that its operators set.
+std::vector<InputType> input_types(const runtime::Program& program, const Subject& subject);
 
 /// Threads to use: the option, else the environment's or this machine's.
 int threads_of(const SubjectOptions& options);

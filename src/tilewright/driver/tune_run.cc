@@ -11,6 +11,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/driver/gpu_tasks.h"
+#include "tilewright/driver/samples.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/vta_tasks.h"
 #include "tilewright/tune/evaluators.h"
@@ -465,7 +466,7 @@ Status TuneRun::write_package() {
   TunedModel& model = plan_.models.at(0);
   if (!model.tuned)
     model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(model.forms)));
-  return save_package(settings_.output, *model.tuned);
+  return save_with_samples(settings_.output, model.subject, *model.tuned, compile_, "auto");
 }
 
 std::string TuneRun::proposals_hash() const {

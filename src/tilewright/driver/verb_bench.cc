@@ -8,6 +8,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_profile.h"
+#include "tilewright/driver/launch_report.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/driver/profile_report.h"
@@ -44,11 +45,18 @@ int64_t now_ns() {
 struct Row {
   std::string subject;
   Times ours, peer;
-  std::string peer_name;  ///< empty: not asked; "n/a": ONNX has no such operator
-  std::vector<runtime::StepProfile> profile;
-  std::vector<StepLimit> limits;  ///< of the profile's steps
-  std::vector<GpuStepTime> gpu;   ///< inside launches on a GPU, if asked for
-  double open_ms = 0;             ///< of a package
+  std::string peer_name;              ///< empty: not asked; "n/a": ONNX has no such operator
+  std::vector<ProfiledStep> profile;  ///< medians
+  double latency_ns = 0;              ///< median of the whole runs that were profiled
+  std::vector<StepLimit> limits;      ///< of the profile's steps
+  std::vector<GpuStepTime> gpu;       ///< inside launches on a GPU, if asked for
+  double load_ms = 0;                 ///< opening or compiling, and preparing the memory
+  double first_run_ms = 0;            ///< the run that finds everything cold
+  double in_ms = 0, out_ms = 0;  ///< copying inputs in and outputs out; not part of a run's time
+  /// Cycles of a simulated accelerator at its clock: `ours` are these, in ns.
+  uint64_t cycles = 0;
+  double clock_mhz = 0;
+  std::string launches;  ///< what the accelerator did, as a table
 };
 
 /// Whether a kernel only changes the layout: nothing else is fused into it.
@@ -70,17 +78,62 @@ int64_t own_time(const runtime::Session& session) {
   return total;
 }
 
-/// Runs for `seconds`; appends one time per run.
-Status run_for(runtime::Session& session, double seconds, bool single_operator, Times& times) {
+/// Times of whole runs and of their steps.
+struct Sampler {
+  bool single_operator = false;
+  StepTimes steps;
+  Times whole;  ///< of the runs in `steps`
+};
+
+/// Runs for `seconds`; appends one time per run. The first kSampled runs go into `sampler` too.
+Status run_for(runtime::Session& session, double seconds, Times& times,
+               Sampler* sampler = nullptr) {
+  constexpr int kSampled = 4000;
   const int64_t end = now_ns() + static_cast<int64_t>(seconds * 1e9);
   for (int runs = 0; runs < 3 || now_ns() < end; ++runs) {
     const int64_t start = now_ns();
     TW_TRY_STATUS(session.run());
     const int64_t whole = now_ns() - start;
-    times.push_back(single_operator ? own_time(session) : whole);
+    times.push_back(sampler != nullptr && sampler->single_operator ? own_time(session) : whole);
+    if (sampler != nullptr && runs < kSampled) {
+      sampler->steps.add(session);
+      sampler->whole.push_back(whole);
+    }
     TW_TRY_STATUS(check_interrupt());
   }
   return {};
+}
+
+/// What copies of all inputs and of all outputs take. units: ms.
+Status time_copies(runtime::Session& session, const std::map<std::string, Array>& inputs,
+                   Row& row) {
+  Times in, out;
+  for (int round = 0; round < 5; ++round) {
+    const int64_t start = now_ns();
+    for (const auto& [name, value] : inputs) TW_TRY_STATUS(session.set_input(name, value));
+    in.push_back(now_ns() - start);
+  }
+  for (int round = 0; round < 5; ++round) {
+    const int64_t start = now_ns();
+    for (const int id : session.program().outputs)
+      TW_TRY(session.get_output(session.program().values[static_cast<size_t>(id)].name)).clone();
+    out.push_back(now_ns() - start);
+  }
+  row.in_ms = percentile(in, 0.5) / 1e6;
+  row.out_ms = percentile(out, 0.5) / 1e6;
+  return {};
+}
+
+/// A simulated accelerator: its cycles at its clock, whatever the simulator takes. Absent for
+/// devices that keep no time.
+void use_cycles(const LaunchLog& log, Row& row) {
+  for (const LaunchLog::Entry& entry : log.entries) {
+    row.cycles += entry.report.cycles;
+    row.clock_mhz = entry.program->config.clock_mhz;
+  }
+  if (row.cycles == 0) return;
+  row.ours = {static_cast<int64_t>(static_cast<double>(row.cycles) * 1e3 / row.clock_mhz)};
+  row.launches = launches_table(log);
 }
 
 /// The peer loaded with the subject; absent if ONNX has no such operator.
@@ -121,12 +174,12 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
   const Runnable recorded = TW_TRY(make_recorded(runnable, subject, options.subject));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(recorded.session->bind_input(name, value));
   Times times;
-  TW_TRY_STATUS(run_for(*recorded.session, 0.1, false, times));
+  TW_TRY_STATUS(run_for(*recorded.session, 0.1, times));
   for (LaunchLog::GpuEntry& entry : recorded.launches->gpus) {
     entry.runs = 0;
     std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
   }
-  TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, false, times));
+  TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, times));
   std::optional<hw::GpuTarget> target;
   if (runnable.model) target = TW_TRY(compile_options(options.subject)).gpu;
   return gpu_step_times(
@@ -135,16 +188,54 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
       target);
 }
 
+/// Both in turn, so that a slow moment of the machine hits both.
+Status run_in_turn(runtime::Session& session, OrtPeer* peer, const BenchOptions& options,
+                   Sampler& sampler, Row& row) {
+  constexpr int kRounds = 6;
+  for (int round = 0; round < kRounds; ++round) {
+    TW_TRY_STATUS(run_for(session, options.seconds / kRounds, row.ours, &sampler));
+    if (peer == nullptr) continue;
+    Times times = TW_TRY(peer->bench(options.seconds / kRounds, 3));
+    if (!sampler.single_operator) row.peer.insert(row.peer.end(), times.begin(), times.end());
+    std::this_thread::sleep_for(kPeerSettles);
+  }
+  if (peer != nullptr && sampler.single_operator) row.peer = TW_TRY(peer->own_times());
+  return {};
+}
+
+/// The profile of a CPU's steps beside their limits.
+void set_profile(const runtime::Session& session, const Sampler& sampler,
+                 const BenchOptions& options, Row& row) {
+  const std::vector<double> medians = sampler.steps.medians();
+  for (size_t i = 0; i < medians.size(); ++i)
+    row.profile.push_back({session.profile()[i].name, session.profile()[i].callee, medians[i]});
+  row.latency_ns = percentile(sampler.whole, 0.5);
+  hw::CpuTarget machine = hw::host();
+  machine.rates = known_rates(!options.subject.no_calibrate);
+  row.limits = step_limits(session.program(), machine, threads_of(options.subject));
+}
+
 Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   Row row;
   row.subject = subject.name;
-  row.open_ms = subject.open_seconds * 1e3;
-  Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
+  SubjectOptions settings = options.subject;
+  settings.record_times = settings.device == "vta:tsim" || settings.device == "vta:rtl";
+  const int64_t start = now_ns();
+  Runnable runnable = TW_TRY(make_runnable(subject, settings));
+  row.load_ms = subject.open_seconds * 1e3 + static_cast<double>(now_ns() - start) / 1e6;
   runtime::Session& session = *runnable.session;
   const std::map<std::string, Array> inputs =
       TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
                          options.subject.seed, options.subject.files));
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(session.bind_input(name, value));
+  const int64_t first = now_ns();
+  TW_TRY_STATUS(session.run());
+  row.first_run_ms = static_cast<double>(now_ns() - first) / 1e6;
+  use_cycles(*runnable.launches, row);
+  if (row.cycles > 0) return row;  // every run takes as many
+  if (!runnable.launches->entries.empty())
+    say("note: vta:fsim keeps no time: these are milliseconds of the simulator; --device vta:tsim "
+        "counts the accelerator's cycles");
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   std::unique_ptr<OrtPeer> peer;
   if (!options.against.empty()) {
@@ -152,28 +243,15 @@ Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
     row.peer_name = peer ? "onnxruntime " + peer->version() : "n/a";
   }
   Times warm_up;
-  TW_TRY_STATUS(run_for(session, 0.2, false, warm_up));
+  TW_TRY_STATUS(run_for(session, 0.2, warm_up));
   if (peer) TW_TRY(peer->bench(0.2, 3));
   if (peer) std::this_thread::sleep_for(kPeerSettles);
-  session.reset_profile();
-  // Both in turn, so that a slow moment of the machine hits both.
-  constexpr int kRounds = 6;
-  for (int round = 0; round < kRounds; ++round) {
-    TW_TRY_STATUS(run_for(session, options.seconds / kRounds, subject.single_operator, row.ours));
-    if (!peer) continue;
-    Times times = TW_TRY(peer->bench(options.seconds / kRounds, 3));
-    if (!subject.single_operator) row.peer.insert(row.peer.end(), times.begin(), times.end());
-    std::this_thread::sleep_for(kPeerSettles);
-  }
-  if (peer && subject.single_operator) row.peer = TW_TRY(peer->own_times());
-  row.profile = session.profile();
+  Sampler sampler{subject.single_operator, StepTimes(session.profile().size()), {}};
+  TW_TRY_STATUS(run_in_turn(session, peer.get(), options, sampler, row));
+  set_profile(session, sampler, options, row);
   if (options.profile && uses_gpu(session.program()))
     row.gpu = TW_TRY(profile_gpu(runnable, subject, options, inputs));
-  hw::CpuTarget machine = hw::host();
-  machine.rates = known_rates(!options.subject.no_calibrate);
-  const std::map<std::string, KernelWork> works =
-      runnable.model ? kernel_works(*runnable.model) : std::map<std::string, KernelWork>();
-  row.limits = step_limits(session.program(), works, machine, threads_of(options.subject));
+  TW_TRY_STATUS(time_copies(session, inputs, row));
   return row;
 }
 
@@ -187,7 +265,15 @@ nlohmann::ordered_json to_json(const Row& row) {
   };
   json["subject"] = row.subject;
   json["ms"] = times(row.ours);
-  if (row.open_ms > 0) json["open_ms"] = row.open_ms;
+  json["load"] = row.load_ms;
+  json["first_run"] = row.first_run_ms;
+  json["h2d"] = row.in_ms;
+  json["compute"] = percentile(row.ours, 0.5) / 1e6;
+  json["d2h"] = row.out_ms;
+  if (row.cycles > 0) {
+    json["cycles"] = row.cycles;
+    json["clock_mhz"] = row.clock_mhz;
+  }
   if (!row.peer.empty()) {
     json["peer"] = row.peer_name;
     json["peer_ms"] = times(row.peer);
@@ -197,8 +283,7 @@ nlohmann::ordered_json to_json(const Row& row) {
   } else if (!row.peer_name.empty()) {
     json["peer"] = row.peer_name;
   }
-  if (row.limits.size() == row.profile.size())
-    json["profile"] = profile_json(row.profile, row.limits);
+  if (row.cycles == 0) json["profile"] = profile_json(row.profile, row.limits, row.latency_ns);
   if (!row.gpu.empty()) json["gpu_profile"] = gpu_profile_json(row.gpu);
   return json;
 }
@@ -209,7 +294,12 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
                 "the only peer is ort");
   nlohmann::ordered_json json = document("bench");
   json["threads"] = threads_of(options.subject);
-  json["what"] = "wall time of one inference, inputs and outputs bound; milliseconds";
+  json["what"] =
+      "milliseconds; compute: one inference with inputs and outputs in place, by the wall clock, "
+      "or "
+      "by an accelerator's clock where there are cycles; load: compiling or opening; first_run: "
+      "the "
+      "first inference; h2d, d2h: copying inputs in and outputs out, not part of compute";
   std::vector<std::vector<std::string>> text = {{"subject", "median ms", "p10", "p90"}};
   if (!options.against.empty()) text[0].insert(text[0].end(), {"onnxruntime ms", "ratio"});
   std::vector<Row> rows;
@@ -224,6 +314,11 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
     std::vector<std::string> line = {row.subject};
     for (double share : {0.5, 0.1, 0.9})
       line.push_back(fmt::format("{:.4g}", percentile(row.ours, share) / 1e6));
+    if (row.cycles > 0)
+      say(
+          fmt::format("note: {} takes {} cycles at {:g} MHz on the accelerator; work on this "
+                      "machine's processor is not in them",
+                      row.subject, row.cycles, row.clock_mhz));
     if (!row.peer.empty()) {
       line.push_back(fmt::format("{:.4g}", percentile(row.peer, 0.5) / 1e6));
       line.push_back(fmt::format("{:.2f}", percentile(row.peer, 0.5) / percentile(row.ours, 0.5)));
@@ -239,7 +334,10 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   fmt::print("{}", table(text));
   if (options.profile)
     for (const Row& row : rows) {
-      fmt::print("\n{}", profile_table(row.profile, row.limits));
+      if (row.cycles > 0)
+        fmt::print("\n{}", row.launches);
+      else
+        fmt::print("\n{}", profile_table(row.profile, row.limits, row.latency_ns));
       if (!row.gpu.empty()) fmt::print("\n{}", gpu_profile_table(row.gpu));
     }
   return 0;

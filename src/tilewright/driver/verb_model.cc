@@ -13,6 +13,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
+#include "tilewright/driver/samples.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/graph/fuse.h"
@@ -211,6 +212,7 @@ Result<int> check(SubjectOptions options, bool as_json) {
 struct CompileVerb {
   SubjectOptions subject;
   std::string output;
+  std::string samples = "auto";  ///< who computes the expected outputs that the package carries
   bool explain = false;
 };
 
@@ -253,7 +255,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   TW_TRY_STATUS(check_output(path, inputs));
   const CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
-  TW_TRY_STATUS(save_package(path, model));
+  TW_TRY_STATUS(save_with_samples(path, subject, model, options, verb.samples));
   const runtime::Program& program = *model.program;
   nlohmann::ordered_json json = document("compile");
   json["package"] = path;
@@ -301,6 +303,9 @@ void add_compile(CLI::App& app, Context& context) {
   auto options = std::make_shared<CompileVerb>();
   add_subject_options(*verb, options->subject, true, Use::Compile);
   verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
+  verb->add_option("--samples", options->samples,
+                   "outputs for `verify PACKAGE`: auto, interp (slow for networks), package, none")
+      ->check(CLI::IsMember({"auto", "interp", "package", "none"}));
   verb->add_flag("--explain", options->explain, "list what each graph pass changed");
   verb->callback([&context, options] {
     context.action = [&context, options] { return compile(*options, context); };

@@ -160,6 +160,8 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--top", options->top, "print the N classes that score highest")
       ->check(CLI::Range(1, 1 << 30));
   verb->add_option("--labels", options->labels, "names of the classes: a text file, one per line");
+  verb->add_flag("--verify-weights", options->subject.verify_weights,
+                 "check the hashes of a package's weights, graph and records first");
   verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
   verb->callback([&context, options] {
     context.action = [&context, options] { return run(*options, context.json); };

@@ -13,12 +13,12 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/known_differences.h"
 #include "tilewright/driver/ort_peer.h"
+#include "tilewright/driver/package_check.h"
 #include "tilewright/driver/quantization_report.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/export.h"
-#include "tilewright/interp/interp.h"
 #include "tilewright/tune/compare.h"
 
 namespace tilewright::driver {
@@ -26,12 +26,14 @@ namespace {
 
 struct VerifyOptions {
   SubjectOptions subject;
-  std::string against = "interp";
+  std::string against;  ///< empty: interp; a package's own samples
+  std::string model;    ///< what a package was made from; empty: not said
   bool per_node = false;
   std::string samples;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
 
   bool asks_for(const std::string& word) const {
-    return ("," + against + ",").find("," + word + ",") != std::string::npos;
+    const std::string asked = against.empty() ? "interp" : against;
+    return ("," + asked + ",").find("," + word + ",") != std::string::npos;
   }
 };
 
@@ -65,16 +67,8 @@ Result<Named> interpret_subject(const Subject& subject,
     const std::map<std::string, Array> all = TW_TRY(run_reference(*subject.graph, inputs));
     return Named(all.begin(), all.end());
   }
-  if (!subject.func)
-    return fail(ErrorKind::Usage, "a package cannot be verified against the interpreter",
-                "it holds compiled code, not the operators' definitions",
-                "verify the model it was made from");
-  interp::Arguments arguments;
-  interp::Options options;
-  options.stop = [] { return interrupted(); };
-  for (const auto& [name, value] : inputs) arguments.arrays[name] = value;
-  const interp::Outcome outcome = TW_TRY(interp::run(*subject.func, arguments, options));
-  return Named(outcome.outputs.begin(), outcome.outputs.end());
+  const std::map<std::string, Array> all = TW_TRY(run_reference(*subject.func, inputs));
+  return Named(all.begin(), all.end());
 }
 
 /// A model file ONNX Runtime can read for this subject: its own, or the operator exported.
@@ -196,16 +190,30 @@ void explain(Row& row, const graph::Graph& graph) {
       row.known = known_differences_of(graph, static_cast<graph::ValueId>(id));
 }
 
-Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options) {
+/// `package`: whose results are compared; nullptr: those of `subject`, compiled now.
+Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options,
+                                        const Subject* package) {
+  if (subject.package) {
+    if (options.against.empty() && !options.per_node)
+      return verify_by_samples(subject, options.subject);
+    return fail(ErrorKind::Usage,
+                fmt::format("--{} needs the model that '{}' was made from",
+                            options.per_node ? "per-node" : "against", subject.name),
+                "a package holds compiled code, not the operators' definitions",
+                "--model MODEL.onnx; without both, the package's own samples are checked");
+  }
+  if (package != nullptr) TW_TRY_STATUS(check_made_from(*package, subject));
   CompareSettings settings;
   settings.math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
   settings.first_only = options.per_node;
   if (subject.graph) {
     for (const graph::ValueId id : subject.graph->outputs)
       settings.required.insert(subject.graph->values[id].name);
-    add_checked_values(subject, options.per_node);
+    if (package == nullptr) add_checked_values(subject, options.per_node);
   }
-  Runnable runnable = TW_TRY(make_runnable(subject, options.subject));
+  Runnable runnable =
+      TW_TRY(make_runnable(package != nullptr ? *package : subject, options.subject));
+  runnable.inputs = input_types(runnable.session->program(), subject);
   const std::map<std::string, Array> inputs =
       TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
                          options.subject.seed, options.subject.files));
@@ -256,8 +264,23 @@ std::string state_of(const tune::Difference& difference) {
   return difference.ok() ? "ok" : "off";
 }
 
+/// The package's model, if one is named.
+Result<std::optional<Subject>> model_of(const Subject& package, const VerifyOptions& options) {
+  if (options.model.empty()) return std::nullopt;
+  if (!package.package)
+    return fail(ErrorKind::Usage, "--model is for packages",
+                fmt::format("'{}' is none", package.name), "leave it out");
+  if (options.per_node)
+    return fail(ErrorKind::Usage, "--per-node compares values inside a model",
+                "a package hands out its outputs only", "verify the model --per-node");
+  SubjectOptions model = options.subject;
+  model.paths = {options.model};
+  return std::move(TW_TRY(load_subjects(model)).at(0));
+}
+
 Result<int> verify(const VerifyOptions& options, bool as_json) {
-  for (size_t start = 0; start <= options.against.size();) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  for (size_t start = 0; !options.against.empty() && start <= options.against.size();) {
     const size_t end = std::min(options.against.find(',', start), options.against.size());
     const std::string word = options.against.substr(start, end - start);
     const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
@@ -273,7 +296,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   bool good = true;
   std::set<std::string> notes;
   std::string losses;
-  for (Subject& subject : TW_TRY(load_subjects(options.subject))) {
+  for (const Subject& subject : subjects) {
     if (options.asks_for("f32")) {
       const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
       losses += loss_text(loss);
@@ -281,7 +304,9 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
       json["loss"].back()["subject"] = subject.name;
     }
     if (options.against == "f32") continue;
-    for (const Row& row : TW_TRY(verify_subject(std::move(subject), options))) {
+    const std::optional<Subject> model = TW_TRY(model_of(subject, options));
+    for (const Row& row :
+         TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr))) {
       const tune::Difference& d = row.difference;
       good &= d.ok();
       nlohmann::ordered_json known = nlohmann::ordered_json::array();
@@ -326,10 +351,14 @@ void add_verify(CLI::App& app, Context& context) {
   auto options = std::make_shared<VerifyOptions>();
   add_subject_options(*verb, options->subject, true);
   add_input_options(*verb, options->subject);
-  verb->add_option("--against", options->against,
-                   "interp, ort, cpu, f32 (what quantisation costs), or several with commas");
+  verb->add_option(
+      "--against", options->against,
+      "interp, ort, cpu, f32 (what quantisation costs), or several with commas (default "
+      "interp; of a package its samples)");
   verb->add_option("--samples", options->samples,
                    "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
+  verb->add_option("--model", options->model, "compare a package with this model");
+  options->subject.verify_weights = true;
   verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
   verb->callback([&context, options] {
     context.action = [&context, options] { return verify(*options, context.json); };

@@ -335,7 +335,7 @@ Status Session::run() {
   if (state.pointers_stale) state.resolve_pointers();
   state.stage_inputs();
   const FlushDenormals flush(state.flush_denormals);
-  for (size_t i = 0; i < state.steps.size(); ++i) TW_TRY_STATUS(state.run_step(i));
+  TW_TRY_STATUS(state.run_steps());
   state.deliver_outputs();
   for (State::Output& output : state.outputs) output.elsewhere = false;
   state.ran = true;

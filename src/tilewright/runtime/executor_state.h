@@ -72,7 +72,9 @@ struct Session::State {
   Status run_copy_step(const StepSpec& step);
   Status run_host_step(const StepSpec& step);
   Status run_launch_step(const StepSpec& step, Launch& launch);
-  Status run_step(size_t index);
+  /// `clock`: when the step before ended; becomes the time at which this one did. units: ns
+  Status run_step(size_t index, int64_t& clock);
+  Status run_steps();
 };
 
 }  // namespace tilewright::runtime

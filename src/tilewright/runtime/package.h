@@ -34,6 +34,8 @@ struct PackageContents {
   std::string_view records;          ///< records.jsonl; may be empty
   /// Code of the program's launches, by name.
   std::map<std::string, std::string_view> launches;
+  /// Further members by name, for whoever knows them; the runtime does not.
+  std::map<std::string, std::string_view> extras;
 };
 
 /// Writes to a temporary file in the same folder and renames; on error nothing is left behind.

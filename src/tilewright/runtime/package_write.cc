@@ -101,6 +101,7 @@ Status write_package(const std::string& path, const PackageContents& contents) {
   }
   members.push_back(TW_TRY(weights_member(contents)));
   members.push_back(whole(kRecordsName, contents.records));
+  for (const auto& [name, bytes] : contents.extras) members.push_back(whole(name, bytes));
   const std::string manifest = manifest_text(contents.program, members);
   const Member manifest_member = whole(kManifestName, manifest);
   const std::string digest = manifest_digest_line(hash(manifest_member));

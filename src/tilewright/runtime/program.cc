@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "tilewright/runtime/limits.h"
@@ -175,6 +176,20 @@ KernelInfo read_kernel(Reader& in, const Json& json, const std::string& path,
   return kernel;
 }
 
+/// What is known of a kernel's arithmetic; nothing in packages that do not say.
+std::optional<KernelWork> read_work(Reader& in, const Json& json, const std::string& path) {
+  if (!json.is_object() || !json.contains("operations")) return std::nullopt;
+  KernelWork work;
+  work.operations = in.integer(json, path, "operations", 0, INT64_MAX);
+  const std::string dtype = in.text(json, path, "computes");
+  if (const auto parsed = parse_dtype(dtype))
+    work.dtype = *parsed;
+  else
+    in.problem(path + ".computes", fmt::format("unknown element type '{}'", dtype));
+  work.algorithm = in.text(json, path, "algorithm", "");
+  return work;
+}
+
 void check_args(Reader& in, const StepSpec& step, const std::string& path, const Program& program) {
   const size_t first_output = step.args.size() - static_cast<size_t>(step.num_outputs);
   for (size_t i = 0; i < step.args.size(); ++i) {
@@ -299,8 +314,10 @@ void read_header(Reader& in, const Json& json, Program& program) {
       program.notes[key] = value.is_string() ? value.get<std::string>() : std::string();
     }
   if (const Json* kernels = object_member(in, json, "kernels"))
-    for (const auto& [symbol, info] : kernels->items())
+    for (const auto& [symbol, info] : kernels->items()) {
       program.kernels[symbol] = read_kernel(in, info, "$.kernels." + symbol, symbol);
+      if (auto work = read_work(in, info, "$.kernels." + symbol)) program.works[symbol] = *work;
+    }
   if (!json.contains("launches")) return;
   if (const Json* launches = object_member(in, json, "launches"))
     for (const auto& [launch, info] : launches->items()) {
@@ -322,8 +339,15 @@ OrderedJson value_json(const ValueSpec& value) {
   return json;
 }
 
-OrderedJson kernel_json(const KernelInfo& kernel) {
-  return {{"shared_bytes", kernel.shared_bytes}, {"per_worker_bytes", kernel.per_worker_bytes}};
+OrderedJson kernel_json(const KernelInfo& kernel, const Program& program) {
+  OrderedJson json = {{"shared_bytes", kernel.shared_bytes},
+                      {"per_worker_bytes", kernel.per_worker_bytes}};
+  if (const auto work = program.works.find(kernel.symbol); work != program.works.end()) {
+    json["operations"] = work->second.operations;
+    json["computes"] = std::string(name(work->second.dtype));
+    if (!work->second.algorithm.empty()) json["algorithm"] = work->second.algorithm;
+  }
+  return json;
 }
 
 OrderedJson step_json(const StepSpec& step) {
@@ -376,7 +400,8 @@ std::string to_json(const Program& program) {
              [&](const auto& note) { return text(note.first) + ": " + text(note.second); })},
       {"kernels", lines('{', program.kernels, '}',
                         [&](const auto& kernel) {
-                          return text(kernel.first) + ": " + text(kernel_json(kernel.second));
+                          return text(kernel.first) + ": " +
+                                 text(kernel_json(kernel.second, program));
                         })},
       {"launches", text(launches)},
       {"values", lines('[', program.values, ']',

@@ -39,6 +39,13 @@ struct LaunchInfo {
   std::string device;  ///< `vta`
 };
 
+/// Arithmetic of one kernel, for reports: a run needs none of it.
+struct KernelWork {
+  int64_t operations = 0;    ///< of the plain definition; a multiply-add is two
+  DType dtype = DType::F32;  ///< in which most of it happens
+  std::string algorithm;     ///< `winograd F(4x4)`, where another one is used; else empty
+};
+
 struct TargetSpec {
   std::string name, triple, cpu;
   std::vector<std::string> features;
@@ -51,6 +58,7 @@ struct Program {
   std::vector<int> inputs, outputs;  ///< value ids
   std::vector<StepSpec> steps;
   std::map<std::string, KernelInfo> kernels;   ///< by symbol
+  std::map<std::string, KernelWork> works;     ///< by symbol, of kernels where it is known
   std::map<std::string, LaunchInfo> launches;  ///< by name
   int64_t arena_bytes = 0, arena_lower_bound = 0, weights_bytes = 0;
   std::string math = "fast";

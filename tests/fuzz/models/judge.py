@@ -124,7 +124,7 @@ class Judge:
         if self.against == "interp":
             return self.verified(path, inputs)
         results = os.path.join(folder, "results")
-        code, _, errors = self.call("run", path, *inputs, "-o", results + "/", *self.options)
+        code, _, errors = self.call("run", path, *inputs, "--output-dir", results, *self.options)
         if code != 0:
             return self.failure(path, code, errors)
         try:
