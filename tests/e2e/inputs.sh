@@ -33,7 +33,7 @@ exits 0 "B19 PNG" -- run image.twm --input @cat.png -o raw.npy
 exits 0 "--mean and --scale" -- run image.twm --input x=@cat.png --mean 100,50,25 --scale 1/255 -o normal.npy
 exits 3 "an image of another size" "16 wide and 8 high" "--resize" -- run image.twm --input @cat.jpg
 exits 0 "B19 JPEG" -- run image.twm --input @cat.jpg --resize -o jpeg.npy
-exits 3 "the wrong layout" "--layout nchw" -- run image.twm --input @cat.png --layout nhwc
+exits 3 "the wrong layout" "the input 2 and 3" -- run image.twm --input @cat.png --layout nhwc
 exits 2 "a truncated PNG" cut.png -- run image.twm --input @cut.png
 exits 2 "a truncated JPEG" cut.jpg -- run image.twm --input @cut.jpg
 exits 2 "a mean that is no number" "--mean" -- run image.twm --input @cat.png --mean grey

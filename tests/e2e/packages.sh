@@ -5,7 +5,7 @@ source "$(dirname "$0")/lib.sh"
 "$program" -q zoo lenet5 -o lenet5.onnx || exit 1
 "$program" -q zoo squeezenet1.1 --size 64 -o net.onnx || exit 1
 exits 0 "a package" "" -- compile lenet5.onnx -o lenet5.twm
-exits 0 "a larger one" "" -- compile net.onnx -o net.twm
+exits 0 "a larger one" "" -- compile net.onnx --threads 1 -o net.twm
 exits 0 "by the interpreter" "" -- compile lenet5.onnx --samples interp -o judged.twm
 exits 0 "without samples" "" -- compile lenet5.onnx --samples none -o bare.twm
 exits 0 "of another machine" "" -- compile lenet5.onnx --target aarch64 -o arm.twm
@@ -51,7 +51,7 @@ exits 8 "B9 run --verify-weights" weights.bin -- run damaged.twm --verify-weight
 exits 0 "without it nobody looks" "" -- run damaged.twm
 exits 8 "verify always does" weights.bin -- verify damaged.twm
 holds "other weights under right hashes" "$python" change.py lenet5.twm weights.bin other.twm right
-exits 5 "B9 numbers that differ are exit 5" off -- verify other.twm
+holds "B9 numbers that differ are exit 5" bash -c '"$0" verify other.twm; [ $? -eq 5 ]' "$program"
 
 # A profile adds up, and a package has the limits of its model.
 cat > adds.py <<'PY'

@@ -89,8 +89,11 @@ Result<std::string> unpack(const Bytes& file, const Entry& entry) {
     if (entry.size > INT_MAX || packed.size() > INT_MAX || entry.size / 1032 > packed.size() + 1)
       return bad("its size is impossible");
     bytes.resize(entry.size);
-    if (stbi_zlib_decode_noheader_buffer(bytes.data(), static_cast<int>(entry.size), packed.data(),
-                                         static_cast<int>(packed.size())) < 0)
+    // The decoder looks a few bytes ahead; behind a member there is at least the directory.
+    const std::string_view ahead = file.text.substr(start, size_t{entry.packed} + 8);
+    if (ahead.size() > INT_MAX ||
+        stbi_zlib_decode_noheader_buffer(bytes.data(), static_cast<int>(entry.size), ahead.data(),
+                                         static_cast<int>(ahead.size())) < 0)
       return bad("it cannot be unpacked");
   } else {
     return fail(ErrorKind::Unsupported,
