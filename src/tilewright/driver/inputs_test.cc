@@ -125,7 +125,7 @@ TEST(MakeInputs, UnknownInputNamesTheNearest) {
   const Error error = error_of(make_inputs(kTypes, {{"imag", "zeros"}}, 1));
   EXPECT_EQ(error.kind, ErrorKind::Usage);
   EXPECT_THAT(error.what, HasSubstr("'imag'"));
-  EXPECT_THAT(error.why, HasSubstr("'image'"));
+  EXPECT_THAT(error.fix, HasSubstr("'image'"));
 }
 
 TEST(MakeInputs, UnknownValueIsAUsageError) {

@@ -48,7 +48,7 @@ TEST(PlanOutputs, NeverAFolderThatWasNotAskedFor) {
 TEST(PlanOutputs, UnknownOutputsNameTheNearest) {
   const auto plan = plan_outputs({{"logit=y.npy"}, ""}, {"logits", "other"});
   ASSERT_FALSE(plan);
-  EXPECT_THAT(plan.error().why, HasSubstr("'logits'"));
+  EXPECT_THAT(plan.error().fix, HasSubstr("'logits'"));
   EXPECT_FALSE(plan_outputs({{"2=y.npy"}, ""}, {"a", "b"}));
 }
 
