@@ -35,7 +35,7 @@ exits 3 "input of another dtype" i32 f32 -- run good.onnx --input x=@wrong_dtype
 exits 3 "input of another shape" "[3, 2]" "[2, 3]" -- run good.onnx --input x=@wrong_shape.npy
 exits 2 "truncated input file" cut.npy 24 19 -- run good.onnx --input x=@cut.npy
 exits 2 "missing input file" gone.npy -- run good.onnx --input x=@gone.npy
-exits 3 "unbound dimension" "'batch'" "--dim batch=1" -- verify batch.onnx
+exits 3 "unbound dimension" "dimension 0 is called batch" "--dim batch=1" -- verify batch.onnx
 exits 0 "bound dimension" ok -- verify batch.onnx --dim batch=3 --against interp,ort
 exits 0 "unused --dim is a warning" "warning: " foo -- check batch.onnx --dim batch=3 --dim foo=2
 exits 2 "--dim without extent" "'batch'" -- check batch.onnx --dim batch

@@ -16,7 +16,7 @@ TW
 has() { "$program" devices | grep -q "^$1:[0-9].* yes"; }
 
 exits 0 "targets" "opencl-mali" "cuda-sm_80" -- targets
-exits 4 "no such target" "no GPU target 'opencl-nope'" "opencl-mali" -- \
+exits 4 "no such target" "there is no target 'opencl-nope'" "opencl-mali" -- \
   compile product.tw --target opencl-nope
 exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --target opencl
 

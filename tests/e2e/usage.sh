@@ -83,9 +83,10 @@ holds "is called as its file" grep -q "name = 'my'" my.toml
 # A caret stands under its column.
 printf 'tensor t(A: f32[8]) {\n  B[i in 8] = A[i] + * 2\n  return B }\n' > caret.tw
 exits 2 "caret" "caret.tw: 2:" -- run caret.tw
+cp "$log" caret.txt
 holds "its column" "$python" -c "
 import re
-lines = open('$log').read().split('\n')
+lines = open('caret.txt').read().split('\n')
 at = int(re.search(r'caret.tw: 2:(\d+)', '\n'.join(lines)).group(1))
 why = next(i for i, line in enumerate(lines) if 'why: ' in line)
 assert lines[why + 1].index('^') - 7 == at - 1, lines"
@@ -103,8 +104,8 @@ printf '#!/bin/sh\necho Verilator 4.038 2020-07-11\n' > tools/verilator
 chmod +x tools/verilator
 PATH=$work/tools:$PATH exits 7 "F4_old_verilator" "4.038 is too old" "5.0 or newer" -- rtl vta --lint
 PATH=$work/tools:$PATH exits 0 "F4_doctor_says_so" "4.038 is too old" -- doctor
-env -i PATH=/nonexistent HOME="$work" "$program" doctor >"$log" 2>&1
-holds "doctor without any tool" grep -q "^verilator *--" "$log"
+env -i PATH=/nonexistent HOME="$work" "$program" doctor >doctor.txt 2>&1
+holds "doctor without any tool" grep -q "^verilator *--" doctor.txt
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 
 # A store that may only be read.

@@ -34,7 +34,7 @@ exits 3 "samples of another type" f64 f32 -- compile good.onnx "${vta[@]}" --qua
 exits 3 "empty calibration" "no samples" -- compile good.onnx "${vta[@]}" --quantize none.npz
 exits 3 "as many samples of each input" "'b'" -- compile two.onnx "${vta[@]}" --quantize counts.npz
 exits 2 "--quantize without a target" "--target vta" -- compile good.onnx --quantize calib.npz
-exits 3 "hardware that does not fit its encoding" wgt_inner huge.toml -- \
+exits 2 "hardware that does not fit its encoding" wgt_inner huge.toml -- \
   compile good.onnx "${vta[@]}" --quantize calib.npz --hw huge.toml
 holds "no package of a model with an error" test ! -e good.twm
 

@@ -43,7 +43,7 @@ int report_bug(const std::string& command, const std::string& what) {
 /// `help`, `help VERB`: what `--help` prints.
 void add_help(CLI::App& app, Context& context) {
   CLI::App* verb =
-      app.add_subcommand("help", "Prints this, or the options of a verb: help compile");
+      app.add_subcommand("help", "Prints the verbs, or the options of one: help compile");
   auto words = std::make_shared<std::vector<std::string>>();
   verb->add_option("verb", *words, "which verb, and its action");
   verb->callback([&app, &context, words] {
@@ -61,7 +61,10 @@ void add_help(CLI::App& app, Context& context) {
                       did_you_mean(word, names));
         scope = *found;
       }
-      fmt::print("{}", scope->help(scope == &app ? "" : "tilewright"));
+      // App::help would print that of the verb in use, which is this one.
+      fmt::print("{}", scope == &app
+                           ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
+                           : scope->help("tilewright"));
       return 0;
     };
   });

@@ -67,7 +67,7 @@ std::string memo_key(Func func, const vta::Config& config, const VtaLaunchOption
   const auto record = options.tuned ? options.tuned(func) : std::nullopt;
   func.name = "layer";
   return fmt::format("{}{}copies {}, {}", print(func), vta::to_toml(config), options.copies,
-                     record ? record->point : "");
+                     record ? "recorded " + record->point : "");
 }
 
 class LaunchCompiler {
