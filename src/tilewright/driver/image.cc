@@ -54,7 +54,30 @@ Result<Frame> frame_of(Shape shape, bool channels_last, const std::string& text)
   return Frame{shape[1], shape[2], channels, shape[2], 1, shape[1] * shape[2]};
 }
 
+/// Whether a JPEG file has a segment that defines a Huffman table (FF C4) of more than the 256
+/// codes there can be: older versions of libstb write behind their own table then. Segments are
+/// looked for at every byte, since a decoder that skips damaged parts may find one anywhere.
+bool has_oversized_huffman_table(std::string_view bytes) {
+  const auto at = [&](size_t i) -> size_t {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : 0;
+  };
+  for (size_t start = 0; start + 1 < bytes.size(); ++start) {
+    if (at(start) != 0xFF || at(start + 1) != 0xC4) continue;
+    const size_t end = start + 2 + (at(start + 2) << 8 | at(start + 3));
+    for (size_t table = start + 4; table < end && table < bytes.size();) {
+      size_t codes = 0;
+      for (size_t length = 1; length <= 16; ++length) codes += at(table + length);
+      if (codes > 256) return true;
+      table += 17 + codes;
+    }
+  }
+  return false;
+}
+
 Result<Picture> decode(std::string_view bytes, const std::string& place, int64_t channels) {
+  if (bytes.starts_with("\xFF\xD8") && has_oversized_huffman_table(bytes))
+    return fail(ErrorKind::Parse, fmt::format("the image '{}' cannot be read", place),
+                "a Huffman table has more than 256 codes");
   int width = 0, height = 0, there = 0;
   const std::unique_ptr<stbi_uc, void (*)(void*)> pixels(
       bytes.size() > INT_MAX ? nullptr

@@ -116,6 +116,16 @@ TEST(Image, OptionsThatAreNoNumbers) {
   }
 }
 
+TEST(Image, OversizedHuffmanTablesAreRefused) {
+  std::string file = grey_jpg(8, 8, 90);
+  const size_t table = file.find("\xFF\xC4");
+  ASSERT_NE(table, file.npos);
+  file[table + 5] = file[table + 6] = static_cast<char>(200);  // 400 codes of one and two bits
+  const auto refused = read(file, DType::F32, {3, 4, 4}, {});
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().why, testing::HasSubstr("more than 256 codes"));
+}
+
 TEST(Image, CutOffOrChangedFilesNeverCrash) {
   ImageOptions options;
   options.resize = true;
