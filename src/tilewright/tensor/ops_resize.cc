@@ -13,8 +13,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 /// How one axis is resized.
 struct AxisPlan {
   int64_t input = 0, output = 0;
@@ -135,7 +133,7 @@ Result<ResizePlan> plan_of(const OpCall& call) {
   return plan;
 }
 
-Types infer_resize(const OpCall& call) {
+Inferred infer_resize(const OpCall& call) {
   const ResizePlan plan = TW_TRY(plan_of(call));
   Shape shape;
   for (const AxisPlan& axis : plan.axes) shape.push_back(axis.output);
@@ -156,9 +154,10 @@ float source_coordinate(const ResizePlan& plan, const AxisPlan& axis, int64_t i)
                                  x * (end - begin) * (in - 1) / static_cast<float>(axis.output - 1)
                            : 0.5f * (begin + end) * (in - 1);
   if (plan.coordinates == "pytorch_half_pixel" && axis.output <= 1) return 0;
-  const float centre = (x + 0.5f) / axis.scale - 0.5f;
-  if (plan.coordinates != "half_pixel_symmetric") return centre;
-  return in / 2 * (1 - static_cast<float>(axis.output) / out) + centre;
+  const float centre = (x + 0.5f) / axis.scale;
+  if (plan.coordinates != "half_pixel_symmetric") return centre - 0.5f;
+  // In this order: a sample that lies on a pixel would else be rounded to the one before it.
+  return in / 2 * (1 - static_cast<float>(axis.output) / out) + centre - 0.5f;
 }
 
 double round_nearest(const std::string& mode, double x) {
@@ -185,13 +184,13 @@ struct Taps {
 };
 
 /// Places and weights around coordinate x.
-struct Window {
+struct ResizeWindow {
   std::vector<int64_t> place;
   std::vector<double> weight;
 };
 
-Window sample(const ResizePlan& plan, const AxisPlan& axis, double x) {
-  Window w;
+ResizeWindow sample(const ResizePlan& plan, const AxisPlan& axis, double x) {
+  ResizeWindow w;
   if (plan.mode == "nearest") {
     w.place = {static_cast<int64_t>(round_nearest(plan.nearest, x))};
     w.weight = {1};
@@ -218,8 +217,8 @@ Window sample(const ResizePlan& plan, const AxisPlan& axis, double x) {
 
 /// Adds a window to the taps: places outside the axis read its nearest end, equal places become
 /// one.
-Window clamped(const Window& w, int64_t extent) {
-  Window out;
+ResizeWindow clamped(const ResizeWindow& w, int64_t extent) {
+  ResizeWindow out;
   for (size_t k = 0; k < w.place.size(); ++k) {
     const int64_t place = std::clamp<int64_t>(w.place[k], 0, extent - 1);
     if (w.weight[k] == 0) continue;
@@ -235,17 +234,17 @@ Window clamped(const Window& w, int64_t extent) {
 }
 
 Taps taps_of(const ResizePlan& plan, const AxisPlan& axis) {
-  std::vector<Window> rows;
+  std::vector<ResizeWindow> rows;
   Taps taps;
   for (int64_t i = 0; i < axis.output; ++i) {
     const double x = source_coordinate(plan, axis, i);
     const bool outside = plan.coordinates == "tf_crop_and_resize" &&
                          (x < 0 || x > static_cast<double>(axis.input - 1));
-    rows.push_back(outside ? Window{{-1}, {1}} : clamped(sample(plan, axis, x), axis.input));
+    rows.push_back(outside ? ResizeWindow{{-1}, {1}} : clamped(sample(plan, axis, x), axis.input));
     taps.outside = taps.outside || outside;
     taps.count = std::max(taps.count, static_cast<int64_t>(rows.back().place.size()));
   }
-  for (const Window& row : rows)
+  for (const ResizeWindow& row : rows)
     for (int64_t k = 0; k < taps.count; ++k) {
       const bool used = k < static_cast<int64_t>(row.place.size());
       taps.place.push_back(used ? row.place[static_cast<size_t>(k)] : row.place.back());

@@ -160,6 +160,17 @@ TEST(Resize, AntialiasIsAStretchedTriangle) {
       1e-5);
 }
 
+TEST(Resize, SamplesOnPixelsAreThosePixels) {
+  // Five pixels become seven: the fourth sample lies on the third pixel, if rounding lets it.
+  const auto y = run("Resize",
+                     {{"coordinate_transformation_mode", std::string("half_pixel_symmetric")},
+                      {"nearest_mode", std::string("floor")}},
+                     {iota({5}), absent(), known(floats({1.5f}))});
+  ASSERT_EQ(y.size(), 1u);
+  const double want[] = {0, 0, 1, 2, 2, 3, 4};  // of ONNX Runtime and of onnx's reference
+  for (int64_t i = 0; i < 7; ++i) EXPECT_EQ(y[0].get(i), want[i]) << i;
+}
+
 TEST(Resize, WholeFactorsNeedNoTables) {
   const OpCall call = make_call("Resize",
                                 {{"coordinate_transformation_mode", std::string("asymmetric")},
