@@ -29,7 +29,7 @@ import onnxruntime  # noqa: E402
 FAULTS = ("crash", "failed", "wrong")
 UNSUPPORTED, MISMATCH = 3, 5
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 2e-4, np.dtype(np.float16): 1e-2}
-
+NOT_FINITE = "not finite on one side"
 ROUNDED = 4  # limits apart that networks in few bits may be
 
 
@@ -59,7 +59,7 @@ def distance(actual, expected):
         finite = np.isfinite(a) & np.isfinite(e)
         same = (a == e) | (np.isnan(a) & np.isnan(e))
     if np.any(~finite & ~same):
-        return f"{int(np.sum(~finite & ~same))} elements not finite on one side"
+        return f"{int(np.sum(~finite & ~same))} elements {NOT_FINITE}"
     if not np.any(finite):
         return 0.0
     scale, far = (float(np.max(np.abs(v))) for v in (e[finite], a[finite] - e[finite]))
@@ -183,6 +183,10 @@ class Judge:
             known = [[d["text"] for d in r["known_differences"] if not d["by_values"]] for r in off]
             if off and all(known):
                 return Verdict("known", known[0][0])
+            # Values that ONNX Runtime makes NaN where a row of the table says that it may.
+            causes = [[d["text"] for d in r["known_differences"]] for r in off]
+            if off and all(causes) and all(str(found).endswith(NOT_FINITE) for _, found, _ in texts):
+                return Verdict("known", causes[0][0])
         if self.shaky(feeds, reference, expected, texts):
             return Verdict("unsure", text)
         try:
