@@ -20,15 +20,6 @@ Expr fixpoint(Simplifier& simplifier, const Expr& e) {
   return !same(out, e) && equal(out, e) ? e : out;
 }
 
-bool mentions(const Expr& e, const std::vector<Var>& vars) {
-  bool found = false;
-  walk(e, [&](const Expr& x) {
-    if (const auto* r = x.as<VarRef>())
-      found |= std::find(vars.begin(), vars.end(), r->var) != vars.end();
-  });
-  return found;
-}
-
 /// Replaces everything that mentions `vars` by its smallest or largest value.
 class Eliminator {
  public:
@@ -43,14 +34,14 @@ class Eliminator {
 
  private:
   std::optional<Expr> bound(const Expr& e, bool upper, int depth) {
-    if (!mentions(e, vars_)) return e;
+    if (!uses_any(e, vars_)) return e;
     if (depth > 16) return std::nullopt;
     Context& context = simplifier_.context();
     Affine a = context.affine(e), out = constant_affine(a.constant);
     if (a.terms.size() == 1 && same(a.terms[0].first, e)) return term(e, upper, depth);
     for (const auto& entry : a.terms) {
       const int64_t c = entry.second;
-      const auto b = mentions(entry.first, vars_) ? term(entry.first, upper == (c > 0), depth + 1)
+      const auto b = uses_any(entry.first, vars_) ? term(entry.first, upper == (c > 0), depth + 1)
                                                   : std::optional<Expr>(entry.first);
       if (!b || !add_scaled(out, context.affine(*b), c)) return constant(e, upper);
     }
@@ -95,9 +86,9 @@ class Eliminator {
     if (!is_int(b.a.dtype())) return std::nullopt;
     const bool extremum = b.op == BinaryOp::Min || b.op == BinaryOp::Max;
     const bool quotient =
-        b.op == BinaryOp::Div && !mentions(b.b, vars_) && simplifier_.context().range(b.b).lo > 0;
+        b.op == BinaryOp::Div && !uses_any(b.b, vars_) && simplifier_.context().range(b.b).lo > 0;
     const bool product =
-        b.op == BinaryOp::Mul && !mentions(b.b, vars_) && simplifier_.context().range(b.b).lo >= 0;
+        b.op == BinaryOp::Mul && !uses_any(b.b, vars_) && simplifier_.context().range(b.b).lo >= 0;
     if (extremum) {
       const auto x = bound(b.a, upper, depth + 1), y = bound(b.b, upper, depth + 1);
       if (!x || !y) {
@@ -107,7 +98,7 @@ class Eliminator {
       }
       return fixpoint(simplifier_, binary(b.op, *x, *y));
     }
-    if (b.op == BinaryOp::Mul && mentions(b.b, vars_) && !mentions(b.a, vars_))
+    if (b.op == BinaryOp::Mul && uses_any(b.b, vars_) && !uses_any(b.a, vars_))
       return binary_term(Binary{BinaryOp::Mul, b.b, b.a}, upper, depth);
     if (!quotient && !product) return std::nullopt;
     const auto x = bound(b.a, upper, depth + 1);

@@ -51,7 +51,7 @@ Result<Nest> open(const Stmt& nest, const Bounds& bounds) {
 }
 
 /// What is copied where, and under which conditions.
-struct Parts {
+struct CopyParts {
   Expr source;  // a load
   Expr fill;
   std::vector<Expr> inside;  // else fill
@@ -70,7 +70,7 @@ void split(const Expr& condition, std::vector<Expr>& out) {
 
 bool immediate(const Expr& e) { return e.as<IntImm>() || e.as<FloatImm>(); }
 
-Status take_value(const Expr& value, const Nest& nest, Parts& out) {
+Status take_value(const Expr& value, const Nest& nest, CopyParts& out) {
   if (value.as<Load>()) {
     out.source = value;
     return {};
@@ -359,7 +359,7 @@ class Recogniser {
   Nest nest_;
   const Bounds& bounds_;
   const StrideMap& strides_;
-  Parts parts_;
+  CopyParts parts_;
   std::vector<Linear> target_indices_, source_indices_;
   std::vector<Condition> conditions_;
   Flat target_, source_;

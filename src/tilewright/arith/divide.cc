@@ -8,11 +8,11 @@ namespace {
 
 /// n = d * quotient + rest with every |coefficient| of rest < d, signs kept, 0 <= constant < d.
 /// Truncating coefficients gives divide and modulo the same rest.
-struct Parts {
+struct Division {
   Affine quotient, rest;
 };
-Parts split(const Affine& n, int64_t d) {
-  Parts out;
+Division split(const Affine& n, int64_t d) {
+  Division out;
   out.quotient.constant = floor_div(n.constant, d);
   out.rest.constant = floor_mod(n.constant, d);
   for (const auto& [term, c] : n.terms) {
@@ -54,7 +54,7 @@ bool product_fits(int64_t a, int64_t b, DType dtype, int64_t* out) {
 
 std::optional<Affine> Simplifier::divide(const Affine& n, int64_t d, DType dtype) {
   if (d == 1) return n;
-  Parts parts = split(n, d);
+  Division parts = split(n, d);
   const auto rest = divide_rest(parts.rest, d, dtype);
   if (!rest || !add_scaled(parts.quotient, *rest, 1)) return std::nullopt;
   return parts.quotient;

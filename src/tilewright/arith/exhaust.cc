@@ -46,15 +46,15 @@ std::optional<int64_t> value_of(const Expr& e, const Values& values) {
 }
 
 /// A sum, in two parts: variables of their own, and what is tied together by `/` and `%`.
-struct Parts {
+struct Halves {
   std::vector<std::pair<Var, int64_t>> plain;
   Expr tied;
   std::vector<Var> vars;  ///< of `tied`
 };
 
-Parts parts_of(const Expr& e, const Bounds& bounds) {
+Halves parts_of(const Expr& e, const Bounds& bounds) {
   const Affine sum = as_affine(simplify(e, bounds));
-  Parts out;
+  Halves out;
   out.tied = int_imm(sum.constant);
   for (const auto& [term, step] : sum.terms)
     if (!term.as<VarRef>()) out.tied = out.tied + term * step;
@@ -100,7 +100,7 @@ bool for_all(const std::vector<Var>& vars, const Bounds& bounds,
 }  // namespace
 
 bool counts_up(const Expr& e, const Var& var, const Bounds& bounds) {
-  const Parts parts = parts_of(e, bounds);
+  const Halves parts = parts_of(e, bounds);
   if (std::find(parts.vars.begin(), parts.vars.end(), var) == parts.vars.end())
     return std::find(parts.plain.begin(), parts.plain.end(), std::pair(var, int64_t{1})) !=
            parts.plain.end();
@@ -115,7 +115,7 @@ bool counts_up(const Expr& e, const Var& var, const Bounds& bounds) {
 }
 
 bool is_multiple(const Expr& e, int64_t n, const Bounds& bounds) {
-  const Parts parts = parts_of(e, bounds);
+  const Halves parts = parts_of(e, bounds);
   if (!std::all_of(parts.plain.begin(), parts.plain.end(),
                    [&](const auto& term) { return term.second % n == 0; }))
     return false;

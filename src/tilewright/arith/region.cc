@@ -11,12 +11,6 @@ bool listed(const Var& var, const std::vector<Var>& vars) {
   return std::find(vars.begin(), vars.end(), var) != vars.end();
 }
 
-bool mentions(const Expr& e, const std::vector<Var>& vars) {
-  for (const Var& v : free_vars(e))
-    if (listed(v, vars)) return true;
-  return false;
-}
-
 bool zero(const Expr& e) { return is_const_int(e, 0); }
 
 /// Number of values of a variable whose range does not depend on `vars`; empty if it does.
@@ -24,7 +18,7 @@ Expr extent_of(const Var& var, const std::vector<Var>& vars, const Bounds& bound
   const auto it = bounds.ranges().find(var);
   if (it == bounds.ranges().end() || !it->second.lo || !it->second.hi) return Expr();
   const auto& [lo, hi] = it->second;
-  if (mentions(lo, vars) || mentions(hi, vars)) return Expr();
+  if (uses_any(lo, vars) || uses_any(hi, vars)) return Expr();
   return simplify(hi - lo + 1, bounds);
 }
 
@@ -37,7 +31,7 @@ bool gap_free(const Affine& a, const std::vector<Var>& vars, const Bounds& bound
   };
   std::vector<Stride> strides;
   for (const auto& [term, c] : a.terms) {
-    if (!mentions(term, vars)) continue;
+    if (!uses_any(term, vars)) continue;
     const auto* r = term.as<VarRef>();
     if (r == nullptr || c == kMinInt) return false;
     const Expr n = extent_of(r->var, vars, bounds);
@@ -62,13 +56,13 @@ bool gap_free(const Affine& a, const std::vector<Var>& vars, const Bounds& bound
 /// True if `index` takes every value between its ends while `vars` run.
 bool contiguous(const Expr& index, const std::vector<Var>& vars, const Bounds& bounds,
                 const Expr& size) {
-  if (!mentions(index, vars)) return true;
+  if (!uses_any(index, vars)) return true;
   const Affine a = as_affine(index);
   if (gap_free(a, vars, bounds)) return true;
   // Only one varying term, a quotient or a whole period of a remainder of a contiguous sum.
   const Expr* varying = nullptr;
   for (const auto& [term, c] : a.terms) {
-    if (!mentions(term, vars)) continue;
+    if (!uses_any(term, vars)) continue;
     if (varying != nullptr || (c != 1 && c != -1)) return false;
     varying = &term;
   }
@@ -108,7 +102,7 @@ bool unguarded(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
   Bounds inside;
   for (const auto& [var, range] : bounds.ranges()) inside.bind_range(var, range.lo, range.hi);
   for (const Expr& fact : bounds.facts()) {
-    if (mentions(fact, vars))
+    if (uses_any(fact, vars))
       open.push_back(fact);
     else
       inside.assume(fact);
@@ -149,7 +143,7 @@ Box touched(const std::vector<Expr>& indices, const std::vector<Expr>& shape,
     box.exact &= contiguous(index, vars, bounds, dim.size);
     if (!as_int(dim.size)) {
       const auto range = const_range(dim.size, bounds);
-      const bool relative = !mentions(dim.size, vars) && range && !as_int(*lo);
+      const bool relative = !uses_any(dim.size, vars) && range && !as_int(*lo);
       if (relative) {
         dim.size = int_imm(range->second);
         box.exact = false;

@@ -14,12 +14,6 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
-
 bool is_count(const std::string& text) {
   int value = 0;
   const char* end = text.data() + text.size();
@@ -28,7 +22,7 @@ bool is_count(const std::string& text) {
 }
 
 bool is_switch(const std::string& text) {
-  const std::string word = lower(text);
+  const std::string word = lower_case(text);
   return word == "on" || word == "off";
 }
 
@@ -68,7 +62,7 @@ std::optional<std::string> environment(const std::string& name) {
 }
 
 bool environment_off(const std::string& name) {
-  return lower(environment(name).value_or("")) == "off";
+  return lower_case(environment(name).value_or("")) == "off";
 }
 
 Status check_environment() {

@@ -1,6 +1,7 @@
 // Integer arithmetic that every layer needs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,6 +27,11 @@ inline std::vector<int64_t> divisors(int64_t n) {
   }
   low.insert(low.end(), high.rbegin(), high.rend());
   return low;
+}
+
+/// Whether every one of `values` is `wanted`; true of none.
+inline bool all_are(const std::vector<int64_t>& values, int64_t wanted) {
+  return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == wanted; });
 }
 
 }  // namespace tilewright

@@ -2,15 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <sstream>
 
 namespace tilewright {
 namespace {
-
-std::string lower(std::string text) {
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return text;
-}
 
 constexpr size_t kShortest = 3;  ///< parts of names that say something
 
@@ -19,6 +14,19 @@ bool contains(const std::string& whole, const std::string& part) {
 }
 
 }  // namespace
+
+std::string lower_case(std::string text) {
+  for (char& c : text)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return text;
+}
+
+std::vector<std::string> split_words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> out;
+  for (std::string word; in >> word;) out.push_back(word);
+  return out;
+}
 
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
@@ -47,7 +55,7 @@ std::string nearest(const std::string& name, const std::vector<std::string>& can
 }
 
 bool is_near(const std::string& name, const std::string& candidate) {
-  const std::string a = lower(name), b = lower(candidate);
+  const std::string a = lower_case(name), b = lower_case(candidate);
   const size_t longer = std::max(a.size(), b.size());
   return contains(a, b) || contains(b, a) || edit_distance(a, b) <= std::max<size_t>(1, longer / 3);
 }

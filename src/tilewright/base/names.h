@@ -6,6 +6,14 @@
 
 namespace tilewright {
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// `text` with small letters instead of the capitals A to Z.
+std::string lower_case(std::string text);
+
+/// The words of `text`, which white space separates.
+std::vector<std::string> split_words(const std::string& text);
+
 /// Letters to change, add, leave out or swap with their neighbour to get from `a` to `b`.
 size_t edit_distance(const std::string& a, const std::string& b);
 

@@ -12,7 +12,6 @@ namespace tilewright {
 namespace {
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_name_char(char c) { return is_letter(c) || is_digit(c); }
 bool is_joint(char c) { return c == '.' || c == '@' || c == '~'; }
 

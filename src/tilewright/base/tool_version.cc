@@ -4,14 +4,13 @@
 
 #include <cstdlib>
 
+#include "tilewright/base/names.h"
 #include "tilewright/base/process.h"
 
 namespace tilewright {
 namespace {
 
 constexpr double kAnswerSeconds = 10;
-
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /// Takes the number before the next dot off `text`.
 long next_number(std::string_view& text) {

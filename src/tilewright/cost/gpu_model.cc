@@ -18,7 +18,7 @@ constexpr double kCopySlots = 10;
 /// units: ns.
 constexpr double kStepNs = 3, kIssueNs = 0.6;
 /// Copies that one thread waits for at once.
-constexpr double kTogether = 8;
+constexpr double kCopiesTogether = 8;
 /// Warps of blocks with 16 threads side by side are patches of 8 x 4 (lower/gpu.h, thread_place).
 constexpr int64_t kPatchedThreads = 16, kPatchWidth = 8, kPatchHeight = 4;
 constexpr int64_t kCopyBytes = 16;  ///< the widest access
@@ -206,7 +206,7 @@ void GpuModel::cost_round(const GpuBlocking& blocking, Tile& tile) const {
   tile.shared = reads * units / rates.shared;
   const double chain = std::max(kStepNs, kIssueNs * step);
   const double busy = std::max({tile.compute, tile.shared, steps * chain});
-  const double waits = std::ceil(copies / threads / kTogether);
+  const double waits = std::ceil(copies / threads / kCopiesTogether);
   tile.fetch = tile.l2_bytes * units / rates.l2;
   tile.alone = blocking.depth <= 1
                    ? waits * rates.latency_ns + tile.fetch + 2 * rates.sync_ns + busy

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kAlone = 128;  ///< threads of a block where each has a result
 /// Terms whose loads a thread waits for at once.
-constexpr double kTogether = 4;
+constexpr double kSumsTogether = 4;
 /// Adding one partial sum of another thread. units: ns.
 constexpr double kPartNs = 15;
 
@@ -30,7 +30,7 @@ std::optional<double> predict_gpu_sum(const GpuSum& sum, int64_t threads, int64_
   const hw::GpuRates& rates = target.rates;
   const auto terms = static_cast<double>(ceil_div(sum.terms, threads));
   // One thread after the other: its terms, then a barrier and the partial sums.
-  double chain = terms / kTogether * rates.latency_ns;
+  double chain = terms / kSumsTogether * rates.latency_ns;
   if (!alone) chain += rates.sync_ns + static_cast<double>(threads) * kPartNs;
   const double loads = static_cast<double>(sum.results) * static_cast<double>(sum.terms) *
                        static_cast<double>(sum.loads);

@@ -14,10 +14,11 @@ namespace {
 using Eigen::MatrixXd;
 using Eigen::VectorXd;
 
-constexpr ForKind kKinds[] = {ForKind::Serial, ForKind::Parallel, ForKind::Vector, ForKind::Unroll};
+constexpr ForKind kLoopKinds[] = {ForKind::Serial, ForKind::Parallel, ForKind::Vector,
+                                  ForKind::Unroll};
 constexpr size_t kAccesses = 4;
 /// Numbers of one loop: its kind, its extent, and stride and whether it moves per access.
-constexpr Eigen::Index kLoop = std::size(kKinds) + 1 + 2 * kAccesses;
+constexpr Eigen::Index kLoop = std::size(kLoopKinds) + 1 + 2 * kAccesses;
 
 /// Weights and how Adam moves them. source: Kingma and Ba, arXiv 1412.6980.
 struct Weights {
@@ -172,7 +173,7 @@ std::vector<double> loop_tree(const Func& scheduled) {
     out.push_back(static_cast<double>(nest.loops.size()));
     for (size_t d = nest.loops.size(); d-- > 0;) {
       const LoopFact& loop = nest.loops[d];
-      for (const ForKind kind : kKinds) out.push_back(loop.kind == kind ? 1 : 0);
+      for (const ForKind kind : kLoopKinds) out.push_back(loop.kind == kind ? 1 : 0);
       constexpr double kScale = 0.25;  // logarithms of sizes to about one
       out.push_back(kScale * std::log2(static_cast<double>(loop.extent)));
       for (size_t a = 0; a < kAccesses; ++a) {

@@ -51,7 +51,8 @@ Sample sample(const Func& func, Rng& rng) {
   return {loop_tree(*scheduled), std::exp2(lanes + 0.3 * depth + (columns_inside ? 0 : 2))};
 }
 
-double pairs_in_order(const std::vector<double>& scores, const std::vector<double>& costs) {
+double loop_tree_model_pairs_in_order(const std::vector<double>& scores,
+                                      const std::vector<double>& costs) {
   double right = 0, pairs = 0;
   for (size_t i = 0; i < costs.size(); ++i)
     for (size_t j = 0; j < costs.size(); ++j) {
@@ -75,10 +76,10 @@ TEST(LoopTreeModel, LearnsARankingFromLoopsAlone) {
   costs[0] = search::kInvalid;  // known not to work: only slower than all others
   const auto model = loop_tree_model(), again = loop_tree_model();
   for (int fits = 0; fits < 4; ++fits) model->fit(seen, costs), again->fit(seen, costs);
-  EXPECT_GT(pairs_in_order(model->score(unseen), unseen_costs), 0.9);
+  EXPECT_GT(loop_tree_model_pairs_in_order(model->score(unseen), unseen_costs), 0.9);
   EXPECT_EQ(model->score(unseen), again->score(unseen));
   // What it learned is not there by chance.
-  EXPECT_LT(pairs_in_order(loop_tree_model()->score(unseen), unseen_costs), 0.8);
+  EXPECT_LT(loop_tree_model_pairs_in_order(loop_tree_model()->score(unseen), unseen_costs), 0.8);
 }
 
 TEST(LoopTreeModel, LearnsNothingFromEqualCosts) {

@@ -3,13 +3,12 @@
 #include <map>
 
 #include "tilewright/cost/loop_features.h"
+#include "tilewright/cost/prediction.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/schedule/access.h"
 
 namespace tilewright::cost {
 namespace {
-
-constexpr double kLine = 64;  ///< bytes
 
 /// Values an index takes while some loops run. Not arith's bounds: these are a hundred times
 /// cheaper, and a wrong feature is only a worse one.
@@ -102,7 +101,7 @@ class Touch {
         lines *= size;
       contiguous = contiguous && size >= shape_[d];
     }
-    return lines * std::ceil(run / kLine) * kLine;
+    return lines * std::ceil(run / kLineBytes) * kLineBytes;
   }
 
   /// Row-major position of the hull's first element.

@@ -45,10 +45,6 @@ int64_t all_columns(const Contraction& c) {
   return ceil_div(extent(c, c.lanes), c.lane_count) * extent(c, c.columns);
 }
 
-hw::CpuRates rates_of(const hw::CpuTarget& target) {
-  return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
-}
-
 /// Axes of the result that form no row of the tile, the second row axis included.
 std::vector<int> batch_axes_of(const Contraction& c) {
   std::vector<int> axes;
@@ -83,7 +79,7 @@ class Model {
   Model(const Contraction& c, const hw::CpuTarget& target, int threads)
       : c_(c),
         target_(target),
-        rates_(rates_of(target)),
+        rates_(target.rates_or_assumed()),
         threads_(std::max(threads, 1)),
         batch_axes_(batch_axes_of(c)),
         multiply_add_(2.0 * c.lane_count / std::max(rates_.peak(c.dtype), 1e-9)) {

@@ -24,7 +24,7 @@ constexpr int64_t kMaxColumns = 4;
 /// Parts of the times to read from L3 and from memory that show beside what register tiles wait
 /// for. source: layers of ResNet-18 and VGG-16 with F(2x2) and F(4x4), two cores of a Sapphire
 /// Rapids.
-constexpr double kExposed = 0.2, kExposedMemory = 0.35;
+constexpr double kExposedL3 = 0.2, kExposedMemory = 0.35;
 
 struct Tile {
   int64_t rows = 1, columns = 1;
@@ -37,8 +37,7 @@ class Planner {
   Planner(const WinogradShape& shape, const hw::CpuTarget& target, int threads)
       : shape_(shape),
         target_(target),
-        rates_(target.rates.f32 > 0 ? target.rates
-                                    : hw::assumed_rates(target.vector_bytes, target.cores)),
+        rates_(target.rates_or_assumed()),
         threads_(std::max(threads, 1)),
         lanes_(target.lanes(32)),
         rows_(ceil_div(shape.height, shape.tile_h())),
@@ -232,7 +231,7 @@ class Planner {
     time.pack = ops * (channels * transforms + filters * share) / lanes_ +
                 transforms * writes(kept) * staged_in / in_rate +
                 share * groups * writes(kept_out) * staged_out / out_rate;
-    time.pack += kExposed * time.l3 + kExposedMemory * time.dram;
+    time.pack += kExposedL3 * time.l3 + kExposedMemory * time.dram;
     if (threads_ == 1) return time;
     time.join = rates_.fork_join_ns * (!plan.by_filters ? 1 : own ? strips : 2 * strips);
     // Workers that divide filters share the input and what is transformed together; those of the

@@ -10,7 +10,7 @@
 namespace tilewright::cost {
 namespace {
 
-hw::CpuTarget machine(int vector_bytes = 64, int registers = 32) {
+hw::CpuTarget winograd_machine(int vector_bytes = 64, int registers = 32) {
   hw::CpuTarget target;
   target.vector_bytes = vector_bytes;
   target.vector_registers = registers;
@@ -23,7 +23,7 @@ TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
   Rng rng(5);
   for (int i = 0; i < 400; ++i) {
     const bool wide = rng.between(0, 1) == 1;
-    const hw::CpuTarget target = machine(wide ? 64 : 32, wide ? 32 : 16);
+    const hw::CpuTarget target = winograd_machine(wide ? 64 : 32, wide ? 32 : 16);
     const int64_t lanes = target.lanes(32);
     const WinogradShape shape{rng.between(1, 3),          lanes * rng.between(1, 40),
                               lanes * rng.between(1, 40), rng.between(1, 120),
@@ -57,7 +57,7 @@ TEST(WinogradPlan, FitsTheSizesAndTheRegisters) {
 }
 
 TEST(WinogradPlan, SharesWhatIsLarge) {
-  const hw::CpuTarget target = machine();
+  const hw::CpuTarget target = winograd_machine();
   // 9 MB of weights and few tiles: each worker reads its own half.
   EXPECT_TRUE(plan_winograd({1, 256, 256, 14, 14, 4}, target, 2).by_filters);
   EXPECT_TRUE(plan_winograd({1, 512, 512, 28, 28, 4}, target, 2).by_filters);
@@ -68,7 +68,7 @@ TEST(WinogradPlan, SharesWhatIsLarge) {
 }
 
 TEST(WinogradPlan, ReadsLargeWeightsOnceForSeveralImages) {
-  hw::CpuTarget target = machine();
+  hw::CpuTarget target = winograd_machine();
   target.l3_bytes = 16 << 20;
   // Planes of a 3-D convolution of 512 channels: 57 MB of weights, 16 tiles each.
   WinogradShape planes{4, 1536, 256, 14, 14, 4};
@@ -85,7 +85,7 @@ TEST(WinogradPlan, ReadsLargeWeightsOnceForSeveralImages) {
 TEST(WinogradPlan, PassesWeightsFromFarSeldom) {
   // Twelve tiles in a strip: 6x4 vectors pass the weights of four blocks twice, 12x2 those of two
   // once. Those of 32 channels stay in L1 in between, those of 256 do not.
-  const hw::CpuTarget target = machine();
+  const hw::CpuTarget target = winograd_machine();
   const WinogradPlan cuts{{1, 1, 12}, 4, 1, 1, false, {}};
   EXPECT_EQ(winograd_plan_at({1, 32, 64, 96, 96, 4}, cuts, 0, target, 1).tile_columns, 4);
   EXPECT_EQ(winograd_plan_at({1, 256, 64, 96, 96, 4}, cuts, 0, target, 1).tile_columns, 2);
@@ -94,7 +94,7 @@ TEST(WinogradPlan, PassesWeightsFromFarSeldom) {
 TEST(WinogradPlan, PassesWeightsThatMemoryDelaysOnce) {
   // 16 tiles: 16x1 vectors ask memory for weights as long as they compute, the others wait for
   // them in the first of several passes.
-  hw::CpuTarget target = machine();
+  hw::CpuTarget target = winograd_machine();
   const WinogradShape shape{1, 512, 512, 7, 7, 2};
   target.rates.dram = {target.rates.f32, 2 * target.rates.f32};  // much more than is needed
   EXPECT_GT(plan_winograd(shape, target, 2).tile_columns, 1);
@@ -106,12 +106,12 @@ TEST(WinogradPlan, PassesWeightsThatMemoryDelaysOnce) {
 
 TEST(WinogradPlan, TakesTurnsAtLoading) {
   // 26x1 vectors have no more left-over tiles than 13x2, but a load for every multiply-add.
-  const WinogradPlan plan = plan_winograd({1, 256, 256, 14, 14, 2}, machine(), 2);
+  const WinogradPlan plan = plan_winograd({1, 256, 256, 14, 14, 2}, winograd_machine(), 2);
   EXPECT_GT(plan.tile_columns, 1);
 }
 
 TEST(WinogradPlan, TimesFollowTheArithmetic) {
-  const hw::CpuTarget target = machine();
+  const hw::CpuTarget target = winograd_machine();
   const auto time = [&](const WinogradShape& shape, int threads) {
     return plan_winograd(shape, target, threads).time.total();
   };
@@ -127,7 +127,7 @@ TEST(WinogradPlan, TimesFollowTheArithmetic) {
 }
 
 TEST(WinogradPlan, PaysForWeightsFromMemoryOncePerPass) {
-  hw::CpuTarget target = machine();
+  hw::CpuTarget target = winograd_machine();
   target.l3_bytes = 16 << 20;
   const WinogradShape shape{1, 1024, 1024, 7, 7, 2};  // a strip for all: one pass
   const double weights = 16 * 1024 * 1024 * 4.0;

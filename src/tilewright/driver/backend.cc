@@ -2,11 +2,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 #include "tilewright/codegen/c/c.h"
 #include "tilewright/driver/process.h"
 #if TILEWRIGHT_LLVM
@@ -17,17 +15,9 @@ namespace tilewright::driver {
 namespace {
 
 /// The first of `names` found on PATH.
-std::string find_program(const std::vector<std::string>& names) {
-  const char* path = std::getenv("PATH");
-  std::string folders = path == nullptr ? "/usr/bin:/bin" : path;
-  for (const std::string& name : names) {
-    for (size_t start = 0; start <= folders.size();) {
-      const size_t end = std::min(folders.find(':', start), folders.size());
-      const std::string candidate = folders.substr(start, end - start) + "/" + name;
-      if (::access(candidate.c_str(), X_OK) == 0) return candidate;
-      start = end + 1;
-    }
-  }
+std::string find_first_program(const std::vector<std::string>& names) {
+  for (const std::string& name : names)
+    if (std::string path = find_program(name); !path.empty()) return path;
   return "";
 }
 
@@ -43,7 +33,7 @@ Result<SharedCode> through_c(const std::vector<Func>& lowered, const BackendOpti
     return fail(ErrorKind::Unsupported, "the C back-end compiles for this machine only",
                 "the target is " + options.target.triple);
   const std::vector<std::string> names = {"cc", "gcc", "clang-19", "clang"};
-  const std::string compiler = find_program(names);
+  const std::string compiler = find_first_program(names);
   if (compiler.empty()) return no_tool("C compiler", names);
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   const std::string source = folder.file("model.c"), output = folder.file("model.so");
@@ -62,8 +52,8 @@ Result<std::string> link_shared(const std::vector<std::string>& objects,
   // A compiler driver knows where libm lies; a bare linker will do for code without libm calls.
   const std::vector<std::string> drivers = {"cc", "gcc", "clang-19", "clang"};
   const std::vector<std::string> linkers = {"ld.lld-19", "ld.lld", "ld.mold", "ld"};
-  const std::string compiler = native ? find_program(drivers) : "";
-  const std::string linker = compiler.empty() ? find_program(linkers) : "";
+  const std::string compiler = native ? find_first_program(drivers) : "";
+  const std::string linker = compiler.empty() ? find_first_program(linkers) : "";
   if (compiler.empty() && linker.empty())
     return no_tool("linker", {"cc", "gcc", "ld.lld-19", "ld"});
   const std::string output = folder.file("model.so");

@@ -17,22 +17,22 @@ namespace {
 /// Instructions of a loop that the table names; the rest is a number.
 constexpr size_t kNamed = 6;
 
-struct Row {
+struct KernelRow {
   codegen::CudaKernelUse use;
   codegen::SassKernel code;
   std::vector<std::string> steps;
 };
 
 /// Kernels of a launch in the order of the program.
-Result<std::vector<Row>> rows_of(const GpuLaunchCode& launch) {
+Result<std::vector<KernelRow>> rows_of(const GpuLaunchCode& launch) {
   if (launch.program.binary.empty()) {
     TW_TRY(codegen::nvrtc_version());
     return fail(ErrorKind::Tool, "the kernels are not compiled");
   }
   std::vector<codegen::SassKernel> codes = TW_TRY(codegen::disassemble(launch.program.binary));
-  std::vector<Row> rows;
+  std::vector<KernelRow> rows;
   for (const runtime::GpuKernelCode& kernel : launch.program.kernels) {
-    Row row;
+    KernelRow row;
     row.use.symbol = kernel.symbol;
     for (const codegen::CudaKernelUse& use : launch.uses)
       if (use.symbol == kernel.symbol) row.use = use;
@@ -58,7 +58,7 @@ std::string most_frequent(const codegen::SassCounts& counts) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-nlohmann::ordered_json to_json(const Row& row) {
+nlohmann::ordered_json to_json(const KernelRow& row) {
   nlohmann::ordered_json json{
       {"kernel", row.use.symbol},           {"steps", row.steps},
       {"registers", row.use.registers},     {"shared_bytes", row.use.shared_bytes},
@@ -70,10 +70,10 @@ nlohmann::ordered_json to_json(const Row& row) {
   return json;
 }
 
-void print_rows(const std::vector<Row>& rows) {
+void print_rows(const std::vector<KernelRow>& rows) {
   std::vector<std::vector<std::string>> lines = {
       {"kernel", "registers", "shared", "stack", "spills", "instructions", "steps"}};
-  for (const Row& row : rows)
+  for (const KernelRow& row : rows)
     lines.push_back({row.use.symbol, std::to_string(row.use.registers),
                      std::to_string(row.use.shared_bytes), std::to_string(row.use.stack_bytes),
                      std::to_string(row.use.spill_bytes),
@@ -81,7 +81,7 @@ void print_rows(const std::vector<Row>& rows) {
                      fmt::format("{}", fmt::join(row.steps, ", "))});
   fmt::print("{}\n", table(lines));
   lines = {{"kernel", "innermost loop", "instructions"}};
-  for (const Row& row : rows)
+  for (const KernelRow& row : rows)
     for (const codegen::SassLoop& loop : row.code.loops)
       lines.push_back({row.use.symbol, fmt::format("{:#06x}-{:#06x}", loop.begin, loop.end),
                        most_frequent(loop.counts)});
@@ -101,11 +101,11 @@ std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std:
 }
 
 Result<int> explain_sass(const CompiledModel& model, const std::string& node, bool as_json) {
-  std::vector<Row> rows;
+  std::vector<KernelRow> rows;
   std::vector<std::string> names;
   for (const auto& [name, launch] : model.gpu_launches) {
     if (launch.program.language != "cuda") continue;
-    for (Row& row : TW_TRY(rows_of(launch))) {
+    for (KernelRow& row : TW_TRY(rows_of(launch))) {
       names.insert(names.end(), row.steps.begin(), row.steps.end());
       const auto& steps = row.steps;
       if (node.empty() || std::find(steps.begin(), steps.end(), node) != steps.end())
@@ -121,7 +121,7 @@ Result<int> explain_sass(const CompiledModel& model, const std::string& node, bo
     return 0;
   }
   nlohmann::ordered_json json = document("explain");
-  for (const Row& row : rows) json["kernels"].push_back(to_json(row));
+  for (const KernelRow& row : rows) json["kernels"].push_back(to_json(row));
   print_json(json);
   return 0;
 }

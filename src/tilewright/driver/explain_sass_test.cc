@@ -7,7 +7,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 TEST(ExplainSass, StepsOfAKernelArePreparedOnesTooEachOnce) {
   runtime::GpuProgram program;

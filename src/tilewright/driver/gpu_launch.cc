@@ -26,9 +26,9 @@
 namespace tilewright::driver {
 namespace {
 
-using Place = runtime::GpuBuffer::Place;
+using GpuPlace = runtime::GpuBuffer::Place;
 
-int64_t aligned(int64_t bytes) {
+int64_t gpu_aligned(int64_t bytes) {
   return (bytes + runtime::kGpuAlign - 1) / runtime::kGpuAlign * runtime::kGpuAlign;
 }
 int64_t bytes_of(const graph::Value& value) {
@@ -73,7 +73,7 @@ class Assembler {
   Assembler(const hw::GpuTarget& target, FindGpuRecord tuned, bool scheduled = false)
       : target_(target), tuned_(std::move(tuned)), scheduled_(scheduled) {}
 
-  int add_buffer(Place place, int64_t offset, int64_t bytes, const std::string& name) {
+  int add_buffer(GpuPlace place, int64_t offset, int64_t bytes, const std::string& name) {
     program().buffers.push_back({place, offset, bytes, name});
     return static_cast<int>(program().buffers.size()) - 1;
   }
@@ -85,9 +85,9 @@ class Assembler {
     std::string& all = program().constants;
     const auto offset = static_cast<int64_t>(all.size());
     all.append(static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes()));
-    all.resize(static_cast<size_t>(aligned(static_cast<int64_t>(all.size()) + 1)));
+    all.resize(static_cast<size_t>(gpu_aligned(static_cast<int64_t>(all.size()) + 1)));
     return it->second =
-               add_buffer(Place::Constants, offset, std::max<int64_t>(1, array.bytes()), name);
+               add_buffer(GpuPlace::Constants, offset, std::max<int64_t>(1, array.bytes()), name);
   }
 
   /// `buffers`: of the Func's parameters, in order.
@@ -162,10 +162,10 @@ class Assembler {
       if (prepared[i])
         lasting.insert(known.plan.calls[i].args.begin(), known.plan.calls[i].args.end());
     for (const Buffer& t : known.plan.temporaries) {
-      places[t] = add_buffer(Place::Arena, 0, bytes_of(t), fmt::format("{}.{}", step, t.name()));
+      places[t] = add_buffer(GpuPlace::Arena, 0, bytes_of(t), fmt::format("{}.{}", step, t.name()));
       const bool lasts = lasting.contains(t);
-      lifetimes_.push_back(
-          {aligned(bytes_of(t)), lasts ? 0 : turn, lasts ? std::numeric_limits<int>::max() : turn});
+      lifetimes_.push_back({gpu_aligned(bytes_of(t)), lasts ? 0 : turn,
+                            lasts ? std::numeric_limits<int>::max() : turn});
       temporaries_.push_back(places[t]);
     }
     for (size_t i = 0; i < prepared.size(); ++i) {
@@ -183,8 +183,8 @@ class Assembler {
     const graph::Arena packed = graph::pack_arena(lifetimes_);
     for (size_t i = 0; i < temporaries_.size(); ++i)
       program().buffers[static_cast<size_t>(temporaries_[i])].offset =
-          aligned(arena_bytes) + packed.offset[i];
-    program().arena_bytes = aligned(arena_bytes) + packed.bytes;
+          gpu_aligned(arena_bytes) + packed.offset[i];
+    program().arena_bytes = gpu_aligned(arena_bytes) + packed.bytes;
   }
 
   const hw::GpuTarget& target_;
@@ -200,10 +200,10 @@ class Assembler {
 };
 
 /// The groups of a launch, with values between them in the arena.
-class LaunchCompiler {
+class GpuLaunchCompiler {
  public:
-  LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const hw::GpuTarget& target,
-                 MathMode math, const FindGpuRecord& tuned)
+  GpuLaunchCompiler(const graph::Graph& graph, const graph::Group& launch,
+                    const hw::GpuTarget& target, MathMode math, const FindGpuRecord& tuned)
       : graph_(graph), launch_(launch), math_(math), assembler_(target, tuned) {}
 
   Result<GpuLaunchCode> run() {
@@ -262,19 +262,19 @@ class LaunchCompiler {
     const graph::Value& v = value(id);
     if (v.constant) return assembler_.constant(*v.constant, v.name);
     if (inside_arena(id))
-      return assembler_.add_buffer(Place::Arena, plan_.offset[static_cast<size_t>(id)], bytes_of(v),
-                                   v.name);
+      return assembler_.add_buffer(GpuPlace::Arena, plan_.offset[static_cast<size_t>(id)],
+                                   bytes_of(v), v.name);
     if (made_in(id) >= 0) return output_of(made_in(id));
     if (root_of(id) >= 0) return buffer_of(root_of(id));
     const auto& outputs = launch_.outputs;
     if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return output_of(id);
-    return assembler_.add_buffer(Place::Input, 0, bytes_of(v), v.name);
+    return assembler_.add_buffer(GpuPlace::Input, 0, bytes_of(v), v.name);
   }
 
   int output_of(graph::ValueId id) {
     const auto [it, fresh] = outputs_.try_emplace(id, 0);
     if (fresh)
-      it->second = assembler_.add_buffer(Place::Output, 0, bytes_of(value(id)), value(id).name);
+      it->second = assembler_.add_buffer(GpuPlace::Output, 0, bytes_of(value(id)), value(id).name);
     return it->second;
   }
 
@@ -311,8 +311,8 @@ Result<GpuLaunchCode> compile_one(const Func& func, Assembler assembler) {
     const bool out = param.mode == ParamMode::Out;
     if (param.mode == ParamMode::InOut)
       return fail(ErrorKind::Unsupported, fmt::format("'{}' is changed in place", name));
-    buffers.push_back(
-        assembler.add_buffer(out ? Place::Output : Place::Input, 0, bytes_of(param.buffer), name));
+    buffers.push_back(assembler.add_buffer(out ? GpuPlace::Output : GpuPlace::Input, 0,
+                                           bytes_of(param.buffer), name));
     (out ? assembler.program().outputs : assembler.program().inputs).push_back(buffers.back());
   }
   TW_TRY_STATUS(assembler.add(func, buffers, func.name));
@@ -324,7 +324,7 @@ Result<GpuLaunchCode> compile_one(const Func& func, Assembler assembler) {
 Result<GpuLaunchCode> compile_gpu_launch(const graph::Graph& graph, const graph::Group& launch,
                                          const hw::GpuTarget& target, MathMode math,
                                          const FindGpuRecord& tuned) {
-  return LaunchCompiler(graph, launch, target, math, tuned).run();
+  return GpuLaunchCompiler(graph, launch, target, math, tuned).run();
 }
 
 Result<GpuLaunchCode> compile_gpu_func(const Func& func, const hw::GpuTarget& target,

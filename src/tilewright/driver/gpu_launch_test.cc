@@ -10,7 +10,7 @@ namespace tilewright::driver {
 namespace {
 
 /// V = W + 1, T = X + 1, Y = T * V.
-constexpr const char* kProgram = R"(
+constexpr const char* kGpuLaunchProgram = R"(
 func f(X: f32[8], const W: f32[8], out Y: f32[8]) {
   alloc V: f32[8]
   alloc T: f32[8]
@@ -33,7 +33,7 @@ func f(X: f32[8], const W: f32[8], out Y: f32[8]) {
 )";
 
 TEST(GpuLaunch, WhatConstantsDecideIsPreparedApart) {
-  Func func = *parse_func(kProgram);
+  Func func = *parse_func(kGpuLaunchProgram);
   Array weights(DType::F32, {8});
   func.params[1].values = weights;
   const auto code = compile_scheduled_gpu_func(func, *hw::find_gpu_target("opencl"));
@@ -53,7 +53,7 @@ TEST(GpuLaunch, WhatConstantsDecideIsPreparedApart) {
 
 TEST(GpuLaunch, ConstantsThatComeAsInputsArePreparedWhenWritten) {
   const auto code =
-      compile_scheduled_gpu_func(*parse_func(kProgram), *hw::find_gpu_target("opencl"));
+      compile_scheduled_gpu_func(*parse_func(kGpuLaunchProgram), *hw::find_gpu_target("opencl"));
   ASSERT_TRUE(code) << to_string(code.error());
   EXPECT_EQ(code->program.prepare.size(), 1u);
   EXPECT_EQ(code->program.inputs.size(), 2u);

@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "tilewright/base/statistics.h"
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/driver/gpu_profile.h"
@@ -14,12 +15,6 @@
 
 namespace tilewright::driver {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// A model on the device, with the times of its kernels.
 class TimedModel {
@@ -41,7 +36,7 @@ class TimedModel {
 
   /// Runs for `seconds`, at least `least` times; appends the device's times. units: ns.
   Status run_for(double seconds, std::vector<double>& times, int least = 3) {
-    const Clock::time_point begin = Clock::now();
+    const SteadyClock::time_point begin = SteadyClock::now();
     for (int runs = 0; runs < least || seconds_since(begin) < seconds; ++runs) {
       const int64_t before = total();
       TW_TRY_STATUS(session_->run());
@@ -130,7 +125,7 @@ Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
                                  const SubjectOptions& subject_options,
                                  const CompileOptions& options, const PlanLimits& limits) {
   TunePlan plan;
-  const Clock::time_point begin = Clock::now();
+  const SteadyClock::time_point begin = SteadyClock::now();
   const tune::Task like = TW_TRY(task_on(subject_options, options));
   for (Subject& subject : subjects) {
     if (!plan.models.empty() && seconds_since(begin) > limits.seconds) {
@@ -141,7 +136,7 @@ Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
                   "tuning needs the model itself");
     TunedModel model;
-    const Clock::time_point compiling = Clock::now();
+    const SteadyClock::time_point compiling = SteadyClock::now();
     model.compiled = TW_TRY(compile_subject(subject, options));
     model.subject = std::move(subject);
     std::map<std::string, double> times;
@@ -175,7 +170,7 @@ Result<Duel> duel_on_gpu(const CompiledModel& before, const CompiledModel& after
   first.reset();
   second.reset();
   // In turn, so that a slow moment of the machine hits both; few rounds where one run takes long.
-  const Clock::time_point begin = Clock::now();
+  const SteadyClock::time_point begin = SteadyClock::now();
   for (int round = 0;
        round < kDuelRounds && (round < kLeastRounds || seconds_since(begin) < seconds); ++round) {
     TW_TRY_STATUS(first.run_for(seconds / (2 * kDuelRounds), times_before, 1));

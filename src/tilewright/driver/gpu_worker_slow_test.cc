@@ -14,7 +14,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 using tune::OutcomeKind;
 
 class GpuWorker : public testing::Test {

@@ -13,7 +13,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 void append(void* to, void* data, int size) {
   static_cast<std::string*>(to)->append(static_cast<const char*>(data), static_cast<size_t>(size));

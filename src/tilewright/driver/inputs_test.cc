@@ -14,7 +14,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::vector<InputType> kTypes = {{"image", DType::F32, {2, 3}}, {"index", DType::I64, {40}}};
 

@@ -9,7 +9,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int64_t kStart = 1800000000, kMinute = 60, kDay = 24 * 60 * kMinute;
 

@@ -13,8 +13,8 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(PlanOutputs, OneFileForOneOutput) {
   const auto plan = plan_outputs({{"y.npy"}, ""}, {"y"});

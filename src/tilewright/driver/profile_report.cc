@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/cli.h"
 
 namespace tilewright::driver {
@@ -12,14 +13,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// requires: not empty.
-double median(std::vector<int64_t> values) {
+double median_ns(std::vector<int64_t> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return static_cast<double>(*middle);
@@ -79,7 +74,7 @@ double clock_ns() {
     for (int k = 0; k < kReadings; ++k) end = now_ns();
     times.push_back((end - start) / kReadings);
   }
-  return median(std::move(times));
+  return median_ns(std::move(times));
 }
 
 void StepTimes::add(const std::vector<int64_t>& run) {
@@ -94,7 +89,7 @@ void StepTimes::add(const runtime::Session& session) {
 std::vector<double> StepTimes::medians() const {
   std::vector<double> result;
   for (const std::vector<int64_t>& times : times_)
-    result.push_back(times.empty() ? 0 : std::max(0.0, median(times) - clock_));
+    result.push_back(times.empty() ? 0 : std::max(0.0, median_ns(times) - clock_));
   return result;
 }
 

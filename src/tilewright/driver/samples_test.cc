@@ -10,7 +10,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(SampleArray, IsTheSameEverywhere) {
   const Array floats = sample_array({"x", 7}, DType::F32, {1000});

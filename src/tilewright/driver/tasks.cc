@@ -8,6 +8,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/tune/gpu_space.h"
 #include "tilewright/tune/sketch_space.h"
@@ -16,20 +17,14 @@
 namespace tilewright::driver {
 namespace {
 
-double now_ns() {
-  return std::chrono::duration<double, std::nano>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
 /// Runs for `seconds`, at least `least` times; appends times.
 Status run_for(runtime::Session& session, double seconds, std::vector<double>& times,
                int least = 3) {
-  const double end = now_ns() + seconds * 1e9;
+  const int64_t end = now_ns() + static_cast<int64_t>(seconds * 1e9);
   for (int runs = 0; runs < least || now_ns() < end; ++runs) {
-    const double start = now_ns();
+    const int64_t start = now_ns();
     TW_TRY_STATUS(session.run());
-    times.push_back(now_ns() - start);
+    times.push_back(static_cast<double>(now_ns() - start));
     TW_TRY_STATUS(check_interrupt());
   }
   return {};
@@ -234,7 +229,7 @@ Result<Duel> duel(runtime::Session& before, runtime::Session& after, uint64_t se
   before.reset_profile();
   after.reset_profile();
   // In turn, so that a slow moment of the machine hits both; few rounds where one run takes long.
-  const double end = now_ns() + seconds * 1e9;
+  const int64_t end = now_ns() + static_cast<int64_t>(seconds * 1e9);
   for (int round = 0; round < kDuelRounds && (round < kLeastRounds || now_ns() < end); ++round) {
     TW_TRY_STATUS(run_for(before, seconds / (2 * kDuelRounds), first, 1));
     TW_TRY_STATUS(run_for(after, seconds / (2 * kDuelRounds), second, 1));

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_profile.h"
@@ -36,13 +37,7 @@ double percentile(Times times, double share) {
   return static_cast<double>(times[index]);
 }
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
-
-struct Row {
+struct BenchRow {
   std::string subject;
   Times ours, peer;
   std::string peer_name;              ///< empty: not asked; "n/a": ONNX has no such operator
@@ -106,7 +101,7 @@ Status run_for(runtime::Session& session, double seconds, Times& times,
 
 /// What copies of all inputs and of all outputs take. units: ms.
 Status time_copies(runtime::Session& session, const std::map<std::string, Array>& inputs,
-                   Row& row) {
+                   BenchRow& row) {
   Times in, out;
   for (int round = 0; round < 5; ++round) {
     const int64_t start = now_ns();
@@ -126,7 +121,7 @@ Status time_copies(runtime::Session& session, const std::map<std::string, Array>
 
 /// A simulated accelerator: its cycles at its clock, whatever the simulator takes. Absent for
 /// devices that keep no time.
-void use_cycles(const LaunchLog& log, Row& row) {
+void use_cycles(const LaunchLog& log, BenchRow& row) {
   for (const LaunchLog::Entry& entry : log.entries) {
     row.cycles += entry.report.cycles;
     row.clock_mhz = entry.program->config.clock_mhz;
@@ -190,7 +185,7 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
 
 /// Both in turn, so that a slow moment of the machine hits both.
 Status run_in_turn(runtime::Session& session, OrtPeer* peer, const BenchOptions& options,
-                   Sampler& sampler, Row& row) {
+                   Sampler& sampler, BenchRow& row) {
   constexpr int kRounds = 6;
   for (int round = 0; round < kRounds; ++round) {
     TW_TRY_STATUS(run_for(session, options.seconds / kRounds, row.ours, &sampler));
@@ -205,7 +200,7 @@ Status run_in_turn(runtime::Session& session, OrtPeer* peer, const BenchOptions&
 
 /// The profile of a CPU's steps beside their limits.
 void set_profile(const runtime::Session& session, const Sampler& sampler,
-                 const BenchOptions& options, Row& row) {
+                 const BenchOptions& options, BenchRow& row) {
   const std::vector<double> medians = sampler.steps.medians();
   for (size_t i = 0; i < medians.size(); ++i)
     row.profile.push_back({session.profile()[i].name, session.profile()[i].callee, medians[i]});
@@ -215,8 +210,8 @@ void set_profile(const runtime::Session& session, const Sampler& sampler,
   row.limits = step_limits(session.program(), machine, threads_of(options.subject));
 }
 
-Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
-  Row row;
+Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& options) {
+  BenchRow row;
   row.subject = subject.name;
   SubjectOptions settings = options.subject;
   settings.record_times = settings.device == "vta:tsim" || settings.device == "vta:rtl";
@@ -255,7 +250,7 @@ Result<Row> bench_subject(const Subject& subject, const BenchOptions& options) {
   return row;
 }
 
-nlohmann::ordered_json to_json(const Row& row) {
+nlohmann::ordered_json to_json(const BenchRow& row) {
   nlohmann::ordered_json json;
   auto times = [](const Times& t) {
     return nlohmann::ordered_json{{"median", percentile(t, 0.5) / 1e6},
@@ -302,14 +297,14 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
       "first inference; h2d, d2h: copying inputs in and outputs out, not part of compute";
   std::vector<std::vector<std::string>> text = {{"subject", "median ms", "p10", "p90"}};
   if (!options.against.empty()) text[0].insert(text[0].end(), {"onnxruntime ms", "ratio"});
-  std::vector<Row> rows;
+  std::vector<BenchRow> rows;
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
   Progress progress("bench");
   for (size_t i = 0; i < subjects.size(); ++i) {
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(subjects.size()),
                     subjects[i].name);
     rows.push_back(TW_TRY(bench_subject(subjects[i], options)));
-    const Row& row = rows.back();
+    const BenchRow& row = rows.back();
     json["rows"].push_back(to_json(row));
     std::vector<std::string> line = {row.subject};
     for (double share : {0.5, 0.1, 0.9})
@@ -333,7 +328,7 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   }
   fmt::print("{}", table(text));
   if (options.profile)
-    for (const Row& row : rows) {
+    for (const BenchRow& row : rows) {
       if (row.cycles > 0)
         fmt::print("\n{}", row.launches);
       else

@@ -10,6 +10,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
@@ -22,10 +23,6 @@
 
 namespace tilewright::driver {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 double mib(int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 

@@ -22,7 +22,7 @@ struct SimOptions {
 };
 
 /// A program of a package, or a dump with the results it expects.
-struct Named {
+struct NamedDump {
   std::string name;
   vta::Dump dump;
 
@@ -49,9 +49,9 @@ Result<std::vector<std::filesystem::path>> dump_folders(const std::string& folde
   return dumps;
 }
 
-Result<std::vector<Named>> load_programs(const std::string& path) {
+Result<std::vector<NamedDump>> load_programs(const std::string& path) {
   std::error_code error;
-  std::vector<Named> programs;
+  std::vector<NamedDump> programs;
   if (std::filesystem::is_directory(path, error)) {
     for (const std::filesystem::path& dump : TW_TRY(dump_folders(path))) {
       const std::filesystem::path folder = std::filesystem::absolute(dump, error);
@@ -74,9 +74,9 @@ Result<std::vector<Named>> load_programs(const std::string& path) {
 }
 
 /// Gives the programs the timing of `hw`. errors: Usage (another design).
-Status use_hardware(const std::string& hw, std::vector<Named>& programs) {
+Status use_hardware(const std::string& hw, std::vector<NamedDump>& programs) {
   const vta::Config config = TW_TRY(vta::load_config(hw));
-  for (Named& named : programs) {
+  for (NamedDump& named : programs) {
     vta::Config& own = named.dump.program.config;
     if (!vta::same_architecture(own, config))
       return fail(
@@ -102,7 +102,7 @@ std::vector<std::string> assembly(const vta::Program& program) {
 }
 
 /// Findings as text; whether one of them is an error.
-bool report_findings(const Named& named, const std::vector<vta::Finding>& findings,
+bool report_findings(const NamedDump& named, const std::vector<vta::Finding>& findings,
                      nlohmann::ordered_json& json) {
   bool bad = false;
   for (const vta::Finding& finding : findings) {
@@ -138,7 +138,7 @@ void report_mismatch(const std::string& program, const vta::Mismatch& mismatch,
 }
 
 /// Runs a program; its results are compared with those it carries. `agrees`: they are equal.
-Result<LaunchLog::Entry> simulate(const Named& named, const SimOptions& options,
+Result<LaunchLog::Entry> simulate(const NamedDump& named, const SimOptions& options,
                                   nlohmann::ordered_json& mismatches, bool& agrees) {
   const vta::Program& program = named.program();
   std::unique_ptr<vta::Device> device =
@@ -165,9 +165,9 @@ Result<int> sim(const SimOptions& options, bool as_json) {
   json["findings"] = json["mismatches"] = nlohmann::ordered_json::array();
   bool good = true;
   LaunchLog log;
-  std::vector<Named> programs = TW_TRY(load_programs(options.path));
+  std::vector<NamedDump> programs = TW_TRY(load_programs(options.path));
   if (!options.hw.empty()) TW_TRY_STATUS(use_hardware(options.hw, programs));
-  for (const Named& named : programs) {
+  for (const NamedDump& named : programs) {
     if (options.disassemble)
       for (const std::string& line : assembly(named.program()))
         as_json ? json["assembly"][named.name].push_back(line) : fmt::print("{}\n", line);

@@ -17,7 +17,7 @@
 namespace tilewright::driver {
 namespace {
 
-constexpr uint64_t kAlign = 4096;  // a page: every element size divides it
+constexpr uint64_t kPageAlign = 4096;  // a page: every element size divides it
 
 std::string_view bytes_of(const Array& array) {
   return {static_cast<const char*>(array.data()), static_cast<size_t>(array.bytes())};
@@ -34,7 +34,7 @@ class Placer {
     const graph::Value& value = graph_.values[static_cast<size_t>(id)];
     const auto bytes =
         static_cast<uint64_t>(storage_bytes(value.type.dtype, element_count(value.type.shape)));
-    const uint64_t at = TW_TRY(builder_.allocate(value.name, bytes, kAlign));
+    const uint64_t at = TW_TRY(builder_.allocate(value.name, bytes, kPageAlign));
     if (value.constant) builder_.write(at, bytes_of(*value.constant));
     return addresses_[id] = at;
   }
@@ -44,7 +44,7 @@ class Placer {
   /// A constant table that belongs to an operator, not to the graph.
   Result<uint64_t> table(const std::string& name, const Array& values) {
     const uint64_t at =
-        TW_TRY(builder_.allocate(name, static_cast<uint64_t>(values.bytes()), kAlign));
+        TW_TRY(builder_.allocate(name, static_cast<uint64_t>(values.bytes()), kPageAlign));
     builder_.write(at, bytes_of(values));
     return at;
   }
@@ -70,10 +70,10 @@ std::string memo_key(Func func, const vta::Config& config, const VtaLaunchOption
                      record ? "recorded " + record->point : "");
 }
 
-class LaunchCompiler {
+class VtaLaunchCompiler {
  public:
-  LaunchCompiler(const graph::Graph& graph, const graph::Group& launch, const vta::Config& config,
-                 const VtaLaunchOptions& options)
+  VtaLaunchCompiler(const graph::Graph& graph, const graph::Group& launch,
+                    const vta::Config& config, const VtaLaunchOptions& options)
       : graph_(graph),
         launch_(launch),
         options_(options),
@@ -167,7 +167,7 @@ class LaunchCompiler {
       const auto move = move_of(*part);
       if (!move || !move->gathers) continue;
       const uint64_t base = TW_TRY(places_.address(move->whole));
-      for (const graph::Part& input : move->parts) {
+      for (const graph::MovedPart& input : move->parts) {
         const uint64_t at = base + static_cast<uint64_t>(input.offset);
         if (made.contains(input.value) && !places_.placed(input.value))
           places_.place(input.value, at);
@@ -184,7 +184,7 @@ class LaunchCompiler {
   /// A slice is a view; a concatenation copies the parts that were not made in place.
   Status emit_move(const graph::BlockMove& move, const std::string& name) {
     const uint64_t base = TW_TRY(places_.address(move.whole));
-    for (const graph::Part& part : move.parts) {
+    for (const graph::MovedPart& part : move.parts) {
       const uint64_t at = base + static_cast<uint64_t>(part.offset);
       if (!move.gathers) {
         places_.place(part.value, at);
@@ -210,7 +210,7 @@ class LaunchCompiler {
 Result<VtaLaunchCode> compile_vta_launch(const graph::Graph& graph, const graph::Group& launch,
                                          const vta::Config& config,
                                          const VtaLaunchOptions& options) {
-  return LaunchCompiler(graph, launch, config, options).run();
+  return VtaLaunchCompiler(graph, launch, config, options).run();
 }
 
 Status try_vta_layer(const graph::Graph& graph, const graph::Group& layer,
@@ -221,7 +221,7 @@ Status try_vta_layer(const graph::Graph& graph, const graph::Group& layer,
   graph::Group launch = layer;
   launch.kind = graph::GroupKind::Launch;
   launch.parts = {layer};
-  const Result<VtaLaunchCode> code = LaunchCompiler(graph, launch, config, options).run();
+  const Result<VtaLaunchCode> code = VtaLaunchCompiler(graph, launch, config, options).run();
   Status status;
   if (!code) status = tl::unexpected<Error>(code.error());
   if (code || code.error().kind != ErrorKind::Interrupted) tried[key] = status;

@@ -10,7 +10,7 @@
 namespace tilewright::driver {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const std::vector<ZipMember> kMembers = {{"a", "some bytes"}, {"folder/b", ""}, {"c", "\x01\xff"}};
 

@@ -101,9 +101,9 @@ Array matrix_of(const Array& w, const std::string& order, const Shape& shape, co
 }
 
 /// One bilinear form as products whose values in between are as small as can be.
-class Splitting {
+class BilinearSplitting {
  public:
-  Splitting(Graph& graph, Names& names, const Node& node, const Form& form)
+  BilinearSplitting(Graph& graph, Names& names, const Node& node, const Form& form)
       : graph_(graph),
         names_(names),
         node_(node),
@@ -189,7 +189,7 @@ Result<Graph> split_bilinear(const Graph& graph, PassContext& context) {
       continue;
     }
     names.release_node(node.name);
-    TW_TRY_STATUS(Splitting(out, names, node, *form).run());
+    TW_TRY_STATUS(BilinearSplitting(out, names, node, *form).run());
     ++count;
   }
   if (count > 0) context.notes.push_back(fmt::format("{} bilinear forms split", count));

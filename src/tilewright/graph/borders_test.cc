@@ -12,8 +12,8 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::ElementsAre;
-using testing::ElementsAreArray;
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 
 std::vector<std::string> names(const Graph& graph, const std::vector<ValueId>& ids) {
   std::vector<std::string> result;

@@ -10,7 +10,7 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Export, RoundTripsAndStatesTheLowestOpset) {
   Builder b("net");

@@ -17,10 +17,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-bool all_are(const Ints& values, int64_t wanted) {
-  return std::all_of(values.begin(), values.end(), [=](int64_t v) { return v == wanted; });
-}
-
 class Flattening {
  public:
   Flattening(const Graph& graph, PassContext& context)

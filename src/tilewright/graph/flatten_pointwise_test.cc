@@ -15,11 +15,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-int count(const Graph& graph, const std::string& op) {
-  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                        [&](const Node& node) { return node.op == op; }));
-}
-
 /// The default passes, with vectors of 4.
 Graph transform(Builder& b) {
   const auto graph = b.finish();

@@ -15,9 +15,9 @@ struct Affine {
   std::vector<double> scale, shift;
 };
 
-class Folder {
+class BatchNormFolder {
  public:
-  Folder(const Graph& graph, PassContext& context)
+  BatchNormFolder(const Graph& graph, PassContext& context)
       : graph_(graph), context_(context), names_(graph) {}
 
   Result<Graph> run() {
@@ -213,7 +213,7 @@ class Folder {
 }  // namespace
 
 Result<Graph> fold_batch_norm(const Graph& graph, PassContext& context) {
-  return Folder(graph, context).run();
+  return BatchNormFolder(graph, context).run();
 }
 
 }  // namespace tilewright::graph

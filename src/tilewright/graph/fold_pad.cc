@@ -21,9 +21,9 @@ struct PadNode {
   double value = 0;
 };
 
-class Folder {
+class PadFolder {
  public:
-  Folder(const Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
+  PadFolder(const Graph& graph, PassContext& context) : graph_(graph), context_(context) {}
 
   Graph run() {
     const std::vector<int> producer = producers(graph_);
@@ -134,7 +134,7 @@ class Folder {
 }  // namespace
 
 Result<Graph> fold_pad(const Graph& graph, PassContext& context) {
-  return Folder(graph, context).run();
+  return PadFolder(graph, context).run();
 }
 
 }  // namespace tilewright::graph

@@ -12,15 +12,13 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<std::string> names_of(const Graph& graph, const std::vector<Group>& groups) {
   std::vector<std::string> names;
   for (const Group& group : groups) names.push_back(group_name(graph, group));
   return names;
 }
-
-Array weights(Rng& rng, const Shape& shape) { return random_array(rng, DType::F32, shape, 2); }
 
 /// Runs the groups' Funcs, in order, with the interpreter.
 std::vector<Array> run_groups(const Graph& graph, const std::vector<Group>& groups,

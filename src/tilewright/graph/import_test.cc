@@ -12,7 +12,7 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 TEST(Import, DimensionsAreBoundByNameOrShape) {
   onnx::ModelProto m = empty_model();

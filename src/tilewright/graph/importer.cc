@@ -18,29 +18,29 @@ constexpr int kMaxDepth = 32;             ///< functions and branches within eac
 constexpr int64_t kMaxNodes = 1'000'000;  ///< after inlining
 
 enum AttributeType {
-  Float = 1,
-  Int,
-  String,
-  Tensor,
-  Graph_,
-  Floats,
-  Ints,
-  Strings,
-  Tensors,
-  Graphs
+  kFloat = 1,
+  kInt,
+  kString,
+  kTensor,
+  kGraph,
+  kFloats,
+  kInts,
+  kStrings,
+  kTensors,
+  kGraphs
 };
 
 /// The type of an attribute; files of the first IR versions leave it out.
 int type_of(const onnx::AttributeProto& a) {
   if (a.has_type() && a.type() != 0) return a.type();
-  if (a.has_f()) return Float;
-  if (a.has_i()) return Int;
-  if (a.has_s()) return String;
-  if (a.has_t()) return Tensor;
-  if (a.has_g()) return Graph_;
-  if (a.floats_size() > 0) return Floats;
-  if (a.strings_size() > 0) return Strings;
-  return a.graphs_size() > 0 ? Graphs : Ints;
+  if (a.has_f()) return kFloat;
+  if (a.has_i()) return kInt;
+  if (a.has_s()) return kString;
+  if (a.has_t()) return kTensor;
+  if (a.has_g()) return kGraph;
+  if (a.floats_size() > 0) return kFloats;
+  if (a.strings_size() > 0) return kStrings;
+  return a.graphs_size() > 0 ? kGraphs : kInts;
 }
 
 /// Names of values that a node reads, those of its branches included.
@@ -179,25 +179,25 @@ std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, c
     }
     tensor::AttrValue& value = attrs.values[written.name()];
     switch (type_of(*a)) {
-      case Float:
+      case kFloat:
         value = static_cast<double>(a->f());
         break;
-      case Int:
+      case kInt:
         value = a->i();
         break;
-      case String:
+      case kString:
         value = a->s();
         break;
-      case Floats:
+      case kFloats:
         value = std::vector<double>(a->floats().begin(), a->floats().end());
         break;
-      case Ints:
+      case kInts:
         value = std::vector<int64_t>(a->ints().begin(), a->ints().end());
         break;
-      case Strings:
+      case kStrings:
         value = std::vector<std::string>(a->strings().begin(), a->strings().end());
         break;
-      case Tensor: {
+      case kTensor: {
         onnx::TensorProto copy = a->t();
         Result<Array> array = take_tensor(copy, external_);
         if (array) {

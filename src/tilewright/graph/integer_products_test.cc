@@ -94,12 +94,6 @@ class Model {
   Graph graph_;
 };
 
-size_t count(const Graph& graph, const std::string& op) {
-  size_t n = 0;
-  for (const Node& node : graph.nodes) n += node.op == op;
-  return n;
-}
-
 /// `x` of the dot products that exist.
 PassContext context_of(std::vector<DType> x) {
   PassContext context;
@@ -121,12 +115,12 @@ void expect_same(const Options& options, const std::vector<DType>& dots, const s
   ASSERT_TRUE(result) << to_string(result.error());
   const Graph& made = result->graph;
   const bool conv = options.op == "Conv";
-  EXPECT_EQ(count(made, options.op), 0u) << print(made);
+  EXPECT_EQ(count(made, options.op), 0) << print(made);
   const bool blocked = passes.find("block_layout") != std::string::npos;
   const char* op = blocked_op != nullptr ? blocked_op
                    : blocked             ? (conv ? "ConvDotBlocked" : "GemmDotPacked")
                                          : (conv ? "ConvInteger" : "MatMulInteger");
-  EXPECT_EQ(count(made, op), 1u) << print(made);
+  EXPECT_EQ(count(made, op), 1) << print(made);
   const std::vector<Array> inputs = random_inputs(graph, 5);
   const auto want = run_graph(graph, inputs), got = run_graph(made, inputs);
   ASSERT_TRUE(want && got) << to_string(got ? want.error() : got.error());
@@ -181,8 +175,8 @@ TEST(IntegerProducts, KeepWeightsWhereZeroPointsGoApart) {
         const auto result = run_passes(graph, "integer_products,zero_points", context);
         ASSERT_TRUE(result) << to_string(result.error());
         const Graph& made = result->graph;
-        EXPECT_EQ(count(made, o.op), 0u) << print(made);
-        EXPECT_EQ(count(made, o.op == "Conv" ? "ConvBytes" : "MatMulInteger"), 1u) << print(made);
+        EXPECT_EQ(count(made, o.op), 0) << print(made);
+        EXPECT_EQ(count(made, o.op == "Conv" ? "ConvBytes" : "MatMulInteger"), 1) << print(made);
         const std::vector<Array> inputs = random_inputs(graph, 5);
         const auto want = run_graph(graph, inputs), got = run_graph(made, inputs);
         ASSERT_TRUE(want && got) << to_string(got ? want.error() : got.error());
@@ -225,7 +219,7 @@ void expect_form(const Graph& graph, DType dots, const std::string& op, double t
   context.verify_each = true;
   const auto result = run_passes(graph, "integer_products,block_layout,eliminate_dead", context);
   ASSERT_TRUE(result) << to_string(result.error());
-  EXPECT_EQ(count(result->graph, op), 1u) << print(result->graph);
+  EXPECT_EQ(count(result->graph, op), 1) << print(result->graph);
   const std::vector<Array> inputs = random_inputs(graph, 5);
   const auto want = run_graph(graph, inputs), got = run_graph(result->graph, inputs);
   ASSERT_TRUE(want && got);
@@ -279,7 +273,7 @@ TEST(IntegerProducts, RowsAreMultipliedByMatrixInstructions) {
         if (node.op != "PackGemmDotWeight") continue;
         EXPECT_EQ(node.attrs.get_int("depth", 0), rows > 1 && terms == 8 ? 8 : 4);
       }
-      EXPECT_EQ(count(result->graph, "PackGemmDotWeight"), 1u);
+      EXPECT_EQ(count(result->graph, "PackGemmDotWeight"), 1);
       const std::vector<Array> inputs = random_inputs(graph, 5);
       const auto want = run_graph(graph, inputs), got = run_graph(result->graph, inputs);
       ASSERT_TRUE(want && got) << to_string(got ? want.error() : got.error());
@@ -320,8 +314,8 @@ TEST(IntegerProducts, WhatHasNoSuchFormStays) {
     PassContext mine = context;
     const auto made = integer_products(Model(options).take(), mine);
     ASSERT_TRUE(made);
-    EXPECT_EQ(count(*made, "Conv"), 1u);
-    EXPECT_EQ(count(*made, "ConvInteger"), 0u);
+    EXPECT_EQ(count(*made, "Conv"), 1);
+    EXPECT_EQ(count(*made, "ConvInteger"), 0);
   }
   // Groups that fill no blocks of 16 even where four of them are joined.
   Options few = good;
@@ -330,7 +324,7 @@ TEST(IntegerProducts, WhatHasNoSuchFormStays) {
   wide.vector_bytes = 64;
   const auto grouped = integer_products(Model(few).take(), wide);
   ASSERT_TRUE(grouped);
-  EXPECT_EQ(count(*grouped, "Conv"), 1u);
+  EXPECT_EQ(count(*grouped, "Conv"), 1);
   // A zero point of the weights in the middle of nowhere would need sums of the activations.
   Graph odd = Model(good).take();
   for (Value& value : odd.values)
@@ -339,7 +333,7 @@ TEST(IntegerProducts, WhatHasNoSuchFormStays) {
   PassContext context = context_of({DType::U8});
   const auto made = integer_products(odd, context);
   ASSERT_TRUE(made);
-  EXPECT_EQ(count(*made, "Conv"), 1u);
+  EXPECT_EQ(count(*made, "Conv"), 1);
 }
 
 }  // namespace

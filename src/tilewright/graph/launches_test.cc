@@ -11,12 +11,6 @@ namespace {
 
 using ::testing::ElementsAre;
 
-Graph finish(Builder& b) {
-  Result<Graph> graph = b.finish();
-  EXPECT_TRUE(graph) << to_string(graph.error());
-  return *std::move(graph);
-}
-
 /// Abs and Neg run on `toy`, everything else on the CPU.
 DeviceOf device_of(const Graph& graph) {
   return [&graph](int n) {

@@ -146,7 +146,7 @@ Result<bool> Blocker::blocked(const Node& node) {
   if (node.op == "MaxPool" || node.op == "AveragePool" || node.op == "GlobalAveragePool")
     return block_pool(node);
   if (node.op == "LRN") return block_lrn(node);
-  if (kFiniteAtZero.contains(node.op) || kElementwise.contains(node.op))
+  if (kFiniteAtZero.contains(node.op) || kElementwiseUnfilled.contains(node.op))
     return block_elementwise(node);
   if (shape(node.outputs[0]).size() != 4) return false;
   if (node.op == "ReduceMean") return block_mean(node);

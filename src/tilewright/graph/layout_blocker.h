@@ -56,7 +56,7 @@ inline const std::set<std::string> kFiniteAtZero = {"Abs",
                                                     "QuantizeLinear",
                                                     "DequantizeLinear"};
 /// The same if no last block is filled up.
-inline const std::set<std::string> kElementwise = {
+inline const std::set<std::string> kElementwiseUnfilled = {
     "Div",  "Pow",     "Sqrt",  "Log",         "Reciprocal",     "Cos", "Sin", "Where",
     "Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual", "Not", "And", "Or"};
 

@@ -14,10 +14,10 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-constexpr int64_t kBlock = 4;  // channels: the lanes of a vector
+constexpr int64_t kLayoutFollowBlock = 4;  // channels: the lanes of a vector
 
 /// A network in the making: what a convolution of some channels made of the input.
-class Net {
+class LayoutFollowNet {
  public:
   Builder b{"net"};
 
@@ -39,12 +39,12 @@ class Net {
 struct FollowCase {
   const char* name;
   bool blocked;
-  std::function<ValueId(Net&)> mid;
+  std::function<ValueId(LayoutFollowNet&)> mid;
 };
 
 std::vector<FollowCase> lrn_cases() {
   const auto lrn = [](double alpha, double bias) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.node("LRN", {n.made(6)}, {{"size", int64_t{3}}, {"alpha", alpha}, {"bias", bias}},
                       "mid");
     };
@@ -56,7 +56,7 @@ std::vector<FollowCase> lrn_cases() {
 
 std::vector<FollowCase> mean_cases() {
   const auto mean = [](Ints axes, int64_t keep) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.node("ReduceMean", {n.made(8), n.b.ints(axes)}, {{"keepdims", keep}}, "mid");
     };
   };
@@ -69,7 +69,7 @@ std::vector<FollowCase> mean_cases() {
 
 std::vector<FollowCase> concat_cases() {
   const auto concat = [](std::vector<int64_t> channels, int64_t axis, int64_t plain = 0) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       std::vector<ValueId> parts;
       for (const int64_t c : channels) parts.push_back(n.made(c));
       if (plain > 0) parts.push_back(n.b.input("plain", DType::F32, {2, plain, 6, 5}));
@@ -88,7 +88,7 @@ std::vector<FollowCase> concat_cases() {
 
 std::vector<FollowCase> split_cases() {
   const auto split = [](Ints sizes, int64_t axis) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.nodes("Split", {n.made(8), n.b.ints(sizes)}, {{"axis", axis}}, 2, "mid")[1];
     };
   };
@@ -100,7 +100,7 @@ std::vector<FollowCase> split_cases() {
 
 std::vector<FollowCase> resize_cases() {
   const auto scaled = [](std::vector<double> scales, const char* mode) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.node("Resize", {n.made(8), -1, n.floats(scales)}, {{"mode", std::string(mode)}},
                       "mid");
     };
@@ -110,24 +110,25 @@ std::vector<FollowCase> resize_cases() {
           {"resize_cubic", false, scaled({1, 1, 2, 2}, "cubic")},
           {"resize_channels", false, scaled({1, 2, 2, 2}, "nearest")},
           {"resize_images", false, scaled({2, 1, 1, 1}, "nearest")},
-          {"resize_to_sizes", true, [](Net& n) {
+          {"resize_to_sizes", true, [](LayoutFollowNet& n) {
              return n.b.node("Resize", {n.made(8), -1, -1, n.b.ints({2, 8, 9, 4})}, {}, "mid");
            }}};
 }
 
 std::vector<FollowCase> pad_and_slice_cases() {
   const auto pad = [](Ints pads) {
-    return [=](Net& n) { return n.b.node("Pad", {n.made(8), n.b.ints(pads)}, {}, "mid"); };
+    return
+        [=](LayoutFollowNet& n) { return n.b.node("Pad", {n.made(8), n.b.ints(pads)}, {}, "mid"); };
   };
   const auto slice = [](Ints begins, Ints ends, Ints axes) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.node("Slice", {n.made(8), n.b.ints(begins), n.b.ints(ends), n.b.ints(axes)}, {},
                       "mid");
     };
   };
   return {{"pad", true, pad({0, 0, 1, 2, 0, 0, 0, 1})},
           {"pad_of_a_number", true,
-           [](Net& n) {
+           [](LayoutFollowNet& n) {
              const ValueId two = n.b.constant("two", Array::scalar(DType::F32, 2));
              return n.b.node("Pad", {n.made(6), n.b.ints({0, 0, 1, 0, 0, 0, 0, 1}), two}, {},
                              "mid");
@@ -143,23 +144,24 @@ std::vector<FollowCase> pad_and_slice_cases() {
 
 std::vector<FollowCase> elementwise_cases() {
   const auto with = [](Shape shape) {
-    return [=](Net& n) {
+    return [=](LayoutFollowNet& n) {
       return n.b.node("Add", {n.made(8), n.b.input("other", DType::F32, shape)}, {}, "mid");
     };
   };
-  return {{"add", true, [](Net& n) { return n.b.node("Add", {n.made(6), n.made(6)}, {}, "mid"); }},
+  return {{"add", true,
+           [](LayoutFollowNet& n) { return n.b.node("Add", {n.made(6), n.made(6)}, {}, "mid"); }},
           {"add_per_pixel", true, with({2, 1, 6, 5})},
           {"add_of_other_rank", false, with({6, 5})},
           {"add_of_more_plain_values", false,
-           [](Net& n) {
+           [](LayoutFollowNet& n) {
              const ValueId mean = n.b.node("ReduceMean", {n.made(8), n.b.ints({2, 3})});
              return n.b.node("Add", {mean, n.b.input("other", DType::F32, {2, 8, 6, 5})}, {},
                              "mid");
            }},
           {"not_finite_at_filled_up_channels", false,
-           [](Net& n) { return n.b.node("Reciprocal", {n.made(6)}, {}, "mid"); }},
+           [](LayoutFollowNet& n) { return n.b.node("Reciprocal", {n.made(6)}, {}, "mid"); }},
           {"not_finite_at_zero", true,
-           [](Net& n) { return n.b.node("Reciprocal", {n.made(8)}, {}, "mid"); }}};
+           [](LayoutFollowNet& n) { return n.b.node("Reciprocal", {n.made(8)}, {}, "mid"); }}};
 }
 
 std::vector<FollowCase> follow_cases() {
@@ -173,14 +175,14 @@ std::vector<FollowCase> follow_cases() {
 class LayoutFollow : public testing::TestWithParam<FollowCase> {};
 
 TEST_P(LayoutFollow, KeepsBlocksAndTheMeaning) {
-  Net net;
+  LayoutFollowNet net;
   const ValueId mid = GetParam().mid(net);
   net.b.output(net.b.type(mid).shape.size() == 4 ? net.conv(mid, 8) : mid, "y");
   const auto graph = net.b.finish();
   ASSERT_TRUE(graph) << to_string(graph.error());
   PassContext context;
   context.evaluate = interp_evaluate;
-  context.vector_bytes = 4 * kBlock;
+  context.vector_bytes = 4 * kLayoutFollowBlock;
   context.verify_each = true;
   const auto made = run_passes(*graph, "block_layout", context);
   ASSERT_TRUE(made) << to_string(made.error());

@@ -40,9 +40,10 @@ std::vector<Part> placed_parts(const Graph& graph, const std::vector<Group>& gro
   return part;
 }
 
-class Planner {
+class ArenaPlanner {
  public:
-  Planner(const Graph& graph, const std::vector<Group>& groups) : graph_(graph), groups_(groups) {
+  ArenaPlanner(const Graph& graph, const std::vector<Group>& groups)
+      : graph_(graph), groups_(groups) {
     plan_.offset.assign(graph.values.size(), -1);
     plan_.alias.assign(graph.values.size(), -1);
     plan_.in_place.assign(graph.values.size(), -1);
@@ -187,7 +188,7 @@ class Planner {
 }  // namespace
 
 MemoryPlan plan_memory(const Graph& graph, const std::vector<Group>& groups) {
-  return Planner(graph, groups).run();
+  return ArenaPlanner(graph, groups).run();
 }
 
 Status verify_plan(const Graph& graph, const std::vector<Group>& groups, const MemoryPlan& plan) {

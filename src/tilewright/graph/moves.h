@@ -10,7 +10,7 @@
 namespace tilewright::graph {
 
 /// One input of a Concat, or the output of a Slice, as a range of the larger value; units: bytes.
-struct Part {
+struct MovedPart {
   ValueId value = -1;
   int64_t offset = 0;
 };
@@ -18,7 +18,7 @@ struct Part {
 /// A Concat or Slice along the channel blocks of one image: every part is one run of memory.
 struct BlockMove {
   ValueId whole = -1;
-  std::vector<Part> parts;
+  std::vector<MovedPart> parts;
   bool gathers = false;  ///< Concat: the parts make the whole
 };
 /// Absent for other operators, for several images, and where parts are known values.

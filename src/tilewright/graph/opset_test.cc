@@ -10,7 +10,7 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A one-node model of an old opset, run on 0, 1, 2, ...
 std::vector<double> run_old(int64_t opset, const Shape& shape, const onnx::NodeProto& node,

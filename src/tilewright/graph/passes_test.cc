@@ -12,20 +12,13 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 using Ints = std::vector<int64_t>;
-
-Array weights(Rng& rng, const Shape& shape) { return random_array(rng, DType::F32, shape, 2); }
 
 std::vector<std::string> ops(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes) names.push_back(node.op);
   return names;
-}
-
-int count(const Graph& graph, const std::string& op) {
-  const auto names = ops(graph);
-  return static_cast<int>(std::count(names.begin(), names.end(), op));
 }
 
 /// Runs passes and checks that the graph is sound, keeps its interface and its meaning.
@@ -53,12 +46,6 @@ Graph transform(const Graph& graph, const std::string& passes, double tolerance 
   for (size_t i = 0; expected && got && i < got->size(); ++i)
     EXPECT_LE(max_difference((*got)[i], (*expected)[i]), tolerance) << print(out);
   return out;
-}
-
-Graph finish(Builder& b) {
-  auto graph = b.finish();
-  EXPECT_TRUE(graph) << to_string(graph.error());
-  return *graph;
 }
 
 TEST(Passes, UnknownNameListsTheKnownOnes) {

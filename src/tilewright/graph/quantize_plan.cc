@@ -18,10 +18,10 @@ const std::set<std::string> kMoves = {
     "Pad",     "Reshape",      "Resize",    "Slice",     "Split",    "SpaceToDepth",
     "Squeeze", "Tile",         "Transpose", "Unsqueeze", "Gather"};
 
-class Planner {
+class QuantizationPlanner {
  public:
-  Planner(const Graph& graph, const std::function<bool(ValueId)>& has_scale,
-          const std::function<bool(ValueId)>& boundary)
+  QuantizationPlanner(const Graph& graph, const std::function<bool(ValueId)>& has_scale,
+                      const std::function<bool(ValueId)>& boundary)
       : graph_(graph),
         has_scale_(has_scale),
         boundary_(boundary),
@@ -298,7 +298,7 @@ class Planner {
 
 Plan plan_units(const Graph& graph, const std::function<bool(ValueId)>& has_scale,
                 const std::function<bool(ValueId)>& boundary) {
-  return Planner(graph, has_scale, boundary).run();
+  return QuantizationPlanner(graph, has_scale, boundary).run();
 }
 
 }  // namespace tilewright::graph

@@ -12,9 +12,9 @@
 namespace tilewright::graph {
 namespace {
 
-class Splitting {
+class HeadSplitting {
  public:
-  explicit Splitting(const Graph& graph)
+  explicit HeadSplitting(const Graph& graph)
       : graph_(graph),
         names_(graph),
         producer_(producers(graph)),
@@ -121,7 +121,7 @@ class Splitting {
 }  // namespace
 
 Result<Graph> split_heads(const Graph& graph, PassContext& context) {
-  return Splitting(graph).run(context);
+  return HeadSplitting(graph).run(context);
 }
 
 }  // namespace tilewright::graph

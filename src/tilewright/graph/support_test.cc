@@ -1,3 +1,6 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -61,6 +64,17 @@ std::vector<Array> random_inputs(const Graph& graph, uint64_t seed) {
     arrays.push_back(random_array(rng, type.dtype, type.shape));
   }
   return arrays;
+}
+
+int count(const Graph& graph, const std::string& op) {
+  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                                        [&](const Node& node) { return node.op == op; }));
+}
+
+Graph finish(Builder& b) {
+  Result<Graph> graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return *std::move(graph);
 }
 
 double max_difference(const Array& a, const Array& b) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewright/base/rng.h"
+#include "tilewright/graph/builder.h"
 #include "tilewright/graph/graph.h"
 
 namespace tilewright::graph {
@@ -18,6 +19,14 @@ Result<std::vector<Array>> run_graph(const Graph& graph, const std::vector<Array
 /// Integer-valued numbers in [-range, range], so that every order of additions is exact.
 Array random_array(Rng& rng, DType dtype, const Shape& shape, int64_t range = 3);
 std::vector<Array> random_inputs(const Graph& graph, uint64_t seed);
+/// Weights of a network in such numbers.
+inline Array weights(Rng& rng, const Shape& shape) {
+  return random_array(rng, DType::F32, shape, 2);
+}
+/// How many nodes are `op`.
+int count(const Graph& graph, const std::string& op);
+/// The finished graph; a test that builds a wrong one fails.
+Graph finish(Builder& b);
 /// Largest absolute difference; infinity if the types differ.
 double max_difference(const Array& a, const Array& b);
 

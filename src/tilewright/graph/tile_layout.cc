@@ -28,7 +28,7 @@ struct Tiled {
   ValueId id = -1;
   Lanes lanes;
 };
-struct Forms {
+struct TileForms {
   ValueId plain = -1;
   std::map<int64_t, Tiled> tiles;  ///< by block
 };
@@ -67,7 +67,7 @@ class Tiler {
   const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
   const Shape& shape(ValueId id) const { return value(id).type.shape; }
   bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
-  Forms& forms(ValueId id) { return forms_[static_cast<size_t>(id)]; }
+  TileForms& forms(ValueId id) { return forms_[static_cast<size_t>(id)]; }
 
   // --- Building.
 
@@ -101,11 +101,11 @@ class Tiler {
     return out_.values[static_cast<size_t>(id)].type.shape;
   }
 
-  // --- Forms.
+  // --- TileForms.
 
   Result<ValueId> plain(ValueId id) {
     if (id < 0) return id;
-    Forms& f = forms(id);
+    TileForms& f = forms(id);
     if (f.plain >= 0) return f.plain;
     if (f.tiles.empty()) return keep(id);
     const Tiled& from = f.tiles.begin()->second;
@@ -128,7 +128,7 @@ class Tiler {
 
   /// The value in tiles of `block` lanes; with `dense`, without gaps.
   Result<Tiled> in_tiles(ValueId id, int64_t block, bool dense = false) {
-    Forms& f = forms(id);
+    TileForms& f = forms(id);
     if (const auto found = f.tiles.find(block); found != f.tiles.end())
       if (!dense || found->second.lanes == plain_lanes(shape(id)[1], block)) return found->second;
     const ValueId from = TW_TRY(plain(id));
@@ -465,7 +465,7 @@ class Tiler {
   const TileShape tile_;
   Graph out_;
   Names names_;
-  std::vector<Forms> forms_;
+  std::vector<TileForms> forms_;
   std::vector<bool> not_negative_;
   std::vector<int> producer_;
   std::vector<std::vector<int>> users_;

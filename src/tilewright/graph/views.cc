@@ -8,7 +8,7 @@
 namespace tilewright::graph {
 namespace {
 
-constexpr int64_t kAlign = 64;
+constexpr int64_t kViewAlign = 64;
 
 class Finder {
  public:
@@ -90,7 +90,7 @@ std::optional<PartsOf> parts_of(const Graph& graph, const Node& node) {
     if (whole.shape[static_cast<size_t>(i)] != 1) return std::nullopt;
   int64_t offset = 0;
   for (ValueId id : found.parts) {
-    if (id < 0 || offset % kAlign != 0) return std::nullopt;
+    if (id < 0 || offset % kViewAlign != 0) return std::nullopt;
     const auto& type = graph.values[static_cast<size_t>(id)].type;
     if (type.dtype != whole.dtype || type.dynamic_axis >= 0) return std::nullopt;
     found.offsets.push_back(offset);

@@ -10,7 +10,7 @@
 namespace tilewright::graph {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 ValueId relu_of_product(Builder& b, ValueId x, int64_t columns) {
   const int64_t rows = b.type(x).shape.back();

@@ -14,17 +14,6 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-Graph finish(Builder& b) {
-  auto graph = b.finish();
-  EXPECT_TRUE(graph) << to_string(graph.error());
-  return *graph;
-}
-
-int count(const Graph& graph, const std::string& op) {
-  return static_cast<int>(std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                                        [&](const Node& node) { return node.op == op; }));
-}
-
 /// The default passes; blocks of 4 channels.
 Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int64_t plain = 0,
                 int64_t parts = 1) {

@@ -67,11 +67,6 @@ int64_t with_points(const Graph& graph) {
   return count;
 }
 
-int64_t count(const Graph& graph, const std::string& op) {
-  return std::count_if(graph.nodes.begin(), graph.nodes.end(),
-                       [&](const Node& node) { return node.op == op; });
-}
-
 Graph apart(const Graph& graph) {
   PassContext mine = context();
   auto result = run_passes(graph, "zero_points", mine);

@@ -4,25 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 
 #include "cpu_intrinsics_text.h"
 #include "tilewright/base/check.h"
+#include "tilewright/base/names.h"
 
 namespace tilewright::hw {
 namespace {
-
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string word; in >> word;) out.push_back(word);
-  return out;
-}
-
-std::string field(const Intrinsic& in, const std::string& key) {
-  const auto found = in.compute.find(key);
-  return found == in.compute.end() ? "" : found->second;
-}
 
 int64_t elements(const Buffer& buffer) {
   int64_t count = 1;
@@ -73,10 +61,10 @@ Result<CpuCall> cpu_call(const Intrinsic& intrinsic) {
     return fail(ErrorKind::Invalid, fmt::format("{} cannot be called", intrinsic.name()), why);
   };
   CpuCall out;
-  out.call = field(intrinsic, "call");
+  out.call = intrinsic.computed("call");
   if (out.call.empty()) return bad("it has no field compute.call");
   const auto& params = intrinsic.meaning.params;
-  for (const std::string& word : words(field(intrinsic, "operands"))) {
+  for (const std::string& word : split_words(intrinsic.computed("operands"))) {
     const auto param = std::find_if(params.begin(), params.end(),
                                     [&](const Param& p) { return p.buffer.name() == word; });
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
@@ -86,7 +74,7 @@ Result<CpuCall> cpu_call(const Intrinsic& intrinsic) {
     const int64_t bits = elements(param->buffer) * bit_width(param->buffer.dtype());
     if (bits == 0 || type.bits() % bits != 0)
       return bad(fmt::format("{} has {} bits, its register {}", word, bits, type.bits()));
-    const bool turned = word == field(intrinsic, "turned");
+    const bool turned = word == intrinsic.computed("turned");
     if (turned && (param->buffer.rank() != 2 || type.bits() != bits))
       return bad(fmt::format("{} is no matrix that fills its register", word));
     out.operands.push_back({static_cast<size_t>(param - params.begin()), type, turned});
@@ -114,7 +102,7 @@ const std::vector<Intrinsic>& cpu_intrinsics() {
 }
 
 bool has_intrinsic(const CpuTarget& target, const Intrinsic& intrinsic) {
-  const std::vector<std::string> any = words(field(intrinsic, "needs"));
+  const std::vector<std::string> any = split_words(intrinsic.computed("needs"));
   return std::any_of(any.begin(), any.end(), [&](const std::string& feature) {
     return std::find(target.features.begin(), target.features.end(), feature) !=
            target.features.end();

@@ -9,24 +9,13 @@
 
 #include "gpu_intrinsics_text.h"
 #include "tilewright/base/check.h"
+#include "tilewright/base/names.h"
 #include "tilewright/base/scanner.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::hw {
 namespace {
-
-std::string field(const Intrinsic& in, const std::string& key) {
-  const auto found = in.compute.find(key);
-  return found == in.compute.end() ? "" : found->second;
-}
-
-std::vector<std::string> words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> out;
-  for (std::string word; in >> word;) out.push_back(word);
-  return out;
-}
 
 /// `[i, j] -> [e, f]`
 struct IndexMap {
@@ -110,7 +99,7 @@ Result<LaneLayout> parse_lane_layout(const std::string& text) {
   };
   LaneLayout out;
   out.text = text;
-  const std::vector<std::string> before = words(text.substr(0, open));
+  const std::vector<std::string> before = split_words(text.substr(0, open));
   if (open == std::string::npos || before.size() != 1)
     return bad("write 16x8 [i, j] -> [lane, register]");
   out.tile = TW_TRY(parse_tile(before[0]));
@@ -168,17 +157,17 @@ Result<GpuInstruction> gpu_instruction(const Intrinsic& intrinsic) {
     return fail(ErrorKind::Invalid, fmt::format("{} cannot be written", intrinsic.name()), why);
   };
   GpuInstruction out;
-  out.ptx = field(intrinsic, "ptx");
-  out.immediates = field(intrinsic, "immediates");
-  out.combine = field(intrinsic, "combine");
-  out.opencl = field(intrinsic, "opencl");
+  out.ptx = intrinsic.computed("ptx");
+  out.immediates = intrinsic.computed("immediates");
+  out.combine = intrinsic.computed("combine");
+  out.opencl = intrinsic.computed("opencl");
   if (out.ptx.empty() && out.combine != "add" && out.combine != "max")
     return bad("it has no field compute.ptx, and compute.combine is neither add nor max");
-  const std::string needs = field(intrinsic, "needs");
+  const std::string needs = intrinsic.computed("needs");
   if (!needs.starts_with("sm_") || (out.needs = std::atoi(needs.c_str() + 3)) < 50)
     return bad(fmt::format("compute.needs = {} is no architecture", needs));
   const auto& params = intrinsic.meaning.params;
-  for (const std::string& word : words(field(intrinsic, "operands"))) {
+  for (const std::string& word : split_words(intrinsic.computed("operands"))) {
     const auto param = std::find_if(params.begin(), params.end(),
                                     [&](const Param& p) { return p.buffer.name() == word; });
     if (param == params.end()) return bad(fmt::format("it has no parameter {}", word));
@@ -238,9 +227,9 @@ const std::vector<Intrinsic>& gpu_intrinsics() {
 }
 
 bool has_intrinsic(const GpuTarget& target, const Intrinsic& intrinsic) {
-  if (target.language == GpuLanguage::OpenCl) return !field(intrinsic, "opencl").empty();
+  if (target.language == GpuLanguage::OpenCl) return !intrinsic.computed("opencl").empty();
   if (!target.arch.starts_with("sm_")) return false;
-  const std::string needs = field(intrinsic, "needs");
+  const std::string needs = intrinsic.computed("needs");
   if (needs.ends_with("a")) return needs == target.arch;
   return std::atoi(target.arch.c_str() + 3) >= std::atoi(needs.c_str() + 3);
 }

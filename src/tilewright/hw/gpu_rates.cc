@@ -7,9 +7,9 @@
 namespace tilewright::hw {
 namespace {
 
-constexpr const char* kSchema = "tilewright.gpu_rates";
+constexpr const char* kGpuSchema = "tilewright.gpu_rates";
 /// Raised whenever what is measured changes its meaning.
-constexpr int kVersion = 1;
+constexpr int kGpuVersion = 1;
 /// Nothing that was read is outside of these.
 constexpr double kLeast = 1e-3, kMost = 1e9;
 
@@ -36,7 +36,8 @@ double GpuRates::peak(DType dtype) const {
 }
 
 std::string gpu_rates_to_json(const GpuRates& rates, const std::string& device) {
-  nlohmann::ordered_json json = {{"schema", kSchema}, {"version", kVersion}, {"device", device}};
+  nlohmann::ordered_json json = {
+      {"schema", kGpuSchema}, {"version", kGpuVersion}, {"device", device}};
   for (const Member& member : kMeasured)
     json["rates"][member.name] = std::stod(fmt::format("{:.4g}", rates.*member.value));
   return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
@@ -45,14 +46,14 @@ std::string gpu_rates_to_json(const GpuRates& rates, const std::string& device) 
 Result<GpuRates> gpu_rates_from_json(std::string_view text, const std::string& device,
                                      const GpuRates& base) {
   const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("schema", nlohmann::json()) != kSchema ||
+  if (!json.is_object() || json.value("schema", nlohmann::json()) != kGpuSchema ||
       !json.contains("rates") || !json["rates"].is_object())
     return unreadable("these are no rates of a GPU",
-                      fmt::format("an object with schema '{}' is expected", kSchema));
-  if (json.value("version", nlohmann::json()) != kVersion ||
+                      fmt::format("an object with schema '{}' is expected", kGpuSchema));
+  if (json.value("version", nlohmann::json()) != kGpuVersion ||
       json.value("device", nlohmann::json()) != device)
     return fail(ErrorKind::Package, "the rates are of another device or version",
-                fmt::format("expected: {}, version {}", device, kVersion),
+                fmt::format("expected: {}, version {}", device, kGpuVersion),
                 "tilewright calibrate --device ... --force");
   GpuRates rates = base;
   rates.known = rates.measured = true;

@@ -23,6 +23,11 @@ struct Intrinsic {
   Fields update;   ///< if other than `compute` where the result is not fresh
 
   const std::string& name() const { return meaning.name; }
+  /// A field of `compute`; empty if there is none.
+  std::string computed(const std::string& key) const {
+    const auto found = compute.find(key);
+    return found == compute.end() ? "" : found->second;
+  }
 };
 
 /// Several intrinsics: IR text with fields in comments before each function, such as

@@ -7,7 +7,7 @@
 namespace tilewright::hw {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Two cores at 2.78 GHz with vectors of 64 bytes: two multiply-adds per cycle are 177.9.
 CpuRates quiet_machine() {

@@ -6,7 +6,7 @@
 namespace tilewright::hw {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 const RatesKey kKey{"some processor; model 3", 4, "compiler 7"};
 

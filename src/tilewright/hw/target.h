@@ -26,6 +26,10 @@ struct CpuTarget {
   CpuRates rates;  ///< assumed for the kind of processor, until those of the machine are loaded
 
   int lanes(int bits) const { return vector_bytes * 8 / bits; }
+  /// The measured rates, or those assumed for this kind of processor where none are loaded.
+  CpuRates rates_or_assumed() const {
+    return rates.f32 > 0 ? rates : assumed_rates(vector_bytes, cores);
+  }
 };
 
 /// This machine, asked of CPUID (or the architecture's baseline) and sysfs; cached.

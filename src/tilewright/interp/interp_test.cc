@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Func parsed(std::string_view text) {
+Func verified_func(std::string_view text) {
   auto f = parse_func(text);
   if (!f) throw std::runtime_error(to_string(f.error()));
   const Status ok = verify(*f, Stage::Scheduled);
@@ -39,7 +39,7 @@ Array run_for(const Func& f, const Arguments& args, const std::string& output) {
 }
 
 std::string error_of(std::string_view text, const Arguments& args) {
-  const auto out = run(parsed(text), args);
+  const auto out = run(verified_func(text), args);
   if (out) return "no error";
   EXPECT_EQ(out.error().kind, ErrorKind::Invalid);
   return out.error().what;
@@ -48,7 +48,8 @@ std::string error_of(std::string_view text, const Arguments& args) {
 TEST(Interp, MatmulInIntegers) {
   const Array a = integers(DType::I8, {6, 4}, 1, -128, 127);
   const Array b = integers(DType::I8, {4, 5}, 2, -128, 127);
-  const Array c = run_for(parsed(tilewright::testing::kMatmul), {{{"A", a}, {"B", b}}, {}}, "C");
+  const Array c =
+      run_for(verified_func(tilewright::testing::kMatmul), {{{"A", a}, {"B", b}}, {}}, "C");
   for (int i = 0; i < 6; ++i) {
     for (int j = 0; j < 5; ++j) {
       int32_t sum = 0;
@@ -62,8 +63,9 @@ TEST(Interp, ConvolutionBeforeAndAfterScheduling) {
   const Array x = integers(DType::F32, {4, 8, 9}, 1), w = integers(DType::F32, {6, 4, 3, 3}, 2);
   const Array bias = integers(DType::F32, {6}, 3);
   const Arguments args{{{"X", x}, {"W", w}, {"bias", bias}}, {}};
-  const Array plain = run_for(parsed(tilewright::testing::kConv), args, "Y");
-  EXPECT_TRUE(identical(plain, run_for(parsed(tilewright::testing::kConvScheduled), args, "Y")));
+  const Array plain = run_for(verified_func(tilewright::testing::kConv), args, "Y");
+  EXPECT_TRUE(
+      identical(plain, run_for(verified_func(tilewright::testing::kConvScheduled), args, "Y")));
   for (int k = 0; k < 6; ++k) {
     for (int h = 0; h < 8; ++h) {
       for (int v = 0; v < 9; ++v) {
@@ -87,7 +89,7 @@ TEST(Interp, Softmax) {
   Array x(DType::F32, {3, 7});
   Rng rng(5);
   for (float& v : x.as<float>()) v = static_cast<float>(rng.normal() * 3);
-  const Array y = run_for(parsed(tilewright::testing::kSoftmax), {{{"X", x}}, {}}, "Y");
+  const Array y = run_for(verified_func(tilewright::testing::kSoftmax), {{{"X", x}}, {}}, "Y");
   for (int i = 0; i < 3; ++i) {
     double highest = -1e30, sum = 0;
     for (int j = 0; j < 7; ++j) highest = std::max<double>(highest, x.as<float>()[i * 7 + j]);
@@ -99,7 +101,7 @@ TEST(Interp, Softmax) {
 }
 
 TEST(Interp, LstmOverDynamicTime) {
-  const Func f = parsed(tilewright::testing::kLstm);
+  const Func f = verified_func(tilewright::testing::kLstm);
   const auto sigmoid = [](double v) { return 1 / (1 + std::exp(-v)); };
   for (const int64_t n : {0, 1, 8}) {
     const Array x = integers(DType::F32, {n, 3}, 1), w = integers(DType::F32, {8, 3}, 2);
@@ -141,7 +143,7 @@ TEST(Interp, GatherAndIndicesFromData) {
   Array index(DType::I32, {4});
   const int at[4] = {3, -1, 0, -5};
   for (int i = 0; i < 4; ++i) index.set(i, at[i]);
-  const Array y = run_for(parsed(kGather), {{{"X", x}, {"I", index}}, {}}, "Y");
+  const Array y = run_for(verified_func(kGather), {{{"X", x}, {"I", index}}, {}}, "Y");
   for (int i = 0; i < 4; ++i)
     for (int j = 0; j < 2; ++j)
       EXPECT_EQ(y.get(i * 2 + j), x.get((at[i] < 0 ? at[i] + 5 : at[i]) * 2 + j));
@@ -170,7 +172,7 @@ func f(A: T[64], B: T[64], out Y: T[64], out S: T[1]) {
     Array a(d, {64}), b(d, {64});
     Rng rng(3);
     for (int i = 0; i < 64; ++i) a.set(i, rng.normal() + 3), b.set(i, rng.normal());
-    const auto out = run(parsed(text), {{{"A", a}, {"B", b}}, {}});
+    const auto out = run(verified_func(text), {{{"A", a}, {"B", b}}, {}});
     ASSERT_TRUE(out) << to_string(out.error());
     float sum = 0;
     for (int i = 0; i < 64; ++i) {
@@ -183,7 +185,7 @@ func f(A: T[64], B: T[64], out Y: T[64], out S: T[1]) {
 }
 
 TEST(Interp, QuantisedArithmetic) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func q(X: i8[16], W: i8[16], out Y: i8[1], out Z: u8[1]) {
   alloc S: i32[1]
   block S.init() { S[0] = 0i32 }
@@ -207,7 +209,7 @@ func q(X: i8[16], W: i8[16], out Y: i8[1], out Z: u8[1]) {
 }
 
 TEST(Interp, InOutTablesAndEmptyReductions) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func f(n: int in 0..4, const T: i32[2,2] = {1, 2, 3, 4}, inout A: i32[2], out S: i32[]) {
   for i in 2, j in 2 {
     block A(i: space 2 = i, j: reduce 2 = j) { A[i] += T[i, j] }
@@ -230,7 +232,7 @@ func f(n: int in 0..4, const T: i32[2,2] = {1, 2, 3, 4}, inout A: i32[2], out S:
 }
 
 TEST(Interp, CallsRunTheCalleeOnTheRegions) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func gemm(k: int in 1..8, A: f32[2,k], B: f32[k,2], inout C: f32[2,2]) {
   for i in 2, j in 2, l in k {
     block C(i: space 2 = i, j: space 2 = j, l: reduce k = l) { C[i, j] += A[i, l] * B[l, j] }
@@ -260,7 +262,7 @@ func f(A: f32[4,1,6], B: f32[6,4], out C: f32[4,4]) {
 }
 
 TEST(Interp, LazyOperators) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func f(n: int in 0..9, X: i32[3], out Y: i32[5]) {
   for i in 5 {
     block Y(i: space 5 = i) {
@@ -276,7 +278,7 @@ func f(n: int in 0..9, X: i32[3], out Y: i32[5]) {
 }
 
 TEST(Interp, AllocationsAreFreshAndUndefined) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func f(out Y: f32[3]) {
   for i in 3 {
     alloc T: f32[1]
@@ -333,7 +335,7 @@ func f(n: int in 0..9, out Y: i64[4]) {
 })",
                      {{}, {{"n", 0}}}),
             "`T` has the negative extent -5");
-  const auto huge = run(parsed(R"(
+  const auto huge = run(verified_func(R"(
 func f(n: int in 0..9223372036854775807) {
   alloc T: i64[n,n]
 })"),
@@ -352,7 +354,7 @@ func f(m: int in 0..9, A: i8[2]) {
 }
 
 TEST(Interp, StopsWhenAsked) {
-  const Func f = parsed(R"(
+  const Func f = verified_func(R"(
 func f(out Y: i64[1]) {
   block Y.init() { Y[0] = 0 }
   for i in 1000000000, j in 1000000000 {

@@ -254,6 +254,11 @@ inline Expr max(Expr a, Expr b) { return binary(BinaryOp::Max, std::move(a), std
 /// The value of an IntImm, else empty.
 std::optional<int64_t> as_int(const Expr& e);
 inline bool is_const_int(const Expr& e, int64_t value) { return as_int(e) == value; }
+/// Whether `e` is the constant 0 of any type, -0 included.
+inline bool is_zero(const Expr& e) {
+  const auto* real = e.as<FloatImm>();
+  return is_const_int(e, 0) || (real != nullptr && real->value == 0);
+}
 /// The same handle (cheap; equal expressions may answer false).
 inline bool same(const Expr& a, const Expr& b) { return a.get() == b.get(); }
 /// Structurally equal, variables and buffers by identity. NaN immediates are equal to themselves.

@@ -11,13 +11,13 @@
 namespace tilewright {
 namespace {
 
-Func parsed(const std::string& text) {
+Func read_func(const std::string& text) {
   auto func = parse_func(text);
   EXPECT_TRUE(func) << to_string(func.error());
   return func ? *std::move(func) : Func{};
 }
 
-std::string separated(const std::string& text) { return print(separate_nests(parsed(text))); }
+std::string separated(const std::string& text) { return print(separate_nests(read_func(text))); }
 
 TEST(SeparateNests, ASumAndWhatBeginsIt) {
   EXPECT_EQ(separated(R"(
@@ -30,7 +30,7 @@ func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
   }
 }
 )"),
-            print(parsed(R"(
+            print(read_func(R"(
 func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
   for i in 4, j in 6 {
     block init(i: space 4 = i, j: space 6 = j) { C[i, j] = 0.0 }
@@ -44,7 +44,7 @@ func mm(A: f32[4,8], B: f32[8,6], out C: f32[4,6]) {
 
 /// Printed programs do not show whether a loop's variable is the one that is meant.
 TEST(SeparateNests, EveryNestHasItsOwnVariable) {
-  const Func separate = with_unique_names(separate_nests(parsed(R"(
+  const Func separate = with_unique_names(separate_nests(read_func(R"(
 func f(A: f32[8], out B: f32[8], out C: f32[8]) {
   for i in 8 {
     block a(i: space 8 = i) { B[i] = A[i] }
@@ -64,7 +64,9 @@ std::string two(const std::string& first, const std::string& second, const char*
 }
 
 TEST(SeparateNests, OnlyWhereIterationsDoNotMeet) {
-  const auto stays = [](const std::string& text) { return separated(text) == print(parsed(text)); };
+  const auto stays = [](const std::string& text) {
+    return separated(text) == print(read_func(text));
+  };
   EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = B[i]")));
   EXPECT_FALSE(stays(two("B[i] = A[i]", "C[i] = A[i + 1]"))) << "nobody writes A";
   EXPECT_TRUE(stays(two("B[i] = A[i]", "C[i] = B[i + 1]"))) << "before it is overwritten";
@@ -88,7 +90,7 @@ func f(A: f32[8,4], out C: f32[8]) {
   }
 }
 )";
-  EXPECT_EQ(separated(text), print(parsed(text)));
+  EXPECT_EQ(separated(text), print(read_func(text)));
   const std::string whole = R"(
 func f(A: f32[8], out C: f32[8]) {
   for i in 8 {
@@ -98,7 +100,7 @@ func f(A: f32[8], out C: f32[8]) {
   }
 }
 )";
-  EXPECT_EQ(separated(whole), print(parsed(whole)));
+  EXPECT_EQ(separated(whole), print(read_func(whole)));
 }
 
 TEST(SeparateNests, IntrinsicsStayWhereTheyAre) {
@@ -113,7 +115,7 @@ func f(A: f32[8], out B: f32[8], out C: f32[8]) {
   }
 }
 )";
-  EXPECT_EQ(separated(text), print(parsed(text)));
+  EXPECT_EQ(separated(text), print(read_func(text)));
 }
 
 }  // namespace

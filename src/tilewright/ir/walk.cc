@@ -332,6 +332,13 @@ std::vector<Var> free_vars(const Expr& e) {
   return vars;
 }
 
+bool uses_any(const Expr& e, const std::vector<Var>& vars) {
+  const std::vector<Var> free = free_vars(e);
+  return std::any_of(free.begin(), free.end(), [&](const Var& var) {
+    return std::find(vars.begin(), vars.end(), var) != vars.end();
+  });
+}
+
 bool uses(const Expr& e, const Var& var) {
   bool found = false;
   walk(e, [&](const Expr& x) {

@@ -44,5 +44,7 @@ std::vector<Stmt> children(const Stmt& s);
 /// Variables referenced and not bound inside.
 std::vector<Var> free_vars(const Expr& e);
 bool uses(const Expr& e, const Var& var);
+/// Whether `e` has a free variable that is one of `vars`.
+bool uses_any(const Expr& e, const std::vector<Var>& vars);
 
 }  // namespace tilewright

@@ -16,7 +16,7 @@ const Mark* mark_of(const Marks& marks, MarkKind kind) {
   return it == marks.end() ? nullptr : &*it;
 }
 
-bool is_bulk(const Mark& mark) {
+bool is_bulk_mark(const Mark& mark) {
   const auto* word = std::get_if<std::string>(&mark.value);
   return word != nullptr && *word == kBulk;
 }
@@ -129,7 +129,7 @@ bool is_async(const Alloc& alloc) { return mark_of(alloc.marks, MarkKind::Async)
 
 bool is_bulk(const Alloc& alloc) {
   const Mark* mark = mark_of(alloc.marks, MarkKind::Async);
-  return mark != nullptr && is_bulk(*mark);
+  return mark != nullptr && is_bulk_mark(*mark);
 }
 
 Func keep_async_marks(const Func& func) {
@@ -142,7 +142,7 @@ Func keep_async_marks(const Func& func) {
       if (store == nullptr || store->buffer.scope() != "shared") return;
       const Mark* mark = mark_of(block->marks, MarkKind::Async);
       const bool copies = store->combine == Combine::Set && mark != nullptr;
-      (!copies ? other : is_bulk(*mark) ? bulk : async).insert(store->buffer);
+      (!copies ? other : is_bulk_mark(*mark) ? bulk : async).insert(store->buffer);
     });
   });
   Func out = func;

@@ -17,11 +17,6 @@ namespace {
 constexpr int64_t kMostAxes = 5, kMostBox = 256, kRowAlign = 16;
 constexpr int64_t kMostExtent = int64_t{1} << 32, kMostStride = int64_t{1} << 40;
 
-bool is_zero(const Expr& e) {
-  const auto* real = e.as<FloatImm>();
-  return is_const_int(e, 0) || (real != nullptr && real->value == 0);
-}
-
 void split_conjunction(const Expr& condition, std::vector<Expr>& out) {
   const auto* both = condition.as<Binary>();
   if (both == nullptr || both->op != BinaryOp::And) return out.push_back(condition);
@@ -48,15 +43,15 @@ std::optional<int64_t> limit_by(const Expr& condition, const Expr& index,
 }
 
 /// The iterations of two loops of constant extents around one store, and conditions on the way.
-struct Nest {
+struct BulkNest {
   Var row, column;
   int64_t rows = 0, columns = 0;
   std::vector<Expr> guards;
   const Store* store = nullptr;
 };
 
-std::optional<Nest> nest_of(const For& outer) {
-  Nest nest;
+std::optional<BulkNest> nest_of(const For& outer) {
+  BulkNest nest;
   const For* inner = nullptr;
   for (const Stmt* next = &outer.body; nest.store == nullptr;) {
     if (const auto* loop = next->as<For>(); loop && inner == nullptr) {
@@ -180,9 +175,9 @@ std::optional<BulkCopy> bulk_copy_of(const For& nest, const arith::Bounds& bound
 namespace {
 
 /// Goes through a kernel's stores into bulk buffers.
-class Finder {
+class BulkFinder {
  public:
-  explicit Finder(const Func& kernel) : kernel_(kernel) {
+  explicit BulkFinder(const Func& kernel) : kernel_(kernel) {
     walk(kernel.body, [&](const Stmt& s) {
       if (const auto* alloc = s.as<Alloc>(); alloc && is_bulk(*alloc)) bulk_.insert(alloc->buffer);
     });
@@ -274,6 +269,6 @@ class Finder {
 
 }  // namespace
 
-Result<BulkUse> bulk_use(const Func& kernel) { return Finder(kernel).run(); }
+Result<BulkUse> bulk_use(const Func& kernel) { return BulkFinder(kernel).run(); }
 
 }  // namespace tilewright::lower

@@ -168,7 +168,7 @@ class Rewriter {
 };
 
 /// Finds out how instructions use memory of warps.
-class Finder {
+class FragmentFinder {
  public:
   Status run(const Stmt& body) {
     std::vector<Buffer> warps;
@@ -261,7 +261,7 @@ Func make_lanes_form(const hw::Intrinsic& in) {
 }  // namespace
 
 Result<Func> fragments(const Func& func) {
-  Finder finder;
+  FragmentFinder finder;
   TW_TRY_STATUS(finder.run(func.body));
   if (finder.fragments.empty()) return func;
   Rewriter rewriter(finder.fragments);

@@ -18,14 +18,14 @@ namespace {
 constexpr int64_t kOwnCopyBits = 32;
 
 /// A nest around one store.
-struct Nest {
+struct HeldNest {
   std::vector<const For*> loops;
   const Store* store = nullptr;
 };
 
 /// Loops of constant extents and conditions around one store.
-std::optional<Nest> nest_of(const Stmt& s) {
-  Nest nest;
+std::optional<HeldNest> nest_of(const Stmt& s) {
+  HeldNest nest;
   const Stmt* next = &s;
   for (;;) {
     if (const auto* loop = next->as<For>(); loop && as_int(loop->extent)) {
@@ -40,11 +40,6 @@ std::optional<Nest> nest_of(const Stmt& s) {
   }
 }
 
-bool is_zero(const Expr& e) {
-  const auto* real = e.as<FloatImm>();
-  return is_const_int(e, 0) || (real != nullptr && real->value == 0);
-}
-
 /// What is rounded to TF32, perhaps under a condition; absent where `e` is no such value.
 Expr before_rounding(const Expr& e) {
   if (const Expr value = arith::rounded_to_tf32(e)) return value;
@@ -56,7 +51,7 @@ Expr before_rounding(const Expr& e) {
 
 /// Whether hardware can make the copy while threads go on: of 4 bytes and more, perhaps under a
 /// condition.
-bool is_own_copy(const Nest& nest, const arith::Bounds& bounds) {
+bool is_own_copy(const HeldNest& nest, const arith::Bounds& bounds) {
   const Store& store = *nest.store;
   const auto* choice = store.value.as<Select>();
   const auto* from = (choice != nullptr ? choice->on_true : store.value).as<Load>();

@@ -67,7 +67,7 @@ Array numbers(const Shape& shape, int seed) {
   return array;
 }
 
-std::map<std::string, Array> inputs_of(const Func& func) {
+std::map<std::string, Array> gpu_inputs_of(const Func& func) {
   std::map<std::string, Array> inputs;
   for (const Param& p : func.params) {
     Shape shape;
@@ -78,7 +78,7 @@ std::map<std::string, Array> inputs_of(const Func& func) {
   return inputs;
 }
 
-GpuPlan plan_of(const Func& func, const hw::GpuTarget& target = {}) {
+GpuPlan gpu_plan_of(const Func& func, const hw::GpuTarget& target = {}) {
   Result<GpuPlan> plan = lower_for_gpu(func, target);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   return *plan;
@@ -100,11 +100,11 @@ void expect_same(const std::map<std::string, Array>& a, const std::map<std::stri
 
 TEST(LowerForGpu, KernelsKeepTheMeaningInEveryOrderOfThreads) {
   const Func func = *parse_func(kProduct);
-  const GpuPlan plan = plan_of(func);
+  const GpuPlan plan = gpu_plan_of(func);
   ASSERT_EQ(plan.kernels.size(), 1u);
   EXPECT_EQ(plan.kernels[0].grid, (std::array<int64_t, 3>{3, 2, 1}));
   EXPECT_EQ(plan.kernels[0].block, (std::array<int64_t, 3>{4, 4, 1}));
-  const auto inputs = inputs_of(func);
+  const auto inputs = gpu_inputs_of(func);
   const auto expected = interp::run(func, {inputs, {}});
   ASSERT_TRUE(expected) << to_string(expected.error());
   const auto in_order = run_plan(func, plan, inputs, Order::Program);
@@ -128,13 +128,13 @@ std::pair<int, Stmt> without_sync(const Stmt& body, int left_out) {
 
 TEST(LowerForGpu, EveryBarrierIsNeeded) {
   const Func func = *parse_func(kProduct);
-  const GpuPlan plan = plan_of(func);
+  const GpuPlan plan = gpu_plan_of(func);
   const int count = without_sync(plan.kernels[0].func.body, -1).first;
   ASSERT_EQ(count, 2);  // between copies and products, and between products and the next copies
   for (int i = 0; i < count; ++i) {
     GpuPlan broken = plan;
     broken.kernels[0].func.body = without_sync(plan.kernels[0].func.body, i).second;
-    const auto run = run_plan(func, broken, inputs_of(func), Order::Adversarial);
+    const auto run = run_plan(func, broken, gpu_inputs_of(func), Order::Adversarial);
     ASSERT_TRUE(run) << to_string(run.error());
     EXPECT_THAT(run->findings, Contains(HasSubstr("raced for"))) << "without barrier " << i;
   }
@@ -168,7 +168,7 @@ func scale(A: f32[4,8], out Y: f32[4,8]) {
 }
 
 TEST(LowerForGpu, LocalBuffersGetThreadAxesInFront) {
-  const GpuPlan plan = plan_of(*parse_func(kProduct));
+  const GpuPlan plan = gpu_plan_of(*parse_func(kProduct));
   bool found = false;
   walk(plan.kernels[0].func.body, [&](const Stmt& s) {
     const auto* alloc = s.as<Alloc>();
@@ -206,12 +206,12 @@ func steps(X: f32[4,8], out H: f32[5,8]) {
   }
 }
 )");
-  const GpuPlan plan = plan_of(func);
+  const GpuPlan plan = gpu_plan_of(func);
   ASSERT_EQ(plan.kernels.size(), 3u);
   ASSERT_EQ(plan.calls.size(), 9u);
   EXPECT_EQ(plan.calls[8].scalars, std::vector<int64_t>{3});
   EXPECT_EQ(plan.temporaries.size(), 1u);
-  const auto inputs = inputs_of(func);
+  const auto inputs = gpu_inputs_of(func);
   const auto expected = interp::run(func, {inputs, {}});
   ASSERT_TRUE(expected) << to_string(expected.error());
   for (const Order order : {Order::Program, Order::Adversarial}) {

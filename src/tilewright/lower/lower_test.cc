@@ -18,7 +18,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-Func parsed(std::string_view text) {
+Func lower_parsed(std::string_view text) {
   Result<Func> func = parse_func(text);
   EXPECT_TRUE(func) << (func ? "" : to_string(func.error()));
   return func ? *func : Func{};
@@ -28,7 +28,7 @@ std::string after(const std::string& passes, std::string_view text) {
   PipelineOptions options;
   options.passes = passes;
   options.verify_each = true;
-  const auto out = run_pipeline(parsed(text), hw::CpuTarget{}, options);
+  const auto out = run_pipeline(lower_parsed(text), hw::CpuTarget{}, options);
   return out ? print(*out) : to_string(out.error());
 }
 
@@ -347,7 +347,7 @@ TEST(Pipeline, ObserverSeesEveryPass) {
     EXPECT_EQ(static_cast<size_t>(index), seen.size());
     seen.push_back(name);
   };
-  ASSERT_TRUE(run_pipeline(parsed(::tilewright::testing::kConv), hw::CpuTarget{}, options));
+  ASSERT_TRUE(run_pipeline(lower_parsed(::tilewright::testing::kConv), hw::CpuTarget{}, options));
   EXPECT_EQ(fmt::format("{}", fmt::join(seen, ",")), default_pipeline());
 }
 
@@ -417,7 +417,7 @@ void expect_same_meaning(const Func& func, uint64_t seed) {
 TEST(Pipeline, EveryPassKeepsTheMeaningOfKnownPrograms) {
   using namespace ::tilewright::testing;
   for (const std::string_view text : {kMatmul, kConv, kConvScheduled, kSoftmax, kLstm})
-    expect_same_meaning(parsed(text), 3);
+    expect_same_meaning(lower_parsed(text), 3);
 }
 
 TEST(Pipeline, EveryPassKeepsTheMeaningOfRandomPrograms) {

@@ -7,7 +7,7 @@ namespace tilewright::lower {
 namespace {
 
 /// Statements a Func may have before peeling stops making copies.
-constexpr int64_t kMaxStatements = 600;
+constexpr int64_t kMostPeeled = 600;
 
 /// `c` as `d >= 0`, if it is an integer comparison.
 std::optional<Expr> as_non_negative(const Expr& c) {
@@ -62,7 +62,7 @@ class Peeler {
     for (size_t i = 1; i < late.size(); ++i) first = min(first, late[i].first);
     first = arith::simplify(min(max(first, int_imm(0)), loop.extent), bounds);
     const int64_t size = count_statements(loop.body);
-    if (is_const_int(first, 0) || statements_ + size > kMaxStatements) return keep(loop, bounds);
+    if (is_const_int(first, 0) || statements_ + size > kMostPeeled) return keep(loop, bounds);
 
     const Stmt tail = tail_of(loop, first, bounds);
     const bool whole = tail.as<Seq>() && tail.as<Seq>()->stmts.empty();

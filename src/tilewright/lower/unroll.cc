@@ -7,7 +7,7 @@ namespace tilewright::lower {
 namespace {
 
 /// Statements one Func may grow to; beyond it unrolled loops stay loops.
-constexpr int64_t kMaxStatements = 12000;
+constexpr int64_t kMostUnrolled = 12000;
 
 class Unroller {
  public:
@@ -26,7 +26,7 @@ class Unroller {
   Stmt expand(const For& loop) {
     const auto extent = as_int(loop.extent);
     const int64_t size = count_statements(loop.body);
-    if (!extent || *extent * size > kMaxStatements - total_) {
+    if (!extent || *extent * size > kMostUnrolled - total_) {
       For serial = loop;
       serial.kind = ForKind::Serial;
       return make(std::move(serial));

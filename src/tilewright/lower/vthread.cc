@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kMostThreads = 64;
 
 /// A load, store or region, in terms of loops; `vars` run over the region.
-struct Touch {
+struct ThreadAccess {
   std::string block;
   Buffer buffer;
   std::vector<Expr> indices;
@@ -25,7 +25,7 @@ class Shared {
  public:
   Shared(const For& loop, const arith::Bounds& outer) : bounds_(outer) {
     stmt(loop.body, {}, "an if");
-    std::erase_if(touches_, [&](const Touch& t) {
+    std::erase_if(touches_, [&](const ThreadAccess& t) {
       return std::find(own_.begin(), own_.end(), t.buffer) != own_.end();
     });
   }
@@ -34,7 +34,7 @@ class Shared {
   std::optional<std::string> conflict(const Var& thread, int64_t threads) const {
     for (size_t i = 0; i < touches_.size(); ++i)
       for (size_t j = i; j < touches_.size(); ++j) {
-        const Touch &a = touches_[i], &b = touches_[j];
+        const ThreadAccess &a = touches_[i], &b = touches_[j];
         if (!(a.buffer == b.buffer) || !(a.write || b.write)) continue;
         if (!apart(a, b, thread, threads))
           return fmt::format("{} {} an element of {} that {} may {} in another iteration", a.block,
@@ -57,7 +57,7 @@ class Shared {
   }
   void add(const std::string& block, const Buffer& buffer, const std::vector<Expr>& indices,
            const VarMap& values, bool write) {
-    Touch t{block, buffer, {}, write};
+    ThreadAccess t{block, buffer, {}, write};
     for (const Expr& e : indices) t.indices.push_back(substitute(e, values));
     touches_.push_back(std::move(t));
   }
@@ -117,7 +117,8 @@ class Shared {
     bool bounded = true;
   };
 
-  bool apart(const Touch& a, const Touch& b, const Var& thread, int64_t threads) const {
+  bool apart(const ThreadAccess& a, const ThreadAccess& b, const Var& thread,
+             int64_t threads) const {
     for (int64_t x = 0; x < threads; ++x)
       for (int64_t y = 0; y < threads; ++y) {
         if (x == y) continue;
@@ -190,7 +191,7 @@ class Shared {
 
   arith::Bounds bounds_;
   std::vector<Var> inside_;
-  std::vector<Touch> touches_;
+  std::vector<ThreadAccess> touches_;
   std::vector<Buffer> own_;
 };
 

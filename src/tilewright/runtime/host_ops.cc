@@ -10,32 +10,32 @@
 namespace tilewright::runtime {
 namespace {
 
-struct Row {
+struct HostOp {
   const char* name;
   HostResult (*run)(const HostAttrs&, const HostInputs&);
 };
 // Sorted by name.
-constexpr Row kRows[] = {{"CheckRange", check_range},
-                         {"Compress", compress},
-                         {"Copy", copy},
-                         {"NonMaxSuppression", non_max_suppression},
-                         {"NonZero", non_zero},
-                         {"ScatterElements", scatter_elements},
-                         {"ScatterND", scatter_nd},
-                         {"TopK", top_k},
-                         {"Unique", unique}};
+constexpr HostOp kHostOps[] = {{"CheckRange", check_range},
+                               {"Compress", compress},
+                               {"Copy", copy},
+                               {"NonMaxSuppression", non_max_suppression},
+                               {"NonZero", non_zero},
+                               {"ScatterElements", scatter_elements},
+                               {"ScatterND", scatter_nd},
+                               {"TopK", top_k},
+                               {"Unique", unique}};
 
 }  // namespace
 
 std::vector<std::string> host_op_names() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.push_back(row.name);
+  for (const HostOp& row : kHostOps) names.push_back(row.name);
   return names;
 }
 
 HostResult run_host_op(const std::string& name, const std::string& attrs,
                        const std::vector<Array>& inputs) {
-  for (const Row& row : kRows) {
+  for (const HostOp& row : kHostOps) {
     if (name != row.name) continue;
     HostAttrs parsed;
     Status status = parsed.parse(attrs);

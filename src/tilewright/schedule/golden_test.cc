@@ -15,7 +15,7 @@ namespace {
 
 /// One program and the steps tried on it. In the file: comment lines, the program, then for each
 /// step a line `==== step` and what comes of it, a program or `refused: ` and the reason.
-struct Case {
+struct GoldenCase {
   std::string file, comment, program;
   std::vector<std::pair<std::string, std::string>> steps;
 };
@@ -28,8 +28,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-Case read_case(const std::string& path) {
-  Case c;
+GoldenCase read_case(const std::string& path) {
+  GoldenCase c;
   c.file = path;
   std::string* part = &c.comment;
   const std::string text = *read_file(path);
@@ -45,8 +45,8 @@ Case read_case(const std::string& path) {
   return c;
 }
 
-std::vector<Case> all_cases() {
-  std::vector<Case> cases;
+std::vector<GoldenCase> all_cases() {
+  std::vector<GoldenCase> cases;
   std::set<std::string> paths;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(TILEWRIGHT_SOURCE_DIR) + "/testdata"))
@@ -70,7 +70,7 @@ std::string outcome(const Func& func, const std::string& line, bool in_place) {
 
 TEST(Golden, StepsDoWhatTheFilesSay) {
   const bool update = std::getenv("TILEWRIGHT_UPDATE_GOLDEN") != nullptr;
-  for (Case& c : all_cases()) {
+  for (GoldenCase& c : all_cases()) {
     const auto func = parse_func(c.program);
     ASSERT_TRUE(func) << c.file << ": " << to_string(func.error());
     std::string text = c.comment + c.program;
@@ -90,7 +90,7 @@ TEST(Golden, StepsDoWhatTheFilesSay) {
 
 TEST(Golden, EveryStepIsRefusedSomewhere) {
   std::set<std::string> refused;
-  for (const Case& c : all_cases())
+  for (const GoldenCase& c : all_cases())
     for (const auto& [line, result] : c.steps)
       if (result.starts_with("refused")) refused.insert(line.substr(0, line.find('(')));
   for (size_t i = 0; i < std::variant_size_v<Step>; ++i)

@@ -196,7 +196,7 @@ struct Row {
   int64_t consistent, subsets, literal, sound, loop_sets;  ///< -1: not in the table
 };
 
-const std::string kConv = "O[k,x,y] = A[c,x+r,y+s] * B[k,c,r,s]";
+const std::string kMatchConv = "O[k,x,y] = A[c,x+r,y+s] * B[k,c,r,s]";
 const std::string kBatchConv = "O[n,k,x,y] = A[n,c,x+r,y+s] * B[k,c,r,s]";
 const std::string kGemm = "C[i,j] = M[i,k] * N[k,j]", kGemv = "C[i] = M[i,j] * V[j]";
 const std::string kTtm = "C[i,j,k] = A[i,j,l] * B[l,k]";
@@ -209,10 +209,10 @@ const std::string kConv1 = "O[k,x] = A[c,x+r] * B[k,c,r]";
 const std::string kConv3 = "O[k,x,y,z] = A[c,x+r,y+s,z+t] * B[k,c,r,s,t]";
 
 const std::vector<Row> kTable = {
-    {kConv, "gemm", 9, 228, 57, 48, 8, 4},
-    {kConv, "gemv", 9, 42, 21, 19, 7, 7},
-    {kConv, "dot", 9, 6, 3, 6, 6, 3},
-    {kConv, "conv2d", 9, 288, 1, 2, 2, 1},
+    {kMatchConv, "gemm", 9, 228, 57, 48, 8, 4},
+    {kMatchConv, "gemv", 9, 42, 21, 19, 7, 7},
+    {kMatchConv, "dot", 9, 6, 3, 6, 6, 3},
+    {kMatchConv, "conv2d", 9, 288, 1, 2, 2, 1},
     {kBatchConv, "gemm", 10, 312, 78, 66, 14, 7},
     {kBatchConv, "gemv", 10, 48, 24, 22, 10, 10},
     {kBatchConv, "dot", 10, 6, 3, 6, 6, 3},
@@ -323,9 +323,10 @@ TEST(Match, MappingsAreThoseOfThePaper) {
     return out;
   };
   using Set = std::set<std::string>;
-  EXPECT_EQ(loops(kConv, "gemm"),
+  EXPECT_EQ(loops(kMatchConv, "gemm"),
             (Set{"xkc12", "ykc12", "ykr12", "xks12", "kxc21", "kyc21", "kyr21", "kxs21"}));
-  EXPECT_EQ(loops(kConv, "gemv"), (Set{"xc12", "xs12", "yc12", "yr12", "kc21", "kr21", "ks21"}));
+  EXPECT_EQ(loops(kMatchConv, "gemv"),
+            (Set{"xc12", "xs12", "yc12", "yr12", "kc21", "kr21", "ks21"}));
   EXPECT_EQ(loops(kGemm, "gemv"), (Set{"ik12", "jk21"}));
   EXPECT_EQ(loops(kTtm, "gemm"), (Set{"jkl12", "ikl12", "kjl21", "kil21"}));
   EXPECT_EQ(loops(kStage2, "gemv"), (Set{"ik12"}));

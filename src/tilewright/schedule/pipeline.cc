@@ -11,7 +11,7 @@
 namespace tilewright::schedule {
 namespace {
 
-constexpr int64_t kDeepest = 64;
+constexpr int64_t kMostCopies = 64;
 
 /// A buffer that becomes a ring: the axis that moves with the loop, and by how much.
 struct Ring {
@@ -106,7 +106,7 @@ class Pipeliner {
     if (loop().kind != ForKind::Serial)
       return refuse(1, fmt::format("loop {} is {}", step_.loop, name(loop().kind)));
     const auto extent = as_int(loop().extent);
-    if (!extent || step_.depth < 2 || step_.depth > kDeepest || *extent < step_.depth)
+    if (!extent || step_.depth < 2 || step_.depth > kMostCopies || *extent < step_.depth)
       return refuse(1, fmt::format("the depth is {}, loop {} has {} iterations", step_.depth,
                                    step_.loop, extent ? fmt::format("{}", *extent) : "n"));
     extent_ = *extent;

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/scanner.h"
 #include "tilewright/schedule/sketch_text.h"
+#include "tilewright/schedule/tree.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -11,9 +12,8 @@ namespace {
 using Kind = SketchDecision::Kind;
 using Op = SketchExpr::Op;
 
-constexpr int kDeepest = 64;
+constexpr int kDeepestSketch = 64;
 constexpr int64_t kMostParts = 8;
-constexpr int64_t kLargestExtent = int64_t{1} << 31;
 
 class Parser {
  public:
@@ -219,7 +219,7 @@ class Parser {
   }
 
   Result<SketchExpr> expression(int level) {
-    if (depth_ > kDeepest) return in_.error("the expression is nested too deeply");
+    if (depth_ > kDeepestSketch) return in_.error("the expression is nested too deeply");
     if (level > kOpLevels) {
       ++depth_;
       Result<SketchExpr> e = primary();
@@ -233,7 +233,7 @@ class Parser {
         return o.level == level && in_.at_symbol(o.text);
       });
       if (op == std::end(kOps)) return left;
-      if (++chain > kDeepest) return in_.error("the expression is too long");
+      if (++chain > kDeepestSketch) return in_.error("the expression is too long");
       in_.next();
       SketchExpr both;
       both.op = op->op;
@@ -253,7 +253,7 @@ class Parser {
   }
 
   Result<SketchStep> branch() {
-    if (++depth_ > kDeepest) return in_.error("the conditions are nested too deeply");
+    if (++depth_ > kDeepestSketch) return in_.error("the conditions are nested too deeply");
     in_.next();
     SketchStep out;
     out.condition.push_back(TW_TRY(expression(1)));

@@ -9,7 +9,7 @@
 namespace tilewright::schedule {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kSketch = R"(
 # A loop nest of its own.

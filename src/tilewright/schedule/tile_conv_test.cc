@@ -37,7 +37,7 @@ func tile_conv(X: i8[1,2,4,4,1,4], const Wt: i8[4,2,3,3,4,4], bias: i32[1,4,1,1,
 }
 )";
 
-const char* const kTrace = R"(
+const char* const kTileConvTrace = R"(
 split(loop=C.h, factor=2)
 split(loop=C.o, factor=2)
 split(loop=C.o.i, factor=1)
@@ -59,7 +59,7 @@ cut(loop=C.h.o, parts=[1, 1])
 TEST(TileConv, ScheduleForAMatrixUnitKeepsItsMeaning) {
   const auto func = parse_func(kTileConv);
   ASSERT_TRUE(func) << to_string(func.error());
-  const auto trace = parse_trace(kTrace);
+  const auto trace = parse_trace(kTileConvTrace);
   ASSERT_TRUE(trace) << to_string(trace.error());
   Func now = *func;
   for (const Step& step : *trace) {

@@ -11,7 +11,7 @@
 namespace tilewright::search {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 std::vector<double> raw(const Decision& decision, int value) {
   return decision.values[static_cast<size_t>(value)].features;

@@ -158,4 +158,20 @@ inline void expect_close(const Array& got, const Array& want, double tolerance =
   }
 }
 
+/// The domain of this project's own operators.
+inline constexpr const char* kOurs = "tilewright";
+
+/// The only result of one of them.
+inline Array ours(const std::string& op, const std::vector<Array>& inputs,
+                  const AttrMap& attrs = {}) {
+  return run_op(op, inputs, attrs, 1, kOurs)[0];
+}
+
+inline std::string our_error(const std::string& op, const std::vector<Array>& inputs,
+                             const AttrMap& attrs = {}) {
+  return error_of(call_of(op, inputs, attrs, kOurs));
+}
+
+inline double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
 }  // namespace tilewright::tensor::testing

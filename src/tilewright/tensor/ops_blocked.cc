@@ -13,14 +13,14 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-DType sum_type(DType dtype) { return is_float(dtype) ? dtype : accumulator(dtype); }
+DType blocked_sum_type(DType dtype) { return is_float(dtype) ? dtype : accumulator(dtype); }
 
 /// index = outer * block + inner, and whether it is one of `extent` (empty if always).
-struct Split {
+struct SplitIndex {
   Expr index, valid;
 };
-Split join(const Expr& outer, const Expr& inner, int64_t block, int64_t extent) {
-  Split s;
+SplitIndex join_split(const Expr& outer, const Expr& inner, int64_t block, int64_t extent) {
+  SplitIndex s;
   s.index = extent <= block ? inner : affine(outer, block) + inner;
   if (extent % block != 0) s.valid = s.index < extent;
   return s;
@@ -51,7 +51,7 @@ Tensors define_to_blocked(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const Shape shape = (*infer_to_blocked(call))[0].shape;
   return {compute("to_blocked", blocked_axes(shape, "co", "ci"), [&](const Indices& at) {
-    Split c = join(at[1], at.back(), shape.back(), x.dim(1));
+    SplitIndex c = join_split(at[1], at.back(), shape.back(), x.dim(1));
     Indices source(at.begin(), at.end() - 1);
     source[1] = c.index;
     return guarded(c.valid, x(source), const_of(x.dtype(), 0));
@@ -120,8 +120,8 @@ Tensors define_pack_conv(const OpCall& call, const Tensors& in) {
   const size_t ci = shape.size() - 2, ki = shape.size() - 1;
   const auto names = around_taps<std::string>({"ko", "co"}, tap_names(w.rank() - 2), {"ci", "ki"});
   return {compute("pack_conv", dims_of(shape, names), [&](const Indices& at) {
-    const Split k = join(at[0], at[ki], shape[ki], w.dim(0));
-    const Split c = join(at[1], at[ci], shape[ci], w.dim(1));
+    const SplitIndex k = join_split(at[0], at[ki], shape[ki], w.dim(0));
+    const SplitIndex c = join_split(at[1], at[ci], shape[ci], w.dim(1));
     Indices source = {k.index, c.index};
     source.insert(source.end(), at.begin() + 2, at.end() - 2);
     return guarded(both(k.valid, c.valid), w(source), const_of(w.dtype(), 0));
@@ -145,7 +145,7 @@ Tensors define_pack_depthwise(const OpCall& call, const Tensors& in) {
   const Shape shape = (*infer_pack_depthwise(call))[0].shape;
   const auto names = around_taps<std::string>({"co"}, tap_names(w.rank() - 2), {"ci"});
   return {compute("pack_depthwise", dims_of(shape, names), [&](const Indices& at) {
-    const Split k = join(at[0], at.back(), shape.back(), w.dim(0));
+    const SplitIndex k = join_split(at[0], at.back(), shape.back(), w.dim(0));
     Indices source = {k.index, int_imm(0)};
     source.insert(source.end(), at.begin() + 1, at.end() - 1);
     return guarded(k.valid, w(source), const_of(w.dtype(), 0));
@@ -166,7 +166,7 @@ Tensors define_pack_gemm(const OpCall& call, const Tensors& in) {
   const Shape shape = (*infer_pack_gemm(call))[0].shape;
   const bool transposed = call.attrs.get_int("transB", 0) != 0;
   return {compute("pack_gemm", dims_of(shape, {"no", "k", "ni"}), [&](const Indices& at) {
-    const Split n = join(at[0], at[2], shape[2], w.dim(transposed ? 0 : 1));
+    const SplitIndex n = join_split(at[0], at[2], shape[2], w.dim(transposed ? 0 : 1));
     const Expr value = transposed ? w({n.index, at[1]}) : w({at[1], n.index});
     return guarded(n.valid, value, const_of(w.dtype(), 0));
   })};
@@ -191,13 +191,13 @@ Inferred infer_gemm_packed(const OpCall& call) {
                                      n, w[2], parts));
   a.back() = n / parts;
   if (parts > 1) a.insert(a.end() - 1, parts);
-  return std::vector<TensorType>{{sum_type(call.inputs[0].dtype), a}};
+  return std::vector<TensorType>{{blocked_sum_type(call.inputs[0].dtype), a}};
 }
 
 Tensors define_gemm_packed(const OpCall& call, const Tensors& in) {
   const Tensor &a = in[0], &w = in[1];
   const Shape shape = (*infer_gemm_packed(call))[0].shape;
-  const DType dtype = sum_type(a.dtype()), acc = accumulator(a.dtype());
+  const DType dtype = blocked_sum_type(a.dtype()), acc = accumulator(a.dtype());
   const size_t outer = a.rank() - 1;  // axes before the columns
   std::vector<std::string> names;
   for (size_t i = 0; i + 1 < outer; ++i) names.push_back("b" + std::to_string(i));
@@ -248,7 +248,7 @@ Status check_blocked(const OpCall& call) {
                  "a batch, blocks of channels, 1 to 3 spatial axes and a block are expected");
 }
 
-Shape spatial_of(const Shape& x) { return {x.begin() + 2, x.end() - 1}; }
+Shape blocked_spatial_of(const Shape& x) { return {x.begin() + 2, x.end() - 1}; }
 
 /// [n, outer, window's output, inner]
 Shape blocked_shape(int64_t n, int64_t outer, const Window& window, int64_t inner) {
@@ -277,14 +277,14 @@ Result<Window> blocked_conv_window(const OpCall& call) {
     return invalid(call, fmt::format("input {}, packed weight {} and group {} do not fit together",
                                      to_string(x), to_string(w), groups));
   TW_TRY_STATUS(require_shape(call, 2, {w[0] * w.back()}));
-  return window_of(call, spatial_of(x), {w.begin() + 2, w.end() - 2});
+  return window_of(call, blocked_spatial_of(x), {w.begin() + 2, w.end() - 2});
 }
 
 Inferred infer_conv_blocked(const OpCall& call) {
   const Window window = TW_TRY(blocked_conv_window(call));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
   return std::vector<TensorType>{
-      {sum_type(call.inputs[0].dtype), blocked_shape(x[0], w[0], window, w.back())}};
+      {blocked_sum_type(call.inputs[0].dtype), blocked_shape(x[0], w[0], window, w.back())}};
 }
 
 Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
@@ -317,14 +317,14 @@ Result<Window> blocked_depthwise_window(const OpCall& call) {
     return invalid(call, fmt::format("input {} and packed weight {} do not fit together",
                                      to_string(x), to_string(w)));
   TW_TRY_STATUS(require_shape(call, 2, {w[0] * w.back()}));
-  return window_of(call, spatial_of(x), {w.begin() + 1, w.end() - 1});
+  return window_of(call, blocked_spatial_of(x), {w.begin() + 1, w.end() - 1});
 }
 
 Inferred infer_depthwise_blocked(const OpCall& call) {
   const Window window = TW_TRY(blocked_depthwise_window(call));
   const Shape& x = call.inputs[0].shape;
   return std::vector<TensorType>{
-      {sum_type(call.inputs[0].dtype), blocked_shape(x[0], x[1], window, x.back())}};
+      {blocked_sum_type(call.inputs[0].dtype), blocked_shape(x[0], x[1], window, x.back())}};
 }
 
 Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
@@ -352,7 +352,7 @@ Tensors define_depthwise_blocked(const OpCall& call, const Tensors& in) {
 Result<Window> blocked_pool_window(const OpCall& call) {
   TW_TRY_STATUS(check_blocked(call));
   const Shape& x = call.inputs[0].shape;
-  return window_of(call, spatial_of(x), call.attrs.get_ints("kernel_shape"),
+  return window_of(call, blocked_spatial_of(x), call.attrs.get_ints("kernel_shape"),
                    call.attrs.get_int("ceil_mode", 0) != 0);
 }
 
@@ -403,7 +403,8 @@ Inferred infer_global_blocked(const OpCall& call) {
 Tensors define_global_blocked(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const DType dtype = x.dtype(), acc = accumulator(dtype);
-  const Shape shape = (*infer_global_blocked(call))[0].shape, spatial = spatial_of(x.shape());
+  const Shape shape = (*infer_global_blocked(call))[0].shape,
+              spatial = blocked_spatial_of(x.shape());
   const Tensor sum =
       reduce("global_average_pool_sum", blocked_axes(shape, "co", "ci"),
              dims_of(spatial, tap_names(spatial.size())), Combine::Add,

@@ -14,24 +14,18 @@ using testing::error_of;
 using testing::expect_close;
 using ::testing::HasSubstr;
 using testing::Ints;
+using testing::kOurs;
+using testing::our_error;
+using testing::ours;
 using testing::random_array;
 using testing::run_op;
 using testing::value_at;
 
-constexpr const char* kOurs = "tilewright";
-
-Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
-  return run_op(op, inputs, attrs, 1, kOurs)[0];
-}
 Array to_blocked(const Array& x, int64_t block) {
   return ours("ToBlocked", {x}, {{"block", block}});
 }
 Array from_blocked(const Array& x, int64_t channels) {
   return ours("FromBlocked", {x}, {{"channels", channels}});
-}
-std::string our_error(const std::string& op, const std::vector<Array>& inputs,
-                      const AttrMap& attrs = {}) {
-  return error_of(call_of(op, inputs, attrs, kOurs));
 }
 
 TEST(Blocked, ConversionFillsWithZerosAndComesBack) {

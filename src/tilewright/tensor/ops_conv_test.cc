@@ -21,19 +21,19 @@ using testing::run_op;
 using testing::value_at;
 using testing::value_or;
 
-struct ConvCase {
+struct PlainConvCase {
   Shape x, w;
   Ints strides, pads, dilations;
   int64_t group = 1;
   bool bias = false;
 };
 
-AttrMap attrs_of(const ConvCase& c) {
+AttrMap attrs_of(const PlainConvCase& c) {
   return {{"strides", c.strides}, {"pads", c.pads}, {"dilations", c.dilations}, {"group", c.group}};
 }
 
 /// The textbook sum over channels of the group and kernel positions; outside is zero.
-Array naive_conv(const ConvCase& c, const Array& x, const Array& w, const Array& bias) {
+Array naive_conv(const PlainConvCase& c, const Array& x, const Array& w, const Array& bias) {
   const size_t rank = c.x.size() - 2;
   Shape out = {c.x[0], c.w[0]};
   for (size_t i = 0; i < rank; ++i)
@@ -57,8 +57,8 @@ Array naive_conv(const ConvCase& c, const Array& x, const Array& w, const Array&
   });
 }
 
-const std::vector<ConvCase>& conv_cases() {
-  static const std::vector<ConvCase> cases = {
+const std::vector<PlainConvCase>& conv_cases() {
+  static const std::vector<PlainConvCase> cases = {
       {{1, 2, 5, 7}, {3, 2, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}},
       {{2, 3, 7, 6}, {5, 3, 3, 2}, {2, 1}, {0, 1, 2, 0}, {1, 2}, 1, true},
       {{1, 4, 5, 5}, {6, 2, 3, 3}, {1, 1}, {1, 1, 1, 1}, {1, 1}, 2, true},
@@ -74,7 +74,7 @@ const std::vector<ConvCase>& conv_cases() {
 
 TEST(Conv, AgreesWithTheTextbookSum) {
   int seed = 0;
-  for (const ConvCase& c : conv_cases()) {
+  for (const PlainConvCase& c : conv_cases()) {
     for (const DType dtype : {DType::F32, DType::F16}) {
       const Array x = random_array(dtype, c.x, ++seed, -3, 3);
       const Array w = random_array(dtype, c.w, ++seed, -2, 2);
@@ -89,7 +89,7 @@ TEST(Conv, SameAndValidPaddingChooseTheirPads) {
   const Array x = random_array(DType::F32, {1, 2, 5, 6}, 1),
               w = random_array(DType::F32, {3, 2, 3, 2}, 2);
   const auto with = [&](const std::string& mode, const Ints& pads) {
-    const ConvCase c = {x.shape(), w.shape(), {2, 2}, pads, {1, 1}};
+    const PlainConvCase c = {x.shape(), w.shape(), {2, 2}, pads, {1, 1}};
     AttrMap attrs = {{"strides", Ints{2, 2}}, {"auto_pad", mode}};
     expect_close(run_op("Conv", {x, w}, attrs)[0], naive_conv(c, x, w, Array()), 0, mode);
   };
@@ -98,8 +98,8 @@ TEST(Conv, SameAndValidPaddingChooseTheirPads) {
   with("VALID", {0, 0, 0, 0});
   const Array v = random_array(DType::F32, {1, 1, 4}, 3),
               k = random_array(DType::F32, {1, 1, 2}, 4);
-  const ConvCase upper = {v.shape(), k.shape(), {1}, {0, 1}, {1}};
-  const ConvCase lower = {v.shape(), k.shape(), {1}, {1, 0}, {1}};
+  const PlainConvCase upper = {v.shape(), k.shape(), {1}, {0, 1}, {1}};
+  const PlainConvCase lower = {v.shape(), k.shape(), {1}, {1, 0}, {1}};
   expect_close(run_op("Conv", {v, k}, {{"auto_pad", std::string("SAME_UPPER")}})[0],
                naive_conv(upper, v, k, Array()));
   expect_close(run_op("Conv", {v, k}, {{"auto_pad", std::string("SAME_LOWER")}})[0],

@@ -39,7 +39,7 @@ Result<Packing> packing_of(const OpCall& call) {
   return p;
 }
 
-Inferred infer_pack_conv(const OpCall& call) {
+Inferred infer_pack_conv_dot(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 4));
   const Shape& w = call.inputs[0].shape;
   const Packing p = TW_TRY(packing_of(call));
@@ -48,9 +48,9 @@ Inferred infer_pack_conv(const OpCall& call) {
        {ceil_div(w[0], p.out), ceil_div(w[1], p.in), w[2], w[3], p.in / p.depth, p.out, p.depth}}};
 }
 
-Tensors define_pack_conv(const OpCall& call, const Tensors& in) {
+Tensors define_pack_conv_dot(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
-  const Shape shape = (*infer_pack_conv(call))[0].shape;
+  const Shape shape = (*infer_pack_conv_dot(call))[0].shape;
   const Packing p = *packing_of(call);
   return {compute("pack_conv_dot", dims_of(shape, {"ko", "co", "r", "s", "ci", "ki", "q"}),
                   [&](const Indices& at) {
@@ -62,7 +62,7 @@ Tensors define_pack_conv(const OpCall& call, const Tensors& in) {
                   })};
 }
 
-Inferred infer_pack_gemm(const OpCall& call) {
+Inferred infer_pack_gemm_dot(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 2));
   const Shape& w = call.inputs[0].shape;
   const bool transposed = call.attrs.get_int("transB", 0) != 0;
@@ -73,9 +73,9 @@ Inferred infer_pack_gemm(const OpCall& call) {
       {call.inputs[0].dtype, {ceil_div(n, block), ceil_div(k, depth), block, depth}}};
 }
 
-Tensors define_pack_gemm(const OpCall& call, const Tensors& in) {
+Tensors define_pack_gemm_dot(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
-  const Shape shape = (*infer_pack_gemm(call))[0].shape;
+  const Shape shape = (*infer_pack_gemm_dot(call))[0].shape;
   const bool transposed = call.attrs.get_int("transB", 0) != 0;
   return {compute("pack_gemm_dot", dims_of(shape, {"no", "k", "ni", "q"}), [&](const Indices& at) {
     const int64_t columns = w.dim(transposed ? 0 : 1), rows = w.dim(transposed ? 1 : 0);
@@ -87,7 +87,7 @@ Tensors define_pack_gemm(const OpCall& call, const Tensors& in) {
 }
 
 /// Windows of one channel each, taps along the last axis in groups of `depth`.
-Inferred infer_pack_depthwise(const OpCall& call) {
+Inferred infer_pack_depthwise_dot(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 4));
   const Shape& w = call.inputs[0].shape;
   const int64_t block = TW_TRY(positive_attr(call, "block"));
@@ -99,9 +99,9 @@ Inferred infer_pack_depthwise(const OpCall& call) {
       {call.inputs[0].dtype, {ceil_div(w[0], block), w[2], ceil_div(w[3], depth), block, depth}}};
 }
 
-Tensors define_pack_depthwise(const OpCall& call, const Tensors& in) {
+Tensors define_pack_depthwise_dot(const OpCall& call, const Tensors& in) {
   const Tensor& w = in[0];
-  const Shape shape = (*infer_pack_depthwise(call))[0].shape;
+  const Shape shape = (*infer_pack_depthwise_dot(call))[0].shape;
   const auto axes = dims_of(shape, {"co", "r", "s", "ci", "q"});
   return {compute("pack_depthwise_dot", axes, [&](const Indices& at) {
     const Position c = position(at[0], shape[3], at[3], shape[0] * shape[3], w.dim(0));
@@ -114,7 +114,7 @@ Tensors define_pack_depthwise(const OpCall& call, const Tensors& in) {
 // --- Products.
 
 /// Sums are i32 of bytes and f32 of bf16; nothing else has instructions.
-Status check_operands(const OpCall& call) {
+Status check_dot_operands(const OpCall& call) {
   for (size_t i = 0; i < 2; ++i) {
     const DType dtype = call.inputs[i].dtype;
     if (dtype != DType::I8 && dtype != DType::U8 && dtype != DType::BF16)
@@ -132,7 +132,7 @@ DType sum_type(DType dtype) { return is_float(dtype) ? DType::F32 : DType::I32; 
 DType result_type(DType dtype) { return is_float(dtype) ? dtype : DType::I32; }
 
 Result<Window> conv_dot_window(const OpCall& call) {
-  TW_TRY_STATUS(check_operands(call));
+  TW_TRY_STATUS(check_dot_operands(call));
   TW_TRY_STATUS(require_rank(call, 0, 5));
   TW_TRY_STATUS(require_rank(call, 1, 7));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
@@ -191,7 +191,7 @@ Tensors define_conv_dot(const OpCall& call, const Tensors& in) {
 
 /// `width` taps of each row of a window; the packed weight has more, of zero.
 Result<Window> depthwise_dot_window(const OpCall& call) {
-  TW_TRY_STATUS(check_operands(call));
+  TW_TRY_STATUS(check_dot_operands(call));
   TW_TRY_STATUS(require_rank(call, 0, 5));
   TW_TRY_STATUS(require_rank(call, 1, 5));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[1].shape;
@@ -233,7 +233,7 @@ Tensors define_depthwise_dot(const OpCall& call, const Tensors& in) {
 }
 
 Inferred infer_gemm_dot(const OpCall& call) {
-  TW_TRY_STATUS(check_operands(call));
+  TW_TRY_STATUS(check_dot_operands(call));
   TW_TRY_STATUS(require_rank(call, 1, 4));
   Shape a = call.inputs[0].shape;
   const Shape& w = call.inputs[1].shape;
@@ -274,9 +274,10 @@ void add_dot_ops(std::vector<OpDef>& table) {
     table.push_back(
         {"tilewright", name, most - (most > 1), most, fusion, {}, infer_rule, define, ""});
   };
-  add("PackConvDotWeight", 1, Fusion::Injective, infer_pack_conv, define_pack_conv);
-  add("PackGemmDotWeight", 1, Fusion::Injective, infer_pack_gemm, define_pack_gemm);
-  add("PackDepthwiseDotWeight", 1, Fusion::Injective, infer_pack_depthwise, define_pack_depthwise);
+  add("PackConvDotWeight", 1, Fusion::Injective, infer_pack_conv_dot, define_pack_conv_dot);
+  add("PackGemmDotWeight", 1, Fusion::Injective, infer_pack_gemm_dot, define_pack_gemm_dot);
+  add("PackDepthwiseDotWeight", 1, Fusion::Injective, infer_pack_depthwise_dot,
+      define_pack_depthwise_dot);
   add("ConvDotBlocked", 3, Fusion::Complex, infer_conv_dot, define_conv_dot);
   add("DepthwiseDotBlocked", 3, Fusion::Complex, infer_depthwise_dot, define_depthwise_dot);
   add("GemmDotPacked", 3, Fusion::Complex, infer_gemm_dot, define_gemm_dot);

@@ -11,12 +11,9 @@ using testing::call_of;
 using testing::error_of;
 using ::testing::HasSubstr;
 using testing::Ints;
+using testing::ours;
 using testing::random_array;
 using testing::run_op;
-
-Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
-  return run_op(op, inputs, attrs, 1, "tilewright")[0];
-}
 
 /// The convolution by loops over plain arrays, with `zero` outside the image.
 int64_t conv_at(const Array& x, const Array& w, int64_t zero, const Ints& at, int64_t stride,

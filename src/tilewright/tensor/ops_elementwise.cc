@@ -12,7 +12,6 @@ namespace {
 
 using Tensors = std::vector<Tensor>;
 
-Expr num(const Expr& like, double value) { return const_of(like.dtype(), value); }
 Expr call1(MathFn fn, const Expr& x) { return math(fn, {x}); }
 Expr clamp01(const Expr& x) { return max(num(x, 0), min(num(x, 1), x)); }
 

@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 using testing::Ints;
 using testing::random_array;
 using testing::run_op;
+using testing::sigmoid;
 using testing::value_at;
 
 const std::vector<double> kReals = {-3.5, -2.5, -1, -0.75, -0.25, 0, 0.25, 0.5, 0.9, 1.5, 2.5, 7};
@@ -29,7 +30,6 @@ struct UnaryCase {
   AttrMap attrs = {};
 };
 
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return std::log1p(std::exp(x)); }
 
 const std::vector<UnaryCase>& unary_cases() {

@@ -10,8 +10,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 /// The outputs asked for; at least the first.
 std::vector<TensorType> asked(const OpCall& call, std::vector<TensorType> all) {
   const auto count = static_cast<size_t>(std::max(call.num_outputs, 1));
@@ -19,7 +17,7 @@ std::vector<TensorType> asked(const OpCall& call, std::vector<TensorType> all) {
   return all;
 }
 
-Types infer_top_k(const OpCall& call) {
+Inferred infer_top_k(const OpCall& call) {
   const InputInfo& x = call.inputs[0];
   const std::vector<int64_t> k = int_values(call, 1);
   const auto axis =
@@ -32,7 +30,7 @@ Types infer_top_k(const OpCall& call) {
   return asked(call, {{x.dtype, shape}, {DType::I64, shape}});
 }
 
-Types infer_non_max_suppression(const OpCall& call) {
+Inferred infer_non_max_suppression(const OpCall& call) {
   const Shape& boxes = call.inputs[0].shape;
   const Shape& scores = call.inputs[1].shape;
   if (boxes.size() != 3 || scores.size() != 3 || boxes[2] != 4 || boxes[0] != scores[0] ||
@@ -59,13 +57,13 @@ Types infer_non_max_suppression(const OpCall& call) {
   return std::vector<TensorType>{{DType::I64, {bound, 3}, 0}};
 }
 
-Types infer_non_zero(const OpCall& call) {
+Inferred infer_non_zero(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
   const auto rows = static_cast<int64_t>(std::max<size_t>(shape.size(), 1));
   return std::vector<TensorType>{{DType::I64, {rows, element_count(shape)}, 1}};
 }
 
-Types infer_unique(const OpCall& call) {
+Inferred infer_unique(const OpCall& call) {
   const InputInfo& x = call.inputs[0];
   Shape shape{element_count(x.shape)};
   int64_t axis = 0;
@@ -80,7 +78,7 @@ Types infer_unique(const OpCall& call) {
                       {DType::I64, most, 0}});
 }
 
-Types infer_compress(const OpCall& call) {
+Inferred infer_compress(const OpCall& call) {
   const InputInfo &x = call.inputs[0], &condition = call.inputs[1];
   TW_TRY_STATUS(require_rank(call, 1, 1));
   if (condition.dtype != DType::Bool)
@@ -109,7 +107,7 @@ Status check_reduction(const OpCall& call) {
                  "expected none, add, mul, max or min");
 }
 
-Types infer_scatter_elements(const OpCall& call) {
+Inferred infer_scatter_elements(const OpCall& call) {
   TW_TRY_STATUS(check_reduction(call));
   const Shape &data = call.inputs[0].shape, &indices = call.inputs[1].shape;
   const auto axis =
@@ -125,7 +123,7 @@ Types infer_scatter_elements(const OpCall& call) {
   return std::vector<TensorType>{{call.inputs[0].dtype, data}};
 }
 
-Types infer_scatter_nd(const OpCall& call) {
+Inferred infer_scatter_nd(const OpCall& call) {
   TW_TRY_STATUS(check_reduction(call));
   const Shape &data = call.inputs[0].shape, &indices = call.inputs[1].shape;
   if (indices.empty() || indices.back() < 0 || indices.back() > static_cast<int64_t>(data.size()))

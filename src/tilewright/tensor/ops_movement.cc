@@ -11,8 +11,6 @@ namespace tilewright::tensor {
 
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 /// Indices into `from` of the element at `at` in `to`, both row-major over the same elements. Runs
 /// of axes with equal products are treated apart, so axes that stay keep plain indices.
 Indices reshape_at(const Indices& at, const Shape& to, const Shape& from) {
@@ -45,7 +43,7 @@ std::vector<Tensor> define_reshaped(const OpCall& call, const std::vector<Tensor
                   [&](const Indices& at) { return in[0](reshape_at(at, shape, in[0].shape())); })};
 }
 
-Types infer_reshape(const OpCall& call) {
+Inferred infer_reshape(const OpCall& call) {
   const Shape& from = call.inputs[0].shape;
   const std::vector<int64_t> asked = int_values(call, 1);
   const bool allow_zero = call.attrs.get_int("allowzero", 0) != 0;
@@ -84,7 +82,7 @@ Types infer_reshape(const OpCall& call) {
   return std::vector<TensorType>{{call.inputs[0].dtype, to}};
 }
 
-Types infer_flatten(const OpCall& call) {
+Inferred infer_flatten(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
   const auto rank = static_cast<int64_t>(shape.size());
   int64_t axis = call.attrs.get_int("axis", 1);
@@ -97,7 +95,7 @@ Types infer_flatten(const OpCall& call) {
        {element_count({shape.begin(), middle}), element_count({middle, shape.end()})}}};
 }
 
-Types infer_squeeze(const OpCall& call) {
+Inferred infer_squeeze(const OpCall& call) {
   const Shape& from = call.inputs[0].shape;
   std::vector<bool> drop(from.size());
   if (call.input(1)) {
@@ -117,7 +115,7 @@ Types infer_squeeze(const OpCall& call) {
   return std::vector<TensorType>{{call.inputs[0].dtype, to}};
 }
 
-Types infer_unsqueeze(const OpCall& call) {
+Inferred infer_unsqueeze(const OpCall& call) {
   const Shape& from = call.inputs[0].shape;
   const std::vector<int64_t> asked = int_values(call, 1);
   const size_t rank = from.size() + asked.size();
@@ -136,7 +134,7 @@ std::vector<int64_t> default_perm(size_t rank) {
   return perm;
 }
 
-Types infer_transpose(const OpCall& call) {
+Inferred infer_transpose(const OpCall& call) {
   const Shape& from = call.inputs[0].shape;
   const std::vector<int64_t> perm = call.attrs.get_ints("perm", default_perm(from.size()));
   if (perm.size() != from.size())
@@ -159,7 +157,7 @@ std::vector<Tensor> define_transpose(const OpCall& call, const std::vector<Tenso
   })};
 }
 
-Types infer_concat(const OpCall& call) {
+Inferred infer_concat(const OpCall& call) {
   TW_TRY_STATUS(require_same_dtypes(call));
   Shape shape = call.inputs[0].shape;
   if (!call.attrs.has("axis")) return invalid(call, "has no axis");
@@ -207,7 +205,7 @@ std::vector<Tensor> define_concat(const OpCall& call, const std::vector<Tensor>&
   })};
 }
 
-Types infer_split(const OpCall& call) {
+Inferred infer_split(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
   const auto axis =
       static_cast<size_t>(TW_TRY(normalize_axis(call.attrs.get_int("axis", 0), shape.size())));
@@ -295,7 +293,7 @@ Result<std::vector<Cut>> cuts_of(const OpCall& call) {
   return cuts;
 }
 
-Types infer_slice(const OpCall& call) {
+Inferred infer_slice(const OpCall& call) {
   Shape shape;
   for (const Cut& cut : TW_TRY(cuts_of(call))) shape.push_back(cut.count);
   return std::vector<TensorType>{{call.inputs[0].dtype, shape}};
@@ -311,7 +309,7 @@ std::vector<Tensor> define_slice(const OpCall& call, const std::vector<Tensor>& 
   })};
 }
 
-Types infer_expand(const OpCall& call) {
+Inferred infer_expand(const OpCall& call) {
   for (const int64_t extent : int_values(call, 1))
     if (extent < 0) return invalid(call, fmt::format("a size is {}", extent));
   const Shape shape = TW_TRY(broadcast(call.inputs[0].shape, int_values(call, 1)));
@@ -323,7 +321,7 @@ std::vector<Tensor> define_expand(const OpCall& call, const std::vector<Tensor>&
                   [&](const Indices& at) { return broadcast_load(in[0], at); })};
 }
 
-Types infer_tile(const OpCall& call) {
+Inferred infer_tile(const OpCall& call) {
   Shape shape = call.inputs[0].shape;
   const std::vector<int64_t> repeats = int_values(call, 1);
   if (repeats.size() != shape.size())
@@ -349,7 +347,7 @@ std::vector<Tensor> define_tile(const OpCall& call, const std::vector<Tensor>& i
   })};
 }
 
-Types infer_block(const OpCall& call) {
+Inferred infer_block(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 4));
   const Shape& s = call.inputs[0].shape;
   const int64_t b = call.attrs.get_int("blocksize", 0);

@@ -9,8 +9,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 /// The tensor a constant operator yields: a copy of a table.
 std::vector<Tensor> define_from_table(const OpCall& call, const Array& values) {
   const Tensor source = const_table(call.op + ".values", values);
@@ -44,7 +42,7 @@ Result<Array> constant_value(const OpCall& call) {
   return invalid(call, "has no value");
 }
 
-Types infer_constant(const OpCall& call) {
+Inferred infer_constant(const OpCall& call) {
   const Array value = TW_TRY(constant_value(call));
   return std::vector<TensorType>{{value.dtype(), value.shape()}};
 }
@@ -62,7 +60,7 @@ Result<Array> fill_value(const OpCall& call) {
   return value;
 }
 
-Types infer_constant_of_shape(const OpCall& call) {
+Inferred infer_constant_of_shape(const OpCall& call) {
   const Array value = TW_TRY(fill_value(call));
   const Shape shape = int_values(call, 0);
   for (const int64_t extent : shape)
@@ -77,7 +75,7 @@ std::vector<Tensor> define_constant_of_shape(const OpCall& call, const std::vect
   return {compute(call.op, dims_of((*infer(call))[0].shape), [&](const Indices&) { return fill; })};
 }
 
-Types infer_range(const OpCall& call) {
+Inferred infer_range(const OpCall& call) {
   TW_TRY_STATUS(require_same_dtypes(call));
   for (size_t i = 0; i < 3; ++i)
     if (call.inputs[i].value->size() != 1)
@@ -118,7 +116,7 @@ std::vector<int64_t> reported_shape(const OpCall& call) {
   return {shape.begin() + start, shape.begin() + end};
 }
 
-Types infer_shape(const OpCall& call) {
+Inferred infer_shape(const OpCall& call) {
   const auto count = static_cast<int64_t>(reported_shape(call).size());
   return std::vector<TensorType>{{DType::I64, {count}}};
 }
@@ -128,14 +126,14 @@ std::vector<Tensor> define_shape(const OpCall& call, const std::vector<Tensor>&)
   return define_from_table(call, of_ints(shape, {static_cast<int64_t>(shape.size())}));
 }
 
-Types infer_size(const OpCall&) { return std::vector<TensorType>{{DType::I64, {}}}; }
+Inferred infer_size(const OpCall&) { return std::vector<TensorType>{{DType::I64, {}}}; }
 
 std::vector<Tensor> define_size(const OpCall& call, const std::vector<Tensor>&) {
   const int64_t count = element_count(call.inputs[0].shape);
   return {compute(call.op, {}, [&](const Indices&) { return int_imm(count); })};
 }
 
-Types infer_eye_like(const OpCall& call) {
+Inferred infer_eye_like(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 2));
   const DType dtype = TW_TRY(dtype_attr(call, "dtype", call.inputs[0].dtype));
   return std::vector<TensorType>{{dtype, call.inputs[0].shape}};

@@ -8,9 +8,7 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
-Types infer_gather(const OpCall& call) {
+Inferred infer_gather(const OpCall& call) {
   TW_TRY_STATUS(require_int(call, 1));
   const Shape& data = call.inputs[0].shape;
   const Shape& indices = call.inputs[1].shape;
@@ -40,7 +38,7 @@ std::vector<Tensor> define_gather(const OpCall& call, const std::vector<Tensor>&
   })};
 }
 
-Types infer_gather_elements(const OpCall& call) {
+Inferred infer_gather_elements(const OpCall& call) {
   TW_TRY_STATUS(require_int(call, 1));
   const Shape& data = call.inputs[0].shape;
   const Shape& indices = call.inputs[1].shape;
@@ -66,7 +64,7 @@ std::vector<Tensor> define_gather_elements(const OpCall& call, const std::vector
   })};
 }
 
-Types infer_gather_nd(const OpCall& call) {
+Inferred infer_gather_nd(const OpCall& call) {
   TW_TRY_STATUS(require_int(call, 1));
   const Shape& data = call.inputs[0].shape;
   const Shape& indices = call.inputs[1].shape;
@@ -107,7 +105,7 @@ std::vector<Tensor> define_gather_nd(const OpCall& call, const std::vector<Tenso
   })};
 }
 
-Types infer_one_hot(const OpCall& call) {
+Inferred infer_one_hot(const OpCall& call) {
   const Shape& indices = call.inputs[0].shape;
   const Array& depth = *call.inputs[1].value;
   if (depth.size() != 1 || depth.get(0) < 1)
@@ -137,7 +135,7 @@ std::vector<Tensor> define_one_hot(const OpCall& call, const std::vector<Tensor>
   })};
 }
 
-Types infer_reverse_sequence(const OpCall& call) {
+Inferred infer_reverse_sequence(const OpCall& call) {
   TW_TRY_STATUS(require_int(call, 1));
   const Shape& shape = call.inputs[0].shape;
   const int64_t time = call.attrs.get_int("time_axis", 0);
@@ -161,7 +159,7 @@ std::vector<Tensor> define_reverse_sequence(const OpCall& call, const std::vecto
   })};
 }
 
-Types infer_trilu(const OpCall& call) {
+Inferred infer_trilu(const OpCall& call) {
   const InputInfo& x = call.inputs[0];
   if (x.shape.size() < 2)
     return invalid(call, "needs matrices", "the input is " + to_string(x.shape));

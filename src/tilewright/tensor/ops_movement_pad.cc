@@ -9,8 +9,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 /// Elements added (or, if negative, removed) before and after one axis.
 struct Margin {
   int64_t before = 0, after = 0;
@@ -31,7 +29,7 @@ Result<std::vector<Margin>> margins_of(const OpCall& call) {
   return margins;
 }
 
-Types infer_pad(const OpCall& call) {
+Inferred infer_pad(const OpCall& call) {
   const std::string mode = call.attrs.get_string("mode", "constant");
   if (mode != "constant" && mode != "reflect" && mode != "edge" && mode != "wrap")
     return invalid(call, fmt::format("mode is '{}'", mode),
@@ -110,7 +108,7 @@ std::vector<Tensor> define_pad(const OpCall& call, const std::vector<Tensor>& in
   })};
 }
 
-Types infer_center_crop_pad(const OpCall& call) {
+Inferred infer_center_crop_pad(const OpCall& call) {
   Shape shape = call.inputs[0].shape;
   const std::vector<int64_t> target = int_values(call, 1);
   std::vector<int64_t> axes(shape.size());

@@ -14,7 +14,6 @@ namespace {
 using Tensors = std::vector<Tensor>;
 using Ints = std::vector<int64_t>;
 
-Expr num(const Expr& like, double value) { return const_of(like.dtype(), value); }
 Expr inverse_root(const Expr& x) { return num(x, 1) / math(MathFn::Sqrt, {x}); }
 
 Result<int64_t> axis_of(const OpCall& call, int64_t fallback) {

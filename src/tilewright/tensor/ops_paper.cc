@@ -10,7 +10,7 @@ namespace {
 using Tensors = std::vector<Tensor>;
 
 /// Products of small integers are summed, and returned, in i32; floats keep their type.
-DType result_type(DType dtype) { return is_float(dtype) ? dtype : accumulator(dtype); }
+DType sum_result_type(DType dtype) { return is_float(dtype) ? dtype : accumulator(dtype); }
 
 Status check_numbers(const OpCall& call) {
   TW_TRY_STATUS(require_types(call, 0, Types::Number));
@@ -18,14 +18,14 @@ Status check_numbers(const OpCall& call) {
 }
 
 Inferred one(const OpCall& call, Shape shape) {
-  return std::vector<TensorType>{{result_type(call.inputs[0].dtype), std::move(shape)}};
+  return std::vector<TensorType>{{sum_result_type(call.inputs[0].dtype), std::move(shape)}};
 }
 
 /// A sum of products in the accumulator type, rounded at the end where the result is narrower.
 Tensors sum_products(const std::string& name, const std::vector<Dim>& space,
                      const std::vector<Dim>& over, DType dtype,
                      const std::function<std::vector<Expr>(const Indices&, const Indices&)>& f) {
-  const DType acc = accumulator(dtype), out = result_type(dtype);
+  const DType acc = accumulator(dtype), out = sum_result_type(dtype);
   const Tensor sum =
       reduce(name, space, over, Combine::Add, [&](const Indices& at, const Indices& r) {
         Expr product;

@@ -14,14 +14,11 @@ using testing::expect_close;
 using testing::filled;
 using ::testing::HasSubstr;
 using testing::Ints;
+using testing::ours;
 using testing::random_array;
 using testing::run_op;
 using testing::value_at;
 using testing::value_or;
-
-Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
-  return run_op(op, inputs, attrs, 1, "tilewright")[0];
-}
 
 TEST(PaperOps, BilinearAndTensorProducts) {
   const Array x = random_array(DType::F32, {2, 3}, 1), w = random_array(DType::F32, {4, 3, 5}, 2);

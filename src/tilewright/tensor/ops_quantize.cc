@@ -10,8 +10,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 bool is_narrow_int(DType dtype) { return is_int(dtype) && bit_width(dtype) <= 16; }
 
 /// How scale and zero point spread over a tensor.
@@ -73,7 +71,7 @@ Expr saturate(DType dtype, const Expr& value, const Expr& zero_point) {
 
 bool has(const std::vector<Tensor>& in, size_t i) { return i < in.size() && in[i]; }
 
-Types infer_quantize(const OpCall& call) {
+Inferred infer_quantize(const OpCall& call) {
   const InputInfo &x = call.inputs[0], &scale = call.inputs[1];
   TW_TRY(granularity_of(call));
   if (!is_float(x.dtype) && x.dtype != DType::I32)
@@ -108,7 +106,7 @@ std::vector<Tensor> define_quantize(const OpCall& call, const std::vector<Tensor
   })};
 }
 
-Types infer_dequantize(const OpCall& call) {
+Inferred infer_dequantize(const OpCall& call) {
   const InputInfo &x = call.inputs[0], &scale = call.inputs[1];
   TW_TRY(granularity_of(call));
   if (!is_narrow_int(x.dtype) && x.dtype != DType::I32)
@@ -135,7 +133,7 @@ std::vector<Tensor> define_dequantize(const OpCall& call, const std::vector<Tens
   })};
 }
 
-Types infer_dynamic_quantize(const OpCall& call) {
+Inferred infer_dynamic_quantize(const OpCall& call) {
   if (call.inputs[0].dtype != DType::F32)
     return invalid(call, fmt::format("the input is {}, not f32", name(call.inputs[0].dtype)));
   std::vector<TensorType> out{{DType::U8, call.inputs[0].shape}, {DType::F32, {}}, {DType::U8, {}}};
@@ -208,7 +206,7 @@ OpCall as_conv(const OpCall& call) {
   return conv;
 }
 
-Types infer_qlinear_conv(const OpCall& call) {
+Inferred infer_qlinear_conv(const OpCall& call) {
   TW_TRY_STATUS(check_quantised(call, {{0, 2}, {3, 5}}));
   const Shape &x = call.inputs[0].shape, &w = call.inputs[3].shape;
   const Window window = TW_TRY(conv_window(as_conv(call), x, w));
@@ -290,7 +288,7 @@ Result<Shape> matmul_shape(const OpCall& call, Shape a, Shape b) {
   return out;
 }
 
-Types infer_qlinear_matmul(const OpCall& call) {
+Inferred infer_qlinear_matmul(const OpCall& call) {
   TW_TRY_STATUS(check_quantised(call, {{0, 2}, {3, 5}}));
   const Shape &a = call.inputs[0].shape, &b = call.inputs[3].shape;
   const Shape shape = TW_TRY(matmul_shape(call, a, b));

@@ -9,10 +9,9 @@ namespace tilewright::tensor::testing {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::sigmoid;
 using Row = std::vector<double>;
 using Function = std::function<double(double)>;
-
-double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
 /// Everything a layer is given; empty arrays are absent.
 struct LayerSpec {

@@ -29,11 +29,11 @@ double sum(const Group& v) {
   return s;
 }
 
-struct Row {
+struct ReductionRow {
   const char* op;
   double (*f)(const Group&);
 };
-const Row kRows[] = {
+const ReductionRow kRows[] = {
     {"ReduceSum", sum},
     {"ReduceMean", [](const Group& v) { return sum(v) / static_cast<double>(v.size()); }},
     {"ReduceMax", [](const Group& v) { return *std::max_element(v.begin(), v.end()); }},
@@ -91,7 +91,7 @@ Array naive_reduce(const Array& x, const Ints& axes, bool keepdims, double (*f)(
 
 TEST(Reduce, EveryOperatorOverEveryAxisSet) {
   const std::vector<Ints> axis_sets = {{0}, {1}, {2}, {0, 2}, {1, 2}, {0, 1, 2}};
-  for (const Row& row : kRows) {
+  for (const ReductionRow& row : kRows) {
     for (const auto& [dtype, tolerance] : {std::pair{DType::F32, 1e-5}, {DType::F16, 2e-3}}) {
       const Array x = random_array(dtype, {2, 3, 2}, 3, 1, 3);
       for (const Ints& axes : axis_sets) {
@@ -107,7 +107,7 @@ TEST(Reduce, EveryOperatorOverEveryAxisSet) {
 
 TEST(Reduce, NoAxesMeansAllOrNone) {
   const Array x = random_array(DType::F32, {2, 3}, 1, 1, 4);
-  for (const Row& row : kRows) {
+  for (const ReductionRow& row : kRows) {
     expect_close(run_op(row.op, {x})[0], naive_reduce(x, {0, 1}, true, row.f), 1e-5, row.op);
     expect_close(run_op(row.op, {x, ints_of({})}, {{"noop_with_empty_axes", int64_t{1}}})[0],
                  naive_reduce(x, {}, true, row.f), 1e-5, row.op);

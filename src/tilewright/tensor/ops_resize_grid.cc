@@ -10,8 +10,6 @@
 namespace tilewright::tensor {
 namespace {
 
-using Types = Result<std::vector<TensorType>>;
-
 enum class Padding { Zeros, Border, Reflection };
 
 struct GridMode {
@@ -42,7 +40,7 @@ Result<GridMode> grid_mode(const OpCall& call) {
   return m;
 }
 
-Types infer_grid_sample(const OpCall& call) {
+Inferred infer_grid_sample(const OpCall& call) {
   TW_TRY(grid_mode(call));
   const Shape& x = call.inputs[0].shape;
   const Shape& grid = call.inputs[1].shape;
@@ -178,7 +176,7 @@ std::vector<Tensor> define_grid_sample(const OpCall& call, const std::vector<Ten
   return {compute(call.op, space, [&](const Indices& at) { return cast(dtype, sum(at)); })};
 }
 
-Types infer_affine_grid(const OpCall& call) {
+Inferred infer_affine_grid(const OpCall& call) {
   TW_TRY_STATUS(require_float(call));
   const std::vector<int64_t> size = int_values(call, 1);
   const auto axes = static_cast<int64_t>(size.size()) - 2;

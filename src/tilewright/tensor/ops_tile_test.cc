@@ -15,19 +15,13 @@ using testing::error_of;
 using testing::expect_close;
 using ::testing::HasSubstr;
 using testing::Ints;
+using testing::kOurs;
+using testing::our_error;
+using testing::ours;
 using testing::random_array;
 using testing::value_at;
 using testing::value_or;
 
-constexpr const char* kOurs = "tilewright";
-
-Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
-  return testing::run_op(op, inputs, attrs, 1, kOurs)[0];
-}
-std::string our_error(const std::string& op, const std::vector<Array>& inputs,
-                      const AttrMap& attrs = {}) {
-  return error_of(call_of(op, inputs, attrs, kOurs));
-}
 Array to_tiles(const Array& x, int64_t batch, int64_t block) {
   return ours("ToTiles", {x}, {{"batch", batch}, {"block", block}});
 }
@@ -162,7 +156,7 @@ TEST(Tiles, ConversionFillsWithZerosAndComesBack) {
               HasSubstr("batch is 0"));
 }
 
-struct ConvCase {
+struct TileConvCase {
   Shape x, w;
   int64_t groups = 1;
   Ints strides = {1, 1}, pads = {0, 0, 0, 0};
@@ -171,7 +165,7 @@ struct ConvCase {
 };
 
 /// Direct convolution of the untiled tensors.
-Array naive_conv(const ConvCase& c, const Array& x, const Array& w) {
+Array naive_conv(const TileConvCase& c, const Array& x, const Array& w) {
   const int64_t h = (c.x[2] + c.pads[0] + c.pads[2] - c.w[2]) / c.strides[0] + 1;
   const int64_t v = (c.x[3] + c.pads[1] + c.pads[3] - c.w[3]) / c.strides[1] + 1;
   const int64_t outs = c.w[0] / c.groups;
@@ -189,7 +183,7 @@ Array naive_conv(const ConvCase& c, const Array& x, const Array& w) {
 }
 
 TEST(Tiles, ConvolutionEqualsPlainLoops) {
-  const std::vector<ConvCase> cases = {
+  const std::vector<TileConvCase> cases = {
       {{1, 5, 5, 6}, {4, 5, 1, 1}, 1, {2, 2}, {0, 0, 0, 0}, 1, 4, 4, 1},
       {{1, 5, 7, 6}, {4, 5, 1, 2}, 1, {3, 1}, {0, 0, 0, 0}, 1, 4, 4, 1},
       {{1, 8, 5, 4}, {8, 8, 3, 3}, 1, {1, 1}, {1, 1, 1, 1}},
@@ -205,7 +199,7 @@ TEST(Tiles, ConvolutionEqualsPlainLoops) {
       {{1, 8, 3, 3}, {8, 1, 3, 3}, 8, {1, 1}, {1, 1, 1, 1}, 1, 2, 4, 2},
   };
   uint64_t seed = 0;
-  for (const ConvCase& c : cases) {
+  for (const TileConvCase& c : cases) {
     const Array x = random_array(DType::I8, c.x, ++seed, -128, 127);
     const Array w = random_array(DType::I8, c.w, ++seed, -128, 127);
     const TileBlocks blocks = tile_blocks(c.w[0], c.w[1], c.groups, c.block_in, c.block_out);

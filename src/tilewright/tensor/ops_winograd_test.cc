@@ -13,12 +13,9 @@ using testing::error_of;
 using testing::expect_close;
 using ::testing::HasSubstr;
 using testing::Ints;
+using testing::ours;
 using testing::random_array;
 using testing::run_op;
-
-Array ours(const std::string& op, const std::vector<Array>& inputs, const AttrMap& attrs = {}) {
-  return run_op(op, inputs, attrs, 1, "tilewright")[0];
-}
 
 /// A^T [(G g) . (B^T d)] is the correlation of d and g, for the unit vectors.
 TEST(Winograd, TablesAreExact) {

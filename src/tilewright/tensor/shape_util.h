@@ -44,6 +44,8 @@ Expr both(Expr a, Expr b);
 /// `value` where `condition` holds, else `otherwise`; just `value` if the condition is empty.
 Expr guarded(Expr condition, Expr value, Expr otherwise);
 
+/// The constant `value` of the type of `like`.
+inline Expr num(const Expr& like, double value) { return const_of(like.dtype(), value); }
 /// A constant of `dtype` with the given real value.
 inline Expr constant(DType dtype, double value) { return const_of(dtype, value); }
 /// Arithmetic type of an operator's inside: f32 for f16 and bf16, else the type itself.

@@ -12,15 +12,13 @@
 
 namespace tilewright::tensor {
 
-namespace {
-
 struct AxisVars {
   std::vector<Iter> iters;  ///< bindings are filled in by make_func
   std::vector<std::string> names;
 };
 
 /// One nest: `space` loops, then `over` loops, around a block with one store.
-struct Nest {
+struct ComputationNest {
   AxisVars axes;
   bool init = false;
   Stmt store;
@@ -28,13 +26,11 @@ struct Nest {
 
 /// How tensors come about: nests for compute and reduce, a statement for raw.
 struct Computation {
-  std::vector<Nest> nests;
+  std::vector<ComputationNest> nests;
   Stmt raw;
   std::vector<Buffer> outputs;
   std::vector<Tensor> reads;  ///< keeps what is read alive
 };
-
-}  // namespace
 
 struct TensorNode {
   Buffer buffer;
@@ -176,7 +172,7 @@ Tensor placeholder(std::string name, DType dtype, Shape shape, ParamMode mode,
 
 Tensor compute(std::string name, std::vector<Dim> space,
                const std::function<Expr(const Indices&)>& f) {
-  Nest nest;
+  ComputationNest nest;
   nest.axes = make_axes(space, {});
   const Indices indices = refs(nest.axes, 0, space.size());
   Expr value = f(indices);
@@ -193,7 +189,7 @@ Tensor compute(std::string name, std::vector<Dim> space,
 Tensor reduce(std::string name, std::vector<Dim> space, std::vector<Dim> over, Combine combine,
               const std::function<Expr(const Indices&, const Indices&)>& f,
               const std::function<Expr(const Indices&)>& init) {
-  Nest first, update;
+  ComputationNest first, update;
   first.init = true;
   first.axes = make_axes(space, {});
   update.axes = make_axes(space, over);
@@ -286,11 +282,11 @@ class FuncBuilder {
       add(make(Alloc{mine, {}}));
     }
     if (by.raw) return emit_raw(by);
-    for (const Nest& nest : by.nests) emit_nest(nest, at(by.outputs[0]).name());
+    for (const ComputationNest& nest : by.nests) emit_nest(nest, at(by.outputs[0]).name());
   }
 
  private:
-  void emit_nest(const Nest& nest, const std::string& tensor) {
+  void emit_nest(const ComputationNest& nest, const std::string& tensor) {
     const std::string block_name = tensor + (nest.init ? ".init" : "");
     Block block{block_name, nest.axes.iters, Expr(), {}, replace_buffers(nest.store, map_)};
     std::vector<Var> loops;

@@ -153,11 +153,11 @@ OpCall conv_of(Reader& in, DType dtype) {
   return conv(in, dtype, kRank, kTransposed);
 }
 
-struct Row {
+struct WorkloadKind {
   const char* name;
   OpCall (*make)(Reader&, DType);
 };
-const Row kRows[] = {
+const WorkloadKind kWorkloadKinds[] = {
     {"gemv", gemv},
     {"gemm", gemm},
     {"bilinear", bilinear},
@@ -180,13 +180,13 @@ const Row kRows[] = {
 
 std::vector<std::string> workload_operators() {
   std::vector<std::string> names;
-  for (const Row& row : kRows) names.emplace_back(row.name);
+  for (const WorkloadKind& row : kWorkloadKinds) names.emplace_back(row.name);
   return names;
 }
 
 Result<OpCall> workload_call(const std::string& name, const std::map<std::string, int64_t>& params,
                              DType dtype) {
-  for (const Row& row : kRows) {
+  for (const WorkloadKind& row : kWorkloadKinds) {
     if (row.name != name) continue;
     Reader reader(name, params);
     OpCall call = row.make(reader, dtype);
@@ -195,7 +195,8 @@ Result<OpCall> workload_call(const std::string& name, const std::map<std::string
     return call;
   }
   std::string known;
-  for (const Row& row : kRows) known += (known.empty() ? "" : ", ") + std::string(row.name);
+  for (const WorkloadKind& row : kWorkloadKinds)
+    known += (known.empty() ? "" : ", ") + std::string(row.name);
   return fail(ErrorKind::Invalid, fmt::format("the workload operator {} is not known", name),
               "known are " + known);
 }

@@ -11,8 +11,8 @@ namespace tilewright::tune {
 namespace {
 
 using Params = std::map<std::string, int64_t>;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 Analysis of(const std::string& op, const Params& params) {
   const auto call = tensor::workload_call(op, params);

@@ -13,7 +13,7 @@ namespace {
 /// Rows of a strip at most: the keys and values are read once per strip.
 constexpr int64_t kMostRows = 32;
 /// Scores, their exponentials and the weights are kept, in this part of L2.
-constexpr int64_t kCopies = 3, kShare = 4;
+constexpr int64_t kCopies = 3, kScoresShare = 4;
 
 struct AttentionPlan : AttentionBlocks {
   int64_t rows = 0;  ///< per strip
@@ -37,7 +37,7 @@ std::optional<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarge
   }();
   for (int64_t r = std::min(rows, kMostRows); r >= 1 && plan.rows == 0; --r) {
     const int64_t strips = rows % r == 0 ? batch * (rows / r) : 0;
-    const bool fits = kCopies * r * keys * 4 <= target.l2_bytes / kShare;
+    const bool fits = kCopies * r * keys * 4 <= target.l2_bytes / kScoresShare;
     if (strips > 0 && fits && (strips % threads == 0 || strips >= 4 * threads)) plan.rows = r;
   }
   return plan.rows > 0 ? std::optional(plan) : std::nullopt;

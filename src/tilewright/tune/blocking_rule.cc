@@ -12,24 +12,25 @@ namespace tilewright::tune {
 namespace {
 
 /// A copy into channel blocks and the sum that alone reads it, or alone reads what pads it.
-struct Pair {
+struct BlockedPair {
   const BlockFacts* copy = nullptr;
   const BlockFacts* padding = nullptr;  ///< null where the sum reads the copy itself
   const BlockFacts* sum = nullptr;
 };
 
-const BlockFacts* only_reader(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+const BlockFacts* sole_reader(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
   const std::vector<const BlockFacts*> next = readers(blocks, block.store->buffer);
   return next.size() == 1 ? next[0] : nullptr;
 }
 
-std::optional<Pair> find_pair(const Func& func, const std::vector<BlockFacts>& blocks) {
+std::optional<BlockedPair> find_blocked_pair(const Func& func,
+                                             const std::vector<BlockFacts>& blocks) {
   for (const BlockFacts& copy : blocks) {
     if (!turns(copy) || is_output(func, copy.store->buffer)) continue;
-    Pair pair{&copy, nullptr, only_reader(blocks, copy)};
+    BlockedPair pair{&copy, nullptr, sole_reader(blocks, copy)};
     if (pair.sum != nullptr && pair.sum->kind == BlockFacts::Kind::Injective) {
       pair.padding = pair.sum;
-      pair.sum = only_reader(blocks, *pair.padding);
+      pair.sum = sole_reader(blocks, *pair.padding);
     }
     if (pair.sum == nullptr || !channel_wise(*pair.sum)) continue;
     if (pair.sum->store->indices.size() <= kRowAxis + 1) continue;
@@ -53,7 +54,7 @@ bool stays_in_blocks(const Func& func, const std::vector<BlockFacts>& blocks) {
 
 /// Rows of the result per strip; 0 if no strip fits. Rows that two strips read are copied twice.
 /// `even`: each worker gets as many whole strips.
-int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads, bool even) {
+int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int threads, bool even) {
   const BlockFacts &sum = *pair.sum, &copy = *pair.copy;
   const RowWindow window = row_window(sum);
   const int64_t height = extent(sum, kRowAxis), source = extent(copy, kRowAxis);
@@ -80,7 +81,8 @@ int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads, b
   return best;
 }
 
-bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, int threads) {
+bool schedule_blocked_pair(Draft& draft, const BlockedPair& pair, const hw::CpuTarget& target,
+                           int threads) {
   const std::string sum = pair.sum->name, copy = pair.copy->name;
   const std::string padding = pair.padding != nullptr ? pair.padding->name : "";
   int64_t rows = 0;
@@ -117,9 +119,9 @@ bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, 
 
 bool schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = draft.blocks();
-  const std::optional<Pair> pair = find_pair(draft.func(), blocks);
-  return pair &&
-         all_or_nothing(draft, [&] { return schedule_pair(draft, *pair, target, threads); });
+  const std::optional<BlockedPair> pair = find_blocked_pair(draft.func(), blocks);
+  return pair && all_or_nothing(
+                     draft, [&] { return schedule_blocked_pair(draft, *pair, target, threads); });
 }
 
 }  // namespace tilewright::tune

@@ -49,10 +49,10 @@ BurstTime timed(const Clocks& clocks, const std::function<void()>& work) {
   return {clocks.wall() - wall, own_end - own};
 }
 
-Reading read_bursts(const Clocks& clocks, double work, double seconds,
-                    const std::function<BurstTime()>& burst) {
+BurstReading read_bursts(const Clocks& clocks, double work, double seconds,
+                         const std::function<BurstTime()>& burst) {
   std::vector<double> rates;
-  Reading reading;
+  BurstReading reading;
   const double start = clocks.wall();
   for (double spent = 0;
        spent < seconds || (rates.size() < kEnough && spent < kMostTimes * seconds);

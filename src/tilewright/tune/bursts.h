@@ -25,7 +25,7 @@ bool undisturbed(const BurstTime& time);
 BurstTime timed(const Clocks& clocks, const std::function<void()>& work);
 
 /// What bursts say together.
-struct Reading {
+struct BurstReading {
   double rate = 0;    ///< work per ns: of the undisturbed bursts the 99 % quantile; 0: busy
   double spread = 0;  ///< from the median to the rate, as a share of it
   int kept = 0;       ///< undisturbed bursts
@@ -36,8 +36,8 @@ struct Reading {
 
 /// Bursts of `work` each for about `seconds`, up to five times as long where fewer than 20 are
 /// undisturbed; still fewer: busy. requires: `clocks.wall` goes on.
-Reading read_bursts(const Clocks& clocks, double work, double seconds,
-                    const std::function<BurstTime()>& burst);
+BurstReading read_bursts(const Clocks& clocks, double work, double seconds,
+                         const std::function<BurstTime()>& burst);
 
 /// One rate from two rounds: the larger if they agree within 10 %, else the median with a third.
 /// Busy rounds (0) do not count; 0 if there is no other.

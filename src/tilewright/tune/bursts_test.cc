@@ -24,7 +24,7 @@ struct FakeMachine {
     if (lose_every > 0 && bursts % lose_every == 0) own_now -= kLost;
     if (interrupt_every > 0 && bursts % interrupt_every == 0) wall_now += 3e-3;
   }
-  Reading read(double seconds = 0.2) {
+  BurstReading read(double seconds = 0.2) {
     const Clocks mine = clocks();
     return read_bursts(mine, 1e9 * kBurst, seconds, [&] { return timed(mine, [&] { run(); }); });
   }
@@ -34,7 +34,7 @@ TEST(Bursts, AClockThatLosesTimeNowAndThenChangesNothing) {
   FakeMachine machine;
   machine.lose_every = 1000;
   for (int calibration = 0; calibration < 200; ++calibration) {
-    const Reading reading = machine.read();
+    const BurstReading reading = machine.read();
     ASSERT_NEAR(reading.rate, 1, 0.02);
     ASSERT_LT(reading.kept, reading.all);
   }
@@ -43,7 +43,7 @@ TEST(Bursts, AClockThatLosesTimeNowAndThenChangesNothing) {
 TEST(Bursts, InterruptedOnesDoNotCount) {
   FakeMachine machine;
   machine.interrupt_every = 3, machine.lose_every = 7;
-  const Reading reading = machine.read();
+  const BurstReading reading = machine.read();
   EXPECT_NEAR(reading.rate, 1, 1e-6);
   EXPECT_NEAR(reading.spread, 0, 1e-6);
   EXPECT_LT(reading.kept, reading.all * 2 / 3 + 1);
@@ -53,7 +53,7 @@ TEST(Bursts, ReadOnWhereFewAreUndisturbedAndThenSayBusy) {
   FakeMachine machine;
   machine.interrupt_every = 1;
   const double start = machine.wall_now;
-  const Reading reading = machine.read(0.2);
+  const BurstReading reading = machine.read(0.2);
   EXPECT_TRUE(reading.busy());
   EXPECT_EQ(reading.kept, 0);
   EXPECT_GT(machine.wall_now - start, 0.99);
@@ -63,7 +63,7 @@ TEST(Bursts, ReadOnWhereFewAreUndisturbedAndThenSayBusy) {
 TEST(Bursts, AFewSlowMomentsDoNotLowerTheRate) {
   FakeMachine machine;
   const Clocks clocks = machine.clocks();
-  const Reading reading = read_bursts(clocks, 1e9 * kBurst, 0.2, [&] {
+  const BurstReading reading = read_bursts(clocks, 1e9 * kBurst, 0.2, [&] {
     return timed(clocks, [&] {
       for (int times = machine.bursts % 4 == 0 ? 2 : 1; times > 0; --times) machine.run();
     });

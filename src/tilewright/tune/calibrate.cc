@@ -40,7 +40,7 @@ std::vector<Level> levels(const hw::CpuTarget& target) {
 
 /// All peaks and the clock, one after the other.
 struct Round {
-  Reading f32, bf16, int8, clock;
+  BurstReading f32, bf16, int8, clock;
 };
 
 class Calibration {
@@ -88,7 +88,7 @@ class Calibration {
   /// Types that the code generator has no instruction for stay unread.
   Round read_round() const {
     const auto dot = [&](DType a, DType b) {
-      return hw::find_dot(target_, a, b) ? probes_.peak(b) : Reading{};
+      return hw::find_dot(target_, a, b) ? probes_.peak(b) : BurstReading{};
     };
     return {probes_.peak(DType::F32), dot(DType::BF16, DType::BF16), dot(DType::U8, DType::I8),
             probes_.clock()};
@@ -96,7 +96,7 @@ class Calibration {
 
   void read_threads() {
     if (target_.cores < 2) return;
-    const Reading loops = probes_.fork_join();
+    const BurstReading loops = probes_.fork_join();
     if (loops.busy()) return assume("fork_join");
     rates_.fork_join_ns = 1 / loops.rate;
   }
@@ -144,7 +144,7 @@ class Calibration {
       if (rounds_.size() < 3) rounds_.push_back(read_round());
       return rounds_[2];
     };
-    const auto settle = [&](Reading Round::* peak) {
+    const auto settle = [&](BurstReading Round::* peak) {
       return settled((rounds_[0].*peak).rate, (rounds_[1].*peak).rate,
                      [&] { return (third().*peak).rate; });
     };
@@ -164,7 +164,7 @@ class Calibration {
     if (rates_.f32 <= 0) assume("f32");
     if (rates_.bf16 <= 0 && rounds_[0].bf16.all > 0) assume("bf16");
     if (rates_.int8 <= 0 && rounds_[0].int8.all > 0) assume("int8");
-    const Reading& last = rounds_.back().f32;
+    const BurstReading& last = rounds_.back().f32;
     rates_.about.spread = last.spread;
     for (const Round& round : rounds_) {
       rates_.about.kept += round.f32.kept;

@@ -13,10 +13,11 @@ namespace tilewright::tune {
 /// What a measurement is made of; tests give their own.
 struct Probes {
   /// units: operations per ns of one core. Absent instructions: a reading without bursts.
-  std::function<Reading(DType)> peak;
-  std::function<Reading()> clock;                           ///< units: GHz
-  std::function<Reading()> fork_join;                       ///< units: loops per ns
-  std::function<Reading(int cores, int64_t bytes)> memory;  ///< units: bytes per ns of all cores
+  std::function<BurstReading(DType)> peak;
+  std::function<BurstReading()> clock;      ///< units: GHz
+  std::function<BurstReading()> fork_join;  ///< units: loops per ns
+  std::function<BurstReading(int cores, int64_t bytes)>
+      memory;  ///< units: bytes per ns of all cores
   std::function<Result<TileReading>(const TileShape&)> tile;
   std::vector<TileShape> tiles;  ///< empty: register tiles are not measured
   std::function<double()> now;   ///< units: seconds, by the wall clock

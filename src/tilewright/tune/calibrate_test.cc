@@ -9,10 +9,10 @@
 namespace tilewright::tune {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// A machine at 2.78 GHz with 64-byte vectors, by clocks that may err; bursts of 43 us.
-struct FakeMachine {
+struct CalibrateFakeMachine {
   double wall_now = 100, own_now = 1;
   int64_t bursts = 0;
   int lose_every = 0;       ///< the thread's clock loses 30 us in one of so many bursts
@@ -24,12 +24,12 @@ struct FakeMachine {
   Clocks clocks() {
     return {[this] { return wall_now; }, [this] { return own_now; }};
   }
-  Reading read(double rate) {
-    constexpr double kBurst = 43e-6;
+  BurstReading read(double rate) {
+    constexpr double kBurstSeconds = 43e-6;
     const Clocks mine = clocks();
-    return read_bursts(mine, 1e9 * kBurst * rate, seconds, [&] {
+    return read_bursts(mine, 1e9 * kBurstSeconds * rate, seconds, [&] {
       return timed(mine, [&] {
-        wall_now += kBurst, own_now += kBurst;
+        wall_now += kBurstSeconds, own_now += kBurstSeconds;
         if (lose_every > 0 && ++bursts % lose_every == 0) own_now -= 30e-6;
         if (interrupt_every > 0 && ++bursts % interrupt_every == 0) wall_now += 3e-3;
       });
@@ -70,7 +70,7 @@ hw::CpuTarget fake_target() {
 
 TEST(Calibrate, AClockThatLosesTimeDoesNotChangeWhatIsKept) {
   const hw::CpuTarget target = fake_target();
-  FakeMachine machine;
+  CalibrateFakeMachine machine;
   machine.lose_every = 1000;
   machine.seconds = 0.03;  // some 9000 bursts in all
   for (int i = 0; i < 200; ++i) {
@@ -83,7 +83,7 @@ TEST(Calibrate, AClockThatLosesTimeDoesNotChangeWhatIsKept) {
 }
 
 TEST(Calibrate, WhatABusyMachineLeavesIsKeptInTime) {
-  FakeMachine machine;
+  CalibrateFakeMachine machine;
   machine.interrupt_every = 2;
   const double start = machine.wall_now;
   const auto rates = calibrate(fake_target(), machine.probes(), {});
@@ -100,7 +100,7 @@ TEST(Calibrate, WhatABusyMachineLeavesIsKeptInTime) {
 }
 
 TEST(Calibrate, ContradictionsAreAssumedAndNotKept) {
-  FakeMachine machine;
+  CalibrateFakeMachine machine;
   machine.l3_all = 40;
   const auto rates = calibrate(fake_target(), machine.probes(), {});
   ASSERT_TRUE(rates);
@@ -108,7 +108,7 @@ TEST(Calibrate, ContradictionsAreAssumedAndNotKept) {
   EXPECT_EQ(hw::contradiction(*rates, 64, 2, 2).text, "");
   EXPECT_NEAR(rates->f32, 177.9, 0.01);
 
-  FakeMachine other;
+  CalibrateFakeMachine other;
   other.tile_peak = 120;
   EXPECT_FALSE(calibrate(fake_target(), other.probes(), {})->measured);
 }
@@ -124,7 +124,7 @@ TEST(Calibrate, TilesBelowThePeakShowOtherWork) {
 }
 
 TEST(Calibrate, AnInterruptionEndsIt) {
-  FakeMachine machine;
+  CalibrateFakeMachine machine;
   const auto rates =
       calibrate(fake_target(), machine.probes(), [](int, int, const std::string&) -> Status {
         return fail(ErrorKind::Interrupted, "stopped");

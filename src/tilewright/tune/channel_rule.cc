@@ -12,7 +12,7 @@ namespace tilewright::tune {
 namespace {
 
 /// A sum over channels, and the block that makes what it alone reads.
-struct Pair {
+struct ChannelPair {
   const BlockFacts* maker = nullptr;
   const BlockFacts* sum = nullptr;
 };
@@ -29,7 +29,8 @@ bool crosses_blocks(const BlockFacts& sum, const Load& load) {
   });
 }
 
-std::optional<Pair> find_pair(const Func& func, const std::vector<BlockFacts>& blocks) {
+std::optional<ChannelPair> find_channel_pair(const Func& func,
+                                             const std::vector<BlockFacts>& blocks) {
   for (const BlockFacts& sum : blocks) {
     if (sum.kind != BlockFacts::Kind::Reduce || product_of(sum)) continue;
     if (sum.store->indices.size() <= kRowAxis + 1) continue;
@@ -39,7 +40,7 @@ std::optional<Pair> find_pair(const Func& func, const std::vector<BlockFacts>& b
         return block.kind == BlockFacts::Kind::Injective && block.store->buffer == load.buffer;
       });
       if (maker != blocks.end() && readers(blocks, load.buffer).size() == 1)
-        return Pair{&*maker, &sum};
+        return ChannelPair{&*maker, &sum};
     }
   }
   return std::nullopt;
@@ -47,7 +48,7 @@ std::optional<Pair> find_pair(const Func& func, const std::vector<BlockFacts>& b
 
 /// Rows of the result per strip: as many as fit half of L2, where that leaves each worker as much
 /// as the others.
-int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads) {
+int64_t strip_rows(const ChannelPair& pair, const hw::CpuTarget& target, int threads) {
   const auto extent = [&](size_t axis) {
     return as_int(pair.sum->store->buffer.shape()[axis]).value_or(0);
   };
@@ -65,7 +66,8 @@ int64_t strip_rows(const Pair& pair, const hw::CpuTarget& target, int threads) {
   return best;
 }
 
-bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, int threads) {
+bool schedule_channel_pair(Draft& draft, const ChannelPair& pair, const hw::CpuTarget& target,
+                           int threads) {
   const std::string sum = pair.sum->name, maker = pair.maker->name;
   const int64_t rows = strip_rows(pair, target, std::max(threads, 1));
   if (rows == 0) return false;
@@ -86,9 +88,9 @@ bool schedule_pair(Draft& draft, const Pair& pair, const hw::CpuTarget& target, 
 
 bool schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = draft.blocks();
-  const std::optional<Pair> pair = find_pair(draft.func(), blocks);
-  return pair &&
-         all_or_nothing(draft, [&] { return schedule_pair(draft, *pair, target, threads); });
+  const std::optional<ChannelPair> pair = find_channel_pair(draft.func(), blocks);
+  return pair && all_or_nothing(
+                     draft, [&] { return schedule_channel_pair(draft, *pair, target, threads); });
 }
 
 }  // namespace tilewright::tune

@@ -17,8 +17,7 @@ constexpr int64_t kRegisters[] = {0, 1, 2, 4};
 /// level that holds them. units: ns.
 double limit_of(const Task& task) {
   const hw::CpuTarget& target = task.target;
-  const hw::CpuRates rates =
-      target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
+  const hw::CpuRates rates = target.rates_or_assumed();
   double bytes = 0;
   for (const Param& p : task.func.params) {
     double size = bit_width(p.buffer.dtype()) / 8.0;

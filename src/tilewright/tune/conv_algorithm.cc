@@ -52,13 +52,9 @@ cost::Contraction contraction_of(const graph::PlaneConv& conv, int64_t inputs, i
   return c;
 }
 
-hw::CpuRates rates_of(const hw::CpuTarget& target) {
-  return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
-}
-
 /// ns to read and write `bytes` by all threads, as a kernel that only moves them does.
 double moving(double bytes, const hw::CpuTarget& target, int threads) {
-  const hw::CpuRates rates = rates_of(target);
+  const hw::CpuRates rates = target.rates_or_assumed();
   const bool near = bytes <= cost::kFill * static_cast<double>(target.l3_bytes);
   return bytes / (near ? rates.l3 : rates.dram).of(std::max(threads, 1));
 }
@@ -94,7 +90,7 @@ double phases_time(const graph::PlaneConv& conv, const hw::CpuTarget& target, in
   // Each reads what the next one writes; a line that is written is fetched before.
   const double input = static_cast<double>(conv.channels) * (pixels(conv) + 2 * fetched);
   const double output = static_cast<double>(conv.filters) * (pixels(phases) + 2 * pixels(conv));
-  return moving(4 * (input + output), target, threads) + 2 * rates_of(target).fork_join_ns;
+  return moving(4 * (input + output), target, threads) + 2 * target.rates_or_assumed().fork_join_ns;
 }
 
 }  // namespace

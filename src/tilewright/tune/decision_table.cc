@@ -15,7 +15,7 @@ namespace {
 using schedule::SketchDecision;
 using schedule::Word;
 using schedule::Words;
-using Kind = SketchDecision::Kind;
+using DecisionKind = SketchDecision::Kind;
 using Parts = std::vector<int64_t>;
 
 /// Last factors worth a thought: divisors, whole vectors, and small ones where no divisor is a
@@ -51,7 +51,7 @@ std::vector<Parts> factor_table(const SketchDecision& d) {
   const auto parts = static_cast<size_t>(d.parts);
   std::vector<Parts> out;
   Parts prefix;
-  if (d.kind == Kind::Split || parts == 1) {
+  if (d.kind == DecisionKind::Split || parts == 1) {
     factorisations(extent, parts, prefix, {}, out);
   } else {
     for (int64_t last : inner_factors(extent))
@@ -135,14 +135,14 @@ search::Decision value_decision(const SketchDecision& d, const std::vector<Words
   std::vector<std::string> texts;
   for (const Words& value : values) texts.push_back(schedule::print(value));
   search::Decision out = search::choice_decision(d.name, texts);
-  if (d.kind == Kind::Choice) return out;
+  if (d.kind == DecisionKind::Choice) return out;
   if (all_numbers(values))
     for (size_t v = 0; v < values.size(); ++v) {
       out.values[v].features.clear();
       for (const Word& word : values[v])
         out.values[v].features.push_back(static_cast<double>(number(word)));
     }
-  if (d.kind == Kind::Ordered) return search::ordered_decision(d.name, out.values);
+  if (d.kind == DecisionKind::Ordered) return search::ordered_decision(d.name, out.values);
   const int count = static_cast<int>(values.size());
   out.moves.clear();
   for (int by : {1, count - 1}) {
@@ -152,7 +152,9 @@ search::Decision value_decision(const SketchDecision& d, const std::vector<Words
   return out;
 }
 
-bool is_factors(const SketchDecision& d) { return d.kind == Kind::Split || d.kind == Kind::Tile; }
+bool is_factors(const SketchDecision& d) {
+  return d.kind == DecisionKind::Split || d.kind == DecisionKind::Tile;
+}
 
 }  // namespace
 
@@ -167,11 +169,11 @@ search::Decision search_decision(const SketchDecision& d, const std::vector<Word
                                  bool raw_features) {
   search::Decision out =
       !is_factors(d) ? value_decision(d, values)
-      : d.kind == Kind::Split
+      : d.kind == DecisionKind::Split
           ? search::split_decision(d.name, std::get<int64_t>(d.extent), static_cast<int>(d.parts))
           : tile_decision(d);
   out.name = d.name;
-  if (!raw_features && (is_factors(d) || (d.kind != Kind::Choice && all_numbers(values))))
+  if (!raw_features && (is_factors(d) || (d.kind != DecisionKind::Choice && all_numbers(values))))
     for (search::Value& value : out.values)
       for (double& feature : value.features)
         feature = is_factors(d) ? std::log2(feature) : std::log2(1 + std::max(feature, 0.0));

@@ -76,14 +76,14 @@ bool serves_many(const std::vector<BlockFacts>& blocks, const BlockFacts& produc
   });
 }
 
-class Scheduler {
+class CpuScheduler {
  public:
   /// `point`: what to do with the contraction with most work, instead of the model's choice.
-  Scheduler(Func func, const hw::CpuTarget& target, int threads,
-            std::optional<cost::TilePoint> point = std::nullopt, const Grain& grain = {})
+  CpuScheduler(Func func, const hw::CpuTarget& target, int threads,
+               std::optional<cost::TilePoint> point = std::nullopt, const Grain& grain = {})
       : draft_(std::move(func)), target_(target), threads_(threads), point_(point), grain_(grain) {}
 
-  Scheduler(Draft draft, const hw::CpuTarget& target, int threads)
+  CpuScheduler(Draft draft, const hw::CpuTarget& target, int threads)
       : draft_(std::move(draft)), target_(target), threads_(threads) {}
 
   /// The program that the rules for reductions see.
@@ -378,7 +378,7 @@ bool reads_nearby(const BlockFacts& maker, const hw::CpuTarget& target, int thre
 /// before it, whatever writes the result, and, where something is computed for its operand, that.
 bool takes_neighbours(const Func& func, const std::string& sum, const Func& ready,
                       const hw::CpuTarget& target, int threads) {
-  const Draft draft = Scheduler(func, target, threads).scheduled();
+  const Draft draft = CpuScheduler(func, target, threads).scheduled();
   const auto outermost = [&](const std::string& name) {
     const std::string loop = draft.nest_of(draft.pieces_of(name).at(0)).names.at(0);
     return loop.substr(0, loop.find('@'));
@@ -403,7 +403,7 @@ bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads) {
     const std::vector<BlockFacts> blocks = collect_blocks(func);
     return cost_before(blocks, *find_block(blocks, kWinogradPixels)) <= kCheapCost;
   }
-  const Func ready = Scheduler(func, target, threads).prepared();
+  const Func ready = CpuScheduler(func, target, threads).prepared();
   if (is_attention(ready, target, threads)) return true;
   std::vector<std::string> sums;
   for (const BlockFacts& block : collect_blocks(ready)) {
@@ -423,7 +423,7 @@ ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, in
     return {*std::move(winograd), std::move(why)};
   if (std::optional<schedule::Trace> dots = dot_trace(func, target, threads))
     return {*std::move(dots), {}};
-  return Scheduler(func, target, threads).run();
+  return CpuScheduler(func, target, threads).run();
 }
 
 schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads) {
@@ -431,12 +431,12 @@ schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int
 }
 
 void finish_schedule(Draft& draft, const hw::CpuTarget& target, int threads) {
-  draft = Scheduler(std::move(draft), target, threads).finish();
+  draft = CpuScheduler(std::move(draft), target, threads).finish();
 }
 
 std::optional<cost::Contraction> main_contraction(const Func& func, const hw::CpuTarget& target,
                                                   int threads) {
-  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
+  const std::optional<TiledBlock> block = CpuScheduler(func, target, threads).main_block();
   if (!block) return std::nullopt;
   return block->contraction;
 }
@@ -450,11 +450,11 @@ std::vector<cost::RankedPoint> schedule_points(const Func& func, const hw::CpuTa
 
 Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
                                  const hw::CpuTarget& target, int threads) {
-  const std::optional<TiledBlock> block = Scheduler(func, target, threads).main_block();
+  const std::optional<TiledBlock> block = CpuScheduler(func, target, threads).main_block();
   std::string reason = "no contraction runs along vector lanes";
   if (block) reason = cost::reject(block->contraction, point, target);
   if (reason.empty()) {
-    Scheduler scheduler(func, target, threads, point);
+    CpuScheduler scheduler(func, target, threads, point);
     ScheduleChoice choice = scheduler.run();
     if (!scheduler.refused()) return std::move(choice.trace);
     reason = "a step that places its tile does not apply";
@@ -466,7 +466,7 @@ Result<schedule::Trace> trace_at(const Func& func, const cost::TilePoint& point,
 
 schedule::Trace trace_with(const Func& func, const Grain& grain, const hw::CpuTarget& target,
                            int threads) {
-  return Scheduler(func, target, threads, std::nullopt, grain).run().trace;
+  return CpuScheduler(func, target, threads, std::nullopt, grain).run().trace;
 }
 
 }  // namespace tilewright::tune

@@ -189,7 +189,7 @@ TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
 }
 
 TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
-  const Func func = func_of({"", "MatMul", {{40, 64}, {64, 48}}, {}});
+  const Func func = func_of(OpCase{"", "MatMul", {{40, 64}, {64, 48}}, {}});
   const hw::CpuTarget target = target_of(32);
   const ScheduleChoice choice = choose_schedule(func, target, 1);
   EXPECT_EQ(choice.decision.chosen.algorithm, "direct");
@@ -198,7 +198,7 @@ TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
   const Result<schedule::Trace> refused = trace_at(func, {30, 4, 1, false, 0}, target, 1);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().kind, ErrorKind::NotApplicable);
-  const Func add = func_of({"", "Add", {{8}, {8}}, {}});
+  const Func add = func_of(OpCase{"", "Add", {{8}, {8}}, {}});
   EXPECT_FALSE(trace_at(add, {}, target, 1));
   EXPECT_TRUE(schedule_points(add, target, 1).empty());
   EXPECT_EQ(choose_schedule(add, target, 1).decision.candidates, 0);

@@ -145,10 +145,6 @@ Func with_turned_weights(const Func& func, const DotBlock& at) {
   return out;
 }
 
-bool is_piece(const std::string& name, const std::string& whole) {
-  return name == whole || name.starts_with(whole + "@");
-}
-
 /// The piece of `block` that is still one store inside `loop`, if any.
 std::string piece_inside(const Draft& draft, const std::string& block, const std::string& loop) {
   for (const BlockFacts& facts : draft.blocks())

@@ -11,7 +11,7 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-struct Case {
+struct DotCase {
   std::string op;
   std::vector<tensor::TensorType> inputs;
   std::map<std::string, tensor::AttrValue> attrs;
@@ -23,7 +23,7 @@ hw::CpuTarget with(const std::string& name, const std::string& feature) {
   return target;
 }
 
-Func func_of(const Case& c, MathMode math = MathMode::Fast) {
+Func dot_func_of(const DotCase& c, MathMode math = MathMode::Fast) {
   tensor::OpCall call;
   call.domain = "tilewright";
   call.op = c.op;
@@ -35,12 +35,12 @@ Func func_of(const Case& c, MathMode math = MathMode::Fast) {
   return *func;
 }
 
-void expect_dots(const Case& c, const hw::CpuTarget& target, int threads) {
-  expect_instructions(func_of(c), target, threads);
+void expect_dots(const DotCase& c, const hw::CpuTarget& target, int threads) {
+  expect_instructions(dot_func_of(c), target, threads);
 }
 
-std::vector<Case> byte_cases(int64_t b) {
-  std::vector<Case> cases;
+std::vector<DotCase> byte_cases(int64_t b) {
+  std::vector<DotCase> cases;
   struct Row {
     int64_t in, out, height, width, window, stride, pad;
   };
@@ -59,8 +59,8 @@ std::vector<Case> byte_cases(int64_t b) {
   return cases;
 }
 
-std::vector<Case> window_cases(int64_t b, DType x = DType::U8) {
-  std::vector<Case> cases;
+std::vector<DotCase> window_cases(int64_t b, DType x = DType::U8) {
+  std::vector<DotCase> cases;
   struct Row {
     int64_t blocks, height, width, window, stride, pad;
   };
@@ -79,42 +79,45 @@ std::vector<Case> window_cases(int64_t b, DType x = DType::U8) {
 
 TEST(DotRule, WindowsOfOneChannelBecomeDotProductsOfTaps) {
   for (const int threads : {1, 2}) {
-    for (const Case& c : window_cases(16))
+    for (const DotCase& c : window_cases(16))
       expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
-    for (const Case& c : window_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
-    for (const Case& c : window_cases(4)) expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
-    for (const Case& c : window_cases(4, DType::I8))
+    for (const DotCase& c : window_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
+    for (const DotCase& c : window_cases(4))
+      expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
+    for (const DotCase& c : window_cases(4, DType::I8))
       expect_dots(c, *hw::find_target("aarch64-v8.2"), threads);
   }
-  EXPECT_FALSE(dot_trace(func_of(window_cases(16)[0]), *hw::find_target("x86-64-v4"), 1));
+  EXPECT_FALSE(dot_trace(dot_func_of(window_cases(16)[0]), *hw::find_target("x86-64-v4"), 1));
 }
 
 TEST(DotRule, BytesBecomeDotProducts) {
   for (const int threads : {1, 2}) {
-    for (const Case& c : byte_cases(16)) expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
-    for (const Case& c : byte_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
-    for (const Case& c : byte_cases(4)) expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
+    for (const DotCase& c : byte_cases(16))
+      expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
+    for (const DotCase& c : byte_cases(8)) expect_dots(c, with("x86-64-v3", "+avxvnni"), threads);
+    for (const DotCase& c : byte_cases(4))
+      expect_dots(c, *hw::find_target("aarch64-v8.6"), threads);
   }
 }
 
 TEST(DotRule, Bf16BecomesDotProductsInFastMathOnly) {
-  const Case gemm = {"GemmDotPacked",
-                     {{DType::BF16, {5, 12}}, {DType::BF16, {12, 6, 16, 2}}},
-                     {{"n", int64_t{192}}}};
+  const DotCase gemm = {"GemmDotPacked",
+                        {{DType::BF16, {5, 12}}, {DType::BF16, {12, 6, 16, 2}}},
+                        {{"n", int64_t{192}}}};
   const hw::CpuTarget target = with("x86-64-v4", "+avx512bf16");
   expect_dots(gemm, target, 1);
-  EXPECT_FALSE(dot_trace(func_of(gemm, MathMode::Exact), target, 1));
+  EXPECT_FALSE(dot_trace(dot_func_of(gemm, MathMode::Exact), target, 1));
 }
 
 TEST(DotRule, WithoutTheInstructionThereIsNone) {
-  for (const Case& c : byte_cases(16)) {
-    EXPECT_FALSE(dot_trace(func_of(c), *hw::find_target("x86-64-v4"), 1));
-    EXPECT_FALSE(dot_trace(func_of(c), *hw::find_target("aarch64-v8.2"), 1));
+  for (const DotCase& c : byte_cases(16)) {
+    EXPECT_FALSE(dot_trace(dot_func_of(c), *hw::find_target("x86-64-v4"), 1));
+    EXPECT_FALSE(dot_trace(dot_func_of(c), *hw::find_target("aarch64-v8.2"), 1));
   }
   // Signed activations have none on x86.
-  Case c = byte_cases(16).back();
+  DotCase c = byte_cases(16).back();
   c.inputs[0].dtype = DType::I8;
-  EXPECT_FALSE(dot_trace(func_of(c), with("x86-64-v4", "+avx512vnni"), 1));
+  EXPECT_FALSE(dot_trace(dot_func_of(c), with("x86-64-v4", "+avx512vnni"), 1));
 }
 
 }  // namespace

@@ -20,11 +20,11 @@ bool find_nest(const Stmt& s, const std::string& block, LoopNest& nest) {
   return false;
 }
 
+}  // namespace
+
 bool is_piece(const std::string& name, const std::string& whole) {
   return name == whole || name.starts_with(whole + "@");
 }
-
-}  // namespace
 
 bool Draft::attempt(schedule::Step step) {
   Result<Func> next = schedule::apply(step, func_);

@@ -19,6 +19,9 @@ struct LoopNest {
   std::vector<int64_t> extents;  ///< 0 where not constant
 };
 
+/// Whether a loop or block called `name` is `whole` or was cut from it: `whole@1`.
+bool is_piece(const std::string& name, const std::string& whole);
+
 /// Rules try steps on a draft; a step that does not apply leaves no trace.
 class Draft {
  public:

@@ -12,17 +12,17 @@ namespace tilewright::tune {
 namespace {
 
 /// Queries of a block, at most and at least; of a thread.
-constexpr int64_t kMostRows = 64, kLeastRows = 4, kThreadRows = 4;
+constexpr int64_t kMostQueries = 64, kLeastRows = 4, kThreadRows = 4;
 /// Keys that a round stages, for the first product and for the second.
 constexpr int64_t kScoreKeys = 128, kValueKeys = 32;
 /// Rounds of them in shared memory: copies run ahead.
-constexpr int64_t kDepth = 2;
+constexpr int64_t kAttentionDepth = 2;
 /// Elements of a result that a thread reads and writes together.
-constexpr int64_t kVector = 4;
+constexpr int64_t kAttentionVector = 4;
 
 int64_t ceil_of(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-struct AttentionPlan : AttentionBlocks {
+struct GpuAttentionPlan : AttentionBlocks {
   int64_t queries = 0, keys = 0, depth = 0, columns = 0;  ///< depth: of the first sum
   int64_t heads = 1;
   WarpRows share;  ///< of a block
@@ -44,19 +44,19 @@ int64_t last_extent(const BlockFacts& block) {
 }
 
 /// What a block of `rows` queries keeps in shared memory.
-int64_t shared_bytes(const AttentionPlan& plan, int64_t rows) {
-  const int64_t pad = kVector;
+int64_t shared_bytes(const GpuAttentionPlan& plan, int64_t rows) {
+  const int64_t pad = kAttentionVector;
   return 4 * (rows * plan.keys + rows * (plan.depth + pad) +
-              kDepth * plan.depth * (std::min(kScoreKeys, plan.keys) + pad) +
-              kDepth * kValueKeys * (plan.columns + pad) + 2 * rows * (kRowLanes + 1));
+              kAttentionDepth * plan.depth * (std::min(kScoreKeys, plan.keys) + pad) +
+              kAttentionDepth * kValueKeys * (plan.columns + pad) + 2 * rows * (kRowLanes + 1));
 }
 
 /// Its sizes; how rows are shared out is not decided yet.
-std::optional<AttentionPlan> find_plan(const Func& func) {
+std::optional<GpuAttentionPlan> find_plan(const Func& func) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   const std::optional<AttentionBlocks> found = find_attention(func, blocks);
   if (!found) return std::nullopt;
-  AttentionPlan plan{*found, 0, 0, 0, 0, 1, {}};
+  GpuAttentionPlan plan{*found, 0, 0, 0, 0, 1, {}};
   const BlockFacts *scores = find_block(blocks, plan.scores),
                    *result = find_block(blocks, plan.result);
   plan.queries = row_extent(*result), plan.keys = last_extent(*scores);
@@ -71,17 +71,17 @@ std::optional<AttentionPlan> find_plan(const Func& func) {
   return plan;
 }
 
-bool fits(const AttentionPlan& plan, int64_t rows, const hw::GpuTarget& target) {
+bool fits(const GpuAttentionPlan& plan, int64_t rows, const hw::GpuTarget& target) {
   return rows <= plan.queries && shared_bytes(plan, rows) <= target.shared_bytes;
 }
 
-std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
-  std::optional<AttentionPlan> found = find_plan(func);
+std::optional<GpuAttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
+  std::optional<GpuAttentionPlan> found = find_plan(func);
   if (!found) return std::nullopt;
-  AttentionPlan& plan = *found;
+  GpuAttentionPlan& plan = *found;
   // As many queries as fit, for the keys and values are read once per block; but no fewer blocks
   // than there are units.
-  for (int64_t rows = kMostRows; rows >= kLeastRows; rows /= 2) {
+  for (int64_t rows = kMostQueries; rows >= kLeastRows; rows /= 2) {
     if (!fits(plan, rows, target)) continue;
     plan.share.rows = rows;
     if (plan.heads * ceil_of(plan.queries, rows) >= target.units) break;
@@ -93,7 +93,7 @@ std::optional<AttentionPlan> plan_attention(const Func& func, const hw::GpuTarge
 
 class AttentionScheduler {
  public:
-  AttentionScheduler(Draft& draft, AttentionPlan plan, const hw::GpuTarget& target)
+  AttentionScheduler(Draft& draft, GpuAttentionPlan plan, const hw::GpuTarget& target)
       : draft_(draft), plan_(std::move(plan)), target_(target) {}
 
   bool run() {
@@ -209,7 +209,8 @@ class AttentionScheduler {
   static GpuAxis axis_of(std::string loop, int64_t extent, int64_t most) {
     GpuAxis axis{std::move(loop), extent, kRowLanes, 1, 1};
     axis.each = ceil_of(std::min(extent, most), kRowLanes);
-    for (axis.vector = std::min(kVector, axis.each); axis.each % axis.vector != 0;) --axis.vector;
+    for (axis.vector = std::min(kAttentionVector, axis.each); axis.each % axis.vector != 0;)
+      --axis.vector;
     return axis;
   }
 
@@ -231,7 +232,7 @@ class AttentionScheduler {
     tile.axes.push_back(axis_of(block.loop_of(column->var), columns, kScoreKeys));
     for (const Iter& iter : block.block->iters)
       if (iter.kind == IterKind::Reduce) tile.reduces = {block.loop_of(iter.var)};
-    tile.extents = {terms}, tile.steps = {step}, tile.depth = kDepth;
+    tile.extents = {terms}, tile.steps = {step}, tile.depth = kAttentionDepth;
     return apply_gpu_tile(draft_, name, tile, plan_.share.loop);
   }
 
@@ -246,7 +247,7 @@ class AttentionScheduler {
   }
 
   Draft& draft_;
-  AttentionPlan plan_;
+  GpuAttentionPlan plan_;
   const hw::GpuTarget& target_;
   schedule::Names blocks_;
   bool in_parts_ = false;  ///< others read what lies between the products (gpu_key_parts.h)
@@ -256,7 +257,7 @@ class AttentionScheduler {
 }  // namespace
 
 std::string schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
-  const std::optional<AttentionPlan> plan = plan_attention(draft.func(), target);
+  const std::optional<GpuAttentionPlan> plan = plan_attention(draft.func(), target);
   if (!plan) return "";
   const Draft::Mark before = draft.mark();
   if (AttentionScheduler(draft, *plan, target).run()) return plan->result;
@@ -265,10 +266,10 @@ std::string schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
 }
 
 int64_t gpu_attention_rows(const Func& func, int64_t keys, const hw::GpuTarget& target) {
-  std::optional<AttentionPlan> plan = find_plan(func);
+  std::optional<GpuAttentionPlan> plan = find_plan(func);
   if (!plan) return 0;
   plan->keys = keys;
-  int64_t rows = kMostRows;
+  int64_t rows = kMostQueries;
   while (rows >= kLeastRows && !fits(*plan, rows, target)) rows /= 2;
   return rows >= kLeastRows ? rows : 0;
 }

@@ -17,7 +17,7 @@ namespace tilewright::tune {
 namespace {
 
 /// Rows and columns of one instruction; rows or columns that one load brings.
-constexpr int64_t kRows = 16, kColumns = 8, kLoaded = 16;
+constexpr int64_t kMmaRows = 16, kMmaColumns = 8, kLoaded = 16;
 /// How lanes hold results: groups of four lanes have a row, a lane two neighbours in it.
 constexpr int64_t kLaneRows = 8, kLanePair = 2;
 /// Rows and terms of a core, which groups of warps read from shared memory.
@@ -201,8 +201,8 @@ class MmaTiler {
 
   bool split_loops() {
     const std::string m = loop(m_), n = loop(n_), k = loop(k_);
-    if (!split_side(m, mma_.block_m, mma_.warp_m, mma_.groups ? mma_.warp_m : kRows) ||
-        !split_side(n, mma_.block_n, mma_.warp_n, mma_.groups ? mma_.warp_n : kColumns) ||
+    if (!split_side(m, mma_.block_m, mma_.warp_m, mma_.groups ? mma_.warp_m : kMmaRows) ||
+        !split_side(n, mma_.block_n, mma_.warp_n, mma_.groups ? mma_.warp_n : kMmaColumns) ||
         !attempt(schedule::Split{k, mma_.block_k}) ||
         !attempt(schedule::Split{k + ".i", mma_.terms()}))
       return false;
@@ -342,9 +342,11 @@ class MmaTiler {
 
   bool share_out(const std::string& m, const std::string& n) {
     const std::string row = m + ".i.i", pair = n + ".i.i";
-    if (!attempt(schedule::Split{m, mma_.warp_m}) || !attempt(schedule::Split{m + ".i", kRows}) ||
+    if (!attempt(schedule::Split{m, mma_.warp_m}) ||
+        !attempt(schedule::Split{m + ".i", kMmaRows}) ||
         !attempt(schedule::Split{row, kLaneRows}) || !attempt(schedule::Split{n, mma_.warp_n}) ||
-        !attempt(schedule::Split{n + ".i", kColumns}) || !attempt(schedule::Split{pair, kLanePair}))
+        !attempt(schedule::Split{n + ".i", kMmaColumns}) ||
+        !attempt(schedule::Split{pair, kLanePair}))
       return false;
     // Of the rows of a group, warps have 16 each; a warp has several instructions' rows instead.
     schedule::Names lanes = {row + ".i", pair + ".o"},

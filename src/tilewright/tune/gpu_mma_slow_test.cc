@@ -16,6 +16,8 @@
 namespace tilewright::tune {
 namespace {
 
+using Ints = std::vector<int64_t>;
+
 using codegen::count;
 
 struct Shape4 {
@@ -305,7 +307,6 @@ codegen::SassCounts counts_with(const Func& func, const hw::GpuTarget& target,
 
 TEST(GpuMmaSlow, MachineCodeOfConvolutions) {
   if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
-  using Ints = std::vector<int64_t>;
   const std::map<std::string, tensor::AttrValue> same = {{"pads", Ints{1, 1, 1, 1}}};
   const MmaCase wide = {"", "Conv", {{1, 256, 56, 56}, {256, 256, 3, 3}}, same, DType::BF16};
   const MmaCase small = {"", "Conv", {{1, 64, 56, 56}, {64, 64, 3, 3}}, same, DType::F16};

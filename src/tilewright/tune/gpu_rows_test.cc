@@ -14,23 +14,23 @@ hw::GpuTarget small_target() {
 }
 
 /// Blocks get several rows there.
-hw::GpuTarget few_units(const char* name) {
+hw::GpuTarget one_unit(const char* name) {
   hw::GpuTarget target = *hw::find_gpu_target(name);
   target.units = 1;
   return target;
 }
 
-struct Case {
+struct RowsCase {
   std::string name;
   OpCase op;
 };
 
-class GpuRows : public ::testing::TestWithParam<Case> {};
+class GpuRows : public ::testing::TestWithParam<RowsCase> {};
 
 TEST_P(GpuRows, OneKernelKeepsTheMeaning) {
   const Func func = func_of(GetParam().op);
   for (const hw::GpuTarget& target :
-       {small_target(), few_units("cuda"), *hw::find_gpu_target("cuda")}) {
+       {small_target(), one_unit("cuda"), *hw::find_gpu_target("cuda")}) {
     const lower::GpuPlan plan = expect_gpu_meaning(func, target);
     ASSERT_EQ(plan.kernels.size(), 1u) << target.name;
     EXPECT_TRUE(plan.temporaries.empty());
@@ -42,18 +42,19 @@ TEST_P(GpuRows, OneKernelKeepsTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operators, GpuRows,
-    ::testing::Values(Case{"softmax", {"", "Softmax", {{7, 150}}, {}}},
-                      Case{"softmax_of_one_row", {"", "Softmax", {{1, 1000}}, {}}},
-                      Case{"softmax_of_many_rows", {"", "Softmax", {{24, 100}}, {}}},
-                      Case{"softmax_of_a_batch", {"", "Softmax", {{2, 3, 4, 37}}, {}}},
-                      Case{"log_softmax", {"", "LogSoftmax", {{5, 300}}, {}}},
-                      Case{"layer_norm", {"", "LayerNormalization", {{6, 70}, {70}, {70}}, {}}}),
+    ::testing::Values(RowsCase{"softmax", {"", "Softmax", {{7, 150}}, {}}},
+                      RowsCase{"softmax_of_one_row", {"", "Softmax", {{1, 1000}}, {}}},
+                      RowsCase{"softmax_of_many_rows", {"", "Softmax", {{24, 100}}, {}}},
+                      RowsCase{"softmax_of_a_batch", {"", "Softmax", {{2, 3, 4, 37}}, {}}},
+                      RowsCase{"log_softmax", {"", "LogSoftmax", {{5, 300}}, {}}},
+                      RowsCase{"layer_norm",
+                               {"", "LayerNormalization", {{6, 70}, {70}, {70}}, {}}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(GpuRows, RowsThatDoNotFit) {
   const hw::GpuTarget target = small_target();
   for (const Shape& shape : {Shape{2, 40000}, Shape{300, 5}}) {
-    const Func func = func_of({"", "Softmax", {shape}, {}});
+    const Func func = func_of(OpCase{"", "Softmax", {shape}, {}});
     const auto scheduled = schedule::replay(func, gpu_trace(func, target));
     ASSERT_TRUE(scheduled) << to_string(scheduled.error());
     const auto plan = lower::lower_for_gpu(*scheduled, target);

@@ -17,11 +17,11 @@ namespace {
 /// Threads of a block where a thread is an element.
 constexpr int64_t kFlatThreads = 128;
 /// A value is computed again at its uses up to this cost.
-constexpr int kCheapCost = 6;
+constexpr int kGpuCheapCost = 6;
 
-class Scheduler {
+class GpuScheduler {
  public:
-  Scheduler(Func func, const hw::GpuTarget& target, const PlanGpu& plan)
+  GpuScheduler(Func func, const hw::GpuTarget& target, const PlanGpu& plan)
       : draft_(std::move(func)), target_(target), plan_(plan) {}
 
   bool as_planned() const { return as_planned_; }
@@ -88,7 +88,7 @@ class Scheduler {
           feeds_sum |= reader->kind == BlockFacts::Kind::Reduce;
         }
         const std::string name = block.name;
-        const bool once = uses <= block.work() || (!feeds_sum && block.cost <= kCheapCost);
+        const bool once = uses <= block.work() || (!feeds_sum && block.cost <= kGpuCheapCost);
         changed = once && draft_.attempt(schedule::Inline{name});
         if (changed) break;
         refused.insert(name);
@@ -101,7 +101,7 @@ class Scheduler {
     for (const std::string& name : names(BlockFacts::Kind::Injective)) {
       const std::vector<BlockFacts> blocks = draft_.blocks();
       const BlockFacts* block = find_block(blocks, name);
-      if (block->cost <= kCheapCost && !is_output(draft_.func(), block->store->buffer) &&
+      if (block->cost <= kGpuCheapCost && !is_output(draft_.func(), block->store->buffer) &&
           !bound(name))
         draft_.attempt(schedule::Inline{name});
     }
@@ -278,12 +278,12 @@ GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target) {
 }
 
 bool is_gpu_attention(const Func& func, const hw::GpuTarget& target) {
-  return Scheduler(with_key_parts(func, target), target, plan_gpu).is_attention();
+  return GpuScheduler(with_key_parts(func, target), target, plan_gpu).is_attention();
 }
 
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target, const PlanGpu& plan,
                           bool* as_planned) {
-  Scheduler scheduler(func, target, plan);
+  GpuScheduler scheduler(func, target, plan);
   schedule::Trace trace = scheduler.run();
   if (as_planned != nullptr) *as_planned = scheduler.as_planned();
   return trace;

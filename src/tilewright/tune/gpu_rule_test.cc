@@ -14,20 +14,20 @@ namespace tilewright::tune {
 namespace {
 
 /// Few threads and little shared memory, so that small sizes have blocks and tails.
-hw::GpuTarget small_target() {
+hw::GpuTarget gpu_rule_small_target() {
   hw::GpuTarget target;
   target.name = "small";
   target.shared_bytes = 16 << 10;
   return target;
 }
 
-struct Case {
+struct GpuRuleCase {
   std::string name;
   OpCase op;
   bool shares = false;  ///< uses shared memory
 };
 
-std::vector<Case> cases() {
+std::vector<GpuRuleCase> gpu_rule_cases() {
   using Ints = std::vector<int64_t>;
   return {
       {"product", {"", "MatMul", {{70, 37}, {37, 90}}, {}}, true},
@@ -76,11 +76,11 @@ bool uses_shared(const lower::GpuPlan& plan) {
   return shared;
 }
 
-class GpuRule : public ::testing::TestWithParam<Case> {};
+class GpuRule : public ::testing::TestWithParam<GpuRuleCase> {};
 
 TEST_P(GpuRule, KeepsTheMeaning) {
-  const Case& c = GetParam();
-  const hw::GpuTarget target = small_target();
+  const GpuRuleCase& c = GetParam();
+  const hw::GpuTarget target = gpu_rule_small_target();
   const Func func = func_of(c.op);
   const auto scheduled = schedule::replay(func, gpu_trace(func, target));
   ASSERT_TRUE(scheduled) << to_string(scheduled.error());
@@ -94,7 +94,7 @@ TEST_P(GpuRule, KeepsTheMeaning) {
 }
 
 bool copies_vectors(const OpCase& op) {
-  const schedule::Trace trace = gpu_trace(func_of(op), small_target());
+  const schedule::Trace trace = gpu_trace(func_of(op), gpu_rule_small_target());
   return std::any_of(trace.begin(), trace.end(), [](const schedule::Step& step) {
     const auto* vectorize = std::get_if<schedule::Vectorize>(&step);
     return vectorize != nullptr && vectorize->loop.find(".shared") != std::string::npos;
@@ -107,7 +107,7 @@ TEST(GpuRuleCopies, WholeVectorsWhereRowsAreWholeVectors) {
   EXPECT_FALSE(copies_vectors({"", "MatMul", {{64, 37}, {37, 90}}, {}}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Operators, GpuRule, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Operators, GpuRule, ::testing::ValuesIn(gpu_rule_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

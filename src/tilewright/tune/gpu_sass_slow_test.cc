@@ -14,14 +14,14 @@ namespace {
 using codegen::count;
 using Ints = std::vector<int64_t>;
 
-struct Case {
+struct SassCase {
   std::string name;
   OpCase op;
   int64_t reuse = 0;  ///< products per load from shared memory, at least; 0: not staged there
   bool wide = false;  ///< copied and read by 16 bytes at a time
 };
 
-std::vector<Case> cases() {
+std::vector<SassCase> sass_cases() {
   const std::map<std::string, tensor::AttrValue> same = {{"pads", Ints{1, 1, 1, 1}}};
   return {
       {"product", {"", "MatMul", {{1024, 512}, {512, 1024}}, {}}, 4, true},
@@ -40,11 +40,11 @@ std::vector<Case> cases() {
   };
 }
 
-class GpuSass : public ::testing::TestWithParam<Case> {};
+class GpuSass : public ::testing::TestWithParam<SassCase> {};
 
 TEST_P(GpuSass, RegistersSuffice) {
   if (const std::string missing = missing_sass_tools(); !missing.empty()) GTEST_SKIP() << missing;
-  const Case& c = GetParam();
+  const SassCase& c = GetParam();
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
   const auto code = machine_code(func_of(c.op), target);
   ASSERT_TRUE(code) << to_string(code.error());
@@ -77,7 +77,7 @@ TEST_P(GpuSass, RegistersSuffice) {
   EXPECT_GT(count(kernel->all, "LDG", "128") + count(kernel->all, "LDGSTS", "128"), 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, GpuSass, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Rules, GpuSass, ::testing::ValuesIn(sass_cases()),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

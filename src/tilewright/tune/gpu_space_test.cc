@@ -19,7 +19,7 @@ namespace {
 using Ints = std::vector<int64_t>;
 using lower::testing::Order;
 
-hw::GpuTarget small_target() {
+hw::GpuTarget gpu_space_small_target() {
   hw::GpuTarget target;
   target.name = "small";
   target.shared_bytes = 16 << 10;
@@ -28,7 +28,7 @@ hw::GpuTarget small_target() {
 
 /// Random points, until `wanted` of them make a schedule; each must compute what `func` does.
 void check_points(const Func& func, const ScheduleSpace& space, int wanted,
-                  const hw::GpuTarget& target = small_target()) {
+                  const hw::GpuTarget& target = gpu_space_small_target()) {
   const interp::Arguments arguments = quarters(func);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected);
@@ -69,7 +69,7 @@ OpCase convolution() {
 
 TEST(GpuSpace, PointsOfProductsKeepTheMeaning) {
   const Func func = func_of(product());
-  const auto space = constructive_gpu_space(func, small_target());
+  const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   EXPECT_GT(space->space().size(), 1000);
   check_points(func, *space, 12);
@@ -77,29 +77,30 @@ TEST(GpuSpace, PointsOfProductsKeepTheMeaning) {
 
 TEST(GpuSpace, PointsOfConvolutionsKeepTheMeaning) {
   const Func func = func_of(convolution());
-  const auto space = constructive_gpu_space(func, small_target());
+  const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   check_points(func, *space, 8);
 }
 
 TEST(GpuSpace, PointsOfSumsKeepTheMeaning) {
-  const Func func = func_of({"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
-  const auto space = constructive_gpu_space(func, small_target());
+  const Func func = func_of(OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
+  const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   check_points(func, *space, 6);
 }
 
 TEST(GpuSpace, EveryAxisOnItsOwn) {
   const Func func = func_of(convolution());
-  const auto space = tiling_gpu_space(func, small_target());
+  const auto space = tiling_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
-  EXPECT_GT(space->space().size(), constructive_gpu_space(func, small_target())->space().size());
+  EXPECT_GT(space->space().size(),
+            constructive_gpu_space(func, gpu_space_small_target())->space().size());
   check_points(func, *space, 6);
 }
 
 TEST(GpuSpace, HoldsTheRulesOwnTile) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
-  const Func func = func_of({"", "MatMul", {{256, 320}, {320, 512}}, {}});
+  const Func func = func_of(OpCase{"", "MatMul", {{256, 320}, {320, 512}}, {}});
   const auto space = constructive_gpu_space(func, target);
   const auto decision = gpu_decision(func, target);
   ASSERT_TRUE(space && decision);
@@ -148,12 +149,12 @@ TEST(GpuSpace, HoldsMatrixTilesAndTheRulesOwn) {
 }
 
 TEST(GpuSpace, NothingToChooseWithoutReductions) {
-  const Func func = func_of({"", "Relu", {{3, 1001}}, {}});
-  EXPECT_EQ(constructive_gpu_space(func, small_target()), nullptr);
-  EXPECT_EQ(tiling_gpu_space(func, small_target()), nullptr);
-  EXPECT_EQ(
-      tiling_gpu_space(func_of({"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}}), small_target()),
-      nullptr);
+  const Func func = func_of(OpCase{"", "Relu", {{3, 1001}}, {}});
+  EXPECT_EQ(constructive_gpu_space(func, gpu_space_small_target()), nullptr);
+  EXPECT_EQ(tiling_gpu_space(func, gpu_space_small_target()), nullptr);
+  EXPECT_EQ(tiling_gpu_space(func_of(OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}}),
+                             gpu_space_small_target()),
+            nullptr);
 }
 
 }  // namespace

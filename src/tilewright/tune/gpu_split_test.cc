@@ -26,12 +26,12 @@ GpuPlan in_parts(const BlockFacts& block, const hw::GpuTarget& target) {
   return plan;
 }
 
-struct Case {
+struct GpuSplitCase {
   std::string name;
   OpCase op;
 };
 
-class GpuSplit : public ::testing::TestWithParam<Case> {};
+class GpuSplit : public ::testing::TestWithParam<GpuSplitCase> {};
 
 TEST_P(GpuSplit, KeepsTheMeaning) {
   const hw::GpuTarget target = wide_target();
@@ -53,20 +53,21 @@ TEST_P(GpuSplit, KeepsTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(
     Operators, GpuSplit,
-    ::testing::Values(Case{"product", {"", "MatMul", {{20, 528}, {528, 21}}, {}}},
-                      Case{"batch", {"", "MatMul", {{2, 9, 300}, {2, 300, 18}}, {}}},
-                      Case{"with_bias",
-                           {"", "Gemm", {{9, 402}, {17, 402}, {17}}, {{"transB", int64_t{1}}}}},
-                      Case{"convolution",
-                           {"",
-                            "Conv",
-                            {{1, 69, 5, 4}, {18, 69, 3, 3}},
-                            {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}}}),
+    ::testing::Values(GpuSplitCase{"product", {"", "MatMul", {{20, 528}, {528, 21}}, {}}},
+                      GpuSplitCase{"batch", {"", "MatMul", {{2, 9, 300}, {2, 300, 18}}, {}}},
+                      GpuSplitCase{
+                          "with_bias",
+                          {"", "Gemm", {{9, 402}, {17, 402}, {17}}, {{"transB", int64_t{1}}}}},
+                      GpuSplitCase{"convolution",
+                                   {"",
+                                    "Conv",
+                                    {{1, 69, 5, 4}, {18, 69, 3, 3}},
+                                    {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}}}),
     [](const auto& test) { return test.param.name; });
 
 TEST(GpuSplit, ExactMathKeepsOneSum) {
   const hw::GpuTarget target = wide_target();
-  Func func = func_of({"", "MatMul", {{20, 528}, {528, 21}}, {}});
+  Func func = func_of(OpCase{"", "MatMul", {{20, 528}, {528, 21}}, {}});
   func.math = MathMode::Exact;
   bool as_planned = true;
   const auto scheduled = schedule::replay(func, gpu_trace(func, target, in_parts, &as_planned));

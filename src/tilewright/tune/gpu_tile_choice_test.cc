@@ -99,7 +99,7 @@ TEST(GpuTileChoice, WhatIsNotSharedHasNoTiles) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
   EXPECT_FALSE(table_of({"", "MatMul", {{1, 300}, {300, 70}}, {}}, target));
   EXPECT_FALSE(table_of({"", "ReduceSum", {{40, 50}}, {}}, target));
-  EXPECT_FALSE(gpu_decision(func_of({"", "Relu", {{3, 1001}}, {}}), target));
+  EXPECT_FALSE(gpu_decision(func_of(OpCase{"", "Relu", {{3, 1001}}, {}}), target));
   const auto decision = gpu_decision(func_of(matmul(512, 512, 512)), target);
   ASSERT_TRUE(decision && decision->runner_up);
   EXPECT_LE(decision->chosen.time.total, decision->runner_up->time.total);

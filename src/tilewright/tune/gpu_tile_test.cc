@@ -21,7 +21,7 @@ using Ints = std::vector<int64_t>;
 struct Share {
   int64_t threads = 1, each = 1, vector = 1;
 };
-struct Case {
+struct GpuTileCase {
   std::string name;
   OpCase op;
   std::vector<Share> axes;
@@ -31,7 +31,7 @@ struct Case {
 };
 
 /// The tile of the rule with the shares and steps of `c`.
-PlanGpu plan_of(const Case& c) {
+PlanGpu plan_of(const GpuTileCase& c) {
   return [&c](const BlockFacts& block, const hw::GpuTarget& target) {
     GpuPlan plan;
     plan.tile = choose_gpu_tile(block, target);
@@ -50,14 +50,14 @@ PlanGpu plan_of(const Case& c) {
   };
 }
 
-hw::GpuTarget small_target() {
+hw::GpuTarget gpu_tile_small_target() {
   hw::GpuTarget target;
   target.name = "small";
   target.shared_bytes = 64 << 10;
   return target;
 }
 
-std::vector<Case> cases() {
+std::vector<GpuTileCase> gpu_tile_cases() {
   const OpCase product = {"", "MatMul", {{32, 24}, {24, 48}}, {}};
   const OpCase conv = {"", "Conv", {{1, 12, 10, 10}, {24, 12, 3, 3}}, {{"pads", Ints{1, 1, 1, 1}}}};
   return {
@@ -83,11 +83,11 @@ std::vector<Case> cases() {
   };
 }
 
-class GpuTiles : public ::testing::TestWithParam<Case> {};
+class GpuTiles : public ::testing::TestWithParam<GpuTileCase> {};
 
 TEST_P(GpuTiles, KeepTheMeaning) {
-  const Case& c = GetParam();
-  const hw::GpuTarget target = small_target();
+  const GpuTileCase& c = GetParam();
+  const hw::GpuTarget target = gpu_tile_small_target();
   const Func func = func_of(c.op);
   bool as_planned = false;
   const schedule::Trace trace = gpu_trace(func, target, plan_of(c), &as_planned);
@@ -108,12 +108,13 @@ TEST_P(GpuTiles, KeepTheMeaning) {
 
 /// However many rounds copies run ahead.
 TEST_P(GpuTiles, HaveOneBarrierPerRound) {
-  const Case& c = GetParam();
+  const GpuTileCase& c = GetParam();
   if (!c.pipelined) GTEST_SKIP() << "copies do not run ahead";
   const Func func = func_of(c.op);
-  const auto scheduled = schedule::replay(func, gpu_trace(func, small_target(), plan_of(c)));
+  const auto scheduled =
+      schedule::replay(func, gpu_trace(func, gpu_tile_small_target(), plan_of(c)));
   ASSERT_TRUE(scheduled) << to_string(scheduled.error());
-  const auto plan = lower::lower_for_gpu(*scheduled, small_target());
+  const auto plan = lower::lower_for_gpu(*scheduled, gpu_tile_small_target());
   ASSERT_TRUE(plan) << to_string(plan.error());
   int loops = 0, barriers = 0;
   for (const lower::GpuKernel& kernel : plan->kernels)
@@ -127,13 +128,13 @@ TEST_P(GpuTiles, HaveOneBarrierPerRound) {
   EXPECT_EQ(barriers, c.barriers) << print(plan->kernels[0].func);
 }
 
-INSTANTIATE_TEST_SUITE_P(GpuTile, GpuTiles, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(GpuTile, GpuTiles, ::testing::ValuesIn(gpu_tile_cases()),
                          [](const auto& test) { return test.param.name; });
 
 /// The copy whose rows a thread reads side by side is turned round, its rows begin in other banks.
 TEST(GpuTile, WhatIsReadTogetherLiesTogether) {
-  const Case c = cases()[1];
-  const schedule::Trace trace = gpu_trace(func_of(c.op), small_target(), plan_of(c));
+  const GpuTileCase c = gpu_tile_cases()[1];
+  const schedule::Trace trace = gpu_trace(func_of(c.op), gpu_tile_small_target(), plan_of(c));
   std::vector<std::string> turned, padded, later;
   for (const schedule::Step& step : trace) {
     if (const auto* layout = std::get_if<schedule::Layout>(&step)) turned.push_back(layout->buffer);

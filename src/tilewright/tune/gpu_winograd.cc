@@ -9,15 +9,15 @@ namespace tilewright::tune {
 namespace {
 
 /// Outputs of a tile along each axis. Larger ones have larger rounding errors.
-constexpr int64_t kTiles[] = {2, 4};
+constexpr int64_t kWinogradTiles[] = {2, 4};
 constexpr int64_t kTaps = 3;
 /// What products reach of the device's peak, direct ones and those between transforms.
 constexpr double kReached = 0.6;
 /// The direct form unless the other is faster by this factor.
-constexpr double kMargin = 1.15;
-constexpr int64_t kThreads = 128;
+constexpr double kWinogradMargin = 1.15;
+constexpr int64_t kWinogradThreads = 128;
 /// A thread with fewer registers cannot hold a tile of 6 x 6 before and after a transform.
-constexpr int64_t kRegisters = 128;
+constexpr int64_t kWinogradRegisters = 128;
 
 double ns_of(double bytes, const hw::GpuTarget& target) {
   const bool cached = bytes <= static_cast<double>(target.l2_bytes) / 2;
@@ -49,9 +49,10 @@ double winograd_ns(const graph::PlaneConv& c, int64_t m, const hw::GpuTarget& ta
          3 * target.rates.launch_ns;
 }
 
-class WinogradScheduler {
+class PlainWinogradScheduler {
  public:
-  WinogradScheduler(Draft& draft, const hw::GpuTarget& target) : draft_(draft), target_(target) {}
+  PlainWinogradScheduler(Draft& draft, const hw::GpuTarget& target)
+      : draft_(draft), target_(target) {}
 
   std::vector<std::string> run() {
     if (!has("wino_sum") || !has("wino_in")) return {};
@@ -142,7 +143,7 @@ class WinogradScheduler {
       if (!attempt(schedule::Fuse{all, loops[i]})) return false;
       all += "*" + loops[i];
     }
-    const int64_t threads = std::min(kThreads, target_.max_threads);
+    const int64_t threads = std::min(kWinogradThreads, target_.max_threads);
     return attempt(schedule::Split{all, threads}) && bind_threads(draft_, {all + ".i"}) &&
            bind_blocks(draft_, {all + ".o"});
   }
@@ -155,16 +156,17 @@ class WinogradScheduler {
 }  // namespace
 
 int64_t gpu_winograd_tile(const graph::PlaneConv& conv, const hw::GpuTarget& target) {
-  if (conv.taps_h != kTaps || conv.taps_w != kTaps || target.registers < kRegisters) return 0;
+  if (conv.taps_h != kTaps || conv.taps_w != kTaps || target.registers < kWinogradRegisters)
+    return 0;
   int64_t best = 0;
-  double best_ns = direct_ns(conv, target) / kMargin;
-  for (const int64_t m : kTiles)
+  double best_ns = direct_ns(conv, target) / kWinogradMargin;
+  for (const int64_t m : kWinogradTiles)
     if (const double ns = winograd_ns(conv, m, target); ns < best_ns) best_ns = ns, best = m;
   return best;
 }
 
 std::vector<std::string> schedule_gpu_winograd(Draft& draft, const hw::GpuTarget& target) {
-  return WinogradScheduler(draft, target).run();
+  return PlainWinogradScheduler(draft, target).run();
 }
 
 }  // namespace tilewright::tune

@@ -26,12 +26,12 @@ Func winograd(int64_t m, const Shape& x, int64_t filters, const Ints& pads, bool
   return func_of(op);
 }
 
-struct Case {
+struct PlainWinogradCase {
   std::string name;
   Func func;
 };
 
-class GpuWinograd : public ::testing::TestWithParam<Case> {};
+class GpuWinograd : public ::testing::TestWithParam<PlainWinogradCase> {};
 
 TEST_P(GpuWinograd, ThreeKernelsKeepTheMeaning) {
   hw::GpuTarget target;
@@ -48,9 +48,10 @@ TEST_P(GpuWinograd, ThreeKernelsKeepTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(
     Convolutions, GpuWinograd,
-    ::testing::Values(Case{"even", winograd(2, {1, 5, 8, 8}, 6, {1, 1, 1, 1})},
-                      Case{"odd", winograd(2, {2, 3, 7, 9}, 5, {1, 1, 1, 1}, true)},
-                      Case{"large_tiles", winograd(4, {1, 4, 11, 6}, 6, {0, 1, 1, 0}, true)}),
+    ::testing::Values(PlainWinogradCase{"even", winograd(2, {1, 5, 8, 8}, 6, {1, 1, 1, 1})},
+                      PlainWinogradCase{"odd", winograd(2, {2, 3, 7, 9}, 5, {1, 1, 1, 1}, true)},
+                      PlainWinogradCase{"large_tiles",
+                                        winograd(4, {1, 4, 11, 6}, 6, {0, 1, 1, 0}, true)}),
     [](const auto& test) { return test.param.name; });
 
 TEST(GpuWinograd, WhereMultiplicationsCostMoreThanTraffic) {

@@ -11,6 +11,7 @@
 #include <type_traits>
 
 #include "tilewright/base/rng.h"
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
@@ -20,12 +21,6 @@
 
 namespace tilewright::tune {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double nanoseconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double, std::nano>(Clock::now() - begin).count();
-}
 
 /// Small integers, so that every legal order of additions gives the same bits.
 void fill(Array& array, Rng& rng) {
@@ -160,10 +155,10 @@ double MeasuredTask::reading_of(const BuiltKernel& kernel, int64_t calls) {
     return time / static_cast<double>(calls);
   }
   void* workspace = const_cast<void*>(kernel.workspace.data());
-  const auto begin = Clock::now();
+  const int64_t begin = now_ns();
   for (int64_t i = 0; i < calls; ++i)
     kernel.code.run(buffers_.data(), nullptr, workspace, &pool_.services());
-  return nanoseconds_since(begin) / static_cast<double>(calls);
+  return static_cast<double>(now_ns() - begin) / static_cast<double>(calls);
 }
 
 /// Operands as they were, results with bytes that no kernel leaves behind: f32 -nan, i32 -1.

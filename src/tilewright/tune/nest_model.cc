@@ -14,7 +14,7 @@ namespace tilewright::tune {
 namespace {
 
 /// Chains of multiply-adds that hide each other's latency.
-constexpr double kChains = 8;
+constexpr double kSumChains = 8;
 /// Vector operations lost where one tile ends and the next begins, and per sum of it.
 constexpr double kTileStart = 12, kFinishOps = 3;
 /// Part of a cache that may be filled by what is to stay in it.
@@ -22,10 +22,6 @@ constexpr double kFill = 0.75;
 /// Sums in memory are read and written at every step, and most of those that spill; a store costs
 /// as much as two loads, and the next step waits for it. units: loads
 constexpr double kMemoryOps = 6;
-
-hw::CpuRates rates_of(const hw::CpuTarget& target) {
-  return target.rates.f32 > 0 ? target.rates : hw::assumed_rates(target.vector_bytes, target.cores);
-}
 
 double sum(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0);
@@ -40,7 +36,7 @@ double share_of(const hw::CpuRates& rates, DType dtype, double rows, double colu
 
 cost::Prediction predict_nest(const cost::Contraction& c, const NestForm& form,
                               const hw::CpuTarget& target, int threads) {
-  const hw::CpuRates rates = rates_of(target);
+  const hw::CpuRates rates = target.rates_or_assumed();
   double tiles = 1, steps = 1, rows = 1;
   for (const cost::NestLoop& loop : form.nest) {
     const auto trips = static_cast<double>(loop.trips);
@@ -61,7 +57,7 @@ cost::Prediction predict_nest(const cost::Contraction& c, const NestForm& form,
   const double sums = rows * columns;
   const double busy =
       static_cast<double>(std::clamp<int64_t>(form.pieces, 1, std::max(threads, 1)));
-  const double issue = std::max(sums * (c.fused ? 1 : 2), rates.tiles.empty() ? kChains : 0.0) /
+  const double issue = std::max(sums * (c.fused ? 1 : 2), rates.tiles.empty() ? kSumChains : 0.0) /
                        (rates.tiles.empty() ? 1 : share_of(rates, c.dtype, rows, columns));
   const bool fits = form.in_registers && sums + columns + 1 <= target.vector_registers;
   double loads = (columns + (c.reuse ? rows : sums)) * load / multiply_add;
@@ -87,7 +83,7 @@ cost::Prediction predict_nest(const cost::Contraction& c, const NestForm& form,
 }
 
 cost::Prediction predict_plain(const Func& func, const hw::CpuTarget& target, int threads) {
-  const hw::CpuRates rates = rates_of(target);
+  const hw::CpuRates rates = target.rates_or_assumed();
   const Work work = work_of(func);
   cost::Prediction time;
   const double lanes = std::max(1, target.lanes(bit_width(work.dtype)));

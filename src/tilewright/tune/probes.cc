@@ -87,7 +87,7 @@ Burst pick(DType dtype) {
   return dtype == DType::F32 ? Burst{f32_16, 8} : Burst{};
 }
 
-constexpr int64_t kSteps = 20000;  ///< of a burst of multiply-adds: some 40 us
+constexpr int64_t kPeakSteps = 20000;  ///< of a burst of multiply-adds: some 40 us
 
 constexpr int kAdds = 16;
 /// Both operands are registers: some processors add small constants without spending a cycle.
@@ -153,26 +153,26 @@ class Pages {
 
 }  // namespace
 
-Reading read_peak(DType dtype, double seconds) {
+BurstReading read_peak(DType dtype, double seconds) {
   const Burst burst = pick(dtype);
   if (burst.run == nullptr) return {};
-  return read_bursts(system_clocks(), burst.operations * kSteps * kChains, seconds,
-                     [&] { return timed(system_clocks(), [&] { burst.run(kSteps); }); });
+  return read_bursts(system_clocks(), burst.operations * kPeakSteps * kChains, seconds,
+                     [&] { return timed(system_clocks(), [&] { burst.run(kPeakSteps); }); });
 }
 
 double peak_now(DType dtype, int bursts) {
   const Burst burst = pick(dtype);
   double best = 0;
   for (int i = 0; burst.run != nullptr && i < bursts; ++i) {
-    const BurstTime time = timed(system_clocks(), [&] { burst.run(kSteps); });
+    const BurstTime time = timed(system_clocks(), [&] { burst.run(kPeakSteps); });
     if (undisturbed(time))
-      best = std::max(best,
-                      burst.operations * kSteps * kChains / (1e9 * std::max(time.wall, time.own)));
+      best = std::max(
+          best, burst.operations * kPeakSteps * kChains / (1e9 * std::max(time.wall, time.own)));
   }
   return best;
 }
 
-Reading read_clock(double seconds) {
+BurstReading read_clock(double seconds) {
   constexpr int64_t kRounds = 10000;
   return read_bursts(system_clocks(), kRounds * kAdds, seconds,
                      [&] { return timed(system_clocks(), [&] { dependent_adds(kRounds); }); });
@@ -186,7 +186,7 @@ int most_fma_per_cycle() {
 #endif
 }
 
-Reading read_memory(runtime::ThreadPool& pool, int cores, int64_t bytes, double seconds) {
+BurstReading read_memory(runtime::ThreadPool& pool, int cores, int64_t bytes, double seconds) {
   constexpr int64_t kStep = kLoads * 64;
   constexpr int64_t kPiece = 4 << 20;  ///< read at a time, so that bursts stay short
   constexpr double kBurst = 300e-6;    ///< of one burst; units: seconds
@@ -221,7 +221,7 @@ Reading read_memory(runtime::ThreadPool& pool, int cores, int64_t bytes, double 
                      burst);
 }
 
-Reading read_fork_join(runtime::ThreadPool& pool, double seconds) {
+BurstReading read_fork_join(runtime::ThreadPool& pool, double seconds) {
   constexpr int kLoops = 50;
   return read_bursts(system_clocks(), kLoops, seconds, [&] {
     return timed(system_clocks(), [&] {

@@ -16,7 +16,7 @@
 namespace tilewright::tune {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Record record(int i) {
   Record r;

@@ -12,14 +12,14 @@
 namespace tilewright::tune {
 namespace {
 
-hw::CpuTarget small_target() {
+hw::CpuTarget stage_rule_small_target() {
   hw::CpuTarget target;
   target.vector_bytes = 16;
   target.vector_registers = 32;
   return target;
 }
 
-Func func_of(const std::string& text) {
+Func parsed_func(const std::string& text) {
   Result<Func> func = tensor::parse_tensor_file(text);
   EXPECT_TRUE(func) << to_string(func.error());
   return *std::move(func);
@@ -42,7 +42,8 @@ interp::Arguments integers(const Func& func) {
 
 /// The program under the rules; the same values as before, exactly.
 Func scheduled(const Func& func, int threads) {
-  const Result<Func> result = schedule::replay(func, default_trace(func, small_target(), threads));
+  const Result<Func> result =
+      schedule::replay(func, default_trace(func, stage_rule_small_target(), threads));
   EXPECT_TRUE(result) << to_string(result.error());
   const interp::Arguments arguments = integers(func);
   interp::Options check;
@@ -74,20 +75,20 @@ tensor distances(X: f32[n, d], Y: f32[m, d]) where n = 26, m = 10, d = 5 {
 TEST(StageRule, GivesLanesToOperandsThatLieApart) {
   for (const char* text : {kStrided, kBothAlong, kDistances})
     for (const int threads : {1, 2}) {
-      const std::string program = print(scheduled(func_of(text), threads));
+      const std::string program = print(scheduled(parsed_func(text), threads));
       EXPECT_NE(program.find("vector"), std::string::npos) << program;
     }
   // The copy has the axes of the result first, then those of the sum, then the lanes.
-  Draft draft(func_of(kStrided));
-  ASSERT_TRUE(stage_lanes(draft, "Y", small_target()));
+  Draft draft(parsed_func(kStrided));
+  ASSERT_TRUE(stage_lanes(draft, "Y", stage_rule_small_target()));
   EXPECT_NE(print(draft.func()).find("Y.X[i, u, s, t, j] * W[k, u, s, t]"), std::string::npos)
       << print(draft.func());
 }
 
 TEST(StageRule, LeavesOthersAlone) {
   const auto staged = [](const std::string& text, const std::string& sum) {
-    Draft draft(func_of(text));
-    const bool done = stage_lanes(draft, sum, small_target());
+    Draft draft(parsed_func(text));
+    const bool done = stage_lanes(draft, sum, stage_rule_small_target());
     EXPECT_EQ(done, !draft.take().empty());
     return done;
   };

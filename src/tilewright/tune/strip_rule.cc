@@ -13,7 +13,7 @@ namespace {
 
 /// Share of the peak that register tiles reach, by their columns of vectors; windows of one channel
 /// each load an operand per product.
-constexpr double kOneColumn = 0.88, kColumns = 0.97, kWindow = 0.8;
+constexpr double kOneColumn = 0.88, kStripColumns = 0.97, kWindow = 0.8;
 
 /// What is kept takes one part in this many of L2: weights and streams pass through it too.
 constexpr double kShare = 1.6;
@@ -66,9 +66,9 @@ std::vector<Link> chain_of(const Func& func, const std::vector<BlockFacts>& bloc
 int64_t axis(const BlockFacts& block, size_t at) {
   return as_int(block.store->buffer.shape()[at]).value_or(0);
 }
-class Planner {
+class StripPlanner {
  public:
-  Planner(const hw::CpuTarget& target, int threads)
+  StripPlanner(const hw::CpuTarget& target, int threads)
       : target_(target), threads_(std::max(threads, 1)) {}
 
   std::optional<StripPlan> run(const std::vector<Link>& links) {
@@ -120,7 +120,7 @@ class Planner {
   }
 
   double compute(const BlockFacts& sum, double columns) const {
-    const double share = channel_wise(sum) ? kWindow : columns > 1 ? kColumns : kOneColumn;
+    const double share = channel_wise(sum) ? kWindow : columns > 1 ? kStripColumns : kOneColumn;
     return static_cast<double>(sum.work()) / rate() / share;
   }
 
@@ -293,7 +293,7 @@ std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& targ
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   const std::vector<Link> links = chain_of(func, blocks);
   if (links.empty()) return std::nullopt;
-  return Planner(target, threads).run(links);
+  return StripPlanner(target, threads).run(links);
 }
 
 bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads) {

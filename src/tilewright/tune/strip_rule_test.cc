@@ -14,7 +14,7 @@ namespace {
 using graph::Builder;
 using graph::ValueId;
 
-constexpr int64_t kBlock = 4;  // channels: the lanes of the target below
+constexpr int64_t kStripRuleBlock = 4;  // channels: the lanes of the target below
 
 struct Chain {
   int64_t batch = 1, channels = 2, middle = 3, filters = 2;  ///< in blocks
@@ -26,27 +26,32 @@ struct Chain {
 graph::Graph graph_of(const Chain& c) {
   Rng rng(3);
   Builder b("chain");
-  const ValueId x = b.input("x", DType::F32, {c.batch, c.channels, c.height, c.width, kBlock});
+  const ValueId x =
+      b.input("x", DType::F32, {c.batch, c.channels, c.height, c.width, kStripRuleBlock});
   const auto weight = [&](Shape shape) { return b.constant("w", small_integers(rng, shape)); };
   const auto clip = [&](ValueId v) {
     return b.node("Clip", {v, b.constant("lo", scalar(0)), b.constant("hi", scalar(6))});
   };
   const auto ours = [&](const char* op, ValueId v, ValueId w, int64_t channels,
                         graph::AttrList attrs = {}) {
-    return b.node(op, {v, w, weight({channels * kBlock})}, std::move(attrs), "", "tilewright");
+    return b.node(op, {v, w, weight({channels * kStripRuleBlock})}, std::move(attrs), "",
+                  "tilewright");
   };
   int64_t channels = c.channels;
   ValueId v = x;
   if (c.expand) {
-    v = clip(ours("ConvBlocked", v, weight({c.middle, channels, 1, 1, kBlock, kBlock}), c.middle));
+    v = clip(ours("ConvBlocked", v,
+                  weight({c.middle, channels, 1, 1, kStripRuleBlock, kStripRuleBlock}), c.middle));
     channels = c.middle;
   }
   const int64_t pad = c.kernel / 2;
-  v = clip(ours("DepthwiseConvBlocked", v, weight({channels, c.kernel, c.kernel, kBlock}), channels,
+  v = clip(ours("DepthwiseConvBlocked", v, weight({channels, c.kernel, c.kernel, kStripRuleBlock}),
+                channels,
                 {{"pads", std::vector<int64_t>{pad, pad, pad, pad}},
                  {"strides", std::vector<int64_t>{c.stride, c.stride}}}));
   if (c.project)
-    v = ours("ConvBlocked", v, weight({c.filters, channels, 1, 1, kBlock, kBlock}), c.filters);
+    v = ours("ConvBlocked", v,
+             weight({c.filters, channels, 1, 1, kStripRuleBlock, kStripRuleBlock}), c.filters);
   if (c.residual) v = b.node("Add", {v, x});
   b.output(v, "y");
   auto graph = b.finish();
@@ -105,7 +110,7 @@ TEST(Strips, RowsThatWouldMostlyBeExpandedTwiceStayApart) {
 TEST(Strips, OtherProgramsHaveNoPlan) {
   const hw::CpuTarget target = small_target();
   Builder b("net");
-  const ValueId x = b.input("x", DType::F32, {1, 2, 6, 6, kBlock});
+  const ValueId x = b.input("x", DType::F32, {1, 2, 6, 6, kStripRuleBlock});
   b.output(b.node("ConvBlocked", {x, b.constant("w", Array(DType::F32, {2, 2, 1, 1, 4, 4}))}, {},
                   "", "tilewright"),
            "y");

@@ -10,7 +10,7 @@
 namespace tilewright::tune {
 namespace {
 
-using Kind = BlockFacts::Kind;
+using BlockKind = BlockFacts::Kind;
 
 double bytes_of(const BlockFacts& block) {
   return static_cast<double>(block.work()) * bit_width(block.store->buffer.dtype()) / 8;
@@ -24,9 +24,9 @@ std::string decision_name(std::string name, std::set<std::string>& taken) {
   return name;
 }
 
-class Planner {
+class TilingPlanner {
  public:
-  explicit Planner(const Task& task) : task_(task), draft_(task.func) {}
+  explicit TilingPlanner(const Task& task) : task_(task), draft_(task.func) {}
 
   std::optional<TilingPlan> run() {
     inline_passing(draft_);
@@ -42,7 +42,7 @@ class Planner {
                              iter.kind == IterKind::Reduce});
     if (plan_.moving(false).empty()) return std::nullopt;
     add_producers(blocks, *main);
-    if (main->kind == Kind::Reduce) add_readers();
+    if (main->kind == BlockKind::Reduce) add_readers();
     return std::move(plan_);
   }
 
@@ -50,7 +50,8 @@ class Planner {
   /// Element-wise blocks that the main one reads.
   void add_producers(const std::vector<BlockFacts>& blocks, const BlockFacts& main) {
     for (const BlockFacts& block : blocks) {
-      if (block.kind != Kind::Injective || is_output(draft_.func(), block.store->buffer)) continue;
+      if (block.kind != BlockKind::Injective || is_output(draft_.func(), block.store->buffer))
+        continue;
       const bool read = std::any_of(main.loads.begin(), main.loads.end(), [&](const Load& load) {
         return load.buffer == block.store->buffer;
       });
@@ -76,7 +77,7 @@ class Planner {
     const Buffer sums = find_block(blocks, plan_.main)->store->buffer;
     plan_.sums = sums.name();
     for (const BlockFacts& block : blocks)
-      if (block.kind == Kind::Init && block.store->buffer == sums) plan_.init = block.name;
+      if (block.kind == BlockKind::Init && block.store->buffer == sums) plan_.init = block.name;
     for (const BlockFacts* reader : readers(blocks, sums)) {
       if (reader->name == plan_.main) continue;
       TilingAround around;
@@ -103,10 +104,10 @@ const BlockFacts* main_block(const Func& func, const std::vector<BlockFacts>& bl
     if (block.work() > (best == nullptr ? 0 : best->work())) best = &block;
   };
   for (const BlockFacts& block : blocks)
-    if (block.kind == Kind::Reduce) consider(block);
+    if (block.kind == BlockKind::Reduce) consider(block);
   if (best != nullptr) return best;
   for (const BlockFacts& block : blocks)
-    if (block.kind == Kind::Injective && is_output(func, block.store->buffer)) consider(block);
+    if (block.kind == BlockKind::Injective && is_output(func, block.store->buffer)) consider(block);
   return best;
 }
 
@@ -116,12 +117,12 @@ void inline_passing(Draft& draft) {
     changed = false;
     const std::vector<BlockFacts> blocks = draft.blocks();
     for (const BlockFacts& block : blocks) {
-      if (block.kind != Kind::Injective || refused.contains(block.name) ||
+      if (block.kind != BlockKind::Injective || refused.contains(block.name) ||
           is_output(draft.func(), block.store->buffer))
         continue;
       const auto all = readers(blocks, block.store->buffer);
       const bool passing = std::all_of(all.begin(), all.end(), [](const BlockFacts* reader) {
-        return reader->kind == Kind::Injective;
+        return reader->kind == BlockKind::Injective;
       });
       const std::string name = block.name;
       changed = passing && draft.attempt(schedule::Inline{name});
@@ -144,6 +145,6 @@ std::vector<TilingLoop> TilingPlan::moving(bool reduces) const {
   return out;
 }
 
-std::optional<TilingPlan> tiling_plan(const Task& task) { return Planner(task).run(); }
+std::optional<TilingPlan> tiling_plan(const Task& task) { return TilingPlanner(task).run(); }
 
 }  // namespace tilewright::tune

@@ -29,7 +29,7 @@ using schedule::Words;
 
 constexpr int kLast = kTilingLevels - 1;
 /// Vectors of a tile that are written out, and of its unrolled reduction steps.
-constexpr int64_t kTileVectors = 32, kWrittenVectors = 256;
+constexpr int64_t kTileVectors = 32, kMostWrittenVectors = 256;
 
 std::string q(const std::string& name) { return quote_name(name); }
 
@@ -199,9 +199,9 @@ class Writer {
     const std::string steps = factors(reduce_, kLast);
     if (paper_)
       line("if $unroll.1 == 1 && {} * {} <= min($unroll.0, {}) {{", steps, vectors,
-           kWrittenVectors);
+           kMostWrittenVectors);
     else
-      line("if {} <= $unroll && {} * {} <= {} {{", steps, steps, vectors, kWrittenVectors);
+      line("if {} <= $unroll && {} * {} <= {} {{", steps, steps, vectors, kMostWrittenVectors);
     for (const TilingLoop& loop : reduce_) line("  unroll(loop={})", q(loop.at(kLast)));
     line("}}");
   }
@@ -344,9 +344,9 @@ class TilingModel {
 };
 
 /// One point: the schedule by rule.
-class RuleSpace final : public ScheduleSpace {
+class OnePointSpace final : public ScheduleSpace {
  public:
-  explicit RuleSpace(const Task& task) : task_(task) {}
+  explicit OnePointSpace(const Task& task) : task_(task) {}
   const search::Space& space() const override { return space_; }
   Result<schedule::Trace> trace(const search::Point&) const override {
     return default_trace(task_.func, task_.target, task_.threads);
@@ -370,14 +370,14 @@ std::string tiling_sketch(const Task& task, const TilingOptions& options) {
 
 std::unique_ptr<ScheduleSpace> tiling_space(const Task& task, const TilingOptions& options) {
   const std::optional<TilingPlan> plan = legal_plan(task);
-  if (!plan) return std::make_unique<RuleSpace>(task);
+  if (!plan) return std::make_unique<OnePointSpace>(task);
   const Result<Sketch> sketch = schedule::parse_sketch(write(task, *plan, options.paper));
   TW_CHECK(sketch, "the sketch of {} does not parse: {}", task.name, to_string(sketch.error()));
   SketchOptions how;
   how.raw_features = options.paper;
   how.predict = TilingModel(task, *plan, *sketch);
   Result<std::unique_ptr<ScheduleSpace>> space = sketch_space(task, *sketch, std::move(how));
-  if (!space) return std::make_unique<RuleSpace>(task);
+  if (!space) return std::make_unique<OnePointSpace>(task);
   return *std::move(space);
 }
 

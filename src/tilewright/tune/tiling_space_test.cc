@@ -19,8 +19,8 @@
 namespace tilewright::tune {
 namespace {
 
-using Params = std::map<std::string, int64_t>;
-using testing::HasSubstr;
+using TilingSpaceParams = std::map<std::string, int64_t>;
+using ::testing::HasSubstr;
 
 Task task_of(Func func) {
   Task task;
@@ -32,7 +32,7 @@ Task task_of(Func func) {
   return task;
 }
 
-Task task_of(const std::string& op, const Params& params) {
+Task task_of(const std::string& op, const TilingSpaceParams& params) {
   const auto call = tensor::workload_call(op, params);
   EXPECT_TRUE(call) << to_string(call.error());
   Result<Func> func = tensor::op_func(*call);
@@ -40,7 +40,7 @@ Task task_of(const std::string& op, const Params& params) {
   return task_of(*std::move(func));
 }
 
-Params image(int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride = 1) {
+TilingSpaceParams image(int64_t in, int64_t out, int64_t size, int64_t kernel, int64_t stride = 1) {
   return {{"batch", 1},         {"in_channels", in},  {"out_channels", out}, {"height", size},
           {"width", size},      {"channels", in},     {"kernel_h", kernel},  {"kernel_w", kernel},
           {"stride_h", stride}, {"stride_w", stride}, {"pad_h", kernel / 2}, {"pad_w", kernel / 2}};
@@ -80,19 +80,21 @@ void expect_sound(const Task& task, const ScheduleSpace& space, int points, doub
 
 struct Row {
   const char* op;
-  Params params;
+  TilingSpaceParams params;
 };
 
 std::vector<Row> operators() {
-  Params depthwise = image(5, 5, 7, 3);
+  TilingSpaceParams depthwise = image(5, 5, 7, 3);
   depthwise["groups"] = 5;
-  Params grouped = image(4, 6, 6, 3);
+  TilingSpaceParams grouped = image(4, 6, 6, 3);
   grouped["groups"] = 2;
-  const Params line = {{"batch", 2},    {"in_channels", 3}, {"out_channels", 4}, {"length", 13},
-                       {"kernel_l", 3}, {"stride_l", 2},    {"pad_l", 1}};
-  const Params volume = {{"batch", 1},    {"in_channels", 2}, {"out_channels", 3}, {"depth", 4},
-                         {"height", 5},   {"width", 6},       {"kernel_d", 2},     {"kernel_h", 3},
-                         {"kernel_w", 3}, {"pad_d", 1},       {"pad_h", 1},        {"pad_w", 1}};
+  const TilingSpaceParams line = {{"batch", 2},   {"in_channels", 3}, {"out_channels", 4},
+                                  {"length", 13}, {"kernel_l", 3},    {"stride_l", 2},
+                                  {"pad_l", 1}};
+  const TilingSpaceParams volume = {{"batch", 1},    {"in_channels", 2}, {"out_channels", 3},
+                                    {"depth", 4},    {"height", 5},      {"width", 6},
+                                    {"kernel_d", 2}, {"kernel_h", 3},    {"kernel_w", 3},
+                                    {"pad_d", 1},    {"pad_h", 1},       {"pad_w", 1}};
   return {
       {"conv2d", image(3, 5, 7, 3)},
       {"conv2d", image(4, 8, 9, 1)},

@@ -24,7 +24,7 @@ int64_t edge_of(int64_t extent, int64_t edge, const std::function<bool(int64_t)>
 }
 
 /// Rows of a tile that are worth turning in registers.
-constexpr int64_t kFewest = 4;
+constexpr int64_t kShortestLoop = 4;
 
 }  // namespace
 
@@ -67,7 +67,7 @@ bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& 
       order.push_back(loop);
       continue;
     }
-    if (nest.extents[i] < kFewest) {
+    if (nest.extents[i] < kShortestLoop) {
       draft.revert(before);
       return false;
     }

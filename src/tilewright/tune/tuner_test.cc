@@ -17,7 +17,7 @@
 namespace tilewright::tune {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 Task small_task(const std::string& name, int64_t extent) {
   Task task;

@@ -55,9 +55,9 @@ Status fold_epilogue(Steps& steps) {
   return {};
 }
 
-class Scheduler {
+class VtaScheduler {
  public:
-  Scheduler(Steps steps, VtaLayer layer, const vta::Config& config, const VtaMapping& mapping)
+  VtaScheduler(Steps steps, VtaLayer layer, const vta::Config& config, const VtaMapping& mapping)
       : steps_(std::move(steps)),
         layer_(std::move(layer)),
         config_(config),
@@ -282,7 +282,7 @@ Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMa
     if (mapping.tile[i] < 1 || mapping.tile[i] > layer.extent[i])
       return fail(ErrorKind::Invalid, fmt::format("tile {} of axis {} is outside of 1..{}",
                                                   mapping.tile[i], "nohwc"[i], layer.extent[i]));
-  Scheduler scheduler(Steps(std::move(folded)), std::move(layer), config, mapping);
+  VtaScheduler scheduler(Steps(std::move(folded)), std::move(layer), config, mapping);
   Trace rest = TW_TRY(scheduler.run());
   trace.insert(trace.end(), rest.begin(), rest.end());
   return trace;

@@ -51,7 +51,7 @@ std::string order_text(const std::vector<TileAxis>& order) {
   return text.empty() ? "-" : text;
 }
 
-search::Decision numbers(const std::string& name, const std::vector<int64_t>& values) {
+search::Decision sizes_decision(const std::string& name, const std::vector<int64_t>& values) {
   std::vector<search::Value> table;
   for (const int64_t v : values)
     table.push_back({std::to_string(v), {std::log2(1.0 + static_cast<double>(v))}});
@@ -99,22 +99,22 @@ VtaSpace::VtaSpace(Func func, VtaLayer layer, vta::Config config, VtaMapping bes
   std::vector<search::Decision> decisions;
   for (size_t i = 0; i < kTileAxes; ++i) {
     tiles_[i] = tile_sizes(layer_.extent[i], best_.tile[i]);
-    decisions.push_back(numbers(fmt::format("tile_{}", kAxes[i]), tiles_[i]));
+    decisions.push_back(sizes_decision(fmt::format("tile_{}", kAxes[i]), tiles_[i]));
   }
   std::vector<std::string> orders, tails;
   for (const auto& order : orders_) orders.push_back(order_text(order));
   decisions.push_back(search::choice_decision("order", orders));
   std::vector<int64_t> depths(orders_[0].size() + 1);
   std::iota(depths.begin(), depths.end(), int64_t{0});
-  decisions.push_back(numbers("input", depths));
-  decisions.push_back(numbers("weights", depths));
+  decisions.push_back(sizes_decision("input", depths));
+  decisions.push_back(sizes_decision("weights", depths));
   add_if_missing(tails_, best_.tail);
   for (const auto& tail : tails_)
     tails.push_back(tail.empty() ? "-" : fmt::format("{}", fmt::join(tail, "+")));
   decisions.push_back(search::choice_decision("tail", tails));
   std::vector<int64_t> results(static_cast<size_t>(copies_));
   std::iota(results.begin(), results.end(), int64_t{1});
-  decisions.push_back(numbers("result_copies", results));
+  decisions.push_back(sizes_decision("result_copies", results));
   space_ = std::make_unique<search::Space>(std::move(decisions));
 }
 

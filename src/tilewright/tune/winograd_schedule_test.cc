@@ -15,7 +15,7 @@
 namespace tilewright::tune {
 namespace {
 
-hw::CpuTarget target_of(int vector_registers) {
+hw::CpuTarget winograd_schedule_target_of(int vector_registers) {
   hw::CpuTarget target;
   target.vector_bytes = 16;
   target.vector_registers = vector_registers;
@@ -30,7 +30,7 @@ Array integers(Rng& rng, const Shape& shape) {
   return array;
 }
 
-struct Case {
+struct WinogradScheduleCase {
   int64_t m, height, width;
   int threads, registers;
   bool residual;
@@ -41,7 +41,7 @@ struct Case {
 };
 
 /// conv [+ residual] + relu on 8 channels, in blocks of 4.
-Func conv_func(const Case& c) {
+Func conv_func(const WinogradScheduleCase& c) {
   graph::Builder b("net");
   const graph::ValueId x = b.input("x", DType::F32, {c.batch, 2, c.height, c.width, 4});
   const auto points = [&](int64_t taps) { return taps == 1 ? 1 : c.m + taps - 1; };
@@ -92,7 +92,7 @@ void expect_same(const Func& func, const schedule::Trace& trace, const std::stri
 }
 
 TEST(WinogradSchedule, KeepsTheMeaning) {
-  const std::vector<Case> cases = {
+  const std::vector<WinogradScheduleCase> cases = {
       {4, 8, 8, 1, 32, false},          {4, 7, 9, 1, 32, true},
       {4, 14, 14, 2, 16, true},         {4, 7, 7, 2, 32, false},
       {2, 6, 5, 1, 16, false},          {2, 7, 7, 2, 16, true},
@@ -103,11 +103,11 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
       {4, 7, 6, 2, 32, true, 1, 5, 5},  {2, 6, 7, 1, 32, false, 2, 3, 5},
       {2, 1, 75, 2, 32, true, 1, 1, 9}, {4, 1, 141, 1, 32, false, 1, 1, 3},
   };
-  for (const Case& c : cases) {
+  for (const WinogradScheduleCase& c : cases) {
     const std::string what = fmt::format("m {} {}x{} by {}x{} threads {}", c.m, c.height, c.width,
                                          c.taps_h, c.taps_w, c.threads);
     const Func func = conv_func(c);
-    const hw::CpuTarget target = target_of(c.registers);
+    const hw::CpuTarget target = winograd_schedule_target_of(c.registers);
     const std::optional<schedule::Trace> trace = winograd_trace(func, target, c.threads);
     ASSERT_TRUE(trace) << what;
     expect_same(func, *trace, what);
@@ -120,10 +120,10 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
 }
 
 TEST(WinogradSchedule, TakesSeveralImagesInOneStrip) {
-  const hw::CpuTarget target = target_of(32);
+  const hw::CpuTarget target = winograd_schedule_target_of(32);
   for (const bool by_filters : {false, true})
     for (const int64_t group : {1, 2, 4}) {
-      const Case c{2, 5, 6, 2, 32, true, 4, 3, 3, 4};
+      const WinogradScheduleCase c{2, 5, 6, 2, 32, true, 4, 3, 3, 4};
       const Func func = conv_func(c);
       const cost::WinogradPlan plan{{2, 3, 3}, group, 4, 1, by_filters, {}};
       const auto trace = winograd_trace(func, target, 2, nullptr, &plan);
@@ -138,8 +138,8 @@ TEST(WinogradSchedule, TakesSeveralImagesInOneStrip) {
 }
 
 TEST(WinogradSchedule, KnowsWhoseFiltersDiffer) {
-  const hw::CpuTarget target = target_of(32);
-  Case c{2, 5, 6, 1, 32, false, 4};
+  const hw::CpuTarget target = winograd_schedule_target_of(32);
+  WinogradScheduleCase c{2, 5, 6, 1, 32, false, 4};
   EXPECT_TRUE(winograd_shape(conv_func(c), target)->shared);
   c.filter_sets = 2;
   const auto shape = winograd_shape(conv_func(c), target);
@@ -158,7 +158,7 @@ std::vector<std::string> parallel_loops(const schedule::Trace& trace) {
 
 TEST(WinogradSchedule, DividesFiltersOrStrips) {
   // With a cache that holds nothing, two workers read half of the weights each.
-  hw::CpuTarget target = target_of(32);
+  hw::CpuTarget target = winograd_schedule_target_of(32);
   target.l2_bytes = 1 << 10;
   target.rates.fork_join_ns = 0;
   target.rates.dram = {1e-3, 2e-3};
@@ -182,11 +182,11 @@ TEST(WinogradSchedule, LeavesOthersAlone) {
   b.output(b.node("Relu", {b.input("x", DType::F32, {4, 4})}), "y");
   const auto graph = b.finish();
   const Func func = graph::group_func(*graph, graph::fuse(*graph)[0])->func;
-  EXPECT_FALSE(winograd_trace(func, target_of(32), 1));
+  EXPECT_FALSE(winograd_trace(func, winograd_schedule_target_of(32), 1));
 }
 
 TEST(ConvAlgorithm, FollowsTheArithmetic) {
-  hw::CpuTarget target = target_of(32);
+  hw::CpuTarget target = winograd_schedule_target_of(32);
   target.vector_bytes = 64;
   target.l2_bytes = 1 << 20;
   const auto gain = [&](int64_t channels) {
@@ -216,7 +216,7 @@ TEST(ConvAlgorithm, FollowsTheArithmetic) {
 }
 
 TEST(ConvAlgorithm, SeesDilatedWindowsWhereTheyLie) {
-  hw::CpuTarget target = target_of(32);
+  hw::CpuTarget target = winograd_schedule_target_of(32);
   target.vector_bytes = 64;
   target.l2_bytes = 1 << 20;
   const graph::PlaneConv far{1, 64, 64, 42, 42, 3, 3, 14, 14}, near{1, 64, 64, 42, 42, 3, 3};
@@ -230,7 +230,7 @@ TEST(ConvAlgorithm, SeesDilatedWindowsWhereTheyLie) {
 }
 
 TEST(ConvAlgorithm, ReadsBlocksWhereWeightsLeaveTheCache) {
-  hw::CpuTarget target = target_of(32);
+  hw::CpuTarget target = winograd_schedule_target_of(32);
   target.vector_bytes = 64;
   target.l2_bytes = 1 << 20;
   const graph::DirectForm few = direct_form({1, 64, 64, 33, 33}, target, 2);

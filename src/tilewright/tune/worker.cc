@@ -21,18 +21,13 @@
 
 #include "tilewright/base/available_cpus.h"
 #include "tilewright/base/statistics.h"
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/tune/measured_task.h"
 
 namespace tilewright::tune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr double kNever = std::numeric_limits<double>::infinity();
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 void write_all(int file, const char* bytes, size_t size) {
   while (size > 0) {
@@ -217,7 +212,7 @@ class Worker {
   SetupJob setup_;
   std::vector<int> cpus_ = allowed_cpus();
   std::map<int64_t, std::unique_ptr<MeasuredTask>> tasks_;
-  Clock::time_point begin_;  ///< of the job
+  SteadyClock::time_point begin_;  ///< of the job
   /// The last good candidate and the anchor, of the last task: the one may become the other.
   int64_t last_task_ = -1, last_id_ = -1, anchor_id_ = -1;
   BuiltKernel last_, anchor_;
@@ -312,7 +307,7 @@ Attempt<BuiltKernel> Worker::build_checked(MeasuredTask& task, const std::string
 
 /// Null, with a reply, for a task that could not be loaded.
 MeasuredTask* Worker::find(int64_t task) {
-  begin_ = Clock::now();
+  begin_ = SteadyClock::now();
   send_state("run");
   const auto found = tasks_.find(task);
   if (found != tasks_.end()) return found->second.get();
@@ -380,7 +375,7 @@ std::vector<Timing> Worker::timings_of(MeasuredTask& task, const BuiltKernel& ke
   std::vector<Timing> good, disturbed;
   double calmest = kNever, shortest = kNever;
   while (good.size() < wanted && good.size() + disturbed.size() < kAttempts * wanted) {
-    const auto begin = Clock::now();
+    const auto begin = SteadyClock::now();
     const double anchor = alone ? 1 : task.reading(anchor_);
     const double time = task.reading(kernel);
     const Timing timing{anchor, time, alone ? time : time * job.anchor_cost / anchor};

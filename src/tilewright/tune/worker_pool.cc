@@ -7,18 +7,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/base/stopwatch.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::tune {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kPollMilliseconds = 50;  ///< between looks at interrupt_requested
-
-double seconds_since(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 /// This program by its name: /proc/self/exe would be the name of the worker too.
 std::string this_program() {
@@ -87,7 +82,7 @@ bool WorkerPool::tell(size_t index, const Job& job, PendingJob pending) {
   WorkerSlot& slot = slots_[index];
   slot.pending.push_back(pending);
   if (slot.pending.size() == 1 && pending.kind != PendingJob::Kind::Run)
-    slot.running = Clock::now();
+    slot.running = SteadyClock::now();
   return slot.process->send(job);
 }
 
@@ -131,7 +126,7 @@ void WorkerPool::hear(size_t index, std::vector<PoolEvent>& events) {
       slot.used = slot.spent();
       slot.running.reset();
     } else if (reply.state == "run") {
-      slot.running = Clock::now();
+      slot.running = SteadyClock::now();
       slot.started = true;
     } else if (reply.state == "ready" || reply.state == "done") {
       events.push_back({index, slot.pending.front(), reply, {}, false, true});
@@ -140,7 +135,7 @@ void WorkerPool::hear(size_t index, std::vector<PoolEvent>& events) {
       slot.started = false;
       slot.running.reset();
       if (!slot.pending.empty() && slot.pending.front().kind != PendingJob::Kind::Run)
-        slot.running = Clock::now();
+        slot.running = SteadyClock::now();
       // These workers end themselves: their memory is not to be trusted.
       const bool leaves = reply.outcome == to_string(OutcomeKind::WrongResult) ||
                           reply.outcome == to_string(OutcomeKind::OutOfMemory);

@@ -8,7 +8,7 @@
 namespace tilewright::zoo {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// Networks whose weights are few enough to be drawn in well under a second.
 const std::set<std::string> kSmall = {

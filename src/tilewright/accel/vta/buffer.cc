@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "tilewright/accel/vta/isa.h"
+
 namespace tilewright::vta {
 namespace {
-
-constexpr uint64_t kPage = 4096;
 
 uint64_t round_up(uint64_t value) { return (value + kPage - 1) / kPage * kPage; }
 

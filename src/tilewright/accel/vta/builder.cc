@@ -17,7 +17,6 @@
 namespace tilewright::vta {
 namespace {
 
-constexpr uint64_t kDramLimit = uint64_t{1} << 32;
 constexpr uint32_t kMostRows = 65535, kMostPad = 15, kMostUops = 65535;
 // Loads begin at a new 64-byte line: no bus in use is wider, so no beat is wasted.
 constexpr uint64_t kLineUops = 16;

@@ -15,7 +15,7 @@
 namespace tilewright::vta {
 namespace {
 
-constexpr uint64_t kDram = 8 << 20;
+constexpr uint64_t kCommandQueueDram = 8 << 20;
 
 #define ASSERT_OK(expr)                               \
   do {                                                \
@@ -25,13 +25,13 @@ constexpr uint64_t kDram = 8 << 20;
 
 QueueOptions options_for(size_t max_insns = 1 << 20) {
   QueueOptions options;
-  options.dram_bytes = kDram;
+  options.dram_bytes = kCommandQueueDram;
   options.max_insns = max_insns;
   return options;
 }
 
 template <class T>
-std::string bytes_of(const std::vector<T>& values) {
+std::string command_queue_bytes_of(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
@@ -74,8 +74,8 @@ struct VectorAdd {
     from_a = queue.alloc(a.size() * 4).value();
     from_b = queue.alloc(b.size() * 4).value();
     to = queue.alloc(a.size()).value();
-    ASSERT_OK(queue.copy_in(from_a, 0, bytes_of(a)));
-    ASSERT_OK(queue.copy_in(from_b, 0, bytes_of(b)));
+    ASSERT_OK(queue.copy_in(from_a, 0, command_queue_bytes_of(a)));
+    ASSERT_OK(queue.copy_in(from_b, 0, command_queue_bytes_of(b)));
   }
   void emit(CommandQueue& queue, const Config& config) const {
     const Module next = config.extensions.pipeline4 ? Module::Alu : Module::Compute;
@@ -116,7 +116,7 @@ void expect_replays(const CommandQueue& queue, const Buffer& to, const std::stri
   options.portable = program.runs.size() == 1;
   for (const Finding& finding : check_program(program, options))
     ADD_FAILURE() << name(finding.rule) << ": " << finding.text;
-  const auto device = make_fsim(program.config, kDram);
+  const auto device = make_fsim(program.config, kCommandQueueDram);
   ASSERT_OK(execute(*device, program));
   std::string bytes(to.bytes, '\0');
   ASSERT_OK(device->read(to.address, bytes.data(), bytes.size()));
@@ -131,7 +131,7 @@ Config four_stages() {
 
 TEST(CommandQueue, VectorAddIsRight) {
   for (const Config& config : {Config(), four_stages()}) {
-    const auto device = make_fsim(config, kDram);
+    const auto device = make_fsim(config, kCommandQueueDram);
     CommandQueue queue(*device, options_for());
     VectorAdd add(1);
     add.allocate(queue);
@@ -151,7 +151,7 @@ TEST(CommandQueue, LaunchesBeforeTheInstructionBufferOverflows) {
   for (const Config& config : {Config(), four_stages()})
     for (size_t max_insns : {24, 31, 50, 64}) {
       SCOPED_TRACE(max_insns);
-      const auto device = make_fsim(config, kDram);
+      const auto device = make_fsim(config, kCommandQueueDram);
       CommandQueue queue(*device, options_for(max_insns));
       VectorAdd add(2);
       add.allocate(queue);
@@ -171,7 +171,7 @@ TEST(CommandQueue, SerialModeIgnoresDependences) {
   const Config config;
   QueueOptions options = options_for();
   options.serial = true;
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options);
   VectorAdd add(3);
   add.allocate(queue);
@@ -187,7 +187,7 @@ void test_wrap(const Config& config) {
   constexpr uint32_t kRows = 1024;
   QueueOptions options = options_for();
   options.max_uop_bytes = 20000;  // the second launch records them anew
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options);
   Rng rng(5);
   std::vector<int32_t> want(kRows * 16);
@@ -204,7 +204,7 @@ void test_wrap(const Config& config) {
     for (uint32_t r : rows) recorder.push({r, r, 0});
     kernels.push_back(recorder.finish(config).value());
   }
-  ASSERT_OK(queue.copy_in(from, 0, bytes_of(want)));
+  ASSERT_OK(queue.copy_in(from, 0, command_queue_bytes_of(want)));
   std::string bytes;
   const Module first = modules(config)[1], last = module_of(config, Insn{{}, Finish{}});
   const Module other = first == last ? Module::Load : last;
@@ -258,7 +258,7 @@ std::vector<std::string> texts(const Config& config, const std::vector<Insn>& in
 /// The rules of specs/vta.md 9.3 and 9.6, one after the other.
 TEST(CommandQueue, DependencesAreCarriedByCommandsWherePossible) {
   const Config config;
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options_for());
   const Buffer buffer = queue.alloc(4096).value();
   const auto load = [&] { ASSERT_OK(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 0, 1))); };
@@ -301,7 +301,7 @@ TEST(CommandQueue, DependencesAreCarriedByCommandsWherePossible) {
 
 TEST(CommandQueue, TailIsTheKnownOne) {
   const Config config;
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options_for());
   const Buffer buffer = queue.alloc(4096).value();
   ASSERT_OK(queue.push(alu_kernel(config, AluOp::Add, 0, 0, 4, int16_t{1})));
@@ -318,7 +318,7 @@ TEST(CommandQueue, TailIsTheKnownOne) {
 class IncoherentDevice : public Device {
  public:
   explicit IncoherentDevice(const Config& config)
-      : inner_(make_fsim(config, kDram)), cache_(kDram, '\x55') {}
+      : inner_(make_fsim(config, kCommandQueueDram)), cache_(kCommandQueueDram, '\x55') {}
   std::string name() const override { return "incoherent"; }
   const Config& config() const override { return inner_->config(); }
   Status write(uint64_t address, std::string_view bytes) override {
@@ -362,7 +362,7 @@ TEST(CommandQueue, FlushesAndInvalidates) {
 }
 
 template <class T>
-void expect_error(const Result<T>& result, ErrorKind kind, const std::string& text) {
+void command_queue_expect_error(const Result<T>& result, ErrorKind kind, const std::string& text) {
   ASSERT_FALSE(result);
   EXPECT_EQ(result.error().kind, kind);
   EXPECT_NE(to_string(result.error()).find(text), std::string::npos) << to_string(result.error());
@@ -370,65 +370,71 @@ void expect_error(const Result<T>& result, ErrorKind kind, const std::string& te
 
 TEST(CommandQueue, TimeoutIsAnError) {
   const Config config;
-  const auto device = make_tsim(config, kDram);
+  const auto device = make_tsim(config, kCommandQueueDram);
   QueueOptions options = options_for();
   options.launch.max_cycles = 50;
   CommandQueue queue(*device, options);
   VectorAdd add(1);
   add.allocate(queue);
   add.emit(queue, config);
-  expect_error(queue.synchronize(), ErrorKind::Limit, "");
+  command_queue_expect_error(queue.synchronize(), ErrorKind::Limit, "");
 }
 
 TEST(CommandQueue, UnmatchedTokensAreNotLaunched) {
   const Config config;
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options_for());
   ASSERT_OK(queue.dep_push(Module::Load, Module::Compute));
-  expect_error(queue.synchronize(), ErrorKind::Invalid, "1 tokens from load to compute");
+  command_queue_expect_error(queue.synchronize(), ErrorKind::Invalid,
+                             "1 tokens from load to compute");
   EXPECT_EQ(queue.program().runs.size(), 0u);
   ASSERT_OK(queue.dep_pop(Module::Load, Module::Compute));
   ASSERT_OK(queue.synchronize());
   ASSERT_OK(queue.dep_pop(Module::Store, Module::Compute));
-  expect_error(queue.synchronize(), ErrorKind::Invalid, "compute waits for 1 tokens");
+  command_queue_expect_error(queue.synchronize(), ErrorKind::Invalid, "compute waits for 1 tokens");
 }
 
 TEST(CommandQueue, RefusesMisuse) {
   const Config config;
-  const auto device = make_fsim(config, kDram);
+  const auto device = make_fsim(config, kCommandQueueDram);
   CommandQueue queue(*device, options_for());
   const Buffer buffer = queue.alloc(100 * 16).value();
   std::string bytes(16, '\0');
-  expect_error(queue.copy_in(buffer, 99 * 16 + 1, bytes), ErrorKind::Invalid, "beyond the end");
-  expect_error(queue.copy_out(Buffer{4096 * 9, 5}, 0, bytes.data(), 5), ErrorKind::Invalid,
-               "not a buffer");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 99, 2)), ErrorKind::Invalid,
-               "allocated");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, UINT32_MAX, 2)), ErrorKind::Invalid,
-               "beyond the end");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 2047, 0, 2)), ErrorKind::Capacity,
-               "2048");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Out, 0, 0, 2)), ErrorKind::Invalid, "no load");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Uop, 0, 0, 2)), ErrorKind::Invalid,
-               "micro-ops");
-  expect_error(queue.store_buffer_2d(buffer, row(Mem::Inp, 0, 0, 2)), ErrorKind::Invalid,
-               "no store");
-  expect_error(queue.dep_push(Module::Load, Module::Store), ErrorKind::Invalid, "load to store");
-  expect_error(queue.dep_pop(Module::Alu, Module::Store), ErrorKind::Invalid, "alu to store");
+  command_queue_expect_error(queue.copy_in(buffer, 99 * 16 + 1, bytes), ErrorKind::Invalid,
+                             "beyond the end");
+  command_queue_expect_error(queue.copy_out(Buffer{4096 * 9, 5}, 0, bytes.data(), 5),
+                             ErrorKind::Invalid, "not a buffer");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 99, 2)),
+                             ErrorKind::Invalid, "allocated");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, UINT32_MAX, 2)),
+                             ErrorKind::Invalid, "beyond the end");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 2047, 0, 2)),
+                             ErrorKind::Capacity, "2048");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Out, 0, 0, 2)),
+                             ErrorKind::Invalid, "no load");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Uop, 0, 0, 2)),
+                             ErrorKind::Invalid, "micro-ops");
+  command_queue_expect_error(queue.store_buffer_2d(buffer, row(Mem::Inp, 0, 0, 2)),
+                             ErrorKind::Invalid, "no store");
+  command_queue_expect_error(queue.dep_push(Module::Load, Module::Store), ErrorKind::Invalid,
+                             "load to store");
+  command_queue_expect_error(queue.dep_pop(Module::Alu, Module::Store), ErrorKind::Invalid,
+                             "alu to store");
   ASSERT_OK(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 10, 2)));
-  expect_error(queue.copy_in(buffer, 11 * 16, bytes), ErrorKind::Invalid, "synchronize first");
-  expect_error(queue.copy_out(buffer, 11 * 16, bytes.data(), 1), ErrorKind::Invalid,
-               "synchronize first");
-  expect_error(queue.free(buffer), ErrorKind::Invalid, "synchronize first");
+  command_queue_expect_error(queue.copy_in(buffer, 11 * 16, bytes), ErrorKind::Invalid,
+                             "synchronize first");
+  command_queue_expect_error(queue.copy_out(buffer, 11 * 16, bytes.data(), 1), ErrorKind::Invalid,
+                             "synchronize first");
+  command_queue_expect_error(queue.free(buffer), ErrorKind::Invalid, "synchronize first");
   ASSERT_OK(queue.copy_in(buffer, 12 * 16, bytes));
   ASSERT_OK(queue.synchronize());
   ASSERT_OK(queue.free(buffer));
-  expect_error(queue.free(buffer), ErrorKind::Invalid, "already freed");
-  expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 0, 1)), ErrorKind::Invalid,
-               "already freed");
+  command_queue_expect_error(queue.free(buffer), ErrorKind::Invalid, "already freed");
+  command_queue_expect_error(queue.load_buffer_2d(buffer, row(Mem::Inp, 0, 0, 1)),
+                             ErrorKind::Invalid, "already freed");
   CommandQueue tiny(*device, options_for(13));
-  expect_error(tiny.push(alu_kernel(config, AluOp::Add, 0, 0, 4, int16_t{1})), ErrorKind::Capacity,
-               "it holds 13");
+  command_queue_expect_error(tiny.push(alu_kernel(config, AluOp::Add, 0, 0, 4, int16_t{1})),
+                             ErrorKind::Capacity, "it holds 13");
 }
 
 }  // namespace

@@ -13,7 +13,6 @@ namespace tilewright::vta {
 namespace {
 
 constexpr int kMaxLogDepth = 16;  // the `sram` field of LOAD and STORE has 16 bits
-constexpr int64_t kPage = 4096;   // source: specs/vta.md 7.3
 
 /// Problems of one configuration, gathered into one Error.
 class Problems {
@@ -116,7 +115,7 @@ void check_elements(const Config& c, Problems& problems) {
       problems.add(fmt::format("an element of {} has {} bits, less than one byte", name(tile.mem),
                                1 << tile.log_bits),
                    {}, fmt::format("raise {}", tile.fix));
-    else if ((int64_t{1} << (tile.log_bits - 3)) > kPage)
+    else if ((uint64_t{1} << (tile.log_bits - 3)) > kPage)
       problems.add(fmt::format("an element of {} has {} bytes, more than a page of {}",
                                name(tile.mem), int64_t{1} << (tile.log_bits - 3), kPage),
                    {}, fmt::format("lower {}", tile.fix));

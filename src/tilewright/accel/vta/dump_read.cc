@@ -17,7 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-constexpr uint64_t kPage = 4096, kDramLimit = uint64_t{1} << 32;
 constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
 constexpr uint64_t kInsnLimit = uint64_t{1} << 24;       // instructions of all runs
 constexpr uint64_t kPatchLimit = kDramLimit;             // bytes of all patches

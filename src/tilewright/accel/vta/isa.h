@@ -84,6 +84,9 @@ struct Uop {
   friend bool operator==(const Uop&, const Uop&) = default;
 };
 
+inline constexpr uint64_t kInsnBytes = 16;
+inline constexpr uint64_t kPage = 4096;  ///< programs begin at a multiple of it; units: bytes
+inline constexpr uint64_t kDramLimit = uint64_t{1} << 32;  ///< addresses have 32 bits
 using Word = std::array<uint64_t, 2>;  ///< an encoded instruction, low word first
 
 Module module_of(const Config& config, const Insn& insn);

@@ -14,7 +14,7 @@ namespace {
 using ::testing::HasSubstr;
 using testing::random_config;
 
-std::string message(const Status& status) { return status ? "" : to_string(status.error()); }
+std::string isa_message(const Status& status) { return status ? "" : to_string(status.error()); }
 
 // Golden words: bit positions by hand from the specification's tables for the default sizes.
 
@@ -172,7 +172,7 @@ TEST(Encode, DecodeGivesBackEveryField) {
     RandomInsn random(rng, config);
     for (int i = 0; i < 200; ++i) {
       const Insn insn = random.make();
-      ASSERT_TRUE(fits(config, insn)) << message(fits(config, insn)) << label(config);
+      ASSERT_TRUE(fits(config, insn)) << isa_message(fits(config, insn)) << label(config);
       const Result<Insn> back = decode(config, encode(config, insn));
       ASSERT_TRUE(back);
       ASSERT_EQ(*back, insn) << label(config) << "\n"
@@ -262,7 +262,7 @@ TEST(Fits, NamesEachFieldThatDoesNot) {
   EXPECT_FALSE(fits({}, {{}, Gemm{false, false, {0, 8193 * 2, 1, 1, 0, 0, 0, 0, 0, 0}}}));
   EXPECT_FALSE(fits({}, {{}, Gemm{false, false, {0, 1, 1 << 14, 1, 0, 0, 0, 0, 0, 0}}}));
   EXPECT_FALSE(fits({}, {{}, Alu{AluOp::Min, true, 0, {0, 1, 1, 1, 0, 0, 2048, 0, 0, 0}}}));
-  EXPECT_THAT(message(fits({}, {{}, Gemm{false, true, {}}})), HasSubstr("replace_first"));
+  EXPECT_THAT(isa_message(fits({}, {{}, Gemm{false, true, {}}})), HasSubstr("replace_first"));
 }
 
 TEST(Modules, OfThePublishedDesign) {

@@ -11,7 +11,6 @@ namespace tilewright::vta {
 namespace {
 
 constexpr std::string_view kMagic = "TWVTAPR1";
-constexpr uint64_t kPage = 4096, kDramLimit = uint64_t{1} << 32;
 
 void put(std::string& out, uint64_t value) { put_number(out, value); }
 void put(std::string& out, std::string_view bytes) { put_bytes(out, bytes); }

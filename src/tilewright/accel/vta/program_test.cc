@@ -14,7 +14,7 @@ using namespace testing;  // NOLINT: the helpers of this layer
 using ::testing::HasSubstr;
 
 template <class T>
-std::string message(const T& result) {
+std::string program_message(const T& result) {
   return result ? "" : to_string(result.error());
 }
 
@@ -59,7 +59,7 @@ TEST(Serialise, RoundTrips) {
         rng, {.max_log_block = 3, .extensions = true, .features = true, .timing = true});
     const Program program = random_program(rng, config, {.insns = 10, .runs = 1 + i % 3});
     const Result<Program> back = parse_program(serialise(program));
-    ASSERT_TRUE(back) << message(back);
+    ASSERT_TRUE(back) << program_message(back);
     expect_equal(*back, program);
   }
 }
@@ -68,12 +68,12 @@ TEST(Serialise, EveryPrefixIsRefused) {
   Program program = hand_program();
   program.image.resize(20000);
   const std::string bytes = serialise(program);
-  EXPECT_TRUE(parse_program(bytes)) << message(parse_program(bytes));
+  EXPECT_TRUE(parse_program(bytes)) << program_message(parse_program(bytes));
   for (size_t size = 0; size < bytes.size(); size += size < 1200 || size > 20900 ? 1 : 997)
     EXPECT_FALSE(parse_program(std::string_view(bytes).substr(0, size))) << size;
-  EXPECT_THAT(message(parse_program(bytes.substr(0, 100))), HasSubstr("ends too early"));
-  EXPECT_THAT(message(parse_program(bytes + "x")), HasSubstr("1 bytes follow"));
-  EXPECT_THAT(message(parse_program("something else")), HasSubstr("not a VTA program"));
+  EXPECT_THAT(program_message(parse_program(bytes.substr(0, 100))), HasSubstr("ends too early"));
+  EXPECT_THAT(program_message(parse_program(bytes + "x")), HasSubstr("1 bytes follow"));
+  EXPECT_THAT(program_message(parse_program("something else")), HasSubstr("not a VTA program"));
 }
 
 TEST(Serialise, MutationsNeverCrash) {
@@ -110,7 +110,7 @@ TEST(Validate, NamesEveryProblem) {
   const auto with_change = [](auto&& change) {
     Program program = hand_program();
     change(program);
-    return message(validate(program));
+    return program_message(validate(program));
   };
   EXPECT_EQ(with_change([](Program&) {}), "");
   EXPECT_THAT(with_change([](Program& p) { p.base = 4097; }), HasSubstr("multiple of 4096"));
@@ -171,7 +171,7 @@ TEST(Execute, PatchesLaunchesAndAddsUp) {
   program.runs[1].patches = {{5000, "abc"}, {6000, "d"}};
   FakeDevice device(program.config);
   const Result<LaunchReport> report = execute(device, program);
-  ASSERT_TRUE(report) << message(report);
+  ASSERT_TRUE(report) << program_message(report);
   EXPECT_EQ(device.log, "write 4096+28672; launch 8; write 5000+3; write 6000+1; launch 7; ");
   EXPECT_EQ(report->cycles, 20u);
   EXPECT_EQ(report->counters.inp_load_bytes, 2u);
@@ -179,7 +179,7 @@ TEST(Execute, PatchesLaunchesAndAddsUp) {
   EXPECT_EQ(report->counters.insns, 15u);
   EXPECT_EQ(report->times.size(), 7u);
   device.fail_at = 7;
-  EXPECT_THAT(message(execute(device, program)), HasSubstr("run 1"));
+  EXPECT_THAT(program_message(execute(device, program)), HasSubstr("run 1"));
 }
 
 TEST(Execute, RefusesAnotherDesign) {
@@ -187,7 +187,7 @@ TEST(Execute, RefusesAnotherDesign) {
   Config smaller;
   smaller.log_uop_buff = 14;
   FakeDevice device(smaller);
-  EXPECT_THAT(message(execute(device, program)), HasSubstr("vta_1x16_i8w8a32_14_15_18_17"));
+  EXPECT_THAT(program_message(execute(device, program)), HasSubstr("vta_1x16_i8w8a32_14_15_18_17"));
   EXPECT_EQ(device.log, "");
 }
 

@@ -12,30 +12,30 @@ namespace {
 
 /// Place in the stream: instruction i of the input has (i + 1) << kSlotBits, no-ops before it have
 /// the values between it and the one before. 0: none.
-using Key = uint64_t;
+using SlotKey = uint64_t;
 constexpr int kSlotBits = 20;
 
-Key key_of(uint32_t stamp) { return Key{stamp} << kSlotBits; }
-bool is_given(Key key) { return (key & ((Key{1} << kSlotBits) - 1)) == 0; }
+SlotKey key_of(uint32_t stamp) { return SlotKey{stamp} << kSlotBits; }
+bool is_given(SlotKey key) { return (key & ((SlotKey{1} << kSlotBits) - 1)) == 0; }
 
 /// Vector clock: per module, the last instruction that is complete.
-using Clock = std::array<Key, kMaxModules>;
+using Stamps = std::array<SlotKey, kMaxModules>;
 
-void join(Clock& clock, const Clock& other) {
+void join(Stamps& clock, const Stamps& other) {
   for (size_t m = 0; m < clock.size(); ++m) clock[m] = std::max(clock[m], other[m]);
 }
 
 struct Node {
-  Key key = 0;
+  SlotKey key = 0;
   Insn insn;
-  Clock known{};  ///< complete before this one starts; the entry of its own module is unused
+  Stamps known{};  ///< complete before this one starts; the entry of its own module is unused
 };
 
 /// Queues by the module that pushes and the direction: 0 to the previous, 1 to the next module.
 struct QueueState {
-  bool bounded = false;      ///< tokens are sparse, and who pushes waits when too many are out
-  size_t pushes = 0;         ///< so far; only counted if bounded
-  std::vector<Key> poppers;  ///< of each token; only kept if bounded
+  bool bounded = false;          ///< tokens are sparse, and who pushes waits when too many are out
+  size_t pushes = 0;             ///< so far; only counted if bounded
+  std::vector<SlotKey> poppers;  ///< of each token; only kept if bounded
 };
 
 class Linker {
@@ -51,7 +51,7 @@ class Linker {
   int length() const { return static_cast<int>(chain_.size()); }
   void bound(int module, int direction) { queue(module, direction).bounded = true; }
 
-  void add(int m, const Insn& insn, Clock needs, uint32_t index, bool given);
+  void add(int m, const Insn& insn, Stamps needs, uint32_t index, bool given);
   void finish(int m);
   /// The queue in which more than the permitted number of tokens can be out at once.
   bool find_overflow(int& module, int& direction) const;
@@ -61,40 +61,40 @@ class Linker {
   using Order = std::vector<Node>;
 
   Order& order(int m) { return orders_[static_cast<size_t>(m)]; }
-  Clock& now(int m) { return now_[static_cast<size_t>(m)]; }
+  Stamps& now(int m) { return now_[static_cast<size_t>(m)]; }
   QueueState& queue(int m, int direction) {
     return queues_[static_cast<size_t>(m)][direction > 0 ? 1 : 0];
   }
   bool inside(int m) const { return m >= 0 && m < length(); }
-  Node& find(int m, Key key);
-  Key fresh_key(uint32_t stamp);
-  void link(int from_module, Key from, int m, Node& to);
-  Key satisfy(int m, int direction, const Clock& needs);
-  Key pass_through(int m, int direction, Key from, Key own);
-  Key pass_through_last(int m, int direction, Key from);
-  Key relieve(int m, int direction);
+  Node& find(int m, SlotKey key);
+  SlotKey fresh_key(uint32_t stamp);
+  void link(int from_module, SlotKey from, int m, Node& to);
+  SlotKey satisfy(int m, int direction, const Stamps& needs);
+  SlotKey pass_through(int m, int direction, SlotKey from, SlotKey own);
+  SlotKey pass_through_last(int m, int direction, SlotKey from);
+  SlotKey relieve(int m, int direction);
 
   std::vector<Module> chain_;
   TokenOptions options_;
   std::vector<uint32_t> slots_;  ///< no-ops so far before each instruction
   uint32_t current_ = 0;         ///< index of the instruction being added
   std::array<Order, kMaxModules> orders_;
-  std::array<Clock, kMaxModules> now_{};  ///< what the next instruction of a module knows
+  std::array<Stamps, kMaxModules> now_{};  ///< what the next instruction of a module knows
   std::array<std::array<QueueState, 2>, kMaxModules> queues_;
 };
 
-Node& Linker::find(int m, Key key) {
+Node& Linker::find(int m, SlotKey key) {
   Order& nodes = order(m);
   const auto at = std::lower_bound(nodes.begin(), nodes.end(), key,
-                                   [](const Node& node, Key k) { return node.key < k; });
+                                   [](const Node& node, SlotKey k) { return node.key < k; });
   TW_CHECK(at != nodes.end() && at->key == key);
   return *at;
 }
 
-Key Linker::fresh_key(uint32_t stamp) { return key_of(stamp) + ++slots_[stamp]; }
+SlotKey Linker::fresh_key(uint32_t stamp) { return key_of(stamp) + ++slots_[stamp]; }
 
 /// One token from instruction `from` of a neighbouring module to `to`.
-void Linker::link(int from_module, Key from, int m, Node& to) {
+void Linker::link(int from_module, SlotKey from, int m, Node& to) {
   Node& source = find(from_module, from);
   const bool to_next = m > from_module;
   bool& push = to_next ? source.insn.deps.push_next : source.insn.deps.push_prev;
@@ -102,7 +102,7 @@ void Linker::link(int from_module, Key from, int m, Node& to) {
   TW_CHECK(!push && !pop, "two tokens of one queue in one instruction");
   push = pop = true;
   join(to.known, source.known);
-  Key& known = to.known[static_cast<size_t>(from_module)];
+  SlotKey& known = to.known[static_cast<size_t>(from_module)];
   known = std::max(known, from);
   QueueState& state = queue(from_module, m - from_module);
   if (!state.bounded) return;
@@ -112,12 +112,12 @@ void Linker::link(int from_module, Key from, int m, Node& to) {
 
 /// The first instruction of module `m` that is complete only after everything in `needs` of `m` and
 /// of the modules beyond it. Adds no-ops where no instruction passes the order on.
-Key Linker::satisfy(int m, int direction, const Clock& needs) {
-  const Key own = needs[static_cast<size_t>(m)];
-  Key carrier = 0;
+SlotKey Linker::satisfy(int m, int direction, const Stamps& needs) {
+  const SlotKey own = needs[static_cast<size_t>(m)];
+  SlotKey carrier = 0;
   bool missing = false;
   for (int a = m + direction; inside(a); a += direction) {
-    const Key need = needs[static_cast<size_t>(a)];
+    const SlotKey need = needs[static_cast<size_t>(a)];
     if (need == 0) continue;
     const auto at = std::partition_point(order(m).begin(), order(m).end(), [&](const Node& node) {
       return node.known[static_cast<size_t>(a)] < need;
@@ -126,7 +126,7 @@ Key Linker::satisfy(int m, int direction, const Clock& needs) {
     if (at != order(m).end()) carrier = std::max(carrier, at->key);
   }
   if (missing) carrier = pass_through(m, direction, satisfy(m + direction, direction, needs), own);
-  Key found = std::max(own, carrier);
+  SlotKey found = std::max(own, carrier);
   // Of a bounded queue, the last instruction pushes: its token stands for all before it.
   if (queue(m, -direction).bounded) found = order(m).back().key;
   return found;
@@ -135,7 +135,7 @@ Key Linker::satisfy(int m, int direction, const Clock& needs) {
 /// Makes an instruction of module `m` wait for `from`, so that it can pass the order on: the one
 /// that is waited for anyway (`own`, 0: none), or a no-op as early as the order of the tokens in
 /// both queues allows. Early, because whatever stands before the no-op delays whoever asks.
-Key Linker::pass_through(int m, int direction, Key from, Key own) {
+SlotKey Linker::pass_through(int m, int direction, SlotKey from, SlotKey own) {
   if (queue(m, -direction).bounded || queue(m + direction, -direction).bounded)
     return pass_through_last(m, direction, from);
   Order& nodes = order(m);
@@ -146,7 +146,7 @@ Key Linker::pass_through(int m, int direction, Key from, Key own) {
     return node.key <= from ||
            (direction > 0 ? deps.pop_next || deps.push_prev : deps.pop_prev || deps.push_next);
   });
-  const Key after = std::max(from, last == nodes.rend() ? 0 : last->key);
+  const SlotKey after = std::max(from, last == nodes.rend() ? 0 : last->key);
   auto at = nodes.end();
   if (own > after) {
     at = std::partition_point(nodes.begin(), nodes.end(),
@@ -157,23 +157,23 @@ Key Linker::pass_through(int m, int direction, Key from, Key own) {
     node.insn = no_op(chain_[static_cast<size_t>(m)]);
     at = std::partition_point(nodes.begin(), nodes.end(),
                               [&](const Node& other) { return other.key < node.key; });
-    node.known = at == nodes.begin() ? Clock{} : std::prev(at)->known;
+    node.known = at == nodes.begin() ? Stamps{} : std::prev(at)->known;
     at = nodes.insert(at, std::move(node));
   }
   link(m + direction, from, m, *at);
   // Nobody asked those behind it yet, except modules that are past `from` themselves.
-  const Clock known = at->known;
+  const Stamps known = at->known;
   for (auto it = at; it != nodes.end(); ++it) join(it->known, known);
   join(now(m), known);
   return at->key;
 }
 
 /// The same where a queue is bounded: a no-op at the end of what the module has so far.
-Key Linker::pass_through_last(int m, int direction, Key from) {
+SlotKey Linker::pass_through_last(int m, int direction, SlotKey from) {
   Node node;
   node.known = now(m);
   node.insn = no_op(chain_[static_cast<size_t>(m)]);
-  Key relief = relieve(m, -direction);
+  SlotKey relief = relieve(m, -direction);
   if (relief != 0 && queue(m - direction, direction).bounded)
     relief = order(m - direction).back().key;
   node.key = fresh_key(current_);
@@ -186,12 +186,12 @@ Key Linker::pass_through_last(int m, int direction, Key from) {
 
 /// The instruction of the neighbour that a new one of module `m` has to wait for, so that it can
 /// push one more token to it; 0: none.
-Key Linker::relieve(int m, int direction) {
+SlotKey Linker::relieve(int m, int direction) {
   if (!inside(m + direction)) return 0;
   const QueueState& state = queue(m, direction);
   const auto limit = static_cast<size_t>(options_.max_outstanding);
   if (!state.bounded || state.pushes + 1 < limit) return 0;
-  const Key known = now(m)[static_cast<size_t>(m + direction)];
+  const SlotKey known = now(m)[static_cast<size_t>(m + direction)];
   const auto popped = static_cast<size_t>(
       std::upper_bound(state.poppers.begin(), state.poppers.end(), known) - state.poppers.begin());
   // Besides the token of the new instruction there can be one for a no-op that is added with it.
@@ -200,17 +200,17 @@ Key Linker::relieve(int m, int direction) {
 }
 
 /// Adds an instruction that waits for `needs`: input `index`, or a no-op before it.
-void Linker::add(int m, const Insn& insn, Clock needs, uint32_t index, bool given) {
+void Linker::add(int m, const Insn& insn, Stamps needs, uint32_t index, bool given) {
   current_ = index;
-  std::array<Key, 2> from{};
+  std::array<SlotKey, 2> from{};
   for (int direction : {-1, 1}) {
-    if (const Key relief = relieve(m, direction)) {
-      Key& need = needs[static_cast<size_t>(m + direction)];
+    if (const SlotKey relief = relieve(m, direction)) {
+      SlotKey& need = needs[static_cast<size_t>(m + direction)];
       need = std::max(need, relief);
     }
     bool wanted = false;
     for (int a = m + direction; inside(a); a += direction) {
-      Key& need = needs[static_cast<size_t>(a)];
+      SlotKey& need = needs[static_cast<size_t>(a)];
       if (need <= now(m)[static_cast<size_t>(a)]) need = 0;
       wanted = wanted || need != 0;
     }
@@ -230,7 +230,7 @@ void Linker::add(int m, const Insn& insn, Clock needs, uint32_t index, bool give
 /// FINISH has no flags in the portable form: a no-op before it takes the tokens.
 void Linker::finish(int m) {
   const auto index = static_cast<uint32_t>(slots_.size() - 1);
-  Clock needs{};
+  Stamps needs{};
   bool wanted = false;
   for (int a = 0; a < length(); ++a) {
     if (a == m || order(a).empty()) continue;
@@ -250,7 +250,7 @@ bool Linker::find_overflow(int& module, int& direction) const {
     for (direction = -1; direction <= 1; direction += 2) {
       const int taker = module + direction;
       if (!inside(taker)) continue;
-      std::vector<Key> poppers;
+      std::vector<SlotKey> poppers;
       for (const Node& node : orders_[static_cast<size_t>(taker)]) {
         const Deps& deps = node.insn.deps;
         if (direction > 0 ? deps.pop_prev : deps.pop_next) poppers.push_back(node.key);
@@ -259,7 +259,7 @@ bool Linker::find_overflow(int& module, int& direction) const {
       for (const Node& node : orders_[static_cast<size_t>(module)]) {
         const Deps& deps = node.insn.deps;
         if (!(direction > 0 ? deps.push_next : deps.push_prev)) continue;
-        const Key known = node.known[static_cast<size_t>(taker)];
+        const SlotKey known = node.known[static_cast<size_t>(taker)];
         const auto popped =
             std::upper_bound(poppers.begin(), poppers.end(), known) - poppers.begin();
         if (++pushes - popped > options_.max_outstanding) return true;
@@ -336,7 +336,7 @@ Result<Annotated> insert_tokens(const Config& config, const std::vector<Insn>& l
       waits = options.serial ? std::vector<Waits>(count) : find_waits(place, footprints);
     }
     for (size_t i = 0; i < count; ++i) {
-      Clock needs{};
+      Stamps needs{};
       for (size_t m = 0; m < kMaxModules; ++m) needs[m] = key_of(waits[i][m]);
       if (options.serial && i > 0 && place[i - 1] != place[i])
         needs[static_cast<size_t>(place[i - 1])] = key_of(static_cast<uint32_t>(i));

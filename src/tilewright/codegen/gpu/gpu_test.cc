@@ -331,7 +331,7 @@ func large(A: f32[70000,70000], out Y: f32[70000]) {
   EXPECT_THAT(text_of(kLarge, cuda()), HasSubstr(" * 70000"));
 }
 
-int count(const std::string& text, const std::string& part) {
+int occurrences(const std::string& text, const std::string& part) {
   int found = 0;
   for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
   return found;
@@ -341,22 +341,22 @@ TEST(EmitGpu, CopiesMoveAsMuchAsIsAligned) {
   hw::GpuTarget target = opencl();
   const char* copies = std::end(kPrograms)[-1].text;
   const std::string text = text_of(copies, target);
-  EXPECT_EQ(count(text, "const tw_b16*)"), 3) << text;  // X to S, S to R, H to G
-  EXPECT_EQ(count(text, "const tw_b8*)"), 1);           // X to Z: two elements off
-  EXPECT_EQ(count(text, "const tw_b"), 4);              // X to O is one element off
+  EXPECT_EQ(occurrences(text, "const tw_b16*)"), 3) << text;  // X to S, S to R, H to G
+  EXPECT_EQ(occurrences(text, "const tw_b8*)"), 1);           // X to Z: two elements off
+  EXPECT_EQ(occurrences(text, "const tw_b"), 4);              // X to O is one element off
   target.vector_bytes = 8;
-  EXPECT_EQ(count(text_of(copies, target), "const tw_b8*)"), 4);
-  EXPECT_EQ(count(text_of(copies, target), "const tw_b16*)"), 0);
+  EXPECT_EQ(occurrences(text_of(copies, target), "const tw_b8*)"), 4);
+  EXPECT_EQ(occurrences(text_of(copies, target), "const tw_b16*)"), 0);
 }
 
 TEST(EmitGpu, CopiesThatComeLater) {
   const char* ahead = std::end(kPrograms)[-2].text;
   const std::string text = text_of(ahead, cuda());
-  EXPECT_EQ(count(text, "tw_copy4("), 2) << text;
-  EXPECT_EQ(count(text, "tw_copy16("), 2);
-  EXPECT_EQ(count(text, "tw_commit();"), 2);
-  EXPECT_EQ(count(text, "tw_wait(1);"), 1);
-  EXPECT_EQ(count(text, "__syncthreads();"), 1);
+  EXPECT_EQ(occurrences(text, "tw_copy4("), 2) << text;
+  EXPECT_EQ(occurrences(text, "tw_copy16("), 2);
+  EXPECT_EQ(occurrences(text, "tw_commit();"), 2);
+  EXPECT_EQ(occurrences(text, "tw_wait(1);"), 1);
+  EXPECT_EQ(occurrences(text, "__syncthreads();"), 1);
   EXPECT_THAT(text, HasSubstr("S[480]"));  // 24 rows of 16 and 4
   EXPECT_THAT(text_of(ahead, opencl()), Not(HasSubstr("tw_copy")));
 }
@@ -389,15 +389,15 @@ func tail(A: f32[16], out Y: f32[5]) {{
 
 TEST(EmitGpu, TilesOverTheEndOfAResultTestNothingInside) {
   const char *start = "i0 * 2 + i1 < 5", *more = "j0 * 2 + j1 < 5", *value = "S[i + k]";
-  EXPECT_EQ(count(tail(start, more, value), "if ("), 1) << tail(start, more, value);  // for Y
+  EXPECT_EQ(occurrences(tail(start, more, value), "if ("), 1) << tail(start, more, value);  // for Y
   // The other elements have values that may be read.
-  EXPECT_EQ(count(tail("i0 * 2 + i1 < 6", more, value), "if ("), 2);
-  EXPECT_EQ(count(tail("i0 < 4", more, value), "if ("), 2);
+  EXPECT_EQ(occurrences(tail("i0 * 2 + i1 < 6", more, value), "if ("), 2);
+  EXPECT_EQ(occurrences(tail("i0 < 4", more, value), "if ("), 2);
   // The condition is about the term, not about the element.
-  EXPECT_EQ(count(tail(start, "k < 5 && j0 * 2 + j1 < 5", value), "if ("), 2);
+  EXPECT_EQ(occurrences(tail(start, "k < 5 && j0 * 2 + j1 < 5", value), "if ("), 2);
   // What it reads may not be there.
-  EXPECT_EQ(count(tail(start, more, "A[i + k]"), "if ("), 2);
-  EXPECT_EQ(count(tail(start, more, "S[i + k + 2]"), "if ("), 2);
+  EXPECT_EQ(occurrences(tail(start, more, "A[i + k]"), "if ("), 2);
+  EXPECT_EQ(occurrences(tail(start, more, "S[i + k + 2]"), "if ("), 2);
 }
 
 TEST(EmitGpu, SharedMemoryAskedForAtLaunchIsOneArray) {

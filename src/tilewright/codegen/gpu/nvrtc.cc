@@ -13,27 +13,27 @@ namespace tilewright::codegen {
 namespace {
 
 using Program = struct NvrtcProgram*;
-using Code = int;
-constexpr Code kSuccess = 0, kCompilation = 6;
+using NvrtcResult = int;
+constexpr NvrtcResult kSuccess = 0, kCompilation = 6;
 
 /// NVRTC's entry points. source: NVRTC documentation 13.0, section 3.
 struct Nvrtc {
-  Code (*version)(int*, int*) = nullptr;
-  const char* (*error_text)(Code) = nullptr;
-  Code (*count_archs)(int*) = nullptr;
-  Code (*archs)(int*) = nullptr;
-  Code (*create)(Program*, const char* text, const char* name, int headers, const char* const*,
-                 const char* const*) = nullptr;
-  Code (*destroy)(Program*) = nullptr;
-  Code (*compile)(Program, int count, const char* const* options) = nullptr;
-  Code (*log_size)(Program, size_t*) = nullptr;
-  Code (*log)(Program, char*) = nullptr;
-  Code (*ptx_size)(Program, size_t*) = nullptr;
-  Code (*ptx)(Program, char*) = nullptr;
-  Code (*cubin_size)(Program, size_t*) = nullptr;
-  Code (*cubin)(Program, char*) = nullptr;
+  NvrtcResult (*version)(int*, int*) = nullptr;
+  const char* (*error_text)(NvrtcResult) = nullptr;
+  NvrtcResult (*count_archs)(int*) = nullptr;
+  NvrtcResult (*archs)(int*) = nullptr;
+  NvrtcResult (*create)(Program*, const char* text, const char* name, int headers,
+                        const char* const*, const char* const*) = nullptr;
+  NvrtcResult (*destroy)(Program*) = nullptr;
+  NvrtcResult (*compile)(Program, int count, const char* const* options) = nullptr;
+  NvrtcResult (*log_size)(Program, size_t*) = nullptr;
+  NvrtcResult (*log)(Program, char*) = nullptr;
+  NvrtcResult (*ptx_size)(Program, size_t*) = nullptr;
+  NvrtcResult (*ptx)(Program, char*) = nullptr;
+  NvrtcResult (*cubin_size)(Program, size_t*) = nullptr;
+  NvrtcResult (*cubin)(Program, char*) = nullptr;
 
-  Status check(Code code, const char* call) const {
+  Status check(NvrtcResult code, const char* call) const {
     if (code == kSuccess) return {};
     return fail(ErrorKind::Tool, fmt::format("NVRTC: {} failed", call),
                 fmt::format("{} (code {})", error_text(code), code));
@@ -95,8 +95,9 @@ struct ProgramOwner {
 };
 
 /// One of the texts that NVRTC keeps of a program.
-Result<std::string> fetch(const Nvrtc& api, Program program, Code (*size_of)(Program, size_t*),
-                          Code (*get)(Program, char*), const char* what) {
+Result<std::string> fetch(const Nvrtc& api, Program program,
+                          NvrtcResult (*size_of)(Program, size_t*),
+                          NvrtcResult (*get)(Program, char*), const char* what) {
   size_t size = 0;
   TW_TRY_STATUS(api.check(size_of(program, &size), what));
   std::string text(size, '\0');
@@ -158,7 +159,7 @@ Result<CudaCode> compile_cuda(const std::string& source, const std::string& arch
                 "nvrtcCreateProgram"));
   const std::string target = "--gpu-architecture=" + arch;
   const char* options[] = {target.c_str(), "--std=c++17", "--ptxas-options=-v"};
-  const Code code = api.compile(owner.program, 3, options);
+  const NvrtcResult code = api.compile(owner.program, 3, options);
   if (code != kSuccess && code != kCompilation)
     return tl::unexpected<Error>(api.check(code, "nvrtcCompileProgram").error());
   const std::string log =

@@ -12,7 +12,7 @@
 namespace tilewright::codegen {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 #define NVRTC_OR_SKIP() \
   if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error())

@@ -22,7 +22,7 @@ Expr consecutive(const Buffer& buffer, const std::vector<Expr>& indices, const V
   return offset;
 }
 
-bool is_zero(const Expr& e) {
+bool is_plus_zero(const Expr& e) {
   const auto* real = e.as<FloatImm>();
   return is_const_int(e, 0) || (real != nullptr && real->value == 0 && !std::signbit(real->value));
 }
@@ -59,7 +59,7 @@ std::optional<Copy> copy_of(const Store& store) {
   const auto* select = store.value.as<Select>();
   const auto* from = (select ? select->on_true : store.value).as<Load>();
   if (from == nullptr || from->buffer.dtype() != store.buffer.dtype()) return std::nullopt;
-  if (select != nullptr && !is_zero(select->on_false)) return std::nullopt;
+  if (select != nullptr && !is_plus_zero(select->on_false)) return std::nullopt;
   return Copy{*from, select ? select->condition : Expr()};
 }
 

@@ -14,8 +14,8 @@
 namespace tilewright::runtime {
 namespace {
 
-using Place = GpuBuffer::Place;
-using Memory = Handle<CuMemory>;
+using BufferPlace = GpuBuffer::Place;
+using CudaMemory = Handle<CuMemory>;
 
 /// A device and its primary context, which is retained from the first program on.
 class CudaDevice : public GpuDevice, public std::enable_shared_from_this<CudaDevice> {
@@ -304,9 +304,9 @@ class CudaInstance : public GpuInstance {
     }
     for (const GpuBuffer& buffer : program_->buffers) {
       const auto offset = static_cast<CuMemory>(buffer.offset);
-      if (buffer.place == Place::Arena)
+      if (buffer.place == BufferPlace::Arena)
         addresses_.push_back(arena + offset);
-      else if (buffer.place == Place::Constants)
+      else if (buffer.place == BufferPlace::Constants)
         addresses_.push_back(constants + offset);
       else
         addresses_.push_back(TW_TRY(create_memory(buffer.bytes, "'" + buffer.name + "'")));
@@ -398,7 +398,7 @@ class CudaInstance : public GpuInstance {
   Handle<CuStream> stream_;
   Handle<CuModule> module_;
   std::vector<CuFunction> functions_;  // by kernel
-  std::vector<Memory> memory_;
+  std::vector<CudaMemory> memory_;
   std::vector<CuMemory> addresses_;  // by buffer
   std::map<const GpuCall*, std::vector<CuTensorMap>> maps_;
   Handle<CuGraphExec> graph_;

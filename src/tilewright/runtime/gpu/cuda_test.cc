@@ -13,7 +13,7 @@
 namespace tilewright::runtime {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr int kOutOfMemory = 2, kInvalidImage = 200;
 

@@ -92,8 +92,8 @@ Status check_opencl(cl_int code, const char* call) {
 
 namespace {
 
-using Place = GpuBuffer::Place;
-using Memory = Handle<cl_mem>;
+using BufferPlace = GpuBuffer::Place;
+using ClMemory = Handle<cl_mem>;
 
 template <class T>
 T device_value(const OpenClApi& api, cl_device_id device, cl_device_info what) {
@@ -243,7 +243,8 @@ class OpenClInstance : public GpuInstance {
     return {};
   }
 
-  Result<Memory> create_memory(int64_t size, const std::string& purpose, const std::string* init) {
+  Result<ClMemory> create_memory(int64_t size, const std::string& purpose,
+                                 const std::string* init) {
     const auto most = device_value<cl_ulong>(api_, device_->id(), CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     if (static_cast<uint64_t>(size) > most)
       return fail(ErrorKind::Capacity,
@@ -254,8 +255,8 @@ class OpenClInstance : public GpuInstance {
     void* data = init != nullptr ? const_cast<char*>(init->data()) : nullptr;
     const cl_mem_flags flags =
         init != nullptr ? CL_MEM_READ_ONLY | CL_MEM_COPY_HOST_PTR : CL_MEM_READ_WRITE;
-    Memory memory(api_.clCreateBuffer(context_, flags, static_cast<size_t>(size), data, &code),
-                  api_.clReleaseMemObject);
+    ClMemory memory(api_.clCreateBuffer(context_, flags, static_cast<size_t>(size), data, &code),
+                    api_.clReleaseMemObject);
     if (Status status = check_opencl(code, "clCreateBuffer"); !status)
       return tl::unexpected<Error>(
           std::move(status.error()).at(fmt::format("{} of {} bytes", purpose, size)));
@@ -275,9 +276,9 @@ class OpenClInstance : public GpuInstance {
       constants = TW_TRY(allocate(static_cast<int64_t>(program_->constants.size()), "the constants",
                                   &program_->constants));
     for (const GpuBuffer& buffer : program_->buffers) {
-      if (buffer.place == Place::Arena)
+      if (buffer.place == BufferPlace::Arena)
         memory_.push_back(arena);
-      else if (buffer.place == Place::Constants)
+      else if (buffer.place == BufferPlace::Constants)
         memory_.push_back(constants);
       else
         memory_.push_back(TW_TRY(allocate(buffer.bytes, "'" + buffer.name + "'")));
@@ -369,7 +370,7 @@ class OpenClInstance : public GpuInstance {
   cl_context context_ = nullptr;
   Handle<cl_command_queue> queue_;
   Handle<cl_program> code_;
-  std::vector<Memory> owned_;
+  std::vector<ClMemory> owned_;
   std::vector<cl_mem> memory_;                        // by buffer: the allocation it is in
   std::vector<Handle<cl_kernel>> preparing_, calls_;  // by call
   bool prepared_ = false;

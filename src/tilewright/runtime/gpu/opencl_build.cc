@@ -19,7 +19,7 @@
 namespace tilewright::runtime {
 namespace {
 
-using Program = Handle<cl_program>;
+using ClProgram = Handle<cl_program>;
 
 constexpr size_t kDigest = 64;  ///< characters in front of a kept program: the hash of the rest
 
@@ -48,7 +48,7 @@ std::optional<std::string> kept_binary(const std::string& path) {
 }
 
 /// Whole or not at all: other processes may look for it meanwhile.
-void keep_binary(const OpenClApi& api, const Program& program, const std::string& path) {
+void keep_binary(const OpenClApi& api, const ClProgram& program, const std::string& path) {
   size_t size = 0;
   if (api.clGetProgramInfo(program.get(), CL_PROGRAM_BINARY_SIZES, sizeof size, &size, nullptr) !=
           CL_SUCCESS ||
@@ -70,16 +70,16 @@ void keep_binary(const OpenClApi& api, const Program& program, const std::string
     std::filesystem::remove(unfinished, error);
 }
 
-cl_int compile(const OpenClApi& api, const OpenClBuild& build, const Program& program) {
+cl_int compile(const OpenClApi& api, const OpenClBuild& build, const ClProgram& program) {
   return api.clBuildProgram(program.get(), 1, &build.device, build.flags.c_str(), nullptr, nullptr);
 }
 
 /// The program of `binary`; empty if the driver does not take it.
-Program program_of(const OpenClApi& api, const OpenClBuild& build, const std::string& binary) {
+ClProgram program_of(const OpenClApi& api, const OpenClBuild& build, const std::string& binary) {
   const auto* data = reinterpret_cast<const unsigned char*>(binary.data());
   const size_t size = binary.size();
   cl_int state = CL_SUCCESS, code = CL_SUCCESS;
-  Program program(
+  ClProgram program(
       api.clCreateProgramWithBinary(build.context, 1, &build.device, &size, &data, &state, &code),
       api.clReleaseProgram);
   if (code != CL_SUCCESS || state != CL_SUCCESS || compile(api, build, program) != CL_SUCCESS)
@@ -87,7 +87,7 @@ Program program_of(const OpenClApi& api, const OpenClBuild& build, const std::st
   return program;
 }
 
-std::string build_log(const OpenClApi& api, const OpenClBuild& build, const Program& program) {
+std::string build_log(const OpenClApi& api, const OpenClBuild& build, const ClProgram& program) {
   size_t size = 0;
   const auto get = [&](size_t room, void* to, size_t* needed) {
     return api.clGetProgramBuildInfo(program.get(), build.device, CL_PROGRAM_BUILD_LOG, room, to,
@@ -104,12 +104,12 @@ std::string build_log(const OpenClApi& api, const OpenClBuild& build, const Prog
 Result<Handle<cl_program>> build_opencl(const OpenClApi& api, const OpenClBuild& build, bool keep) {
   const std::string path = keep ? path_of(api, build) : "";
   if (const auto binary = kept_binary(path))
-    if (Program program = program_of(api, build, *binary); program) return program;
+    if (ClProgram program = program_of(api, build, *binary); program) return program;
   const char* text = build.source.data();
   const size_t size = build.source.size();
   cl_int code = CL_SUCCESS;
-  Program program(api.clCreateProgramWithSource(build.context, 1, &text, &size, &code),
-                  api.clReleaseProgram);
+  ClProgram program(api.clCreateProgramWithSource(build.context, 1, &text, &size, &code),
+                    api.clReleaseProgram);
   TW_TRY_STATUS(check_opencl(code, "clCreateProgramWithSource"));
   code = compile(api, build, program);
   if (code == CL_BUILD_PROGRAM_FAILURE)

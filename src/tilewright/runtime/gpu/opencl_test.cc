@@ -14,7 +14,7 @@
 namespace tilewright::runtime {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 /// The device, or nothing and a skipped test.
 std::shared_ptr<GpuDevice> device_or_skip() {

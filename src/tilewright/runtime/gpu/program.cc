@@ -14,7 +14,7 @@
 namespace tilewright::runtime {
 namespace {
 
-using Place = GpuBuffer::Place;
+using BufferPlace = GpuBuffer::Place;
 
 constexpr std::string_view kMagic = "TWGPUPR4";
 constexpr int64_t kMaxBlocks = std::numeric_limits<int32_t>::max();  // of one dimension
@@ -83,7 +83,7 @@ Status read_buffer(ByteReader& in, GpuBuffer& buffer) {
   if (place >= kPlaces)
     return fail(ErrorKind::Package, fmt::format("a GPU buffer is in place {}", place),
                 fmt::format("places are numbered from 0 to {}", kPlaces - 1));
-  buffer.place = static_cast<Place>(place);
+  buffer.place = static_cast<BufferPlace>(place);
   buffer.offset = static_cast<int64_t>(TW_TRY(in.number()));
   buffer.bytes = static_cast<int64_t>(TW_TRY(in.number()));
   buffer.name = TW_TRY(in.bytes("a name"));
@@ -123,8 +123,8 @@ class Validator {
     if (program_.arena_bytes < 0 || program_.arena_bytes > kMaxBytes)
       add(fmt::format("the arena has {} bytes", program_.arena_bytes));
     for (size_t i = 0; i < program_.buffers.size(); ++i) check_buffer(i);
-    check_interface("input", program_.inputs, Place::Input);
-    check_interface("output", program_.outputs, Place::Output);
+    check_interface("input", program_.inputs, BufferPlace::Input);
+    check_interface("output", program_.outputs, BufferPlace::Output);
     parameters_.assign(program_.kernels.size(), {});
     for (size_t i = 0; i < program_.prepare.size(); ++i) check_call(i, program_.prepare[i]);
     for (size_t i = 0; i < program_.calls.size(); ++i) check_call(i, program_.calls[i]);
@@ -235,8 +235,8 @@ class Validator {
 
   void check_buffer(size_t index) {
     const GpuBuffer& buffer = program_.buffers[index];
-    const bool part = buffer.place == Place::Arena || buffer.place == Place::Constants;
-    const int64_t whole = buffer.place == Place::Arena
+    const bool part = buffer.place == BufferPlace::Arena || buffer.place == BufferPlace::Constants;
+    const int64_t whole = buffer.place == BufferPlace::Arena
                               ? program_.arena_bytes
                               : static_cast<int64_t>(program_.constants.size());
     const bool sized = buffer.bytes >= 1 && buffer.bytes <= kMaxBytes;
@@ -256,7 +256,7 @@ class Validator {
   }
 
   /// Every buffer of the place is listed once, and nothing else is.
-  void check_interface(const char* what, const std::vector<int>& list, Place place) {
+  void check_interface(const char* what, const std::vector<int>& list, BufferPlace place) {
     std::set<int> seen;
     for (const int index : list) {
       const GpuBuffer* buffer = buffer_at(index);

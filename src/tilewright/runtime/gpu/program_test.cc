@@ -12,7 +12,7 @@
 namespace tilewright::runtime {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 GpuProgram cuda_program() {
   GpuProgram program = sample_program("cuda");

@@ -19,7 +19,6 @@ namespace {
 
 namespace abi = rtl::abi;
 constexpr uint64_t kAddressSpace = uint64_t{1} << 32;
-constexpr uint64_t kPage = 4096;
 
 struct Functions {
   decltype(&abi::vta_create) create = nullptr;

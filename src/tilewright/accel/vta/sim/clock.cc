@@ -8,7 +8,6 @@ namespace tilewright::vta {
 namespace {
 
 constexpr size_t kMostTokens = 255;  // counters have 8 bits
-constexpr uint64_t kInsnBytes = 16;
 
 }  // namespace
 

@@ -11,8 +11,6 @@
 namespace tilewright::vta {
 namespace {
 
-constexpr uint64_t kInsnBytes = 16;
-
 /// Bytes over the read port, instructions included.
 uint64_t bytes_read(const Counters& c) {
   return c.inp_load_bytes + c.wgt_load_bytes + c.acc_load_bytes + c.uop_load_bytes +
