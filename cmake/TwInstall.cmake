@@ -6,5 +6,6 @@ install(DIRECTORY hw sketches DESTINATION ${CMAKE_INSTALL_DATADIR}/tilewright CO
 set(documents ${CMAKE_INSTALL_DATADIR}/doc/tilewright)
 install(FILES README.md LICENSE DESTINATION ${documents} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${documents} COMPONENT program)
+install(DIRECTORY bench/results DESTINATION ${documents}/bench COMPONENT program)
 install(DIRECTORY examples DESTINATION ${documents} COMPONENT program
         PATTERN CMakeLists.txt EXCLUDE)

@@ -51,5 +51,5 @@ for verb in $(tilewright --help | awk '/^Verbs:/ { verbs = 1; next } verbs && NF
   tilewright "$verb" --help | awk '/^Examples:/ { found = 1; next } found && NF' >"$verb.txt"
   holds "$verb --help has examples" [ -s "$verb.txt" ]
 done
-runs "--help" < <(cat zoo.txt compile.txt $(ls ./*.txt | grep -v -e zoo -e compile -e rtl -e synth -e calibrate))
+runs "--help" < <(cat zoo.txt compile.txt tune.txt $(ls ./*.txt | grep -v -e zoo -e compile -e tune -e rtl -e synth -e calibrate))
 finish

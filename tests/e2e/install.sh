@@ -8,7 +8,7 @@ documents=share/doc/tilewright
 for file in bin/tilewright lib/libtilewright_runtime.so include/tilewright/runtime.h \
   include/tilewright/runtime.hpp lib/pkgconfig/tilewright-runtime.pc share/tilewright/hw/vta.toml \
   share/tilewright/sketches/gemm.sketch $documents/README.md $documents/LICENSE \
-  $documents/docs/architecture.md $documents/examples/01_run_package.c \
+  $documents/docs/architecture.md $documents/bench/results/cpu.md $documents/examples/01_run_package.c \
   $documents/examples/02_gemm_relu.tw; do
   # The multiarch folder of a library depends on the prefix.
   holds "$file is installed" compgen -G "$prefix/${file/#lib\//lib*/}"
