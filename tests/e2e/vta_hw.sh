@@ -80,7 +80,7 @@ exits 2 "a folder without dumps" "holds no program dump" -- sim empty
 "$program" --json -q verify average.onnx --target vta --quantize average.npz --against f32 >loss.json
 holds "what quantisation costs" files loss loss.json
 exits 0 "as a table" "SQNR" "6 of 6" -- \
-  verify average.onnx --target vta --quantize average.npz --against f32 --samples average.npz
+  verify average.onnx --target vta --quantize average.npz --against f32 --test-inputs average.npz
 exits 2 "no f32 without quantisation" "--target vta --quantize" -- verify average.onnx --against f32
 exits 0 "random calibration is named" "warning: the model is calibrated with random inputs" -- \
   compile residual.onnx --target vta --quantize random -o random.twm
