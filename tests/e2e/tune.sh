@@ -91,7 +91,7 @@ exits 0 "and can leave them" "" -- compile product.tw --no-records -o plain.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 exits 0 "verify uses records" "of 1 kernels from tuning records" -- verify product.tw --against interp
 exits 0 "run uses records" "of 1 kernels from tuning records" -- run product.tw
-exits 0 "other threads, other records" "" -- compile product.tw --threads 7 -o seven.twm
+exits 0 "A7 other threads, other records, which is said" "of 1 kernel do not count here: they are for threads " "here 7" -- compile product.tw --threads 7 -o seven.twm
 holds "which shows too" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
 # Records: looking, moving, checking.
@@ -140,7 +140,7 @@ for target in cpu x86-64-v3; do
   exits 0 "A5 compile for $target takes its own records" "kernels from tuning records" -- \
     compile product.tw --target $target --records both.sqlite -o $target.twm
 done
-exits 0 "and for a third target" "" -- compile product.tw --target x86-64-v2 --records both.sqlite -o v2.twm
+exits 0 "A7 and for a third target" "they are for processor x86-64-v3, here x86-64-v2" -- compile product.tw --target x86-64-v2 --records both.sqlite -o v2.twm
 holds "A5 there are none" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
 # A space in which nothing is possible is no result.

@@ -436,6 +436,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
                   "it lacks " + missing.front(), "leave --target out");
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
+    say_elsewhere(*runnable.model, compile, options.records);
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }
   runnable.inputs = input_types(runnable.session->program(), subject);
