@@ -2,7 +2,7 @@
 
 checks.py ROOT
 
-Numbers stand at the front of a description in tests/e2e/*.sh (`exits 0 "A1 A8 it is ..." ...`), or of
+Numbers stand at the front of a description in tests/*/*.sh (`exits 0 "A1 A8 it is ..." ...`), or of
 the name of a unit test (`TEST(Tuner, A10_ProposesTheSame)`).
 """
 
@@ -34,7 +34,7 @@ def promises(text):
 def tests(root):
     """Files by the numbers that their tests carry."""
     places = collections.defaultdict(set)
-    for pattern, folder, suffix in ((IN_SCRIPT, "tests/e2e", "*.sh"), (IN_UNIT_TEST, "src", "*_test.cc"),
+    for pattern, folder, suffix in ((IN_SCRIPT, "tests", "*.sh"), (IN_UNIT_TEST, "src", "*_test.cc"),
                                     (IN_UNIT_TEST, "tests", "*_test.cc")):  # fmt: skip
         for path in (root / folder).rglob(suffix):
             for group in pattern.findall(path.read_text()):
