@@ -356,7 +356,7 @@ def accuracy(bench):
     for form, options in (("Tilewright, powers of two", []),
                           ("Tilewright, --per-channel", ["--per-channel", "--fallback", "cpu"])):
         output = bench.tilewright("verify", model, *bench.quantised(calibration), *options, "--against",
-                                  "f32", "--samples", tested)["loss"][0]["outputs"][0]  # fmt: skip
+                                  "f32", "--test-inputs", tested)["loss"][0]["outputs"][0]  # fmt: skip
         top = output["top1"]
         add(form, top["agree"] / top["rows"], top["clear"], top["clear_agree"], output["sqnr_db"])
     want = np.stack([logits for _, logits in chosen])

@@ -16,13 +16,13 @@ exits 2 "text instead of a model" text.onnx -- compile text.onnx
 exits 2 "missing model" none.onnx "No such file" -- verify none.onnx
 exits 6 "huge dimensions" "'x'" 1099511627776 -- check huge.onnx
 exits 3 "cycle" "circle" first second -- check cycle.onnx
-exits 3 "unknown operator" Frobnicate "'odd'" -- check operator.onnx
+exits 3 "unknown operator" "Frobnicate  odd" -- check operator.onnx
 exits 3 "unknown opset" 999 22 --allow-newer-opset -- check opset.onnx
 exits 3 "unknown element type" 77 "'x'" -- check dtype.onnx
 exits 3 "shapes that do not fit" "'product'" "[2, 3]" "[5, 4]" -- compile shapes.onnx -o shapes.twm
 holds "no package of a model with an error" test ! -e shapes.twm
-exits 3 "all problems at once" Frobnicate "'unknown_one'" "'misfit'" Gronk "'unknown_two'" \
-  "'nowhere'" "'dangling'" -- check several.onnx
+exits 3 "all problems at once" Frobnicate unknown_one misfit Gronk unknown_two \
+  "'nowhere'" dangling -- check several.onnx
 exits 2 "missing external data" nowhere.bin "'w'" -- check external.onnx
 exits 0 "NaN weights are a warning" "warning: " "'w'" "1 NaN of 6" -- check nan.onnx
 exits 0 "NaN results equal the interpreter's" ok -- verify nan.onnx --against interp,ort

@@ -33,7 +33,7 @@ exits 0 "an expression" " ok" -- verify product.tw --target cuda --against inter
 exits 0 "products" " ok" -- verify --workload operators.json --target cuda --against interp
 exits 0 "compile" -- compile product.tw --target cuda -o product.twm
 exits 0 "run a package" -- run product.twm --output gpu.npy
-exits 0 "profile" "step on the GPU" "product" -- \
+exits 0 "E1 a profile of kernels on CUDA" "step on the GPU" "product" -- \
   bench product.tw --target cuda --duration 0.2 --profile
 
 network() {  # NAME REFERENCE OPTIONS...
@@ -42,7 +42,7 @@ network() {  # NAME REFERENCE OPTIONS...
   "$program" -q zoo "$name" "$@" -o net.onnx
   local inputs=()
   [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
-  exits 0 "$name" " ok" -- verify net.onnx --target cuda --against "$reference" "${inputs[@]}"
+  exits 0 "D1 $name on CUDA" " ok" -- verify net.onnx --target cuda --against "$reference" "${inputs[@]}"
 }
 network lenet5 interp
 network dqn ort

@@ -21,7 +21,8 @@ exits 4 "no such target" "there is no target 'opencl-nope'" "opencl-mali" -- \
 exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --target opencl
 
 # CUDA: compiled without a GPU.
-exits 0 "compile for CUDA" "1 kernels" -- compile product.tw --target cuda -o cuda.twm
+TILEWRIGHT_CUDA_DRIVER=$work/none.so exits 0 "C5 compile for CUDA without a GPU" "1 kernels" -- \
+  compile product.tw --target cuda-sm_90 -o cuda.twm
 exits 0 "for an older one" "1 kernels" -- compile product.tw --target cuda-sm_80 -o sm80.twm
 "$python" "$here/gpu_files.py"
 exits 0 "convolutions for CUDA" "2 kernels" -- compile residual.onnx --target cuda -o plain.twm
@@ -43,6 +44,22 @@ fi
 exits 4 "code for CUDA is not OpenCL" "compile with --target opencl" -- run cuda.twm --device opencl
 exits 4 "no such device" "no device is '17'" -- run product.tw --device opencl:17
 
+# Two drivers: a part of the name chooses, and it must be enough.
+if [ -e /usr/lib/oclgrind/liboclgrind-rt-icd.so ]; then
+  mkdir drivers
+  cp /etc/OpenCL/vendors/*.icd drivers
+  echo /usr/lib/oclgrind/liboclgrind-rt-icd.so >drivers/oclgrind.icd
+  export OCL_ICD_VENDORS=$work/drivers
+  exits 0 "C4 a device by a part of its name" "" -- run product.tw --device opencl:oclgrind
+  TILEWRIGHT_OPENCL_DEVICE=oclgrind exits 0 "C4 by the environment" "" -- run product.tw --device opencl
+  exits 4 "C4 a name of several devices" "more than one device is 'r'" Oclgrind opencl:1 -- \
+    run product.tw --device opencl:r
+  unset OCL_ICD_VENDORS
+else
+  echo "skipped: no second OpenCL driver"
+  skipped=$((skipped + 3))
+fi
+
 # A package computes what the processor does.
 exits 0 "an expression" " ok" -- verify product.tw --target opencl --against interp
 "$program" -q run product.tw --output cpu.npy 2>"$log"
@@ -50,7 +67,7 @@ exits 0 "compile" -- compile product.tw --target opencl -o product.twm
 exits 0 "run a package" -- run product.twm --output gpu.npy
 exits 0 "a device names the target" -- run product.tw --device opencl --output device.npy
 holds "model and package agree" cmp gpu.npy device.npy
-exits 0 "profile" "step on the GPU" "product" -- \
+exits 0 "E1 a profile of kernels on OpenCL" "step on the GPU" "product" -- \
   bench product.tw --target opencl --duration 0.2 --profile
 
 # oclgrind simulates a device, thread by thread, and reports races and accesses outside of buffers.
@@ -78,7 +95,7 @@ network() {  # NAME REFERENCE OPTIONS...
   "$program" -q zoo "$name" "$@" -o net.onnx
   local inputs=()
   [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
-  exits 0 "$name" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
+  exits 0 "D1 $name on OpenCL" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
 }
 for form in residual turned bytes; do
   exits 0 "$form" " ok" -- verify $form.onnx --target opencl --against ort

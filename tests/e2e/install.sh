@@ -17,6 +17,16 @@ holds "every document of the project is installed" diff -r "$root/docs" "$prefix
 library=$(realpath "$prefix"/lib*/libtilewright_runtime.so)
 holds "the runtime has less than 1 MB as installed" test "$(stat -c %s "$library")" -lt 1000000
 
+own_symbols_only() {
+  nm -D --defined-only "$library" >symbols.txt && grep -q ' T tw_session_run' symbols.txt &&
+    ! awk '$2 ~ /[TWVBDRui]/ && $3 !~ /^(tw_|TILEWRIGHT)/' symbols.txt | grep .
+}
+holds "B5 the runtime shows its own names only" own_symbols_only
+no_other_runtimes() {
+  ldd "$library" >libraries.txt && grep -q libc libraries.txt &&
+    ! grep -E 'protobuf|LLVM|gomp|onnx' libraries.txt
+}
+holds "B5 and brings no other library that programs have" no_other_runtimes
 program=$prefix/bin/tilewright
 exits 0 "the installed program compiles" -- zoo lenet5 -o m.onnx
 exits 0 "the installed program compiles a model" -- compile m.onnx -o m.twm
@@ -45,6 +55,19 @@ if command -v pkg-config >/dev/null; then
 else
   skipped=$((skipped + 1))
 fi
+
+# A program that serves fifty shapes: 10000 runs, each with a package of its own shape.
+for rows in $(seq 50); do
+  echo "tensor t(A: f32[$((16 * rows)), 64]) { B[i in $((16 * rows)), j in 64] = exp(A[i, j]) return B }" >t.tw
+  "$program" -q compile t.tw --samples none -o "t$rows.twm" || exit 1
+done
+cc -O1 -I"$prefix/include" -o many "$here/many.c" "$library" || exit 1
+flat() {
+  LD_LIBRARY_PATH=$(dirname "$library") ./many 200 t*.twm >resident.txt && cat resident.txt &&
+    awk 'NR == 1 { first = $1 } END { exit !(NR == 2 && first > 0 && $1 - first <= 1024) }' resident.txt
+}
+holds "E5 memory is flat over 10000 runs of 50 shapes" flat
+
 explains() {  # explains TEXT FILE: the example fails and says TEXT.
   ! by_cmake/user "$2" 2>error.txt && grep -qF "$1" error.txt
 }

@@ -7,12 +7,19 @@ source "$(dirname "$0")/lib.sh"
 exits 0 "a package" "" -- compile lenet5.onnx -o lenet5.twm
 exits 0 "a larger one" "" -- compile net.onnx --threads 1 -o net.twm
 exits 0 "by the interpreter" "" -- compile lenet5.onnx --samples interp -o judged.twm
+exits 0 "D2 graph passes are listed with their nodes" "fold_constants" "nodes" -- \
+  compile net.onnx --threads 1 --explain -o net2.twm
+steps_of() {
+  "$program" --json -q compile net.onnx --threads 1 -O "$1" -o "level$1.twm" 2>"$log" |
+    "$python" -c 'import json,sys; print(json.load(sys.stdin)["steps"])'
+}
+holds "D2 the level has an effect" [ "$(steps_of 0)" -gt "$(steps_of 2)" ]
 exits 0 "without samples" "" -- compile lenet5.onnx --samples none -o bare.twm
 exits 0 "of another machine" "" -- compile lenet5.onnx --target aarch64 -o arm.twm
 
-exits 0 "B9 verify PACKAGE" samples ok -- verify lenet5.twm net.twm
-exits 0 "B9 expected outputs of the interpreter" "samples (interpreter)" ok -- verify judged.twm
-exits 0 "B9 verify PACKAGE --model" interp ort ok -- verify lenet5.twm --model lenet5.onnx --against interp,ort
+exits 0 "verify PACKAGE" samples ok -- verify lenet5.twm net.twm
+exits 0 "expected outputs of the interpreter" "samples (interpreter)" ok -- verify judged.twm
+exits 0 "verify PACKAGE --model" interp ort ok -- verify lenet5.twm --model lenet5.onnx --against interp,ort
 exits 2 "no samples, no model" "has no samples" "--model" -- verify bare.twm
 exits 0 "no samples but a model" ok -- verify bare.twm --model lenet5.onnx
 exits 2 "a reference without the model" "--model MODEL.onnx" -- verify lenet5.twm --against ort
@@ -47,11 +54,11 @@ with open(new, "wb") as file:
     file.write(whole)
 PY
 holds "damage weights" "$python" change.py lenet5.twm weights.bin damaged.twm
-exits 8 "B9 run --verify-weights" weights.bin -- run damaged.twm --verify-weights
+exits 8 "run --verify-weights" weights.bin -- run damaged.twm --verify-weights
 exits 0 "without it nobody looks" "" -- run damaged.twm
 exits 8 "verify always does" weights.bin -- verify damaged.twm
 holds "other weights under right hashes" "$python" change.py lenet5.twm weights.bin other.twm right
-holds "B9 numbers that differ are exit 5" bash -c '"$0" verify other.twm; [ $? -eq 5 ]' "$program"
+holds "numbers that differ are exit 5" bash -c '"$0" verify other.twm; [ $? -eq 5 ]' "$program"
 
 # A profile adds up, and a package has the limits of its model.
 cat > adds.py <<'PY'
@@ -64,6 +71,7 @@ for row in model, package:
     assert 0.9 * whole < kernels < 1.1 * whole, (kernels, whole)
     assert 0 < row["compute"] and 0 < row["load"] and 0 < row["first_run"]
     assert row["h2d"] >= 0 and row["d2h"] >= 0
+assert package["load"] < 50, package["load"]  # ms
 keys = "operations", "bound", "limit_us", "bytes"
 for a, b in zip(model["profile"]["steps"], package["profile"]["steps"], strict=True):
     assert [a[k] for k in keys] == [b[k] for k in keys], (a, b)
@@ -72,7 +80,11 @@ PY
 for what in onnx twm; do
   "$program" bench net.$what --duration 0.6 --threads 1 --profile --json > $what.json 2>"$log"
 done
-holds "B18 E3 the profile adds up, of a package too" "$python" adds.py onnx.json twm.json
+holds "E3 E4 the profile adds up, and a package is ready in 50 ms" "$python" adds.py onnx.json twm.json
 exits 0 "E1 bench --profile" "median us" "between kernels" latency -- \
   bench net.twm --duration 0.2 --profile
+
+# Compiling a network talks little.
+"$program" compile net.onnx --threads 1 -o quiet.twm >/dev/null 2>talk.txt
+holds "A9 compiling prints at most five lines" [ "$(wc -l <talk.txt)" -le 5 ]
 finish

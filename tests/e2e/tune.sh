@@ -44,9 +44,9 @@ survives() {
     after=$(rows) || lost=$((lost + 1))
     [ "${after:-0}" -ge "$before" ] || lost=$((lost + 1))
   done
-  holds "nothing is lost by $1 kills" [ $lost -eq 0 ]
+  holds "A6 nothing is lost by $1 kills" [ $lost -eq 0 ]
   holds "something was measured between them" [ "$(rows)" -gt "$first" ]
-  exits 0 "records replay after the kills" " 0 do not" -- records validate --kernel product
+  exits 0 "A6 records replay after the kills" " 0 do not" -- records validate --kernel product
   holds "no worker outlives its run" within 20 no_workers
 }
 if [ "${2:-}" = kills ]; then
@@ -91,7 +91,7 @@ exits 0 "and can leave them" "" -- compile product.tw --no-records -o plain.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 exits 0 "verify uses records" "of 1 kernels from tuning records" -- verify product.tw --against interp
 exits 0 "run uses records" "of 1 kernels from tuning records" -- run product.tw
-exits 0 "other threads, other records" "" -- compile product.tw --threads 7 -o seven.twm
+exits 0 "A7 other threads, other records, which is said" "of 1 kernel do not count here: they are for threads " "here 7" -- compile product.tw --threads 7 -o seven.twm
 holds "which shows too" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
 # Records: looking, moving, checking.
@@ -121,7 +121,7 @@ db.execute("UPDATE records SET schedule = 'split(loop=gone, factor=2)' WHERE out
 db.commit()
 PY
 exits 8 "validate says what does not replay" "no loop is named gone" -- records --store broken.sqlite validate
-exits 0 "what does not replay is skipped" "records do not fit" -- compile product.tw --records broken.sqlite -o b.twm
+exits 0 "A5 what does not replay is skipped" "records do not fit" -- compile product.tw --records broken.sqlite -o b.twm
 
 # The same run from replayed readings: the same proposals and the same package, twice.
 for side in a b; do
@@ -129,20 +129,43 @@ for side in a b; do
   (cd "$side" && cp ../product.tw . && "$program" --json tune product.tw --trials 24 --seed 5 \
     --measure "replay:$work/all.jsonl" -o replay.twm >run.json 2>>"$log")
 done
-holds "replay repeats proposals" [ "$(value a/run.json 'd["proposals"]')" = "$(value b/run.json 'd["proposals"]')" ]
+holds "A10 replay repeats proposals" [ "$(value a/run.json 'd["proposals"]')" = "$(value b/run.json 'd["proposals"]')" ]
 holds "replay found all readings" [ "$(value a/run.json 'sum(t["outcomes"].get("lost",0) for t in d["tasks"])')" = 0 ]
-holds "replay repeats the package" cmp a/replay.twm b/replay.twm
+holds "A10 replay repeats the package" cmp a/replay.twm b/replay.twm
+
+# Records of two targets in one store: each compile takes its own.
+exits 0 "tune for another target" "product" -- tune product.tw --target x86-64-v3 --trials 8 --records v3.sqlite
+exits 0 "A5 merge of two targets" " added" -- records --store both.sqlite merge "$store" v3.sqlite
+for target in cpu x86-64-v3; do
+  exits 0 "A5 compile for $target takes its own records" "kernels from tuning records" -- \
+    compile product.tw --target $target --records both.sqlite -o $target.twm
+done
+exits 0 "A7 and for a third target" "they are for processor x86-64-v3, here x86-64-v2" -- compile product.tw --target x86-64-v2 --records both.sqlite -o v2.twm
+holds "A5 there are none" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
+
+# A space in which nothing is possible is no result.
+cat >impossible.sketch <<'TW'
+decide i: split main.i into 2
+split(loop=main.i, factor=$i.1)
+vectorize(loop=main.l)
+TW
+for turn in first second; do
+  exits 6 "A4 a space without a schedule names what rules them out, the $turn time" "12 candidates: " \
+    "updates one element of C in several iterations" "leave out --space" -- \
+    tune product.tw --space impossible.sketch --trials 30 --records impossible.sqlite -o impossible.twm
+done
+holds "and leaves no package" [ ! -e impossible.twm ]
 
 # A second run goes on; a shape alike starts where this one was fastest.
 exits 0 "resume" "" -- --json tune product.tw --trials 8
 "$program" --json tune product.tw --trials 8 >resumed.json 2>>"$log"
-holds "it knows what was tried" [ "$(value resumed.json 'd["tasks"][0]["resumed"]')" -ge 24 ]
+holds "A7 what was measured is not measured again" [ "$(value resumed.json 'd["tasks"][0]["resumed"]')" -ge 24 ]
 exits 0 "nearby shape" "" -- tune nearby.tw --trials 8
 exits 0 "nearby shape, on its own" "" -- tune nearby.tw --trials 8 --no-transfer
 
 # A learned model as guide, over loop programs.
-exits 0 "boosted trees" "product" -- tune product.tw --method xgb --trials 48 --records xgb.sqlite
-holds "trials beyond the random ones" [ "$("$program" --json records ls --store xgb.sqlite 2>>"$log" | "$python" -c '
+exits 0 "A11 a learned model guides the search" "product" -- tune product.tw --method xgb --trials 48 --records xgb.sqlite
+holds "A11 by trials beyond the random ones" [ "$("$program" --json records ls --store xgb.sqlite 2>>"$log" | "$python" -c '
 import json,sys; print(sum(r["searcher"] == "xgb" for r in json.load(sys.stdin)["records"]))')" -ge 40 ]
 
 # A suite under a budget that is too short for it: something is tried, the rest is named.
@@ -162,6 +185,11 @@ start=$SECONDS
 exits 0 "A1 tune says what it tried" "tried " "stopped because the time is up" "left to gain: at most" -- \
   tune product.tw --space tiling --for 6s --records budget.sqlite
 holds "A1 tune ends within its budget" [ $((SECONDS - start)) -le 8 ]
+exits 0 "A1 the package of what was found" "schedules of 1" -- tune product.tw --space tiling --for 4s --records budget.sqlite -o budget.twm
+exits 0 "the untuned one" "" -- compile product.tw --no-records -o untuned.twm
+exits 0 "A1 A8 it is no slower" "95 %" -- \
+  bench budget.twm --compare untuned.twm --threshold 3 --duration 1
+exits 2 "two are compared" "NEW.twm --compare OLD.twm" -- bench budget.twm plain.twm --compare untuned.twm
 exits 0 "the number of trials is a reason" "tried 8 schedules" "stopped because 8 trials were asked for" -- \
   tune product.tw --trials 8 --records count.sqlite
 # A space of few schedules is followed by the next one, unless it was named.

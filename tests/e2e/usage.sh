@@ -32,12 +32,25 @@ exits 2 "missing action" "the actions are ls" -- records
 exits 0 "an option takes one value" "" -- compile --dim N=1 lenet5.onnx -o one.twm
 
 # Targets and devices.
-exits 4 "unknown target" "did you mean 'vta'?" opencl cuda-sm_89 -- compile lenet5.onnx --target vat
-exits 4 "C2_F3 target of old GPUs" "reached by opencl" -- compile lenet5.onnx --target cuda-sm_75
+exits 4 "F3 an unknown target is refused with the nearest" "did you mean 'vta'?" opencl cuda-sm_89 -- compile lenet5.onnx --target vat
+exits 4 "target of old GPUs" "reached by opencl" -- compile lenet5.onnx --target cuda-sm_75
 exits 4 "package on another device" "'lenet5' does not run on vta:tsim" -- \
   run lenet5.twm --device vta:tsim
 exits 4 "model on another device" "--target vta" -- run lenet5.onnx --device vta:tsim
 exits 4 "mistyped device" "did you mean 'vta:tsim'?" -- run lenet5.twm --device vta:tsmi
+
+# Devices: what is not usable is listed with the reason.
+no_gpu=(env OCL_ICD_VENDORS="$work/none/" TILEWRIGHT_CUDA_DRIVER="$work/none.so")
+without_gpu() {
+  "${no_gpu[@]}" "$program" --json devices >devices.json && "$python" -c "
+import json
+devices = {d['id']: d for d in json.load(open('devices.json'))['devices']}
+for name in 'opencl', 'cuda':
+    assert not devices[name]['usable'] and devices[name]['reason'], devices
+    assert '\n' not in devices[name]['reason'], devices
+assert devices['cpu']['usable'] and not devices['cpu']['reason'], devices"
+}
+holds "C2 without a GPU devices say why" without_gpu
 
 # The environment.
 TILEWRIGHT_THREADS=abc exits 2 "threads that are no number" TILEWRIGHT_THREADS "'abc'" -- run gemm.tw
@@ -102,10 +115,19 @@ exits 0 "check of accelerator programs" "no problems in" -- sim vta.twm --check
 mkdir tools
 printf '#!/bin/sh\necho Verilator 4.038 2020-07-11\n' > tools/verilator
 chmod +x tools/verilator
-PATH=$work/tools:$PATH exits 7 "F4_old_verilator" "4.038 is too old" "5.0 or newer" -- rtl vta --lint
-PATH=$work/tools:$PATH exits 0 "F4_doctor_says_so" "4.038 is too old" -- doctor
+PATH=$work/tools:$PATH exits 7 "F4 a tool that is too old" "4.038 is too old" "5.0 or newer" -- rtl vta --lint
+PATH=$work/tools:$PATH exits 0 "F4 doctor says so" "4.038 is too old" -- doctor
 env -i PATH=/nonexistent HOME="$work" "$program" doctor >doctor.txt 2>&1
-holds "doctor without any tool" grep -q "^verilator *--" doctor.txt
+holds "F6 doctor without any tool" grep -q "^verilator *--" doctor.txt
+# A linker is all that compiling needs; running a package needs nothing.
+mkdir linker
+for name in cc ld as; do ln -s "$(command -v $name)" linker/$name; done
+holds "F6 an accelerator without any vendor's tool" env PATH="$work/linker" "$program" \
+  compile lenet5.onnx --target vta --quantize random --fallback cpu -o alone.twm
+holds "F6 it runs on the cycle simulator" env PATH=/nonexistent "$program" run alone.twm --device vta:tsim
+printf '#!/bin/sh\n[ "$1" = -V ] && echo Yosys 0.23 && exit\nkill -9 $$\n' > tools/yosys
+chmod +x tools/yosys
+PATH=$work/tools:$PATH exits 9 "F7 a tool that the system killed" "'yosys' was killed" "MiB of memory" -- synth vta
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 
 # A store that may only be read.

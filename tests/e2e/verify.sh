@@ -21,4 +21,15 @@ every_value() {  # every node's result is there on both sides
     "$python" -c "import json; rows = json.load(open('values.json'))['rows']; assert len(rows) == 2, rows"
 }
 holds "values of nodes against ONNX Runtime" every_value
+
+# The first node that rounds otherwise is named, not the output that depends on it.
+first_off() {
+  "$program" --json verify whole.onnx --against ort --per-node >off.json
+  [ $? -eq 5 ] || return 1
+  "$python" -c "
+import json
+rows = [r for r in json.load(open('off.json'))['rows'] if not r['ok']]
+assert [(r['output'], r['node']) for r in rows] == [('r', \"node 'Resize_0' (Resize)\")], rows"
+}
+holds "D3 the first node that is off is named" first_off
 finish

@@ -39,9 +39,17 @@ exits 2 "hardware that does not fit its encoding" wgt_inner huge.toml -- \
 holds "no package of a model with an error" test ! -e good.twm
 
 # Operators that the accelerator lacks.
-exits 3 "all operators it lacks" "error: wave (Sin)" "error: bell (Erf)" "--fallback cpu" -- \
+exits 3 "C1 operators it lacks are an error, all of them" "error: wave (Sin)" "error: bell (Erf)" "--fallback cpu" -- \
   compile odd.onnx "${vta[@]}" --quantize random:2
 exits 3 "check says the same" Sin Erf "--fallback cpu" -- check odd.onnx "${vta[@]}"
+reasons() {
+  "$program" --json check odd.onnx "${vta[@]}" --fallback cpu >placed.json && "$python" -c "
+import json
+cpu = [n for n in json.load(open('placed.json'))['nodes'] if n['device'] == 'cpu']
+assert {'Sin', 'Erf'} <= {n['operator'] for n in cpu}, cpu
+assert all(n['reason'] for n in cpu), cpu"
+}
+holds "C3 every operator on the processor has its reason" reasons
 exact "--fallback cpu" odd.onnx "${vta[@]}" --quantize random:2 --fallback cpu --against cpu,interp
 
 # Calibration from files, with and without an axis of its own; a package gives the model's bits.
@@ -61,7 +69,7 @@ exits 0 "its program is clean" -- sim good.twm --check
 "$program" -q zoo mobilenet_v2 --size 64 -o mobilenet_v2.onnx
 "$program" -q zoo squeezenet1.1 --size 64 -o squeezenet.onnx
 for network in resnet18 mobilenet_v2 squeezenet; do
-  exact "$network against the integer graph on the CPU" \
+  exact "D1 $network on VTA, bit for bit" \
     "$network.onnx" "${vta[@]}" --quantize random:2 --against cpu
 done
 exact "resnet18, every layer" resnet18.onnx "${vta[@]}" --quantize random:2 --against cpu --per-node

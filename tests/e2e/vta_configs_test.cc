@@ -64,7 +64,7 @@ void expect_explained(const Error& error, const std::string& what) {
   EXPECT_NE(error.why.find("on chip"), std::string::npos) << what << ": " << to_string(error);
 }
 
-TEST(VtaConfigs, F2_FiftyRandomLegalConfigurations) {
+TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
   const Network networks[] = {small_network(1), small_network(2)};
   Rng rng(2024);
   int fitting = 0, refused = 0, rtl = 0;

@@ -51,7 +51,7 @@ exits 3 "widths are named" "8-bit" "log_wgt_width is 2 (4 bits)" -- \
 exits 0 "hw check says so too" "log_out_width is 4 (16 bits)" -- hw check e18o16.toml
 exits 0 "a mean over more places than weights fit" supported -- \
   check average.onnx --target vta --hw small.toml --quantize average.npz
-exits 6 "a layer that does not fit, with sizes" "no tile" "--fallback cpu" -- \
+exits 6 "A4 a layer that does not fit, with sizes" "no tile" "need INP 9" "--fallback cpu" -- \
   compile residual.onnx --target vta --hw tiny.toml --quantize residual.npz
 
 # Dumps: their own timing, the results they expect, several in a folder.
@@ -69,7 +69,8 @@ exits 0 "sim --check says what it found" "no problems in" -- sim dump --check
 holds "--hw gives another timing" "$python" -c 'import json
 a, b = (json.load(open(f))["launches"][0]["cycles"] for f in ("sim.json", "sim_vta.json"))
 assert a > b > 0, (a, b)'
-exits 2 "--hw of another size" "other hardware" -- sim dump --hw vdla
+exits 8 "F5 --hw of another size, setting by setting" "other hardware" \
+  "log_wgt_buff is 18 in the program, 15 in vdla" "--target vta --hw vdla" -- sim dump --hw vdla
 size=$(stat -c %s dump/vta_0/final.bin)
 holds "change one byte" files flip dump/vta_0/final.bin $((size - 1))
 exits 5 "results that are not as expected" "does not compute what its dump expects" "(1 of" -- sim dump --device vta:fsim
@@ -80,7 +81,7 @@ exits 2 "a folder without dumps" "holds no program dump" -- sim empty
 "$program" --json -q verify average.onnx --target vta --quantize average.npz --against f32 >loss.json
 holds "what quantisation costs" files loss loss.json
 exits 0 "as a table" "SQNR" "6 of 6" -- \
-  verify average.onnx --target vta --quantize average.npz --against f32 --samples average.npz
+  verify average.onnx --target vta --quantize average.npz --against f32 --test-inputs average.npz
 exits 2 "no f32 without quantisation" "--target vta --quantize" -- verify average.onnx --against f32
 exits 0 "random calibration is named" "warning: the model is calibrated with random inputs" -- \
   compile residual.onnx --target vta --quantize random -o random.twm
@@ -88,6 +89,15 @@ exits 0 "calibration with zeros is named" "warning: input 'x' is 0 in all 2" -- 
   compile residual.onnx --target vta --quantize zeros.npz -o zeros.twm
 exits 0 "inspect names target and hardware" "target vta, hardware vta (vta_1x16_i8w8a32_15_15_18_17)" -- \
   inspect random.twm
+exits 8 "F5 a package on other hardware" "extensions.pipeline4 is false in the program, true in vta-extended" -- \
+  run random.twm --device vta:tsim --hw vta-extended
+exits 2 "a package on another clock" "sim PACKAGE --hw" -- run random.twm --device vta:tsim --hw slow.toml
+exits 0 "E1 a profile of layers, by cycles" "GEMM use" "bound by" -- \
+  bench random.twm --device vta:tsim --profile --duration 0.05
+exits 0 "E1 a profile on the functional simulator" "median us" "between kernels" -- \
+  bench random.twm --device vta:fsim --profile --duration 0.05
+exits 0 "trace" "" -- run random.twm --device vta:tsim --trace trace.json
+holds "E2 transfers and computation overlap in the trace" files overlap trace.json
 exits 0 "hardware with MUL" -- hw new vta --set has_mul=true -o mul.toml
 exits 0 "multipliers beside ONNX Runtime" -- verify depthwise.onnx --target vta --hw mul.toml \
   --quantize depthwise.npz --per-channel --against ort

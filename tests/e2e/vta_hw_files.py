@@ -4,6 +4,7 @@ vta_hw_files.py write               models and samples
 vta_hw_files.py flip FILE POSITION  changes one byte
 vta_hw_files.py loss VERIFY.json    what quantisation costs, next to sums that are known
 vta_hw_files.py ratios RUN.json     no layer takes less time than the bound of its cycles
+vta_hw_files.py overlap TRACE.json  a load and a GEMM at the same time, each on its own track
 """
 
 import json
@@ -83,5 +84,22 @@ def ratios(path):
         assert done <= launch["cycles"]
 
 
+def overlap(path):
+    events = json.load(open(path))["traceEvents"]
+    tracks = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert set(tracks.values()) == {"load", "compute", "store", "layers"}, tracks
+    spans = {}
+    for event in events:
+        if event["ph"] == "X" and event["cat"] == "insn":
+            key = tracks[event["tid"]], event["name"].split()[0]
+            spans.setdefault(key, []).append((event["ts"], event["ts"] + event["dur"]))
+    loads, products = spans["load", "LOAD"], spans["compute", "GEMM"]
+    assert any(a < d and c < b for a, b in loads for c, d in products), (loads, products)
+    for track in spans.values():  # one track shows one thing at a time
+        track.sort()
+        assert all(first[1] <= second[0] for first, second in zip(track, track[1:])), track
+
+
 if __name__ == "__main__":
-    {"write": write, "flip": flip, "loss": loss, "ratios": ratios}[sys.argv[1]](*sys.argv[2:])
+    {"write": write, "flip": flip, "loss": loss, "ratios": ratios, "overlap": overlap}[sys.argv[1]](
+        *sys.argv[2:])

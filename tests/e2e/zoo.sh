@@ -51,7 +51,7 @@ else
   fi
 fi
 for network in "${networks[@]}"; do
-  case_ "$network against ONNX Runtime" compare ort "$network"
+  case_ "D1 $network against ONNX Runtime" compare ort "$network"
   [ -z "$full" ] || case_ "$network, batch 4, against ONNX Runtime" compare ort "$network" --batch 4
 done
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,9 +34,10 @@ ToolResult wait_for(pid_t pid, double limit_seconds) {
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
   ToolResult result;
   int status = 0;
+  struct rusage usage{};
   auto pause = std::chrono::microseconds(200);
   for (;;) {
-    const pid_t done = ::waitpid(pid, &status, WNOHANG);
+    const pid_t done = ::wait4(pid, &status, WNOHANG, &usage);
     if (done == pid || (done < 0 && errno != EINTR)) break;
     result.timed_out = elapsed() > limit_seconds;
     if (result.timed_out || interrupt_requested) ::kill(-pid, SIGKILL);
@@ -43,6 +45,7 @@ ToolResult wait_for(pid_t pid, double limit_seconds) {
     pause = std::min(pause * 2, std::chrono::microseconds(20000));
   }
   result.seconds = elapsed();
+  result.peak_bytes = int64_t{usage.ru_maxrss} << 10;
   result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   return result;
 }
@@ -104,12 +107,22 @@ Result<ToolResult> run_tool(const std::vector<std::string>& argv, const ToolOpti
   return result;
 }
 
+tl::unexpected<Error> killed_tool(const std::string& name, const ToolResult& result) {
+  return fail(
+      ErrorKind::Limit, fmt::format("'{}' was killed after {:.1f} s", name, result.seconds),
+      fmt::format("it had up to {:.1f} MiB of memory; the system kills programs when memory "
+                  "runs out",
+                  static_cast<double>(result.peak_bytes) / (1 << 20)),
+      "close other programs, or ask for something smaller");
+}
+
 Result<ToolResult> run_checked(const std::vector<std::string>& argv, const ToolOptions& options) {
   ToolResult result = TW_TRY(run_tool(argv, options));
   if (result.timed_out)
     return fail(ErrorKind::Tool,
                 fmt::format("'{}' did not finish in {} s", argv[0], options.limit_seconds));
   if (result.status == 0) return result;
+  if (result.killed()) return killed_tool(argv[0], result);
   const size_t begin = result.output.size() - std::min(result.output.size(), kShown);
   return fail(ErrorKind::Tool, fmt::format("'{}' failed with status {}", argv[0], result.status),
               result.output.substr(begin));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -26,11 +27,17 @@ struct ToolResult {
   bool timed_out = false;
   std::string output;  ///< both streams
   double seconds = 0;
+  int64_t peak_bytes = 0;  ///< memory of the largest process among it and those it waited for
+  /// Whether somebody else ended it by SIGKILL, as the system does when memory runs out.
+  bool killed() const { return status == 128 + 9 && !timed_out; }
 };
 /// Runs argv[0] to its end, or to its limit (with everything it started).
 /// errors: Tool (not on PATH, with what to install), Interrupted, Io.
 Result<ToolResult> run_tool(const std::vector<std::string>& argv, const ToolOptions& options = {});
-/// The same for tools that must succeed. errors: also Tool, with status and the end of the output.
+/// The error of a tool that was killed. requires: result.killed().
+tl::unexpected<Error> killed_tool(const std::string& name, const ToolResult& result);
+/// The same for tools that must succeed. errors: also Tool, with status and the end of the output;
+/// Limit (killed, with the memory it had).
 Result<ToolResult> run_checked(const std::vector<std::string>& argv,
                                const ToolOptions& options = {});
 

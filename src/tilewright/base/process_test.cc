@@ -32,6 +32,20 @@ TEST(RunTool, LimitEndsTheToolAndWhatItStarted) {
   EXPECT_LT(result->seconds, 10);
 }
 
+TEST(RunTool, F7_AKilledToolIsToldWithItsMemory) {
+  const auto result =
+      run_tool({"sh", "-c", "head -c 50000000 /dev/zero | tail >/dev/null; kill -9 $$"});
+  ASSERT_TRUE(result);
+  EXPECT_TRUE(result->killed());
+  EXPECT_GT(result->peak_bytes, 40'000'000);
+  const auto checked = run_checked({"sh", "-c", "kill -9 $$"});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().kind, ErrorKind::Limit);
+  EXPECT_THAT(checked.error().what, HasSubstr("'sh' was killed"));
+  EXPECT_THAT(checked.error().why, HasSubstr("MiB of memory"));
+  EXPECT_FALSE(run_tool({"sh", "-c", "exit 9"})->killed());
+}
+
 TEST(RunTool, InterruptEndsIt) {
   std::thread control_c([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));

@@ -34,7 +34,7 @@ Result<std::string> version_of(const TemporaryFolder& folder, const std::string&
   return checked_version({path, {"--version"}, "5.0"});
 }
 
-TEST(ToolVersion, OldBrokenAndMissingToolsAreRefused) {
+TEST(ToolVersion, F4_OldBrokenAndMissingToolsAreRefused) {
   const Result<TemporaryFolder> folder = TemporaryFolder::create();
   EXPECT_EQ(*version_of(*folder, "Tool 5.1"), "5.1");
   for (const char* text : {"Tool 4.038", ""}) {

@@ -18,7 +18,7 @@ std::vector<Row> compare_outputs(const std::string& subject, const std::string& 
                                  const CompareSettings& settings) {
   std::vector<Row> rows;
   for (const auto& [name, value] : actual) {
-    Row row{subject, against, name, {}, {}};
+    Row row{subject, against, name, {}, {}, {}};
     if (const Array* expected = find(reference, name)) {
       const auto limit = settings.limits.find(name);
       row.difference = within(tune::compare(value, *expected, settings.math),
@@ -33,7 +33,7 @@ std::vector<Row> compare_outputs(const std::string& subject, const std::string& 
   }
   for (const std::string& name : settings.required) {
     if (find(actual, name) != nullptr) continue;
-    rows.push_back({subject, against, name, {}, {}});
+    rows.push_back({subject, against, name, {}, {}, {}});
     rows.back().difference.problem = "the compiled model has no such output";
   }
   return rows;

@@ -21,6 +21,7 @@ struct Row {
   std::string subject, against, output;
   tune::Difference difference;
   std::vector<KnownCause> known;  ///< known differences of the references that it depends on
+  std::string node;  ///< `node 'conv_3' (Conv)` that computes it; empty: an output of the model
 };
 
 /// How outputs are compared.

@@ -85,7 +85,7 @@ struct FinalRace : testing::Test {
   std::unique_ptr<tune::Tuner> tuner;
 };
 
-TEST_F(FinalRace, KeepsWhatWinsByMoreThanNoise) {
+TEST_F(FinalRace, A8_KeepsWhatWinsByMoreThanNoise) {
   Judge judge({1, 0.95, 0.9, 1.2});
   const Verdict verdict = decide(&judge);
   EXPECT_EQ(judge.runners, 4u);  // the rules' schedule and the three that read faster

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/graph/edit.h"
+
 namespace tilewright::driver {
 namespace {
 
@@ -79,6 +81,27 @@ bool with_same_and_dilations(const Graph&, const Node& node) {
          std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
 }
 
+/// Whether `node` pads by zeros, at the ends of spatial axes only.
+bool pads_by_zeros(const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("mode", "constant") != "constant") return false;
+  const graph::Value* fill = operand(graph, node, 2);
+  if (fill != nullptr && !(fill->constant && fill->constant->get(0) == 0)) return false;
+  const auto amounts = graph::known_ints(graph, node, 1);
+  if (!amounts || operand(graph, node, 3) != nullptr) return false;
+  const size_t rank = amounts->size() / 2;
+  for (size_t i = 0; i < amounts->size(); ++i)
+    if ((*amounts)[i] < 0 || (i % rank < 2 && (*amounts)[i] > 0)) return false;
+  return true;
+}
+
+bool behind_a_pad_of_zeros(const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return false;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& pad) {
+    return pad.domain.empty() && pad.op == "Pad" && pad.outputs[0] == node.inputs[0] &&
+           pads_by_zeros(graph, pad);
+  });
+}
+
 bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
 
 std::vector<KnownDifference> make_table() {
@@ -99,6 +122,12 @@ std::vector<KnownDifference> make_table() {
        "auto_pad SAME_* and dilations",
        "the definition pads for the dilated window, ONNX Runtime ignores the dilation",
        with_same_and_dilations},
+      {{"MaxPool"},
+       "behind a Pad by zeros, values below zero in a window at the border",
+       "by the definition the zeros are elements, ONNX Runtime folds the Pad into the pool's own "
+       "padding, which no maximum takes",
+       behind_a_pad_of_zeros,
+       true},
       {{"DynamicQuantizeLinear"},
        "all values are zero",
        "the scale is 1/255 by the definition, 1 in ONNX Runtime",

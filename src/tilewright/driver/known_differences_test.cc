@@ -73,6 +73,36 @@ TEST(KnownDifferences, ConvTransposeOfAShortKernel) {
   EXPECT_TRUE(found("ConvTranspose", DType::F32, {1, 1, 4, 4}, same, three).empty());
 }
 
+/// What explains a MaxPool behind a Pad of `amounts` by `fill`.
+std::vector<KnownCause> padded(const Ints& amounts, double fill, const AttrList& attrs = {}) {
+  graph::Builder b("net");
+  Array list(DType::I64, {static_cast<int64_t>(amounts.size())});
+  std::copy(amounts.begin(), amounts.end(), list.as<int64_t>().begin());
+  const ValueId x = b.input("x", DType::I8, {1, 2, 7, 7});
+  Array value(DType::I8, {});
+  value.set(0, fill);
+  const ValueId y =
+      b.node("Pad", {x, b.constant("amounts", list), b.constant("fill", value)}, {}, "pad");
+  AttrList pool = attrs;
+  pool.push_back({"kernel_shape", Ints{3, 3}});
+  b.output(b.node("MaxPool", {y}, pool, "pool"), "y");
+  const auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return graph ? known_differences_of(*graph, graph->outputs[0]) : std::vector<KnownCause>();
+}
+
+TEST(KnownDifferences, MaxPoolBehindAPadOfZeros) {
+  const Ints spatial = {0, 0, 1, 1, 0, 0, 1, 1};
+  const auto causes = padded(spatial, 0);
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_NE(causes[0].text.find("MaxPool 'pool' (behind a Pad"), std::string::npos);
+  EXPECT_TRUE(causes[0].by_values);
+  EXPECT_TRUE(padded(spatial, -1).empty());
+  EXPECT_TRUE(padded(spatial, 0, {{"auto_pad", std::string("SAME_UPPER")}}).empty());
+  EXPECT_TRUE(padded({0, 1, 1, 1, 0, 0, 1, 1}, 0).empty()) << "channels";
+  EXPECT_TRUE(padded({0, 0, -1, 1, 0, 0, 1, 1}, 0).empty()) << "cut off";
+}
+
 TEST(KnownDifferences, TheManualListsThem) {
   const auto manual = read_file(TILEWRIGHT_ROOT_DIR "/docs/operators.md");
   ASSERT_TRUE(manual) << to_string(manual.error());

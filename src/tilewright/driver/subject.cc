@@ -15,6 +15,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/gpu_knowledge.h"
+#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/usage.h"
@@ -423,6 +424,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
   TW_TRY_STATUS(check_device(options));
   if (subject.package) {
     TW_TRY_STATUS(check_fit(subject.name, kinds_of(subject.package->program()), options));
+    if (!options.hw.empty()) TW_TRY_STATUS(check_package_hardware(*subject.package, options.hw));
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {
     CompileOptions compile = TW_TRY(compile_options(options));
@@ -434,6 +436,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
                   "it lacks " + missing.front(), "leave --target out");
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
+    say_elsewhere(*runnable.model, compile, options.records);
     runnable.session = TW_TRY(open_session(*runnable.model, session));
   }
   runnable.inputs = input_types(runnable.session->program(), subject);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <mutex>
 
 #include "tilewright/driver/backend.h"
@@ -97,7 +98,64 @@ size_t all_kernels(const CompiledModel& model) {
   return count;
 }
 
+/// A field of a record's key: what it is called in words, and its value.
+using KeyField = std::pair<std::string, std::string>;
+
+/// Of a key such as `cpu:znver4@1a2b3c4d:8` and a compiler.
+std::vector<KeyField> fields_of(const std::string& key, const std::string& compiler) {
+  const size_t first = std::min(key.find(':'), key.size()), last = key.rfind(':');
+  const std::string processor =
+      last == key.npos || last <= first ? "" : key.substr(first + 1, last - first - 1);
+  const size_t machine = std::min(processor.find('@'), processor.size());
+  return {{"processor", processor.substr(0, machine)},
+          {"machine", processor.substr(machine)},
+          {"threads", last == key.npos ? "" : key.substr(last + 1)},
+          {"compiler", compiler}};
+}
+
 }  // namespace
+
+std::string nearest_difference(const std::vector<tune::Record>& records,
+                               const std::string& target_key, const std::string& compiler) {
+  const std::vector<KeyField> here = fields_of(target_key, compiler);
+  size_t least = here.size() + 1;
+  std::string text;
+  for (const tune::Record& record : records) {
+    const std::vector<KeyField> there = fields_of(record.target, record.compiler);
+    size_t differences = 0, first = here.size();
+    for (size_t i = here.size(); i-- > 0;)
+      if (there[i] != here[i]) ++differences, first = i;
+    if (differences == 0) return "";
+    if (differences >= least) continue;
+    least = differences;
+    text =
+        fmt::format("{} {}, here {}", here[first].first, there[first].second, here[first].second);
+  }
+  return text;
+}
+
+void say_elsewhere(const CompiledModel& model, const CompileOptions& options,
+                   const std::string& path) {
+  const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
+  std::error_code ignored;
+  if (!options.tuned || !std::filesystem::exists(file, ignored)) return;
+  const auto store = tune::RecordStore::open_to_read(file);
+  if (!store) return;  // who asked it for schedules has said so
+  std::map<std::string, int64_t> counts;
+  for (const KernelReport& kernel : model.kernels) {
+    if (kernel.record) continue;
+    tune::RecordFilter filter;
+    filter.workload = tune::workload_key(tune::workload_text(kernel.func));
+    filter.searcher = "race";
+    const std::string text =
+        nearest_difference(store->find(filter).value_or(std::vector<tune::Record>()),
+                           cpu_key(options.target, options.threads), compiler_key());
+    if (!text.empty()) ++counts[text];
+  }
+  for (const auto& [text, count] : counts)
+    say(fmt::format("note: tuning records of {} kernel{} do not count here: they are for {}", count,
+                    count == 1 ? "" : "s", text));
+}
 
 void say_tuned(const CompiledModel& model) {
   const RecordedKernels recorded = recorded_kernels(model);

@@ -38,5 +38,12 @@ struct RecordedKernels {
 RecordedKernels recorded_kernels(const CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.
 void say_tuned(const CompiledModel& model);
+/// In what the nearest of `records` differs from what is compiled for, in words: processor,
+/// machine, threads or compiler. Empty: there is none, or one that fits.
+std::string nearest_difference(const std::vector<tune::Record>& records,
+                               const std::string& target_key, const std::string& compiler);
+/// One line where the store at `path` has winners for kernels of `model`, none of which count here.
+void say_elsewhere(const CompiledModel& model, const CompileOptions& options,
+                   const std::string& path);
 
 }  // namespace tilewright::driver

@@ -39,6 +39,26 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   EXPECT_EQ(form(machine("ffff0000")), 2);
 }
 
+tune::Record winner(const std::string& target, const std::string& compiler) {
+  tune::Record record;
+  record.target = target;
+  record.compiler = compiler;
+  return record;
+}
+
+TEST(Tuned, A7_TheFieldInWhichTheNearestRecordDiffersIsNamed) {
+  const std::string here = "cpu:znver4@1a2b:8";
+  EXPECT_EQ(nearest_difference({}, here, "c"), "");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver4@1a2b:8", "c")}, here, "c"), "");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver3:2", "b"), winner("cpu:znver4@1a2b:2", "c")},
+                               here, "c"),
+            "threads 2, here 8");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver4@1a2b:8", "b")}, here, "c"),
+            "compiler b, here c");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver3:2", "b")}, here, "c"),
+            "processor znver3, here znver4");
+}
+
 TEST(Tuned, RecordsOfALevelFitNoMachineInParticular) {
   CompileOptions level = machine("");
   level.target.cpu = level.target.isa;

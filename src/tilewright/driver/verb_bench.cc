@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tilewright/base/stopwatch.h"
+#include "tilewright/driver/bench_compare.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_profile.h"
@@ -23,6 +24,8 @@ namespace {
 struct BenchOptions {
   SubjectOptions subject;
   std::string against;
+  std::string compare;   ///< what the subject is to be faster than
+  double threshold = 0;  ///< percent of its time that may be lost
   double seconds = 3;
   bool profile = false;
 };
@@ -338,6 +341,76 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   return 0;
 }
 
+/// One of two that run in turn.
+struct Side {
+  Runnable runnable;
+  std::map<std::string, Array> inputs;  ///< bound to the session
+};
+Result<Side> open_side(SubjectOptions settings, const std::string& path) {
+  settings.paths = {path};
+  settings.record_times = settings.device == "vta:tsim" || settings.device == "vta:rtl";
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(settings));
+  Side side{TW_TRY(make_runnable(subjects.at(0), settings)), {}};
+  side.inputs = TW_TRY(make_inputs(side.runnable.inputs, TW_TRY(parse_input_specs(settings.inputs)),
+                                   settings.seed, settings.files));
+  for (const auto& [name, value] : side.inputs)
+    TW_TRY_STATUS(side.runnable.session->bind_input(name, value));
+  TW_TRY_STATUS(side.runnable.session->run());
+  return side;
+}
+
+/// Cycles are exact: one round says all.
+std::optional<Comparison> compare_cycles(const Side& now, const Side& before) {
+  Row rows[2];
+  use_cycles(*now.runnable.launches, rows[0]);
+  use_cycles(*before.runnable.launches, rows[1]);
+  if (rows[0].cycles == 0 || rows[1].cycles == 0) return std::nullopt;
+  const double ratio = static_cast<double>(rows[0].ours[0]) / static_cast<double>(rows[1].ours[0]);
+  return Comparison{ratio, ratio, ratio};
+}
+
+/// Both in turn, the order changing from round to round.
+Result<Comparison> compare_sides(const Side& now, const Side& before, double seconds) {
+  constexpr int kRounds = 20;
+  if (const auto exact = compare_cycles(now, before)) return *exact;
+  Times warm_up;
+  for (const Side* side : {&now, &before})
+    TW_TRY_STATUS(run_for(*side->runnable.session, 0.1, warm_up));
+  std::vector<double> ratios;
+  for (int round = 0; round < kRounds; ++round) {
+    Times times[2];
+    for (const int turn : {0, 1}) {
+      const int which = (round + turn) % 2;
+      const Side& side = which == 0 ? now : before;
+      TW_TRY_STATUS(run_for(*side.runnable.session, seconds / kRounds, times[which]));
+    }
+    ratios.push_back(percentile(times[0], 0.5) / percentile(times[1], 0.5));
+  }
+  return compare_rounds(std::move(ratios));
+}
+
+/// The subject beside `--compare`. Exit code 5 if it is slower by more than the threshold.
+Result<int> bench_compare(const BenchOptions& options, bool as_json) {
+  if (options.subject.paths.size() != 1)
+    return fail(ErrorKind::Usage, "--compare compares two: one subject, and the one it names", {},
+                "tilewright bench NEW.twm --compare OLD.twm");
+  if (!options.against.empty() || options.profile)
+    return fail(ErrorKind::Usage, "--compare has no --against and no --profile", {},
+                "leave one of them out");
+  const Side now = TW_TRY(open_side(options.subject, options.subject.paths[0]));
+  const Side before = TW_TRY(open_side(options.subject, options.compare));
+  const Comparison result = TW_TRY(compare_sides(now, before, options.seconds));
+  nlohmann::ordered_json json = document("bench");
+  json["threads"] = threads_of(options.subject);
+  json["compare"] = to_json(result);
+  json["compare"]["new"] = options.subject.paths[0];
+  json["compare"]["old"] = options.compare;
+  as_json ? print_json(json)
+          : fmt::print("{} beside {}: {}\n", options.subject.paths[0], options.compare,
+                       to_string(result));
+  return result.low > 1 + options.threshold / 100 ? exit_code(ErrorKind::Mismatch) : 0;
+}
+
 }  // namespace
 
 void add_bench(CLI::App& app, Context& context) {
@@ -347,12 +420,20 @@ void add_bench(CLI::App& app, Context& context) {
   add_subject_options(*verb, options->subject, true);
   add_input_options(*verb, options->subject);
   verb->add_option("--against", options->against, "ort");
+  verb->add_option("--compare", options->compare,
+                   "run in turn with this model or package; exit code 5 if that is faster");
+  verb->add_option("--threshold", options->threshold,
+                   "percent by which --compare forgives being slower (default 0)")
+      ->check(in_range("--threshold", 0.0, 1000.0));
   verb->add_option("--duration", options->seconds, "seconds of measuring per side")
       ->check(in_range("--duration", 0.01, 3600.0));
   verb->add_flag("--profile", options->profile,
                  "time of every kernel beside what the machine allows");
   verb->callback([&context, options] {
-    context.action = [&context, options] { return bench(*options, context.json); };
+    context.action = [&context, options] {
+      return options->compare.empty() ? bench(*options, context.json)
+                                      : bench_compare(*options, context.json);
+    };
   });
 }
 

@@ -11,6 +11,7 @@
 #include "tilewright/base/output_file.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/driver/vta_place.h"
 
@@ -21,23 +22,6 @@ struct HwOptions {
   std::string action, first, second, output;
   std::vector<std::string> settings;
 };
-
-/// The lines of a configuration's TOML, by key.
-std::map<std::string, std::string> settings_of(const vta::Config& config) {
-  std::map<std::string, std::string> settings;
-  const std::string toml = vta::to_toml(config);
-  std::string section;
-  for (size_t start = 0; start < toml.size();) {
-    const size_t end = std::min(toml.find('\n', start), toml.size());
-    const std::string line = toml.substr(start, end - start);
-    start = end + 1;
-    if (line.starts_with("[")) section = line.substr(1, line.find(']') - 1) + ".";
-    const size_t equals = line.find(" = ");
-    if (equals != std::string::npos && !line.starts_with("#"))
-      settings[section + line.substr(0, equals)] = line.substr(equals + 3);
-  }
-  return settings;
-}
 
 /// `base` with KEY=VALUE settings, by way of its text: one parser knows the keys.
 Result<vta::Config> with_settings(const vta::Config& base,

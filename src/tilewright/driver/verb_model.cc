@@ -79,6 +79,7 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
     fmt::print("supported\n");
     return 0;
   }
+  std::fflush(stdout);
   fmt::print(stderr,
              "error: not every operator runs on {}\n  why: the table names them\n"
              "  fix: --fallback cpu runs the others on this machine\n",
@@ -134,7 +135,17 @@ int report_expression(const Subject& subject, const std::string& target, bool as
 Result<int> report_problems(const Error& error, const std::string& path, bool as_json) {
   const bool of_model = error.kind == ErrorKind::Unsupported || error.kind == ErrorKind::Invalid ||
                         error.kind == ErrorKind::Capacity;
-  if (!as_json || !of_model) return tl::unexpected<Error>(error);
+  if (!of_model) return tl::unexpected<Error>(error);
+  if (!as_json) {
+    const size_t count = 1 + error.others.size();
+    // In a pipe each problem is one line, for grep.
+    const size_t width = ::isatty(1) != 0 ? 44 : std::string::npos;
+    fmt::print("{}", problems_table(error, path, width));
+    std::fflush(stdout);
+    tell(fmt::format("error: {} cannot be compiled: {} problem{}, listed above\n", path, count,
+                     count == 1 ? "" : "s"));
+    return exit_code(error.kind);
+  }
   nlohmann::ordered_json json = document("check");
   json["model"] = path;
   json["supported"] = false;
@@ -252,6 +263,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   TW_TRY_STATUS(check_output(path, inputs));
   const CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
+  say_elsewhere(model, options, verb.subject.records);
   TW_TRY_STATUS(save_with_samples(path, subject, model, options, verb.samples));
   const runtime::Program& program = *model.program;
   nlohmann::ordered_json json = document("compile");

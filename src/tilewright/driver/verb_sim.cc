@@ -10,6 +10,7 @@
 #include "tilewright/driver/accelerator.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/launch_report.h"
 #include "tilewright/runtime/package.h"
 
@@ -73,17 +74,12 @@ Result<std::vector<NamedDump>> load_programs(const std::string& path) {
   return programs;
 }
 
-/// Gives the programs the timing of `hw`. errors: Usage (another design).
+/// Gives the programs the timing of `hw`. errors: Package (another design).
 Status use_hardware(const std::string& hw, std::vector<NamedDump>& programs) {
   const vta::Config config = TW_TRY(vta::load_config(hw));
   for (NamedDump& named : programs) {
     vta::Config& own = named.dump.program.config;
-    if (!vta::same_architecture(own, config))
-      return fail(
-          ErrorKind::Usage,
-          fmt::format("'{}' is a program for other hardware than --hw {}", named.name, hw),
-          fmt::format("it was made for {}, {} is {}", vta::label(own), hw, vta::label(config)),
-          "only clock and timing may differ; compile the model again with this --hw");
+    TW_TRY_STATUS(check_hardware(named.name, own, hw, config));
     own = config;
   }
   return {};

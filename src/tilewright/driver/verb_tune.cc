@@ -228,17 +228,36 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
   return json;
 }
 
+/// The three most frequent reasons why candidates failed, of this run and, where it had none, of
+/// those before it.
+std::vector<std::string> main_reasons(const TuneRun& run) {
+  std::map<std::string, int64_t> counts;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    for (const auto& [reason, count] : run.tuner().states()[i].reasons) counts[reason] += count;
+    if (run.tuner().states()[i].trials.empty())
+      for (const tune::Record& record : run.tuner().tasks()[i].known)
+        if (record.outcome != "ok") ++counts[record.reason];
+  }
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [reason, count] : counts) sorted.emplace_back(-count, reason);
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
+    lines.push_back(fmt::format("{} candidate{}: {}", -sorted[i].first,
+                                sorted[i].first == -1 ? "" : "s", sorted[i].second));
+  return lines;
+}
+
 void print_result(const TuneRun& run) {
   std::vector<std::vector<std::string>> rows = {{"task", "uses", "tried", "ok",
                                                  fmt::format("untuned {}", run.unit()),
                                                  fmt::format("tuned {}", run.unit()), "gain"}};
-  std::map<std::string, int64_t> reasons;
   int64_t bad = 0;
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
     const tune::TunerTask& task = run.tuner().tasks()[i];
     const tune::TaskState& state = run.tuner().states()[i];
     const Verdict& verdict = run.verdicts()[i];
-    for (const auto& [reason, count] : state.reasons) reasons[reason] += count, bad += count;
+    for (const auto& [reason, count] : state.reasons) bad += count;
     if (!state.problem.empty()) say(fmt::format("warning: {}: {}", label_of(task), state.problem));
     if (!verdict.known) continue;
     const auto ok = state.outcomes.find(tune::OutcomeKind::Ok);
@@ -262,13 +281,21 @@ void print_result(const TuneRun& run) {
                  form_name(conv.rule), conv.before / conv.after);
   });
   print_summary(run);
-  if (10 * bad > 9 * run.tuner().trials() && bad > 0) {
-    std::vector<std::pair<int64_t, std::string>> sorted;
-    for (const auto& [reason, count] : reasons) sorted.emplace_back(-count, reason);
-    std::sort(sorted.begin(), sorted.end());
-    for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
-      say(fmt::format("{} candidates: {}", -sorted[i].first, sorted[i].second));
-  }
+  if (10 * bad > 9 * run.tuner().trials() && bad > 0)
+    for (const std::string& reason : main_reasons(run)) say(reason);
+}
+
+/// A space in which no schedule is possible is no result. errors: NotApplicable, with what rules
+/// them out.
+Status check_possible(const TuneRun& run) {
+  if (run.stop() != search::Stop::Exhausted) return {};
+  for (const tune::TaskState& state : run.tuner().states())
+    if (!state.finalists.empty() || !state.problem.empty()) return {};
+  return fail(
+      ErrorKind::NotApplicable,
+      fmt::format("no schedule of {} is possible", fmt::join(run.spaces(), " and ")),
+      fmt::format("{}", fmt::join(main_reasons(run), "\n")),
+      run.settings().space.empty() ? "" : "change what rules them out, or leave out --space");
 }
 
 Result<int> tune(TuneVerb verb, const Context& context) {
@@ -284,6 +311,7 @@ Result<int> tune(TuneVerb verb, const Context& context) {
   TW_TRY_STATUS(run.open());
   if (verb.dry_run) return list_tasks(run, context.json);
   TW_TRY_STATUS(run.search());
+  TW_TRY_STATUS(check_possible(run));
   TW_TRY_STATUS(run.decide());
   if (!verb.report.empty()) TW_TRY_STATUS(write_tune_report(verb.report, run));
   context.json ? print_json(run_json(run)) : print_result(run);

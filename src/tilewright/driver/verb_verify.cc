@@ -29,7 +29,7 @@ struct VerifyOptions {
   std::string against;  ///< empty: interp; a package's own samples
   std::string model;    ///< what a package was made from; empty: not said
   bool per_node = false;
-  std::string samples;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
+  std::string test_inputs;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
 
   bool asks_for(const std::string& word) const {
     const std::string asked = against.empty() ? "interp" : against;
@@ -160,6 +160,9 @@ void add_checked_values(Subject& subject, bool per_node) {
     add_outputs(*subject.graph, before_final_activation(*subject.graph));
     return;
   }
+  // In the order of the nodes: the first that is off is where the mistake is.
+  std::vector<graph::ValueId> outputs;
+  outputs.swap(subject.graph->outputs);
   std::vector<graph::ValueId> all;
   for (const graph::Node& node : subject.graph->nodes)
     for (graph::ValueId id : node.outputs) {
@@ -169,6 +172,18 @@ void add_checked_values(Subject& subject, bool per_node) {
       if (id >= 0 && !inside) all.push_back(id);
     }
   add_outputs(*subject.graph, all);
+  std::vector<graph::ValueId>& checked = subject.graph->outputs;
+  for (const graph::ValueId id : outputs)
+    if (std::find(checked.begin(), checked.end(), id) == checked.end()) checked.push_back(id);
+}
+
+/// The node of `graph` that computes the value called `name`.
+std::string node_of(const graph::Graph& graph, const std::string& name) {
+  for (const graph::Node& node : graph.nodes)
+    for (const graph::ValueId id : node.outputs)
+      if (id >= 0 && graph.values[static_cast<size_t>(id)].name == name)
+        return fmt::format("node '{}' ({})", node.name, node.op);
+  return "";
 }
 
 /// What `against` computes. Nothing if it cannot know the operator.
@@ -231,6 +246,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
       for (const auto& output : *reference) mine.required.insert(output.first);
     for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
       if (against == "ort" && subject.graph && !row.difference.ok()) explain(row, *subject.graph);
+      if (options.per_node && subject.graph) row.node = node_of(*subject.graph, row.output);
       rows.push_back(std::move(row));
     }
   }
@@ -249,10 +265,10 @@ Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& op
                             : "--against f32 shows what 8-bit integers cost",
                 subject.vta ? "--against ort" : "--target vta --quantize FILE.npz");
   const CompileOptions compile = TW_TRY(compile_options(options.subject));
-  if (options.samples.empty())
+  if (options.test_inputs.empty())
     return quantization_loss(*subject.vta, subject.vta->calibration, compile);
   QuantizeSettings settings;
-  settings.source = options.samples;
+  settings.source = options.test_inputs;
   settings.seed = options.subject.seed;
   return quantization_loss(*subject.vta, TW_TRY(load_samples(settings, *subject.vta->prepared)),
                            compile);
@@ -296,6 +312,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   bool good = true;
   std::set<std::string> notes;
   std::string losses;
+  std::vector<std::string> first_off;
   for (const Subject& subject : subjects) {
     if (options.asks_for("f32")) {
       const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
@@ -327,6 +344,10 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
                               {"ok", d.ok()},
                               {"state", state_of(d)},
                               {"known_differences", known}});
+      if (options.per_node) json["rows"].back()["node"] = row.node;
+      if (!row.node.empty() && !d.ok())
+        first_off.push_back(fmt::format("the first that is off against {}: {}, which computes {}\n",
+                                        row.against, row.node, row.output));
     }
   }
   json["ok"] = good;
@@ -337,6 +358,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
     if (options.against == "f32") return 0;
     if (options.per_node && good) fmt::print("every node agrees\n");
     if (!options.per_node || !good) fmt::print("{}", table(text));
+    for (const std::string& line : first_off) fmt::print("{}", line);
     for (const std::string& note : notes) fmt::print("{}\n", note);
   }
   return good ? 0 : exit_code(ErrorKind::Mismatch);
@@ -355,7 +377,7 @@ void add_verify(CLI::App& app, Context& context) {
       "--against", options->against,
       "interp, ort, cpu, f32 (what quantisation costs), or several with commas (default "
       "interp; of a package its samples)");
-  verb->add_option("--samples", options->samples,
+  verb->add_option("--test-inputs", options->test_inputs,
                    "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
   verb->add_option("--model", options->model, "compare a package with this model");
   options->subject.verify_weights = true;

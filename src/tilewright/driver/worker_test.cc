@@ -104,7 +104,7 @@ TEST_F(Worker, MeasuresTheRulesSchedule) {
 }
 
 /// A legal schedule that stages more than there is costs its candidate only.
-TEST_F(Worker, TooMuchMemoryIsAnOutcome) {
+TEST_F(Worker, A3_TooMuchMemoryIsAnOutcome) {
   const auto pool = measurer();
   tune::Task task = conv_task();
   const auto func = parse_func(R"(func window(X: f32[32767], out Y: f32[16384]) {

@@ -224,7 +224,7 @@ const Broken kBroken[] = {
      {"node 'const1'", "1000"}},
 };
 
-TEST(ImportBroken, EachModelGivesAllItsDefects) {
+TEST(ImportBroken, B1_EachModelGivesAllItsDefects) {
   ASSERT_TRUE(import(sound_model()));
   for (const Broken& broken : kBroken) {
     SCOPED_TRACE(broken.title);
@@ -236,7 +236,7 @@ TEST(ImportBroken, EachModelGivesAllItsDefects) {
   }
 }
 
-TEST(ImportBroken, SeveralDefectsAreReportedTogether) {
+TEST(ImportBroken, B1_SeveralDefectsAreReportedTogether) {
   onnx::ModelProto model = sound_model();
   int spoiled = 0;
   for (const char* title : {"unknown operator and its dependents", "input dtype", "circle",
@@ -292,7 +292,7 @@ TEST(ImportBroken, OptionsThatNameNoInput) {
 }
 
 /// Byte mutations of real files: an error or a graph, never a crash.
-TEST(ImportFuzz, MutatedModels) {
+TEST(ImportFuzz, B2_MutatedModels) {
   std::vector<std::string> seeds = {sound_model().SerializeAsString()};
   for (const Broken& broken : kBroken) {
     onnx::ModelProto model = sound_model();

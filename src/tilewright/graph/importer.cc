@@ -63,6 +63,12 @@ void collect_reads(const onnx::NodeProto& node, std::set<std::string>& reads, in
   }
 }
 
+/// What node `index` of a list is called; those without a name by operator and position.
+std::string name_of(const onnx::NodeProto& node, int index) {
+  return node.name().empty() ? fmt::format("{}_{}", printable(node.op_type()), index)
+                             : printable(node.name());
+}
+
 }  // namespace
 
 const ValueId* Scope::find(const std::string& name) const {
@@ -72,8 +78,9 @@ const ValueId* Scope::find(const std::string& name) const {
   return nullptr;
 }
 
-std::string Importer::node_place(const std::string& name, const Body& body) const {
-  return fmt::format("node '{}'{}", name, body.path.empty() ? "" : " in " + body.path);
+std::string Importer::node_place(const std::string& name, const std::string& op,
+                                 const Body& body) const {
+  return fmt::format("node '{}' ({}){}", name, op, body.path.empty() ? "" : " in " + body.path);
 }
 
 void Importer::report_cycle(const NodeList& nodes, const Body& body,
@@ -92,15 +99,12 @@ void Importer::report_cycle(const NodeList& nodes, const Body& body,
       }
   }
   std::vector<std::string> names;
-  for (auto i = std::find(path.begin(), path.end(), at); i != path.end(); ++i) {
-    const onnx::NodeProto& node = nodes.Get(*i);
-    names.push_back(node.name().empty() ? fmt::format("{}_{}", printable(node.op_type()), *i)
-                                        : printable(node.name()));
-  }
+  for (auto i = std::find(path.begin(), path.end(), at); i != path.end(); ++i)
+    names.push_back(name_of(nodes.Get(*i), *i));
   std::reverse(names.begin(), names.end());
   report(ErrorKind::Invalid,
          fmt::format("nodes depend on each other in a circle: {}", fmt::join(names, " -> ")),
-         node_place(names.front(), body));
+         node_place(names.front(), printable(nodes.Get(path.back()).op_type()), body));
 }
 
 std::vector<int> Importer::order_nodes(const NodeList& nodes, const Body& body) {
@@ -112,10 +116,7 @@ std::vector<int> Importer::order_nodes(const NodeList& nodes, const Body& body) 
       const bool taken = body.scope.values.contains(output);
       if (!maker.emplace(output, n).second || taken)
         report(ErrorKind::Invalid, fmt::format("value '{}' is defined twice", printable(output)),
-               node_place(nodes.Get(n).name().empty()
-                              ? fmt::format("{}_{}", printable(nodes.Get(n).op_type()), n)
-                              : printable(nodes.Get(n).name()),
-                          body));
+               node_place(name_of(nodes.Get(n), n), printable(nodes.Get(n).op_type()), body));
     }
   std::vector<std::vector<int>> before(static_cast<size_t>(count)), after(before);
   std::vector<int> waiting(static_cast<size_t>(count), 0);
@@ -159,10 +160,7 @@ void Importer::import_nodes(const NodeList& nodes, Body& body) {
       return;
     }
     const onnx::NodeProto& node = nodes.Get(n);
-    const std::string name = node.name().empty()
-                                 ? fmt::format("{}_{}", printable(node.op_type()), n)
-                                 : printable(node.name());
-    import_node(node, body.prefix + name, body);
+    import_node(node, body.prefix + name_of(node, n), body);
   }
 }
 
@@ -205,7 +203,7 @@ std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, c
         } else {
           report(
               std::move(array.error()).at(fmt::format("attribute '{}'", printable(written.name()))),
-              node_place(name, body));
+              node_place(name, printable(proto.op_type()), body));
           sound = false;
         }
         break;
@@ -228,7 +226,7 @@ bool Importer::read_node_inputs(const NodeProto& proto, const Body& body, Node& 
     const ValueId* id = body.scope.find(input);
     if (id == nullptr)
       report(ErrorKind::Invalid, fmt::format("value '{}' is never defined", printable(input)),
-             node_place(node.name, body));
+             node_place(node.name, node.op, body));
     known = known && id != nullptr && *id >= 0;
     node.inputs.push_back(id == nullptr ? kUnknown : *id);
   }
@@ -274,7 +272,7 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
   node.name = name;
   node.op = printable(proto.op_type());
   node.domain = proto.domain() == "ai.onnx" ? "" : printable(proto.domain());
-  const std::string where = node_place(name, body);
+  const std::string where = node_place(name, node.op, body);
   const bool inputs_known = read_node_inputs(proto, body, node);
   if (const onnx::FunctionProto* function = find_function(proto)) {
     if (!inputs_known) return poison_outputs(proto, body);
@@ -306,7 +304,7 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
 }
 
 void Importer::import_operator(const NodeProto& proto, Node node, int64_t version, Body& body) {
-  const std::string where = node_place(node.name, body);
+  const std::string where = node_place(node.name, node.op, body);
   int num_outputs = proto.output_size();
   while (num_outputs > 0 && proto.output(num_outputs - 1).empty()) --num_outputs;
   if (num_outputs == 0) return;  // nobody can see it
@@ -344,7 +342,7 @@ void Importer::import_operator(const NodeProto& proto, Node node, int64_t versio
 }
 
 bool Importer::import_constant(const NodeProto& proto, const Node& node, Body& body) {
-  const std::string where = node_place(node.name, body);
+  const std::string where = node_place(node.name, node.op, body);
   if (proto.output_size() != 1 || proto.output(0).empty() || node.attrs.values.size() != 1) {
     report(ErrorKind::Unsupported, "a Constant needs one output and one numeric value", where);
     return false;
@@ -377,7 +375,7 @@ bool Importer::import_constant(const NodeProto& proto, const Node& node, Body& b
 }
 
 void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
-  const std::string where = node_place(node.name, body);
+  const std::string where = node_place(node.name, node.op, body);
   poison_outputs(proto, body);
   if (node.inputs.size() != 1 || node.inputs[0] < 0 || body.depth >= kMaxDepth)
     return report(ErrorKind::Invalid, "If needs one condition", where);
@@ -388,7 +386,7 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
   if (!known || !value || value->size() != 1)
     return report(ErrorKind::Unsupported, "If whose condition is known only at run time", where,
                   known ? "it depends on " + inputs_behind(condition) : known.error().what,
-                  "bind that input as a constant if it never changes");
+                  "--const NAME=@FILE.npy binds that input, if its value never changes");
   const std::string branch = value->get(0) != 0 ? "then_branch" : "else_branch";
   for (const onnx::AttributeProto& attribute : proto.attribute()) {
     if (attribute.name() != branch || !attribute.has_g()) continue;
@@ -422,7 +420,7 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
 
 void Importer::import_function(const NodeProto& proto, const onnx::FunctionProto& function,
                                const Node& node, Body& body) {
-  const std::string where = node_place(node.name, body);
+  const std::string where = node_place(node.name, node.op, body);
   poison_outputs(proto, body);
   if (body.depth >= kMaxDepth)
     return report(ErrorKind::Invalid,

@@ -110,7 +110,8 @@ class Importer {
   void report(Error error, const std::string& where = {});
   void report(ErrorKind kind, std::string what, const std::string& where, std::string why = {},
               std::string fix = {});
-  std::string node_place(const std::string& name, const Body& body) const;
+  /// `node 'conv_3' (Conv)`, with where it is if that is no node of the graph itself.
+  std::string node_place(const std::string& name, const std::string& op, const Body& body) const;
 
   tilewright_onnx::ModelProto& model_;
   const ImportOptions& options_;

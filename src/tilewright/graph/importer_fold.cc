@@ -165,11 +165,12 @@ Status Importer::need_constants(const Node& node) {
     if (value.constant) continue;
     if (status && bind_if_offered(id)) status = force(id);
     if (value.constant) continue;
-    return fail(status ? ErrorKind::Unsupported : status.error().kind,
-                fmt::format("input {} ('{}') of {} must be known at compile time", index,
-                            value.name, node.op),
-                status ? "it depends on " + inputs_behind(id) : status.error().what,
-                status ? "bind that input as a constant if it never changes" : "");
+    return fail(
+        status ? ErrorKind::Unsupported : status.error().kind,
+        fmt::format("input {} ('{}') of {} must be known at compile time", index, value.name,
+                    node.op),
+        status ? "it depends on " + inputs_behind(id) : status.error().what,
+        status ? "--const NAME=@FILE.npy binds that input, if its value never changes" : "");
   }
   return {};
 }

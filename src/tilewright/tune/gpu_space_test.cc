@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/testing/gpu_runner.h"
 #include "tilewright/tune/gpu_rule.h"
@@ -24,6 +25,21 @@ hw::GpuTarget gpu_space_small_target() {
   target.name = "small";
   target.shared_bytes = 16 << 10;
   return target;
+}
+
+/// No block has more threads, and no buffer more shared memory, than `target` has.
+void expect_limits(const lower::GpuPlan& plan, const hw::GpuTarget& target) {
+  for (const lower::GpuKernel& kernel : plan.kernels) {
+    EXPECT_LE(kernel.block[0] * kernel.block[1] * kernel.block[2], target.max_threads);
+    walk(kernel.func.body, [&](const Stmt& s) {
+      const auto* alloc = s.as<Alloc>();
+      if (alloc == nullptr || alloc->buffer.scope() != "shared") return;
+      int64_t count = 1;
+      for (const Expr& extent : alloc->buffer.shape()) count *= *as_int(extent);
+      EXPECT_LE(storage_bytes(alloc->buffer.dtype(), count), target.shared_bytes)
+          << alloc->buffer.name();
+    });
+  }
 }
 
 /// Random points, until `wanted` of them make a schedule; each must compute what `func` does.
@@ -52,6 +68,7 @@ void check_points(const Func& func, const ScheduleSpace& space, int wanted,
       continue;
     }
     ++good;
+    expect_limits(*plan, target);
     const auto run = lower::testing::run_plan(func, *plan, arguments.arrays, Order::Adversarial);
     ASSERT_TRUE(run) << to_string(run.error());
     EXPECT_THAT(run->findings, ::testing::IsEmpty()) << print(*scheduled);
@@ -67,7 +84,7 @@ OpCase convolution() {
   return {"", "Conv", {{1, 5, 9, 9}, {12, 5, 3, 3}}, {{"pads", Ints{1, 1, 1, 1}}}};
 }
 
-TEST(GpuSpace, PointsOfProductsKeepTheMeaning) {
+TEST(GpuSpace, D4_PointsOfProductsKeepTheMeaning) {
   const Func func = func_of(product());
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
@@ -75,14 +92,14 @@ TEST(GpuSpace, PointsOfProductsKeepTheMeaning) {
   check_points(func, *space, 12);
 }
 
-TEST(GpuSpace, PointsOfConvolutionsKeepTheMeaning) {
+TEST(GpuSpace, D4_PointsOfConvolutionsKeepTheMeaning) {
   const Func func = func_of(convolution());
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   check_points(func, *space, 8);
 }
 
-TEST(GpuSpace, PointsOfSumsKeepTheMeaning) {
+TEST(GpuSpace, D4_PointsOfSumsKeepTheMeaning) {
   const Func func = func_of(OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);

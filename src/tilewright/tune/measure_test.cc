@@ -111,7 +111,7 @@ struct Fault {
 
 class Faults : public ::testing::TestWithParam<Fault> {};
 
-TEST_P(Faults, AreOutcomesOfOneCandidateOnly) {
+TEST_P(Faults, A2_A3_AreOutcomesOfOneCandidateOnly) {
   if (kSanitized && GetParam().kind == OutcomeKind::OutOfMemory)
     GTEST_SKIP() << "a sanitizer ends the process itself when memory ends";
   Rig rig;
@@ -295,7 +295,7 @@ TEST(MeasureOnDevice, TheDevicesClockCounts) {
   EXPECT_THAT(*ratios, ::testing::ElementsAre(1, 0.1, search::kInvalid));
 }
 
-TEST(MeasureOnDevice, WhateverHappensIsAnOutcome) {
+TEST(MeasureOnDevice, A2_A3_WhateverHappensIsAnOutcome) {
   Rig rig(options(), gpu_task());
   EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
   EXPECT_EQ(rig.one("refused").kind, OutcomeKind::CompileError);

@@ -119,7 +119,7 @@ TEST_F(Records, RefuseWhatIsNoStore) {
   EXPECT_FALSE(RecordStore::open(path)->workload("sha256:0"));
 }
 
-TEST_F(Records, SurviveAKilledWriter) {
+TEST_F(Records, A6_SurviveAKilledWriter) {
   for (int round = 0; round < 10; ++round) {
     ASSERT_TRUE(RecordStore::open(path));
     int pipes[2];
@@ -150,7 +150,7 @@ TEST_F(Records, SurviveAKilledWriter) {
   }
 }
 
-TEST_F(Records, OpenQuicklyWhenMany) {
+TEST_F(Records, A5_OpenQuicklyWhenMany) {
   std::vector<Record> all;
   for (int i = 0; i < 100000; ++i) all.push_back(record(i));
   ASSERT_TRUE(RecordStore::open(path)->add_all(all));
@@ -159,7 +159,7 @@ TEST_F(Records, OpenQuicklyWhenMany) {
   EXPECT_EQ(store.best({.workload = "sha256:0", .target = "cpu:znver4:2"})->value().cost,
             1000.5 - 99996);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  RecordProperty("seconds", fmt::format("{}", took.count()));
+  EXPECT_LT(took.count(), 0.5);
 }
 
 }  // namespace

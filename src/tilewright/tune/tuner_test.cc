@@ -164,7 +164,7 @@ TEST(Tuner, SpendsTrialsWhereTheyGain) {
   EXPECT_EQ(points.size(), 102u);
 }
 
-TEST(Tuner, CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
+TEST(Tuner, A3_CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
   Made made = two_tasks("random");
   made.tasks.pop_back();
   std::vector<Record> kept;
@@ -189,7 +189,7 @@ TEST(Tuner, CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
   EXPECT_EQ(invalid, 2);
 }
 
-TEST(Tuner, ProposesTheSameFromReplayedReadings) {
+TEST(Tuner, A10_ProposesTheSameFromReplayedReadings) {
   for (const char* method : {"ours", "q", "evolution", "random"}) {
     std::vector<Record> kept;
     Tuner first(two_tasks(method).tasks, options_of(90, &kept));
@@ -215,7 +215,7 @@ TEST(Tuner, ProposesTheSameFromReplayedReadings) {
   }
 }
 
-TEST(Tuner, ResumesWithoutMeasuringAgain) {
+TEST(Tuner, A7_ResumesWithoutMeasuringAgain) {
   std::vector<Record> kept;
   Tuner first(two_tasks().tasks, options_of(40, &kept));
   ASSERT_TRUE(first.run());

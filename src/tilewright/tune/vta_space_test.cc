@@ -44,7 +44,7 @@ TEST(VtaSpace, PointsRunAboutAsLongAsTheModelSays) {
   }
 }
 
-TEST(VtaSpace, PointsKeepTheMeaningOfTheLayer) {
+TEST(VtaSpace, D4_PointsKeepTheMeaningOfTheLayer) {
   vta::Config config;
   config.log_block_in = config.log_block_out = 2;
   const TestLayer layer = {.in = 2, .out = 3, .h = 5, .w = 4, .kernel = 3, .pad = 1};
@@ -63,7 +63,7 @@ TEST(VtaSpace, PointsKeepTheMeaningOfTheLayer) {
   }
 }
 
-TEST(VtaSpace, WhatDoesNotFitIsNoSchedule) {
+TEST(VtaSpace, D4_WhatDoesNotFitIsNoSchedule) {
   vta::Config config;
   config.log_inp_buff = 10, config.log_acc_buff = 12;
   const auto space = make_space(kLayer, config);

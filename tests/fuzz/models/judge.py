@@ -153,10 +153,10 @@ class Judge:
         if code < 0 or code >= 128 or code == 1:
             return Verdict("crash", f"exit {code}: {text}")
         targets = [o for pair in zip(self.options, self.options[1:]) if pair[0] == "--target" for o in pair]
-        checked, out, why = self.call("check", path, *targets)
+        checked, out, _ = self.call("check", path, "--json", *targets)
         if checked == UNSUPPORTED:
-            reasons = [line for line in (why + out).splitlines() if line.startswith("error")]
-            return Verdict("refused", (reasons or [text])[0][:200])
+            problems = [p["what"] for p in json.loads(out).get("problems", [])]
+            return Verdict("refused", (problems or [text])[0][:200])
         return Verdict("failed", f"exit {code}, though check gives {checked}: {text}")
 
     def verified(self, path, inputs):

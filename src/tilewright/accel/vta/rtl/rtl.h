@@ -40,7 +40,8 @@ struct Area {
   int64_t lut = 0, ff = 0, dsp = 0, bram18 = 0, carry = 0;
   double seconds = 0;  ///< what Yosys took
 };
-/// Yosys `synth_xilinx`, module by module. errors: Tool; Limit after `limit_seconds`.
+/// Yosys `synth_xilinx`, module by module. errors: Tool; Limit after `limit_seconds`, or when
+/// memory ran out.
 Result<Area> synthesise(const Config& config, double limit_seconds = 600);
 
 }  // namespace tilewright::vta

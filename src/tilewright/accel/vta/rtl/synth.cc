@@ -66,6 +66,7 @@ Result<Area> synthesise(const Config& config, double limit_seconds) {
   if (result.timed_out)
     return fail(ErrorKind::Limit, fmt::format("Yosys did not finish in {} s", limit_seconds),
                 label(config), "give it more time, or make the blocks smaller");
+  if (result.killed()) return killed_tool("yosys", result);
   if (result.status != 0)
     return fail(ErrorKind::Tool, fmt::format("yosys failed with status {}", result.status),
                 result.output.substr(0, 2000));

@@ -370,7 +370,7 @@ TEST(TsimTest, AMissingTokenChangesData) {
   EXPECT_EQ(result(), 0);
 }
 
-TEST(TsimTest, LayersTableAndTrace) {
+TEST(TsimTest, E2_LayersTableAndTrace) {
   const Config config;
   vta::Run run;
   run.insns = serialise(config, {load(Mem::Inp, 0, 64), gemm(200), store(0, 8), alu(false, 10),
