@@ -51,6 +51,9 @@ exits 3 "widths are named" "8-bit" "log_wgt_width is 2 (4 bits)" -- \
 exits 0 "hw check says so too" "log_out_width is 4 (16 bits)" -- hw check e18o16.toml
 exits 0 "a mean over more places than weights fit" supported -- \
   check average.onnx --target vta --hw small.toml --quantize average.npz
+hw taps --set log_wgt_buff=10
+exits 0 "windows that weights do not fit are cut into taps" "0.00e+00" -- \
+  verify residual.onnx --target vta --hw taps.toml --quantize residual.npz --against cpu
 exits 6 "a layer that does not fit, with sizes" "no tile" "--fallback cpu" -- \
   compile residual.onnx --target vta --hw tiny.toml --quantize residual.npz
 

@@ -95,7 +95,9 @@ void expect_right(const Func& func, const vta::Config& config, const VtaMapping&
 VtaMapping random_mapping(Rng& rng, const VtaLayer& layer) {
   VtaMapping m;
   for (size_t i = 0; i < kTileAxes; ++i) {
-    m.tile[i] = rng.between(1, layer.extent[i]);
+    const bool taps = i >= static_cast<size_t>(TileAxis::R);
+    do m.tile[i] = rng.between(1, layer.extent[i]);
+    while (taps && layer.extent[i] % m.tile[i] != 0);
     if (m.tile[i] < layer.extent[i])
       m.order.insert(m.order.begin() + rng.between(0, static_cast<int64_t>(m.order.size())),
                      static_cast<TileAxis>(i));
@@ -153,6 +155,22 @@ TEST(VtaTrace, BestMappingsFitAndAreRight) {
   }
 }
 
+TEST(VtaTrace, WindowsCutIntoTapsAreRight) {
+  for (const auto& [name, test, config] : cut_windows()) {
+    SCOPED_TRACE(name);
+    const Func func = make_layer(test, config);
+    for (const bool extended : {false, true}) {
+      vta::Config design = config;
+      if (extended) design.extensions = vta::builtin_config("vta-extended")->extensions;
+      const auto m = best_mapping(facts_of(func), design);
+      ASSERT_TRUE(m) << to_string(m.error());
+      EXPECT_LT(m->tile[TileAxis::R] * m->tile[TileAxis::S], test.kernel * test.kernel);
+      expect_right(func, design, *m);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(VtaTrace, PoolingIsRight) {
   const vta::Config config = small_config(0, 2);
   for (const auto& [kernel, stride, pad] :
@@ -164,7 +182,7 @@ TEST(VtaTrace, PoolingIsRight) {
     ASSERT_TRUE(best) << to_string(best.error());
     expect_right(func, config, *best);
     VtaMapping ragged;
-    ragged.tile = {{1, 2, 2, layer.extent[TileAxis::W] - 1, 1}};
+    ragged.tile = {{1, 2, 2, layer.extent[TileAxis::W] - 1, 1, kernel, kernel}};
     ragged.order = {TileAxis::W, TileAxis::O, TileAxis::H};
     expect_right(func, config, ragged);
     if (HasFatalFailure()) return;
@@ -183,6 +201,11 @@ TEST(VtaTrace, SaysWhatHasNoMapping) {
   VtaMapping outside;
   outside.tile[0] = 2;
   EXPECT_EQ(vta_trace(conv, vta::Config(), outside).error().kind, ErrorKind::Invalid);
+  const Func window = make_layer({.kernel = 3, .pad = 1}, vta::Config());
+  VtaMapping ragged;
+  ragged.tile = facts_of(window).extent;
+  ragged.tile[TileAxis::R] = 2;
+  EXPECT_EQ(vta_trace(window, vta::Config(), ragged).error().kind, ErrorKind::Invalid);
 }
 
 }  // namespace
