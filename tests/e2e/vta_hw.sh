@@ -82,6 +82,15 @@ exits 2 "a folder without dumps" "holds no program dump" -- sim empty
 # Reports.
 "$program" --json -q verify average.onnx --target vta --quantize average.npz --against f32 >loss.json
 holds "what quantisation costs" files loss loss.json
+exits 0 "close classes in f32" -- compile close.onnx -o f32.twm
+exits 0 "close classes in integers" -- \
+  compile close.onnx --target vta --quantize close.npz -o i8.twm
+for i in {0..11}; do
+  "$program" -q run f32.twm --input x=@close$i.npy -o f32_$i.npy >>"$log" 2>&1
+  "$program" -q run i8.twm --device vta:fsim --input x=@close$i.npy -o i8_$i.npy >>"$log" 2>&1
+done
+"$program" --json -q verify close.onnx --target vta --quantize close.npz --against f32 >close.json
+holds "equal first classes are those of single runs" files top1 close.json
 exits 0 "as a table" "SQNR" "6 of 6" -- \
   verify average.onnx --target vta --quantize average.npz --against f32 --samples average.npz
 exits 2 "no f32 without quantisation" "--target vta --quantize" -- verify average.onnx --against f32
