@@ -17,7 +17,7 @@ namespace tilewright::tune {
 
 struct TestLayer {
   int64_t n = 1, in = 1, out = 1;  ///< images, blocks of input and output channels
-  int64_t h = 4, w = 4, kernel = 1, stride = 1, pad = 0, groups = 1;
+  int64_t h = 4, w = 4, kernel = 1, stride = 1, pad = 0, groups = 1, dilation = 1;
   bool residual = false;
 };
 
@@ -42,6 +42,7 @@ inline Func make_layer(const TestLayer& l, const vta::Config& c) {
   tensor::Attrs conv, quantise;
   conv.values["strides"] = std::vector<int64_t>{l.stride, l.stride};
   conv.values["pads"] = std::vector<int64_t>{l.pad, l.pad, l.pad, l.pad};
+  conv.values["dilations"] = std::vector<int64_t>{l.dilation, l.dilation};
   conv.values["groups"] = l.groups;
   quantise.values["shift"] = int64_t{5};
   quantise.values["lo"] = int64_t{0};
