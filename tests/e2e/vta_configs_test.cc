@@ -99,7 +99,7 @@ TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
     fmt::print("{}: {} cycles{}\n", what, cycles, on_rtl ? ", rtl too" : "");
   }
   fmt::print("{} configurations fit, {} are refused, {} ran on rtl\n", fitting, refused, rtl);
-  EXPECT_LE(refused, kConfigs / 2);
+  EXPECT_LE(refused, 5) << "7 if windows are never cut";
   EXPECT_EQ(rtl, kRtlRuns);
 }
 

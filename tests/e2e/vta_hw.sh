@@ -51,7 +51,10 @@ exits 3 "widths are named" "8-bit" "log_wgt_width is 2 (4 bits)" -- \
 exits 0 "hw check says so too" "log_out_width is 4 (16 bits)" -- hw check e18o16.toml
 exits 0 "a mean over more places than weights fit" supported -- \
   check average.onnx --target vta --hw small.toml --quantize average.npz
-exits 6 "A4 a layer that does not fit, with sizes" "no tile" "need INP 9" "--fallback cpu" -- \
+hw taps --set log_wgt_buff=10
+exits 0 "windows that weights do not fit are cut into taps" "0.00e+00" -- \
+  verify residual.onnx --target vta --hw taps.toml --quantize residual.npz --against cpu
+exits 6 "A4 a layer that does not fit, with sizes" "no tile" "--fallback cpu" -- \
   compile residual.onnx --target vta --hw tiny.toml --quantize residual.npz
 
 # Dumps: their own timing, the results they expect, several in a folder.
@@ -80,6 +83,15 @@ exits 2 "a folder without dumps" "holds no program dump" -- sim empty
 # Reports.
 "$program" --json -q verify average.onnx --target vta --quantize average.npz --against f32 >loss.json
 holds "what quantisation costs" files loss loss.json
+exits 0 "close classes in f32" -- compile close.onnx -o f32.twm
+exits 0 "close classes in integers" -- \
+  compile close.onnx --target vta --quantize close.npz -o i8.twm
+for i in {0..11}; do
+  "$program" -q run f32.twm --input x=@close$i.npy -o f32_$i.npy >>"$log" 2>&1
+  "$program" -q run i8.twm --device vta:fsim --input x=@close$i.npy -o i8_$i.npy >>"$log" 2>&1
+done
+"$program" --json -q verify close.onnx --target vta --quantize close.npz --against f32 >close.json
+holds "equal first classes are those of single runs" files top1 close.json
 exits 0 "as a table" "SQNR" "6 of 6" -- \
   verify average.onnx --target vta --quantize average.npz --against f32 --test-inputs average.npz
 exits 2 "no f32 without quantisation" "--target vta --quantize" -- verify average.onnx --against f32

@@ -3,6 +3,7 @@
 vta_hw_files.py write               models and samples
 vta_hw_files.py flip FILE POSITION  changes one byte
 vta_hw_files.py loss VERIFY.json    what quantisation costs, next to sums that are known
+vta_hw_files.py top1 VERIFY.json    the count of equal first classes, from outputs of single runs
 vta_hw_files.py ratios RUN.json     no layer takes less time than the bound of its cycles
 vta_hw_files.py overlap TRACE.json  a load and a GEMM at the same time, each on its own track
 """
@@ -13,6 +14,8 @@ import sys
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+CLOSE = 12  # samples of close.onnx
 
 
 def save(path, nodes, weights, size):
@@ -51,6 +54,17 @@ def write():
     for name, size in (("residual", 14), ("depthwise", 10), ("average", 8)):
         np.savez(f"{name}.npz", x=rng.standard_normal((6, 8, size, size)).astype(np.float32))
     np.savez("zeros.npz", x=np.zeros((2, 8, 14, 14), np.float32))
+    # Classes so close that 8 bits often change which is first.
+    classes = weight(1, 8) + 0.001 * weight(10, 8)
+    save("close.onnx",
+         [node("Conv", ["x", "w"], "c1", **same), node("Relu", ["c1"], "r1"),
+          node("GlobalAveragePool", ["r1"], "mean"), node("Flatten", ["mean"], "flat"),
+          node("Gemm", ["flat", "v"], "y", transB=1)],
+         {"w": weight(8, 8, 3, 3), "v": classes.astype(np.float32)}, 8)  # fmt: skip
+    close = rng.standard_normal((CLOSE, 8, 8, 8)).astype(np.float32)
+    np.savez("close.npz", x=close)
+    for i in range(CLOSE):
+        np.save(f"close{i}.npy", close[i : i + 1])
 
 
 def flip(path, position):
@@ -72,6 +86,17 @@ def loss(path):
     names = [layer["name"] for layer in document["layers"]]
     assert "x" in names and "r1" in names, names
     assert all(15 < layer["sqnr_db"] <= 200 for layer in document["layers"]), document["layers"]
+
+
+def top1(path):
+    def first(name, i):
+        return int(np.argmax(np.load(f"{name}{i}.npy").ravel()))
+
+    agree = sum(first("f32_", i) == first("i8_", i) for i in range(CLOSE))
+    assert 0 < agree < CLOSE, f"{agree} of {CLOSE}: a test of nothing"
+    (output,) = json.load(open(path))["loss"][0]["outputs"]
+    top = output["top1"]
+    assert (top["rows"], top["agree"]) == (CLOSE, agree), (top, agree)
 
 
 def ratios(path):
@@ -101,5 +126,5 @@ def overlap(path):
 
 
 if __name__ == "__main__":
-    {"write": write, "flip": flip, "loss": loss, "ratios": ratios, "overlap": overlap}[sys.argv[1]](
-        *sys.argv[2:])
+    {"write": write, "flip": flip, "loss": loss, "top1": top1, "ratios": ratios, "overlap": overlap}[
+        sys.argv[1]](*sys.argv[2:])

@@ -45,7 +45,7 @@ struct WinogradPlan {
 };
 
 /// The fastest plan by a model of the machine. requires: positive sizes.
-/// source: the order of loops and what stays in which cache: specs/performance.md 1.2.
+/// source: the order of loops and what stays in which cache: docs/cpu.md.
 WinogradPlan plan_winograd(const WinogradShape& shape, const hw::CpuTarget& target, int threads);
 
 /// `4x14`: rows and columns of tiles; `8 of 4x14`: of several images.

@@ -14,7 +14,6 @@ graph::PlaceTarget place_target(const vta::Config& config) {
   graph::PlaceTarget target;
   target.tile = {config.batch(), config.block_in(), config.block_out()};
   target.has_multiply = config.has_mul;
-  target.input_elements = config.depth(vta::Mem::Inp);
   return target;
 }
 

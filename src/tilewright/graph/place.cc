@@ -77,10 +77,6 @@ class Placer {
       return fmt::format("its weight {} has blocks of {}, {} has {}",
                          to_string(type(node.inputs[1])), w[4], target_.name,
                          target_.tile.block_out);
-    // One output needs its window of one channel block at once, or row by row.
-    if (w[3] > target_.input_elements)
-      return fmt::format("a window row of {} tiles does not fit the input memory of {}", w[3],
-                         target_.input_elements);
     return {};
   }
 

@@ -12,8 +12,7 @@ namespace tilewright::graph {
 struct PlaceTarget {
   std::string name = "vta";
   TileShape tile;
-  bool has_multiply = false;      ///< element-wise products of sums
-  int64_t input_elements = 2048;  ///< tiles the input memory holds
+  bool has_multiply = false;  ///< element-wise products of sums
 };
 
 enum class Where {

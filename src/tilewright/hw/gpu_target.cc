@@ -53,7 +53,7 @@ GpuTarget mali() {
 }
 
 /// Limits that the architectures share. source: CUDA C++ Programming Guide, compute capabilities.
-/// A barrier and a launch: source: microbenchmarks, specs/performance.md 3.
+/// A barrier and a launch: typical values from memory, not measured.
 GpuTarget cuda(std::string name, std::string arch) {
   GpuTarget target;
   target.name = std::move(name);

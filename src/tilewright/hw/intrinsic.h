@@ -51,7 +51,7 @@ struct VtaTypes {
 };
 /// The matrix unit of a VTA: `acc[b, o] += inp[b, i] * wgt[o, i]` on one element of each memory.
 /// shape: acc [batch, block_out], inp [batch, block_in], wgt [block_out, block_in].
-/// source: specs/vta.md 4.
+/// source: the VTA paper (arXiv 1807.04188).
 std::string vta_gemm(int batch, int block_in, int block_out, const VtaTypes& types = {});
 
 }  // namespace tilewright::hw

@@ -63,7 +63,7 @@ struct CpuRates {
   double tile_share(DType dtype, int64_t rows, int64_t columns) const;
 };
 
-/// Typical rates of a processor with vectors of `vector_bytes`. source: specs/performance.md 0.
+/// Typical rates for vectors of `vector_bytes`: those read on a core of Zen 5, scaled by width.
 CpuRates assumed_rates(int vector_bytes, int cores);
 
 /// Puts a typical value of `target`'s kind, or one between its neighbours, in place of each part of

@@ -1,5 +1,5 @@
 // Matching a computation with an intrinsic: which of its loops and operands can play which part.
-// source: HASCO (ISCA 2021), section IV, made sound as specs/codesign.md 3.2 says.
+// source: HASCO (ISCA 2021), section IV; the conditions below make it sound.
 #pragma once
 
 #include <map>
@@ -41,7 +41,7 @@ struct Match {
 /// errors: as nest_of.
 Result<std::vector<Match>> find_matches(const Func& workload, const Func& intrinsic);
 
-/// How many assignments pass which test; specs/codesign.md 3.3.
+/// How many assignments pass which test.
 struct MatchCounts {
   int workload_leaves = 0, intrinsic_leaves = 0;  ///< index occurrences in the values
   int64_t consistent = 0;  ///< injective maps of occurrences under which indices map one to one

@@ -1,4 +1,4 @@
-// Counts and meanings of matches: the table of specs/codesign.md 3.3, row by row.
+// Counts and meanings of matches: workloads and intrinsics of HASCO, row by row.
 #include "tilewright/schedule/match.h"
 
 #include <fmt/format.h>

@@ -64,7 +64,7 @@ struct Reorder {
 ///             (the last may be 0: the rest)  3. the names with `@` are free
 ///   keeps:    the order of all block instances; inner loops whose every block is guarded `v < c`
 ///             shrink to c and lose the guard
-///   source:   specs/ir-examples.md 2(a); TTile's unequal tiles
+///   source:   TTile's unequal tiles
 struct Cut {
   Name loop;
   Ints parts;  // lengths; the last may be 0 meaning "the rest"
@@ -156,7 +156,7 @@ struct CacheWrite {
 ///             write it  2. `iters` holds every iteration of the access  3. the source is complete
 ///             before the statement the block is in
 ///   keeps:    values; places outside the buffer become zero and are not read
-///   source:   TVM TensorIR `reindex`; specs/ir-examples.md 2(k)
+///   source:   TVM TensorIR `reindex`
 struct Reindex {
   Name block, buffer, copy;
   Names iters;  // stage the access as an array over these iterations
@@ -199,7 +199,7 @@ struct Divide {
 ///             4. `iter` is an iteration of the block along an axis of the buffer  5. only `iter`
 ///             moves with `loop`: a window of constant size s that moves forward by c <= s
 ///   keeps:    each element is written once; the allocation moves out of the loop
-///   source:   Halide sliding windows; specs/ir-examples.md 2(a)
+///   source:   Halide sliding windows
 struct Slide {
   Name block, loop, iter;
   static constexpr std::string_view name = "slide";
@@ -269,7 +269,7 @@ struct Pad {
 ///             source, only at the index it writes  5. both are allocated in one sequence and
 ///             every other use of the source is in a statement before the block's
 ///   keeps:    values
-///   source:   specs/ir-examples.md 2(g)
+///   source:   results computed in the accumulators of a matrix unit
 struct Inplace {
   Name block, source;  // the block's buffer reuses `source`
   static constexpr std::string_view name = "inplace";
@@ -280,7 +280,7 @@ struct Inplace {
 ///   requires: 1. the blocks are in different statements of one sequence  2. no two statements that
 ///             change places use the same element, one of them writing
 ///   keeps:    the instances; allocations move to the front of the sequence
-///   source:   specs/ir-examples.md 3
+///   source:   the order of loads and computation in one stream
 struct Order {
   Names blocks;  // sibling nests in this order
   static constexpr std::string_view name = "order";
@@ -356,7 +356,7 @@ struct VThread {
 ///             block.z, thread.x, thread.y or thread.z; no loop around or inside has it, and no
 ///             block loop is inside a thread loop  4. the extent is a positive constant
 ///   keeps:    everything; sibling nests stay ordered
-///   source:   TVM (OSDI 2018) section 4.2; specs/ir-examples.md 2(d) for the fork-join form
+///   source:   TVM (OSDI 2018) section 4.2; sibling nests in order: docs/gpu.md
 struct Bind {
   Name loop, axis;
   static constexpr std::string_view name = "bind";
@@ -392,7 +392,7 @@ struct Spread {
 ///             each of those buffers moves with `loop`, by at least the window that one iteration
 ///             uses, in constant steps; regions of intrinsics do not cross the end of a window
 ///   keeps:    values; the other statements and their order; an element of a ring is written again
-///   source:   specs/ir-examples.md 2(d); software pipelining
+///   source:   software pipelining
 struct Pipeline {
   Name loop;
   Names copies;  // blocks
@@ -418,7 +418,7 @@ struct Pipeline {
 ///             read as another operand, and one that is read under a condition lies in its
 ///             buffer anyway  7. sums of floats keep their order in exact math
 ///   keeps:    values, marks, the guard; iterations that other loops decide, counted in tiles
-///   source:   TVM TensorIR `tensorize`; matching: specs/codesign.md 3.2
+///   source:   TVM TensorIR `tensorize`; matching: match.h
 struct Tensorize {
   Name loop;
   std::string intrinsic;  // text of the function called; its body is its meaning

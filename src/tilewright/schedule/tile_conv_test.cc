@@ -1,4 +1,4 @@
-// A convolution on tiles, scheduled for a matrix unit step by step: specs/ir-examples.md 2(g).
+// A convolution on tiles, scheduled for a matrix unit step by step.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -23,7 +23,7 @@ int value_of(const Decision& decision, const std::vector<double>& parts) {
   return -1;
 }
 
-/// Product over all splits of a node's loops, and 8 ways to unroll. source: specs/explore.md 2.6.
+/// Product over all splits of a node's loops, and 8 ways to unroll: FlexTensor's.
 double cpu_node(const std::vector<std::pair<int64_t, int>>& loops) {
   std::vector<Decision> decisions;
   for (const auto& [extent, parts] : loops)

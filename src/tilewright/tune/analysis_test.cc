@@ -22,7 +22,7 @@ Analysis of(const std::string& op, const Params& params) {
   return analyse(*func);
 }
 
-// source: FlexTensor (ASPLOS 2020), Table 3; specs/explore.md section 1.
+// source: FlexTensor (ASPLOS 2020), Table 3.
 TEST(Analysis, CountsTheLoopsOfTheTable) {
   const Params image = {{"batch", 1}, {"in_channels", 4}, {"height", 8},
                         {"width", 8}, {"kernel_h", 3},    {"kernel_w", 3},

@@ -30,7 +30,7 @@ struct TileShape {
 
 /// Shapes whose accumulators, vector operands and one broadcast fit the registers: of f32 all, of
 /// the narrow types that `target` has dot products for those that show the course.
-/// source: specs/performance.md 1.3.
+/// A tile that needs more registers spills inside its loop, at half the speed.
 std::vector<TileShape> legal_tiles(const hw::CpuTarget& target);
 
 /// Y[r, c] = sum over k of A[k, r] * B[k, c], over panels in L1 that are read several times, with

@@ -120,7 +120,7 @@ TEST(TilingSpace, PointsOfEveryOperatorApplyAndKeepItsMeaning) {
   }
 }
 
-// source: specs/explore.md 2.6, the column of the CPU.
+// source: counted with the rules of FlexTensor's released code for the CPU, layers of YOLO.
 TEST(TilingSpace, SizesOfThePapersFormAreThePapers) {
   struct Layer {
     int64_t in, out, size, kernel, stride;
@@ -138,7 +138,7 @@ TEST(TilingSpace, SizesOfThePapersFormAreThePapers) {
     const Task task = task_of("conv2d", image(l.in, l.out, l.size, l.kernel, l.stride));
     const auto space = tiling_space(task, {true});
     EXPECT_EQ(space->space().size(), l.points) << l.in << " " << l.out << " " << l.size;
-    // A point is 30 numbers long and has 86 moves. source: specs/explore.md 11.
+    // A point is 30 numbers long and has 86 moves, as in FlexTensor's code.
     EXPECT_EQ(space->space().feature_count(), 30u);
     EXPECT_EQ(space->space().moves().size(), 86u);
   }

@@ -132,9 +132,10 @@ class Epilogue {
   VtaLayer& layer_;
 };
 
-Status read_extents(const Func& func, const Block& block, size_t axes, VtaLayer& layer) {
-  const char* names[kTileAxes] = {"n", "o", "h", "w", "ci"};
-  for (size_t i = 0; i < axes; ++i) {
+Status read_extents(const Func& func, const Block& block, bool pool, VtaLayer& layer) {
+  const char* names[kTileAxes] = {"n", "o", "h", "w", "ci", "r", "s"};
+  for (size_t i = 0; i < kTileAxes; ++i) {
+    if (pool && static_cast<TileAxis>(i) == TileAxis::C) continue;
     const Iter* iter = iter_named(block, names[i]);
     if (iter == nullptr || extent_of(*iter) < 1)
       return unsupported(func,
@@ -155,13 +156,12 @@ void read_window(const Load& load, const Block& block, VtaLayer& layer) {
 
 Status read_conv(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& conv,
                  VtaLayer& layer) {
-  TW_TRY_STATUS(read_extents(func, *conv.block, kTileAxes, layer));
+  TW_TRY_STATUS(read_extents(func, *conv.block, false, layer));
   const auto product = product_of(conv);
   if (!product || product->a.indices.size() != 6 || product->b.indices.size() != 6)
     return unsupported(func, fmt::format("block `{}` is no product of tiles", conv.name));
   const Load& x = product->a;
   read_window(x, *conv.block, layer);
-  layer.kernel_h = dim(product->b.buffer, 2), layer.kernel_w = dim(product->b.buffer, 3);
   const Index channels(x.indices[1], *conv.block);
   for (int64_t o = 1; o < layer.extent[TileAxis::O] && layer.out_per_group == 0; ++o)
     if (channels.at("o", o) != channels.origin()) layer.out_per_group = o;
@@ -172,13 +172,11 @@ Status read_conv(const Func& func, const std::vector<BlockFacts>& blocks, const 
 Status read_pool(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& pool,
                  VtaLayer& layer) {
   layer.conv = false;
-  TW_TRY_STATUS(read_extents(func, *pool.block, 4, layer));
+  TW_TRY_STATUS(read_extents(func, *pool.block, true, layer));
   const Load* window = tile_load(pool.store->value, pool.store->buffer);
-  const Iter *r = iter_named(*pool.block, "r"), *s = iter_named(*pool.block, "s");
-  if (window == nullptr || r == nullptr || s == nullptr)
+  if (window == nullptr)
     return unsupported(func, fmt::format("block `{}` has no window over tiles", pool.name));
   read_window(*window, *pool.block, layer);
-  layer.kernel_h = extent_of(*r), layer.kernel_w = extent_of(*s);
   read_source(blocks, window->buffer, layer);
   layer.reg_ops = 1, layer.imm_ops = 1;
   return {};

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/codegen/vta/vta.h"
 #include "tilewright/tune/vta_model.h"
 
 namespace tilewright::tune {
@@ -14,7 +15,7 @@ using vta::Mem;
 
 namespace {
 
-constexpr const char* kAxisNames = "nohwc";
+constexpr const char* kAxisNames = "nohwcrs";
 
 int axis_position(const VtaMapping& m, TileAxis axis) {
   const auto it = std::find(m.order.begin(), m.order.end(), axis);
@@ -52,7 +53,7 @@ int64_t tiles(const VtaLayer& layer, const VtaMapping& m, TileAxis axis) {
 
 int result_depth(const VtaLayer& layer, const VtaMapping& m) {
   for (size_t i = 0; i < m.order.size(); ++i)
-    if (m.order[i] == TileAxis::C && tiles(layer, m, TileAxis::C) > 1) return static_cast<int>(i);
+    if (reduces(m.order[i]) && tiles(layer, m, m.order[i]) > 1) return static_cast<int>(i);
   return static_cast<int>(m.order.size());
 }
 
@@ -65,15 +66,16 @@ int64_t VtaRegions::extent_at(TileAxis axis, int depth) const {
 
 int64_t VtaRegions::input_elements() const {
   const int d = layer.conv ? mapping.input_depth : result_depth(layer, mapping);
-  const int64_t rows = hull_rows(layer, extent_at(TileAxis::H, d));
-  const int64_t columns = hull_columns(layer, extent_at(TileAxis::W, d));
+  const int64_t rows = hull_rows(layer, extent_at(TileAxis::H, d), extent_at(TileAxis::R, d));
+  const int64_t columns = hull_columns(layer, extent_at(TileAxis::W, d), extent_at(TileAxis::S, d));
   return extent_at(TileAxis::N, d) * rows * columns *
          input_blocks(layer, extent_at(TileAxis::O, d), extent_at(TileAxis::C, d));
 }
 
 int64_t VtaRegions::weight_elements() const {
   const int d = mapping.weight_depth;
-  return extent_at(TileAxis::O, d) * extent_at(TileAxis::C, d) * layer.kernel_h * layer.kernel_w;
+  return extent_at(TileAxis::O, d) * extent_at(TileAxis::C, d) * extent_at(TileAxis::R, d) *
+         extent_at(TileAxis::S, d);
 }
 
 int64_t VtaRegions::result_elements() const {
@@ -115,24 +117,24 @@ int64_t VtaRegions::resident_vectors() const {
 
 bool VtaNeed::fits(const vta::Config& config) const {
   return inp <= config.depth(Mem::Inp) && wgt <= config.depth(Mem::Wgt) &&
-         acc <= config.depth(Mem::Acc) && uop <= config.depth(Mem::Uop);
+         acc <= config.depth(Mem::Acc) && uop <= codegen::most_uops(config);
 }
 
-namespace {
+bool rows_merge(const VtaLayer& layer, const PerAxis<int64_t>& tile, int64_t pitch) {
+  return pitch * layer.stride_h == tile[TileAxis::W] * layer.stride_w;
+}
 
-/// The GEMM nest runs two loops in hardware and the others as micro-ops. Consecutive micro-ops must
-/// not hit one accumulator within three steps, so loops over the result stay among them.
-/// `pitch`: elements of one row of the input's copy.
-int64_t kernel_uops(const VtaLayer& layer, const PerAxis<int64_t>& t, int64_t pitch) {
+// Consecutive micro-ops must not hit one accumulator within three steps: as long as several add to
+// it, loops over the result stay among them.
+int64_t kernel_uops(const PerAxis<int64_t>& t, bool merged) {
   struct Loop {
     int64_t extent;
     bool result;
   };
-  const bool merged = pitch * layer.stride_h == t[TileAxis::W] * layer.stride_w;
   const int64_t rows = t[TileAxis::H], columns = t[TileAxis::W];
   const std::array<Loop, 7> loops = {{{t[TileAxis::C], false},
-                                      {layer.kernel_h, false},
-                                      {layer.kernel_w, false},
+                                      {t[TileAxis::R], false},
+                                      {t[TileAxis::S], false},
                                       {t[TileAxis::O], true},
                                       {t[TileAxis::N], true},
                                       {merged ? rows * columns : rows, true},
@@ -150,14 +152,13 @@ int64_t kernel_uops(const VtaLayer& layer, const PerAxis<int64_t>& t, int64_t pi
       const int64_t spread =
           results / (outer.result ? outer.extent : 1) / (inner.result ? inner.extent : 1);
       // A single micro-op: the inner loop alone keeps the distance.
-      const bool apart = spread >= 3 || (uops == 1 && inner.result && inner.extent >= 3);
+      const bool apart =
+          results == all || spread >= 3 || (uops == 1 && inner.result && inner.extent >= 3);
       if (apart) best = std::min(best, uops);
     }
   }
   return best;
 }
-
-}  // namespace
 
 VtaNeed need(const VtaLayer& layer, const VtaMapping& m, const vta::Config& config) {
   const VtaRegions r{layer, m, config};
@@ -168,8 +169,9 @@ VtaNeed need(const VtaLayer& layer, const VtaMapping& m, const vta::Config& conf
   if (layer.conv) {
     n.inp = copies(m.input_depth) * r.input_elements();
     n.wgt = copies(m.weight_depth) * r.weight_elements();
-    n.uop =
-        kernel_uops(layer, m.tile, hull_columns(layer, r.extent_at(TileAxis::W, m.input_depth)));
+    const int64_t pitch = hull_columns(layer, r.extent_at(TileAxis::W, m.input_depth),
+                                       r.extent_at(TileAxis::S, m.input_depth));
+    n.uop = kernel_uops(m.tile, rows_merge(layer, m.tile, pitch));
   } else {
     n.inp = copies(depth) * r.input_elements();
     n.acc += r.input_elements();  // the window is read from the accumulators
@@ -180,18 +182,17 @@ VtaNeed need(const VtaLayer& layer, const VtaMapping& m, const vta::Config& conf
 }
 
 VtaTiles::VtaTiles(const VtaLayer& layer, const PerAxis<int64_t>& tile)
-    : rows(input_spans(layer, TileAxis::H, tile[TileAxis::H])),
-      columns(input_spans(layer, TileAxis::W, tile[TileAxis::W])),
-      all_rows(input_spans(layer, TileAxis::H, layer.extent[TileAxis::H])[0]),
-      all_columns(input_spans(layer, TileAxis::W, layer.extent[TileAxis::W])[0]),
-      uops{kernel_uops(layer, tile, hull_columns(layer, tile[TileAxis::W])),
-           kernel_uops(layer, tile, hull_columns(layer, layer.extent[TileAxis::W]))} {}
+    : rows(input_forms(layer, TileAxis::H, tile)), columns(input_forms(layer, TileAxis::W, tile)) {
+  for (size_t form = 0; form < kInputForms; ++form)
+    if (!columns[form].empty())
+      uops[form] = kernel_uops(tile, rows_merge(layer, tile, columns[form][0].all()));
+}
 
 int64_t layer_bound(const VtaLayer& layer, const vta::Config& config) {
   const VtaClock clock(config);
   const auto& e = layer.extent;
   const int64_t results = e[TileAxis::N] * e[TileAxis::O] * e[TileAxis::H] * e[TileAxis::W];
-  const int64_t products = results * e[TileAxis::C] * layer.kernel_h * layer.kernel_w;
+  const int64_t products = results * e[TileAxis::C] * e[TileAxis::R] * e[TileAxis::S];
   const auto& t = config.timing;
   const int64_t gemm = (products + results * layer.residual_steps) * t.gemm_ii +
                        (config.extensions.fused_reset ? 0 : results * t.gemm_ii);
@@ -202,7 +203,7 @@ int64_t layer_bound(const VtaLayer& layer, const vta::Config& config) {
   const int64_t bytes =
       e[TileAxis::N] * groups * e[TileAxis::C] * layer.in_h * layer.in_w *
           config.element_bytes(Mem::Inp) +
-      (layer.conv ? e[TileAxis::O] * e[TileAxis::C] * layer.kernel_h * layer.kernel_w *
+      (layer.conv ? e[TileAxis::O] * e[TileAxis::C] * e[TileAxis::R] * e[TileAxis::S] *
                         config.element_bytes(Mem::Wgt)
                   : 0) +
       vector_elements(layer, e[TileAxis::N], e[TileAxis::O]) * config.element_bytes(Mem::Acc) +

@@ -12,10 +12,11 @@
 
 namespace tilewright::tune {
 
-/// Axes of a layer in tiles: images, output channel blocks, rows, columns, input channel blocks
-/// (of one group: the reduction).
-enum class TileAxis { N, O, H, W, C };
-inline constexpr size_t kTileAxes = 5;
+/// Axes of a layer in tiles: images, output channel blocks, rows and columns; then those of the
+/// reduction: input channel blocks (of one group), rows and columns of the window.
+enum class TileAxis { N, O, H, W, C, R, S };
+inline constexpr size_t kTileAxes = 7;
+constexpr bool reduces(TileAxis axis) { return axis >= TileAxis::C; }
 template <class T>
 struct PerAxis : std::array<T, kTileAxes> {
   T& operator[](TileAxis a) { return this->at(static_cast<size_t>(a)); }
@@ -28,8 +29,8 @@ struct PerAxis : std::array<T, kTileAxes> {
 struct VtaLayer {
   std::string name;
   bool conv = true;
-  PerAxis<int64_t> extent{{1, 1, 1, 1, 1}};  ///< of the output; C: of the reduction
-  int64_t kernel_h = 1, kernel_w = 1, stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
+  PerAxis<int64_t> extent{{1, 1, 1, 1, 1, 1, 1}};  ///< of the output and the reduction
+  int64_t stride_h = 1, stride_w = 1, dilation_h = 1, dilation_w = 1;
   int64_t in_h = 1, in_w = 1;         ///< rows and columns of the input in DRAM
   int64_t pad_top = 0, pad_left = 0;  ///< zeros before them
   bool padded = false;                ///< by a block of its own
@@ -47,10 +48,11 @@ struct VtaLayer {
 Result<VtaLayer> vta_layer(const Func& func);
 
 /// How a layer runs. Loops over tiles stand in `order`, outermost first; an axis of one tile has no
-/// loop. The result stays on chip from the outermost C loop on: loops before it make tiles of the
-/// result, loops after it run over all of their axis in the accumulators.
+/// loop. The result stays on chip from the outermost loop of the reduction on: loops before it make
+/// tiles of the result, loops after it run over all of their axis in the accumulators. Groups of
+/// taps divide the window; that of a pooling is one.
 struct VtaMapping {
-  PerAxis<int64_t> tile{{1, 1, 1, 1, 1}};
+  PerAxis<int64_t> tile{{1, 1, 1, 1, 1, 1, 1}};
   std::vector<TileAxis> order;
   /// Loops (of `order`, from the outside) around the copy of the input and of the weights; what
   /// they read in the loops inside is loaded at once.
@@ -63,14 +65,14 @@ struct VtaMapping {
   friend bool operator==(const VtaMapping&, const VtaMapping&) = default;
 };
 
-/// One line: `n1 o4 h4 w56 c1, order h c, input@2 weights@2, tail 2 1, copies 2 2`.
+/// One line: `n1 o4 h4 w56 c1 r3 s3, order h c, input@2 weights@2, tail 2 1, copies 2 2`.
 std::string to_string(const VtaMapping& mapping);
 /// The pieces of a result of `extent` blocks (or rows), in order.
 std::vector<int64_t> piece_sizes(int64_t extent, const std::vector<int64_t>& tail);
 /// Number of tiles along `axis`.
 int64_t tiles(const VtaLayer& layer, const VtaMapping& mapping, TileAxis axis);
-/// Loops of `mapping.order` outside of the first one over C: the result's buffer stands in the last
-/// of them.
+/// Loops of `mapping.order` outside of the first one of the reduction: the result's buffer stands
+/// in the last of them.
 int result_depth(const VtaLayer& layer, const VtaMapping& mapping);
 
 /// What a mapping needs on chip; units: elements, with all copies.
@@ -104,6 +106,7 @@ struct MappingOptions {
 };
 /// The mapping of the least predicted cycles among all tile sizes that fit, all loop orders, all
 /// places of the copies, all piece sizes; of equals the one that reads less (within the budget).
+/// Windows stay whole unless nothing fits then: rows of taps are tried next, and parts of one.
 /// errors: Capacity if nothing fits, with the smallest need.
 Result<VtaMapping> best_mapping(const VtaLayer& layer, const vta::Config& config,
                                 const MappingOptions& options = {});

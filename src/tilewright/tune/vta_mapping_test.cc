@@ -58,7 +58,7 @@ Simulated expect_predicted(const vta::Config& config) {
     const auto predicted = static_cast<double>(predict(layer, *m, config).cycles);
     EXPECT_NEAR(predicted / static_cast<double>(*cycles), 1, 0.03) << *cycles << " cycles";
     EXPECT_GE(*cycles, static_cast<uint64_t>(layer_bound(layer, config)));
-    int64_t steps = test.kernel * test.kernel;
+    int64_t steps = 1;
     for (const int64_t extent : layer.extent) steps *= extent;
     total.cycles += *cycles * static_cast<uint64_t>(repeats);
     total.gemm_steps += static_cast<uint64_t>(steps * repeats);
@@ -74,6 +74,24 @@ TEST(VtaMapping, PredictsTheSimulatorOfTheExtendedDesign) {
   const Simulated total = expect_predicted(*vta::builtin_config("vta-extended"));
   EXPECT_LE(total.cycles, 6'660'000u);
   EXPECT_GE(static_cast<double>(total.gemm_steps), 0.99 * static_cast<double>(total.cycles));
+}
+
+TEST(VtaMapping, PredictsTheSimulatorWhereWindowsAreCut) {
+  for (const auto& [name, test, config] : cut_windows()) {
+    SCOPED_TRACE(name);
+    const Func func = make_layer(test, config);
+    const VtaLayer layer = facts_of(func);
+    const auto m = best_mapping(layer, config);
+    ASSERT_TRUE(m) << to_string(m.error());
+    SCOPED_TRACE(to_string(*m));
+    const auto trace = vta_trace(func, config, *m);
+    ASSERT_TRUE(trace) << to_string(trace.error());
+    const auto cycles = vta_cycles(func, *trace, config);
+    ASSERT_TRUE(cycles) << to_string(cycles.error());
+    const auto predicted = static_cast<double>(predict(layer, *m, config).cycles);
+    EXPECT_NEAR(predicted / static_cast<double>(*cycles), 1, 0.03) << *cycles << " cycles";
+    EXPECT_GE(*cycles, static_cast<uint64_t>(layer_bound(layer, config)));
+  }
 }
 
 TEST(VtaMapping, SearchFindsWhatTryingEverythingFinds) {
@@ -112,12 +130,12 @@ TEST(VtaMapping, LatencyHidingHelps) {
 
 TEST(VtaMapping, SaysWhatDoesNotFit) {
   vta::Config config = small_config();
-  config.log_wgt_buff = 6;  // four elements: not one block of a 3x3 window
+  config.log_inp_buff = 3;  // two elements: steps on one accumulator are three apart
   const VtaLayer layer = facts_of(make_layer({.h = 4, .w = 4, .kernel = 3, .pad = 1}, config));
   const auto m = best_mapping(layer, config);
   ASSERT_FALSE(m);
   EXPECT_EQ(m.error().kind, ErrorKind::Capacity);
-  EXPECT_NE(m.error().why.find("WGT 9"), std::string::npos) << m.error().why;
+  EXPECT_NE(m.error().why.find("INP 3"), std::string::npos) << m.error().why;
 }
 
 TEST(VtaMapping, ReadsFactsOfALayer) {
@@ -134,10 +152,9 @@ TEST(VtaMapping, ReadsFactsOfALayer) {
                                               .residual = true},
                                              config));
   EXPECT_EQ((std::vector<int64_t>(layer.extent.begin(), layer.extent.end())),
-            (std::vector<int64_t>{2, 6, 5, 4, 2}));
+            (std::vector<int64_t>{2, 6, 5, 4, 2, 3, 3}));
   EXPECT_EQ(layer.out_per_group, 3);
   EXPECT_EQ(layer.stride_h, 2);
-  EXPECT_EQ(layer.kernel_w, 3);
   EXPECT_EQ(layer.in_h, 9);
   EXPECT_EQ(layer.pad_top, 1);
   EXPECT_EQ(layer.vectors, 1);

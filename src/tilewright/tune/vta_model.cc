@@ -34,32 +34,60 @@ int64_t VtaClock::first_fetch(int64_t insns) const {
   return 1 + t.read_latency + std::min<int64_t>(insns, t.fetch_batch) * fetch_beats() + 2;
 }
 
+bool taps_together(const std::vector<TileAxis>& order) {
+  const auto row = std::find(order.begin(), order.end(), TileAxis::R);
+  const auto column = std::find(order.begin(), order.end(), TileAxis::S);
+  return row == order.end() || column == order.end() || column == row + 1;
+}
+
 // --- Geometry.
 
-std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile) {
+std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile,
+                                   int64_t taps) {
   const bool h = axis == TileAxis::H;
   const int64_t extent = layer.extent[axis], stride = h ? layer.stride_h : layer.stride_w;
+  const int64_t window = layer.extent[h ? TileAxis::R : TileAxis::S];
+  const int64_t dilation = h ? layer.dilation_h : layer.dilation_w;
   const int64_t pad = h ? layer.pad_top : layer.pad_left, in = h ? layer.in_h : layer.in_w;
   std::vector<InputSpan> spans;
   for (int64_t begin = 0; begin < extent; begin += tile) {
-    InputSpan s;
-    s.size = std::min(tile, extent - begin);
-    const int64_t first = begin * stride - pad;
-    const int64_t hull = h ? hull_rows(layer, s.size) : hull_columns(layer, s.size);
-    s.real = std::max<int64_t>(0, std::min(in, first + hull) - std::max<int64_t>(0, first));
-    s.zeros = hull - s.real;
-    spans.push_back(s);
+    for (int64_t tap = 0; tap < window; tap += taps) {
+      const int64_t size = std::min(tile, extent - begin), count = std::min(taps, window - tap);
+      const int64_t hull = h ? hull_rows(layer, size, count) : hull_columns(layer, size, count);
+      const int64_t first = begin * stride + tap * dilation - pad;
+      const int64_t real = std::min(in, first + hull) - std::max<int64_t>(0, first);
+      InputSpan s;
+      s.real = std::max<int64_t>(0, real);
+      s.zeros = hull - s.real;
+      spans.push_back(s);
+    }
   }
   return spans;
 }
 
+InputForms input_forms(const VtaLayer& layer, TileAxis axis, const PerAxis<int64_t>& tile) {
+  const TileAxis window = axis == TileAxis::H ? TileAxis::R : TileAxis::S;
+  InputForms forms;
+  for (const bool taps_cut : {false, true}) {
+    const int64_t taps = (taps_cut ? tile : layer.extent)[window];
+    if (taps_cut && taps == layer.extent[window]) continue;
+    forms[input_form(false, taps_cut)] = input_spans(layer, axis, layer.extent[axis], taps);
+    forms[input_form(true, taps_cut)] = input_spans(layer, axis, tile[axis], taps);
+  }
+  return forms;
+}
+
 VtaTransfers input_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t images,
                              int64_t blocks, const InputSpan& rows, const InputSpan& columns) {
-  const int64_t width = columns.real + columns.zeros;
+  const int64_t width = columns.all();
   int64_t instructions = images, row_count = blocks, row = rows.real * columns.real;
   int64_t pads = 0;
   const bool whole_rows = layer.row_step == 1 && columns.real == layer.in_w && columns.zeros == 0;
-  if (rows.zeros + columns.zeros > 0 || (!whole_rows && rows.real > 1)) {
+  if (rows.real == 0 || columns.real == 0)  // a tile of taps beside the image: zeros, in one row
+    return {1, clock.load(Mem::Inp, 0, 0, images * blocks * rows.all() * width), 0};
+  if (rows.all() == 1 && columns.zeros > 0) {  // one row of each block, one under the other
+    row = columns.real, pads = blocks * columns.zeros;
+  } else if (rows.zeros + columns.zeros > 0 || (!whole_rows && rows.real > 1)) {
     instructions = images * blocks, row_count = rows.real, row = columns.real;
     pads = rows.zeros * width + rows.real * columns.zeros;
   } else {
@@ -78,12 +106,28 @@ VtaTransfers input_transfers(const VtaLayer& layer, const VtaClock& clock, int64
           instructions * clock.beats(Mem::Inp, row_count, row)};
 }
 
-VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t out,
-                              int64_t in) {
-  const int64_t row = in * layer.kernel_h * layer.kernel_w;
-  const bool whole = in == layer.extent[TileAxis::C];
-  const int64_t rows = whole ? 1 : out, elements = whole ? out * row : row;
-  return {1, clock.load(Mem::Wgt, rows, elements, 0), clock.beats(Mem::Wgt, rows, elements)};
+VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t out, int64_t in,
+                              int64_t rows, int64_t columns) {
+  // Weights lie in DRAM as [O, C, R, S]: from the inside, what is contiguous is a row of a
+  // transfer, the next axis has its rows, and those outside repeat it.
+  const std::array<std::pair<int64_t, int64_t>, 4> axes = {{{columns, layer.extent[TileAxis::S]},
+                                                            {rows, layer.extent[TileAxis::R]},
+                                                            {in, layer.extent[TileAxis::C]},
+                                                            {out, layer.extent[TileAxis::O]}}};
+  std::array<int64_t, 3> counts = {1, 1, 1};  // elements, rows, transfers
+  size_t level = 0;
+  int64_t pitch = 1, next = 1;
+  for (const auto& [count, extent] : axes) {
+    if (count > 1) {
+      // Joins the level whose end it begins at.
+      if (pitch != next) level = std::min<size_t>(level + 1, 2);
+      counts[level] *= count;
+      next = pitch * count;
+    }
+    pitch *= extent;
+  }
+  return {counts[2], clock.load(Mem::Wgt, counts[1], counts[0], 0),
+          counts[2] * clock.beats(Mem::Wgt, counts[1], counts[0])};
 }
 
 VtaBox store_box(const VtaLayer& layer, int64_t n, int64_t o, int64_t h, int64_t w) {

@@ -13,12 +13,13 @@
 
 namespace tilewright::tune {
 
-/// Rows of input (of a padded one: with its zeros) that `rows` rows of the result read.
-inline int64_t hull_rows(const VtaLayer& layer, int64_t rows) {
-  return (rows - 1) * layer.stride_h + (layer.kernel_h - 1) * layer.dilation_h + 1;
+/// Rows of input (of a padded one: with its zeros) that `rows` rows of the result read with `taps`
+/// rows of the window.
+inline int64_t hull_rows(const VtaLayer& layer, int64_t rows, int64_t taps) {
+  return (rows - 1) * layer.stride_h + (taps - 1) * layer.dilation_h + 1;
 }
-inline int64_t hull_columns(const VtaLayer& layer, int64_t columns) {
-  return (columns - 1) * layer.stride_w + (layer.kernel_w - 1) * layer.dilation_w + 1;
+inline int64_t hull_columns(const VtaLayer& layer, int64_t columns, int64_t taps) {
+  return (columns - 1) * layer.stride_w + (taps - 1) * layer.dilation_w + 1;
 }
 
 /// Durations of instructions; units: cycles. source: docs/vta-timing.md.
@@ -59,21 +60,38 @@ class VtaClock {
   int64_t out_beats_ = 1, burst_bytes_ = 1;
 };
 
-/// One tile along rows or columns: results, rows of input in DRAM, and rows of zeros around them.
+/// What one tile reads along rows or columns: rows of input in DRAM, and rows of zeros around them.
 struct InputSpan {
-  int64_t size = 0, real = 0, zeros = 0;
+  int64_t real = 0, zeros = 0;
+  int64_t all() const { return real + zeros; }
   friend bool operator==(const InputSpan&, const InputSpan&) = default;
 };
-/// The tiles of `tile` results along `axis` (H or W), in order.
-std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile);
+/// What tiles of `tile` results with `taps` taps read along `axis` (H or W): for each tile, each
+/// group of taps.
+std::vector<InputSpan> input_spans(const VtaLayer& layer, TileAxis axis, int64_t tile,
+                                   int64_t taps);
 
-/// The tiles along rows and columns.
+/// Copies of the input are for tiles of results, of taps, of both or for all: four forms.
+inline constexpr size_t kInputForms = 4;
+inline size_t input_form(bool results_cut, bool taps_cut) {
+  return (results_cut ? 1 : 0) + (taps_cut ? 2 : 0);
+}
+/// input_spans() in every form; forms with taps cut are empty if `taps` is all of them.
+using InputForms = std::array<std::vector<InputSpan>, kInputForms>;
+InputForms input_forms(const VtaLayer& layer, TileAxis axis, const PerAxis<int64_t>& tile);
+
+/// Micro-ops of the GEMM of one tile: its nest runs two loops in hardware and the others as
+/// micro-ops. `merged`: rows and columns of the result are one loop.
+int64_t kernel_uops(const PerAxis<int64_t>& tile, bool merged);
+/// Whether they are, if rows of the input's copy have `pitch` elements.
+bool rows_merge(const VtaLayer& layer, const PerAxis<int64_t>& tile, int64_t pitch);
+
+/// What copies of the input hold along rows and columns.
 struct VtaTiles {
   VtaTiles(const VtaLayer& layer, const PerAxis<int64_t>& tile);
-  std::vector<InputSpan> rows, columns;
-  InputSpan all_rows, all_columns;
-  /// Micro-ops of the largest GEMM: if copies of the input hold tiles of columns, and all columns.
-  std::array<int64_t, 2> uops;
+  InputForms rows, columns;
+  /// Micro-ops of the largest GEMM, by the form of the columns.
+  std::array<int64_t, kInputForms> uops{};
 };
 
 /// What a mapping keeps on chip; units: elements, of one copy.
@@ -98,9 +116,18 @@ struct VtaRegions {
   int64_t resident_vectors() const;
 };
 
+/// Whether parts of a row of taps follow each other in `order`, one row after the other: what other
+/// orders could gain is not worth the work of trying them.
+bool taps_together(const std::vector<TileAxis>& order);
+
 /// Elements of all i32 operands for `n` images of `o` blocks.
 inline int64_t vector_elements(const VtaLayer& layer, int64_t n, int64_t o) {
   return layer.vectors * (layer.vector_by_image ? n : 1) * (layer.vector_by_block ? o : 1);
+}
+
+/// Places of the window that the ALU takes for each result: all of a pooling.
+inline int64_t epilogue_window(const VtaLayer& layer) {
+  return layer.conv ? 1 : layer.extent[TileAxis::R] * layer.extent[TileAxis::S];
 }
 
 /// Input blocks that `o` output blocks with `c` blocks of the reduction read.
@@ -116,8 +143,9 @@ struct VtaTransfers {
 };
 VtaTransfers input_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t images,
                              int64_t blocks, const InputSpan& rows, const InputSpan& columns);
-VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t out,
-                              int64_t in);
+/// Of `out` times `in` blocks with `rows` times `columns` taps.
+VtaTransfers weight_transfers(const VtaLayer& layer, const VtaClock& clock, int64_t out, int64_t in,
+                              int64_t rows, int64_t columns);
 
 /// A box of the result as 2D transfers: rows of one transfer, and elements of a row, that are
 /// contiguous in DRAM.
@@ -189,7 +217,7 @@ class VtaSums {
   }
   int64_t serial(int64_t load, int64_t longest, int depth) const;
   SizeClasses classes(TileAxis axis, int depth) const;
-  SpanClasses span_classes(TileAxis axis, int64_t tile) const;
+  static SpanClasses span_classes(const std::vector<InputSpan>& spans);
   const SpanClasses& spans(TileAxis axis, int depth) const;
   void add_store(VtaTally& sums, const PerAxis<int64_t>& size, int64_t count) const;
 
@@ -198,7 +226,7 @@ class VtaSums {
   PerAxis<int64_t> tile_;
   PerAxis<int> position_;
   int depth_ = 0;
-  std::array<SpanClasses, 4> spans_;  ///< rows and columns, of tiles and of the whole
+  std::array<SpanClasses, kInputForms> rows_, columns_;
 };
 
 /// `sums`: of the same mapping. Stops once more than `limit` cycles are certain: `cycles` is then

@@ -39,6 +39,11 @@ class Keys {
     ++count_;
     return true;
   }
+  void clear() {
+    few_.fill(0);
+    more_.clear();
+    count_ = 0;
+  }
 
  private:
   size_t size() const { return more_.empty() ? few_.size() : more_.size(); }
@@ -85,8 +90,9 @@ class Pipeline {
       position_[map_.order[i]] = static_cast<int>(i);
       if (static_cast<int>(i) < depth_) results_made_ *= trips_[i];
     }
-    const int w = position_[TileAxis::W];
-    uops_ = shapes.uops[w >= 0 && w < input_depth_ ? 0 : 1];
+    row_form_ = input_form(in_input(TileAxis::H), in_input(TileAxis::R));
+    column_form_ = input_form(in_input(TileAxis::W), in_input(TileAxis::S));
+    uops_ = shapes.uops[column_form_];
   }
 
   int64_t steps() const { return steps_; }
@@ -121,8 +127,14 @@ class Pipeline {
   }
 
  private:
-  using Span = InputSpan;
-
+  /// Whether the loop over `axis` is outside of the copy of the input.
+  bool in_input(TileAxis axis) const {
+    return position(axis) >= 0 && position(axis) < input_depth_;
+  }
+  /// Number of the present tile of that copy along `axis`.
+  int64_t input_index(TileAxis axis) const {
+    return in_input(axis) ? index_[static_cast<size_t>(position(axis))] : 0;
+  }
   int position(TileAxis axis) const { return position_[axis]; }
   /// Size of the present tile, or of the whole axis if its loop is not among the first `depth`.
   int64_t size(TileAxis axis, int depth) const {
@@ -132,20 +144,30 @@ class Pipeline {
     return std::min(map_.tile[axis], layer_.extent[axis] - begin);
   }
   int64_t innermost(TileAxis axis) const { return size(axis, static_cast<int>(loops_)); }
-  const Span& span(TileAxis axis) const {
-    const bool h = axis == TileAxis::H;
-    const int p = position(axis);
-    if (p < 0 || p >= input_depth_) return h ? shapes_.all_rows : shapes_.all_columns;
-    return (h ? shapes_.rows
-              : shapes_.columns)[static_cast<size_t>(index_[static_cast<size_t>(p)])];
+  /// What the present copy of the input holds along H or W, with the taps of R or S.
+  const InputSpan& span(TileAxis axis, TileAxis taps) const {
+    const auto& spans =
+        axis == TileAxis::H ? shapes_.rows[row_form_] : shapes_.columns[column_form_];
+    const int64_t groups = in_input(taps) ? trips_[static_cast<size_t>(position(taps))] : 1;
+    return spans[static_cast<size_t>(input_index(axis) * groups + input_index(taps))];
   }
 
-  /// Micro-ops are loaded by compute, all at once before the first instruction: here, where they
-  /// are first used, only their beats count.
+  /// Micro-ops are loaded by compute, all that fit at once before the first instruction: here,
+  /// where they are first used, only their beats count.
   void kernel(int64_t& time, std::initializer_list<int64_t> key, int64_t uops) {
     uint64_t mixed = 0;
     for (const int64_t k : key) mixed = (mixed + static_cast<uint64_t>(k) + 1) * kMix;
-    if (seen_.insert((mixed ^ mixed >> 29) | 1)) time += clock_.beats(Mem::Uop, 1, uops);
+    mixed = (mixed ^ mixed >> 29) | 1;
+    if (!seen_.insert(mixed)) return;
+    uops_there_ += uops;
+    if (uops_there_ > clock_.config().depth(Mem::Uop)) {
+      // What the memory cannot hold together is loaded in parts (accel/vta/uop_plan.h).
+      seen_.clear();
+      seen_.insert(mixed);
+      uops_there_ = uops;
+      time += clock_.load(Mem::Uop, 1, 0, 0);
+    }
+    time += clock_.beats(Mem::Uop, 1, uops);
   }
 
   void start() {
@@ -188,6 +210,13 @@ class Pipeline {
     compute_ = std::max(compute_, time);
   }
 
+  /// Instructions after the first batch come over the same port as what they load.
+  int64_t beside_fetch(int64_t cycles) const {
+    const int64_t later = sums_.insns - clock_.config().timing.fetch_batch;
+    if (later <= 0) return cycles;
+    return cycles + cycles * later * clock_.fetch_beats() / sums_.load;
+  }
+
   void load_input() {
     inputs_.next();
     load_ = std::max(load_, inputs_.free());
@@ -195,16 +224,20 @@ class Pipeline {
     const int64_t blocks =
         input_blocks(layer_, size(TileAxis::O, input_depth_), size(TileAxis::C, input_depth_));
     const VtaTransfers t =
-        input_transfers(layer_, clock_, images, blocks, span(TileAxis::H), span(TileAxis::W));
-    input_begin_ = load_, input_each_ = t.cycles, input_count_ = t.count;
-    load_ += t.count * t.cycles;
+        input_transfers(layer_, clock_, images, blocks, span(TileAxis::H, TileAxis::R),
+                        span(TileAxis::W, TileAxis::S));
+    input_begin_ = load_, input_each_ = beside_fetch(t.cycles), input_count_ = t.count;
+    load_ += t.count * input_each_;
   }
 
   void load_weights() {
     weights_.next();
     load_ = std::max(load_, weights_.free());
     const int d = map_.weight_depth;
-    load_ += weight_transfers(layer_, clock_, size(TileAxis::O, d), size(TileAxis::C, d)).cycles;
+    const VtaTransfers t =
+        weight_transfers(layer_, clock_, size(TileAxis::O, d), size(TileAxis::C, d),
+                         size(TileAxis::R, d), size(TileAxis::S, d));
+    load_ += t.count * beside_fetch(t.cycles);
     weights_ready_ = load_;
   }
 
@@ -225,26 +258,27 @@ class Pipeline {
   void multiply() {
     const int64_t results = innermost(TileAxis::N) * innermost(TileAxis::O) *
                             innermost(TileAxis::H) * innermost(TileAxis::W);
-    int64_t steps = results * innermost(TileAxis::C) * layer_.kernel_h * layer_.kernel_w;
+    const int64_t rows = innermost(TileAxis::R), columns = innermost(TileAxis::S);
+    int64_t steps = results * innermost(TileAxis::C) * rows * columns;
     if (!layer_.conv)  // inputs are widened: set to zero, then added
       steps = 2 * innermost(TileAxis::N) * innermost(TileAxis::O) *
-              hull_rows(layer_, innermost(TileAxis::H)) *
-              hull_columns(layer_, innermost(TileAxis::W));
+              hull_rows(layer_, innermost(TileAxis::H), rows) *
+              hull_columns(layer_, innermost(TileAxis::W), columns);
     // Tiles that read other places of one copy, or add to other places of one result.
     int64_t place = 0;
     for (size_t i = 0; i < map_.order.size(); ++i) {
       const auto loop = static_cast<int>(i);
       const TileAxis a = map_.order[i];
-      const bool moves = (loop >= depth_ && a != TileAxis::C) ||
+      const bool moves = (loop >= depth_ && !reduces(a)) ||
                          (loop >= input_depth_ && a != TileAxis::O) ||
-                         (loop >= map_.weight_depth && (a == TileAxis::O || a == TileAxis::C));
+                         (loop >= map_.weight_depth && (a == TileAxis::O || reduces(a)));
       place = place * trips_[i] + (moves ? index_[i] : 0);
     }
     const int64_t uops = layer_.conv ? std::max<int64_t>(1, uops_) : 1;
     kernel(compute_,
            {1, inputs_.at(), weights_.at(), results_.at(), innermost(TileAxis::N),
             innermost(TileAxis::O), innermost(TileAxis::H), innermost(TileAxis::W),
-            innermost(TileAxis::C), place},
+            innermost(TileAxis::C), rows, columns, place},
            uops);
     compute_ = std::max({compute_, input_ready(), layer_.conv ? weights_ready_ : 0});
     spend(clock_.gemm(steps, uops));
@@ -299,8 +333,7 @@ class Pipeline {
     if (layer_.reg_ops > 0) kernel(time, {3, results_.at(), begin}, 1);
     if (layer_.imm_ops > 0) kernel(time, {4, results_.at(), begin}, 1);
     uops_done_ += time - before;
-    const int64_t window = layer_.conv ? 1 : layer_.kernel_h * layer_.kernel_w;
-    const int64_t cycles = layer_.reg_ops * window * clock_.alu(steps, true) +
+    const int64_t cycles = layer_.reg_ops * epilogue_window(layer_) * clock_.alu(steps, true) +
                            layer_.imm_ops * clock_.alu(steps, false);
     time += cycles;
     if (!own_alu_) done_ += cycles;
@@ -328,13 +361,15 @@ class Pipeline {
   Slots inputs_, weights_, results_, residuals_;
   bool own_alu_ = false, first_ = true;
   int64_t results_made_ = 1, finished_ = 0;  ///< tiles of the result: all, and those begun to store
+  size_t row_form_ = 0, column_form_ = 0;    ///< of the copy of the input
   int64_t uops_ = 1;
   size_t loops_ = 0;
   std::array<int64_t, kTileAxes> trips_{}, index_{};
   PerAxis<int> position_;
-  PerAxis<int64_t> result_size_{{1, 1, 1, 1, 1}};
+  PerAxis<int64_t> result_size_{};
   int64_t steps_ = 0;
-  Keys seen_;
+  Keys seen_;               ///< kernels in the memory
+  int64_t uops_there_ = 0;  ///< their micro-ops
   int64_t uops_done_ = 0;
   int64_t done_ = 0;  ///< of sums_.compute
   int64_t load_ = 0, compute_ = 0, alu_ = 0, store_ = 0;

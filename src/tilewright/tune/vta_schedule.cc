@@ -101,7 +101,7 @@ class VtaScheduler {
   Status apply(Step step) { return steps_.apply(std::move(step)); }
 
   std::string loop(TileAxis axis) const {
-    static constexpr const char* kNames[kTileAxes] = {"n", "o", "h", "w", "ci"};
+    static constexpr const char* kNames[kTileAxes] = {"n", "o", "h", "w", "ci", "r", "s"};
     return sum_ + "." + kNames[static_cast<size_t>(axis)];
   }
   std::string outer(TileAxis axis) const { return loop(axis) + ".o"; }
@@ -124,8 +124,9 @@ class VtaScheduler {
       order.push_back(loop(axis));
     };
     if (layer_.conv) rest(TileAxis::C);
-    for (const char* name : {".r", ".s"}) order.push_back(sum_ + name);
-    for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W}) rest(axis);
+    for (const TileAxis axis :
+         {TileAxis::R, TileAxis::S, TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W})
+      rest(axis);
     for (const char* name : {".b", ".co"}) order.push_back(sum_ + name);
     if (layer_.conv) order.push_back(sum_ + ".bi");
     return apply(schedule::Reorder{order});
@@ -281,7 +282,13 @@ Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMa
   for (size_t i = 0; i < kTileAxes; ++i)
     if (mapping.tile[i] < 1 || mapping.tile[i] > layer.extent[i])
       return fail(ErrorKind::Invalid, fmt::format("tile {} of axis {} is outside of 1..{}",
-                                                  mapping.tile[i], "nohwc"[i], layer.extent[i]));
+                                                  mapping.tile[i], "nohwcrs"[i], layer.extent[i]));
+  for (const TileAxis axis : {TileAxis::R, TileAxis::S})
+    if (layer.extent[axis] % mapping.tile[axis] != 0 ||
+        (!layer.conv && tiles(layer, mapping, axis) > 1))
+      return fail(ErrorKind::Invalid,
+                  fmt::format("a window of {} taps is not cut into groups of {}",
+                              layer.extent[axis], mapping.tile[axis]));
   VtaScheduler scheduler(Steps(std::move(folded)), std::move(layer), config, mapping);
   Trace rest = TW_TRY(scheduler.run());
   trace.insert(trace.end(), rest.begin(), rest.end());

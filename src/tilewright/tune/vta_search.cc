@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tilewright/base/check.h"
+#include "tilewright/codegen/vta/vta.h"
 #include "tilewright/tune/vta_model.h"
 
 namespace tilewright::tune {
@@ -18,6 +19,8 @@ namespace {
 constexpr size_t kMostPieces = 8;
 /// Steps of the model that take as long as the rest of a prediction, and as the sums of an order.
 constexpr int64_t kPredictWork = 20, kOrderWork = 10;
+/// Steps of a GEMM from one to the next on the same accumulator. source: docs/vta.md, "Programs".
+constexpr int64_t kStepDistance = 3;
 
 /// What is compared: cycles, then traffic, then instructions, then the mapping itself, so that the
 /// answer does not depend on the order in which mappings are tried.
@@ -41,13 +44,11 @@ class Search {
   }
 
   Result<VtaMapping> run() {
-    collect_tiles();
-    // The tiles that promise most go first: their mappings prune the others.
-    std::sort(tiles_.begin(), tiles_.end());
-    for (const auto& [bound, tile] : tiles_) {
-      if (options_.prune && best_ && bound > std::get<0>(rank_)) break;
-      if (best_ && work_ > options_.budget) break;
-      try_tile(tile);
+    collect_tiles({whole_window()});
+    try_tiles();
+    if (!best_ && layer_.conv) {
+      collect_tiles(parts_of_window());
+      try_tiles();
     }
     if (best_) return *best_;
     return nothing_fits();
@@ -63,32 +64,60 @@ class Search {
     return tile;
   }
 
-  void collect_tiles() {
+  void try_tiles() {
+    // The tiles that promise most go first: their mappings prune the others.
+    std::sort(tiles_.begin(), tiles_.end());
+    for (const auto& [bound, tile] : tiles_) {
+      if (options_.prune && best_ && bound > std::get<0>(rank_)) break;
+      if (best_ && work_ > options_.budget) break;
+      try_tile(tile);
+    }
+  }
+
+  /// Rows and columns of taps.
+  using Taps = std::pair<int64_t, int64_t>;
+  Taps whole_window() const { return {layer_.extent[TileAxis::R], layer_.extent[TileAxis::S]}; }
+  /// Fewer rows, or a part of one row: weights of such a group lie together.
+  std::vector<Taps> parts_of_window() const {
+    const auto [rows, columns] = whole_window();
+    std::vector<Taps> parts;
+    for (int64_t r = rows - 1; r >= 1; --r)
+      if (rows % r == 0) parts.emplace_back(r, columns);
+    for (int64_t s = columns - 1; s >= 1; --s)
+      if (columns % s == 0) parts.emplace_back(1, s);
+    return parts;
+  }
+
+  void collect_tiles(const std::vector<Taps>& taps) {
     const auto& e = layer_.extent;
-    VtaMapping m;
-    for (m.tile[0] = 1; m.tile[0] <= e[0]; ++m.tile[0])
-      for (m.tile[1] = 1; m.tile[1] <= e[1]; ++m.tile[1])
-        for (m.tile[2] = 1; m.tile[2] <= e[2]; ++m.tile[2])
-          for (m.tile[3] = 1; m.tile[3] <= e[3]; ++m.tile[3]) {
-            if (m.tile[0] * m.tile[1] * m.tile[2] * m.tile[3] > config_.depth(Mem::Acc)) break;
-            for (m.tile[4] = 1; m.tile[4] <= e[4]; ++m.tile[4])
-              if (tile_fits(m.tile)) tiles_.emplace_back(tile_bound(m.tile), m.tile);
+    tiles_.clear();
+    PerAxis<int64_t> t;
+    for (t[0] = 1; t[0] <= e[0]; ++t[0])
+      for (t[1] = 1; t[1] <= e[1]; ++t[1])
+        for (t[2] = 1; t[2] <= e[2]; ++t[2])
+          for (t[3] = 1; t[3] <= e[3]; ++t[3]) {
+            if (t[0] * t[1] * t[2] * t[3] > config_.depth(Mem::Acc)) break;
+            for (t[4] = 1; t[4] <= e[4]; ++t[4])
+              for (const auto& [rows, columns] : taps) {
+                t[TileAxis::R] = rows, t[TileAxis::S] = columns;
+                if (tile_fits(t)) tiles_.emplace_back(tile_bound(t), t);
+              }
           }
   }
 
   bool tile_fits(const PerAxis<int64_t>& t) const {
-    if (layer_.conv && t[TileAxis::O] * t[TileAxis::C] * layer_.kernel_h * layer_.kernel_w >
-                           config_.depth(Mem::Wgt))
+    if (layer_.conv &&
+        t[TileAxis::O] * t[TileAxis::C] * t[TileAxis::R] * t[TileAxis::S] > config_.depth(Mem::Wgt))
       return false;
-    // The distance between steps on one accumulator.
-    const auto& e = layer_.extent;
-    const int64_t results = t[TileAxis::N] * t[TileAxis::O] * t[TileAxis::H] * t[TileAxis::W];
-    const int64_t all = e[TileAxis::N] * e[TileAxis::O] * e[TileAxis::H] * e[TileAxis::W];
-    if (results < std::min<int64_t>(3, all)) return false;
-    return t[TileAxis::N] * hull_rows(layer_, t[TileAxis::H]) *
-               hull_columns(layer_, t[TileAxis::W]) *
-               input_blocks(layer_, t[TileAxis::O], t[TileAxis::C]) <=
-           config_.depth(Mem::Inp);
+    if (t[TileAxis::N] * t[TileAxis::O] * t[TileAxis::H] * t[TileAxis::W] < least_results())
+      return false;
+    if (t[TileAxis::N] * hull_rows(layer_, t[TileAxis::H], t[TileAxis::R]) *
+            hull_columns(layer_, t[TileAxis::W], t[TileAxis::S]) *
+            input_blocks(layer_, t[TileAxis::O], t[TileAxis::C]) >
+        config_.depth(Mem::Inp))
+      return false;
+    return !layer_.conv ||
+           std::min(kernel_uops(t, false), kernel_uops(t, true)) <= codegen::most_uops(config_);
   }
 
   int64_t tile_bound(const PerAxis<int64_t>& tile) const {
@@ -102,15 +131,18 @@ class Search {
 
   /// At least what the first GEMM of tiles `tile` reads.
   int64_t first_load(const PerAxis<int64_t>& tile) const {
-    const InputSpan rows = input_spans(layer_, TileAxis::H, tile[TileAxis::H])[0];
-    const InputSpan columns = input_spans(layer_, TileAxis::W, tile[TileAxis::W])[0];
+    const auto first = [&](TileAxis axis, TileAxis taps) {
+      return input_spans(layer_, axis, tile[axis], tile[taps])[0];
+    };
+    const InputSpan rows = first(TileAxis::H, TileAxis::R);
+    const InputSpan columns = first(TileAxis::W, TileAxis::S);
     const VtaTransfers input =
         input_transfers(layer_, clock_, tile[TileAxis::N],
                         input_blocks(layer_, tile[TileAxis::O], tile[TileAxis::C]), rows, columns);
-    int64_t cycles = input.count * input.cycles;
-    if (layer_.conv)
-      cycles += weight_transfers(layer_, clock_, tile[TileAxis::O], tile[TileAxis::C]).cycles;
-    return cycles;
+    if (!layer_.conv) return input.count * input.cycles;
+    const VtaTransfers weights = weight_transfers(
+        layer_, clock_, tile[TileAxis::O], tile[TileAxis::C], tile[TileAxis::R], tile[TileAxis::S]);
+    return input.count * input.cycles + weights.count * weights.cycles;
   }
 
   void try_tile(const std::array<int64_t, kTileAxes>& sizes) {
@@ -123,6 +155,7 @@ class Search {
     const int64_t load = first_load(m.tile);
     shapes_.emplace(layer_, m.tile);
     do {
+      if (!taps_together(m.order)) continue;
       sums.set_order(m.order);
       try_order(m, sums, products, load);
     } while (std::next_permutation(m.order.begin(), m.order.end()));
@@ -178,8 +211,7 @@ class Search {
     std::vector<int> input_depths = {depth}, weight_depths = {0};
     if (layer_.conv) {
       input_depths = depths(m.order, [&](TileAxis a) { return a != TileAxis::O || grouped; });
-      weight_depths =
-          depths(m.order, [](TileAxis a) { return a == TileAxis::O || a == TileAxis::C; });
+      weight_depths = depths(m.order, [](TileAxis a) { return a == TileAxis::O || reduces(a); });
     }
     for (const int in : input_depths) {
       m.input_depth = in;
@@ -245,19 +277,57 @@ class Search {
     return config_.depth(Mem::Acc) * t.gemm_ii + 16 * t.gemm_overhead;
   }
 
-  Result<VtaMapping> nothing_fits() const {
+  /// Results of a tile at least: steps on one accumulator keep a distance.
+  int64_t least_results() const {
+    const auto& e = layer_.extent;
+    return std::min(kStepDistance,
+                    e[TileAxis::N] * e[TileAxis::O] * e[TileAxis::H] * e[TileAxis::W]);
+  }
+
+  /// Everything loaded for one tile, and once.
+  VtaMapping smallest(const PerAxis<int64_t>& tile) const {
     VtaMapping m;
+    m.tile = tile;
+    if (!layer_.conv) std::tie(m.tile[TileAxis::R], m.tile[TileAxis::S]) = whole_window();
     for (size_t i = 0; i < kTileAxes; ++i)
-      if (layer_.extent[i] > 1) m.order.push_back(static_cast<TileAxis>(i));
+      if (layer_.extent[i] > m.tile[i]) m.order.push_back(static_cast<TileAxis>(i));
     m.copies = m.result_copies = 1;
     m.input_depth = m.weight_depth = static_cast<int>(m.order.size());
-    const VtaNeed least = need(layer_, m, config_);
+    return m;
+  }
+
+  /// Of the smallest tiles the one that comes nearest to fitting.
+  VtaNeed least_need() const {
+    const auto share = [&](const VtaNeed& n) {
+      const auto of = [](int64_t elements, int64_t there) {
+        return static_cast<double>(elements) / static_cast<double>(there);
+      };
+      return std::max({of(n.inp, config_.depth(Mem::Inp)), of(n.wgt, config_.depth(Mem::Wgt)),
+                       of(n.acc, config_.depth(Mem::Acc)), of(n.uop, codegen::most_uops(config_))});
+    };
+    const auto most = [&](size_t axis) { return std::min(kStepDistance, layer_.extent[axis]); };
+    std::optional<VtaNeed> least;
+    PerAxis<int64_t> t{{1, 1, 1, 1, 1, 1, 1}};
+    for (t[0] = 1; t[0] <= most(0); ++t[0])
+      for (t[1] = 1; t[1] <= most(1); ++t[1])
+        for (t[2] = 1; t[2] <= most(2); ++t[2])
+          for (t[3] = 1; t[3] <= most(3); ++t[3]) {
+            if (t[0] * t[1] * t[2] * t[3] < least_results()) continue;
+            const VtaNeed n = need(layer_, smallest(t), config_);
+            if (!least || share(n) < share(*least)) least = n;
+          }
+    return *least;
+  }
+
+  Result<VtaMapping> nothing_fits() const {
+    const VtaNeed least = least_need();
     return fail(
         ErrorKind::Capacity, fmt::format("no tile of `{}` fits on chip", layer_.name),
-        fmt::format("tiles of one element need INP {}, WGT {}, ACC {}, micro-ops {} "
-                    "elements; there are {}, {}, {}, {}",
-                    least.inp, least.wgt, least.acc, least.uop, config_.depth(Mem::Inp),
-                    config_.depth(Mem::Wgt), config_.depth(Mem::Acc), config_.depth(Mem::Uop)),
+        fmt::format("tiles of {} results need INP {}, WGT {}, ACC {} elements and {} micro-ops "
+                    "an instruction; there are {}, {}, {} and {}",
+                    least_results(), least.inp, least.wgt, least.acc, least.uop,
+                    config_.depth(Mem::Inp), config_.depth(Mem::Wgt), config_.depth(Mem::Acc),
+                    codegen::most_uops(config_)),
         "use a configuration with larger buffers");
   }
 

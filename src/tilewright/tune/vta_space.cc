@@ -10,14 +10,15 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/tune/transfer.h"
+#include "tilewright/tune/vta_model.h"
 #include "tilewright/tune/vta_schedule.h"
 
 namespace tilewright::tune {
 namespace {
 
-constexpr const char* kAxes = "nohwc";
-// Decisions, in order; the tiles come first.
-constexpr size_t kOrder = kTileAxes, kInputDepth = kOrder + 1, kWeightDepth = kInputDepth + 1,
+constexpr const char* kAxes = "nohwcrs";
+// Decisions after those of the tiles, in order.
+constexpr size_t kOrder = 0, kInputDepth = kOrder + 1, kWeightDepth = kInputDepth + 1,
                  kTail = kWeightDepth + 1, kResultCopies = kTail + 1;
 
 template <class T>
@@ -35,12 +36,14 @@ std::vector<int64_t> tile_sizes(int64_t extent, int64_t also) {
 }
 
 /// All orders of the axes that can have several tiles.
-std::vector<std::vector<TileAxis>> loop_orders(const VtaLayer& layer) {
+std::vector<std::vector<TileAxis>> loop_orders(
+    const std::array<std::vector<int64_t>, kTileAxes>& tiles) {
   std::vector<TileAxis> axes;
   for (size_t i = 0; i < kTileAxes; ++i)
-    if (layer.extent[i] > 1) axes.push_back(static_cast<TileAxis>(i));
+    if (tiles[i].size() > 1) axes.push_back(static_cast<TileAxis>(i));
   std::vector<std::vector<TileAxis>> orders;
-  do orders.push_back(axes);
+  do
+    if (taps_together(axes)) orders.push_back(axes);
   while (std::next_permutation(axes.begin(), axes.end()));
   return orders;
 }
@@ -94,13 +97,18 @@ VtaSpace::VtaSpace(Func func, VtaLayer layer, vta::Config config, VtaMapping bes
       config_(std::move(config)),
       best_(std::move(best)),
       copies_(copies),
-      orders_(loop_orders(layer_)),
       tails_({{}, {1}, {2}, {4}, {8}, {1, 1}, {2, 1}, {4, 2, 1}, {8, 4, 2, 1}}) {
   std::vector<search::Decision> decisions;
-  for (size_t i = 0; i < kTileAxes; ++i) {
+  const bool whole_window = best_.tile[TileAxis::R] == layer_.extent[TileAxis::R] &&
+                            best_.tile[TileAxis::S] == layer_.extent[TileAxis::S];
+  tiled_ = whole_window ? static_cast<size_t>(TileAxis::R) : kTileAxes;
+  for (size_t i = 0; i < tiled_; ++i) {
     tiles_[i] = tile_sizes(layer_.extent[i], best_.tile[i]);
+    if (static_cast<TileAxis>(i) >= TileAxis::R)
+      std::erase_if(tiles_[i], [&](int64_t taps) { return layer_.extent[i] % taps != 0; });
     decisions.push_back(sizes_decision(fmt::format("tile_{}", kAxes[i]), tiles_[i]));
   }
+  orders_ = loop_orders(tiles_);
   std::vector<std::string> orders, tails;
   for (const auto& order : orders_) orders.push_back(order_text(order));
   decisions.push_back(search::choice_decision("order", orders));
@@ -131,18 +139,19 @@ Result<std::unique_ptr<VtaSpace>> VtaSpace::create(const Func& func, const vta::
 VtaMapping VtaSpace::mapping(const search::Point& point) const {
   const auto value = [&](size_t decision) { return static_cast<size_t>(point.at(decision)); };
   VtaMapping m;
-  for (size_t i = 0; i < kTileAxes; ++i) m.tile[i] = tiles_[i].at(value(i));
-  for (const TileAxis axis : orders_.at(value(kOrder)))
+  m.tile = layer_.extent;
+  for (size_t i = 0; i < tiled_; ++i) m.tile[i] = tiles_[i].at(value(i));
+  for (const TileAxis axis : orders_.at(value(tiled_ + kOrder)))
     if (m.tile[axis] < layer_.extent[axis]) m.order.push_back(axis);
   const auto loops = static_cast<int>(m.order.size());
-  m.input_depth = std::min(static_cast<int>(value(kInputDepth)), loops);
-  m.weight_depth = std::min(static_cast<int>(value(kWeightDepth)), loops);
+  m.input_depth = std::min(static_cast<int>(value(tiled_ + kInputDepth)), loops);
+  m.weight_depth = std::min(static_cast<int>(value(tiled_ + kWeightDepth)), loops);
   if (!layer_.conv) m.input_depth = result_depth(layer_, m), m.weight_depth = 0;
-  m.tail = tails_.at(value(kTail));
+  m.tail = tails_.at(value(tiled_ + kTail));
   m.copies = m.order.empty() ? 1 : copies_;
   m.result_copies = m.copies;
   if (result_depth(layer_, m) > 0)
-    m.result_copies = std::min(static_cast<int>(value(kResultCopies)) + 1, m.copies);
+    m.result_copies = std::min(static_cast<int>(value(tiled_ + kResultCopies)) + 1, m.copies);
   return m;
 }
 

@@ -16,7 +16,7 @@ namespace tilewright::tune {
 
 /// Decisions: tiles along each axis, order of the loops, how long inputs and weights stay, pieces
 /// of the result, copies of the result. Copies of the rest are as in the mapping that the model
-/// finds best, whose values are all in the tables.
+/// finds best, whose values are all in the tables. Windows are cut if that mapping cuts them.
 class VtaSpace : public ScheduleSpace {
  public:
   /// errors: Unsupported (as vta_layer), Capacity (nothing fits).
@@ -46,6 +46,7 @@ class VtaSpace : public ScheduleSpace {
   vta::Config config_;
   VtaMapping best_;
   int copies_;
+  size_t tiled_;  ///< axes that have a decision: all, or those before the taps
   std::array<std::vector<int64_t>, kTileAxes> tiles_;
   std::vector<std::vector<TileAxis>> orders_;
   std::vector<std::vector<int64_t>> tails_;

@@ -34,10 +34,10 @@ int64_t VtaTally::bound(const VtaClock& clock) const {
 VtaSums::VtaSums(const VtaLayer& layer, const VtaClock& clock, const PerAxis<int64_t>& tile)
     : layer_(layer), clock_(clock), tile_(tile) {
   position_.fill(-1);
-  spans_ = {span_classes(TileAxis::H, tile[TileAxis::H]),
-            span_classes(TileAxis::H, layer.extent[TileAxis::H]),
-            span_classes(TileAxis::W, tile[TileAxis::W]),
-            span_classes(TileAxis::W, layer.extent[TileAxis::W])};
+  const InputForms rows = input_forms(layer, TileAxis::H, tile);
+  const InputForms columns = input_forms(layer, TileAxis::W, tile);
+  std::transform(rows.begin(), rows.end(), rows_.begin(), span_classes);
+  std::transform(columns.begin(), columns.end(), columns_.begin(), span_classes);
 }
 
 void VtaSums::set_order(const std::vector<TileAxis>& order) {
@@ -45,7 +45,7 @@ void VtaSums::set_order(const std::vector<TileAxis>& order) {
   depth_ = static_cast<int>(order.size());
   for (size_t i = order.size(); i-- > 0;) {
     position_[order[i]] = static_cast<int>(i);
-    if (order[i] == TileAxis::C) depth_ = static_cast<int>(i);
+    if (reduces(order[i])) depth_ = static_cast<int>(i);
   }
 }
 
@@ -58,9 +58,9 @@ VtaSums::SizeClasses VtaSums::classes(TileAxis axis, int depth) const {
   return c;
 }
 
-VtaSums::SpanClasses VtaSums::span_classes(TileAxis axis, int64_t tile) const {
+VtaSums::SpanClasses VtaSums::span_classes(const std::vector<InputSpan>& spans) {
   SpanClasses found;
-  for (const InputSpan& s : input_spans(layer_, axis, tile)) {
+  for (const InputSpan& s : spans) {
     if (!found.empty() && found.back().span == s)
       ++found.back().count;
     else
@@ -70,7 +70,9 @@ VtaSums::SpanClasses VtaSums::span_classes(TileAxis axis, int64_t tile) const {
 }
 
 const VtaSums::SpanClasses& VtaSums::spans(TileAxis axis, int depth) const {
-  return spans_[(axis == TileAxis::H ? 0 : 2) + (looped(axis, depth) ? 0 : 1)];
+  const bool h = axis == TileAxis::H;
+  const size_t form = input_form(looped(axis, depth), looped(h ? TileAxis::R : TileAxis::S, depth));
+  return (h ? rows_ : columns_)[form];
 }
 
 VtaTally VtaSums::input(int d) const {
@@ -133,11 +135,16 @@ VtaTally VtaSums::weights(int d) const {
     if (looped(axis, d)) repeats *= trips(axis);
   for (const SizeClass& o : classes(TileAxis::O, d)) {
     for (const SizeClass& c : classes(TileAxis::C, d)) {
-      const VtaTransfers t = weight_transfers(layer_, clock_, o.size, c.size);
-      if (sums.insns == 0) sums.first_load = t.cycles;
-      sums.load += o.count * c.count * repeats * t.cycles;
-      sums.read_beats += o.count * c.count * repeats * t.beats;
-      sums.insns += o.count * c.count * repeats;
+      for (const SizeClass& r : classes(TileAxis::R, d)) {
+        for (const SizeClass& s : classes(TileAxis::S, d)) {
+          const VtaTransfers t = weight_transfers(layer_, clock_, o.size, c.size, r.size, s.size);
+          const int64_t count = o.count * c.count * r.count * s.count * repeats;
+          if (sums.insns == 0) sums.first_load = t.count * t.cycles;
+          sums.load += count * t.count * t.cycles;
+          sums.read_beats += count * t.beats;
+          sums.insns += count * t.count;
+        }
+      }
     }
   }
   sums.serial = serial(sums.load, sums.first_load, d);
@@ -146,22 +153,19 @@ VtaTally VtaSums::weights(int d) const {
 }
 
 VtaTally VtaSums::products() const {
-  int64_t count = trips(TileAxis::C), least = 1, steps = layer_.extent[TileAxis::C];
-  for (const TileAxis axis : kResultAxes) count *= trips(axis);
-  for (const TileAxis axis : {TileAxis::N, TileAxis::O}) steps *= layer_.extent[axis];
+  int64_t count = 1, least = 1, steps = 1;
   for (size_t i = 0; i < kTileAxes; ++i) {
-    const int64_t rest = layer_.extent[i] % tile_[i];
-    least *= rest > 0 ? rest : tile_[i];
+    const auto axis = static_cast<TileAxis>(i);
+    const int64_t rest = layer_.extent[axis] % tile_[axis];
+    count *= trips(axis);
+    steps *= layer_.extent[axis];
+    if (layer_.conv || !reduces(axis)) least *= rest > 0 ? rest : tile_[axis];
   }
-  if (layer_.conv) {
-    const int64_t window = layer_.kernel_h * layer_.kernel_w;
-    steps *= layer_.extent[TileAxis::H] * layer_.extent[TileAxis::W] * window;
-    least *= window;
-  } else {  // inputs are set to zero, then added
+  if (!layer_.conv) {  // inputs are set to zero, then added
     int64_t rows = 0, columns = 0;
-    for (const SpanClass& h : spans_[0]) rows += h.count * (h.span.real + h.span.zeros);
-    for (const SpanClass& w : spans_[2]) columns += w.count * (w.span.real + w.span.zeros);
-    steps *= 2 * rows * columns;
+    for (const SpanClass& h : rows_[input_form(true, false)]) rows += h.count * h.span.all();
+    for (const SpanClass& w : columns_[input_form(true, false)]) columns += w.count * w.span.all();
+    steps = 2 * layer_.extent[TileAxis::N] * layer_.extent[TileAxis::O] * rows * columns;
   }
   const auto& t = clock_.config().timing;
   VtaTally sums;
@@ -180,7 +184,7 @@ VtaTally VtaSums::results(const std::vector<int64_t>& tail, bool split_reset) co
     elements *= layer_.extent[axis];
     tile_elements *= extent_at(axis, depth_);
   }
-  const int64_t reg_ops = layer_.reg_ops * (layer_.conv ? 1 : layer_.kernel_h * layer_.kernel_w);
+  const int64_t reg_ops = layer_.reg_ops * epilogue_window(layer_);
   const TileAxis along = extent_at(TileAxis::O, depth_) > 1 ? TileAxis::O : TileAxis::H;
   int64_t pieces = 0;
   for (const SizeClass& n : classes(TileAxis::N, depth_)) {

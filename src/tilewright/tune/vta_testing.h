@@ -17,7 +17,7 @@ namespace tilewright::tune {
 
 struct TestLayer {
   int64_t n = 1, in = 1, out = 1;  ///< images, blocks of input and output channels
-  int64_t h = 4, w = 4, kernel = 1, stride = 1, pad = 0, groups = 1;
+  int64_t h = 4, w = 4, kernel = 1, stride = 1, pad = 0, groups = 1, dilation = 1;
   bool residual = false;
 };
 
@@ -42,6 +42,7 @@ inline Func make_layer(const TestLayer& l, const vta::Config& c) {
   tensor::Attrs conv, quantise;
   conv.values["strides"] = std::vector<int64_t>{l.stride, l.stride};
   conv.values["pads"] = std::vector<int64_t>{l.pad, l.pad, l.pad, l.pad};
+  conv.values["dilations"] = std::vector<int64_t>{l.dilation, l.dilation};
   conv.values["groups"] = l.groups;
   quantise.values["shift"] = int64_t{5};
   quantise.values["lo"] = int64_t{0};
@@ -75,6 +76,56 @@ inline VtaLayer facts_of(const Func& func) {
   const auto layer = vta_layer(*schedule::replay(func, *prologue));
   TW_CHECK(layer, "{}", to_string(layer.error()));
   return *layer;
+}
+
+/// Memories that hold so many elements each; blocks of 4 channels.
+inline vta::Config tiny_config(int log_uop, int log_inp, int log_wgt, int log_acc) {
+  vta::Config c;
+  c.log_block_in = c.log_block_out = 2;
+  c.log_uop_buff = log_uop + 2, c.log_inp_buff = log_inp + 2;
+  c.log_wgt_buff = log_wgt + 4, c.log_acc_buff = log_acc + 4;
+  return c;
+}
+
+/// Layers whose windows do not fit these memories as a whole.
+struct CutWindow {
+  const char* name;
+  TestLayer layer;
+  vta::Config config;
+};
+inline std::vector<CutWindow> cut_windows() {
+  return {
+      {"weights hold a row of taps",
+       {.in = 2, .out = 2, .h = 6, .w = 5, .kernel = 3, .pad = 1},
+       tiny_config(8, 7, 2, 7)},
+      {"weights hold two taps",
+       {.in = 2, .out = 3, .h = 7, .w = 6, .kernel = 5, .stride = 2, .pad = 2},
+       tiny_config(8, 7, 1, 6)},
+      {"weights hold half a row of taps",
+       {.in = 2, .out = 2, .h = 7, .w = 7, .kernel = 4, .pad = 1},
+       tiny_config(8, 7, 1, 6)},
+      {"weights hold one tap beside the identity",
+       {.in = 2, .out = 2, .h = 5, .w = 5, .kernel = 3, .pad = 1, .residual = true},
+       tiny_config(8, 7, 1, 7)},
+      {"groups",
+       {.in = 3, .out = 3, .h = 6, .w = 6, .kernel = 3, .pad = 1, .groups = 3},
+       tiny_config(8, 6, 2, 6)},
+      {"inputs hold no whole window",
+       {.in = 2, .out = 2, .h = 12, .w = 12, .kernel = 7, .stride = 2, .pad = 3},
+       tiny_config(9, 4, 8, 7)},
+      {"inputs hold three places",
+       {.in = 2, .out = 2, .h = 6, .w = 6, .kernel = 3, .pad = 1},
+       tiny_config(8, 2, 6, 6)},
+      {"micro-ops for no whole window",
+       {.in = 2, .out = 2, .h = 6, .w = 6, .kernel = 7, .pad = 3},
+       tiny_config(1, 8, 8, 6)},
+      {"images",
+       {.n = 3, .in = 2, .out = 2, .h = 5, .w = 4, .kernel = 3, .pad = 1},
+       tiny_config(8, 5, 2, 5)},
+      {"no zeros around",
+       {.in = 3, .out = 2, .h = 8, .w = 8, .kernel = 5},
+       tiny_config(8, 6, 3, 6)},
+  };
 }
 
 /// Random values of every parameter that is read.

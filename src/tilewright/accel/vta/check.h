@@ -21,7 +21,7 @@ enum class Rule {
   Undefined,      ///< reads SRAM that nothing wrote
   BadTransfer,    ///< memory id or padding that the form does not allow
   ShiftRange,     ///< a shift amount beyond -31..31
-  NotPortable,    ///< outside the subset on which all implementations agree (specs/vta.md 6)
+  NotPortable,    ///< outside the subset on which all implementations agree (docs/vta.md)
 };
 
 struct Finding {

@@ -7,8 +7,8 @@
 namespace tilewright::vta::check_detail {
 namespace {
 
-constexpr size_t kTokenLimit = 255;    // source: specs/vta.md 5.6
-constexpr size_t kCommandQueue = 512;  // source: specs/vta.md 10.1
+constexpr size_t kTokenLimit = 255;    // counters of 8 bits: docs/vta-timing.md 1
+constexpr size_t kCommandQueue = 512;  // docs/vta-timing.md 2
 
 bool moving_store(const Insn& insn) {
   const auto* move = std::get_if<Transfer>(&insn.op);

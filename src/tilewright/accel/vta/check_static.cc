@@ -7,7 +7,7 @@
 namespace tilewright::vta::check_detail {
 namespace {
 
-constexpr uint64_t kAcc8Limit = uint64_t{1} << 30;  // source: specs/vta.md 5.2
+constexpr uint64_t kAcc8Limit = uint64_t{1} << 30;  // where the published simulator wraps
 
 class Notes {
  public:

@@ -385,7 +385,7 @@ Status CommandQueue::check_balance() {
 }
 
 /// FINISH after the last command of every module: tokens run along the chain towards its module,
-/// and no-ops take them. source: specs/vta.md 9.6.
+/// and no-ops take them.
 void CommandQueue::append_tail() {
   const std::vector<Deps> waiting = pops_;
   pops_.assign(chain_.size(), Deps());

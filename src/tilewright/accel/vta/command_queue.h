@@ -1,5 +1,5 @@
 // The explicit runtime: buffers, transfers, micro-op kernels and dependences as the program says,
-// launched on any Device. source: specs/vta.md 9; its micro-op cache (9.5) is not followed.
+// launched on any Device. source: the upstream runtime, without its micro-op cache.
 #pragma once
 
 #include <cstdint>

@@ -255,7 +255,7 @@ std::vector<std::string> texts(const Config& config, const std::vector<Insn>& in
   return out;
 }
 
-/// The rules of specs/vta.md 9.3 and 9.6, one after the other.
+/// The rules of pops, pushes, no-ops and the tail, one after the other.
 TEST(CommandQueue, DependencesAreCarriedByCommandsWherePossible) {
   const Config config;
   const auto device = make_fsim(config, kCommandQueueDram);

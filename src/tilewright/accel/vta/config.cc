@@ -198,7 +198,7 @@ Config vta_extended() {
 /// fills and drains it: read a micro-op, form addresses, read operands, then the three cycles
 /// between read and write of an accumulator that its hazard rule shows. ALU: II 2 in both forms.
 /// Store: a copy loop at one beat per cycle. The vendor tool is needed to measure any of this.
-/// source: specs/vta.md 6, 10.2.
+/// source: the HLS design of the public hardware repository (docs/vta.md).
 Timing hls_pynq() {
   Timing timing;
   timing.preset = "hls-pynq";

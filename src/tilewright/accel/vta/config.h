@@ -11,10 +11,10 @@
 
 namespace tilewright::vta {
 
-/// On-chip memories, with the ids of the instruction encoding. source: specs/vta.md 4.2.
+/// On-chip memories, with the ids of the instruction encoding.
 enum class Mem { Uop = 0, Wgt = 1, Inp = 2, Acc = 3, Out = 4, Acc8 = 5 };
 
-/// How long things take; units: cycles. source: specs/vta.md 10, docs/vta-timing.md.
+/// How long things take; units: cycles. source: docs/vta-timing.md.
 struct Timing {
   std::string preset = "chisel-64";  ///< `chisel-64`, `hls-pynq` or `custom`
   int bus_bytes = 8;                 ///< width of the memory port: 8, 16, 32 or 64
@@ -98,7 +98,7 @@ Result<Config> builtin_config(const std::string& name);
 
 std::string to_toml(const Config& config);
 std::string to_json(const Config& config);  ///< VTA's JSON keys, one object
-/// `vta_1x16_i8w8a32_15_15_18_17`. source: specs/vta.md 2.4.
+/// `vta_1x16_i8w8a32_15_15_18_17`: tile, widths, log2 bytes of the uop, inp, wgt, acc buffers.
 std::string label(const Config& config);
 
 std::string_view name(Mem mem);

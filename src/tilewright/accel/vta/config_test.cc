@@ -37,7 +37,7 @@ TEST(Config, SizesOfTheDefault) {
   EXPECT_EQ(label(config), "vta_1x16_i8w8a32_15_15_18_17");
 }
 
-// What upstream's tests and random programs showed to work. source: specs/vta.md 2.3.
+// What upstream's tests and random programs showed to work.
 TEST(Config, KnownGoodSizes) {
   const auto good = [](auto&& change) {
     Config config;

@@ -13,7 +13,7 @@
 
 namespace tilewright::vta {
 
-/// What a launch did. Counters as in specs/vta.md 8.3, except ACC_8BIT at its real size.
+/// What a launch did. Counters as in the upstream simulator, except ACC_8BIT at its real size.
 struct Counters {
   uint64_t inp_load_bytes = 0, wgt_load_bytes = 0, acc_load_bytes = 0, uop_load_bytes = 0;
   uint64_t out_store_bytes = 0;

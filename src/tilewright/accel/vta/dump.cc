@@ -1,4 +1,4 @@
-// Writing program dumps. source: specs/vta-dump-format.md.
+// Writing program dumps, the format `vta-program-dump` (docs/vta.md).
 #include <fmt/format.h>
 #include <unistd.h>
 

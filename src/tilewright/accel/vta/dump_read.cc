@@ -1,4 +1,4 @@
-// Reading program dumps. source: specs/vta-dump-format.md.
+// Reading program dumps, the format `vta-program-dump` (docs/vta.md).
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -152,7 +152,7 @@ std::span<const Slot> body_of(const Insn& insn) {
   return {};
 }
 
-/// Gives fields their bits, from 0 up. source: specs/vta.md 4.1.
+/// Gives fields their bits, from 0 up; one that would cross a unit begins the next.
 class Packer {
  public:
   explicit Packer(int unit) : unit_(unit) {}

@@ -1,5 +1,5 @@
 // The instruction set: plain structs, and their 128-bit encoding for a configuration.
-// source: specs/vta.md 4 (encoding), 5 (semantics).
+// source: the public hardware repository (docs/vta.md), whose layouts isa.cc writes down.
 #pragma once
 
 #include <array>

@@ -29,7 +29,7 @@ class KernelRecorder {
   /// Loops around everything become hardware loops, outermost first; those inside are unrolled,
   /// and what repeats itself at a constant distance is folded into a hardware loop that is left.
   /// One loop alone is the outer one of a GEMM and the inner one of an ALU instruction.
-  /// portable: equal destinations are at least three steps apart (specs/vta.md 6).
+  /// portable: equal destinations are at least three steps apart (docs/vta.md).
   ///   keeps: the sequence of steps.
   /// errors: Invalid (nothing pushed, open loops, not portable), Capacity (more micro-ops than the
   /// memory holds, an index beyond its memory, a count beyond its field).

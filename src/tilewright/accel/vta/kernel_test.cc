@@ -14,7 +14,7 @@ const Loops& loops_of(const Kernel& kernel) {
   return gemm != nullptr ? gemm->loops : std::get<Alu>(kernel.op).loops;
 }
 
-/// What the hardware does with a kernel. source: specs/vta.md 5.4.
+/// What the hardware does with a kernel: outer loop, inner loop, micro-ops, in this order.
 std::vector<Uop> steps_of(const Kernel& kernel) {
   const Loops& loops = loops_of(kernel);
   std::vector<Uop> steps;

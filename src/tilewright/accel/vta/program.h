@@ -35,7 +35,7 @@ struct Run {
   std::vector<Span> spans;
 };
 
-/// A self-contained program: what the dump format holds (specs/vta-dump-format.md).
+/// A self-contained program: what the format `vta-program-dump` holds.
 struct Program {
   Config config;
   uint64_t base = 4096;  ///< address of the image's first byte; multiple of 4096

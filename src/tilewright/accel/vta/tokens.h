@@ -1,5 +1,5 @@
 // Dependence tokens from conflicting addresses: a sequential program becomes one whose modules run
-// concurrently. source: specs/vta.md 5.6 (queues), 9.3 and 9.6 (no-ops, tail).
+// concurrently. Queues and tokens: docs/vta-timing.md 1.
 #pragma once
 
 #include <vector>

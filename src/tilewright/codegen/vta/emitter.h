@@ -73,6 +73,7 @@ class Emitter {
   std::optional<Form> address(const Buffer& buffer, const std::vector<Expr>& indices) const;
   Result<Attempt> store(const Store& s, const Open& open);
   Result<Attempt> copy(const Store& s, const Expr& value, const Open& open);
+  Result<Attempt> zeros(const Store& s, const Open& open);
   Result<Attempt> call(const Call& c, const Open& open);
   Result<Attempt> fill(const Call& c, const Open& open);
   std::optional<Form> element(const Region& r, vta::Mem mem, std::string& problem) const;

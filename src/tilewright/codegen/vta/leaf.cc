@@ -193,6 +193,7 @@ Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const 
     source = c->a;
     mem = Mem::Acc8;
   }
+  if (is_const_int(source, 0) && mem == Mem::Inp) return zeros(s, open);
   const auto* l = source.as<Load>();
   if (l == nullptr || place(l->buffer).mem)
     return unsupported(open.name, "it fills " + s.buffer.scope() +
@@ -218,6 +219,17 @@ Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const 
   TW_TRY_STATUS(flush_reset(s.buffer));
   wrote(n, n.forms[0], s.buffer, false);
   TW_TRY_STATUS(emit_transfers(std::move(n), mem, false, *builder_));
+  return Attempt{};
+}
+
+/// A tile outside of the image: a copy of which nothing is inside.
+Result<Emitter::Attempt> Emitter::zeros(const Store& s, const Open& open) {
+  const auto to = address(s.buffer, s.indices);
+  if (!to) return unroll(open);
+  Nest n{env_.extents(), {*to, *to, Form{-1, {}}}, 2};
+  merge_loops(n);
+  TW_TRY_STATUS(take_lanes(n, config_.element_scalars(Mem::Inp)));
+  TW_TRY_STATUS(emit_transfers(std::move(n), Mem::Inp, false, *builder_));
   return Attempt{};
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tilewright/codegen/vta/vta.h"
+
 namespace tilewright::codegen::stream {
 namespace {
 
@@ -103,7 +105,7 @@ StepLoops::Choice StepLoops::search(const StepNest& steps) const {
       if (inner >= 0 && !fits_hardware(steps, static_cast<size_t>(inner))) continue;
       const int64_t drains = extent(nest, outer) * extent(nest, inner);
       const int64_t uops = nest.iterations() / drains;
-      if (uops > config_.depth(vta::Mem::Uop) / 2) continue;
+      if (uops > most_uops(config_)) continue;
       candidates.push_back(
           {static_cast<double>(uops) + static_cast<double>(drains) * config_.timing.loop_fill,
            outer, inner});

@@ -2,6 +2,7 @@
 // becomes 2D transfers, GEMM and ALU instructions with concrete addresses.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,11 @@
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::codegen {
+
+/// Micro-ops that one instruction may have: those of the next one fit beside them.
+inline int64_t most_uops(const vta::Config& config) {
+  return std::max<int64_t>(1, config.depth(vta::Mem::Uop) / 2);
+}
 
 struct VtaOptions {
   /// Copies of each on-chip allocation that consecutive iterations use in turn; 1 = no latency

@@ -17,8 +17,8 @@ using testing::RandomStream;
 using testing::serialise;
 using testing::StreamMaker;
 
-/// The meaning of a stream in stream order, scalar by scalar. source: specs/vta.md 3, 4.6, 5; OUT
-/// as in hardware (6).
+/// The meaning of a stream in stream order, scalar by scalar; OUT is written beside ACC, as in
+/// hardware.
 class Reference {
  public:
   Reference(const Config& config, std::string dram) : c_(config), dram_(std::move(dram)) {

@@ -246,7 +246,7 @@ Status Machine::alu_step(const Alu& alu, uint32_t dst, uint32_t src) {
 Status Machine::alu(const Alu& alu) {
   const Loops& loops = alu.loops;
   if (loops.steps() == 0) return {};
-  // The source index counts even where an immediate makes it unused (specs/vta.md 5.5).
+  // The source index counts even where an immediate makes it unused, as upstream.
   TW_TRY_STATUS(check_indices(loops, true, false, Mem::Acc));
   for (uint32_t o = 0; o < loops.outer; ++o)
     for (uint32_t i = 0; i < loops.inner; ++i)

@@ -1,5 +1,5 @@
 // Random programs that every implementation must run alike, for tests: legal, race-free, portable
-// (specs/vta.md 6), with everything in them that has a field: pads, strides, loops, micro-ops,
+// (docs/vta.md), with everything in them that has a field: pads, strides, loops, micro-ops,
 // immediate and register operations, empty transfers, tokens.
 #pragma once
 
