@@ -65,7 +65,7 @@ TEST(GpuKeyParts, AreKernelsOfTheirOwnThatKeepTheMeaning) {
   for (const bool masked : {true, false})
     for (const char* name : {"opencl", "cuda"}) {
       const hw::GpuTarget target = little_memory(name);
-      const Func func = func_of(OpCase{"", 1, 2, 16, 256, 8, masked});
+      const Func func = func_of(AttentionCase{"", 1, 2, 16, 256, 8, masked});
       const Func parts = with_key_parts(func, target);
       EXPECT_FALSE(equal(parts, func));
       EXPECT_TRUE(is_gpu_attention(func, target));
@@ -85,14 +85,14 @@ TEST(GpuKeyParts, AreKernelsOfTheirOwnThatKeepTheMeaning) {
 TEST(GpuKeyParts, AreNotTakenForQueries) {
   hw::GpuTarget target = little_memory("cuda");
   target.shared_bytes = 17 << 10;
-  const Func func = func_of(OpCase{"", 1, 1, 16, 1024, 8});
+  const Func func = func_of(AttentionCase{"", 1, 1, 16, 1024, 8});
   EXPECT_TRUE(is_gpu_attention(func, target));
   expect_gpu_meaning(with_key_parts(func, target), target);
 }
 
 /// A part of which a mask leaves nothing has no share, where it would be 0 / 0 by itself.
 TEST(GpuKeyParts, HiddenPartsCountForNothing) {
-  const Func func = func_of(OpCase{"", 1, 2, 16, 256, 8});
+  const Func func = func_of(AttentionCase{"", 1, 2, 16, 256, 8});
   const Func parts = with_key_parts(func, little_memory("cuda"));
   interp::Arguments arguments = quarters(func);
   for (auto& [name, array] : arguments.arrays)
@@ -102,21 +102,21 @@ TEST(GpuKeyParts, HiddenPartsCountForNothing) {
 }
 
 TEST(GpuKeyParts, OnlyWhereTheyHelp) {
-  const Func func = func_of(OpCase{"", 1, 2, 16, 256, 8});
+  const Func func = func_of(AttentionCase{"", 1, 2, 16, 256, 8});
   EXPECT_TRUE(equal(with_key_parts(func, few_units("cuda")), func));
   Func exact = func;
   exact.math = MathMode::Exact;
   EXPECT_TRUE(equal(with_key_parts(exact, little_memory("cuda")), exact));
-  const Func prime = func_of(OpCase{"", 1, 2, 16, 257, 8});
+  const Func prime = func_of(AttentionCase{"", 1, 2, 16, 257, 8});
   EXPECT_TRUE(equal(with_key_parts(prime, little_memory("cuda")), prime));
-  const Func rows = func_of(OpCase{"", "Softmax", {{16, 256}}, {}});
+  const Func rows = func_of(AttentionCase{"", "Softmax", {{16, 256}}, {}});
   EXPECT_TRUE(equal(with_key_parts(rows, little_memory("cuda")), rows));
 }
 
 TEST(GpuAttention, SeveralKernelsWhereScoresDoNotFit) {
   hw::GpuTarget target = few_units("opencl");
   target.shared_bytes = 4 << 10;
-  const Func func = func_of(OpCase{"", 1, 2, 16, 200, 8});
+  const Func func = func_of(AttentionCase{"", 1, 2, 16, 200, 8});
   EXPECT_FALSE(is_gpu_attention(func, target));
   EXPECT_GT(expect_gpu_meaning(func, target).kernels.size(), 1u);
 }
