@@ -33,6 +33,13 @@ struct Operand {
   bool constant = false;  ///< weights: read from memory behind the caches the first time
 };
 
+/// A term counts only where 0 <= stride * axis + dilation * tap - begin < extent: other taps lie in
+/// the padding, and are left out.
+struct Inside {
+  int axis = 0, tap = 0;
+  int64_t stride = 1, dilation = 1, begin = 0, extent = 1;
+};
+
 /// result[...] += rows[...] * lanes[...]: the roles are those of a register tile, whose rows each
 /// multiply a broadcast element of `row_operand` with the vectors of `lane_operand`.
 struct Contraction {
@@ -47,6 +54,7 @@ struct Contraction {
   bool reuse = true;    ///< each vector is used by all rows; false: both operands vary with lanes
   bool narrow = false;  ///< row operand to be widened before it multiplies
   bool fused = true;    ///< a product and its addition are one instruction
+  std::vector<Inside> insides;
 
   bool moves(int operand, int axis) const;
 };

@@ -74,6 +74,26 @@ int64_t most_rows(const Contraction& c) {
                            std::clamp<int64_t>(kWrittenSteps / std::max<int64_t>(steps, 1), 4, 8));
 }
 
+/// Part of the terms that tiles of `rows` take: those whose tap no row of the tile has in the
+/// padding.
+double counted(const Contraction& c, int64_t rows) {
+  double share = 1;
+  for (const Inside& inside : c.insides) {
+    const int64_t size = extent(c, inside.axis), taps = extent(c, inside.tap);
+    const int64_t tile = inside.axis == c.rows ? rows : 1, tiles = ceil_div(size, tile);
+    int64_t taken = 0;
+    for (int64_t t = 0; t < tiles; ++t)
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        const int64_t shift = inside.dilation * tap - inside.begin;
+        const int64_t last = std::min((t + 1) * tile, size) - 1;
+        taken +=
+            inside.stride * last + shift >= 0 && inside.stride * t * tile + shift < inside.extent;
+      }
+    share *= static_cast<double>(taken) / static_cast<double>(tiles * taps);
+  }
+  return share;
+}
+
 class Model {
  public:
   Model(const Contraction& c, const hw::CpuTarget& target, int threads)
@@ -101,7 +121,7 @@ class Model {
                   tile_time(rows * plane, width);
     for (size_t i = 0; i < c_.axes.size(); ++i)
       if (is_batch(static_cast<int>(i))) time *= static_cast<double>(c_.axes[i].extent);
-    return time;
+    return time * counted(c_, p.rows);
   }
 
   Prediction predict(const TilePoint& p) const {
@@ -110,7 +130,8 @@ class Model {
     const double busy = static_cast<double>(std::min<int64_t>(threads_, pieces));
     const int workers = static_cast<int>(busy);
     time.compute = tiles_time(p) / busy;
-    const double all_steps = tile_count(p) * steps_;
+    const double part = counted(c_, p.rows);
+    const double all_steps = part * tile_count(p) * steps_;
     const int64_t loads = p.columns * (p.ahead > 0 ? 2 : 1) + p.rows * p.plane;
     time.l1 = all_steps * load_ * static_cast<double>(loads) / busy;
     const std::vector<NestLoop> nest = nest_of(p);
@@ -122,10 +143,10 @@ class Model {
     double from_l2 = bytes(static_cast<double>(target_.l1_bytes));
     const int64_t stride = stride_bytes(c_.operands[static_cast<size_t>(c_.row_operand)], c_.rows);
     if (c_.reuse && c_.rows >= 0 && rows_collide(p.rows, stride))
-      from_l2 += all_steps * static_cast<double>(p.rows) * 64;
-    time.l2 = from_l2 / rates_.l2.of(workers);
+      from_l2 += tile_count(p) * steps_ * static_cast<double>(p.rows) * 64;
+    time.l2 = part * from_l2 / rates_.l2.of(workers);
     const double flow = p.ahead > 0 || !c_.reuse ? 1 : kUnasked;
-    time.l3 = bytes(static_cast<double>(target_.l2_bytes)) / (flow * rates_.l3.of(workers));
+    time.l3 = part * bytes(static_cast<double>(target_.l2_bytes)) / (flow * rates_.l3.of(workers));
     time.dram = dram_bytes(nest, tile) / (flow * rates_.dram.of(workers));
     const auto overlapping = {time.compute, time.l1, time.l2, time.l3, time.dram};
     time.pack = kUnhidden * (std::accumulate(overlapping.begin(), overlapping.end(), 0.0) -
@@ -318,6 +339,7 @@ std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget
   if (p.block > 0 && (blocked_axis(c, p) < 0 || extent(c, blocked_axis(c, p)) % p.block != 0))
     return fmt::format("blocks of {} cut no axis evenly", p.block);
   if (p.plane > 1 && p.rows != extent(c, c.rows)) return "only whole rows are joined";
+  if (p.plane > 1 && !c.insides.empty()) return "rows of a plane have other taps in the padding";
   // One register holds the broadcast element; without fused instructions, two more the products of
   // which one is being added. Arm takes no operand from memory: there the next elements wait in
   // registers too.

@@ -54,6 +54,25 @@ TEST(TileSpaceTest, PointsFitTheRegistersAndAreSorted) {
   }
 }
 
+TEST(TileSpaceTest, TapsInThePaddingCostNothing) {
+  // Three taps, 12 apart, on rows of 28: of tiles of four pixels, the outer taps take four of
+  // seven.
+  Contraction c = pointwise(16, 16, 28, 28);
+  c.axes.push_back({"s", 3, true});
+  c.operands[0].indices[2].terms.push_back({6, 12, 1, 0});
+  const TilePoint point{4, 4};
+  const Prediction all = predict(c, point, machine(), 1);
+  c.insides = {{2, 6, 1, 12, 12, 28}};
+  const Prediction inside = predict(c, point, machine(), 1);
+  EXPECT_NEAR(inside.compute, all.compute * (4 + 7 + 4) / 21, 1e-6 * all.compute);
+  EXPECT_NEAR(inside.l1, all.l1 * (4 + 7 + 4) / 21, 1e-6 * all.l1);
+  // Whole rows have pixels inside for each tap.
+  EXPECT_NEAR(predict(c, {28, 1}, machine(), 1).compute,
+              predict(pointwise(16, 16, 28, 28), {28, 1}, machine(), 1).compute * 3,
+              0.05 * all.compute);
+  EXPECT_NE(reject(c, {28, 1, 2}, machine()), "");
+}
+
 TEST(TileSpaceTest, ComposesExtentsWithoutThinRests) {
   // Loads cost as much as multiply-adds: two vectors per row share each broadcast.
   for (const int64_t width : {13, 14, 26, 28, 52, 55, 56, 104, 112}) {

@@ -151,10 +151,10 @@ class Blocker {
   /// The direct form for a convolution: the default where nothing is known of it.
   DirectForm direct_form(const Node& node);
   /// Its sums over groups of channels, each added to the one before where it is made.
-  Result<bool> add_parts(const Node& node, int64_t parts);
+  Result<bool> add_parts(const Node& node, const DirectForm& form);
 
   Result<bool> make_conv(const Node& node, const std::string& op, const std::string& pack,
-                         int64_t block_in, tensor::Attrs pack_attrs);
+                         int64_t block_in, tensor::Attrs pack_attrs, bool skip = false);
 
   /// A transposed convolution as one convolution per phase.
   Result<bool> block_transposed(const Node& node);

@@ -1,5 +1,6 @@
 // Blocked layout: convolutions and matrix products, which start a region of blocked values.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tilewright/base/integers.h"
@@ -26,6 +27,18 @@ Array channels_of(const Array& w, int64_t first, int64_t count) {
                     static_cast<size_t>(first) * channel,
                 bytes);
   return part;
+}
+
+bool all_finite(const Array& array) {
+  for (int64_t i = 0; i < array.size(); ++i)
+    if (!std::isfinite(array.get(i))) return false;
+  return true;
+}
+
+tensor::Attrs conv_attrs(const Node& node, bool skip) {
+  tensor::Attrs attrs = node.attrs;
+  if (skip) attrs.values["skip_padding"] = int64_t{1};
+  return attrs;
 }
 
 }  // namespace
@@ -145,13 +158,13 @@ Result<bool> Blocker::block_conv(const Node& node) {
   if (!there && filters * 2 < block_) return false;
   if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
   const DirectForm direct = direct_form(node);
-  if (direct.parts > 1) return add_parts(node, direct.parts);
+  if (direct.parts > 1) return add_parts(node, direct);
   // The few channels of an image are read as they are; so are rows that fill a cache line, since
   // single elements are broadcast anyway.
   const bool as_rows = x.back() >= block_ && !context_.copies_apart && direct.rows;
   const int64_t block_in = there || (channels >= block_ && !as_rows) ? block_ : 1;
   return make_conv(node, "ConvBlocked", "PackConvWeight", block_in,
-                   attrs_of({{"block_in", block_in}, {"block_out", block_}}));
+                   attrs_of({{"block_in", block_in}, {"block_out", block_}}), direct.skip);
 }
 
 DirectForm Blocker::direct_form(const Node& node) {
@@ -160,14 +173,19 @@ DirectForm Blocker::direct_form(const Node& node) {
   if (w.size() != 4 || node.attrs.get_int("group", 1) > 1 || x[0] > 1) return {};
   const auto window = tensor::conv_window(op_call(in_, node), x, w);
   if (!window || window->strides != std::vector<int64_t>{1, 1}) return {};
-  DirectForm form = context_.direct_form({x[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_,
-                                          window->output[0], window->output[1], w[2], w[3],
-                                          window->dilations[0], window->dilations[1]});
+  DirectForm form =
+      context_.direct_form({x[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_,
+                            window->output[0], window->output[1], w[2], w[3], window->dilations[0],
+                            window->dilations[1], window->begin[0], window->begin[1], x[2], x[3]});
+  // What is not finite would show in sums that multiply it with the zeros of the padding.
+  if (form.skip && !all_finite(array_of(value(node.inputs[1])))) form = {};
   if (blocks_of(w[1]) % form.parts != 0) form.parts = 1;
   return form;
 }
 
-Result<bool> Blocker::add_parts(const Node& node, int64_t parts) {
+Result<bool> Blocker::add_parts(const Node& node, const DirectForm& form) {
+  const int64_t parts = form.parts;
+  const tensor::Attrs attrs = conv_attrs(node, form.skip);
   const Array weight = *value(node.inputs[1]).constant;
   const int64_t channels = weight.shape()[1], blocks = blocks_of(channels) / parts;
   const int64_t filters = blocks_of(weight.shape()[0]) * block_;
@@ -191,7 +209,7 @@ Result<bool> Blocker::add_parts(const Node& node, int64_t parts) {
     const ValueId bias = p == 0 ? padded_bias(node, filters) : -1;
     if (bias >= 0) inputs.push_back(bias);
     const ValueId made =
-        TW_TRY(append(name + "/Part", "tilewright", "ConvBlocked", std::move(inputs), node.attrs));
+        TW_TRY(append(name + "/Part", "tilewright", "ConvBlocked", std::move(inputs), attrs));
     sum = sum < 0 ? made : TW_TRY(append(name + "/Add", "", "Add", {made, sum}));
   }
   define(node, 0, sum);
@@ -199,15 +217,15 @@ Result<bool> Blocker::add_parts(const Node& node, int64_t parts) {
 }
 
 Result<bool> Blocker::make_conv(const Node& node, const std::string& op, const std::string& pack,
-                                int64_t block_in, tensor::Attrs pack_attrs) {
+                                int64_t block_in, tensor::Attrs pack_attrs, bool skip) {
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_in));
   const ValueId w = TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
                                   {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
   const int64_t filters = blocks_of(shape(node.inputs[1])[0]) * block_;
   std::vector<ValueId> inputs = {x, w};
   if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
-  tensor::Attrs attrs = node.attrs;
-  define(node, 0, TW_TRY(append(node.name, "tilewright", op, std::move(inputs), std::move(attrs))));
+  define(node, 0,
+         TW_TRY(append(node.name, "tilewright", op, std::move(inputs), conv_attrs(node, skip))));
   return true;
 }
 

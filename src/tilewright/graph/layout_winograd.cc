@@ -84,15 +84,19 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
   if (rank == 3 && (form.dilated() || w[1] % block_ != 0)) return {};
   if (form.groups > 1 && (rank == 3 || form.dilated())) return {};
   if (rank == 3) form.depth = window.output[0], form.taps = w[2];
-  const PlaneConv conv = {x[0] * form.depth * form.groups,
-                          blocks_of(w[1]) * block_ * form.taps,
-                          blocks_of(w[0] / form.groups) * block_,
-                          form.output[0],
-                          form.output[1],
-                          taps[0],
-                          taps[1],
-                          form.steps[0],
-                          form.steps[1]};
+  PlaneConv conv = {x[0] * form.depth * form.groups,
+                    blocks_of(w[1]) * block_ * form.taps,
+                    blocks_of(w[0] / form.groups) * block_,
+                    form.output[0],
+                    form.output[1],
+                    taps[0],
+                    taps[1],
+                    form.steps[0],
+                    form.steps[1]};
+  // What `direct_form` may leave out.
+  if (rank == 2 && conv.batch == 1)
+    conv.pad_h = window.begin[0], conv.pad_w = window.begin[1], conv.input_h = x[2],
+    conv.input_w = x[3];
   form.conv = conv.phases();
   form.pads = plane(window.begin, 0);
   form.pads.push_back(rank > 1 ? window.reached_end(rank - 2) : 0);

@@ -13,6 +13,8 @@ struct PlaneConv {
   int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
   int64_t taps_h = 3, taps_w = 3;                                       ///< of the window
   int64_t dilation_h = 1, dilation_w = 1;
+  /// Padding before rows and columns, and extents of the input; 0: not known.
+  int64_t pad_h = 0, pad_w = 0, input_h = 0, input_w = 0;
   friend bool operator==(const PlaneConv&, const PlaneConv&) = default;
 
   /// The same as convolutions without dilation, one for each phase of rows and columns; phases of
@@ -32,6 +34,7 @@ struct PlaneConv {
 struct DirectForm {
   int64_t parts = 1;  ///< sums over groups of channels, each added to the one before
   bool rows = true;   ///< plain channels are read as they lie, not copied into blocks
+  bool skip = false;  ///< taps in the padding are left out, not multiplied with zeros
 };
 
 /// What passes may ask of the outside, and where they say what they did.

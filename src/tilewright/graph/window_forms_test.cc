@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tilewright/graph/builder.h"
 #include "tilewright/graph/passes.h"
@@ -141,6 +142,42 @@ TEST(WindowForms, KeepTheirMeaning) {
     EXPECT_EQ(count(after, t.expected), 1) << print(after);
     EXPECT_EQ(count(after, "ConvTranspose"), 0) << print(after);
   }
+}
+
+TEST(WindowForms, PaddingIsLeftOutWhereWeightsAreFinite) {
+  for (const double weight : {1.0, double{INFINITY}})
+    for (const int64_t parts : {1, 2}) {
+      Rng rng(3);
+      Builder b("net");
+      Array w = random_array(rng, DType::F32, {8, 8, 3, 3}, 2);
+      w.set(40, weight);
+      const Ints four = {4, 4, 4, 4};
+      b.output(b.node("Conv", {b.input("x", DType::F32, {1, 8, 6, 7}), b.constant("w", w)},
+                      {{"pads", four}, {"dilations", Ints{4, 4}}}),
+               "y");
+      const Graph graph = finish(b);
+      PassContext context;
+      context.evaluate = interp_evaluate;
+      context.vector_bytes = 16;
+      context.direct_form = [&](const PlaneConv& conv) {
+        EXPECT_EQ(conv.pad_h, 4);
+        EXPECT_EQ(conv.input_w, 7);
+        return DirectForm{parts, false, true};
+      };
+      const auto made = run_passes(graph, default_passes(), context);
+      ASSERT_TRUE(made) << to_string(made.error());
+      const bool finite = std::isfinite(weight);
+      for (const Node& node : made->graph.nodes)
+        if (node.op == "ConvBlocked") {
+          EXPECT_EQ(node.attrs.get_int("skip_padding", 0), finite ? 1 : 0);
+        }
+      EXPECT_EQ(count(made->graph, "ConvBlocked"), finite ? parts : 1);
+      if (!finite) continue;
+      const std::vector<Array> inputs = random_inputs(graph, 5);
+      const auto want = run_graph(graph, inputs), got = run_graph(made->graph, inputs);
+      ASSERT_TRUE(want && got);
+      EXPECT_LE(max_difference((*got)[0], (*want)[0]), 1e-5);
+    }
 }
 
 TEST(WindowForms, PhasesMultiplyTheTapsTheyHave) {

@@ -51,6 +51,27 @@ TEST(BindIters, DissolvesBlocks) {
 )");
 }
 
+TEST(BindIters, LeavesTermsOutThatAddNothing) {
+  const auto text = [](const std::string& otherwise, const std::string& kind) {
+    return R"(func f(A: f32[8], inout Y: f32[1]) {
+  for i in 8)" +
+           kind +
+           R"( {
+    block Y(i: reduce 8 = i) {
+      Y[0] += select(i < 5, A[i], )" +
+           otherwise + R"()
+    }
+  }
+}
+)";
+  };
+  EXPECT_THAT(after("bind_iters", text("-0.0", "")),
+              HasSubstr("    if i < 5 {\n      Y[0] += A[i]\n    }\n"));
+  // Zero would make a zero of a negative one; lanes cannot go different ways.
+  EXPECT_THAT(after("bind_iters", text("0.0", "")), HasSubstr("Y[0] += select(i < 5, A[i], 0.0)"));
+  EXPECT_THAT(after("bind_iters", text("-0.0", " vector")), HasSubstr("Y[0] += select("));
+}
+
 TEST(Simplify, DropsUnitLoopsAndConstantConditions) {
   EXPECT_EQ(after("simplify", R"(func f(A: f32[8], out Y: f32[8]) {
   for o in 1, i in 8 {
@@ -216,6 +237,38 @@ TEST(Peel, WorksOnSymbolicExtents) {
 }
 )");
   EXPECT_THAT(out, HasSubstr("for o in n / 8, i in 8 {\n    Y["));
+}
+
+TEST(Peel, LeavesOutATailInWhichNothingRuns) {
+  EXPECT_EQ(after("peel", R"(func f(A: f32[56,3], inout Y: f32[56]) {
+  for h in 56 parallel {
+    for r in 3 {
+      if h % 28 + r * 12 < 40 {
+        Y[h] += A[h, r]
+      }
+    }
+  }
+}
+)"),
+            R"(func f(A: f32[56,3], inout Y: f32[56]) {
+  for h in 56 parallel, r in min((3 - h % 28) / 12 + 4, 3) {
+    Y[h] += A[h, r]
+  }
+}
+)");
+  // Here something runs in all iterations.
+  EXPECT_THAT(after("peel", R"(func f(A: f32[56,3], inout Y: f32[56]) {
+  for h in 56 parallel {
+    for r in 3 {
+      if h % 28 + r * 12 < 40 {
+        Y[h] += A[h, r]
+      }
+      Y[h] += 1.0
+    }
+  }
+}
+)"),
+              HasSubstr("r.tail"));
 }
 
 TEST(Peel, LeavesGuardsThatAreNotTails) {

@@ -11,7 +11,8 @@
 namespace tilewright::lower {
 
 /// Dissolves blocks: iterations become their bindings, guards become ifs: `block C(i: space 8 = 2*o
-/// + p) where p < 3 { A[i] = x }` => `if p < 3 { A[2*o + p] = x }`.
+/// + p) where p < 3 { A[i] = x }` => `if p < 3 { A[2*o + p] = x }`. Terms that add nothing are
+/// left out: `A[i] += select(p < 3, x, -0.0)` => `if p < 3 { A[i] += x }`.
 Result<Func> bind_iters(const Func& func, const hw::CpuTarget& target);
 
 /// Canonical index arithmetic; loops of extent 1 or 0, guards and conditions that are constant

@@ -30,7 +30,8 @@ std::optional<Expr> as_non_negative(const Expr& c) {
 /// A guard term that fails only from some iteration of a loop on.
 struct Late {
   Expr term;
-  Expr first;  ///< the first iteration where it may fail; not clamped to the loop
+  Expr first;                 ///< the first iteration where it may fail; not clamped to the loop
+  bool from_then_on = false;  ///< from `first` on it fails always
 };
 
 class Peeler {
@@ -64,11 +65,13 @@ class Peeler {
     const int64_t size = count_statements(loop.body);
     if (is_const_int(first, 0) || statements_ + size > kMostPeeled) return keep(loop, bounds);
 
-    const Stmt tail = tail_of(loop, first, bounds);
+    const Stmt tail = late.size() == 1 && late[0].from_then_on && all_under(loop.body, late[0].term)
+                          ? seq({})
+                          : tail_of(loop, first, bounds);
     const bool whole = tail.as<Seq>() && tail.as<Seq>()->stmts.empty();
     // A vector or unrolled loop is worth changing only if it gets shorter.
     const bool once = loop.kind == ForKind::Vector || loop.kind == ForKind::Unroll;
-    if (once && !whole) return keep(loop, bounds);
+    if (once && (!whole || !as_int(first))) return keep(loop, bounds);
     if (!whole) statements_ += size;
 
     arith::Bounds inside = bounds;
@@ -109,6 +112,21 @@ class Peeler {
     // The tail is cut once; only loops inside it may be cut further.
     const auto* still = out.as<For>();
     return still && still->var == var ? keep(*still, bounds) : run(out, bounds);
+  }
+
+  /// Whether nothing in `s` runs where `term` fails.
+  static bool all_under(const Stmt& s, const Expr& term) {
+    const auto demands = [&](const Expr& condition) {
+      const std::vector<Expr> terms = conjuncts(condition);
+      return std::any_of(terms.begin(), terms.end(), [&](const Expr& t) { return equal(t, term); });
+    };
+    if (const auto* branch = s.as<If>(); branch != nullptr && demands(branch->condition))
+      return !branch->else_body;
+    if (s.as<Store>() != nullptr || s.as<Block>() != nullptr || s.as<Call>() != nullptr)
+      return false;
+    const std::vector<Stmt> parts = children(s);
+    return std::all_of(parts.begin(), parts.end(),
+                       [&](const Stmt& part) { return all_under(part, term); });
   }
 
   Stmt parallel_tail(const For& loop, const Expr& first, const arith::Bounds& bounds) {
@@ -164,7 +182,9 @@ class Peeler {
     const Expr first = arith::simplify(*least / -slope + 1, inside);
     for (const Late& other : out)
       if (equal(other.term, term)) return;
-    out.push_back(Late{term, first});
+    const bool exact =
+        std::none_of(inner.begin(), inner.end(), [&](const Var& v) { return uses(rest, v); });
+    out.push_back(Late{term, first, exact});
   }
 
   static Stmt without(const Stmt& s, const std::vector<Late>& late) {

@@ -287,11 +287,26 @@ Inferred infer_conv_blocked(const OpCall& call) {
       {blocked_sum_type(call.inputs[0].dtype), blocked_shape(x[0], w[0], window, w.back())}};
 }
 
+/// From indices of the padded input to those of the input itself; whether they lie in it (empty if
+/// always).
+Expr take_padding_off(const Window& window, const Tensor& x, Indices& places) {
+  Expr inside;
+  for (size_t i = 0; i < window.rank(); ++i) {
+    Expr& place = places[i + 2];
+    place = affine(place, 1, -window.begin[i]);
+    if (window.begin[i] > 0) inside = both(std::move(inside), place >= 0);
+    if (window.reached_end(i) > 0) inside = both(std::move(inside), place < x.dim(i + 2));
+  }
+  return inside;
+}
+
+/// With `skip_padding`, taps in the padding add nothing: -0.0 changes no sum, not even its sign.
 Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
   const Window window = *blocked_conv_window(call);
   const TensorType type = (*infer_conv_blocked(call))[0];
   const DType acc = accumulator(in[0].dtype());
-  const Tensor x = pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
+  const bool skip = call.attrs.get_int("skip_padding", 0) != 0;
+  const Tensor x = skip ? in[0] : pad_for(window, in[0], "conv_pad", const_of(in[0].dtype(), 0));
   const Tensor& w = in[1];
   const int64_t groups = call.attrs.get_int("group", 1), per_group = w.dim(0) / groups;
   const std::vector<Dim> over =
@@ -303,8 +318,10 @@ Tensors define_conv_blocked(const OpCall& call, const Tensors& in) {
                Indices weight = {at[1]};
                weight.insert(weight.end(), r.begin(), r.end());
                weight.push_back(at.back());
-               return cast(acc, x(taps_of(window, {at[0], co}, at, r, 1, r.back()))) *
-                      cast(acc, w(weight));
+               Indices places = taps_of(window, {at[0], co}, at, r, 1, r.back());
+               const Expr inside = skip ? take_padding_off(window, x, places) : Expr();
+               const Expr term = cast(acc, x(places)) * cast(acc, w(weight));
+               return guarded(inside, term, const_of(acc, -0.0));
              });
   return {finish(call, in, sum, type.dtype, "ko", "ki")};
 }

@@ -93,6 +93,25 @@ TEST(Blocked, ConvolutionLoopsHaveTheirNames) {
   EXPECT_THAT(text({{"pads", Ints{1, 1, 1, 1}}}), HasSubstr("alloc conv_pad: f32[1,2,7,7,4]"));
 }
 
+TEST(Blocked, ConvolutionsMayLeavePaddingOut) {
+  for (const int64_t dilation : {1, 3, 6})
+    for (const int64_t stride : {1, 2}) {
+      const Array x = random_array(DType::F32, {1, 8, 7, 9}, 1);
+      const Array w = random_array(DType::F32, {8, 8, 3, 3}, 2);
+      const Array packed =
+          ours("PackConvWeight", {w}, {{"block_in", int64_t{4}}, {"block_out", int64_t{4}}});
+      AttrMap attrs = {{"pads", Ints{dilation, dilation, dilation, dilation - 1}},
+                       {"dilations", Ints{dilation, dilation}},
+                       {"strides", Ints{stride, stride}}};
+      const Array want = run_op("Conv", {x, w}, attrs)[0];
+      attrs["skip_padding"] = int64_t{1};
+      const Array blocked = to_blocked(x, 4);
+      expect_close(from_blocked(ours("ConvBlocked", {blocked, packed}, attrs), 8), want);
+      EXPECT_THAT(print(*op_func(call_of("ConvBlocked", {blocked, packed}, attrs, kOurs))),
+                  ::testing::Not(HasSubstr("conv_pad")));
+    }
+}
+
 TEST(Blocked, SmallIntegersSumInI32) {
   const Array x = random_array(DType::I8, {1, 4, 3, 3}, 1, 100, 127);
   const Array w = random_array(DType::I8, {4, 4, 3, 3}, 2, 100, 127);

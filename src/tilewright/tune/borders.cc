@@ -49,6 +49,18 @@ const For* find_loop(const Stmt& s, const std::string& name) {
   return found;
 }
 
+}  // namespace
+
+std::vector<Expr> margins_of(const Expr& condition) {
+  std::vector<Expr> conjuncts, margins;
+  collect_conjuncts(condition, conjuncts);
+  for (const Expr& conjunct : conjuncts)
+    if (const Expr margin = non_negative(conjunct); margin) margins.push_back(margin);
+  return margins;
+}
+
+namespace {
+
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
 }  // namespace

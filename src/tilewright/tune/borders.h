@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "tilewright/tune/draft.h"
 
@@ -13,6 +14,9 @@ namespace tilewright::tune {
 struct Interior {
   int64_t begin = 0, end = 0;
 };
+
+/// The comparisons of integers in a conjunction, each as what must not be negative.
+std::vector<Expr> margins_of(const Expr& condition);
 
 /// The interior of `loop` for the block's selects (a conjunction of comparisons each).
 Interior interior_of(const BlockFacts& block, const Func& func, const std::string& loop);

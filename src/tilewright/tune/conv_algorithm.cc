@@ -22,10 +22,13 @@ constexpr int64_t kMostParts = 64;
 constexpr int64_t kRoom = 4;
 /// The direct form is cut into sums only where that is faster by this factor.
 constexpr double kPartsMargin = 1.1;
+/// Taps in the padding are left out only where that is faster by this factor.
+constexpr double kSkipMargin = 1.1;
 
-/// The direct form on `inputs` blocks of `block` channels.
+/// The direct form on `inputs` blocks of `block` channels; with `skip`, without taps in the
+/// padding.
 cost::Contraction contraction_of(const graph::PlaneConv& conv, int64_t inputs, int64_t block,
-                                 int64_t lanes) {
+                                 int64_t lanes, bool skip = false) {
   enum { kImage, kFilters, kRow, kColumn, kLane, kChannels, kTapY, kTapX, kChannel };
   const int64_t outputs = ceil_div(conv.filters, lanes);
   cost::Contraction c;
@@ -49,6 +52,9 @@ cost::Contraction contraction_of(const graph::PlaneConv& conv, int64_t inputs, i
   c.operands = {input, weights, result};
   c.lanes = kLane, c.columns = kFilters, c.rows = kColumn, c.plane = kRow;
   c.lane_count = static_cast<int>(lanes);
+  if (skip)
+    c.insides = {{kRow, kTapY, 1, conv.dilation_h, conv.pad_h, conv.input_h},
+                 {kColumn, kTapX, 1, conv.dilation_w, conv.pad_w, conv.input_w}};
   return c;
 }
 
@@ -64,12 +70,14 @@ double pixels(const graph::PlaneConv& conv) {
 }
 
 /// The direct form as `parts` sums over as many channels each.
-cost::Prediction predict_parts(const graph::PlaneConv& conv, int64_t parts,
+cost::Prediction predict_parts(const graph::PlaneConv& conv, const graph::DirectForm& form,
                                const hw::CpuTarget& target, int threads) {
+  const int64_t parts = form.parts;
   const int64_t lanes = std::max(target.lanes(32), 1);
   const int64_t blocks = ceil_div(conv.channels, lanes);
   cost::Prediction time =
-      cost::rank_points(contraction_of(conv, blocks / parts, lanes, lanes), target, threads)
+      cost::rank_points(contraction_of(conv, blocks / parts, lanes, lanes, form.skip), target,
+                        threads)
           .front()
           .time;
   if (parts == 1) return time;
@@ -93,15 +101,14 @@ double phases_time(const graph::PlaneConv& conv, const hw::CpuTarget& target, in
   return moving(4 * (input + output), target, threads) + 2 * target.rates_or_assumed().fork_join_ns;
 }
 
-}  // namespace
-
-graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
+/// The fastest form that multiplies all taps.
+graph::DirectForm padded_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
                               int threads) {
   const int64_t lanes = std::max(target.lanes(32), 1), blocks = ceil_div(conv.channels, lanes);
   graph::DirectForm best;
   // Weights of a vector of filters that leave room in L2 for the pixels they meet stay there.
   if (kRoom * conv.channels * conv.taps_h * conv.taps_w * lanes * 4 <= target.l2_bytes) return best;
-  double best_time = predict_parts(conv, 1, target, threads).total();
+  double best_time = predict_parts(conv, best, target, threads).total();
   const double input = 4 * pixels(conv) * static_cast<double>(conv.channels);
   const double rows =
       cost::rank_points(contraction_of(conv, conv.channels, 1, lanes), target, threads)
@@ -110,16 +117,38 @@ graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget&
   best.rows = rows <= kMargin * (best_time + moving(3 * input, target, threads));
   for (int64_t parts = 2; parts <= std::min(blocks, kMostParts); ++parts) {
     if (blocks % parts != 0) continue;
-    const double time = predict_parts(conv, parts, target, threads).total();
+    const double time = predict_parts(conv, {.parts = parts}, target, threads).total();
     if ((best.parts == 1 ? kPartsMargin : 1) * time < best_time)
       best_time = time, best.parts = parts;
   }
   return best;
 }
 
+}  // namespace
+
+graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
+                              int threads) {
+  graph::DirectForm best = padded_form(conv, target, threads);
+  if (conv.input_h == 0 || (conv.pad_h == 0 && conv.pad_w == 0)) return best;
+  const int64_t lanes = std::max(target.lanes(32), 1), blocks = ceil_div(conv.channels, lanes);
+  double best_time = predict_parts(conv, best, target, threads).total() / kSkipMargin;
+  // Plain channels are copied into blocks: rows without padding begin where they like.
+  const double copy =
+      best.rows ? moving(12 * pixels(conv) * static_cast<double>(conv.channels), target, threads)
+                : 0;
+  for (int64_t parts = 1; parts <= std::min(blocks, kMostParts); ++parts) {
+    if (blocks % parts != 0) continue;
+    const graph::DirectForm form{parts, false, true};
+    const double time = copy + predict_parts(conv, form, target, threads).total();
+    if ((best.skip && best.parts == 1 ? kPartsMargin : 1) * time < best_time)
+      best_time = time, best = form;
+  }
+  return best;
+}
+
 cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw::CpuTarget& target,
                               int threads) {
-  if (m == 0) return predict_parts(conv, direct_form(conv, target, threads).parts, target, threads);
+  if (m == 0) return predict_parts(conv, direct_form(conv, target, threads), target, threads);
   const graph::PlaneConv phases = conv.phases();
   cost::WinogradShape shape{phases.batch,  phases.channels, phases.filters,
                             phases.height, phases.width,    m,
@@ -127,7 +156,7 @@ cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw:
   shape.width =
       tensor::winograd_columns(shape.height, shape.width, shape.tile_w()) * shape.tile_w();
   cost::Prediction time = cost::plan_winograd(shape, target, threads).time;
-  if (!(phases == conv)) time.pack += phases_time(conv, target, threads);
+  if (conv.dilation_h > 1 || conv.dilation_w > 1) time.pack += phases_time(conv, target, threads);
   return time;
 }
 

@@ -16,7 +16,8 @@ cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw:
 
 /// The fastest direct form. Where the weights of one vector of filters leave L2, those of some
 /// channels stay in it while all pixels pass; and the lines that a tile of few pixels reads of each
-/// plain channel are then too many, where those of blocks are read whole.
+/// plain channel are then too many, where those of blocks are read whole. Taps in the padding are
+/// left out where they are many, as with large dilations.
 graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
                               int threads);
 

@@ -117,6 +117,54 @@ TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
                        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{4}}}});
 }
 
+OpCase dilated(Shape size, Shape kernel, int64_t dilation, int64_t stride = 1) {
+  const int64_t rows = dilation * (kernel[0] / 2), columns = dilation * (kernel[1] / 2);
+  return {"tilewright",
+          "ConvBlocked",
+          {{1, 2, size[0], size[1], 4}, {4, 2, kernel[0], kernel[1], 4, 4}, {16}},
+          {{"pads", Ints{rows, columns, rows, columns}},
+           {"dilations", Ints{dilation, dilation}},
+           {"strides", Ints{stride, stride}},
+           {"skip_padding", int64_t{1}}}};
+}
+
+TEST(DefaultSchedule, ConvolutionsWithoutPaddingKeepTheirMeaning) {
+  for (const OpCase& c :
+       {dilated({14, 14}, {3, 3}, 6), dilated({9, 13}, {3, 3}, 4), dilated({7, 33}, {3, 3}, 18),
+        dilated({12, 17}, {3, 3}, 1), dilated({5, 23}, {5, 5}, 5), dilated({13, 28}, {3, 3}, 12),
+        dilated({11, 20}, {3, 3}, 7, 2), dilated({6, 2}, {3, 3}, 2), dilated({2, 1}, {3, 3}, 1)})
+    expect_same_meaning(c);
+}
+
+/// Products of vectors that `s` computes; extents are constant.
+int64_t products_of(const Stmt& s) {
+  if (const Store* store = s.as<Store>())
+    return store->combine == Combine::Add && store->value.as<Binary>() != nullptr ? 1 : 0;
+  int64_t sum = 0;
+  for (const Stmt& child : children(s)) sum += products_of(child);
+  const For* loop = s.as<For>();
+  if (loop == nullptr || loop->kind == ForKind::Vector) return sum;
+  const auto extent = as_int(loop->extent);
+  EXPECT_TRUE(extent);
+  return sum * extent.value_or(0);
+}
+
+TEST(DefaultSchedule, TapsInThePaddingAreNotMultiplied) {
+  for (const int64_t width : {14, 17, 28, 33})
+    for (const int64_t dilation : {1, 5, 12}) {
+      const Func func = func_of(dilated({1, width}, {1, 3}, dilation));
+      const hw::CpuTarget target = target_of(32);
+      const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
+      ASSERT_TRUE(scheduled);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      ASSERT_TRUE(lowered);
+      int64_t taps = 0;
+      for (int64_t x = 0; x < width; ++x)
+        for (const int64_t at : {x - dilation, x, x + dilation}) taps += at >= 0 && at < width;
+      EXPECT_EQ(products_of(lowered->body), taps * 4 * 2 * 4) << width << " " << dilation;
+    }
+}
+
 TEST(DefaultSchedule, RowsKeepTheirMeaning) {
   for (const Shape& shape :
        {Shape{5, 19}, Shape{3, 64}, Shape{7, 3}, Shape{2, 3, 33}, Shape{40, 17}})

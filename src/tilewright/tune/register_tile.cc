@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/arith/bounds.h"
+#include "tilewright/tune/skip_rule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -106,6 +107,21 @@ cost::Operand operand_of(const Buffer& buffer, const std::vector<Expr>& indices,
 
 namespace {
 
+/// What the conditions of the block's terms say of one axis of the result and one of the sum.
+std::vector<cost::Inside> insides_of(const BlockFacts& block, const cost::Contraction& c,
+                                     const std::vector<Var>& axes) {
+  std::vector<cost::Inside> insides;
+  for (const WindowTerm& term : window_terms(block)) {
+    const auto at = [&](const Var& var) {
+      return static_cast<int>(std::find(axes.begin(), axes.end(), var) - axes.begin());
+    };
+    cost::Inside inside{at(term.place), at(term.tap), term.stride,
+                        term.dilation,  term.begin,   term.extent};
+    if (inside.axis != c.lanes && inside.axis != c.columns) insides.push_back(inside);
+  }
+  return insides;
+}
+
 cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, int64_t lanes,
                                  MathMode math) {
   cost::Contraction c;
@@ -138,6 +154,7 @@ cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, in
   c.reuse = roles.reuse;
   c.narrow = roles.narrow;
   c.fused = math == MathMode::Fast || !is_float(c.dtype);
+  if (c.reuse) c.insides = insides_of(block, c, axes);
   return c;
 }
 

@@ -6,6 +6,7 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/tune/borders.h"
+#include "tilewright/tune/skip_rule.h"
 #include "tilewright/tune/tile_padding.h"
 #include "tilewright/tune/transpose_rule.h"
 
@@ -76,8 +77,10 @@ class TileRule {
     if (!sort_loops(block)) return false;
     rows_first_ = !tile_.reuse && threads_ > 1 && !batch_.empty() &&
                   extent_of_loop(block, batch_.back()) >= kLeastShared * threads_;
-    const bool bordered = has_select(block);
-    const std::string padding = bordered ? "" : staged_producer(draft_, block, batch_);
+    const bool skips = tile_.reuse && skips_padding(block);
+    const std::optional<RowTiles> skipped = skips ? row_tiles(block, tile_.row) : std::nullopt;
+    const bool bordered = !skips && has_select(block);
+    const std::string padding = bordered || skips ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
     if (bordered && tile_.block == 0) split_for_threads(block);
     if (tile_.block > 0 && strip_.empty()) split_block();
@@ -109,7 +112,8 @@ class TileRule {
     const int64_t ahead = (tile_.ahead + steps - 1) / steps;
     if (ahead > 0 && !reduce_.empty())
       draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(ahead)});
-    cut(bordered);
+    cut(bordered, skipped.has_value());
+    if (skipped && row_block_.empty()) cut_taps(draft_, *skipped, row_outer_);
     return true;
   }
 
@@ -388,11 +392,13 @@ class TileRule {
     return 1;
   }
 
-  /// Cuts partial tiles off, and the tiles at the border if the block tests for it.
-  void cut(bool bordered) {
+  /// Cuts partial tiles off, and the tiles at the border if the block tests for it; tiles along the
+  /// row not if they are cut for their taps.
+  void cut(bool bordered, bool skipped) {
     if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
     for (const std::string& loop : ragged_)
-      if (loop != row_outer_ || !bordered) cut_borders(draft_, name_, loop, true);
+      if (loop != row_outer_ || !(bordered || (skipped && row_block_.empty())))
+        cut_borders(draft_, name_, loop, true);
     if (bordered && !row_outer_.empty()) {
       const bool partial = std::find(ragged_.begin(), ragged_.end(), row_outer_) != ragged_.end();
       cut_borders(draft_, name_, row_outer_, partial);
