@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -39,9 +41,25 @@ std::vector<Var> lanes_of(const Func& func) {
   return lanes;
 }
 
+/// A block marked atomic inside of a parallel loop: threads would update the same element, and code
+/// for that exists nowhere. Empty if there is none.
+std::string shared_update(const Stmt& s, bool parallel = false) {
+  if (const auto* loop = s.as<For>()) parallel |= loop->kind == ForKind::Parallel;
+  if (const auto* block = s.as<Block>(); block != nullptr && parallel)
+    for (const Mark& mark : block->marks)
+      if (mark.kind == MarkKind::Atomic) return block->name;
+  for (const Stmt& child : children(s))
+    if (std::string name = shared_update(child, parallel); !name.empty()) return name;
+  return "";
+}
+
 }  // namespace
 
 Result<Func> bind_iters(const Func& func, const hw::CpuTarget&) {
+  if (const std::string name = shared_update(func.body); !name.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("block '{}' is updated by several threads at once", name),
+                "there is no code for the mark atomic", "make the loop around it serial");
   Func out = func;
   const std::vector<Var> lanes = lanes_of(func);
   out.body = rewrite(func.body, [&](const Stmt& s) {

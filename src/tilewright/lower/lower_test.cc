@@ -11,6 +11,7 @@
 #include "tilewright/ir/testing/random_func.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
 namespace {
@@ -49,6 +50,24 @@ TEST(BindIters, DissolvesBlocks) {
   }
 }
 )");
+}
+
+TEST(BindIters, RefusesUpdatesBySeveralThreads) {
+  const auto lowered = [](const std::string& kind) {
+    const auto func = parse_func("func f(X: i32[32], inout S: i32[8]) {\n  for i in 4 " + kind + R"( {
+    for j in 8 {
+      block S(s: space 8 = j, k: reduce 4 = i) @(atomic) {
+        S[s] += X[k * 8 + s]
+      }
+    }
+  }
+})");
+    EXPECT_TRUE(func) << to_string(func.error());
+    return bind_iters(*func, hw::CpuTarget{});
+  };
+  EXPECT_TRUE(lowered(""));
+  ASSERT_FALSE(lowered("parallel"));
+  EXPECT_THAT(lowered("parallel").error().what, HasSubstr("several threads"));
 }
 
 TEST(BindIters, LeavesTermsOutThatAddNothing) {
