@@ -130,10 +130,15 @@ inline int64_t epilogue_window(const VtaLayer& layer) {
   return layer.conv ? 1 : layer.extent[TileAxis::R] * layer.extent[TileAxis::S];
 }
 
-/// Input blocks that `o` output blocks with `c` blocks of the reduction read.
+/// Input blocks that `o` output blocks with `c` blocks of the reduction read, and those between.
 inline int64_t input_blocks(const VtaLayer& layer, int64_t o, int64_t c) {
   if (!layer.conv) return o;
-  return layer.out_per_group == 0 ? c : ceil_div(o, layer.out_per_group) * c;
+  const int64_t per_group = layer.out_per_group, out = layer.extent[TileAxis::O];
+  if (per_group == 0) return c;
+  const bool aligned = o == out || o % per_group == 0 || per_group % o == 0;
+  const int64_t groups =
+      std::min(ceil_div(out, per_group), ceil_div(o, per_group) + (aligned ? 0 : 1));
+  return (groups - 1) * layer.extent[TileAxis::C] + c;
 }
 
 /// Equal transfers one after the other.

@@ -83,12 +83,11 @@ class VtaScheduler {
   }
 
   Result<Trace> run() {
-    // The result moves into its tiles before anything inside is split: its place is then found
-    // without looking at the inner tiles.
+    // What stands on chip moves into its tiles before anything inside is split: its place is then
+    // found without looking at the inner tiles, and its size without what they reach over the end.
     TW_TRY_STATUS(tile(0, depth_));
     TW_TRY_STATUS(stage_result());
-    TW_TRY_STATUS(tile(depth_, static_cast<int>(map_.order.size())));
-    TW_TRY_STATUS(layer_.conv ? stage_operands() : stage_window());
+    TW_TRY_STATUS(layer_.conv ? tile_and_stage() : stage_window());
     TW_TRY_STATUS(cut());
     for (const std::string& suffix : last_suffixes_) TW_TRY_STATUS(pieces(suffix));
     if (!layer_.conv) return steps_.take();
@@ -153,18 +152,40 @@ class VtaScheduler {
     return copies(init_, depth_, map_.result_copies);
   }
 
-  Status stage_operands() {
+  /// The loops inside of the result, with the copies that stand between them.
+  Status tile_and_stage() {
+    const auto loops = static_cast<int>(map_.order.size());
+    const int input = std::max(map_.input_depth, depth_);
+    const int weights = std::max(map_.weight_depth, depth_);
+    for (int from = depth_;;) {
+      if (from == input) TW_TRY_STATUS(stage_input());
+      if (from == weights) TW_TRY_STATUS(stage_weights());
+      if (from == loops) return stage_vectors();
+      int to = loops;
+      for (const int depth : {input, weights})
+        if (depth > from) to = std::min(to, depth);
+      TW_TRY_STATUS(tile(from, to));
+      from = to;
+    }
+  }
+
+  Status stage_input() {
     const std::string input_loop = around(map_.input_depth);
     if (!staged_.empty()) {
       if (map_.input_depth > 0) TW_TRY_STATUS(apply(schedule::ComputeAt{staged_, input_loop}));
       TW_TRY_STATUS(apply(schedule::SetScope{input_, "vta.inp"}));
-      TW_TRY_STATUS(copies(staged_, map_.input_depth, map_.copies));
-    } else {
-      TW_TRY_STATUS(copy(sum_, input_, input_ + ".inp", input_loop, "vta.inp"));
-      TW_TRY_STATUS(copies(input_ + ".inp", map_.input_depth, map_.copies));
+      return copies(staged_, map_.input_depth, map_.copies);
     }
+    TW_TRY_STATUS(copy(sum_, input_, input_ + ".inp", input_loop, "vta.inp"));
+    return copies(input_ + ".inp", map_.input_depth, map_.copies);
+  }
+
+  Status stage_weights() {
     TW_TRY_STATUS(copy(sum_, weights_, weights_ + ".wgt", around(map_.weight_depth), "vta.wgt"));
-    TW_TRY_STATUS(copies(weights_ + ".wgt", map_.weight_depth, map_.copies));
+    return copies(weights_ + ".wgt", map_.weight_depth, map_.copies);
+  }
+
+  Status stage_vectors() {
     const VtaRegions regions{layer_, map_, config_};
     const int depth = regions.vectors_stay() ? 0 : depth_;
     for (const std::string& name : vectors_) {
