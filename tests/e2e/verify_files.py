@@ -59,6 +59,19 @@ def main(folder):
         [("y", FLOAT, [1, 1, 15, 15])],
         [("s", np.array([1, 1, 3, 3], np.float32))],
     )
+    save(
+        folder,
+        "padded",
+        [
+            node("Abs", ["x"], ["a"]),
+            node("Neg", ["a"], ["below"]),
+            node("Pad", ["below", "pads"], ["p"]),
+            node("MaxPool", ["p"], ["y"], kernel_shape=[3, 3]),
+        ],
+        [("x", FLOAT, [1, 2, 7, 7])],
+        [("y", FLOAT, [1, 2, 7, 7])],
+        [("pads", np.array([0, 0, 1, 1, 0, 0, 1, 1]))],
+    )
 
 
 main(sys.argv[1])
