@@ -143,4 +143,15 @@ else
   echo "skip read-only store: a tmpfs cannot be mounted without root"
 fi
 
+cat >sum.tw <<'END'
+func f(X: f32[8], out Y: f32[8]) {
+  for i in 8 {
+    block Y(k: space 8 = i) {
+      Y[k] = X[k] + 1.0
+    }
+  }
+}
+END
+exits 2 "sizes of an expression are its own" "are for models" -- compile sum.tw --dim N=4
+exits 2 "help on a verb that is none" "the verbs are doctor" -- help nothing
 finish

@@ -33,7 +33,7 @@ Comparison compare_rounds(std::vector<double> ratios) {
   return {median, ratios[rank], ratios[ratios.size() - 1 - rank]};
 }
 
-std::string to_string(const Comparison& c) {
+std::string sentence(const Comparison& c) {
   return fmt::format("{}: {:.3f} of its time (95 %: {:.3f} to {:.3f})",
                      c.faster()   ? "faster"
                      : c.slower() ? "slower"

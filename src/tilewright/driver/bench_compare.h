@@ -20,7 +20,7 @@ struct Comparison {
 Comparison compare_rounds(std::vector<double> ratios);
 
 /// One sentence: `faster: 0.912 of its time (95 %: 0.903 to 0.921)`.
-std::string to_string(const Comparison& comparison);
+std::string sentence(const Comparison& comparison);
 nlohmann::ordered_json to_json(const Comparison& comparison);
 
 }  // namespace tilewright::driver

@@ -13,7 +13,7 @@ TEST(BenchCompare, A8_OneDisturbedRoundChangesNothing) {
   const Comparison c = compare_rounds(ratios);
   EXPECT_TRUE(c.faster());
   EXPECT_EQ(c.ratio, 0.9);
-  EXPECT_EQ(to_string(c), "faster: 0.900 of its time (95 %: 0.900 to 0.900)");
+  EXPECT_EQ(sentence(c), "faster: 0.900 of its time (95 %: 0.900 to 0.900)");
 }
 
 TEST(BenchCompare, TheIntervalIsThatOfTheSignTest) {

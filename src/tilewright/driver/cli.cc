@@ -1,6 +1,7 @@
 #include "tilewright/driver/cli.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +58,8 @@ void add_help(CLI::App& app, Context& context) {
         std::vector<std::string> names;
         for (const CLI::App* other : verbs) names.push_back(other->get_name());
         if (found == verbs.end())
-          return fail(ErrorKind::Usage, fmt::format("there is no verb '{}'", word), {},
+          return fail(ErrorKind::Usage, fmt::format("there is no verb '{}'", word),
+                      fmt::format("the verbs are {}", fmt::join(names, ", ")),
                       did_you_mean(word, names));
         scope = *found;
       }

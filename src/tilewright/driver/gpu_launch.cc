@@ -110,7 +110,11 @@ class Assembler {
     program().language = std::string(hw::name(target_.language));
     program().arch = target_.arch;
     program().source = TW_TRY(codegen::emit_gpu(kernels_, target_));
-    if (target_.language == hw::GpuLanguage::Cuda && codegen::nvrtc_version()) {
+    if (target_.language == hw::GpuLanguage::Cuda && !codegen::nvrtc_version()) {
+      say("warning: no NVRTC here, so the package holds CUDA C++ without machine code and runs on "
+          "no "
+          "GPU (`tilewright doctor`)");
+    } else if (target_.language == hw::GpuLanguage::Cuda) {
       codegen::CudaCode cuda = TW_TRY(codegen::compile_cuda(program().source, target_.arch));
       program().binary = std::move(cuda.cubin);
       program().ptx = std::move(cuda.ptx);

@@ -99,6 +99,9 @@ Result<Subject> load_path(const std::string& path, const SubjectOptions& options
     subject.open_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   } else if (path.ends_with(".tw")) {
+    if (!options.dims.empty() || !options.shapes.empty() || !options.constants.empty())
+      return fail(ErrorKind::Usage, "--dim, --shape and --const are for models",
+                  fmt::format("{} gives its sizes itself", path), "change the sizes in the file");
     Result<Func> func = tensor::parse_tensor_file(TW_TRY(read_file(path)));
     if (!func) return tl::unexpected<Error>(std::move(func.error()).at(path));
     subject.func = *std::move(func);

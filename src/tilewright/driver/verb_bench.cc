@@ -361,7 +361,7 @@ Result<Side> open_side(SubjectOptions settings, const std::string& path) {
 
 /// Cycles are exact: one round says all.
 std::optional<Comparison> compare_cycles(const Side& now, const Side& before) {
-  Row rows[2];
+  BenchRow rows[2];
   use_cycles(*now.runnable.launches, rows[0]);
   use_cycles(*before.runnable.launches, rows[1]);
   if (rows[0].cycles == 0 || rows[1].cycles == 0) return std::nullopt;
@@ -407,7 +407,7 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
   json["compare"]["old"] = options.compare;
   as_json ? print_json(json)
           : fmt::print("{} beside {}: {}\n", options.subject.paths[0], options.compare,
-                       to_string(result));
+                       sentence(result));
   return result.low > 1 + options.threshold / 100 ? exit_code(ErrorKind::Mismatch) : 0;
 }
 

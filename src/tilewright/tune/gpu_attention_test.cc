@@ -109,7 +109,7 @@ TEST(GpuKeyParts, OnlyWhereTheyHelp) {
   EXPECT_TRUE(equal(with_key_parts(exact, little_memory("cuda")), exact));
   const Func prime = func_of(AttentionCase{"", 1, 2, 16, 257, 8});
   EXPECT_TRUE(equal(with_key_parts(prime, little_memory("cuda")), prime));
-  const Func rows = func_of(AttentionCase{"", "Softmax", {{16, 256}}, {}});
+  const Func rows = func_of(OpCase{"", "Softmax", {{16, 256}}, {}});
   EXPECT_TRUE(equal(with_key_parts(rows, little_memory("cuda")), rows));
 }
 
