@@ -11,10 +11,10 @@
 namespace tilewright {
 namespace {
 
-using Names = std::set<std::string>;
+using NameSet = std::set<std::string>;
 
 /// `name`, or with the first number that makes it new.
-std::string claim(const std::string& name, Names& names) {
+std::string claim(const std::string& name, NameSet& names) {
   std::string unique = name;
   for (int number = 2; !names.insert(unique).second; ++number)
     unique = fmt::format("{}_{}", name, number);
@@ -53,7 +53,7 @@ std::map<const StmtNode*, std::string> beginnings(const Func& func) {
 
 Stmt name_blocks(const Func& func) {
   const auto begin = beginnings(func);
-  Names names;
+  NameSet names;
   std::map<const StmtNode*, std::string> all;  // in the order of the program
   walk(func.body, [&](const Stmt& s) {
     if (const auto* block = s.as<Block>())
@@ -81,7 +81,7 @@ std::string first_block(const Stmt& s) {
 Func with_unique_names(const Func& func) {
   Func out = func;
   out.body = name_blocks(func);
-  Names loops, buffers;
+  NameSet loops, buffers;
   for (const Scalar& scalar : func.scalars) loops.insert(scalar.var.name());
   for (const Param& param : func.params) buffers.insert(param.buffer.name());
   VarMap vars;

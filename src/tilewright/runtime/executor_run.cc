@@ -71,14 +71,13 @@ void Session::State::propagate_extents(const StepSpec& step) {
 void Session::State::find_aliases() {
   alias_of.assign(program->values.size(), -1);
   std::vector<bool> written(program->values.size(), false);
-  using Place = ValueSpec::Place;
-  auto is_arena = [&](int id) { return id >= 0 && spec(id).place == Place::Arena; };
+  auto is_arena = [&](int id) { return id >= 0 && spec(id).place == ValueSpec::Place::Arena; };
   for (const StepSpec& step : program->steps)
     for (size_t i = step.args.size() - static_cast<size_t>(step.num_outputs); i < step.args.size();
          ++i)
       if (step.args[i] >= 0) written[static_cast<size_t>(step.args[i])] = true;
   for (size_t id = 0; id < alias_of.size(); ++id)
-    if (program->values[id].place == Place::View && !written[id])
+    if (program->values[id].place == ValueSpec::Place::View && !written[id])
       alias_of[id] = program->values[id].of;
   std::map<int64_t, int> last;  // value written last, by offset
   for (const StepSpec& step : program->steps) {

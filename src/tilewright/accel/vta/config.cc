@@ -329,8 +329,8 @@ std::string label(const Config& c) {
 }
 
 std::string_view name(Mem mem) {
-  constexpr std::array<std::string_view, 6> kNames = {"uop", "wgt", "inp", "acc", "out", "acc8"};
-  return kNames.at(static_cast<size_t>(mem));
+  constexpr std::array<std::string_view, 6> kMemNames = {"uop", "wgt", "inp", "acc", "out", "acc8"};
+  return kMemNames.at(static_cast<size_t>(mem));
 }
 
 }  // namespace tilewright::vta
