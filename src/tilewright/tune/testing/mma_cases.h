@@ -66,9 +66,9 @@ inline std::vector<MmaCase> small_mma_cases() {
 
 /// Convolutions: windows, strides, dilation, padding, groups, several images, odd sizes.
 inline std::vector<MmaCase> conv_mma_cases() {
-  using Ints = std::vector<int64_t>;
   const auto padded = [](int64_t pad) {
-    return std::map<std::string, tensor::AttrValue>{{"pads", Ints{pad, pad, pad, pad}}};
+    return std::map<std::string, tensor::AttrValue>{
+        {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
   };
   const auto with = [](std::map<std::string, tensor::AttrValue> attrs, const std::string& key,
                        tensor::AttrValue value) {
@@ -81,16 +81,22 @@ inline std::vector<MmaCase> conv_mma_cases() {
       {"strided",
        "Conv",
        {{1, 8, 9, 9}, {16, 8, 3, 3}, {16}},
-       with(padded(1), "strides", Ints{2, 2})},
-      {"dilated", "Conv", {{1, 8, 9, 8}, {8, 8, 3, 3}}, with(padded(2), "dilations", Ints{2, 2})},
+       with(padded(1), "strides", std::vector<int64_t>{2, 2})},
+      {"dilated",
+       "Conv",
+       {{1, 8, 9, 8}, {8, 8, 3, 3}},
+       with(padded(2), "dilations", std::vector<int64_t>{2, 2})},
       {"pointwise", "Conv", {{3, 24, 4, 4}, {40, 24, 1, 1}}, {}, DType::F16},
       {"pointwise_odd", "Conv", {{2, 24, 7, 3}, {16, 24, 1, 1}}, {}},
-      {"first", "Conv", {{1, 3, 15, 15}, {16, 3, 7, 7}}, with(padded(3), "strides", Ints{2, 2})},
+      {"first",
+       "Conv",
+       {{1, 3, 15, 15}, {16, 3, 7, 7}},
+       with(padded(3), "strides", std::vector<int64_t>{2, 2})},
       {"groups",
        "Conv",
        {{1, 32, 5, 5}, {32, 16, 3, 3}, {32}},
        with(padded(1), "group", int64_t{2})},
-      {"line", "Conv", {{2, 8, 20}, {16, 8, 3}}, {{"pads", Ints{1, 1}}}},
+      {"line", "Conv", {{2, 8, 20}, {16, 8, 3}}, {{"pads", std::vector<int64_t>{1, 1}}}},
       {"transposed", "ConvTranspose", {{1, 16, 4, 4}, {16, 8, 3, 3}}, padded(1)},
       {"bytes", "ConvInteger", {{1, 16, 6, 6}, {16, 16, 3, 3}}, padded(1), DType::I8},
       {"mixed",
@@ -125,14 +131,13 @@ inline std::vector<MmaCase> conv_mma_cases() {
 
 /// Products of f32, for targets that want them in TF32.
 inline std::vector<MmaCase> tf32_mma_cases() {
-  using Ints = std::vector<int64_t>;
   return {
       {"matrices", "MatMul", {{40, 24}, {24, 36}}, {}, DType::F32},
       {"dense", "Gemm", {{33, 40}, {24, 40}, {24}}, {{"transB", int64_t{1}}}, DType::F32},
       {"conv",
        "Conv",
        {{1, 8, 6, 5}, {16, 8, 3, 3}, {16}},
-       {{"pads", Ints{1, 1, 1, 1}}},
+       {{"pads", std::vector<int64_t>{1, 1, 1, 1}}},
        DType::F32},
   };
 }
@@ -153,13 +158,15 @@ inline interp::Arguments thirds(const Func& func) {
 
 /// With terms that can be shared out to two blocks.
 inline std::vector<MmaCase> split_mma_cases() {
-  using Ints = std::vector<int64_t>;
   return {
       {"product", "MatMul", {{24, 96}, {96, 20}}, {}},
       {"batched", "MatMul", {{2, 20, 64}, {2, 64, 18}}, {}, DType::F16},
       {"dense", "Gemm", {{40, 80}, {24, 80}, {24}}, {{"transB", int64_t{1}}}},
       {"bytes", "MatMulInteger", {{16, 128}, {128, 24}}, {}, DType::I8},
-      {"conv", "Conv", {{1, 32, 5, 5}, {16, 32, 3, 3}, {16}}, {{"pads", Ints{1, 1, 1, 1}}}},
+      {"conv",
+       "Conv",
+       {{1, 32, 5, 5}, {16, 32, 3, 3}, {16}},
+       {{"pads", std::vector<int64_t>{1, 1, 1, 1}}}},
       {"pointwise", "Conv", {{1, 32, 4, 4}, {16, 32, 1, 1}}, {}, DType::F16},
   };
 }

@@ -19,10 +19,9 @@ inline hw::GpuTarget word_target() {
 
 /// All signs, sizes with and without a rest, terms that lie side by side in memory and others.
 inline std::vector<MmaCase> word_cases() {
-  using Ints = std::vector<int64_t>;
   const auto conv = [](int64_t group, int64_t pad) {
-    return std::map<std::string, tensor::AttrValue>{{"group", group},
-                                                    {"pads", Ints{pad, pad, pad, pad}}};
+    return std::map<std::string, tensor::AttrValue>{
+        {"group", group}, {"pads", std::vector<int64_t>{pad, pad, pad, pad}}};
   };
   const std::string product = "MatMulInteger", window = "ConvInteger";
   const DType i8 = DType::I8, u8 = DType::U8;
