@@ -54,7 +54,8 @@ TEST(BindIters, DissolvesBlocks) {
 
 TEST(BindIters, RefusesUpdatesBySeveralThreads) {
   const auto lowered = [](const std::string& kind) {
-    const auto func = parse_func("func f(X: i32[32], inout S: i32[8]) {\n  for i in 4 " + kind + R"( {
+    const auto func =
+        parse_func("func f(X: i32[32], inout S: i32[8]) {\n  for i in 4 " + kind + R"( {
     for j in 8 {
       block S(s: space 8 = j, k: reduce 4 = i) @(atomic) {
         S[s] += X[k * 8 + s]
