@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 
 import numpy as np
@@ -24,6 +25,7 @@ import onnx
 import onnx.reference
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("TILEWRIGHT_PYTHON", sys.executable)  # `verify` runs ONNX Runtime by it
 import onnxruntime  # noqa: E402
 
 FAULTS = ("crash", "failed", "wrong")
