@@ -9,7 +9,7 @@
 
 namespace tilewright::hw {
 
-/// A CPU. Files: hw/*.toml; `host()` describes this machine.
+/// A CPU; `host()` describes this machine.
 struct CpuTarget {
   std::string name;    ///< `cpu`, `x86-64-v3`, ...
   std::string triple;  ///< LLVM target triple
