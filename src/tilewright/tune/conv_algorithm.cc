@@ -128,22 +128,17 @@ graph::DirectForm padded_form(const graph::PlaneConv& conv, const hw::CpuTarget&
 
 graph::DirectForm direct_form(const graph::PlaneConv& conv, const hw::CpuTarget& target,
                               int threads) {
-  graph::DirectForm best = padded_form(conv, target, threads);
-  if (conv.input_h == 0 || (conv.pad_h == 0 && conv.pad_w == 0)) return best;
-  const int64_t lanes = std::max(target.lanes(32), 1), blocks = ceil_div(conv.channels, lanes);
-  double best_time = predict_parts(conv, best, target, threads).total() / kSkipMargin;
+  const graph::DirectForm padded = padded_form(conv, target, threads);
+  if (conv.input_h == 0 || (conv.pad_h == 0 && conv.pad_w == 0)) return padded;
+  // As many sums as without: which terms are added first is no matter of the padding.
+  const graph::DirectForm skipping{padded.parts, false, true};
   // Plain channels are copied into blocks: rows without padding begin where they like.
   const double copy =
-      best.rows ? moving(12 * pixels(conv) * static_cast<double>(conv.channels), target, threads)
-                : 0;
-  for (int64_t parts = 1; parts <= std::min(blocks, kMostParts); ++parts) {
-    if (blocks % parts != 0) continue;
-    const graph::DirectForm form{parts, false, true};
-    const double time = copy + predict_parts(conv, form, target, threads).total();
-    if ((best.skip && best.parts == 1 ? kPartsMargin : 1) * time < best_time)
-      best_time = time, best = form;
-  }
-  return best;
+      padded.rows ? moving(12 * pixels(conv) * static_cast<double>(conv.channels), target, threads)
+                  : 0;
+  const double time = copy + predict_parts(conv, skipping, target, threads).total();
+  const bool faster = kSkipMargin * time < predict_parts(conv, padded, target, threads).total();
+  return faster ? skipping : padded;
 }
 
 cost::Prediction predict_conv(const graph::PlaneConv& conv, int64_t m, const hw::CpuTarget& target,
