@@ -328,7 +328,7 @@ struct Unroll {
 ///             2. atomic: the block combines, and does not sum floats in exact
 ///             math
 ///   keeps:    everything
-///   source:   design.md 3
+///   source:   docs/ir.md (marks)
 struct SetMark {
   Name target, mark, value;  // loop, block or buffer; value an integer or a word
   static constexpr std::string_view name = "mark";
