@@ -75,6 +75,14 @@ bool with_kernel_below_stride(const Graph& graph, const Node& node) {
   return pads_to_same(node) && below;
 }
 
+bool with_pool_below_stride(const Graph&, const Node& node) {
+  const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
+  bool below = false;
+  for (size_t i = 0; i < kernel.size(); ++i)
+    below |= (kernel[i] - 1) * entry(node, "dilations", i) + 1 < entry(node, "strides", i);
+  return pads_to_same(node) && below;
+}
+
 bool with_same_and_dilations(const Graph&, const Node& node) {
   const std::vector<int64_t> dilations = node.attrs.get_ints("dilations");
   return pads_to_same(node) &&
@@ -122,6 +130,10 @@ std::vector<KnownDifference> make_table() {
        "auto_pad SAME_* and dilations",
        "the definition pads for the dilated window, ONNX Runtime ignores the dilation",
        with_same_and_dilations},
+      {{"MaxPool", "AveragePool", "LpPool"},
+       "auto_pad SAME_* and a kernel that reaches less far than the stride",
+       "the definition pads nothing then, ONNX Runtime begins later, as if it cut the input off",
+       with_pool_below_stride},
       {{"MaxPool"},
        "behind a Pad by zeros, values below zero in a window at the border",
        "by the definition the zeros are elements, ONNX Runtime folds the Pad into the pool's own "
