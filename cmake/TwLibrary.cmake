@@ -1,7 +1,7 @@
-# tw_library(NAME DEPS layer... [LINK target...] [TEST_DEPS layer...])
+# tw_library(NAME [FOLDERS folder...] DEPS layer... [LINK target...] [TEST_DEPS layer...])
 #
-# Declares one layer: every *.cc of the current folder except the tests becomes the static library
-# tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
+# Declares one layer: every *.cc of the current folder, and of its FOLDERS, except the tests becomes
+# the static library tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
 # them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
 # NAME_slow_test (label slow); tests may use any layer named in DEPS or TEST_DEPS. The target
 # `unit_tests` builds all programs with the label unit.
@@ -32,8 +32,9 @@ function(tw_small name)
 endfunction()
 
 function(tw_library name)
-  cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS" ${ARGN})
-  file(GLOB sources CONFIGURE_DEPENDS *.cc)
+  cmake_parse_arguments(ARG "" "" "DEPS;LINK;TEST_DEPS;FOLDERS" ${ARGN})
+  list(TRANSFORM ARG_FOLDERS APPEND /*.cc)
+  file(GLOB sources CONFIGURE_DEPENDS *.cc ${ARG_FOLDERS})
   set(tests ${sources})
   list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
   list(FILTER tests INCLUDE REGEX "_test\\.cc$")

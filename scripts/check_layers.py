@@ -18,7 +18,7 @@ import tempfile
 
 COMMAND = re.compile(r"\b(tw_library|set|list)\s*\(([^)]*)\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
-LINK_WORDS = {"DEPS", "TEST_DEPS", "LINK"}
+LINK_WORDS = {"DEPS", "TEST_DEPS", "LINK", "FOLDERS"}
 PUBLIC_LAYER = "runtime"
 LLVM_LAYER = "codegen_llvm"
 

@@ -12,22 +12,23 @@
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
-#include "tilewright/tune/tile_probe.h"
+#include "tilewright/measure/tile_probe.h"
 
 namespace tilewright {
 namespace {
 
-Result<tune::CompiledKernel> compile(const Func& lowered) {
+Result<runtime::CompiledKernel> compile(const Func& lowered) {
   const std::shared_ptr<const codegen::JitModule> module = TW_TRY(codegen::jit({lowered}));
-  tune::CompiledKernel kernel;
+  runtime::CompiledKernel kernel;
   kernel.info = module->kernels().at(0);
   kernel.run = module->find(kernel.info.symbol);
   kernel.owner = module;
   return kernel;
 }
 
-Status dump(const tune::TileShape& tile) {
-  const Func lowered = TW_TRY(lower::run_pipeline(tune::tile_func(tile, hw::host()), hw::host()));
+Status dump(const measure::TileShape& tile) {
+  const Func lowered =
+      TW_TRY(lower::run_pipeline(measure::tile_func(tile, hw::host()), hw::host()));
   TW_TRY_STATUS(write_file("tile.lowered.tw", print(lowered)));
   TW_TRY_STATUS(write_file("tile.ll", TW_TRY(codegen::emit_llvm_ir(lowered))));
   return write_file("tile.s", TW_TRY(codegen::emit_assembly(lowered)));
@@ -37,17 +38,17 @@ Status dump(const tune::TileShape& tile) {
 struct Worst {
   double wide = 1, narrow = 1;  ///< two or more vector columns; one
 
-  void add(const tune::TileShape& tile, double share) {
+  void add(const measure::TileShape& tile, double share) {
     if (tile.rows * tile.columns < 12) return;
     double& worst = tile.columns > 1 ? wide : narrow;
     worst = std::min(worst, share);
   }
 };
 
-Status run(const std::vector<tune::TileShape>& tiles) {
+Status run(const std::vector<measure::TileShape>& tiles) {
   std::map<DType, Worst> worst;
-  for (const tune::TileShape& tile : tiles) {
-    const double share = TW_TRY(tune::read_tile(tile, hw::host(), compile)).share;
+  for (const measure::TileShape& tile : tiles) {
+    const double share = TW_TRY(measure::read_tile(tile, hw::host(), compile)).share;
     fmt::print("{} tile {:2}x{}: {:5.1f} % of peak\n", name(tile.dtype), tile.rows, tile.columns,
                100 * share);
     worst[tile.dtype].add(tile, share);
@@ -61,8 +62,8 @@ Status run(const std::vector<tune::TileShape>& tiles) {
 }
 
 Status run_all(const char* only) {
-  if (only == nullptr) return run(tune::legal_tiles(hw::host()));
-  tune::TileShape tile;
+  if (only == nullptr) return run(measure::legal_tiles(hw::host()));
+  measure::TileShape tile;
   if (std::sscanf(only, "%dx%d", &tile.rows, &tile.columns) != 2 || tile.rows < 1 ||
       tile.columns < 1)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no tile", only), {}, "14x2");

@@ -18,8 +18,8 @@
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/default_schedule.h"
 
 namespace tilewright {
 namespace {
@@ -221,7 +221,7 @@ Status run(const Row& row, const std::string& mode) {
   call.attrs.values = row.attrs;
   for (const Shape& shape : row.inputs) call.inputs.push_back({true, DType::F32, shape, {}});
   const Func func = TW_TRY(tensor::op_func(call));
-  const schedule::Trace trace = tune::default_trace(func, hw::host(), 1);
+  const schedule::Trace trace = rules::default_trace(func, hw::host(), 1);
   const Func scheduled = TW_TRY(schedule::replay(func, trace));
   const Func lowered = TW_TRY(lower::run_pipeline(scheduled, hw::host()));
   if (mode == "check") return check(row, func, lowered);

@@ -12,8 +12,8 @@
 #include "fma_peak.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/measure/probes.h"
 #include "tilewright/schedule/step.h"
-#include "tilewright/tune/probes.h"
 
 namespace tilewright::bench {
 namespace {
@@ -90,7 +90,7 @@ Result<Reading> measure(const driver::Subject& subject, const driver::SubjectOpt
     if (streams)
       reading.dram =
           std::max(reading.dram,
-                   tune::read_memory(pool, options.threads, 2 * hw::host().l3_bytes, 0.05).rate);
+                   measure::read_memory(pool, options.threads, 2 * hw::host().l3_bytes, 0.05).rate);
     for (int i = 0; i < 3; ++i) {
       TW_TRY_STATUS(session.run());
       double own = 0, all = 0;
@@ -109,7 +109,7 @@ Result<Reading> measure(const driver::Subject& subject, const driver::SubjectOpt
 /// Traces and scheduled kernels, copies between layouts left out.
 Status dump(const driver::Subject& subject, const driver::SubjectOptions& options) {
   const driver::Runnable runnable = TW_TRY(driver::make_runnable(subject, options));
-  for (const driver::KernelReport& kernel : runnable.model->kernels)
+  for (const compile::KernelReport& kernel : runnable.model->kernels)
     if (!is_copy(kernel.symbol))
       fmt::print("{}\n{}\n{}\n", subject.name, schedule::print(kernel.trace),
                  print(kernel.scheduled));

@@ -15,8 +15,8 @@
 
 #include "tilewright/base/rng.h"
 #include "tilewright/base/statistics.h"
-#include "tilewright/driver/accelerator.h"
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/graph/builder.h"
 #include "tilewright/runtime/executor.h"
 
@@ -114,9 +114,9 @@ std::vector<Workload> workloads() {
 
 /// A compiled form with inputs bound.
 struct Form {
-  driver::CompiledModel model;
+  compile::CompiledModel model;
   std::unique_ptr<runtime::Session> session;
-  std::shared_ptr<driver::LaunchLog> log = std::make_shared<driver::LaunchLog>();
+  std::shared_ptr<compile::LaunchLog> log = std::make_shared<compile::LaunchLog>();
   size_t kernels = 0;
   std::vector<double> us;
 
@@ -130,21 +130,21 @@ struct Form {
 };
 
 Result<Form> compile(const graph::Graph& graph, const Options& options, bool fuse) {
-  driver::CompileOptions compile;
+  compile::CompileOptions compile;
   compile.threads = options.threads;
   compile.fuse = fuse;
   if (!options.device.empty())
     compile.gpu = TW_TRY(hw::find_gpu_target(options.device.substr(0, options.device.find(':'))));
   Form form;
-  form.model = TW_TRY(driver::compile_graph(graph, compile));
+  form.model = TW_TRY(compile::compile_graph(graph, compile));
   form.kernels = form.model.program->steps.size();
   for (const auto& [name, launch] : form.model.gpu_launches)
     form.kernels += launch.program.calls.size() - 1;
   runtime::SessionOptions session;
-  session.load_launch = driver::make_launch_loader({options.device, true, ""}, form.log);
+  session.load_launch = compile::make_launch_loader({options.device, true, ""}, form.log);
   session.threads = options.threads;
   session.flush_denormals = true;
-  form.session = TW_TRY(driver::open_session(form.model, session));
+  form.session = TW_TRY(compile::open_session(form.model, session));
   uint64_t seed = 7;
   for (ValueId id : graph.inputs) {
     const graph::Value& value = graph.values[static_cast<size_t>(id)];

@@ -84,8 +84,8 @@ Result<tensor::OpCall> call_of(const std::string& name, const CaseOptions& optio
 
 }  // namespace
 
-Result<tune::Task> make_case(const std::string& name, const CaseOptions& options) {
-  tune::Task task;
+Result<measure::Task> make_case(const std::string& name, const CaseOptions& options) {
+  measure::Task task;
   task.name = name;
   task.func = TW_TRY(tensor::op_func(TW_TRY(call_of(name, options))));
   task.target = hw::host();

@@ -16,6 +16,6 @@ struct CaseOptions {
 /// `gemm:M,N,K`, `conv:C,K,SIZE,KERNEL,STRIDE` (channels in blocks of 16), `yolo:C6`, `resnet18:C7`
 /// or the id of a case of the workload file.
 ///   errors: Usage (a name of no such form), Io, Parse, Invalid (sizes).
-Result<tune::Task> make_case(const std::string& name, const CaseOptions& options);
+Result<measure::Task> make_case(const std::string& name, const CaseOptions& options);
 
 }  // namespace tilewright::bench

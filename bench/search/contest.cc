@@ -22,7 +22,7 @@ double now() {
 }
 
 /// What `read` sees of the program that a point means, remembered.
-search::Features program_features(const tune::ScheduleSpace& space, const tune::Task& task,
+search::Features program_features(const tune::ScheduleSpace& space, const measure::Task& task,
                                   std::vector<double> (*read)(const Func&)) {
   const auto known = std::make_shared<std::map<Point, std::vector<double>>>();
   return [&space, &task, read, known](const Point& point) {
@@ -36,7 +36,7 @@ search::Features program_features(const tune::ScheduleSpace& space, const tune::
 
 using Made = Result<std::unique_ptr<search::Searcher>>;
 
-Made make(const std::string& method, const tune::ScheduleSpace& space, const tune::Task& task,
+Made make(const std::string& method, const tune::ScheduleSpace& space, const measure::Task& task,
           uint64_t seed) {
   search::ModelGuidedOptions options;
   if (method == "tree" || method == "xgb") {
@@ -148,7 +148,7 @@ double seconds_to(const Run& run, double cost, double share) {
   return i < run.costs.size() ? run.seconds[i] : search::kInvalid;
 }
 
-Result<Contest> hold_contest(const tune::Task& task, const std::string& space_name,
+Result<Contest> hold_contest(const measure::Task& task, const std::string& space_name,
                              const tune::ScheduleSpace& space, Judge& judge,
                              const ContestOptions& options) {
   Contest contest{task.name,       space_name,      space.space().size(),

@@ -50,7 +50,7 @@ double seconds_to(const Run& run, double cost, double share);
 
 /// `task` must outlive the call. Points of other spaces than `space` take part where a method says
 /// so. errors: Usage (a method that does not exist), Unsupported (a model this build lacks).
-Result<Contest> hold_contest(const tune::Task& task, const std::string& space_name,
+Result<Contest> hold_contest(const measure::Task& task, const std::string& space_name,
                              const tune::ScheduleSpace& space, Judge& judge,
                              const ContestOptions& options);
 

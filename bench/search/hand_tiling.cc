@@ -32,7 +32,7 @@ std::vector<double> levels(int64_t extent, int64_t inner) {
 }
 
 /// FlexTensor's sketch without its choice of unrolling: always, up to a depth of 200.
-std::string hand_sketch(const tune::Task& task) {
+std::string hand_sketch(const measure::Task& task) {
   std::string text = tune::tiling_sketch(task, {true});
   const size_t begin = text.find("decide unroll: ring ");
   if (begin == std::string::npos) return "";
@@ -60,7 +60,7 @@ std::vector<search::Point> hand_points(const search::Space& space) {
   return points;
 }
 
-double best_found(const tune::Task& task, const tune::ScheduleSpace& space, Judge& judge,
+double best_found(const measure::Task& task, const tune::ScheduleSpace& space, Judge& judge,
                   const std::string& method, int trials) {
   ContestOptions options;
   options.methods = {method};
@@ -71,7 +71,7 @@ double best_found(const tune::Task& task, const tune::ScheduleSpace& space, Judg
 
 }  // namespace
 
-Result<std::string> against_hand_tiling(const tune::Task& task, Judge& judge, int trials) {
+Result<std::string> against_hand_tiling(const measure::Task& task, Judge& judge, int trials) {
   const std::string text = hand_sketch(task);
   if (text.empty()) return fail(ErrorKind::Usage, fmt::format("{} has no nest to tile", task.name));
   const auto hand =

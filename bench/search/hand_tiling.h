@@ -10,6 +10,6 @@ namespace tilewright::bench {
 
 /// Best of a small grid of the hand-written tiling, as someone tunes it by hand, against what ours
 /// and the Q-method find with `trials` trials: a few lines. errors: Usage (no nest to tile).
-Result<std::string> against_hand_tiling(const tune::Task& task, Judge& judge, int trials);
+Result<std::string> against_hand_tiling(const measure::Task& task, Judge& judge, int trials);
 
 }  // namespace tilewright::bench

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/base/file.h"
-#include "tilewright/tune/default_schedule.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 
 namespace tilewright::bench {
 namespace {
@@ -49,15 +49,15 @@ Status Judge::load(const std::string& file) {
   return {};
 }
 
-Result<std::unique_ptr<Judge>> Judge::open(const tune::Task& task, const std::string& file,
-                                           tune::Measurer* measurer) {
+Result<std::unique_ptr<Judge>> Judge::open(const measure::Task& task, const std::string& file,
+                                           measure::Measurer* measurer) {
   std::unique_ptr<Judge> judge(new Judge(task));
   TW_TRY_STATUS(judge->load(file));
   if (measurer == nullptr) return judge;
   const bool first = judge->rule_ns_ == 0;
   judge->measurer_ = measurer;
-  const tune::Reading reading = TW_TRY(judge->start());
-  if (reading.kind != tune::OutcomeKind::Ok)
+  const measure::Reading reading = TW_TRY(judge->start());
+  if (reading.kind != measure::OutcomeKind::Ok)
     return fail(ErrorKind::Tool,
                 fmt::format("the rule's schedule of {} cannot be measured", task.name),
                 reading.reason);
@@ -68,11 +68,11 @@ Result<std::unique_ptr<Judge>> Judge::open(const tune::Task& task, const std::st
   return judge;
 }
 
-Result<tune::Reading> Judge::start() {
+Result<measure::Reading> Judge::start() {
   evaluator_ = TW_TRY(measurer_->evaluator(task_));
-  rule_ = tune::default_trace(task_.func, task_.target, task_.threads);
-  const tune::Reading reading = evaluator_->evaluate({{{}, rule_}}).at(0);
-  if (reading.kind == tune::OutcomeKind::Ok) rule_ns_ = reading.cost;
+  rule_ = rules::default_trace(task_.func, task_.target, task_.threads);
+  const measure::Reading reading = evaluator_->evaluate({{{}, rule_}}).at(0);
+  if (reading.kind == measure::OutcomeKind::Ok) rule_ns_ = reading.cost;
   return reading;
 }
 
@@ -87,20 +87,20 @@ double Judge::confirmed(const schedule::Trace& trace) {
 }
 
 void Judge::measure(const std::vector<std::string>& keys,
-                    const std::vector<tune::Candidate>& unknown) {
+                    const std::vector<measure::Candidate>& unknown) {
   const double begin = now(), scale = rule_ns_;
-  const std::vector<tune::Reading> readings = evaluator_->evaluate(unknown);
+  const std::vector<measure::Reading> readings = evaluator_->evaluate(unknown);
   const double seconds = (now() - begin) / static_cast<double>(unknown.size());
   std::ofstream out(file_, std::ios::app);
   for (size_t i = 0; i < unknown.size(); ++i) {
-    const tune::Reading& reading = readings[i];
-    if (reading.kind == tune::OutcomeKind::Lost) continue;  // says nothing about the schedule
+    const measure::Reading& reading = readings[i];
+    if (reading.kind == measure::OutcomeKind::Lost) continue;  // says nothing about the schedule
     Verdict verdict;
     verdict.seconds = seconds;
     const bool doubted =
-        reading.kind == tune::OutcomeKind::Ok && reading.cost / scale < kTooGood * least_;
+        reading.kind == measure::OutcomeKind::Ok && reading.cost / scale < kTooGood * least_;
     nlohmann::json line = {{"trace", keys[i]}, {"seconds", seconds}};
-    if (reading.kind == tune::OutcomeKind::Ok) {
+    if (reading.kind == measure::OutcomeKind::Ok) {
       verdict.cost = doubted ? confirmed(unknown[i].trace) : reading.cost / scale;
       if (std::isinf(verdict.cost)) continue;
       line["cost"] = verdict.cost;
@@ -122,7 +122,7 @@ void Judge::measure(const std::vector<std::string>& keys,
 
 std::vector<Verdict> Judge::judge(const std::vector<schedule::Trace>& traces) {
   std::vector<std::string> keys, fresh;
-  std::vector<tune::Candidate> unknown;
+  std::vector<measure::Candidate> unknown;
   for (const schedule::Trace& trace : traces) {
     keys.push_back(key_of(trace));
     if (verdicts_.contains(keys.back()) || evaluator_ == nullptr) continue;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/tune/measure.h"
+#include "tilewright/measure/measurer.h"
 
 namespace tilewright::bench {
 
@@ -23,8 +23,8 @@ class Judge {
  public:
   /// Verdicts are read from and appended to `file` (JSON lines). Without a measurer only known
   /// schedules have a cost.
-  static Result<std::unique_ptr<Judge>> open(const tune::Task& task, const std::string& file,
-                                             tune::Measurer* measurer);
+  static Result<std::unique_ptr<Judge>> open(const measure::Task& task, const std::string& file,
+                                             measure::Measurer* measurer);
 
   std::vector<Verdict> judge(const std::vector<schedule::Trace>& traces);
   double rule_ns() const { return rule_ns_; }
@@ -32,19 +32,20 @@ class Judge {
   size_t measured() const { return measured_; }
 
  private:
-  explicit Judge(tune::Task task) : task_(std::move(task)) {}
+  explicit Judge(measure::Task task) : task_(std::move(task)) {}
   Status load(const std::string& file);
   /// A new evaluator, whose scale is the rule's schedule; its reading.
-  Result<tune::Reading> start();
+  Result<measure::Reading> start();
   /// The cost by a race against the rule's schedule; then begins anew, for the evaluator's scale
   /// may have moved with a lucky reading. kInvalid if the race fails.
   double confirmed(const schedule::Trace& trace);
-  void measure(const std::vector<std::string>& keys, const std::vector<tune::Candidate>& unknown);
+  void measure(const std::vector<std::string>& keys,
+               const std::vector<measure::Candidate>& unknown);
 
-  tune::Task task_;
+  measure::Task task_;
   std::string file_;
-  tune::Measurer* measurer_ = nullptr;
-  std::unique_ptr<tune::Evaluator> evaluator_;
+  measure::Measurer* measurer_ = nullptr;
+  std::unique_ptr<measure::Evaluator> evaluator_;
   schedule::Trace rule_;
   std::map<std::string, Verdict> verdicts_;  ///< by hash of the printed trace
   double rule_ns_ = 0;

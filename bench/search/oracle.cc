@@ -20,10 +20,10 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tune_run.h"
-#include "tilewright/tune/worker.h"
+#include "tilewright/measure/worker.h"
 
 namespace tilewright::bench {
 namespace {
@@ -50,7 +50,7 @@ schedule::Trace best_at(const tune::TunerTask& task, const tune::TaskState& stat
   double least = state.rule.cost;
   schedule::Trace best = task.rule;
   for (const tune::TrialLog& trial : state.trials) {
-    if (trial.seconds > time || trial.reading.kind != tune::OutcomeKind::Ok) continue;
+    if (trial.seconds > time || trial.reading.kind != measure::OutcomeKind::Ok) continue;
     if (trial.reading.cost >= least) continue;
     if (Result<schedule::Trace> trace = task.space->trace(trial.point))
       best = *std::move(trace), least = trial.reading.cost;
@@ -61,9 +61,9 @@ schedule::Trace best_at(const tune::TunerTask& task, const tune::TaskState& stat
 /// Costs of the schedules of `task` that were best at the times of `looks`, in a race. What loses
 /// against an earlier one is not taken, as in `tilewright tune`. units: ns.
 Result<Looks> raced(const tune::TunerTask& task, const tune::TaskState& state, const Looks& looks,
-                    tune::Measurer& measurer) {
+                    measure::Measurer& measurer) {
   constexpr int kRounds = 21;
-  if (state.rule.kind != tune::OutcomeKind::Ok)
+  if (state.rule.kind != measure::OutcomeKind::Ok)
     return fail(ErrorKind::Tool, task.task.name + " cannot be measured", state.rule.reason);
   std::vector<schedule::Trace> traces;
   std::map<std::string, size_t> known;
@@ -86,10 +86,10 @@ Result<Looks> raced(const tune::TunerTask& task, const tune::TaskState& state, c
 }
 
 /// Sum over the kernels of a model of those that were tuned.
-Looks sum_of(const driver::CompiledModel& model, const std::map<std::string, Looks>& costs) {
+Looks sum_of(const compile::CompiledModel& model, const std::map<std::string, Looks>& costs) {
   Looks sum{};
-  for (const driver::KernelReport& kernel : model.kernels) {
-    const auto found = costs.find(tune::workload_key(tune::workload_text(kernel.func)));
+  for (const compile::KernelReport& kernel : model.kernels) {
+    const auto found = costs.find(records::workload_key(measure::workload_text(kernel.func)));
     if (found == costs.end()) continue;
     for (size_t i = 0; i < kLooks; ++i)
       sum[i] += static_cast<double>(kernel.steps.size()) * found->second[i];
@@ -99,7 +99,7 @@ Looks sum_of(const driver::CompiledModel& model, const std::map<std::string, Loo
 
 /// One operator. errors: of the run.
 Result<nlohmann::json> study(const std::string& id, const Options& options,
-                             tune::Measurer& measurer) {
+                             measure::Measurer& measurer) {
   driver::TuneSettings settings;
   settings.subject.workload = options.workload;
   settings.subject.id = id;
@@ -236,7 +236,7 @@ Status run(const Options& options) {
   std::filesystem::create_directories(options.out);
   std::set<std::string> done;
   for (const nlohmann::json& item : kept(options)) done.insert(item.value("case", ""));
-  const auto measurer = TW_TRY(tune::start_measurer({}));
+  const auto measurer = TW_TRY(measure::start_measurer({}));
   for (const std::string& name : names) {
     if (options.table || driver::interrupted() || now() - start > options.seconds) break;
     if (done.contains(name)) continue;
@@ -257,7 +257,7 @@ Status run(const Options& options) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "worker")
-    return tune::serve_worker(driver::compile_kernel);
+    return measure::serve_worker(compile::compile_kernel);
   Options options;
   CLI::App app("What is reached without measuring, and how soon the rest");
   app.add_option("--workload", options.workload);

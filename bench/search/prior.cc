@@ -20,9 +20,9 @@
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/rules/common/work.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tune/space.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright {
 namespace {
@@ -97,7 +97,7 @@ double now() {
       .count();
 }
 
-Status compile(Entry& entry, const tune::Task& task, const tune::ScheduleSpace& space) {
+Status compile(Entry& entry, const measure::Task& task, const tune::ScheduleSpace& space) {
   const schedule::Trace trace = TW_TRY(space.trace(entry.point));
   const Func scheduled = TW_TRY(schedule::replay(task.func, trace));
   const Func lowered = TW_TRY(lower::run_pipeline(scheduled, task.target));
@@ -112,7 +112,7 @@ Status compile(Entry& entry, const tune::Task& task, const tune::ScheduleSpace& 
 }
 
 /// Least times of all, in turn, for about `seconds`.
-void measure(std::vector<Entry>& entries, const tune::Task& task, double seconds) {
+void measure(std::vector<Entry>& entries, const measure::Task& task, double seconds) {
   runtime::ThreadPoolOptions pool_options;
   pool_options.threads = task.threads;
   runtime::ThreadPool pool(pool_options);
@@ -182,7 +182,7 @@ std::vector<Entry> choose(const tune::ScheduleSpace& space, const Options& optio
 }
 
 /// Share of the best time found that the rule's schedule reaches.
-Result<double> study(const std::string& name, const tune::Task& task, const Options& options) {
+Result<double> study(const std::string& name, const measure::Task& task, const Options& options) {
   const double begin = now();
   const std::unique_ptr<tune::ScheduleSpace> space = tune::constructive_space(task);
   std::vector<Entry> entries = choose(*space, options);
@@ -220,22 +220,22 @@ Result<double> study(const std::string& name, const tune::Task& task, const Opti
 }
 
 /// The kernel of `graph` with most work.
-Result<tune::Task> main_task(const graph::Graph& graph, const driver::CompileOptions& options) {
-  const driver::CompiledModel model = TW_TRY(driver::compile_graph(graph, options));
-  const driver::KernelReport* main = nullptr;
-  for (const driver::KernelReport& kernel : model.kernels)
+Result<measure::Task> main_task(const graph::Graph& graph, const compile::CompileOptions& options) {
+  const compile::CompiledModel model = TW_TRY(compile::compile_graph(graph, options));
+  const compile::KernelReport* main = nullptr;
+  for (const compile::KernelReport& kernel : model.kernels)
     if (main == nullptr ||
-        tune::work_of(kernel.func).operations > tune::work_of(main->func).operations)
+        rules::work_of(kernel.func).operations > rules::work_of(main->func).operations)
       main = &kernel;
   if (main == nullptr) return fail(ErrorKind::NotApplicable, "the operator has no kernel", "");
-  return tune::Task{main->symbol, main->func, options.target, options.threads, 1};
+  return measure::Task{main->symbol, main->func, options.target, options.threads, 1};
 }
 
 Status run(const Options& options) {
   driver::SubjectOptions subjects = options.subjects;
   subjects.direct = subjects.math == "direct";
   if (subjects.direct) subjects.math = "fast";
-  const driver::CompileOptions compile = TW_TRY(driver::compile_options(subjects));
+  const compile::CompileOptions compile = TW_TRY(driver::compile_options(subjects));
   const std::vector<driver::Subject> all = TW_TRY(driver::load_subjects(subjects));
   double logs = 0, worst = 1;
   int index = 0, floats = 0, done = 0;
@@ -245,7 +245,7 @@ Status run(const Options& options) {
     if (graph.values[static_cast<size_t>(graph.outputs[0])].type.dtype != DType::F32) continue;
     if (floats++ % options.every != 0) continue;
     if (index++ < options.from || done >= options.count) continue;
-    const Result<tune::Task> task = main_task(graph, compile);
+    const Result<measure::Task> task = main_task(graph, compile);
     const Result<double> share =
         task ? study(subject.name, *task, options) : tl::unexpected(task.error());
     ++done;

@@ -14,10 +14,10 @@
 #include "hand_tiling.h"
 #include "surface.h"
 #include "tilewright/base/file.h"
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
+#include "tilewright/measure/worker.h"
 #include "tilewright/tune/sketch_space.h"
 #include "tilewright/tune/tiling_space.h"
-#include "tilewright/tune/worker.h"
 
 namespace tilewright::bench {
 namespace {
@@ -27,7 +27,7 @@ struct Options {
   std::string spaces = "tiling", out = "bench_search_out";
   CaseOptions made;
   ContestOptions contest;
-  double limit = tune::MeasureOptions().limit_seconds;
+  double limit = measure::MeasureOptions().limit_seconds;
   bool replay = false;  ///< measure nothing
 };
 
@@ -39,7 +39,7 @@ std::vector<std::string> words(const std::string& text, char by) {
 }
 
 Result<std::unique_ptr<tune::ScheduleSpace>> make_space(const std::string& name,
-                                                        const tune::Task& task) {
+                                                        const measure::Task& task) {
   if (name == "tiling") return tune::tiling_space(task, {});
   if (name == "paper") return tune::tiling_space(task, {true});
   if (name == "ours") return tune::constructive_space(task);
@@ -49,18 +49,18 @@ Result<std::unique_ptr<tune::ScheduleSpace>> make_space(const std::string& name,
               "there are tiling, paper, ours and files of sketches");
 }
 
-std::string file_of(const Options& options, const tune::Task& task, const std::string& suffix) {
+std::string file_of(const Options& options, const measure::Task& task, const std::string& suffix) {
   std::string name = task.name;
   for (char& c : name)
     if (c == '/' || c == ':' || c == ',') c = '_';
   return fmt::format("{}/{}.t{}{}", options.out, name, task.threads, suffix);
 }
 
-Result<std::unique_ptr<tune::Measurer>> measurer_of(const Options& options) {
-  if (options.replay) return std::unique_ptr<tune::Measurer>();
-  tune::MeasureOptions how;
+Result<std::unique_ptr<measure::Measurer>> measurer_of(const Options& options) {
+  if (options.replay) return std::unique_ptr<measure::Measurer>();
+  measure::MeasureOptions how;
   how.limit_seconds = options.limit;
-  return tune::start_measurer(how);
+  return measure::start_measurer(how);
 }
 
 Status contests(Options options) {
@@ -69,7 +69,7 @@ Status contests(Options options) {
   const auto measurer = TW_TRY(measurer_of(options));
   std::vector<Contest> all;
   for (const std::string& name : words(options.cases, ';')) {
-    const tune::Task task = TW_TRY(make_case(name, options.made));
+    const measure::Task task = TW_TRY(make_case(name, options.made));
     const auto judge =
         TW_TRY(Judge::open(task, file_of(options, task, ".verdicts"), measurer.get()));
     for (const std::string& space_name : words(options.spaces, ',')) {
@@ -87,7 +87,7 @@ Status contests(Options options) {
 Status surface(const Options& options) {
   std::filesystem::create_directories(options.out);
   const auto measurer = TW_TRY(measurer_of(options));
-  const tune::Task task = TW_TRY(make_case(options.cases, options.made));
+  const measure::Task task = TW_TRY(make_case(options.cases, options.made));
   const auto judge = TW_TRY(Judge::open(task, file_of(options, task, ".verdicts"), measurer.get()));
   const Surface found = TW_TRY(measure_surface(task, *judge));
   fmt::print("{}", describe(found));
@@ -98,7 +98,7 @@ Status hand(const Options& options) {
   std::filesystem::create_directories(options.out);
   const auto measurer = TW_TRY(measurer_of(options));
   for (const std::string& name : words(options.cases, ';')) {
-    const tune::Task task = TW_TRY(make_case(name, options.made));
+    const measure::Task task = TW_TRY(make_case(name, options.made));
     const auto judge =
         TW_TRY(Judge::open(task, file_of(options, task, ".verdicts"), measurer.get()));
     fmt::print("{}\n", TW_TRY(against_hand_tiling(task, *judge, options.contest.trials)));
@@ -109,7 +109,7 @@ Status hand(const Options& options) {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "worker")
-    return tune::serve_worker(driver::compile_kernel);
+    return measure::serve_worker(compile::compile_kernel);
   Options options;
   CLI::App app("Experiments with searchers");
   app.require_subcommand(1);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/rules/common/work.h"
 #include "tilewright/search/space.h"
 #include "tilewright/tune/tiling_space.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::bench {
 namespace {
@@ -42,7 +42,7 @@ std::vector<int64_t> powers(double extent, int64_t least, int64_t most) {
 
 }  // namespace
 
-Result<Surface> measure_surface(const tune::Task& task, Judge& judge) {
+Result<Surface> measure_surface(const measure::Task& task, Judge& judge) {
   const auto space = tune::tiling_space(task, {true});
   const auto& decisions = space->space().decisions();
   if (decisions.size() != 4 || decisions[0].values[0].features.size() != 4)

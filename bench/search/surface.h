@@ -17,7 +17,7 @@ struct Surface {
 
 /// A product tiled rows x columns, both powers of two, the reduction whole inside, the last loop
 /// vectorised and the rows in registers where they are few. errors: Usage (no matrix product).
-Result<Surface> measure_surface(const tune::Task& task, Judge& judge);
+Result<Surface> measure_surface(const measure::Task& task, Judge& judge);
 
 /// A table and how rugged it is: steps between neighbours, local optima.
 std::string describe(const Surface& surface);

@@ -6,12 +6,12 @@
 #include <map>
 
 #include "cases.h"
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/lower/lower.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/measure.h"
+#include "tilewright/measure/measurer.h"
+#include "tilewright/measure/worker.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tune/tiling_space.h"
-#include "tilewright/tune/worker.h"
 
 namespace tilewright::bench {
 namespace {
@@ -31,11 +31,11 @@ struct Options {
 };
 
 /// The rule's schedule, then points drawn evenly.
-std::vector<tune::Candidate> draw(const tune::Task& task, const Options& options) {
+std::vector<measure::Candidate> draw(const measure::Task& task, const Options& options) {
   const auto space =
       options.space == "tiling" ? tune::tiling_space(task) : tune::constructive_space(task);
-  std::vector<tune::Candidate> candidates = {
-      {{}, tune::default_trace(task.func, task.target, task.threads)}};
+  std::vector<measure::Candidate> candidates = {
+      {{}, rules::default_trace(task.func, task.target, task.threads)}};
   Rng rng(1);
   for (int i = 0; i < options.trials; ++i) {
     const search::Point point = space->space().random(rng);
@@ -46,7 +46,7 @@ std::vector<tune::Candidate> draw(const tune::Task& task, const Options& options
 }
 
 /// Milliseconds per candidate of each stage, in this process.
-std::string stages(const tune::Task& task, const std::vector<tune::Candidate>& candidates) {
+std::string stages(const measure::Task& task, const std::vector<measure::Candidate>& candidates) {
   constexpr size_t kSample = 40;
   double replay = 0, lowering = 0, code = 0;
   int count = 0;
@@ -60,7 +60,7 @@ std::string stages(const tune::Task& task, const std::vector<tune::Candidate>& c
     if (!lowered) continue;
     lowering += seconds_since(begin);
     begin = Clock::now();
-    const auto kernel = driver::compile_kernel(*lowered, task.target);
+    const auto kernel = compile::compile_kernel(*lowered, task.target);
     code += seconds_since(begin);
     ++count;
   }
@@ -69,20 +69,20 @@ std::string stages(const tune::Task& task, const std::vector<tune::Candidate>& c
                      unit * lowering, unit * code);
 }
 
-Status run_case(tune::Measurer& measurer, const std::string& name, const Options& options) {
-  const tune::Task task = TW_TRY(make_case(name, options.kernel));
-  const std::vector<tune::Candidate> candidates = draw(task, options);
+Status run_case(measure::Measurer& measurer, const std::string& name, const Options& options) {
+  const measure::Task task = TW_TRY(make_case(name, options.kernel));
+  const std::vector<measure::Candidate> candidates = draw(task, options);
   auto begin = Clock::now();
   const auto evaluator = TW_TRY(measurer.evaluator(task));
   const double load = seconds_since(begin);
   begin = Clock::now();
-  const std::vector<tune::Reading> readings = evaluator->evaluate(candidates);
+  const std::vector<measure::Reading> readings = evaluator->evaluate(candidates);
   const double seconds = seconds_since(begin);
   std::map<std::string, int> outcomes;
   double best = search::kInvalid, rule = readings[0].cost;
-  for (const tune::Reading& reading : readings) {
+  for (const measure::Reading& reading : readings) {
     ++outcomes[std::string(to_string(reading.kind))];
-    if (reading.kind == tune::OutcomeKind::Ok) best = std::min(best, reading.cost);
+    if (reading.kind == measure::OutcomeKind::Ok) best = std::min(best, reading.cost);
   }
   std::string counts;
   for (const auto& [kind, count] : outcomes) counts += fmt::format(" {} {}", count, kind);
@@ -94,9 +94,9 @@ Status run_case(tune::Measurer& measurer, const std::string& name, const Options
 }
 
 Status run(const Options& options) {
-  tune::MeasureOptions chosen;
+  measure::MeasureOptions chosen;
   chosen.workers = options.workers;
-  const auto measurer = TW_TRY(tune::start_measurer(chosen));
+  const auto measurer = TW_TRY(measure::start_measurer(chosen));
   for (const std::string& name : options.cases) TW_TRY_STATUS(run_case(*measurer, name, options));
   return {};
 }
@@ -107,7 +107,7 @@ Status run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace tilewright;
   if (argc > 1 && std::string(argv[1]) == "worker")
-    return tune::serve_worker(driver::compile_kernel);
+    return measure::serve_worker(compile::compile_kernel);
   bench::Options options;
   CLI::App app("Candidates compiled and measured per second");
   app.add_option("cases", options.cases, "as bench_search takes them");

@@ -10,8 +10,9 @@
 #include <vector>
 
 #include "tilewright/accel/vta/sim/tsim.h"
+#include "tilewright/codegen/vta/vta.h"
+#include "tilewright/rules/vta/schedule.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/vta_schedule.h"
 
 namespace tilewright {
 namespace {
@@ -59,7 +60,7 @@ Func layer_func(const Shape2d& s, const vta::Config& c) {
 }
 
 struct Measured {
-  tune::VtaMapping mapping;
+  rules::VtaMapping mapping;
   int64_t predicted = 0;
   uint64_t cycles = 0, bound = 0;
   double gemm = 0;     ///< GEMM steps per cycle
@@ -67,21 +68,21 @@ struct Measured {
 };
 
 Result<Measured> measure(const Func& func, const vta::Config& config, const Measured* hidden) {
-  const schedule::Trace prologue = TW_TRY(tune::vta_prologue(func));
-  const tune::VtaLayer layer = TW_TRY(tune::vta_layer(TW_TRY(schedule::replay(func, prologue))));
+  const schedule::Trace prologue = TW_TRY(rules::vta_prologue(func));
+  const rules::VtaLayer layer = TW_TRY(rules::vta_layer(TW_TRY(schedule::replay(func, prologue))));
   Measured m;
   if (hidden != nullptr) {
     m.mapping = hidden->mapping;
     m.mapping.copies = m.mapping.result_copies = 1;
   } else {
     const auto begin = std::chrono::steady_clock::now();
-    m.mapping = TW_TRY(tune::best_mapping(layer, config));
+    m.mapping = TW_TRY(rules::best_mapping(layer, config));
     m.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   }
-  m.predicted = tune::predict(layer, m.mapping, config).cycles;
+  m.predicted = rules::predict(layer, m.mapping, config).cycles;
   const Func scheduled =
-      TW_TRY(schedule::replay(func, TW_TRY(tune::vta_trace(func, config, m.mapping))));
-  const vta::Program program = TW_TRY(tune::vta_program(scheduled, config));
+      TW_TRY(schedule::replay(func, TW_TRY(rules::vta_trace(func, config, m.mapping))));
+  const vta::Program program = TW_TRY(codegen::vta_program(scheduled, config));
   const std::vector<vta::Insn>& insns = program.runs[0].insns;
   vta::LaunchOptions options;
   options.record_times = true;

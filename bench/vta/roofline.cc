@@ -8,7 +8,7 @@
 
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/rng.h"
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 #include "tilewright/graph/builder.h"
 #include "tilewright/graph/quantize.h"
 #include "tilewright/graph/tile_layout.h"
@@ -62,11 +62,11 @@ Result<graph::Graph> layer_graph(const Layer& layer, const graph::TileShape& til
 }
 
 Result<nlohmann::ordered_json> measure(const graph::Graph& graph, const vta::Config& config,
-                                       const driver::VtaLaunchOptions& launch) {
-  driver::CompileOptions options;
+                                       const compile::VtaLaunchOptions& launch) {
+  compile::CompileOptions options;
   options.vta = config;
   options.launch = launch;
-  const driver::CompiledModel model = TW_TRY(compile_graph(graph, options));
+  const compile::CompiledModel model = TW_TRY(compile_graph(graph, options));
   if (model.launches.size() != 1)
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' became {} launches", graph.name, model.launches.size()));

@@ -37,8 +37,10 @@ exits 0 "an impossible peak is noticed" "cannot be right" "multiply-adds per cyc
   -- compile "$program_text" -o q.twm
 quiet=$(value "$(kept)" 'd["rates"]["f32"]')
 holds "and replaced" "$python" -c 'import sys; sys.exit(float(sys.argv[1]) > 700)' "$quiet"
+# Two readings of one machine differ by its clock, up to 6 % on a shared one; time that the loops
+# take would halve a peak. bench/README.md says how the spread is measured.
 holds "beside busy loops the same peak was read" "$python" -c \
-  'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 0.05 * b)' "$busy" "$quiet"
+  'import sys; a, b = map(float, sys.argv[1:]); sys.exit(not abs(a - b) < 0.25 * b)' "$busy" "$quiet"
 
 # A day later the peak is looked at again.
 "$python" - "$(kept)" <<'END'

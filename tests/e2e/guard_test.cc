@@ -6,7 +6,7 @@
 #include "tests/e2e/kernel_matrix.h"
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/codegen/testing/harness.h"
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 #include "tilewright/driver/inputs.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/runtime/executor.h"
@@ -73,10 +73,10 @@ TEST(Guard, EveryKernelTouchesOnlyItsBuffers) {
   }
 }
 
-std::vector<Array> outputs_of(const driver::CompiledModel& model, int threads) {
+std::vector<Array> outputs_of(const compile::CompiledModel& model, int threads) {
   runtime::SessionOptions options;
   options.threads = threads;
-  const auto session = driver::open_session(model, options);
+  const auto session = compile::open_session(model, options);
   EXPECT_TRUE(session) << to_string(session.error());
   std::vector<Array> out;
   const graph::Graph& graph = model.graph;
@@ -102,9 +102,9 @@ void expect_deterministic(const std::string& network, int64_t size) {
   ASSERT_TRUE(graph) << to_string(graph.error());
   std::vector<std::vector<Array>> results;
   for (const int made_for : {2, 1}) {
-    driver::CompileOptions compile;
+    compile::CompileOptions compile;
     compile.threads = made_for;
-    const auto model = driver::compile_graph(*graph, compile);
+    const auto model = compile::compile_graph(*graph, compile);
     ASSERT_TRUE(model) << to_string(model.error());
     for (const int threads : {1, 2, 2}) results.push_back(outputs_of(*model, threads));
   }

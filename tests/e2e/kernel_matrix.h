@@ -8,8 +8,8 @@
 
 #include "tilewright/hw/target.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/default_schedule.h"
 
 namespace tilewright::e2e {
 
@@ -35,7 +35,7 @@ inline Result<Func> func_of(const OperatorCase& test) {
 
 /// The default schedule for `threads`, lowered.
 inline Result<Func> scheduled(const Func& func, const hw::CpuTarget& target, int threads) {
-  Func out = TW_TRY(schedule::replay(func, tune::default_trace(func, target, threads)));
+  Func out = TW_TRY(schedule::replay(func, rules::default_trace(func, target, threads)));
   out.name = func.name;
   return lower::run_pipeline(out, target);
 }

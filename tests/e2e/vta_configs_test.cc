@@ -50,7 +50,7 @@ std::string describe(const vta::Config& config) {
                      config.extensions.pipelined_alu ? " pipelined_alu" : "");
 }
 
-void expect_clean(const driver::CompiledModel& model, const std::string& what) {
+void expect_clean(const compile::CompiledModel& model, const std::string& what) {
   for (const auto& [name, launch] : model.launches)
     for (const vta::Finding& finding : check_program(launch.program))
       ADD_FAILURE() << what << ": " << name << ": " << vta::name(finding.rule) << ": "
@@ -73,7 +73,7 @@ TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
     const Network& network = networks[i % 2];
     const std::string what = fmt::format("{} {}", i, describe(config));
     std::fflush(stdout);
-    const Result<driver::CompiledModel> model = compile_network(network, config);
+    const Result<compile::CompiledModel> model = compile_network(network, config);
     if (!model) {
       ++refused;
       expect_explained(model.error(), what);
@@ -124,7 +124,7 @@ TEST(VtaConfigs, F1_ResNetLayersAreTheSameOnEveryDevice) {
   const Network network = resnet_layers();
   for (const char* name : {"vta", "vta-extended"}) {
     const vta::Config config = *vta::builtin_config(name);
-    const Result<driver::CompiledModel> model = compile_network(network, config);
+    const Result<compile::CompiledModel> model = compile_network(network, config);
     ASSERT_TRUE(model) << to_string(model.error());
     expect_clean(*model, name);
     for (const char* device : {"vta:fsim", "vta:tsim", "vta:rtl"}) {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "tilewright/base/check.h"
-#include "tilewright/driver/accelerator.h"
-#include "tilewright/driver/compile.h"
-#include "tilewright/driver/quantized.h"
+#include "tilewright/compile/devices.h"
+#include "tilewright/compile/compile.h"
+#include "tilewright/compile/vta/quantized.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/graph/test_quantize.h"
 
@@ -65,13 +65,13 @@ inline Network make_network(const graph::Graph& f32) {
 }
 
 /// errors: also of layers that do not fit, as `compile` without --fallback cpu reports them.
-inline Result<driver::CompiledModel> compile_network(const Network& network,
+inline Result<compile::CompiledModel> compile_network(const Network& network,
                                                      const vta::Config& config) {
-  driver::CompileOptions options;
+  compile::CompileOptions options;
   options.vta = config;
   const graph::TileShape tile{config.batch(), config.block_in(), config.block_out()};
   const graph::Graph tiled = TW_TRY(tile_layout(network.quantized.graph, tile));
-  TW_TRY_STATUS(driver::all_on_vta(TW_TRY(driver::place_on_vta(tiled, config, options.launch))));
+  TW_TRY_STATUS(compile::all_on_vta(TW_TRY(compile::place_on_vta(tiled, config, options.launch))));
   return compile_graph(tiled, options);
 }
 
@@ -80,12 +80,12 @@ struct DeviceRun {
   uint64_t cycles = 0;  ///< of all launches; 0 on fsim
 };
 
-inline Result<DeviceRun> run_network(const Network& network, const driver::CompiledModel& model,
+inline Result<DeviceRun> run_network(const Network& network, const compile::CompiledModel& model,
                                      const std::string& device) {
-  auto log = std::make_shared<driver::LaunchLog>();
+  auto log = std::make_shared<compile::LaunchLog>();
   runtime::SessionOptions options;
   options.threads = 1;
-  options.load_launch = driver::make_launch_loader({.device = device}, log);
+  options.load_launch = compile::make_launch_loader({.device = device}, log);
   const auto session = TW_TRY(open_session(model, options));
   for (const auto& [name, value] : network.inputs) TW_TRY_STATUS(session->set_input(name, value));
   TW_TRY_STATUS(session->run());

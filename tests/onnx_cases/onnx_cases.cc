@@ -19,8 +19,8 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
-#include "tilewright/driver/compile.h"
-#include "tilewright/driver/evaluate.h"
+#include "tilewright/compile/compile.h"
+#include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/known_differences.h"
 #include "tilewright/graph/import.h"
 #include "tilewright/graph/model_inputs.h"
@@ -92,7 +92,7 @@ Result<graph::Graph> import_case(const fs::path& folder, const std::vector<Array
                                  size_t first_constant) {
   graph::ImportOptions options;
   options.allow_newer_opset = true;
-  options.evaluate = driver::make_evaluate();
+  options.evaluate = compile::make_evaluate();
   Result<std::vector<std::string>> names =
       graph::read_onnx_input_names((folder / "model.onnx").string());
   if (!names) return tl::unexpected<Error>(names.error());
@@ -128,15 +128,15 @@ void run_case(const fs::path& folder, CaseResult& result) {
   }
   for (const graph::Node& node : graph->nodes)
     if (node.domain.empty()) result.ops.insert(node.op);  // not what the importer adds of its own
-  driver::CompileOptions options;
+  compile::CompileOptions options;
   options.jobs = 1;
   options.math = MathMode::Exact;
-  Result<driver::CompiledModel> model = driver::compile_graph(*graph, options);
+  Result<compile::CompiledModel> model = compile::compile_graph(*graph, options);
   if (!model) {
     result.text = "compile: " + short_text(model.error());
     return;
   }
-  Result<std::unique_ptr<runtime::Session>> session = driver::open_session(*model, {.threads = 1});
+  Result<std::unique_ptr<runtime::Session>> session = compile::open_session(*model, {.threads = 1});
   if (!session) {
     result.text = "load: " + short_text(session.error());
     return;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tilewright/base/integers.h"
+#include "tilewright/hw/gpu_threads.h"
 
 namespace tilewright::cost {
 namespace {
@@ -19,8 +20,6 @@ constexpr double kCopySlots = 10;
 constexpr double kStepNs = 3, kIssueNs = 0.6;
 /// Copies that one thread waits for at once.
 constexpr double kCopiesTogether = 8;
-/// Warps of blocks with 16 threads side by side are patches of 8 x 4 (lower/gpu.h, thread_place).
-constexpr int64_t kPatchedThreads = 16, kPatchWidth = 8, kPatchHeight = 4;
 constexpr int64_t kCopyBytes = 16;  ///< the widest access
 /// Rows of a copy that is read in vectors are padded: room for that.
 constexpr double kPadding = 1.15;
@@ -159,8 +158,8 @@ double GpuModel::shared_reads(const GpuBlocking& blocking, const Factor& factor,
     const GpuShare& share = blocking.axes[i];
     int64_t covered = std::min(share.threads, left);
     if (share.threads > 1 && std::exchange(innermost, false) &&
-        left == kPatchWidth * kPatchHeight && share.threads == kPatchedThreads)
-      covered = kPatchWidth;
+        left == hw::kPatchWidth * hw::kPatchHeight && share.threads == hw::kPatchedThreads)
+      covered = hw::kPatchWidth;
     left = ceil_div(left, covered);
     if (!factor.moves[i]) continue;
     distinct *= covered;

@@ -21,7 +21,7 @@ std::vector<Row> compare_outputs(const std::string& subject, const std::string& 
     Row row{subject, against, name, {}, {}, {}};
     if (const Array* expected = find(reference, name)) {
       const auto limit = settings.limits.find(name);
-      row.difference = within(tune::compare(value, *expected, settings.math),
+      row.difference = within(measure::compare(value, *expected, settings.math),
                               limit == settings.limits.end() ? RoundingLimit{} : limit->second);
     } else if (settings.required.contains(name)) {
       row.difference.problem = fmt::format("{} has no such output", against);

@@ -9,7 +9,7 @@
 
 #include "tilewright/driver/known_differences.h"
 #include "tilewright/driver/rounding_limit.h"
-#include "tilewright/tune/compare.h"
+#include "tilewright/measure/compare.h"
 
 namespace tilewright::driver {
 
@@ -19,7 +19,7 @@ using Named = std::vector<std::pair<std::string, Array>>;
 /// One output of one subject against one reference.
 struct Row {
   std::string subject, against, output;
-  tune::Difference difference;
+  measure::Difference difference;
   std::vector<KnownCause> known;  ///< known differences of the references that it depends on
   std::string node;  ///< `node 'conv_3' (Conv)` that computes it; empty: an output of the model
 };

@@ -1,4 +1,4 @@
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,23 +25,23 @@ func product(A: f32[64,64], B: f32[64,64], out C: f32[64,64]) {
 }
 
 /// Through the C back-end, which every build has.
-KernelReport kernel_of(const Func& func, int level, const schedule::Trace* trace) {
-  CompileOptions options;
+compile::KernelReport kernel_of(const Func& func, int level, const schedule::Trace* trace) {
+  compile::CompileOptions options;
   options.level = level;
   options.use_c = true;
-  const auto model = compile_func(func, options, trace);
+  const auto model = compile::compile_func(func, options, trace);
   EXPECT_TRUE(model) << to_string(model.error());
-  return model ? model->kernels.at(0) : KernelReport{};
+  return model ? model->kernels.at(0) : compile::KernelReport{};
 }
 
 TEST(CompileFunc, LoopsAreBroughtToTheFormOfRules) {
-  const KernelReport kernel = kernel_of(product(), 2, nullptr);
+  const compile::KernelReport kernel = kernel_of(product(), 2, nullptr);
   EXPECT_EQ(kernel.decision.chosen.algorithm, "direct");
   EXPECT_THAT(schedule::print(kernel.trace), HasSubstr("compute_at(block=mm.init"));
 }
 
 TEST(CompileFunc, LoopsStayAsWrittenWhereSomebodySaysSo) {
-  const KernelReport plain = kernel_of(product(), 0, nullptr);
+  const compile::KernelReport plain = kernel_of(product(), 0, nullptr);
   Func written = product();
   written.name = plain.func.name;
   EXPECT_EQ(print(plain.func), print(written));

@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <memory>
+#include <optional>
 
 #include "tilewright/base/process.h"
 
@@ -131,6 +133,26 @@ void install_interrupt_handler() {
 Status check_interrupt() {
   if (interrupted()) return fail(ErrorKind::Interrupted, "interrupted");
   return {};
+}
+
+compile::Observer console_observer() {
+  // The line of the task at work; a new one begins with each task.
+  struct Shown {
+    std::string task;
+    std::optional<Progress> progress;
+  };
+  const auto shown = std::make_shared<Shown>();
+  compile::Observer observer;
+  observer.progress = [shown](const std::string& task, int64_t done, int64_t total,
+                              const std::string& what) {
+    if (done >= total || task != shown->task) shown->progress.reset();
+    if (done >= total) return shown->task.clear();
+    if (!shown->progress) shown->progress.emplace(task), shown->task = task;
+    shown->progress->update(done, total, what);
+  };
+  observer.warn = say;
+  observer.cancelled = interrupted;
+  return observer;
 }
 
 }  // namespace tilewright::driver

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tilewright/base/result.h"
+#include "tilewright/compile/observer.h"
 
 namespace tilewright::driver {
 
@@ -62,5 +63,8 @@ bool interrupted();
 void install_interrupt_handler();
 /// An Interrupted error if the user pressed Ctrl-C.
 Status check_interrupt();
+
+/// Progress, warnings and Ctrl-C for the compiler.
+compile::Observer console_observer();
 
 }  // namespace tilewright::driver

@@ -5,9 +5,10 @@
 #include <algorithm>
 
 #include "tilewright/base/process.h"
+#include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/graph/builder.h"
-#include "tilewright/tune/conv_algorithm.h"
+#include "tilewright/rules/cpu/conv_algorithm.h"
 
 namespace tilewright::driver {
 namespace {
@@ -39,62 +40,62 @@ int64_t tile_in(const graph::Graph& graph) {
   return 0;
 }
 
-CompiledModel plan(const graph::Graph& graph, const CompileOptions& options) {
-  auto model = plan_graph(graph, options);
+compile::CompiledModel plan(const graph::Graph& graph, const compile::CompileOptions& options) {
+  auto model = compile::plan_graph(graph, options);
   EXPECT_TRUE(model) << to_string(model.error());
   return *std::move(model);
 }
 
-const graph::PlaneConv kConv{1, 32, 32, 14, 14};
+const tensor::Conv2dShape kConv{1, 32, 32, 14, 14};
 
 TEST(ConvForms, RecordsSayWhichForm) {
-  const CompileOptions options;
+  const compile::CompileOptions options;
   for (const int64_t m : {0, 2, 4}) {
-    const tune::Record record = form_record(kConv, m, options, 5e3);
-    EXPECT_EQ(form_in(record), m);
-    EXPECT_EQ(record.workload, conv_key(kConv));
+    const records::Record record = form_record(kConv, m, options, 5e3);
+    EXPECT_EQ(compile::form_in(record), m);
+    EXPECT_EQ(record.workload, compile::conv_key(kConv));
     EXPECT_EQ(record.name, "conv 1x32->32 of 14x14, window 3x3");
     EXPECT_EQ(find_form({record})(kConv), record);
   }
-  graph::PlaneConv wider = kConv;
+  tensor::Conv2dShape wider = kConv;
   wider.width = 15;
   EXPECT_FALSE(find_form({form_record(kConv, 2, options, 1)})(wider));
 }
 
 TEST(ConvForms, OtherRecordsSayNothing) {
-  tune::Record record = form_record(kConv, 2, {}, 1);
+  records::Record record = form_record(kConv, 2, {}, 1);
   for (const char* point : {"", "constructive: rows 4", "algorithm: fft", "algorithm: winograd x",
                             "algorithm: winograd -2", "algorithm: winograd 2 "}) {
     record.point = point;
-    EXPECT_FALSE(form_in(record)) << point;
+    EXPECT_FALSE(compile::form_in(record)) << point;
   }
   record = form_record(kConv, 2, {}, 1);
   record.schedule = "split(loop=i, factor=2)";
-  EXPECT_FALSE(form_in(record));
+  EXPECT_FALSE(compile::form_in(record));
 }
 
 TEST(ConvForms, CompilersFollowRecords) {
   const graph::Graph graph = network(32, 14);
-  CompileOptions options;
+  compile::CompileOptions options;
   options.target.vector_bytes = 64;
-  std::vector<int64_t> forms = tune::winograd_tiles(kConv);
+  std::vector<int64_t> forms = rules::winograd_tiles(kConv);
   ASSERT_GE(forms.size(), 2u);
   forms.push_back(0);
   for (const int64_t m : forms) {
     options.form = find_form({form_record(kConv, m, options, 1)});
-    const CompiledModel model = plan(graph, options);
+    const compile::CompiledModel model = plan(graph, options);
     EXPECT_EQ(tile_in(model.graph), m);
     ASSERT_EQ(model.forms.size(), 1u) << "of " << m;
-    EXPECT_EQ(form_in(model.forms[0]), m);
+    EXPECT_EQ(compile::form_in(model.forms[0]), m);
   }
 }
 
 TEST(ConvForms, FormsThatDoNotExistAreLeftToTheModel) {
   const graph::Graph graph = network(32, 14);
-  CompileOptions options;
+  compile::CompileOptions options;
   const int64_t usual = tile_in(plan(graph, options).graph);
   options.form = find_form({form_record(kConv, 40, options, 1)});
-  const CompiledModel model = plan(graph, options);
+  const compile::CompiledModel model = plan(graph, options);
   EXPECT_EQ(tile_in(model.graph), usual);
   EXPECT_TRUE(model.forms.empty());
   options.direct = true;
@@ -106,9 +107,9 @@ TEST(ConvForms, StoresKeepThem) {
   const auto folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
   const std::string path = folder->path() + "/records.sqlite";
-  auto store = tune::RecordStore::open(path);
+  auto store = records::RecordStore::open(path);
   ASSERT_TRUE(store) << to_string(store.error());
-  CompileOptions options;
+  compile::CompileOptions options;
   options.threads = 2;
   // The last race counts, not the cheapest.
   ASSERT_TRUE(store->add(form_record(kConv, 4, options, 10)));
@@ -116,34 +117,34 @@ TEST(ConvForms, StoresKeepThem) {
   const auto answers = stored_records(path, {cpu_key(options.target, 2)});
   ASSERT_TRUE(answers) << to_string(answers.error());
   ASSERT_TRUE(answers->forms(kConv));
-  EXPECT_EQ(form_in(*answers->forms(kConv)), 0);
+  EXPECT_EQ(compile::form_in(*answers->forms(kConv)), 0);
   const auto others = stored_records(path, {cpu_key(options.target, 1)});
   ASSERT_TRUE(others);
   EXPECT_FALSE(others->forms(kConv)) << "of other threads";
 }
 
 TEST(ConvForms, OtherTilesAreWorthATry) {
-  const CompileOptions options;
+  const compile::CompileOptions options;
   size_t most = 0;
-  for (const graph::PlaneConv& conv :
-       {graph::PlaneConv{1, 16, 16, 8, 8}, kConv, graph::PlaneConv{1, 64, 64, 56, 56},
-        graph::PlaneConv{1, 512, 512, 7, 7}}) {
+  for (const tensor::Conv2dShape& conv :
+       {tensor::Conv2dShape{1, 16, 16, 8, 8}, kConv, tensor::Conv2dShape{1, 64, 64, 56, 56},
+        tensor::Conv2dShape{1, 512, 512, 7, 7}}) {
     const auto time = [&](int64_t m) {
-      return tune::predict_conv(conv, m, options.target, options.threads).total();
+      return rules::predict_conv(conv, m, options.target, options.threads).total();
     };
-    const int64_t usual = tune::winograd_tile(conv, options.target, options.threads);
+    const int64_t usual = rules::winograd_tile(conv, options.target, options.threads);
     const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
     most = std::max(most, tiles.size());
     for (size_t i = 0; i < tiles.size(); ++i) {
-      EXPECT_NE(tiles[i], usual) << conv_text(conv);
-      EXPECT_LT(time(tiles[i]), 1.6 * time(usual)) << conv_text(conv);
+      EXPECT_NE(tiles[i], usual) << compile::conv_text(conv);
+      EXPECT_LT(time(tiles[i]), 1.6 * time(usual)) << compile::conv_text(conv);
       EXPECT_LE(time(tiles[i == 0 ? 0 : i - 1]), time(tiles[i])) << "the fastest come first";
     }
     // What the model finds nearly as fast takes part, whatever the algorithm.
-    for (const int64_t m : tune::winograd_tiles(conv)) {
+    for (const int64_t m : rules::winograd_tiles(conv)) {
       const bool near = m != usual && time(m) < 1.29 * time(usual);
       const bool chosen = std::find(tiles.begin(), tiles.end(), m) != tiles.end();
-      EXPECT_TRUE(chosen || !near) << conv_text(conv) << ": " << form_name(m);
+      EXPECT_TRUE(chosen || !near) << compile::conv_text(conv) << ": " << compile::form_name(m);
     }
   }
   EXPECT_GT(most, 0u);
@@ -151,11 +152,11 @@ TEST(ConvForms, OtherTilesAreWorthATry) {
 
 TEST(ConvForms, EachOtherFormIsCompiledAndFound) {
   // Few channels: no form is far ahead.
-  const graph::PlaneConv conv{1, 16, 16, 8, 8};
+  const tensor::Conv2dShape conv{1, 16, 16, 8, 8};
   Subject subject;
   subject.graph = network(16, 8);
-  CompileOptions options;
-  const int64_t usual = tune::winograd_tile(conv, options.target, options.threads);
+  compile::CompileOptions options;
+  const int64_t usual = rules::winograd_tile(conv, options.target, options.threads);
   const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
   ASSERT_FALSE(tiles.empty());
   const auto rule = compile_subject(subject, options);

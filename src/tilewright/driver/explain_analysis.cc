@@ -6,21 +6,21 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/graph/fuse.h"
-#include "tilewright/tune/analysis.h"
+#include "tilewright/rules/common/analysis.h"
 
 namespace tilewright::driver {
 namespace {
 
-nlohmann::ordered_json to_json(const tune::Analysis& analysis) {
+nlohmann::ordered_json to_json(const rules::Analysis& analysis) {
   nlohmann::ordered_json json{{"inputs", analysis.inputs},
                               {"outputs", analysis.outputs},
                               {"spatial_loops", analysis.spatial},
                               {"reduce_loops", analysis.reduce}};
-  for (const tune::AnalysedNode& node : analysis.nodes) {
+  for (const rules::AnalysedNode& node : analysis.nodes) {
     nlohmann::ordered_json entry{{"name", node.name},           {"tensor", node.tensor},
                                  {"producers", node.producers}, {"consumers", node.consumers},
                                  {"inlinable", node.inlinable}, {"operations", node.operations}};
-    for (const tune::AnalysedLoop& loop : node.loops)
+    for (const rules::AnalysedLoop& loop : node.loops)
       entry["loops"].push_back(
           {{"name", loop.name}, {"trips", loop.trips}, {"reduces", loop.reduces}});
     json["nodes"].push_back(std::move(entry));
@@ -29,11 +29,11 @@ nlohmann::ordered_json to_json(const tune::Analysis& analysis) {
 }
 
 /// The kernels of a subject: names and programs at stage Tensor.
-Result<std::vector<std::pair<std::string, Func>>> kernels_of(const Subject& subject,
-                                                             const CompileOptions& options) {
+Result<std::vector<std::pair<std::string, Func>>> kernels_of(
+    const Subject& subject, const compile::CompileOptions& options) {
   if (!subject.graph)
     return std::vector<std::pair<std::string, Func>>{{subject.name, *subject.func}};
-  const CompiledModel model = TW_TRY(plan_graph(*subject.graph, options));
+  const compile::CompiledModel model = TW_TRY(compile::plan_graph(*subject.graph, options));
   std::vector<std::pair<std::string, Func>> out;
   for (const graph::Group& group : model.groups) {
     if (group.kind != graph::GroupKind::Kernel) continue;
@@ -45,7 +45,7 @@ Result<std::vector<std::pair<std::string, Func>>> kernels_of(const Subject& subj
 
 }  // namespace
 
-Result<int> explain_analysis(const Subject& subject, const CompileOptions& options,
+Result<int> explain_analysis(const Subject& subject, const compile::CompileOptions& options,
                              const std::string& node, bool as_json) {
   nlohmann::ordered_json json = document("explain");
   json["subject"] = subject.name;
@@ -55,11 +55,11 @@ Result<int> explain_analysis(const Subject& subject, const CompileOptions& optio
     names.push_back(name);
     if (!node.empty() && node != name) continue;
     found = true;
-    const tune::Analysis analysis = tune::analyse(func);
+    const rules::Analysis analysis = rules::analyse(func);
     nlohmann::ordered_json entry = to_json(analysis);
     entry["kernel"] = name;
     json["kernels"].push_back(std::move(entry));
-    if (!as_json) fmt::print("{}: {}", name, tune::to_text(analysis));
+    if (!as_json) fmt::print("{}: {}", name, rules::to_text(analysis));
   }
   if (!found && !node.empty()) return unknown_node(node, names);
   if (as_json) print_json(json);

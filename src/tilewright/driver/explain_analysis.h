@@ -9,7 +9,7 @@ namespace tilewright::driver {
 
 /// Prints the static analysis of each kernel of `subject`, or of the one that `node` belongs to;
 /// compiles none. errors: Usage (no such node), what the passes report.
-Result<int> explain_analysis(const Subject& subject, const CompileOptions& options,
+Result<int> explain_analysis(const Subject& subject, const compile::CompileOptions& options,
                              const std::string& node, bool as_json);
 
 }  // namespace tilewright::driver

@@ -8,13 +8,13 @@
 namespace tilewright::driver {
 namespace {
 
-std::optional<tune::GpuDecision> decision_of(const KernelReport& kernel,
+std::optional<tune::GpuDecision> decision_of(const compile::KernelReport& kernel,
                                              const hw::GpuTarget& target) {
   if (kernel.record) return std::nullopt;
   return tune::gpu_decision(kernel.func, target);
 }
 
-nlohmann::ordered_json to_json(const tune::GpuTileTable::Choice& choice) {
+nlohmann::ordered_json to_json(const rules::GpuTileTable::Choice& choice) {
   const cost::GpuPrediction& time = choice.time;
   return {{"tile", to_string(choice.tile)},
           {"us", time.total / 1e3},
@@ -36,7 +36,7 @@ nlohmann::ordered_json to_json(const tune::GpuTileTable::Choice& choice) {
 
 }  // namespace
 
-std::optional<nlohmann::ordered_json> gpu_choice_json(const KernelReport& kernel,
+std::optional<nlohmann::ordered_json> gpu_choice_json(const compile::KernelReport& kernel,
                                                       const hw::GpuTarget& target) {
   const auto decision = decision_of(kernel, target);
   if (!decision) return std::nullopt;
@@ -46,13 +46,13 @@ std::optional<nlohmann::ordered_json> gpu_choice_json(const KernelReport& kernel
   return json;
 }
 
-std::string gpu_choice_table(const KernelReport& kernel, const hw::GpuTarget& target) {
+std::string gpu_choice_table(const compile::KernelReport& kernel, const hw::GpuTarget& target) {
   const auto decision = decision_of(kernel, target);
   if (!decision) return "";
   std::vector<std::vector<std::string>> rows = {
       {"", "us", "bound", "compute", "shared", "l2", "dram", "latency", "launch", "blocks",
        "threads", "per unit", "waves", "registers", "shared KiB", "tile"}};
-  const auto add = [&](const char* which, const tune::GpuTileTable::Choice& choice) {
+  const auto add = [&](const char* which, const rules::GpuTileTable::Choice& choice) {
     const cost::GpuPrediction& time = choice.time;
     rows.push_back({which, fmt::format("{:.1f}", time.total / 1e3), time.bound()});
     for (const double ns :

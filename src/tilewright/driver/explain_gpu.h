@@ -5,15 +5,15 @@
 #include <optional>
 #include <string>
 
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 
 namespace tilewright::driver {
 
 /// What the model says of the tile of `kernel` and of the second best; absent where a record chose
 /// the schedule, or no sum of products got a tile.
-std::optional<nlohmann::ordered_json> gpu_choice_json(const KernelReport& kernel,
+std::optional<nlohmann::ordered_json> gpu_choice_json(const compile::KernelReport& kernel,
                                                       const hw::GpuTarget& target);
 /// The same as a table for people; empty if absent.
-std::string gpu_choice_table(const KernelReport& kernel, const hw::GpuTarget& target);
+std::string gpu_choice_table(const compile::KernelReport& kernel, const hw::GpuTarget& target);
 
 }  // namespace tilewright::driver

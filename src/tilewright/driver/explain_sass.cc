@@ -24,7 +24,7 @@ struct KernelRow {
 };
 
 /// Kernels of a launch in the order of the program.
-Result<std::vector<KernelRow>> rows_of(const GpuLaunchCode& launch) {
+Result<std::vector<KernelRow>> rows_of(const compile::GpuLaunchCode& launch) {
   if (launch.program.binary.empty()) {
     TW_TRY(codegen::nvrtc_version());
     return fail(ErrorKind::Tool, "the kernels are not compiled");
@@ -100,7 +100,8 @@ std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std:
   return steps;
 }
 
-Result<int> explain_sass(const CompiledModel& model, const std::string& node, bool as_json) {
+Result<int> explain_sass(const compile::CompiledModel& model, const std::string& node,
+                         bool as_json) {
   std::vector<KernelRow> rows;
   std::vector<std::string> names;
   for (const auto& [name, launch] : model.gpu_launches) {

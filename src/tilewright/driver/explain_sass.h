@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 
 namespace tilewright::driver {
 
@@ -15,6 +15,7 @@ std::vector<std::string> steps_of(const runtime::GpuProgram& program, const std:
 /// Prints registers, memory, spills and innermost loops of each kernel of `model`, or of those that
 /// compute `node`. errors: Usage (not compiled for CUDA, no such node), Tool (no NVRTC or
 /// nvdisasm).
-Result<int> explain_sass(const CompiledModel& model, const std::string& node, bool as_json);
+Result<int> explain_sass(const compile::CompiledModel& model, const std::string& node,
+                         bool as_json);
 
 }  // namespace tilewright::driver

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <memory>
 
+#include "tilewright/records/workload.h"
+
 namespace tilewright::driver {
 namespace {
 
@@ -24,8 +26,8 @@ std::vector<const Finalist*> challengers(const tune::TaskState& state) {
 }
 
 /// The fastest in a race against `rule`, and its ratio; null where none wins, or the race fails.
-const Finalist* race(const tune::Task& task, const schedule::Trace& rule,
-                     const std::vector<const Finalist*>& runners, tune::Measurer& measurer,
+const Finalist* race(const measure::Task& task, const schedule::Trace& rule,
+                     const std::vector<const Finalist*>& runners, measure::Measurer& measurer,
                      double& ratio) {
   std::vector<schedule::Trace> traces = {rule};
   for (const Finalist* runner : runners) traces.push_back(runner->trace);
@@ -41,18 +43,18 @@ const Finalist* race(const tune::Task& task, const schedule::Trace& rule,
 }  // namespace
 
 std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& compiler,
-                                 const std::string& when, tune::Measurer* measurer,
+                                 const std::string& when, measure::Measurer* measurer,
                                  const std::function<bool()>& time_left, bool exact) {
   std::vector<Verdict> verdicts;
   for (size_t i = 0; i < tuner.tasks().size(); ++i) {
     const tune::TunerTask& task = tuner.tasks()[i];
     const tune::TaskState& state = tuner.states()[i];
     Verdict& verdict = verdicts.emplace_back();
-    if (state.rule.kind != tune::OutcomeKind::Ok || state.rule.readings == 0) continue;
+    if (state.rule.kind != measure::OutcomeKind::Ok || state.rule.readings == 0) continue;
     verdict.known = true;
     verdict.rule = schedule::print(task.rule);
     verdict.rule_cost = state.rule.cost;
-    tune::Record& record = verdict.record;
+    records::Record& record = verdict.record;
     record.workload = task.task.key();
     record.name = task.task.name;
     record.target = task.task.target_key();
@@ -91,12 +93,12 @@ void give_up(Verdict& verdict) {
   verdict.record.cost = verdict.rule_cost;
 }
 
-FindRecord find_among(const std::vector<Verdict>& verdicts) {
-  const auto records = std::make_shared<std::map<std::string, tune::Record>>();
+compile::FindRecord find_among(const std::vector<Verdict>& verdicts) {
+  const auto records = std::make_shared<std::map<std::string, records::Record>>();
   for (const Verdict& verdict : verdicts)
     if (verdict.known) (*records)[verdict.record.workload] = verdict.record;
-  return [records](const Func& func) -> std::optional<tune::Record> {
-    const auto found = records->find(tune::workload_key(tune::workload_text(func)));
+  return [records](const Func& func) -> std::optional<records::Record> {
+    const auto found = records->find(records::workload_key(records::workload_text(func)));
     return found == records->end() ? std::nullopt : std::optional(found->second);
   };
 }

@@ -8,17 +8,17 @@
 #include <vector>
 
 #include "tilewright/driver/tasks.h"
-#include "tilewright/tune/measure.h"
+#include "tilewright/measure/measurer.h"
 #include "tilewright/tune/tuner.h"
 
 namespace tilewright::driver {
 
 /// What was decided for one task.
 struct Verdict {
-  tune::Record record;  ///< searcher `race`: the schedule to keep, and its cost
-  bool better = false;  ///< it is not the rules' schedule
-  double ratio = 1;     ///< its time over that of the rules' schedule
-  std::string rule;     ///< the rules' schedule, printed
+  records::Record record;  ///< searcher `race`: the schedule to keep, and its cost
+  bool better = false;     ///< it is not the rules' schedule
+  double ratio = 1;        ///< its time over that of the rules' schedule
+  std::string rule;        ///< the rules' schedule, printed
   double rule_cost = 0;
   bool known = false;  ///< false: the task was not measured at all; there is nothing to keep
 };
@@ -28,13 +28,13 @@ struct Verdict {
 /// no. `when`: of the verdicts' records. `exact`: readings are cycles of a simulator, of which one
 /// less is less.
 std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& compiler,
-                                 const std::string& when, tune::Measurer* measurer,
+                                 const std::string& when, measure::Measurer* measurer,
                                  const std::function<bool()>& time_left, bool exact = false);
 
 /// The rules' schedule after all.
 void give_up(Verdict& verdict);
 
 /// Answers with the verdicts, by workload.
-FindRecord find_among(const std::vector<Verdict>& verdicts);
+compile::FindRecord find_among(const std::vector<Verdict>& verdicts);
 
 }  // namespace tilewright::driver

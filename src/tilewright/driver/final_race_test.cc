@@ -8,8 +8,8 @@
 namespace tilewright::driver {
 namespace {
 
-using tune::OutcomeKind;
-using tune::Reading;
+using measure::OutcomeKind;
+using measure::Reading;
 
 const char* kProgram = "tensor add(A: f32[64]) {\n  C[i in 64] = A[i] + 1\n  return C\n}\n";
 
@@ -28,11 +28,11 @@ class Splits final : public tune::ScheduleSpace {
 };
 
 /// 100 ns without tuning; 90, 80, 120 and 99 ns for the points.
-class Costs final : public tune::Evaluator {
+class Costs final : public measure::Evaluator {
  public:
-  std::vector<Reading> evaluate(const std::vector<tune::Candidate>& candidates) override {
+  std::vector<Reading> evaluate(const std::vector<measure::Candidate>& candidates) override {
     std::vector<Reading> readings;
-    for (const tune::Candidate& candidate : candidates) {
+    for (const measure::Candidate& candidate : candidates) {
       const double costs[] = {90, 80, 120, 99};
       const double cost =
           candidate.point.empty() ? 100 : costs[static_cast<size_t>(candidate.point[0])];
@@ -43,13 +43,13 @@ class Costs final : public tune::Evaluator {
 };
 
 /// Answers every race with the same ratios, and remembers how many ran.
-class Judge final : public tune::Measurer {
+class Judge final : public measure::Measurer {
  public:
   explicit Judge(std::vector<double> ratios) : ratios_(std::move(ratios)) {}
-  Result<std::unique_ptr<tune::Evaluator>> evaluator(const tune::Task&) override {
+  Result<std::unique_ptr<measure::Evaluator>> evaluator(const measure::Task&) override {
     return fail(ErrorKind::Tool, "not asked for");
   }
-  Result<std::vector<double>> race(const tune::Task&, const std::vector<schedule::Trace>& traces,
+  Result<std::vector<double>> race(const measure::Task&, const std::vector<schedule::Trace>& traces,
                                    int) override {
     runners = traces.size();
     if (ratios_.empty()) return fail(ErrorKind::Tool, "a schedule ended the worker");
@@ -71,7 +71,7 @@ struct FinalRace : testing::Test {
     task.space = std::make_shared<Splits>();
     task.searcher = search::random_searcher(task.space->space(), 1);
     task.evaluator = [] {
-      return Result<std::unique_ptr<tune::Evaluator>>(std::make_unique<Costs>());
+      return Result<std::unique_ptr<measure::Evaluator>>(std::make_unique<Costs>());
     };
     std::vector<tune::TunerTask> tasks;
     tasks.push_back(std::move(task));
@@ -79,7 +79,7 @@ struct FinalRace : testing::Test {
     tuner = std::make_unique<tune::Tuner>(std::move(tasks), options);
     EXPECT_TRUE(tuner->run());
   }
-  Verdict decide(tune::Measurer* measurer, bool time = true) {
+  Verdict decide(measure::Measurer* measurer, bool time = true) {
     return final_races(*tuner, "compiler 1", "today", measurer, [&] { return time; }).at(0);
   }
   std::unique_ptr<tune::Tuner> tuner;

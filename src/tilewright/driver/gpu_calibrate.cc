@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "tilewright/base/array.h"
-#include "tilewright/driver/gpu_launch.h"
+#include "tilewright/compile/gpu/launch.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::driver {
@@ -175,7 +175,7 @@ class Calibration {
   Result<std::unique_ptr<runtime::GpuInstance>> load(const std::string& text, int calls,
                                                      bool record_times) {
     const Func func = TW_TRY(parse_func(text));
-    GpuLaunchCode code = TW_TRY(compile_scheduled_gpu_func(func, target_));
+    compile::GpuLaunchCode code = TW_TRY(compile::compile_scheduled_gpu_func(func, target_));
     const runtime::GpuCall call = code.program.calls.at(0);
     code.program.calls.assign(static_cast<size_t>(calls), call);
     runtime::GpuOptions options;

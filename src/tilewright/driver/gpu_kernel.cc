@@ -7,12 +7,12 @@
 #include <mutex>
 #include <numeric>
 
-#include "tilewright/driver/gpu_launch.h"
+#include "tilewright/compile/gpu/launch.h"
 
 namespace tilewright::driver {
 namespace {
 
-class GpuKernel final : public tune::DeviceKernel {
+class GpuKernel final : public measure::DeviceKernel {
  public:
   GpuKernel(const Func& func, std::unique_ptr<runtime::GpuInstance> instance)
       : instance_(std::move(instance)) {
@@ -75,9 +75,9 @@ std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDevice
   return kind + ":" + device.name;
 }
 
-Result<std::unique_ptr<tune::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                            const std::string& target,
-                                                            const std::string& device) {
+Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
+                                                               const std::string& target,
+                                                               const std::string& device) {
   for (const Param& param : scheduled.params)
     if (!param.strides.empty())
       return fail(ErrorKind::Unsupported,
@@ -85,7 +85,7 @@ Result<std::unique_ptr<tune::DeviceKernel>> load_gpu_kernel(const Func& schedule
                   "only whole buffers are measured on GPUs");
   const hw::GpuTarget gpu = TW_TRY(hw::find_gpu_target(target));
   const auto opened = TW_TRY(gpu_for(gpu, device));
-  GpuLaunchCode code = TW_TRY(compile_scheduled_gpu_func(scheduled, gpu));
+  compile::GpuLaunchCode code = TW_TRY(compile::compile_scheduled_gpu_func(scheduled, gpu));
   runtime::GpuOptions options;
   options.record_times = true;
   auto instance = TW_TRY(

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "tilewright/hw/gpu_target.h"
+#include "tilewright/measure/device_kernel.h"
 #include "tilewright/runtime/gpu/device.h"
-#include "tilewright/tune/device_kernel.h"
 
 namespace tilewright::driver {
 
@@ -19,9 +19,9 @@ Result<std::shared_ptr<runtime::GpuDevice>> gpu_for(const hw::GpuTarget& target,
 /// `cuda-sm_90a:NVIDIA H200`: kernels for `target` on a device of that name, in records.
 std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& device);
 
-/// Compiles and loads a scheduled Func; times are recorded. For workers (tune/device_kernel.h).
-Result<std::unique_ptr<tune::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                            const std::string& target,
-                                                            const std::string& device);
+/// Compiles and loads a scheduled Func; times are recorded. For workers (measure/device_kernel.h).
+Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
+                                                               const std::string& target,
+                                                               const std::string& device);
 
 }  // namespace tilewright::driver

@@ -23,7 +23,7 @@ bool any_rates() {
 bool any_records(const SubjectOptions& options) {
   std::error_code ignored;
   return !options.records.empty() ||
-         std::filesystem::exists(tune::RecordStore::default_path(), ignored);
+         std::filesystem::exists(records::RecordStore::default_path(), ignored);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ hw::GpuTarget fitted(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& 
   return known;
 }
 
-Status use_gpu_knowledge(CompileOptions& compile, const SubjectOptions& options) {
+Status use_gpu_knowledge(compile::CompileOptions& compile, const SubjectOptions& options) {
   const bool rates = !options.no_calibrate && any_rates();
   const bool records = !options.no_records && any_records(options);
   if (!rates && !records) return {};  // looking for devices takes time

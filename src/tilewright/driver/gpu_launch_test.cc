@@ -1,9 +1,8 @@
 // What runs once, and where its results are.
-#include "tilewright/driver/gpu_launch.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/compile/gpu/launch.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::driver {
@@ -36,7 +35,7 @@ TEST(GpuLaunch, WhatConstantsDecideIsPreparedApart) {
   Func func = *parse_func(kGpuLaunchProgram);
   Array weights(DType::F32, {8});
   func.params[1].values = weights;
-  const auto code = compile_scheduled_gpu_func(func, *hw::find_gpu_target("opencl"));
+  const auto code = compile::compile_scheduled_gpu_func(func, *hw::find_gpu_target("opencl"));
   ASSERT_TRUE(code) << to_string(code.error());
   const runtime::GpuProgram& program = code->program;
   ASSERT_EQ(program.prepare.size(), 1u);
@@ -52,8 +51,8 @@ TEST(GpuLaunch, WhatConstantsDecideIsPreparedApart) {
 }
 
 TEST(GpuLaunch, ConstantsThatComeAsInputsArePreparedWhenWritten) {
-  const auto code =
-      compile_scheduled_gpu_func(*parse_func(kGpuLaunchProgram), *hw::find_gpu_target("opencl"));
+  const auto code = compile::compile_scheduled_gpu_func(*parse_func(kGpuLaunchProgram),
+                                                        *hw::find_gpu_target("opencl"));
   ASSERT_TRUE(code) << to_string(code.error());
   EXPECT_EQ(code->program.prepare.size(), 1u);
   EXPECT_EQ(code->program.inputs.size(), 2u);

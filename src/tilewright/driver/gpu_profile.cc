@@ -6,7 +6,7 @@
 #include <set>
 
 #include "tilewright/driver/cli.h"
-#include "tilewright/tune/work.h"
+#include "tilewright/rules/common/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -14,11 +14,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Operations of each group of a launch, by name.
-std::map<std::string, double> operations_of(const GpuLaunchCode& code) {
+std::map<std::string, double> operations_of(const compile::GpuLaunchCode& code) {
   std::map<std::string, double> operations;
-  for (const GpuKernelReport& kernel : code.kernels)
+  for (const compile::KernelReport& kernel : code.kernels)
     for (const std::string& step : kernel.steps)
-      operations[step] = tune::work_of(kernel.func).operations;
+      operations[step] = rules::work_of(kernel.func).operations;
   return operations;
 }
 
@@ -59,11 +59,11 @@ Json json_of(const GpuStepTime& step) {
 
 }  // namespace
 
-std::vector<GpuStepTime> gpu_step_times(const LaunchLog& log,
-                                        const std::map<std::string, GpuLaunchCode>& launches,
-                                        const std::optional<hw::GpuTarget>& target) {
+std::vector<GpuStepTime> gpu_step_times(
+    const compile::LaunchLog& log, const std::map<std::string, compile::GpuLaunchCode>& launches,
+    const std::optional<hw::GpuTarget>& target) {
   std::vector<GpuStepTime> steps;
-  for (const LaunchLog::GpuEntry& entry : log.gpus) {
+  for (const compile::LaunchLog::GpuEntry& entry : log.gpus) {
     const auto code = launches.find(entry.name);
     const std::map<std::string, double> operations =
         code != launches.end() ? operations_of(code->second) : std::map<std::string, double>();

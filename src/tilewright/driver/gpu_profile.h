@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/accelerator.h"
-#include "tilewright/driver/gpu_launch.h"
+#include "tilewright/compile/devices.h"
+#include "tilewright/compile/gpu/launch.h"
 #include "tilewright/hw/gpu_target.h"
 
 namespace tilewright::driver {
@@ -24,9 +24,9 @@ struct GpuStepTime {
 };
 
 /// `launches`: what was compiled, by name, for the numbers of operations; may be empty.
-std::vector<GpuStepTime> gpu_step_times(const LaunchLog& log,
-                                        const std::map<std::string, GpuLaunchCode>& launches,
-                                        const std::optional<hw::GpuTarget>& target);
+std::vector<GpuStepTime> gpu_step_times(
+    const compile::LaunchLog& log, const std::map<std::string, compile::GpuLaunchCode>& launches,
+    const std::optional<hw::GpuTarget>& target);
 
 nlohmann::ordered_json gpu_profile_json(const std::vector<GpuStepTime>& steps);
 /// A row per step; the last one sums up.

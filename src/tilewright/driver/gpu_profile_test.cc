@@ -12,10 +12,10 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Two runs of three calls, of which the first two compute one group.
-LaunchLog recorded() {
+compile::LaunchLog recorded() {
   runtime::GpuProgram program = runtime::sample_program("opencl");
   program.calls[1].step = "first";
-  LaunchLog log;
+  compile::LaunchLog log;
   log.gpus.push_back({"net",
                       std::make_shared<const runtime::GpuProgram>(std::move(program)),
                       2,
@@ -23,9 +23,9 @@ LaunchLog recorded() {
   return log;
 }
 
-std::map<std::string, GpuLaunchCode> compiled() {
-  GpuLaunchCode code;
-  GpuKernelReport report;
+std::map<std::string, compile::GpuLaunchCode> compiled() {
+  compile::GpuLaunchCode code;
+  compile::KernelReport report;
   report.steps = {"first"};
   report.func = *parse_func(
       "func f(X: f32[8], out Y: f32[8]) { for Y.i in 8 { block Y(i: space 8 = Y.i) { Y[i] = X[i] "

@@ -10,8 +10,8 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/driver/gpu_profile.h"
+#include "tilewright/rules/common/work.h"
 #include "tilewright/tune/gpu_space.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -19,17 +19,18 @@ namespace {
 /// A model on the device, with the times of its kernels.
 class TimedModel {
  public:
-  static Result<TimedModel> open(const CompiledModel& model, const SubjectOptions& options) {
+  static Result<TimedModel> open(const compile::CompiledModel& model,
+                                 const SubjectOptions& options) {
     TimedModel timed;
-    timed.log_ = std::make_shared<LaunchLog>();
+    timed.log_ = std::make_shared<compile::LaunchLog>();
     runtime::SessionOptions session;
     session.threads = threads_of(options);
     session.flush_denormals = true;
-    LaunchSettings launch;
+    compile::LaunchSettings launch;
     launch.device = options.device == "cpu" ? "" : options.device;
     launch.record_times = true;
-    session.load_launch = make_launch_loader(launch, timed.log_);
-    timed.session_ = TW_TRY(open_session(model, session));
+    session.load_launch = compile::make_launch_loader(launch, timed.log_);
+    timed.session_ = TW_TRY(compile::open_session(model, session));
     TW_TRY_STATUS(bind_inputs(*timed.session_, options.seed));
     return timed;
   }
@@ -48,7 +49,7 @@ class TimedModel {
 
   /// What was run so far does not count.
   void reset() {
-    for (LaunchLog::GpuEntry& entry : log_->gpus) {
+    for (compile::LaunchLog::GpuEntry& entry : log_->gpus) {
       entry.runs = 0;
       std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
     }
@@ -65,24 +66,24 @@ class TimedModel {
  private:
   int64_t total() const {
     int64_t sum = 0;
-    for (const LaunchLog::GpuEntry& entry : log_->gpus)
+    for (const compile::LaunchLog::GpuEntry& entry : log_->gpus)
       for (const int64_t ns : entry.total_ns) sum += ns;
     return sum;
   }
 
-  std::shared_ptr<LaunchLog> log_;
+  std::shared_ptr<compile::LaunchLog> log_;
   std::unique_ptr<runtime::Session> session_;
 };
 
 /// Without a time by the device: the model's, else a tenth of the peak.
 double predicted_ns(const Func& func, const hw::GpuTarget& target) {
   if (const auto decision = tune::gpu_decision(func, target)) return decision->chosen.time.total;
-  return 10 * tune::work_of(func).operations / target.rates.f32 + target.rates.launch_ns;
+  return 10 * rules::work_of(func).operations / target.rates.f32 + target.rates.launch_ns;
 }
 
-void add_tasks(TunePlan& plan, const CompiledModel& model,
-               const std::map<std::string, double>& times, const tune::Task& like) {
-  for (const KernelReport& kernel : model.kernels) {
+void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
+               const std::map<std::string, double>& times, const measure::Task& like) {
+  for (const compile::KernelReport& kernel : model.kernels) {
     KernelTask task;
     task.task = like;
     task.task.name = kernel.func.name.substr(0, kernel.func.name.rfind('_'));
@@ -103,8 +104,9 @@ void add_tasks(TunePlan& plan, const CompiledModel& model,
 }
 
 /// What all tasks on one device have in common.
-Result<tune::Task> task_on(const SubjectOptions& subject_options, const CompileOptions& options) {
-  tune::Task task;
+Result<measure::Task> task_on(const SubjectOptions& subject_options,
+                              const compile::CompileOptions& options) {
+  measure::Task task;
   task.target = options.target;
   task.gpu = options.gpu;
   const auto device = gpu_for(*options.gpu, subject_options.device);
@@ -123,10 +125,10 @@ Result<tune::Task> task_on(const SubjectOptions& subject_options, const CompileO
 
 Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
                                  const SubjectOptions& subject_options,
-                                 const CompileOptions& options, const PlanLimits& limits) {
+                                 const compile::CompileOptions& options, const PlanLimits& limits) {
   TunePlan plan;
   const SteadyClock::time_point begin = SteadyClock::now();
-  const tune::Task like = TW_TRY(task_on(subject_options, options));
+  const measure::Task like = TW_TRY(task_on(subject_options, options));
   for (Subject& subject : subjects) {
     if (!plan.models.empty() && seconds_since(begin) > limits.seconds) {
       ++plan.left_out;
@@ -160,7 +162,7 @@ Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
   return plan;
 }
 
-Result<Duel> duel_on_gpu(const CompiledModel& before, const CompiledModel& after,
+Result<Duel> duel_on_gpu(const compile::CompiledModel& before, const compile::CompiledModel& after,
                          const SubjectOptions& options, double seconds) {
   TimedModel first = TW_TRY(TimedModel::open(before, options));
   TimedModel second = TW_TRY(TimedModel::open(after, options));

@@ -12,11 +12,11 @@ namespace tilewright::driver {
 /// errors: what compiling reports, Device, NotApplicable (nothing runs on the GPU), Interrupted.
 Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
                                  const SubjectOptions& subject_options,
-                                 const CompileOptions& options, const PlanLimits& limits);
+                                 const compile::CompileOptions& options, const PlanLimits& limits);
 
 /// Two forms of a model that run in turn for about `seconds`, timed by the device: transfers and
 /// functions of the host do not count. errors: of the sessions, Interrupted.
-Result<Duel> duel_on_gpu(const CompiledModel& before, const CompiledModel& after,
+Result<Duel> duel_on_gpu(const compile::CompiledModel& before, const compile::CompiledModel& after,
                          const SubjectOptions& options, double seconds);
 
 }  // namespace tilewright::driver

@@ -6,16 +6,16 @@
 
 #include "tilewright/driver/gpu_calibrate.h"
 #include "tilewright/driver/gpu_kernel.h"
+#include "tilewright/measure/measurer.h"
+#include "tilewright/rules/gpu/rule.h"
 #include "tilewright/tensor/workload.h"
-#include "tilewright/tune/gpu_rule.h"
 #include "tilewright/tune/gpu_space.h"
-#include "tilewright/tune/measure.h"
 
 namespace tilewright::driver {
 namespace {
 
+using measure::OutcomeKind;
 using ::testing::HasSubstr;
-using tune::OutcomeKind;
 
 class GpuWorker : public testing::Test {
  protected:
@@ -43,15 +43,15 @@ class GpuWorker : public testing::Test {
   }
 
   const hw::GpuTarget target_ = *hw::find_gpu_target("opencl");
-  tune::Task task_;
+  measure::Task task_;
 };
 
-std::unique_ptr<tune::Measurer> measurer() {
-  tune::MeasureOptions options;
+std::unique_ptr<measure::Measurer> measurer() {
+  measure::MeasureOptions options;
   options.worker = {TILEWRIGHT_PROGRAM, "worker"};
   options.limit_seconds = 60;
   options.readings = 3;
-  auto started = tune::start_measurer(options);
+  auto started = measure::start_measurer(options);
   EXPECT_TRUE(started) << to_string(started.error());
   return *std::move(started);
 }
@@ -60,11 +60,11 @@ TEST_F(GpuWorker, MeasuresWhatRunsAndCountsWhatDoesNot) {
   const auto measure = measurer();
   const auto evaluator = measure->evaluator(task_);
   ASSERT_TRUE(evaluator) << to_string(evaluator.error());
-  const schedule::Trace rule = tune::gpu_trace(task_.func, target_);
+  const schedule::Trace rule = rules::gpu_trace(task_.func, target_);
   const auto space = tune::constructive_gpu_space(task_.func, target_);
   ASSERT_TRUE(space);
   Rng rng(3);
-  std::vector<tune::Candidate> candidates = {{{}, rule}};
+  std::vector<measure::Candidate> candidates = {{{}, rule}};
   while (candidates.size() < 4) {
     const search::Point point = space->space().random(rng);
     if (auto trace = space->trace(point)) candidates.push_back({point, *std::move(trace)});
@@ -80,7 +80,7 @@ TEST_F(GpuWorker, MeasuresWhatRunsAndCountsWhatDoesNot) {
   candidates.push_back({{}, late});
   candidates.push_back({{}, early});
   candidates.push_back({{}, rule});
-  const std::vector<tune::Reading> readings = (*evaluator)->evaluate(candidates);
+  const std::vector<measure::Reading> readings = (*evaluator)->evaluate(candidates);
   for (const size_t i : {0u, 1u, 2u, 3u, 6u}) {
     EXPECT_EQ(readings[i].kind, OutcomeKind::Ok) << readings[i].reason;
     EXPECT_GT(readings[i].cost, 100) << i;  // ns
@@ -97,7 +97,7 @@ TEST_F(GpuWorker, MeasuresWhatRunsAndCountsWhatDoesNot) {
 TEST_F(GpuWorker, LoopsAsWrittenRunToo) {
   const auto evaluator = measurer()->evaluator(task_);
   ASSERT_TRUE(evaluator) << to_string(evaluator.error());
-  const tune::Reading reading = (*evaluator)->evaluate({{{}, {}}}).at(0);
+  const measure::Reading reading = (*evaluator)->evaluate({{{}, {}}}).at(0);
   EXPECT_EQ(reading.kind, OutcomeKind::Ok) << reading.reason;
 }
 

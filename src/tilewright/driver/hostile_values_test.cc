@@ -8,8 +8,8 @@
 #include <set>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/driver/compile.h"
-#include "tilewright/driver/evaluate.h"
+#include "tilewright/compile/compile.h"
+#include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/graph/test_models.h"
 #include "tilewright/tensor/value_limits.h"
@@ -111,26 +111,26 @@ std::vector<Operand> add_all(Trial& trial) {
 /// The compiled program of a model, through the C back-end, which every build has.
 struct Compiled {
   graph::Graph graph;
-  CompiledModel model;
+  compile::CompiledModel model;
   std::unique_ptr<runtime::Session> session;
 };
 
 Compiled compile(const Trial& trial) {
   Compiled out;
   graph::ImportOptions import;
-  import.evaluate = make_evaluate();
+  import.evaluate = compile::make_evaluate();
   auto graph = graph::import_onnx_bytes(trial.model.SerializeAsString(), ".", import);
   EXPECT_TRUE(graph) << to_string(graph.error());
   if (!graph) return out;
   out.graph = *graph;
-  CompileOptions options;
+  compile::CompileOptions options;
   options.use_c = true;
   options.threads = 1;
-  auto model = compile_graph(out.graph, options);
+  auto model = compile::compile_graph(out.graph, options);
   EXPECT_TRUE(model) << to_string(model.error());
   if (!model) return out;
   out.model = std::move(*model);
-  auto session = open_session(out.model, {.threads = 1});
+  auto session = compile::open_session(out.model, {.threads = 1});
   EXPECT_TRUE(session) << to_string(session.error());
   if (session) out.session = std::move(*session);
   return out;

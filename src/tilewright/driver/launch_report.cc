@@ -52,9 +52,9 @@ std::vector<std::string> row_of(const std::string& name, uint64_t cycles, double
 
 }  // namespace
 
-nlohmann::ordered_json launches_json(const LaunchLog& log) {
+nlohmann::ordered_json launches_json(const compile::LaunchLog& log) {
   nlohmann::ordered_json json = nlohmann::ordered_json::array();
-  for (const LaunchLog::Entry& entry : log.entries) {
+  for (const compile::LaunchLog::Entry& entry : log.entries) {
     const vta::Run& run = entry.program->runs.back();
     nlohmann::ordered_json launch = {{"name", entry.name},
                                      {"cycles", entry.report.cycles},
@@ -73,13 +73,13 @@ nlohmann::ordered_json launches_json(const LaunchLog& log) {
   return json;
 }
 
-std::string launches_table(const LaunchLog& log) {
+std::string launches_table(const compile::LaunchLog& log) {
   const bool timed = std::any_of(log.entries.begin(), log.entries.end(),
                                  [](const auto& entry) { return entry.report.cycles > 0; });
   if (!timed) return "";
   std::vector<std::vector<std::string>> rows = {
       {"layer", "cycles", "GEMM use", "bound", "of bound", "bound by", "MAC/byte"}};
-  for (const LaunchLog::Entry& entry : log.entries) {
+  for (const compile::LaunchLog::Entry& entry : log.entries) {
     const vta::Config& config = entry.program->config;
     const vta::Run& run = entry.program->runs.back();
     if (!entry.report.times.empty())
@@ -93,8 +93,8 @@ std::string launches_table(const LaunchLog& log) {
   return table(rows);
 }
 
-Status write_trace(const std::string& path, const LaunchLog& log) {
-  for (const LaunchLog::Entry& entry : log.entries) {
+Status write_trace(const std::string& path, const compile::LaunchLog& log) {
+  for (const compile::LaunchLog::Entry& entry : log.entries) {
     if (entry.report.times.empty())
       return fail(ErrorKind::Usage, "this device keeps no time, so there is no trace", {},
                   "--device vta:tsim");

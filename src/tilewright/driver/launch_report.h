@@ -4,16 +4,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tilewright/driver/accelerator.h"
+#include "tilewright/compile/devices.h"
 
 namespace tilewright::driver {
 
 /// Counters of every launch; with recorded times also cycles and utilisation per layer.
-nlohmann::ordered_json launches_json(const LaunchLog& log);
+nlohmann::ordered_json launches_json(const compile::LaunchLog& log);
 /// The same as a table: one row per layer and a total; empty for a device without time.
-std::string launches_table(const LaunchLog& log);
+std::string launches_table(const compile::LaunchLog& log);
 /// A trace for ui.perfetto.dev: PATH, or PATH with the launch's name if there are several.
 /// requires: recorded times. errors: Io, Usage (a device without time).
-Status write_trace(const std::string& path, const LaunchLog& log);
+Status write_trace(const std::string& path, const compile::LaunchLog& log);
 
 }  // namespace tilewright::driver

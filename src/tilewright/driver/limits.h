@@ -5,13 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 #include "tilewright/hw/target.h"
 
 namespace tilewright::driver {
-
-/// Arithmetic of all kernels of a compiled model, by symbol.
-std::map<std::string, runtime::KernelWork> kernel_works(const CompiledModel& model);
 
 /// Where bytes can come from, nearest first.
 inline constexpr const char* kMemoryLevels[] = {"l1", "l2", "l3", "dram"};

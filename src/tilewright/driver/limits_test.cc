@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tilewright/compile/kernel_works.h"
 #include "tilewright/driver/profile_report.h"
 #include "tilewright/graph/builder.h"
 
@@ -102,7 +103,7 @@ TEST(Limits, OneValueUnderTwoArgumentsCountsOnce) {
 }
 
 TEST(Limits, WinogradCountsThePlainConvolution) {
-  CompiledModel model;
+  compile::CompiledModel model;
   graph::Graph& graph = model.graph;
   const auto x = graph.add_value("x", {DType::F32, {1, 2, 8, 8, 16}});
   const auto u = graph.add_value("u", {DType::F32, {3, 6, 6, 32, 16}});
@@ -115,12 +116,12 @@ TEST(Limits, WinogradCountsThePlainConvolution) {
   node.inputs = {x, u};
   node.outputs = {y};
   graph.nodes = {node};
-  KernelReport kernel;
+  compile::KernelReport kernel;
   kernel.symbol = "k";
   kernel.steps = {"conv"};
   kernel.func.body = seq({});
   model.kernels = {kernel};
-  const runtime::KernelWork found = kernel_works(model).at("k");
+  const runtime::KernelWork found = compile::kernel_works(model).at("k");
   EXPECT_EQ(found.operations, 2.0 * 9 * 32 * 48 * 8 * 8);
   EXPECT_EQ(found.algorithm, "winograd F(4x4)");
 }

@@ -13,11 +13,11 @@
 #include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/hw/target.h"
-#include "tilewright/tune/calibrate.h"
-#include "tilewright/tune/probes.h"
+#include "tilewright/measure/calibrate.h"
+#include "tilewright/measure/probes.h"
 
 namespace tilewright::driver {
 namespace {
@@ -64,7 +64,7 @@ CpuTicks cpu_ticks() {
 Result<hw::CpuRates> checked(hw::CpuRates rates) {
   const hw::CpuTarget& host = hw::host();
   const hw::Contradiction found =
-      hw::contradiction(rates, host.vector_bytes, host.cores, tune::most_fma_per_cycle());
+      hw::contradiction(rates, host.vector_bytes, host.cores, measure::most_fma_per_cycle());
   if (found.text.empty()) return rates;
   return fail(ErrorKind::Package, "the kept measurement of this machine cannot be right",
               found.text, kMeasureAgain);
@@ -91,7 +91,7 @@ hw::CpuRates checked_against_now(const RatesSource& source, const hw::CpuRates& 
   std::vector<double> readings;
   for (int i = 0; i < kDriftReadings; ++i) {
     const double peak = source.peak();
-    if (peak <= 0 || tune::agree(peak, rates.f32, kDrift)) return rates;
+    if (peak <= 0 || measure::agree(peak, rates.f32, kDrift)) return rates;
     readings.push_back(peak);
   }
   const double now = median(readings);
@@ -115,7 +115,7 @@ std::string busy_warning(const hw::CpuRates& rates) {
 }
 
 std::optional<std::string> why_again(const hw::CpuRates& kept, int64_t now) {
-  const std::string disturbed = tune::disturbed(kept);
+  const std::string disturbed = measure::disturbed(kept);
   if (kept.assumed.empty() && disturbed.empty()) return std::nullopt;
   const int doublings = std::clamp(kept.readings - 1, 0, kMostDoublings);
   const int64_t age = now - kept.about.when;
@@ -165,9 +165,9 @@ Result<hw::CpuRates> kept_rates() {
 
 Result<hw::CpuRates> measure_rates() {
   Progress progress("calibrating");
-  tune::CompileKernel compile;
+  measure::CompileKernel compile;
 #if TILEWRIGHT_LLVM
-  compile = [](const Func& lowered) { return compile_kernel(lowered, hw::host()); };
+  compile = [](const Func& lowered) { return compile::compile_kernel(lowered, hw::host()); };
 #endif
   const auto shown = [&](int done, int total, const std::string& what) {
     progress.update(done, total, what);
@@ -176,7 +176,7 @@ Result<hw::CpuRates> measure_rates() {
   const double load = load_now();
   const CpuTicks before = cpu_ticks();
   hw::CpuRates rates =
-      TW_TRY(tune::calibrate(hw::host(), tune::system_probes(hw::host(), compile), shown));
+      TW_TRY(measure::calibrate(hw::host(), measure::system_probes(hw::host(), compile), shown));
   const CpuTicks after = cpu_ticks();
   rates.about.when = seconds_now();
   rates.about.load = load;
@@ -192,7 +192,7 @@ Status keep_rates(const hw::CpuRates& rates) {
 
 RatesSource machine_source() {
   return {kept_rates,  measure_rates,
-          keep_rates,  [] { return tune::read_peak(DType::F32, kCheckSeconds).rate; },
+          keep_rates,  [] { return measure::read_peak(DType::F32, kCheckSeconds).rate; },
           seconds_now, [](const std::string& text) { say(text); }};
 }
 
@@ -214,13 +214,6 @@ const hw::CpuRates& machine_rates(bool measure) {
 hw::CpuRates known_rates(bool measured) {
   if (!measured || calibration_off()) return hw::host().rates;
   return kept_rates().value_or(hw::host().rates);
-}
-
-std::string rates_label(const hw::CpuRates& rates) {
-  if (!rates.measured) return "assumed";
-  hw::CpuRates plain = rates;  // equal rates are equal, whenever they were measured
-  plain.about = {};
-  return "measured " + sha256(hw::rates_to_json(plain, {})).substr(0, 12);
 }
 
 }  // namespace tilewright::driver

@@ -18,7 +18,7 @@ Result<std::string> rates_path();
 Result<hw::CpuRates> kept_rates();
 
 /// Measures the rates, in about ten seconds; what the machine was too busy for is assumed. errors:
-/// what tune::calibrate reports.
+/// what measure::calibrate reports.
 Result<hw::CpuRates> measure_rates();
 /// Keeps `rates` for later processes. errors: Io.
 Status keep_rates(const hw::CpuRates& rates);
@@ -60,8 +60,5 @@ bool calibration_off();
 /// For a user, of rates that other programs kept from being measured in part or at all; empty if
 /// none did.
 std::string busy_warning(const hw::CpuRates& rates);
-
-/// `assumed`, or `measured` and the first digits of their hash: for a package's notes.
-std::string rates_label(const hw::CpuRates& rates);
 
 }  // namespace tilewright::driver

@@ -146,10 +146,10 @@ TEST(FindRates, OldOnesAreComparedWithThePeakOfTheMoment) {
 TEST(Rates, TheLabelNamesTheRatesAndNotTheMoment) {
   hw::CpuRates later = sound();
   later.about.when += kDay, later.about.load = 1;
-  EXPECT_EQ(rates_label(later), rates_label(sound()));
+  EXPECT_EQ(hw::rates_label(later), hw::rates_label(sound()));
   later.f32 = 179;
-  EXPECT_NE(rates_label(later), rates_label(sound()));
-  EXPECT_EQ(rates_label(busy()), "assumed");
+  EXPECT_NE(hw::rates_label(later), hw::rates_label(sound()));
+  EXPECT_EQ(hw::rates_label(busy()), "assumed");
 }
 
 }  // namespace

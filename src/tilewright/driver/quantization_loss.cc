@@ -18,7 +18,7 @@ double decibel(double signal, double noise) {
 /// A graph on this CPU with some of its values as outputs.
 Result<std::unique_ptr<runtime::Session>> open_with(const graph::Graph& graph,
                                                     const std::vector<std::string>& names,
-                                                    const CompileOptions& options) {
+                                                    const compile::CompileOptions& options) {
   graph::Graph watched = graph;
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const auto id = static_cast<graph::ValueId>(v);
@@ -28,9 +28,9 @@ Result<std::unique_ptr<runtime::Session>> open_with(const graph::Graph& graph,
     const bool wanted = std::find(names.begin(), names.end(), graph.values[v].name) != names.end();
     if (wanted && !in(watched.outputs) && !in(watched.inputs)) watched.outputs.push_back(id);
   }
-  CompileOptions cpu = options;
+  compile::CompileOptions cpu = options;
   cpu.vta.reset();
-  return open_session(TW_TRY(compile_graph(watched, cpu)), {});
+  return compile::open_session(TW_TRY(compile::compile_graph(watched, cpu)), {});
 }
 
 void add(ValueLoss& loss, const Array& exact, const Array& rounded, double scale) {
@@ -102,8 +102,9 @@ std::vector<Layer> layers_of(const graph::QuantizedGraph& quantized) {
 
 double ValueLoss::sqnr_db() const { return decibel(signal, noise); }
 
-Result<QuantizationLoss> quantization_loss(const VtaModel& model, const Samples& samples,
-                                           const CompileOptions& options) {
+Result<QuantizationLoss> quantization_loss(const compile::VtaModel& model,
+                                           const compile::Samples& samples,
+                                           const compile::CompileOptions& options) {
   const graph::Graph &f32 = *model.prepared, &integer = model.quantized.graph;
   const std::vector<Layer> layers = layers_of(model.quantized);
   std::vector<std::string> exact_names, integer_names;

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/quantized.h"
+#include "tilewright/compile/vta/quantized.h"
 
 namespace tilewright::driver {
 
@@ -38,7 +38,8 @@ struct QuantizationLoss {
 
 /// Runs both graphs on this CPU; the integer graph gives the accelerator's bits.
 /// requires: `model.prepared`. errors: of the compiler, Interrupted.
-Result<QuantizationLoss> quantization_loss(const VtaModel& model, const Samples& samples,
-                                           const CompileOptions& options);
+Result<QuantizationLoss> quantization_loss(const compile::VtaModel& model,
+                                           const compile::Samples& samples,
+                                           const compile::CompileOptions& options);
 
 }  // namespace tilewright::driver

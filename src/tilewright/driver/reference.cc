@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/evaluate.h"
 #include "tilewright/interp/interp.h"
 
 namespace tilewright::driver {
@@ -31,7 +31,7 @@ Result<std::map<std::string, Array>> run_reference(const graph::Graph& graph,
     // Shapes that were bounds at compile time are known here.
     for (size_t k = 0; k < arguments.size(); ++k)
       if (!arguments[k].empty_handle()) call.inputs[k].shape = arguments[k].shape();
-    Result<std::vector<Array>> outputs = interpret_op(call, arguments);
+    Result<std::vector<Array>> outputs = compile::interpret_op(call, arguments);
     if (!outputs) return tl::unexpected<Error>(std::move(outputs.error()).at(node.name));
     for (size_t k = 0; k < node.outputs.size(); ++k) {
       if (node.outputs[k] < 0) continue;

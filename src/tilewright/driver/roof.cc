@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-#include "tilewright/tune/work.h"
+#include "tilewright/rules/common/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -20,10 +20,10 @@ double bytes_of(const Func& func) {
 
 }  // namespace
 
-std::optional<Roof> roof_of(const tune::Task& task) {
+std::optional<Roof> roof_of(const measure::Task& task) {
   if (!task.device.empty()) return std::nullopt;
   const hw::CpuTarget& machine = task.target;
-  const tune::Work work = tune::work_of(task.func);
+  const rules::Work work = rules::work_of(task.func);
   Roof roof;
   roof.operations = work.operations;
   if (roof.operations <= 0) return std::nullopt;

@@ -19,6 +19,6 @@ struct Roof {
 };
 
 /// Absent for kernels that do not compute, and for those of a device other than the processor.
-std::optional<Roof> roof_of(const tune::Task& task);
+std::optional<Roof> roof_of(const measure::Task& task);
 
 }  // namespace tilewright::driver

@@ -49,8 +49,8 @@ double own_limit(const graph::Graph& graph, const graph::Node& node, ValueId out
   if (!is_float(dtype)) return 0;
   const bool stashes = node.op == "LayerNormalization" || node.op == "RMSNormalization";
   const bool in_f32 = stashes && node.attrs.get_int("stash_type", 1) == 1;
-  return std::max(tune::error_limit(dtype, MathMode::Fast),
-                  in_f32 ? tune::error_limit(DType::F32, MathMode::Fast) : 0);
+  return std::max(measure::error_limit(dtype, MathMode::Fast),
+                  in_f32 ? measure::error_limit(DType::F32, MathMode::Fast) : 0);
 }
 
 /// Widens the limits of floats computed from floats of fewer bits.
@@ -67,7 +67,7 @@ void add_narrow_types(const graph::Graph& graph, std::vector<RoundingLimit>& lim
       double& mine = narrow[static_cast<size_t>(id)];
       mine = std::max(operands, own_limit(graph, node, id));
       double& relative = limits[static_cast<size_t>(id)].relative;
-      if (mine > tune::error_limit(dtype, MathMode::Fast)) relative = std::max(relative, mine);
+      if (mine > measure::error_limit(dtype, MathMode::Fast)) relative = std::max(relative, mine);
     }
   }
 }
@@ -92,7 +92,7 @@ std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph) {
   return limits;
 }
 
-tune::Difference within(tune::Difference difference, const RoundingLimit& limit) {
+measure::Difference within(measure::Difference difference, const RoundingLimit& limit) {
   const double reference = difference.reference > 0 ? difference.reference : 1;
   // A step is as long as its scale up to the rounding of a float.
   difference.limit += limit.relative + limit.absolute * (1 + 1e-6) / reference;

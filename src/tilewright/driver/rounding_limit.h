@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "tilewright/graph/graph.h"
-#include "tilewright/tune/compare.h"
+#include "tilewright/measure/compare.h"
 
 namespace tilewright::driver {
 
@@ -22,6 +22,6 @@ std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph);
 inline constexpr double kRoundingSteps = 2;
 
 /// `difference` with its limit as wide as `limit` allows.
-tune::Difference within(tune::Difference difference, const RoundingLimit& limit);
+measure::Difference within(measure::Difference difference, const RoundingLimit& limit);
 
 }  // namespace tilewright::driver

@@ -71,12 +71,12 @@ TEST(RoundingLimit, WideFloatsComputedFromNarrowOnes) {
     return limits.at(static_cast<size_t>(graph->outputs.at(output))).relative;
   };
   EXPECT_EQ(limit(0), 0);
-  EXPECT_EQ(limit(1), tune::error_limit(DType::F32, MathMode::Fast));
-  EXPECT_EQ(limit(2), tune::error_limit(DType::F32, MathMode::Fast));
+  EXPECT_EQ(limit(1), measure::error_limit(DType::F32, MathMode::Fast));
+  EXPECT_EQ(limit(2), measure::error_limit(DType::F32, MathMode::Fast));
 }
 
 TEST(RoundingLimit, WidensTheLimitOfADifference) {
-  tune::Difference d;
+  measure::Difference d;
   d.max_abs = 0.5, d.reference = 2, d.error = 0.25, d.limit = 1e-4;
   EXPECT_TRUE(within(d, {0.5, 0}).ok());
   EXPECT_FALSE(within(d, {0.49, 0}).ok());

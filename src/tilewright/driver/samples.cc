@@ -9,7 +9,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/npz.h"
 #include "tilewright/driver/reference.h"
-#include "tilewright/tune/work.h"
+#include "tilewright/rules/common/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -57,11 +57,11 @@ int64_t stride_for(int64_t size, size_t outputs) {
 
 /// Whether the interpreter is quick with all of the model: operations and elements, since moving a
 /// value is work, too.
-bool is_small(const Subject& subject, const CompiledModel& model) {
+bool is_small(const Subject& subject, const compile::CompiledModel& model) {
   if (!model.launches.empty()) return false;
   double work = 0;
-  for (const KernelReport& kernel : model.kernels)
-    work += tune::work_of(kernel.func).operations * static_cast<double>(kernel.steps.size());
+  for (const compile::KernelReport& kernel : model.kernels)
+    work += rules::work_of(kernel.func).operations * static_cast<double>(kernel.steps.size());
   for (const runtime::ValueSpec& value : model.program->values)
     work += static_cast<double>(element_count(value.shape));
   if (subject.graph)
@@ -94,14 +94,14 @@ Result<std::map<std::string, Array>> run_session(runtime::Session& session,
   return outputs;
 }
 
-Result<std::map<std::string, Array>> run_compiled(const CompiledModel& model,
-                                                  const CompileOptions& options,
+Result<std::map<std::string, Array>> run_compiled(const compile::CompiledModel& model,
+                                                  const compile::CompileOptions& options,
                                                   const std::map<std::string, Array>& inputs) {
   runtime::SessionOptions session;
   session.threads = options.threads;
   session.flush_denormals = true;
-  session.load_launch = make_launch_loader({}, std::make_shared<LaunchLog>());
-  const auto opened = TW_TRY(open_session(model, session));
+  session.load_launch = compile::make_launch_loader({}, std::make_shared<compile::LaunchLog>());
+  const auto opened = TW_TRY(compile::open_session(model, session));
   std::map<std::string, Array> outputs = TW_TRY(run_session(*opened, inputs));
   for (auto& [name, value] : outputs) value = value.clone();
   return outputs;
@@ -138,8 +138,8 @@ Array sample_array(const SampleInput& input, DType dtype, const Shape& shape) {
 }
 
 Result<std::optional<PackageSamples>> make_samples(const Subject& subject,
-                                                   const CompiledModel& model,
-                                                   const CompileOptions& options,
+                                                   const compile::CompiledModel& model,
+                                                   const compile::CompileOptions& options,
                                                    const std::string& by) {
   const runtime::Program& program = *model.program;
   const bool runs = !options.gpu && hw::missing_features(options.target).empty();
@@ -252,15 +252,15 @@ Result<std::vector<SampleResult>> check_samples(runtime::Session& session,
           "shape {} instead of {}", to_string(value->second.shape()), to_string(output.shape));
     else
       result.difference = within(
-          tune::compare(every(value->second, output.stride), output.values, math), output.limit);
+          measure::compare(every(value->second, output.stride), output.values, math), output.limit);
     results.push_back(std::move(result));
   }
   return results;
 }
 
 Status save_with_samples(const std::string& path, const Subject& subject,
-                         const CompiledModel& model, const CompileOptions& options,
-                         const std::string& by) {
+                         const compile::CompiledModel& model,
+                         const compile::CompileOptions& options, const std::string& by) {
   std::map<std::string, std::string> members;
   if (by != "none") {
     const auto samples = make_samples(subject, model, options, by);
@@ -273,7 +273,7 @@ Status save_with_samples(const std::string& path, const Subject& subject,
     else
       detail("no samples to verify the package by: its code does not run on this CPU");
   }
-  return save_package(path, model, members);
+  return compile::save_package(path, model, members);
 }
 
 }  // namespace tilewright::driver

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 #include "tilewright/driver/inputs.h"
 #include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/measure/compare.h"
 #include "tilewright/runtime/package.h"
-#include "tilewright/tune/compare.h"
 
 namespace tilewright::driver {
 
@@ -47,8 +47,8 @@ struct PackageSamples {
 /// if it runs on this CPU or on the accelerator's functional simulator. Absent where neither can.
 /// errors: what running reports.
 Result<std::optional<PackageSamples>> make_samples(const Subject& subject,
-                                                   const CompiledModel& model,
-                                                   const CompileOptions& options,
+                                                   const compile::CompiledModel& model,
+                                                   const compile::CompileOptions& options,
                                                    const std::string& by);
 
 /// Members of a package, by name, and back. errors: Package (damaged).
@@ -58,7 +58,7 @@ Result<std::optional<PackageSamples>> read_samples(const runtime::Package& packa
 /// How far one output is from what is expected.
 struct SampleResult {
   std::string output;
-  tune::Difference difference;
+  measure::Difference difference;
 };
 /// Runs the samples. errors: what running reports, Package (they do not fit the program).
 Result<std::vector<SampleResult>> check_samples(runtime::Session& session,
@@ -67,7 +67,7 @@ Result<std::vector<SampleResult>> check_samples(runtime::Session& session,
 /// Writes the package with its samples; says so where it can have none. `by` as above, or `none`.
 /// errors: Io, Interrupted.
 Status save_with_samples(const std::string& path, const Subject& subject,
-                         const CompiledModel& model, const CompileOptions& options,
-                         const std::string& by);
+                         const compile::CompiledModel& model,
+                         const compile::CompileOptions& options, const std::string& by);
 
 }  // namespace tilewright::driver

@@ -32,8 +32,8 @@ TEST(SampleArray, IsTheSameEverywhere) {
 /// A package of an expression, with samples made by `by`.
 struct Packed {
   Subject subject;
-  CompiledModel model;
-  CompileOptions options;
+  compile::CompiledModel model;
+  compile::CompileOptions options;
 };
 Packed pack() {
   Packed packed;
@@ -41,7 +41,7 @@ Packed pack() {
   packed.subject.name = "scale";
   packed.subject.func = *tensor::parse_tensor_file(
       "tensor scale(A: f32[200, 100]) {\n  B[i in 200, j in 100] = A[i, j] * 3.0\n  return B\n}\n");
-  packed.model = *compile_func(*packed.subject.func, packed.options);
+  packed.model = *compile::compile_func(*packed.subject.func, packed.options);
   return packed;
 }
 
@@ -106,7 +106,7 @@ TEST(Samples, DamagedOnesAreRefused) {
     auto changed = *members;
     changed["samples/about.json"] = text;
     const std::string path = folder->file("x.twm");
-    ASSERT_TRUE(save_package(path, packed.model, changed));
+    ASSERT_TRUE(compile::save_package(path, packed.model, changed));
     const auto package = runtime::Package::open(path);
     ASSERT_TRUE(package);
     const auto read = read_samples(**package);

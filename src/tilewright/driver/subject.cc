@@ -12,17 +12,18 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
+#include "tilewright/compile/evaluate.h"
+#include "tilewright/compile/vta/hardware_fit.h"
+#include "tilewright/driver/calibration_samples.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/evaluate.h"
 #include "tilewright/driver/gpu_knowledge.h"
-#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/driver/workload.h"
+#include "tilewright/records/records.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
-#include "tilewright/tune/records.h"
 #include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
@@ -71,7 +72,7 @@ Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
   import.dims = TW_TRY(parse_dims(options.dims));
   import.shapes = TW_TRY(parse_shapes(options.shapes));
   import.allow_newer_opset = options.allow_newer_opset;
-  import.evaluate = make_evaluate();
+  import.evaluate = compile::make_evaluate(console_observer());
   for (const InputSpec& spec : TW_TRY(parse_input_specs(options.constants))) {
     if (spec.name.empty() || !spec.value.starts_with("@"))
       return fail(ErrorKind::Usage, fmt::format("--const {} needs a name and a file", spec.name),
@@ -175,7 +176,7 @@ std::vector<std::string> input_files(const SubjectOptions& options) {
   std::vector<std::string> files = options.paths;
   files.insert(files.end(),
                {options.workload, options.hw, options.quantize,
-                options.records.empty() ? tune::RecordStore::default_path() : options.records});
+                options.records.empty() ? records::RecordStore::default_path() : options.records});
   for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
     for (const std::string& text : *texts)
       if (const size_t at = text.find('@'); at != std::string::npos)
@@ -201,22 +202,24 @@ void add_input_options(CLI::App& verb, SubjectOptions& options) {
 namespace {
 
 /// What the user asked for, with typical rates and without records: no schedule is chosen by it.
-Result<CompileOptions> unfitted_options(const SubjectOptions& options);
+Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options);
 
 /// For an accelerator the graph is replaced by its quantised, tiled form.
 Status prepare(Subject& subject, const SubjectOptions& options) {
   if (subject.package) return {};
-  const CompileOptions compile = TW_TRY(unfitted_options(options));
+  const compile::CompileOptions compile = TW_TRY(unfitted_options(options));
   if (!compile.vta) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
                 "accelerators take whole models");
-  QuantizeSettings settings;
-  settings.source = options.quantize;
+  compile::QuantizeSettings settings;
+  if (!options.quantize.empty())
+    settings.samples = [&](const graph::Graph& graph) {
+      return load_samples(options.quantize, options.seed, graph);
+    };
   settings.per_channel = options.per_channel;
-  settings.seed = options.seed;
   settings.allow_cpu = options.fallback == "cpu";
-  subject.vta = TW_TRY(prepare_for_vta(*subject.graph, *compile.vta, settings, compile));
+  subject.vta = TW_TRY(compile::prepare_for_vta(*subject.graph, *compile.vta, settings, compile));
   subject.graph = subject.vta->tiled;
   return {};
 }
@@ -266,7 +269,7 @@ Status check_device(const SubjectOptions& options) {
   if (options.device.empty()) return {};
   const std::string kind = options.device.substr(0, options.device.find(':'));
   std::vector<std::string> ids;
-  for (const DeviceEntry& entry : device_table()) {
+  for (const compile::DeviceEntry& entry : compile::device_table()) {
     const bool gpu = entry.id == "opencl" || entry.id == "cuda";
     if (entry.id == options.device || (gpu && entry.id == kind) || options.device == entry.target)
       return {};
@@ -299,13 +302,14 @@ std::set<std::string> kinds_of(const runtime::Program& program) {
   return kinds;
 }
 
-std::string kind_of(const CompileOptions& compile) {
+std::string kind_of(const compile::CompileOptions& compile) {
   if (compile.vta) return "vta";
   return compile.gpu ? std::string(hw::name(compile.gpu->language)) : "cpu";
 }
 
-Result<CompileOptions> unfitted_options(const SubjectOptions& options) {
-  CompileOptions compile;
+Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) {
+  compile::CompileOptions compile;
+  compile.observer = console_observer();
   TW_TRY_STATUS(check_device(options));
   TW_TRY_STATUS(check_target(options.target));
   const bool vta = options.target == "vta";
@@ -318,7 +322,7 @@ Result<CompileOptions> unfitted_options(const SubjectOptions& options) {
   if (vta) {
     compile.vta = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
     TW_TRY_STATUS(vta::check(*compile.vta));
-    if (Status status = check_compilable(*compile.vta); !status)
+    if (Status status = compile::check_compilable(*compile.vta); !status)
       return tl::unexpected<Error>(std::move(status.error()).at("--hw " + options.hw));
   } else if (target.starts_with("opencl") || target.starts_with("cuda")) {
     compile.gpu = TW_TRY(hw::find_gpu_target(target));
@@ -343,8 +347,8 @@ Result<CompileOptions> unfitted_options(const SubjectOptions& options) {
 
 }  // namespace
 
-Result<CompileOptions> compile_options(const SubjectOptions& options) {
-  CompileOptions compile = TW_TRY(unfitted_options(options));
+Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
+  compile::CompileOptions compile = TW_TRY(unfitted_options(options));
   const bool this_machine = compile.target.name == hw::host().name;
   if (this_machine && !compile.vta && !compile.gpu)
     compile.target.rates = machine_rates(!options.no_calibrate);
@@ -362,26 +366,27 @@ Result<CompileOptions> compile_options(const SubjectOptions& options) {
   return compile;
 }
 
-Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptions& options) {
-  if (!subject.graph) return compile_func(*subject.func, options);
-  if (!subject.vta) return compile_graph(*subject.graph, options);
-  CompileOptions again = options;
+Result<compile::CompiledModel> compile_subject(const Subject& subject,
+                                               const compile::CompileOptions& options) {
+  if (!subject.graph) return compile::compile_func(*subject.func, options);
+  if (!subject.vta) return compile::compile_graph(*subject.graph, options);
+  compile::CompileOptions again = options;
   again.launch.memo = subject.vta->memo;
-  return compile_graph(*subject.graph, again);
+  return compile::compile_graph(*subject.graph, again);
 }
 
 namespace {
 
 runtime::SessionOptions session_options(const SubjectOptions& options, bool record_times,
-                                        const std::shared_ptr<LaunchLog>& log) {
+                                        const std::shared_ptr<compile::LaunchLog>& log) {
   runtime::SessionOptions session;
   session.threads = threads_of(options);
   session.flush_denormals = true;
-  LaunchSettings launch;
+  compile::LaunchSettings launch;
   launch.device = options.device == "cpu" ? "" : options.device;
   launch.record_times = record_times;
   launch.dump_folder = options.dump_program;
-  session.load_launch = make_launch_loader(launch, log);
+  session.load_launch = compile::make_launch_loader(launch, log);
   return session;
 }
 
@@ -390,10 +395,10 @@ runtime::SessionOptions session_options(const SubjectOptions& options, bool reco
 Result<Runnable> make_recorded(const Runnable& runnable, const Subject& subject,
                                const SubjectOptions& options) {
   Runnable recorded;
-  recorded.launches = std::make_shared<LaunchLog>();
+  recorded.launches = std::make_shared<compile::LaunchLog>();
   recorded.inputs = runnable.inputs;
   const runtime::SessionOptions session = session_options(options, true, recorded.launches);
-  recorded.session = runnable.model ? TW_TRY(open_session(*runnable.model, session))
+  recorded.session = runnable.model ? TW_TRY(compile::open_session(*runnable.model, session))
                                     : TW_TRY(runtime::Session::create(subject.package, session));
   return recorded;
 }
@@ -421,16 +426,17 @@ std::vector<InputType> input_types(const runtime::Program& program, const Subjec
 
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options) {
   Runnable runnable;
-  runnable.launches = std::make_shared<LaunchLog>();
+  runnable.launches = std::make_shared<compile::LaunchLog>();
   const runtime::SessionOptions session =
       session_options(options, options.record_times, runnable.launches);
   TW_TRY_STATUS(check_device(options));
   if (subject.package) {
     TW_TRY_STATUS(check_fit(subject.name, kinds_of(subject.package->program()), options));
-    if (!options.hw.empty()) TW_TRY_STATUS(check_package_hardware(*subject.package, options.hw));
+    if (!options.hw.empty())
+      TW_TRY_STATUS(compile::check_package_hardware(*subject.package, options.hw));
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {
-    CompileOptions compile = TW_TRY(compile_options(options));
+    compile::CompileOptions compile = TW_TRY(compile_options(options));
     TW_TRY_STATUS(check_fit(subject.name, {kind_of(compile)}, options));
     compile.copies_apart = subject.single_operator;
     if (const auto missing = hw::missing_features(compile.target); !missing.empty())
@@ -440,7 +446,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
     say_elsewhere(*runnable.model, compile, options.records);
-    runnable.session = TW_TRY(open_session(*runnable.model, session));
+    runnable.session = TW_TRY(compile::open_session(*runnable.model, session));
   }
   runnable.inputs = input_types(runnable.session->program(), subject);
   return runnable;

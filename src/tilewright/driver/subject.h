@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/accelerator.h"
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
+#include "tilewright/compile/devices.h"
+#include "tilewright/compile/vta/quantized.h"
 #include "tilewright/driver/inputs.h"
-#include "tilewright/driver/quantized.h"
 #include "tilewright/graph/import.h"
 #include "tilewright/runtime/package.h"
 
@@ -65,8 +65,8 @@ struct Subject {
   std::optional<graph::Graph> graph;  ///< as imported, or the single operator
   std::optional<Func> func;           ///< a tensor expression
   std::shared_ptr<const runtime::Package> package;
-  double open_seconds = 0;      ///< of the package: mapped, hashes checked, code loaded
-  std::optional<VtaModel> vta;  ///< how `graph` (its tiled form) was quantised and placed
+  double open_seconds = 0;               ///< of the package: mapped, hashes checked, code loaded
+  std::optional<compile::VtaModel> vta;  ///< how `graph` (its tiled form) was quantised and placed
   bool single_operator = false;
   std::string anchor_op;  ///< of a single operator: whose time counts
 };
@@ -82,17 +82,18 @@ Status check_target(const std::string& name);
 
 /// Options for the compiler. Where they are for this machine's processor, it is measured if it
 /// never was: only who chooses schedules asks for them. errors: Usage, Device.
-Result<CompileOptions> compile_options(const SubjectOptions& options);
+Result<compile::CompileOptions> compile_options(const SubjectOptions& options);
 
 /// `subject` compiled. requires: it is no package. errors: as compile_graph.
-Result<CompiledModel> compile_subject(const Subject& subject, const CompileOptions& options);
+Result<compile::CompiledModel> compile_subject(const Subject& subject,
+                                               const compile::CompileOptions& options);
 
 /// A subject ready to run in this process, with what was compiled (absent for packages).
 struct Runnable {
-  std::optional<CompiledModel> model;
+  std::optional<compile::CompiledModel> model;
   std::unique_ptr<runtime::Session> session;
   std::vector<InputType> inputs;
-  std::shared_ptr<LaunchLog> launches;  ///< what accelerators did in the last run
+  std::shared_ptr<compile::LaunchLog> launches;  ///< what accelerators did in the last run
 };
 Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& options);
 /// One run. The steps of a program compiled here fit together: if not, it is an InternalError.

@@ -9,10 +9,11 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/statistics.h"
 #include "tilewright/base/stopwatch.h"
+#include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/rules/common/work.h"
 #include "tilewright/tune/gpu_space.h"
 #include "tilewright/tune/sketch_space.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::driver {
 namespace {
@@ -47,10 +48,10 @@ bool is_constant(const Func& func) {
 }
 
 /// By the model of the machine; without one, a tenth of the peak.
-double predicted_ns(const KernelReport& kernel, const CompileOptions& options) {
+double predicted_ns(const compile::KernelReport& kernel, const compile::CompileOptions& options) {
   const double by_model = kernel.decision.chosen.time.total();
   if (by_model > 0) return by_model;
-  const tune::Work work = tune::work_of(kernel.func);
+  const rules::Work work = rules::work_of(kernel.func);
   const double peak = options.target.rates.peak(work.dtype) * options.threads;
   return peak > 0 ? 10 * work.operations / peak : work.operations;
 }
@@ -59,10 +60,10 @@ double predicted_ns(const KernelReport& kernel, const CompileOptions& options) {
 std::string plain_name(const std::string& symbol) { return symbol.substr(0, symbol.rfind('_')); }
 
 /// Adds the kernels of `model` that run steps which `counts` says to count. `times`: of its steps.
-void add_tasks(TunePlan& plan, const CompiledModel& model,
-               const std::map<std::string, double>& times, const CompileOptions& options,
+void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
+               const std::map<std::string, double>& times, const compile::CompileOptions& options,
                bool spare, const std::function<bool(const std::string& step)>& counts) {
-  for (const KernelReport& kernel : model.kernels) {
+  for (const compile::KernelReport& kernel : model.kernels) {
     KernelTask task;
     task.task.uses = std::count_if(kernel.steps.begin(), kernel.steps.end(), counts);
     if (task.task.uses == 0 || !is_constant(kernel.func)) continue;
@@ -100,7 +101,7 @@ struct Look {
 Result<std::map<std::string, double>> look_at(OtherForms& forms, const TunedModel& model,
                                               const runtime::SessionOptions& session,
                                               const Look& look) {
-  const auto other = TW_TRY(open_session(forms.compiled, session));
+  const auto other = TW_TRY(compile::open_session(forms.compiled, session));
   const Duel seen = TW_TRY(duel(*model.session, *other, look.seed, look.seconds));
   std::erase_if(forms.convs, [&](const ConvForms& conv) {
     const double after = time_of(conv, seen.steps_after);
@@ -112,8 +113,8 @@ Result<std::map<std::string, double>> look_at(OtherForms& forms, const TunedMode
 
 /// Compiles other forms of the convolutions of `model`, as many as can be done before `end` (as
 /// now_ns), and adds their kernels.
-Status add_forms(TunePlan& plan, TunedModel& model, const std::vector<graph::PlaneConv>& asked,
-                 const CompileOptions& options, const runtime::SessionOptions& session,
+Status add_forms(TunePlan& plan, TunedModel& model, const std::vector<tensor::Conv2dShape>& asked,
+                 const compile::CompileOptions& options, const runtime::SessionOptions& session,
                  const Look& look, double end) {
   double needs = 1e9 * (model.compile_seconds + look.seconds);  // of the next ones. units: ns
   for (size_t rank = 0; now_ns() + needs < end; ++rank) {
@@ -147,11 +148,11 @@ Status bind_inputs(runtime::Session& session, uint64_t seed) {
 void each_form(const TunePlan& plan,
                const std::function<void(const ConvForms& conv, bool won)>& visit) {
   for (const TunedModel& model : plan.models) {
-    const FindForm taken = find_form(model.forms);
+    const compile::FindForm taken = find_form(model.forms);
     for (const OtherForms& forms : model.others)
       for (const ConvForms& conv : forms.convs) {
-        const std::optional<tune::Record> winner = taken(conv.conv);
-        if (conv.before > 0) visit(conv, winner && form_in(*winner) == conv.other);
+        const std::optional<records::Record> winner = taken(conv.conv);
+        if (conv.before > 0) visit(conv, winner && compile::form_in(*winner) == conv.other);
       }
   }
 }
@@ -171,7 +172,7 @@ void most_expected_first(TunePlan& plan) {
 }
 
 Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions& subject_options,
-                             const CompileOptions& options, const PlanLimits& limits) {
+                             const compile::CompileOptions& options, const PlanLimits& limits) {
   TunePlan plan;
   const double end = now_ns() + 1e9 * limits.seconds;
   for (Subject& subject : subjects) {
@@ -183,10 +184,10 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
                   "tuning needs the model itself");
     TunedModel model;
-    std::vector<graph::PlaneConv> asked;
-    CompileOptions watched = options;
+    std::vector<tensor::Conv2dShape> asked;
+    compile::CompileOptions watched = options;
     if (!options.form)
-      watched.form = [&asked](const graph::PlaneConv& conv) -> std::optional<tune::Record> {
+      watched.form = [&asked](const tensor::Conv2dShape& conv) -> std::optional<records::Record> {
         asked.push_back(conv);
         return std::nullopt;
       };
@@ -198,7 +199,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
     session.threads = threads_of(subject_options);
     session.flush_denormals = true;
     if (limits.look > 0) {
-      model.session = TW_TRY(open_session(model.compiled, session));
+      model.session = TW_TRY(compile::open_session(model.compiled, session));
       model.compile_seconds = 1e-9 * (now_ns() - begin);
       TW_TRY_STATUS(bind_inputs(*model.session, subject_options.seed));
       std::vector<double> runs;
@@ -247,7 +248,7 @@ Result<schedule::Sketch> read_sketch(const std::string& path) {
 
 /// A sketch is written for one kernel: others have no such loops, and nothing to choose.
 Result<std::shared_ptr<const tune::ScheduleSpace>> from_sketch(const std::string& path,
-                                                               const tune::Task& task) {
+                                                               const measure::Task& task) {
   const schedule::Sketch sketch = TW_TRY(read_sketch(path));
   Result<std::unique_ptr<tune::ScheduleSpace>> space = tune::sketch_space(task, sketch);
   if (space) return std::shared_ptr<const tune::ScheduleSpace>(*std::move(space));
@@ -268,7 +269,7 @@ Status check_space(const std::string& name) {
 }
 
 Result<std::shared_ptr<const tune::ScheduleSpace>> open_space(const std::string& name,
-                                                              const tune::Task& task) {
+                                                              const measure::Task& task) {
   using Space = std::shared_ptr<const tune::ScheduleSpace>;
   TW_TRY_STATUS(check_space(name));
   if (name == "constructive")

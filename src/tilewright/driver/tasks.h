@@ -16,9 +16,9 @@ namespace tilewright::driver {
 
 /// A kernel to tune; models that have it share it.
 struct KernelTask {
-  tune::Task task;   ///< `uses`: steps of all models together
-  std::string key;   ///< of the task
-  std::string step;  ///< the first that runs it
+  measure::Task task;  ///< `uses`: steps of all models together
+  std::string key;     ///< of the task
+  std::string step;    ///< the first that runs it
   schedule::Trace rule;
   double expected = 0;   ///< of one use with the rules' schedule, by model or measured. units: ns
   bool guessed = false;  ///< `expected` is neither
@@ -27,10 +27,10 @@ struct KernelTask {
 
 struct TunedModel {
   Subject subject;
-  CompiledModel compiled;              ///< by rule alone
-  std::vector<OtherForms> others;      ///< of convolutions whose algorithm is open
-  std::vector<tune::Record> forms;     ///< that won against the rules' algorithms
-  std::optional<CompiledModel> tuned;  ///< once there is one
+  compile::CompiledModel compiled;              ///< by rule alone
+  std::vector<OtherForms> others;               ///< of convolutions whose algorithm is open
+  std::vector<records::Record> forms;           ///< that won against the rules' algorithms
+  std::optional<compile::CompiledModel> tuned;  ///< once there is one
   std::unique_ptr<runtime::Session> session;
   double latency = 0;          ///< of `session`, the median; 0 where nothing may run. units: ns
   double compile_seconds = 0;  ///< of `compiled`, until it could run
@@ -52,7 +52,7 @@ struct PlanLimits {
 /// convolutions. Kernels with symbolic sizes are left out. errors: what compiling reports,
 /// Interrupted.
 Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions& subject_options,
-                             const CompileOptions& options, const PlanLimits& limits);
+                             const compile::CompileOptions& options, const PlanLimits& limits);
 
 /// Sorts tasks by the time they are expected to take, all uses together.
 void most_expected_first(TunePlan& plan);
@@ -85,6 +85,6 @@ Status check_space(const std::string& name);
 /// The space of a name: `constructive`, `tiling` or FILE.sketch; null where there is none for the
 /// task. errors: Usage, Io, Parse.
 Result<std::shared_ptr<const tune::ScheduleSpace>> open_space(const std::string& name,
-                                                              const tune::Task& task);
+                                                              const measure::Task& task);
 
 }  // namespace tilewright::driver

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tilewright/base/file.h"
+#include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/roof.h"
 #include "tilewright/driver/svg_chart.h"
 #include "tilewright/ir/text.h"
@@ -48,7 +49,7 @@ std::vector<double> ranks(const std::vector<double>& values) {
 double rank_correlation(const std::vector<tune::TrialLog>& trials) {
   std::vector<double> prior, measured;
   for (const tune::TrialLog& trial : trials)
-    if (trial.reading.kind == tune::OutcomeKind::Ok && std::isfinite(trial.prior))
+    if (trial.reading.kind == measure::OutcomeKind::Ok && std::isfinite(trial.prior))
       prior.push_back(trial.prior), measured.push_back(trial.reading.cost);
   if (prior.size() < 3) return std::nan("");
   const std::vector<double> a = ranks(prior), b = ranks(measured);
@@ -65,12 +66,12 @@ double rank_correlation(const std::vector<tune::TrialLog>& trials) {
 /// Best so far over trials, or over seconds.
 std::string progress_plot(const tune::TaskState& state, const char* unit, bool over_time) {
   PlotSeries best{"best so far", {}, true, true}, all{"measured", {}, false, false};
-  double least = state.rule.kind == tune::OutcomeKind::Ok ? state.rule.cost : search::kInvalid;
+  double least = state.rule.kind == measure::OutcomeKind::Ok ? state.rule.cost : search::kInvalid;
   if (std::isfinite(least)) best.points.emplace_back(0, least / 1e3);
   for (size_t i = 0; i < state.trials.size(); ++i) {
     const tune::TrialLog& trial = state.trials[i];
     const double x = over_time ? trial.seconds : static_cast<double>(i + 1);
-    if (trial.reading.kind == tune::OutcomeKind::Ok) {
+    if (trial.reading.kind == measure::OutcomeKind::Ok) {
       least = std::min(least, trial.reading.cost);
       all.points.emplace_back(x, trial.reading.cost / 1e3);
     }
@@ -113,7 +114,7 @@ std::string failures(const tune::TaskState& state) {
   return text + "</table>\n";
 }
 
-std::string winner(const tune::Task& task, const Verdict& verdict) {
+std::string winner(const measure::Task& task, const Verdict& verdict) {
   const Result<schedule::Trace> trace = schedule::parse_trace(verdict.record.schedule);
   const Result<Func> func = trace ? schedule::replay(task.func, *trace) : Result<Func>(task.func);
   return fmt::format(
@@ -148,8 +149,8 @@ std::string forms(const TuneRun& run) {
   each_form(run.plan(), [&](const ConvForms& conv, bool won) {
     rows += fmt::format(
         "<tr><td>{}</td><td>{}</td><td>{:.1f}</td><td>{}</td><td>{:.1f}</td><td>{}</td></tr>\n",
-        html_text(conv_text(conv.conv)), form_name(conv.rule), conv.before / 1e3,
-        form_name(conv.other), conv.after / 1e3, won ? "other" : "by rule");
+        html_text(compile::conv_text(conv.conv)), compile::form_name(conv.rule), conv.before / 1e3,
+        compile::form_name(conv.other), conv.after / 1e3, won ? "other" : "by rule");
   });
   return rows.empty() ? ""
                       : "<table><tr><th>convolution</th><th>by rule</th><th>us</th><th>other</th>"

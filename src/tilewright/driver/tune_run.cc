@@ -14,6 +14,7 @@
 #include "tilewright/driver/samples.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/vta_tasks.h"
+#include "tilewright/records/workload.h"
 #include "tilewright/tune/evaluators.h"
 #include "tilewright/tune/methods.h"
 #include "tilewright/tune/transfer.h"
@@ -42,8 +43,8 @@ double look_seconds(double seconds, size_t models) {
 }
 
 /// NVRTC compiles one program at a time in a process, and devices start slowly.
-tune::MeasureOptions measure_options(const CompileOptions& options) {
-  tune::MeasureOptions measure;
+measure::MeasureOptions measure_options(const compile::CompileOptions& options) {
+  measure::MeasureOptions measure;
   if (!options.gpu) return measure;
   measure.limit_seconds = 20;
   if (options.gpu->language == hw::GpuLanguage::Cuda)
@@ -52,14 +53,14 @@ tune::MeasureOptions measure_options(const CompileOptions& options) {
 }
 
 /// A store of records made from a file: another store, or JSON lines.
-Result<tune::RecordStore> open_replayed(const std::string& path) {
+Result<records::RecordStore> open_replayed(const std::string& path) {
   if (!std::filesystem::exists(path))
     return fail(ErrorKind::Io, fmt::format("there is no file {}", path), {},
                 "--measure replay:FILE names a record store or exported lines");
   const std::string text = TW_TRY(read_file(path));
-  if (text.starts_with("SQLite format 3")) return tune::RecordStore::open(path);
-  tune::RecordStore store = TW_TRY(tune::RecordStore::open(":memory:"));
-  Result<tune::RecordStore::Imported> lines = store.import_lines(text);
+  if (text.starts_with("SQLite format 3")) return records::RecordStore::open(path);
+  records::RecordStore store = TW_TRY(records::RecordStore::open(":memory:"));
+  Result<records::RecordStore::Imported> lines = store.import_lines(text);
   if (!lines) return tl::unexpected<Error>(std::move(lines.error()).at(path));
   return store;
 }
@@ -139,10 +140,10 @@ Status TuneRun::open() {
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
     const std::string& path = settings_.subject.records;
-    store_ =
-        TW_TRY(tune::RecordStore::open(path.empty() ? tune::RecordStore::default_path() : path));
+    store_ = TW_TRY(
+        records::RecordStore::open(path.empty() ? records::RecordStore::default_path() : path));
     TW_TRY_STATUS(keep_workloads());
-    if (runs_here()) measurer_ = TW_TRY(tune::start_measurer(measure_options(compile_)));
+    if (runs_here()) measurer_ = TW_TRY(measure::start_measurer(measure_options(compile_)));
   }
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
@@ -172,22 +173,24 @@ Status TuneRun::open() {
 }
 
 std::vector<std::string> TuneRun::spaces() const {
-  if (compile_.vta) return {tune::kVtaSpace};
+  if (compile_.vta) return {rules::kVtaSpace};
   if (!settings_.space.empty()) return {settings_.space};
   return {"constructive", "tiling"};
 }
 
-Status TuneRun::keep(const std::vector<tune::Record>& records) { return store_->add_all(records); }
+Status TuneRun::keep(const std::vector<records::Record>& records) {
+  return store_->add_all(records);
+}
 
 /// Records replay without the model: the store has the programs.
 Status TuneRun::keep_workloads() {
   for (const KernelTask& task : plan_.tasks)
-    TW_TRY_STATUS(store_->add_workload(task.key, tune::workload_text(task.task.func)));
+    TW_TRY_STATUS(store_->add_workload(task.key, records::workload_text(task.task.func)));
   return {};
 }
 
-tune::RecordFilter TuneRun::records_of(const KernelTask& task) const {
-  tune::RecordFilter filter;
+records::RecordFilter TuneRun::records_of(const KernelTask& task) const {
+  records::RecordFilter filter;
   filter.workload = task.key;
   filter.target = task.task.target_key();
   filter.compiler = compiler_key();
@@ -222,7 +225,7 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   if (compile_.vta) {
     LayerTuning layer = TW_TRY(layer_tuning(task.task, compile_));
     if (layer.space == nullptr || layer.space->space().size() <= 1) return made;
-    made.space_name = tune::kVtaSpace;
+    made.space_name = rules::kVtaSpace;
     made.space = std::move(layer.space);
     made.evaluator = std::move(layer.evaluator);
     made.searcher = TW_TRY(
@@ -242,17 +245,17 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
     const double first = made.space->prior(search::Point(points.decisions().size(), 0));
     const double cost = task.guessed && std::isfinite(first) ? first : task.expected;
     made.evaluator = [space = made.space, cost] {
-      return Result<std::unique_ptr<tune::Evaluator>>(tune::model_evaluator(space, cost));
+      return Result<std::unique_ptr<measure::Evaluator>>(tune::model_evaluator(space, cost));
     };
     return made;
   }
   if (settings_.dry) return made;
   if (replayed_) {
-    std::vector<tune::Record> records = TW_TRY(replayed_->find(records_of(task)));
-    std::erase_if(records, [](const tune::Record& r) { return r.searcher == "race"; });
-    for (const tune::Record& record : records) newest_ = std::max(newest_, record.when);
+    std::vector<records::Record> records = TW_TRY(replayed_->find(records_of(task)));
+    std::erase_if(records, [](const records::Record& r) { return r.searcher == "race"; });
+    for (const records::Record& record : records) newest_ = std::max(newest_, record.when);
     made.evaluator = [records = std::move(records)] {
-      return Result<std::unique_ptr<tune::Evaluator>>(tune::replay_evaluator(records));
+      return Result<std::unique_ptr<measure::Evaluator>>(tune::replay_evaluator(records));
     };
     return made;
   }
@@ -274,7 +277,7 @@ Status TuneRun::search() {
 Status TuneRun::decide() {
   // An interrupted run writes what it has; interrupting again ends that too.
   if (interrupted()) interrupt_requested = false;
-  tune::Measurer* racer = interrupted() ? nullptr : measurer_.get();
+  measure::Measurer* racer = interrupted() ? nullptr : measurer_.get();
   // Replayed readings are as old as they are, so that equal runs give equal packages.
   const std::string when = on_device() ? tune::utc_now() : newest_;
   verdicts_ = final_races(
@@ -285,18 +288,18 @@ Status TuneRun::decide() {
     TW_TRY_STATUS(compile_.vta ? compare_launches(model) : compare(model));
   }
   if (store_) {
-    std::vector<tune::Record> records;
+    std::vector<records::Record> records;
     for (const Verdict& verdict : verdicts_)
       if (verdict.known) records.push_back(verdict.record);
-    for (tune::Record& record : decided_forms()) records.push_back(std::move(record));
+    for (records::Record& record : decided_forms()) records.push_back(std::move(record));
     // What an interrupted run saw was not raced: it stands as readings.
     if (!interrupted()) TW_TRY_STATUS(store_->add_all(records));
   }
   return write_package();
 }
 
-Verdict* TuneRun::verdict_of(const KernelReport& kernel) {
-  const std::string key = tune::workload_key(tune::workload_text(kernel.func));
+Verdict* TuneRun::verdict_of(const compile::KernelReport& kernel) {
+  const std::string key = records::workload_key(records::workload_text(kernel.func));
   for (Verdict& verdict : verdicts_)
     if (verdict.known && verdict.record.workload == key) return &verdict;
   return nullptr;
@@ -309,9 +312,9 @@ Status TuneRun::choose_forms(TunedModel& model) {
   const double turn = model.compile_seconds + race_seconds();
   if (!time_for(static_cast<double>(3 + model.others.size()) * turn)) return {};
   const auto usual = TW_TRY(open_tuned(model, {}));
-  std::map<std::string, std::pair<double, tune::Record>> best;  // share of the usual time
+  std::map<std::string, std::pair<double, records::Record>> best;  // share of the usual time
   for (OtherForms& forms : model.others) {
-    std::vector<tune::Record> all;
+    std::vector<records::Record> all;
     for (const ConvForms& conv : forms.convs)
       all.push_back(form_record(conv.conv, conv.other, compile_, 0));
     const auto other = TW_TRY(open_tuned(model, all));
@@ -326,7 +329,7 @@ Status TuneRun::choose_forms(TunedModel& model) {
       if (found.first < known.first) known = found;
     }
   }
-  std::vector<tune::Record> taken;
+  std::vector<records::Record> taken;
   for (const auto& [conv, form] : best)
     if (form.first < kFormWins) taken.push_back(form.second);
   if (!taken.empty()) {
@@ -338,8 +341,8 @@ Status TuneRun::choose_forms(TunedModel& model) {
   return {};
 }
 
-CompileOptions TuneRun::with_verdicts(const std::vector<tune::Record>& forms) const {
-  CompileOptions options = compile_;
+compile::CompileOptions TuneRun::with_verdicts(const std::vector<records::Record>& forms) const {
+  compile::CompileOptions options = compile_;
   (compile_.vta ? options.launch.tuned : options.tuned) = find_among(verdicts_);
   if (!forms.empty()) options.form = find_form(forms);
   return options;
@@ -347,12 +350,12 @@ CompileOptions TuneRun::with_verdicts(const std::vector<tune::Record>& forms) co
 
 /// `model` with the present verdicts and `forms`.
 Result<std::unique_ptr<runtime::Session>> TuneRun::open_tuned(
-    TunedModel& model, const std::vector<tune::Record>& forms) {
+    TunedModel& model, const std::vector<records::Record>& forms) {
   model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(forms)));
   runtime::SessionOptions session_options;
   session_options.threads = threads_of(settings_.subject);
   session_options.flush_denormals = true;
-  return open_session(*model.tuned, session_options);
+  return compile::open_session(*model.tuned, session_options);
 }
 
 Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) const {
@@ -377,7 +380,7 @@ Status TuneRun::compare(TunedModel& model) {
   ModelGain gain;
   gain.name = model.subject.name;
   bool any = !model.forms.empty();
-  for (const KernelReport& kernel : model.compiled.kernels) {
+  for (const compile::KernelReport& kernel : model.compiled.kernels) {
     const Verdict* verdict = verdict_of(kernel);
     if (verdict == nullptr) continue;
     const auto uses = static_cast<double>(kernel.steps.size());
@@ -401,7 +404,7 @@ Status TuneRun::compare(TunedModel& model) {
     gain.after = times.before;
     model.tuned.reset();
     model.forms.clear();
-    for (const KernelReport& kernel : model.compiled.kernels)
+    for (const compile::KernelReport& kernel : model.compiled.kernels)
       if (Verdict* verdict = verdict_of(kernel)) give_up(*verdict);
   }
   gains_.push_back(std::move(gain));
@@ -429,7 +432,7 @@ Status TuneRun::compare_launches(TunedModel& model) {
 /// Kernels that are no faster inside the model keep the rules' schedules; whether there are any.
 bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
   bool any = false;
-  for (const KernelReport& kernel : model.compiled.kernels) {
+  for (const compile::KernelReport& kernel : model.compiled.kernels) {
     Verdict* verdict = verdict_of(kernel);
     if (verdict == nullptr || !verdict->better) continue;
     double before = 0, after = 0;
@@ -449,14 +452,14 @@ bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
 }
 
 /// For every convolution that had a choice, what it came to.
-std::vector<tune::Record> TuneRun::decided_forms() const {
-  std::map<std::string, tune::Record> decided;
+std::vector<records::Record> TuneRun::decided_forms() const {
+  std::map<std::string, records::Record> decided;
   each_form(plan_, [&](const ConvForms& conv, bool won) {
-    const tune::Record record = form_record(conv.conv, won ? conv.other : conv.rule, compile_,
-                                            won ? conv.after : conv.before);
+    const records::Record record = form_record(conv.conv, won ? conv.other : conv.rule, compile_,
+                                               won ? conv.after : conv.before);
     if (!decided.emplace(record.workload, record).second && won) decided[record.workload] = record;
   });
-  std::vector<tune::Record> records;
+  std::vector<records::Record> records;
   for (auto& [key, record] : decided) records.push_back(std::move(record));
   return records;
 }
@@ -481,7 +484,7 @@ std::string TuneRun::proposals_hash() const {
 
 std::string progress_line(const TuneRun& run) {
   const tune::Tuner& tuner = run.tuner();
-  std::map<tune::OutcomeKind, int64_t> outcomes;
+  std::map<measure::OutcomeKind, int64_t> outcomes;
   for (const tune::TaskState& state : tuner.states())
     for (const auto& [kind, count] : state.outcomes) outcomes[kind] += count;
   const TuneSettings& settings = run.settings();

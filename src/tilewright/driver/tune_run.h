@@ -54,7 +54,7 @@ class TuneRun {
   const tune::Tuner& tuner() const { return *tuner_; }
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
   const std::vector<ModelGain>& gains() const { return gains_; }
-  const CompileOptions& compile() const { return compile_; }
+  const compile::CompileOptions& compile() const { return compile_; }
   search::Stop stop() const { return stop_; }
   /// The spaces that kernels are searched in, one after the other, by their names in records.
   std::vector<std::string> spaces() const;
@@ -75,32 +75,32 @@ class TuneRun {
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
   Result<bool> place_space(tune::TunerTask& made, std::vector<std::string>& left) const;
-  tune::RecordFilter records_of(const KernelTask& task) const;
+  records::RecordFilter records_of(const KernelTask& task) const;
   bool time_for(double seconds) const;
   double race_seconds() const;
-  Status keep(const std::vector<tune::Record>& records);
+  Status keep(const std::vector<records::Record>& records);
   Status keep_workloads();
-  Verdict* verdict_of(const KernelReport& kernel);
+  Verdict* verdict_of(const compile::KernelReport& kernel);
   Status choose_forms(TunedModel& model);
-  CompileOptions with_verdicts(const std::vector<tune::Record>& forms) const;
+  compile::CompileOptions with_verdicts(const std::vector<records::Record>& forms) const;
   Result<std::unique_ptr<runtime::Session>> open_tuned(TunedModel& model,
-                                                       const std::vector<tune::Record>& forms);
+                                                       const std::vector<records::Record>& forms);
   Result<Duel> race(runtime::Session& before, runtime::Session& after) const;
   Result<Duel> race_tuned(TunedModel& model);
   Status compare(TunedModel& model);
   bool give_up_slower(const TunedModel& model, const Duel& times);
-  std::vector<tune::Record> decided_forms() const;
+  std::vector<records::Record> decided_forms() const;
   Status write_package();
   double rest() const;
 
   TuneSettings settings_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-  CompileOptions compile_;
+  compile::CompileOptions compile_;
   TunePlan plan_;
   double prepared_seconds_ = 0;
-  std::optional<tune::RecordStore> store_, replayed_;
+  std::optional<records::RecordStore> store_, replayed_;
   std::string newest_;  ///< time of the newest replayed record
-  std::unique_ptr<tune::Measurer> measurer_;
+  std::unique_ptr<measure::Measurer> measurer_;
   std::unique_ptr<tune::Tuner> tuner_;
   search::Stop stop_ = search::Stop::Trials;
   std::vector<Verdict> verdicts_;

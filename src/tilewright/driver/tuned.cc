@@ -7,21 +7,23 @@
 #include <map>
 #include <mutex>
 
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/conv_record.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
 #include "tilewright/hw/rates.h"
+#include "tilewright/records/workload.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::driver {
 
 std::string compiler_key() {
-  static const std::string key = hw::rates_key().compiler + (has_llvm() ? "+llvm" : "+c");
+  static const std::string key = hw::rates_key().compiler + (compile::has_llvm() ? "+llvm" : "+c");
   return key;
 }
 
 std::string cpu_key(const hw::CpuTarget& target, int threads) {
-  tune::Task task;
+  measure::Task task;
   task.target = target;
   task.threads = threads;
   return task.target_key();
@@ -37,12 +39,12 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads) {
   return keys;
 }
 
-StoredRecords answers_of(const tune::RecordStore& store,
+StoredRecords answers_of(const records::RecordStore& store,
                          const std::vector<std::string>& target_keys) {
   const auto lock = std::make_shared<std::mutex>();
   const auto chosen = [store, lock,
-                       target_keys](const std::string& workload) -> std::optional<tune::Record> {
-    tune::RecordFilter filter;
+                       target_keys](const std::string& workload) -> std::optional<records::Record> {
+    records::RecordFilter filter;
     filter.workload = workload;
     filter.compiler = compiler_key();
     const std::lock_guard<std::mutex> guard(*lock);
@@ -52,21 +54,22 @@ StoredRecords answers_of(const tune::RecordStore& store,
     }
     return std::nullopt;
   };
-  return {
-      [chosen](const Func& func) { return chosen(tune::workload_key(tune::workload_text(func))); },
-      [chosen](const graph::PlaneConv& conv) { return chosen(conv_key(conv)); }};
+  return {[chosen](const Func& func) {
+            return chosen(records::workload_key(records::workload_text(func)));
+          },
+          [chosen](const tensor::Conv2dShape& conv) { return chosen(compile::conv_key(conv)); }};
 }
 
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys) {
-  const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
+  const std::string file = path.empty() ? records::RecordStore::default_path() : path;
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     if (path.empty()) return StoredRecords();
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune --records " + path + " makes one");
   }
-  Result<tune::RecordStore> store = tune::RecordStore::open_to_read(file);
+  Result<records::RecordStore> store = records::RecordStore::open_to_read(file);
   if (store) return answers_of(*store, target_keys);
   if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
   static std::once_flag said;  // a verb may ask for several targets
@@ -77,22 +80,22 @@ Result<StoredRecords> stored_records(const std::string& path,
   return StoredRecords();
 }
 
-RecordedKernels recorded_kernels(const CompiledModel& model) {
+RecordedKernels recorded_kernels(const compile::CompiledModel& model) {
   RecordedKernels count;
-  const auto add = [&count](const std::optional<tune::Record>& record) {
+  const auto add = [&count](const std::optional<records::Record>& record) {
     if (!record) return;
     ++count.measured;
     count.faster += !record->point.empty();  // else the default schedule won
   };
-  for (const KernelReport& kernel : model.kernels) add(kernel.record);
+  for (const compile::KernelReport& kernel : model.kernels) add(kernel.record);
   for (const auto& [name, launch] : model.launches)
-    for (const LayerCode& layer : launch.layers) add(layer.record);
+    for (const compile::LayerCode& layer : launch.layers) add(layer.record);
   return count;
 }
 
 namespace {
 
-size_t all_kernels(const CompiledModel& model) {
+size_t all_kernels(const compile::CompiledModel& model) {
   size_t count = model.kernels.size();
   for (const auto& [name, launch] : model.launches) count += launch.layers.size();
   return count;
@@ -115,12 +118,12 @@ std::vector<KeyField> fields_of(const std::string& key, const std::string& compi
 
 }  // namespace
 
-std::string nearest_difference(const std::vector<tune::Record>& records,
+std::string nearest_difference(const std::vector<records::Record>& records,
                                const std::string& target_key, const std::string& compiler) {
   const std::vector<KeyField> here = fields_of(target_key, compiler);
   size_t least = here.size() + 1;
   std::string text;
-  for (const tune::Record& record : records) {
+  for (const records::Record& record : records) {
     const std::vector<KeyField> there = fields_of(record.target, record.compiler);
     size_t differences = 0, first = here.size();
     for (size_t i = here.size(); i-- > 0;)
@@ -134,21 +137,21 @@ std::string nearest_difference(const std::vector<tune::Record>& records,
   return text;
 }
 
-void say_elsewhere(const CompiledModel& model, const CompileOptions& options,
+void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
                    const std::string& path) {
-  const std::string file = path.empty() ? tune::RecordStore::default_path() : path;
+  const std::string file = path.empty() ? records::RecordStore::default_path() : path;
   std::error_code ignored;
   if (!options.tuned || !std::filesystem::exists(file, ignored)) return;
-  const auto store = tune::RecordStore::open_to_read(file);
+  const auto store = records::RecordStore::open_to_read(file);
   if (!store) return;  // who asked it for schedules has said so
   std::map<std::string, int64_t> counts;
-  for (const KernelReport& kernel : model.kernels) {
+  for (const compile::KernelReport& kernel : model.kernels) {
     if (kernel.record) continue;
-    tune::RecordFilter filter;
-    filter.workload = tune::workload_key(tune::workload_text(kernel.func));
+    records::RecordFilter filter;
+    filter.workload = records::workload_key(records::workload_text(kernel.func));
     filter.searcher = "race";
     const std::string text =
-        nearest_difference(store->find(filter).value_or(std::vector<tune::Record>()),
+        nearest_difference(store->find(filter).value_or(std::vector<records::Record>()),
                            cpu_key(options.target, options.threads), compiler_key());
     if (!text.empty()) ++counts[text];
   }
@@ -157,7 +160,7 @@ void say_elsewhere(const CompiledModel& model, const CompileOptions& options,
                     count == 1 ? "" : "s", text));
 }
 
-void say_tuned(const CompiledModel& model) {
+void say_tuned(const compile::CompiledModel& model) {
   const RecordedKernels recorded = recorded_kernels(model);
   if (recorded.measured == 0 && model.stale_records == 0 && model.forms.empty()) return;
   const std::string best = recorded.measured == recorded.faster

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/driver/compile.h"
+#include "tilewright/compile/compile.h"
 
 namespace tilewright::driver {
 
@@ -13,8 +13,8 @@ std::string compiler_key();
 
 /// What the compiler asks a store for.
 struct StoredRecords {
-  FindRecord schedules;
-  FindForm forms;
+  compile::FindRecord schedules;
+  compile::FindForm forms;
 };
 /// Answers from the store at `path`, or the user's own where that is empty (empty functions, if
 /// there is none). `target_keys`: as in records, best first.
@@ -22,7 +22,7 @@ struct StoredRecords {
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys);
 /// The same from a store that is open.
-StoredRecords answers_of(const tune::RecordStore& store,
+StoredRecords answers_of(const records::RecordStore& store,
                          const std::vector<std::string>& target_keys);
 /// The key of kernels for a CPU.
 std::string cpu_key(const hw::CpuTarget& target, int threads);
@@ -35,15 +35,15 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads);
 struct RecordedKernels {
   int64_t measured = 0, faster = 0;  ///< all; those where another schedule won against the default
 };
-RecordedKernels recorded_kernels(const CompiledModel& model);
+RecordedKernels recorded_kernels(const compile::CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.
-void say_tuned(const CompiledModel& model);
+void say_tuned(const compile::CompiledModel& model);
 /// In what the nearest of `records` differs from what is compiled for, in words: processor,
 /// machine, threads or compiler. Empty: there is none, or one that fits.
-std::string nearest_difference(const std::vector<tune::Record>& records,
+std::string nearest_difference(const std::vector<records::Record>& records,
                                const std::string& target_key, const std::string& compiler);
 /// One line where the store at `path` has winners for kernels of `model`, none of which count here.
-void say_elsewhere(const CompiledModel& model, const CompileOptions& options,
+void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
                    const std::string& path);
 
 }  // namespace tilewright::driver

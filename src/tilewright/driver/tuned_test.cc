@@ -4,15 +4,16 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/base/process.h"
+#include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/conv_forms.h"
 
 namespace tilewright::driver {
 namespace {
 
-const graph::PlaneConv kConv{1, 32, 32, 14, 14};
+const tensor::Conv2dShape kConv{1, 32, 32, 14, 14};
 
-CompileOptions machine(const std::string& fingerprint) {
-  CompileOptions options;
+compile::CompileOptions machine(const std::string& fingerprint) {
+  compile::CompileOptions options;
   options.threads = 2;
   options.target = *hw::find_target("x86-64-v4");
   options.target.cpu = "znver4", options.target.machine = fingerprint;
@@ -22,14 +23,14 @@ CompileOptions machine(const std::string& fingerprint) {
 TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   const auto folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
-  auto store = tune::RecordStore::open(folder->path() + "/records.sqlite");
+  auto store = records::RecordStore::open(folder->path() + "/records.sqlite");
   ASSERT_TRUE(store) << to_string(store.error());
-  const auto form = [&](const CompileOptions& options) -> std::optional<int64_t> {
+  const auto form = [&](const compile::CompileOptions& options) -> std::optional<int64_t> {
     const auto record = answers_of(*store, cpu_keys(options.target, options.threads)).forms(kConv);
-    return record ? form_in(*record) : std::nullopt;
+    return record ? compile::form_in(*record) : std::nullopt;
   };
   // As kept before machines had fingerprints.
-  tune::Record old = form_record(kConv, 2, machine(""), 10);
+  records::Record old = form_record(kConv, 2, machine(""), 10);
   EXPECT_EQ(old.target, "cpu:znver4:2");
   ASSERT_TRUE(store->add(old));
   EXPECT_EQ(form(machine("0123abcd")), 2);
@@ -39,8 +40,8 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   EXPECT_EQ(form(machine("ffff0000")), 2);
 }
 
-tune::Record winner(const std::string& target, const std::string& compiler) {
-  tune::Record record;
+records::Record winner(const std::string& target, const std::string& compiler) {
+  records::Record record;
   record.target = target;
   record.compiler = compiler;
   return record;
@@ -60,7 +61,7 @@ TEST(Tuned, A7_TheFieldInWhichTheNearestRecordDiffersIsNamed) {
 }
 
 TEST(Tuned, RecordsOfALevelFitNoMachineInParticular) {
-  CompileOptions level = machine("");
+  compile::CompileOptions level = machine("");
   level.target.cpu = level.target.isa;
   EXPECT_EQ(cpu_keys(level.target, 2), std::vector<std::string>{"cpu:x86-64-v4:2"});
   level.target.machine = "0123abcd";

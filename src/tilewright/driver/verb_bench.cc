@@ -124,8 +124,8 @@ Status time_copies(runtime::Session& session, const std::map<std::string, Array>
 
 /// A simulated accelerator: its cycles at its clock, whatever the simulator takes. Absent for
 /// devices that keep no time.
-void use_cycles(const LaunchLog& log, BenchRow& row) {
-  for (const LaunchLog::Entry& entry : log.entries) {
+void use_cycles(const compile::LaunchLog& log, BenchRow& row) {
+  for (const compile::LaunchLog::Entry& entry : log.entries) {
     row.cycles += entry.report.cycles;
     row.clock_mhz = entry.program->config.clock_mhz;
   }
@@ -173,17 +173,17 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(recorded.session->bind_input(name, value));
   Times times;
   TW_TRY_STATUS(run_for(*recorded.session, 0.1, times));
-  for (LaunchLog::GpuEntry& entry : recorded.launches->gpus) {
+  for (compile::LaunchLog::GpuEntry& entry : recorded.launches->gpus) {
     entry.runs = 0;
     std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
   }
   TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, times));
   std::optional<hw::GpuTarget> target;
   if (runnable.model) target = TW_TRY(compile_options(options.subject)).gpu;
-  return gpu_step_times(
-      *recorded.launches,
-      runnable.model ? runnable.model->gpu_launches : std::map<std::string, GpuLaunchCode>(),
-      target);
+  return gpu_step_times(*recorded.launches,
+                        runnable.model ? runnable.model->gpu_launches
+                                       : std::map<std::string, compile::GpuLaunchCode>(),
+                        target);
 }
 
 /// Both in turn, so that a slow moment of the machine hits both.

@@ -11,7 +11,7 @@
 #include "tilewright/driver/gpu_knowledge.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/hw/target.h"
-#include "tilewright/tune/calibrate.h"
+#include "tilewright/measure/calibrate.h"
 
 namespace tilewright::driver {
 namespace {
@@ -63,7 +63,7 @@ std::string verdict_of(const hw::CpuRates& rates) {
   if (!rates.measured) return "busy: typical speeds are assumed";
   if (!rates.assumed.empty())
     return fmt::format("partly measured: typical values of {}", fmt::join(rates.assumed, ", "));
-  const std::string disturbed = tune::disturbed(rates);
+  const std::string disturbed = measure::disturbed(rates);
   return disturbed.empty() ? "sound" : "disturbed by other work: " + disturbed;
 }
 
@@ -106,7 +106,7 @@ Result<int> calibrate(bool force, bool as_json) {
   nlohmann::ordered_json json = document("calibrate");
   json["path"] = path;
   json["measured_now"] = fresh;
-  json["hash"] = rates_label(rates);
+  json["hash"] = hw::rates_label(rates);
   json["verdict"] = verdict_of(rates);
   const auto kept = nlohmann::ordered_json::parse(hw::rates_to_json(rates, hw::rates_key()));
   for (const char* member : {"machine", "measurement", "rates"}) json[member] = kept[member];

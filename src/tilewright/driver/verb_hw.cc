@@ -9,11 +9,11 @@
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
+#include "tilewright/compile/vta/hardware_fit.h"
+#include "tilewright/compile/vta/place.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/usage.h"
-#include "tilewright/driver/vta_place.h"
 
 namespace tilewright::driver {
 namespace {
@@ -26,7 +26,7 @@ struct HwOptions {
 /// `base` with KEY=VALUE settings, by way of its text: one parser knows the keys.
 Result<vta::Config> with_settings(const vta::Config& base,
                                   const std::vector<std::string>& settings) {
-  std::map<std::string, std::string> values = settings_of(base);
+  std::map<std::string, std::string> values = compile::settings_of(base);
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos)
@@ -50,13 +50,13 @@ Result<vta::Config> with_settings(const vta::Config& base,
 
 nlohmann::ordered_json config_json(const vta::Config& config) {
   nlohmann::ordered_json json = nlohmann::ordered_json::parse(vta::to_json(config));
-  for (const auto& [key, value] : settings_of(config)) json["settings"][key] = value;
+  for (const auto& [key, value] : compile::settings_of(config)) json["settings"][key] = value;
   return json;
 }
 
 Result<int> hw_diff(const HwOptions& options, bool as_json) {
-  const auto a = settings_of(TW_TRY(vta::load_config(options.first)));
-  const auto b = settings_of(TW_TRY(vta::load_config(options.second)));
+  const auto a = compile::settings_of(TW_TRY(vta::load_config(options.first)));
+  const auto b = compile::settings_of(TW_TRY(vta::load_config(options.second)));
   nlohmann::ordered_json json = document("hw");
   json["differences"] = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> rows = {{"setting", options.first, options.second}};
@@ -96,7 +96,7 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
     config.name = std::filesystem::path(options.output).stem().string();
   TW_TRY_STATUS(vta::check(config));
   if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, vta::to_toml(config)));
-  const Status compilable = check_compilable(config);
+  const Status compilable = compile::check_compilable(config);
   nlohmann::ordered_json json = document("hw");
   json["config"] = config_json(config);
   json["compilable"] = compilable.has_value();

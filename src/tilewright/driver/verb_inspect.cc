@@ -153,7 +153,7 @@ std::string decision_table(const cost::Decision& decision) {
   return table(rows);
 }
 
-nlohmann::ordered_json to_json(const KernelReport& kernel) {
+nlohmann::ordered_json to_json(const compile::KernelReport& kernel) {
   nlohmann::ordered_json json{{"kernel", kernel.symbol}, {"steps", kernel.steps}};
   if (!kernel.decision.chosen.algorithm.empty()) {
     json["chosen"] = to_json(kernel.decision.chosen);
@@ -166,7 +166,7 @@ nlohmann::ordered_json to_json(const KernelReport& kernel) {
   return json;
 }
 
-void print_kernel(const KernelReport& kernel) {
+void print_kernel(const compile::KernelReport& kernel) {
   fmt::print("kernel {} of {}\n\n", kernel.symbol, fmt::join(kernel.steps, ", "));
   if (!kernel.decision.chosen.algorithm.empty())
     fmt::print("why, of {} candidates (predicted us):\n{}\n", kernel.decision.candidates,
@@ -175,11 +175,12 @@ void print_kernel(const KernelReport& kernel) {
 }
 
 /// Bytes between kernels and the arena, beside their bounds; compiles no kernel.
-Result<int> explain_memory(const Subject& subject, const CompileOptions& options, bool as_json) {
+Result<int> explain_memory(const Subject& subject, const compile::CompileOptions& options,
+                           bool as_json) {
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is one kernel", subject.name),
                 "--memory is about what kernels hand to each other");
-  const CompiledModel model = TW_TRY(plan_graph(*subject.graph, options));
+  const compile::CompiledModel model = TW_TRY(compile::plan_graph(*subject.graph, options));
   const graph::MemoryPlan plan = graph::plan_memory(model.graph, model.groups);
   const graph::Traffic traffic = graph::traffic_of(model.graph, model.groups);
   const auto ratio = [](int64_t value, int64_t bound) {
@@ -225,16 +226,16 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
     return fail(ErrorKind::Usage, "explain needs the model, not the package",
                 "a package holds code, not the choices behind it",
                 "name the model it was made from; tilewright inspect shows what a package holds");
-  const CompileOptions compile = TW_TRY(compile_options(verb.subject));
+  const compile::CompileOptions compile = TW_TRY(compile_options(verb.subject));
   if (verb.memory) return explain_memory(subjects[0], compile, as_json);
   if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
-  const CompiledModel model = TW_TRY(compile_subject(subjects[0], compile));
+  const compile::CompiledModel model = TW_TRY(compile_subject(subjects[0], compile));
   if (verb.sass) return explain_sass(model, verb.node, as_json);
   nlohmann::ordered_json json = document("explain");
   json["changes"] = model.changes;
   std::vector<std::string> names, symbols;
   bool found = false;
-  for (const KernelReport& kernel : model.kernels) {
+  for (const compile::KernelReport& kernel : model.kernels) {
     names.insert(names.end(), kernel.steps.begin(), kernel.steps.end());
     symbols.push_back(kernel.symbol);
     const bool wanted = verb.node.empty() || kernel.symbol == verb.node ||

@@ -8,11 +8,11 @@
 #include "tilewright/base/available_cpus.h"
 #include "tilewright/base/tool_version.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
-#include "tilewright/driver/accelerator.h"
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/kernels.h"
+#include "tilewright/compile/cpu/shared_code.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/doctor.h"
-#include "tilewright/driver/kernels.h"
 #include "tilewright/driver/ort_peer.h"
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/text.h"
@@ -26,11 +26,11 @@ std::string try_backend(bool use_c) {
       "func probe(X: f32[8], out Y: f32[8]) { for Y.i in 8 { block Y(i: space 8 = Y.i) { Y[i] = "
       "X[i] + 1.0 } } }");
   if (!func) return to_string(func.error());
-  const Result<ScheduledKernel> kernel = schedule_and_lower(*func, {});
+  const Result<compile::ScheduledKernel> kernel = compile::schedule_and_lower(*func, {});
   if (!kernel) return to_string(kernel.error());
-  BackendOptions options;
+  compile::BackendOptions options;
   options.use_c = use_c;
-  const Result<SharedCode> code = compile_shared({kernel->lowered}, options);
+  const Result<compile::SharedCode> code = compile::compile_shared({kernel->lowered}, options);
   return code ? "" : code.error().what + ": " + code.error().why;
 }
 
@@ -61,7 +61,7 @@ std::vector<Finding> examine() {
       {"cpu", true,
        fmt::format("{}, {} cores{}, {}-bit vectors, L2 {} KiB, L3 {} MiB", host.cpu, host.cores,
                    quota_text(), host.vector_bytes * 8, host.l2_bytes >> 10, host.l3_bytes >> 20)});
-  const std::string llvm = has_llvm() ? try_backend(false) : "not in this build";
+  const std::string llvm = compile::has_llvm() ? try_backend(false) : "not in this build";
   findings.push_back({"llvm", llvm.empty(), llvm.empty() ? "compiles and links" : llvm});
   const std::string c = try_backend(true);
   findings.push_back({"c", c.empty(), c.empty() ? "compiles and links" : c});
@@ -92,14 +92,14 @@ Result<int> doctor(bool as_json) {
 
 /// Why a device is not usable here; empty if it is. Tools of rtl are only looked for: building the
 /// model takes long.
-std::string why_not(const DeviceEntry& device) {
-  if (device.id == "cpu") return try_backend(!has_llvm());
+std::string why_not(const compile::DeviceEntry& device) {
+  if (device.id == "cpu") return try_backend(!compile::has_llvm());
   if (device.id != "vta:rtl") return "";
   const Result<std::string> version = checked_version(kVerilator);
   return version ? "" : fmt::format("{}: {}", version.error().what, version.error().why);
 }
 
-std::vector<DeviceRow> rows_of(const DeviceEntry& device) {
+std::vector<DeviceRow> rows_of(const compile::DeviceEntry& device) {
   if (device.id == "opencl" || device.id == "cuda") return gpu_rows(device.id);
   return {{device.id, why_not(device), device.id == "cpu" ? hw::host().cpu : device.detail}};
 }
@@ -107,7 +107,7 @@ std::vector<DeviceRow> rows_of(const DeviceEntry& device) {
 Result<int> devices(bool as_json) {
   nlohmann::ordered_json json = document("devices");
   std::vector<std::vector<std::string>> rows = {{"device", "usable", "detail"}};
-  for (const DeviceEntry& device : device_table())
+  for (const compile::DeviceEntry& device : compile::device_table())
     for (const DeviceRow& row : rows_of(device)) {
       const bool usable = row.reason.empty();
       rows.push_back({row.id, usable ? "yes" : "no", usable ? row.detail : row.reason});

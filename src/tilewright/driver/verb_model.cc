@@ -47,7 +47,7 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
   json["notes"] = subject.vta->quantized.notes;
   std::map<std::string, std::map<std::string, int>> counts;
   std::vector<std::vector<std::string>> rows = {{"node", "operator", "device", "reason"}};
-  const Status all = all_on_vta(subject.vta->placements);
+  const Status all = compile::all_on_vta(subject.vta->placements);
   const bool supported = all || options.fallback == "cpu";
   for (const graph::Placement& place : subject.vta->placements) {
     if (place.where == graph::Where::Nothing) continue;
@@ -57,7 +57,7 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
     json["nodes"].push_back({{"node", place.name},
                              {"operator", place.op},
                              {"device", device},
-                             {"border", is_border(place)},
+                             {"border", compile::is_border(place)},
                              {"reason", place.why}});
   }
   json["supported"] = supported;
@@ -229,7 +229,7 @@ struct Size {
   size_t kernels = 0;
   int64_t code = 0, weights = 0, arena = 0;
 };
-Size size_of(const CompiledModel& model) {
+Size size_of(const compile::CompiledModel& model) {
   const runtime::Program& program = *model.program;
   Size size{program.kernels.size(), static_cast<int64_t>(model.code.size()), program.weights_bytes,
             program.arena_bytes};
@@ -257,11 +257,11 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   if (verb.subject.quantize.starts_with("random"))
     say("warning: the model is calibrated with random inputs: good enough to try the hardware, not "
         "to use the results\n  fix: --quantize FILE.npz with inputs as the model will see");
-  CompileOptions options = TW_TRY(compile_options(verb.subject));
+  compile::CompileOptions options = TW_TRY(compile_options(verb.subject));
   options.command = context.command;
   const std::string path = verb.output.empty() ? subject.name + ".twm" : verb.output;
   TW_TRY_STATUS(check_output(path, inputs));
-  const CompiledModel model = TW_TRY(compile_subject(subject, options));
+  const compile::CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
   say_elsewhere(model, options, verb.subject.records);
   TW_TRY_STATUS(save_with_samples(path, subject, model, options, verb.samples));

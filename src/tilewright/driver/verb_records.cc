@@ -7,22 +7,23 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/codegen/gpu/gpu.h"
+#include "tilewright/compile/conv_record.h"
+#include "tilewright/compile/cpu/kernels.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
-#include "tilewright/driver/kernels.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
+#include "tilewright/records/records.h"
 #include "tilewright/runtime/package.h"
-#include "tilewright/tune/records.h"
 
 namespace tilewright::driver {
 namespace {
 
-using tune::Record;
-using tune::RecordStore;
+using records::Record;
+using records::RecordStore;
 
 struct RecordsVerb {
   std::string store;
@@ -117,7 +118,7 @@ Result<int> best(const RecordsVerb& verb, bool as_json) {
   for (const Record& record : TW_TRY(selected(store, verb))) {
     if (!seen.emplace(std::tuple(record.workload, record.target, record.compiler), true).second)
       continue;
-    tune::RecordFilter filter;
+    records::RecordFilter filter;
     filter.workload = record.workload;
     filter.target = record.target;
     filter.compiler = record.compiler;
@@ -187,14 +188,14 @@ Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
   const std::string file = verb.output.empty() ? "-" : verb.output;
   TW_TRY_STATUS(check_outputs({{file}, {}}, {path_of(verb)}, as_json));
   const RecordStore store = TW_TRY(open_existing(path_of(verb)));
-  std::string text = tune::lines_header();
+  std::string text = records::lines_header();
   const std::vector<Record> records = TW_TRY(selected(store, verb));
   std::map<std::string, bool> written;
   for (const Record& record : records)
     if (written.emplace(record.workload, true).second)
       if (const Result<std::string> func = store.workload(record.workload))
-        text += tune::workload_line(record.workload, *func);
-  for (const Record& record : records) text += tune::line_of(record);
+        text += records::workload_line(record.workload, *func);
+  for (const Record& record : records) text += records::line_of(record);
   TW_TRY_STATUS(write_file(file, text));
   nlohmann::ordered_json json = document("records");
   json["action"] = "export";
@@ -243,14 +244,14 @@ Result<Replayed> replay_record(const RecordStore& store, const Record& record) {
     const lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(scheduled, *gpu));
     return Replayed{std::move(scheduled), TW_TRY(codegen::emit_gpu(plan.kernels, *gpu))};
   }
-  KernelOptions options;
+  compile::KernelOptions options;
   // `cpu:znver4@1a2b3c4d:2`, or without the machine.
   std::string cpu = record.target.substr(0, record.target.rfind(':'));
   cpu = cpu.substr(0, cpu.find('@'));
   for (const hw::CpuTarget& target : hw::all_targets())
     if ("cpu:" + target.cpu == cpu) options.target = target;
   options.trace = &trace;
-  ScheduledKernel kernel = TW_TRY(schedule_and_lower(func, options));
+  compile::ScheduledKernel kernel = TW_TRY(compile::schedule_and_lower(func, options));
   return Replayed{std::move(kernel.scheduled), print(kernel.lowered)};
 }
 
@@ -268,7 +269,7 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
     const Record& record = records[i];
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(records.size()), record.name);
     TW_TRY_STATUS(check_interrupt());
-    if (record.outcome != "ok" || form_in(record)) continue;
+    if (record.outcome != "ok" || compile::form_in(record)) continue;
     const Result<Replayed> kernel = replay_record(store, record);
     other_compiler += record.compiler != compiler_key();
     if (kernel) {
@@ -302,8 +303,9 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
 Result<int> replay(const RecordsVerb& verb, bool as_json) {
   const RecordStore store = TW_TRY(open_existing(path_of(verb)));
   std::vector<Record> records = TW_TRY(selected(store, verb));
-  std::erase_if(records,
-                [](const Record& record) { return record.outcome != "ok" || form_in(record); });
+  std::erase_if(records, [](const Record& record) {
+    return record.outcome != "ok" || compile::form_in(record);
+  });
   if (records.empty())
     return fail(ErrorKind::Usage, fmt::format("no valid record of '{}'", verb.workload), {},
                 "tilewright records ls shows the keys of workloads");
@@ -311,7 +313,7 @@ Result<int> replay(const RecordsVerb& verb, bool as_json) {
     if (record.workload != records[0].workload)
       return fail(ErrorKind::Usage, fmt::format("'{}' names several workloads", verb.workload),
                   fmt::format("{} and {}", records[0].workload, record.workload));
-  tune::RecordFilter filter;
+  records::RecordFilter filter;
   filter.workload = records[0].workload;
   filter.target = records[0].target;
   filter.compiler = records[0].compiler;

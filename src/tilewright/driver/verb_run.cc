@@ -129,7 +129,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
                                {"file", file}});
   }
   const std::string top = verb.top > 0 ? TW_TRY(report_top(verb, outputs, json)) : "";
-  const LaunchLog& launches = *runnable.launches;
+  const compile::LaunchLog& launches = *runnable.launches;
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
   if (!launches.entries.empty()) json["launches"] = launches_json(launches);
   if (as_json) {

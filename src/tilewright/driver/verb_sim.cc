@@ -7,10 +7,10 @@
 #include "tilewright/accel/vta/check.h"
 #include "tilewright/accel/vta/replay.h"
 #include "tilewright/base/file.h"
-#include "tilewright/driver/accelerator.h"
+#include "tilewright/compile/devices.h"
+#include "tilewright/compile/vta/hardware_fit.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/hardware_fit.h"
 #include "tilewright/driver/launch_report.h"
 #include "tilewright/runtime/package.h"
 
@@ -79,7 +79,7 @@ Status use_hardware(const std::string& hw, std::vector<NamedDump>& programs) {
   const vta::Config config = TW_TRY(vta::load_config(hw));
   for (NamedDump& named : programs) {
     vta::Config& own = named.dump.program.config;
-    TW_TRY_STATUS(check_hardware(named.name, own, hw, config));
+    TW_TRY_STATUS(compile::check_hardware(named.name, own, hw, config));
     own = config;
   }
   return {};
@@ -134,19 +134,19 @@ void report_mismatch(const std::string& program, const vta::Mismatch& mismatch,
 }
 
 /// Runs a program; its results are compared with those it carries. `agrees`: they are equal.
-Result<LaunchLog::Entry> simulate(const NamedDump& named, const SimOptions& options,
-                                  nlohmann::ordered_json& mismatches, bool& agrees) {
+Result<compile::LaunchLog::Entry> simulate(const NamedDump& named, const SimOptions& options,
+                                           nlohmann::ordered_json& mismatches, bool& agrees) {
   const vta::Program& program = named.program();
   std::unique_ptr<vta::Device> device =
-      TW_TRY(open_vta(options.device, program.config, program.end()));
+      TW_TRY(compile::open_vta(options.device, program.config, program.end()));
   vta::LaunchOptions launch;
   launch.record_times = options.device != "vta:fsim";
   vta::Replay replay = TW_TRY(vta::replay(*device, named.dump, launch));
   if (replay.mismatch) report_mismatch(named.name, *replay.mismatch, mismatches), agrees = false;
   if (replay.compared > 0 && !replay.mismatch)
     say(fmt::format("{}: results as expected, {} bytes", named.name, replay.compared));
-  LaunchLog::Entry entry{named.name, std::make_shared<const vta::Program>(program),
-                         std::move(replay.report)};
+  compile::LaunchLog::Entry entry{named.name, std::make_shared<const vta::Program>(program),
+                                  std::move(replay.report)};
   if (options.dump.empty()) return entry;
   std::string final_image(program.image.size(), '\0');
   TW_TRY_STATUS(device->read(program.base, final_image.data(), final_image.size()));
@@ -160,7 +160,7 @@ Result<int> sim(const SimOptions& options, bool as_json) {
   nlohmann::ordered_json json = document("sim");
   json["findings"] = json["mismatches"] = nlohmann::ordered_json::array();
   bool good = true;
-  LaunchLog log;
+  compile::LaunchLog log;
   std::vector<NamedDump> programs = TW_TRY(load_programs(options.path));
   if (!options.hw.empty()) TW_TRY_STATUS(use_hardware(options.hw, programs));
   for (const NamedDump& named : programs) {
@@ -174,7 +174,7 @@ Result<int> sim(const SimOptions& options, bool as_json) {
     if (options.check_only && findings.empty() && !as_json)
       fmt::print("{}: no problems in {} instructions\n", named.name, instructions);
     if (options.check_only || options.disassemble) continue;
-    Result<LaunchLog::Entry> entry = simulate(named, options, json["mismatches"], good);
+    Result<compile::LaunchLog::Entry> entry = simulate(named, options, json["mismatches"], good);
     if (!entry) return tl::unexpected<Error>(std::move(entry.error()).at(named.name));
     log.entries.push_back(*std::move(entry));
   }

@@ -217,9 +217,9 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
     json["tasks"].push_back(
         task_json(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i]));
   each_form(run.plan(), [&](const ConvForms& conv, bool won) {
-    json["forms"].push_back({{"conv", conv_text(conv.conv)},
-                             {"rule", form_name(conv.rule)},
-                             {"other", form_name(conv.other)},
+    json["forms"].push_back({{"conv", compile::conv_text(conv.conv)},
+                             {"rule", compile::form_name(conv.rule)},
+                             {"other", compile::form_name(conv.other)},
                              {"rule_ns", conv.before},
                              {"other_ns", conv.after},
                              {"won", won}});
@@ -235,7 +235,7 @@ std::vector<std::string> main_reasons(const TuneRun& run) {
   for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
     for (const auto& [reason, count] : run.tuner().states()[i].reasons) counts[reason] += count;
     if (run.tuner().states()[i].trials.empty())
-      for (const tune::Record& record : run.tuner().tasks()[i].known)
+      for (const records::Record& record : run.tuner().tasks()[i].known)
         if (record.outcome != "ok") ++counts[record.reason];
   }
   std::vector<std::pair<int64_t, std::string>> sorted;
@@ -260,7 +260,7 @@ void print_result(const TuneRun& run) {
     for (const auto& [reason, count] : state.reasons) bad += count;
     if (!state.problem.empty()) say(fmt::format("warning: {}: {}", label_of(task), state.problem));
     if (!verdict.known) continue;
-    const auto ok = state.outcomes.find(tune::OutcomeKind::Ok);
+    const auto ok = state.outcomes.find(measure::OutcomeKind::Ok);
     rows.push_back(
         {label_of(task), std::to_string(task.task.uses), std::to_string(state.trials.size()),
          std::to_string(ok == state.outcomes.end() ? 0 : ok->second),
@@ -277,8 +277,9 @@ void print_result(const TuneRun& run) {
                gain.raced ? ", the whole model, measured in turn" : "");
   each_form(run.plan(), [](const ConvForms& conv, bool won) {
     if (won)
-      fmt::print("{}: {} instead of {} ({:.2f}x)\n", conv_text(conv.conv), form_name(conv.other),
-                 form_name(conv.rule), conv.before / conv.after);
+      fmt::print("{}: {} instead of {} ({:.2f}x)\n", compile::conv_text(conv.conv),
+                 compile::form_name(conv.other), compile::form_name(conv.rule),
+                 conv.before / conv.after);
   });
   print_summary(run);
   if (10 * bad > 9 * run.tuner().trials() && bad > 0)

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "tilewright/base/names.h"
+#include "tilewright/driver/calibration_samples.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/compare_outputs.h"
 #include "tilewright/driver/console.h"
@@ -19,7 +20,7 @@
 #include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/graph/export.h"
-#include "tilewright/tune/compare.h"
+#include "tilewright/measure/compare.h"
 
 namespace tilewright::driver {
 namespace {
@@ -264,17 +265,15 @@ Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& op
                 subject.vta ? "the model came in integers, there is no f32 model to compare with"
                             : "--against f32 shows what 8-bit integers cost",
                 subject.vta ? "--against ort" : "--target vta --quantize FILE.npz");
-  const CompileOptions compile = TW_TRY(compile_options(options.subject));
+  const compile::CompileOptions compile = TW_TRY(compile_options(options.subject));
   if (options.test_inputs.empty())
     return quantization_loss(*subject.vta, subject.vta->calibration, compile);
-  QuantizeSettings settings;
-  settings.source = options.test_inputs;
-  settings.seed = options.subject.seed;
-  return quantization_loss(*subject.vta, TW_TRY(load_samples(settings, *subject.vta->prepared)),
-                           compile);
+  const compile::Samples samples =
+      TW_TRY(load_samples(options.test_inputs, options.subject.seed, *subject.vta->prepared));
+  return quantization_loss(*subject.vta, samples, compile);
 }
 
-std::string state_of(const tune::Difference& difference) {
+std::string state_of(const measure::Difference& difference) {
   if (!difference.problem.empty()) return difference.problem;
   if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
   return difference.ok() ? "ok" : "off";
@@ -324,7 +323,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
     const std::optional<Subject> model = TW_TRY(model_of(subject, options));
     for (const Row& row :
          TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr))) {
-      const tune::Difference& d = row.difference;
+      const measure::Difference& d = row.difference;
       good &= d.ok();
       nlohmann::ordered_json known = nlohmann::ordered_json::array();
       for (const KnownCause& cause : row.known) {

@@ -1,8 +1,8 @@
 // worker: compiles, runs and times what a tuning process tells it to. Not for people.
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/gpu_kernel.h"
-#include "tilewright/tune/worker.h"
+#include "tilewright/measure/worker.h"
 
 namespace tilewright::driver {
 
@@ -11,7 +11,7 @@ void add_worker(CLI::App& app, Context& context) {
   verb->group("");  // not in the list of verbs
   verb->callback([&context] {
     context.action = []() -> Result<int> {
-      return tune::serve_worker(compile_kernel, load_gpu_kernel);
+      return measure::serve_worker(compile::compile_kernel, load_gpu_kernel);
     };
   });
 }

@@ -7,14 +7,15 @@
 
 namespace tilewright::driver {
 
-Result<TunePlan> plan_layers(std::vector<Subject> subjects, const CompileOptions& options) {
+Result<TunePlan> plan_layers(std::vector<Subject> subjects,
+                             const compile::CompileOptions& options) {
   TunePlan plan;
   for (Subject& subject : subjects) {
     TunedModel model;
     model.compiled = TW_TRY(compile_subject(subject, options));
     model.subject = std::move(subject);
     for (const auto& [name, launch] : model.compiled.launches)
-      for (const LayerCode& layer : launch.layers) {
+      for (const compile::LayerCode& layer : launch.layers) {
         KernelTask task;
         task.task.name = layer.name;
         task.task.func = layer.func;
@@ -37,20 +38,22 @@ Result<TunePlan> plan_layers(std::vector<Subject> subjects, const CompileOptions
   return plan;
 }
 
-Result<LayerTuning> layer_tuning(const tune::Task& task, const CompileOptions& options) {
-  tune::MappingOptions search;
+Result<LayerTuning> layer_tuning(const measure::Task& task,
+                                 const compile::CompileOptions& options) {
+  rules::MappingOptions search;
   if (options.launch.copies == 1) search.max_copies = 1;
   std::shared_ptr<const tune::VtaSpace> space =
       TW_TRY(tune::VtaSpace::create(task.func, *options.vta, search));
   LayerTuning made;
   made.space = space;
-  made.evaluator = [func = task.func, config = *options.vta, copies = space->copies()] {
-    return Result<std::unique_ptr<tune::Evaluator>>(tune::cycles_evaluator(func, config, copies));
+  made.evaluator = [func = task.func, config = *options.vta, copies = space->mappings().copies()] {
+    return Result<std::unique_ptr<measure::Evaluator>>(
+        tune::cycles_evaluator(func, config, copies));
   };
   return made;
 }
 
-Result<double> launch_cycles(const CompiledModel& model, const vta::Config& config) {
+Result<double> launch_cycles(const compile::CompiledModel& model, const vta::Config& config) {
   double cycles = 0;
   for (const auto& [name, launch] : model.launches)
     for (const vta::Run& run : launch.program.runs)

@@ -1,22 +1,22 @@
 // Real kernels through the real worker: `tilewright worker`.
 #include <gtest/gtest.h>
 
-#include "tilewright/driver/backend.h"
+#include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/measure/measured_task.h"
+#include "tilewright/measure/measurer.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tensor/workload.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/measure.h"
-#include "tilewright/tune/measured_task.h"
 
 namespace tilewright::driver {
 namespace {
 
-using tune::OutcomeKind;
+using measure::OutcomeKind;
 
-tune::Task task_of(const std::string& op, const std::map<std::string, int64_t>& sizes,
-                   int threads = 1) {
-  tune::Task task;
+measure::Task task_of(const std::string& op, const std::map<std::string, int64_t>& sizes,
+                      int threads = 1) {
+  measure::Task task;
   task.name = op;
   const auto call = tensor::workload_call(op, sizes);
   EXPECT_TRUE(call) << to_string(call.error());
@@ -28,7 +28,7 @@ tune::Task task_of(const std::string& op, const std::map<std::string, int64_t>& 
   return task;
 }
 
-tune::Task conv_task(int threads = 1) {
+measure::Task conv_task(int threads = 1) {
   return task_of("conv2d",
                  {{"batch", 1},
                   {"in_channels", 5},
@@ -42,12 +42,12 @@ tune::Task conv_task(int threads = 1) {
                  threads);
 }
 
-std::unique_ptr<tune::Measurer> measurer() {
-  tune::MeasureOptions options;
+std::unique_ptr<measure::Measurer> measurer() {
+  measure::MeasureOptions options;
   options.worker = {TILEWRIGHT_PROGRAM, "worker"};
   options.limit_seconds = 20;
   options.memory_bytes = int64_t{512} << 20;
-  auto started = tune::start_measurer(options);
+  auto started = measure::start_measurer(options);
   EXPECT_TRUE(started) << to_string(started.error());
   return *std::move(started);
 }
@@ -55,18 +55,18 @@ std::unique_ptr<tune::Measurer> measurer() {
 class Worker : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_llvm()) GTEST_SKIP() << "this build has no LLVM";
+    if (!compile::has_llvm()) GTEST_SKIP() << "this build has no LLVM";
   }
 };
 
 /// What workers compare with is what the interpreter computes.
 TEST_F(Worker, ReferencesAreTheMeaning) {
-  const tune::Task task = conv_task();
-  tune::TaskJob job;
+  const measure::Task task = conv_task();
+  measure::TaskJob job;
   job.func = print(task.func);
   job.target = task.target.name;
-  const tune::CompileFor compile = compile_kernel;
-  const auto measured = tune::MeasuredTask::create(job, compile);
+  const measure::CompileFor compile = compile::compile_kernel;
+  const auto measured = measure::MeasuredTask::create(job, compile);
   ASSERT_TRUE(measured) << to_string(measured.error());
   const auto results = (*measured)->reference();
   ASSERT_TRUE(results) << results.error().reason;
@@ -90,13 +90,13 @@ TEST_F(Worker, ReferencesAreTheMeaning) {
 TEST_F(Worker, MeasuresTheRulesSchedule) {
   const auto pool = measurer();
   for (const int threads : {1, 2}) {
-    const tune::Task task = conv_task(threads);
+    const measure::Task task = conv_task(threads);
     const auto evaluator = pool->evaluator(task);
     ASSERT_TRUE(evaluator) << to_string(evaluator.error());
     const auto readings =
         (*evaluator)
-            ->evaluate({{{}, tune::default_trace(task.func, task.target, threads)}, {{}, {}}});
-    for (const tune::Reading& reading : readings) {
+            ->evaluate({{{}, rules::default_trace(task.func, task.target, threads)}, {{}, {}}});
+    for (const measure::Reading& reading : readings) {
       EXPECT_EQ(reading.kind, OutcomeKind::Ok) << reading.reason;
       EXPECT_GT(reading.cost, 0);
     }
@@ -106,7 +106,7 @@ TEST_F(Worker, MeasuresTheRulesSchedule) {
 /// A legal schedule that stages more than there is costs its candidate only.
 TEST_F(Worker, A3_TooMuchMemoryIsAnOutcome) {
   const auto pool = measurer();
-  tune::Task task = conv_task();
+  measure::Task task = conv_task();
   const auto func = parse_func(R"(func window(X: f32[32767], out Y: f32[16384]) {
   for Y.init.i in 16384 {
     block Y.init(i: space 16384 = Y.init.i) {

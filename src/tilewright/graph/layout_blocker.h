@@ -149,9 +149,9 @@ class Blocker {
   Result<ValueId> make_winograd(const Node& node, const Winograd& form, ValueId x, ValueId w);
 
   /// The direct form for a convolution: the default where nothing is known of it.
-  DirectForm direct_form(const Node& node);
+  tensor::DirectForm direct_form(const Node& node);
   /// Its sums over groups of channels, each added to the one before where it is made.
-  Result<bool> add_parts(const Node& node, const DirectForm& form);
+  Result<bool> add_parts(const Node& node, const tensor::DirectForm& form);
 
   Result<bool> make_conv(const Node& node, const std::string& op, const std::string& pack,
                          int64_t block_in, tensor::Attrs pack_attrs, bool skip = false);

@@ -157,7 +157,7 @@ Result<bool> Blocker::block_conv(const Node& node) {
   if (groups > 1 && !whole) return false;
   if (!there && filters * 2 < block_) return false;
   if ((there || channels >= block_) && TW_TRY(block_winograd(node))) return true;
-  const DirectForm direct = direct_form(node);
+  const tensor::DirectForm direct = direct_form(node);
   if (direct.parts > 1) return add_parts(node, direct);
   // The few channels of an image are read as they are; so are rows that fill a cache line, since
   // single elements are broadcast anyway.
@@ -167,13 +167,13 @@ Result<bool> Blocker::block_conv(const Node& node) {
                    attrs_of({{"block_in", block_in}, {"block_out", block_}}), direct.skip);
 }
 
-DirectForm Blocker::direct_form(const Node& node) {
+tensor::DirectForm Blocker::direct_form(const Node& node) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
   if (!context_.direct_form || value(node.inputs[0]).type.dtype != DType::F32) return {};
   if (w.size() != 4 || node.attrs.get_int("group", 1) > 1 || x[0] > 1) return {};
   const auto window = tensor::conv_window(op_call(in_, node), x, w);
   if (!window || window->strides != std::vector<int64_t>{1, 1}) return {};
-  DirectForm form =
+  tensor::DirectForm form =
       context_.direct_form({x[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_,
                             window->output[0], window->output[1], w[2], w[3], window->dilations[0],
                             window->dilations[1], window->begin[0], window->begin[1], x[2], x[3]});
@@ -183,7 +183,7 @@ DirectForm Blocker::direct_form(const Node& node) {
   return form;
 }
 
-Result<bool> Blocker::add_parts(const Node& node, const DirectForm& form) {
+Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form) {
   const int64_t parts = form.parts;
   const tensor::Attrs attrs = conv_attrs(node, form.skip);
   const Array weight = *value(node.inputs[1]).constant;

@@ -16,7 +16,7 @@ using Ints = std::vector<int64_t>;
 
 /// A batch of plain convolutions over planes and its tile.
 struct Blocker::Winograd {
-  PlaneConv conv;               ///< of the phases
+  tensor::Conv2dShape conv;     ///< of the phases
   Ints pads;                    ///< before and behind the rows and columns
   Ints steps, output;           ///< dilation, and extents of the whole result; rows and columns
   int64_t depth = 1, taps = 1;  ///< of the result, of the kernel
@@ -84,15 +84,15 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
   if (rank == 3 && (form.dilated() || w[1] % block_ != 0)) return {};
   if (form.groups > 1 && (rank == 3 || form.dilated())) return {};
   if (rank == 3) form.depth = window.output[0], form.taps = w[2];
-  PlaneConv conv = {x[0] * form.depth * form.groups,
-                    blocks_of(w[1]) * block_ * form.taps,
-                    blocks_of(w[0] / form.groups) * block_,
-                    form.output[0],
-                    form.output[1],
-                    taps[0],
-                    taps[1],
-                    form.steps[0],
-                    form.steps[1]};
+  tensor::Conv2dShape conv = {x[0] * form.depth * form.groups,
+                              blocks_of(w[1]) * block_ * form.taps,
+                              blocks_of(w[0] / form.groups) * block_,
+                              form.output[0],
+                              form.output[1],
+                              taps[0],
+                              taps[1],
+                              form.steps[0],
+                              form.steps[1]};
   // What `direct_form` may leave out.
   if (rank == 2 && conv.batch == 1)
     conv.pad_h = window.begin[0], conv.pad_w = window.begin[1], conv.input_h = x[2],

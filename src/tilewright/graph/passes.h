@@ -5,37 +5,9 @@
 #include <vector>
 
 #include "tilewright/graph/graph.h"
+#include "tilewright/tensor/conv2d_shape.h"
 
 namespace tilewright::graph {
-
-/// A convolution of stride 1 over planes of blocked channels, or plain ones.
-struct PlaneConv {
-  int64_t batch = 1, channels = 0, filters = 0, height = 0, width = 0;  ///< of the output
-  int64_t taps_h = 3, taps_w = 3;                                       ///< of the window
-  int64_t dilation_h = 1, dilation_w = 1;
-  /// Padding before rows and columns, and extents of the input; 0: not known.
-  int64_t pad_h = 0, pad_w = 0, input_h = 0, input_w = 0;
-  friend bool operator==(const PlaneConv&, const PlaneConv&) = default;
-
-  /// The same as convolutions without dilation, one for each phase of rows and columns; phases of
-  /// unequal size are filled up.
-  PlaneConv phases() const {
-    return {batch * dilation_h * dilation_w,
-            channels,
-            filters,
-            (height + dilation_h - 1) / dilation_h,
-            (width + dilation_w - 1) / dilation_w,
-            taps_h,
-            taps_w};
-  }
-};
-
-/// How the direct form of a convolution is computed.
-struct DirectForm {
-  int64_t parts = 1;  ///< sums over groups of channels, each added to the one before
-  bool rows = true;   ///< plain channels are read as they lie, not copied into blocks
-  bool skip = false;  ///< taps in the padding are left out, not multiplied with zeros
-};
 
 /// What passes may ask of the outside, and where they say what they did.
 struct PassContext {
@@ -44,11 +16,11 @@ struct PassContext {
   bool regroup = true;    ///< sums may be taken in another order
   /// Output tile m of the Winograd form to use along each axis with several taps, or 0 for the
   /// direct form; without it every convolution is direct.
-  std::function<int64_t(const PlaneConv&)> winograd_tile;
+  std::function<int64_t(const tensor::Conv2dShape&)> winograd_tile;
   /// The same for convolutions on plain channels.
-  std::function<int64_t(const PlaneConv&)> plain_winograd_tile;
+  std::function<int64_t(const tensor::Conv2dShape&)> plain_winograd_tile;
   /// How the direct form of a convolution reads plain channels; without it as DirectForm is.
-  std::function<DirectForm(const PlaneConv&)> direct_form;
+  std::function<tensor::DirectForm(const tensor::Conv2dShape&)> direct_form;
   /// Elements in a group of the target's dot products of activations and weights of these types, 0
   /// if it has none; without it nothing becomes dot products.
   std::function<int64_t(DType, DType)> dot_depth;

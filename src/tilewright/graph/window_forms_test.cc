@@ -22,9 +22,12 @@ Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int6
   context.evaluate = interp_evaluate;
   context.vector_bytes = 16;
   context.verify_each = true;
-  if (winograd > 0) context.winograd_tile = [=](const PlaneConv&) { return winograd; };
-  if (parts > 1) context.direct_form = [=](const PlaneConv&) { return DirectForm{parts, true}; };
-  if (plain > 0) context.plain_winograd_tile = [=](const PlaneConv&) { return plain; };
+  if (winograd > 0) context.winograd_tile = [=](const tensor::Conv2dShape&) { return winograd; };
+  if (parts > 1)
+    context.direct_form = [=](const tensor::Conv2dShape&) {
+      return tensor::DirectForm{parts, true};
+    };
+  if (plain > 0) context.plain_winograd_tile = [=](const tensor::Conv2dShape&) { return plain; };
   auto result = run_passes(graph, default_passes(), context);
   if (!result) {
     ADD_FAILURE() << to_string(result.error());
@@ -159,10 +162,10 @@ TEST(WindowForms, PaddingIsLeftOutWhereWeightsAreFinite) {
       PassContext context;
       context.evaluate = interp_evaluate;
       context.vector_bytes = 16;
-      context.direct_form = [&](const PlaneConv& conv) {
+      context.direct_form = [&](const tensor::Conv2dShape& conv) {
         EXPECT_EQ(conv.pad_h, 4);
         EXPECT_EQ(conv.input_w, 7);
-        return DirectForm{parts, false, true};
+        return tensor::DirectForm{parts, false, true};
       };
       const auto made = run_passes(graph, default_passes(), context);
       ASSERT_TRUE(made) << to_string(made.error());

@@ -53,6 +53,8 @@ struct PanelAxes {
   bool terms_along = true;
 };
 inline constexpr int64_t kPanelBytes = 128, kPanelAlign = 1024;
+/// The value of a mark `async` whose copies the device's copy engine makes (lower/gpu_bulk.h).
+inline constexpr const char* kBulk = "bulk";
 /// `panels [rows, terms]` or `panels [terms, rows]`. errors: Parse.
 Result<PanelAxes> parse_panel_axes(const std::string& text);
 

@@ -103,4 +103,7 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key);
 /// Package if the rates are of another machine or compiler than `key`.
 Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key);
 
+/// `assumed`, or `measured` and the first digits of their hash: for a package's notes.
+std::string rates_label(const CpuRates& rates);
+
 }  // namespace tilewright::hw

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "tilewright/hw/rates.h"
+#include "tilewright/base/file.h"
 #include "tilewright/hw/target.h"
 
 namespace tilewright::hw {
@@ -198,6 +199,13 @@ Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key) {
   CpuRates rates = TW_TRY(read_rates(root.object("rates")));
   rates.about = TW_TRY(read_circumstances(root.object("measurement")));
   return rates;
+}
+
+std::string rates_label(const CpuRates& rates) {
+  if (!rates.measured) return "assumed";
+  CpuRates plain = rates;  // equal rates are equal, whenever they were measured
+  plain.about = {};
+  return "measured " + sha256(rates_to_json(plain, {})).substr(0, 12);
 }
 
 }  // namespace tilewright::hw

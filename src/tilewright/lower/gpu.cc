@@ -240,18 +240,6 @@ bool is_thread_loop(const For& loop) {
   return loop.kind == ForKind::Bind && loop.axis.starts_with("thread.");
 }
 
-bool has_patches(const std::array<int64_t, 3>& block) {
-  return block[0] == 2 * kPatchWidth && block[1] % 4 == 0;
-}
-
-std::array<int64_t, 3> thread_place(int64_t id, const std::array<int64_t, 3>& block) {
-  const int64_t plane = id % (block[0] * block[1]), z = id / (block[0] * block[1]);
-  if (!has_patches(block)) return {plane % block[0], plane / block[0], z};
-  const int64_t warp = plane / 32, lane = plane % 32, across = block[0] / kPatchWidth;
-  return {warp % across * kPatchWidth + lane % kPatchWidth,
-          warp / across * (32 / kPatchWidth) + lane / kPatchWidth, z};
-}
-
 bool is_sync(const Stmt& s) {
   const auto* call = s.as<Call>();
   return call != nullptr && call->callee->name == kSyncBlock;

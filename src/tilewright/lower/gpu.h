@@ -25,13 +25,6 @@ struct GpuKernel {
   BulkUse bulk;              ///< CUDA: what copies marked `async=bulk` need
 };
 
-/// Planes of 16 threads by a multiple of 4 are gone through by warps in patches of 8 by 4, not in
-/// two rows of 16: a warp then reads less of what threads of a row or of a column share.
-inline constexpr int64_t kPatchWidth = 8;
-bool has_patches(const std::array<int64_t, 3>& block);
-/// The place of the `id`-th thread of a block, as warps count them: x, y, z.
-std::array<int64_t, 3> thread_place(int64_t id, const std::array<int64_t, 3>& block);
-
 struct GpuCallSite {
   size_t kernel = 0;
   std::vector<Buffer> args;      ///< parameters of the whole Func, or temporaries

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
 
@@ -18,7 +19,7 @@ const Mark* mark_of(const Marks& marks, MarkKind kind) {
 
 bool is_bulk_mark(const Mark& mark) {
   const auto* word = std::get_if<std::string>(&mark.value);
-  return word != nullptr && *word == kBulk;
+  return word != nullptr && *word == hw::kBulk;
 }
 
 Stmt make_call(const char* name, std::vector<Scalar> scalars, std::vector<Expr> values) {
@@ -153,7 +154,7 @@ Func keep_async_marks(const Func& func) {
     if (!plain && !bulk.contains(alloc->buffer)) return s;
     Alloc marked = *alloc;
     marked.marks.push_back({MarkKind::Async, int64_t{1}});
-    if (!plain) marked.marks.back().value = kBulk;
+    if (!plain) marked.marks.back().value = hw::kBulk;
     return make(std::move(marked));
   });
   return out;

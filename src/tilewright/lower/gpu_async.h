@@ -11,8 +11,6 @@ namespace tilewright::lower {
 /// the group of those a thread has started, `sync.wait(n)` waits for all its groups but the last n.
 inline constexpr const char* kSyncCommit = "sync.commit";
 inline constexpr const char* kSyncWait = "sync.wait";
-/// The value of a mark `async` whose copies the device's copy engine makes (gpu_bulk.h).
-inline constexpr const char* kBulk = "bulk";
 
 /// Any intrinsic that orders threads or copies: those of above and `sync.block`.
 bool is_sync_call(const Call& call);

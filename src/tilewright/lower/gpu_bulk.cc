@@ -17,31 +17,6 @@ namespace {
 constexpr int64_t kMostAxes = 5, kMostBox = 256, kRowAlign = 16;
 constexpr int64_t kMostExtent = int64_t{1} << 32, kMostStride = int64_t{1} << 40;
 
-void split_conjunction(const Expr& condition, std::vector<Expr>& out) {
-  const auto* both = condition.as<Binary>();
-  if (both == nullptr || both->op != BinaryOp::And) return out.push_back(condition);
-  split_conjunction(both->a, out);
-  split_conjunction(both->b, out);
-}
-
-/// The n for which `condition` is `index < n`. It may count in steps of several elements.
-std::optional<int64_t> limit_by(const Expr& condition, const Expr& index,
-                                const arith::Bounds& bounds) {
-  const auto* less = condition.as<Binary>();
-  const auto most = less && less->op == BinaryOp::Lt ? as_int(less->b) : std::nullopt;
-  if (!most) return std::nullopt;
-  const arith::Affine at = arith::as_affine(index), counted = arith::as_affine(less->a);
-  for (const auto& [term, step] : counted.terms)
-    for (const auto& [other, wide] : at.terms) {
-      if (!equal(term, other) || step < 1 || wide % step != 0 || wide < step) continue;
-      const int64_t width = wide / step;
-      const auto rest =
-          arith::const_range(arith::simplify(index - less->a * width, bounds), bounds);
-      if (rest && rest->second - rest->first < width) return *most * width + rest->first;
-    }
-  return std::nullopt;
-}
-
 /// The iterations of two loops of constant extents around one store, and conditions on the way.
 struct BulkNest {
   Var row, column;
@@ -71,7 +46,8 @@ std::optional<BulkNest> nest_of(const For& outer) {
 
 /// The map that serves the copy of tiles of `rows` along axis `row` by `columns` along the last;
 /// absent where the engine takes none such.
-std::optional<TensorMap> map_of(const Fetch& fetch, size_t row, int64_t rows, int64_t columns) {
+std::optional<TensorMap> map_of(const arith::Fetch& fetch, size_t row, int64_t rows,
+                                int64_t columns) {
   TensorMap map{fetch.from, {}, {}, {}};
   const int64_t bytes = bit_width(fetch.from.dtype()) / 8;
   int64_t stride = bytes;
@@ -94,52 +70,6 @@ std::optional<TensorMap> map_of(const Fetch& fetch, size_t row, int64_t rows, in
 
 }  // namespace
 
-std::optional<Fetch> fetch_of(const Store& store, const std::vector<Expr>& guards,
-                              const arith::Bounds& bounds) {
-  std::vector<Expr> conditions;
-  Expr value = store.value;
-  for (const Select* choice = value.as<Select>(); choice != nullptr; choice = value.as<Select>()) {
-    if (!is_zero(choice->on_false)) return std::nullopt;
-    split_conjunction(arith::simplify(choice->condition, bounds), conditions);
-    value = choice->on_true;
-  }
-  const auto* from = value.as<Load>();
-  if (store.combine != Combine::Set || from == nullptr ||
-      from->buffer.dtype() != store.buffer.dtype())
-    return std::nullopt;
-  // A guard leaves elements alone; only one that always holds is no condition.
-  if (!std::all_of(guards.begin(), guards.end(),
-                   [&](const Expr& guard) { return arith::prove(guard, bounds); }))
-    return std::nullopt;
-  Fetch fetch{from->buffer, from->indices, {}};
-  for (Expr& index : fetch.at) index = arith::simplify(index, bounds);
-  fetch.limits.resize(fetch.at.size());
-  for (const Expr& condition : conditions) {
-    bool found = arith::prove(condition, bounds);
-    for (size_t axis = 0; axis < fetch.at.size() && !found; ++axis)
-      if (const auto limit = limit_by(condition, fetch.at[axis], bounds)) {
-        fetch.limits[axis] = std::min(*limit, fetch.limits[axis].value_or(*limit));
-        found = true;
-      }
-    if (!found) return std::nullopt;
-  }
-  return fetch;
-}
-
-std::optional<size_t> moved_axis(const Var& var, const std::vector<Expr>& indices) {
-  std::optional<size_t> found;
-  for (size_t axis = 0; axis < indices.size(); ++axis) {
-    if (!uses(indices[axis], var)) continue;
-    const arith::Affine sum = arith::as_affine(indices[axis]);
-    const bool plain = std::none_of(sum.terms.begin(), sum.terms.end(), [&](const auto& term) {
-      return !term.first.template as<VarRef>() && uses(term.first, var);
-    });
-    if (found || !plain || sum.coefficient(var) != 1) return std::nullopt;
-    found = axis;
-  }
-  return found;
-}
-
 std::optional<BulkCopy> bulk_copy_of(const For& nest, const arith::Bounds& bounds) {
   const auto loops = nest_of(nest);
   if (!loops) return std::nullopt;
@@ -147,15 +77,16 @@ std::optional<BulkCopy> bulk_copy_of(const For& nest, const arith::Bounds& bound
   arith::Bounds inside = bounds;
   inside.bind(loops->row, int_imm(loops->rows));
   inside.bind(loops->column, int_imm(loops->columns));
-  const auto fetch = fetch_of(store, loops->guards, inside);
+  const auto fetch = arith::fetch_of(store, loops->guards, inside);
   const size_t rank = store.indices.size();
   if (!fetch || rank < 2 || fetch->at.size() < 2) return std::nullopt;
   std::vector<Expr> to;
   for (const Expr& index : store.indices) to.push_back(arith::simplify(index, inside));
-  const auto row = moved_axis(loops->row, fetch->at);
-  const bool in_order = moved_axis(loops->column, fetch->at) == fetch->at.size() - 1 && row &&
-                        *row + 1 < fetch->at.size() && moved_axis(loops->column, to) == rank - 1 &&
-                        moved_axis(loops->row, to) == rank - 2;
+  const auto row = arith::moved_axis(loops->row, fetch->at);
+  const bool in_order = arith::moved_axis(loops->column, fetch->at) == fetch->at.size() - 1 &&
+                        row && *row + 1 < fetch->at.size() &&
+                        arith::moved_axis(loops->column, to) == rank - 1 &&
+                        arith::moved_axis(loops->row, to) == rank - 2;
   const auto panel = as_int(store.buffer.shape().back());
   if (!in_order || panel != loops->columns) return std::nullopt;
   auto map = map_of(*fetch, *row, loops->rows, loops->columns);

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "tilewright/arith/bounds.h"
+#include "tilewright/arith/fetch.h"
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::lower {
@@ -28,20 +28,6 @@ struct BulkCopy {
   std::vector<Expr> to_at;
   int64_t bytes = 0;
 };
-
-/// Where the value of a store comes from: the element of `from` at `at`, or zero where an index is
-/// not below its limit (none: it always is).
-struct Fetch {
-  Buffer from;
-  std::vector<Expr> at;
-  std::vector<std::optional<int64_t>> limits;  ///< by axis
-};
-/// Absent if the store does anything else. `guards`: conditions around it.
-std::optional<Fetch> fetch_of(const Store& store, const std::vector<Expr>& guards,
-                              const arith::Bounds& bounds);
-
-/// The axis that alone moves with `var`, by one element per iteration; absent: there is none.
-std::optional<size_t> moved_axis(const Var& var, const std::vector<Expr>& indices);
 
 /// The copy that a nest of two loops around one store makes, if a copy engine can make it: rows of
 /// hw::kPanelBytes, one behind the other in shared memory, from a dense buffer whose rows begin on

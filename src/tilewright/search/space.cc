@@ -214,4 +214,28 @@ std::string Space::text(const Point& point) const {
   return fmt::format("{}", fmt::join(parts, " "));
 }
 
+std::string_view Space::value_text(std::string_view text, const std::string& name) const {
+  const std::string start = name + "=";
+  size_t at = 0;
+  while ((at = text.find(start, at)) != text.npos && at > 0 && text[at - 1] != ' ') ++at;
+  if (at == text.npos) return {};
+  text.remove_prefix(at + start.size());
+  size_t end = text.size();
+  for (const Decision& other : decisions_) end = std::min(end, text.find(" " + other.name + "="));
+  return text.substr(0, end);
+}
+
+std::optional<Point> Space::find(std::string_view text) const {
+  Point point;
+  for (const Decision& decision : decisions_) {
+    const std::string_view value = value_text(text, decision.name);
+    const auto found = std::find_if(decision.values.begin(), decision.values.end(),
+                                    [&](const Value& known) { return known.text == value; });
+    point.push_back(
+        found == decision.values.end() ? 0 : static_cast<int>(found - decision.values.begin()));
+  }
+  point = canonical(std::move(point));
+  return this->text(point) == text ? std::optional(point) : std::nullopt;
+}
+
 }  // namespace tilewright::search

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tilewright/base/rng.h"
@@ -67,6 +69,10 @@ class Space {
   std::vector<double> features(const Point& point) const;
   size_t feature_count() const { return feature_count_; }
   std::string text(const Point& point) const;
+  /// The point whose text is `text`; absent if there is none.
+  std::optional<Point> find(std::string_view text) const;
+  /// What `text` (`a=1 b=2x3 ...`) has for the decision `name`, up to the next decision.
+  std::string_view value_text(std::string_view text, const std::string& name) const;
 
  private:
   double count(int decision) const;

@@ -200,7 +200,7 @@ Tensor half_inverse(const Tensor& sum, const Sides& sides) {
 }
 
 /// The tensors are called wino_pixels, wino_rows (two sides only), wino_in, wino_sum, wino_half,
-/// wino: the schedule rule knows them by these names (tune/winograd_schedule.h).
+/// wino: the schedule rule knows them by these names (rules/cpu/winograd.h).
 Tensors define_winograd(const OpCall& call, const Tensors& in) {
   const Window window = *window_of_call(call);
   const Shape shape = (*infer_winograd(call))[0].shape;

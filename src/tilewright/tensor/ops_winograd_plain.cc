@@ -77,7 +77,7 @@ Tensor transformed(const Tensor& x, const Form& form) {
 }
 
 /// The tensors are called wino_pixels, wino_rows, wino_in, wino_sum, wino_half, wino: the schedule
-/// rule knows them by these names (tune/gpu_winograd.h).
+/// rule knows them by these names (rules/gpu/winograd.h).
 Tensors define_plain_winograd(const OpCall& call, const Tensors& in) {
   const Form form = *form_of(call);
   const Shape shape = (*infer_plain_winograd(call))[0].shape;

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "tilewright/rules/common/work.h"
+#include "tilewright/rules/cpu/default_schedule.h"
+#include "tilewright/rules/cpu/dot.h"
+#include "tilewright/rules/cpu/winograd.h"
 #include "tilewright/tune/constructive_space.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/dot_rule.h"
-#include "tilewright/tune/winograd_schedule.h"
-#include "tilewright/tune/work.h"
 
 namespace tilewright::tune {
 namespace {
@@ -15,7 +15,7 @@ constexpr int64_t kRegisters[] = {0, 1, 2, 4};
 
 /// The longer of two times: operations at the peak of their type, operands at the bandwidth of the
 /// level that holds them. units: ns.
-double limit_of(const Task& task) {
+double limit_of(const measure::Task& task) {
   const hw::CpuTarget& target = task.target;
   const hw::CpuRates rates = target.rates_or_assumed();
   double bytes = 0;
@@ -29,18 +29,18 @@ double limit_of(const Task& task) {
   const hw::Bandwidth& level = fits(target.l2_bytes)   ? rates.l2
                                : fits(target.l3_bytes) ? rates.l3
                                                        : rates.dram;
-  const Work work = work_of(task.func);
+  const rules::Work work = rules::work_of(task.func);
   const double peak = std::max(rates.peak(work.dtype), 1e-9) * task.threads;
   return std::max({1.0, work.operations / peak, bytes / level.of(task.threads)});
 }
 
 class GrainRuleSpace final : public RuleSpace {
  public:
-  explicit GrainRuleSpace(const Task& task)
+  explicit GrainRuleSpace(const measure::Task& task)
       : task_(task),
         limit_(limit_of(task)),
-        open_(!winograd_trace(task.func, task.target, task.threads) &&
-              !dot_trace(task.func, task.target, task.threads)) {}
+        open_(!rules::winograd_trace(task.func, task.target, task.threads) &&
+              !rules::dot_trace(task.func, task.target, task.threads)) {}
 
   std::string name() const override { return "grain"; }
 
@@ -52,8 +52,8 @@ class GrainRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     if (!open_ || (values[0] == 0 && values[1] == 0))
-      return default_trace(task_.func, task_.target, task_.threads);
-    return trace_with(task_.func, grain(values), task_.target, task_.threads);
+      return rules::default_trace(task_.func, task_.target, task_.threads);
+    return rules::trace_with(task_.func, grain(values), task_.target, task_.threads);
   }
 
   std::optional<cost::Prediction> time(const search::Point& values) const override {
@@ -68,11 +68,11 @@ class GrainRuleSpace final : public RuleSpace {
     return task_.threads > 1 ? std::vector<int64_t>{0, 1, 2, 32} : std::vector<int64_t>{0};
   }
 
-  Grain grain(const search::Point& values) const {
+  rules::Grain grain(const search::Point& values) const {
     return {pieces()[static_cast<size_t>(values[0])], kRegisters[static_cast<size_t>(values[1])]};
   }
 
-  const Task task_;
+  const measure::Task task_;
   const double limit_;
   const bool open_;  ///< no rule for whole programs takes it
 };
@@ -97,7 +97,7 @@ search::Decision number_decision(const std::string& name, const std::vector<int6
   return decision;
 }
 
-std::unique_ptr<RuleSpace> grain_rule_space(const Task& task) {
+std::unique_ptr<RuleSpace> grain_rule_space(const measure::Task& task) {
   return std::make_unique<GrainRuleSpace>(task);
 }
 

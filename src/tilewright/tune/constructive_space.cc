@@ -7,7 +7,7 @@
 #include <map>
 #include <optional>
 
-#include "tilewright/tune/default_schedule.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -90,7 +90,7 @@ class ConstructiveSpace final : public ScheduleSpace {
 
 }  // namespace
 
-std::unique_ptr<ScheduleSpace> constructive_space(const Task& task) {
+std::unique_ptr<ScheduleSpace> constructive_space(const measure::Task& task) {
   std::vector<std::unique_ptr<RuleSpace>> rules;
   if (std::unique_ptr<RuleSpace> rule = winograd_rule_space(task)) rules.push_back(std::move(rule));
   if (std::unique_ptr<RuleSpace> rule = tile_rule_space(task)) rules.push_back(std::move(rule));

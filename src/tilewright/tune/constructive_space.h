@@ -33,13 +33,13 @@ class RuleSpace {
 /// Register tile, order and blocks of the loops around it, prefetching, steps written out, pieces
 /// for threads: of the contraction with most work, in dot products where the target has them. Null
 /// for Funcs without one, and for those that another rule takes whole.
-std::unique_ptr<RuleSpace> tile_rule_space(const Task& task);
+std::unique_ptr<RuleSpace> tile_rule_space(const measure::Task& task);
 /// Strips of tiles and groups of filters of a Winograd convolution; null for other Funcs.
-std::unique_ptr<RuleSpace> winograd_rule_space(const Task& task);
+std::unique_ptr<RuleSpace> winograd_rule_space(const measure::Task& task);
 
 /// Pieces for threads and registers filled at a time: of everything else (rows, element-wise,
 /// copies).
-std::unique_ptr<RuleSpace> grain_rule_space(const Task& task);
+std::unique_ptr<RuleSpace> grain_rule_space(const measure::Task& task);
 
 /// A decision over numbers (0: `auto`) whose moves go up and down by size, whatever the order of
 /// the table.

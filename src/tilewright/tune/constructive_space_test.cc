@@ -11,16 +11,17 @@
 
 #include "tilewright/base/rng.h"
 #include "tilewright/interp/interp.h"
+#include "tilewright/rules/common/testing/kernels.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tensor/op.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/testing/kernels.h"
 
 namespace tilewright::tune {
 namespace {
 
 using Ints = std::vector<int64_t>;
 
-OpCase conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64_t stride = 1) {
+rules::OpCase conv(int64_t channels, int64_t filters, Shape size, int64_t kernel,
+                   int64_t stride = 1) {
   const int64_t pad = kernel / 2;
   return {"tilewright",
           "ConvBlocked",
@@ -30,7 +31,7 @@ OpCase conv(int64_t channels, int64_t filters, Shape size, int64_t kernel, int64
           {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
 }
 
-std::vector<OpCase> cases() {
+std::vector<rules::OpCase> cases() {
   return {conv(8, 16, {9, 11}, 3),
           conv(4, 24, {7, 7}, 3),
           conv(8, 8, {12, 12}, 1),
@@ -50,11 +51,11 @@ std::vector<OpCase> cases() {
           {"", "Softmax", {{6, 20}}, {{"axis", int64_t{-1}}}}};
 }
 
-Task task_of(const OpCase& c, int threads) {
+measure::Task task_of(const rules::OpCase& c, int threads) {
   hw::CpuTarget target;
   target.vector_bytes = 16;
   target.vector_registers = 32;
-  return {c.op, func_of(c), target, threads, 1};
+  return {c.op, rules::func_of(c), target, threads, 1};
 }
 
 /// The point that a searcher would take first.
@@ -70,26 +71,26 @@ search::Point best_point(const ScheduleSpace& space) {
 }
 
 TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
-  for (const OpCase& c : cases())
+  for (const rules::OpCase& c : cases())
     for (const int threads : {1, 2}) {
-      const Task task = task_of(c, threads);
+      const measure::Task task = task_of(c, threads);
       const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
       const search::Point best = best_point(*space);
       ASSERT_FALSE(best.empty()) << c.op;
       const Result<schedule::Trace> trace = space->trace(best);
       ASSERT_TRUE(trace) << c.op << to_string(trace.error());
       EXPECT_EQ(schedule::print(*trace),
-                schedule::print(choose_schedule(task.func, task.target, threads).trace))
+                schedule::print(rules::choose_schedule(task.func, task.target, threads).trace))
           << c.op << " " << threads << ": " << space->space().text(best);
     }
 }
 
 TEST(ConstructiveSpace, RandomPointsKeepTheMeaning) {
   int valid = 0, all = 0;
-  for (const OpCase& c : cases()) {
-    const Task task = task_of(c, 2);
+  for (const rules::OpCase& c : cases()) {
+    const measure::Task task = task_of(c, 2);
     const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
-    const interp::Arguments arguments = quarters(task.func);
+    const interp::Arguments arguments = rules::quarters(task.func);
     const auto expected = interp::run(task.func, arguments);
     ASSERT_TRUE(expected) << c.op;
     const Array& want = expected->outputs.begin()->second;
@@ -118,7 +119,7 @@ TEST(ConstructiveSpace, RandomPointsKeepTheMeaning) {
 }
 
 TEST(ConstructiveSpace, PointsDifferAndHaveAsManyTerms) {
-  const Task task = task_of(cases()[0], 2);
+  const measure::Task task = task_of(cases()[0], 2);
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
   EXPECT_GT(space->space().size(), 100);
   EXPECT_LT(space->space().size(), 20000);
@@ -135,7 +136,7 @@ TEST(ConstructiveSpace, PointsDifferAndHaveAsManyTerms) {
 }
 
 TEST(ConstructiveSpace, TilesOfAnySizeTakeBlocksOfRows) {
-  const Task task = task_of({"", "MatMul", {{64, 12}, {12, 20}}, {}}, 2);
+  const measure::Task task = task_of({"", "MatMul", {{64, 12}, {12, 20}}, {}}, 2);
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
   for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
     const search::Point point = space->space().at(i);
@@ -164,7 +165,7 @@ size_t nearest_tile(const std::vector<search::Value>& tiles, size_t from, bool b
 }
 
 TEST(ConstructiveSpace, MovesGoToTheNearestTile) {
-  for (const OpCase& c : {cases()[0], cases()[4]}) {
+  for (const rules::OpCase& c : {cases()[0], cases()[4]}) {
     const std::unique_ptr<ScheduleSpace> space = constructive_space(task_of(c, 2));
     const search::Decision& tile = space->space().decisions()[0];
     ASSERT_EQ(tile.name, "tile");
@@ -199,10 +200,11 @@ std::set<std::string> idle_decisions(const ScheduleSpace& space) {
 }
 
 TEST(ConstructiveSpace, EveryDecisionAboutWinogradMatters) {
-  const OpCase conv = {"tilewright",
-                       "WinogradConvBlocked",
-                       {{1, 2, 16, 16, 4}, {4, 4, 4, 8, 4}, {16}},
-                       {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"m", int64_t{2}}}};
+  const rules::OpCase conv = {
+      "tilewright",
+      "WinogradConvBlocked",
+      {{1, 2, 16, 16, 4}, {4, 4, 4, 8, 4}, {16}},
+      {{"pads", Ints{1, 1, 1, 1}}, {"strides", Ints{1, 1}}, {"m", int64_t{2}}}};
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task_of(conv, 2));
   EXPECT_EQ(space->space().decisions().size(), 4u);
   EXPECT_EQ(idle_decisions(*space), std::set<std::string>{});
@@ -228,7 +230,7 @@ TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
   ASSERT_TRUE(func) << to_string(func.error());
   hw::CpuTarget target = *hw::find_target("x86-64-v4");
   target.features.push_back("+avx512vnni");
-  const Task task{"dots", *func, target, 2, 1};
+  const measure::Task task{"dots", *func, target, 2, 1};
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
   const auto dots = [](const schedule::Trace& trace) {
     return std::count_if(trace.begin(), trace.end(), [](const schedule::Step& step) {
@@ -237,7 +239,7 @@ TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
   };
   const Result<schedule::Trace> best = space->trace(best_point(*space));
   ASSERT_TRUE(best) << to_string(best.error());
-  EXPECT_EQ(schedule::print(*best), schedule::print(default_trace(*func, target, 2)));
+  EXPECT_EQ(schedule::print(*best), schedule::print(rules::default_trace(*func, target, 2)));
   Rng rng(3);
   int valid = 0;
   for (int i = 0; i < 40; ++i)
@@ -249,7 +251,7 @@ TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
 }
 
 TEST(ConstructiveSpace, ElementwiseKernelsHaveFewPoints) {
-  const Task task = task_of({"", "Relu", {{64, 36}}, {}}, 2);
+  const measure::Task task = task_of({"", "Relu", {{64, 36}}, {}}, 2);
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
   EXPECT_GT(space->space().size(), 1);
   EXPECT_LE(space->space().size(), 16);

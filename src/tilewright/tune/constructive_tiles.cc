@@ -7,10 +7,10 @@
 #include <tuple>
 
 #include "tilewright/cost/tile_space.h"
+#include "tilewright/rules/cpu/default_schedule.h"
+#include "tilewright/rules/cpu/dot.h"
+#include "tilewright/rules/cpu/winograd.h"
 #include "tilewright/tune/constructive_space.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/dot_rule.h"
-#include "tilewright/tune/winograd_schedule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -63,7 +63,7 @@ search::Decision order_decision(const std::string& name,
 
 class TileRuleSpace final : public RuleSpace {
  public:
-  TileRuleSpace(const Task& task, cost::Contraction contraction, bool dots)
+  TileRuleSpace(const measure::Task& task, cost::Contraction contraction, bool dots)
       : task_(task),
         contraction_(std::move(contraction)),
         dots_(dots),
@@ -96,8 +96,8 @@ class TileRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     const TilePoint point = at(values);
-    if (!dots_) return trace_at(task_.func, point, task_.target, task_.threads);
-    if (auto trace = dot_trace(task_.func, task_.target, task_.threads, &point))
+    if (!dots_) return rules::trace_at(task_.func, point, task_.target, task_.threads);
+    if (auto trace = rules::dot_trace(task_.func, task_.target, task_.threads, &point))
       return *std::move(trace);
     return fail(ErrorKind::NotApplicable,
                 fmt::format("{} cannot be scheduled as {}", task_.name, cost::describe(point)),
@@ -149,7 +149,7 @@ class TileRuleSpace final : public RuleSpace {
     return point;
   }
 
-  const Task task_;
+  const measure::Task task_;
   const cost::Contraction contraction_;
   const bool dots_;
   const std::vector<TilePoint> tiles_;
@@ -163,14 +163,15 @@ class TileRuleSpace final : public RuleSpace {
 
 }  // namespace
 
-std::unique_ptr<RuleSpace> tile_rule_space(const Task& task) {
-  if (winograd_trace(task.func, task.target, task.threads)) return nullptr;
-  const std::optional<Func> groups = dot_groups(task.func, task.target);
+std::unique_ptr<RuleSpace> tile_rule_space(const measure::Task& task) {
+  if (rules::winograd_trace(task.func, task.target, task.threads)) return nullptr;
+  const std::optional<Func> groups = rules::dot_groups(task.func, task.target);
   const Func& func = groups ? *groups : task.func;
   const std::optional<cost::Contraction> contraction =
-      main_contraction(func, task.target, task.threads);
+      rules::main_contraction(func, task.target, task.threads);
   // Rules for several contractions at once leave nothing to say about one of them.
-  if (!contraction || choose_schedule(func, task.target, task.threads).decision.candidates == 0)
+  if (!contraction ||
+      rules::choose_schedule(func, task.target, task.threads).decision.candidates == 0)
     return nullptr;
   return std::make_unique<TileRuleSpace>(task, *contraction, groups.has_value());
 }

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
+#include "tilewright/rules/cpu/winograd.h"
 #include "tilewright/tune/constructive_space.h"
-#include "tilewright/tune/winograd_schedule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -13,7 +13,7 @@ constexpr size_t kTiles = 3;
 
 class WinogradRuleSpace final : public RuleSpace {
  public:
-  WinogradRuleSpace(const Task& task, const cost::WinogradShape& shape)
+  WinogradRuleSpace(const measure::Task& task, const cost::WinogradShape& shape)
       : task_(task),
         shape_(shape),
         cuts_(cost::winograd_cuts(shape, task.target)),
@@ -39,7 +39,7 @@ class WinogradRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     const WinogradPlan plan = at(values);
-    if (auto trace = winograd_trace(task_.func, task_.target, task_.threads, nullptr, &plan))
+    if (auto trace = rules::winograd_trace(task_.func, task_.target, task_.threads, nullptr, &plan))
       return *std::move(trace);
     return fail(ErrorKind::NotApplicable,
                 fmt::format("{} cannot be cut into strips of {} tiles and groups of {}", task_.name,
@@ -71,7 +71,7 @@ class WinogradRuleSpace final : public RuleSpace {
     return cost::winograd_plan_at(shape_, plan, value(2), task_.target, task_.threads);
   }
 
-  const Task task_;
+  const measure::Task task_;
   const cost::WinogradShape shape_;
   const cost::WinogradCuts cuts_;
   const WinogradPlan chosen_;
@@ -79,9 +79,9 @@ class WinogradRuleSpace final : public RuleSpace {
 
 }  // namespace
 
-std::unique_ptr<RuleSpace> winograd_rule_space(const Task& task) {
-  const std::optional<cost::WinogradShape> shape = winograd_shape(task.func, task.target);
-  if (!shape || !winograd_trace(task.func, task.target, task.threads)) return nullptr;
+std::unique_ptr<RuleSpace> winograd_rule_space(const measure::Task& task) {
+  const std::optional<cost::WinogradShape> shape = rules::winograd_shape(task.func, task.target);
+  if (!shape || !rules::winograd_trace(task.func, task.target, task.threads)) return nullptr;
   return std::make_unique<WinogradRuleSpace>(task, *shape);
 }
 

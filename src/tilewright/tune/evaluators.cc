@@ -5,15 +5,9 @@
 
 namespace tilewright::tune {
 
-std::optional<OutcomeKind> outcome_kind(std::string_view text) {
-  for (int i = 0; i <= static_cast<int>(OutcomeKind::Lost); ++i)
-    if (const auto kind = static_cast<OutcomeKind>(i); to_string(kind) == text) return kind;
-  return std::nullopt;
-}
-
-Reading reading_of(const Record& record) {
-  Reading reading;
-  reading.kind = outcome_kind(record.outcome).value_or(OutcomeKind::Lost);
+measure::Reading reading_of(const records::Record& record) {
+  measure::Reading reading;
+  reading.kind = measure::outcome_kind(record.outcome).value_or(measure::OutcomeKind::Lost);
   reading.reason = record.reason;
   reading.cost = record.cost;
   reading.least = record.least;
@@ -24,20 +18,23 @@ Reading reading_of(const Record& record) {
 
 namespace {
 
-class ModelEvaluator final : public Evaluator {
+class ModelEvaluator final : public measure::Evaluator {
  public:
   ModelEvaluator(std::shared_ptr<const ScheduleSpace> space, double rule)
       : space_(std::move(space)), rule_(rule) {}
 
-  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
-    std::vector<Reading> readings;
-    for (const Candidate& candidate : candidates) {
-      Reading& reading = readings.emplace_back();
+  std::vector<measure::Reading> evaluate(
+      const std::vector<measure::Candidate>& candidates) override {
+    std::vector<measure::Reading> readings;
+    for (const measure::Candidate& candidate : candidates) {
+      measure::Reading& reading = readings.emplace_back();
       reading.cost = candidate.point.empty() ? rule_ : space_->prior(candidate.point);
       reading.least = reading.cost;
       reading.readings = 1;
-      reading.kind = std::isfinite(reading.cost) ? OutcomeKind::Ok : OutcomeKind::Invalid;
-      if (reading.kind == OutcomeKind::Invalid) reading.reason = "the model has no time for it";
+      reading.kind =
+          std::isfinite(reading.cost) ? measure::OutcomeKind::Ok : measure::OutcomeKind::Invalid;
+      if (reading.kind == measure::OutcomeKind::Invalid)
+        reading.reason = "the model has no time for it";
     }
     return readings;
   }
@@ -47,35 +44,37 @@ class ModelEvaluator final : public Evaluator {
   double rule_;
 };
 
-class ReplayEvaluator final : public Evaluator {
+class ReplayEvaluator final : public measure::Evaluator {
  public:
-  explicit ReplayEvaluator(const std::vector<Record>& records) {
-    for (const Record& record : records) known_.emplace(record.schedule, reading_of(record));
+  explicit ReplayEvaluator(const std::vector<records::Record>& records) {
+    for (const records::Record& record : records)
+      known_.emplace(record.schedule, reading_of(record));
   }
 
-  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
-    std::vector<Reading> readings;
-    for (const Candidate& candidate : candidates) {
+  std::vector<measure::Reading> evaluate(
+      const std::vector<measure::Candidate>& candidates) override {
+    std::vector<measure::Reading> readings;
+    for (const measure::Candidate& candidate : candidates) {
       const auto found = known_.find(schedule::print(candidate.trace));
-      readings.push_back(found == known_.end()
-                             ? Reading{OutcomeKind::Lost, "never measured", 0, 0, 0, 0}
-                             : found->second);
+      readings.push_back(found == known_.end() ? measure::Reading{measure::OutcomeKind::Lost,
+                                                                  "never measured", 0, 0, 0, 0}
+                                               : found->second);
     }
     return readings;
   }
 
  private:
-  std::map<std::string, Reading> known_;
+  std::map<std::string, measure::Reading> known_;
 };
 
 }  // namespace
 
-std::unique_ptr<Evaluator> model_evaluator(std::shared_ptr<const ScheduleSpace> space,
-                                           double rule) {
+std::unique_ptr<measure::Evaluator> model_evaluator(std::shared_ptr<const ScheduleSpace> space,
+                                                    double rule) {
   return std::make_unique<ModelEvaluator>(std::move(space), rule);
 }
 
-std::unique_ptr<Evaluator> replay_evaluator(const std::vector<Record>& records) {
+std::unique_ptr<measure::Evaluator> replay_evaluator(const std::vector<records::Record>& records) {
   return std::make_unique<ReplayEvaluator>(records);
 }
 

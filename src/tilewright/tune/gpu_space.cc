@@ -9,9 +9,9 @@
 
 #include "tilewright/base/integers.h"
 #include "tilewright/cost/gpu_sum.h"
-#include "tilewright/tune/gpu_rule.h"
-#include "tilewright/tune/gpu_tile_choice.h"
-#include "tilewright/tune/work.h"
+#include "tilewright/rules/common/work.h"
+#include "tilewright/rules/gpu/rule.h"
+#include "tilewright/rules/gpu/tile_choice.h"
 
 namespace tilewright::tune {
 namespace {
@@ -44,34 +44,34 @@ search::Decision steps_decision(const std::string& name,
 struct Subject {
   std::string block;
   double work = -1;
-  std::optional<GpuTileTable> table;
-  std::optional<GpuReduction> shared;  ///< by rule
-  bool tiled = false;                  ///< likewise
-  std::vector<GpuMma> products;        ///< its tiles on matrix instructions
+  std::optional<rules::GpuTileTable> table;
+  std::optional<rules::GpuReduction> shared;  ///< by rule
+  bool tiled = false;                         ///< likewise
+  std::vector<rules::GpuMma> products;        ///< its tiles on matrix instructions
   cost::GpuSum sum;
 };
 
 /// Tiles of warps, then those of groups of warps; floats are summed in an order of their own.
-std::vector<GpuMma> products_of(const BlockFacts& block, const hw::GpuTarget& target,
-                                MathMode math) {
-  const std::optional<GpuMma> mma = find_gpu_mma(block, target);
+std::vector<rules::GpuMma> products_of(const rules::BlockFacts& block, const hw::GpuTarget& target,
+                                       MathMode math) {
+  const std::optional<rules::GpuMma> mma = rules::find_gpu_mma(block, target);
   if (!mma || (math == MathMode::Exact && is_float(block.store->buffer.dtype()))) return {};
-  std::vector<GpuMma> tiles = mma_tiles(*mma, target);
-  if (const std::optional<GpuMma> groups = in_groups(*mma, target))
-    for (GpuMma& tile : mma_tiles(*groups, target)) tiles.push_back(std::move(tile));
+  std::vector<rules::GpuMma> tiles = rules::mma_tiles(*mma, target);
+  if (const std::optional<rules::GpuMma> groups = rules::in_groups(*mma, target))
+    for (rules::GpuMma& tile : rules::mma_tiles(*groups, target)) tiles.push_back(std::move(tile));
   return tiles;
 }
 
 Subject find_subject(const Func& func, const hw::GpuTarget& target) {
   Subject subject;
-  gpu_trace(func, target, [&](const BlockFacts& block, const hw::GpuTarget& t) {
-    GpuPlan plan = plan_gpu(block, t);
+  rules::gpu_trace(func, target, [&](const rules::BlockFacts& block, const hw::GpuTarget& t) {
+    rules::GpuPlan plan = rules::plan_gpu(block, t);
     // The rules ask once more where they plan the same block in words.
-    if (const double work = operations_of(block);
+    if (const double work = rules::operations_of(block);
         work > subject.work || block.name == subject.block) {
       subject = {block.name,
                  work,
-                 GpuTileTable::create(block, t),
+                 rules::GpuTileTable::create(block, t),
                  plan.reduction,
                  plan.tile && !plan.mma,
                  products_of(block, t, func.math),
@@ -101,15 +101,15 @@ class GpuSpace : public ScheduleSpace {
   const search::Space& space() const override { return *space_; }
 
   Result<schedule::Trace> trace(const search::Point& point) const override {
-    const GpuPlan plan = plan_of(point);
+    const rules::GpuPlan plan = plan_of(point);
     if (!std::isfinite(prior(point)))
       return fail(ErrorKind::NotApplicable, "no such block of threads on this device",
                   plan.tile ? to_string(*plan.tile) : "");
     bool as_planned = false;
-    schedule::Trace trace = gpu_trace(
+    schedule::Trace trace = rules::gpu_trace(
         func_, target_,
-        [&](const BlockFacts& block, const hw::GpuTarget& target) {
-          return block.name == subject_.block ? plan : plan_gpu(block, target);
+        [&](const rules::BlockFacts& block, const hw::GpuTarget& target) {
+          return block.name == subject_.block ? plan : rules::plan_gpu(block, target);
         },
         &as_planned);
     if (as_planned) return trace;
@@ -118,8 +118,8 @@ class GpuSpace : public ScheduleSpace {
   }
 
   double prior(const search::Point& point) const override {
-    const GpuPlan plan = plan_of(point);
-    if (plan.mma) return mma_time(*plan.mma, target_).value_or(search::kInvalid);
+    const rules::GpuPlan plan = plan_of(point);
+    if (plan.mma) return rules::mma_time(*plan.mma, target_).value_or(search::kInvalid);
     if (plan.tile) {
       const auto time = subject_.table->predict(*plan.tile);
       return time ? time->total : search::kInvalid;
@@ -132,7 +132,7 @@ class GpuSpace : public ScheduleSpace {
   std::vector<double> terms(const search::Point& point) const override {
     constexpr double kWhole = 16;  // value of a term that is all there is
     std::vector<double> all(7);
-    const GpuPlan plan = plan_of(point);
+    const rules::GpuPlan plan = plan_of(point);
     if (plan.tile) {
       if (const auto time = subject_.table->predict(*plan.tile)) {
         const double whole = std::max(time->total, 1e-9) / kWhole;
@@ -150,7 +150,7 @@ class GpuSpace : public ScheduleSpace {
   }
 
  protected:
-  virtual GpuPlan plan_of(const search::Point& point) const = 0;
+  virtual rules::GpuPlan plan_of(const search::Point& point) const = 0;
   void set_decisions(std::vector<search::Decision> decisions) {
     space_ = std::make_unique<search::Space>(std::move(decisions));
   }
@@ -191,12 +191,12 @@ class ConstructiveGpuSpace final : public GpuSpace {
   void add_matrix(std::vector<search::Decision>& all, const std::vector<int>& when) {
     first_matrix_ = all.size();
     std::vector<std::string> names;
-    for (const GpuMma& p : subject_.products)
+    for (const rules::GpuMma& p : subject_.products)
       names.push_back(fmt::format("{}x{}/{}x{}{}", p.block_m, p.block_n, p.warp_m, p.warp_n,
                                   p.groups ? "x4" : ""));
     search::Decision tiles = search::choice_decision("matrix_tile", names);
     for (size_t i = 0; i < names.size(); ++i) {
-      const GpuMma& p = subject_.products[i];
+      const rules::GpuMma& p = subject_.products[i];
       tiles.values[i].features = {std::log2(static_cast<double>(p.block_m)),
                                   std::log2(static_cast<double>(p.block_n)),
                                   std::log2(static_cast<double>(p.warps()))};
@@ -209,11 +209,11 @@ class ConstructiveGpuSpace final : public GpuSpace {
     all.push_back(numbers("matrix_turns", kTurns, 0, when));
   }
 
-  GpuMma product(const search::Point& point) const {
+  rules::GpuMma product(const search::Point& point) const {
     const auto value = [&](size_t decision) {
       return static_cast<size_t>(point.at(first_matrix_ + decision));
     };
-    GpuMma mma = subject_.products[value(0)];
+    rules::GpuMma mma = subject_.products[value(0)];
     mma.splits = parts_[value(2)];
     mma.depth = std::min(kDepths[value(1)], mma.rounds());
     mma.turns = std::min(kTurns[value(3)], ceil_div(mma.extent_n, mma.block_n));
@@ -221,7 +221,7 @@ class ConstructiveGpuSpace final : public GpuSpace {
   }
 
   void add_tile(std::vector<search::Decision>& all, const std::vector<int>& when) {
-    const GpuTileTable& table = *subject_.table;
+    const rules::GpuTileTable& table = *subject_.table;
     first_tile_ = all.size();
     threads_ = table.threads(), each_ = table.each();
     all.push_back(numbers("threads_a", threads_, 0, when));
@@ -241,8 +241,8 @@ class ConstructiveGpuSpace final : public GpuSpace {
     all.push_back(numbers("side", kSides, 0, when));
   }
 
-  GpuPlan plan_of(const search::Point& point) const override {
-    GpuPlan plan;
+  rules::GpuPlan plan_of(const search::Point& point) const override {
+    rules::GpuPlan plan;
     plan.rows = false;
     const auto value = [&](size_t decision) { return static_cast<size_t>(point.at(decision)); };
     const Form form = forms_.at(value(0));
@@ -250,9 +250,9 @@ class ConstructiveGpuSpace final : public GpuSpace {
       plan.mma = product(point);
     } else if (form == Form::Tile) {
       const size_t at = first_tile_;
-      const GpuTileTable& table = *subject_.table;
-      GpuTilePoint numbers{threads_[value(at)], each_[value(at + 1)], threads_[value(at + 2)],
-                           each_[value(at + 3)]};
+      const rules::GpuTileTable& table = *subject_.table;
+      rules::GpuTilePoint numbers{threads_[value(at)], each_[value(at + 1)],
+                                  threads_[value(at + 2)], each_[value(at + 3)]};
       numbers.steps = value(at + 4);
       numbers.depth = table.depths()[value(at + 5)];
       numbers.splits = table.splits()[value(at + 6)];
@@ -279,7 +279,7 @@ class TilingGpuSpace final : public GpuSpace {
       : GpuSpace(std::move(func), std::move(target), std::move(subject)),
         loops_(subject_.table->tile({})) {
     std::vector<search::Decision> all;
-    for (const GpuAxis& axis : loops_.axes) {
+    for (const rules::GpuAxis& axis : loops_.axes) {
       threads_.push_back(powers_up_to(axis.extent));
       each_.push_back(up_to(axis.extent));
       all.push_back(numbers("threads." + axis.loop, threads_.back()));
@@ -304,8 +304,8 @@ class TilingGpuSpace final : public GpuSpace {
     return values;
   }
 
-  GpuPlan plan_of(const search::Point& point) const override {
-    GpuTile tile = loops_;
+  rules::GpuPlan plan_of(const search::Point& point) const override {
+    rules::GpuTile tile = loops_;
     size_t at = 0;
     for (size_t i = 0; i < tile.axes.size(); ++i) {
       tile.axes[i].threads = threads_[i][static_cast<size_t>(point.at(at++))];
@@ -313,12 +313,12 @@ class TilingGpuSpace final : public GpuSpace {
     }
     for (size_t i = 0; i < tile.steps.size(); ++i)
       tile.steps[i] = steps_[i][static_cast<size_t>(point.at(at++))];
-    GpuPlan plan;
+    rules::GpuPlan plan;
     plan.tile = std::move(tile);
     return plan;
   }
 
-  const GpuTile loops_;
+  const rules::GpuTile loops_;
   std::vector<std::vector<int64_t>> threads_, each_, steps_;
 };
 
@@ -341,7 +341,7 @@ std::optional<GpuDecision> gpu_decision(const Func& func, const hw::GpuTarget& t
   const Subject subject = find_subject(func, target);
   if (!subject.tiled) return std::nullopt;
   GpuDecision decision;
-  std::vector<GpuTileTable::Choice> best = subject.table->best(2, &decision.candidates);
+  std::vector<rules::GpuTileTable::Choice> best = subject.table->best(2, &decision.candidates);
   if (best.empty()) return std::nullopt;
   decision.chosen = std::move(best[0]);
   if (best.size() > 1) decision.runner_up = std::move(best[1]);

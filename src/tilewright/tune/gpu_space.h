@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "tilewright/tune/gpu_tile_choice.h"
+#include "tilewright/rules/gpu/tile_choice.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
@@ -24,9 +24,9 @@ std::unique_ptr<ScheduleSpace> tiling_gpu_space(const Func& func, const hw::GpuT
 
 /// Why the rule takes the tile that it takes for the largest sum of products of a kernel.
 struct GpuDecision {
-  GpuTileTable::Choice chosen;
-  std::optional<GpuTileTable::Choice> runner_up;  ///< the fastest that was not chosen
-  int64_t candidates = 0;                         ///< tiles that the model compared
+  rules::GpuTileTable::Choice chosen;
+  std::optional<rules::GpuTileTable::Choice> runner_up;  ///< the fastest that was not chosen
+  int64_t candidates = 0;                                ///< tiles that the model compared
 };
 /// Absent where no sum of products gets a tile.
 std::optional<GpuDecision> gpu_decision(const Func& func, const hw::GpuTarget& target);

@@ -11,8 +11,8 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/testing/gpu_runner.h"
-#include "tilewright/tune/gpu_rule.h"
-#include "tilewright/tune/testing/kernels.h"
+#include "tilewright/rules/common/testing/kernels.h"
+#include "tilewright/rules/gpu/rule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -45,7 +45,7 @@ void expect_limits(const lower::GpuPlan& plan, const hw::GpuTarget& target) {
 /// Random points, until `wanted` of them make a schedule; each must compute what `func` does.
 void check_points(const Func& func, const ScheduleSpace& space, int wanted,
                   const hw::GpuTarget& target = gpu_space_small_target()) {
-  const interp::Arguments arguments = quarters(func);
+  const interp::Arguments arguments = rules::quarters(func);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected);
   Rng rng(7);
@@ -79,13 +79,13 @@ void check_points(const Func& func, const ScheduleSpace& space, int wanted,
   EXPECT_EQ(good, wanted);
 }
 
-OpCase product() { return {"", "MatMul", {{20, 37}, {37, 34}}, {}}; }
-OpCase convolution() {
+rules::OpCase product() { return {"", "MatMul", {{20, 37}, {37, 34}}, {}}; }
+rules::OpCase convolution() {
   return {"", "Conv", {{1, 5, 9, 9}, {12, 5, 3, 3}}, {{"pads", Ints{1, 1, 1, 1}}}};
 }
 
 TEST(GpuSpace, D4_PointsOfProductsKeepTheMeaning) {
-  const Func func = func_of(product());
+  const Func func = rules::func_of(product());
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   EXPECT_GT(space->space().size(), 1000);
@@ -93,21 +93,21 @@ TEST(GpuSpace, D4_PointsOfProductsKeepTheMeaning) {
 }
 
 TEST(GpuSpace, D4_PointsOfConvolutionsKeepTheMeaning) {
-  const Func func = func_of(convolution());
+  const Func func = rules::func_of(convolution());
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   check_points(func, *space, 8);
 }
 
 TEST(GpuSpace, D4_PointsOfSumsKeepTheMeaning) {
-  const Func func = func_of(OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
+  const Func func = rules::func_of(rules::OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}});
   const auto space = constructive_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   check_points(func, *space, 6);
 }
 
 TEST(GpuSpace, EveryAxisOnItsOwn) {
-  const Func func = func_of(convolution());
+  const Func func = rules::func_of(convolution());
   const auto space = tiling_gpu_space(func, gpu_space_small_target());
   ASSERT_TRUE(space);
   EXPECT_GT(space->space().size(),
@@ -117,11 +117,11 @@ TEST(GpuSpace, EveryAxisOnItsOwn) {
 
 TEST(GpuSpace, HoldsTheRulesOwnTile) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
-  const Func func = func_of(OpCase{"", "MatMul", {{256, 320}, {320, 512}}, {}});
+  const Func func = rules::func_of(rules::OpCase{"", "MatMul", {{256, 320}, {320, 512}}, {}});
   const auto space = constructive_gpu_space(func, target);
   const auto decision = gpu_decision(func, target);
   ASSERT_TRUE(space && decision);
-  const std::string rule = schedule::print(gpu_trace(func, target));
+  const std::string rule = schedule::print(rules::gpu_trace(func, target));
   bool found = false;
   double least = INFINITY;
   for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
@@ -146,7 +146,7 @@ TEST(GpuSpace, HoldsMatrixTilesAndTheRulesOwn) {
   const auto space = constructive_gpu_space(func, target);
   ASSERT_TRUE(space);
   check_points(func, *space, 4, target);
-  const std::string rule = schedule::print(gpu_trace(func, target));
+  const std::string rule = schedule::print(rules::gpu_trace(func, target));
   bool found = false;
   std::set<std::string> traces;
   for (int64_t i = 0; i < static_cast<int64_t>(space->space().size()); ++i) {
@@ -166,11 +166,12 @@ TEST(GpuSpace, HoldsMatrixTilesAndTheRulesOwn) {
 }
 
 TEST(GpuSpace, NothingToChooseWithoutReductions) {
-  const Func func = func_of(OpCase{"", "Relu", {{3, 1001}}, {}});
+  const Func func = rules::func_of(rules::OpCase{"", "Relu", {{3, 1001}}, {}});
   EXPECT_EQ(constructive_gpu_space(func, gpu_space_small_target()), nullptr);
   EXPECT_EQ(tiling_gpu_space(func, gpu_space_small_target()), nullptr);
-  EXPECT_EQ(tiling_gpu_space(func_of(OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}}),
-                             gpu_space_small_target()),
+  EXPECT_EQ(tiling_gpu_space(
+                rules::func_of(rules::OpCase{"", "ReduceSum", {{6, 300}}, {{"axes", Ints{1}}}}),
+                gpu_space_small_target()),
             nullptr);
 }
 

@@ -15,9 +15,9 @@ namespace tilewright::tune {
 namespace {
 
 using Made = Result<std::unique_ptr<search::Searcher>>;
-using Make = Made (*)(const ScheduleSpace& space, const Task& task, uint64_t seed);
+using Make = Made (*)(const ScheduleSpace& space, const measure::Task& task, uint64_t seed);
 
-Made ours(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made ours(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   search::PriorGuidedOptions options;
   options.prior = [&space](const search::Point& point) { return space.prior(point); };
   options.features = [&space](const search::Point& point) { return space.terms(point); };
@@ -25,34 +25,34 @@ Made ours(const ScheduleSpace& space, const Task&, uint64_t seed) {
   return search::prior_searcher(space.space(), seed, options);
 }
 
-Made random(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made random(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   return search::random_searcher(space.space(), seed);
 }
 
-Made annealing(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made annealing(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   return search::annealing_searcher(space.space(), seed);
 }
 
-Made p_method(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made p_method(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   return search::p_searcher(space.space(), seed);
 }
 
-Made q_method(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made q_method(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   return search::q_searcher(space.space(), seed);
 }
 
-Made q_released(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made q_released(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   search::QMethodOptions options;
   options.form = search::QMethodOptions::Form::Released;
   return search::q_searcher(space.space(), seed, options);
 }
 
-Made evolution(const ScheduleSpace& space, const Task&, uint64_t seed) {
+Made evolution(const ScheduleSpace& space, const measure::Task&, uint64_t seed) {
   return search::evolution_searcher(space.space(), seed);
 }
 
 /// For a model that sees the loop program of a point.
-search::ModelGuidedOptions over_programs(const ScheduleSpace& space, const Task& task,
+search::ModelGuidedOptions over_programs(const ScheduleSpace& space, const measure::Task& task,
                                          std::vector<double> (*features_of)(const Func&)) {
   search::ModelGuidedOptions options;
   // A point's program takes milliseconds to make: fewer and shorter chains than TVM's.
@@ -69,7 +69,7 @@ search::ModelGuidedOptions over_programs(const ScheduleSpace& space, const Task&
 }
 
 /// TVM's: gradient-boosted trees.
-Made boosted_trees(const ScheduleSpace& space, const Task& task, uint64_t seed) {
+Made boosted_trees(const ScheduleSpace& space, const measure::Task& task, uint64_t seed) {
   cost::BoostedTreesOptions trees;
   trees.seed = seed;
   std::unique_ptr<search::Model> model = TW_TRY(cost::boosted_trees(trees));
@@ -79,7 +79,7 @@ Made boosted_trees(const ScheduleSpace& space, const Task& task, uint64_t seed) 
 }
 
 /// TVM's alternative: a network on the loop tree.
-Made loop_tree(const ScheduleSpace& space, const Task& task, uint64_t seed) {
+Made loop_tree(const ScheduleSpace& space, const measure::Task& task, uint64_t seed) {
   return search::model_searcher(
       space.space(), seed, cost::loop_tree_model(),
       over_programs(space, task, [](const Func& func) { return cost::loop_tree(func); }));
@@ -103,7 +103,7 @@ std::vector<std::string> search_methods() {
   return names;
 }
 
-Made make_searcher(const std::string& method, const ScheduleSpace& space, const Task& task,
+Made make_searcher(const std::string& method, const ScheduleSpace& space, const measure::Task& task,
                    uint64_t seed) {
   for (const Method& known : kMethods)
     if (known.name == method) return known.make(space, task, seed);

@@ -18,6 +18,6 @@ std::vector<std::string> search_methods();
 /// with the nearest), Unsupported (this build lacks what it needs).
 Result<std::unique_ptr<search::Searcher>> make_searcher(const std::string& method,
                                                         const ScheduleSpace& space,
-                                                        const Task& task, uint64_t seed);
+                                                        const measure::Task& task, uint64_t seed);
 
 }  // namespace tilewright::tune

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int kTrials = 64;
 
-Task methods_product() {
-  Task task;
+measure::Task methods_product() {
+  measure::Task task;
   task.name = "product";
   const auto call = tensor::workload_call("gemm", {{"batch", 1}, {"m", 64}, {"n", 96}, {"k", 80}});
   EXPECT_TRUE(call) << to_string(call.error());
@@ -30,7 +30,7 @@ Task methods_product() {
 class Methods : public testing::TestWithParam<std::string> {};
 
 TEST_P(Methods, SearchesSchedules) {
-  const Task task = methods_product();
+  const measure::Task task = methods_product();
   const auto space = tiling_space(task);
   auto searcher = make_searcher(GetParam(), *space, task, 3);
   if (!searcher && searcher.error().kind == ErrorKind::Unsupported)
@@ -70,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(All, Methods, testing::ValuesIn(search_methods()), [](c
 });
 
 TEST(MethodNames, UnknownOnesGetTheNearest) {
-  const Task task = methods_product();
+  const measure::Task task = methods_product();
   const auto space = tiling_space(task);
   const auto made = make_searcher("xbg", *space, task, 1);
   ASSERT_FALSE(made);

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "tilewright/tune/nest_model.h"
-#include "tilewright/tune/register_tile.h"
+#include "tilewright/rules/cpu/nest_model.h"
+#include "tilewright/rules/cpu/register_tile.h"
 #include "tilewright/tune/tiling_plan.h"
 
 namespace tilewright::tune {
@@ -38,13 +38,13 @@ double count_values(const SketchDecision& d) {
 /// What a sketch may call the blocks of `func`.
 schedule::Roles roles_of(const Func& func) {
   schedule::Roles roles;
-  const std::vector<BlockFacts> blocks = collect_blocks(func);
-  const BlockFacts* main = main_block(func, blocks);
+  const std::vector<rules::BlockFacts> blocks = rules::collect_blocks(func);
+  const rules::BlockFacts* main = main_block(func, blocks);
   if (main == nullptr) return roles;
   roles["main"] = main->name;
-  for (const BlockFacts& block : blocks) {
-    if (block.kind != BlockFacts::Kind::Injective) continue;
-    const auto reads = [](const BlockFacts& reader, const BlockFacts& writer) {
+  for (const rules::BlockFacts& block : blocks) {
+    if (block.kind != rules::BlockFacts::Kind::Injective) continue;
+    const auto reads = [](const rules::BlockFacts& reader, const rules::BlockFacts& writer) {
       return std::any_of(reader.loads.begin(), reader.loads.end(),
                          [&](const Load& load) { return load.buffer == writer.store->buffer; });
     };
@@ -58,23 +58,24 @@ schedule::Roles roles_of(const Func& func) {
 class SketchSpace final : public ScheduleSpace {
  public:
   /// `start`: the task's Func with the steps that come before those of the sketch.
-  SketchSpace(const Task& task, Draft start, Sketch sketch, SketchOptions options)
+  SketchSpace(const measure::Task& task, rules::Draft start, Sketch sketch, SketchOptions options)
       : task_(task),
         start_(std::move(start)),
         sketch_(std::move(sketch)),
         options_(std::move(options)),
         space_(tables()) {
-    const std::vector<BlockFacts> blocks = start_.blocks();
-    const BlockFacts* main = main_block(start_.func(), blocks);
-    if (options_.predict || main == nullptr || main->kind != BlockFacts::Kind::Reduce) return;
-    if (const auto tiled = tiled_block(*main, task.target, task.func.math))
+    const std::vector<rules::BlockFacts> blocks = start_.blocks();
+    const rules::BlockFacts* main = main_block(start_.func(), blocks);
+    if (options_.predict || main == nullptr || main->kind != rules::BlockFacts::Kind::Reduce)
+      return;
+    if (const auto tiled = rules::tiled_block(*main, task.target, task.func.math))
       main_ = main->name, contraction_ = tiled->contraction;
   }
 
   const search::Space& space() const override { return space_; }
 
   Result<schedule::Trace> trace(const search::Point& point) const override {
-    Draft draft = start_;
+    rules::Draft draft = start_;
     TW_TRY_STATUS(take_steps(point, draft));
     finish_draft(draft, task_.target, task_.threads);
     return draft.take();
@@ -114,7 +115,7 @@ class SketchSpace final : public ScheduleSpace {
     return out;
   }
 
-  Status take_steps(const search::Point& point, Draft& draft) const {
+  Status take_steps(const search::Point& point, rules::Draft& draft) const {
     for (schedule::Step& step : TW_TRY(schedule::instantiate(sketch_, chosen(point))))
       if (!draft.attempt(step)) {
         Result<Func> refused = schedule::apply(step, draft.func());
@@ -125,16 +126,16 @@ class SketchSpace final : public ScheduleSpace {
 
   std::optional<cost::Prediction> predict(const search::Point& point) const {
     if (options_.predict) return options_.predict(chosen(point));
-    Draft draft = start_;
+    rules::Draft draft = start_;
     if (!take_steps(point, draft)) return std::nullopt;
     if (!main_.empty())
-      if (const auto form = nest_form(draft.func(), main_, contraction_))
-        return predict_nest(contraction_, *form, task_.target, task_.threads);
-    return predict_plain(task_.func, task_.target, task_.threads);
+      if (const auto form = rules::nest_form(draft.func(), main_, contraction_))
+        return rules::predict_nest(contraction_, *form, task_.target, task_.threads);
+    return rules::predict_plain(task_.func, task_.target, task_.threads);
   }
 
-  const Task task_;
-  const Draft start_;
+  const measure::Task task_;
+  const rules::Draft start_;
   const Sketch sketch_;
   const SketchOptions options_;
   std::vector<std::vector<Words>> values_;  ///< by decision
@@ -145,9 +146,9 @@ class SketchSpace final : public ScheduleSpace {
 
 }  // namespace
 
-Result<std::unique_ptr<ScheduleSpace>> sketch_space(const Task& task, const Sketch& sketch,
+Result<std::unique_ptr<ScheduleSpace>> sketch_space(const measure::Task& task, const Sketch& sketch,
                                                     SketchOptions options) {
-  Draft start(task.func);
+  rules::Draft start(task.func);
   inline_passing(start);
   Sketch bound = TW_TRY(schedule::bind(sketch, start.func(), roles_of(start.func())));
   for (const SketchDecision& d : bound.decisions)

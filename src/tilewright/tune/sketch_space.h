@@ -6,8 +6,8 @@
 #include <memory>
 
 #include "tilewright/cost/prediction.h"
+#include "tilewright/rules/common/draft.h"
 #include "tilewright/schedule/sketch.h"
-#include "tilewright/tune/draft.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
@@ -26,7 +26,7 @@ struct SketchOptions {
 /// vectorised (and unrolled, where they set or finish sums), apart from these they get the default
 /// schedule.
 ///   errors: as schedule::bind; Invalid for decisions with more values than can be listed.
-Result<std::unique_ptr<ScheduleSpace>> sketch_space(const Task& task,
+Result<std::unique_ptr<ScheduleSpace>> sketch_space(const measure::Task& task,
                                                     const schedule::Sketch& sketch,
                                                     SketchOptions options = {});
 
@@ -37,6 +37,6 @@ search::Decision search_decision(const schedule::SketchDecision& decision,
                                  const std::vector<schedule::Words>& values, bool raw_features);
 
 /// Finishes what `draft` has left serial, as told at sketch_space.
-void finish_draft(Draft& draft, const hw::CpuTarget& target, int threads);
+void finish_draft(rules::Draft& draft, const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::tune

@@ -10,9 +10,9 @@
 namespace tilewright::tune {
 namespace {
 
-using BlockKind = BlockFacts::Kind;
+using BlockKind = rules::BlockFacts::Kind;
 
-double bytes_of(const BlockFacts& block) {
+double bytes_of(const rules::BlockFacts& block) {
   return static_cast<double>(block.work()) * bit_width(block.store->buffer.dtype()) / 8;
 }
 
@@ -26,12 +26,12 @@ std::string decision_name(std::string name, std::set<std::string>& taken) {
 
 class TilingPlanner {
  public:
-  explicit TilingPlanner(const Task& task) : task_(task), draft_(task.func) {}
+  explicit TilingPlanner(const measure::Task& task) : task_(task), draft_(task.func) {}
 
   std::optional<TilingPlan> run() {
     inline_passing(draft_);
-    std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts* main = main_block(draft_.func(), blocks);
+    std::vector<rules::BlockFacts> blocks = draft_.blocks();
+    const rules::BlockFacts* main = main_block(draft_.func(), blocks);
     if (main == nullptr) return std::nullopt;
     plan_.main = main->name;
     plan_.work = main->work() * (1 + main->cost);
@@ -48,9 +48,10 @@ class TilingPlanner {
 
  private:
   /// Element-wise blocks that the main one reads.
-  void add_producers(const std::vector<BlockFacts>& blocks, const BlockFacts& main) {
-    for (const BlockFacts& block : blocks) {
-      if (block.kind != BlockKind::Injective || is_output(draft_.func(), block.store->buffer))
+  void add_producers(const std::vector<rules::BlockFacts>& blocks, const rules::BlockFacts& main) {
+    for (const rules::BlockFacts& block : blocks) {
+      if (block.kind != BlockKind::Injective ||
+          rules::is_output(draft_.func(), block.store->buffer))
         continue;
       const bool read = std::any_of(main.loads.begin(), main.loads.end(), [&](const Load& load) {
         return load.buffer == block.store->buffer;
@@ -68,17 +69,18 @@ class TilingPlanner {
 
   /// The buffer of the sums and the blocks that finish them.
   void add_readers() {
-    for (const BlockFacts& block : draft_.blocks()) {
-      if (block.name != plan_.main || !is_output(draft_.func(), block.store->buffer)) continue;
+    for (const rules::BlockFacts& block : draft_.blocks()) {
+      if (block.name != plan_.main || !rules::is_output(draft_.func(), block.store->buffer))
+        continue;
       plan_.staged = draft_.attempt(schedule::CacheWrite{plan_.main, plan_.main + ".acc", ""});
       break;
     }
-    const std::vector<BlockFacts> blocks = draft_.blocks();
-    const Buffer sums = find_block(blocks, plan_.main)->store->buffer;
+    const std::vector<rules::BlockFacts> blocks = draft_.blocks();
+    const Buffer sums = rules::find_block(blocks, plan_.main)->store->buffer;
     plan_.sums = sums.name();
-    for (const BlockFacts& block : blocks)
+    for (const rules::BlockFacts& block : blocks)
       if (block.kind == BlockKind::Init && block.store->buffer == sums) plan_.init = block.name;
-    for (const BlockFacts* reader : readers(blocks, sums)) {
+    for (const rules::BlockFacts* reader : readers(blocks, sums)) {
       if (reader->name == plan_.main) continue;
       TilingAround around;
       around.block = reader->name;
@@ -90,38 +92,40 @@ class TilingPlanner {
     }
   }
 
-  const Task& task_;
-  Draft draft_;
+  const measure::Task& task_;
+  rules::Draft draft_;
   TilingPlan plan_;
   std::set<std::string> taken_ = {"unroll"};
 };
 
 }  // namespace
 
-const BlockFacts* main_block(const Func& func, const std::vector<BlockFacts>& blocks) {
-  const BlockFacts* best = nullptr;
-  const auto consider = [&](const BlockFacts& block) {
+const rules::BlockFacts* main_block(const Func& func,
+                                    const std::vector<rules::BlockFacts>& blocks) {
+  const rules::BlockFacts* best = nullptr;
+  const auto consider = [&](const rules::BlockFacts& block) {
     if (block.work() > (best == nullptr ? 0 : best->work())) best = &block;
   };
-  for (const BlockFacts& block : blocks)
+  for (const rules::BlockFacts& block : blocks)
     if (block.kind == BlockKind::Reduce) consider(block);
   if (best != nullptr) return best;
-  for (const BlockFacts& block : blocks)
-    if (block.kind == BlockKind::Injective && is_output(func, block.store->buffer)) consider(block);
+  for (const rules::BlockFacts& block : blocks)
+    if (block.kind == BlockKind::Injective && rules::is_output(func, block.store->buffer))
+      consider(block);
   return best;
 }
 
-void inline_passing(Draft& draft) {
+void inline_passing(rules::Draft& draft) {
   std::set<std::string> refused;
   for (bool changed = true; changed;) {
     changed = false;
-    const std::vector<BlockFacts> blocks = draft.blocks();
-    for (const BlockFacts& block : blocks) {
+    const std::vector<rules::BlockFacts> blocks = draft.blocks();
+    for (const rules::BlockFacts& block : blocks) {
       if (block.kind != BlockKind::Injective || refused.contains(block.name) ||
-          is_output(draft.func(), block.store->buffer))
+          rules::is_output(draft.func(), block.store->buffer))
         continue;
       const auto all = readers(blocks, block.store->buffer);
-      const bool passing = std::all_of(all.begin(), all.end(), [](const BlockFacts* reader) {
+      const bool passing = std::all_of(all.begin(), all.end(), [](const rules::BlockFacts* reader) {
         return reader->kind == BlockKind::Injective;
       });
       const std::string name = block.name;
@@ -145,6 +149,8 @@ std::vector<TilingLoop> TilingPlan::moving(bool reduces) const {
   return out;
 }
 
-std::optional<TilingPlan> tiling_plan(const Task& task) { return TilingPlanner(task).run(); }
+std::optional<TilingPlan> tiling_plan(const measure::Task& task) {
+  return TilingPlanner(task).run();
+}
 
 }  // namespace tilewright::tune

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/tune/draft.h"
+#include "tilewright/rules/common/draft.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
@@ -47,15 +47,15 @@ struct TilingPlan {
 };
 
 /// Inlines the blocks between others: element-wise ones that only element-wise ones read.
-void inline_passing(Draft& draft);
+void inline_passing(rules::Draft& draft);
 
 /// The block that most work is done in: a reduction if there is one, else an element-wise one that
 /// writes an output. Null without either.
-const BlockFacts* main_block(const Func& func, const std::vector<BlockFacts>& blocks);
+const rules::BlockFacts* main_block(const Func& func, const std::vector<rules::BlockFacts>& blocks);
 
 /// For `task` after `inline_passing`. Ways: `apart`, `inline`, `outer` and `middle` (in the
 /// parallel loop, in the second level) for blocks that are read; `tile`, `outer`, `apart` for one
 /// that reads. Absent where nothing spatial moves.
-std::optional<TilingPlan> tiling_plan(const Task& task);
+std::optional<TilingPlan> tiling_plan(const measure::Task& task);
 
 }  // namespace tilewright::tune

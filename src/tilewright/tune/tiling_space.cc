@@ -14,9 +14,9 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/base/scanner.h"
-#include "tilewright/tune/default_schedule.h"
-#include "tilewright/tune/nest_model.h"
-#include "tilewright/tune/register_tile.h"
+#include "tilewright/rules/cpu/default_schedule.h"
+#include "tilewright/rules/cpu/nest_model.h"
+#include "tilewright/rules/cpu/register_tile.h"
 #include "tilewright/tune/sketch_space.h"
 #include "tilewright/tune/tiling_plan.h"
 
@@ -227,10 +227,10 @@ std::vector<Words> plain_point(const Sketch& sketch, const TilingPlan& plan) {
 
 /// Leaves of the ways around the main nest those that apply, the usual one first. False where not
 /// even the plainest point applies.
-bool keep_legal(const Task& task, TilingPlan& plan) {
+bool keep_legal(const measure::Task& task, TilingPlan& plan) {
   const Sketch sketch = *schedule::parse_sketch(Writer(plan, false, false).run());
   const std::vector<Words> plain = plain_point(sketch, plan);
-  Draft start(task.func);
+  rules::Draft start(task.func);
   inline_passing(start);
   const auto applies = [&](const std::vector<Words>& point) {
     const auto trace = schedule::instantiate(sketch, point);
@@ -252,35 +252,35 @@ bool keep_legal(const Task& task, TilingPlan& plan) {
   return true;
 }
 
-std::optional<TilingPlan> legal_plan(const Task& task) {
+std::optional<TilingPlan> legal_plan(const measure::Task& task) {
   std::optional<TilingPlan> plan = tiling_plan(task);
   if (plan && !keep_legal(task, *plan)) return std::nullopt;
   return plan;
 }
 
-std::string write(const Task& task, const TilingPlan& plan, bool paper) {
-  const bool parallel = task.threads > 1 && plan.work >= kParallelWork;
+std::string write(const measure::Task& task, const TilingPlan& plan, bool paper) {
+  const bool parallel = task.threads > 1 && plan.work >= rules::kParallelWork;
   return Writer(plan, paper, parallel).run();
 }
 
 /// The model of a point: the main nest by its factors, and what is around it by its bytes.
 class TilingModel {
  public:
-  TilingModel(const Task& task, TilingPlan plan, const Sketch& sketch)
+  TilingModel(const measure::Task& task, TilingPlan plan, const Sketch& sketch)
       : task_(task),
         plan_(std::move(plan)),
-        plain_(predict_plain(task.func, task.target, task.threads)) {
+        plain_(rules::predict_plain(task.func, task.target, task.threads)) {
     for (const SketchDecision& d : sketch.decisions) names_.push_back(d.name);
-    const std::vector<BlockFacts> blocks = collect_blocks(task.func);
-    if (const BlockFacts* block = find_block(blocks, plan_.main);
-        block != nullptr && block->kind == BlockFacts::Kind::Reduce)
-      if (const auto tiled = tiled_block(*block, task.target, task.func.math))
+    const std::vector<rules::BlockFacts> blocks = rules::collect_blocks(task.func);
+    if (const rules::BlockFacts* block = rules::find_block(blocks, plan_.main);
+        block != nullptr && block->kind == rules::BlockFacts::Kind::Reduce)
+      if (const auto tiled = rules::tiled_block(*block, task.target, task.func.math))
         contraction_ = tiled->contraction;
   }
 
   cost::Prediction operator()(const std::vector<Words>& point) const {
     cost::Prediction time =
-        contraction_ ? predict_nest(*contraction_, form(point), task_.target, task_.threads)
+        contraction_ ? rules::predict_nest(*contraction_, form(point), task_.target, task_.threads)
                      : plain_;
     const int workers = std::max(task_.threads, 1);
     const hw::CpuRates rates =
@@ -308,8 +308,8 @@ class TilingModel {
     return chosen == nullptr ? a.ways[0] : std::get<std::string>(chosen->front());
   }
 
-  NestForm form(const std::vector<Words>& point) const {
-    NestForm out;
+  rules::NestForm form(const std::vector<Words>& point) const {
+    rules::NestForm out;
     out.tile.assign(plan_.loops.size(), 1);
     const auto factor = [&](size_t loop, int level) {
       const Words* chosen = value(plan_.loops[loop].decision, point);
@@ -336,7 +336,7 @@ class TilingModel {
     return out;
   }
 
-  const Task task_;
+  const measure::Task task_;
   const TilingPlan plan_;
   const cost::Prediction plain_;
   std::vector<std::string> names_;
@@ -346,29 +346,30 @@ class TilingModel {
 /// One point: the schedule by rule.
 class OnePointSpace final : public ScheduleSpace {
  public:
-  explicit OnePointSpace(const Task& task) : task_(task) {}
+  explicit OnePointSpace(const measure::Task& task) : task_(task) {}
   const search::Space& space() const override { return space_; }
   Result<schedule::Trace> trace(const search::Point&) const override {
-    return default_trace(task_.func, task_.target, task_.threads);
+    return rules::default_trace(task_.func, task_.target, task_.threads);
   }
   double prior(const search::Point&) const override {
-    return predict_plain(task_.func, task_.target, task_.threads).total();
+    return rules::predict_plain(task_.func, task_.target, task_.threads).total();
   }
   std::vector<double> terms(const search::Point& point) const override { return {prior(point)}; }
 
  private:
-  const Task task_;
+  const measure::Task task_;
   const search::Space space_{{search::choice_decision("schedule", {"rule"})}};
 };
 
 }  // namespace
 
-std::string tiling_sketch(const Task& task, const TilingOptions& options) {
+std::string tiling_sketch(const measure::Task& task, const TilingOptions& options) {
   const std::optional<TilingPlan> plan = legal_plan(task);
   return plan ? write(task, *plan, options.paper) : "";
 }
 
-std::unique_ptr<ScheduleSpace> tiling_space(const Task& task, const TilingOptions& options) {
+std::unique_ptr<ScheduleSpace> tiling_space(const measure::Task& task,
+                                            const TilingOptions& options) {
   const std::optional<TilingPlan> plan = legal_plan(task);
   if (!plan) return std::make_unique<OnePointSpace>(task);
   const Result<Sketch> sketch = schedule::parse_sketch(write(task, *plan, options.paper));
@@ -381,6 +382,8 @@ std::unique_ptr<ScheduleSpace> tiling_space(const Task& task, const TilingOption
   return *std::move(space);
 }
 
-std::unique_ptr<ScheduleSpace> tiling_space(const Task& task) { return tiling_space(task, {}); }
+std::unique_ptr<ScheduleSpace> tiling_space(const measure::Task& task) {
+  return tiling_space(task, {});
+}
 
 }  // namespace tilewright::tune

@@ -16,8 +16,9 @@ struct TilingOptions {
 
 /// The text of the sketch (schedule/sketch.h); empty where `task` has no nest to tile.
 ///   source: FlexTensor (ASPLOS 2020), section 4.2; levels of its CPU template.
-std::string tiling_sketch(const Task& task, const TilingOptions& options);
+std::string tiling_sketch(const measure::Task& task, const TilingOptions& options);
 
-std::unique_ptr<ScheduleSpace> tiling_space(const Task& task, const TilingOptions& options);
+std::unique_ptr<ScheduleSpace> tiling_space(const measure::Task& task,
+                                            const TilingOptions& options);
 
 }  // namespace tilewright::tune

@@ -10,10 +10,10 @@
 #include "tilewright/base/file.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/schedule/testing/oracle.h"
 #include "tilewright/tensor/text.h"
 #include "tilewright/tensor/workload.h"
-#include "tilewright/tune/default_schedule.h"
 #include "tilewright/tune/sketch_space.h"
 
 namespace tilewright::tune {
@@ -22,8 +22,8 @@ namespace {
 using TilingSpaceParams = std::map<std::string, int64_t>;
 using ::testing::HasSubstr;
 
-Task task_of(Func func) {
-  Task task;
+measure::Task task_of(Func func) {
+  measure::Task task;
   task.name = func.name;
   task.func = std::move(func);
   task.target.vector_bytes = 16;
@@ -32,7 +32,7 @@ Task task_of(Func func) {
   return task;
 }
 
-Task task_of(const std::string& op, const TilingSpaceParams& params) {
+measure::Task task_of(const std::string& op, const TilingSpaceParams& params) {
   const auto call = tensor::workload_call(op, params);
   EXPECT_TRUE(call) << to_string(call.error());
   Result<Func> func = tensor::op_func(*call);
@@ -47,7 +47,8 @@ TilingSpaceParams image(int64_t in, int64_t out, int64_t size, int64_t kernel, i
 }
 
 /// Random points either apply and keep the meaning, lowered too, or say why they do not.
-void expect_sound(const Task& task, const ScheduleSpace& space, int points, double valid_share) {
+void expect_sound(const measure::Task& task, const ScheduleSpace& space, int points,
+                  double valid_share) {
   const interp::Arguments arguments = schedule::testing::make_arguments(task.func, 5);
   const auto expected = interp::run(task.func, arguments);
   ASSERT_TRUE(expected) << task.name;
@@ -115,7 +116,7 @@ std::vector<Row> operators() {
 
 TEST(TilingSpace, PointsOfEveryOperatorApplyAndKeepItsMeaning) {
   for (const Row& row : operators()) {
-    const Task task = task_of(row.op, row.params);
+    const measure::Task task = task_of(row.op, row.params);
     for (const bool paper : {false, true}) expect_sound(task, *tiling_space(task, {paper}), 6, 0.8);
   }
 }
@@ -135,19 +136,19 @@ TEST(TilingSpace, SizesOfThePapersFormAreThePapers) {
                           {1024, 1024, 14, 3, 1, 2680291328}, {1024, 1024, 14, 3, 2, 167518208},
                           {1024, 1024, 7, 3, 1, 167518208}};
   for (const Layer& l : layers) {
-    const Task task = task_of("conv2d", image(l.in, l.out, l.size, l.kernel, l.stride));
+    const measure::Task task = task_of("conv2d", image(l.in, l.out, l.size, l.kernel, l.stride));
     const auto space = tiling_space(task, {true});
     EXPECT_EQ(space->space().size(), l.points) << l.in << " " << l.out << " " << l.size;
     // A point is 30 numbers long and has 86 moves, as in FlexTensor's code.
     EXPECT_EQ(space->space().feature_count(), 30u);
     EXPECT_EQ(space->space().moves().size(), 86u);
   }
-  const Task gemm = task_of("gemm", {{"m", 512}, {"n", 512}, {"k", 512}});
+  const measure::Task gemm = task_of("gemm", {{"m", 512}, {"n", 512}, {"k", 512}});
   EXPECT_EQ(tiling_space(gemm, {true})->space().size(), 85184000.0);
 }
 
 TEST(TilingSpace, FreeFactorsGiveTilesWhereNothingDivides) {
-  const Task task = task_of("gemm", {{"m", 13}, {"n", 97}, {"k", 8}});
+  const measure::Task task = task_of("gemm", {{"m", 13}, {"n", 97}, {"k", 8}});
   const auto space = tiling_space(task);
   const search::Decision& n = space->space().decisions()[1];
   std::set<double> inner;
@@ -170,7 +171,7 @@ TEST(TilingSpace, ExpressionsNeedNoCodeOfTheirOwn) {
   ASSERT_TRUE(file);
   const auto gemm = tensor::parse_tensor_file(*file, {{"m", 7}, {"n", 11}, {"k", 5}});
   ASSERT_TRUE(gemm) << to_string(gemm.error());
-  const Task relu = task_of(*gemm);
+  const measure::Task relu = task_of(*gemm);
   EXPECT_THAT(tiling_sketch(relu, {}), HasSubstr("decide D: choice [tile, apart, outer]"));
   expect_sound(relu, *tiling_space(relu), 12, 0.8);
   const auto three = tensor::parse_tensor_file(R"(
@@ -180,7 +181,7 @@ tensor t(A: f32[a, b], B: f32[b, c], C: f32[c, a]) where a = 5, b = 6, c = 7 {
   return T
 })");
   ASSERT_TRUE(three) << to_string(three.error());
-  const Task odd = task_of(*three);
+  const measure::Task odd = task_of(*three);
   expect_sound(odd, *tiling_space(odd), 12, 0.8);
 }
 
@@ -191,16 +192,16 @@ func f(A: f32[4], out Y: f32[1]) {
   for Y.i in 1, Y.k in 4 { block Y(i: space 1 = Y.i, k: reduce 4 = Y.k) { Y[i] += A[k] } }
 })");
   ASSERT_TRUE(func) << to_string(func.error());
-  const Task task = task_of(*func);
+  const measure::Task task = task_of(*func);
   const auto space = tiling_space(task);
   EXPECT_EQ(space->space().size(), 1);
   EXPECT_EQ(tiling_sketch(task, {}), "");
   EXPECT_EQ(schedule::print(*space->trace({0})),
-            schedule::print(default_trace(task.func, task.target, task.threads)));
+            schedule::print(rules::default_trace(task.func, task.target, task.threads)));
 }
 
 TEST(TilingSpace, TheModelPrefersTilesInRegisters) {
-  const Task task = task_of("gemm", {{"m", 64}, {"n", 64}, {"k", 64}});
+  const measure::Task task = task_of("gemm", {{"m", 64}, {"n", 64}, {"k", 64}});
   const auto space = tiling_space(task);
   Rng rng(1);
   search::Point best = space->space().random(rng), worst = best;
@@ -214,12 +215,13 @@ TEST(TilingSpace, TheModelPrefersTilesInRegisters) {
   EXPECT_EQ(k[0], 0) << "sums leave their registers: " << space->space().text(best);
 }
 
-Task blocked(const std::string& op, std::vector<Shape> inputs, int64_t pad, int64_t stride) {
-  using Ints = std::vector<int64_t>;
+measure::Task blocked(const std::string& op, std::vector<Shape> inputs, int64_t pad,
+                      int64_t stride) {
+  using Pads = std::vector<int64_t>;
   tensor::OpCall call;
   call.domain = "tilewright";
   call.op = op;
-  call.attrs.values = {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}};
+  call.attrs.values = {{"pads", Pads{pad, pad, pad, pad}}, {"strides", Pads{stride, stride}}};
   for (const Shape& shape : inputs) call.inputs.push_back({true, DType::F32, shape, {}});
   Result<Func> func = tensor::op_func(call);
   EXPECT_TRUE(func) << to_string(func.error());
@@ -227,7 +229,7 @@ Task blocked(const std::string& op, std::vector<Shape> inputs, int64_t pad, int6
 }
 
 TEST(SketchSpace, TemplatesApplyAndKeepTheMeaning) {
-  const std::pair<const char*, Task> rows[] = {
+  const std::pair<const char*, measure::Task> rows[] = {
       {"gemm", task_of("gemm", {{"m", 12}, {"n", 20}, {"k", 6}})},
       {"conv2d", blocked("ConvBlocked", {{1, 2, 7, 9, 4}, {2, 2, 3, 3, 4, 4}}, 1, 1)},
       {"conv2d", blocked("ConvBlocked", {{1, 2, 6, 8, 4}, {3, 2, 1, 1, 4, 4}, {12}}, 0, 1)},
@@ -247,7 +249,7 @@ TEST(SketchSpace, TemplatesApplyAndKeepTheMeaning) {
 }
 
 TEST(SketchSpace, ErrorsNameTheLoop) {
-  const Task task = task_of("gemm", {{"m", 4}, {"n", 4}, {"k", 4}});
+  const measure::Task task = task_of("gemm", {{"m", 4}, {"n", 4}, {"k", 4}});
   const auto space = sketch_space(task, *schedule::parse_sketch("decide z: split C.z into 2"));
   ASSERT_FALSE(space);
   EXPECT_THAT(space.error().what, HasSubstr("C.z"));

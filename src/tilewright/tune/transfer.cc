@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewright/records/workload.h"
+
 namespace tilewright::tune {
 namespace {
 
@@ -38,20 +40,6 @@ double distance(const std::vector<double>& a, const std::vector<double>& b) {
   return sum;
 }
 
-/// What `text` (`a=1 b=2x3 ...`) has for `name`, up to the next decision of `space`.
-std::string_view value_in(std::string_view text, const search::Space& space,
-                          const std::string& name) {
-  const std::string start = name + "=";
-  size_t at = 0;
-  while ((at = text.find(start, at)) != text.npos && at > 0 && text[at - 1] != ' ') ++at;
-  if (at == text.npos) return {};
-  text.remove_prefix(at + start.size());
-  size_t end = text.size();
-  for (const search::Decision& other : space.decisions())
-    end = std::min(end, text.find(" " + other.name + "="));
-  return text.substr(0, end);
-}
-
 int nearest_value(const search::Decision& decision, std::string_view wanted) {
   for (size_t v = 0; v < decision.values.size(); ++v)
     if (decision.values[v].text == wanted) return static_cast<int>(v);
@@ -69,16 +57,10 @@ int nearest_value(const search::Decision& decision, std::string_view wanted) {
 
 }  // namespace
 
-std::optional<search::Point> point_of(const search::Space& space, std::string_view text) {
-  search::Point point = nearest_point(space, text);
-  if (space.text(point) != text) return std::nullopt;
-  return point;
-}
-
 search::Point nearest_point(const search::Space& space, std::string_view text) {
   search::Point point;
   for (const search::Decision& decision : space.decisions()) {
-    const std::string_view value = value_in(text, space, decision.name);
+    const std::string_view value = space.value_text(text, decision.name);
     point.push_back(value.empty() ? 0 : nearest_value(decision, value));
   }
   return space.canonical(std::move(point));
@@ -91,11 +73,12 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
   return distance(numbers, other_numbers);
 }
 
-Result<std::vector<search::Point>> transferred_points(const RecordStore& store, const Task& task,
+Result<std::vector<search::Point>> transferred_points(const records::RecordStore& store,
+                                                      const measure::Task& task,
                                                       const search::Space& space,
                                                       const std::string& space_name, int count) {
-  const std::string own = workload_text(task.func);
-  const std::string own_key = workload_key(own);
+  const std::string own = records::workload_text(task.func);
+  const std::string own_key = records::workload_key(own);
   std::vector<std::pair<double, std::string>> others;
   TW_TRY_STATUS(store.each_workload([&](const std::string& key, const std::string& func) {
     const std::optional<double> apart = key == own_key ? std::nullopt : shape_distance(own, func);
@@ -105,12 +88,13 @@ Result<std::vector<search::Point>> transferred_points(const RecordStore& store, 
   std::vector<search::Point> points;
   const std::string prefix = space_name + ": ";
   for (size_t i = 0; i < others.size() && points.empty(); ++i) {
-    const RecordFilter filter{
+    const records::RecordFilter filter{
         .workload = others[i].second, .target = task.target_key(), .ok_only = true};
-    std::vector<Record> records = TW_TRY(store.find(filter));
-    std::stable_sort(records.begin(), records.end(),
-                     [](const Record& a, const Record& b) { return a.cost < b.cost; });
-    for (const Record& record : records) {
+    std::vector<records::Record> records = TW_TRY(store.find(filter));
+    std::stable_sort(
+        records.begin(), records.end(),
+        [](const records::Record& a, const records::Record& b) { return a.cost < b.cost; });
+    for (const records::Record& record : records) {
       if (!record.point.starts_with(prefix)) continue;
       search::Point point =
           nearest_point(space, std::string_view(record.point).substr(prefix.size()));

@@ -6,14 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/records/records.h"
 #include "tilewright/search/space.h"
-#include "tilewright/tune/records.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
-
-/// The point that `space` prints as `text`; absent if it has no such point.
-std::optional<search::Point> point_of(const search::Space& space, std::string_view text);
 
 /// The point of `space` nearest to one of another space of the same decisions: each takes the value
 /// of the same text, else the one whose numbers are nearest.
@@ -26,7 +23,8 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
 /// The points that the best `count` records of the nearest shape of the same structure suggest for
 /// `task`; empty where the store has none. `space_name`: as in Record::point.
 /// errors: what the store reports.
-Result<std::vector<search::Point>> transferred_points(const RecordStore& store, const Task& task,
+Result<std::vector<search::Point>> transferred_points(const records::RecordStore& store,
+                                                      const measure::Task& task,
                                                       const search::Space& space,
                                                       const std::string& space_name, int count);
 

@@ -22,7 +22,7 @@ double wall_seconds() {
 }
 
 /// What a reading takes, by its own numbers: the same whenever it is replayed.
-double nominal_seconds(const Reading& reading) {
+double nominal_seconds(const measure::Reading& reading) {
   const double run = std::max(reading.cost * 1e-9, 2e-4);
   return kCompileSeconds + 2 * run * static_cast<double>(std::max<int64_t>(reading.readings, 1));
 }
@@ -35,7 +35,7 @@ std::string utc_now() {
 
 double TaskState::best() const {
   const double own = finalists.empty() ? search::kInvalid : finalists.front().reading.cost;
-  const double untuned = rule.kind == OutcomeKind::Ok ? rule.cost : search::kInvalid;
+  const double untuned = rule.kind == measure::OutcomeKind::Ok ? rule.cost : search::kInvalid;
   const double least = std::min(own, untuned);
   return std::isfinite(least) ? least : 0;
 }
@@ -144,7 +144,7 @@ double Tuner::merit(size_t index) const {
 void Tuner::open(size_t index) {
   TaskState& state = states_[index];
   state.visited = true;
-  Result<std::unique_ptr<Evaluator>> evaluator = tasks_[index].evaluator();
+  Result<std::unique_ptr<measure::Evaluator>> evaluator = tasks_[index].evaluator();
   if (evaluator) {
     paces_[index].evaluator = *std::move(evaluator);
     return;
@@ -161,10 +161,10 @@ Status Tuner::measure_rule(size_t index) {
   state.rule = paces_[index].evaluator->evaluate({{{}, task.rule}}).at(0);
   nominal_seconds_ += nominal_seconds(state.rule);
   const std::string schedule = schedule::print(task.rule);
-  if (state.rule.kind == OutcomeKind::Lost) return {};
+  if (state.rule.kind == measure::OutcomeKind::Lost) return {};
   paces_[index].measured.emplace(schedule, state.rule);
   if (!options_.keep) return {};
-  Record row = record(index, {}, schedule, state.rule);
+  records::Record row = record(index, {}, schedule, state.rule);
   row.searcher = "rule";
   return options_.keep({row});
 }
@@ -175,7 +175,7 @@ Status Tuner::step(size_t index) {
   std::vector<search::Point> points = proposals(index, count);
   if (points.empty()) return widen(index);
   std::vector<schedule::Trace> traces(points.size());
-  const std::vector<Reading> readings = judge(index, points, traces);
+  const std::vector<measure::Reading> readings = judge(index, points, traces);
   return account(index, points, traces, readings);
 }
 
@@ -205,19 +205,19 @@ std::vector<search::Point> Tuner::proposals(size_t index, int count) {
 
 /// Readings of `points`; each schedule is measured once. Points for which there was no time any
 /// more are dropped from the end of `points`.
-std::vector<Reading> Tuner::judge(size_t index, std::vector<search::Point>& points,
-                                  std::vector<schedule::Trace>& traces) {
+std::vector<measure::Reading> Tuner::judge(size_t index, std::vector<search::Point>& points,
+                                           std::vector<schedule::Trace>& traces) {
   Pace& pace = paces_[index];
-  std::vector<Reading> readings(points.size());
+  std::vector<measure::Reading> readings(points.size());
   std::vector<std::string> texts(points.size()), asked;
   size_t at = 0;
-  const auto next = [&]() -> std::optional<Candidate> {
+  const auto next = [&]() -> std::optional<measure::Candidate> {
     while (at < points.size() && (at == 0 || !out_of_time())) {
       const size_t i = at++;
       Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
       if (!trace) {
         const Error& error = trace.error();
-        readings[i].kind = OutcomeKind::Invalid;
+        readings[i].kind = measure::OutcomeKind::Invalid;
         readings[i].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
         continue;
       }
@@ -227,11 +227,11 @@ std::vector<Reading> Tuner::judge(size_t index, std::vector<search::Point>& poin
           std::find(asked.begin(), asked.end(), texts[i]) != asked.end())
         continue;
       asked.push_back(texts[i]);
-      return Candidate{points[i], traces[i]};
+      return measure::Candidate{points[i], traces[i]};
     }
     return std::nullopt;
   };
-  const std::vector<Reading> found = pace.evaluator->evaluate_each(next);
+  const std::vector<measure::Reading> found = pace.evaluator->evaluate_each(next);
   points.resize(at);
   readings.resize(at);
   for (size_t i = 0; i < found.size(); ++i) {
@@ -240,7 +240,7 @@ std::vector<Reading> Tuner::judge(size_t index, std::vector<search::Point>& poin
   }
   for (size_t i = 0; i < points.size(); ++i)
     if (const auto known = pace.measured.find(texts[i]);
-        readings[i].kind != OutcomeKind::Invalid && known != pace.measured.end())
+        readings[i].kind != measure::OutcomeKind::Invalid && known != pace.measured.end())
       readings[i] = known->second;
   return readings;
 }
@@ -248,18 +248,18 @@ std::vector<Reading> Tuner::judge(size_t index, std::vector<search::Point>& poin
 /// Tells the searcher, keeps records, and notes what the batch brought.
 Status Tuner::account(size_t index, const std::vector<search::Point>& points,
                       const std::vector<schedule::Trace>& traces,
-                      const std::vector<Reading>& readings) {
+                      const std::vector<measure::Reading>& readings) {
   TaskState& state = states_[index];
   Pace& pace = paces_[index];
   const bool leaving = options_.interrupted && options_.interrupted();
   const double before = state.best(), now = seconds();
   double took = 0;
   std::vector<search::Trial> told;
-  std::vector<Record> rows;
+  std::vector<records::Record> rows;
   for (size_t i = 0; i < points.size(); ++i) {
-    const Reading& reading = readings[i];
-    if (leaving && reading.kind == OutcomeKind::Lost) continue;  // not its own fault
-    const bool ok = reading.kind == OutcomeKind::Ok;
+    const measure::Reading& reading = readings[i];
+    if (leaving && reading.kind == measure::OutcomeKind::Lost) continue;  // not its own fault
+    const bool ok = reading.kind == measure::OutcomeKind::Ok;
     told.push_back({points[i], {ok ? reading.cost : search::kInvalid, reading.reason}, now});
     state.trials.push_back(
         {now, point_text(index, points[i]), tasks_[index].space->prior(points[i]), reading});
@@ -283,11 +283,11 @@ Status Tuner::account(size_t index, const std::vector<search::Point>& points,
 void Tuner::resume(size_t index) {
   const TunerTask& task = tasks_[index];
   TaskState& state = states_[index];
-  for (const Record& known : task.known) {
-    const Reading reading = reading_of(known);
-    const bool ok = reading.kind == OutcomeKind::Ok;
+  for (const records::Record& known : task.known) {
+    const measure::Reading reading = reading_of(known);
+    const bool ok = reading.kind == measure::OutcomeKind::Ok;
     if (known.searcher == "rule" && ok) state.rule = reading;
-    if (known.searcher == "race" || reading.kind == OutcomeKind::Lost) continue;
+    if (known.searcher == "race" || reading.kind == measure::OutcomeKind::Lost) continue;
     if (ok && known.searcher != "rule")
       if (Result<schedule::Trace> trace = schedule::parse_trace(known.schedule))
         enter(state, {*std::move(trace), known.point, reading});
@@ -301,14 +301,14 @@ void Tuner::tell_known(size_t index) {
   const TunerTask& task = tasks_[index];
   const std::string prefix = task.space_name + ": ";
   std::vector<search::Trial> told;
-  for (const Record& known : task.known) {
-    const Reading reading = reading_of(known);
-    if (known.searcher == "race" || reading.kind == OutcomeKind::Lost ||
+  for (const records::Record& known : task.known) {
+    const measure::Reading reading = reading_of(known);
+    if (known.searcher == "race" || reading.kind == measure::OutcomeKind::Lost ||
         !known.point.starts_with(prefix))
       continue;
     const std::optional<search::Point> point =
-        point_of(task.space->space(), std::string_view(known.point).substr(prefix.size()));
-    const double cost = reading.kind == OutcomeKind::Ok ? reading.cost : search::kInvalid;
+        task.space->space().find(std::string_view(known.point).substr(prefix.size()));
+    const double cost = reading.kind == measure::OutcomeKind::Ok ? reading.cost : search::kInvalid;
     if (point) told.push_back({*point, {cost, reading.reason}, 0});
   }
   states_[index].resumed += static_cast<int64_t>(told.size());
@@ -333,10 +333,10 @@ void Tuner::enter(TaskState& state, Finalist finalist) const {
   if (all.size() > kFinalists) all.pop_back();
 }
 
-Record Tuner::record(size_t index, const search::Point& point, const std::string& schedule,
-                     const Reading& reading) const {
+records::Record Tuner::record(size_t index, const search::Point& point, const std::string& schedule,
+                              const measure::Reading& reading) const {
   const TunerTask& task = tasks_[index];
-  Record row;
+  records::Record row;
   row.workload = paces_[index].key;
   row.name = task.task.name;
   row.target = task.task.target_key();

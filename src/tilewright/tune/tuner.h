@@ -8,16 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/measure/evaluator.h"
+#include "tilewright/records/records.h"
 #include "tilewright/search/searcher.h"
-#include "tilewright/tune/evaluator.h"
-#include "tilewright/tune/records.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
 
 /// A task with what its search needs.
 struct TunerTask {
-  Task task;
+  measure::Task task;
   std::string step;        ///< of a model that runs it, for people
   std::string space_name;  ///< as in records
   std::shared_ptr<const ScheduleSpace> space;
@@ -27,12 +27,12 @@ struct TunerTask {
   std::function<Result<bool>(TunerTask&)> widen;
   /// Asked once, when the task's turn comes. errors: of the evaluator; they end the task, not the
   /// run.
-  std::function<Result<std::unique_ptr<Evaluator>>()> evaluator;
+  std::function<Result<std::unique_ptr<measure::Evaluator>>()> evaluator;
   schedule::Trace rule;  ///< the schedule without tuning
   double expected = 0;   ///< its cost as far as known: decides whose turn comes first
   bool spare = false;    ///< runs only if tuning makes it worth it: not in sums of costs
-  std::vector<search::Point> start;  ///< to try before the first searcher is asked
-  std::vector<Record> known;         ///< of earlier runs; told, not measured again
+  std::vector<search::Point> start;    ///< to try before the first searcher is asked
+  std::vector<records::Record> known;  ///< of earlier runs; told, not measured again
 };
 
 struct TunerOptions {
@@ -48,7 +48,7 @@ struct TunerOptions {
   bool nominal_time = false;
   std::function<bool()> interrupted;
   /// Called with every batch; an error ends the run. Empty: nothing is kept.
-  std::function<Status(const std::vector<Record>&)> keep;
+  std::function<Status(const std::vector<records::Record>&)> keep;
   std::function<void()> progress;  ///< called after every batch
 };
 
@@ -57,22 +57,22 @@ struct TrialLog {
   double seconds = 0;  ///< since the start of the run
   std::string point;   ///< as in records
   double prior = 0;
-  Reading reading;
+  measure::Reading reading;
 };
 
 /// A schedule that may become the task's.
 struct Finalist {
   schedule::Trace trace;
   std::string point;  ///< as in records
-  Reading reading;
+  measure::Reading reading;
 };
 
 /// Where a task stands.
 struct TaskState {
-  Reading rule;                     ///< of the schedule without tuning
+  measure::Reading rule;            ///< of the schedule without tuning
   std::vector<Finalist> finalists;  ///< distinct schedules, cheapest first; a few
   std::vector<TrialLog> trials;     ///< of this run
-  std::map<OutcomeKind, int64_t> outcomes;
+  std::map<measure::OutcomeKind, int64_t> outcomes;
   std::map<std::string, int64_t> reasons;  ///< of anything but Ok
   int64_t resumed = 0;                     ///< records told of earlier runs
   bool visited = false, exhausted = false;
@@ -110,27 +110,28 @@ class Tuner {
   Status widen(size_t index);
   bool out_of_time() const;
   std::vector<search::Point> proposals(size_t index, int count);
-  std::vector<Reading> judge(size_t index, std::vector<search::Point>& points,
-                             std::vector<schedule::Trace>& traces);
+  std::vector<measure::Reading> judge(size_t index, std::vector<search::Point>& points,
+                                      std::vector<schedule::Trace>& traces);
   Status account(size_t index, const std::vector<search::Point>& points,
-                 const std::vector<schedule::Trace>& traces, const std::vector<Reading>& readings);
+                 const std::vector<schedule::Trace>& traces,
+                 const std::vector<measure::Reading>& readings);
   void resume(size_t index);
   void tell_known(size_t index);
   std::string point_text(size_t index, const search::Point& point) const;
   void enter(TaskState& state, Finalist finalist) const;
-  Record record(size_t index, const search::Point& point, const std::string& schedule,
-                const Reading& reading) const;
+  records::Record record(size_t index, const search::Point& point, const std::string& schedule,
+                         const measure::Reading& reading) const;
   double merit(size_t index) const;
 
   /// What decides a task's next turn.
   struct Pace {
     std::string key;  ///< of the task
-    std::unique_ptr<Evaluator> evaluator;
-    std::map<std::string, Reading> measured;  ///< by schedule
-    double recent_gain = 0;                   ///< share of the cost, per batch
-    int idle = 0;                             ///< batches without a gain
-    double batch_seconds = 0;                 ///< nominal
-    size_t started = 0;                       ///< of TunerTask::start
+    std::unique_ptr<measure::Evaluator> evaluator;
+    std::map<std::string, measure::Reading> measured;  ///< by schedule
+    double recent_gain = 0;                            ///< share of the cost, per batch
+    int idle = 0;                                      ///< batches without a gain
+    double batch_seconds = 0;                          ///< nominal
+    size_t started = 0;                                ///< of TunerTask::start
   };
 
   std::vector<TunerTask> tasks_;

@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "tilewright/records/workload.h"
 #include "tilewright/search/searchers.h"
 #include "tilewright/tensor/text.h"
 #include "tilewright/tune/evaluators.h"
@@ -19,8 +20,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Task small_task(const std::string& name, int64_t extent) {
-  Task task;
+measure::Task small_task(const std::string& name, int64_t extent) {
+  measure::Task task;
   task.name = name;
   task.func = *tensor::parse_tensor_file(fmt::format(
       "tensor add(A: f32[n]) where n = {} {{\n  C[i in n] = A[i] + 1\n  return C\n}}\n", extent));
@@ -58,7 +59,7 @@ class SplitSpace final : public ScheduleSpace {
 };
 
 /// Costs of a formula; every candidate and what it was called with is remembered.
-class Formula final : public Evaluator {
+class Formula final : public measure::Evaluator {
  public:
   struct Log {
     std::vector<std::string> asked;
@@ -66,10 +67,11 @@ class Formula final : public Evaluator {
   };
   Formula(std::shared_ptr<Log> log, double gain) : log_(std::move(log)), gain_(gain) {}
 
-  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
-    std::vector<Reading> readings;
-    for (const Candidate& candidate : candidates) {
-      Reading& reading = readings.emplace_back();
+  std::vector<measure::Reading> evaluate(
+      const std::vector<measure::Candidate>& candidates) override {
+    std::vector<measure::Reading> readings;
+    for (const measure::Candidate& candidate : candidates) {
+      measure::Reading& reading = readings.emplace_back();
       if (log_->interrupt_next && readings.size() > 2) {
         log_->interrupted = true;
         reading.reason = "interrupted";
@@ -82,12 +84,12 @@ class Formula final : public Evaluator {
   }
 
  private:
-  Reading judge(const Candidate& candidate) const {
-    if (candidate.point.empty()) return {OutcomeKind::Ok, "", 2000, 1990, 0.01, 7};
+  measure::Reading judge(const measure::Candidate& candidate) const {
+    if (candidate.point.empty()) return {measure::OutcomeKind::Ok, "", 2000, 1990, 0.01, 7};
     const int factor = candidate.point[0] + 1;
-    if (factor == 30) return {OutcomeKind::Crash, "signal 11", 0, 0, 0, 0};
+    if (factor == 30) return {measure::OutcomeKind::Crash, "signal 11", 0, 0, 0, 0};
     const double cost = 2000 - gain_ * (64 - std::abs(factor - 20)) - 5 * candidate.point[1];
-    return {OutcomeKind::Ok, "", cost, cost - 5, 0.01, 7};
+    return {measure::OutcomeKind::Ok, "", cost, cost - 5, 0.01, 7};
   }
 
   std::shared_ptr<Log> log_;
@@ -112,20 +114,20 @@ Made two_tasks(const std::string& method = "ours", uint64_t seed = 3) {
     const auto log = std::make_shared<Formula::Log>();
     made.logs.push_back(log);
     task.evaluator = [log, gain] {
-      return Result<std::unique_ptr<Evaluator>>(std::make_unique<Formula>(log, gain));
+      return Result<std::unique_ptr<measure::Evaluator>>(std::make_unique<Formula>(log, gain));
     };
     made.tasks.push_back(std::move(task));
   }
   return made;
 }
 
-TunerOptions options_of(int64_t trials, std::vector<Record>* kept = nullptr) {
+TunerOptions options_of(int64_t trials, std::vector<records::Record>* kept = nullptr) {
   TunerOptions options;
   options.searcher_name = "ours";
   options.compiler = "compiler 1";
   options.trials = trials;
   if (kept != nullptr)
-    options.keep = [kept](const std::vector<Record>& records) {
+    options.keep = [kept](const std::vector<records::Record>& records) {
       kept->insert(kept->end(), records.begin(), records.end());
       return Status();
     };
@@ -142,7 +144,7 @@ std::vector<std::string> proposals(const Tuner& tuner) {
 
 TEST(Tuner, SpendsTrialsWhereTheyGain) {
   Made made = two_tasks();
-  std::vector<Record> kept;
+  std::vector<records::Record> kept;
   Tuner tuner(std::move(made.tasks), options_of(100, &kept));
   EXPECT_EQ(*tuner.run(), search::Stop::Trials);
   EXPECT_EQ(tuner.trials(), 100);
@@ -160,27 +162,27 @@ TEST(Tuner, SpendsTrialsWhereTheyGain) {
   EXPECT_EQ(kept[0].searcher, "rule");
   EXPECT_EQ(kept[0].workload, tuner.tasks()[0].task.key());
   std::set<std::string> points;
-  for (const Record& record : kept) points.insert(record.name + record.point);
+  for (const records::Record& record : kept) points.insert(record.name + record.point);
   EXPECT_EQ(points.size(), 102u);
 }
 
 TEST(Tuner, A3_CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
   Made made = two_tasks("random");
   made.tasks.pop_back();
-  std::vector<Record> kept;
+  std::vector<records::Record> kept;
   Tuner tuner(std::move(made.tasks), options_of(1000, &kept));
   EXPECT_EQ(*tuner.run(), search::Stop::Exhausted);
   const TaskState& state = tuner.states()[0];
   EXPECT_EQ(state.trials.size(), 128u);
-  EXPECT_EQ(state.outcomes.at(OutcomeKind::Invalid), 2);
-  EXPECT_EQ(state.outcomes.at(OutcomeKind::Crash), 2);
-  EXPECT_EQ(state.outcomes.at(OutcomeKind::Ok), 124);
+  EXPECT_EQ(state.outcomes.at(measure::OutcomeKind::Invalid), 2);
+  EXPECT_EQ(state.outcomes.at(measure::OutcomeKind::Crash), 2);
+  EXPECT_EQ(state.outcomes.at(measure::OutcomeKind::Ok), 124);
   EXPECT_EQ(state.reasons.at("signal 11"), 2);
   EXPECT_EQ(state.reasons.at("13 brings bad luck"), 2);
   // 128 points, less two without a schedule and one schedule that two points mean; and the rule's.
   EXPECT_EQ(made.logs[0]->asked.size(), 126u);
   int invalid = 0;
-  for (const Record& record : kept) {
+  for (const records::Record& record : kept) {
     invalid += record.outcome == "invalid";
     if (record.outcome == "ok") {
       EXPECT_TRUE(schedule::parse_trace(record.schedule)) << record.schedule;
@@ -191,15 +193,17 @@ TEST(Tuner, A3_CountsWhatFailsAndMeasuresEqualSchedulesOnce) {
 
 TEST(Tuner, A10_ProposesTheSameFromReplayedReadings) {
   for (const char* method : {"ours", "q", "evolution", "random"}) {
-    std::vector<Record> kept;
+    std::vector<records::Record> kept;
     Tuner first(two_tasks(method).tasks, options_of(90, &kept));
     ASSERT_TRUE(first.run());
     Made again = two_tasks(method);
     for (TunerTask& task : again.tasks) {
-      std::vector<Record> own;
-      for (const Record& record : kept)
+      std::vector<records::Record> own;
+      for (const records::Record& record : kept)
         if (record.workload == task.task.key()) own.push_back(record);
-      task.evaluator = [own] { return Result<std::unique_ptr<Evaluator>>(replay_evaluator(own)); };
+      task.evaluator = [own] {
+        return Result<std::unique_ptr<measure::Evaluator>>(replay_evaluator(own));
+      };
     }
     TunerOptions options = options_of(90);
     options.nominal_time = true;
@@ -216,13 +220,13 @@ TEST(Tuner, A10_ProposesTheSameFromReplayedReadings) {
 }
 
 TEST(Tuner, A7_ResumesWithoutMeasuringAgain) {
-  std::vector<Record> kept;
+  std::vector<records::Record> kept;
   Tuner first(two_tasks().tasks, options_of(40, &kept));
   ASSERT_TRUE(first.run());
   Made again = two_tasks();
   std::set<std::string> before;
   for (TunerTask& task : again.tasks)
-    for (const Record& record : kept)
+    for (const records::Record& record : kept)
       if (record.workload == task.task.key())
         task.known.push_back(record), before.insert(record.name + record.schedule);
   Tuner second(std::move(again.tasks), options_of(40));
@@ -238,7 +242,7 @@ TEST(Tuner, A7_ResumesWithoutMeasuringAgain) {
 TEST(Tuner, ForgetsOnlyWhatWasInFlightWhenInterrupted) {
   Made made = two_tasks();
   const auto log = made.logs[0];
-  std::vector<Record> kept;
+  std::vector<records::Record> kept;
   TunerOptions options = options_of(1000, &kept);
   options.interrupted = [log] { return log->interrupted; };
   options.progress = [log] { log->interrupt_next = log->asked.size() > 10; };
@@ -246,7 +250,7 @@ TEST(Tuner, ForgetsOnlyWhatWasInFlightWhenInterrupted) {
   EXPECT_EQ(*tuner.run(), search::Stop::Interrupted);
   // Each schedule that was measured to the end is kept, and no other.
   std::set<std::string> recorded, measured;
-  for (const Record& record : kept) {
+  for (const records::Record& record : kept) {
     EXPECT_NE(record.outcome, "lost");
     if (record.outcome != "invalid") recorded.insert(record.name + record.schedule);
   }
@@ -276,16 +280,18 @@ TEST(Tuner, StopsForItsReasons) {
 }
 
 /// Takes its time for each candidate, one by one.
-class Slow final : public Evaluator {
+class Slow final : public measure::Evaluator {
  public:
-  std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override {
-    return std::vector<Reading>(candidates.size(), {OutcomeKind::Ok, "", 10, 10, 0.01, 7});
+  std::vector<measure::Reading> evaluate(
+      const std::vector<measure::Candidate>& candidates) override {
+    return std::vector<measure::Reading>(candidates.size(),
+                                         {measure::OutcomeKind::Ok, "", 10, 10, 0.01, 7});
   }
-  std::vector<Reading> evaluate_each(const CandidateSource& next) override {
-    std::vector<Reading> readings;
+  std::vector<measure::Reading> evaluate_each(const measure::CandidateSource& next) override {
+    std::vector<measure::Reading> readings;
     while (const auto candidate = next()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
-      readings.push_back({OutcomeKind::Ok, "", 10, 10, 0.01, 7});
+      readings.push_back({measure::OutcomeKind::Ok, "", 10, 10, 0.01, 7});
     }
     return readings;
   }
@@ -295,7 +301,7 @@ TEST(Tuner, StopsInTheMiddleOfABatchWhenTimeIsUp) {
   Made made = two_tasks("random");
   made.tasks.pop_back();
   made.tasks[0].evaluator = [] {
-    return Result<std::unique_ptr<Evaluator>>(std::make_unique<Slow>());
+    return Result<std::unique_ptr<measure::Evaluator>>(std::make_unique<Slow>());
   };
   TunerOptions options = options_of(1000);
   options.seconds = 0.05;
@@ -320,14 +326,14 @@ TEST(Tuner, GoesOnToTheNextSpaceOfATask) {
     task.searcher = search::random_searcher(task.space->space(), 9);
     return true;
   };
-  std::vector<Record> kept;
+  std::vector<records::Record> kept;
   Tuner tuner(std::move(made.tasks), options_of(1000, &kept));
   EXPECT_EQ(*tuner.run(), search::Stop::Exhausted);
   EXPECT_EQ(asked, 2);
   EXPECT_EQ(tuner.states()[0].spaces, (std::vector<std::string>{"splits", "more splits"}));
   EXPECT_EQ(tuner.trials(), 256);
   std::set<std::string> points;
-  for (const Record& record : kept) points.insert(record.point);
+  for (const records::Record& record : kept) points.insert(record.point);
   EXPECT_TRUE(points.contains("splits: factor=5 unroll=no"));
   EXPECT_TRUE(points.contains("more splits: factor=5 unroll=no"));
 }
@@ -344,7 +350,8 @@ TEST(Tuner, TriesTheHeaviestKernelInUseFirst) {
 TEST(Tuner, GoesOnWhereOneTaskCannotBeMeasured) {
   Made made = two_tasks();
   made.tasks[0].evaluator = [] {
-    return Result<std::unique_ptr<Evaluator>>(fail(ErrorKind::Tool, "no worker", "it died"));
+    return Result<std::unique_ptr<measure::Evaluator>>(
+        fail(ErrorKind::Tool, "no worker", "it died"));
   };
   Tuner tuner(std::move(made.tasks), options_of(30));
   ASSERT_TRUE(tuner.run());
@@ -358,26 +365,26 @@ TEST(Transfer, FindsPointsByTheirText) {
                              search::choice_decision("at", {"C.i", "none at all"}),
                              SplitSpace::factors()});
   for (int64_t i = 0; i < static_cast<int64_t>(space.size()); i += 7)
-    EXPECT_EQ(point_of(space, space.text(space.at(i))), space.at(i));
-  EXPECT_FALSE(point_of(space, "C.i=5x5 at=C.i factor=3"));
-  EXPECT_FALSE(point_of(space, ""));
+    EXPECT_EQ(space.find(space.text(space.at(i))), space.at(i));
+  EXPECT_FALSE(space.find("C.i=5x5 at=C.i factor=3"));
+  EXPECT_FALSE(space.find(""));
   const search::Point near = nearest_point(space, "C.i=14x2 at=none at all factor=70");
   EXPECT_EQ(space.text(near), "C.i=12x2 at=none at all factor=64");
 }
 
 TEST(Transfer, StartsFromTheNearestShape) {
   const Func a = small_task("a", 640).func, b = small_task("b", 320).func;
-  EXPECT_NEAR(*shape_distance(workload_text(a), workload_text(b)), 4,
+  EXPECT_NEAR(*shape_distance(records::workload_text(a), records::workload_text(b)), 4,
               0.1);  // two shapes, two loops
-  EXPECT_FALSE(shape_distance(workload_text(a), "func f() {\n}\n"));
+  EXPECT_FALSE(shape_distance(records::workload_text(a), "func f() {\n}\n"));
 
-  RecordStore store = *RecordStore::open(":memory:");
+  records::RecordStore store = *records::RecordStore::open(":memory:");
   const SplitSpace space;
   for (const int64_t extent : {640, 64}) {
-    const Task task = small_task("add", extent);
-    ASSERT_TRUE(store.add_workload(task.key(), workload_text(task.func)));
+    const measure::Task task = small_task("add", extent);
+    ASSERT_TRUE(store.add_workload(task.key(), records::workload_text(task.func)));
     for (int f = 1; f <= 3; ++f) {
-      Record record;
+      records::Record record;
       record.workload = task.key();
       record.target = task.target_key();
       record.point = fmt::format("splits: factor={} unroll=yes", extent / 32 + f);

@@ -5,16 +5,16 @@
 
 #include <cmath>
 
+#include "tilewright/rules/vta/testing/layers.h"
 #include "tilewright/search/searchers.h"
-#include "tilewright/tune/vta_testing.h"
 
 namespace tilewright::tune {
 namespace {
 
-const TestLayer kLayer = {.in = 4, .out = 8, .h = 14, .w = 14, .kernel = 3, .pad = 1};
+const rules::TestLayer kLayer = {.in = 4, .out = 8, .h = 14, .w = 14, .kernel = 3, .pad = 1};
 
-std::unique_ptr<VtaSpace> make_space(const TestLayer& layer, const vta::Config& config) {
-  auto space = VtaSpace::create(make_layer(layer, config), config);
+std::unique_ptr<VtaSpace> make_space(const rules::TestLayer& layer, const vta::Config& config) {
+  auto space = VtaSpace::create(rules::make_layer(layer, config), config);
   EXPECT_TRUE(space) << to_string(space.error());
   return *std::move(space);
 }
@@ -33,13 +33,15 @@ std::vector<search::Point> fitting(const VtaSpace& space, int count) {
 TEST(VtaSpace, PointsRunAboutAsLongAsTheModelSays) {
   const vta::Config config;
   const auto space = make_space(kLayer, config);
-  const auto judge = cycles_evaluator(make_layer(kLayer, config), config, space->copies());
+  const auto judge =
+      cycles_evaluator(rules::make_layer(kLayer, config), config, space->mappings().copies());
   for (const search::Point& point : fitting(*space, 12)) {
     const auto trace = space->trace(point);
     ASSERT_TRUE(trace) << to_string(trace.error());
-    const Reading reading = judge->evaluate({{point, *trace}}).at(0);
-    ASSERT_EQ(reading.kind, OutcomeKind::Ok) << reading.reason;
-    EXPECT_NEAR(space->prior(point) / reading.cost, 1, 0.1) << to_string(space->mapping(point));
+    const measure::Reading reading = judge->evaluate({{point, *trace}}).at(0);
+    ASSERT_EQ(reading.kind, measure::OutcomeKind::Ok) << reading.reason;
+    EXPECT_NEAR(space->prior(point) / reading.cost, 1, 0.1)
+        << to_string(space->mappings().mapping(point));
     EXPECT_EQ(space->terms(point).size(), 3u);
   }
 }
@@ -47,19 +49,19 @@ TEST(VtaSpace, PointsRunAboutAsLongAsTheModelSays) {
 TEST(VtaSpace, D4_PointsKeepTheMeaningOfTheLayer) {
   vta::Config config;
   config.log_block_in = config.log_block_out = 2;
-  const TestLayer layer = {.in = 2, .out = 3, .h = 5, .w = 4, .kernel = 3, .pad = 1};
+  const rules::TestLayer layer = {.in = 2, .out = 3, .h = 5, .w = 4, .kernel = 3, .pad = 1};
   const auto space = make_space(layer, config);
-  const Func func = make_layer(layer, config);
+  const Func func = rules::make_layer(layer, config);
   for (const search::Point& point : fitting(*space, 6)) {
     const auto trace = space->trace(point);
     ASSERT_TRUE(trace) << to_string(trace.error());
     const auto scheduled = schedule::replay(func, *trace);
     ASSERT_TRUE(scheduled) << to_string(scheduled.error());
-    const interp::Arguments arguments = random_arguments(func, 6);
+    const interp::Arguments arguments = rules::random_arguments(func, 6);
     const auto want = interp::run(func, arguments), got = interp::run(*scheduled, arguments);
     ASSERT_TRUE(want && got);
     EXPECT_TRUE(identical(got->outputs.at("y"), want->outputs.at("y")))
-        << to_string(space->mapping(point));
+        << to_string(space->mappings().mapping(point));
   }
 }
 
@@ -75,30 +77,31 @@ TEST(VtaSpace, D4_WhatDoesNotFitIsNoSchedule) {
   const auto trace = space->trace(all);
   ASSERT_FALSE(trace);
   EXPECT_EQ(trace.error().kind, ErrorKind::NotApplicable);
-  EXPECT_FALSE(space->recorded("vta: " + space->space().text(all)));
+  EXPECT_FALSE(space->mappings().recorded("vta: " + space->space().text(all)));
 }
 
 TEST(VtaSpace, RecordsNameMappings) {
   const vta::Config config;
   const auto space = make_space(kLayer, config);
   for (const search::Point& point : fitting(*space, 5)) {
-    const auto mapping = space->recorded("vta: " + space->space().text(point));
+    const auto mapping = space->mappings().recorded("vta: " + space->space().text(point));
     ASSERT_TRUE(mapping) << space->space().text(point);
-    EXPECT_EQ(*mapping, space->mapping(point));
+    EXPECT_EQ(*mapping, space->mappings().mapping(point));
   }
-  EXPECT_FALSE(space->recorded("constructive: rows=4"));
-  EXPECT_FALSE(space->recorded("vta: tile_n=77"));
-  EXPECT_FALSE(space->recorded(""));
+  EXPECT_FALSE(space->mappings().recorded("constructive: rows=4"));
+  EXPECT_FALSE(space->mappings().recorded("vta: tile_n=77"));
+  EXPECT_FALSE(space->mappings().recorded(""));
 }
 
 TEST(VtaSpace, BrokenSchedulesAreOutcomes) {
   const vta::Config config;
-  const auto judge = cycles_evaluator(make_layer(kLayer, config), config, 2);
+  const auto judge = cycles_evaluator(rules::make_layer(kLayer, config), config, 2);
   const auto readings = judge->evaluate({{{}, {schedule::Split{"gone", 2}}}, {{}, {}}});
   ASSERT_EQ(readings.size(), 2u);
-  EXPECT_EQ(readings[0].kind, OutcomeKind::Invalid);
+  EXPECT_EQ(readings[0].kind, measure::OutcomeKind::Invalid);
   EXPECT_NE(readings[0].reason.find("gone"), std::string::npos) << readings[0].reason;
-  EXPECT_EQ(readings[1].kind, OutcomeKind::Invalid) << "the layer as written is no VTA program";
+  EXPECT_EQ(readings[1].kind, measure::OutcomeKind::Invalid)
+      << "the layer as written is no VTA program";
 }
 
 TEST(VtaSpace, SearchFindsWhatTheModelFinds) {
@@ -120,7 +123,8 @@ TEST(VtaSpace, SearchFindsWhatTheModelFinds) {
         return outcomes;
       },
       budget);
-  const auto best = static_cast<double>(predict(space->layer(), space->best(), config).cycles);
+  const auto best = static_cast<double>(
+      predict(space->mappings().layer(), space->mappings().best(), config).cycles);
   EXPECT_LT(least, 1.1 * best);
 }
 

@@ -69,6 +69,8 @@ struct Config {
   /// log2 of the number of elements of a memory (Out and Acc8 as Acc).
   int log_depth(Mem mem) const;
   int64_t depth(Mem mem) const { return int64_t{1} << log_depth(mem); }
+  /// Micro-ops that one instruction may have: those of the next one fit beside them.
+  int64_t most_uops() const { return depth(Mem::Uop) > 1 ? depth(Mem::Uop) / 2 : 1; }
 
   bool operator==(const Config&) const;
 };

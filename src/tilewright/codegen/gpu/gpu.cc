@@ -17,6 +17,7 @@
 #include "tilewright/codegen/gpu/prelude.h"
 #include "tilewright/codegen/gpu/speculate.h"
 #include "tilewright/codegen/gpu/vectors.h"
+#include "tilewright/hw/gpu_threads.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_async.h"
 #include "tilewright/lower/gpu_fragments.h"
@@ -111,15 +112,14 @@ class KernelWriter {
     if (is_patched()) {
       out.line(fmt::format("const i32 tw_thread = (i32)(threadIdx.y * {} + threadIdx.x);", b[0]));
       out.line(fmt::format("const i32 tw_x = tw_thread / 32 % {} * {} + tw_thread % {};",
-                           b[0] / lower::kPatchWidth, lower::kPatchWidth, lower::kPatchWidth));
+                           b[0] / hw::kPatchWidth, hw::kPatchWidth, hw::kPatchWidth));
       out.line(fmt::format("const i32 tw_y = tw_thread / {} * {} + tw_thread % 32 / {};",
-                           b[0] * 32 / lower::kPatchWidth, 32 / lower::kPatchWidth,
-                           lower::kPatchWidth));
+                           b[0] * 32 / hw::kPatchWidth, 32 / hw::kPatchWidth, hw::kPatchWidth));
     }
   }
 
   /// Whether warps take patches of the plane of threads.
-  bool is_patched() const { return !opencl_ && lower::has_patches(kernel_.block); }
+  bool is_patched() const { return !opencl_ && hw::has_patches(kernel_.block); }
 
   /// Shared memory is declared at the head: OpenCL has it nowhere else. What a kernel asks for at
   /// launch is one array.

@@ -105,7 +105,7 @@ StepLoops::Choice StepLoops::search(const StepNest& steps) const {
       if (inner >= 0 && !fits_hardware(steps, static_cast<size_t>(inner))) continue;
       const int64_t drains = extent(nest, outer) * extent(nest, inner);
       const int64_t uops = nest.iterations() / drains;
-      if (uops > most_uops(config_)) continue;
+      if (uops > config_.most_uops()) continue;
       candidates.push_back(
           {static_cast<double>(uops) + static_cast<double>(drains) * config_.timing.loop_fill,
            outer, inner});

@@ -205,4 +205,16 @@ Result<VtaUse> vta_use(const Func& func, const vta::Config& config, const VtaOpt
   return stream::Emitter(func, config, options).measure();
 }
 
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies) {
+  vta::Builder builder(config);
+  std::vector<uint64_t> addresses;
+  for (const Param& p : scheduled.params) {
+    int64_t bytes = storage_bytes(p.buffer.dtype(), 1);
+    for (const Expr& e : p.buffer.shape()) bytes *= as_int(e).value_or(0);
+    addresses.push_back(TW_TRY(builder.allocate(p.buffer.name(), static_cast<uint64_t>(bytes))));
+  }
+  TW_TRY_STATUS(emit_vta(scheduled, addresses, VtaOptions{copies}, builder));
+  return builder.finish();
+}
+
 }  // namespace tilewright::codegen

@@ -2,7 +2,6 @@
 // becomes 2D transfers, GEMM and ALU instructions with concrete addresses.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -11,11 +10,6 @@
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::codegen {
-
-/// Micro-ops that one instruction may have: those of the next one fit beside them.
-inline int64_t most_uops(const vta::Config& config) {
-  return std::max<int64_t>(1, config.depth(vta::Mem::Uop) / 2);
-}
 
 struct VtaOptions {
   /// Copies of each on-chip allocation that consecutive iterations use in turn; 1 = no latency
@@ -36,6 +30,11 @@ Status emit_vta(const Func& func, const std::vector<uint64_t>& addresses, const 
 /// a multiple of an element of the output, whose size is that of the input's. errors: Unsupported
 /// (inputs and outputs of different element sizes).
 Status emit_vta_copy(uint64_t from, uint64_t to, uint64_t bytes, vta::Builder& builder);
+
+/// `scheduled` as a VTA program over DRAM that holds zeros: enough to measure its time. `copies`:
+/// of buffers on chip, as in VtaOptions. errors: those of the code generator (Unsupported,
+/// Capacity).
+Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies = 2);
 
 /// Elements of each on-chip memory that `func` needs with `options`: what fits is decided by this.
 struct VtaUse {

@@ -1,0 +1,31 @@
+// How one kernel is computed, and where a compiler looks for schedules that tuning found.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/cost/decision.h"
+#include "tilewright/ir/stmt.h"
+#include "tilewright/records/records.h"
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::compile {
+
+/// The record whose schedule a kernel shall have, given its Func (stage Tensor); absent: the rules
+/// choose. May be called by several threads at once.
+using FindRecord = std::function<std::optional<records::Record>(const Func& func)>;
+
+/// One distinct kernel: several steps of the program may share it.
+struct KernelReport {
+  std::string symbol;
+  std::vector<std::string> steps;  ///< names of the steps that call it
+  Func func;                       ///< stage Tensor
+  schedule::Trace trace;
+  Func scheduled;
+  cost::Decision decision;                ///< why this schedule, where the rules chose it
+  std::optional<records::Record> record;  ///< where tuning chose it
+};
+
+}  // namespace tilewright::compile

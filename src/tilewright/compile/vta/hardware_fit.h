@@ -1,0 +1,24 @@
+// Accelerator configurations beside each other: what differs, and whether a program fits.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "tilewright/accel/vta/config.h"
+#include "tilewright/runtime/package.h"
+
+namespace tilewright::compile {
+
+/// The lines of a configuration's TOML, by key.
+std::map<std::string, std::string> settings_of(const vta::Config& config);
+
+/// Whether a program made for `own` runs on `config`, which the user called `name`: only clock and
+/// timing may differ. errors: Package, with every other setting that differs.
+Status check_hardware(const std::string& program, const vta::Config& own, const std::string& name,
+                      const vta::Config& config);
+
+/// A package has its hardware inside: `hw` (a name or a file) may only say the same.
+/// errors: Package (another design), Usage (another timing, or no program for an accelerator).
+Status check_package_hardware(const runtime::Package& package, const std::string& hw);
+
+}  // namespace tilewright::compile

@@ -1,0 +1,37 @@
+// What runs on VTA: decided once, by compiling each layer, for `check` and `compile` alike.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/compile/vta/launch.h"
+#include "tilewright/graph/place.h"
+
+namespace tilewright::compile {
+
+/// Whether there is code for this hardware at all: 8-bit operands and results.
+/// errors: Unsupported, naming the widths.
+Status check_compilable(const vta::Config& config);
+
+/// Where each node of a tiled graph runs. A layer that the compiler has no code for, or that does
+/// not fit the memories, is the CPU's, with what the compiler said as the reason; moves of whole
+/// channel blocks between layers of the accelerator are its own too (graph/moves.h).
+/// errors: Interrupted.
+Result<std::vector<graph::Placement>> place_on_vta(const graph::Graph& tiled,
+                                                   const vta::Config& config,
+                                                   const VtaLaunchOptions& options);
+
+/// The device of each node, by index: `vta` or nothing for the CPU. Views between nodes of the
+/// accelerator are the accelerator's.
+std::vector<std::string> devices_of(const graph::Graph& graph,
+                                    const std::vector<graph::Placement>& places);
+
+/// Whether a node may always stay on the CPU: conversions at the border and what follows the last
+/// layer (softmax, argmax).
+bool is_border(const graph::Placement& place);
+
+/// errors: of every node that would stay on the CPU and is no border, with the reason; the kind is
+/// the first one's.
+Status all_on_vta(const std::vector<graph::Placement>& places);
+
+}  // namespace tilewright::compile

@@ -1,0 +1,57 @@
+// Measuring candidates in worker processes: whatever a candidate does is a counted outcome.
+//
+//   const auto measurer = TW_TRY(start_measurer({}));
+//   const auto evaluator = TW_TRY(measurer->evaluator(task));
+//   const std::vector<Reading> readings = evaluator->evaluate({{{}, rule}, {point, trace}});
+//
+// A candidate is compiled while another one is measured; one at a time is. Its first call is
+// compared with the unscheduled program's results on the same operands. Then its readings alternate
+// with those of an anchor: the first good candidate of the evaluator, which is measured alone and
+// sets the scale, or a later one that is less than half as slow. Its cost is the anchor's times the
+// median ratio, so what slows the machine down slows down both. A candidate that is clearly slower
+// than the cheapest so far is given up after two readings, or one if they are long; one that is
+// behind it in all of three, after these.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+#include "tilewright/measure/evaluator.h"
+#include "tilewright/measure/task.h"
+
+namespace tilewright::measure {
+
+struct MeasureOptions {
+  /// The program that serves as a worker, with its arguments: it calls `serve_worker`. Empty: this
+  /// program, with the argument `worker`.
+  std::vector<std::string> worker;
+  int workers = 2;           ///< processes; one measures at a time, the others compile meanwhile
+  double limit_seconds = 5;  ///< per candidate, compiling and running; waiting does not count
+  int64_t memory_bytes = 2LL << 30;     ///< per candidate, beyond what the tasks' operands need
+  double seconds_per_reading = 200e-6;  ///< the least time a reading lasts: short kernels repeat
+  int readings = 7;  ///< of one not clearly worse than the cheapest; 3 of long ones
+};
+
+/// A pool of worker processes, each restarted when it dies. For one thread at a time. Once
+/// `interrupt_requested` is set (base/process.h), calls come back within a fraction of a second.
+class Measurer {
+ public:
+  virtual ~Measurer() = default;
+  /// An evaluator of `task`; several may live, and be used in turn. Operands are small random
+  /// integers, the same for every candidate.
+  ///   errors: Unsupported (a task with sizes known only at run time), Device (its target is not
+  ///   this machine's), Tool (no worker starts; the unscheduled program does not run), Interrupted.
+  virtual Result<std::unique_ptr<Evaluator>> evaluator(const Task& task) = 0;
+  /// Runs schedules of one task against each other, in turn: median time of each over that of the
+  /// first; search::kInvalid for one that fails. errors: as `evaluator`; Tool where a schedule ends
+  /// the worker, or the first one fails.
+  virtual Result<std::vector<double>> race(const Task& task,
+                                           const std::vector<schedule::Trace>& traces,
+                                           int rounds) = 0;
+};
+/// errors: Tool, Io (no worker starts).
+Result<std::unique_ptr<Measurer>> start_measurer(const MeasureOptions& options);
+
+}  // namespace tilewright::measure

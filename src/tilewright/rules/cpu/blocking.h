@@ -1,0 +1,15 @@
+// The rule for windows of single channels whose operand comes as plain rows: a strip of rows at a
+// time is brought into channel blocks and stays in cache until the window has read it.
+#pragma once
+
+#include "tilewright/hw/target.h"
+#include "tilewright/rules/common/draft.h"
+
+namespace tilewright::rules {
+
+/// Schedules the copy into channel blocks, the windowed sum behind it and what finishes it as one
+/// nest. False, with nothing changed, where the draft holds no such pair or no strip fits the
+/// cache.
+bool schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads);
+
+}  // namespace tilewright::rules

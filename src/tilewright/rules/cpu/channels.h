@@ -1,0 +1,14 @@
+// The rule for sums over neighbouring channels (LRN): what they read is made for all channels of a
+// strip of rows at a time, where channels of a pixel lie side by side.
+#pragma once
+
+#include "tilewright/hw/target.h"
+#include "tilewright/rules/common/draft.h"
+
+namespace tilewright::rules {
+
+/// Schedules a sum that reads across channel blocks what one element-wise block makes for it.
+/// False, with nothing changed, where there is none.
+bool schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads);
+
+}  // namespace tilewright::rules

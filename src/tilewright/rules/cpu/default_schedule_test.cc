@@ -1,0 +1,274 @@
+// Operators scheduled by rule compute what their tensor form does, for shapes that fill no tile.
+#include "tilewright/rules/cpu/default_schedule.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/interp/interp.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/lower/lower.h"
+#include "tilewright/rules/common/testing/kernels.h"
+#include "tilewright/tensor/op.h"
+
+namespace tilewright::rules {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+hw::CpuTarget target_of(int vector_registers) {
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = vector_registers;
+  return target;
+}
+
+void expect_close(const Array& want, const Array& got, const std::string& what) {
+  ASSERT_EQ(want.size(), got.size()) << what;
+  double largest = 0;
+  for (int64_t i = 0; i < want.size(); ++i) {
+    ASSERT_NEAR(want.get(i), got.get(i), 1e-4 * (1 + std::abs(want.get(i)))) << what << " " << i;
+    largest = std::max(largest, std::abs(want.get(i)));
+  }
+  EXPECT_GT(largest, 1e-3) << what;
+}
+
+void expect_same_meaning(const OpCase& c) {
+  const Func func = func_of(c);
+  const interp::Arguments arguments = quarters(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected) << c.op;
+  for (const int threads : {1, 2})
+    for (const int registers : {16, 32}) {
+      std::string what = fmt::format("{} threads {} registers {}", c.op, threads, registers);
+      for (const Shape& shape : c.inputs) what += " " + to_string(shape);
+      const hw::CpuTarget target = target_of(registers);
+      const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, threads));
+      ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+      interp::Options check;
+      check.check = true;
+      const auto actual = interp::run(*scheduled, arguments, check);
+      ASSERT_TRUE(actual) << what << to_string(actual.error());
+      EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
+      expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      ASSERT_TRUE(lowered) << what << to_string(lowered.error());
+      const auto last = interp::run(*lowered, arguments);
+      ASSERT_TRUE(last) << what << to_string(last.error());
+      expect_close(expected->outputs.begin()->second, last->outputs.begin()->second, what);
+    }
+}
+
+OpCase depthwise(int64_t blocks, Shape size, int64_t kernel, int64_t stride, Ints pads) {
+  return {"tilewright",
+          "DepthwiseConvBlocked",
+          {{1, blocks, size[0], size[1], 4}, {blocks, kernel, kernel, 4}, {4 * blocks}},
+          {{"pads", std::move(pads)}, {"strides", Ints{stride, stride}}}};
+}
+
+OpCase pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, int64_t pad) {
+  return {"tilewright",
+          op,
+          {{1, 3, size[0], size[1], 4}},
+          {{"pads", Ints{pad, pad, pad, pad}},
+           {"strides", Ints{stride, stride}},
+           {"kernel_shape", Ints{kernel, kernel}}}};
+}
+
+TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
+  const Ints one = {1, 1, 1, 1}, two = {2, 2, 2, 2};
+  for (const OpCase& c :
+       {depthwise(3, {9, 19}, 3, 1, one), depthwise(1, {14, 14}, 3, 1, one),
+        depthwise(2, {7, 7}, 3, 1, one), depthwise(3, {1, 1}, 3, 1, one),
+        depthwise(1, {2, 3}, 3, 1, one), depthwise(3, {13, 30}, 3, 2, one),
+        depthwise(1, {12, 12}, 3, 2, {0, 0, 1, 1}), depthwise(2, {11, 13}, 5, 1, two),
+        depthwise(1, {9, 8}, 5, 2, two), depthwise(1, {8, 9}, 7, 1, {3, 3, 3, 3}),
+        depthwise(1, {10, 10}, 3, 1, {0, 0, 0, 0})})
+    expect_same_meaning(c);
+  for (const char* op : {"MaxPoolBlocked", "AveragePoolBlocked"})
+    for (const OpCase& c : {pool(op, {13, 29}, 3, 2, 1), pool(op, {8, 9}, 3, 1, 1),
+                            pool(op, {12, 10}, 2, 2, 0), pool(op, {3, 3}, 3, 2, 1)})
+      expect_same_meaning(c);
+}
+
+TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
+  auto conv = [](int64_t in_blocks, int64_t in_block, int64_t out_blocks, Shape size,
+                 int64_t kernel, int64_t stride) {
+    const int64_t pad = kernel / 2;
+    return OpCase{"tilewright",
+                  "ConvBlocked",
+                  {{1, in_blocks, size[0], size[1], in_block},
+                   {out_blocks, in_blocks, kernel, kernel, in_block, 4},
+                   {4 * out_blocks}},
+                  {{"pads", Ints{pad, pad, pad, pad}}, {"strides", Ints{stride, stride}}}};
+  };
+  for (const OpCase& c :
+       {conv(1, 3, 4, {17, 13}, 7, 2), conv(2, 4, 3, {11, 9}, 3, 2), conv(2, 4, 2, {7, 7}, 1, 1),
+        conv(2, 4, 5, {5, 4}, 1, 1), conv(2, 4, 3, {10, 5}, 3, 1), conv(1, 4, 4, {3, 3}, 3, 1),
+        conv(1, 4, 2, {8, 6}, 1, 2), conv(3, 4, 5, {8, 9}, 1, 2), conv(1, 4, 4, {14, 15}, 3, 1)})
+    expect_same_meaning(c);
+  expect_same_meaning({"",
+                       "Conv",
+                       {{1, 4, 9, 11}, {4, 1, 3, 3}, {4}},
+                       {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{4}}}});
+}
+
+OpCase dilated(Shape size, Shape kernel, int64_t dilation, int64_t stride = 1) {
+  const int64_t rows = dilation * (kernel[0] / 2), columns = dilation * (kernel[1] / 2);
+  return {"tilewright",
+          "ConvBlocked",
+          {{1, 2, size[0], size[1], 4}, {4, 2, kernel[0], kernel[1], 4, 4}, {16}},
+          {{"pads", Ints{rows, columns, rows, columns}},
+           {"dilations", Ints{dilation, dilation}},
+           {"strides", Ints{stride, stride}},
+           {"skip_padding", int64_t{1}}}};
+}
+
+TEST(DefaultSchedule, ConvolutionsWithoutPaddingKeepTheirMeaning) {
+  for (const OpCase& c :
+       {dilated({14, 14}, {3, 3}, 6), dilated({9, 13}, {3, 3}, 4), dilated({7, 33}, {3, 3}, 18),
+        dilated({12, 17}, {3, 3}, 1), dilated({5, 23}, {5, 5}, 5), dilated({13, 28}, {3, 3}, 12),
+        dilated({11, 20}, {3, 3}, 7, 2), dilated({6, 2}, {3, 3}, 2), dilated({2, 1}, {3, 3}, 1)})
+    expect_same_meaning(c);
+}
+
+/// Products of vectors that `s` computes; extents are constant.
+int64_t products_of(const Stmt& s) {
+  if (const Store* store = s.as<Store>())
+    return store->combine == Combine::Add && store->value.as<Binary>() != nullptr ? 1 : 0;
+  int64_t sum = 0;
+  for (const Stmt& child : children(s)) sum += products_of(child);
+  const For* loop = s.as<For>();
+  if (loop == nullptr || loop->kind == ForKind::Vector) return sum;
+  const auto extent = as_int(loop->extent);
+  EXPECT_TRUE(extent);
+  return sum * extent.value_or(0);
+}
+
+TEST(DefaultSchedule, TapsInThePaddingAreNotMultiplied) {
+  for (const int64_t width : {14, 17, 28, 33})
+    for (const int64_t dilation : {1, 5, 12}) {
+      const Func func = func_of(dilated({1, width}, {1, 3}, dilation));
+      const hw::CpuTarget target = target_of(32);
+      const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
+      ASSERT_TRUE(scheduled);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      ASSERT_TRUE(lowered);
+      int64_t taps = 0;
+      for (int64_t x = 0; x < width; ++x)
+        for (const int64_t at : {x - dilation, x, x + dilation}) taps += at >= 0 && at < width;
+      EXPECT_EQ(products_of(lowered->body), taps * 4 * 2 * 4) << width << " " << dilation;
+    }
+}
+
+TEST(DefaultSchedule, RowsKeepTheirMeaning) {
+  for (const Shape& shape :
+       {Shape{5, 19}, Shape{3, 64}, Shape{7, 3}, Shape{2, 3, 33}, Shape{40, 17}})
+    for (const char* op : {"Softmax", "ReduceSum", "ReduceMax", "ReduceMean"})
+      expect_same_meaning({"", op, {shape}, {}});
+  for (const int64_t n : {5, 19, 48})
+    expect_same_meaning({"", "LayerNormalization", {{6, n}, {n}, {n}}, {}});
+  expect_same_meaning({"tilewright", "GlobalAveragePoolBlocked", {{1, 5, 7, 7, 4}}, {}});
+}
+
+TEST(DefaultSchedule, MovesKeepTheirMeaning) {
+  expect_same_meaning({"", "Transpose", {{3, 50}}, {{"perm", Ints{1, 0}}}});
+  expect_same_meaning({"", "Transpose", {{64, 41}}, {{"perm", Ints{1, 0}}}});
+  for (const Ints& perm : {Ints{0, 2, 3, 1}, Ints{0, 3, 1, 2}, Ints{3, 2, 1, 0}, Ints{0, 2, 1, 3}})
+    expect_same_meaning({"", "Transpose", {{2, 19, 5, 23}}, {{"perm", perm}}});
+}
+
+/// Blocks of a window's middle read their input without a test.
+TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
+  for (const OpCase& c :
+       {depthwise(2, {20, 40}, 3, 1, {1, 1, 1, 1}), pool("MaxPoolBlocked", {40, 80}, 3, 2, 1)}) {
+    const Func func = func_of(c);
+    const hw::CpuTarget target = target_of(32);
+    const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
+    ASSERT_TRUE(scheduled);
+    const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+    ASSERT_TRUE(lowered);
+    int selects = 0, stores = 0;
+    walk(
+        lowered->body, [&](const Stmt& s) { stores += s.as<Store>() != nullptr; },
+        [&](const Expr& e) { selects += e.as<Select>() != nullptr; });
+    EXPECT_EQ(selects, 0) << c.op;
+    EXPECT_GT(stores, 100) << c.op;
+    walk(lowered->body, [&](const Stmt& s) {
+      const Alloc* alloc = s.as<Alloc>();
+      if (alloc != nullptr) {
+        EXPECT_EQ(alloc->buffer.scope(), "local") << alloc->buffer.name();
+      }
+    });
+  }
+}
+
+TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
+  const std::vector<OpCase> cases = {
+      {"tilewright",
+       "ConvBlocked",
+       {{1, 2, 9, 9, 4}, {4, 2, 3, 3, 4, 4}, {16}},
+       {{"pads", Ints{0, 0, 0, 0}}, {"strides", Ints{1, 1}}}},
+      {"tilewright", "GemmPacked", {{13, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}}};
+  hw::CpuTarget target = target_of(32);
+  target.l2_bytes = 256;  // so that fetching ahead is worth it
+  for (const OpCase& c : cases) {
+    const Func func = func_of(c);
+    const interp::Arguments arguments = quarters(func);
+    const auto expected = interp::run(func, arguments);
+    ASSERT_TRUE(expected);
+    const std::vector<cost::RankedPoint> points = schedule_points(func, target, 2);
+    ASSERT_GE(points.size(), 8u) << c.op;
+    for (const cost::RankedPoint& ranked : points) {
+      const std::string what = c.op + " " + cost::describe(ranked.point);
+      const Result<schedule::Trace> trace = trace_at(func, ranked.point, target, 2);
+      ASSERT_TRUE(trace) << what << to_string(trace.error());
+      const Result<Func> scheduled = schedule::replay(func, *trace);
+      ASSERT_TRUE(scheduled) << what << to_string(scheduled.error());
+      const auto actual = interp::run(*scheduled, arguments);
+      ASSERT_TRUE(actual) << what << to_string(actual.error());
+      expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
+    }
+  }
+}
+
+TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
+  const Func func = func_of(OpCase{"", "MatMul", {{40, 64}, {64, 48}}, {}});
+  const hw::CpuTarget target = target_of(32);
+  const ScheduleChoice choice = choose_schedule(func, target, 1);
+  EXPECT_EQ(choice.decision.chosen.algorithm, "direct");
+  EXPECT_GT(choice.decision.candidates, 1);
+  EXPECT_LE(choice.decision.chosen.time.total(), choice.decision.runner_up.time.total());
+  const Result<schedule::Trace> refused = trace_at(func, {30, 4, 1, false, 0}, target, 1);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().kind, ErrorKind::NotApplicable);
+  const Func add = func_of(OpCase{"", "Add", {{8}, {8}}, {}});
+  EXPECT_FALSE(trace_at(add, {}, target, 1));
+  EXPECT_TRUE(schedule_points(add, target, 1).empty());
+  EXPECT_EQ(choose_schedule(add, target, 1).decision.candidates, 0);
+}
+
+TEST(DefaultSchedule, SaysWhereATileIsRefused) {
+  const auto func = parse_func(R"(
+func f(A: f32[40,64], B: f32[64,48], out C: f32[40,48]) {
+  for i in 40, j in 48 {
+    block C.init(i: space 40 = i, j: space 48 = j) { C[i, j] = 0.0 }
+    for k in 64 {
+      block C(i: space 40 = i, j: space 48 = j, k: reduce 64 = k) { C[i, j] += A[i, k] * B[k, j] }
+    }
+  }
+}
+)");
+  ASSERT_TRUE(func) << to_string(func.error());
+  const cost::Decision decision = choose_schedule(*func, target_of(32), 1).decision;
+  EXPECT_EQ(decision.chosen.algorithm, "loops");
+  EXPECT_EQ(decision.chosen.time.total(), 0);
+  EXPECT_EQ(decision.runner_up.algorithm, "direct");
+}
+
+}  // namespace
+}  // namespace tilewright::rules

@@ -1,0 +1,13 @@
+// Schedules of state over time: blocks with a scan iteration, such as the steps of an LSTM.
+#pragma once
+
+#include "tilewright/hw/target.h"
+#include "tilewright/rules/common/draft.h"
+
+namespace tilewright::rules {
+
+/// Inside the loop over time: lanes along the innermost axis, small loops around it unrolled,
+/// buffers of one iteration in registers, the outermost loops on threads.
+void schedule_scans(Draft& draft, const hw::CpuTarget& target, int threads);
+
+}  // namespace tilewright::rules

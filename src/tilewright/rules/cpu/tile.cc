@@ -1,0 +1,489 @@
+#include "tilewright/rules/cpu/tile.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tilewright/base/integers.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/rules/cpu/borders.h"
+#include "tilewright/rules/cpu/skip_padding.h"
+#include "tilewright/rules/cpu/tile_padding.h"
+#include "tilewright/rules/cpu/transpose.h"
+
+namespace tilewright::rules {
+namespace {
+
+/// Unrolled reduction steps of a small window, at most.
+constexpr int64_t kWindowUnroll = 16;
+/// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
+/// registers spill.
+constexpr int64_t kTileSteps = 3;
+/// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
+/// rows two strips share cost little.
+constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+/// Rows per thread from which windows share out rows: of fewer, neighbours read too many in common,
+/// and products on such planes divide channels, too.
+constexpr int64_t kLeastShared = 8;
+
+int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
+  const auto at = std::find(block.loops.begin(), block.loops.end(), loop);
+  return at == block.loops.end() ? 1 : block.extents[static_cast<size_t>(at - block.loops.begin())];
+}
+
+/// Whether `block` finishes a reduction: that is work to do once.
+bool reads_a_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+  return std::any_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
+      return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
+    });
+  });
+}
+
+/// The block that pads this block's input, if nobody else reads it and each of `loops` selects
+/// another part of it: then it can be computed strip by strip without computing anything twice.
+std::string staged_producer(const Draft& draft, const BlockFacts& block,
+                            const std::vector<std::string>& loops) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  for (const Load& load : block.loads) {
+    const BlockFacts* producer = nullptr;
+    for (const BlockFacts& candidate : blocks)
+      if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
+        producer = &candidate;
+    if (producer == nullptr || is_output(draft.func(), load.buffer)) continue;
+    if (reads_a_sum(blocks, *producer)) continue;
+    if (readers(blocks, load.buffer).size() != 1) continue;
+    bool partitioned = true;
+    for (const Iter& iter : block.block->iters) {
+      const bool outer =
+          std::find(loops.begin(), loops.end(), block.loop_of(iter.var)) != loops.end();
+      if (outer && as_int(iter.extent) != int64_t{1}) partitioned &= mentions(load, iter.var);
+    }
+    if (partitioned) return producer->name;
+  }
+  return "";
+}
+
+class TileRule {
+ public:
+  TileRule(Draft& draft, std::string name, const RegisterTile& tile, const hw::CpuTarget& target,
+           int threads)
+      : draft_(draft), name_(std::move(name)), tile_(tile), target_(target), threads_(threads) {}
+
+  bool run() {
+    const Draft::Mark before = draft_.mark();  // keeps the facts below alive
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts& block = *find_block(blocks, name_);
+    const Buffer accumulator = block.store->buffer;
+    if (!sort_loops(block)) return false;
+    rows_first_ = !tile_.reuse && threads_ > 1 && !batch_.empty() &&
+                  extent_of_loop(block, batch_.back()) >= kLeastShared * threads_;
+    const bool skips = tile_.reuse && skips_padding(block);
+    const std::optional<RowTiles> skipped = skips ? row_tiles(block, tile_.row) : std::nullopt;
+    const bool bordered = !skips && has_select(block);
+    const std::string padding = bordered || skips ? "" : staged_producer(draft_, block, batch_);
+    if (!padding.empty()) split_strip(block, padding);
+    if (bordered && tile_.block == 0) split_for_threads(block);
+    if (tile_.block > 0 && strip_.empty()) split_block();
+    split_plane(block);
+    split_row_and_column();
+    split_vector();
+    if (outer_loops().empty()) enclose();
+    const std::vector<std::string> outer = outer_loops();
+    if ((outer.empty() && draft_.kept.empty()) || !reorder(outer)) return false;
+    const std::string anchor = outer.empty() ? draft_.kept.back() : outer.back();
+    if (!strip_.empty() && draft_.attempt(schedule::ComputeAt{padding, strip_})) {
+      draft_.done.insert(padding);
+      vectorize_innermost(draft_, padding, target_);
+      cut_padding(draft_, padding);
+    }
+    if (!draft_.attempt(schedule::ComputeAt{name_ + ".init", anchor})) return false;
+    const std::vector<std::string> epilogue = fuse_readers(draft_, accumulator, anchor);
+    if (!epilogue.empty()) draft_.attempt(schedule::SetScope{accumulator.name(), "local"});
+    for (size_t i = 0; i + 1 < inner_.size(); ++i) draft_.attempt(schedule::Unroll{inner_[i]});
+    if (!draft_.attempt(schedule::Vectorize{inner_.back()})) return false;
+    tile_registers(name_ + ".init", anchor);
+    for (const std::string& reader : epilogue) finish_tile(reader, anchor);
+    int64_t steps = 1;  // of the last loop that became one iteration
+    if (tile_.unroll > 0) {
+      steps = unroll_steps();
+    } else {
+      unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
+    }
+    const int64_t ahead = (tile_.ahead + steps - 1) / steps;
+    if (ahead > 0 && !reduce_.empty())
+      draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(ahead)});
+    cut(bordered, skipped.has_value());
+    if (skipped && row_block_.empty()) cut_taps(draft_, *skipped, row_outer_);
+    return true;
+  }
+
+ private:
+  bool sort_loops(const BlockFacts& block) {
+    for (const Iter& iter : block.block->iters) {
+      const std::string loop = block.loop_of(iter.var);
+      if (as_int(iter.binding)) continue;  // made anew inside loops that leave it one value
+      if (loop.empty()) return false;
+      if (iter.kind == IterKind::Reduce) {
+        if (slides(block, iter.var)) sliding_.insert(loop);
+        reduce_.push_back(loop);
+        reduce_extents_.push_back(as_int(iter.extent).value_or(0));
+      } else if (std::find(draft_.kept.begin(), draft_.kept.end(), loop) == draft_.kept.end() &&
+                 loop != tile_.vec.loop && loop != tile_.row.loop && loop != tile_.column.loop) {
+        batch_.push_back(loop);
+      }
+    }
+    return true;
+  }
+
+  /// Whether the operand that rows share a step of is read at places that overlap between rows as
+  /// `tap` moves. Written out, each such element would be kept in a register of its own.
+  bool slides(const BlockFacts& block, const Var& tap) const {
+    const std::optional<Product> product = product_of(block);
+    Var lanes, row;
+    for (const Iter& iter : block.block->iters) {
+      if (block.loop_of(iter.var) == tile_.vec.loop) lanes = iter.var;
+      if (block.loop_of(iter.var) == tile_.row.loop) row = iter.var;
+    }
+    if (!product || !lanes || !row) return false;
+    for (const Load& load : {product->a, product->b})
+      for (const Expr& index : load.indices)
+        if (!mentions(load, lanes) && uses(index, tap) && uses(index, row)) return true;
+    return false;
+  }
+
+  /// Cuts the last outer loop into strips whose padded input fits half the L2 cache; `strip_`
+  /// becomes the loop over strips. Threads share the strips, so there must be enough of them.
+  void split_strip(const BlockFacts& block, const std::string& padding) {
+    if (batch_.empty()) return;
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* input = find_block(blocks, padding);
+    const int64_t bytes = input->work() * bit_width(input->store->buffer.dtype()) / 8;
+    const int64_t extent = extent_of_loop(block, batch_.back());
+    int64_t around = 1, best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
+    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    for (int64_t rows = std::min(kStripRows, extent); tile_.block == 0 && rows >= kLeastStripRows;
+         --rows) {
+      const int64_t strips = around * (extent / rows);
+      const int64_t most = ceil_div(strips, threads_) * threads_;  // with those who wait
+      if (extent % rows != 0 || 8 * most > 9 * strips) continue;
+      best = rows;
+      if (bytes / strips <= target_.l2_bytes / 2) break;
+    }
+    if (best == 0 || !split_last(best)) return;
+    strip_ = batch_[batch_.size() - 2];
+    rows_per_strip_ = best;
+  }
+
+  bool split_last(int64_t rows) {
+    const std::string loop = batch_.back();
+    if (!draft_.attempt(schedule::Split{loop, rows})) return false;
+    batch_.back() = loop + ".o";
+    batch_.push_back(loop + ".i");
+    return true;
+  }
+
+  /// The loop that is cut at borders cannot be joined with those around it: where these alone do
+  /// not feed the threads, or threads are to share its rows, its strips do.
+  void split_for_threads(const BlockFacts& block) {
+    if (batch_.empty()) return;
+    int64_t around = 1;
+    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    if (threads_ < 2) return;
+    if (!rows_first_ && (around % threads_ == 0 || around >= 8 * threads_)) return;
+    const int64_t extent = extent_of_loop(block, batch_.back());
+    const int64_t others = rows_first_ ? 1 : around;
+    for (int64_t strips = threads_; strips <= extent / 2; ++strips)
+      if (extent % strips == 0 && (others * strips) % threads_ == 0) {
+        if (split_last(extent / strips) && rows_first_) row_strips_ = batch_[batch_.size() - 2];
+        return;
+      }
+  }
+
+  /// Cuts the last loop around the tile, or that of the rows, into blocks that pass all columns.
+  void split_block() {
+    if (batch_.size() >= 2) {
+      if (split_last(tile_.block)) block_ = batch_[batch_.size() - 2];
+    } else if (!tile_.row.loop.empty() &&
+               draft_.attempt(schedule::Split{tile_.row.loop, tile_.block})) {
+      row_block_ = tile_.row.loop + ".o";
+      tile_.row.loop += ".i";
+      tile_.row.extent = tile_.block;
+      tile_.row.tile = std::min(tile_.row.tile, tile_.block);
+    }
+  }
+
+  /// Takes rows of the innermost loop around the tile into the tile.
+  void split_plane(const BlockFacts& block) {
+    const std::string& plane = tile_.plane.loop;
+    if (plane.empty() || batch_.size() < 2) return;
+    const std::string loop = batch_.back();
+    if (loop != plane && loop != plane + ".i") return;
+    int64_t extent = extent_of_loop(block, plane);
+    if (loop != plane) extent = rows_per_strip_;
+    if (extent <= tile_.plane.tile) {
+      inner_.push_back(loop);
+      batch_.pop_back();
+    } else if (draft_.attempt(schedule::Split{loop, tile_.plane.tile})) {
+      inner_.push_back(loop + ".i");
+      batch_.back() += ".o";
+      if (extent % tile_.plane.tile != 0) ragged_.push_back(batch_.back());
+    }
+  }
+
+  void split_row_and_column() {
+    auto split = [&](const TiledLoop& t, std::string& outer) {
+      if (t.loop.empty()) return;
+      if (t.tile == t.extent) {
+        inner_.push_back(t.loop);
+      } else if (t.tile == 1) {
+        outer = t.loop;
+      } else if (draft_.attempt(schedule::Split{t.loop, t.tile})) {
+        outer = t.loop + ".o";
+        inner_.push_back(t.loop + ".i");
+        if (!t.exact()) ragged_.push_back(outer);
+      } else {
+        outer = t.loop;
+      }
+    };
+    split(tile_.row, row_outer_);
+    split(tile_.column, column_outer_);
+  }
+
+  /// Splits the lanes off; the loop to vectorise becomes the last of `inner_`.
+  void split_vector() {
+    std::string loop = tile_.vec.loop;
+    if (tile_.vec.tile < tile_.vec.extent &&
+        draft_.attempt(schedule::Split{loop, tile_.vec.tile})) {
+      vec_outer_ = loop + ".o";
+      if (!tile_.vec.exact()) ragged_.push_back(vec_outer_);
+      loop += ".i";
+    }
+    if (tile_.vectors > 1 &&
+        draft_.attempt(schedule::Split{loop, tile_.vec.tile / tile_.vectors})) {
+      inner_.push_back(loop + ".o");
+      loop += ".i";
+    }
+    inner_.push_back(loop);
+  }
+
+  /// Puts a loop of one iteration around a tile that is all there is.
+  void enclose() {
+    const LoopNest nest = draft_.nest_of(name_);
+    const std::string loop = inner_.front();
+    for (size_t i = 0; i < nest.names.size(); ++i)
+      if (nest.names[i] == loop && draft_.attempt(schedule::Split{loop, nest.extents[i]})) {
+        row_outer_ = loop + ".o";
+        inner_.front() = loop + ".i";
+      }
+  }
+
+  /// Weights of a column stay in cache while the rows pass: columns outside, rows inside; or the
+  /// other way round. A strip is padded once for all columns.
+  std::vector<std::string> outer_loops() const {
+    size_t leading = std::min<size_t>(batch_.size(), 1);
+    if (const std::string& last = strip_.empty() ? block_ : strip_; !last.empty())
+      leading =
+          static_cast<size_t>(std::find(batch_.begin(), batch_.end(), last) - batch_.begin()) + 1;
+    const bool rows_outside = tile_.rows_outside && strip_.empty();
+    if (rows_outside) leading = batch_.size();
+    const auto rest = batch_.begin() + static_cast<long>(leading);
+    std::vector<std::string> outer(batch_.begin(), rest);
+    if (!row_block_.empty()) outer.push_back(row_block_);
+    if (rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
+    for (const std::string& loop : {column_outer_, vec_outer_})
+      if (!loop.empty()) outer.push_back(loop);
+    outer.insert(outer.end(), rest, batch_.end());
+    // Pools and depthwise windows share out rows, as products do: each thread finds its own
+    // results.
+    if (rows_first_ && rest != batch_.end() && strip_.empty()) {
+      const auto rows = row_strips_.empty() ? outer.end() - 1
+                                            : std::find(outer.begin(), outer.end(), row_strips_);
+      std::rotate(outer.begin() + static_cast<long>(leading), rows, rows + 1);
+    }
+    if (!rows_outside && !row_outer_.empty()) outer.push_back(row_outer_);
+    return outer;
+  }
+
+  bool reorder(const std::vector<std::string>& outer) {
+    std::vector<std::string> order = outer;
+    order.insert(order.end(), reduce_.begin(), reduce_.end());
+    order.insert(order.end(), inner_.begin(), inner_.end());
+    return order.size() < 2 || draft_.attempt(schedule::Reorder{order});
+  }
+
+  /// Vectorises the innermost loop of a block inside the tile by native vectors and unrolls the
+  /// rest.
+  void tile_registers(const std::string& name, const std::string& anchor) {
+    LoopNest nest = draft_.nest_inside(name, anchor);
+    if (nest.names.empty()) return;
+    std::string last = nest.names.back();
+    const int64_t lanes = target_.lanes(bit_width(widest_type(name)));
+    if (nest.extents.back() > lanes && draft_.attempt(schedule::Split{last, lanes})) {
+      draft_.attempt(schedule::Unroll{last + ".o"});
+      last += ".i";
+    }
+    draft_.attempt(schedule::Vectorize{last});
+    for (size_t i = 0; i + 1 < nest.names.size(); ++i)
+      draft_.attempt(schedule::Unroll{nest.names[i]});
+  }
+
+  /// Schedules a block that reads the finished tile, and the copy that brings its result out of
+  /// channel blocks: it turns the tile in registers.
+  void finish_tile(const std::string& name, const std::string& anchor) {
+    const Draft::Mark before = draft_.mark();  // keeps the facts below alive
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const Buffer result = find_block(blocks, name)->store->buffer;
+    const std::vector<const BlockFacts*> next = readers(blocks, result);
+    const bool leaves = next.size() == 1 && turns(*next[0]) && !is_output(draft_.func(), result);
+    const std::string copy = leaves ? next[0]->name : "";
+    if (leaves && draft_.attempt(schedule::ReverseComputeAt{copy, anchor})) {
+      draft_.done.insert(copy);
+      draft_.attempt(schedule::SetScope{result.name(), "local"});
+      turn_registers(copy, anchor);
+    }
+    turn_registers(name, anchor);
+  }
+
+  void turn_registers(const std::string& name, const std::string& anchor) {
+    if (!tile_transpose(draft_, name, target_, anchor)) return tile_registers(name, anchor);
+    const LoopNest nest = draft_.nest_inside(name, anchor);
+    for (size_t i = 0; i + 2 < nest.names.size(); ++i)
+      draft_.attempt(schedule::Unroll{nest.names[i]});
+  }
+
+  DType widest_type(const std::string& name) const {
+    const std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    if (block == nullptr || block->store == nullptr) return DType::F32;
+    DType dtype = block->store->buffer.dtype();
+    for (const Load& load : block->loads)
+      if (bit_width(load.buffer.dtype()) > bit_width(dtype)) dtype = load.buffer.dtype();
+    return dtype;
+  }
+
+  /// Small windows (3x3 and less, few input channels) are unrolled so that their loads are shared.
+  void unroll_window(int64_t limit) {
+    int64_t unrolled = 1;
+    for (size_t i = reduce_.size(); i-- > 0;) {
+      unrolled *= std::max<int64_t>(reduce_extents_[i], 1);
+      if (unrolled > limit || sliding_.contains(reduce_[i])) return;
+      draft_.attempt(schedule::Unroll{reduce_[i]});
+    }
+  }
+
+  /// Writes up to `tile_.unroll` steps of the reduction out, parts of a loop included. Iterations
+  /// of the last loop that became one.
+  int64_t unroll_steps() {
+    int64_t limit = tile_.unroll;
+    for (size_t i = reduce_.size(); i-- > 0 && limit > 1 && !sliding_.contains(reduce_[i]);) {
+      const int64_t extent = std::max<int64_t>(reduce_extents_[i], 1);
+      int64_t steps = std::min(limit, extent);
+      while (extent % steps != 0) --steps;
+      if (steps == extent) {
+        draft_.attempt(schedule::Unroll{reduce_[i]});
+        limit /= steps;
+        continue;
+      }
+      if (steps == 1 || !draft_.attempt(schedule::Split{reduce_[i], steps})) return 1;
+      draft_.attempt(schedule::Unroll{reduce_[i] + ".i"});
+      reduce_[i] += ".o";
+      return i + 1 == reduce_.size() ? steps : 1;
+    }
+    return 1;
+  }
+
+  /// Cuts partial tiles off, and the tiles at the border if the block tests for it; tiles along the
+  /// row not if they are cut for their taps.
+  void cut(bool bordered, bool skipped) {
+    if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
+    for (const std::string& loop : ragged_)
+      if (loop != row_outer_ || !(bordered || (skipped && row_block_.empty())))
+        cut_borders(draft_, name_, loop, true);
+    if (bordered && !row_outer_.empty()) {
+      const bool partial = std::find(ragged_.begin(), ragged_.end(), row_outer_) != ragged_.end();
+      cut_borders(draft_, name_, row_outer_, partial);
+    }
+  }
+
+  Draft& draft_;
+  std::string name_;
+  RegisterTile tile_;
+  const hw::CpuTarget& target_;
+  int threads_;
+  std::vector<std::string> reduce_, batch_;  ///< reduction loops; loops around the tile
+  std::vector<int64_t> reduce_extents_;
+  std::set<std::string> sliding_;   ///< reduction loops along which a shared operand overlaps
+  std::vector<std::string> inner_;  ///< loops of the tile, lanes last
+  std::string row_outer_, column_outer_, vec_outer_, strip_, block_, row_block_;
+  std::string row_strips_;  ///< loop over the rows that one thread takes
+  int64_t rows_per_strip_ = 0;
+  bool rows_first_ = false;
+  std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
+};
+
+}  // namespace
+
+bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& tile,
+                    const hw::CpuTarget& target, int threads) {
+  return TileRule(draft, name, tile, target, threads).run();
+}
+
+bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  const std::optional<RegisterTile> tile =
+      block == nullptr ? std::nullopt : choose_register_tile(*block, target);
+  if (!tile || !tile_reduction(draft, name, *tile, target, 1)) return false;
+  draft.done.insert({name, name + ".init"});
+  for (const std::string& piece : draft.pieces_of(name)) draft.done.insert(piece);
+  return true;
+}
+
+std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
+                                      const std::string& anchor) {
+  std::vector<std::string> names;
+  for (const std::vector<BlockFacts> blocks = draft.blocks();
+       const BlockFacts* reader : readers(blocks, accumulator)) {
+    if (reader->store != nullptr && reader->store->buffer.name() == accumulator.name()) continue;
+    if (reader->kind != BlockFacts::Kind::Injective) return {};
+    names.push_back(reader->name);
+  }
+  const Draft::Mark before = draft.mark();
+  for (const std::string& name : names)
+    if (!draft.attempt(schedule::ReverseComputeAt{name, anchor})) {
+      draft.revert(before);
+      return {};
+    }
+  draft.done.insert(names.begin(), names.end());
+  return names;
+}
+
+void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
+                         int64_t registers) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* block = find_block(blocks, name);
+  if (block == nullptr || block->store == nullptr || block->store->indices.empty()) return;
+  const LoopNest nest = draft.nest_of(name);
+  // Behind the last loop that has iterations stand those of axes with one element.
+  size_t last = nest.extents.size() - 1;
+  while (last > 0 && nest.extents[last] == 1) --last;
+  const int64_t extent = nest.extents[last];
+  const int64_t lanes =
+      registers * target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
+  if (extent < 4) return;
+  const Draft::Mark before = draft.mark();
+  std::string loop = nest.names[last];
+  if (last + 1 < nest.names.size()) {
+    std::vector<std::string> order(nest.names.begin() + static_cast<long>(last) + 1,
+                                   nest.names.end());
+    order.push_back(loop);
+    if (!draft.attempt(schedule::Reorder{order})) return;
+  }
+  if (extent > lanes) {
+    if (!draft.attempt(schedule::Split{loop, lanes})) return;
+    loop += ".i";
+  }
+  if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
+}
+
+}  // namespace tilewright::rules
