@@ -17,7 +17,7 @@
 #include "tilewright/base/statistics.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/runtime/executor.h"
 
 namespace tilewright {

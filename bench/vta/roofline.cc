@@ -9,9 +9,9 @@
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/compile/compile.h"
-#include "tilewright/graph/builder.h"
-#include "tilewright/graph/quantize.h"
-#include "tilewright/graph/tile_layout.h"
+#include "tilewright/graph/ir/builder.h"
+#include "tilewright/graph/layout/tiles.h"
+#include "tilewright/graph/quantize/quantize.h"
 
 namespace {
 

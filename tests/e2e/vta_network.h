@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "tilewright/base/check.h"
-#include "tilewright/compile/devices.h"
 #include "tilewright/compile/compile.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/compile/vta/quantized.h"
 #include "tilewright/driver/reference.h"
-#include "tilewright/graph/test_quantize.h"
+#include "tilewright/graph/testing/quantize.h"
 
 namespace tilewright::e2e {
 
@@ -66,7 +66,7 @@ inline Network make_network(const graph::Graph& f32) {
 
 /// errors: also of layers that do not fit, as `compile` without --fallback cpu reports them.
 inline Result<compile::CompiledModel> compile_network(const Network& network,
-                                                     const vta::Config& config) {
+                                                      const vta::Config& config) {
   compile::CompileOptions options;
   options.vta = config;
   const graph::TileShape tile{config.batch(), config.block_in(), config.block_out()};

@@ -5,11 +5,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "tilewright/graph/export.h"
-#include "tilewright/graph/fuse.h"
-#include "tilewright/graph/import.h"
-#include "tilewright/graph/memory.h"
-#include "tilewright/graph/passes.h"
+#include "tilewright/graph/onnx/export.h"
+#include "tilewright/graph/onnx/import.h"
+#include "tilewright/graph/partition/fuse.h"
+#include "tilewright/graph/partition/memory.h"
+#include "tilewright/graph/passes/passes.h"
 
 namespace {
 

@@ -22,8 +22,8 @@
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/known_differences.h"
-#include "tilewright/graph/import.h"
-#include "tilewright/graph/model_inputs.h"
+#include "tilewright/graph/onnx/import.h"
+#include "tilewright/graph/onnx/model_inputs.h"
 
 namespace tilewright {
 namespace {

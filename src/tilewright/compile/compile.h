@@ -13,8 +13,8 @@
 #include "tilewright/compile/kernel_report.h"
 #include "tilewright/compile/observer.h"
 #include "tilewright/compile/vta/launch.h"
-#include "tilewright/graph/graph.h"
-#include "tilewright/graph/passes.h"
+#include "tilewright/graph/ir/graph.h"
+#include "tilewright/graph/passes/passes.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/records/records.h"
 #include "tilewright/runtime/executor.h"
@@ -42,7 +42,7 @@ struct CompileOptions {
   Observer observer;
   FindRecord tuned;  ///< empty: all schedules by rule
   FindForm form;     ///< empty: all algorithms by the model of the machine
-  /// What the graph's tiled part (graph/tile_layout.h) runs on; absent: everything on the CPU.
+  /// What the graph's tiled part (graph/layout/tiles.h) runs on; absent: everything on the CPU.
   std::optional<vta::Config> vta;
   VtaLaunchOptions launch;
   /// Runs everything but host functions on a GPU; absent: on the CPU.

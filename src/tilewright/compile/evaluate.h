@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tilewright/compile/observer.h"
-#include "tilewright/graph/graph.h"
+#include "tilewright/graph/ir/graph.h"
 
 namespace tilewright::compile {
 

@@ -6,7 +6,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/compile/evaluate.h"
-#include "tilewright/graph/views.h"
+#include "tilewright/graph/partition/views.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/tensor/op.h"
 

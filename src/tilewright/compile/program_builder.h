@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tilewright/compile/compile.h"
-#include "tilewright/graph/fuse.h"
-#include "tilewright/graph/memory.h"
+#include "tilewright/graph/partition/fuse.h"
+#include "tilewright/graph/partition/memory.h"
 
 namespace tilewright::compile {
 

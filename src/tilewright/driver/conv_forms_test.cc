@@ -7,7 +7,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/tuned.h"
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/rules/cpu/conv_algorithm.h"
 
 namespace tilewright::driver {

@@ -5,7 +5,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/usage.h"
-#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/partition/fuse.h"
 #include "tilewright/rules/common/analysis.h"
 
 namespace tilewright::driver {

@@ -11,7 +11,7 @@
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/reference.h"
-#include "tilewright/graph/test_models.h"
+#include "tilewright/graph/testing/models.h"
 #include "tilewright/tensor/value_limits.h"
 
 namespace tilewright::driver {

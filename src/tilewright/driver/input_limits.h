@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "tilewright/graph/graph.h"
+#include "tilewright/graph/ir/graph.h"
 
 namespace tilewright::driver {
 

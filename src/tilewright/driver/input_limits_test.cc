@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/driver/inputs.h"
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 
 namespace tilewright::driver {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewright/graph/edit.h"
+#include "tilewright/graph/ir/edit.h"
 
 namespace tilewright::driver {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/graph.h"
+#include "tilewright/graph/ir/graph.h"
 
 namespace tilewright::driver {
 

@@ -4,7 +4,7 @@
 
 #include "tilewright/compile/kernel_works.h"
 #include "tilewright/driver/profile_report.h"
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 
 namespace tilewright::driver {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "tilewright/graph/graph.h"
+#include "tilewright/graph/ir/graph.h"
 #include "tilewright/measure/compare.h"
 
 namespace tilewright::driver {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 
 namespace tilewright::driver {
 namespace {

@@ -11,7 +11,7 @@
 #include "tilewright/compile/devices.h"
 #include "tilewright/compile/vta/quantized.h"
 #include "tilewright/driver/inputs.h"
-#include "tilewright/graph/import.h"
+#include "tilewright/graph/onnx/import.h"
 #include "tilewright/runtime/package.h"
 
 namespace tilewright::driver {

@@ -16,7 +16,7 @@
 #include "tilewright/driver/profile_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/usage.h"
-#include "tilewright/graph/export.h"
+#include "tilewright/graph/onnx/export.h"
 
 namespace tilewright::driver {
 namespace {

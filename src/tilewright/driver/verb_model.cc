@@ -17,8 +17,8 @@
 #include "tilewright/driver/samples.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/tuned.h"
-#include "tilewright/graph/fuse.h"
-#include "tilewright/graph/memory.h"
+#include "tilewright/graph/partition/fuse.h"
+#include "tilewright/graph/partition/memory.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::driver {

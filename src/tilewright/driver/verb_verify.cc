@@ -19,7 +19,7 @@
 #include "tilewright/driver/reference.h"
 #include "tilewright/driver/rounding_limit.h"
 #include "tilewright/driver/subject.h"
-#include "tilewright/graph/export.h"
+#include "tilewright/graph/onnx/export.h"
 #include "tilewright/measure/compare.h"
 
 namespace tilewright::driver {

@@ -3,7 +3,7 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/graph/export.h"
+#include "tilewright/graph/onnx/export.h"
 #include "tilewright/zoo/zoo.h"
 
 namespace tilewright::driver {

@@ -8,7 +8,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
-#include "tilewright/graph/edit.h"
+#include "tilewright/graph/ir/edit.h"
 #include "tilewright/tensor/workload.h"
 
 namespace tilewright::driver {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/zoo/zoo.h"
 
 namespace tilewright::zoo {

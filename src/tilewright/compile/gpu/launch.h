@@ -9,7 +9,7 @@
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/compile/kernel_report.h"
 #include "tilewright/compile/observer.h"
-#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/partition/fuse.h"
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/runtime/gpu/program.h"
 

@@ -8,7 +8,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/vta/vta.h"
-#include "tilewright/graph/moves.h"
+#include "tilewright/graph/partition/moves.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/rules/vta/mapping_space.h"
 #include "tilewright/rules/vta/schedule.h"

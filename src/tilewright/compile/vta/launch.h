@@ -11,7 +11,7 @@
 #include "tilewright/accel/vta/program.h"
 #include "tilewright/compile/kernel_report.h"
 #include "tilewright/compile/observer.h"
-#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/partition/fuse.h"
 #include "tilewright/rules/vta/mapping.h"
 
 namespace tilewright::compile {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <set>
 
-#include "tilewright/graph/moves.h"
+#include "tilewright/graph/partition/moves.h"
 
 namespace tilewright::compile {
 namespace {

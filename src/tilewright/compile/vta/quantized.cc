@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/compile/evaluate.h"
-#include "tilewright/graph/tile_layout.h"
+#include "tilewright/graph/layout/tiles.h"
 
 namespace tilewright::compile {
 namespace {

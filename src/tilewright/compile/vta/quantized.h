@@ -11,7 +11,7 @@
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/vta/place.h"
-#include "tilewright/graph/quantize.h"
+#include "tilewright/graph/quantize/quantize.h"
 
 namespace tilewright::compile {
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/strips.h"
 #include "tilewright/rules/cpu/testing/chains.h"

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/rules/cpu/strips.h"
 #include "tilewright/rules/cpu/testing/chains.h"
 

@@ -6,8 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/graph/builder.h"
-#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/ir/builder.h"
+#include "tilewright/graph/partition/fuse.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/rules/cpu/conv_algorithm.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/graph/fuse.h"
+#include "tilewright/graph/partition/fuse.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"

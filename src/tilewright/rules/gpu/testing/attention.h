@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/builder.h"
+#include "tilewright/graph/ir/builder.h"
 #include "tilewright/rules/cpu/testing/chains.h"
 
 namespace tilewright::rules {

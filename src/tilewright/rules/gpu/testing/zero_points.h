@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/builder.h"
-#include "tilewright/graph/fuse.h"
-#include "tilewright/graph/passes.h"
+#include "tilewright/graph/ir/builder.h"
+#include "tilewright/graph/partition/fuse.h"
+#include "tilewright/graph/passes/passes.h"
 #include "tilewright/rules/common/testing/kernels.h"
 
 namespace tilewright::rules {

@@ -1,0 +1,133 @@
+// The importer's working state: scopes of names, the graph so far, the problems found.
+#pragma once
+
+#include <tilewright_onnx.pb.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/onnx/dynamic.h"
+#include "tilewright/graph/onnx/import.h"
+#include "tilewright/graph/onnx/import_tensor.h"
+#include "tilewright/graph/onnx/opset.h"
+
+namespace tilewright::graph {
+
+/// ONNX names visible at one place; a branch of an If sees its surroundings.
+struct Scope {
+  std::map<std::string, ValueId> values;
+  const Scope* parent = nullptr;
+  const ValueId* find(const std::string& name) const;
+};
+
+/// A list of nodes to import and what their names mean.
+struct Body {
+  Scope scope;
+  std::map<std::string, int64_t> opsets;  ///< by domain
+  /// Arguments of the function being inlined, for attributes that refer to them.
+  std::map<std::string, const tilewright_onnx::AttributeProto*> arguments;
+  std::string prefix;  ///< of node and value names
+  std::string path;    ///< `function 'f' of node 'n'`, for messages; empty at the top
+  int depth = 0;
+};
+
+class Importer {
+ public:
+  Importer(tilewright_onnx::ModelProto& model, std::string folder, const ImportOptions& options);
+  Result<Graph> run();
+
+ private:
+  using GraphProto = tilewright_onnx::GraphProto;
+  using NodeProto = tilewright_onnx::NodeProto;
+  using NodeList = google::protobuf::RepeatedPtrField<NodeProto>;
+
+  static constexpr ValueId kUnknown = -2;  ///< outputs of nodes that failed
+
+  // Model level (onnx/import.cc).
+  void read_opsets(Body& body);
+  void check_opset(const std::string& domain, int64_t version);
+  void read_inputs(const GraphProto& graph, Body& body);
+  void read_input(const tilewright_onnx::ValueInfoProto& info, Body& body);
+  std::optional<Shape> input_shape(const tilewright_onnx::ValueInfoProto& info,
+                                   const std::string& name);
+  bool check_binding(const std::string& name, const Array& array,
+                     const tilewright_onnx::ValueInfoProto& info);
+  void read_initializers(GraphProto& graph, Body& body);
+  /// Says once how the dimensions that nobody gave an extent can be given one; `unbound` has their
+  /// names by axis (empty for none), `likely` a shape to suggest.
+  void report_unbound(const std::string& name, const Shape& likely,
+                      const std::map<int, std::string>& unbound);
+  void read_outputs(const GraphProto& graph, const Body& body);
+  /// What the output `name` of the graph is: `id` under that name, whatever a function or a branch
+  /// of an If called it, or a copy where `id` must keep its own. errors: Invalid (name taken).
+  Result<ValueId> output_value(ValueId id, const std::string& name);
+  void check_options(const GraphProto& graph);
+  Result<Graph> finish();
+
+  // Nodes (onnx/importer.cc).
+  void import_nodes(const NodeList& nodes, Body& body);
+  std::vector<int> order_nodes(const NodeList& nodes, const Body& body);
+  void report_cycle(const NodeList& nodes, const Body& body,
+                    const std::vector<std::vector<int>>& before, const std::vector<int>& waiting);
+  void import_node(const NodeProto& proto, const std::string& name, Body& body);
+  void import_operator(const NodeProto& proto, Node node, int64_t version, Body& body);
+  bool import_constant(const NodeProto& proto, const Node& node, Body& body);
+  void import_if(const NodeProto& proto, const Node& node, Body& body);
+  void import_function(const NodeProto& proto, const tilewright_onnx::FunctionProto& function,
+                       const Node& node, Body& body);
+  std::optional<tensor::Attrs> read_attributes(const NodeProto& proto, const Body& body,
+                                               const std::string& name);
+  bool read_node_inputs(const NodeProto& proto, const Body& body, Node& node);
+  const tilewright_onnx::FunctionProto* find_function(const NodeProto& proto) const;
+  void define_outputs(const NodeProto& proto, Body& body, const std::vector<ValueId>& ids);
+  void poison_outputs(const NodeProto& proto, Body& body);
+  /// Reports an operator that there is none for: why and what to do at its first node only.
+  void report_unsupported(const Node& node, const std::string& where);
+
+  // The graph so far (onnx/importer_fold.cc).
+  /// Infers, checks, folds if cheap, and appends. errors: what does not fit.
+  Result<std::vector<ValueId>> add(Node node, int num_outputs);
+  Status need_constants(const Node& node);
+  /// Says in `types` which axes are known only at run time. errors: Unsupported.
+  Result<std::vector<Extent>> place_extents(const tensor::OpCall& call, const Node& node,
+                                            std::vector<tensor::TensorType>& types);
+  /// Puts a CheckRange before every operand that decides at run time where `node` reads or writes.
+  Status check_operands(Node& node, const tensor::OpCall& call);
+  Status add_bytes(const tensor::TensorType& type);
+  /// Computes the constant `id` depends on nothing but constants for.
+  Status force(ValueId id);
+  Status evaluate_node(size_t index);
+  /// Inputs of the graph that `id` is computed from, and their names for a message.
+  std::set<ValueId> roots_of(ValueId id) const;
+  std::string inputs_behind(ValueId id) const;
+  /// Makes those inputs constants if `constants_if_needed` has them all.
+  bool bind_if_offered(ValueId id);
+  ValueId add_constant(const std::string& name, Array array);
+
+  void report(Error error, const std::string& where = {});
+  void report(ErrorKind kind, std::string what, const std::string& where, std::string why = {},
+              std::string fix = {});
+  /// `node 'conv_3' (Conv)`, with where it is if that is no node of the graph itself.
+  std::string node_place(const std::string& name, const std::string& op, const Body& body) const;
+
+  tilewright_onnx::ModelProto& model_;
+  const ImportOptions& options_;
+  ExternalData external_;
+  Graph graph_;
+  Names names_;
+  std::vector<int> producer_;          ///< node index of each value, -1 if none
+  std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
+  int next_extent_ = 0;
+  std::vector<bool> runtime_;  ///< whether the value depends on an input of the graph
+  std::vector<Error> errors_;
+  std::set<std::string> used_dims_;
+  std::map<std::string, size_t> unbound_dims_;  ///< the error that names each
+  std::set<std::string> explained_;             ///< operators whose error said why
+  int64_t total_bytes_ = 0;
+  int64_t node_count_ = 0;
+};
+
+}  // namespace tilewright::graph

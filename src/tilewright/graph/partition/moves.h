@@ -1,0 +1,27 @@
+// Operators on tiles that move whole runs of memory: where layers write their results in place,
+// nothing is left to do.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "tilewright/graph/ir/graph.h"
+
+namespace tilewright::graph {
+
+/// One input of a Concat, or the output of a Slice, as a range of the larger value; units: bytes.
+struct MovedPart {
+  ValueId value = -1;
+  int64_t offset = 0;
+};
+
+/// A Concat or Slice along the channel blocks of one image: every part is one run of memory.
+struct BlockMove {
+  ValueId whole = -1;
+  std::vector<MovedPart> parts;
+  bool gathers = false;  ///< Concat: the parts make the whole
+};
+/// Absent for other operators, for several images, and where parts are known values.
+std::optional<BlockMove> block_move(const Graph& graph, const Node& node);
+
+}  // namespace tilewright::graph

@@ -1,0 +1,198 @@
+// Integer graphs as standard QDQ models: f32 operators between QuantizeLinear and DequantizeLinear.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tilewright/base/check.h"
+#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/quantize/quantize.h"
+
+namespace tilewright::graph {
+namespace {
+
+class Exporter {
+ public:
+  explicit Exporter(const QuantizedGraph& quantized)
+      : quantized_(quantized),
+        in_(quantized.graph),
+        names_(in_),
+        map_(in_.values.size(), -1),
+        real_(in_.values.size(), -1),
+        producer_(producers(in_)) {}
+
+  Result<Graph> run() {
+    out_.name = in_.name;
+    out_.warnings = in_.warnings;
+    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
+    for (const Node& node : in_.nodes) {
+      names_.release_node(node.name);
+      Status done = emit(node);
+      if (!done) return tl::unexpected<Error>(std::move(done.error()).at(node.name));
+    }
+    for (ValueId id : in_.outputs) out_.outputs.push_back(keep(id));
+    return compact(out_);
+  }
+
+ private:
+  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
+  const std::vector<double>& scales(ValueId id) const {
+    return quantized_.scales[static_cast<size_t>(id)];
+  }
+  bool is_bytes(ValueId id) const { return id >= 0 && !scales(id).empty(); }
+
+  ValueId keep(ValueId id) {
+    if (id < 0) return id;
+    ValueId& mine = map_[static_cast<size_t>(id)];
+    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
+    return mine;
+  }
+  ValueId constant(const std::string& base, Array array) {
+    return add_constant(out_, names_, base, std::move(array));
+  }
+  Result<ValueId> append(const std::string& base, const std::string& op,
+                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
+    return append_node(out_, names_, {base, "", op, std::move(attrs), std::move(inputs), {}});
+  }
+  /// The scale (one, or one per element of axis 0) and the zero point of a quantised value.
+  std::vector<ValueId> parameters(ValueId id) {
+    const std::vector<double>& s = scales(id);
+    const auto count = static_cast<int64_t>(s.size());
+    const Shape shape = count == 1 ? Shape{} : Shape{count};
+    return {constant(value(id).name + ".scale", Array::of(DType::F32, s).reshaped(shape)),
+            constant(value(id).name + ".zero", Array(DType::I8, shape))};
+  }
+  /// The value as a real number.
+  Result<ValueId> real(ValueId id) {
+    if (!is_bytes(id)) return keep(id);
+    ValueId& mine = real_[static_cast<size_t>(id)];
+    if (mine >= 0) return mine;
+    std::vector<ValueId> inputs = {keep(id)};
+    for (const ValueId p : parameters(id)) inputs.push_back(p);
+    tensor::Attrs attrs;
+    if (scales(id).size() > 1) attrs.values["axis"] = int64_t{0};
+    mine = TW_TRY(append(value(id).name + "/Dequantize", "DequantizeLinear", std::move(inputs),
+                         std::move(attrs)));
+    return mine;
+  }
+  /// The real value `x` rounded to the scale of `id`, whose place it takes.
+  Status quantise(ValueId id, ValueId x) {
+    std::vector<ValueId> inputs = {x};
+    for (const ValueId p : parameters(id)) inputs.push_back(p);
+    const ValueId made =
+        TW_TRY(append(value(id).name + "/Quantize", "QuantizeLinear", std::move(inputs)));
+    out_.values[static_cast<size_t>(made)].name = value(id).name;
+    map_[static_cast<size_t>(id)] = made;
+    return {};
+  }
+
+  Status emit(const Node& node) {
+    if (node.op == "ConvInteger") return {};  // with its Requantize
+    if (node.op == "Requantize") return layer(node);
+    if (node.op == "Im2Col") return windows(node);
+    const bool converts = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
+    Node mine = node;
+    mine.name = names_.node(node.name);
+    bool bytes = false;
+    for (const ValueId id : node.outputs) bytes = bytes || is_bytes(id);
+    if (converts || !bytes) {
+      for (ValueId& id : mine.inputs) id = keep(id);
+      for (ValueId& id : mine.outputs) id = keep(id);
+      out_.nodes.push_back(std::move(mine));
+      return {};
+    }
+    names_.release_node(mine.name);
+    for (ValueId& id : mine.inputs)
+      if (id >= 0) id = TW_TRY(real(id));
+    const auto made =
+        TW_TRY(append_node(out_, names_, mine, static_cast<int>(node.outputs.size())));
+    for (size_t i = 0; i < made.size(); ++i)
+      if (node.outputs[i] >= 0) TW_TRY_STATUS(quantise(node.outputs[i], made[i]));
+    return {};
+  }
+
+  /// Im2Col is no ONNX operator: a convolution of f32 with one 1 per filter gives the same.
+  Status windows(const Node& node) {
+    const int64_t channels = value(node.inputs[0]).type.shape[1];
+    const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
+    const int64_t outs = channels * kernel[0] * kernel[1];
+    Array ones(DType::F32, {outs, channels, kernel[0], kernel[1]});
+    for (int64_t o = 0; o < outs; ++o) ones.set(o * outs + o, 1);
+    const ValueId w = constant(node.name + ".windows", std::move(ones));
+    const ValueId y =
+        TW_TRY(append(node.name, "Conv", {TW_TRY(real(node.inputs[0])), w}, node.attrs));
+    if (is_bytes(node.outputs[0])) return quantise(node.outputs[0], y);
+    out_.values[static_cast<size_t>(y)].name = value(node.outputs[0]).name;
+    map_[static_cast<size_t>(node.outputs[0])] = y;
+    return {};
+  }
+
+  /// Biases as real numbers. Half a unit of the sum keeps sums away from the middle of two outputs,
+  /// where rounding to even and the rounding shift differ.
+  Array real_bias(const Node& node, const std::vector<double>& units, double y_scale) const {
+    const bool multiplied = node.inputs.size() > 3 && node.inputs[3] >= 0;
+    const auto early = static_cast<int>(node.attrs.get_int("pre_shift", 0));
+    const bool narrowed = early > 0;
+    const int shift = static_cast<int>(node.attrs.get_int("shift", 0)) + (multiplied ? 0 : early);
+    const Array& bias = array_of(value(node.inputs[1]));
+    Array out(DType::F32, bias.shape());
+    for (int64_t c = 0; c < bias.size(); ++c) {
+      double b = static_cast<double>(bias.get_int(c));
+      if (shift > 0) b -= std::ldexp(1.0, shift - 1);
+      if (multiplied) {
+        if (narrowed) b -= static_cast<double>(array_of(value(node.inputs[3])).get_int(c) / 2);
+        out.set(c, std::ldexp(b, -shift) * y_scale);
+      } else {
+        const double unit = units.size() == 1 ? units[0] : units[static_cast<size_t>(c)];
+        out.set(c, (shift > 0 ? b + 0.5 : b) * unit);
+      }
+    }
+    return out;
+  }
+
+  Status layer(const Node& node) {
+    const int p = producer_[static_cast<size_t>(node.inputs[0])];
+    TW_CHECK(p >= 0 && in_.nodes[static_cast<size_t>(p)].op == "ConvInteger",
+             "'{}' does not follow a ConvInteger", node.name);
+    const Node& conv = in_.nodes[static_cast<size_t>(p)];
+    const ValueId y = node.outputs[0];
+    std::vector<double> units = scales(conv.inputs[1]);
+    for (double& unit : units) unit *= scales(conv.inputs[0])[0];
+    names_.release_node(conv.name);
+    ValueId x =
+        TW_TRY(append(conv.name, "Conv",
+                      {TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1]))}, conv.attrs));
+    // An addition of its own: runtimes round the bias of a quantised Conv to whole units.
+    const ValueId bias = constant(conv.name + ".real_bias", real_bias(node, units, scales(y)[0]));
+    x = TW_TRY(append(conv.name + "/Bias", "Add", {x, bias}));
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0)
+      x = TW_TRY(append(conv.name + "/Add", "Add", {x, TW_TRY(real(node.inputs[2]))}));
+    const int64_t lo = node.attrs.get_int("lo", -128), hi = node.attrs.get_int("hi", 127);
+    if (lo == 0 && hi == 127) {
+      x = TW_TRY(append(conv.name + "/Relu", "Relu", {x}));
+    } else if (lo != -128 || hi != 127) {
+      const auto bound = [&](const char* name, int64_t limit, int64_t end) {
+        if (limit == end) return ValueId{-1};
+        const double number = static_cast<double>(limit) * scales(y)[0];
+        return constant(conv.name + name, Array::scalar(DType::F32, number));
+      };
+      std::vector<ValueId> clip = {x, bound(".lo", lo, -128), bound(".hi", hi, 127)};
+      if (clip.back() < 0) clip.pop_back();
+      x = TW_TRY(append(conv.name + "/Clip", "Clip", std::move(clip)));
+    }
+    return quantise(y, x);
+  }
+
+  const QuantizedGraph& quantized_;
+  const Graph& in_;
+  Graph out_;
+  Names names_;
+  std::vector<ValueId> map_, real_;
+  std::vector<int> producer_;
+};
+
+}  // namespace
+
+Result<Graph> to_qdq(const QuantizedGraph& quantized) { return Exporter(quantized).run(); }
+
+}  // namespace tilewright::graph
