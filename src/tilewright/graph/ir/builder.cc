@@ -13,21 +13,17 @@ constexpr ValueId kFailed = -2;  ///< the value of a node that failed
 }  // namespace
 
 ValueId Builder::input(const std::string& name, DType dtype, Shape shape) {
-  const ValueId id = graph_.add_value(names_.value(name), {dtype, std::move(shape)});
-  graph_.inputs.push_back(id);
+  Graph& graph = editor_.graph();
+  const ValueId id = graph.add_value(editor_.value_name(name), {dtype, std::move(shape)});
+  graph.inputs.push_back(id);
   return id;
 }
 
 ValueId Builder::constant(const std::string& name, Array value) {
-  const tensor::TensorType type{value.dtype(), value.shape()};
-  return graph_.add_value(names_.value(name), type, std::move(value));
+  return editor_.constant(name, std::move(value));
 }
 
-ValueId Builder::ints(const std::vector<int64_t>& values) {
-  Array array(DType::I64, {static_cast<int64_t>(values.size())});
-  for (size_t i = 0; i < values.size(); ++i) array.set_int(static_cast<int64_t>(i), values[i]);
-  return constant("ints", std::move(array));
-}
+ValueId Builder::ints(const std::vector<int64_t>& values) { return editor_.ints("ints", values); }
 
 ValueId Builder::node(const std::string& op, std::vector<ValueId> inputs, AttrList attrs,
                       const std::string& name, const std::string& domain) {
@@ -45,7 +41,7 @@ std::vector<ValueId> Builder::nodes(const std::string& op, std::vector<ValueId> 
   entry.op = op;
   entry.inputs = std::move(inputs);
   for (auto& [key, value] : attrs) entry.attrs.values.emplace(key, std::move(value));
-  auto outputs = append_node(graph_, names_, std::move(entry), num_outputs);
+  auto outputs = editor_.append_like(std::move(entry), num_outputs);
   if (outputs) return *outputs;
   errors_.push_back(std::move(outputs.error()));
   return failed;
@@ -53,13 +49,13 @@ std::vector<ValueId> Builder::nodes(const std::string& op, std::vector<ValueId> 
 
 void Builder::output(ValueId id, const std::string& name) {
   if (id < 0) return;
-  if (!name.empty()) graph_.values[static_cast<size_t>(id)].name = names_.value(name);
-  graph_.outputs.push_back(id);
+  if (!name.empty()) editor_.new_value(id).name = editor_.value_name(name);
+  editor_.graph().outputs.push_back(id);
 }
 
 const tensor::TensorType& Builder::type(ValueId id) const {
   static const tensor::TensorType none{DType::F32, {}, -1};
-  return id < 0 ? none : graph_.values[static_cast<size_t>(id)].type;
+  return id < 0 ? none : editor_.new_value(id).type;
 }
 
 Result<Graph> Builder::finish() {
@@ -68,8 +64,8 @@ Result<Graph> Builder::finish() {
     first.others.assign(errors_.begin() + 1, errors_.end());
     return tl::unexpected<Error>(std::move(first));
   }
-  TW_TRY_STATUS(verify(graph_));
-  return graph_;
+  TW_TRY_STATUS(verify(graph()));
+  return graph();
 }
 
 }  // namespace tilewright::graph

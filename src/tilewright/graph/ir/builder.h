@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/ir/edit.h"
-#include "tilewright/graph/ir/graph.h"
+#include "tilewright/graph/ir/rewriter.h"
 
 namespace tilewright::graph {
 
@@ -15,7 +14,7 @@ using AttrList = std::vector<std::pair<std::string, tensor::AttrValue>>;
 /// is -1; nodes that use it are skipped.
 class Builder {
  public:
-  explicit Builder(std::string name) { graph_.name = std::move(name); }
+  explicit Builder(std::string name) { editor_.graph().name = std::move(name); }
 
   ValueId input(const std::string& name, DType dtype, Shape shape);
   ValueId constant(const std::string& name, Array value);
@@ -32,14 +31,13 @@ class Builder {
   void output(ValueId id, const std::string& name = {});
 
   const tensor::TensorType& type(ValueId id) const;
-  const Graph& graph() const { return graph_; }
+  const Graph& graph() const { return editor_.graph(); }
 
   /// The graph, verified. errors: everything that went wrong, each with its node.
   Result<Graph> finish();
 
  private:
-  Graph graph_;
-  Names names_;
+  Editor editor_;
   std::vector<Error> errors_;
 };
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <optional>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -103,15 +103,14 @@ Array matrix_of(const Array& w, const std::string& order, const Shape& shape, co
 /// One bilinear form as products whose values in between are as small as can be.
 class BilinearSplitting {
  public:
-  BilinearSplitting(Graph& graph, Names& names, const Node& node, const Form& form)
-      : graph_(graph),
-        names_(names),
+  BilinearSplitting(Editor& out, const Node& node, const Form& form)
+      : out_(out),
         node_(node),
         order_(form.order),
-        w_(array_of(graph.values[static_cast<size_t>(form.w)])),
+        w_(array_of(out.value(form.w))),
         x_(form.x),
         z_(form.z),
-        batch_(graph.values[static_cast<size_t>(x_)].type.shape[0]),
+        batch_(out.shape(x_)[0]),
         o_(extent('o')),
         i_(extent('i')),
         j_(extent('j')) {}
@@ -129,45 +128,42 @@ class BilinearSplitting {
   /// One factor times the weight, then each row times the other factor.
   Status halve(ValueId first, const Shape& shape, const Steps& steps, ValueId other, int64_t left) {
     const ValueId matrix =
-        add_constant(graph_, names_, node_.name + ".matrix", matrix_of(w_, order_, shape, steps));
+        out_.constant(node_.name + ".matrix", matrix_of(w_, order_, shape, steps));
     const ValueId half = TW_TRY(append("/half", "MatMul", {first, matrix}));
     const ValueId rows = TW_TRY(reshape("/rows", half, {batch_, o_, left}));
     const ValueId column = TW_TRY(reshape("/column", other, {batch_, left, 1}));
     const ValueId sums = TW_TRY(append("/sum", "MatMul", {rows, column}));
-    graph_.nodes.push_back(
-        {node_.name, "", "Reshape", {}, {sums, ints(".shape", {batch_, o_})}, node_.outputs});
+    out_.put({node_.name,
+              "",
+              "Reshape",
+              {},
+              {sums, out_.ints(node_.name + ".shape", {batch_, o_})},
+              node_.outputs});
     return {};
   }
 
   /// All pairs of the factors' elements, then one product with the weight.
   Status pairs_first() {
-    const ValueId matrix = add_constant(graph_, names_, node_.name + ".matrix",
-                                        matrix_of(w_, order_, {i_ * j_, o_}, {1, j_ * o_, o_}));
+    const ValueId matrix = out_.constant(node_.name + ".matrix",
+                                         matrix_of(w_, order_, {i_ * j_, o_}, {1, j_ * o_, o_}));
     const ValueId column = TW_TRY(reshape("/column", x_, {batch_, i_, 1}));
     const ValueId row = TW_TRY(reshape("/row", z_, {batch_, 1, j_}));
     const ValueId pairs = TW_TRY(append("/pairs", "Mul", {column, row}));
     const ValueId rows = TW_TRY(reshape("/rows", pairs, {batch_, i_ * j_}));
-    graph_.nodes.push_back({node_.name, "", "MatMul", {}, {rows, matrix}, node_.outputs});
+    out_.put({node_.name, "", "MatMul", {}, {rows, matrix}, node_.outputs});
     return {};
   }
 
   Result<ValueId> append(const std::string& name, const std::string& op,
                          std::vector<ValueId> inputs) {
-    return append_node(graph_, names_, {node_.name + name, "", op, {}, std::move(inputs), {}});
-  }
-
-  ValueId ints(const std::string& name, const Shape& values) {
-    Array array(DType::I64, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
-    return add_constant(graph_, names_, node_.name + name, std::move(array));
+    return out_.append(node_.name + name, op, std::move(inputs));
   }
 
   Result<ValueId> reshape(const std::string& name, ValueId id, const Shape& shape) {
-    return append(name, "Reshape", {id, ints(name + ".shape", shape)});
+    return append(name, "Reshape", {id, out_.ints(node_.name + name + ".shape", shape)});
   }
 
-  Graph& graph_;
-  Names& names_;
+  Editor& out_;
   const Node& node_;
   const std::string order_;
   const Array w_;
@@ -178,22 +174,20 @@ class BilinearSplitting {
 }  // namespace
 
 Result<Graph> split_bilinear(const Graph& graph, PassContext& context) {
-  Graph out = graph;
-  Names names(out);
-  out.nodes.clear();
+  Editor out(graph);
   int count = 0;
-  for (const Node& node : graph.nodes) {
-    const std::optional<Form> form = form_of(graph, node);
+  for (const Node& node : out.take_nodes()) {
+    const std::optional<Form> form = form_of(out.graph(), node);
     if (!form) {
-      out.nodes.push_back(node);
+      out.put(node);
       continue;
     }
-    names.release_node(node.name);
-    TW_TRY_STATUS(BilinearSplitting(out, names, node, *form).run());
+    out.release(node);
+    TW_TRY_STATUS(BilinearSplitting(out, node, *form).run());
     ++count;
   }
   if (count > 0) context.notes.push_back(fmt::format("{} bilinear forms split", count));
-  return out;
+  return std::move(out.graph());
 }
 
 }  // namespace tilewright::graph

@@ -7,9 +7,9 @@
 #include <set>
 
 #include "tilewright/base/integers.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/elementwise.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -17,20 +17,18 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-class Flattening {
+class Flattening : private Editor {
  public:
   Flattening(const Graph& graph, PassContext& context)
-      : graph_(graph),
-        names_(graph),
+      : Editor(graph),
         lanes_(std::max(4, context.vector_bytes / 4)),
         consumer_(consumers(graph)),
         output_(is_output(graph)) {}
 
   Result<Graph> run(PassContext& context) {
     find();
-    if (flat_.empty()) return std::move(graph_);
-    const std::vector<Node> nodes = std::move(graph_.nodes);
-    graph_.nodes.clear();
+    if (flat_.empty()) return std::move(graph());
+    const std::vector<Node> nodes = take_nodes();
     for (int n = 0; n < static_cast<int>(nodes.size()); ++n) {
       const Node& node = nodes[static_cast<size_t>(n)];
       if (flat_.contains(n)) {
@@ -38,16 +36,14 @@ class Flattening {
       } else if (follows(node)) {
         TW_TRY_STATUS(follow(node));
       } else {
-        graph_.nodes.push_back(node);
+        put(node);
       }
     }
     context.notes.push_back(fmt::format("{} 1x1 convolutions as products", flat_.size()));
-    return std::move(graph_);
+    return std::move(graph());
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
   const std::vector<int>& readers(ValueId id) const { return consumer_[static_cast<size_t>(id)]; }
 
   /// A convolution of single pixels whose planes fill vectors about evenly.
@@ -86,7 +82,7 @@ class Flattening {
   ValueId end_of(const Node& conv) const {
     ValueId id = conv.outputs[0];
     while (!output_[static_cast<size_t>(id)] && readers(id).size() == 1) {
-      const Node& next = graph_.nodes[static_cast<size_t>(readers(id)[0])];
+      const Node& next = graph().nodes[static_cast<size_t>(readers(id)[0])];
       if (!is_unary(next)) break;
       id = next.outputs[0];
     }
@@ -96,14 +92,14 @@ class Flattening {
   /// The convolutions all of whose neighbours are the graph's inputs and outputs or such
   /// convolutions.
   void find() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n)
-      if (is_candidate(graph_.nodes[n])) flat_.insert(static_cast<int>(n));
-    const std::set<ValueId> inputs(graph_.inputs.begin(), graph_.inputs.end());
+    for (size_t n = 0; n < graph().nodes.size(); ++n)
+      if (is_candidate(graph().nodes[n])) flat_.insert(static_cast<int>(n));
+    const std::set<ValueId> inputs(graph().inputs.begin(), graph().inputs.end());
     for (bool changed = true; changed;) {
       std::set<ValueId> flat_values = inputs;
-      for (const int n : flat_) flat_values.insert(end_of(graph_.nodes[static_cast<size_t>(n)]));
+      for (const int n : flat_) flat_values.insert(end_of(graph().nodes[static_cast<size_t>(n)]));
       changed = std::erase_if(flat_, [&](int n) {
-                  const Node& conv = graph_.nodes[static_cast<size_t>(n)];
+                  const Node& conv = graph().nodes[static_cast<size_t>(n)];
                   const ValueId end = end_of(conv);
                   const auto& users = readers(end);
                   const bool ends = std::all_of(users.begin(), users.end(),
@@ -115,7 +111,7 @@ class Flattening {
 
   /// Whether `node` is one of the elementwise operators behind a flat convolution.
   bool follows(const Node& node) const {
-    return !node.inputs.empty() && made_.contains(node.inputs[0]) && is_unary(node) &&
+    return !node.inputs.empty() && flat_forms_.contains(node.inputs[0]) && is_unary(node) &&
            readers(node.inputs[0]).size() == 1;
   }
 
@@ -125,69 +121,58 @@ class Flattening {
     Shape flat = {x[1] / groups, pixels_of(id)};
     if (groups > 1) flat.insert(flat.begin(), groups);
     if (x[0] > 1) flat.insert(flat.begin(), x[0]);
-    const auto found = made_.find(id);
-    const ValueId from = found == made_.end() ? id : found->second;
-    return shape(from) == flat ? Result<ValueId>(from) : reshape(node.name + "/pixels", from, flat);
+    const auto found = flat_forms_.find(id);
+    const ValueId from = found == flat_forms_.end() ? id : found->second;
+    return shape(from) == flat ? Result<ValueId>(from)
+                               : append(node.name + "/pixels", "Reshape",
+                                        {from, ints(node.name + "/pixels.shape", flat)});
   }
 
   Status flatten(const Node& node) {
     const int64_t groups = node.attrs.get_int("group", 1);
     const Array w = array_of(value(node.inputs[1]));
     const int64_t filters = w.shape()[0] / groups, channels = w.shape()[1];
-    names_.release_node(node.name);
+    release(node);
     const ValueId x = TW_TRY(matrices(node, node.inputs[0], groups));
     Shape rows = {filters, channels}, column = {filters, 1};
     if (groups > 1) rows.insert(rows.begin(), groups), column.insert(column.begin(), groups);
-    const ValueId matrix = add_constant(graph_, names_, node.name + ".matrix", w.reshaped(rows));
-    ValueId y = TW_TRY(append_node(graph_, names_, {node.name, "", "MatMul", {}, {matrix, x}, {}}));
+    const ValueId matrix = constant(node.name + ".matrix", w.reshaped(rows));
+    ValueId y = TW_TRY(append(node.name, "MatMul", {matrix, x}));
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) {
-      const ValueId bias = add_constant(graph_, names_, node.name + ".bias",
-                                        array_of(value(node.inputs[2])).reshaped(column));
-      y = TW_TRY(append_node(graph_, names_, {node.name + "/bias", "", "Add", {}, {y, bias}, {}}));
+      const ValueId bias =
+          constant(node.name + ".bias", array_of(value(node.inputs[2])).reshaped(column));
+      y = TW_TRY(append(node.name + "/bias", "Add", {y, bias}));
     }
     return define(node, y);
   }
 
   Status follow(const Node& node) {
     Node mine = node;
-    names_.release_node(node.name);
-    mine.inputs[0] = made_.at(node.inputs[0]);
+    release(node);
+    mine.inputs[0] = flat_forms_.at(node.inputs[0]);
     mine.outputs.clear();
-    return define(node, TW_TRY(append_node(graph_, names_, std::move(mine))));
+    return define(node, TW_TRY(append_like(std::move(mine))));
   }
 
   /// `made` is the output of `node` in its flat form.
   Status define(const Node& node, ValueId made) {
     const ValueId id = node.outputs[0];
-    made_[id] = made;
+    flat_forms_[id] = made;
     if (!output_[static_cast<size_t>(id)]) return {};
-    graph_.nodes.push_back({names_.node(node.name + "/Reshape"),
-                            "",
-                            "Reshape",
-                            {},
-                            {made, ints(node.name + ".shape", shape(id))},
-                            {id}});
+    put({node_name(node.name + "/Reshape"),
+         "",
+         "Reshape",
+         {},
+         {made, ints(node.name + ".shape", shape(id))},
+         {id}});
     return {};
   }
 
-  ValueId ints(const std::string& name, const Shape& values) {
-    Array array(DType::I64, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
-    return add_constant(graph_, names_, name, std::move(array));
-  }
-
-  Result<ValueId> reshape(const std::string& name, ValueId id, const Shape& target) {
-    const ValueId sizes = ints(name + ".shape", target);
-    return append_node(graph_, names_, {name, "", "Reshape", {}, {id, sizes}, {}});
-  }
-
-  Graph graph_;
-  Names names_;
   const int64_t lanes_;
   const std::vector<std::vector<int>> consumer_;
   const std::vector<bool> output_;
-  std::set<int> flat_;               ///< convolutions
-  std::map<ValueId, ValueId> made_;  ///< flat forms
+  std::set<int> flat_;                     ///< convolutions
+  std::map<ValueId, ValueId> flat_forms_;  ///< flat forms
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/dot_form.h"
 #include "tilewright/graph/passes/passes.h"
 
@@ -23,33 +23,29 @@ struct Quantised {
 DType flipped(DType dtype) { return dtype == DType::I8 ? DType::U8 : DType::I8; }
 bool is_byte(DType dtype) { return dtype == DType::I8 || dtype == DType::U8; }
 
-class IntegerProducts {
+class IntegerProducts : private Editor {
  public:
   IntegerProducts(const Graph& graph, PassContext& context)
-      : in_(graph), g_(graph), context_(context), names_(graph) {}
+      : Editor(graph), in_(graph), context_(context) {}
 
   Result<Graph> run() {
-    for (size_t n = 0, count = g_.nodes.size(); n < count; ++n) TW_TRY_STATUS(expand(n));
-    producer_ = producers(g_);
-    const size_t count = g_.nodes.size();
+    for (size_t n = 0, count = graph().nodes.size(); n < count; ++n) TW_TRY_STATUS(expand(n));
+    producer_ = producers(graph());
+    const size_t count = graph().nodes.size();
     for (size_t n = 0; n < count; ++n)
-      if (is_quantize(g_.nodes[n])) change_sign(n);
+      if (is_quantize(graph().nodes[n])) change_sign(n);
     for (size_t n = 0; n < count; ++n) {
       TW_TRY_STATUS(node(n));
       TW_TRY_STATUS(integer_node(n));
     }
     if (products_ == 0) return in_;
     for (size_t n = 0; n < count; ++n)
-      if (is_quantize(g_.nodes[n])) TW_TRY_STATUS(multiply_instead(n));
+      if (is_quantize(graph().nodes[n])) TW_TRY_STATUS(multiply_instead(n));
     context_.notes.push_back(fmt::format("{} products of bytes", products_));
-    return compact(g_);
+    return compact(graph());
   }
 
  private:
-  Value& value(ValueId id) { return g_.values[static_cast<size_t>(id)]; }
-  const Array* known(ValueId id) {
-    return id >= 0 && value(id).constant ? &*value(id).constant : nullptr;
-  }
   static ValueId input(const Node& n, size_t i) { return i < n.inputs.size() ? n.inputs[i] : -1; }
   static bool is(const Node& n, const char* op) { return n.domain.empty() && n.op == op; }
   static bool is_quantize(const Node& n) { return is(n, "QuantizeLinear"); }
@@ -61,18 +57,10 @@ class IntegerProducts {
   }
   int64_t depth(DType x) { return context_.dot_depth ? context_.dot_depth(x, DType::I8) : 0; }
 
-  ValueId constant(const std::string& base, Array array) {
-    return add_constant(g_, names_, base, std::move(array));
-  }
-  Result<ValueId> append(const std::string& base, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    return append_node(g_, names_, {base, "", op, std::move(attrs), std::move(inputs), {}});
-  }
-
   /// QLinearConv and QLinearMatMul as what they stand for: f32 between conversions, where that
   /// becomes an integer product below.
   Status expand(size_t n) {
-    const Node old = g_.nodes[n];
+    const Node old = graph().nodes[n];
     const bool conv = is(old, "QLinearConv");
     if ((!conv && !is(old, "QLinearMatMul")) || value(old.inputs[3]).type.shape.size() < 2)
       return {};
@@ -112,14 +100,14 @@ class IntegerProducts {
                                        std::move(inputs), conv ? old.attrs : tensor::Attrs{}));
     const ValueId out = TW_TRY(
         append(old.name + "/Quantize", "QuantizeLinear", {made, old.inputs[6], old.inputs[7]}));
-    forward(g_, old.outputs[0], out);
+    forward(graph(), old.outputs[0], out);
     return {};
   }
 
   /// ConvInteger and MatMulInteger as the target multiplies: signed weights around zero,
   /// activations of its signedness; a zero point that only the run will tell goes behind the sum.
   Status integer_node(size_t n) {
-    const Node old = g_.nodes[n];
+    const Node old = graph().nodes[n];
     const bool conv = is(old, "ConvInteger");
     if (context_.zero_points_apart || (!conv && !is(old, "MatMulInteger")) ||
         known(input(old, 1)) == nullptr)
@@ -145,7 +133,7 @@ class IntegerProducts {
     if (!dynamic && x.zero != 0) inputs.push_back(zero_point(old, wanted, x.zero));
     ValueId made = TW_TRY(append(old.name + "/Integer", old.op, std::move(inputs), old.attrs));
     if (dynamic) made = TW_TRY(less_zero_point(old, made, *weight, x.zero));
-    if (forward(g_, old.outputs[0], made)) ++products_;
+    if (forward(graph(), old.outputs[0], made)) ++products_;
     return {};
   }
 
@@ -167,7 +155,7 @@ class IntegerProducts {
 
   /// A QuantizeLinear to the signedness the target multiplies, with all readers that dequantise.
   void change_sign(size_t n) {
-    Node& quantize = g_.nodes[n];
+    Node& quantize = graph().nodes[n];
     const Array* zero = known(input(quantize, 2));
     const ValueId q = quantize.outputs[0];
     const DType from = value(q).type.dtype, to = flipped(from);
@@ -175,14 +163,14 @@ class IntegerProducts {
         depth(to) == 0 || quantize.attrs.has("output_dtype"))
       return;
     std::vector<size_t> users;
-    for (size_t u = 0; u < g_.nodes.size(); ++u)
-      for (const ValueId id : g_.nodes[u].inputs)
+    for (size_t u = 0; u < graph().nodes.size(); ++u)
+      for (const ValueId id : graph().nodes[u].inputs)
         if (id == q) users.push_back(u);
-    for (const ValueId id : g_.outputs)
+    for (const ValueId id : graph().outputs)
       if (id == q) return;
     for (const size_t u : users) {
-      const Array* read = known(input(g_.nodes[u], 2));
-      if (!is(g_.nodes[u], "DequantizeLinear") || read == nullptr || read->size() != 1) return;
+      const Array* read = known(input(graph().nodes[u], 2));
+      if (!is(graph().nodes[u], "DequantizeLinear") || read == nullptr || read->size() != 1) return;
     }
     const int64_t shift = to == DType::U8 ? 128 : -128;
     auto moved = [&](const Array& old) {
@@ -190,16 +178,18 @@ class IntegerProducts {
       out.set_int(0, old.get_int(0) + shift);
       return constant("zero", std::move(out));
     };
-    for (const size_t u : users) g_.nodes[u].inputs[2] = moved(*known(g_.nodes[u].inputs[2]));
-    g_.nodes[n].inputs[2] = moved(*known(g_.nodes[n].inputs[2]));
-    value(q).type.dtype = to;
+    for (const size_t u : users)
+      graph().nodes[u].inputs[2] = moved(*known(graph().nodes[u].inputs[2]));
+    graph().nodes[n].inputs[2] = moved(*known(graph().nodes[n].inputs[2]));
+    new_value(q).type.dtype = to;
   }
 
   /// The integers behind a dequantised value whose parameters are known.
   std::optional<Quantised> dequantised(ValueId id, bool weights, size_t axis) {
     const int p = id < 0 || static_cast<size_t>(id) >= producer_.size() ? -1 : producer_[id];
-    if (p < 0 || !is(g_.nodes[static_cast<size_t>(p)], "DequantizeLinear")) return std::nullopt;
-    const Node& from = g_.nodes[static_cast<size_t>(p)];
+    if (p < 0 || !is(graph().nodes[static_cast<size_t>(p)], "DequantizeLinear"))
+      return std::nullopt;
+    const Node& from = graph().nodes[static_cast<size_t>(p)];
     const Array* scale = known(input(from, 1));
     const Array* zero = known(input(from, 2));
     if (scale == nullptr || (from.inputs.size() > 2 && zero == nullptr) ||
@@ -219,7 +209,7 @@ class IntegerProducts {
   }
 
   Status node(size_t n) {
-    const Node& old = g_.nodes[n];
+    const Node& old = graph().nodes[n];
     const bool conv = is(old, "Conv"), gemm = is(old, "Gemm");
     if (!conv && !gemm && !is(old, "MatMul")) return {};
     const bool transposed = gemm && old.attrs.get_int("transB", 0) != 0;
@@ -250,8 +240,9 @@ class IntegerProducts {
     std::vector<double> scales;
     if (array == nullptr) {
       const int p = static_cast<size_t>(id) < producer_.size() ? producer_[id] : -1;
-      if (p < 0 || !is(g_.nodes[static_cast<size_t>(p)], "DequantizeLinear")) return std::nullopt;
-      const Node& from = g_.nodes[static_cast<size_t>(p)];
+      if (p < 0 || !is(graph().nodes[static_cast<size_t>(p)], "DequantizeLinear"))
+        return std::nullopt;
+      const Node& from = graph().nodes[static_cast<size_t>(p)];
       const Array* number = known(input(from, 1));
       const Array* zero = known(input(from, 2));
       array = known(from.inputs[0]);
@@ -326,7 +317,7 @@ class IntegerProducts {
 
   Status replace(size_t n, const Quantised& x, const Quantised& w, const Weights& weights,
                  const std::vector<double>& bias, bool conv) {
-    const Node old = g_.nodes[n];
+    const Node old = graph().nodes[n];
     const Array& weight = weights.bytes;
     std::vector<ValueId> factors = {x.q, constant(old.name + ".weight", weight),
                                     zero_point(old, value(x.q).type.dtype, x.zero)};
@@ -351,7 +342,7 @@ class IntegerProducts {
       offset_id = constant(old.name + ".offset", std::move(offset));
       made = TW_TRY(append(old.name + "/Bias", "Add", {made, offset_id}));
     }
-    if (!forward(g_, old.outputs[0], made)) return {};
+    if (!forward(graph(), old.outputs[0], made)) return {};
     ++products_;
     tails_[made] = Tail{scale_id, offset_id};
     return {};
@@ -360,48 +351,47 @@ class IntegerProducts {
   /// QuantizeLinear divides; the factor goes into those behind a sum if the way there is free, else
   /// into a product.
   Status multiply_instead(size_t n) {
-    const Array* scale = known(input(g_.nodes[n], 1));
+    const Array* scale = known(input(graph().nodes[n], 1));
     if (scale == nullptr || scale->size() != 1 || scale->dtype() != DType::F32) return {};
     const double divisor = scale->get(0);
     if (!(divisor > 0)) return {};
-    const std::vector<std::vector<int>> users = consumers(g_);
-    const std::vector<int> made_by = producers(g_);
-    const std::vector<bool> is_out = is_output(g_);
+    const std::vector<std::vector<int>> users = consumers(graph());
+    const std::vector<int> made_by = producers(graph());
+    const std::vector<bool> is_out = is_output(graph());
     const auto only_user = [&](ValueId id) {
       return users[static_cast<size_t>(id)].size() == 1 && !is_out[static_cast<size_t>(id)];
     };
-    ValueId x = g_.nodes[n].inputs[0];
+    ValueId x = graph().nodes[n].inputs[0];
     while (only_user(x) && made_by[static_cast<size_t>(x)] >= 0 && !tails_.contains(x) &&
-           is(g_.nodes[static_cast<size_t>(made_by[static_cast<size_t>(x)])], "Relu"))
-      x = g_.nodes[static_cast<size_t>(made_by[static_cast<size_t>(x)])].inputs[0];
+           is(graph().nodes[static_cast<size_t>(made_by[static_cast<size_t>(x)])], "Relu"))
+      x = graph().nodes[static_cast<size_t>(made_by[static_cast<size_t>(x)])].inputs[0];
     // Where the zero point is the least value, saturation is a Relu.
-    const Array* zero = known(input(g_.nodes[n], 2));
-    const DType out = value(g_.nodes[n].outputs[0]).type.dtype;
+    const Array* zero = known(input(graph().nodes[n], 2));
+    const DType out = value(graph().nodes[n].outputs[0]).type.dtype;
     const double least = out == DType::I8 ? -128 : 0;
     if (zero != nullptr && zero->size() == 1 && is_byte(out) && zero->get(0) == least)
-      g_.nodes[n].inputs[0] = x;
+      graph().nodes[n].inputs[0] = x;
     const auto tail = tails_.find(x);
     if (divisor == 1) return {};
     if (tail != tails_.end() && only_user(x)) {
       for (const ValueId id : {tail->second.scale, tail->second.offset}) {
         if (id < 0) continue;
-        Array& factors = *value(id).constant;
+        Array& factors = *new_value(id).constant;
         for (int64_t i = 0; i < factors.size(); ++i) factors.set(i, factors.get(i) / divisor);
       }
     } else {
-      const std::string base = g_.nodes[n].name + "/Scale";
+      const std::string base = graph().nodes[n].name + "/Scale";
       const ValueId factor =
           constant(base + ".factor", Array::of(DType::F32, std::vector<double>{1 / divisor}));
-      g_.nodes[n].inputs[0] = TW_TRY(append(base, "Mul", {g_.nodes[n].inputs[0], factor}));
+      graph().nodes[n].inputs[0] =
+          TW_TRY(append(base, "Mul", {graph().nodes[n].inputs[0], factor}));
     }
-    g_.nodes[n].inputs[1] = constant("one", Array::scalar(DType::F32, 1));
+    graph().nodes[n].inputs[1] = constant("one", Array::scalar(DType::F32, 1));
     return {};
   }
 
   const Graph& in_;
-  Graph g_;
   PassContext& context_;
-  Names names_;
   std::vector<int> producer_;
   /// The factors and offsets behind a sum.
   struct Tail {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/dot_form.h"
 #include "tilewright/graph/passes/passes.h"
 
@@ -31,21 +31,20 @@ std::optional<int64_t> joined(const Graph& graph, const Node& conv, int64_t bloc
 }  // namespace
 
 Result<Graph> join_groups(const Graph& graph, PassContext& context) {
-  Graph out = graph;
-  Names names(out);
+  Editor out(graph);
   const int64_t block = std::max(4, context.vector_bytes / 4);
   int count = 0;
-  for (Node& node : out.nodes) {
-    const std::optional<int64_t> groups = joined(out, node, block);
+  for (Node& node : out.graph().nodes) {
+    const std::optional<int64_t> groups = joined(out.graph(), node, block);
     if (!groups) continue;
-    const Array weight = *out.values[static_cast<size_t>(node.inputs[1])].constant;
-    node.inputs[1] = add_constant(out, names, node.name + ".joined",
+    const Array weight = *out.known(node.inputs[1]);
+    node.inputs[1] = out.constant(node.name + ".joined",
                                   merge_groups(weight, node.attrs.get_int("group", 1), *groups));
     node.attrs.values["group"] = *groups;
     ++count;
   }
   if (count > 0) context.notes.push_back(fmt::format("{} convolutions with joined groups", count));
-  return compact(out);
+  return compact(out.graph());
 }
 
 }  // namespace tilewright::graph

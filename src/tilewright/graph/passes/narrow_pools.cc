@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tilewright/base/integers.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 #include "tilewright/tensor/window.h"
 
@@ -13,31 +13,29 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-class Narrowing {
+class Narrowing : private Editor {
  public:
   explicit Narrowing(const Graph& graph)
-      : graph_(graph), names_(graph), producer_(producers(graph)), consumer_(consumers(graph)) {}
+      : Editor(graph), producer_(producers(graph)), consumer_(consumers(graph)) {}
 
   Result<Graph> run(PassContext& context) {
-    const std::vector<bool> output = is_output(graph_);
-    for (size_t n = 0, count = graph_.nodes.size(); n < count; ++n) {
-      const Node conv = graph_.nodes[n];
+    const std::vector<bool> output = is_output(graph());
+    for (size_t n = 0, count = graph().nodes.size(); n < count; ++n) {
+      const Node conv = graph().nodes[n];
       if (!conv.domain.empty() || conv.op != "Conv" || !mixes_channels(conv)) continue;
       const auto between = static_cast<size_t>(conv.inputs[0]);
       if (between >= producer_.size()) continue;  // made here
       const int p = producer_[between];
       if (p < 0 || output[between] || consumer_[between].size() != 1) continue;
-      const Node pool = graph_.nodes[static_cast<size_t>(p)];
+      const Node pool = graph().nodes[static_cast<size_t>(p)];
       if (!is_plain_average(pool)) continue;
       TW_TRY_STATUS(exchange(pool, conv));
       context.notes.push_back(fmt::format("'{}' behind '{}'", pool.name, conv.name));
     }
-    return compact(graph_);
+    return compact(graph());
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-
   /// A 1x1 convolution that makes fewer channels than it reads.
   bool mixes_channels(const Node& conv) const {
     const Shape &x = value(conv.inputs[0]).type.shape, &w = value(conv.inputs[1]).type.shape;
@@ -58,31 +56,26 @@ class Narrowing {
 
   /// pool, conv => conv without bias, pool, bias: zeros that the pool counts get no bias.
   Status exchange(const Node& pool, const Node& conv) {
-    names_.release_node(conv.name);
-    names_.release_node(pool.name);
+    release(conv);
+    release(pool);
     Node mix = conv;
     mix.inputs = {pool.inputs[0], conv.inputs[1]};
     mix.outputs.clear();
     Node average = pool;
-    average.inputs = {TW_TRY(append_node(graph_, names_, std::move(mix)))};
+    average.inputs = {TW_TRY(append_like(std::move(mix)))};
     average.outputs.clear();
-    ValueId made = TW_TRY(append_node(graph_, names_, std::move(average)));
+    ValueId made = TW_TRY(append_like(std::move(average)));
     if (conv.inputs.size() > 2 && conv.inputs[2] >= 0) {
       const Array& bias = array_of(value(conv.inputs[2]));
-      Shape shape(value(made).type.shape.size() - 1, 1);
-      shape[0] = bias.size();
-      Node add;
-      add.name = conv.name + "/bias";
-      add.op = "Add";
-      add.inputs = {made, add_constant(graph_, names_, conv.name + ".bias", bias.reshaped(shape))};
-      made = TW_TRY(append_node(graph_, names_, std::move(add)));
+      Shape along(shape(made).size() - 1, 1);
+      along[0] = bias.size();
+      const ValueId addend = constant(conv.name + ".bias", bias.reshaped(along));
+      made = TW_TRY(append(conv.name + "/bias", "Add", {made, addend}));
     }
-    forward(graph_, conv.outputs[0], made);
+    forward(graph(), conv.outputs[0], made);
     return {};
   }
 
-  Graph graph_;
-  Names names_;
   const std::vector<int> producer_;
   const std::vector<std::vector<int>> consumer_;
 };

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 #include "tilewright/tensor/window.h"
 
@@ -12,27 +12,22 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
-class PlainWinograd {
+class PlainWinograd : private Editor {
  public:
-  PlainWinograd(const Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), names_(graph) {}
+  PlainWinograd(const Graph& graph, PassContext& context) : Editor(graph), context_(context) {}
 
   Result<Graph> run() {
-    const std::vector<Node> nodes = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    for (const Node& node : nodes) {
+    for (const Node& node : take_nodes()) {
       const int64_t m = TW_TRY(tile_of(node));
       if (m == 0)
-        graph_.nodes.push_back(node);
+        put(node);
       else
         TW_TRY_STATUS(replace(node, m));
     }
-    return std::move(graph_);
+    return std::move(graph());
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-
   /// Outputs of a tile along each axis; 0 where the convolution stays as it is.
   Result<int64_t> tile_of(const Node& node) const {
     if (!node.domain.empty() || node.op != "Conv") return 0;
@@ -42,7 +37,7 @@ class PlainWinograd {
     if (x.dtype != DType::F32 || x.shape.size() != 4 || x.dynamic_axis >= 0 || !weight.constant ||
         w[2] != w[3] || w[2] < 2 || node.attrs.get_int("group", 1) != 1)
       return 0;
-    const tensor::Window window = TW_TRY(tensor::conv_window(op_call(graph_, node), x.shape, w));
+    const tensor::Window window = TW_TRY(tensor::conv_window(op_call(graph(), node), x.shape, w));
     if (window.strides != Ints{1, 1} || window.dilations != Ints{1, 1}) return 0;
     return context_.plain_winograd_tile(
         {x.shape[0], x.shape[1], w[0], window.output[0], window.output[1], w[2], w[3]});
@@ -51,27 +46,21 @@ class PlainWinograd {
   Status replace(const Node& conv, int64_t m) {
     const Shape& w = value(conv.inputs[1]).type.shape;
     const tensor::Window window =
-        TW_TRY(tensor::conv_window(op_call(graph_, conv), value(conv.inputs[0]).type.shape, w));
-    Node pack;
-    pack.name = conv.name + "/PackWinogradWeight";
-    pack.domain = "tilewright";
-    pack.op = "PackWinogradWeight";
-    pack.attrs.values = {{"block_in", int64_t{1}}, {"block_out", w[0]}, {"m", m}};
-    pack.inputs = {conv.inputs[1]};
+        TW_TRY(tensor::conv_window(op_call(graph(), conv), value(conv.inputs[0]).type.shape, w));
     Node product = conv;  // the result has the same type
     product.domain = "tilewright";
     product.op = "WinogradConv";
     product.attrs.values = {
         {"m", m}, {"pads", Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]}}};
-    product.inputs[1] = TW_TRY(append_node(graph_, names_, std::move(pack)));
-    graph_.nodes.push_back(std::move(product));
+    product.inputs[1] =
+        TW_TRY(append_own(conv.name + "/PackWinogradWeight", "PackWinogradWeight", {conv.inputs[1]},
+                          attrs_of({{"block_in", int64_t{1}}, {"block_out", w[0]}, {"m", m}})));
+    put(std::move(product));
     context_.notes.push_back(fmt::format("'{}' in tiles of {}x{}", conv.name, m, m));
     return {};
   }
 
-  Graph graph_;
   PassContext& context_;
-  Names names_;
 };
 
 }  // namespace

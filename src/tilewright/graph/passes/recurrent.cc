@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -37,27 +37,22 @@ Array in_order(const float* rows, const RowOrder& order, int64_t width) {
   return result;
 }
 
-class Blocking {
+class Blocking : private Editor {
  public:
   Blocking(const Graph& graph, PassContext& context)
-      : graph_(graph),
-        context_(context),
-        names_(graph),
-        block_(std::max(4, context.vector_bytes / 4)) {}
+      : Editor(graph), context_(context), block_(std::max(4, context.vector_bytes / 4)) {}
 
   Result<Graph> run() {
-    const std::vector<Node> nodes = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    for (const Node& node : nodes)
-      if (!TW_TRY(lower(node))) graph_.nodes.push_back(node);
+    for (const Node& node : take_nodes())
+      if (!TW_TRY(lower(node))) put(node);
     if (lowered_ > 0) context_.notes.push_back(fmt::format("{} recurrences blocked", lowered_));
-    return std::move(graph_);
+    return std::move(graph());
   }
 
  private:
   const Value* input(const Node& node, size_t i) const {
     if (i >= node.inputs.size() || node.inputs[i] < 0) return nullptr;
-    return &graph_.values[static_cast<size_t>(node.inputs[i])];
+    return &value(node.inputs[i]);
   }
   bool applies(const Node& node) const {
     if (!node.domain.empty() || (node.op != "LSTM" && node.op != "GRU" && node.op != "RNN"))
@@ -70,25 +65,13 @@ class Blocking {
            input(node, 7) == nullptr;
   }
 
-  ValueId constant(const std::string& name, Array array) {
-    return add_constant(graph_, names_, name, std::move(array));
-  }
-  Result<ValueId> append(const std::string& name, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs) {
-    return append_node(graph_, names_,
-                       {name, "tilewright", op, std::move(attrs), std::move(inputs), {}});
-  }
-
   /// Rows of weight input `i`, transposed and packed in panels of `panel` of them.
   Result<ValueId> packed(const Node& node, size_t i, const RowOrder& order, int64_t panel) {
     const Array& w = *input(node, i)->constant;
     const ValueId rows = constant(fmt::format("{}.rows{}", node.name, i),
                                   in_order(w.as<float>().data(), order, w.shape()[2]));
-    tensor::Attrs attrs;
-    attrs.values["transB"] = int64_t{1};
-    attrs.values["block"] = panel;
-    return append(fmt::format("{}/PackGemmWeight{}", node.name, i), "PackGemmWeight", {rows},
-                  std::move(attrs));
+    return append_own(fmt::format("{}/PackGemmWeight{}", node.name, i), "PackGemmWeight", {rows},
+                      attrs_of({{"transB", int64_t{1}}, {"block", panel}}));
   }
 
   /// Biases of the projected input and, for the candidate of a GRU, of the state.
@@ -112,7 +95,7 @@ class Blocking {
 
   Result<bool> lower(const Node& node) {
     if (!applies(node)) return false;
-    const auto layer = tensor::recurrent_layer(op_call(graph_, node));
+    const auto layer = tensor::recurrent_layer(op_call(graph(), node));
     if (!layer || layer->hidden < block_) return false;
     RowOrder order;
     order.gates = tensor::recurrent_kind(node.op).gates;
@@ -121,12 +104,11 @@ class Blocking {
     constexpr int64_t kSums = 8;
     order.group = layer->batch > 1 ? 1 : (kSums + order.gates - 1) / order.gates;
     const auto [bias, state_bias] = biases(node, order);
-    tensor::Attrs product;
-    product.values["n"] = order.rows();
     std::vector<ValueId> operands = {node.inputs[0], TW_TRY(packed(node, 1, order, block_))};
     if (bias >= 0) operands.push_back(bias);
     const ValueId projected =
-        TW_TRY(append(node.name + "/Project", "GemmPacked", std::move(operands), product));
+        TW_TRY(append_own(node.name + "/Project", "GemmPacked", std::move(operands),
+                          attrs_of({{"n", order.rows()}})));
     const int64_t panel = order.group * order.gates * block_;
     Node core{node.name, "tilewright", "RecurrentBlocked", node.attrs, {}, node.outputs};
     core.attrs.values["kind"] = node.op;
@@ -135,14 +117,12 @@ class Blocking {
     core.inputs = {projected, TW_TRY(packed(node, 2, order, panel)), state_bias, -1, -1};
     for (size_t i : {5, 6})
       if (i < node.inputs.size()) core.inputs[i - 2] = node.inputs[i];
-    graph_.nodes.push_back(std::move(core));
+    put(std::move(core));
     ++lowered_;
     return true;
   }
 
-  Graph graph_;
   PassContext& context_;
-  Names names_;
   int64_t block_;
   int lowered_ = 0;
 };

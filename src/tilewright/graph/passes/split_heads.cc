@@ -4,45 +4,41 @@
 
 #include <algorithm>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/elementwise.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
 namespace {
 
-class HeadSplitting {
+class HeadSplitting : private Editor {
  public:
   explicit HeadSplitting(const Graph& graph)
-      : graph_(graph),
-        names_(graph),
+      : Editor(graph),
         producer_(producers(graph)),
         consumer_(consumers(graph)),
         output_(is_output(graph)) {}
 
   Result<Graph> run(PassContext& context) {
     int split = 0;
-    for (size_t n = 0, count = graph_.nodes.size(); n < count; ++n) {
-      const Node transpose = graph_.nodes[n];
+    for (size_t n = 0, count = graph().nodes.size(); n < count; ++n) {
+      const Node transpose = graph().nodes[n];
       if (!transpose.domain.empty() || transpose.op != "Transpose") continue;
       split += TW_TRY(split_before(transpose));
     }
     if (split > 0)
       context.notes.push_back(fmt::format("{} products make parts of their columns", split));
-    return compact(graph_);
+    return compact(graph());
   }
 
  private:
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
-
   /// The node that makes `id` for one reader; null if there is none.
   const Node* only_producer(ValueId id) const {
     const auto i = static_cast<size_t>(id);
     if (id < 0 || i >= producer_.size() || producer_[i] < 0) return nullptr;
     if (output_[i] || consumer_[i].size() != 1 || value(id).type.dynamic_axis >= 0) return nullptr;
-    return &graph_.nodes[static_cast<size_t>(producer_[i])];
+    return &graph().nodes[static_cast<size_t>(producer_[i])];
   }
 
   /// [.., n] => [.., parts, n / parts]; 0 parts: something else.
@@ -63,8 +59,7 @@ class HeadSplitting {
   ValueId in_parts(ValueId id, int64_t parts) {
     const Array array = array_of(value(id));
     if (array.size() == 1) return id;
-    return add_constant(graph_, names_, value(id).name + ".parts",
-                        array.reshaped({parts, array.size() / parts}));
+    return constant(value(id).name + ".parts", array.reshaped({parts, array.size() / parts}));
   }
 
   /// The product and the element-wise operators behind it, up to what `id` names; empty where one
@@ -101,18 +96,16 @@ class HeadSplitting {
     ValueId made = -1;
     for (const Node& old : chain) {
       Node node = old;
-      names_.release_node(node.name);
+      release(node);
       node.outputs.clear();
       if (made < 0) node.attrs.values["parts"] = parts;
       for (ValueId& input : node.inputs)
         if (made >= 0) input = value(input).constant ? in_parts(input, parts) : made;
-      made = TW_TRY(append_node(graph_, names_, std::move(node)));
+      made = TW_TRY(append_like(std::move(node)));
     }
-    return made >= 0 && forward(graph_, whole, made);
+    return made >= 0 && forward(graph(), whole, made);
   }
 
-  Graph graph_;
-  Names names_;
   const std::vector<int> producer_;
   const std::vector<std::vector<int>> consumer_;
   const std::vector<bool> output_;

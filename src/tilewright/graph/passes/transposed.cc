@@ -6,8 +6,8 @@
 #include <cstring>
 
 #include "tilewright/base/integers.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -75,33 +75,30 @@ Array one_phase(const Array& w, const Ints& strides, const Ints& first, const In
   return result;
 }
 
-class Lowering {
+class Lowering : private Editor {
  public:
   Lowering(const Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), names_(graph), block_(context.vector_bytes / 4) {}
+      : Editor(graph), context_(context), block_(context.vector_bytes / 4) {}
 
   Result<Graph> run() {
-    const std::vector<Node> nodes = std::move(graph_.nodes);
-    graph_.nodes.clear();
-    for (const Node& node : nodes)
-      if (!TW_TRY(lower(node))) graph_.nodes.push_back(node);
+    for (const Node& node : take_nodes())
+      if (!TW_TRY(lower(node))) put(node);
     if (lowered_ > 0)
       context_.notes.push_back(fmt::format("{} transposed convolutions made ordinary", lowered_));
-    return std::move(graph_);
+    return std::move(graph());
   }
 
  private:
-  bool known(const Node& node, size_t i) const {
-    return i >= node.inputs.size() || node.inputs[i] < 0 ||
-           graph_.values[static_cast<size_t>(node.inputs[i])].constant.has_value();
+  bool known_or_absent(const Node& node, size_t i) const {
+    return i >= node.inputs.size() || node.inputs[i] < 0 || known(node.inputs[i]);
   }
 
   Result<bool> lower(const Node& node) {
     if (!node.domain.empty() || node.op != "ConvTranspose") return false;
-    if (!known(node, 1) || !known(node, 2)) return false;
-    const auto t = tensor::transposed_window(op_call(graph_, node));
+    if (!known_or_absent(node, 1) || !known_or_absent(node, 2)) return false;
+    const auto t = tensor::transposed_window(op_call(graph(), node));
     if (!t) return tl::unexpected<Error>(Error(t.error()).at(node.name));
-    const Array w = array_of(graph_.values[static_cast<size_t>(node.inputs[1])]);
+    const Array w = array_of(value(node.inputs[1]));
     if (product(t->strides) == 1) return turn(node, *t, w);
     if (!has_phases(*t)) return false;
     // Where phases share a vector, they are filters of one convolution; else each is one itself.
@@ -111,13 +108,9 @@ class Lowering {
     return split_phases(node, *t, w);
   }
 
-  ValueId constant(const std::string& name, Array array) {
-    return add_constant(graph_, names_, name, std::move(array));
-  }
-
   /// Stride 1: a convolution with the kernel turned round.
   Result<bool> turn(const Node& node, const tensor::TransposedWindow& t, const Array& w) {
-    const Shape& x = graph_.values[static_cast<size_t>(node.inputs[0])].type.shape;
+    const Shape& x = shape(node.inputs[0]);
     Ints begin, end;
     for (size_t i = 0; i < t.kernel.size(); ++i) {
       const int64_t reach = (t.kernel[i] - 1) * t.dilations[i];
@@ -132,14 +125,14 @@ class Lowering {
     conv.attrs.values["dilations"] = t.dilations;
     conv.attrs.values["group"] = t.groups;
     conv.inputs[1] = constant(node.name + ".turned", turned_weights(w, t.groups));
-    graph_.nodes.push_back(std::move(conv));
+    put(std::move(conv));
     ++lowered_;
     return true;
   }
 
   /// All phases as filters of one convolution over positions of the full output.
   Result<bool> merge_phases(const Node& node, const tensor::TransposedWindow& t, const Array& w) {
-    const Shape& x = graph_.values[static_cast<size_t>(node.inputs[0])].type.shape;
+    const Shape& x = shape(node.inputs[0]);
     const int64_t filters = w.shape()[1], phases = product(t.strides);
     const Ints taps = phase_taps(t);
     Ints begin, end, crop;
@@ -162,17 +155,17 @@ class Lowering {
     conv.inputs[1] =
         constant(node.name + ".phases", phase_weights(w, t, Ints(taps.size(), 0), filters));
     if (conv.inputs.size() > 2 && conv.inputs[2] >= 0) {
-      const Array& bias = array_of(graph_.values[static_cast<size_t>(conv.inputs[2])]);
+      const Array& bias = array_of(value(conv.inputs[2]));
       Array all(bias.dtype(), {phases * filters});
       for (int64_t i = 0; i < all.size(); ++i) copy_element(all, i, bias, i % filters);
       conv.inputs[2] = constant(node.name + ".bias", std::move(all));
     }
-    const ValueId merged = TW_TRY(append_node(graph_, names_, std::move(conv)));
+    const ValueId merged = TW_TRY(append_like(std::move(conv)));
     Node order{node.name, "tilewright", "PhasesToSpace", {}, {merged}, node.outputs};
     order.attrs.values["strides"] = t.strides;
     order.attrs.values["begin"] = crop;
     order.attrs.values["output"] = t.output;
-    graph_.nodes.push_back(std::move(order));
+    put(std::move(order));
     ++lowered_;
     return true;
   }
@@ -180,7 +173,7 @@ class Lowering {
   /// Each phase as a convolution with the taps it has, where many would be zeros if all had as many
   /// as the first.
   Result<bool> split_phases(const Node& node, const tensor::TransposedWindow& t, const Array& w) {
-    const Shape x = graph_.values[static_cast<size_t>(node.inputs[0])].type.shape;
+    const Shape x = shape(node.inputs[0]);
     const size_t rank = t.kernel.size();
     const int64_t filters = w.shape()[1], phases = product(t.strides);
     const int64_t filled = product(phase_taps(t)) * phases;
@@ -206,21 +199,18 @@ class Lowering {
     }
     Node concat{node.name + "/Concat", "", "Concat", {}, {}, {}};
     concat.attrs.values["axis"] = int64_t{1};
-    for (Node& conv : convs)
-      concat.inputs.push_back(TW_TRY(append_node(graph_, names_, std::move(conv))));
+    for (Node& conv : convs) concat.inputs.push_back(TW_TRY(append_like(std::move(conv))));
     Node order{node.name, "tilewright", "PhasesToSpace", {}, {}, node.outputs};
-    order.inputs = {TW_TRY(append_node(graph_, names_, std::move(concat)))};
+    order.inputs = {TW_TRY(append_like(std::move(concat)))};
     order.attrs.values["strides"] = t.strides;
     order.attrs.values["begin"] = Ints(rank, 0);
     order.attrs.values["output"] = t.output;
-    graph_.nodes.push_back(std::move(order));
+    put(std::move(order));
     ++lowered_;
     return true;
   }
 
-  Graph graph_;
   PassContext& context_;
-  Names names_;
   int64_t block_;
   int lowered_ = 0;
 };

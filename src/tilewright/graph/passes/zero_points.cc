@@ -2,32 +2,25 @@
 // operand times the other's zero point go behind.
 #include <fmt/format.h>
 
-#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
 namespace {
 
 /// sum (x - a) (w - b) = sum x w - a * sum w - b * (sum x - a * terms)
-class ZeroPoints {
+class ZeroPoints : private Editor {
  public:
-  ZeroPoints(const Graph& graph, PassContext& context)
-      : g_(graph), context_(context), names_(graph) {}
+  ZeroPoints(const Graph& graph, PassContext& context) : Editor(graph), context_(context) {}
 
   Result<Graph> run() {
-    for (size_t n = 0, count = g_.nodes.size(); n < count; ++n) TW_TRY_STATUS(node(n));
-    if (moved_ == 0) return std::move(g_);
+    for (size_t n = 0, count = graph().nodes.size(); n < count; ++n) TW_TRY_STATUS(node(n));
+    if (moved_ == 0) return std::move(graph());
     context_.notes.push_back(fmt::format("zero points of {} products behind their sums", moved_));
-    return compact(g_);
+    return compact(graph());
   }
 
  private:
-  Value& value(ValueId id) { return g_.values[static_cast<size_t>(id)]; }
-  const Array* known(ValueId id) {
-    return id >= 0 && value(id).constant ? &*value(id).constant : nullptr;
-  }
-  const Shape& shape(ValueId id) { return value(id).type.shape; }
-
   /// Input `i` of `node`; -1 where it is absent or known to be zero.
   ValueId point(const Node& node, size_t i) {
     const ValueId id = i < node.inputs.size() ? node.inputs[i] : -1;
@@ -37,23 +30,8 @@ class ZeroPoints {
     return array != nullptr ? -1 : id;
   }
 
-  Result<ValueId> append(const std::string& base, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {},
-                         const std::string& domain = "") {
-    return append_node(g_, names_, {base, domain, op, std::move(attrs), std::move(inputs), {}});
-  }
-  ValueId constant(const std::string& base, Array array) {
-    return add_constant(g_, names_, base, std::move(array));
-  }
-
-  ValueId ints(const std::string& base, DType dtype, const std::vector<int64_t>& values) {
-    Array array(dtype, {static_cast<int64_t>(values.size())});
-    for (size_t i = 0; i < values.size(); ++i) array.set_int(static_cast<int64_t>(i), values[i]);
-    return constant(base, std::move(array));
-  }
-
   Status node(size_t n) {
-    const Node old = g_.nodes[n];
+    const Node old = graph().nodes[n];
     const bool conv = old.op == "ConvInteger";
     if (!old.domain.empty() || (!conv && old.op != "MatMulInteger")) return {};
     const ValueId x = old.inputs[0], x_zero = point(old, 2);
@@ -71,7 +49,7 @@ class ZeroPoints {
     ValueId made = TW_TRY(product(old, x, w, x_zero));
     if (x_zero >= 0) made = TW_TRY(less(old, made, x_zero, TW_TRY(totals(old, w, conv))));
     if (w_zero >= 0) made = TW_TRY(less(old, made, w_zero, TW_TRY(windows(old, x, w, x_zero))));
-    moved_ += forward(g_, old.outputs[0], made);
+    moved_ += forward(graph(), old.outputs[0], made);
     return {};
   }
 
@@ -99,18 +77,17 @@ class ZeroPoints {
     std::vector<ValueId> inputs = {x, w};
     if (old.op == "MatMulInteger") return append(old.name + "/Bytes", old.op, inputs);
     if (x_zero >= 0) inputs.push_back(x_zero);
-    return append(old.name + "/Bytes", "ConvBytes", inputs, old.attrs, "tilewright");
+    return append_own(old.name + "/Bytes", "ConvBytes", inputs, old.attrs);
   }
 
   Result<ValueId> wide(const Node& old, ValueId id) {
-    tensor::Attrs attrs;
-    attrs.values["to"] = int64_t{6};  // ONNX: INT32
-    return append(old.name + "/Wide", "Cast", {id}, attrs);
+    const int64_t i32 = 6;  // as ONNX numbers types
+    return append(old.name + "/Wide", "Cast", {id}, attrs_of({{"to", i32}}));
   }
 
   /// In i32, along `axes`, which stay.
   Result<ValueId> sum(const Node& old, ValueId id, const std::vector<int64_t>& axes) {
-    const ValueId along = ints(old.name + ".axes", DType::I64, axes);
+    const ValueId along = ints(old.name + ".axes", axes);
     return append(old.name + "/Sum", "ReduceSum", {TW_TRY(wide(old, id)), along});
   }
 
@@ -121,8 +98,7 @@ class ZeroPoints {
     for (size_t d = 1; d < shape(w).size(); ++d) axes.push_back(static_cast<int64_t>(d));
     to.resize(shape(w).size(), 1);
     const ValueId total = TW_TRY(sum(old, w, axes));
-    return append(old.name + "/Reshape", "Reshape",
-                  {total, ints(old.name + ".shape", DType::I64, to)});
+    return append(old.name + "/Reshape", "Reshape", {total, ints(old.name + ".shape", to)});
   }
 
   /// sum x - a * terms, by row of the result.
@@ -139,7 +115,9 @@ class ZeroPoints {
       total = TW_TRY(sum(old, x, {-1}));
     }
     if (x_zero < 0) return total;
-    return less(old, total, x_zero, ints(old.name + ".terms", DType::I32, {terms}));
+    Array number(DType::I32, {1});
+    number.set_int(0, terms);
+    return less(old, total, x_zero, constant(old.name + ".terms", std::move(number)));
   }
 
   /// from - zero * factor
@@ -149,9 +127,7 @@ class ZeroPoints {
     return append(old.name + "/Sub", "Sub", {from, product});
   }
 
-  Graph g_;
   PassContext& context_;
-  Names names_;
   int moved_ = 0;
 };
 
