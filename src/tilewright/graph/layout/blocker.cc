@@ -9,54 +9,21 @@
 namespace tilewright::graph {
 
 Result<Graph> Blocker::run() {
-  out_.name = in_.name;
-  out_.warnings = in_.warnings;
-  // Names of plain values and nodes stay theirs.
-  names_ = Names(in_);
-  forms_.resize(in_.values.size());
-  for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
-  for (const Node& node : in_.nodes) {
-    names_.release_node(node.name);
+  for (const Node& node : old().nodes) {
+    release(node);
     if (TW_TRY(blocked(node))) {
       ++blocked_nodes_;
       continue;
     }
     TW_TRY_STATUS(copy(node));
   }
-  for (ValueId id : in_.outputs) out_.outputs.push_back(TW_TRY(plain(id)));
+  for (ValueId id : old().outputs) output(TW_TRY(plain(id)));
   if (blocked_nodes_ > 0)
     context_.notes.push_back(fmt::format("{} nodes with blocks of {} channels, {} conversions",
                                          blocked_nodes_, block_, conversions_));
   if (packed_ > 0)
     context_.notes.push_back(fmt::format("{} products with packed weights", packed_));
-  return compact(out_);
-}
-
-ValueId Blocker::keep(ValueId id) {
-  ValueId& mine = forms(id).plain;
-  if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
-  return mine;
-}
-
-ValueId Blocker::constant(const std::string& base, Array array) {
-  return add_constant(out_, names_, base, std::move(array));
-}
-
-ValueId Blocker::ints(const std::string& base, const std::vector<int64_t>& values) {
-  Array array(DType::I64, {static_cast<int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
-  return constant(base, std::move(array));
-}
-
-Result<ValueId> Blocker::append(const std::string& name, const std::string& domain,
-                                const std::string& op, std::vector<ValueId> inputs,
-                                tensor::Attrs attrs) {
-  return append_node(out_, names_, {name, domain, op, std::move(attrs), std::move(inputs), {}});
-}
-
-Result<ValueId> Blocker::reshape(const std::string& name, ValueId id, const Shape& target) {
-  return append(name, "", "Reshape", {id, ints(name + ".shape", target)},
-                attrs_of({{"allowzero", 1}}));
+  return finish();
 }
 
 bool Blocker::same_bytes(const Shape& s, int64_t block) const {
@@ -73,21 +40,20 @@ Shape Blocker::blocked_shape(const Shape& s, int64_t block) const {
 
 Result<ValueId> Blocker::plain(ValueId id) {
   if (id < 0) return id;
-  Forms& f = forms(id);
-  if (f.plain >= 0) return f.plain;
-  if (f.blocked.empty() && f.phases < 0) return keep(id);
+  const Forms& f = forms(id);
+  if (now(id) >= 0 || (f.blocked.empty() && f.phases < 0)) return keep(id);
   if (f.blocked.empty()) TW_TRY(in_blocks(id, block_));
-  const auto [block, from] = *forms(id).blocked.rbegin();
+  const auto [block, from] = *f.blocked.rbegin();
+  ValueId made = -1;
   const std::string name = value(id).name + "/FromBlocked";
   if (same_bytes(shape(id), block)) {
-    f.plain = TW_TRY(reshape(name, from, shape(id)));
+    made = TW_TRY(reshape(name, from, shape(id)));
   } else {
     ++conversions_;
-    f.plain = TW_TRY(
-        append(name, "tilewright", "FromBlocked", {from}, attrs_of({{"channels", shape(id)[1]}})));
+    made = TW_TRY(append_own(name, "FromBlocked", {from}, attrs_of({{"channels", shape(id)[1]}})));
   }
-  out_.values[static_cast<size_t>(f.plain)].name = value(id).name;
-  return f.plain;
+  Rewriter::define(id, made);
+  return made;
 }
 
 Result<ValueId> Blocker::in_blocks(ValueId id, int64_t block) {
@@ -106,32 +72,26 @@ Result<ValueId> Blocker::in_blocks(ValueId id, int64_t block) {
     made = TW_TRY(reshape(name, from, blocked_shape(s, block)));
   } else {
     conversions_ += !known(id);
-    made = TW_TRY(append(name, "tilewright", "ToBlocked", {from}, attrs_of({{"block", block}})));
+    made = TW_TRY(append_own(name, "ToBlocked", {from}, attrs_of({{"block", block}})));
   }
   forms(id).blocked[block] = made;
   return made;
 }
 
 Status Blocker::copy(const Node& node) {
-  Node mine = node;
-  mine.name = names_.node(node.name);
-  for (ValueId& id : mine.inputs) id = TW_TRY(plain(id));
-  for (ValueId& id : mine.outputs) {
-    const ValueId old = id;
-    id = out_.add_value(value(old).name, value(old).type, value(old).constant);
-    forms(old).plain = id;
-  }
-  out_.nodes.push_back(std::move(mine));
+  std::vector<ValueId> inputs;
+  for (ValueId id : node.inputs) inputs.push_back(TW_TRY(plain(id)));
+  Rewriter::copy(node, std::move(inputs));
   return {};
 }
 
 void Blocker::define(const Node& node, size_t output, ValueId made) {
-  const ValueId old = node.outputs[output];
-  const Shape& is = out_.values[static_cast<size_t>(made)].type.shape;
-  TW_CHECK(is == blocked_shape(shape(old), block_), "'{}', {}, became {} in blocks of {}",
-           value(old).name, to_string(shape(old)), to_string(is), block_);
-  out_.values[static_cast<size_t>(made)].name = names_.value(value(old).name + ".blocked");
-  forms(old).blocked[block_] = made;
+  const ValueId id = node.outputs[output];
+  const Shape& is = new_shape(made);
+  TW_CHECK(is == blocked_shape(shape(id), block_), "'{}', {}, became {} in blocks of {}",
+           value(id).name, to_string(shape(id)), to_string(is), block_);
+  new_value(made).name = value_name(value(id).name + ".blocked");
+  forms(id).blocked[block_] = made;
 }
 
 Result<bool> Blocker::blocked(const Node& node) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/ir/edit.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/dot_form.h"
 #include "tilewright/graph/passes/passes.h"
 #include "tilewright/tensor/window.h"
@@ -60,50 +60,31 @@ inline const std::set<std::string> kElementwiseUnfilled = {
     "Div",  "Pow",     "Sqrt",  "Log",         "Reciprocal",     "Cos", "Sin", "Where",
     "Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual", "Not", "And", "Or"};
 
-class Blocker {
+class Blocker : private Rewriter {
  public:
   Blocker(const Graph& graph, PassContext& context)
-      : in_(graph), context_(context), block_(std::max(4, context.vector_bytes / 4)) {}
+      : Rewriter(graph),
+        context_(context),
+        block_(std::max(4, context.vector_bytes / 4)),
+        forms_(graph.values.size()) {}
 
   Result<Graph> run();
 
  private:
-  /// What exists of a value in the new graph.
+  /// What exists of a value in the new graph beside its plain form.
   struct Forms {
-    ValueId plain = -1;
     std::map<int64_t, ValueId> blocked;  ///< by block
     /// In blocks of the target's size, under another shape: spatial axes split into phases, or as
     /// Winograd's form has them.
     ValueId phases = -1;
   };
 
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
   Forms& forms(ValueId id) { return forms_[static_cast<size_t>(id)]; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
   /// Whether the value already exists in blocks of the target's size.
   bool has_blocks(ValueId id) {
     return id >= 0 && (forms(id).blocked.contains(block_) || forms(id).phases >= 0);
   }
   int64_t blocks_of(int64_t channels) const { return (channels + block_ - 1) / block_; }
-
-  /// A value of the old graph that no node of the new one makes: an input or a constant.
-  ValueId keep(ValueId id);
-
-  ValueId constant(const std::string& base, Array array);
-
-  ValueId ints(const std::string& base, const std::vector<int64_t>& values);
-
-  Result<ValueId> append(const std::string& name, const std::string& domain, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {});
-
-  static tensor::Attrs attrs_of(std::initializer_list<std::pair<const char*, int64_t>> entries) {
-    tensor::Attrs attrs;
-    for (const auto& [key, number] : entries) attrs.values[key] = number;
-    return attrs;
-  }
-
-  Result<ValueId> reshape(const std::string& name, ValueId id, const Shape& target);
 
   /// With one pixel and full blocks, or blocks of one channel, both forms are the same bytes.
   bool same_bytes(const Shape& s, int64_t block) const;
@@ -200,11 +181,8 @@ class Blocker {
   /// is known, or has the rank of `out` and either its channels or one.
   Result<ValueId> operand(ValueId id, const Shape& out);
 
-  const Graph& in_;
   PassContext& context_;
   const int64_t block_;
-  Graph out_;
-  Names names_;
   std::vector<Forms> forms_;
   int blocked_nodes_ = 0, conversions_ = 0, packed_ = 0;
 };

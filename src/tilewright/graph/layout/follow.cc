@@ -10,7 +10,7 @@ namespace tilewright::graph {
 Result<bool> Blocker::block_pool(const Node& node) {
   if (!has_blocks(node.inputs[0]) || node.outputs.size() != 1) return false;
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_));
-  define(node, 0, TW_TRY(append(node.name, "tilewright", node.op + "Blocked", {x}, node.attrs)));
+  define(node, 0, TW_TRY(append_own(node.name, node.op + "Blocked", {x}, node.attrs)));
   return true;
 }
 
@@ -23,18 +23,18 @@ Result<bool> Blocker::block_lrn(const Node& node) {
   tensor::Attrs attrs = node.attrs;
   if (const int64_t channels = shape(node.outputs[0])[1]; channels % block_ != 0)
     attrs.values["channels"] = channels;
-  define(node, 0, TW_TRY(append(node.name, "tilewright", "LRNBlocked", {x}, std::move(attrs))));
+  define(node, 0, TW_TRY(append_own(node.name, "LRNBlocked", {x}, std::move(attrs))));
   return true;
 }
 
 Result<bool> Blocker::block_mean(const Node& node) {
-  auto axes = known_ints(in_, node, 1);
+  auto axes = known_ints(old(), node, 1);
   if (!has_blocks(node.inputs[0]) || !axes || node.attrs.get_int("keepdims", 1) != 1) return false;
   for (int64_t& axis : *axes) axis = axis < 0 ? axis + 4 : axis;
   std::sort(axes->begin(), axes->end());
   if (*axes != std::vector<int64_t>{2, 3}) return false;
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_));
-  define(node, 0, TW_TRY(append(node.name, "tilewright", "GlobalAveragePoolBlocked", {x})));
+  define(node, 0, TW_TRY(append_own(node.name, "GlobalAveragePoolBlocked", {x})));
   return true;
 }
 
@@ -51,7 +51,7 @@ Result<bool> Blocker::block_concat(const Node& node) {
   if (axis < 1 || blocked_elements <= plain_elements) return false;
   std::vector<ValueId> inputs;
   for (ValueId id : node.inputs) inputs.push_back(TW_TRY(in_blocks(id, block_)));
-  define(node, 0, TW_TRY(append(node.name, "", "Concat", inputs, attrs_of({{"axis", axis}}))));
+  define(node, 0, TW_TRY(append(node.name, "Concat", inputs, attrs_of({{"axis", axis}}))));
   return true;
 }
 
@@ -64,13 +64,9 @@ Result<bool> Blocker::block_split(const Node& node) {
     if (shape(id)[1] % block_ != 0) return false;
     sizes.push_back(shape(id)[1] / block_);
   }
-  Node mine;
-  mine.name = node.name;
-  mine.op = "Split";
-  mine.attrs = attrs_of({{"axis", 1}});
+  Node mine{node.name, "", "Split", attrs_of({{"axis", 1}}), {}, {}};
   mine.inputs = {TW_TRY(in_blocks(node.inputs[0], block_)), ints(node.name + ".parts", sizes)};
-  const auto made =
-      TW_TRY(append_node(out_, names_, std::move(mine), static_cast<int>(sizes.size())));
+  const auto made = TW_TRY(append_like(std::move(mine), static_cast<int>(sizes.size())));
   for (size_t i = 0; i < made.size(); ++i) define(node, i, made[i]);
   return true;
 }
@@ -97,12 +93,12 @@ Result<bool> Blocker::block_resize(const Node& node) {
     scales.push_back(1);
     inputs.push_back(constant(node.name + ".scales", Array::of(DType::F32, scales)));
   }
-  define(node, 0, TW_TRY(append(node.name, "", "Resize", std::move(inputs), node.attrs)));
+  define(node, 0, TW_TRY(append(node.name, "Resize", std::move(inputs), node.attrs)));
   return true;
 }
 
 Result<bool> Blocker::block_pad(const Node& node) {
-  const auto pads = known_ints(in_, node, 1);
+  const auto pads = known_ints(old(), node, 1);
   const bool axes = node.inputs.size() > 3 && node.inputs[3] >= 0;
   if (!has_blocks(node.inputs[0]) || !pads || pads->size() != 8 || axes) return false;
   if ((*pads)[0] != 0 || (*pads)[1] != 0 || (*pads)[4] != 0 || (*pads)[5] != 0) return false;
@@ -115,12 +111,12 @@ Result<bool> Blocker::block_pad(const Node& node) {
       return false;
     inputs.push_back(TW_TRY(plain(node.inputs[2])));
   }
-  define(node, 0, TW_TRY(append(node.name, "", "Pad", std::move(inputs), node.attrs)));
+  define(node, 0, TW_TRY(append(node.name, "Pad", std::move(inputs), node.attrs)));
   return true;
 }
 
 Result<bool> Blocker::block_slice(const Node& node) {
-  auto axes = known_ints(in_, node, 3);
+  auto axes = known_ints(old(), node, 3);
   if (!has_blocks(node.inputs[0]) || !axes) return false;
   for (int64_t& axis : *axes) {
     if (axis < 0) axis += 4;
@@ -129,7 +125,7 @@ Result<bool> Blocker::block_slice(const Node& node) {
   std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_))};
   for (size_t i = 1; i < node.inputs.size(); ++i)
     inputs.push_back(i == 3 ? ints(node.name + ".axes", *axes) : TW_TRY(plain(node.inputs[i])));
-  define(node, 0, TW_TRY(append(node.name, "", "Slice", std::move(inputs), node.attrs)));
+  define(node, 0, TW_TRY(append(node.name, "Slice", std::move(inputs), node.attrs)));
   return true;
 }
 
@@ -139,7 +135,7 @@ Result<bool> Blocker::block_elementwise(const Node& node) {
   if (node.inputs.size() == 1 && forms(node.inputs[0]).phases >= 0 &&
       (out[1] % block_ == 0 || kFiniteAtZero.contains(node.op))) {
     forms(node.outputs[0]).phases =
-        TW_TRY(append(node.name, "", node.op, {forms(node.inputs[0]).phases}, node.attrs));
+        TW_TRY(append(node.name, node.op, {forms(node.inputs[0]).phases}, node.attrs));
     return true;
   }
   if (node.op == "QuantizeLinear" || node.op == "DequantizeLinear")
@@ -158,7 +154,7 @@ Result<bool> Blocker::block_elementwise(const Node& node) {
   if (blocked_elements == 0 || blocked_elements < plain_elements) return false;
   std::vector<ValueId> inputs;
   for (ValueId id : node.inputs) inputs.push_back(TW_TRY(operand(id, out)));
-  define(node, 0, TW_TRY(append(node.name, "", node.op, std::move(inputs), node.attrs)));
+  define(node, 0, TW_TRY(append(node.name, node.op, std::move(inputs), node.attrs)));
   return true;
 }
 
@@ -197,8 +193,8 @@ Result<ValueId> Blocker::operand(ValueId id, const Shape& out) {
   }
   // A constant with a channel axis: one ToBlocked, computed at compile time.
   const ValueId full = constant(value(id).name, array_of(value(id)).reshaped(wide));
-  return append(value(id).name + "/ToBlocked", "tilewright", "ToBlocked", {full},
-                attrs_of({{"block", block_}}));
+  return append_own(value(id).name + "/ToBlocked", "ToBlocked", {full},
+                    attrs_of({{"block", block_}}));
 }
 
 }  // namespace tilewright::graph

@@ -15,7 +15,7 @@ Result<bool> Blocker::block_phases(const Node& node) {
     attrs.values[key] = ints;
   }
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_));
-  define(node, 0, TW_TRY(append(node.name, "tilewright", "PhasesToSpace", {x}, attrs)));
+  define(node, 0, TW_TRY(append_own(node.name, "PhasesToSpace", {x}, attrs)));
   return true;
 }
 

@@ -68,15 +68,14 @@ Result<bool> Blocker::dot_conv(const Node& node, const DotForm& form) {
       merged == groups ? TW_TRY(plain(node.inputs[1]))
                        : constant(node.name + ".weight",
                                   merge_groups(array_of(value(node.inputs[1])), groups, merged));
-  inputs.push_back(TW_TRY(
-      append(node.name + "/PackConvDotWeight", "tilewright", "PackConvDotWeight", {weight},
-             attrs_of({{"block_in", block_in}, {"block_out", block_}, {"depth", form.depth}}))));
+  inputs.push_back(TW_TRY(append_own(
+      node.name + "/PackConvDotWeight", "PackConvDotWeight", {weight},
+      attrs_of({{"block_in", block_in}, {"block_out", block_}, {"depth", form.depth}}))));
   if (form.offset) inputs.push_back(padded_to(node, *form.offset, blocks_of(w[0]) * block_));
   tensor::Attrs attrs = node.attrs;
   attrs.values["zero"] = form.zero;
   if (groups > 1) attrs.values["group"] = merged;
-  define(node, 0,
-         TW_TRY(append(node.name, "tilewright", "ConvDotBlocked", std::move(inputs), attrs)));
+  define(node, 0, TW_TRY(append_own(node.name, "ConvDotBlocked", std::move(inputs), attrs)));
   return true;
 }
 
@@ -96,11 +95,11 @@ Result<bool> Blocker::dot_depthwise(const Node& node, const DotForm& form) {
     attrs.values["width"] = w[3];
   }
   std::vector<ValueId> inputs = {TW_TRY(in_blocks(node.inputs[0], block_))};
-  inputs.push_back(TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
-                                 {TW_TRY(plain(node.inputs[1]))}, std::move(pack_attrs))));
+  inputs.push_back(TW_TRY(append_own(node.name + "/" + pack, pack, {TW_TRY(plain(node.inputs[1]))},
+                                     std::move(pack_attrs))));
   if (form.offset) inputs.push_back(padded_to(node, *form.offset, blocks_of(w[0]) * block_));
   const char* op = rows ? "DepthwiseDotBlocked" : "DepthwiseConvBlocked";
-  define(node, 0, TW_TRY(append(node.name, "tilewright", op, std::move(inputs), std::move(attrs))));
+  define(node, 0, TW_TRY(append_own(node.name, op, std::move(inputs), std::move(attrs))));
   return true;
 }
 
@@ -118,28 +117,26 @@ Result<bool> Blocker::dot_product(const Node& node, const DotForm& form) {
       (form.offset && (form.offset->size() != columns || form.offset->shape().back() != columns)))
     return false;
   std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0]))};
-  inputs.push_back(
-      TW_TRY(append(node.name + "/PackGemmDotWeight", "tilewright", "PackGemmDotWeight",
-                    {TW_TRY(plain(node.inputs[1]))},
-                    attrs_of({{"transB", trans_b}, {"block", block_}, {"depth", depth}}))));
+  inputs.push_back(TW_TRY(append_own(
+      node.name + "/PackGemmDotWeight", "PackGemmDotWeight", {TW_TRY(plain(node.inputs[1]))},
+      attrs_of({{"transB", trans_b}, {"block", block_}, {"depth", depth}}))));
   if (form.offset) inputs.push_back(padded_to(node, *form.offset, wide));
-  ValueId made = TW_TRY(
-      append(node.name, "tilewright", "GemmDotPacked", std::move(inputs), attrs_of({{"n", wide}})));
+  ValueId made =
+      TW_TRY(append_own(node.name, "GemmDotPacked", std::move(inputs), attrs_of({{"n", wide}})));
   if (wide != columns) {
     const std::string name = node.name + "/Slice";
-    made = TW_TRY(append(name, "", "Slice",
+    made = TW_TRY(append(name, "Slice",
                          {made, ints(name + ".starts", {0}), ints(name + ".ends", {columns}),
                           ints(name + ".axes", {static_cast<int64_t>(a.size()) - 1})}));
   }
-  out_.values[static_cast<size_t>(made)].name = value(node.outputs[0]).name;
-  forms(node.outputs[0]).plain = made;
+  Rewriter::define(node.outputs[0], made);
   ++packed_;
   return true;
 }
 
 Result<bool> Blocker::block_conv(const Node& node) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
-  if (const auto dots = dot_form(in_, node, context_)) {
+  if (const auto dots = dot_form(old(), node, context_)) {
     const bool depthwise = is_depthwise(w, node.attrs.get_int("group", 1));
     if (TW_TRY(depthwise ? dot_depthwise(node, *dots) : dot_conv(node, *dots))) return true;
   }
@@ -171,7 +168,7 @@ tensor::DirectForm Blocker::direct_form(const Node& node) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
   if (!context_.direct_form || value(node.inputs[0]).type.dtype != DType::F32) return {};
   if (w.size() != 4 || node.attrs.get_int("group", 1) > 1 || x[0] > 1) return {};
-  const auto window = tensor::conv_window(op_call(in_, node), x, w);
+  const auto window = tensor::conv_window(op_call(old(), node), x, w);
   if (!window || window->strides != std::vector<int64_t>{1, 1}) return {};
   tensor::DirectForm form =
       context_.direct_form({x[0], blocks_of(w[1]) * block_, blocks_of(w[0]) * block_,
@@ -190,13 +187,10 @@ Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form
   const int64_t channels = weight.shape()[1], blocks = blocks_of(channels) / parts;
   const int64_t filters = blocks_of(weight.shape()[0]) * block_;
   const std::string& name = node.name;
-  Node split;
-  split.name = name + "/Split";
-  split.op = "Split";
-  split.attrs = attrs_of({{"axis", 1}});
+  Node split{name + "/Split", "", "Split", attrs_of({{"axis", 1}}), {}, {}};
   split.inputs = {TW_TRY(in_blocks(node.inputs[0], block_)),
                   ints(name + ".parts", std::vector<int64_t>(static_cast<size_t>(parts), blocks))};
-  const auto pieces = TW_TRY(append_node(out_, names_, std::move(split), static_cast<int>(parts)));
+  const auto pieces = TW_TRY(append_like(std::move(split), static_cast<int>(parts)));
   ValueId sum = -1;
   for (int64_t p = 0; p < parts; ++p) {
     const int64_t first = p * blocks * block_;
@@ -204,13 +198,13 @@ Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form
         name + ".weight", channels_of(weight, first, std::min(blocks * block_, channels - first)));
     std::vector<ValueId> inputs = {
         pieces[static_cast<size_t>(p)],
-        TW_TRY(append(name + "/PackConvWeight", "tilewright", "PackConvWeight", {w},
-                      attrs_of({{"block_in", block_}, {"block_out", block_}})))};
+        TW_TRY(append_own(name + "/PackConvWeight", "PackConvWeight", {w},
+                          attrs_of({{"block_in", block_}, {"block_out", block_}})))};
     const ValueId bias = p == 0 ? padded_bias(node, filters) : -1;
     if (bias >= 0) inputs.push_back(bias);
     const ValueId made =
-        TW_TRY(append(name + "/Part", "tilewright", "ConvBlocked", std::move(inputs), attrs));
-    sum = sum < 0 ? made : TW_TRY(append(name + "/Add", "", "Add", {made, sum}));
+        TW_TRY(append_own(name + "/Part", "ConvBlocked", std::move(inputs), attrs));
+    sum = sum < 0 ? made : TW_TRY(append(name + "/Add", "Add", {made, sum}));
   }
   define(node, 0, sum);
   return true;
@@ -219,13 +213,12 @@ Result<bool> Blocker::add_parts(const Node& node, const tensor::DirectForm& form
 Result<bool> Blocker::make_conv(const Node& node, const std::string& op, const std::string& pack,
                                 int64_t block_in, tensor::Attrs pack_attrs, bool skip) {
   const ValueId x = TW_TRY(in_blocks(node.inputs[0], block_in));
-  const ValueId w = TW_TRY(append(node.name + "/" + pack, "tilewright", pack,
-                                  {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
+  const ValueId w =
+      TW_TRY(append_own(node.name + "/" + pack, pack, {TW_TRY(plain(node.inputs[1]))}, pack_attrs));
   const int64_t filters = blocks_of(shape(node.inputs[1])[0]) * block_;
   std::vector<ValueId> inputs = {x, w};
   if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
-  define(node, 0,
-         TW_TRY(append(node.name, "tilewright", op, std::move(inputs), conv_attrs(node, skip))));
+  define(node, 0, TW_TRY(append_own(node.name, op, std::move(inputs), conv_attrs(node, skip))));
   return true;
 }
 
@@ -234,7 +227,7 @@ Result<bool> Blocker::block_transposed(const Node& node) {
   const bool bias_known = node.inputs.size() < 3 || node.inputs[2] < 0 || known(node.inputs[2]);
   if (!known(node.inputs[1]) || !bias_known || !is_float(value(node.inputs[0]).type.dtype))
     return false;
-  const auto window = tensor::transposed_window(op_call(in_, node));
+  const auto window = tensor::transposed_window(op_call(old(), node));
   const bool there = has_blocks(node.inputs[0]);
   if (!window || !has_phases(*window) || (!there && x[1] < block_)) return false;
   const int64_t filters = blocks_of(w[1]) * block_;
@@ -243,8 +236,8 @@ Result<bool> Blocker::block_transposed(const Node& node) {
                phase_weights(array_of(value(node.inputs[1])), *window, window->begin, filters));
   std::vector<ValueId> inputs = {
       TW_TRY(in_blocks(node.inputs[0], block_)),
-      TW_TRY(append(node.name + "/PackConvWeight", "tilewright", "PackConvWeight", {phases},
-                    attrs_of({{"block_in", block_}, {"block_out", block_}})))};
+      TW_TRY(append_own(node.name + "/PackConvWeight", "PackConvWeight", {phases},
+                        attrs_of({{"block_in", block_}, {"block_out", block_}})))};
   if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
   tensor::Attrs attrs;
   std::vector<int64_t> output;
@@ -256,8 +249,7 @@ Result<bool> Blocker::block_transposed(const Node& node) {
   attrs.values["strides"] = window->strides;
   attrs.values["begin"] = window->begin;
   attrs.values["output"] = output;
-  const ValueId made =
-      TW_TRY(append(node.name, "tilewright", "PhaseConvBlocked", std::move(inputs), attrs));
+  const ValueId made = TW_TRY(append_own(node.name, "PhaseConvBlocked", std::move(inputs), attrs));
   if (whole == blocked_shape(y, block_)) {
     forms(node.outputs[0]).phases = made;
     return true;
@@ -267,7 +259,7 @@ Result<bool> Blocker::block_transposed(const Node& node) {
   for (size_t i = 0; i < ends.size(); ++i) axes.push_back(static_cast<int64_t>(i) + 2);
   const ValueId all = TW_TRY(reshape(node.name + "/Reshape", made, whole));
   define(node, 0,
-         TW_TRY(append(node.name + "/Slice", "", "Slice",
+         TW_TRY(append(node.name + "/Slice", "Slice",
                        {all, ints(node.name + ".starts", std::vector<int64_t>(ends.size(), 0)),
                         ints(node.name + ".ends", ends), ints(node.name + ".axes", axes)})));
   return true;
@@ -281,7 +273,7 @@ Result<bool> Blocker::pack_product(const Node& node) {
   if (gemm && (node.attrs.get_int("transA", 0) != 0 || node.attrs.get_float("alpha", 1) != 1 ||
                node.attrs.get_float("beta", 1) != 1))
     return false;
-  if (const auto dots = dot_form(in_, node, context_); dots && TW_TRY(dot_product(node, *dots)))
+  if (const auto dots = dot_form(old(), node, context_); dots && TW_TRY(dot_product(node, *dots)))
     return true;
   if (!b.constant || b.type.shape.size() != 2 || !is_float(b.type.dtype)) return false;
   if (a.empty() || a.size() > 4) return false;
@@ -291,15 +283,14 @@ Result<bool> Blocker::pack_product(const Node& node) {
   if (has_bias && (!known(node.inputs[2]) || array_of(value(node.inputs[2])).size() != columns ||
                    shape(node.inputs[2]).back() != columns))
     return false;
-  const ValueId packed = TW_TRY(append(node.name + "/PackGemmWeight", "tilewright",
-                                       "PackGemmWeight", {TW_TRY(plain(node.inputs[1]))},
-                                       attrs_of({{"transB", trans_b}, {"block", block_}})));
+  const ValueId packed = TW_TRY(append_own(node.name + "/PackGemmWeight", "PackGemmWeight",
+                                           {TW_TRY(plain(node.inputs[1]))},
+                                           attrs_of({{"transB", trans_b}, {"block", block_}})));
   std::vector<ValueId> inputs = {TW_TRY(plain(node.inputs[0])), packed};
   if (has_bias) inputs.push_back(padded_bias(node, columns));
-  const ValueId made = TW_TRY(
-      append(node.name, "tilewright", "GemmPacked", std::move(inputs), attrs_of({{"n", columns}})));
-  out_.values[static_cast<size_t>(made)].name = value(node.outputs[0]).name;
-  forms(node.outputs[0]).plain = made;
+  const ValueId made =
+      TW_TRY(append_own(node.name, "GemmPacked", std::move(inputs), attrs_of({{"n", columns}})));
+  Rewriter::define(node.outputs[0], made);
   ++packed_;
   return true;
 }

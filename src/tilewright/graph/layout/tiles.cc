@@ -9,8 +9,8 @@
 #include <map>
 
 #include "tilewright/base/integers.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/tensor/tile.h"
 
 namespace tilewright::graph {
@@ -28,28 +28,20 @@ struct Tiled {
   ValueId id = -1;
   Lanes lanes;
 };
-struct TileForms {
-  ValueId plain = -1;
-  std::map<int64_t, Tiled> tiles;  ///< by block
-};
 
-class Tiler {
+class Tiler : private Rewriter {
  public:
   Tiler(const Graph& graph, const TileShape& tile)
-      : in_(graph),
+      : Rewriter(graph),
         tile_(tile),
-        names_(graph),
-        forms_(graph.values.size()),
+        tiles_(graph.values.size()),
         not_negative_(graph.values.size(), false),
         producer_(producers(graph)),
         users_(consumers(graph)) {}
 
   Result<Graph> run() {
-    out_.name = in_.name;
-    out_.warnings = in_.warnings;
-    for (const Node& node : in_.nodes) names_.release_node(node.name);
-    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
-    for (const Node& node : in_.nodes) {
+    for (const Node& node : old().nodes) release(node);
+    for (const Node& node : old().nodes) {
       if (is_inner(node)) continue;
       auto done = tiled(node);
       if (done && !*done) {
@@ -59,100 +51,59 @@ class Tiler {
       if (!done)
         return tl::unexpected<Error>(std::move(done.error()).at("node '" + node.name + "'"));
     }
-    for (ValueId id : in_.outputs) out_.outputs.push_back(TW_TRY(plain(id)));
-    return compact(out_);
+    for (ValueId id : old().outputs) output(TW_TRY(plain(id)));
+    return finish();
   }
 
  private:
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
-  TileForms& forms(ValueId id) { return forms_[static_cast<size_t>(id)]; }
-
-  // --- Building.
-
-  ValueId keep(ValueId id) {
-    ValueId& mine = forms(id).plain;
-    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
-    return mine;
-  }
-  ValueId constant(const std::string& base, Array array) {
-    return add_constant(out_, names_, base, std::move(array));
-  }
-  ValueId ints(const std::string& base, const Lanes& values) {
-    Array array(DType::I64, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
-    return constant(base, std::move(array));
-  }
-  Result<ValueId> append(const std::string& base, const std::string& domain, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    return append_node(out_, names_, {base, domain, op, std::move(attrs), std::move(inputs), {}});
-  }
-  static tensor::Attrs attrs_of(std::map<std::string, tensor::AttrValue> values) {
-    tensor::Attrs attrs;
-    attrs.values = std::move(values);
-    return attrs;
-  }
-  Result<ValueId> reshape(const std::string& base, ValueId id, const Shape& target) {
-    return append(base, "", "Reshape", {id, ints(base + ".shape", target)},
-                  attrs_of({{"allowzero", int64_t{1}}}));
-  }
-  const Shape& new_shape(ValueId id) const {
-    return out_.values[static_cast<size_t>(id)].type.shape;
-  }
-
-  // --- TileForms.
+  /// The forms on tiles that exist of an old value, by block.
+  std::map<int64_t, Tiled>& tiles(ValueId id) { return tiles_[static_cast<size_t>(id)]; }
 
   Result<ValueId> plain(ValueId id) {
     if (id < 0) return id;
-    TileForms& f = forms(id);
-    if (f.plain >= 0) return f.plain;
-    if (f.tiles.empty()) return keep(id);
-    const Tiled& from = f.tiles.begin()->second;
+    if (now(id) >= 0 || tiles(id).empty()) return keep(id);
+    const auto& [block, from] = *tiles(id).begin();
     const auto lanes = static_cast<int64_t>(from.lanes.size());
-    const bool dense = from.lanes == plain_lanes(shape(id)[1], f.tiles.begin()->first);
-    ValueId made =
-        TW_TRY(append(value(id).name + "/FromTiles", "tilewright", "FromTiles", {from.id},
-                      attrs_of({{"channels", dense ? shape(id)[1] : lanes}, {"n", shape(id)[0]}})));
+    const bool dense = from.lanes == plain_lanes(shape(id)[1], block);
+    ValueId made = TW_TRY(
+        append_own(value(id).name + "/FromTiles", "FromTiles", {from.id},
+                   attrs_of({{"channels", dense ? shape(id)[1] : lanes}, {"n", shape(id)[0]}})));
     if (!dense) {
       Lanes places;
       for (size_t lane = 0; lane < from.lanes.size(); ++lane)
         if (from.lanes[lane] >= 0) places.push_back(static_cast<int64_t>(lane));
-      made = TW_TRY(append(value(id).name + "/Gather", "", "Gather",
+      made = TW_TRY(append(value(id).name + "/Gather", "Gather",
                            {made, ints(value(id).name + ".lanes", places)},
                            attrs_of({{"axis", int64_t{1}}})));
     }
-    out_.values[static_cast<size_t>(made)].name = value(id).name;
-    return forms(id).plain = made;
+    Rewriter::define(id, made);
+    return made;
   }
 
   /// The value in tiles of `block` lanes; with `dense`, without gaps.
   Result<Tiled> in_tiles(ValueId id, int64_t block, bool dense = false) {
-    TileForms& f = forms(id);
-    if (const auto found = f.tiles.find(block); found != f.tiles.end())
+    const std::map<int64_t, Tiled>& there = tiles(id);
+    if (const auto found = there.find(block); found != there.end())
       if (!dense || found->second.lanes == plain_lanes(shape(id)[1], block)) return found->second;
     const ValueId from = TW_TRY(plain(id));
     Tiled made;
-    made.id = TW_TRY(append(value(id).name + "/ToTiles", "tilewright", "ToTiles", {from},
-                            attrs_of({{"batch", tile_.batch}, {"block", block}})));
+    made.id = TW_TRY(append_own(value(id).name + "/ToTiles", "ToTiles", {from},
+                                attrs_of({{"batch", tile_.batch}, {"block", block}})));
     made.lanes = plain_lanes(shape(id)[1], block);
-    forms(id).tiles[block] = made;
+    tiles(id)[block] = made;
     return made;
   }
-  bool has_tiles(ValueId id) { return id >= 0 && !forms(id).tiles.empty(); }
+  bool has_tiles(ValueId id) { return id >= 0 && !tiles(id).empty(); }
 
-  void define(ValueId old, int64_t block, Tiled made) {
-    out_.values[static_cast<size_t>(made.id)].name = names_.value(value(old).name + ".tiles");
-    forms(old).tiles[block] = std::move(made);
+  void define(ValueId id, int64_t block, Tiled made) {
+    new_value(made.id).name = value_name(value(id).name + ".tiles");
+    tiles(id)[block] = std::move(made);
   }
 
   Status copy(const Node& node) {
-    Node mine = node;
-    mine.name = names_.node(node.name);
-    for (ValueId& id : mine.inputs) id = TW_TRY(plain(id));
-    for (ValueId& id : mine.outputs)
-      if (id >= 0) id = keep(id);
-    out_.nodes.push_back(std::move(mine));
+    std::vector<ValueId> inputs;
+    for (ValueId id : node.inputs) inputs.push_back(TW_TRY(plain(id)));
+    Rewriter::copy(node, std::move(inputs));
     return {};
   }
 
@@ -168,7 +119,7 @@ class Tiler {
     if (node.domain != "tilewright" || node.op != "Requantize") return nullptr;
     const int p = producer_[static_cast<size_t>(node.inputs[0])];
     if (p < 0 || users_[static_cast<size_t>(node.inputs[0])].size() != 1) return nullptr;
-    const Node& conv = in_.nodes[static_cast<size_t>(p)];
+    const Node& conv = old().nodes[static_cast<size_t>(p)];
     const bool fits = conv.domain.empty() && conv.op == "ConvInteger" && conv.inputs.size() == 2 &&
                       is_bytes_image(conv.inputs[0]) && known(conv.inputs[1]) &&
                       value(conv.inputs[1]).type.dtype == DType::I8;
@@ -186,7 +137,7 @@ class Tiler {
     if (!node.domain.empty() || node.op != "ConvInteger") return false;
     const auto& users = users_[static_cast<size_t>(node.outputs[0])];
     if (users.size() != 1) return false;
-    return conv_of(in_.nodes[static_cast<size_t>(users[0])]) == &node;
+    return conv_of(old().nodes[static_cast<size_t>(users[0])]) == &node;
   }
 
   Result<bool> tiled(const Node& node) {
@@ -349,9 +300,8 @@ class Tiler {
         inputs.push_back(constant(value(id).name + ".tiles", packed_vector(vector, f, images)));
       }
     }
-    inputs[0] = TW_TRY(append(conv.name, "tilewright", "TileConv", {x, w}, attrs_of(attrs)));
-    ValueId y =
-        TW_TRY(append(node.name, "tilewright", "Requantize", std::move(inputs), node.attrs));
+    inputs[0] = TW_TRY(append_own(conv.name, "TileConv", {x, w}, attrs_of(attrs)));
+    ValueId y = TW_TRY(append_own(node.name, "Requantize", std::move(inputs), node.attrs));
     if (f.stacked) {
       const Shape s = new_shape(y);
       y = TW_TRY(
@@ -376,7 +326,7 @@ class Tiler {
 
   /// The form of an image to go on with: tiles that are there, else new ones.
   Result<std::pair<int64_t, Tiled>> any_tiles(ValueId id) {
-    if (has_tiles(id)) return *forms(id).tiles.begin();
+    if (has_tiles(id)) return *tiles(id).begin();
     return std::pair(tile_.block_out, TW_TRY(in_tiles(id, tile_.block_out)));
   }
 
@@ -387,8 +337,7 @@ class Tiler {
     std::map<std::string, tensor::AttrValue> attrs = node.attrs.values;
     attrs.erase("storage_order");
     attrs["floor"] = int64_t{positive ? 0 : -128};
-    const ValueId y =
-        TW_TRY(append(node.name, "tilewright", "TileMaxPool", {x.second.id}, attrs_of(attrs)));
+    const ValueId y = TW_TRY(append_own(node.name, "TileMaxPool", {x.second.id}, attrs_of(attrs)));
     define(node.outputs[0], x.first, {y, x.second.lanes});
     return true;
   }
@@ -416,7 +365,7 @@ class Tiler {
         if (axis == 1) lanes.push_back(lane < 0 ? -1 : channels + lane);
       channels += shape(id)[1];
     }
-    const ValueId y = TW_TRY(append(node.name, "", "Concat", parts, attrs_of({{"axis", axis}})));
+    const ValueId y = TW_TRY(append(node.name, "Concat", parts, attrs_of({{"axis", axis}})));
     define(node.outputs[0], block, {y, lanes});
     return true;
   }
@@ -425,13 +374,13 @@ class Tiler {
   Result<bool> moved(const Node& node, std::vector<ValueId> others) {
     const auto x = TW_TRY(any_tiles(node.inputs[0]));
     others.insert(others.begin(), x.second.id);
-    const ValueId y = TW_TRY(append(node.name, "", node.op, std::move(others), node.attrs));
+    const ValueId y = TW_TRY(append(node.name, node.op, std::move(others), node.attrs));
     define(node.outputs[0], x.first, {y, x.second.lanes});
     return true;
   }
 
   Result<bool> slice(const Node& node) {
-    const auto axes = known_ints(in_, node, 3);
+    const auto axes = known_ints(old(), node, 3);
     if (!axes ||
         std::any_of(axes->begin(), axes->end(), [](int64_t a) { return a != 2 && a != 3; }))
       return false;
@@ -441,7 +390,7 @@ class Tiler {
   }
 
   Result<bool> pad(const Node& node) {
-    const auto p = known_ints(in_, node, 1);
+    const auto p = known_ints(old(), node, 1);
     const bool more =
         std::any_of(node.inputs.begin() + 2, node.inputs.end(), [](ValueId id) { return id >= 0; });
     if (!p || p->size() != 8 || more || (*p)[0] != 0 || (*p)[1] != 0 || (*p)[4] != 0 ||
@@ -461,11 +410,8 @@ class Tiler {
     return moved(node, {-1, constant(node.name + ".scales", Array::of(DType::F32, wide))});
   }
 
-  const Graph& in_;
   const TileShape tile_;
-  Graph out_;
-  Names names_;
-  std::vector<TileForms> forms_;
+  std::vector<std::map<int64_t, Tiled>> tiles_;  ///< of each old value
   std::vector<bool> not_negative_;
   std::vector<int> producer_;
   std::vector<std::vector<int>> users_;

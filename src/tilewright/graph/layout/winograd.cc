@@ -43,26 +43,19 @@ Array taps_as_channels(const Array& w) {
   return result;
 }
 
-tensor::Attrs moves(std::initializer_list<std::pair<const char*, Ints>> entries) {
-  tensor::Attrs attrs;
-  for (const auto& [key, values] : entries) attrs.values[key] = values;
-  return attrs;
-}
-
 }  // namespace
 
 Result<ValueId> Blocker::make_winograd(const Node& node, const Winograd& form, ValueId x,
                                        ValueId w) {
   const ValueId packed =
-      TW_TRY(append(node.name + "/PackWinogradWeight", "tilewright", "PackWinogradWeight", {w},
-                    attrs_of({{"block_in", block_}, {"block_out", block_}, {"m", form.m}})));
+      TW_TRY(append_own(node.name + "/PackWinogradWeight", "PackWinogradWeight", {w},
+                        attrs_of({{"block_in", block_}, {"block_out", block_}, {"m", form.m}})));
   std::vector<ValueId> inputs = {x, packed};
   const int64_t filters = form.conv.filters * form.groups;
   if (const ValueId bias = padded_bias(node, filters); bias >= 0) inputs.push_back(bias);
   tensor::Attrs attrs = attrs_of({{"m", form.m}, {"filter_sets", form.groups}});
   attrs.values["pads"] = form.pads;
-  return append(node.name, "tilewright", "WinogradConvBlocked", std::move(inputs),
-                std::move(attrs));
+  return append_own(node.name, "WinogradConvBlocked", std::move(inputs), std::move(attrs));
 }
 
 std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
@@ -107,7 +100,7 @@ std::optional<Blocker::Winograd> Blocker::winograd_form(const Node& node,
 
 Result<bool> Blocker::block_winograd(const Node& node) {
   const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
-  const tensor::Window window = TW_TRY(tensor::conv_window(op_call(in_, node), x, w));
+  const tensor::Window window = TW_TRY(tensor::conv_window(op_call(old(), node), x, w));
   std::optional<Winograd> form = winograd_form(node, window);
   if (!form) return false;
   ValueId from = TW_TRY(in_blocks(node.inputs[0], block_)), weight = TW_TRY(plain(node.inputs[1]));
@@ -119,21 +112,21 @@ Result<bool> Blocker::block_winograd(const Node& node) {
         constant(name + ".plane", array_of(value(node.inputs[1])).reshaped({w[0], w[1], 1, w[2]}));
   }
   if (form->dilated()) {
-    from = TW_TRY(append(name + "/SpaceToBatch", "tilewright", "SpaceToBatch", {from},
-                         moves({{"strides", form->steps},
-                                {"begin", {form->pads[0], form->pads[1]}},
-                                {"output",
-                                 {form->conv.height + form->conv.taps_h - 1,
-                                  form->conv.width + form->conv.taps_w - 1}}})));
+    from =
+        TW_TRY(append_own(name + "/SpaceToBatch", "SpaceToBatch", {from},
+                          attrs_of({{"strides", form->steps},
+                                    {"begin", Ints{form->pads[0], form->pads[1]}},
+                                    {"output", Ints{form->conv.height + form->conv.taps_h - 1,
+                                                    form->conv.width + form->conv.taps_w - 1}}})));
     form->pads = {0, 0, 0, 0};
   }
   if (deep) {
-    from = TW_TRY(append(name + "/DepthToChannels", "tilewright", "DepthToChannels", {from},
-                         attrs_of({{"taps", form->taps},
-                                   {"stride", window.strides[0]},
-                                   {"dilation", window.dilations[0]},
-                                   {"begin", window.begin[0]},
-                                   {"output", form->depth}})));
+    from = TW_TRY(append_own(name + "/DepthToChannels", "DepthToChannels", {from},
+                             attrs_of({{"taps", form->taps},
+                                       {"stride", window.strides[0]},
+                                       {"dilation", window.dilations[0]},
+                                       {"begin", window.begin[0]},
+                                       {"output", form->depth}})));
     weight = constant(name + ".taps", taps_as_channels(array_of(value(node.inputs[1]))));
   }
   if (form->groups > 1)
@@ -146,13 +139,13 @@ Result<bool> Blocker::block_winograd(const Node& node) {
     return true;
   }
   if (form->dilated())
-    made = TW_TRY(append(name + "/BatchToSpace", "tilewright", "BatchToSpace", {made},
-                         moves({{"strides", form->steps}, {"output", form->output}})));
+    made = TW_TRY(append_own(name + "/BatchToSpace", "BatchToSpace", {made},
+                             attrs_of({{"strides", form->steps}, {"output", form->output}})));
   if (flat)
     made = TW_TRY(reshape(name + "/Reshape", made, blocked_shape(shape(node.outputs[0]), block_)));
   if (deep)
-    made = TW_TRY(append(name + "/BatchToDepth", "tilewright", "BatchToDepth", {made},
-                         attrs_of({{"depth", form->depth}})));
+    made = TW_TRY(append_own(name + "/BatchToDepth", "BatchToDepth", {made},
+                             attrs_of({{"depth", form->depth}})));
   define(node, 0, made);
   return true;
 }

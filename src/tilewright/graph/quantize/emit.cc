@@ -5,101 +5,72 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/quantize/layer.h"
 
 namespace tilewright::graph {
 namespace {
 
-/// What exists of a value in the new graph.
+/// What exists of a value in the new graph beside what its producer made (f32, or any other type).
 struct Forms {
-  ValueId real = -1;                ///< f32 (or any other type), as its producer made it
   ValueId seen = -1;                ///< f32, as readers see it
   std::map<double, ValueId> bytes;  ///< i8, by scale
 };
 
-class Emitter {
+class Emitter : private Rewriter {
  public:
   Emitter(const Graph& graph, const Plan& plan, const Scales& scales,
           const QuantizeOptions& options)
-      : in_(graph),
+      : Rewriter(graph),
         plan_(plan),
         scales_(scales),
         options_(options),
-        names_(graph),
         forms_(graph.values.size()) {}
 
   Result<QuantizedGraph> run() {
-    Graph& out = result_.graph;
-    out.name = in_.name;
-    out.warnings = in_.warnings;
-    for (const Node& node : in_.nodes) names_.release_node(node.name);
-    for (ValueId id : in_.inputs) out.inputs.push_back(given(id));
+    for (const Node& node : old().nodes) release(node);
     for (const Unit& unit : plan_.units) {
       Status done = emit(unit);
       if (!done)
         return tl::unexpected<Error>(std::move(done.error()).at("node '" + name(unit) + "'"));
     }
-    for (ValueId id : in_.outputs) {
+    for (ValueId id : old().outputs) {
       const ValueId made = TW_TRY(as_float(id));
-      const ValueId raw = forms(id).real;
+      const ValueId raw = now(id);
       if (raw >= 0 && raw != made) rename(raw, value(id).name + "_unrounded");
-      out.values[static_cast<size_t>(made)].name = value(id).name;
-      out.outputs.push_back(made);
+      new_value(made).name = value(id).name;
+      output(made);
     }
     return compacted();
   }
 
  private:
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
   Forms& forms(ValueId id) { return forms_[static_cast<size_t>(id)]; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
   double scale(ValueId id) const { return scales_.value[static_cast<size_t>(id)]; }
   const Node& node(const Unit& unit) const {
-    return in_.nodes[static_cast<size_t>(unit.node < 0 ? unit.last : unit.node)];
+    return old().nodes[static_cast<size_t>(unit.node < 0 ? unit.last : unit.node)];
   }
   const std::string& name(const Unit& unit) const { return node(unit).name; }
 
   // --- Building.
 
-  ValueId constant(const std::string& base, Array array, std::vector<double> scale_of = {}) {
-    const ValueId id = add_constant(result_.graph, names_, base, std::move(array));
-    set_scale(id, std::move(scale_of));
-    return id;
-  }
   void set_scale(ValueId id, std::vector<double> scale_of) {
     if (scale_of.empty()) return;
     if (result_.scales.size() <= static_cast<size_t>(id))
       result_.scales.resize(static_cast<size_t>(id) + 1);
     result_.scales[static_cast<size_t>(id)] = std::move(scale_of);
   }
-  Result<ValueId> append(const std::string& base, const std::string& domain, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    return append_node(result_.graph, names_,
-                       {base, domain, op, std::move(attrs), std::move(inputs), {}});
-  }
-  void rename(ValueId id, const std::string& base) {
-    result_.graph.values[static_cast<size_t>(id)].name = names_.value(base);
-  }
+  void rename(ValueId id, const std::string& base) { new_value(id).name = value_name(base); }
   /// Integers that stand for the f32 value `old`.
   void set_bytes(ValueId old, double scale_of, ValueId id) {
     rename(id, value(old).name + "_q");
     set_scale(id, {scale_of});
     forms(old).bytes[scale_of] = id;
-    origins_[result_.graph.values[static_cast<size_t>(id)].name] = value(old).name;
+    origins_[new_value(id).name] = value(old).name;
   }
 
   // --- Forms of a value.
-
-  /// A graph input or constant in the new graph.
-  ValueId given(ValueId id) {
-    Forms& f = forms(id);
-    if (f.real < 0)
-      f.real = result_.graph.add_value(value(id).name, value(id).type, value(id).constant);
-    return f.real;
-  }
 
   ValueId scale_value(double number) {
     const auto found = numbers_.find(number);
@@ -112,7 +83,7 @@ class Emitter {
   }
 
   Result<ValueId> dequantize(ValueId id, ValueId bytes, double scale_of) {
-    return append(value(id).name + "/DequantizeLinear", "", "DequantizeLinear",
+    return append(value(id).name + "/DequantizeLinear", "DequantizeLinear",
                   {bytes, scale_value(scale_of), zero_value()});
   }
 
@@ -128,10 +99,10 @@ class Emitter {
     Forms& f = forms(id);
     if (f.seen >= 0) return f.seen;
     const bool rounded = scales_.rounded[static_cast<size_t>(id)] && scale(id) > 0;
-    if (f.real < 0 && f.bytes.empty()) given(id);
-    if (f.bytes.empty() && !rounded) return f.seen = f.real;
+    if (f.bytes.empty()) keep(id);
+    if (f.bytes.empty() && !rounded) return f.seen = now(id);
     if (f.bytes.empty()) TW_TRY(as_bytes(id, scale(id)));
-    if (f.real >= 0 && !rounded) return f.seen = f.real;
+    if (now(id) >= 0 && !rounded) return f.seen = now(id);
     const auto own = own_bytes(id);
     const ValueId made = TW_TRY(dequantize(id, own.second, own.first));
     return forms(id).seen = made;
@@ -144,8 +115,8 @@ class Emitter {
     if (!f.bytes.empty()) {
       made = TW_TRY(rescaled(id, wanted));
     } else {
-      made = TW_TRY(append(value(id).name + "/QuantizeLinear", "", "QuantizeLinear",
-                           {given(id), scale_value(wanted), zero_value()}));
+      made = TW_TRY(append(value(id).name + "/QuantizeLinear", "QuantizeLinear",
+                           {keep(id), scale_value(wanted), zero_value()}));
     }
     set_bytes(id, wanted, made);
     return made;
@@ -193,8 +164,9 @@ class Emitter {
                     {"pads", a.pads},
                     {"dilations", a.dilations},
                     {"group", a.groups}};
-    const ValueId weight = constant(base + ".weight", numbers.weight, weight_scale);
-    const ValueId acc = TW_TRY(append(base, "", "ConvInteger", {x, weight}, std::move(attrs)));
+    const ValueId weight = constant(base + ".weight", numbers.weight);
+    set_scale(weight, weight_scale);
+    const ValueId acc = TW_TRY(append(base, "ConvInteger", {x, weight}, std::move(attrs)));
     rename(acc, base + ".sum");
     std::vector<ValueId> inputs = {acc, constant(base + ".bias", numbers.bias), residual};
     if (numbers.multiplier) {
@@ -202,8 +174,7 @@ class Emitter {
     } else if (residual < 0) {
       inputs.pop_back();
     }
-    return append(base + "/Requantize", "tilewright", "Requantize", std::move(inputs),
-                  numbers.attrs());
+    return append_own(base + "/Requantize", "Requantize", std::move(inputs), numbers.attrs());
   }
 
   Result<LayerSpec> spec_of(const Unit& unit) const {
@@ -254,7 +225,7 @@ class Emitter {
     set_scale(rest, {low->scale});
     const ValueId high = TW_TRY(dequantize(unit.output, y, spec.y_scale));
     const ValueId fine = TW_TRY(dequantize(unit.output, rest, low->scale));
-    const ValueId whole = TW_TRY(append(value(unit.output).name + "/Sub", "", "Sub", {high, fine}));
+    const ValueId whole = TW_TRY(append(value(unit.output).name + "/Sub", "Sub", {high, fine}));
     forms(unit.output).seen = whole;
     return {};
   }
@@ -270,15 +241,13 @@ class Emitter {
     }
     // The fill of an integer Pad is 0 whatever the scale.
     if (bytes && mine.op == "Pad" && mine.inputs.size() > 2) mine.inputs[2] = -1;
-    const auto made =
-        TW_TRY(append_node(result_.graph, names_, mine, static_cast<int>(olds.size())));
+    const auto made = TW_TRY(append_like(std::move(mine), static_cast<int>(olds.size())));
     for (size_t i = 0; i < made.size(); ++i) {
       if (olds[i] < 0) continue;
       if (bytes) {
         set_bytes(olds[i], common, made[i]);
       } else {
-        result_.graph.values[static_cast<size_t>(made[i])].name = value(olds[i]).name;
-        forms(olds[i]).real = made[i];
+        define(olds[i], made[i]);
       }
     }
     return {};
@@ -304,8 +273,8 @@ class Emitter {
   QuantizedGraph compacted() {
     std::map<std::string, std::vector<double>> by_name;
     for (size_t v = 0; v < result_.scales.size(); ++v)
-      if (!result_.scales[v].empty()) by_name[result_.graph.values[v].name] = result_.scales[v];
-    result_.graph = compact(result_.graph);
+      if (!result_.scales[v].empty()) by_name[graph().values[v].name] = result_.scales[v];
+    result_.graph = finish();
     result_.scales.assign(result_.graph.values.size(), {});
     result_.origins.assign(result_.graph.values.size(), {});
     for (size_t v = 0; v < result_.scales.size(); ++v) {
@@ -318,12 +287,10 @@ class Emitter {
     return std::move(result_);
   }
 
-  const Graph& in_;
   const Plan& plan_;
   const Scales& scales_;
   const QuantizeOptions& options_;
   QuantizedGraph result_;
-  Names names_;
   std::vector<Forms> forms_;
   std::map<double, ValueId> numbers_;
   std::map<std::string, std::string> origins_;

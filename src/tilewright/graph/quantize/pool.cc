@@ -3,24 +3,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 namespace tilewright::graph {
 
 Result<bool> PoolRewriter::max_pool(const Node& node) {
   if (!is_image(node.inputs[0])) return false;
   const Shape& x = shape(node.inputs[0]);
-  std::map<std::string, tensor::AttrValue> attrs;
+  tensor::Attrs attrs;
   if (node.op == "GlobalMaxPool") {
-    attrs["kernel_shape"] = Ints{x[2], x[3]};
+    attrs.values["kernel_shape"] = Ints{x[2], x[3]};
   } else {
-    const auto window = TW_TRY(tensor::window_of(op_call(in_, node), {x[2], x[3]},
+    const auto window = TW_TRY(tensor::window_of(op_call(old(), node), {x[2], x[3]},
                                                  node.attrs.get_ints("kernel_shape"),
                                                  node.attrs.get_int("ceil_mode", 0) != 0));
-    attrs["kernel_shape"] = window.kernel;
-    attrs["strides"] = window.strides;
-    if (window.dilations != Ints{1, 1}) attrs["dilations"] = window.dilations;
-    attrs["pads"] =
+    attrs.values["kernel_shape"] = window.kernel;
+    attrs.values["strides"] = window.strides;
+    if (window.dilations != Ints{1, 1}) attrs.values["dilations"] = window.dilations;
+    attrs.values["pads"] =
         Ints{window.begin[0], window.begin[1], window.reached_end(0), window.reached_end(1)};
   }
   const ValueId y = TW_TRY(append(node.name, "MaxPool", {keep(node.inputs[0])}, attrs));
@@ -46,7 +45,7 @@ std::vector<PoolRewriter::Run> PoolRewriter::runs_of(const tensor::Window& windo
 Result<bool> PoolRewriter::average_pool(const Node& node) {
   if (!is_image(node.inputs[0])) return false;
   const Shape& x = shape(node.inputs[0]);
-  const auto window = TW_TRY(tensor::window_of(op_call(in_, node), {x[2], x[3]},
+  const auto window = TW_TRY(tensor::window_of(op_call(old(), node), {x[2], x[3]},
                                                node.attrs.get_ints("kernel_shape"),
                                                node.attrs.get_int("ceil_mode", 0) != 0));
   if (window.dilations != Ints{1, 1}) return false;
@@ -61,13 +60,15 @@ Result<bool> PoolRewriter::average_pool(const Node& node) {
           whole ? node.name : fmt::format("{}/{}_{}", node.name, row.first, column.first);
       parts.push_back(TW_TRY(average_part(name, node.inputs[0], window, {row, column})));
     }
-    bands.push_back(parts.size() == 1 ? parts[0]
-                                      : TW_TRY(append(fmt::format("{}/{}", node.name, row.first),
-                                                      "Concat", parts, {{"axis", int64_t{3}}})));
+    bands.push_back(parts.size() == 1
+                        ? parts[0]
+                        : TW_TRY(append(fmt::format("{}/{}", node.name, row.first), "Concat", parts,
+                                        attrs_of({{"axis", int64_t{3}}}))));
   }
-  const ValueId y = bands.size() == 1
-                        ? bands[0]
-                        : TW_TRY(append(node.name, "Concat", bands, {{"axis", int64_t{2}}}));
+  const ValueId y =
+      bands.size() == 1
+          ? bands[0]
+          : TW_TRY(append(node.name, "Concat", bands, attrs_of({{"axis", int64_t{2}}})));
   define(node.outputs[0], y);
   return true;
 }
@@ -94,7 +95,7 @@ bool PoolRewriter::is_global_average(const Node& node) const {
   if (!node.domain.empty() || node.inputs.empty() || !is_image(node.inputs[0])) return false;
   if (node.op == "GlobalAveragePool") return true;
   if (node.op != "ReduceMean") return false;
-  auto axes = known_ints(in_, node, 1);
+  auto axes = known_ints(old(), node, 1);
   if (!axes) axes = node.attrs.get_ints("axes");
   for (int64_t& axis : *axes) axis = axis < 0 ? axis + 4 : axis;
   std::sort(axes->begin(), axes->end());
@@ -106,7 +107,7 @@ Result<bool> PoolRewriter::global_average(const Node& node) {
   const Shape& x = shape(node.inputs[0]);
   const ValueId y = TW_TRY(mean_conv(node.name, keep(node.inputs[0]), {x[2], x[3]},
                                      1.0 / static_cast<double>(x[2] * x[3]), Geometry{}));
-  return finish(node.outputs[0], y, [&](ValueId v) {
+  return behind_activations(node.outputs[0], y, [&](ValueId v) {
     return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
   });
 }

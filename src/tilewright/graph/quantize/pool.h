@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/quantize/rewriter.h"
+#include "tilewright/graph/quantize/conv_rewriter.h"
 #include "tilewright/tensor/window.h"
 
 namespace tilewright::graph {
 
 /// Rewrites pooling nodes; false where a node has to stay as it is.
-class PoolRewriter : public Rewriter {
+class PoolRewriter : public ConvRewriter {
  public:
-  using Rewriter::Rewriter;
+  using ConvRewriter::ConvRewriter;
 
  protected:
   Result<bool> max_pool(const Node& node);

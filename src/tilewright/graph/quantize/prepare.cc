@@ -25,19 +25,18 @@ class Preparer : private PoolRewriter {
   using PoolRewriter::PoolRewriter;
 
   Result<Graph> run() {
-    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
-    for (size_t n = 0; n < in_.nodes.size(); ++n) {
+    for (size_t n = 0; n < old().nodes.size(); ++n) {
       if (absorbed_.contains(static_cast<int>(n))) continue;
-      const Node& node = in_.nodes[n];
-      names_.release_node(node.name);
+      const Node& node = old().nodes[n];
+      release(node);
       auto done = rewrite(node);
       if (!done) return tl::unexpected<Error>(std::move(done.error()).at(node.name));
       if (!*done) copy(node);
     }
-    for (ValueId id : in_.outputs) out_.outputs.push_back(keep(id));
+    for (ValueId id : old().outputs) output(keep(id));
     if (rewritten_ > 0)
       context_.notes.push_back(fmt::format("{} nodes became convolutions", rewritten_));
-    return compact(out_);
+    return finish();
   }
 
  private:
@@ -67,7 +66,7 @@ class Preparer : private PoolRewriter {
   Result<bool> plain_conv(const Node& node) {
     if (!is_image(node.inputs[0]) || !known(node.inputs[1])) return false;
     const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
-    const auto window = TW_TRY(tensor::conv_window(op_call(in_, node), x, w));
+    const auto window = TW_TRY(tensor::conv_window(op_call(old(), node), x, w));
     const int64_t groups = node.attrs.get_int("group", 1), stride = window.strides[0];
     const bool square = stride > 1 && window.strides[1] == stride;
     const bool dense_taps = window.dilations == Ints{1, 1} && w[2] > 1 && w[3] > 1;
@@ -95,7 +94,7 @@ class Preparer : private PoolRewriter {
     }
     std::vector<ValueId> inputs = {keep(node.inputs[0]), keep(node.inputs[1]),
                                    constant(node.name + ".bias", *std::move(sum))};
-    define(last, TW_TRY(append(node.name, "Conv", std::move(inputs), mine.attrs.values)));
+    define(last, TW_TRY(append(node.name, "Conv", std::move(inputs), mine.attrs)));
     return true;
   }
 
@@ -103,17 +102,12 @@ class Preparer : private PoolRewriter {
   Result<bool> windows_conv(const Node& node, const tensor::Window& window) {
     const Array& w = array_of(value(node.inputs[1]));
     const Shape& s = w.shape();
-    Node apart;
-    apart.name = node.name + "/Im2Col";
-    apart.domain = "tilewright";
-    apart.op = "Im2Col";
-    apart.inputs = {keep(node.inputs[0])};
-    apart.attrs.values = {
-        {"kernel_shape", window.kernel},
-        {"strides", window.strides},
-        {"dilations", window.dilations},
-        {"pads", Ints{window.begin[0], window.begin[1], window.end[0], window.end[1]}}};
-    const ValueId x = TW_TRY(append_node(out_, names_, std::move(apart)));
+    const Ints pads = {window.begin[0], window.begin[1], window.end[0], window.end[1]};
+    const ValueId x = TW_TRY(append_own(node.name + "/Im2Col", "Im2Col", {keep(node.inputs[0])},
+                                        attrs_of({{"kernel_shape", window.kernel},
+                                                  {"strides", window.strides},
+                                                  {"dilations", window.dilations},
+                                                  {"pads", pads}})));
     std::optional<Array> bias;
     if (node.inputs.size() > 2 && node.inputs[2] >= 0) bias = array_of(value(node.inputs[2]));
     const ValueId last = absorb_channel_bias(node.outputs[0], bias);
@@ -136,7 +130,8 @@ class Preparer : private PoolRewriter {
     ValueId x = keep(node.inputs[0]);
     if (std::any_of(pads.begin(), pads.end(), [](int64_t p) { return p != 0; }))
       x = TW_TRY(append(node.name + "/Pad", "Pad", {x, ints(node.name + ".pads", pads)}));
-    x = TW_TRY(append(node.name + "/SpaceToDepth", "SpaceToDepth", {x}, {{"blocksize", b}}));
+    x = TW_TRY(
+        append(node.name + "/SpaceToDepth", "SpaceToDepth", {x}, attrs_of({{"blocksize", b}})));
     Array packed(DType::F32, {ws[0], b * b * channels, kh, kw});
     for (int64_t i = 0; i < w.size(); ++i) {
       const int64_t s = i % ws[3], r = i / ws[3] % ws[2];
@@ -194,10 +189,10 @@ class Preparer : private PoolRewriter {
     }
     const ValueId z =
         TW_TRY(conv(node.name, keep(node.inputs[0]), std::move(packed), std::move(bias), g));
-    return finish(node.outputs[0], z, [&](ValueId v) -> Result<ValueId> {
+    return behind_activations(node.outputs[0], z, [&](ValueId v) -> Result<ValueId> {
       if (b > 1)
         v = TW_TRY(append(node.name + "/DepthToSpace", "DepthToSpace", {v},
-                          {{"blocksize", b}, {"mode", std::string("DCR")}}));
+                          attrs_of({{"blocksize", b}, {"mode", std::string("DCR")}})));
       return slice(node.name + "/Slice", v, begin, end);
     });
   }
@@ -259,7 +254,7 @@ class Preparer : private PoolRewriter {
       w = w.reshaped({columns, k, 1, 1});
     }
     const ValueId z = TW_TRY(conv(node.name, x, std::move(w), std::move(bias.values), Geometry{}));
-    return finish(last, z, [&](ValueId v) {
+    return behind_activations(last, z, [&](ValueId v) {
       return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
     });
   }
@@ -282,7 +277,7 @@ class Preparer : private PoolRewriter {
         TW_TRY(conv(node.name, keep(source), std::move(w), std::move(bias), Geometry{}));
     const ValueId mean =
         TW_TRY(mean_conv(node.name + "/mean", z, {s[2], s[3]}, weight, Geometry{}));
-    return finish(last, mean, [&](ValueId v) {
+    return behind_activations(last, mean, [&](ValueId v) {
       return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
     });
   }
@@ -296,7 +291,7 @@ class Preparer : private PoolRewriter {
     }
     const int p = producer_[static_cast<size_t>(a)];
     if (p < 0 || !inner(a)) return -1;
-    const Node& pool = in_.nodes[static_cast<size_t>(p)];
+    const Node& pool = old().nodes[static_cast<size_t>(p)];
     if (!is_global_average(pool)) return -1;
     const Shape& s = shape(pool.inputs[0]);
     return s[2] * s[3] > 1 && s[2] * s[3] <= 64 ? pool.inputs[0] : -1;
@@ -306,13 +301,13 @@ class Preparer : private PoolRewriter {
   ValueId absorb_bias(ValueId id, int64_t columns, Bias& bias) {
     if (!inner(id)) return id;
     const int n = users_[static_cast<size_t>(id)][0];
-    const Node& next = in_.nodes[static_cast<size_t>(n)];
+    const Node& next = old().nodes[static_cast<size_t>(n)];
     if (!next.domain.empty() || next.op != "Add") return id;
     const ValueId other = next.inputs[0] == id ? next.inputs[1] : next.inputs[0];
     const Bias found = bias_of(other, columns, 1);
     if (!known(other) || !found.fits || shape(next.outputs[0]) != shape(id)) return id;
     bias = found;
-    names_.release_node(next.name);
+    release(next);
     absorbed_.insert(n);
     return next.outputs[0];
   }
@@ -321,7 +316,7 @@ class Preparer : private PoolRewriter {
   ValueId flattened_image(ValueId a) const {
     const int p = producer_[static_cast<size_t>(a)];
     if (p < 0 || shape(a).size() != 2) return -1;
-    const Node& view = in_.nodes[static_cast<size_t>(p)];
+    const Node& view = old().nodes[static_cast<size_t>(p)];
     const bool flattens = view.op == "Flatten" || view.op == "Reshape" || view.op == "Squeeze";
     if (!view.domain.empty() || !flattens || !is_image(view.inputs[0])) return -1;
     return shape(view.inputs[0])[0] == shape(a)[0] ? view.inputs[0] : -1;
@@ -366,14 +361,14 @@ class Preparer : private PoolRewriter {
     // What follows on the same values goes into the same convolution.
     while (inner(last)) {
       const int n = users_[static_cast<size_t>(last)][0];
-      const Node& next = in_.nodes[static_cast<size_t>(n)];
+      const Node& next = old().nodes[static_cast<size_t>(n)];
       const auto outer = affine_of(next);
       if (!outer || outer->x != last) break;
       for (size_t c = 0; c < affine->weight.size(); ++c) {
         affine->weight[c] *= outer->weight[c];
         affine->bias[c] = affine->bias[c] * outer->weight[c] + outer->bias[c];
       }
-      names_.release_node(next.name);
+      release(next);
       absorbed_.insert(n);
       last = next.outputs[0];
     }

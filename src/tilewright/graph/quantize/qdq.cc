@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/quantize/emit.h"
 #include "tilewright/graph/quantize/prepare.h"
 #include "tilewright/graph/quantize/quantize.h"
@@ -29,22 +29,14 @@ struct Stripped {
   std::map<std::string, std::vector<double>> weight_scale;  ///< by name of the node that reads it
 };
 
-class Stripper {
+class Stripper : private Rewriter {
  public:
   explicit Stripper(const Graph& graph)
-      : in_(graph),
-        names_(graph),
-        map_(graph.values.size(), -1),
-        users_(consumers(graph)),
-        output_(is_output(graph)) {}
+      : Rewriter(graph), users_(consumers(graph)), output_(is_output(graph)) {}
 
   Result<Stripped> run() {
-    Graph& out = result_.graph;
-    out.name = in_.name;
-    out.warnings = in_.warnings;
-    for (const Node& node : in_.nodes) names_.release_node(node.name);
-    for (ValueId id : in_.inputs) out.inputs.push_back(keep(id));
-    for (const Node& node : in_.nodes) {
+    for (const Node& node : old().nodes) release(node);
+    for (const Node& node : old().nodes) {
       Status done = is_quantize(node)     ? quantize_node(node)
                     : is_dequantize(node) ? dequantize_node(node)
                                           : copy(node);
@@ -55,48 +47,30 @@ class Stripper {
       first.others.assign(errors_.begin() + 1, errors_.end());
       return tl::unexpected<Error>(std::move(first));
     }
-    for (ValueId id : in_.outputs) {
+    for (ValueId id : old().outputs) {
       ValueId made = keep(id);
       if (new_name(made) != value(id).name) made = TW_TRY(output_named(made, value(id).name));
-      out.outputs.push_back(made);
+      output(made);
     }
-    result_.graph = compact(out);
+    result_.graph = finish();
     return std::move(result_);
   }
 
  private:
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
-  const std::string& new_name(ValueId id) const {
-    return result_.graph.values[static_cast<size_t>(id)].name;
-  }
+  const std::string& new_name(ValueId id) const { return new_value(id).name; }
   std::optional<double> scale_of(ValueId made) const {
     const auto found = result_.value_scale.find(new_name(made));
     if (found == result_.value_scale.end()) return std::nullopt;
     return found->second;
   }
 
-  ValueId keep(ValueId id) {
-    if (id < 0) return id;
-    ValueId& mine = map_[static_cast<size_t>(id)];
-    if (mine < 0)
-      mine = result_.graph.add_value(value(id).name, value(id).type, value(id).constant);
-    return mine;
-  }
-
   Status copy(const Node& node) {
-    Node mine = node;
-    mine.name = names_.node(node.name);
-    for (size_t i = 0; i < mine.inputs.size(); ++i) {
-      const ValueId id = mine.inputs[i];
-      const auto found = weights_.find(id);
-      const bool weight = found != weights_.end() && i == 1;
-      if (weight && (found->second.scales.size() == 1 || found->second.axis == output_axis(node)))
-        result_.weight_scale[mine.name] = found->second.scales;
-      mine.inputs[i] = keep(id);
-    }
-    for (ValueId& id : mine.outputs) id = keep(id);
-    result_.graph.nodes.push_back(std::move(mine));
+    Rewriter::copy(node);
+    if (node.inputs.size() < 2) return {};
+    const auto found = weights_.find(node.inputs[1]);
+    if (found != weights_.end() &&
+        (found->second.scales.size() == 1 || found->second.axis == output_axis(node)))
+      result_.weight_scale[graph().nodes.back().name] = found->second.scales;
     return {};
   }
 
@@ -108,28 +82,23 @@ class Stripper {
 
   /// `made` under another name, by an Identity.
   Result<ValueId> renamed(ValueId made, const std::string& wanted, std::optional<double> scale) {
-    Node node;
-    node.name = wanted + "/Identity";
-    node.op = "Identity";
-    node.inputs = {made};
-    const ValueId id = TW_TRY(append_node(result_.graph, names_, std::move(node)));
-    result_.graph.values[static_cast<size_t>(id)].name = wanted;
+    const ValueId id = TW_TRY(append(wanted + "/Identity", "Identity", {made}));
+    new_value(id).name = wanted;
     if (scale) result_.value_scale[wanted] = *scale;
     return id;
   }
 
   /// An output behind its conversions: the value before them takes its name.
   Result<ValueId> output_named(ValueId made, const std::string& wanted) {
-    Graph& out = result_.graph;
     const auto listed = [&](const std::vector<ValueId>& ids) {
       return std::find(ids.begin(), ids.end(), made) != ids.end();
     };
     const auto scale = scale_of(made);
-    if (listed(out.inputs) || listed(out.outputs) || out.values[static_cast<size_t>(made)].constant)
+    if (listed(graph().inputs) || listed(graph().outputs) || new_value(made).constant)
       return renamed(made, wanted, scale);
     result_.value_scale.erase(new_name(made));
     if (scale) result_.value_scale[wanted] = *scale;
-    out.values[static_cast<size_t>(made)].name = wanted;
+    new_value(made).name = wanted;
     return made;
   }
 
@@ -219,16 +188,15 @@ class Stripper {
     const ValueId made = keep(x);
     const auto& readers = users_[static_cast<size_t>(x)];
     const bool only = std::all_of(readers.begin(), readers.end(), [&](int n) {
-      return is_quantize(in_.nodes[static_cast<size_t>(n)]);
+      return is_quantize(old().nodes[static_cast<size_t>(n)]);
     });
     const auto own = scale_of(made);
     if (only && !output_[static_cast<size_t>(x)] && (!own || *own == p.scales[0])) {
       result_.value_scale[new_name(made)] = p.scales[0];
-      map_[static_cast<size_t>(node.outputs[0])] = made;
+      replace(node.outputs[0], made);
     } else {
       // Others read the value before it is rounded, or rounded otherwise.
-      map_[static_cast<size_t>(node.outputs[0])] =
-          TW_TRY(renamed(made, value(node.outputs[0]).name, p.scales[0]));
+      replace(node.outputs[0], TW_TRY(renamed(made, value(node.outputs[0]).name, p.scales[0])));
     }
     return {};
   }
@@ -254,8 +222,7 @@ class Stripper {
       real.set(i, static_cast<double>(codes.get_int(i) - p.zero) * scale);
     }
     const ValueId out = node.outputs[0];
-    map_[static_cast<size_t>(out)] =
-        result_.graph.add_value(value(out).name, value(out).type, std::move(real));
+    replace(out, graph().add_value(value(out).name, value(out).type, std::move(real)));
     const auto rank = static_cast<int64_t>(codes.shape().size());
     int64_t axis = node.attrs.get_int("axis", 1);
     if (axis < 0) axis += rank;
@@ -267,10 +234,7 @@ class Stripper {
     ValueId x;
     double scale;
   };
-  const Graph& in_;
-  Names names_;
   Stripped result_;
-  std::vector<ValueId> map_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> output_;
   std::map<ValueId, Code> codes_;       ///< integers -> what they stand for

@@ -4,56 +4,37 @@
 #include <cmath>
 
 #include "tilewright/base/check.h"
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/quantize/quantize.h"
 
 namespace tilewright::graph {
 namespace {
 
-class Exporter {
+class Exporter : private Rewriter {
  public:
   explicit Exporter(const QuantizedGraph& quantized)
-      : quantized_(quantized),
-        in_(quantized.graph),
-        names_(in_),
-        map_(in_.values.size(), -1),
-        real_(in_.values.size(), -1),
-        producer_(producers(in_)) {}
+      : Rewriter(quantized.graph),
+        quantized_(quantized),
+        real_(quantized.graph.values.size(), -1),
+        producer_(producers(quantized.graph)) {}
 
   Result<Graph> run() {
-    out_.name = in_.name;
-    out_.warnings = in_.warnings;
-    for (ValueId id : in_.inputs) out_.inputs.push_back(keep(id));
-    for (const Node& node : in_.nodes) {
-      names_.release_node(node.name);
+    for (const Node& node : old().nodes) {
+      release(node);
       Status done = emit(node);
       if (!done) return tl::unexpected<Error>(std::move(done.error()).at(node.name));
     }
-    for (ValueId id : in_.outputs) out_.outputs.push_back(keep(id));
-    return compact(out_);
+    for (ValueId id : old().outputs) output(keep(id));
+    return finish();
   }
 
  private:
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
   const std::vector<double>& scales(ValueId id) const {
     return quantized_.scales[static_cast<size_t>(id)];
   }
   bool is_bytes(ValueId id) const { return id >= 0 && !scales(id).empty(); }
 
-  ValueId keep(ValueId id) {
-    if (id < 0) return id;
-    ValueId& mine = map_[static_cast<size_t>(id)];
-    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
-    return mine;
-  }
-  ValueId constant(const std::string& base, Array array) {
-    return add_constant(out_, names_, base, std::move(array));
-  }
-  Result<ValueId> append(const std::string& base, const std::string& op,
-                         std::vector<ValueId> inputs, tensor::Attrs attrs = {}) {
-    return append_node(out_, names_, {base, "", op, std::move(attrs), std::move(inputs), {}});
-  }
   /// The scale (one, or one per element of axis 0) and the zero point of a quantised value.
   std::vector<ValueId> parameters(ValueId id) {
     const std::vector<double>& s = scales(id);
@@ -81,8 +62,7 @@ class Exporter {
     for (const ValueId p : parameters(id)) inputs.push_back(p);
     const ValueId made =
         TW_TRY(append(value(id).name + "/Quantize", "QuantizeLinear", std::move(inputs)));
-    out_.values[static_cast<size_t>(made)].name = value(id).name;
-    map_[static_cast<size_t>(id)] = made;
+    define(id, made);
     return {};
   }
 
@@ -91,21 +71,16 @@ class Exporter {
     if (node.op == "Requantize") return layer(node);
     if (node.op == "Im2Col") return windows(node);
     const bool converts = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
-    Node mine = node;
-    mine.name = names_.node(node.name);
     bool bytes = false;
     for (const ValueId id : node.outputs) bytes = bytes || is_bytes(id);
     if (converts || !bytes) {
-      for (ValueId& id : mine.inputs) id = keep(id);
-      for (ValueId& id : mine.outputs) id = keep(id);
-      out_.nodes.push_back(std::move(mine));
+      copy(node);
       return {};
     }
-    names_.release_node(mine.name);
+    Node mine = node;
     for (ValueId& id : mine.inputs)
       if (id >= 0) id = TW_TRY(real(id));
-    const auto made =
-        TW_TRY(append_node(out_, names_, mine, static_cast<int>(node.outputs.size())));
+    const auto made = TW_TRY(append_like(std::move(mine), static_cast<int>(node.outputs.size())));
     for (size_t i = 0; i < made.size(); ++i)
       if (node.outputs[i] >= 0) TW_TRY_STATUS(quantise(node.outputs[i], made[i]));
     return {};
@@ -122,8 +97,7 @@ class Exporter {
     const ValueId y =
         TW_TRY(append(node.name, "Conv", {TW_TRY(real(node.inputs[0])), w}, node.attrs));
     if (is_bytes(node.outputs[0])) return quantise(node.outputs[0], y);
-    out_.values[static_cast<size_t>(y)].name = value(node.outputs[0]).name;
-    map_[static_cast<size_t>(node.outputs[0])] = y;
+    define(node.outputs[0], y);
     return {};
   }
 
@@ -152,13 +126,13 @@ class Exporter {
 
   Status layer(const Node& node) {
     const int p = producer_[static_cast<size_t>(node.inputs[0])];
-    TW_CHECK(p >= 0 && in_.nodes[static_cast<size_t>(p)].op == "ConvInteger",
+    TW_CHECK(p >= 0 && old().nodes[static_cast<size_t>(p)].op == "ConvInteger",
              "'{}' does not follow a ConvInteger", node.name);
-    const Node& conv = in_.nodes[static_cast<size_t>(p)];
+    const Node& conv = old().nodes[static_cast<size_t>(p)];
     const ValueId y = node.outputs[0];
     std::vector<double> units = scales(conv.inputs[1]);
     for (double& unit : units) unit *= scales(conv.inputs[0])[0];
-    names_.release_node(conv.name);
+    release(conv);
     ValueId x =
         TW_TRY(append(conv.name, "Conv",
                       {TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1]))}, conv.attrs));
@@ -184,10 +158,7 @@ class Exporter {
   }
 
   const QuantizedGraph& quantized_;
-  const Graph& in_;
-  Graph out_;
-  Names names_;
-  std::vector<ValueId> map_, real_;
+  std::vector<ValueId> real_;  ///< of old values that are bytes, as real numbers
   std::vector<int> producer_;
 };
 

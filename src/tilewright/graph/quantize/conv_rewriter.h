@@ -1,4 +1,4 @@
-// What the rewritings of prepare_quantize share: a graph that is built again node by node.
+// What the rewritings of prepare_quantize share: convolutions in place of other nodes.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -21,26 +21,18 @@ struct Geometry {
   int64_t groups = 1;
 };
 
-/// The old graph, the new one and where old values are in it.
-class Rewriter {
+/// A Rewriter that makes convolutions, and takes in what follows them.
+class ConvRewriter : protected Rewriter {
  public:
-  Rewriter(const Graph& graph, PassContext& context, const std::set<std::string>& boundaries)
-      : in_(graph),
+  ConvRewriter(const Graph& graph, PassContext& context, const std::set<std::string>& boundaries)
+      : Rewriter(graph),
         context_(context),
         boundaries_(boundaries),
-        names_(graph),
-        map_(graph.values.size(), -1),
         producer_(producers(graph)),
         users_(consumers(graph)),
-        output_(is_output(graph)) {
-    out_.name = graph.name;
-    out_.warnings = graph.warnings;
-  }
+        output_(is_output(graph)) {}
 
  protected:
-  const Value& value(ValueId id) const { return in_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
   bool is_f32(ValueId id) const { return value(id).type.dtype == DType::F32; }
   /// A computed or given f32 image.
   bool is_image(ValueId id) const {
@@ -54,49 +46,13 @@ class Rewriter {
            !boundaries_.contains(value(id).name);
   }
 
-  ValueId keep(ValueId id) {
-    if (id < 0) return id;
-    ValueId& mine = map_[static_cast<size_t>(id)];
-    if (mine < 0) mine = out_.add_value(value(id).name, value(id).type, value(id).constant);
-    return mine;
-  }
-  void copy(const Node& node) {
-    Node mine = node;
-    mine.name = names_.node(node.name);
-    for (ValueId& id : mine.inputs) id = keep(id);
-    for (ValueId& id : mine.outputs) id = keep(id);
-    out_.nodes.push_back(std::move(mine));
-  }
-  /// The old value is the new one, which takes its name.
   void define(ValueId old, ValueId made) {
-    out_.values[static_cast<size_t>(made)].name = value(old).name;
-    map_[static_cast<size_t>(old)] = made;
+    Rewriter::define(old, made);
     ++rewritten_;
   }
-  ValueId constant(const std::string& base, Array array) {
-    return add_constant(out_, names_, base, std::move(array));
-  }
-  ValueId ints(const std::string& base, const Ints& values) {
-    Array array(DType::I64, {static_cast<int64_t>(values.size())});
-    std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
-    return constant(base, std::move(array));
-  }
-  Result<ValueId> append(const std::string& name, const std::string& op,
-                         std::vector<ValueId> inputs,
-                         std::map<std::string, tensor::AttrValue> attrs = {}) {
-    Node node;
-    node.name = name;
-    node.op = op;
-    node.inputs = std::move(inputs);
-    node.attrs.values = std::move(attrs);
-    return TW_TRY(append_node(out_, names_, std::move(node)));
-  }
-  const Shape& new_shape(ValueId id) const {
-    return out_.values[static_cast<size_t>(id)].type.shape;
-  }
+  /// `x` itself where it has that shape already.
   Result<ValueId> reshape(const std::string& name, ValueId x, const Shape& target) {
-    if (new_shape(x) == target) return x;
-    return append(name, "Reshape", {x, ints(name + ".shape", target)}, {{"allowzero", int64_t{1}}});
+    return new_shape(x) == target ? Result<ValueId>(x) : Rewriter::reshape(name, x, target);
   }
   /// Elements [begin, end) of spatial axes 2 and 3.
   Result<ValueId> slice(const std::string& name, ValueId x, const Ints& begin, const Ints& end) {
@@ -112,11 +68,11 @@ class Rewriter {
     std::vector<ValueId> inputs = {x, constant(name + ".weight", std::move(weight))};
     if (bias) inputs.push_back(constant(name + ".bias", *std::move(bias)));
     return append(name, "Conv", std::move(inputs),
-                  {{"kernel_shape", Ints{w[2], w[3]}},
-                   {"strides", g.strides},
-                   {"pads", g.pads},
-                   {"dilations", g.dilations},
-                   {"group", g.groups}});
+                  attrs_of({{"kernel_shape", Ints{w[2], w[3]}},
+                            {"strides", g.strides},
+                            {"pads", g.pads},
+                            {"dilations", g.dilations},
+                            {"group", g.groups}}));
   }
   /// One kernel of equal weights for every channel.
   Result<ValueId> mean_conv(const std::string& name, ValueId x, const Ints& kernel, double weight,
@@ -143,36 +99,36 @@ class Rewriter {
   ValueId absorb_channel_bias(ValueId id, std::optional<Array>& bias) {
     if (!inner(id)) return id;
     const int n = users_[static_cast<size_t>(id)][0];
-    const Node& next = in_.nodes[static_cast<size_t>(n)];
+    const Node& next = old().nodes[static_cast<size_t>(n)];
     const auto affine = affine_of(next);
     if (!affine || affine->x != id || next.op != "Add") return id;
     Array sum(DType::F32, {static_cast<int64_t>(affine->bias.size())});
     for (int64_t c = 0; c < sum.size(); ++c)
       sum.set(c, (bias ? bias->get(c) : 0) + affine->bias[static_cast<size_t>(c)]);
     bias = std::move(sum);
-    names_.release_node(next.name);
+    release(next);
     absorbed_.insert(n);
     return next.outputs[0];
   }
 
-  /// Applies activations that follow `old` to `made` first, then `move`: data movement commutes
+  /// Applies activations that follow `id` to `made` first, then `move`: data movement commutes
   /// with them, and next to the convolution they cost nothing.
-  Result<bool> finish(ValueId old, ValueId made,
-                      const std::function<Result<ValueId>(ValueId)>& move) {
-    while (inner(old)) {
-      const int n = users_[static_cast<size_t>(old)][0];
-      const Node& next = in_.nodes[static_cast<size_t>(n)];
+  Result<bool> behind_activations(ValueId id, ValueId made,
+                                  const std::function<Result<ValueId>(ValueId)>& move) {
+    while (inner(id)) {
+      const int n = users_[static_cast<size_t>(id)][0];
+      const Node& next = old().nodes[static_cast<size_t>(n)];
       const bool bounds = std::all_of(next.inputs.begin() + 1, next.inputs.end(),
-                                      [&](ValueId id) { return id < 0 || known(id); });
+                                      [&](ValueId bound) { return bound < 0 || known(bound); });
       if (!next.domain.empty() || (next.op != "Relu" && next.op != "Clip") || !bounds) break;
       std::vector<ValueId> inputs = {made};
       for (size_t i = 1; i < next.inputs.size(); ++i) inputs.push_back(keep(next.inputs[i]));
-      names_.release_node(next.name);
-      made = TW_TRY(append(next.name, next.op, std::move(inputs), next.attrs.values));
+      release(next);
+      made = TW_TRY(append(next.name, next.op, std::move(inputs), next.attrs));
       absorbed_.insert(n);
-      old = next.outputs[0];
+      id = next.outputs[0];
     }
-    define(old, TW_TRY(move(made)));
+    define(id, TW_TRY(move(made)));
     return true;
   }
 
@@ -219,12 +175,8 @@ class Rewriter {
     return affine;
   }
 
-  const Graph& in_;
   PassContext& context_;
   const std::set<std::string>& boundaries_;
-  Graph out_;
-  Names names_;
-  std::vector<ValueId> map_;
   std::vector<int> producer_;
   std::vector<std::vector<int>> users_;
   std::vector<bool> output_;
