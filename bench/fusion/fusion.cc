@@ -15,8 +15,10 @@
 
 #include "tilewright/base/rng.h"
 #include "tilewright/base/statistics.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
+#include "tilewright/compile/gpu/backend.h"
 #include "tilewright/graph/ir/builder.h"
 #include "tilewright/runtime/executor.h"
 
@@ -134,12 +136,13 @@ Result<Form> compile(const graph::Graph& graph, const Options& options, bool fus
   compile.threads = options.threads;
   compile.fuse = fuse;
   if (!options.device.empty())
-    compile.gpu = TW_TRY(hw::find_gpu_target(options.device.substr(0, options.device.find(':'))));
+    compile.target =
+        TW_TRY(compile::find_target(options.device.substr(0, options.device.find(':'))));
   Form form;
   form.model = TW_TRY(compile::compile_graph(graph, compile));
   form.kernels = form.model.program->steps.size();
-  for (const auto& [name, launch] : form.model.gpu_launches)
-    form.kernels += launch.program.calls.size() - 1;
+  for (const auto& [name, launch] : form.model.launches)
+    form.kernels += compile::gpu_code(launch)->program.calls.size() - 1;
   runtime::SessionOptions session;
   session.load_launch = compile::make_launch_loader({options.device, true, ""}, form.log);
   session.threads = options.threads;

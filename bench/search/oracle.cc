@@ -24,6 +24,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tune_run.h"
 #include "tilewright/measure/worker.h"
+#include "tilewright/records/workload.h"
 
 namespace tilewright::bench {
 namespace {
@@ -89,7 +90,7 @@ Result<Looks> raced(const tune::TunerTask& task, const tune::TaskState& state, c
 Looks sum_of(const compile::CompiledModel& model, const std::map<std::string, Looks>& costs) {
   Looks sum{};
   for (const compile::KernelReport& kernel : model.kernels) {
-    const auto found = costs.find(records::workload_key(measure::workload_text(kernel.func)));
+    const auto found = costs.find(records::workload_key(records::workload_text(kernel.func)));
     if (found == costs.end()) continue;
     for (size_t i = 0; i < kLooks; ++i)
       sum[i] += static_cast<double>(kernel.steps.size()) * found->second[i];

@@ -228,7 +228,7 @@ Result<measure::Task> main_task(const graph::Graph& graph, const compile::Compil
         rules::work_of(kernel.func).operations > rules::work_of(main->func).operations)
       main = &kernel;
   if (main == nullptr) return fail(ErrorKind::NotApplicable, "the operator has no kernel", "");
-  return measure::Task{main->symbol, main->func, options.target, options.threads, 1};
+  return measure::Task{main->symbol, main->func, options.cpu(), options.threads, 1};
 }
 
 Status run(const Options& options) {

@@ -9,6 +9,7 @@
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/compile/compile.h"
+#include "tilewright/compile/vta/backend.h"
 #include "tilewright/graph/ir/builder.h"
 #include "tilewright/graph/layout/tiles.h"
 #include "tilewright/graph/quantize/quantize.h"
@@ -62,15 +63,14 @@ Result<graph::Graph> layer_graph(const Layer& layer, const graph::TileShape& til
 }
 
 Result<nlohmann::ordered_json> measure(const graph::Graph& graph, const vta::Config& config,
-                                       const compile::VtaLaunchOptions& launch) {
+                                       int copies, bool serial) {
   compile::CompileOptions options;
-  options.vta = config;
-  options.launch = launch;
+  options.target = compile::as_target(compile::VtaTarget{config, copies, serial});
   const compile::CompiledModel model = TW_TRY(compile_graph(graph, options));
   if (model.launches.size() != 1)
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' became {} launches", graph.name, model.launches.size()));
-  const vta::Run& run = model.launches.begin()->second.program.runs.at(0);
+  const vta::Run& run = compile::vta_code(model.launches.begin()->second)->program.runs.at(0);
   const vta::LaunchReport report = TW_TRY(simulate_time(config, run.insns, {.record_times = true}));
   const vta::Utilisation use = utilisation(config, run.insns, report);
   const vta::Counters& c = report.counters;
@@ -97,9 +97,9 @@ Result<nlohmann::ordered_json> measure_all(const vta::Config& config) {
     const int64_t edge = (layer.size - 1) / layer.stride + 1;
     nlohmann::ordered_json row = {{"layer", layer.name}, {"repeats", layer.repeats}};
     row["macs"] = edge * edge * layer.in * layer.out * layer.kernel * layer.kernel;
-    row["hidden"] = TW_TRY(measure(graph, config, {.copies = 2}));
-    row["single"] = TW_TRY(measure(graph, config, {.copies = 1}));
-    row["serial"] = TW_TRY(measure(graph, config, {.copies = 1, .serial = true}));
+    row["hidden"] = TW_TRY(measure(graph, config, 2, false));
+    row["single"] = TW_TRY(measure(graph, config, 1, false));
+    row["serial"] = TW_TRY(measure(graph, config, 1, true));
     document["layers"].push_back(std::move(row));
   }
   return document;

@@ -52,7 +52,7 @@ std::string describe(const vta::Config& config) {
 
 void expect_clean(const compile::CompiledModel& model, const std::string& what) {
   for (const auto& [name, launch] : model.launches)
-    for (const vta::Finding& finding : check_program(launch.program))
+    for (const vta::Finding& finding : vta::check_program(compile::vta_code(launch)->program))
       ADD_FAILURE() << what << ": " << name << ": " << vta::name(finding.rule) << ": "
                     << finding.text;
 }

@@ -14,6 +14,8 @@
 #include "tilewright/base/check.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
+#include "tilewright/compile/vta/backend.h"
+#include "tilewright/compile/vta/place.h"
 #include "tilewright/compile/vta/quantized.h"
 #include "tilewright/driver/reference.h"
 #include "tilewright/graph/testing/quantize.h"
@@ -68,10 +70,10 @@ inline Network make_network(const graph::Graph& f32) {
 inline Result<compile::CompiledModel> compile_network(const Network& network,
                                                       const vta::Config& config) {
   compile::CompileOptions options;
-  options.vta = config;
+  options.target = compile::as_target(compile::VtaTarget{config});
   const graph::TileShape tile{config.batch(), config.block_in(), config.block_out()};
   const graph::Graph tiled = TW_TRY(tile_layout(network.quantized.graph, tile));
-  TW_TRY_STATUS(compile::all_on_vta(TW_TRY(compile::place_on_vta(tiled, config, options.launch))));
+  TW_TRY_STATUS(compile::all_placed(TW_TRY(compile::place_on_vta(tiled, config, {})), "vta"));
   return compile_graph(tiled, options);
 }
 

@@ -305,7 +305,8 @@ vta::Config small(const std::string& base) {
 void drop_in(const Network& network, const vta::Config& config, const std::string& what) {
   const auto model = compile_network(network, config);
   ASSERT_TRUE(model) << to_string(model.error());
-  for (const auto& [name, launch] : model->launches) drop_all(launch.program, what);
+  for (const auto& [name, launch] : model->launches)
+    drop_all(compile::vta_code(launch)->program, what);
 }
 
 TEST(VtaTokens, OneLayer) { drop_in(one_layer(), *vta::builtin_config("vta"), "one layer"); }

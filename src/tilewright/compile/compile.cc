@@ -14,31 +14,22 @@
 #include <thread>
 
 #include "tilewright/base/check.h"
-#include "tilewright/compile/conv_record.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/compile/cpu/kernels.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/compile/kernel_works.h"
 #include "tilewright/compile/program_builder.h"
-#include "tilewright/compile/vta/place.h"
 #include "tilewright/graph/onnx/export.h"
 #include "tilewright/graph/partition/fuse.h"
 #include "tilewright/graph/partition/launches.h"
-#include "tilewright/graph/partition/place.h"
 #include "tilewright/graph/passes/passes.h"
-#include "tilewright/hw/cpu_intrinsics.h"
-#include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/separate_nests.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/unique_names.h"
 #include "tilewright/records/workload.h"
-#include "tilewright/rules/cpu/conv_algorithm.h"
-#include "tilewright/rules/cpu/strips.h"
-#include "tilewright/rules/gpu/rule.h"
-#include "tilewright/rules/gpu/winograd.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"
-#include "tilewright/tensor/op.h"
 
 namespace tilewright::compile {
 namespace {
@@ -47,7 +38,7 @@ namespace {
 /// records that do not fit.
 Result<ScheduledKernel> schedule_kernel(KernelReport& report, const CompileOptions& options,
                                         std::atomic<int64_t>& stale) {
-  KernelOptions kernel_options{options.target, options.threads, options.level > 0};
+  KernelOptions kernel_options{options.cpu(), options.threads, options.level > 0};
   std::optional<records::Record> record;
   if (options.tuned && options.level > 0) record = options.tuned(report.func);
   if (record) {
@@ -114,7 +105,7 @@ Status generate(KernelTable& table, const CompileOptions& options, CompiledModel
       TW_TRY(lower_all(table.kernels(), options, model.stale_records));
   if (!lowered.empty()) {
     BackendOptions backend;
-    backend.target = options.target;
+    backend.target = options.cpu();
     backend.use_c = options.use_c;
     backend.jobs = options.jobs;
     SharedCode code = TW_TRY(compile_shared(lowered, backend));
@@ -127,136 +118,43 @@ Status generate(KernelTable& table, const CompileOptions& options, CompiledModel
 }
 
 void describe(runtime::Program& program, const CompileOptions& options) {
-  program.target = {options.target.name, options.target.triple, options.target.cpu,
-                    options.target.features};
-  if (options.gpu)  // what is left for the processor are functions of the runtime
-    program.target = {options.gpu->name,
-                      options.target.triple,
-                      options.gpu->arch.empty() ? options.gpu->name : options.gpu->arch,
-                      {}};
+  backend_of(options.target).describe(program, options);
   program.math = options.math == MathMode::Fast ? "fast" : "exact";
-  if (options.gpu && options.gpu->tf32) program.notes["tf32"] = "factors of f32 products";
   program.notes["compiler"] = "tilewright 0.1.0";
   program.notes["threads"] = std::to_string(options.threads);
-  program.notes["rates"] = hw::rates_label(options.target.rates);
+  program.notes["rates"] = hw::rates_label(options.cpu().rates);
   if (!options.command.empty()) program.notes["command"] = options.command;
-}
-
-/// The tile for `conv`: by a record of a form that there is, else by the model of the machine.
-int64_t winograd_tile(const tensor::Conv2dShape& conv, const CompileOptions& options,
-                      std::vector<records::Record>& used) {
-  const std::optional<records::Record> record = options.form ? options.form(conv) : std::nullopt;
-  const std::optional<int64_t> m = record ? form_in(*record) : std::nullopt;
-  const std::vector<int64_t> tiles = rules::winograd_tiles(conv);
-  if (!m || (*m != 0 && std::find(tiles.begin(), tiles.end(), *m) == tiles.end()))
-    return rules::winograd_tile(conv, options.target, options.threads);
-  if (std::find(used.begin(), used.end(), *record) == used.end()) used.push_back(*record);
-  return *m;
-}
-
-GpuLaunchOptions gpu_options(const CompileOptions& options) {
-  return {options.math, options.tuned, options.observer};
-}
-VtaLaunchOptions vta_options(const CompileOptions& options) {
-  VtaLaunchOptions launch = options.launch;
-  launch.observer = options.observer;
-  return launch;
-}
-
-/// The default graph passes; below level 2 layouts stay as they are.
-std::string passes_of(const CompileOptions& options) {
-  std::string names = graph::default_passes();
-  const auto leave_out = [&](const std::string& pass) {
-    names.erase(names.find(pass), pass.size());
-  };
-  if (options.level < 2) leave_out("integer_products,"), leave_out("zero_points,");
-  if (options.level < 2 || options.gpu) leave_out("join_groups,"), leave_out("block_layout,");
-  if (!options.fuse) leave_out("fold_batch_norm,");
-  return names;
-}
-
-/// Whether the data decide how large a value of `node` is: launches know all sizes beforehand.
-bool has_dynamic_size(const graph::Graph& graph, const graph::Node& node) {
-  const auto dynamic = [&](graph::ValueId id) {
-    return id >= 0 && graph.values[static_cast<size_t>(id)].type.dynamic_axis >= 0;
-  };
-  return std::any_of(node.inputs.begin(), node.inputs.end(), dynamic) ||
-         std::any_of(node.outputs.begin(), node.outputs.end(), dynamic);
 }
 
 Result<std::vector<graph::Group>> groups_of(const graph::Graph& graph,
                                             const CompileOptions& options) {
+  const Backend& backend = backend_of(options.target);
+  const std::vector<std::string> devices = TW_TRY(backend.place(graph, options));
   graph::FuseOptions fusion;
   fusion.copies = !options.copies_apart;
-  fusion.enable = (options.level > 0 && options.fuse) || options.vta;
-  std::vector<std::string> devices;
-  if (options.vta) {
-    devices = devices_of(graph, TW_TRY(place_on_vta(graph, *options.vta, vta_options(options))));
+  fusion.enable = (options.level > 0 && options.fuse) || backend.always_fuses();
+  if (!devices.empty())
     fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
-  }
-  if (options.gpu)
-    fusion.device = [&](int node) {
-      const graph::Node& n = graph.nodes[static_cast<size_t>(node)];
-      const tensor::OpDef* op = tensor::find_op(n.domain, n.op);
-      const bool here = !op->host.empty() || has_dynamic_size(graph, n);
-      return here ? std::string() : std::string(hw::name(options.gpu->language));
-    };
-  if (options.level > 1 && !options.vta && !options.gpu)
-    fusion.join = [&](const graph::Group& group) {
-      const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
-      return made && rules::worth_strips(made->func, options.target, options.threads);
-    };
-  if (options.level > 1 && options.gpu)
-    fusion.join = [&](const graph::Group& group) {
-      const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
-      return made && rules::is_gpu_attention(made->func, *options.gpu);
-    };
+  if (options.level > 1)
+    fusion.join = [&](const graph::Group& group) { return backend.joins(graph, group, options); };
   std::vector<graph::Group> groups = graph::fuse(graph, fusion);
-  return options.vta || options.gpu ? graph::gather_launches(graph, std::move(groups)) : groups;
+  return devices.empty() ? groups : graph::gather_launches(graph, std::move(groups));
 }
 
 }  // namespace
 
 Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions& options) {
+  const Backend& backend = backend_of(options.target);
   CompiledModel model;
   model.graph = graph;
-  if (options.level > 0 && !options.vta) {  // tiled graphs went through the passes before
+  if (const std::string passes = backend.passes(options); options.level > 0 && !passes.empty()) {
     graph::PassContext context;
     context.evaluate = make_evaluate(options.observer);
-    context.vector_bytes = options.target.vector_bytes;
+    context.vector_bytes = options.cpu().vector_bytes;
     context.copies_apart = options.copies_apart;
     context.regroup = options.math == MathMode::Fast;
-    const auto depth = [&](hw::DotKind kind) {
-      return [&options, kind](DType a, DType b) -> int64_t {
-        const auto dot = hw::find_dot(options.target, a, b, 0, kind);
-        // Floats are summed in another order.
-        return dot && (!is_float(a) || options.math == MathMode::Fast) ? dot->depth : 0;
-      };
-    };
-    if (options.gpu) {
-      context.zero_points_apart = true;
-      context.dot_depth = [&options](DType a, DType b) -> int64_t {
-        const std::string factors = hw::factor_types(std::string(name(a)), std::string(name(b)));
-        return hw::multiplies_matrices(*options.gpu, factors) ? 1 : 0;
-      };
-    } else {
-      context.dot_depth = depth(hw::DotKind::Repeated);
-      context.tile_depth = depth(hw::DotKind::Tile);
-    }
-    if (options.math == MathMode::Fast && !options.direct && !options.gpu)
-      context.winograd_tile = [&](const tensor::Conv2dShape& conv) {
-        return winograd_tile(conv, options, model.forms);
-      };
-    if (options.math == MathMode::Fast && !options.gpu)
-      context.direct_form = [&](const tensor::Conv2dShape& conv) {
-        return rules::direct_form(conv, options.target, options.threads);
-      };
-    if (options.math == MathMode::Fast && !options.direct && options.gpu && !options.gpu->tf32)
-      context.plain_winograd_tile = [&](const tensor::Conv2dShape& conv) {
-        return rules::gpu_winograd_tile(conv, *options.gpu);
-      };
-    graph::PassResult result =
-        TW_TRY(graph::run_passes(std::move(model.graph), passes_of(options), context));
+    backend.set_up(context, options, model.forms);
+    graph::PassResult result = TW_TRY(graph::run_passes(std::move(model.graph), passes, context));
     model.graph = std::move(result.graph);
     model.changes = graph::explain(result.reports);
   }
@@ -269,19 +167,23 @@ Result<CompiledModel> plan_graph(const graph::Graph& graph, const CompileOptions
 
 namespace {
 
-/// Keeps the code under a new name, and its kernels for people to look at.
-std::string add_gpu_launch(GpuLaunchCode code, CompiledModel& model) {
-  for (const KernelReport& kernel : code.kernels) {
-    model.kernels.push_back(kernel);
-    model.kernels.back().symbol = kernel.func.name;
-  }
+/// Keeps the code under a new name, which it returns.
+std::string add_launch(LaunchCode code, CompiledModel& model) {
   model.stale_records += code.stale_records;
-  std::string name = fmt::format("{}_{}", code.program.language, model.gpu_launches.size());
-  model.gpu_launches[name] = std::move(code);
+  std::string name = fmt::format("{}_{}", code.device, model.launches.size());
+  model.launches[name] = std::move(code);
   return name;
 }
 
 }  // namespace
+
+std::vector<const KernelReport*> all_kernels(const CompiledModel& model) {
+  std::vector<const KernelReport*> kernels;
+  for (const KernelReport& kernel : model.kernels) kernels.push_back(&kernel);
+  for (const auto& [name, launch] : model.launches)
+    for (const KernelReport& kernel : launch.kernels) kernels.push_back(&kernel);
+  return kernels;
+}
 
 Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOptions& options) {
   CompiledModel model = TW_TRY(plan_graph(graph, options));
@@ -289,14 +191,8 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
   KernelTable kernels;
   WeightTable weights;
   const auto compile_launch = [&](const graph::Group& launch) -> Result<std::string> {
-    if (options.gpu)
-      return add_gpu_launch(
-          TW_TRY(compile_gpu_launch(model.graph, launch, *options.gpu, gpu_options(options))),
-          model);
-    std::string name = fmt::format("{}_{}", launch.device, model.launches.size());
-    model.launches[name] =
-        TW_TRY(compile_vta_launch(model.graph, launch, *options.vta, vta_options(options)));
-    return name;
+    const Backend& backend = backend_of(options.target);
+    return add_launch(TW_TRY(backend.compile_launch(model.graph, launch, options)), model);
   };
   ProgramBuilder builder(model.graph, model.groups, options.math, compile_launch);
   TW_TRY_STATUS(builder.build(*program, kernels, weights));
@@ -353,13 +249,14 @@ Result<CompiledModel> compile_func(const Func& func, const CompileOptions& optio
     step.args.push_back(id);
     program->values.push_back(std::move(spec));
   }
-  if (options.gpu) {
+  if (std::optional<LaunchCode> launch =
+          TW_TRY(backend_of(options.target).compile_func(chosen, options))) {
     std::erase_if(step.args, [&](int id) {
       return program->values[static_cast<size_t>(id)].place == runtime::ValueSpec::Place::Weights;
     });
-    step.launch =
-        add_gpu_launch(TW_TRY(compile_gpu_func(chosen, *options.gpu, gpu_options(options))), model);
-    program->launches[step.launch].device = std::string(hw::name(options.gpu->language));
+    const std::string device = launch->device;
+    step.launch = add_launch(*std::move(launch), model);
+    program->launches[step.launch].device = device;
     program->steps.push_back(std::move(step));
     model.program = std::move(program);
     return model;
@@ -383,9 +280,7 @@ namespace {
 std::shared_ptr<const std::map<std::string, std::string>> serialised_launches(
     const CompiledModel& model) {
   auto codes = std::make_shared<std::map<std::string, std::string>>();
-  for (const auto& [name, launch] : model.launches) (*codes)[name] = serialise(launch.program);
-  for (const auto& [name, launch] : model.gpu_launches)
-    (*codes)[name] = runtime::serialise(launch.program);
+  for (const auto& [name, launch] : model.launches) (*codes)[name] = launch.bytes;
   return codes;
 }
 
@@ -426,21 +321,19 @@ namespace {
 std::string records_of(const CompiledModel& model) {
   std::string text = records::lines_header();
   for (const records::Record& form : model.forms) text += records::line_of(form);
-  for (const KernelReport& kernel : model.kernels)
-    if (kernel.record)
-      text += records::workload_line(kernel.record->workload, records::workload_text(kernel.func)) +
-              records::line_of(*kernel.record);
-  for (const auto& [name, launch] : model.launches)
-    for (const LayerCode& layer : launch.layers)
-      if (layer.record)
-        text += records::workload_line(layer.record->workload, records::workload_text(layer.func)) +
-                records::line_of(*layer.record);
-  for (const KernelReport& kernel : model.kernels)
-    text += nlohmann::json{{"kernel", kernel.symbol},
-                           {"steps", kernel.steps},
-                           {"schedule", schedule::print(kernel.trace)}}
-                .dump() +
-            "\n";
+  const std::vector<const KernelReport*> kernels = all_kernels(model);
+  for (const KernelReport* kernel : kernels)
+    if (kernel->record)
+      text +=
+          records::workload_line(kernel->record->workload, records::workload_text(kernel->func)) +
+          records::line_of(*kernel->record);
+  for (const KernelReport* kernel : kernels)
+    if (!kernel->symbol.empty())
+      text += nlohmann::json{{"kernel", kernel->symbol},
+                             {"steps", kernel->steps},
+                             {"schedule", schedule::print(kernel->trace)}}
+                  .dump() +
+              "\n";
   return text;
 }
 

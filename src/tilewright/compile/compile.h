@@ -9,45 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "tilewright/compile/gpu/launch.h"
-#include "tilewright/compile/kernel_report.h"
-#include "tilewright/compile/observer.h"
-#include "tilewright/compile/vta/launch.h"
+#include "tilewright/compile/backend.h"
+#include "tilewright/compile/options.h"
 #include "tilewright/graph/ir/graph.h"
-#include "tilewright/graph/passes/passes.h"
-#include "tilewright/hw/target.h"
 #include "tilewright/records/records.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/program.h"
 
 namespace tilewright::compile {
-
-/// The record that decides how a convolution is computed (driver/conv_forms.h); absent: the model
-/// of the machine decides.
-using FindForm = std::function<std::optional<records::Record>(const tensor::Conv2dShape& conv)>;
-
-struct CompileOptions {
-  hw::CpuTarget target = hw::host();
-  int threads = 1;  ///< workers the schedules are made for
-  MathMode math = MathMode::Fast;
-  bool direct = false;  ///< convolutions never by Winograd, whatever `math` allows
-  bool fuse = true;     ///< false: every operator of the model is a kernel of its own
-  /// Copies into channel blocks and out of them are no part of other kernels: to measure an
-  /// operator without them.
-  bool copies_apart = false;
-  int level = 2;        ///< 0: no passes, loops as written; 1: fusion; 2: also layouts
-  bool use_c = false;   ///< the C back-end instead of LLVM
-  int jobs = 2;         ///< compile threads
-  std::string command;  ///< for the manifest
-  Observer observer;
-  FindRecord tuned;  ///< empty: all schedules by rule
-  FindForm form;     ///< empty: all algorithms by the model of the machine
-  /// What the graph's tiled part (graph/layout/tiles.h) runs on; absent: everything on the CPU.
-  std::optional<vta::Config> vta;
-  VtaLaunchOptions launch;
-  /// Runs everything but host functions on a GPU; absent: on the CPU.
-  std::optional<hw::GpuTarget> gpu;
-};
 
 struct CompiledModel {
   std::shared_ptr<const runtime::Program> program;
@@ -56,12 +25,14 @@ struct CompiledModel {
   graph::Graph graph;                              ///< after all passes
   std::vector<std::string> changes;                ///< what each pass did, one line each
   std::vector<graph::Group> groups;                ///< of `graph`, one step each
-  std::vector<KernelReport> kernels;
-  std::vector<records::Record> forms;  ///< that decided how convolutions are computed
-  int64_t stale_records = 0;           ///< whose schedules do not fit the kernels any more
-  std::map<std::string, VtaLaunchCode> launches;      ///< by name in the program
-  std::map<std::string, GpuLaunchCode> gpu_launches;  ///< likewise
+  std::vector<KernelReport> kernels;               ///< of the processor
+  std::vector<records::Record> forms;              ///< that decided how convolutions are computed
+  int64_t stale_records = 0;                   ///< whose schedules do not fit the kernels any more
+  std::map<std::string, LaunchCode> launches;  ///< by name in the program
 };
+
+/// Kernels of the processor, then those of all launches.
+std::vector<const KernelReport*> all_kernels(const CompiledModel& model);
 
 /// Only what comes before schedules and code: passes and fusion. Sets `graph`, `changes`, `groups`.
 /// errors: what the passes report, Interrupted.

@@ -17,15 +17,16 @@ namespace tilewright::compile {
 /// choose. May be called by several threads at once.
 using FindRecord = std::function<std::optional<records::Record>(const Func& func)>;
 
-/// One distinct kernel: several steps of the program may share it.
+/// One distinct kernel, which several steps of a program may share, or a layer of an accelerator.
 struct KernelReport {
-  std::string symbol;
+  std::string symbol;              ///< empty: a layer, part of an instruction stream
   std::vector<std::string> steps;  ///< names of the steps that call it
   Func func;                       ///< stage Tensor
   schedule::Trace trace;
   Func scheduled;
   cost::Decision decision;                ///< why this schedule, where the rules chose it
   std::optional<records::Record> record;  ///< where tuning chose it
+  double predicted = 0;                   ///< layers of accelerators. units: cycles
 };
 
 }  // namespace tilewright::compile

@@ -24,13 +24,14 @@ double direct_operations(const graph::Graph& graph, const graph::Node& node) {
 
 std::map<std::string, runtime::KernelWork> kernel_works(const CompiledModel& model) {
   std::map<std::string, runtime::KernelWork> works;
-  for (const KernelReport& kernel : model.kernels) {
-    const rules::Work executed = rules::work_of(kernel.func);
-    runtime::KernelWork& work = works[kernel.symbol];
+  for (const KernelReport* kernel : all_kernels(model)) {
+    if (kernel->symbol.empty()) continue;
+    const rules::Work executed = rules::work_of(kernel->func);
+    runtime::KernelWork& work = works[kernel->symbol];
     work.operations = static_cast<int64_t>(executed.operations);
     work.dtype = executed.dtype;
     for (const graph::Node& node : model.graph.nodes) {
-      if (node.name != kernel.steps.front()) continue;
+      if (node.name != kernel->steps.front()) continue;
       const double direct = direct_operations(model.graph, node);
       if (direct == 0) continue;
       work.operations = static_cast<int64_t>(direct);

@@ -42,7 +42,7 @@ records::Record form_record(const tensor::Conv2dShape& conv, int64_t m,
   records::Record record;
   record.workload = compile::conv_key(conv);
   record.name = compile::conv_text(conv);
-  record.target = cpu_key(options.target, options.threads);
+  record.target = cpu_key(options.cpu(), options.threads);
   record.compiler = compiler_key();
   record.point = compile::form_point(m);
   record.outcome = "ok";
@@ -55,7 +55,7 @@ records::Record form_record(const tensor::Conv2dShape& conv, int64_t m,
 std::vector<int64_t> other_tiles(const tensor::Conv2dShape& conv, int64_t rule,
                                  const compile::CompileOptions& options) {
   const auto time = [&](int64_t m) {
-    return rules::predict_conv(conv, m, options.target, options.threads).total();
+    return rules::predict_conv(conv, m, options.cpu(), options.threads).total();
   };
   const double usual = time(rule);
   std::vector<int64_t> tiles = rules::winograd_tiles(conv);
@@ -92,7 +92,7 @@ Result<std::optional<OtherForms>> compile_other_forms(const Subject& subject,
   std::vector<records::Record> records;
   for (const tensor::Conv2dShape& conv : asked) {
     if (convs.contains(compile::conv_text(conv))) continue;
-    const int64_t m = rules::winograd_tile(conv, options.target, options.threads);
+    const int64_t m = rules::winograd_tile(conv, options.cpu(), options.threads);
     const std::vector<int64_t> others = other_tiles(conv, m, options);
     if (rank >= others.size()) continue;
     convs[compile::conv_text(conv)] = {conv, m, others[rank], {}, 0, 0};
@@ -106,7 +106,7 @@ Result<std::optional<OtherForms>> compile_other_forms(const Subject& subject,
   // One of the forms at least is Winograd's, whose kernel says which convolution it computes.
   for (const compile::CompiledModel* model : {&rule, &std::as_const(found.compiled)})
     for (const compile::KernelReport& kernel : model->kernels)
-      if (const auto planes = winograd_conv(kernel.func, options.target))
+      if (const auto planes = winograd_conv(kernel.func, options.cpu()))
         for (auto& [text, known] : convs)
           if (known.conv.phases() == *planes)
             known.nodes.insert(kernel.steps.begin(), kernel.steps.end());

@@ -77,7 +77,9 @@ TEST(ConvForms, OtherRecordsSayNothing) {
 TEST(ConvForms, CompilersFollowRecords) {
   const graph::Graph graph = network(32, 14);
   compile::CompileOptions options;
-  options.target.vector_bytes = 64;
+  hw::CpuTarget cpu = hw::host();
+  cpu.vector_bytes = 64;
+  options.target = hw::as_target(cpu);
   std::vector<int64_t> forms = rules::winograd_tiles(kConv);
   ASSERT_GE(forms.size(), 2u);
   forms.push_back(0);
@@ -114,11 +116,11 @@ TEST(ConvForms, StoresKeepThem) {
   // The last race counts, not the cheapest.
   ASSERT_TRUE(store->add(form_record(kConv, 4, options, 10)));
   ASSERT_TRUE(store->add(form_record(kConv, 0, options, 20)));
-  const auto answers = stored_records(path, {cpu_key(options.target, 2)});
+  const auto answers = stored_records(path, {cpu_key(options.cpu(), 2)});
   ASSERT_TRUE(answers) << to_string(answers.error());
   ASSERT_TRUE(answers->forms(kConv));
   EXPECT_EQ(compile::form_in(*answers->forms(kConv)), 0);
-  const auto others = stored_records(path, {cpu_key(options.target, 1)});
+  const auto others = stored_records(path, {cpu_key(options.cpu(), 1)});
   ASSERT_TRUE(others);
   EXPECT_FALSE(others->forms(kConv)) << "of other threads";
 }
@@ -130,9 +132,9 @@ TEST(ConvForms, OtherTilesAreWorthATry) {
        {tensor::Conv2dShape{1, 16, 16, 8, 8}, kConv, tensor::Conv2dShape{1, 64, 64, 56, 56},
         tensor::Conv2dShape{1, 512, 512, 7, 7}}) {
     const auto time = [&](int64_t m) {
-      return rules::predict_conv(conv, m, options.target, options.threads).total();
+      return rules::predict_conv(conv, m, options.cpu(), options.threads).total();
     };
-    const int64_t usual = rules::winograd_tile(conv, options.target, options.threads);
+    const int64_t usual = rules::winograd_tile(conv, options.cpu(), options.threads);
     const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
     most = std::max(most, tiles.size());
     for (size_t i = 0; i < tiles.size(); ++i) {
@@ -156,7 +158,7 @@ TEST(ConvForms, EachOtherFormIsCompiledAndFound) {
   Subject subject;
   subject.graph = network(16, 8);
   compile::CompileOptions options;
-  const int64_t usual = rules::winograd_tile(conv, options.target, options.threads);
+  const int64_t usual = rules::winograd_tile(conv, options.cpu(), options.threads);
   const std::vector<int64_t> tiles = other_tiles(conv, usual, options);
   ASSERT_FALSE(tiles.empty());
   const auto rule = compile_subject(subject, options);

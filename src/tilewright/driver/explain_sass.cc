@@ -7,6 +7,7 @@
 
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/codegen/gpu/sass.h"
+#include "tilewright/compile/gpu/backend.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/usage.h"
@@ -104,9 +105,10 @@ Result<int> explain_sass(const compile::CompiledModel& model, const std::string&
                          bool as_json) {
   std::vector<KernelRow> rows;
   std::vector<std::string> names;
-  for (const auto& [name, launch] : model.gpu_launches) {
-    if (launch.program.language != "cuda") continue;
-    for (KernelRow& row : TW_TRY(rows_of(launch))) {
+  for (const auto& [name, launch] : model.launches) {
+    const compile::GpuLaunchCode* code = compile::gpu_code(launch);
+    if (code == nullptr || launch.device != hw::name(hw::GpuLanguage::Cuda)) continue;
+    for (KernelRow& row : TW_TRY(rows_of(*code))) {
       names.insert(names.end(), row.steps.begin(), row.steps.end());
       const auto& steps = row.steps;
       if (node.empty() || std::find(steps.begin(), steps.end(), node) != steps.end())

@@ -56,13 +56,13 @@ Status use_gpu_knowledge(compile::CompileOptions& compile, const SubjectOptions&
   const bool rates = !options.no_calibrate && any_rates();
   const bool records = !options.no_records && any_records(options);
   if (!rates && !records) return {};  // looking for devices takes time
-  const auto device = gpu_for(*compile.gpu, options.device);
+  const hw::GpuTarget gpu = *compile.target.gpu();
+  const auto device = gpu_for(gpu, options.device);
   if (!device) return {};  // compiling needs none
-  if (rates) compile.gpu = fitted(*compile.gpu, (*device)->info());
+  if (rates) compile.target = hw::as_target(fitted(gpu, (*device)->info()));
   if (records)
     compile.tuned =
-        TW_TRY(stored_records(options.records, {gpu_target_key(*compile.gpu, (*device)->info())}))
-            .schedules;
+        TW_TRY(stored_records(options.records, {gpu_target_key(gpu, (*device)->info())})).schedules;
   return {};
 }
 

@@ -19,7 +19,7 @@ Status keep_gpu_rates(const std::string& key, const hw::GpuRates& rates);
 Result<std::string> gpu_rates_path(const std::string& key);
 
 /// Lets `compile` follow both, where anything is kept and the device is there.
-/// requires: `compile.gpu`. errors: Io (a named store that is not there), Package.
+/// requires: the target is a GPU. errors: Io (a named store that is not there), Package.
 Status use_gpu_knowledge(compile::CompileOptions& compile, const SubjectOptions& options);
 
 }  // namespace tilewright::driver

@@ -14,7 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// Operations of each group of a launch, by name.
-std::map<std::string, double> operations_of(const compile::GpuLaunchCode& code) {
+std::map<std::string, double> operations_of(const compile::LaunchCode& code) {
   std::map<std::string, double> operations;
   for (const compile::KernelReport& kernel : code.kernels)
     for (const std::string& step : kernel.steps)
@@ -59,9 +59,9 @@ Json json_of(const GpuStepTime& step) {
 
 }  // namespace
 
-std::vector<GpuStepTime> gpu_step_times(
-    const compile::LaunchLog& log, const std::map<std::string, compile::GpuLaunchCode>& launches,
-    const std::optional<hw::GpuTarget>& target) {
+std::vector<GpuStepTime> gpu_step_times(const compile::LaunchLog& log,
+                                        const std::map<std::string, compile::LaunchCode>& launches,
+                                        const hw::GpuTarget* target) {
   std::vector<GpuStepTime> steps;
   for (const compile::LaunchLog::GpuEntry& entry : log.gpus) {
     const auto code = launches.find(entry.name);
@@ -86,7 +86,7 @@ std::vector<GpuStepTime> gpu_step_times(
           step.bytes += program.buffers[static_cast<size_t>(buffer)].bytes;
     }
   }
-  if (target)
+  if (target != nullptr)
     for (GpuStepTime& step : steps) step.limit_ns = limit_of(step, *target);
   return steps;
 }

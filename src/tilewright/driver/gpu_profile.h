@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/compile/backend.h"
 #include "tilewright/compile/devices.h"
-#include "tilewright/compile/gpu/launch.h"
 #include "tilewright/hw/gpu_target.h"
 
 namespace tilewright::driver {
@@ -23,10 +23,11 @@ struct GpuStepTime {
   double limit_ns = 0;               ///< what the target allows at best; 0: unknown
 };
 
-/// `launches`: what was compiled, by name, for the numbers of operations; may be empty.
-std::vector<GpuStepTime> gpu_step_times(
-    const compile::LaunchLog& log, const std::map<std::string, compile::GpuLaunchCode>& launches,
-    const std::optional<hw::GpuTarget>& target);
+/// `launches`: what was compiled, by name, for the numbers of operations; may be empty. `target`:
+/// for limits; may be null.
+std::vector<GpuStepTime> gpu_step_times(const compile::LaunchLog& log,
+                                        const std::map<std::string, compile::LaunchCode>& launches,
+                                        const hw::GpuTarget* target);
 
 nlohmann::ordered_json gpu_profile_json(const std::vector<GpuStepTime>& steps);
 /// A row per step; the last one sums up.

@@ -23,8 +23,8 @@ compile::LaunchLog recorded() {
   return log;
 }
 
-std::map<std::string, compile::GpuLaunchCode> compiled() {
-  compile::GpuLaunchCode code;
+std::map<std::string, compile::LaunchCode> compiled() {
+  compile::LaunchCode code;
   compile::KernelReport report;
   report.steps = {"first"};
   report.func = *parse_func(
@@ -38,7 +38,7 @@ TEST(GpuProfile, CallsOfAGroupAreOneStep) {
   hw::GpuTarget target;
   target.rates.known = true;
   target.rates.f32 = target.rates.dram = 2;
-  const std::vector<GpuStepTime> steps = gpu_step_times(recorded(), compiled(), target);
+  const std::vector<GpuStepTime> steps = gpu_step_times(recorded(), compiled(), &target);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].launch, "net");
   EXPECT_EQ(steps[0].step, "first");
@@ -63,12 +63,12 @@ TEST(GpuProfile, CallsOfAGroupAreOneStep) {
 }
 
 TEST(GpuProfile, WithoutModelOrTargetTimesRemain) {
-  const std::vector<GpuStepTime> steps = gpu_step_times(recorded(), {}, std::nullopt);
+  const std::vector<GpuStepTime> steps = gpu_step_times(recorded(), {}, nullptr);
   ASSERT_EQ(steps.size(), 2u);
   EXPECT_EQ(steps[0].operations, 0);
   EXPECT_EQ(steps[0].limit_ns, 0);
   EXPECT_EQ(steps[0].ns, 3000);
-  EXPECT_TRUE(gpu_step_times({}, {}, std::nullopt).empty());
+  EXPECT_TRUE(gpu_step_times({}, {}, nullptr).empty());
 }
 
 }  // namespace

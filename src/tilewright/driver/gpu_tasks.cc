@@ -58,8 +58,7 @@ class TimedModel {
   /// Mean time of each step, by name. units: ns.
   std::map<std::string, double> steps() const {
     std::map<std::string, double> times;
-    for (const GpuStepTime& step : gpu_step_times(*log_, {}, std::nullopt))
-      times[step.step] += step.ns;
+    for (const GpuStepTime& step : gpu_step_times(*log_, {}, nullptr)) times[step.step] += step.ns;
     return times;
   }
 
@@ -83,7 +82,8 @@ double predicted_ns(const Func& func, const hw::GpuTarget& target) {
 
 void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
                const std::map<std::string, double>& times, const measure::Task& like) {
-  for (const compile::KernelReport& kernel : model.kernels) {
+  for (const compile::KernelReport* report : compile::all_kernels(model)) {
+    const compile::KernelReport& kernel = *report;
     KernelTask task;
     task.task = like;
     task.task.name = kernel.func.name.substr(0, kernel.func.name.rfind('_'));
@@ -107,17 +107,18 @@ void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
 Result<measure::Task> task_on(const SubjectOptions& subject_options,
                               const compile::CompileOptions& options) {
   measure::Task task;
-  task.target = options.target;
-  task.gpu = options.gpu;
-  const auto device = gpu_for(*options.gpu, subject_options.device);
+  const hw::GpuTarget& gpu = *options.target.gpu();
+  task.target = options.host;
+  task.gpu = gpu;
+  const auto device = gpu_for(gpu, subject_options.device);
   if (!device) {  // nothing runs
-    task.device = options.gpu->name;
+    task.device = gpu.name;
     return task;
   }
-  task.device = gpu_target_key(*options.gpu, (*device)->info());
+  task.device = gpu_target_key(gpu, (*device)->info());
   task.runs_on = (*device)->info().id;
   // OpenCL may run on this machine's processor.
-  if (options.gpu->language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);
+  if (gpu.language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);
   return task;
 }
 

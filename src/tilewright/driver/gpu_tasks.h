@@ -8,7 +8,7 @@
 namespace tilewright::driver {
 
 /// Compiles `subjects` by rule; their distinct kernels are the tasks. With `limits.look` they run
-/// on the device, which gives the time of every kernel. requires: `options.gpu`.
+/// on the device, which gives the time of every kernel. requires: the target is a GPU.
 /// errors: what compiling reports, Device, NotApplicable (nothing runs on the GPU), Interrupted.
 Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
                                  const SubjectOptions& subject_options,

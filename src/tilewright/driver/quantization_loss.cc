@@ -29,7 +29,7 @@ Result<std::unique_ptr<runtime::Session>> open_with(const graph::Graph& graph,
     if (wanted && !in(watched.outputs) && !in(watched.inputs)) watched.outputs.push_back(id);
   }
   compile::CompileOptions cpu = options;
-  cpu.vta.reset();
+  cpu.target = hw::as_target(options.host);
   return compile::open_session(TW_TRY(compile::compile_graph(watched, cpu)), {});
 }
 
@@ -102,7 +102,7 @@ std::vector<Layer> layers_of(const graph::QuantizedGraph& quantized) {
 
 double ValueLoss::sqnr_db() const { return decibel(signal, noise); }
 
-Result<QuantizationLoss> quantization_loss(const compile::VtaModel& model,
+Result<QuantizationLoss> quantization_loss(const compile::QuantizedModel& model,
                                            const compile::Samples& samples,
                                            const compile::CompileOptions& options) {
   const graph::Graph &f32 = *model.prepared, &integer = model.quantized.graph;

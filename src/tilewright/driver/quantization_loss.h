@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/compile/vta/quantized.h"
+#include "tilewright/compile/options.h"
+#include "tilewright/compile/quantized_model.h"
 
 namespace tilewright::driver {
 
@@ -38,7 +39,7 @@ struct QuantizationLoss {
 
 /// Runs both graphs on this CPU; the integer graph gives the accelerator's bits.
 /// requires: `model.prepared`. errors: of the compiler, Interrupted.
-Result<QuantizationLoss> quantization_loss(const compile::VtaModel& model,
+Result<QuantizationLoss> quantization_loss(const compile::QuantizedModel& model,
                                            const compile::Samples& samples,
                                            const compile::CompileOptions& options);
 

@@ -58,10 +58,11 @@ int64_t stride_for(int64_t size, size_t outputs) {
 /// Whether the interpreter is quick with all of the model: operations and elements, since moving a
 /// value is work, too.
 bool is_small(const Subject& subject, const compile::CompiledModel& model) {
-  if (!model.launches.empty()) return false;
   double work = 0;
-  for (const compile::KernelReport& kernel : model.kernels)
-    work += rules::work_of(kernel.func).operations * static_cast<double>(kernel.steps.size());
+  for (const compile::KernelReport* kernel : compile::all_kernels(model)) {
+    if (kernel->symbol.empty()) return false;  // an accelerator's layer
+    work += rules::work_of(kernel->func).operations * static_cast<double>(kernel->steps.size());
+  }
   for (const runtime::ValueSpec& value : model.program->values)
     work += static_cast<double>(element_count(value.shape));
   if (subject.graph)
@@ -109,7 +110,7 @@ Result<std::map<std::string, Array>> run_compiled(const compile::CompiledModel& 
 
 std::map<std::string, RoundingLimit> limits_of(const Subject& subject) {
   std::map<std::string, RoundingLimit> limits;
-  if (!subject.graph || subject.vta) return limits;
+  if (!subject.graph || subject.quantized) return limits;
   const std::vector<RoundingLimit> all = rounding_limits(*subject.graph);
   for (const graph::ValueId id : subject.graph->outputs)
     limits[subject.graph->values[static_cast<size_t>(id)].name] = all[static_cast<size_t>(id)];
@@ -142,7 +143,7 @@ Result<std::optional<PackageSamples>> make_samples(const Subject& subject,
                                                    const compile::CompileOptions& options,
                                                    const std::string& by) {
   const runtime::Program& program = *model.program;
-  const bool runs = !options.gpu && hw::missing_features(options.target).empty();
+  const bool runs = options.target.gpu() == nullptr && hw::missing_features(options.cpu()).empty();
   const bool interpreted = by == "interp" || (by == "auto" && is_small(subject, model));
   if (!interpreted && !runs) return std::nullopt;
   PackageSamples samples;

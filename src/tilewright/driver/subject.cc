@@ -12,6 +12,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/compile/vta/hardware_fit.h"
 #include "tilewright/driver/calibration_samples.h"
@@ -208,7 +209,7 @@ Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options);
 Status prepare(Subject& subject, const SubjectOptions& options) {
   if (subject.package) return {};
   const compile::CompileOptions compile = TW_TRY(unfitted_options(options));
-  if (!compile.vta) return {};
+  if (compile.target.kind != hw::TargetKind::Accelerator) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
                 "accelerators take whole models");
@@ -219,8 +220,9 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
     };
   settings.per_channel = options.per_channel;
   settings.allow_cpu = options.fallback == "cpu";
-  subject.vta = TW_TRY(compile::prepare_for_vta(*subject.graph, *compile.vta, settings, compile));
-  subject.graph = subject.vta->tiled;
+  const compile::Backend& backend = compile::backend_of(compile.target);
+  subject.quantized = TW_TRY(backend.prepare(*subject.graph, settings, compile));
+  if (subject.quantized) subject.graph = subject.quantized->laid_out;
   return {};
 }
 
@@ -243,25 +245,6 @@ Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   return subjects;
 }
 
-std::vector<std::string> target_names() {
-  std::vector<std::string> names;
-  for (const hw::CpuTarget& target : hw::all_targets()) names.push_back(target.name);
-  for (const hw::GpuTarget& target : hw::all_gpu_targets()) names.push_back(target.name);
-  names.push_back("vta");
-  return names;
-}
-
-Status check_target(const std::string& name) {
-  const std::vector<std::string> names = target_names();
-  if (std::find(names.begin(), names.end(), name) != names.end()) return {};
-  const bool nvidia = name.starts_with("cuda-") || name.starts_with("sm_");
-  const std::string near = did_you_mean(name, names);
-  return fail(ErrorKind::Device, fmt::format("there is no target '{}'", name),
-              fmt::format("the targets are {}{}", fmt::join(names, ", "),
-                          nvidia ? "; NVIDIA GPUs before sm_80 are reached by opencl" : ""),
-              near.empty() || nvidia ? "tilewright targets" : near);
-}
-
 namespace {
 
 /// errors: Device (no such device).
@@ -269,10 +252,11 @@ Status check_device(const SubjectOptions& options) {
   if (options.device.empty()) return {};
   const std::string kind = options.device.substr(0, options.device.find(':'));
   std::vector<std::string> ids;
+  const compile::Backend* named = compile::find_backend(kind);
   for (const compile::DeviceEntry& entry : compile::device_table()) {
-    const bool gpu = entry.id == "opencl" || entry.id == "cuda";
-    if (entry.id == options.device || (gpu && entry.id == kind) || options.device == entry.target)
-      return {};
+    // `opencl:1` is the second device of a kind.
+    const bool numbered = named != nullptr && named->device_implies_target() && entry.id == kind;
+    if (entry.id == options.device || numbered || options.device == entry.target) return {};
     ids.push_back(entry.id);
   }
   const std::string near = did_you_mean(options.device, ids);
@@ -302,37 +286,12 @@ std::set<std::string> kinds_of(const runtime::Program& program) {
   return kinds;
 }
 
-std::string kind_of(const compile::CompileOptions& compile) {
-  if (compile.vta) return "vta";
-  return compile.gpu ? std::string(hw::name(compile.gpu->language)) : "cpu";
-}
-
 Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) {
   compile::CompileOptions compile;
   compile.observer = console_observer();
   TW_TRY_STATUS(check_device(options));
-  TW_TRY_STATUS(check_target(options.target));
-  const bool vta = options.target == "vta";
-  std::string target = options.target;
-  // A GPU's name says what to compile for.
-  for (const char* language : {"opencl", "cuda"})
-    if (target == "cpu" && options.device.starts_with(language)) target = language;
-  if (!vta && (!options.hw.empty() || !options.quantize.empty()))
-    return fail(ErrorKind::Usage, "--hw and --quantize are for accelerators", {}, "--target vta");
-  if (vta) {
-    compile.vta = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
-    TW_TRY_STATUS(vta::check(*compile.vta));
-    if (Status status = compile::check_compilable(*compile.vta); !status)
-      return tl::unexpected<Error>(std::move(status.error()).at("--hw " + options.hw));
-  } else if (target.starts_with("opencl") || target.starts_with("cuda")) {
-    compile.gpu = TW_TRY(hw::find_gpu_target(target));
-    compile.gpu->tf32 = options.tf32;
-  } else {
-    compile.target = TW_TRY(hw::find_target(target));
-  }
-  if (options.tf32 && (!compile.gpu || compile.gpu->language != hw::GpuLanguage::Cuda))
-    return fail(ErrorKind::Usage, "--tf32 is for matrix instructions of NVIDIA GPUs",
-                fmt::format("the target is {}", target), "--target cuda");
+  compile.target = TW_TRY(target_of(options));
+  compile.memo = compile::backend_of(compile.target).make_memo();
   if (options.tf32 && options.math == "exact")
     return fail(ErrorKind::Usage, "--tf32 rounds what --math exact must not", {},
                 "leave one of them out");
@@ -347,21 +306,24 @@ Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) 
 
 }  // namespace
 
+Result<hw::Target> target_of(const SubjectOptions& options) {
+  std::string name = options.target;
+  // A GPU's name says what to compile for.
+  const compile::Backend* device = compile::find_backend(kind_of(options.device));
+  if (name == "cpu" && device != nullptr && device->device_implies_target()) name = device->name();
+  return compile::find_target(name, {options.hw, !options.quantize.empty(), options.tf32});
+}
+
 Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
   compile::CompileOptions compile = TW_TRY(unfitted_options(options));
-  const bool this_machine = compile.target.name == hw::host().name;
-  if (this_machine && !compile.vta && !compile.gpu)
-    compile.target.rates = machine_rates(!options.no_calibrate);
-  if (compile.gpu) {
+  if (auto* cpu = std::get_if<hw::CpuTarget>(&compile.target.special))
+    if (cpu->name == hw::host().name) cpu->rates = machine_rates(!options.no_calibrate);
+  if (compile.target.gpu() != nullptr) {
     TW_TRY_STATUS(use_gpu_knowledge(compile, options));
   } else if (!options.no_records) {
-    StoredRecords stored =
-        TW_TRY(stored_records(options.records, cpu_keys(compile.target, compile.threads)));
+    StoredRecords stored = TW_TRY(stored_records(options.records, record_keys(compile)));
     compile.tuned = std::move(stored.schedules);
     compile.form = std::move(stored.forms);
-    if (compile.vta)
-      compile.launch.tuned =
-          TW_TRY(stored_records(options.records, {tune::vta_target_key(*compile.vta)})).schedules;
   }
   return compile;
 }
@@ -369,9 +331,9 @@ Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
 Result<compile::CompiledModel> compile_subject(const Subject& subject,
                                                const compile::CompileOptions& options) {
   if (!subject.graph) return compile::compile_func(*subject.func, options);
-  if (!subject.vta) return compile::compile_graph(*subject.graph, options);
+  if (!subject.quantized) return compile::compile_graph(*subject.graph, options);
   compile::CompileOptions again = options;
-  again.launch.memo = subject.vta->memo;
+  again.memo = subject.quantized->memo;
   return compile::compile_graph(*subject.graph, again);
 }
 
@@ -437,9 +399,9 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     runnable.session = TW_TRY(runtime::Session::create(subject.package, session));
   } else {
     compile::CompileOptions compile = TW_TRY(compile_options(options));
-    TW_TRY_STATUS(check_fit(subject.name, {kind_of(compile)}, options));
+    TW_TRY_STATUS(check_fit(subject.name, {compile.target.backend}, options));
     compile.copies_apart = subject.single_operator;
-    if (const auto missing = hw::missing_features(compile.target); !missing.empty())
+    if (const auto missing = hw::missing_features(compile.cpu()); !missing.empty())
       return fail(ErrorKind::Device,
                   fmt::format("code for target {} does not run on this machine", options.target),
                   "it lacks " + missing.front(), "leave --target out");

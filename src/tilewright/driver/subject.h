@@ -9,7 +9,7 @@
 
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
-#include "tilewright/compile/vta/quantized.h"
+#include "tilewright/compile/quantized_model.h"
 #include "tilewright/driver/inputs.h"
 #include "tilewright/graph/onnx/import.h"
 #include "tilewright/runtime/package.h"
@@ -65,8 +65,9 @@ struct Subject {
   std::optional<graph::Graph> graph;  ///< as imported, or the single operator
   std::optional<Func> func;           ///< a tensor expression
   std::shared_ptr<const runtime::Package> package;
-  double open_seconds = 0;               ///< of the package: mapped, hashes checked, code loaded
-  std::optional<compile::VtaModel> vta;  ///< how `graph` (its tiled form) was quantised and placed
+  double open_seconds = 0;  ///< of the package: mapped, hashes checked, code loaded
+  /// For accelerators: how `graph`, its laid out form, was quantised and placed.
+  std::optional<compile::QuantizedModel> quantized;
   bool single_operator = false;
   std::string anchor_op;  ///< of a single operator: whose time counts
 };
@@ -75,10 +76,8 @@ struct Subject {
 /// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
 
-/// Every name that --target takes.
-std::vector<std::string> target_names();
-/// errors: Device, with all names and the one that was meant.
-Status check_target(const std::string& name);
+/// The target that the user asked for. errors: Usage, Device, of the hardware.
+Result<hw::Target> target_of(const SubjectOptions& options);
 
 /// Options for the compiler. Where they are for this machine's processor, it is measured if it
 /// never was: only who chooses schedules asks for them. errors: Usage, Device.

@@ -52,7 +52,7 @@ double predicted_ns(const compile::KernelReport& kernel, const compile::CompileO
   const double by_model = kernel.decision.chosen.time.total();
   if (by_model > 0) return by_model;
   const rules::Work work = rules::work_of(kernel.func);
-  const double peak = options.target.rates.peak(work.dtype) * options.threads;
+  const double peak = options.cpu().rates.peak(work.dtype) * options.threads;
   return peak > 0 ? 10 * work.operations / peak : work.operations;
 }
 
@@ -69,7 +69,7 @@ void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
     if (task.task.uses == 0 || !is_constant(kernel.func)) continue;
     task.task.name = plain_name(kernel.symbol);
     task.task.func = kernel.func;
-    task.task.target = options.target;
+    task.task.target = options.cpu();
     task.task.threads = options.threads;
     task.key = task.task.key();
     task.step = *std::find_if(kernel.steps.begin(), kernel.steps.end(), counts);

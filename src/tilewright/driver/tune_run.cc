@@ -9,16 +9,12 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/gpu_kernel.h"
-#include "tilewright/driver/gpu_tasks.h"
 #include "tilewright/driver/samples.h"
 #include "tilewright/driver/tuned.h"
-#include "tilewright/driver/vta_tasks.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/evaluators.h"
 #include "tilewright/tune/methods.h"
 #include "tilewright/tune/transfer.h"
-#include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
 namespace {
@@ -40,16 +36,6 @@ double duel_seconds(double seconds, size_t models) {
 /// How long each of `models` runs before it is tuned.
 double look_seconds(double seconds, size_t models) {
   return std::clamp(0.05 * seconds / static_cast<double>(models), 0.02, 0.6);
-}
-
-/// NVRTC compiles one program at a time in a process, and devices start slowly.
-measure::MeasureOptions measure_options(const compile::CompileOptions& options) {
-  measure::MeasureOptions measure;
-  if (!options.gpu) return measure;
-  measure.limit_seconds = 20;
-  if (options.gpu->language == hw::GpuLanguage::Cuda)
-    measure.workers = std::clamp(hw::host().cores / 2, 2, 8);
-  return measure;
 }
 
 /// A store of records made from a file: another store, or JSON lines.
@@ -95,14 +81,14 @@ Status TuneRun::prepare() {
   by_rule.no_records = true;
   compile_ = TW_TRY(compile_options(by_rule));
   compile_.command = settings_.command;
-  if (compile_.gpu && runs_here() && !settings_.dry)
-    TW_TRY(gpu_for(*compile_.gpu, settings_.subject.device));  // or say what is missing
-  if (const auto missing = hw::missing_features(compile_.target); runs_here() && !missing.empty())
+  if (target().ready != nullptr && runs_here() && !settings_.dry)
+    TW_TRY_STATUS(target().ready(compile_, settings_.subject));
+  if (const auto missing = hw::missing_features(compile_.cpu()); runs_here() && !missing.empty())
     return fail(
         ErrorKind::Device,
         fmt::format("code for target {} does not run on this machine", settings_.subject.target),
         "it lacks " + missing.front(), "--measure model judges without running");
-  if (!compile_.vta)
+  if (target().own_space == nullptr)
     for (const std::string& space : spaces()) TW_TRY_STATUS(check_space(space));
   std::vector<Subject> subjects = TW_TRY(load_subjects(by_rule));
   if (!settings_.output.empty() && subjects.size() > 1)
@@ -110,7 +96,7 @@ Status TuneRun::prepare() {
                 fmt::format("there are {} subjects", subjects.size()));
   if (settings_.measure.starts_with(kReplay)) {
     replayed_ = TW_TRY(open_replayed(settings_.measure.substr(kReplay.size())));
-    compile_.form = answers_of(*replayed_, cpu_keys(compile_.target, compile_.threads)).forms;
+    compile_.form = answers_of(*replayed_, cpu_keys(compile_.cpu(), compile_.threads)).forms;
   }
   return plan(std::move(subjects), by_rule);
 }
@@ -121,9 +107,7 @@ Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rul
       runs_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
   const double before = elapsed();
   limits.seconds = kPlanShare * settings_.seconds - before;
-  plan_ = TW_TRY(compile_.vta   ? plan_layers(std::move(subjects), compile_)
-                 : compile_.gpu ? plan_gpu_tuning(std::move(subjects), by_rule, compile_, limits)
-                                : plan_tuning(std::move(subjects), by_rule, compile_, limits));
+  plan_ = TW_TRY(target().plan(std::move(subjects), by_rule, compile_, limits));
   prepared_seconds_ = elapsed();
   if (plan_.left_out > 0)
     say(
@@ -143,7 +127,10 @@ Status TuneRun::open() {
     store_ = TW_TRY(
         records::RecordStore::open(path.empty() ? records::RecordStore::default_path() : path));
     TW_TRY_STATUS(keep_workloads());
-    if (runs_here()) measurer_ = TW_TRY(measure::start_measurer(measure_options(compile_)));
+    const auto measuring = target().measuring;
+    if (runs_here())
+      measurer_ = TW_TRY(measure::start_measurer(measuring == nullptr ? measure::MeasureOptions()
+                                                                      : measuring(compile_)));
   }
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
@@ -173,7 +160,7 @@ Status TuneRun::open() {
 }
 
 std::vector<std::string> TuneRun::spaces() const {
-  if (compile_.vta) return {rules::kVtaSpace};
+  if (target().own_space != nullptr) return {target().own_space};
   if (!settings_.space.empty()) return {settings_.space};
   return {"constructive", "tiling"};
 }
@@ -222,10 +209,10 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   made.rule = task.rule;
   made.expected = task.expected;
   made.spare = task.spare;
-  if (compile_.vta) {
-    LayerTuning layer = TW_TRY(layer_tuning(task.task, compile_));
+  if (target().tuning != nullptr) {
+    OwnTuning layer = TW_TRY(target().tuning(task.task, compile_));
     if (layer.space == nullptr || layer.space->space().size() <= 1) return made;
-    made.space_name = rules::kVtaSpace;
+    made.space_name = target().own_space;
     made.space = std::move(layer.space);
     made.evaluator = std::move(layer.evaluator);
     made.searcher = TW_TRY(
@@ -281,11 +268,11 @@ Status TuneRun::decide() {
   // Replayed readings are as old as they are, so that equal runs give equal packages.
   const std::string when = on_device() ? tune::utc_now() : newest_;
   verdicts_ = final_races(
-      *tuner_, compiler_key(), when, racer, [&] { return rest() > 0; }, compile_.vta.has_value());
+      *tuner_, compiler_key(), when, racer, [&] { return rest() > 0; }, target().simulated);
   gains_.clear();
   for (TunedModel& model : plan_.models) {
     TW_TRY_STATUS(choose_forms(model));
-    TW_TRY_STATUS(compile_.vta ? compare_launches(model) : compare(model));
+    TW_TRY_STATUS(target().cost != nullptr ? compare_launches(model) : compare(model));
   }
   if (store_) {
     std::vector<records::Record> records;
@@ -343,7 +330,7 @@ Status TuneRun::choose_forms(TunedModel& model) {
 
 compile::CompileOptions TuneRun::with_verdicts(const std::vector<records::Record>& forms) const {
   compile::CompileOptions options = compile_;
-  (compile_.vta ? options.launch.tuned : options.tuned) = find_among(verdicts_);
+  options.tuned = find_among(verdicts_);
   if (!forms.empty()) options.form = find_form(forms);
   return options;
 }
@@ -365,10 +352,10 @@ Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) co
 
 /// The model as compiled by rule against its form with the present verdicts.
 Result<Duel> TuneRun::race_tuned(TunedModel& model) {
-  if (compile_.gpu) {
+  if (target().duel != nullptr) {
     model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
-    return duel_on_gpu(model.compiled, *model.tuned, settings_.subject,
-                       duel_seconds(settings_.seconds, plan_.models.size()));
+    return target().duel(model.compiled, *model.tuned, settings_.subject,
+                         duel_seconds(settings_.seconds, plan_.models.size()));
   }
   const auto session = TW_TRY(open_tuned(model, model.forms));
   return race(*model.session, *session);
@@ -380,7 +367,8 @@ Status TuneRun::compare(TunedModel& model) {
   ModelGain gain;
   gain.name = model.subject.name;
   bool any = !model.forms.empty();
-  for (const compile::KernelReport& kernel : model.compiled.kernels) {
+  for (const compile::KernelReport* report : compile::all_kernels(model.compiled)) {
+    const compile::KernelReport& kernel = *report;
     const Verdict* verdict = verdict_of(kernel);
     if (verdict == nullptr) continue;
     const auto uses = static_cast<double>(kernel.steps.size());
@@ -404,8 +392,8 @@ Status TuneRun::compare(TunedModel& model) {
     gain.after = times.before;
     model.tuned.reset();
     model.forms.clear();
-    for (const compile::KernelReport& kernel : model.compiled.kernels)
-      if (Verdict* verdict = verdict_of(kernel)) give_up(*verdict);
+    for (const compile::KernelReport* kernel : compile::all_kernels(model.compiled))
+      if (Verdict* verdict = verdict_of(*kernel)) give_up(*verdict);
   }
   gains_.push_back(std::move(gain));
   return {};
@@ -415,9 +403,9 @@ Status TuneRun::compare(TunedModel& model) {
 Status TuneRun::compare_launches(TunedModel& model) {
   ModelGain gain;
   gain.name = model.subject.name;
-  gain.before = TW_TRY(launch_cycles(model.compiled, *compile_.vta));
+  gain.before = TW_TRY(target().cost(model.compiled, compile_));
   model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
-  gain.after = gain.in_race = TW_TRY(launch_cycles(*model.tuned, *compile_.vta));
+  gain.after = gain.in_race = TW_TRY(target().cost(*model.tuned, compile_));
   gain.raced = true;
   if (gain.after >= gain.before) {
     gain.after = gain.before;
@@ -432,7 +420,8 @@ Status TuneRun::compare_launches(TunedModel& model) {
 /// Kernels that are no faster inside the model keep the rules' schedules; whether there are any.
 bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
   bool any = false;
-  for (const compile::KernelReport& kernel : model.compiled.kernels) {
+  for (const compile::KernelReport* report : compile::all_kernels(model.compiled)) {
+    const compile::KernelReport& kernel = *report;
     Verdict* verdict = verdict_of(kernel);
     if (verdict == nullptr || !verdict->better) continue;
     double before = 0, after = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tilewright/driver/final_race.h"
-#include "tilewright/driver/tasks.h"
+#include "tilewright/driver/tuning_target.h"
 
 namespace tilewright::driver {
 
@@ -64,13 +64,14 @@ class TuneRun {
   /// Of all proposals in order: equal for equal runs.
   std::string proposals_hash() const;
   /// Of costs / 1e3 and / 1e6.
-  const char* unit() const { return compile_.vta ? "kcycles" : "us"; }
-  const char* large_unit() const { return compile_.vta ? "Mcycles" : "ms"; }
+  const char* unit() const { return target().unit; }
+  const char* large_unit() const { return target().large_unit; }
 
  private:
+  const TuningTarget& target() const { return tuning_target(compile_.target); }
   bool on_device() const { return settings_.measure == "device"; }
   /// Whether kernels run here: a device of its own is simulated.
-  bool runs_here() const { return on_device() && !compile_.vta; }
+  bool runs_here() const { return on_device() && !target().simulated; }
   Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);

@@ -9,11 +9,13 @@
 
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/shared_code.h"
+#include "tilewright/compile/vta/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
 #include "tilewright/hw/rates.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/space.h"
+#include "tilewright/tune/vta_space.h"
 
 namespace tilewright::driver {
 
@@ -27,6 +29,13 @@ std::string cpu_key(const hw::CpuTarget& target, int threads) {
   task.target = target;
   task.threads = threads;
   return task.target_key();
+}
+
+std::vector<std::string> record_keys(const compile::CompileOptions& options) {
+  std::vector<std::string> keys = cpu_keys(options.cpu(), options.threads);
+  if (const compile::VtaTarget* vta = compile::vta_target(options.target))
+    keys.push_back(tune::vta_target_key(vta->config));
+  return keys;
 }
 
 std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads) {
@@ -87,19 +96,11 @@ RecordedKernels recorded_kernels(const compile::CompiledModel& model) {
     ++count.measured;
     count.faster += !record->point.empty();  // else the default schedule won
   };
-  for (const compile::KernelReport& kernel : model.kernels) add(kernel.record);
-  for (const auto& [name, launch] : model.launches)
-    for (const compile::LayerCode& layer : launch.layers) add(layer.record);
+  for (const compile::KernelReport* kernel : compile::all_kernels(model)) add(kernel->record);
   return count;
 }
 
 namespace {
-
-size_t all_kernels(const compile::CompiledModel& model) {
-  size_t count = model.kernels.size();
-  for (const auto& [name, launch] : model.launches) count += launch.layers.size();
-  return count;
-}
 
 /// A field of a record's key: what it is called in words, and its value.
 using KeyField = std::pair<std::string, std::string>;
@@ -145,14 +146,14 @@ void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOp
   const auto store = records::RecordStore::open_to_read(file);
   if (!store) return;  // who asked it for schedules has said so
   std::map<std::string, int64_t> counts;
-  for (const compile::KernelReport& kernel : model.kernels) {
-    if (kernel.record) continue;
+  for (const compile::KernelReport* kernel : compile::all_kernels(model)) {
+    if (kernel->record || kernel->symbol.empty()) continue;
     records::RecordFilter filter;
-    filter.workload = records::workload_key(records::workload_text(kernel.func));
+    filter.workload = records::workload_key(records::workload_text(kernel->func));
     filter.searcher = "race";
     const std::string text =
         nearest_difference(store->find(filter).value_or(std::vector<records::Record>()),
-                           cpu_key(options.target, options.threads), compiler_key());
+                           cpu_key(options.cpu(), options.threads), compiler_key());
     if (!text.empty()) ++counts[text];
   }
   for (const auto& [text, count] : counts)
@@ -178,7 +179,7 @@ void say_tuned(const compile::CompiledModel& model) {
                                       "and are skipped",
                                       model.stale_records);
   say(fmt::format("schedules: {} of {} kernels from tuning records{}{}{}", recorded.faster,
-                  all_kernels(model), best, forms, stale));
+                  compile::all_kernels(model).size(), best, forms, stale));
 }
 
 }  // namespace tilewright::driver

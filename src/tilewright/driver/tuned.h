@@ -30,6 +30,9 @@ std::string cpu_key(const hw::CpuTarget& target, int threads);
 /// which records were kept before machines had fingerprints. Those of a mere level of the
 /// architecture fit no machine in particular and are asked for by the targets of such names only.
 std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads);
+/// The keys of all that code for a target consists of: of the processor's kernels and, for
+/// accelerators, of layers. GPUs have keys by device (gpu_kernel.h).
+std::vector<std::string> record_keys(const compile::CompileOptions& options);
 
 /// Kernels, and layers of launches, for which there is a record.
 struct RecordedKernels {

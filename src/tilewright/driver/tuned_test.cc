@@ -15,8 +15,9 @@ const tensor::Conv2dShape kConv{1, 32, 32, 14, 14};
 compile::CompileOptions machine(const std::string& fingerprint) {
   compile::CompileOptions options;
   options.threads = 2;
-  options.target = *hw::find_target("x86-64-v4");
-  options.target.cpu = "znver4", options.target.machine = fingerprint;
+  hw::CpuTarget cpu = *hw::find_target("x86-64-v4");
+  cpu.cpu = "znver4", cpu.machine = fingerprint;
+  options.target = hw::as_target(cpu);
   return options;
 }
 
@@ -26,7 +27,7 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   auto store = records::RecordStore::open(folder->path() + "/records.sqlite");
   ASSERT_TRUE(store) << to_string(store.error());
   const auto form = [&](const compile::CompileOptions& options) -> std::optional<int64_t> {
-    const auto record = answers_of(*store, cpu_keys(options.target, options.threads)).forms(kConv);
+    const auto record = answers_of(*store, cpu_keys(options.cpu(), options.threads)).forms(kConv);
     return record ? compile::form_in(*record) : std::nullopt;
   };
   // As kept before machines had fingerprints.
@@ -61,11 +62,11 @@ TEST(Tuned, A7_TheFieldInWhichTheNearestRecordDiffersIsNamed) {
 }
 
 TEST(Tuned, RecordsOfALevelFitNoMachineInParticular) {
-  compile::CompileOptions level = machine("");
-  level.target.cpu = level.target.isa;
-  EXPECT_EQ(cpu_keys(level.target, 2), std::vector<std::string>{"cpu:x86-64-v4:2"});
-  level.target.machine = "0123abcd";
-  EXPECT_EQ(cpu_keys(level.target, 2), std::vector<std::string>{"cpu:x86-64-v4@0123abcd:2"});
+  hw::CpuTarget level = *hw::find_target("x86-64-v4");
+  level.cpu = level.isa, level.machine = "";
+  EXPECT_EQ(cpu_keys(level, 2), std::vector<std::string>{"cpu:x86-64-v4:2"});
+  level.machine = "0123abcd";
+  EXPECT_EQ(cpu_keys(level, 2), std::vector<std::string>{"cpu:x86-64-v4@0123abcd:2"});
 }
 
 }  // namespace

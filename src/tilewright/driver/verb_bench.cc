@@ -178,12 +178,9 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
     std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
   }
   TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, times));
-  std::optional<hw::GpuTarget> target;
-  if (runnable.model) target = TW_TRY(compile_options(options.subject)).gpu;
-  return gpu_step_times(*recorded.launches,
-                        runnable.model ? runnable.model->gpu_launches
-                                       : std::map<std::string, compile::GpuLaunchCode>(),
-                        target);
+  if (!runnable.model) return gpu_step_times(*recorded.launches, {}, nullptr);
+  const compile::CompileOptions compiled = TW_TRY(compile_options(options.subject));
+  return gpu_step_times(*recorded.launches, runnable.model->launches, compiled.target.gpu());
 }
 
 /// Both in turn, so that a slow moment of the machine hits both.

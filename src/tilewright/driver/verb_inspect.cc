@@ -6,6 +6,7 @@
 
 #include "tilewright/accel/vta/program.h"
 #include "tilewright/base/file.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/explain_analysis.h"
@@ -235,19 +236,21 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
   json["changes"] = model.changes;
   std::vector<std::string> names, symbols;
   bool found = false;
-  for (const compile::KernelReport& kernel : model.kernels) {
+  for (const compile::KernelReport* report : compile::all_kernels(model)) {
+    const compile::KernelReport& kernel = *report;
     names.insert(names.end(), kernel.steps.begin(), kernel.steps.end());
-    symbols.push_back(kernel.symbol);
+    if (!kernel.symbol.empty()) symbols.push_back(kernel.symbol);
     const bool wanted = verb.node.empty() || kernel.symbol == verb.node ||
                         std::count(kernel.steps.begin(), kernel.steps.end(), verb.node) > 0;
     if (!wanted) continue;
     found = true;
     json["kernels"].push_back(to_json(kernel));
     if (!as_json) print_kernel(kernel);
-    if (!compile.gpu) continue;
-    if (auto choice = gpu_choice_json(kernel, *compile.gpu); choice && as_json)
+    const hw::GpuTarget* gpu = compile.target.gpu();
+    if (gpu == nullptr) continue;
+    if (auto choice = gpu_choice_json(kernel, *gpu); choice && as_json)
       json["kernels"].back().update(*choice);
-    if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *compile.gpu));
+    if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *gpu));
   }
   names.insert(names.end(), symbols.begin(), symbols.end());
   if (!found) return unknown_node(verb.node, names);
@@ -301,7 +304,7 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
                          print(after));
   };
   if (!verb.passes.empty()) {
-    TW_TRY_STATUS(check_target(verb.target));
+    TW_TRY(compile::find_target(verb.target));
     const hw::CpuTarget target = TW_TRY(hw::find_target(verb.target));
     func = TW_TRY(lower::run_pipeline(func, target, options));
   }

@@ -11,6 +11,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/base/stopwatch.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
@@ -44,14 +45,14 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
   nlohmann::ordered_json json = document("check");
   json["model"] = subject.path;
   json["target"] = target;
-  json["notes"] = subject.vta->quantized.notes;
+  json["notes"] = subject.quantized->quantized.notes;
   std::map<std::string, std::map<std::string, int>> counts;
   std::vector<std::vector<std::string>> rows = {{"node", "operator", "device", "reason"}};
-  const Status all = compile::all_on_vta(subject.vta->placements);
+  const Status all = compile::all_placed(subject.quantized->placements, target);
   const bool supported = all || options.fallback == "cpu";
-  for (const graph::Placement& place : subject.vta->placements) {
+  for (const graph::Placement& place : subject.quantized->placements) {
     if (place.where == graph::Where::Nothing) continue;
-    const std::string device = place.where == graph::Where::Accelerator ? "vta" : "cpu";
+    const std::string device = place.where == graph::Where::Accelerator ? target : "cpu";
     ++counts[place.op][device];
     if (device == "cpu") rows.push_back({place.name, place.op, device, place.why});
     json["nodes"].push_back({{"node", place.name},
@@ -67,14 +68,14 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
   }
   std::vector<std::vector<std::string>> summary = {{"operator", "on " + target, "on cpu"}};
   for (const auto& [op, by_device] : counts) {
-    const auto on = [&](const char* device) {
+    const auto on = [&](const std::string& device) {
       const auto it = by_device.find(device);
       return std::to_string(it == by_device.end() ? 0 : it->second);
     };
-    summary.push_back({op, on("vta"), on("cpu")});
+    summary.push_back({op, on(target), on("cpu")});
   }
   fmt::print("{}\n{}", table(summary), rows.size() > 1 ? table(rows) : "");
-  for (const std::string& note : subject.vta->quantized.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : subject.quantized->quantized.notes) fmt::print("note: {}\n", note);
   if (supported) {
     fmt::print("supported\n");
     return 0;
@@ -156,16 +157,16 @@ Result<int> report_problems(const Error& error, const std::string& path, bool as
 }
 
 Result<int> check(SubjectOptions options, bool as_json) {
-  const bool vta = options.target == "vta";
+  const hw::Target target = TW_TRY(compile::find_target(options.target));
+  const bool accelerator = target.kind == hw::TargetKind::Accelerator;
   // Placement does not depend on the values that calibration sees.
-  if (vta && options.quantize.empty()) options.quantize = "random:1";
-  TW_TRY_STATUS(check_target(options.target));
+  if (accelerator && options.quantize.empty()) options.quantize = "random:1";
   SubjectOptions all_nodes = options;  // what does not run on an accelerator is in the report
-  if (vta) all_nodes.fallback = "cpu";
+  if (accelerator) all_nodes.fallback = "cpu";
   const Result<std::vector<Subject>> subjects = load_subjects(all_nodes);
   if (!subjects) return report_problems(subjects.error(), options.paths[0], as_json);
   const Subject& subject = subjects->front();
-  if (subject.vta) return report_placements(subject, options, as_json);
+  if (subject.quantized) return report_placements(subject, options, as_json);
   if (subject.func) return report_expression(subject, options.target, as_json);
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is a package", options.paths[0]),
@@ -233,11 +234,11 @@ Size size_of(const compile::CompiledModel& model) {
   const runtime::Program& program = *model.program;
   Size size{program.kernels.size(), static_cast<int64_t>(model.code.size()), program.weights_bytes,
             program.arena_bytes};
-  for (const auto& [name, launch] : model.gpu_launches) {
-    size.kernels += launch.program.kernels.size();
-    size.code += static_cast<int64_t>(launch.program.source.size() + launch.program.binary.size());
-    size.weights += static_cast<int64_t>(launch.program.constants.size());
-    size.arena += launch.program.arena_bytes;
+  for (const auto& [name, launch] : model.launches) {
+    size.kernels += static_cast<size_t>(launch.kernel_count);
+    size.code += launch.code_bytes;
+    size.weights += launch.weight_bytes;
+    size.arena += launch.arena_bytes;
   }
   return size;
 }

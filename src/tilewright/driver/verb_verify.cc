@@ -93,16 +93,16 @@ Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verif
       !options.dims.empty() || !options.shapes.empty() || !options.constants.empty();
   const bool more_outputs = verify.per_node || !before_final_activation(*subject.graph).empty();
   std::string path;
-  if (subject.vta) {  // the same scales as a standard model
+  if (subject.quantized) {  // the same scales as a standard model
     path = folder.file("model.onnx");
-    TW_TRY_STATUS(graph::save_onnx(path, TW_TRY(graph::to_qdq(subject.vta->quantized))));
+    TW_TRY_STATUS(graph::save_onnx(path, TW_TRY(graph::to_qdq(subject.quantized->quantized))));
   } else {
     path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
   }
   std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
   OrtPeer::LoadOptions load;
   load.threads = threads_of(options);
-  load.optimise = !subject.vta;  // fused forms round in other places
+  load.optimise = !subject.quantized;  // fused forms round in other places
   TW_TRY_STATUS(peer->load(path, load));
   TW_TRY_STATUS(peer->set_inputs(inputs));
   return peer->run();
@@ -146,10 +146,11 @@ Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subje
                                                             const std::string& against) {
   std::map<std::string, RoundingLimit> limits;
   if (!subject.graph) return limits;
-  if (subject.vta && (against != "ort" || !has_multipliers(subject.vta->quantized.graph)))
+  if (subject.quantized &&
+      (against != "ort" || !has_multipliers(subject.quantized->quantized.graph)))
     return limits;
   const graph::Graph compared =
-      subject.vta ? TW_TRY(graph::to_qdq(subject.vta->quantized)) : *subject.graph;
+      subject.quantized ? TW_TRY(graph::to_qdq(subject.quantized->quantized)) : *subject.graph;
   const std::vector<RoundingLimit> all = rounding_limits(compared);
   for (size_t id = 0; id < all.size(); ++id) limits[compared.values[id].name] = all[id];
   return limits;
@@ -169,7 +170,7 @@ void add_checked_values(Subject& subject, bool per_node) {
     for (graph::ValueId id : node.outputs) {
       // Sums stay inside the accelerator: its layers hand on 8-bit values.
       const bool inside =
-          subject.vta && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
+          subject.quantized && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
       if (id >= 0 && !inside) all.push_back(id);
     }
   add_outputs(*subject.graph, all);
@@ -243,7 +244,8 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
     if (!reference) continue;
     CompareSettings mine = settings;
     mine.limits = TW_TRY(limits_by_name(subject, against));
-    if (against == "ort" && !subject.vta)  // a quantised model is exported with other names inside
+    if (against == "ort" &&
+        !subject.quantized)  // a quantised model is exported with other names inside
       for (const auto& output : *reference) mine.required.insert(output.first);
     for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
       if (against == "ort" && subject.graph && !row.difference.ok()) explain(row, *subject.graph);
@@ -260,17 +262,18 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
 
 /// The loss of quantisation, over the samples that the user names or those of the calibration.
 Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& options) {
-  if (!subject.vta || !subject.vta->prepared)
+  if (!subject.quantized || !subject.quantized->prepared)
     return fail(ErrorKind::Usage, fmt::format("'{}' was not quantised here", subject.name),
-                subject.vta ? "the model came in integers, there is no f32 model to compare with"
-                            : "--against f32 shows what 8-bit integers cost",
-                subject.vta ? "--against ort" : "--target vta --quantize FILE.npz");
+                subject.quantized
+                    ? "the model came in integers, there is no f32 model to compare with"
+                    : "--against f32 shows what 8-bit integers cost",
+                subject.quantized ? "--against ort" : "--target vta --quantize FILE.npz");
   const compile::CompileOptions compile = TW_TRY(compile_options(options.subject));
   if (options.test_inputs.empty())
-    return quantization_loss(*subject.vta, subject.vta->calibration, compile);
+    return quantization_loss(*subject.quantized, subject.quantized->calibration, compile);
   const compile::Samples samples =
-      TW_TRY(load_samples(options.test_inputs, options.subject.seed, *subject.vta->prepared));
-  return quantization_loss(*subject.vta, samples, compile);
+      TW_TRY(load_samples(options.test_inputs, options.subject.seed, *subject.quantized->prepared));
+  return quantization_loss(*subject.quantized, samples, compile);
 }
 
 std::string state_of(const measure::Difference& difference) {

@@ -7,15 +7,14 @@
 #include <vector>
 
 #include "tilewright/codegen/gpu/nvrtc.h"
-#include "tilewright/compile/kernel_report.h"
-#include "tilewright/compile/observer.h"
+#include "tilewright/compile/backend.h"
 #include "tilewright/graph/partition/fuse.h"
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/runtime/gpu/program.h"
 
 namespace tilewright::compile {
 
-struct GpuLaunchCode {
+struct GpuLaunchCode : LaunchDetail {
   runtime::GpuProgram program;
   std::vector<KernelReport> kernels;
   int64_t stale_records = 0;                 ///< whose schedules do not fit the kernels any more

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/accel/vta/program.h"
+#include "tilewright/compile/vta/launch.h"
 
 namespace tilewright::compile {
 
@@ -51,7 +52,7 @@ Status check_package_hardware(const runtime::Package& package, const std::string
   const vta::Config config = TW_TRY(vta::load_config(hw));
   bool any = false;
   for (const auto& [name, info] : package.program().launches) {
-    if (info.device != "vta") continue;
+    if (info.device != kVtaDevice) continue;
     any = true;
     const vta::Config own = TW_TRY(vta::parse_program(package.launch_code(name))).config;
     TW_TRY_STATUS(check_hardware(name, own, hw, config));

@@ -96,7 +96,7 @@ class VtaLaunchCompiler {
         TW_TRY_STATUS(emit_move(*move, name));
         continue;
       }
-      Result<LayerCode> layer = emit(part, name);
+      Result<KernelReport> layer = emit(part, name);
       if (!layer) return tl::unexpected<Error>(std::move(layer.error()).at(name));
       code.layers.push_back(*std::move(layer));
     }
@@ -109,7 +109,7 @@ class VtaLaunchCompiler {
   }
 
  private:
-  Result<LayerCode> emit(const graph::Group& part, const std::string& name) {
+  Result<KernelReport> emit(const graph::Group& part, const std::string& name) {
     graph::GroupFunc made = TW_TRY(graph::group_func(graph_, part));
     std::vector<uint64_t> addresses;
     for (size_t i = 0; i < made.func.params.size(); ++i)
@@ -117,41 +117,43 @@ class VtaLaunchCompiler {
                               ? TW_TRY(places_.address(made.args[i]))
                               : TW_TRY(places_.table(made.func.params[i].buffer.name(),
                                                      *made.func.params[i].values)));
-    LayerCode layer = TW_TRY(schedule(std::move(made.func)));
-    layer.name = name;
+    VtaLayerMemo::Layer layer = TW_TRY(schedule(std::move(made.func)));
+    layer.report.steps = {name};
     builder_.begin_span(name);
     const codegen::VtaOptions emission{.copies = layer.mapping.copies};
-    TW_TRY_STATUS(codegen::emit_vta(layer.scheduled, addresses, emission, builder_));
-    return layer;
+    TW_TRY_STATUS(codegen::emit_vta(layer.report.scheduled, addresses, emission, builder_));
+    return std::move(layer.report);
   }
 
   /// Layers with equal text share one mapping and one trace.
-  Result<LayerCode> schedule(Func func) {
+  Result<VtaLayerMemo::Layer> schedule(Func func) {
     const std::string key = memo_key(func, builder_.config(), options_);
     auto& known = options_.memo->scheduled;
     if (const auto it = known.find(key); it != known.end()) return it->second;
-    LayerCode layer = TW_TRY(schedule_layer(func));
-    layer.func = std::move(func);
+    VtaLayerMemo::Layer layer = TW_TRY(schedule_layer(func));
+    layer.report.func = std::move(func);
     return known[key] = layer;
   }
 
-  Result<LayerCode> schedule_layer(const Func& func) const {
+  Result<VtaLayerMemo::Layer> schedule_layer(const Func& func) const {
     const vta::Config& config = builder_.config();
     rules::MappingOptions search;
     if (options_.copies == 1) search.max_copies = 1;
     const auto space = TW_TRY(rules::MappingSpace::create(func, config, search));
-    LayerCode layer;
+    VtaLayerMemo::Layer layer;
+    KernelReport& report = layer.report;
     layer.mapping = space.best();
-    if (options_.tuned) layer.record = options_.tuned(func);
-    if (layer.record && !layer.record->point.empty()) {
-      if (const auto mapping = space.recorded(layer.record->point))
+    if (options_.tuned) report.record = options_.tuned(func);
+    if (report.record && !report.record->point.empty()) {
+      if (const auto mapping = space.recorded(report.record->point))
         layer.mapping = *mapping;
       else
-        layer.record.reset();
+        report.record.reset();
     }
-    layer.trace = TW_TRY(rules::vta_trace(func, config, layer.mapping));
-    layer.scheduled = TW_TRY(schedule::replay(func, layer.trace));
-    layer.predicted_cycles = rules::predict(space.layer(), layer.mapping, config).cycles;
+    report.trace = TW_TRY(rules::vta_trace(func, config, layer.mapping));
+    report.scheduled = TW_TRY(schedule::replay(func, report.trace));
+    report.predicted =
+        static_cast<double>(rules::predict(space.layer(), layer.mapping, config).cycles);
     return layer;
   }
 

@@ -9,32 +9,27 @@
 #include <vector>
 
 #include "tilewright/accel/vta/program.h"
-#include "tilewright/compile/kernel_report.h"
-#include "tilewright/compile/observer.h"
+#include "tilewright/compile/backend.h"
 #include "tilewright/graph/partition/fuse.h"
 #include "tilewright/rules/vta/mapping.h"
 
 namespace tilewright::compile {
 
-/// How one layer of a launch is computed.
-struct LayerCode {
-  std::string name;  ///< of the node that decides the loops
-  Func func;         ///< stage Tensor
-  schedule::Trace trace;
-  Func scheduled;
-  rules::VtaMapping mapping;
-  int64_t predicted_cycles = 0;
-  std::optional<records::Record> record;  ///< where tuning chose the mapping
-};
+/// The name of the device in launches and groups.
+inline constexpr const char* kVtaDevice = "vta";
 
-struct VtaLaunchCode {
+struct VtaLaunchCode : LaunchDetail {
   vta::Program program;
-  std::vector<LayerCode> layers;
+  std::vector<KernelReport> layers;  ///< one step each: the node that decides the loops
 };
 
 /// What is known of layers, by all that decides about them: a model asks about each more than once.
-struct VtaLayerMemo {
-  std::map<std::string, LayerCode> scheduled;
+struct VtaLayerMemo : BackendMemo {
+  struct Layer {
+    KernelReport report;
+    rules::VtaMapping mapping;
+  };
+  std::map<std::string, Layer> scheduled;
   std::map<std::string, Status> tried;  ///< what try_vta_layer said
 };
 

@@ -45,7 +45,7 @@ Result<bool> try_layers(const graph::Graph& tiled, const vta::Config& config,
   fusion.device = [&](int node) { return devices[static_cast<size_t>(node)]; };
   bool good = true;
   for (const graph::Group& group : graph::fuse(tiled, fusion)) {
-    if (group.device != "vta" || group.kind != graph::GroupKind::Kernel) continue;
+    if (group.device != kVtaDevice || group.kind != graph::GroupKind::Kernel) continue;
     const Status status = try_vta_layer(tiled, group, config, options);
     if (status) continue;
     if (status.error().kind == ErrorKind::Interrupted) return tl::unexpected<Error>(status.error());
@@ -99,7 +99,7 @@ std::vector<std::string> devices_of(const graph::Graph& graph,
                                     const std::vector<graph::Placement>& places) {
   std::vector<std::string> devices(graph.nodes.size());
   for (size_t n = 0; n < devices.size(); ++n)
-    if (places[n].where == graph::Where::Accelerator) devices[n] = "vta";
+    if (places[n].where == graph::Where::Accelerator) devices[n] = kVtaDevice;
   std::vector<std::vector<size_t>> readers(graph.values.size());
   std::vector<int> maker(graph.values.size(), -1);
   for (size_t n = 0; n < devices.size(); ++n) {
@@ -121,38 +121,10 @@ std::vector<std::string> devices_of(const graph::Graph& graph,
       const bool before = std::any_of(users.begin(), users.end(), [&](size_t user) {
         return !devices[user].empty() || places[user].where == graph::Where::Nothing;
       });
-      if (after && before && !outputs.contains(out)) devices[n] = "vta", changed = true;
+      if (after && before && !outputs.contains(out)) devices[n] = kVtaDevice, changed = true;
     }
   }
   return devices;
-}
-
-bool is_border(const graph::Placement& place) {
-  static const std::set<std::string> border = {
-      "ArgMax",     "ArgMin",       "Cast",           "DequantizeLinear",
-      "Flatten",    "FromTiles",    "Identity",       "Im2Col",
-      "LogSoftmax", "Pad",          "QuantizeLinear", "Reshape",
-      "Softmax",    "SpaceToDepth", "Squeeze",        "Sub",
-      "ToTiles",    "TopK",         "Transpose",      "Unsqueeze"};
-  return border.contains(place.op);
-}
-
-Status all_on_vta(const std::vector<graph::Placement>& places) {
-  std::vector<Error> errors;
-  for (const graph::Placement& place : places)
-    if (place.where == graph::Where::Cpu && !is_border(place))
-      errors.push_back({place.kind,
-                        fmt::format("{} ({}) does not run on vta", place.name, place.op),
-                        {},
-                        place.why,
-                        {},
-                        {}});
-  if (errors.empty()) return {};
-  Error first = std::move(errors.front());
-  first.fix = "--fallback cpu runs them on this machine";
-  first.others.assign(std::make_move_iterator(errors.begin() + 1),
-                      std::make_move_iterator(errors.end()));
-  return tl::unexpected<Error>(std::move(first));
 }
 
 }  // namespace tilewright::compile

@@ -26,12 +26,4 @@ Result<std::vector<graph::Placement>> place_on_vta(const graph::Graph& tiled,
 std::vector<std::string> devices_of(const graph::Graph& graph,
                                     const std::vector<graph::Placement>& places);
 
-/// Whether a node may always stay on the CPU: conversions at the border and what follows the last
-/// layer (softmax, argmax).
-bool is_border(const graph::Placement& place);
-
-/// errors: of every node that would stay on the CPU and is no border, with the reason; the kind is
-/// the first one's.
-Status all_on_vta(const std::vector<graph::Placement>& places);
-
 }  // namespace tilewright::compile

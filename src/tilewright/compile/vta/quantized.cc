@@ -41,7 +41,7 @@ Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
     if (std::find(watched.outputs.begin(), watched.outputs.end(), id) == watched.outputs.end())
       watched.outputs.push_back(id);
   CompileOptions cpu = options;
-  cpu.vta.reset();
+  cpu.target = hw::as_target(options.host);
   const CompiledModel model = TW_TRY(compile_graph(watched, cpu));
   const auto session = TW_TRY(open_session(model, {}));
   graph::Ranges ranges;
@@ -61,11 +61,13 @@ Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
   return ranges;
 }
 
-Result<VtaModel> prepare_for_vta(const graph::Graph& model, const vta::Config& config,
-                                 const QuantizeSettings& settings, const CompileOptions& options) {
+Result<QuantizedModel> prepare_for_vta(const graph::Graph& model, const vta::Config& config,
+                                       const QuantizeSettings& settings,
+                                       const CompileOptions& options,
+                                       const VtaLaunchOptions& launch) {
   graph::PassContext context;
   context.evaluate = make_evaluate(options.observer);
-  VtaModel result;
+  QuantizedModel result;
   if (graph::is_qdq(model)) {
     result.quantized = TW_TRY(graph::from_qdq(model, context));
   } else {
@@ -80,13 +82,11 @@ Result<VtaModel> prepare_for_vta(const graph::Graph& model, const vta::Config& c
     quantize.per_channel = settings.per_channel;
     result.quantized = TW_TRY(graph::quantize(*result.prepared, ranges, quantize));
   }
-  VtaLaunchOptions launch = options.launch;
-  launch.observer = options.observer;
   const graph::TileShape shape{config.batch(), config.block_in(), config.block_out()};
-  result.tiled = TW_TRY(graph::tile_layout(result.quantized.graph, shape));
-  result.placements = TW_TRY(place_on_vta(result.tiled, config, launch));
-  result.memo = options.launch.memo;
-  if (!settings.allow_cpu) TW_TRY_STATUS(all_on_vta(result.placements));
+  result.laid_out = TW_TRY(graph::tile_layout(result.quantized.graph, shape));
+  result.placements = TW_TRY(place_on_vta(result.laid_out, config, launch));
+  result.memo = launch.memo;
+  if (!settings.allow_cpu) TW_TRY_STATUS(all_placed(result.placements, kVtaDevice));
   return result;
 }
 
