@@ -255,7 +255,7 @@ const std::vector<Row> kTable = {
 
 /// The intrinsic as users declare it.
 Func declared(const std::string& name) {
-  const auto text = read_file(fmt::format("{}/hw/intrinsics/{}.tw", TILEWRIGHT_ROOT_DIR, name));
+  const auto text = read_file(fmt::format("{}/testing/{}.tw", TILEWRIGHT_SOURCE_DIR, name));
   EXPECT_TRUE(text) << name;
   const auto funcs = parse_funcs(*text);
   EXPECT_TRUE(funcs) << to_string(funcs.error());
