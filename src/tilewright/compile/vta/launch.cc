@@ -168,7 +168,7 @@ class VtaLaunchCompiler {
       const auto move = move_of(*part);
       if (!move || !move->gathers) continue;
       const uint64_t base = TW_TRY(places_.address(move->whole));
-      for (const graph::MovedPart& input : move->parts) {
+      for (const graph::SubRange& input : move->parts) {
         const uint64_t at = base + static_cast<uint64_t>(input.offset);
         if (made.contains(input.value) && !places_.placed(input.value))
           places_.place(input.value, at);
@@ -185,7 +185,7 @@ class VtaLaunchCompiler {
   /// A slice is a view; a concatenation copies the parts that were not made in place.
   Status emit_move(const graph::BlockMove& move, const std::string& name) {
     const uint64_t base = TW_TRY(places_.address(move.whole));
-    for (const graph::MovedPart& part : move.parts) {
+    for (const graph::SubRange& part : move.parts) {
       const uint64_t at = base + static_cast<uint64_t>(part.offset);
       if (!move.gathers) {
         places_.place(part.value, at);

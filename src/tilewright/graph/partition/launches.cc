@@ -1,3 +1,8 @@
+// Groups of a device are brought together as far as their inputs allow.
+//
+//   a: CPU, b: vta, c: CPU (reads a), d: vta (reads b)  =>  a, c, then one launch of b and d
+//
+// The order is topological: of what is ready, everything on the current device goes first.
 #include "tilewright/graph/partition/launches.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// The memory plan: each value gets a block that lives from the step that writes it to the last one
+// that reads it, then blocks are packed (arena.h).
+//
+//   a = f(x), b = g(a), c = h(b):      a lives in steps 0 and 1, b from step 1 on; c may lie where
+//                                      a was
+//   b = Relu(a), a read nowhere else:  b takes over the block of a
+//   y = Concat(a, b) without a copy:   one block, with the places of a and b in it
 #include "tilewright/graph/partition/memory.h"
 
 #include <fmt/format.h>
@@ -26,17 +33,16 @@ struct Block {
 };
 
 /// Where values lie that groups without code place inside others.
-std::vector<Part> placed_parts(const Graph& graph, const std::vector<Group>& groups) {
-  std::vector<Part> part(graph.values.size());
+std::vector<SubRange> placed_parts(const Graph& graph, const std::vector<Group>& groups) {
+  std::vector<SubRange> part(graph.values.size());
   for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
     if (g->kind != GroupKind::Alias) continue;
     const auto parts = parts_of(graph, graph.nodes[static_cast<size_t>(g->anchor)]);
     // What is placed under another shape was made there.
     if (!parts && part[static_cast<size_t>(g->outputs[0])].whole >= 0)
-      part[static_cast<size_t>(g->inputs[0])] = {g->outputs[0], 0};
+      part[static_cast<size_t>(g->inputs[0])] = {g->inputs[0], g->outputs[0], 0};
     if (!parts) continue;
-    for (size_t i = 0; i < parts->parts.size(); ++i)
-      part[static_cast<size_t>(parts->parts[i])] = {parts->whole, parts->offsets[i]};
+    for (const SubRange& range : *parts) part[static_cast<size_t>(range.value)] = range;
   }
   return part;
 }
@@ -51,7 +57,7 @@ class ArenaPlanner {
     plan_.made_in.assign(graph.values.size(), -1);
     block_of_.assign(graph.values.size(), -1);
     part_ = placed_parts(graph, groups);
-    for (const Part& part : part_)
+    for (const SubRange& part : part_)
       if (part.whole >= 0) shared_.insert(whole_of(part.whole).whole);
     find_made_in();
   }
@@ -113,17 +119,17 @@ class ArenaPlanner {
   }
 
   /// The outermost value that holds `id`, and where in it `id` begins.
-  Part whole_of(ValueId id) const {
-    Part at{id, 0};
-    for (Part up = part_[index(id)]; up.whole >= 0; up = part_[index(up.whole)])
-      at = {up.whole, at.offset + up.offset};
+  SubRange whole_of(ValueId id) const {
+    SubRange at{id, id, 0};
+    for (SubRange up = part_[index(id)]; up.whole >= 0; up = part_[index(up.whole)])
+      at = {id, up.whole, at.offset + up.offset};
     return at;
   }
 
   /// A part, or a whole that has parts: all of them are one block, alive from the first that is
   /// written to the last that is read.
   void join(ValueId id, int step) {
-    const Part at = whole_of(id);
+    const SubRange at = whole_of(id);
     if (block_of_[index(at.whole)] < 0) make_block(at.whole, step);
     Block& b = block(at.whole);
     b.shared = true;
@@ -180,7 +186,7 @@ class ArenaPlanner {
   const Graph& graph_;
   const std::vector<Group>& groups_;
   MemoryPlan plan_;
-  std::vector<Part> part_;
+  std::vector<SubRange> part_;
   std::set<ValueId> shared_;  ///< wholes with parts
   std::vector<int> last_read_, block_of_;
   std::vector<Block> blocks_;
@@ -200,7 +206,7 @@ Status verify_plan(const Graph& graph, const std::vector<Group>& groups, const M
     const ValueId from = plan.alias[static_cast<size_t>(id)];
     return from >= 0 ? from : id;
   };
-  const std::vector<Part> part = placed_parts(graph, groups);
+  const std::vector<SubRange> part = placed_parts(graph, groups);
   const auto holds = [&](ValueId whole, ValueId id) {
     while (id >= 0 && id != whole) id = part[static_cast<size_t>(id)].whole;
     return id == whole;

@@ -5,21 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "tilewright/graph/ir/graph.h"
+#include "tilewright/graph/partition/subranges.h"
 
 namespace tilewright::graph {
-
-/// One input of a Concat, or the output of a Slice, as a range of the larger value; units: bytes.
-struct MovedPart {
-  ValueId value = -1;
-  int64_t offset = 0;
-};
 
 /// A Concat or Slice along the channel blocks of one image: every part is one run of memory.
 struct BlockMove {
   ValueId whole = -1;
-  std::vector<MovedPart> parts;
-  bool gathers = false;  ///< Concat: the parts make the whole
+  std::vector<SubRange> parts;  ///< the inputs of a Concat, the output of a Slice
+  bool gathers = false;         ///< Concat: the parts make the whole
 };
 /// Absent for other operators, for several images, and where parts are known values.
 std::optional<BlockMove> block_move(const Graph& graph, const Node& node);

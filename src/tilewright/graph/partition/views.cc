@@ -1,3 +1,8 @@
+// Finds the operators that become places: in the order of the graph, each Concat or Split gets its
+// parts unless one of them has a place already or must keep its own.
+//
+//   y = Concat(a, b), z = Concat(b, c)         =>  a and b in y; b is taken, so z copies
+//   y = Concat(Reshape(k), b), k by a kernel   =>  k is made where the Reshape lies in y
 #include "tilewright/graph/partition/views.h"
 
 #include <set>
@@ -23,11 +28,10 @@ class Finder {
       const auto parts = parts_of(graph_, node);
       if (!parts || !movable_[n] || !can_place(*parts, node.op == "Split")) continue;
       views_.is_parts[n] = true;
-      for (size_t i = 0; i < parts->parts.size(); ++i) {
-        ValueId id = parts->parts[i];
-        views_.part[index(id)] = {parts->whole, parts->offsets[i]};
-        for (; node.op == "Concat" && is_reshaped(id); id = reshaped(id))
-          views_.part[index(reshaped(id))] = {id, 0};
+      for (const SubRange& part : *parts) {
+        views_.part[index(part.value)] = part;
+        for (ValueId id = part.value; node.op == "Concat" && is_reshaped(id); id = reshaped(id))
+          views_.part[index(reshaped(id))] = {reshaped(id), id, 0};
       }
     }
     return std::move(views_);
@@ -49,11 +53,12 @@ class Finder {
            movable_[index(p)] && !is_view(graph_.nodes[index(p)]);
   }
 
-  bool can_place(const PartsOf& parts, bool split) const {
-    if (!split && output_[index(parts.whole)]) return false;
-    if (split && !free(parts.whole)) return false;
+  bool can_place(const std::vector<SubRange>& parts, bool split) const {
+    const ValueId whole = parts.front().whole;
+    if (split ? !free(whole) : output_[index(whole)]) return false;
     std::set<ValueId> seen;
-    for (ValueId id : parts.parts) {
+    for (const SubRange& part : parts) {
+      const ValueId id = part.value;
       bool placed = views_.part[index(id)].whole >= 0;
       ValueId made = id;
       while (!split && is_reshaped(made)) {
@@ -75,25 +80,24 @@ class Finder {
 
 }  // namespace
 
-std::optional<PartsOf> parts_of(const Graph& graph, const Node& node) {
+std::optional<std::vector<SubRange>> parts_of(const Graph& graph, const Node& node) {
   const bool concat = node.op == "Concat", split = node.op == "Split";
   if (!node.domain.empty() || (!concat && !split)) return std::nullopt;
-  PartsOf found;
-  found.parts = concat ? node.inputs : node.outputs;
-  found.whole = concat ? node.outputs[0] : node.inputs[0];
-  const auto& whole = graph.values[static_cast<size_t>(found.whole)].type;
+  const ValueId all = concat ? node.outputs[0] : node.inputs[0];
+  const auto& whole = graph.values[static_cast<size_t>(all)].type;
   int64_t axis = node.attrs.get_int("axis", 0);
   if (axis < 0) axis += static_cast<int64_t>(whole.shape.size());
   if (whole.dynamic_axis >= 0 || axis >= static_cast<int64_t>(whole.shape.size()))
     return std::nullopt;
   for (int64_t i = 0; i < axis; ++i)
     if (whole.shape[static_cast<size_t>(i)] != 1) return std::nullopt;
+  std::vector<SubRange> found;
   int64_t offset = 0;
-  for (ValueId id : found.parts) {
+  for (ValueId id : concat ? node.inputs : node.outputs) {
     if (id < 0 || offset % kViewAlign != 0) return std::nullopt;
     const auto& type = graph.values[static_cast<size_t>(id)].type;
     if (type.dtype != whole.dtype || type.dynamic_axis >= 0) return std::nullopt;
-    found.offsets.push_back(offset);
+    found.push_back({id, all, offset});
     offset += storage_bytes(type.dtype, element_count(type.shape));
   }
   return found;

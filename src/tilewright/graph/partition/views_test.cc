@@ -10,7 +10,9 @@
 namespace tilewright::graph {
 namespace {
 
+using ::testing::Each;
 using ::testing::ElementsAre;
+using ::testing::Field;
 
 ValueId relu_of_product(Builder& b, ValueId x, int64_t columns) {
   const int64_t rows = b.type(x).shape.back();
@@ -185,7 +187,10 @@ TEST(Views, PiecesOfASplitAreReadInPlace) {
   EXPECT_EQ(plan.offset[static_cast<size_t>(halves[1])],
             plan.offset[static_cast<size_t>(a)] + 16 * 4);
   EXPECT_TRUE(verify_plan(*graph, groups, plan));
-  EXPECT_THAT(parts_of(*graph, graph->nodes[2])->offsets, ElementsAre(0, 64));
+  const auto parts = parts_of(*graph, graph->nodes[2]);
+  ASSERT_TRUE(parts);
+  EXPECT_THAT(*parts, ElementsAre(Field(&SubRange::offset, 0), Field(&SubRange::offset, 64)));
+  EXPECT_THAT(*parts, Each(Field(&SubRange::whole, a)));
 }
 
 }  // namespace
