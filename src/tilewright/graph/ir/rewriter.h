@@ -3,13 +3,15 @@
 // An Editor goes on with a graph and keeps the ids of its values; a Rewriter reads one graph and
 // writes another, and knows what the old values became. A pass derives from one of them:
 //
-//   for (const Node& node : old().nodes)          // x * x for every Square; all else stays
+//   for (const Node& node : old().nodes) {        // x * x for every Square; all else stays
+//     release(node);
 //     if (node.op == "Square") {
 //       const ValueId x = keep(node.inputs[0]);
 //       define(node.outputs[0], TW_TRY(append(node.name, "Mul", {x, x})));
 //     } else {
 //       copy(node);
 //     }
+//   }
 #pragma once
 
 #include <map>
