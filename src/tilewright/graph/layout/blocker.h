@@ -1,6 +1,9 @@
-// The layout pass at work (layout/blocker.cc): a new graph is built in topological order; each
-// value may exist plain, blocked or both, and a conversion is made only when somebody needs the
-// form that is missing.
+// The layout pass at work (blocker.cc): a new graph is built in topological order; each value may
+// exist plain, blocked or both, and a conversion is made only when somebody needs the form that is
+// missing.
+//
+//   Conv -> Relu -> Transpose  =>  ToBlocked -> ConvBlocked -> Relu -> FromBlocked -> Transpose
+//   [1, 64, 14, 14]            =>  [1, 4, 14, 14, 16] between ToBlocked and FromBlocked
 #pragma once
 
 #include <algorithm>

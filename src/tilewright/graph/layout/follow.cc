@@ -1,4 +1,9 @@
 // Blocked layout: operators that keep the form of what they read.
+//
+//   Add(x, c [64, 1, 1]) with x in blocks of 16  =>  Add on [n, 4, h, w, 16], with c in blocks too
+//
+// They follow only where most of what they read is blocked already, and where the channels that
+// fill up the last block stay finite: weights of zero remove them later.
 #include <algorithm>
 #include <cmath>
 

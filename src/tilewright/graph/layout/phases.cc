@@ -1,4 +1,6 @@
-// Blocked layout: the phases of a transposed convolution, each a convolution of its own.
+// Blocked layout: the phases of a transposed convolution, each a convolution of its own, put in
+// order. The lanes of a block count as one more axis of a single phase, so that PhasesToSpace needs
+// no form of its own.
 #include "tilewright/graph/layout/blocker.h"
 
 namespace tilewright::graph {

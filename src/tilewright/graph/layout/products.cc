@@ -1,4 +1,10 @@
 // Blocked layout: convolutions and matrix products, which start a region of blocked values.
+//
+//   Conv x, w [64, 32, 3, 3], blocks of 16  =>  ConvBlocked(ToBlocked(x), PackConvWeight(w))
+//   MatMul x, w [256, 1000]                 =>  GemmPacked(x, PackGemmWeight(w)): x stays plain
+//
+// Packed weights are computed at compile time. Where the target has dot-product instructions for
+// the types, the forms with groups come first (passes/dot_form.h).
 #include <algorithm>
 #include <cmath>
 #include <cstring>

@@ -1,6 +1,9 @@
 // The graph is rebuilt in topological order; each value may exist plain, in tiles of either block,
 // or both. Lanes say which channel a place in the tiles holds: concatenations leave gaps where an
 // input does not fill its last block, and the weights of readers have zeros there.
+//
+//   i8 [1, 20, 8, 8] in tiles of 1 x 16  =>  [1, 2, 8, 8, 1, 16]; lanes 0 to 19 hold channels
+//   ConvInteger -> Requantize            =>  ToTiles -> TileConv -> Requantize -> FromTiles
 #include "tilewright/graph/layout/tiles.h"
 
 #include <fmt/format.h>

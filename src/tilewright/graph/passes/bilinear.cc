@@ -1,5 +1,11 @@
 // Bilinear forms y[b, o] = sum_ij x[b, i] w[o, i, j] z[b, j] with a known weight as matrix
 // products.
+//
+//   x [4, 7], w [3, 7, 5], z [4, 5]:  half[b, (o, j)] = x w as a matrix [7, 15]
+//                                     y[b, o]         = sum_j half[b, o, j] z[b, j]
+//
+// First comes the factor that makes the smaller half. Where all pairs x[b, i] z[b, j] are fewer
+// still, they are made first, and one product with the weight as a matrix [35, 3] follows.
 #include <fmt/format.h>
 
 #include <algorithm>

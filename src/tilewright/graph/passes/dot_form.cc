@@ -1,3 +1,9 @@
+// Dot-product instructions add groups of products: sum over c of x[c] w[c] in groups of 4 is (x[0]
+// w[0] + .. + x[3] w[3]) + (x[4] w[4] + ..) + ... The elements of a group lie side by side:
+//
+//   w [k, c, r, s] of a Conv, blocks of b, groups of 4  =>  [k / b, c / b, r, s, b / 4, b, 4]
+//
+// A zero point of x takes zero * sum w from each result, which is known and counts as a bias.
 #include "tilewright/graph/passes/dot_form.h"
 
 #include <cstring>

@@ -1,5 +1,11 @@
 // 1x1 convolutions between plain values as matrix products: pixels lie side by side already, so
 // neither what they read nor what they make changes its layout.
+//
+//   Conv x [1, 64, 14, 14], w [32, 64, 1, 1]  =>  y = w [32, 64] times x as [64, 196],
+//                                                 y as [1, 32, 14, 14] where the graph ends
+//
+// Only where all there is around them are inputs and outputs of the graph, elementwise operators
+// with single numbers, and other such convolutions.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,10 +1,17 @@
+// A factor and an offset per channel go into the weights and the bias of the product before them.
+//
+//   BatchNormalization: y = s x + t per channel, with s = gamma / sqrt(variance + epsilon) and
+//                       t = beta - mean s; Add, Sub, Mul and Div by known values are the same
+//   behind a Conv:      s (w * x + b) + t = (s w) * x + (s b + t)
+//
+// A BatchNormalization behind anything else becomes a Mul and an Add.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
 
 namespace tilewright::graph {
@@ -15,15 +22,14 @@ struct Affine {
   std::vector<double> scale, shift;
 };
 
-class BatchNormFolder {
+class BatchNormFolder : private Editor {
  public:
-  BatchNormFolder(const Graph& graph, PassContext& context)
-      : graph_(graph), context_(context), names_(graph) {}
+  BatchNormFolder(const Graph& graph, PassContext& context) : Editor(graph), context_(context) {}
 
   Result<Graph> run() {
-    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
-      producer_ = producers(graph_);
-      users_ = consumers(graph_);
+    for (size_t n = 0; n < graph().nodes.size(); ++n) {
+      producer_ = producers(graph());
+      users_ = consumers(graph());
       const std::optional<Affine> affine = affine_of(n);
       if (!affine) continue;
       if (fold_into_product(n, *affine)) {
@@ -37,15 +43,11 @@ class BatchNormFolder {
       context_.notes.push_back(fmt::format("{} scalings folded into weights", folded_));
     if (split_ > 0)
       context_.notes.push_back(fmt::format("{} BatchNormalization became Mul and Add", split_));
-    return compact(graph_);
+    return compact(graph());
   }
 
  private:
-  Node& node(size_t n) { return graph_.nodes[n]; }
-  const Value& value(ValueId id) const { return graph_.values[static_cast<size_t>(id)]; }
-  const Shape& shape(ValueId id) const { return value(id).type.shape; }
-  bool known(ValueId id) const { return id >= 0 && value(id).constant.has_value(); }
-
+  Node& node(size_t n) { return graph().nodes[n]; }
   /// The per-channel scale and shift a node applies to its input 0 (axis 1 holds the channels).
   std::optional<Affine> affine_of(size_t n) {
     const Node& v = node(n);
@@ -87,7 +89,7 @@ class BatchNormFolder {
   std::optional<Affine> of_arithmetic(size_t n) {
     Node& v = node(n);
     const bool left = known(v.inputs[0]);
-    if (v.inputs.size() != 2 || left == known(v.inputs[1])) return std::nullopt;
+    if (v.inputs.size() != 2 || left == (known(v.inputs[1]) != nullptr)) return std::nullopt;
     const Shape& out = shape(v.outputs[0]);
     const auto values = per_channel(v.inputs[left ? 0 : 1], out);
     if (!values || shape(v.inputs[left ? 1 : 0]) != out || (left && v.op == "Div"))
@@ -111,7 +113,7 @@ class BatchNormFolder {
       if (id < 0 || known(id)) continue;
       const int p = producer_[static_cast<size_t>(id)];
       const bool output =
-          std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
+          std::find(graph().outputs.begin(), graph().outputs.end(), id) != graph().outputs.end();
       if (p < 0 || users_[static_cast<size_t>(id)].size() != 1 || output) return nullptr;
       Node& product = node(static_cast<size_t>(p));
       const bool linear =
@@ -139,8 +141,8 @@ class BatchNormFolder {
   }
 
   ValueId scaled_weights(const Node& product, const std::vector<double>& scale) {
-    const Value& old = value(product.inputs[1]);
-    const Array& from = array_of(old);
+    const ValueId old = product.inputs[1];
+    const Array& from = array_of(value(old));
     Array to(from.dtype(), from.shape());
     const Shape& dims = from.shape();
     const int64_t slabs = dims[0] * dims[1];
@@ -149,7 +151,7 @@ class BatchNormFolder {
       const double factor = scale[static_cast<size_t>(channel_of(product, dims, slab))];
       for (int64_t i = slab * inner; i < (slab + 1) * inner; ++i) to.set(i, from.get(i) * factor);
     }
-    return graph_.add_value(names_.value(old.name + ".scaled"), old.type, to);
+    return constant(value(old).name + ".scaled", std::move(to));
   }
 
   bool fold_into_product(size_t n, const Affine& affine) {
@@ -166,15 +168,14 @@ class BatchNormFolder {
       for (size_t c = 0; c < bias.size(); ++c) bias[c] = old[old.size() == 1 ? 0 : c];
     }
     if (shape(product->outputs[0])[1] != channels) return false;
-    if (!forward(graph_, node(n).outputs[0], product->outputs[0])) return false;
+    if (!forward(graph(), node(n).outputs[0], product->outputs[0])) return false;
     node(n).inputs.clear();  // dead from here on: it must not count as a reader
     const DType dtype = value(product->outputs[0]).type.dtype;
     for (size_t c = 0; c < bias.size(); ++c) bias[c] = bias[c] * affine.scale[c] + affine.shift[c];
     if (std::any_of(affine.scale.begin(), affine.scale.end(), [](double s) { return s != 1; }))
       product->inputs[1] = scaled_weights(*product, affine.scale);
     product->inputs.resize(3, -1);
-    product->inputs[2] = graph_.add_value(names_.value(product->name + ".bias"),
-                                          {dtype, {channels}}, Array::of(dtype, bias));
+    product->inputs[2] = constant(product->name + ".bias", Array::of(dtype, bias));
     return true;
   }
 
@@ -185,26 +186,23 @@ class BatchNormFolder {
     Shape own(out.size() - 1, 1);
     own[0] = out[1];
     const std::string name = node(n).name;
-    const auto constant = [&](const char* suffix, const std::vector<double>& values) {
-      return graph_.add_value(names_.value(name + suffix), {dtype, own},
-                              Array::of(dtype, values).reshaped(own));
+    const auto of_channels = [&](const char* suffix, const std::vector<double>& values) {
+      return constant(name + suffix, Array::of(dtype, values).reshaped(own));
     };
     Node shift = node(n);
     Node scale;
-    scale.name = names_.node(name + ".scale");
+    scale.name = node_name(name + ".scale");
     scale.op = "Mul";
-    scale.inputs = {shift.inputs[0], constant(".factor", affine.scale)};
-    scale.outputs = {graph_.add_value(names_.value(name + ".scaled"), {dtype, out})};
+    scale.inputs = {shift.inputs[0], of_channels(".factor", affine.scale)};
+    scale.outputs = {graph().add_value(value_name(name + ".scaled"), {dtype, out})};
     shift.op = "Add";
     shift.attrs.values.clear();
-    shift.inputs = {scale.outputs[0], constant(".offset", affine.shift)};
+    shift.inputs = {scale.outputs[0], of_channels(".offset", affine.shift)};
     node(n) = std::move(shift);
-    graph_.nodes.push_back(std::move(scale));  // `compact` puts it before its reader
+    put(std::move(scale));  // `compact` puts it before its reader
   }
 
-  Graph graph_;
   PassContext& context_;
-  Names names_;
   std::vector<int> producer_;
   std::vector<std::vector<int>> users_;
   int folded_ = 0, split_ = 0;

@@ -1,3 +1,10 @@
+// Nodes whose inputs are all known become known values.
+//
+//   Reshape(w)         =>  the same bytes under another shape
+//   PackConvWeight(w)  =>  the packed weight (pack.h)
+//   Mul(a, b)          =>  what PassContext::evaluate gives
+//
+// A result that is large, and much larger than what it is made from, is left to the run.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A Pad goes into the padding of the operator behind it.
+//
+//   Pad(x, 1 on all sides, zeros), Conv without padding  =>  Conv with a padding of 1
+//
+// An average then counts its padding. A maximum never counts its own, so the zeros of the Pad must
+// not matter: x is never negative, and every window holds an element of it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,11 @@
 // Products of dequantised values become products of the integers themselves, which dot-product
 // instructions compute; the scales go behind the sums.
+//
+//   x = sx (qx - zx) and w = sw qw:  sum x w = sx sw (sum (qx - zx) qw)
+//   Conv(DequantizeLinear(qx), DequantizeLinear(qw), b)
+//     =>  Add(Mul(Cast(ConvInteger(qx, qw, zx)), sx sw), b)
+//
+// A QuantizeLinear behind it divides by its scale: that factor goes into sx sw and b where it can.
 #include <fmt/format.h>
 
 #include <cmath>

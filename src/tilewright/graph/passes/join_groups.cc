@@ -1,5 +1,8 @@
 // Convolutions in groups of few channels as convolutions in fewer groups, which fill channel
 // blocks.
+//
+//   w [32, 4, 3, 3] in 8 groups, blocks of 8  =>  w [32, 8, 3, 3] in 4 groups: a filter has zeros
+//                                                 at the channels of the group joined with its own
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Nodes with the same operator, attributes and inputs give the same values: one of them is enough.
+//
+//   a = Relu(x), b = Relu(x), c = Add(a, b)  =>  a = Relu(x), c = Add(a, a)
+//
+// Small constants are compared by what they hold, large ones by where they lie.
 #include <fmt/format.h>
 
 #include <map>

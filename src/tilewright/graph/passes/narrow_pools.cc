@@ -1,3 +1,9 @@
+// An average pool goes behind the 1x1 convolution that reads it, which leaves it fewer channels.
+//
+//   AveragePool of 384 channels, Conv 1x1 to 64, bias  =>  Conv 1x1 to 64, AveragePool of 64, bias
+//
+// Both are linear, so their order is free. The bias stays last: zeros that the pool counts as
+// padding never had one.
 #include <fmt/format.h>
 
 #include <algorithm>

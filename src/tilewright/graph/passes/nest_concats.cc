@@ -1,3 +1,9 @@
+// A concatenation that begins with all parts of an earlier one takes that one whole.
+//
+//   y = Concat(a, b), z = Concat(a, b, c)  =>  y = Concat(a, b), z = Concat(y, c)
+//
+// A value can lie inside one other only (partition/subranges.h): a and b in y, y in z, and nothing
+// is copied.
 #include <fmt/format.h>
 
 #include <map>

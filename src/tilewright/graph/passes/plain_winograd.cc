@@ -1,4 +1,9 @@
 // Convolutions on plain channels by Winograd, where the target's model says that this is faster.
+//
+//   Conv 3x3 of stride 1, m = 4  =>  WinogradConv(x, PackWinogradWeight(w)): 36 products for a tile
+//                                    of 4 x 4 results instead of 144
+//
+// The weight is known, so its transform is computed at compile time.
 #include <fmt/format.h>
 
 #include <algorithm>

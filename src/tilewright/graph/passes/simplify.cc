@@ -1,3 +1,8 @@
+// Small rules, tried at every node until none applies any more.
+//
+//   Identity(x), x + 0, x * 1, Cast to its own type    =>  x
+//   Transpose(Transpose(x, p), q), Reshape(Reshape(x)) =>  one of them
+//   Relu(Clip(x, -1, 6))                               =>  Clip(x, 0, 6)
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,8 @@
 // Products whose columns are split into parts (heads) and put in another order: the product makes
 // the parts itself, so that the copy behind it can be done while results are in registers.
+//
+//   Transpose(Reshape(x w + b, [128, 12, 64]))  =>  Transpose(x w + b), whose product has 12 parts
+//                                                   and the shape [128, 12, 64]
 #include <fmt/format.h>
 
 #include <algorithm>

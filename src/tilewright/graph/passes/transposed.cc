@@ -1,3 +1,12 @@
+// Transposed convolutions with known weights as ordinary ones.
+//
+//   stride 1:                       a convolution with the kernel turned round
+//   stride 2, 4 taps along an axis: results at even and at odd places are two phases, each a sum of
+//                                   2 taps; both are filters of one convolution, and PhasesToSpace
+//                                   puts them side by side
+//
+// Where phases fill vectors by themselves and have different numbers of taps, each is one
+// convolution.
 #include "tilewright/graph/passes/transposed.h"
 
 #include <fmt/format.h>

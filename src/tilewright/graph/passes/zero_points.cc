@@ -1,5 +1,8 @@
 // Products of bytes without zero points, as matrix instructions multiply them; sums of either
 // operand times the other's zero point go behind.
+//
+//   MatMulInteger(x, w, a)  =>  Sub(MatMulInteger(x, w), Mul(a, ReduceSum(w, rows)))
+//   w known, with a zero point b: w - b takes its place where bytes hold that
 #include <fmt/format.h>
 
 #include "tilewright/graph/ir/rewriter.h"

@@ -1,3 +1,9 @@
+// From units to the integer graph. A value may exist as real numbers and as bytes under several
+// scales; each form is made when somebody reads it.
+//
+//   Conv -> Add(r) -> Relu with scales  =>  ConvInteger(x as bytes, w as bytes)
+//                                           -> Requantize(sum, bias, r as bytes), clipped from 0
+//   a reader that stays f32             =>  DequantizeLinear in front of it
 #include "tilewright/graph/quantize/emit.h"
 
 #include <fmt/format.h>

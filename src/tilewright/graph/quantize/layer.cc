@@ -1,3 +1,9 @@
+// The numbers of one layer. Scales that are powers of two need a shift only:
+//
+//   x = 2^-5 qx, w = 2^-7 qw, y = 2^-4 qy:  the sum counts in 2^-12, qy = (sum + bias + 2^7) >> 8
+//
+// Other scales take a multiplier: qy = (sum * m + bias) >> s with m = round(sx sw / sy * 2^s), for
+// the largest s that 32 bits allow.
 #include "tilewright/graph/quantize/layer.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Which nodes become one layer: everything one sum can take in on its way out.
+//
+//   Conv -> Add(residual) -> Relu  one unit of kind Product
+//   MaxPool, Concat, Reshape       units of kind Pool and Move: bytes stay the bytes they are
+//   Softmax                        a unit of kind Float, with the reason
 #include "tilewright/graph/quantize/plan.h"
 
 #include <fmt/format.h>

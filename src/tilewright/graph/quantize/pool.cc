@@ -1,3 +1,9 @@
+// Average pools as depthwise convolutions.
+//
+//   AveragePool 2x2                              =>  Conv with one kernel of 1/4 per channel
+//   AveragePool 3x3 that does not count padding  =>  windows at the border hold 6 or 4 elements: a
+//                                                    Conv for each run of windows with one count,
+//                                                    joined by Concat
 #include "tilewright/graph/quantize/pool.h"
 
 #include <fmt/format.h>

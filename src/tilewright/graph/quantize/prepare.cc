@@ -1,5 +1,9 @@
 // Before calibration: whatever can be a convolution becomes one, so that quantisation meets few
 // kinds of nodes. Every rewriting is exact in real arithmetic.
+//
+//   Gemm x [n, k]                                  =>  Conv 1x1 on x as [n, k, 1, 1]
+//   LeakyRelu(x), slope a                          =>  x + Relu((a - 1) x), by a depthwise Conv
+//   the first Conv, 3x3 of stride 2 on 3 channels  =>  Im2Col to 27 channels, then a Conv 1x1
 #include "tilewright/graph/quantize/prepare.h"
 
 #include <fmt/format.h>

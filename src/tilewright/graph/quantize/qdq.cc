@@ -1,5 +1,8 @@
 // QDQ models in: pairs of QuantizeLinear and DequantizeLinear become scales of values, constants
 // behind a DequantizeLinear become f32 arrays that round back to the same integers.
+//
+//   Conv -> QuantizeLinear(s) -> DequantizeLinear(s) -> Relu  =>  Conv -> Relu, with the scale s
+//                                                                 for the value between them
 #include <fmt/format.h>
 
 #include <algorithm>

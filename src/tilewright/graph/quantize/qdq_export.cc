@@ -1,4 +1,7 @@
 // Integer graphs as standard QDQ models: f32 operators between QuantizeLinear and DequantizeLinear.
+//
+//   ConvInteger(qx, qw) -> Requantize  =>  Conv(DequantizeLinear(qx), DequantizeLinear(qw))
+//                                          -> Add(bias) -> Relu or Clip -> QuantizeLinear
 #include <fmt/format.h>
 
 #include <cmath>
