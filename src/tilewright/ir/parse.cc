@@ -230,7 +230,7 @@ class FuncParser {
       if (!kind)
         return scan_.error_at(
             start, fmt::format("unknown mark `{}`", word),
-            "the marks are async atomic pipeline ii partition prefetch align pad");
+            "the marks are async atomic pipeline ii partition prefetch copies align pad");
       Mark mark{*kind};
       if (scan_.accept_symbol("=")) {
         if (scan_.peek().kind == Kind::Name) {

@@ -10,8 +10,8 @@ namespace {
 constexpr std::string_view kForKinds[] = {"serial", "parallel", "vector",
                                           "unroll", "bind",     "vthread"};
 constexpr std::string_view kIterKinds[] = {"space", "reduce", "scan"};
-constexpr std::string_view kMarkKinds[] = {"async",     "atomic",   "pipeline", "ii",
-                                           "partition", "prefetch", "align",    "pad"};
+constexpr std::string_view kMarkKinds[] = {"async",    "atomic", "pipeline", "ii", "partition",
+                                           "prefetch", "copies", "align",    "pad"};
 constexpr std::string_view kCombines[] = {"=", "+=", "*=", "max=", "min="};
 constexpr std::string_view kParamModes[] = {"in", "out", "inout", "const"};
 

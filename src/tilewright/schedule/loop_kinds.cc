@@ -101,8 +101,9 @@ struct MarkRow {
 constexpr MarkRow kMarks[] = {
     {MarkKind::Async, false, true, false},     {MarkKind::Atomic, false, true, false},
     {MarkKind::Pipeline, true, false, false},  {MarkKind::InitiationInterval, true, false, false},
-    {MarkKind::Partition, false, false, true}, {MarkKind::Prefetch, true, true, true},
-    {MarkKind::Align, false, false, true},     {MarkKind::Pad, false, false, true},
+    {MarkKind::Partition, false, false, true}, {MarkKind::Prefetch, true, false, false},
+    {MarkKind::Copies, false, true, true},     {MarkKind::Align, false, false, true},
+    {MarkKind::Pad, false, false, true},
 };
 
 void put(Marks& marks, const Mark& mark) {
@@ -115,7 +116,7 @@ Result<Mark> parse_mark(const SetMark& step) {
   const auto kind = parse_mark_kind(step.mark);
   if (!kind)
     return fail(ErrorKind::Invalid, fmt::format("no mark is named {}", step.mark),
-                "marks: async, atomic, pipeline, ii, partition, prefetch, align, pad");
+                "marks: async, atomic, pipeline, ii, partition, prefetch, copies, align, pad");
   Mark mark{*kind, int64_t{0}};
   int64_t number = 0;
   const char* end = step.value.data() + step.value.size();

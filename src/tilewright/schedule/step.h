@@ -323,7 +323,7 @@ struct Unroll {
 /// Sets a mark on a loop, block or allocated buffer; ignoring it never changes a result.
 ///   rewrite:  for k in n { S }  =>  for k in n @(ii=1) { S }
 ///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
-///             blocks async, atomic, prefetch; allocations partition, align, pad, prefetch
+///             blocks async, atomic, copies; allocations partition, align, pad, copies
 ///             (unknown marks and values other than an integer or a word are Invalid)
 ///             2. atomic: the block combines, and does not sum floats in exact
 ///             math

@@ -108,7 +108,7 @@ class Finder {
 
   static int64_t wanted_copies(const Marks& marks) {
     for (const Mark& m : marks)
-      if (const auto* n = std::get_if<int64_t>(&m.value); n && m.kind == MarkKind::Prefetch)
+      if (const auto* n = std::get_if<int64_t>(&m.value); n && m.kind == MarkKind::Copies)
         return *n;
     return 0;
   }

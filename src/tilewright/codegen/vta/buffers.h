@@ -40,7 +40,7 @@ struct Allocation {
   std::vector<Access> accesses;
   int64_t begin = 0, end = 0;  ///< its scope, in order of the program's text
   size_t ring = 0;
-  int64_t copies = 0;  ///< wanted by its mark `prefetch`; 0: no mark
+  int64_t copies = 0;  ///< wanted by its mark `copies`; 0: no mark
 };
 
 /// Room for allocations that are never alive together: parts of one that was cut.

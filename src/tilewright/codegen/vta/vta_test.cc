@@ -253,7 +253,7 @@ TEST(EmitVta, AMarkGivesAnAllocationItsOwnCopies) {
   Conv c = base_conv();
   std::string text = conv_text(c);
   const std::string alloc = "vta.inp\n";
-  text.replace(text.find(alloc), alloc.size(), "vta.inp @(prefetch=3)\n");
+  text.replace(text.find(alloc), alloc.size(), "vta.inp @(copies=3)\n");
   run_both(text, c.config);
   EXPECT_EQ(vta_use(*parse_func(text), c.config, {.copies = 1})->inp, 3 * 6 * 10);
 }
@@ -272,7 +272,7 @@ TEST(EmitVta, ACallThatFillsIsAReset) {
   text.replace(text.find(body), body.size(), "call zero(C[k:+1, h:+1, w:+1, 0:+1, 0:+4])");
   EXPECT_EQ(count(run_both(text, c.config).program, "gemm.reset"), 4u);
   // The mark of a block speaks for its buffer.
-  text.replace(text.find(" { call zero"), 1, " @(prefetch=4) ");
+  text.replace(text.find(" { call zero"), 1, " @(copies=4) ");
   EXPECT_EQ(vta_use(*parse_func(text), c.config, {.copies = 1})->acc, 4 * 4 * 8 + 1);
 }
 

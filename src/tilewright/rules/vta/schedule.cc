@@ -138,7 +138,7 @@ class VtaScheduler {
   /// The buffer that `block` fills exists in so many copies, used in turn.
   Status copies(const std::string& block, int depth, int count) {
     if (depth == 0) return {};
-    return apply(schedule::SetMark{block, "prefetch", fmt::format("{}", count)});
+    return apply(schedule::SetMark{block, "copies", fmt::format("{}", count)});
   }
 
   Status stage_result() {
