@@ -27,7 +27,10 @@ class VtaLaunch : public runtime::Launch {
         settings_(std::move(settings)),
         log_(std::move(log)) {}
 
-  Status prepare() { return device_->write(program_->base, program_->image); }
+  Status prepare() {
+    TW_TRY_STATUS(vta::check_design(*device_, *program_));
+    return accel::write_image(*device_, *program_);
+  }
 
   Status run(const std::vector<Array>& inputs, std::vector<Array>& outputs) override {
     TW_TRY_STATUS(check_sizes("input", program_->inputs, inputs));
@@ -35,14 +38,12 @@ class VtaLaunch : public runtime::Launch {
     for (size_t i = 0; i < inputs.size(); ++i) {
       const std::string_view bytes(static_cast<const char*>(inputs[i].data()),
                                    static_cast<size_t>(inputs[i].bytes()));
-      TW_TRY_STATUS(device_->write(program_->inputs[i].address, bytes));
-      TW_TRY_STATUS(device_->flush(program_->inputs[i].address, bytes.size()));
+      TW_TRY_STATUS(accel::write_through(*device_, program_->inputs[i].address, bytes));
     }
     if (!settings_.dump_folder.empty()) TW_TRY_STATUS(dump_before(inputs));
     TW_TRY_STATUS(launch());
     for (size_t i = 0; i < outputs.size(); ++i) {
       const vta::Region& region = program_->outputs[i];
-      TW_TRY_STATUS(device_->invalidate(region.address, region.bytes));
       TW_TRY_STATUS(
           device_->read(region.address, static_cast<char*>(outputs[i].data()), region.bytes));
     }
@@ -68,19 +69,9 @@ class VtaLaunch : public runtime::Launch {
     options.record_times = settings_.record_times;
     LaunchLog::Entry& entry = log_->entry(name_);
     entry.program = program_;
-    entry.report = {};
-    for (size_t i = 0; i < program_->runs.size(); ++i) {
-      const vta::Run& run = program_->runs[i];
-      for (const vta::Patch& patch : run.patches)
-        TW_TRY_STATUS(device_->write(patch.address, patch.data));
-      Result<vta::LaunchReport> report = device_->launch(run.insns, options);
-      if (!report)
-        return tl::unexpected<Error>(
-            std::move(report.error()).at(fmt::format("{} run {}", name_, i)));
-      const uint64_t cycles = entry.report.cycles;
-      entry.report = *std::move(report);
-      entry.report.cycles += cycles;
-    }
+    Result<vta::LaunchReport> report = accel::launch_runs(*device_, *program_, options);
+    if (!report) return tl::unexpected<Error>(std::move(report.error()).at(name_));
+    entry.report = *std::move(report);
     return {};
   }
 
@@ -168,6 +159,16 @@ Result<std::unique_ptr<vta::Device>> open_vta(const std::string& id, const vta::
               fmt::format("devices for it: {}", fmt::join(ids, ", ")), did_you_mean(id, ids));
 }
 
+Result<std::unique_ptr<runtime::Launch>> make_vta_launch(
+    const std::string& name, std::shared_ptr<const vta::Program> program,
+    std::unique_ptr<vta::Device> device, const LaunchSettings& settings,
+    std::shared_ptr<LaunchLog> log) {
+  auto launch = std::make_unique<VtaLaunch>(name, std::move(program), std::move(device), settings,
+                                            std::move(log));
+  TW_TRY_STATUS(launch->prepare());
+  return launch;
+}
+
 LaunchLog::Entry& LaunchLog::entry(const std::string& name) {
   for (Entry& entry : entries)
     if (entry.name == name) return entry;
@@ -186,10 +187,7 @@ runtime::LaunchLoader make_launch_loader(const LaunchSettings& settings,
     auto program = std::make_shared<const vta::Program>(TW_TRY(vta::parse_program(code)));
     std::unique_ptr<vta::Device> device =
         TW_TRY(open_vta(settings.device, program->config, program->end()));
-    auto launch =
-        std::make_unique<VtaLaunch>(name, std::move(program), std::move(device), settings, log);
-    TW_TRY_STATUS(launch->prepare());
-    return launch;
+    return make_vta_launch(name, std::move(program), std::move(device), settings, log);
   };
 }
 

@@ -51,6 +51,14 @@ struct LaunchLog {
   std::vector<GpuEntry> gpus;
 };
 
+/// A VTA program on a device, whose memory then has the program's image. Each run of the launch is
+/// all runs of the program; the log has their sum.
+/// errors: Invalid (the program is for another design), those of the device.
+Result<std::unique_ptr<runtime::Launch>> make_vta_launch(
+    const std::string& name, std::shared_ptr<const vta::Program> program,
+    std::unique_ptr<vta::Device> device, const LaunchSettings& settings,
+    std::shared_ptr<LaunchLog> log);
+
 /// For SessionOptions. Launches append to `log`, which they keep alive.
 runtime::LaunchLoader make_launch_loader(const LaunchSettings& settings,
                                          std::shared_ptr<LaunchLog> log);

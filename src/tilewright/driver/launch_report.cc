@@ -19,17 +19,23 @@ uint64_t read_bytes(const vta::Counters& c) {
   return c.inp_load_bytes + c.wgt_load_bytes + c.acc_load_bytes + c.uop_load_bytes;
 }
 
-nlohmann::ordered_json counters_json(const vta::Counters& c) {
-  return {{"insns", c.insns},
-          {"gemm_steps", c.gemm_steps},
-          {"reset_steps", c.reset_steps},
-          {"alu_imm_steps", c.alu_imm_steps},
-          {"alu_reg_steps", c.alu_reg_steps},
-          {"inp_load_bytes", c.inp_load_bytes},
-          {"wgt_load_bytes", c.wgt_load_bytes},
-          {"acc_load_bytes", c.acc_load_bytes},
-          {"uop_load_bytes", c.uop_load_bytes},
-          {"out_store_bytes", c.out_store_bytes}};
+nlohmann::ordered_json counters_json(const vta::Counters& counters) {
+  nlohmann::ordered_json json;
+  for_each_field(counters,
+                 [&](std::string_view name, uint64_t value) { json[std::string(name)] = value; });
+  return json;
+}
+
+/// Of all runs together, as the counters are.
+vta::Bound bound_of(const vta::Program& program) {
+  vta::Bound sum;
+  for (const vta::Run& run : program.runs) {
+    const vta::Bound bound = vta::bound(program.config, run.insns);
+    sum.compute += bound.compute;
+    sum.read += bound.read;
+    sum.store += bound.store;
+  }
+  return sum;
 }
 
 /// `gemm`: GEMM steps in these cycles.
@@ -88,7 +94,7 @@ std::string launches_table(const compile::LaunchLog& log) {
                               layer.within, config));
     const vta::Counters& all = entry.report.counters;
     rows.push_back(row_of(entry.name, entry.report.cycles, static_cast<double>(all.gemm_steps), all,
-                          vta::bound(config, run.insns), config));
+                          bound_of(*entry.program), config));
   }
   return table(rows);
 }

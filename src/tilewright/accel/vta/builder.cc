@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <span>
 #include <utility>
@@ -59,9 +58,11 @@ std::vector<Transfer> split(const Transfer& whole) {
 
 struct Builder::State {
   State(const Config& design, const BuilderOptions& chosen)
-      : config(design), options(chosen), kernels(uop_depth(design)) {}
+      : config(design),
+        options(chosen),
+        image(chosen.base, kDramLimit),
+        kernels(uop_depth(design)) {}
 
-  uint64_t end() const { return options.base + image.size(); }
   Status append(const Insn& insn, std::span<const Uop> uops = {});
   Status compute(std::vector<Uop> uops, Insn insn);
   UopPlan plan_uops() const;
@@ -71,10 +72,9 @@ struct Builder::State {
 
   Config config;
   BuilderOptions options;
-  std::string image;
-  std::vector<Region> inputs, outputs;
+  accel::ImageBuilder image;
   std::vector<Insn> linear;
-  std::vector<Footprint> footprints;
+  std::vector<accel::Footprint> footprints;
   std::vector<Span> spans;
   KernelTable kernels;
   std::vector<UopUse> uses;
@@ -140,11 +140,8 @@ void Builder::State::place_uops(const UopPlan& plan) {
     Loops& loops = *loops_of(linear[uses[u].insn]);
     loops.uop_begin += begin;
     loops.uop_end += begin;
-    for (SramRange& range : footprints[uses[u].insn].sram) {
-      if (range.mem != Mem::Uop) continue;
-      range.begin += begin;
-      range.end += begin;
-    }
+    for (accel::Access& access : footprints[uses[u].insn])
+      if (access.memory == number(Mem::Uop)) access.address += begin;
   }
 }
 
@@ -152,7 +149,7 @@ void Builder::State::place_uops(const UopPlan& plan) {
 void Builder::State::insert_loads(const UopPlan& plan, const std::vector<Transfer>& loads,
                                   uint64_t address) {
   const std::vector<Insn> insns = std::exchange(linear, {});
-  std::vector<Footprint> touched = std::exchange(footprints, {});
+  std::vector<accel::Footprint> touched = std::exchange(footprints, {});
   size_t load = 0, span = 0;
   for (size_t i = 0; i <= insns.size(); ++i) {
     for (; span < spans.size() && spans[span].begin == i; ++span) spans[span].begin = linear.size();
@@ -171,37 +168,22 @@ void Builder::State::insert_loads(const UopPlan& plan, const std::vector<Transfe
 }
 
 Builder::Builder(const Config& config, const BuilderOptions& options)
-    : state_(std::make_unique<State>(config, options)) {
-  TW_CHECK(options.base % 4096 == 0, "base {}", options.base);
-}
+    : state_(std::make_unique<State>(config, options)) {}
 Builder::~Builder() = default;
 Builder::Builder(Builder&&) noexcept = default;
 
 const Config& Builder::config() const { return state_->config; }
 
 Result<uint64_t> Builder::allocate(const std::string& name, uint64_t bytes, uint64_t align) {
-  State& state = *state_;
-  TW_CHECK(align > 0 && (align & (align - 1)) == 0, "align {}", align);
-  const uint64_t address = (state.end() + align - 1) / align * align;
-  if (address > kDramLimit || bytes > kDramLimit - address)
-    return fail(ErrorKind::Capacity, fmt::format("`{}` does not fit in the device's memory", name),
-                fmt::format("{} bytes from {:#x} on; addresses have 32 bits", bytes, address));
-  state.image.resize(address + bytes - state.options.base);
-  return address;
+  return state_->image.allocate(name, bytes, align);
 }
 
 void Builder::write(uint64_t address, std::string_view bytes) {
-  State& state = *state_;
-  TW_CHECK(address >= state.options.base && bytes.size() <= state.image.size() &&
-               address - state.options.base <= state.image.size() - bytes.size(),
-           "{} bytes at {:#x}, allocated [{:#x}, {:#x})", bytes.size(), address, state.options.base,
-           state.end());
-  if (!bytes.empty())
-    std::memcpy(state.image.data() + (address - state.options.base), bytes.data(), bytes.size());
+  state_->image.write(address, bytes);
 }
 
-void Builder::add_input(Region region) { state_->inputs.push_back(std::move(region)); }
-void Builder::add_output(Region region) { state_->outputs.push_back(std::move(region)); }
+void Builder::add_input(Region region) { state_->image.add_input(std::move(region)); }
+void Builder::add_output(Region region) { state_->image.add_output(std::move(region)); }
 
 Status Builder::transfer(const Transfer& transfer) {
   State& state = *state_;
@@ -209,7 +191,7 @@ Status Builder::transfer(const Transfer& transfer) {
   if (transfer.mem == Mem::Uop)
     return fail(ErrorKind::Invalid, "micro-ops are loaded by the instructions that use them");
   TW_TRY_STATUS(check_transfer(state.config, transfer));
-  TW_TRY_STATUS(check_dram(state.config, transfer, state.options.base, state.end()));
+  TW_TRY_STATUS(check_dram(state.config, transfer, state.image.base(), state.image.end()));
   if (std::max(transfer.x_pad_left, transfer.x_pad_right) > kMostPad)
     return fail(ErrorKind::Capacity, "padding at the ends of rows has 4 bits",
                 fmt::format("{} left, {} right, at most {}", transfer.x_pad_left,
@@ -250,10 +232,8 @@ Result<Program> Builder::finish() {
     state.place_uops(plan);
     state.insert_loads(plan, loads, address);
   }
-  TokenOptions options;
-  options.serial = state.options.serial;
   Annotated annotated =
-      TW_TRY(insert_tokens(state.config, state.linear, state.footprints, options));
+      TW_TRY(insert_tokens(state.config, state.linear, state.footprints, state.options.serial));
   Run run;
   const auto final_index = [&](size_t insn) {
     return insn < annotated.index.size() ? annotated.index[insn] : annotated.insns.size();
@@ -267,12 +247,9 @@ Result<Program> Builder::finish() {
   }
   run.insns = std::move(annotated.insns);
   Program program;
+  static_cast<accel::Image&>(program) = state.image.take();
   program.config = state.config;
-  program.base = state.options.base;
-  program.image = std::move(state.image);
   program.runs.push_back(std::move(run));
-  program.inputs = std::move(state.inputs);
-  program.outputs = std::move(state.outputs);
   program.producer = "tilewright";
   const Config config = state.config;
   const BuilderOptions chosen = state.options;

@@ -12,7 +12,7 @@
 namespace tilewright::vta {
 namespace {
 
-constexpr uint64_t kFirstPage = 4096;
+constexpr uint64_t kFirstPage = kPage;
 // What a launch adds at its end: at most three no-ops per module.
 constexpr size_t kTail = 12;
 constexpr std::string_view kNames[] = {"load", "compute", "alu", "store"};
@@ -24,26 +24,13 @@ bool is_no_op(const Insn& insn) {
   return transfer != nullptr && !transfer->moves();
 }
 
-void add(const LaunchReport& from, LaunchReport& into) {
-  constexpr uint64_t Counters::* kCounters[] = {
-      &Counters::inp_load_bytes, &Counters::wgt_load_bytes,  &Counters::acc_load_bytes,
-      &Counters::uop_load_bytes, &Counters::out_store_bytes, &Counters::gemm_steps,
-      &Counters::reset_steps,    &Counters::alu_imm_steps,   &Counters::alu_reg_steps,
-      &Counters::insns};
-  for (const auto counter : kCounters) into.counters.*counter += from.counters.*counter;
-  into.cycles += from.cycles;
-  into.times = from.times;
-}
-
 /// The commands alone, one after the other: the slow reference of the same program.
 Result<std::vector<Insn>> serialised(const Config& config, const std::vector<Insn>& insns) {
   std::vector<Insn> commands;
   for (const Insn& insn : insns)
     if (!is_no_op(insn) && !std::holds_alternative<Finish>(insn.op)) commands.push_back(insn);
-  TokenOptions options;
-  options.serial = true;
-  Annotated annotated =
-      TW_TRY(insert_tokens(config, commands, std::vector<Footprint>(commands.size()), options));
+  const std::vector<accel::Footprint> nothing(commands.size());
+  Annotated annotated = TW_TRY(insert_tokens(config, commands, nothing, true));
   return std::move(annotated.insns);
 }
 
@@ -74,8 +61,8 @@ int64_t& CommandQueue::outstanding(int from, int to) {
 Result<Buffer> CommandQueue::alloc(uint64_t bytes) { return pool_.alloc(bytes); }
 
 Status CommandQueue::check_idle(uint64_t address, uint64_t bytes) const {
-  for (const Range& range : used_)
-    if (range.begin < address + bytes && address < range.end)
+  for (const accel::Range& range : used_)
+    if (accel::overlap(range, {address, address + bytes}))
       return fail(ErrorKind::Invalid, "waiting commands use this memory",
                   fmt::format("bytes [{:#x}, {:#x}) of [{:#x}, {:#x})", range.begin, range.end,
                               address, address + bytes),
@@ -91,8 +78,7 @@ Status CommandQueue::free(const Buffer& buffer) {
 
 /// Writes DRAM and remembers it for the dump.
 Status CommandQueue::write(uint64_t address, std::string_view bytes) {
-  TW_TRY_STATUS(device_.write(address, bytes));
-  TW_TRY_STATUS(device_.flush(address, bytes.size()));
+  TW_TRY_STATUS(accel::write_through(device_, address, bytes));
   if (!runs_.empty()) {
     patches_.push_back({address, std::string(bytes)});
     return {};
@@ -272,8 +258,8 @@ Status CommandQueue::load_uops(const UopCache::Place& uops, int user) {
   Insn load;
   load.op = transfer;
   const int loader = place(load);
-  const auto in_use = [&](const Range& range) {
-    return range.begin < uops.end && uops.begin < range.end;
+  const auto in_use = [&](const accel::Range& range) {
+    return accel::overlap(range, {uops.begin, uops.end});
   };
   if (std::any_of(alu_uops_.begin(), alu_uops_.end(), in_use)) {
     TW_TRY_STATUS(order(place(Module::Alu), loader));
@@ -420,8 +406,7 @@ Status CommandQueue::launch() {
   patches_.clear();
   run.insns = insns;
   runs_.push_back(std::move(run));
-  const LaunchReport report = TW_TRY(device_.launch(insns, options_.launch));
-  add(report, report_);
+  accel::add(TW_TRY(device_.launch(insns, options_.launch)), report_);
   return cache_.dram_uops() * sizeof(uint32_t) > options_.max_uop_bytes ? drop_kernels() : Status();
 }
 

@@ -6,12 +6,15 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewright/accel/vta/buffer.h"
+#include "tilewright/accel/common/buffer.h"
+#include "tilewright/accel/common/ranges.h"
 #include "tilewright/accel/vta/device.h"
 #include "tilewright/accel/vta/kernel.h"
 #include "tilewright/accel/vta/uop_cache.h"
 
 namespace tilewright::vta {
+
+using accel::Buffer;
 
 struct QueueOptions {
   uint64_t dram_bytes = uint64_t{256} << 20;   ///< of the device; the first page stays unused
@@ -62,10 +65,6 @@ class CommandQueue {
   const std::vector<Insn>& pending() const { return insns_; }  ///< recorded, not launched
 
  private:
-  struct Range {
-    uint64_t begin = 0, end = 0;
-  };
-
   int place(Module module) const;
   int place(const Insn& insn) const;
   Result<int> neighbour(Module from, Module to) const;
@@ -93,14 +92,14 @@ class CommandQueue {
   Config config_;
   QueueOptions options_;
   std::vector<Module> chain_;
-  DramPool pool_;
+  accel::DramPool pool_;
   UopCache cache_;
   std::vector<Buffer> kernel_buffers_;  ///< by UopCache's kernel
   std::vector<Insn> insns_;
   std::vector<Deps> pops_;                  ///< per module, not yet carried by a command
   std::vector<int64_t> to_prev_, to_next_;  ///< tokens pushed minus popped, by who pushes
-  std::vector<Range> used_;                 ///< DRAM of waiting commands
-  std::vector<Range> alu_uops_;             ///< micro-ops that an ALU module may still be reading
+  std::vector<accel::Range> used_;          ///< DRAM of waiting commands
+  std::vector<accel::Range> alu_uops_;      ///< micro-ops that an ALU module may still be reading
   LaunchReport report_;                     ///< of launches since the last synchronize
   std::string image_;                       ///< DRAM before the first launch
   std::vector<Patch> patches_;              ///< since the last launch

@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "tilewright/accel/common/image.h"
 #include "tilewright/accel/vta/config.h"
 
 namespace tilewright::vta {
@@ -85,7 +86,7 @@ struct Uop {
 };
 
 inline constexpr uint64_t kInsnBytes = 16;
-inline constexpr uint64_t kPage = 4096;  ///< programs begin at a multiple of it; units: bytes
+using accel::kPage;
 inline constexpr uint64_t kDramLimit = uint64_t{1} << 32;  ///< addresses have 32 bits
 using Word = std::array<uint64_t, 2>;  ///< an encoded instruction, low word first
 

@@ -1,50 +1,24 @@
 // What a device sees before launch: DRAM contents and instruction streams, with absolute addresses.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tilewright/accel/common/image.h"
 #include "tilewright/accel/vta/isa.h"
 
 namespace tilewright::vta {
 
-/// A named range of DRAM; units: bytes, address absolute.
-struct Region {
-  std::string name;
-  uint64_t address = 0, bytes = 0;
-};
+using accel::Patch;
+using accel::Region;
+using accel::Span;
+using Run = accel::Run<Insn>;  ///< the stream ends with FINISH
 
-/// DRAM written by the host before a launch.
-struct Patch {
-  uint64_t address = 0;
-  std::string data;
-};
-
-/// Part of a stream, for reports: instructions [begin, end) belong to `name` (a layer).
-struct Span {
-  std::string name;
-  size_t begin = 0, end = 0;
-};
-
-/// One launch: the stream ends with FINISH.
-struct Run {
-  std::vector<Patch> patches;
-  std::vector<Insn> insns;
-  std::vector<Span> spans;
-};
-
-/// A self-contained program: what the format `vta-program-dump` holds.
-struct Program {
+/// A self-contained program: what the format `vta-program-dump` holds. The image has weights,
+/// biases, micro-ops and zeros.
+struct Program : accel::Program<Insn> {
   Config config;
-  uint64_t base = 4096;  ///< address of the image's first byte; multiple of 4096
-  std::string image;     ///< DRAM before the first launch: weights, biases, micro-ops, zeros
-  std::vector<Run> runs;
-  std::vector<Region> inputs, outputs;  ///< outputs are read after the last run
-  std::string producer, info;           ///< free text; `info` a JSON object or empty
-
-  uint64_t end() const { return base + image.size(); }
 };
 
 /// Base, size and everything that must lie inside of the image or a stream, and that every

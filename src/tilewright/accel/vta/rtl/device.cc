@@ -163,7 +163,7 @@ std::vector<InsnTime> RtlDevice::times(const std::vector<Insn>& insns,
       if (slots.at(module).size() >= streams.at(module).size()) continue;
       slots.at(module).push_back(out.size());
       out.push_back(InsnTime{streams.at(module)[slots.at(module).size() - 1], ready.at(module),
-                             event.cycle, 0, Stall::None});
+                             event.cycle, 0, Stall::None, -1});
     } else if (ended.at(module) < slots.at(module).size()) {
       out[slots.at(module)[ended.at(module)++]].end = event.cycle + 1;
       ready.at(module) = event.cycle + 1;

@@ -77,16 +77,17 @@ bool Clock::advance(size_t m) {
   const uint64_t seen = module.visible[module.next];
   uint64_t at = std::max(module.free, seen);
   Stall stall = at > module.free ? Stall::Queue : Stall::None;
-  const auto wait = [&](int queue, Stall cause) {
+  const auto wait = [&](int queue, int from) {
     if (queue == kNoTokens) return true;
     const TokenQueue& tokens = tokens_[queue];
     if (tokens.taken.size() == tokens.pushed.size()) return false;
     const uint64_t there = tokens.pushed[tokens.taken.size()] + timing_.token_latency;
-    if (there >= at && there > module.free) at = there, stall = cause;
+    if (there >= at && there > module.free)
+      at = there, stall = Stall::Token, time.token_from = from;
     return true;
   };
-  if (!wait(use.pop_prev, Stall::TokenFromPrev) || !wait(use.pop_next, Stall::TokenFromNext))
-    return false;
+  const int place = static_cast<int>(m);
+  if (!wait(use.pop_prev, place - 1) || !wait(use.pop_next, place + 1)) return false;
   time.insn = static_cast<uint32_t>(index);
   time.ready = module.free;
   time.stall = stall;

@@ -17,12 +17,11 @@ uint64_t bytes_read(const Counters& c) {
          c.insns * kInsnBytes;
 }
 
-uint64_t* waiting(ModuleUse& use, Stall stall) {
-  switch (stall) {
-    case Stall::TokenFromPrev:
-      return &use.token_prev;
-    case Stall::TokenFromNext:
-      return &use.token_next;
+/// The counter of what an instruction of the module at `place` waited for.
+uint64_t* waiting(ModuleUse& use, const InsnTime& time, int place) {
+  switch (time.stall) {
+    case Stall::Token:
+      return time.token_from < place ? &use.token_prev : &use.token_next;
     case Stall::Memory:
       return &use.memory;
     case Stall::None:
@@ -119,8 +118,9 @@ Utilisation utilisation(const Config& config, const std::vector<Insn>& insns,
   for (const InsnTime& time : report.times) {
     const Insn& insn = insns[time.insn];
     const auto at = std::find(chain.begin(), chain.end(), module_of(config, insn));
-    ModuleUse& use = result.modules[static_cast<size_t>(at - chain.begin())];
-    if (uint64_t* const cycles = waiting(use, time.stall)) *cycles += time.begin - time.ready;
+    const auto place = static_cast<int>(at - chain.begin());
+    ModuleUse& use = result.modules[static_cast<size_t>(place)];
+    if (uint64_t* const cycles = waiting(use, time, place)) *cycles += time.begin - time.ready;
     const uint64_t took = time.end - time.begin;
     const uint64_t alone = std::min(took, alone_cycles(config, insn));
     use.busy += alone;

@@ -15,14 +15,13 @@ std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string_view stall_text(Stall stall) {
-  switch (stall) {
+std::string_view stall_text(const InsnTime& time, int place) {
+  switch (time.stall) {
     case Stall::None:
       return "";
-    case Stall::TokenFromPrev:
-      return "wait: token from the module before";
-    case Stall::TokenFromNext:
-      return "wait: token from the module after";
+    case Stall::Token:
+      return time.token_from < place ? "wait: token from the module before"
+                                     : "wait: token from the module after";
     case Stall::Memory:
       return "wait: memory";
     case Stall::Queue:
@@ -83,8 +82,9 @@ std::string perfetto_trace(const Config& config, const Run& run, const LaunchRep
   for (const InsnTime& time : report.times) {
     const Insn& insn = run.insns[time.insn];
     const auto at = std::find(chain.begin(), chain.end(), module_of(config, insn));
-    const size_t row = static_cast<size_t>(at - chain.begin()) + 1;
-    trace.slice(row, std::string(stall_text(time.stall)), "stall", time.ready, time.begin, "");
+    const auto place = static_cast<int>(at - chain.begin());
+    const size_t row = static_cast<size_t>(place) + 1;
+    trace.slice(row, std::string(stall_text(time, place)), "stall", time.ready, time.begin, "");
     const uint64_t alone = alone_cycles(config, insn), took = time.end - time.begin;
     trace.slice(row, std::string(kind(insn)), "insn", time.begin, time.end,
                 fmt::format(R"("insn":{},"text":{},"waits for memory":{})", time.insn,

@@ -73,7 +73,8 @@ TEST(TsimTest, GemmWaitsForLoad) {
   EXPECT_EQ(report.times[0].begin, 25u);
   EXPECT_EQ(report.times[0].end, 58u);
   EXPECT_EQ(report.times[1].begin, 58u);
-  EXPECT_EQ(report.times[1].stall, Stall::TokenFromPrev);
+  EXPECT_EQ(report.times[1].stall, Stall::Token);
+  EXPECT_EQ(report.times[1].token_from, 0);
   EXPECT_EQ(report.cycles, 83u);
 }
 

@@ -27,7 +27,7 @@ class TokenWeaver {
   /// `uops`: the micro-op memory when the instruction runs.
   void add(Insn insn, std::span<const Uop> uops) {
     const size_t m = place_of(insn);
-    const Footprint touched = footprint(config_, insn, uops);
+    const accel::Footprint touched = footprint(config_, insn, uops);
     pending_ = {};
     for (size_t other = 0; other < chain_.size(); ++other) {
       if (other == m) continue;
@@ -62,7 +62,7 @@ class TokenWeaver {
   }
 
   /// One past the last instruction of `other` that must be complete before one that touches this.
-  size_t needed(size_t other, size_t m, const Footprint& touched) const {
+  size_t needed(size_t other, size_t m, const accel::Footprint& touched) const {
     if (weave_ == Weave::Serial)
       return !insns_.empty() && places_.back() == other ? last_[other] : 0;
     if (last_[other] == 0 || m == other) return 0;
@@ -104,7 +104,7 @@ class TokenWeaver {
     insn.deps.pop_next = insn.deps.pop_next || pending_.pop_next;
     pending_ = {};
   }
-  void append(const Insn& insn, const Footprint& touched, size_t m) {
+  void append(const Insn& insn, const accel::Footprint& touched, size_t m) {
     insns_.push_back(insn);
     footprints_.push_back(touched);
     places_.push_back(m);
@@ -136,7 +136,7 @@ class TokenWeaver {
   Weave weave_;
   Rng& rng_;
   std::vector<Insn> insns_;
-  std::vector<Footprint> footprints_;
+  std::vector<accel::Footprint> footprints_;
   std::vector<size_t> places_;
   std::array<size_t, 4> last_{};
   std::array<Known, 4> known_{};
