@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <functional>
 
+#include "tilewright/arith/affine.h"
 #include "tilewright/codegen/vta/emitter.h"
-#include "tilewright/codegen/vta/transfer.h"
 #include "tilewright/ir/walk.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 
+using arith::floor_div;
 using vta::Mem;
 using Kind = AluStep::Kind;
 
@@ -82,8 +83,8 @@ Result<std::optional<Emitter::Operands>> Emitter::operands(const Store& s,
   tilewright::walk(value, [&](const Expr& e) {
     const auto* l = e.as<Load>();
     if (l == nullptr) return;
-    dram |= !place(l->buffer).mem;
-    inputs |= place(l->buffer).mem == Mem::Inp;
+    dram |= !place(l->buffer).memory;
+    inputs |= in(place(l->buffer), Mem::Inp);
     o.loads.push_back(l);
     add(l->buffer, l->indices);
   });
@@ -106,7 +107,7 @@ Result<std::optional<Emitter::Operands>> Emitter::operands(const Store& s,
 Result<size_t> Emitter::choose_target(const Store& s, const Operands& o) const {
   if (memory_of(s.buffer)) return size_t{0};
   for (size_t i = 0; i < o.loads.size(); ++i) {
-    const bool accumulator = place(o.loads[i]->buffer).mem == Mem::Acc;
+    const bool accumulator = in(place(o.loads[i]->buffer), Mem::Acc);
     if (accumulator && injective(o.nest, i + 1)) return i + 1;
   }
   return fail(ErrorKind::Unsupported, "Nothing that it reads is an accumulator it may overwrite.",
@@ -114,7 +115,7 @@ Result<size_t> Emitter::choose_target(const Store& s, const Operands& o) const {
 }
 
 /// Where to cut a loop so that a condition holds in all of one part, or in none of it.
-Emitter::Attempt Emitter::divide(const Expr& condition, const Open& open) const {
+Attempt Emitter::divide(const Expr& condition, const Open& open) const {
   std::vector<Form> forms;
   if (env_.collect(condition, true, forms) == Env::Truth::Unknown) {
     forms.clear();
@@ -136,7 +137,7 @@ Emitter::Attempt Emitter::divide(const Expr& condition, const Open& open) const 
   return out;
 }
 
-Result<Emitter::Attempt> Emitter::compute(const Store& s, const Expr& stored, const Open& open) {
+Result<Attempt> Emitter::compute(const Store& s, const Expr& stored, const Open& open) {
   if (const Select* choice = undecided(stored)) return divide(choice->condition, open);
   Expr value = stored;
   if (s.combine != Combine::Set)
@@ -183,11 +184,13 @@ Result<Emitter::Attempt> Emitter::compute(const Store& s, const Expr& stored, co
 }
 
 Status Emitter::check_unconsumed(const Nest& nest, const Form& form, const Buffer& buffer) const {
-  const Place& p = place(buffer);
-  if (p.consumed.empty()) return {};
+  const auto it = accumulators_.find(buffer.id());
+  if (it == accumulators_.end() || it->second.consumed.empty()) return {};
+  const int64_t first = place(buffer).first;
   bool gone = false;
-  each_value(nest, form,
-             [&](int64_t element) { gone |= p.consumed[static_cast<size_t>(element - p.first)]; });
+  each_value(nest, form, [&](int64_t element) {
+    gone |= it->second.consumed[static_cast<size_t>(element - first)];
+  });
   if (!gone) return {};
   return fail(
       ErrorKind::Unsupported,
@@ -197,28 +200,34 @@ Status Emitter::check_unconsumed(const Nest& nest, const Form& form, const Buffe
 
 /// Notes a write by a GEMM or the ALU (`storable`), or by a reset or a LOAD.
 void Emitter::wrote(const Nest& nest, const Form& form, const Buffer& buffer, bool storable) {
-  Place& p = place(buffer);
-  if (p.mem != Mem::Acc) return;
+  const auto it = accumulators_.find(buffer.id());
+  if (it == accumulators_.end()) return;
+  Accumulators& a = it->second;
+  const int64_t first = place(buffer).first;
   each_value(nest, form, [&](int64_t element) {
-    const auto i = static_cast<size_t>(element - p.first);
-    p.storable[i] = storable;
-    if (!p.consumed.empty()) p.consumed[i] = false;
+    const auto i = static_cast<size_t>(element - first);
+    a.storable[i] = storable;
+    if (!a.consumed.empty()) a.consumed[i] = false;
   });
 }
 
+/// requires: an accumulator.
 void Emitter::consume(const Nest& nest, const Form& form, const Buffer& buffer) {
-  Place& p = place(buffer);
-  p.consumed.resize(static_cast<size_t>(p.elements));
+  Accumulators& a = accumulators_.at(buffer.id());
+  const Place& p = place(buffer);
+  a.consumed.resize(static_cast<size_t>(p.elements));
   each_value(nest, form,
-             [&](int64_t element) { p.consumed[static_cast<size_t>(element - p.first)] = true; });
+             [&](int64_t element) { a.consumed[static_cast<size_t>(element - p.first)] = true; });
 }
 
-/// Whether what a STORE reads is up to date without a further instruction.
+/// Whether what a STORE reads is up to date without a further instruction. requires: an
+/// accumulator.
 bool Emitter::may_store(const Nest& nest, const Form& form, const Buffer& buffer) const {
-  const Place& p = place(buffer);
+  const Accumulators& a = accumulators_.at(buffer.id());
+  const int64_t first = place(buffer).first;
   bool all = true;
   each_value(nest, form,
-             [&](int64_t element) { all &= p.storable[static_cast<size_t>(element - p.first)]; });
+             [&](int64_t element) { all &= a.storable[static_cast<size_t>(element - first)]; });
   return all;
 }
 
@@ -312,4 +321,4 @@ Status Emitter::load_weights() {
   return builder_->transfer(t);
 }
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

@@ -15,7 +15,7 @@ using vta::Mem;
 Result<uint32_t> load_one(vta::Builder& builder) {
   const vta::Config& config = builder.config();
   const auto bytes = static_cast<uint64_t>(config.element_bytes(Mem::Wgt));
-  const std::string one = stream::diagonal_element(config, 1);
+  const std::string one = vta_code::diagonal_element(config, 1);
   const uint64_t address = TW_TRY(builder.allocate("copy.one", bytes, bytes));
   builder.write(address, one);
   vta::Transfer load;

@@ -8,7 +8,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 namespace {
 
 using vta::AluOp;
@@ -397,4 +397,4 @@ Result<std::vector<AluStep>> AluPlanner::plan(const Expr& e) const {
   return std::move(selector.steps);
 }
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

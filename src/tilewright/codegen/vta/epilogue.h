@@ -7,9 +7,12 @@
 #include <vector>
 
 #include "tilewright/accel/vta/isa.h"
-#include "tilewright/codegen/vta/concrete.h"
+#include "tilewright/codegen/stream/concrete.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
+
+using stream::Env;
+using stream::Range;
 
 /// One instruction on all elements of the target.
 struct AluStep {
@@ -49,4 +52,4 @@ std::optional<InputTerm> input_term(const Expr& e, const Env& env);
 /// `e` without the selects that the environment decides.
 Expr decided(const Expr& e, const Env& env);
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

@@ -1,173 +1,27 @@
-// One perfect nest: what its block is decides the instructions.
+// What the block of a nest is decides its instructions.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "tilewright/codegen/vta/emitter.h"
-#include "tilewright/codegen/vta/transfer.h"
 #include "tilewright/ir/walk.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 
 using vta::Mem;
 
-tl::unexpected<Error> unsupported(const std::string& name, const std::string& why,
-                                  const std::string& fix) {
-  return fail(ErrorKind::Unsupported, "Block `" + name + "` cannot run on VTA.", why, fix);
+Result<Attempt> Emitter::leaf(const Stmt& body, const Open& open) {
+  if (const auto* s = body.as<Store>()) return store(*s, open);
+  return call(*body.as<Call>(), open);
 }
 
-Status Emitter::nest(std::vector<const For*> loops, const Stmt& leaf) {
-  const auto* block = leaf.as<Block>();
-  const std::string name = block != nullptr ? block->name : "(outside of blocks)";
-  auto attempted = attempt(loops, leaf);
-  if (!attempted)
-    return tl::unexpected<Error>(std::move(attempted.error()).at("block `" + name + "`"));
-  if (attempted->stuck)
-    return unsupported(name, "an index or condition depends on data, or is no sum of loops");
-  if (attempted->cut != nullptr)
-    return in_two(*attempted->cut, attempted->at, [&] { return nest(loops, leaf); });
-  const For* unrolled = attempted->unroll;
-  if (unrolled == nullptr) return {};
-  loops.erase(std::find(loops.begin(), loops.end(), unrolled));
-  return execute(*unrolled, [&] { return nest(loops, leaf); });
-}
-
-/// The values of a loop: all, or the part it was cut to.
-Range Emitter::range_of(const For& loop, int64_t extent) const {
-  const auto it = cuts_.find(&loop);
-  return it == cuts_.end() ? Range{0, extent - 1} : it->second;
-}
-
-Status Emitter::in_two(const For& loop, int64_t at, const std::function<Status()>& body) {
-  const auto it = cuts_.find(&loop);
-  const auto outer = it == cuts_.end() ? std::nullopt : std::optional(it->second);
-  const Range whole = range_of(loop, env_.value(loop.extent).value_or(0));
-  cuts_[&loop] = {whole.lo, at - 1};
-  TW_TRY_STATUS(body());
-  cuts_[&loop] = {at, whole.hi};
-  TW_TRY_STATUS(body());
-  if (outer)
-    cuts_[&loop] = *outer;
-  else
-    cuts_.erase(&loop);
-  return {};
-}
-
-Emitter::Attempt Emitter::unroll(const Open& open) const {
-  if (open.loops.empty()) return Attempt{nullptr, true};
-  return Attempt{open.loops.front()};
-}
-
-/// The loop that a condition joins with others: one that reduces, then the shortest.
-Emitter::Attempt Emitter::unroll_for(const Form& condition, const Open& open) const {
-  size_t best = open.loops.size();
-  for (size_t i = 0; i < open.loops.size(); ++i)
-    if (condition.k[i] != 0 &&
-        (best == open.loops.size() || std::pair(!open.reduces[i], env_.extents()[i]) <
-                                          std::pair(!open.reduces[best], env_.extents()[best])))
-      best = i;
-  if (open.ordered || best == open.loops.size()) return unroll(open);
-  return Attempt{open.loops[best]};
-}
-
-namespace {
-
-size_t loops_in(const Form& f) {
-  return static_cast<size_t>(
-      std::count_if(f.k.begin(), f.k.end(), [](int64_t k) { return k != 0; }));
-}
-
-}  // namespace
-
-/// Shrinks the loops to where the guard holds. Absent: go on.
-Result<std::optional<Emitter::Attempt>> Emitter::open_guard(const Expr& guard, Open& open) {
-  std::vector<Form> conditions;
-  const Env::Truth truth = env_.collect(guard, true, conditions);
-  if (truth == Env::Truth::Never) return std::optional(Attempt{});
-  if (truth == Env::Truth::Unknown) return std::optional(unroll(open));
-  std::vector<Range> inside;
-  for (const int64_t n : env_.extents()) inside.push_back({0, n - 1});
-  for (const Form& f : conditions) {
-    if (loops_in(f) != 1) return std::optional(unroll_for(f, open));
-    const size_t i = static_cast<size_t>(
-        std::find_if(f.k.begin(), f.k.end(), [](int64_t k) { return k != 0; }) - f.k.begin());
-    if (f.k[i] > 0)
-      inside[i].lo = std::max(inside[i].lo, -floor_div(f.c, f.k[i]));
-    else
-      inside[i].hi = std::min(inside[i].hi, floor_div(f.c, -f.k[i]));
-  }
-  for (size_t i = 0; i < inside.size(); ++i) {
-    if (inside[i].hi < inside[i].lo) return std::optional(Attempt{});
-    open.first[i] += inside[i].lo;
-    env_.clip_loop(i, open.loops[i]->var, open.first[i], inside[i].hi - inside[i].lo + 1);
-  }
-  return std::optional<Attempt>();
-}
-
-Result<Emitter::Attempt> Emitter::attempt(const std::vector<const For*>& loops, const Stmt& leaf) {
-  env_.clear_loops();
-  Open open;
-  for (const For* loop : loops) {
-    const auto extent = env_.value(loop->extent);
-    if (!extent || env_.extents().size() == kMaxLoops) return Attempt{loops.front()};
-    const Range range = range_of(*loop, *extent);
-    if (range.hi < range.lo) return Attempt{};
-    if (range.hi == range.lo) {
-      env_.set(loop->var, range.lo);
-      continue;
-    }
-    if (loop->kind == ForKind::Unroll || loop->kind == ForKind::VThread) return Attempt{loop};
-    const size_t i = env_.add_loop(loop->var, range.hi - range.lo + 1);
-    env_.clip_loop(i, loop->var, range.lo, range.hi - range.lo + 1);
-    open.loops.push_back(loop);
-    open.first.push_back(range.lo);
-  }
-  const Stmt* body = &leaf;
-  if (const auto* block = leaf.as<Block>()) {
-    open.name = block->name;
-    open.reduces.resize(open.loops.size());
-    for (const Iter& iter : block->iters) {
-      open.ordered |= iter.kind == IterKind::Scan;
-      const auto f = iter.kind == IterKind::Reduce ? env_.form(iter.binding) : std::nullopt;
-      for (size_t i = 0; f && i < open.loops.size(); ++i)
-        if (f->k[i] != 0) open.reduces[i] = true;
-    }
-    if (open.ordered && !open.loops.empty()) return unroll(open);
-    if (block->guard) {
-      const auto early = TW_TRY(open_guard(block->guard, open));
-      if (early) return *early;
-    }
-    for (const Iter& iter : block->iters) {
-      const auto f = env_.form(iter.binding);
-      if (!f) return unroll(open);
-      env_.set(iter.var, *f);
-    }
-    body = &block->body;
-  }
-  if (const auto* s = body->as<Store>()) return store(*s, open);
-  if (const auto* c = body->as<Call>()) return call(*c, open);
-  return unsupported(open.name, "its body is several stores", "Split it into one block per store.");
-}
-
-std::optional<Form> Emitter::address(const Buffer& buffer, const std::vector<Expr>& indices) const {
-  const Place& p = place(buffer);
-  Form out{p.base, {}};
-  for (size_t i = 0; i < indices.size(); ++i) {
-    auto f = env_.form(indices[i]);
-    if (!f) return std::nullopt;
-    f->c -= p.begin[i];
-    out += f->scale(p.stride[i]);
-  }
-  return out;
-}
-
-Result<Emitter::Attempt> Emitter::store(const Store& s, const Open& open) {
+Result<Attempt> Emitter::store(const Store& s, const Open& open) {
   const Expr value = decided(s.value, env_);
   const auto mem = memory_of(s.buffer);
   bool from_dram = false;
   tilewright::walk(value, [&](const Expr& e) {
     const auto* l = e.as<Load>();
-    from_dram |= l != nullptr && !place(l->buffer).mem;
+    from_dram |= l != nullptr && !place(l->buffer).memory;
   });
   const bool copies = mem && (mem != Mem::Acc || from_dram);
   if (!copies) return compute(s, value, open);
@@ -176,7 +30,7 @@ Result<Emitter::Attempt> Emitter::store(const Store& s, const Open& open) {
   return copy(s, value, open);
 }
 
-Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const Open& open) {
+Result<Attempt> Emitter::copy(const Store& s, const Expr& value, const Open& open) {
   Expr source = value;
   std::vector<Form> inside;
   while (const auto* select = source.as<Select>()) {
@@ -195,7 +49,7 @@ Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const 
   }
   if (is_const_int(source, 0) && mem == Mem::Inp) return zeros(s, open);
   const auto* l = source.as<Load>();
-  if (l == nullptr || place(l->buffer).mem)
+  if (l == nullptr || place(l->buffer).memory)
     return unsupported(open.name, "it fills " + s.buffer.scope() +
                                       " with something else than a "
                                       "copy of DRAM");
@@ -210,9 +64,9 @@ Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const 
   n.forms.insert(n.forms.end(), inside.begin(), inside.end());
   merge_loops(n);
   for (size_t i = n.addresses; i < n.forms.size(); ++i)
-    if (loops_in(n.forms[i]) > 1) {
-      const auto joint =
-          std::find_if(inside.begin(), inside.end(), [](const Form& f) { return loops_in(f) > 1; });
+    if (stream::loops_in(n.forms[i]) > 1) {
+      const auto joint = std::find_if(inside.begin(), inside.end(),
+                                      [](const Form& f) { return stream::loops_in(f) > 1; });
       return joint == inside.end() ? unroll(open) : unroll_for(*joint, open);
     }
   TW_TRY_STATUS(take_lanes(n, config_.element_scalars(mem)));
@@ -223,7 +77,7 @@ Result<Emitter::Attempt> Emitter::copy(const Store& s, const Expr& value, const 
 }
 
 /// A tile outside of the image: a copy of which nothing is inside.
-Result<Emitter::Attempt> Emitter::zeros(const Store& s, const Open& open) {
+Result<Attempt> Emitter::zeros(const Store& s, const Open& open) {
   const auto to = address(s.buffer, s.indices);
   if (!to) return unroll(open);
   Nest n{env_.extents(), {*to, *to, Form{-1, {}}}, 2};
@@ -287,7 +141,7 @@ bool fills_with_zero(const Func& callee) {
 }  // namespace
 
 /// A call that sets an element to 0: a reset.
-Result<Emitter::Attempt> Emitter::fill(const Call& c, const Open& open) {
+Result<Attempt> Emitter::fill(const Call& c, const Open& open) {
   const auto* r = std::get_if<Region>(&c.args.back());
   if (r == nullptr || memory_of(r->buffer) != Mem::Acc)
     return unsupported(open.name, "only accumulators can be filled");
@@ -299,7 +153,7 @@ Result<Emitter::Attempt> Emitter::fill(const Call& c, const Open& open) {
   return Attempt{};
 }
 
-Result<Emitter::Attempt> Emitter::call(const Call& c, const Open& open) {
+Result<Attempt> Emitter::call(const Call& c, const Open& open) {
   const auto* empty = c.callee->body.as<Seq>();
   if (empty != nullptr && empty->stmts.empty()) return Attempt{};  // orders things elsewhere
   if (fills_with_zero(*c.callee)) return fill(c, open);
@@ -386,4 +240,4 @@ Status Emitter::gemm(Nest n, const Buffer& target) {
   return step_loops_.run({std::move(n), true, false, -1}, issue);
 }
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

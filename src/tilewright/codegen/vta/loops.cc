@@ -4,7 +4,7 @@
 
 #include "tilewright/codegen/vta/vta.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 namespace {
 
 constexpr int64_t kMaxIterations = 16383;  // 14-bit fields
@@ -182,4 +182,4 @@ Status StepLoops::run(StepNest steps, const Issue& sink) {
   return {};
 }
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

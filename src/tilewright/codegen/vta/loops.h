@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "tilewright/accel/vta/isa.h"
-#include "tilewright/codegen/vta/nest.h"
+#include "tilewright/codegen/stream/nest.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
+
+using stream::Form;
+using stream::kMaxLoops;
+using stream::Nest;
 
 /// A compute nest: forms are destination, source and (GEMM) weight, in
 /// elements. Steps may run in any order.
@@ -54,4 +58,4 @@ class StepLoops {
   std::map<std::vector<int64_t>, Choice> known_;
 };
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

@@ -7,7 +7,7 @@
 #include <random>
 #include <set>
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 namespace {
 
 using Step = std::array<int64_t, 3>;
@@ -135,4 +135,4 @@ TEST(StepLoops, TakeFewMicroOps) {
 }
 
 }  // namespace
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

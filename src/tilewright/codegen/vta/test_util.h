@@ -10,13 +10,15 @@
 #include <string>
 
 #include "tilewright/accel/vta/check.h"
+#include "tilewright/accel/vta/footprint.h"
 #include "tilewright/accel/vta/sim/fsim.h"
+#include "tilewright/codegen/vta/emitter.h"
 #include "tilewright/codegen/vta/vta.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/verify.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 
 /// The intrinsic on one element, for a configuration.
 inline std::string gemm_text(const vta::Config& c) {
@@ -56,6 +58,20 @@ inline Array strided(const Array& dense, const std::vector<Expr>& strides) {
   for (int64_t i = 0; i < out.size(); ++i) out.set_int(i, 99);
   for (int64_t i = 0; i < dense.size(); ++i) out.set_int(at(i), dense.get_int(i));
   return out;
+}
+
+/// Elements of each on-chip memory that `func` needs.
+struct Use {
+  int64_t inp = 0, wgt = 0, acc = 0;
+};
+inline Use use_of(const Func& func, const vta::Config& config, const VtaOptions& options) {
+  auto use = Emitter(func, config, options).measure();
+  if (!use) {
+    ADD_FAILURE() << to_string(use.error());
+    return {};
+  }
+  return {(*use)[vta::number(vta::Mem::Inp)], (*use)[vta::number(vta::Mem::Wgt)],
+          (*use)[vta::number(vta::Mem::Acc)]};
 }
 
 struct Build {
@@ -250,4 +266,4 @@ inline std::string conv_text(const Conv& c) {
   return s;
 }
 
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

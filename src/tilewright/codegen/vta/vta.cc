@@ -4,88 +4,96 @@
 
 #include <algorithm>
 
+#include "tilewright/accel/vta/footprint.h"
+#include "tilewright/codegen/stream/transfer.h"
 #include "tilewright/codegen/vta/emitter.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen {
-namespace stream {
+namespace vta_code {
 
 using vta::Mem;
+using vta::number;
 
-bool Emitter::holds_alloc(const Stmt& s) {
-  const auto it = holds_alloc_.find(s.get());
-  if (it != holds_alloc_.end()) return it->second;
-  bool found = s.as<Alloc>() != nullptr;
-  for (const Stmt& child : children(s)) found |= holds_alloc(child);
-  return holds_alloc_[s.get()] = found;
+std::optional<Mem> memory_of(const Buffer& buffer) {
+  if (buffer.scope() == "vta.inp") return Mem::Inp;
+  if (buffer.scope() == "vta.wgt") return Mem::Wgt;
+  if (buffer.scope() == "vta.acc") return Mem::Acc;
+  return std::nullopt;
 }
 
-Status Emitter::execute(const For& f, const std::function<Status()>& body) {
-  const auto extent = env_.value(f.extent);
-  if (!extent)
-    return fail(ErrorKind::Unsupported,
-                "The extent of loop `" + f.var.name() + "` is not known at compile time.");
-  const Range range = range_of(f, *extent);
-  for (int64_t i = range.lo; i <= range.hi; ++i) {
-    env_.set(f.var, i);
-    TW_TRY_STATUS(body());
+bool in(const Place& place, Mem mem) { return place.memory == number(mem); }
+
+int scalar_bits(const vta::Config& config, Mem mem) {
+  switch (mem) {
+    case Mem::Inp:
+      return config.inp_bits();
+    case Mem::Wgt:
+      return config.wgt_bits();
+    case Mem::Acc:
+      return config.acc_bits();
+    case Mem::Out:
+      return config.out_bits();
+    case Mem::Acc8:
+      return 8;
+    case Mem::Uop:
+      break;
   }
-  return {};
+  return 32;
 }
 
-Status Emitter::loop(const For& f) {
-  std::vector<const For*> loops{&f};
-  const Stmt* leaf = &f.body;
-  while (const auto* inner = leaf->as<For>()) {
-    loops.push_back(inner);
-    leaf = &inner->body;
-  }
-  const bool perfect = leaf->as<Block>() || leaf->as<Store>() || leaf->as<Call>();
-  if (perfect) return nest(std::move(loops), *leaf);
-  return execute(f, [&] { return walk(f.body); });
+Status emit_transfers(Nest nest, Mem mem, bool store, vta::Builder& builder) {
+  stream::TransferLimits limits;  // 16-bit sizes, 4-bit padding
+  if (mem == Mem::Wgt)
+    limits.no_zeros = Error{ErrorKind::Unsupported,
+                            "A load of weights fills with zeros.",
+                            {},
+                            "The weight memory has no padding.",
+                            "Pad the weights where they are packed.",
+                            {}};
+  return stream::emit_transfers(std::move(nest), limits, [&](const stream::Transfer& t) {
+    const auto field = [](int64_t value) { return static_cast<uint32_t>(value); };
+    vta::Transfer out;
+    out.store = store;
+    out.mem = mem;
+    out.sram = field(t.sram);
+    out.dram = field(t.dram);
+    out.y_size = field(t.y_size);
+    out.x_size = field(t.x_size);
+    out.x_stride = field(t.x_stride);
+    out.y_pad_top = field(t.y_pad_top);
+    out.y_pad_bottom = field(t.y_pad_bottom);
+    out.x_pad_left = field(t.x_pad_left);
+    out.x_pad_right = field(t.x_pad_right);
+    return builder.transfer(out);
+  });
 }
 
-Status Emitter::walk(const Stmt& s) {
-  if (builder_ == nullptr && !holds_alloc(s)) return {};
-  if (const auto* f = s.as<For>()) return loop(*f);
-  if (const auto* a = s.as<Alloc>()) return alloc(a->buffer);
-  if (const auto* q = s.as<Seq>()) {
-    for (const Stmt& child : q->stmts) TW_TRY_STATUS(walk(child));
-    return {};
-  }
-  if (const auto* i = s.as<If>()) {
-    env_.clear_loops();
-    const auto which = env_.decide(i->condition);
-    if (!which) return fail(ErrorKind::Unsupported, "An `if` is not decided at compile time.");
-    if (*which) return walk(i->then_body);
-    return i->else_body ? walk(i->else_body) : Status{};
-  }
-  return nest({}, s);
+namespace {
+
+stream::Memories memories_of(const vta::Config& config) {
+  stream::Memories out{"VTA", {}};
+  for (const auto& [mem, scope] :
+       {std::pair(Mem::Inp, "vta.inp"), {Mem::Wgt, "vta.wgt"}, {Mem::Acc, "vta.acc"}})
+    out.list.push_back({number(mem), scope, scalar_bits(config, mem), config.element_scalars(mem)});
+  return out;
 }
 
-Status Emitter::alloc(const Buffer& buffer) {
-  const auto it = on_chip_.allocations.find(buffer.id());
-  if (it == on_chip_.allocations.end()) {  // in DRAM
-    if (builder_ == nullptr || places_.contains(buffer.id())) return {};
-    int64_t bytes = storage_bytes(buffer.dtype(), 1);
-    for (const Expr& n : buffer.shape()) bytes *= env_.value(n).value_or(0);
-    const uint64_t address =
-        TW_TRY(builder_->allocate(func_.name + "." + buffer.name(), static_cast<uint64_t>(bytes)));
-    places_[buffer.id()] = TW_TRY(place_in_dram(buffer, {}, address, env_));
-    return {};
-  }
-  Ring& ring = on_chip_.rings[it->second.ring];
-  const int64_t copy = ring.next++ % ring.copies;
-  Place instance = TW_TRY(place_instance(it->second, ring.first + copy * ring.size, config_, env_));
+}  // namespace
+
+Emitter::Emitter(const Func& func, const vta::Config& config, const VtaOptions& options)
+    : Walk(func, memories_of(config)), config_(config), options_(options), step_loops_(config) {}
+
+Result<uint64_t> Emitter::allocate(const std::string& name, uint64_t bytes) {
+  return builder_->allocate(name, bytes);
+}
+
+void Emitter::begin(const Buffer& buffer, const Place& place) {
   waiting_resets_.erase(buffer.id());
-  if (builder_ == nullptr) {
-    ring.size = std::max(ring.size, instance.elements);
-    ++ring.instances;
-    return {};
-  }
-  if (instance.mem == Mem::Acc) instance.storable.resize(static_cast<size_t>(instance.elements));
-  places_[buffer.id()] = std::move(instance);
-  return {};
+  if (!in(place, Mem::Acc)) return;
+  Accumulators fresh;
+  fresh.storable.resize(static_cast<size_t>(place.elements));
+  accumulators_[buffer.id()] = std::move(fresh);
 }
 
 /// Diagonal weights that blocks of `s` need.
@@ -132,77 +140,45 @@ void Emitter::find_weights(const Store& s, const Expr& value) {
       weights_.push_back(step.weight);
 }
 
-Result<VtaUse> Emitter::measure() {
-  for (const Scalar& s : func_.scalars) {
-    if (s.lo != s.hi)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("Scalar `{}` of `{}` is not known at compile time ({}..{}).",
-                              s.var.name(), func_.name, s.lo, s.hi));
-    env_.set(s.var, s.lo);
-  }
-  on_chip_ = TW_TRY(find_allocations(func_, config_));
+Result<std::map<int, int64_t>> Emitter::measure() {
+  TW_TRY_STATUS(prepare());
   find_weights(func_.body);
-  TW_TRY_STATUS(walk(func_.body));
-  VtaUse use;
-  use.wgt = static_cast<int64_t>(weights_.size());
-  for (Ring& ring : on_chip_.rings) {
-    ring.copies = std::clamp<int64_t>(ring.wanted > 0 ? ring.wanted : options_.copies, 1,
-                                      std::max<int64_t>(ring.instances, 1));
-    ring.next = 0;
-    const int64_t size = ring.copies * ring.size;
-    (ring.mem == Mem::Inp ? use.inp : ring.mem == Mem::Wgt ? use.wgt : use.acc) += size;
-  }
+  TW_TRY_STATUS(measure_rings(options_.copies));
+  std::map<int, int64_t> use = stream::lay_out(on_chip_.rings);
+  if (!weights_.empty()) use[number(Mem::Wgt)] += std::ssize(weights_);
   return use;
 }
 
-/// Rings follow each other in the order of the program's text.
-Status Emitter::assign_slots() {
-  std::map<Mem, int64_t> next;
-  std::map<Mem, std::string> parts;
-  for (Ring& ring : on_chip_.rings) {
-    ring.first = next[ring.mem];
-    next[ring.mem] += ring.copies * ring.size;
-    parts[ring.mem] += fmt::format("{}{} {} x {}", parts[ring.mem].empty() ? "" : "; ", ring.names,
-                                   ring.copies, ring.size);
+/// That so many elements are there.
+Status Emitter::check_capacity(const std::map<int, int64_t>& use) const {
+  for (const Mem mem : {Mem::Wgt, Mem::Inp, Mem::Acc}) {
+    const auto found = use.find(number(mem));
+    if (found == use.end() || found->second <= config_.depth(mem)) continue;
+    std::string parts = stream::describe(on_chip_.rings, number(mem));
+    if (mem == Mem::Wgt && !weights_.empty())
+      parts += fmt::format("; diagonal weights {}", weights_.size());
+    return fail(ErrorKind::Capacity,
+                fmt::format("`{}` does not fit the {} memory: {} elements needed, {} there.",
+                            func_.name, vta::name(mem), found->second, config_.depth(mem)),
+                parts, "Use smaller tiles, or fewer copies.");
   }
-  if (!weights_.empty()) {
-    next[Mem::Wgt] += static_cast<int64_t>(weights_.size());
-    parts[Mem::Wgt] += fmt::format("; diagonal weights {}", weights_.size());
-  }
-  for (const auto& [mem, elements] : next)
-    if (elements > config_.depth(mem))
-      return fail(ErrorKind::Capacity,
-                  fmt::format("`{}` does not fit the {} memory: {} elements needed, {} there.",
-                              func_.name, vta::name(mem), elements, config_.depth(mem)),
-                  parts[mem], "Use smaller tiles, or fewer copies.");
   return {};
 }
 
 Status Emitter::emit(const std::vector<uint64_t>& addresses, vta::Builder& builder) {
-  TW_TRY_STATUS(assign_slots());
-  if (addresses.size() != func_.params.size())
-    return fail(ErrorKind::Invalid, fmt::format("`{}` has {} parameters, {} addresses are given.",
-                                                func_.name, func_.params.size(), addresses.size()));
-  for (size_t i = 0; i < addresses.size(); ++i) {
-    const Param& p = func_.params[i];
-    places_[p.buffer.id()] = TW_TRY(place_in_dram(p.buffer, p.strides, addresses[i], env_));
-  }
   builder_ = &builder;
-  return walk(func_.body);
+  return emit_all(addresses);
 }
 
-}  // namespace stream
+}  // namespace vta_code
 
 Status emit_vta(const Func& func, const std::vector<uint64_t>& addresses, const VtaOptions& options,
                 vta::Builder& builder) {
   const vta::Config config = builder.config();
-  stream::Emitter emitter(func, config, options);
-  TW_TRY_STATUS(emitter.measure());
+  vta_code::Emitter emitter(func, config, options);
+  const std::map<int, int64_t> use = TW_TRY(emitter.measure());
+  TW_TRY_STATUS(emitter.check_capacity(use));
   return emitter.emit(addresses, builder);
-}
-
-Result<VtaUse> vta_use(const Func& func, const vta::Config& config, const VtaOptions& options) {
-  return stream::Emitter(func, config, options).measure();
 }
 
 Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies) {

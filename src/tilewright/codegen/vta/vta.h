@@ -36,10 +36,4 @@ Status emit_vta_copy(uint64_t from, uint64_t to, uint64_t bytes, vta::Builder& b
 /// Capacity).
 Result<vta::Program> vta_program(const Func& scheduled, const vta::Config& config, int copies = 2);
 
-/// Elements of each on-chip memory that `func` needs with `options`: what fits is decided by this.
-struct VtaUse {
-  int64_t inp = 0, wgt = 0, acc = 0;
-};
-Result<VtaUse> vta_use(const Func& func, const vta::Config& config, const VtaOptions& options);
-
 }  // namespace tilewright::codegen

@@ -6,7 +6,7 @@
 #include "tilewright/codegen/vta/test_util.h"
 #include "tilewright/lower/lower.h"
 
-namespace tilewright::codegen::stream {
+namespace tilewright::codegen::vta_code {
 namespace {
 
 using ::testing::HasSubstr;
@@ -238,15 +238,14 @@ TEST(EmitVta, UseCountsCopiesOfWhatIsAllocatedAgain) {
   c.residual = true;
   const auto func = parse_func(conv_text(c));
   ASSERT_TRUE(func);
-  const auto one = vta_use(*func, c.config, {.copies = 1});
-  const auto two = vta_use(*func, c.config, {.copies = 2});
-  ASSERT_TRUE(one && two);
-  EXPECT_EQ(one->inp, 6 * 10 + 4 * 8);
-  EXPECT_EQ(one->wgt, 9 + 1);  // and a diagonal
-  EXPECT_EQ(one->acc, 4 * 8 + 1);
-  EXPECT_EQ(two->inp, 2 * one->inp);
-  EXPECT_EQ(two->wgt, 2 * 9 + 1);
-  EXPECT_EQ(two->acc, 2 * one->acc);
+  const auto one = use_of(*func, c.config, {.copies = 1});
+  const auto two = use_of(*func, c.config, {.copies = 2});
+  EXPECT_EQ(one.inp, 6 * 10 + 4 * 8);
+  EXPECT_EQ(one.wgt, 9 + 1);  // and a diagonal
+  EXPECT_EQ(one.acc, 4 * 8 + 1);
+  EXPECT_EQ(two.inp, 2 * one.inp);
+  EXPECT_EQ(two.wgt, 2 * 9 + 1);
+  EXPECT_EQ(two.acc, 2 * one.acc);
 }
 
 TEST(EmitVta, AMarkGivesAnAllocationItsOwnCopies) {
@@ -255,7 +254,7 @@ TEST(EmitVta, AMarkGivesAnAllocationItsOwnCopies) {
   const std::string alloc = "vta.inp\n";
   text.replace(text.find(alloc), alloc.size(), "vta.inp @(copies=3)\n");
   run_both(text, c.config);
-  EXPECT_EQ(vta_use(*parse_func(text), c.config, {.copies = 1})->inp, 3 * 6 * 10);
+  EXPECT_EQ(use_of(*parse_func(text), c.config, {.copies = 1}).inp, 3 * 6 * 10);
 }
 
 TEST(EmitVta, ACallThatFillsIsAReset) {
@@ -273,7 +272,7 @@ TEST(EmitVta, ACallThatFillsIsAReset) {
   EXPECT_EQ(count(run_both(text, c.config).program, "gemm.reset"), 4u);
   // The mark of a block speaks for its buffer.
   text.replace(text.find(" { call zero"), 1, " @(copies=4) ");
-  EXPECT_EQ(vta_use(*parse_func(text), c.config, {.copies = 1})->acc, 4 * 4 * 8 + 1);
+  EXPECT_EQ(use_of(*parse_func(text), c.config, {.copies = 1}).acc, 4 * 4 * 8 + 1);
 }
 
 TEST(EmitVta, PartsOfACutLoopShareTheirRoom) {
@@ -288,7 +287,7 @@ TEST(EmitVta, PartsOfACutLoopShareTheirRoom) {
                            fmt::format(part, 0, 2, 4, 0) + fmt::format(part, 1, 2, 2, 8) + "}";
   const vta::Config c = small_config(0, 2);
   run_both(text, c);
-  EXPECT_EQ(vta_use(*parse_func(text), c, {.copies = 2})->acc, 8);
+  EXPECT_EQ(use_of(*parse_func(text), c, {.copies = 2}).acc, 8);
 }
 
 TEST(EmitVta, UnrolledLoopsStaySeparateInstructions) {
@@ -426,4 +425,4 @@ func pad(X: i8[3,3,4], out Y: i8[43,40,4]) {
 }
 
 }  // namespace
-}  // namespace tilewright::codegen::stream
+}  // namespace tilewright::codegen::vta_code

@@ -69,6 +69,4 @@ class Env {
   std::vector<int64_t> extents_;
 };
 
-int64_t floor_div(int64_t a, int64_t b);
-
 }  // namespace tilewright::codegen::stream

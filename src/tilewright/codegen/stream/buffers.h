@@ -7,22 +7,33 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/accel/vta/config.h"
-#include "tilewright/codegen/vta/concrete.h"
+#include "tilewright/base/result.h"
+#include "tilewright/codegen/stream/concrete.h"
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::codegen::stream {
 
+/// A memory on chip. Addresses in it count elements.
+struct Memory {
+  int number = 0;     ///< as the device counts its memories
+  std::string scope;  ///< of buffers in it: `vta.inp`
+  int bits = 8;       ///< of a scalar, a signed integer
+  int64_t lanes = 1;  ///< scalars of one element
+};
+
+/// What a device has.
+struct Memories {
+  std::string device;  ///< its name, for messages
+  std::vector<Memory> list;
+};
+
 /// A buffer, or the present instance of an allocation: a dense box of it in
 /// some memory.
 struct Place {
-  std::optional<vta::Mem> mem;  ///< absent: DRAM
-  int64_t base = 0;             ///< of the box's first scalar; units: scalars
+  std::optional<int> memory;  ///< number; absent: DRAM
+  int64_t base = 0;           ///< of the box's first scalar; units: scalars
   std::vector<int64_t> begin, stride;
   int64_t first = 0, elements = 0;  ///< on chip; units: elements
-  /// Accumulators, per element: overwritten in place by the block that stores its final value
-  /// (empty: none), and last written by an instruction that also writes what a STORE reads.
-  std::vector<bool> consumed, storable;
 };
 
 /// An access to an allocation, with the loops between them.
@@ -36,7 +47,7 @@ struct Access {
 /// An allocation on chip.
 struct Allocation {
   Buffer buffer;
-  vta::Mem mem = vta::Mem::Inp;
+  int memory = 0;  ///< number
   std::vector<Access> accesses;
   int64_t begin = 0, end = 0;  ///< its scope, in order of the program's text
   size_t ring = 0;
@@ -45,7 +56,7 @@ struct Allocation {
 
 /// Room for allocations that are never alive together: parts of one that was cut.
 struct Ring {
-  vta::Mem mem = vta::Mem::Inp;
+  int memory = 0;  ///< number
   std::string names;
   int64_t size = 0;       ///< of the largest instance; units: elements
   int64_t instances = 0;  ///< executions of their Allocs
@@ -58,17 +69,21 @@ struct OnChip {
   std::vector<Ring> rings;  ///< in order of the program's text
 };
 
-/// The memory a scope names: `vta.inp`, `vta.wgt`, `vta.acc`.
-std::optional<vta::Mem> memory_of(const Buffer& buffer);
-/// Width of one scalar of a memory; units: bits.
-int scalar_bits(const vta::Config& config, vta::Mem mem);
+/// The memory that the scope of a buffer names; null: none.
+const Memory* memory_of(const Memories& memories, const Buffer& buffer);
 
 /// All on-chip allocations of `func` with their accesses. errors: Unsupported (scope, type).
-Result<OnChip> find_allocations(const Func& func, const vta::Config& config);
+Result<OnChip> find_allocations(const Func& func, const Memories& memories);
+
+/// Gives the rings their places, one after the other in each memory, in the order of the program's
+/// text. Elements used, by memory.
+std::map<int, int64_t> lay_out(std::vector<Ring>& rings);
+/// The rings of a memory with copies and sizes: `` `X` 2 x 9; `Y` 1 x 4``.
+std::string describe(const std::vector<Ring>& rings, int memory);
 
 /// The part of the buffer that the accesses touch, for the outer loops' values in `env` (whose
 /// nest is replaced), as a place at element `first`. errors: Unsupported.
-Result<Place> place_instance(const Allocation& a, int64_t first, const vta::Config& config,
+Result<Place> place_instance(const Allocation& a, int64_t first, const Memories& memories,
                              Env& env);
 /// A dense or strided buffer in DRAM. errors: Unsupported (shape or strides not constant), Invalid
 /// (address not a multiple of the scalar).

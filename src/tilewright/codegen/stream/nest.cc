@@ -1,4 +1,4 @@
-#include "tilewright/codegen/vta/nest.h"
+#include "tilewright/codegen/stream/nest.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // Forms against the evaluation of the expression at every point of the loops.
-#include "tilewright/codegen/vta/concrete.h"
+#include "tilewright/codegen/stream/concrete.h"
 
 #include <gtest/gtest.h>
 

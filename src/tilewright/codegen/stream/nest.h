@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tilewright/base/result.h"
-#include "tilewright/codegen/vta/concrete.h"
+#include "tilewright/codegen/stream/concrete.h"
 
 namespace tilewright::codegen::stream {
 

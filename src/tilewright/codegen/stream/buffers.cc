@@ -1,39 +1,22 @@
-#include "tilewright/codegen/vta/buffers.h"
+#include "tilewright/codegen/stream/buffers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "tilewright/arith/affine.h"
+#include "tilewright/base/check.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::codegen::stream {
 
-using vta::Mem;
+using arith::floor_div;
 
-std::optional<Mem> memory_of(const Buffer& buffer) {
-  if (buffer.scope() == "vta.inp") return Mem::Inp;
-  if (buffer.scope() == "vta.wgt") return Mem::Wgt;
-  if (buffer.scope() == "vta.acc") return Mem::Acc;
-  return std::nullopt;
-}
-
-int scalar_bits(const vta::Config& config, Mem mem) {
-  switch (mem) {
-    case Mem::Inp:
-      return config.inp_bits();
-    case Mem::Wgt:
-      return config.wgt_bits();
-    case Mem::Acc:
-      return config.acc_bits();
-    case Mem::Out:
-      return config.out_bits();
-    case Mem::Acc8:
-      return 8;
-    case Mem::Uop:
-      break;
-  }
-  return 32;
+const Memory* memory_of(const Memories& memories, const Buffer& buffer) {
+  for (const Memory& memory : memories.list)
+    if (memory.scope == buffer.scope()) return &memory;
+  return nullptr;
 }
 
 namespace {
@@ -54,7 +37,7 @@ std::string uncut(const std::string& name) {
 /// Walks a body and gives each access to the allocations it passed.
 class Finder {
  public:
-  explicit Finder(const vta::Config& config) : config_(config) {}
+  explicit Finder(const Memories& memories) : memories_(memories) {}
 
   Status run(const Stmt& s) {
     ++position_;
@@ -87,7 +70,7 @@ class Finder {
 
  private:
   static bool may_share(const Allocation& earlier, const Allocation& later) {
-    return earlier.mem == later.mem && earlier.end < later.begin &&
+    return earlier.memory == later.memory && earlier.end < later.begin &&
            uncut(earlier.buffer.name()) == uncut(later.buffer.name());
   }
 
@@ -99,7 +82,7 @@ class Finder {
       for (size_t j = 0; j < i; ++j) free &= order[j]->ring != r || may_share(*order[j], a);
       if (free) a.ring = std::min(a.ring, r);
     }
-    if (a.ring == out_.rings.size()) out_.rings.push_back({a.mem});
+    if (a.ring == out_.rings.size()) out_.rings.push_back({a.memory});
     Ring& ring = out_.rings[a.ring];
     ring.wanted = std::max(ring.wanted, a.copies);
     std::string& names = ring.names;
@@ -113,21 +96,32 @@ class Finder {
     return 0;
   }
 
+  /// `a, b or c`.
+  std::string scopes() const {
+    std::string out;
+    for (size_t i = 0; i < memories_.list.size(); ++i) {
+      if (i > 0) out += i + 1 < memories_.list.size() ? ", " : " or ";
+      out += memories_.list[i].scope;
+    }
+    return out;
+  }
+
   Status add(const Alloc& statement) {
     const Buffer& buffer = statement.buffer;
     if (buffer.scope() == "global") return {};
-    const auto mem = memory_of(buffer);
-    if (!mem)
-      return fail(ErrorKind::Unsupported, "`" + buffer.name() + "` is in no memory of VTA.",
-                  "scope " + buffer.scope(), "Use vta.inp, vta.wgt or vta.acc.");
-    if (!is_signed_int(buffer.dtype()) || bit_width(buffer.dtype()) != scalar_bits(config_, *mem))
+    const Memory* memory = memory_of(memories_, buffer);
+    if (memory == nullptr)
       return fail(ErrorKind::Unsupported,
-                  fmt::format("`{}` has elements of type {}, {} holds {}-bit integers.",
-                              buffer.name(), tilewright::name(buffer.dtype()), buffer.scope(),
-                              scalar_bits(config_, *mem)));
+                  "`" + buffer.name() + "` is in no memory of " + memories_.device + ".",
+                  "scope " + buffer.scope(), "Use " + scopes() + ".");
+    if (!is_signed_int(buffer.dtype()) || bit_width(buffer.dtype()) != memory->bits)
+      return fail(
+          ErrorKind::Unsupported,
+          fmt::format("`{}` has elements of type {}, {} holds {}-bit integers.", buffer.name(),
+                      tilewright::name(buffer.dtype()), buffer.scope(), memory->bits));
     Allocation& a = out_.allocations[buffer.id()];
     a.buffer = buffer;
-    a.mem = *mem;
+    a.memory = memory->number;
     a.copies = wanted_copies(statement.marks);
     a.begin = position_;
     a.end = INT64_MAX;  // unless a sequence ends before
@@ -177,7 +171,7 @@ class Finder {
     it->second.accesses.push_back(std::move(a));
   }
 
-  const vta::Config& config_;
+  const Memories& memories_;
   OnChip out_;
   int64_t position_ = 0;
   int64_t copies_ = 0;  // wanted by the block that is being read
@@ -270,13 +264,31 @@ std::vector<int64_t> dense_strides(const std::vector<int64_t>& sizes) {
 
 }  // namespace
 
-Result<OnChip> find_allocations(const Func& func, const vta::Config& config) {
-  Finder finder(config);
+Result<OnChip> find_allocations(const Func& func, const Memories& memories) {
+  Finder finder(memories);
   TW_TRY_STATUS(finder.run(func.body));
   return finder.finish();
 }
 
-Result<Place> place_instance(const Allocation& slot, int64_t first, const vta::Config& config,
+std::map<int, int64_t> lay_out(std::vector<Ring>& rings) {
+  std::map<int, int64_t> next;
+  for (Ring& ring : rings) {
+    ring.first = next[ring.memory];
+    next[ring.memory] += ring.copies * ring.size;
+  }
+  return next;
+}
+
+std::string describe(const std::vector<Ring>& rings, int memory) {
+  std::string out;
+  for (const Ring& ring : rings)
+    if (ring.memory == memory)
+      out +=
+          fmt::format("{}{} {} x {}", out.empty() ? "" : "; ", ring.names, ring.copies, ring.size);
+  return out;
+}
+
+Result<Place> place_instance(const Allocation& slot, int64_t first, const Memories& memories,
                              Env& env) {
   const std::vector<int64_t> shape = TW_TRY(constant_shape(slot.buffer, env));
   std::vector<Range> hull;
@@ -292,7 +304,9 @@ Result<Place> place_instance(const Allocation& slot, int64_t first, const vta::C
   }
   env.clear_loops();
   Place out;
-  out.mem = slot.mem;
+  const Memory* memory = memory_of(memories, slot.buffer);
+  TW_CHECK(memory != nullptr, "scope {}", slot.buffer.scope());
+  out.memory = memory->number;
   out.first = first;
   std::vector<int64_t> sizes;
   for (const Range& r : hull) {
@@ -300,7 +314,7 @@ Result<Place> place_instance(const Allocation& slot, int64_t first, const vta::C
     sizes.push_back(r.hi - r.lo + 1);
   }
   out.stride = dense_strides(sizes);
-  const int64_t lanes = config.element_scalars(slot.mem);
+  const int64_t lanes = memory->lanes;
   int64_t scalars = hull.empty() && !shape.empty() ? 0 : 1;
   for (const int64_t n : sizes) scalars *= n;
   if (scalars % lanes != 0)

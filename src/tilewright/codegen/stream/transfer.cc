@@ -1,17 +1,15 @@
-#include "tilewright/codegen/vta/transfer.h"
+#include "tilewright/codegen/stream/transfer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "tilewright/arith/affine.h"
+
 namespace tilewright::codegen::stream {
 namespace {
 
-using vta::Mem;
-using vta::Transfer;
-
-constexpr int64_t kMaxPad = 15;       // 4-bit fields
-constexpr int64_t kMaxSize = 0xffff;  // 16-bit fields
+using arith::floor_div;
 
 /// One loop of the copy; its first and last iterations load zeros.
 struct Axis {
@@ -23,8 +21,7 @@ struct Axis {
 
 class Copier {
  public:
-  Copier(Mem mem, bool store, vta::Builder& builder)
-      : mem_(mem), store_(store), builder_(builder) {}
+  Copier(const TransferLimits& limits, const SendTransfer& send) : limits_(limits), send_(send) {}
 
   Status run(const Nest& nest) {
     std::vector<Axis> axes = read(nest);
@@ -65,11 +62,11 @@ class Copier {
       into = *it;
       axes.erase(it);
     };
-    take([](const Axis& a) { return a.sram == 1 && a.dram == 1 && a.n <= kMaxSize; }, x_);
+    take([&](const Axis& a) { return a.sram == 1 && a.dram == 1 && a.n <= limits_.size; }, x_);
     const int64_t width = x_.n;
     take(
         [&](const Axis& a) {
-          return a.sram == width && a.dram >= 0 && a.dram <= kMaxSize && a.n <= kMaxSize;
+          return a.sram == width && a.dram >= 0 && a.dram <= limits_.size && a.n <= limits_.size;
         },
         y_);
   }
@@ -85,19 +82,19 @@ class Copier {
 
   Status rows(int64_t sram, int64_t dram) {
     if (x_.all_pad() || y_.all_pad()) return zeros(sram, y_.n, x_.n);
-    if (mem_ == Mem::Wgt && (x_.padded() || y_.padded())) return no_zeros();
-    if (x_.before > kMaxPad || x_.after > kMaxPad) return row_by_row(sram, dram);
-    const int64_t above = std::max<int64_t>(0, y_.before - kMaxPad);
-    const int64_t below = std::max<int64_t>(0, y_.after - kMaxPad);
+    if (limits_.no_zeros && (x_.padded() || y_.padded())) return no_zeros();
+    if (x_.before > limits_.pad || x_.after > limits_.pad) return row_by_row(sram, dram);
+    const int64_t above = std::max<int64_t>(0, y_.before - limits_.pad);
+    const int64_t below = std::max<int64_t>(0, y_.after - limits_.pad);
     TW_TRY_STATUS(zeros(sram, above, x_.n));
     Transfer t;
-    t.y_pad_top = static_cast<uint32_t>(y_.before - above);
-    t.y_pad_bottom = static_cast<uint32_t>(y_.after - below);
-    t.x_pad_left = static_cast<uint32_t>(x_.before);
-    t.x_pad_right = static_cast<uint32_t>(x_.after);
-    t.y_size = static_cast<uint32_t>(y_.n - y_.before - y_.after);
-    t.x_size = static_cast<uint32_t>(x_.n - x_.before - x_.after);
-    t.x_stride = t.y_size == 1 ? t.x_size : static_cast<uint32_t>(y_.dram);
+    t.y_pad_top = y_.before - above;
+    t.y_pad_bottom = y_.after - below;
+    t.x_pad_left = x_.before;
+    t.x_pad_right = x_.after;
+    t.y_size = y_.n - y_.before - y_.after;
+    t.x_size = x_.n - x_.before - x_.after;
+    t.x_stride = t.y_size == 1 ? t.x_size : y_.dram;
     TW_TRY_STATUS(send(t, sram + above * x_.n, dram + x_.before * x_.dram + y_.before * y_.dram));
     return zeros(sram + (y_.n - below) * x_.n, below, x_.n);
   }
@@ -111,7 +108,7 @@ class Copier {
       }
       Transfer t;
       t.y_size = 1;
-      t.x_size = t.x_stride = static_cast<uint32_t>(x_.n - x_.before - x_.after);
+      t.x_size = t.x_stride = x_.n - x_.before - x_.after;
       TW_TRY_STATUS(zeros(sram, 1, x_.before));
       TW_TRY_STATUS(send(t, sram + x_.before, dram + x_.before * x_.dram));
       TW_TRY_STATUS(zeros(sram + x_.n - x_.after, 1, x_.after));
@@ -122,12 +119,12 @@ class Copier {
   /// A transfer of padding rows only.
   Status zeros(int64_t sram, int64_t rows, int64_t width) {
     if (rows == 0 || width == 0) return {};
-    if (mem_ == Mem::Wgt) return no_zeros();
+    if (limits_.no_zeros) return no_zeros();
     while (rows > 0) {
       Transfer t;
-      t.x_size = t.x_stride = static_cast<uint32_t>(width);
-      t.y_pad_top = static_cast<uint32_t>(std::min(rows, kMaxPad));
-      t.y_pad_bottom = static_cast<uint32_t>(std::min(rows - t.y_pad_top, kMaxPad));
+      t.x_size = t.x_stride = width;
+      t.y_pad_top = std::min(rows, limits_.pad);
+      t.y_pad_bottom = std::min(rows - t.y_pad_top, limits_.pad);
       TW_TRY_STATUS(send(t, sram, 0));
       const int64_t done = t.y_pad_top + t.y_pad_bottom;
       rows -= done;
@@ -136,35 +133,29 @@ class Copier {
     return {};
   }
 
-  static Status no_zeros() {
-    return fail(ErrorKind::Unsupported, "A load of weights fills with zeros.",
-                "The weight memory has no padding.", "Pad the weights where they are packed.");
-  }
+  Status no_zeros() const { return tl::unexpected<Error>(*limits_.no_zeros); }
 
   Status send(Transfer t, int64_t sram, int64_t dram) {
-    if (sram < 0 || dram < 0 || dram > int64_t{0xffffffff})
+    if (sram < 0 || dram < 0 || dram > limits_.last)
       return fail(ErrorKind::Unsupported, "A transfer starts outside of its buffer.",
                   fmt::format("on-chip element {}, DRAM element {}", sram, dram));
-    t.store = store_;
-    t.mem = mem_;
-    t.sram = static_cast<uint32_t>(sram);
-    t.dram = static_cast<uint32_t>(dram);
-    return builder_.transfer(t);
+    t.sram = sram;
+    t.dram = dram;
+    return send_(t);
   }
 
-  Mem mem_;
-  bool store_;
-  vta::Builder& builder_;
+  const TransferLimits& limits_;
+  const SendTransfer& send_;
   Axis x_, y_;
   bool nothing_inside_ = false;
 };
 
 }  // namespace
 
-Status emit_transfers(Nest nest, Mem mem, bool store, vta::Builder& builder) {
+Status emit_transfers(Nest nest, const TransferLimits& limits, const SendTransfer& send) {
   merge_loops(nest);
   point_forwards(nest);
-  return Copier(mem, store, builder).run(nest);
+  return Copier(limits, send).run(nest);
 }
 
 }  // namespace tilewright::codegen::stream

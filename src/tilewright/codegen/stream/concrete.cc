@@ -1,15 +1,13 @@
-#include "tilewright/codegen/vta/concrete.h"
+#include "tilewright/codegen/stream/concrete.h"
 
 #include <algorithm>
 
+#include "tilewright/arith/affine.h"
 #include "tilewright/base/check.h"
 
 namespace tilewright::codegen::stream {
 
-int64_t floor_div(int64_t a, int64_t b) {
-  const int64_t q = a / b;
-  return q * b == a || (a < 0) == (b < 0) ? q : q - 1;
-}
+using arith::floor_div;
 
 bool Form::constant() const {
   return std::all_of(k.begin(), k.end(), [](int64_t x) { return x == 0; });
