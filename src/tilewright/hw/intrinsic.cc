@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
-#include "tilewright/base/file.h"
 #include "tilewright/base/scanner.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/verify.h"
-#include "tilewright/ir/walk.h"
 
 namespace tilewright::hw {
 namespace {
@@ -88,27 +85,6 @@ Status add_field(Intrinsic& in, const Field& field) {
   return {};
 }
 
-/// The value that combining with leaves the other unchanged.
-Expr neutral(Combine combine, DType dtype) {
-  const bool real = is_float(dtype), sign = is_signed_int(dtype);
-  const int bits = bit_width(dtype);
-  const double inf = std::numeric_limits<double>::infinity();
-  const int64_t low = sign ? std::numeric_limits<int64_t>::min() >> (64 - bits) : 0;
-  const int64_t high = sign         ? std::numeric_limits<int64_t>::max() >> (64 - bits)
-                       : bits == 64 ? -1
-                                    : (int64_t{1} << bits) - 1;
-  switch (combine) {
-    case Combine::Mul:
-      return const_of(dtype, 1);
-    case Combine::Max:
-      return real ? float_imm(-inf, dtype) : int_imm(low, dtype);
-    case Combine::Min:
-      return real ? float_imm(inf, dtype) : int_imm(high, dtype);
-    default:
-      return const_of(dtype, 0);
-  }
-}
-
 }  // namespace
 
 Result<std::vector<Intrinsic>> parse_intrinsics(std::string_view text, const std::string& place) {
@@ -130,10 +106,6 @@ Result<std::vector<Intrinsic>> parse_intrinsics(std::string_view text, const std
   return out;
 }
 
-Result<std::vector<Intrinsic>> load_intrinsics(const std::string& path) {
-  return parse_intrinsics(TW_TRY(read_file(path)), path);
-}
-
 std::string print(const Intrinsic& intrinsic) {
   std::string out;
   auto section = [&](std::string_view name, const Intrinsic::Fields& fields) {
@@ -147,67 +119,28 @@ std::string print(const Intrinsic& intrinsic) {
   return out + tilewright::print(intrinsic.meaning);
 }
 
-Result<Func> reset_of(const Intrinsic& intrinsic) {
-  const Func& f = intrinsic.meaning;
-  const auto cannot = [&](std::string why) {
-    return fail(ErrorKind::Unsupported, fmt::format("{} has no reset", f.name), std::move(why));
-  };
-  std::vector<For> loops;
-  Stmt s = f.body;
-  for (const For* loop = s.as<For>(); loop != nullptr; loop = s.as<For>()) {
-    loops.push_back(*loop);
-    s = loop->body;
-  }
-  const Block* block = s.as<Block>();
-  const Store* store = block ? block->body.as<Store>() : nullptr;
-  if (store == nullptr) return cannot("it is not a single nest around one store");
-  if (store->combine == Combine::Set) return cannot("it does not combine");
-  Block out{block->name + ".reset", {}, Expr(), {}, Stmt()};
-  std::vector<Var> used;
-  for (const Iter& iter : block->iters) {
-    if (iter.kind == IterKind::Reduce) continue;
-    out.iters.push_back(iter);
-    for (const Var& v : free_vars(iter.binding)) used.push_back(v);
-  }
-  out.body = make(Store{store->buffer, store->indices,
-                        neutral(store->combine, store->buffer.dtype()), Combine::Set});
-  Func reset;
-  reset.name = f.name + ".reset";
-  reset.scalars = f.scalars;
-  reset.params = {{store->buffer, ParamMode::Out, {}, {}}};
-  reset.math = f.math;
-  reset.body = make(std::move(out));
-  for (size_t i = loops.size(); i-- > 0;) {
-    if (std::find(used.begin(), used.end(), loops[i].var) == used.end()) continue;
-    loops[i].body = reset.body;
-    reset.body = make(loops[i]);
-  }
-  TW_TRY_STATUS(verify(reset, Stage::Scheduled));
-  return reset;
-}
-
-std::string vta_gemm(int batch, int block_in, int block_out, const VtaTypes& types) {
-  const std::string_view acc = name(types.acc);
-  return fmt::format(
-      R"(//@ layout.acc = vta.acc
-//@ layout.inp = vta.inp
-//@ layout.wgt = vta.wgt
+Result<Intrinsic> vta_gemm(int batch, int block_in, int block_out, const VtaBits& bits) {
+  const std::string text = fmt::format(
+      R"(//@ layout.C = vta.acc
+//@ layout.X = vta.inp
+//@ layout.W = vta.wgt
 //@ compute.opcode = 2
 //@ compute.reset = 0
 //@ compute.unit = gemm
 //@ reset.opcode = 2
 //@ reset.reset = 1
 //@ reset.unit = gemm
-func vta.gemm(inout acc: {acc}[{b},{o}], inp: {inp}[{b},{i}], wgt: {wgt}[{o},{i}]) {{
-  for b in {b}, o in {o}, i in {i} {{
-    block gemm(b: space {b} = b, o: space {o} = o, i: reduce {i} = i) {{
-      acc[b, o] += {acc}(inp[b, i]) * {acc}(wgt[o, i])
+func vta.gemm(inout C: i{acc}[{b},{o}], X: i{inp}[{b},{i}], W: i{wgt}[{o},{i}]) {{
+  for g.b in {b}, g.o in {o}, g.i in {i} {{
+    block g(b: space {b} = g.b, o: space {o} = g.o, i: reduce {i} = g.i) {{
+      C[b, o] += i{acc}(X[b, i]) * i{acc}(W[o, i])
     }}
   }}
 }}
 )",
-      fmt::arg("acc", acc), fmt::arg("inp", name(types.inp)), fmt::arg("wgt", name(types.wgt)),
+      fmt::arg("acc", bits.acc), fmt::arg("inp", bits.inp), fmt::arg("wgt", bits.wgt),
       fmt::arg("b", batch), fmt::arg("i", block_in), fmt::arg("o", block_out));
+  return std::move(TW_TRY(parse_intrinsics(text, "vta.gemm")).front());
 }
 
 }  // namespace tilewright::hw

@@ -36,22 +36,17 @@ struct Intrinsic {
 /// errors: Parse; Invalid (a field that says nothing, twice, or of an unknown section or parameter;
 /// a function the verifier refuses).
 Result<std::vector<Intrinsic>> parse_intrinsics(std::string_view text, const std::string& place);
-/// errors: Io, and those of parse_intrinsics.
-Result<std::vector<Intrinsic>> load_intrinsics(const std::string& path);
 /// The text it parses from.
 std::string print(const Intrinsic& intrinsic);
 
-/// The function that sets the result to the neutral element of its combination, named
-/// `<name>.reset`. errors: Unsupported if the meaning is no single nest around an update.
-Result<Func> reset_of(const Intrinsic& intrinsic);
-
-/// Scalar types of VTA's memories.
-struct VtaTypes {
-  DType inp = DType::I8, wgt = DType::I8, acc = DType::I32;
+/// Widths of the scalars in VTA's memories.
+struct VtaBits {
+  int inp = 8, wgt = 8, acc = 32;
 };
-/// The matrix unit of a VTA: `acc[b, o] += inp[b, i] * wgt[o, i]` on one element of each memory.
-/// shape: acc [batch, block_out], inp [batch, block_in], wgt [block_out, block_in].
+/// The matrix unit of a VTA: `C[b, o] += X[b, i] * W[o, i]` on one element of each memory.
+/// shape: C [batch, block_out], X [batch, block_in], W [block_out, block_in].
 /// source: the VTA paper (arXiv 1807.04188).
-std::string vta_gemm(int batch, int block_in, int block_out, const VtaTypes& types = {});
+/// errors: Parse (a width that no type has).
+Result<Intrinsic> vta_gemm(int batch, int block_in, int block_out, const VtaBits& bits = {});
 
 }  // namespace tilewright::hw

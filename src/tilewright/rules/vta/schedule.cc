@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/hw/intrinsic.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/vta/blocks.h"
 #include "tilewright/rules/vta/model.h"
@@ -89,8 +91,11 @@ class VtaScheduler {
     TW_TRY_STATUS(cut());
     for (const std::string& suffix : last_suffixes_) TW_TRY_STATUS(pieces(suffix));
     if (!layer_.conv) return steps_.take();
+    const vta::Config& c = config_;
+    const hw::Intrinsic step = TW_TRY(hw::vta_gemm(c.batch(), c.block_in(), c.block_out(),
+                                                   {c.inp_bits(), c.wgt_bits(), c.acc_bits()}));
     for (const std::string& suffix : sum_suffixes_)
-      TW_TRY_STATUS(apply(schedule::Tensorize{sum_ + ".b" + suffix, vta_gemm_text(config_)}));
+      TW_TRY_STATUS(apply(schedule::Tensorize{sum_ + ".b" + suffix, print(step.meaning)}));
     return steps_.take();
   }
 
@@ -277,16 +282,6 @@ class VtaScheduler {
 };
 
 }  // namespace
-
-std::string vta_gemm_text(const vta::Config& c) {
-  return fmt::format(
-      "func vta.gemm(inout C: i{3}[{0},{1}], X: i{4}[{0},{2}], W: i{5}[{1},{2}]) {{\n"
-      "  for g.b in {0}, g.o in {1}, g.i in {2} {{\n"
-      "    block g(b: space {0} = g.b, o: space {1} = g.o, i: reduce {2} = g.i) {{\n"
-      "      C[b, o] += i{3}(X[b, i]) * i{3}(W[o, i])\n"
-      "    }}\n  }}\n}}\n",
-      c.batch(), c.block_out(), c.block_in(), c.acc_bits(), c.inp_bits(), c.wgt_bits());
-}
 
 Result<Trace> vta_prologue(const Func& func) {
   Steps steps(func);

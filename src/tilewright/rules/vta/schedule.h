@@ -22,7 +22,4 @@ Result<schedule::Trace> vta_prologue(const Func& func);
 Result<schedule::Trace> vta_trace(const Func& func, const vta::Config& config,
                                   const VtaMapping& mapping);
 
-/// The function one GEMM step computes: what `tensorize` matches.
-std::string vta_gemm_text(const vta::Config& config);
-
 }  // namespace tilewright::rules

@@ -1,7 +1,4 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/vta/sim/stream.h"
 #include "tilewright/accel/vta/sim/timing.h"
@@ -172,57 +169,6 @@ double gemm_utilisation(const LayerUse& layer) {
   const uint64_t cycles = layer.end - layer.begin;
   return cycles == 0 ? 0.0
                      : static_cast<double>(layer.counters.gemm_steps) / static_cast<double>(cycles);
-}
-
-double operations_per_byte(const Config& config, const LayerUse& layer) {
-  const Counters& c = layer.counters;
-  const double macs =
-      static_cast<double>(c.gemm_steps) * config.batch() * config.block_in() * config.block_out();
-  const double alu =
-      static_cast<double>(c.alu_imm_steps + c.alu_reg_steps) * config.batch() * config.block_out();
-  const uint64_t bytes = bytes_read(c) + c.out_store_bytes;
-  return bytes == 0 ? 0.0 : (2 * macs + alu) / static_cast<double>(bytes);
-}
-
-std::string layer_table(const Config& config, const std::vector<LayerUse>& layers) {
-  size_t width = 5;
-  for (const LayerUse& layer : layers) width = std::max(width, layer.name.size());
-  std::string text =
-      fmt::format("{:<{}} {:>10} {:>10} {:>7} {:>7} {:>9} {:>9} {:>9} {:>8}\n", "layer", width,
-                  "cycles", "bound", "ratio", "gemm %", "compute", "read", "store", "ops/byte");
-  for (const LayerUse& layer : layers) {
-    const uint64_t cycles = layer.end - layer.begin, least = layer.bound.cycles();
-    text += fmt::format("{:<{}} {:>10} {:>10} {:>7.3f} {:>7.1f} {:>9} {:>9} {:>9} {:>8.1f}\n",
-                        layer.name, width, cycles, least,
-                        least == 0 ? 0.0 : static_cast<double>(cycles) / static_cast<double>(least),
-                        100 * gemm_utilisation(layer), layer.bound.compute, layer.bound.read,
-                        layer.bound.store, operations_per_byte(config, layer));
-  }
-  return text;
-}
-
-std::string layer_json(const Config& config, const std::vector<LayerUse>& layers) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const LayerUse& layer : layers) {
-    const Counters& c = layer.counters;
-    list.push_back({{"name", layer.name},
-                    {"begin", layer.begin},
-                    {"end", layer.end},
-                    {"cycles", layer.end - layer.begin},
-                    {"bound", layer.bound.cycles()},
-                    {"bound_compute", layer.bound.compute},
-                    {"bound_read", layer.bound.read},
-                    {"bound_store", layer.bound.store},
-                    {"gemm_utilisation", gemm_utilisation(layer)},
-                    {"ops_per_byte", operations_per_byte(config, layer)},
-                    {"gemm_steps", c.gemm_steps},
-                    {"reset_steps", c.reset_steps},
-                    {"alu_steps", c.alu_imm_steps + c.alu_reg_steps},
-                    {"read_bytes", bytes_read(c)},
-                    {"store_bytes", c.out_store_bytes},
-                    {"insns", c.insns}});
-  }
-  return list.dump();
 }
 
 }  // namespace tilewright::vta

@@ -62,9 +62,5 @@ struct LayerUse {
 std::vector<LayerUse> per_layer(const Config& config, const Run& run, const LaunchReport& report);
 /// GEMM steps per cycle of the layer.
 double gemm_utilisation(const LayerUse& layer);
-/// Two per multiply-accumulate, one per ALU lane, over bytes read and stored.
-double operations_per_byte(const Config& config, const LayerUse& layer);
-std::string layer_table(const Config& config, const std::vector<LayerUse>& layers);
-std::string layer_json(const Config& config, const std::vector<LayerUse>& layers);
 
 }  // namespace tilewright::vta
