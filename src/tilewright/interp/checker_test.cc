@@ -57,7 +57,7 @@ std::string reduction(const std::string& loop, const std::string& marks) {
 TEST(Checker, ReductionsOverConcurrentLoopsAreRaces) {
   EXPECT_THAT(check(reduction("", "")), IsEmpty());
   EXPECT_THAT(check(reduction("unroll", "")), IsEmpty());
-  for (const std::string kind : {"parallel", "vector", "vthread", "bind(thread.x)"}) {
+  for (const std::string kind : {"parallel", "vector", "bind(thread.x)"}) {
     EXPECT_THAT(
         check(reduction(kind, "")),
         ElementsAre(::testing::AllOf(HasSubstr("race: block `S`: S["), HasSubstr("loop `j`"),

@@ -242,7 +242,7 @@ func f(A: f32[4,1,6], B: f32[6,4], out C: f32[4,4]) {
   for a in 4, b in 4 {
     block C.init(i: space 4 = a, j: space 4 = b) { C[i, j] = 0.0 }
   }
-  for io in 2 parallel, jo in 2 vthread, ko in 2 {
+  for io in 2 parallel, jo in 2 bind(block.x), ko in 2 {
     block C(i: space 2 = io, j: space 2 = jo, k: reduce 2 = ko) {
       call gemm(3, A[i * 2:+2, 0:+1, k * 3:+3], B[k * 3:+3, j * 2:+2], C[i * 2:+2, j * 2:+2])
     }

@@ -17,8 +17,8 @@ using Kind = Token::Kind;
 using Callees = std::vector<std::shared_ptr<const Func>>;
 
 std::optional<ForKind> loop_kind(const Scanner& scan) {
-  for (const ForKind kind : {ForKind::Serial, ForKind::Parallel, ForKind::Vector, ForKind::Unroll,
-                             ForKind::Bind, ForKind::VThread})
+  for (const ForKind kind :
+       {ForKind::Serial, ForKind::Parallel, ForKind::Vector, ForKind::Unroll, ForKind::Bind})
     if (scan.at_word(name(kind))) return kind;
   return std::nullopt;
 }

@@ -7,8 +7,7 @@
 namespace tilewright {
 namespace {
 
-constexpr std::string_view kForKinds[] = {"serial", "parallel", "vector",
-                                          "unroll", "bind",     "vthread"};
+constexpr std::string_view kForKinds[] = {"serial", "parallel", "vector", "unroll", "bind"};
 constexpr std::string_view kIterKinds[] = {"space", "reduce", "scan"};
 constexpr std::string_view kMarkKinds[] = {"async",    "atomic", "pipeline", "ii", "partition",
                                            "prefetch", "copies", "align",    "pad"};

@@ -51,7 +51,7 @@ struct Mark {
 };
 using Marks = std::vector<Mark>;
 
-enum class ForKind { Serial, Parallel, Vector, Unroll, Bind, VThread };
+enum class ForKind { Serial, Parallel, Vector, Unroll, Bind };
 /// for var in extent: 0 <= var < extent. `axis` is used by Bind only (`block.x`, `thread.y`,
 /// `warp`).
 struct For {

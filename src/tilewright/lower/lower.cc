@@ -50,7 +50,6 @@ const std::vector<Pass>& all_passes() {
       {"unroll", "replace unroll loops by copies", Lowered, Lowered, unroll},
       {"expand_math", "f32 exp, log, tanh, sigmoid, erf, rsqrt as arithmetic", Lowered, Lowered,
        expand_math},
-      {"vthread", "interleave the statements of virtual threads", Scheduled, Scheduled, vthread},
   };
   return passes;
 }

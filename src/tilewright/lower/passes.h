@@ -43,13 +43,6 @@ Result<Func> unroll(const Func& func, const hw::CpuTarget& target);
 /// vectorises; relative error <= 1e-6, exact at NaN, infinities and zero.
 Result<Func> expand_math(const Func& func, const hw::CpuTarget& target);
 
-/// Interleaves virtual threads: distributes each `vthread` loop over the statements inside it (also
-/// in serial loops that do not depend on it) and gives what it allocates an axis in front:
-/// `for t in 2 vthread { alloc T: f32[8] for k in 4 { A B } }` =>
-/// `alloc T: f32[2, 8] for k in 4 { for t in 2 unroll { A } for t.t in 2 unroll { B } }`.
-/// errors: NotApplicable if iterations may depend on one another.
-Result<Func> vthread(const Func& func, const hw::CpuTarget& target);
-
 // --- Shared by passes.
 
 /// Statement after removing unit and empty loops, constant guards and conditions; index arithmetic

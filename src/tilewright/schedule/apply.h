@@ -28,7 +28,6 @@ Result<Func> run(const Parallel& step, const Func& func);
 Result<Func> run(const Vectorize& step, const Func& func);
 Result<Func> run(const Unroll& step, const Func& func);
 Result<Func> run(const SetMark& step, const Func& func);
-Result<Func> run(const VThread& step, const Func& func);
 Result<Func> run(const Bind& step, const Func& func);
 Result<Func> run(const Spread& step, const Func& func);
 Result<Func> run(const Pipeline& step, const Func& func);

@@ -155,19 +155,6 @@ Result<Func> run(const Parallel& step, const Func& func) {
   return with_kind(tree, id, ForKind::Parallel);
 }
 
-Result<Func> run(const VThread& step, const Func& func) {
-  const Tree tree(func);
-  const Id id = TW_TRY(tree.find_loop(step.loop));
-  if (in_vector_loop(tree, id))
-    return refuse(1, fmt::format("loop {} is in a vector loop", step.loop));
-  TW_TRY_STATUS(check_independent(tree, id, false));
-  TW_TRY_STATUS(check_private(tree, id));
-  const auto extent = as_int(tree.loop(id).extent);
-  if (!extent || *extent < 1)
-    return refuse(4, fmt::format("the extent of loop {} is not a positive constant", step.loop));
-  return with_kind(tree, id, ForKind::VThread);
-}
-
 Result<Func> run(const Bind& step, const Func& func) {
   const Tree tree(func);
   const Id id = TW_TRY(tree.find_loop(step.loop));

@@ -334,20 +334,6 @@ struct SetMark {
   static constexpr std::string_view name = "mark";
   TW_FIELDS(TW_FIELD(SetMark, target), TW_FIELD(SetMark, mark), TW_FIELD(SetMark, value))
 };
-/// Allows the iterations of a loop to run interleaved, statement by statement, on one unit: while
-/// one waits for its data another computes.
-///   rewrite:  for i in n { S }  =>  for i in n vthread { S }
-///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
-///   an
-///             element (they may read the same ones)  3. local and warp buffers used inside are
-///             allocated inside  4. the extent is a positive constant
-///   keeps:    everything
-///   source:   TVM (OSDI 2018) section 4.4, virtual threads
-struct VThread {
-  Name loop;
-  static constexpr std::string_view name = "vthread";
-  TW_FIELDS(TW_FIELD(VThread, loop))
-};
 /// Runs the iterations of a loop as blocks of a grid, or as threads of a block, of a GPU.
 ///   rewrite:  for i in n { S }  =>  for i in n bind(thread.x) { S }
 ///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
@@ -428,7 +414,7 @@ struct Tensorize {
 
 using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
                           CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad,
-                          Inplace, Order, Parallel, Vectorize, Unroll, SetMark, VThread, Bind,
+                          Inplace, Order, Parallel, Vectorize, Unroll, SetMark, Bind,
                           Spread, Pipeline, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names

@@ -52,7 +52,6 @@ set_scope(buffer=Wt.wgt, scope=vta.wgt)
 cache_read(block=Y, buffer=bias, copy=bias.acc, loop=C.o.i.o)
 set_scope(buffer=bias.acc, scope=vta.acc)
 tensorize(loop=C.b, intrinsic="func vta.gemm(inout acc: i32[1,4], inp: i8[1,4], wgt: i8[4,4]) { for b in 1, o in 4, i in 4 { block g(b: space 1 = b, o: space 4 = o, i: reduce 4 = i) { acc[b, o] += i32(inp[b, i]) * i32(wgt[o, i]) } } }")
-vthread(loop=C.o.i.o)
 cut(loop=C.h.o, parts=[1, 1])
 )";
 
@@ -70,7 +69,7 @@ TEST(TileConv, ScheduleForAMatrixUnitKeepsItsMeaning) {
                                                       << tilewright::print(now);
   }
   const std::string text = tilewright::print(now);
-  EXPECT_THAT(text, HasSubstr("C.o.o@0 in 2, C.o.i.o@0 in 2 vthread {"));
+  EXPECT_THAT(text, HasSubstr("C.o.o@0 in 2, C.o.i.o@0 in 2"));
   EXPECT_THAT(text, HasSubstr("call vta.gemm(C@0[n:+1, o:+1, h:+1, w:+1, 0:+1, 0:+4], P@0[n:+1, "
                               "ci:+1, h + r:+1, w + s:+1, 0:+1, 0:+4], Wt.wgt@0[o:+1, ci:+1, "
                               "r:+1, s:+1, 0:+4, 0:+4])"));

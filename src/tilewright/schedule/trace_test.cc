@@ -36,7 +36,6 @@ Trace every_step() {
   trace.push_back(Vectorize{"\n"});
   trace.push_back(Unroll{"5"});
   trace.push_back(SetMark{"C.k", "ii", "1"});
-  trace.push_back(VThread{"C.o"});
   trace.push_back(Bind{"C.o", "block.x"});
   trace.push_back(Spread{"C.p", {"thread.y", "thread.x"}, {4, 8}});
   trace.push_back(Pipeline{"C.k.o", {"A.shared", "B.shared"}, 3});
@@ -56,8 +55,8 @@ TEST(Trace, PrintsAndParsesBack) {
     EXPECT_EQ((*parsed)[i].index(), kEveryStep[i].index());
   EXPECT_EQ(std::get<Vectorize>((*parsed)[20]).loop, "\n");
   EXPECT_EQ(std::get<Layout>((*parsed)[15]).map, "[k, c] -> [k / 16, c, k % 16]");
-  EXPECT_EQ(std::get<Tensorize>((*parsed)[27]).intrinsic,
-            std::get<Tensorize>(kEveryStep[27]).intrinsic);
+  EXPECT_EQ(std::get<Tensorize>((*parsed)[26]).intrinsic,
+            std::get<Tensorize>(kEveryStep[26]).intrinsic);
 }
 
 TEST(Trace, OneStepPerLine) {

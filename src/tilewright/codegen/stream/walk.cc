@@ -226,7 +226,7 @@ std::optional<Attempt> Walk::open_loops(const std::vector<const For*>& loops, Op
       env_.set(loop->var, range.lo);
       continue;
     }
-    if (loop->kind == ForKind::Unroll || loop->kind == ForKind::VThread) return Attempt{loop};
+    if (loop->kind == ForKind::Unroll) return Attempt{loop};
     const size_t i = env_.add_loop(loop->var, range.hi - range.lo + 1);
     env_.clip_loop(i, loop->var, range.lo, range.hi - range.lo + 1);
     open.loops.push_back(loop);

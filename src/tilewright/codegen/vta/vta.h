@@ -13,8 +13,7 @@ namespace tilewright::codegen {
 
 struct VtaOptions {
   /// Copies of each on-chip allocation that consecutive iterations use in turn; 1 = no latency
-  /// hiding except where the schedule has virtual threads. The mark `copies` of an
-  /// allocation, or of a block that stores to it, comes first.
+  /// hiding. The mark `copies` of an allocation, or of a block that stores to it, comes first.
   int copies = 2;
 };
 

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 
 #include "tilewright/codegen/vta/test_util.h"
-#include "tilewright/lower/lower.h"
 
 namespace tilewright::codegen::vta_code {
 namespace {
@@ -323,22 +322,6 @@ TEST(EmitVta, RandomConvolutions) {
     ++fitting;
   }
   EXPECT_GE(fitting, 40);
-}
-
-TEST(EmitVta, VirtualThreadsKeepTheirInstructionsApart) {
-  const Conv c = base_conv();
-  std::string threads = conv_text(c);
-  threads.replace(threads.find("k.o in 2, h.o in 2, w.o in 1 {"), 30,
-                  "h.o in 2, w.o in 1, k.o in 2 vthread {");
-  const auto func = parse_func(threads);
-  ASSERT_TRUE(func) << to_string(func.error());
-  const auto plain = run_both(threads, c.config, {.copies = 1});
-  lower::PipelineOptions pipeline;
-  pipeline.passes = "vthread";
-  const auto lowered = lower::run_pipeline(*func, hw::CpuTarget{}, pipeline);
-  ASSERT_TRUE(lowered) << to_string(lowered.error());
-  const Build b = run_both(print(*lowered), c.config, {.copies = 1});
-  EXPECT_EQ(count(b.program, "gemm  "), count(plain.program, "gemm  ")) << print(*lowered);
 }
 
 TEST(EmitVta, BlocksOfDifferentSizes) {

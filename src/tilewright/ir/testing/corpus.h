@@ -173,7 +173,7 @@ func sync.block() exact {
 
 func `conv3/odd name`(m: int in -3..9223372036854775807, A: f32[4,1,6], B: f32[6,2] strides [4,2], const T: f64[2,3] = {1.0, -0.0, 1e-05, inf, -inf, nan}, const U: u64[1] = {18446744073709551615}, const Z: bool[2] = {true, false}, const N: bf16[2] = {nan(0xffc1), 3.140625}, const K: i8[0] = {}, inout D: f32[4,2] vta.acc, out S: f64[], out `for`: u8[3]) {
   alloc `a*b`: i16[2,m] local @(partition=4)
-  for `conv3/C.h` in 2 bind(block.x), C.h.i@0~x in 1 vthread @(prefetch=-2) {
+  for `conv3/C.h` in 2 bind(block.x), C.h.i@0~x in 1 vector @(prefetch=-2) {
     call gemm(6, A[`conv3/C.h` * 2:+2, 0:+1, 0:+6], B[0:+6, 0:+2], D[`conv3/C.h` * 2:+2, 0:+2])
   }
   call sync.block()

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -306,13 +307,15 @@ class RandomFunc {
 
   /// The loops of `axes` around `s`, shuffled; loops of space iterations may be concurrent.
   Stmt wrap(Stmt s, const std::vector<Axis>& axes) {
+    static constexpr ForKind kKinds[] = {ForKind::Parallel, ForKind::Vector, ForKind::Unroll,
+                                         ForKind::Bind, ForKind::Parallel};
     std::vector<For> loops;
     for (const Axis& a : axes) {
       for (const auto& [var, extent] : a.loops) {
         For loop{var, int_imm(extent), ForKind::Serial, "", marks(MarkKind::InitiationInterval),
                  {}};
         if (a.iter.kind == IterKind::Space && rng_.chance(0.4)) {
-          loop.kind = static_cast<ForKind>(rng_.between(1, 5));
+          loop.kind = kKinds[static_cast<size_t>(rng_.below(std::ssize(kKinds)))];
           if (loop.kind == ForKind::Bind) loop.axis = rng_.chance(0.5) ? "block.x" : "warp";
         }
         loops.push_back(std::move(loop));

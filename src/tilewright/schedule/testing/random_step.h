@@ -71,13 +71,12 @@ class RandomStep {
       case 25:
         return order();
       case 26:
+      case 29:
         return Parallel{any_loop()};
       case 27:
         return Vectorize{innermost_loop()};
       case 28:
         return Unroll{any_loop()};
-      case 29:
-        return VThread{any_loop()};
       case 30:
       case 31:
         return tensorize();
