@@ -27,8 +27,7 @@ Result<runtime::CompiledKernel> compile(const Func& lowered) {
 }
 
 Status dump(const measure::TileShape& tile) {
-  const Func lowered =
-      TW_TRY(lower::run_pipeline(measure::tile_func(tile, hw::host()), hw::host()));
+  const Func lowered = TW_TRY(lower::run_pipeline(measure::tile_func(tile, hw::host()), "cpu"));
   TW_TRY_STATUS(write_file("tile.lowered.tw", print(lowered)));
   TW_TRY_STATUS(write_file("tile.ll", TW_TRY(codegen::emit_llvm_ir(lowered))));
   return write_file("tile.s", TW_TRY(codegen::emit_assembly(lowered)));

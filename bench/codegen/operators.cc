@@ -199,7 +199,7 @@ Result<Memory> run_once(const Func& lowered) {
 /// Largest difference between the operator as scheduled and as defined, relative to 1 + |value|.
 Status check(const Row& row, const Func& func, const Func& lowered) {
   const Memory got = TW_TRY(run_once(lowered));
-  const Memory want = TW_TRY(run_once(TW_TRY(lower::run_pipeline(func, hw::host()))));
+  const Memory want = TW_TRY(run_once(TW_TRY(lower::run_pipeline(func, "cpu"))));
   const size_t last = func.params.size() - 1;
   const int64_t size = *codegen::const_elements(func.params[last].buffer);
   double worst = 0, largest = 0;
@@ -223,7 +223,7 @@ Status run(const Row& row, const std::string& mode) {
   const Func func = TW_TRY(tensor::op_func(call));
   const schedule::Trace trace = rules::default_trace(func, hw::host(), 1);
   const Func scheduled = TW_TRY(schedule::replay(func, trace));
-  const Func lowered = TW_TRY(lower::run_pipeline(scheduled, hw::host()));
+  const Func lowered = TW_TRY(lower::run_pipeline(scheduled, "cpu"));
   if (mode == "check") return check(row, func, lowered);
   if (!mode.empty()) {
     TW_TRY_STATUS(write_file("op.trace", schedule::print(trace)));

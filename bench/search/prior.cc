@@ -100,7 +100,7 @@ double now() {
 Status compile(Entry& entry, const measure::Task& task, const tune::ScheduleSpace& space) {
   const schedule::Trace trace = TW_TRY(space.trace(entry.point));
   const Func scheduled = TW_TRY(schedule::replay(task.func, trace));
-  const Func lowered = TW_TRY(lower::run_pipeline(scheduled, task.target));
+  const Func lowered = TW_TRY(lower::run_pipeline(scheduled, "cpu"));
   codegen::LlvmOptions options;
   options.target = task.target;
   entry.module = TW_TRY(codegen::jit({lowered}, options));

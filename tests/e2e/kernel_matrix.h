@@ -37,7 +37,7 @@ inline Result<Func> func_of(const OperatorCase& test) {
 inline Result<Func> scheduled(const Func& func, const hw::CpuTarget& target, int threads) {
   Func out = TW_TRY(schedule::replay(func, rules::default_trace(func, target, threads)));
   out.name = func.name;
-  return lower::run_pipeline(out, target);
+  return lower::run_pipeline(out, "cpu");
 }
 
 class Matrix {

@@ -81,7 +81,24 @@ error_json "JSON of a missing file" 2 check none.onnx
 error_json "JSON of an unknown target" 4 compile lenet5.onnx --target vat
 error_json "JSON of an unknown verb" 2 frobnicate
 "$program" --json opt --list >passes.json 2>"$log"
-holds "JSON of opt --list" "$python" -c "import json; assert json.load(open('passes.json'))['passes']"
+holds "JSON of opt --list" "$python" -c "
+import json
+d = json.load(open('passes.json'))
+assert {p['name']: p['pipelines'] for p in d['passes']}['simplify'] == ['cpu', 'gpu'], d
+assert [p['name'] for p in d['pipelines']] == ['cpu', 'gpu', 'gpu-kernel'], d"
+
+# Passes on a program.
+exits 0 "passes of a pipeline" "func gemm" -- opt gemm.tw --pipeline cpu --dump-ir-to new/cpu
+holds "are dumped into a folder made for it" test "$(ls new/cpu | wc -l)" = 8
+holds "by number and name" test -f new/cpu/00000.after_bind_iters.changed.tw
+exits 0 "kernels of a GPU" "blocks of" -- opt gemm.tw --pipeline gpu --target opencl --dump-ir-to gpu
+holds "with the passes on each" test -f gpu/00009.after_insert_syncs.*.tw
+exits 0 "a pass for GPUs by itself" "func gemm" -- opt gemm.tw --passes bind_iters,privatize
+exits 2 "a pass that needs another before it" "block 'C" "bind_iters" -- opt gemm.tw --passes privatize
+exits 2 "unknown pipeline" "'gpus'" "gpu-kernel" -- opt gemm.tw --pipeline gpus
+exits 2 "a target that no pass reads" "--pipeline gpu" -- opt gemm.tw --passes simplify --target cuda
+exits 4 "a target that is no GPU" "'x86-64-v3'" -- opt gemm.tw --pipeline gpu --target x86-64-v3
+exits 2 "passes and a pipeline" "exclude each other" -- opt gemm.tw --passes simplify --pipeline cpu
 
 # Hardware files.
 printf 'log_batch = 99\n' > bad.toml

@@ -49,7 +49,10 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"explain",
      "tilewright explain model.onnx Conv_2\n"
      "tilewright explain model.onnx --memory\n"},
-    {"opt", "tilewright opt examples/05_gemm_loops.tw --passes simplify,unroll\n"},
+    {"opt",
+     "tilewright opt examples/05_gemm_loops.tw --passes simplify,unroll\n"
+     "tilewright opt examples/05_gemm_loops.tw --pipeline cpu --dump-ir-to passes/\n"
+     "tilewright opt --list\n"},
     {"hw",
      "tilewright hw check vta\n"
      "tilewright hw new vta --set log_batch=1 -o my.toml\n"

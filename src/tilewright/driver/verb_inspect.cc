@@ -1,12 +1,10 @@
-// inspect, explain, opt: looking inside packages, kernels and IR.
+// inspect, explain: looking inside packages and kernels.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 #include "tilewright/accel/vta/program.h"
-#include "tilewright/base/file.h"
-#include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/explain_analysis.h"
@@ -17,7 +15,6 @@
 #include "tilewright/graph/partition/memory.h"
 #include "tilewright/graph/partition/traffic.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/lower/lower.h"
 #include "tilewright/runtime/gpu/program.h"
 
 namespace tilewright::driver {
@@ -258,63 +255,6 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
   return 0;
 }
 
-struct OptVerb {
-  std::string path, passes, trace, dump;
-  std::string target = "cpu";
-  bool verify_each = true, list = false, tensor = false;
-};
-
-Result<int> opt(const OptVerb& verb, bool as_json) {
-  if (verb.list) {
-    nlohmann::ordered_json json = document("opt");
-    std::vector<std::vector<std::string>> rows = {{"pass", "what"}};
-    for (const lower::Pass& pass : lower::all_passes()) {
-      rows.push_back({pass.name, pass.doc});
-      json["passes"].push_back({{"name", pass.name}, {"what", pass.doc}});
-    }
-    json["default"] = lower::default_pipeline();
-    if (as_json)
-      print_json(json);
-    else
-      fmt::print("{}\ndefault: {}\n", table(rows), lower::default_pipeline());
-    return 0;
-  }
-  if (verb.path.empty()) return fail(ErrorKind::Usage, "opt needs a FILE.tw", {}, "opt --list");
-  TW_TRY_STATUS(check_outputs({{}, {verb.dump}}, {verb.path, verb.trace}, as_json));
-  SubjectOptions subject_options;
-  subject_options.paths = {verb.path};
-  std::vector<Subject> subjects = TW_TRY(load_subjects(subject_options));
-  if (!subjects[0].func)
-    return fail(ErrorKind::Usage, fmt::format("'{}' is no .tw file", verb.path));
-  Func func = *subjects[0].func;
-  if (!verb.trace.empty()) {
-    Result<schedule::Trace> trace = schedule::parse_trace(TW_TRY(read_file(verb.trace)));
-    if (!trace) return tl::unexpected<Error>(std::move(trace.error()).at(verb.trace));
-    func = TW_TRY(schedule::replay(func, *trace));
-  }
-  lower::PipelineOptions options;
-  options.verify_each = verb.verify_each;
-  options.passes = verb.passes;
-  Status written;
-  options.observer = [&](int index, const std::string& pass, const Func& after, bool changed) {
-    detail(fmt::format("{:2} {} {}", index, pass, changed ? "changed" : "(unchanged)"));
-    if (verb.dump.empty() || !written) return;
-    written = write_file(fmt::format("{}/{:05}.after_{}.{}.tw", verb.dump, index, pass,
-                                     changed ? "changed" : "same"),
-                         print(after));
-  };
-  if (!verb.passes.empty()) {
-    TW_TRY(compile::find_target(verb.target));
-    const hw::CpuTarget target = TW_TRY(hw::find_target(verb.target));
-    func = TW_TRY(lower::run_pipeline(func, target, options));
-  }
-  TW_TRY_STATUS(written);
-  nlohmann::ordered_json json = document("opt");
-  json["program"] = print(func);
-  as_json ? print_json(json) : fmt::print("{}", print(func));
-  return 0;
-}
-
 }  // namespace
 
 void add_inspect(CLI::App& app, Context& context) {
@@ -342,21 +282,6 @@ void add_explain(CLI::App& app, Context& context) {
                  "with --target cuda: registers, memory, spills and instructions of every kernel");
   verb->callback([&context, options] {
     context.action = [&context, options] { return explain(*options, context.json); };
-  });
-}
-
-void add_opt(CLI::App& app, Context& context) {
-  CLI::App* verb = app.add_subcommand("opt", "Schedule steps and lowering passes on IR text");
-  auto options = std::make_shared<OptVerb>();
-  verb->add_option("file", options->path, "FILE.tw");
-  verb->add_option("--passes", options->passes, "comma-separated; see --list");
-  verb->add_option("--trace", options->trace, "schedule steps to apply first, one per line");
-  verb->add_option("--dump-ir-to", options->dump, "folder for the program after each pass");
-  verb->add_option("--target", options->target, "what to lower for");
-  verb->add_flag("--verify-each,!--no-verify-each", options->verify_each, "verify after each pass");
-  verb->add_flag("--list", options->list, "list the passes");
-  verb->callback([&context, options] {
-    context.action = [&context, options] { return opt(*options, context.json); };
   });
 }
 

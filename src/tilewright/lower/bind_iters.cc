@@ -55,7 +55,7 @@ std::string shared_update(const Stmt& s, bool parallel = false) {
 
 }  // namespace
 
-Result<Func> bind_iters(const Func& func, const hw::CpuTarget&) {
+Result<Func> bind_iters(const Func& func) {
   if (const std::string name = shared_update(func.body); !name.empty())
     return fail(ErrorKind::Unsupported,
                 fmt::format("block '{}' is updated by several threads at once", name),

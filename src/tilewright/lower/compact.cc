@@ -138,7 +138,7 @@ Stmt shrink_all(const Stmt& s, const arith::Bounds& bounds, const std::set<Var>&
 
 }  // namespace
 
-Result<Func> compact(const Func& func, const hw::CpuTarget&) {
+Result<Func> compact(const Func& func) {
   std::set<Var> scalars;
   for (const Scalar& s : func.scalars) scalars.insert(s.var);
   const arith::Bounds bounds(func);

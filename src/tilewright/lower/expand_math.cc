@@ -241,7 +241,7 @@ Stmt expand_stmt(const Stmt& s, Namer& namer, bool in_block) {
 
 }  // namespace
 
-Result<Func> expand_math(const Func& func, const hw::CpuTarget&) {
+Result<Func> expand_math(const Func& func) {
   Func out = func;
   Namer namer(func);
   out.body = expand_stmt(func.body, namer, false);

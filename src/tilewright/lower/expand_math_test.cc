@@ -28,9 +28,7 @@ double expansion_error(const std::string& fn, double lo, double hi, double (*exa
       parsed(fmt::format("func f(A: f32[{0}], out Y: f32[{0}]) {{\n  for i in {0} {{\n"
                          "    Y[i] = {1}(A[i])\n  }}\n}}\n",
                          kPoints, fn));
-  PipelineOptions options;
-  options.passes = "expand_math";
-  const auto expanded = run_pipeline(func, hw::CpuTarget{}, options);
+  const auto expanded = run_passes(func, {"expand_math"});
   EXPECT_TRUE(expanded);
   EXPECT_THAT(print(*expanded), Not(HasSubstr(fn + "(")));
   Array a(DType::F32, {kPoints});
@@ -88,9 +86,7 @@ TEST(ExpandMath, SpecialValues) {
   for (const Row& row : rows) {
     const Func func =
         parsed(fmt::format("func f(A: f32[1], out Y: f32[1]) {{\n  Y[0] = {}(A[0])\n}}\n", row.fn));
-    PipelineOptions options;
-    options.passes = "expand_math";
-    const auto expanded = run_pipeline(func, hw::CpuTarget{}, options);
+    const auto expanded = run_passes(func, {"expand_math"});
     ASSERT_TRUE(expanded);
     interp::Arguments arguments;
     arguments.arrays["A"] = Array::of(DType::F32, std::vector<double>{row.at});

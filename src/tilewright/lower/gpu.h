@@ -9,6 +9,7 @@
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/lower/gpu_bulk.h"
+#include "tilewright/lower/lower.h"
 
 namespace tilewright::lower {
 
@@ -60,9 +61,11 @@ enum class Copies { Early, Late };
 /// errors: Unsupported (a barrier that not all threads reach).
 Result<Func> as_threads(const GpuKernel& kernel, Copies copies = Copies::Early);
 
-/// The passes for GPUs, then the plan. errors: Unsupported (a construct that has no place on a GPU:
-/// sizes that are not constant, a local buffer that threads share), Capacity (threads or shared
-/// memory of a block).
-Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target);
+/// The pipeline `gpu`, the split into kernels, the pipeline `gpu-kernel` on each; `target` says
+/// whether they fit. errors: Unsupported (a construct that has no place on a GPU: sizes that are
+/// not constant, a local buffer that threads share), Capacity (threads or shared memory of a
+/// block).
+Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target,
+                              const PassOptions& options = {});
 
 }  // namespace tilewright::lower

@@ -7,6 +7,7 @@
 #include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
 namespace {
@@ -133,7 +134,7 @@ bool is_bulk(const Alloc& alloc) {
   return mark != nullptr && is_bulk_mark(*mark);
 }
 
-Func keep_async_marks(const Func& func) {
+Result<Func> keep_async_marks(const Func& func) {
   std::set<Buffer> async, bulk, other;
   walk(func.body, [&](const Stmt& s) {
     const auto* block = s.as<Block>();
@@ -160,12 +161,15 @@ Func keep_async_marks(const Func& func) {
   return out;
 }
 
-Stmt insert_waits(const Stmt& kernel) {
+Result<Func> insert_waits(const Func& kernel) {
   std::set<Buffer> async;
-  walk(kernel, [&](const Stmt& s) {
+  walk(kernel.body, [&](const Stmt& s) {
     if (const auto* alloc = s.as<Alloc>(); alloc && is_async(*alloc)) async.insert(alloc->buffer);
   });
-  return async.empty() ? kernel : Waiter(std::move(async)).run(kernel, 0);
+  if (async.empty()) return kernel;
+  Func out = kernel;
+  out.body = Waiter(std::move(async)).run(kernel.body, 0);
+  return out;
 }
 
 }  // namespace tilewright::lower

@@ -26,13 +26,4 @@ bool is_bulk(const Alloc& alloc);
 /// Iterations of a pipelined loop whose copies are under way at a time; absent: not pipelined.
 std::optional<int64_t> pipeline_depth(const For& loop);
 
-/// Blocks lose their marks in lowering, allocations keep them: a shared buffer whose writers are
-/// all marked `async` gets the mark itself, `async=bulk` if all of them are.
-Func keep_async_marks(const Func& func);
-
-/// Inserts commits and waits into a kernel with its barriers. In loops marked `pipeline=depth` each
-/// iteration starts one group of copies, and before a barrier all but the last depth - 2 are
-/// waited for; elsewhere all.
-Stmt insert_waits(const Stmt& kernel);
-
 }  // namespace tilewright::lower

@@ -8,6 +8,7 @@
 #include "tilewright/arith/bounds.h"
 #include "tilewright/base/check.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
 namespace {

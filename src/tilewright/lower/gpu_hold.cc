@@ -182,6 +182,6 @@ class Holder {
 
 }  // namespace
 
-Func hold_copies(const Func& func) { return Holder(func).run(func); }
+Result<Func> hold_copies(const Func& func) { return Holder(func).run(func); }
 
 }  // namespace tilewright::lower

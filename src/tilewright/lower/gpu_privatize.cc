@@ -9,6 +9,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/accesses.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
 namespace {

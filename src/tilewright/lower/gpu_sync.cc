@@ -6,6 +6,7 @@
 #include "tilewright/arith/bounds.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
 namespace {
@@ -319,9 +320,11 @@ class Inserter {
 
 }  // namespace
 
-Stmt insert_syncs(const Stmt& kernel) {
+Result<Func> insert_syncs(const Func& kernel) {
+  Func out = kernel;
   Touches pending;
-  return Inserter().run(kernel, pending, {});
+  out.body = Inserter().run(kernel.body, pending, {});
+  return out;
 }
 
 }  // namespace tilewright::lower

@@ -10,6 +10,7 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu_passes.h"
 #include "tilewright/lower/testing/gpu_runner.h"
+#include "tilewright/lower/testing/tiled_product.h"
 
 namespace tilewright::lower {
 namespace {
@@ -17,46 +18,9 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kTiledProduct;
 using testing::Order;
 using testing::run_plan;
-
-/// C = relu(A * B) in tiles of 8 x 8, each by 4 x 4 threads with 2 x 2 elements, staged 4 deep.
-constexpr const char* kProduct = R"(
-func product(A: f32[16,8], B: f32[8,24], out D: f32[16,24]) {
-  alloc C: f32[16,24] local
-  for i.o in 2 bind(block.y), j.o in 3 bind(block.x) {
-    for ci in 4 bind(thread.y), cj in 4 bind(thread.x), ci2 in 2 unroll, cj2 in 2 unroll {
-      block C.init(i: space 16 = i.o * 8 + ci2 * 4 + ci, j: space 24 = j.o * 8 + cj2 * 4 + cj) {
-        C[i, j] = 0.0
-      }
-    }
-    alloc S: f32[16,8] shared
-    alloc T: f32[8,24] shared
-    for k.o in 2 {
-      for s.o in 2, s.y in 4 bind(thread.y), s.x in 4 bind(thread.x) {
-        block S(i: space 16 = i.o * 8 + s.o * 4 + s.y, k: space 8 = k.o * 4 + s.x) {
-          S[i, k] = A[i, k]
-        }
-      }
-      for t.o in 2, t.y in 4 bind(thread.y), t.x in 4 bind(thread.x) {
-        block T(k: space 8 = k.o * 4 + t.y, j: space 24 = j.o * 8 + t.o * 4 + t.x) {
-          T[k, j] = B[k, j]
-        }
-      }
-      for i.t in 4 bind(thread.y), j.t in 4 bind(thread.x), k.i in 4, i.i in 2 unroll, j.i in 2 unroll {
-        block C(i: space 16 = i.o * 8 + i.i * 4 + i.t, j: space 24 = j.o * 8 + j.i * 4 + j.t, k: reduce 8 = k.o * 4 + k.i) {
-          C[i, j] += S[i, k] * T[k, j]
-        }
-      }
-    }
-    for di in 4 bind(thread.y), dj in 4 bind(thread.x), di2 in 2, dj2 in 2 {
-      block D(i: space 16 = i.o * 8 + di2 * 4 + di, j: space 24 = j.o * 8 + dj2 * 4 + dj) {
-        D[i, j] = max(C[i, j], 0.0)
-      }
-    }
-  }
-}
-)";
 
 /// Whole numbers, so that every legal order gives the same bits.
 Array numbers(const Shape& shape, int seed) {
@@ -99,7 +63,7 @@ void expect_same(const std::map<std::string, Array>& a, const std::map<std::stri
 }
 
 TEST(LowerForGpu, KernelsKeepTheMeaningInEveryOrderOfThreads) {
-  const Func func = *parse_func(kProduct);
+  const Func func = *parse_func(kTiledProduct);
   const GpuPlan plan = gpu_plan_of(func);
   ASSERT_EQ(plan.kernels.size(), 1u);
   EXPECT_EQ(plan.kernels[0].grid, (std::array<int64_t, 3>{3, 2, 1}));
@@ -127,7 +91,7 @@ std::pair<int, Stmt> without_sync(const Stmt& body, int left_out) {
 }
 
 TEST(LowerForGpu, EveryBarrierIsNeeded) {
-  const Func func = *parse_func(kProduct);
+  const Func func = *parse_func(kTiledProduct);
   const GpuPlan plan = gpu_plan_of(func);
   const int count = without_sync(plan.kernels[0].func.body, -1).first;
   ASSERT_EQ(count, 2);  // between copies and products, and between products and the next copies
@@ -168,7 +132,7 @@ func scale(A: f32[4,8], out Y: f32[4,8]) {
 }
 
 TEST(LowerForGpu, LocalBuffersGetThreadAxesInFront) {
-  const GpuPlan plan = gpu_plan_of(*parse_func(kProduct));
+  const GpuPlan plan = gpu_plan_of(*parse_func(kTiledProduct));
   bool found = false;
   walk(plan.kernels[0].func.body, [&](const Stmt& s) {
     const auto* alloc = s.as<Alloc>();
@@ -251,10 +215,10 @@ func counts(X: f32[8], inout Y: f32[1]) {
               HasSubstr("'Y' is marked atomic"));
   hw::GpuTarget small;
   small.shared_bytes = 255;
-  EXPECT_THAT(refusal(kProduct, small), HasSubstr("needs 256 bytes of shared memory"));
+  EXPECT_THAT(refusal(kTiledProduct, small), HasSubstr("needs 256 bytes of shared memory"));
   small.shared_bytes = 1 << 20;
   small.max_threads = 8;
-  EXPECT_THAT(refusal(kProduct, small), HasSubstr("16 threads"));
+  EXPECT_THAT(refusal(kTiledProduct, small), HasSubstr("16 threads"));
   EXPECT_THAT(refusal(R"(
 func symbolic(n: int in 1..8, out Y: f32[8]) {
   for a in n bind(thread.x) {

@@ -47,7 +47,7 @@ Stmt join(const Stmt& s, const Seq& list) {
 
 }  // namespace
 
-Result<Func> hoist_guards(const Func& func, const hw::CpuTarget&) {
+Result<Func> hoist_guards(const Func& func) {
   Func out = func;
   out.body = rewrite(func.body, [](const Stmt& s) -> Stmt {
     if (const For* loop = s.as<For>()) return out_of_loop(s, *loop);

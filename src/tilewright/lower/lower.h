@@ -1,38 +1,59 @@
-// Passes after scheduling, as a named pipeline: scheduled Func in, Func ready for code generation
-// out.
+// Passes after scheduling: a table of all of them, and pipelines, which are lists of passes by
+// name. A scheduled Func goes in, a Func ready for code generation comes out.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
-#include "tilewright/ir/verify.h"
 
 namespace tilewright::lower {
+
+/// Programs that a pass works on: without blocks after `bind_iters`, which dissolves them.
+enum class Takes { Any, NoBlocks };
 
 struct Pass {
   std::string name;
   std::string doc;  ///< one line
-  Stage accepts, yields;
-  std::function<Result<Func>(const Func&, const hw::CpuTarget&)> run;
+  Takes takes;
+  /// No pass reads a target: what a device lacks is found out after the passes.
+  Result<Func> (*run)(const Func&);
 };
 
-/// Every pass, in no particular order; `default_pipeline` orders them.
+/// Every pass, in no particular order; pipelines order them. Programs go in and come out at stage
+/// Lowered, which those of other stages satisfy too.
 const std::vector<Pass>& all_passes();
-/// Comma-separated names.
-std::string default_pipeline();
 
-struct PipelineOptions {
-  std::string passes = default_pipeline();
-  bool verify_each = false;
-  /// Called after each pass with its index, name, the program and whether it changed.
-  std::function<void(int, const std::string&, const Func&, bool)> observer;
+struct Pipeline {
+  std::string name;
+  std::string doc;  ///< one line
+  std::vector<std::string> passes;
 };
 
-/// errors: Usage (unknown pass, with the list), or what a pass reports.
-Result<Func> run_pipeline(const Func& func, const hw::CpuTarget& target,
-                          const PipelineOptions& options = {});
+/// `cpu`; `gpu`, up to the split into kernels; `gpu-kernel`, for each of these.
+const std::vector<Pipeline>& all_pipelines();
+/// errors: Usage (unknown pipeline, with the list).
+Result<const Pipeline*> find_pipeline(std::string_view name);
+
+/// The names in a comma-separated list.
+std::vector<std::string> pass_names(std::string_view list);
+
+struct PassOptions {
+  /// Whether the verifier looks at the program after each pass; TILEWRIGHT_VERIFY_EACH: always.
+  bool verify_each = false;
+  /// Called after each pass with its name, the program and whether it changed.
+  std::function<void(const std::string&, const Func&, bool)> observer;
+};
+
+/// Runs passes by name, in the given order. errors: Usage (unknown pass, with the list; a program
+/// with blocks where there must be none), or what a pass reports.
+Result<Func> run_passes(const Func& func, const std::vector<std::string>& passes,
+                        const PassOptions& options = {});
+
+/// errors: as find_pipeline and run_passes.
+Result<Func> run_pipeline(const Func& func, std::string_view pipeline,
+                          const PassOptions& options = {});
 
 }  // namespace tilewright::lower

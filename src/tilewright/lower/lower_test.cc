@@ -4,14 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
-
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/testing/corpus.h"
 #include "tilewright/ir/testing/random_func.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/passes.h"
+#include "tilewright/lower/testing/meaning.h"
 
 namespace tilewright::lower {
 namespace {
@@ -26,10 +25,8 @@ Func lower_parsed(std::string_view text) {
 }
 
 std::string after(const std::string& passes, std::string_view text) {
-  PipelineOptions options;
-  options.passes = passes;
-  options.verify_each = true;
-  const auto out = run_pipeline(lower_parsed(text), hw::CpuTarget{}, options);
+  const auto out =
+      run_passes(lower_parsed(text), pass_names(passes), {.verify_each = true, .observer = {}});
   return out ? print(*out) : to_string(out.error());
 }
 
@@ -64,7 +61,7 @@ TEST(BindIters, RefusesUpdatesBySeveralThreads) {
   }
 })");
     EXPECT_TRUE(func) << to_string(func.error());
-    return bind_iters(*func, hw::CpuTarget{});
+    return bind_iters(*func);
   };
   EXPECT_TRUE(lowered(""));
   ASSERT_FALSE(lowered("parallel"));
@@ -413,76 +410,47 @@ TEST(Pipeline, UnknownPassIsNamed) {
               HasSubstr("no pass is called 'simplifi'"));
 }
 
+TEST(Pipeline, UnknownPipelineIsNamed) {
+  const auto out = run_pipeline(lower_parsed(::tilewright::testing::kMatmul), "gpus");
+  ASSERT_FALSE(out);
+  EXPECT_THAT(to_string(out.error()), HasSubstr("no pipeline is called 'gpus'"));
+  EXPECT_THAT(to_string(out.error()), HasSubstr("cpu, gpu, gpu-kernel"));
+}
+
 TEST(Pipeline, ObserverSeesEveryPass) {
   std::vector<std::string> seen;
-  PipelineOptions options;
-  options.observer = [&](int index, const std::string& name, const Func&, bool) {
-    EXPECT_EQ(static_cast<size_t>(index), seen.size());
-    seen.push_back(name);
-  };
-  ASSERT_TRUE(run_pipeline(lower_parsed(::tilewright::testing::kConv), hw::CpuTarget{}, options));
-  EXPECT_EQ(fmt::format("{}", fmt::join(seen, ",")), default_pipeline());
+  PassOptions options;
+  options.observer = [&](const std::string& name, const Func&, bool) { seen.push_back(name); };
+  ASSERT_TRUE(run_pipeline(lower_parsed(::tilewright::testing::kConv), "cpu", options));
+  EXPECT_EQ(seen, (*find_pipeline("cpu"))->passes);
+}
+
+std::string cpu_passes() {
+  return fmt::format("{}", fmt::join((*find_pipeline("cpu"))->passes, ","));
 }
 
 TEST(Pipeline, RegistersOfTheScheduledConvolutionAreSmall) {
-  const std::string out = after(default_pipeline(), ::tilewright::testing::kConvScheduled);
+  const std::string out = after(cpu_passes(), ::tilewright::testing::kConvScheduled);
   EXPECT_THAT(out, HasSubstr("alloc C: f32[6,1,4] local"));
   EXPECT_THAT(out, HasSubstr("alloc P: f32[4,4,11]"));
   EXPECT_THAT(out, Not(HasSubstr("unroll")));
 }
 
-interp::Arguments arguments_of(const Func& func, uint64_t seed) {
-  Rng rng(seed);
-  interp::Arguments out;
-  std::map<Var, int64_t> scalars;
-  for (const Scalar& s : func.scalars)
-    scalars[s.var] = out.scalars[s.var.name()] = rng.between(s.lo, std::min(s.hi, s.lo + 20));
-  for (const Param& p : func.params) {
-    if (p.mode == ParamMode::Out || p.values) continue;
-    Shape shape;
-    for (const Expr& e : p.buffer.shape())
-      shape.push_back(static_cast<int64_t>(interp::evaluate(e, scalars).value_or(0)));
-    Array array(p.buffer.dtype(), shape);
-    const int64_t low = is_unsigned_int(array.dtype()) || array.dtype() == DType::Bool ? 0 : -3;
-    const int64_t high = array.dtype() == DType::Bool ? 1 : 3;
-    for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, rng.between(low, high));
-    out.arrays[p.buffer.name()] = array;
-  }
-  return out;
-}
-
-/// What differs between two runs; f32 functions may differ by their expansion.
-std::string difference(const interp::Outcome& a, const interp::Outcome& b, double tolerance) {
-  for (const auto& [name, x] : a.outputs) {
-    const Array& y = b.outputs.at(name);
-    for (int64_t i = 0; i < x.size(); ++i) {
-      const double p = x.get(i), q = y.get(i);
-      if (p == q || (std::isnan(p) && std::isnan(q))) continue;
-      const double limit = is_float(x.dtype()) ? tolerance * std::max(1.0, std::abs(p))
-                                               : (tolerance > 0 ? 1.0 : 0.0);
-      if (!(std::abs(p - q) <= limit))
-        return fmt::format("{}[{}]: {} before, {} after", name, i, p, q);
-    }
-  }
-  return "";
-}
-
 void expect_same_meaning(const Func& func, uint64_t seed) {
-  const interp::Arguments arguments = arguments_of(func, seed);
+  const interp::Arguments arguments = testing::arguments_of(func, seed);
   const auto expected = interp::run(func, arguments);
   ASSERT_TRUE(expected) << to_string(expected.error());
-  PipelineOptions options;
+  PassOptions options;
   options.verify_each = true;
   std::string failed;
-  options.observer = [&](int, const std::string& name, const Func& now, bool) {
+  options.observer = [&](const std::string& name, const Func& now, bool) {
     if (!failed.empty()) return;
     const auto got = interp::run(now, arguments);
-    // Other rounding in f16 and bf16 is possible only where a function was expanded.
-    const double tolerance = name == "expand_math" ? 2e-2 : 0;
-    const std::string text = got ? difference(*expected, *got, tolerance) : to_string(got.error());
+    const std::string text = got ? testing::difference(*expected, *got, testing::tolerance_of(name))
+                                 : to_string(got.error());
     if (!text.empty()) failed = fmt::format("pass {}: {}\n{}", name, text, print(now));
   };
-  const auto lowered = run_pipeline(func, hw::CpuTarget{}, options);
+  const auto lowered = run_pipeline(func, "cpu", options);
   ASSERT_TRUE(lowered) << to_string(lowered.error()) << print(func);
   EXPECT_EQ(failed, "") << "seed " << seed << "\n" << print(func);
 }

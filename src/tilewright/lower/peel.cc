@@ -218,7 +218,7 @@ class Peeler {
 
 }  // namespace
 
-Result<Func> peel(const Func& func, const hw::CpuTarget&) {
+Result<Func> peel(const Func& func) {
   Func out = func;
   const arith::Bounds bounds(func);
   const Stmt body = tidy(func.body, bounds);

@@ -126,7 +126,7 @@ Stmt place(const Stmt& s, const arith::Bounds& bounds) {
 
 }  // namespace
 
-Result<Func> place_allocs(const Func& func, const hw::CpuTarget&) {
+Result<Func> place_allocs(const Func& func) {
   Func out = func;
   out.body = place(func.body, arith::Bounds(func));
   return out;

@@ -46,7 +46,7 @@ Stmt tidy(const Stmt& s, const arith::Bounds& bounds) {
   return current;
 }
 
-Result<Func> simplify(const Func& func, const hw::CpuTarget&) {
+Result<Func> simplify(const Func& func) {
   Func out = func;
   out.body = tidy(func.body, arith::Bounds(func));
   return out;

@@ -48,7 +48,7 @@ class Unroller {
 
 }  // namespace
 
-Result<Func> unroll(const Func& func, const hw::CpuTarget&) {
+Result<Func> unroll(const Func& func) {
   Func out = func;
   out.body = tidy(Unroller(func).run(func.body), arith::Bounds(func));
   return out;

@@ -115,7 +115,7 @@ Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool
       kernel.device = *std::move(loaded);
       return kernel;
     }
-    const Result<Func> lowered = lower::run_pipeline(scheduled, target_);
+    const Result<Func> lowered = lower::run_pipeline(scheduled, "cpu");
     if (!lowered) return refused(lowered.error());
     Result<runtime::CompiledKernel> code = compile_(*lowered, target_);
     if (!code) return refused(code.error());

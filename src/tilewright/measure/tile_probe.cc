@@ -185,7 +185,7 @@ Result<TileReading> read_tile(const TileShape& tile, const hw::CpuTarget& target
   constexpr double kGood = 0.98;
   constexpr double kSeconds = 0.00015;  ///< of one timing
   const Func func = tile_func(tile, target);
-  const Func lowered = TW_TRY(lower::run_pipeline(func, target));
+  const Func lowered = TW_TRY(lower::run_pipeline(func, "cpu"));
   const runtime::CompiledKernel kernel = TW_TRY(compile(lowered));
   const Operands operands(lowered, kernel.info);
   const double operations = operations_of(tile, target);

@@ -107,11 +107,9 @@ void optimise(llvm::Module& module, llvm::TargetMachine& machine, int level,
 
 /// Calls stay where the target has the instruction; others become what they mean.
 Result<Func> prepare(const Func& func, const hw::CpuTarget& target) {
-  lower::PipelineOptions options;
-  options.passes = "bind_iters";
   const Func plain = TW_TRY(
       inline_calls(func, [&](const Call& call) { return has_instruction(func, call, target); }));
-  return lower::run_pipeline(plain, hw::CpuTarget{}, options);
+  return lower::run_passes(plain, {"bind_iters"});
 }
 
 Result<Compiled> compile(const Func& lowered, const LlvmOptions& options, Output output) {

@@ -116,7 +116,7 @@ TEST(Intrinsics, SumsOfExtremeBytesAreExact) {
   const auto dot = hw::find_dot(hw::host(), DType::U8, DType::I8);
   if (!dot) GTEST_SKIP() << "this processor has no products of unsigned and signed bytes";
   const Func func = tile_of(*dot, 2, 1, 3);
-  const auto lowered = lower::run_pipeline(func, hw::host());
+  const auto lowered = lower::run_pipeline(func, "cpu");
   ASSERT_TRUE(lowered);
   const auto module = jit({*lowered});
   ASSERT_TRUE(module);
@@ -155,8 +155,7 @@ TEST(Intrinsics, TilesAreOneInstructionEachWithoutSpills) {
     if (*row.feature) options.target.features.emplace_back(row.feature);
     const auto dot = hw::find_dot(options.target, row.a, row.b);
     ASSERT_TRUE(dot) << row.target << " " << row.instruction;
-    const auto lowered =
-        lower::run_pipeline(tile_of(*dot, row.rows, row.columns, 64), options.target);
+    const auto lowered = lower::run_pipeline(tile_of(*dot, row.rows, row.columns, 64), "cpu");
     ASSERT_TRUE(lowered) << to_string(lowered.error());
     const auto assembly = emit_assembly(*lowered, options);
     ASSERT_TRUE(assembly) << to_string(assembly.error());
@@ -172,7 +171,7 @@ TEST(Intrinsics, OtherTargetsExpandTheMeaning) {
   with.target = *hw::find_target("x86-64-v4");
   with.target.features.emplace_back("+avx512vnni");
   const Func func = tile_of(*hw::find_dot(with.target, DType::U8, DType::I8), 2, 1, 3);
-  const auto lowered = lower::run_pipeline(func, with.target);
+  const auto lowered = lower::run_pipeline(func, "cpu");
   ASSERT_TRUE(lowered);
   LlvmOptions without;
   without.target = *hw::find_target("x86-64-v2");

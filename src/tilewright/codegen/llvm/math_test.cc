@@ -47,7 +47,7 @@ std::vector<float> compiled(const std::string& function, const std::vector<float
 )",
                                            x.size(), vector ? " vector" : "", function));
   EXPECT_TRUE(func) << to_string(func.error());
-  const auto lowered = lower::run_pipeline(*func, hw::host());
+  const auto lowered = lower::run_pipeline(*func, "cpu");
   const auto module = jit({*lowered}, {});
   EXPECT_TRUE(module) << to_string(module.error());
   interp::Arguments arguments;
@@ -120,7 +120,7 @@ TEST(VectorMath, LargestAndSmallestKeepNan) {
 )",
                                  lanes, function));
       ASSERT_TRUE(func) << to_string(func.error());
-      const auto module = jit({*lower::run_pipeline(*func, hw::host())}, {});
+      const auto module = jit({*lower::run_pipeline(*func, "cpu")}, {});
       ASSERT_TRUE(module) << to_string(module.error());
       Array a(DType::F32, {8, lanes}), b(DType::F32, {8, lanes});
       for (int64_t i = 0; i < a.size(); ++i) {

@@ -171,7 +171,7 @@ Status compare(const std::map<std::string, Array>& expected,
 Result<std::vector<Func>> lower_all(const std::vector<Case>& cases) {
   std::vector<Func> out;
   for (const Case& test : cases) {
-    Result<Func> lowered = lower::run_pipeline(test.func, hw::host());
+    Result<Func> lowered = lower::run_pipeline(test.func, "cpu");
     if (!lowered) return tl::unexpected<Error>(std::move(lowered.error()).at(test.name));
     lowered->name = test.name;
     out.push_back(std::move(*lowered));

@@ -15,7 +15,7 @@ Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions
     kernel.decision = std::move(choice.decision);
   }
   kernel.scheduled = TW_TRY(schedule::replay(func, kernel.trace));
-  kernel.lowered = TW_TRY(lower::run_pipeline(kernel.scheduled, options.target));
+  kernel.lowered = TW_TRY(lower::run_pipeline(kernel.scheduled, "cpu"));
   return kernel;
 }
 

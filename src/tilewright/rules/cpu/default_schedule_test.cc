@@ -55,7 +55,7 @@ void expect_same_meaning(const OpCase& c) {
       ASSERT_TRUE(actual) << what << to_string(actual.error());
       EXPECT_TRUE(actual->findings.empty()) << what << actual->findings[0].text;
       expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, what);
-      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, "cpu");
       ASSERT_TRUE(lowered) << what << to_string(lowered.error());
       const auto last = interp::run(*lowered, arguments);
       ASSERT_TRUE(last) << what << to_string(last.error());
@@ -156,7 +156,7 @@ TEST(DefaultSchedule, TapsInThePaddingAreNotMultiplied) {
       const hw::CpuTarget target = target_of(32);
       const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
       ASSERT_TRUE(scheduled);
-      const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+      const Result<Func> lowered = lower::run_pipeline(*scheduled, "cpu");
       ASSERT_TRUE(lowered);
       int64_t taps = 0;
       for (int64_t x = 0; x < width; ++x)
@@ -190,7 +190,7 @@ TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
     const hw::CpuTarget target = target_of(32);
     const Result<Func> scheduled = schedule::replay(func, default_trace(func, target, 1));
     ASSERT_TRUE(scheduled);
-    const Result<Func> lowered = lower::run_pipeline(*scheduled, target);
+    const Result<Func> lowered = lower::run_pipeline(*scheduled, "cpu");
     ASSERT_TRUE(lowered);
     int selects = 0, stores = 0;
     walk(

@@ -62,7 +62,7 @@ inline Func scheduled_and_checked(const Func& func, double error = 0) {
   const hw::CpuTarget target = small_target();
   auto scheduled = schedule::replay(func, default_trace(func, target, 2));
   EXPECT_TRUE(scheduled) << to_string(scheduled.error());
-  auto lowered = lower::run_pipeline(*scheduled, target, {});
+  auto lowered = lower::run_pipeline(*scheduled, "cpu");
   EXPECT_TRUE(lowered) << to_string(lowered.error());
   const interp::Arguments arguments = small_arguments(func);
   const auto plain = interp::run(func, arguments);

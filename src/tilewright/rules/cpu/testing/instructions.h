@@ -17,7 +17,7 @@ inline void expect_instructions(const Func& func, const hw::CpuTarget& target, i
   EXPECT_EQ(tensorized(trace), 1u) << print(func) << print(trace);
   const auto made = schedule::replay(func, trace);
   ASSERT_TRUE(made) << to_string(made.error());
-  const auto lowered = lower::run_pipeline(*made, target);
+  const auto lowered = lower::run_pipeline(*made, "cpu");
   ASSERT_TRUE(lowered) << to_string(lowered.error());
   const interp::Arguments arguments = whole_bytes(func);
   const auto want = interp::run(func, arguments);
