@@ -76,14 +76,13 @@ std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDevice
 }
 
 Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                               const std::string& target,
+                                                               const hw::GpuTarget& gpu,
                                                                const std::string& device) {
   for (const Param& param : scheduled.params)
     if (!param.strides.empty())
       return fail(ErrorKind::Unsupported,
                   fmt::format("'{}' is part of a larger buffer", param.buffer.name()),
                   "only whole buffers are measured on GPUs");
-  const hw::GpuTarget gpu = TW_TRY(hw::find_gpu_target(target));
   const auto opened = TW_TRY(gpu_for(gpu, device));
   compile::GpuLaunchCode code = TW_TRY(compile::compile_scheduled_gpu_func(scheduled, gpu));
   runtime::GpuOptions options;

@@ -21,7 +21,7 @@ std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDevice
 
 /// Compiles and loads a scheduled Func; times are recorded. For workers (measure/device_kernel.h).
 Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                               const std::string& target,
+                                                               const hw::GpuTarget& target,
                                                                const std::string& device);
 
 }  // namespace tilewright::driver

@@ -8,6 +8,7 @@
 
 #include "tilewright/base/array.h"
 #include "tilewright/base/result.h"
+#include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/stmt.h"
 
 namespace tilewright::measure {
@@ -24,9 +25,9 @@ class DeviceKernel {
   virtual Status read(std::vector<Array>& operands) = 0;
 };
 
-/// `scheduled` for the GPU target `target` (a name) on `device` (an id). errors: what lowering and
-/// emission report; Device, Capacity, Tool.
+/// `scheduled` for `target` on `device` (an id). errors: what lowering and emission report; Device,
+/// Capacity, Tool.
 using LoadForDevice = std::function<Result<std::unique_ptr<DeviceKernel>>(
-    const Func& scheduled, const std::string& target, const std::string& device)>;
+    const Func& scheduled, const hw::GpuTarget& target, const std::string& device)>;
 
 }  // namespace tilewright::measure

@@ -40,7 +40,7 @@ struct SetupJob {
 struct TaskJob {
   int64_t task = 0;
   std::string func;    ///< printed
-  std::string target;  ///< name
+  std::string target;  ///< printed (target_text.h): a GPU's where `device` names one
   int64_t threads = 1;
   int64_t place = 0;   ///< of its reference results in kResultsFile
   std::string device;  ///< the GPU that runs it; empty: this machine does

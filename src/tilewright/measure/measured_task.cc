@@ -16,6 +16,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/lower.h"
 #include "tilewright/measure/compare.h"
+#include "tilewright/measure/target_text.h"
 #include "tilewright/rules/gpu/rule.h"
 #include "tilewright/schedule/step.h"
 
@@ -68,10 +69,12 @@ std::string one_line(const Error& error) {
 }
 
 MeasuredTask::MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target,
-                           const CompileFor& compile, const LoadForDevice& load)
+                           const std::optional<hw::GpuTarget>& gpu, const CompileFor& compile,
+                           const LoadForDevice& load)
     : job_(std::move(job)),
       func_(std::move(func)),
       target_(target),
+      gpu_(gpu),
       compile_(compile),
       load_(load),
       pool_({.threads = on_device() ? 1 : threads(), .pin = threads() > 1 && !on_device()}) {}
@@ -82,11 +85,14 @@ Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
   Func func = TW_TRY(parse_func(job.func));
   const bool on_device = !job.device.empty();
   if (on_device && !load) return fail(ErrorKind::Device, "this worker knows no GPUs", job.device);
-  const hw::CpuTarget target = on_device ? hw::host() : TW_TRY(hw::find_target(job.target));
+  const hw::CpuTarget target = on_device ? hw::host() : TW_TRY(parse_cpu_target(job.target));
+  std::optional<hw::GpuTarget> gpu;
+  if (on_device) gpu = TW_TRY(parse_gpu_target(job.target));
   if (!func.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
                 "only kernels of fixed sizes are measured");
-  std::unique_ptr<MeasuredTask> task(new MeasuredTask(job, std::move(func), target, compile, load));
+  std::unique_ptr<MeasuredTask> task(
+      new MeasuredTask(job, std::move(func), target, gpu, compile, load));
   Rng rng(1);
   for (size_t i = 0; i < task->func_.params.size(); ++i) {
     const Param& param = task->func_.params[i];
@@ -110,7 +116,7 @@ Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool
   try {
     BuiltKernel kernel;
     if (on_device) {
-      auto loaded = load_(scheduled, job_.target, job_.device);
+      auto loaded = load_(scheduled, *gpu_, job_.device);
       if (!loaded) return refused(loaded.error());
       kernel.device = *std::move(loaded);
       return kernel;
@@ -200,12 +206,10 @@ double MeasuredTask::call(const BuiltKernel& kernel) {
 }
 
 Attempt<BuiltKernel> MeasuredTask::thread_per_result() const {
-  const Result<hw::GpuTarget> target = hw::find_gpu_target(job_.target);
-  if (!target) return tl::unexpected<Failure>({OutcomeKind::Invalid, one_line(target.error())});
   rules::GpuPlan alone;
   alone.rows = false;
   return build(schedule::print(rules::gpu_trace(
-      func_, *target, [&](const rules::BlockFacts&, const hw::GpuTarget&) { return alone; })));
+      func_, *gpu_, [&](const rules::BlockFacts&, const hw::GpuTarget&) { return alone; })));
 }
 
 Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {

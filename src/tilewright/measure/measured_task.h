@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,8 @@ class MeasuredTask {
   void set_calls(BuiltKernel& kernel, double seconds);
 
  private:
-  MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target, const CompileFor& compile,
+  MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target,
+               const std::optional<hw::GpuTarget>& gpu, const CompileFor& compile,
                const LoadForDevice& load);
   double reading_of(const BuiltKernel& kernel, int64_t calls);
   double call(const BuiltKernel& kernel);
@@ -73,7 +75,8 @@ class MeasuredTask {
 
   TaskJob job_;
   Func func_;
-  hw::CpuTarget target_;
+  hw::CpuTarget target_;              ///< with a GPU: this machine
+  std::optional<hw::GpuTarget> gpu_;  ///< if one runs the schedules
   const CompileFor& compile_;
   const LoadForDevice& load_;
   runtime::ThreadPool pool_;

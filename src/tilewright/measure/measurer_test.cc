@@ -11,6 +11,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/measure/job.h"
+#include "tilewright/measure/target_text.h"
 #include "tilewright/search/searcher.h"
 
 namespace tilewright::measure {
@@ -263,6 +264,38 @@ TEST(MeasureJob, MessagesComeBack) {
   EXPECT_EQ(again.kind, OutcomeKind::WrongResult);
   EXPECT_THAT(again.reason, HasSubstr("a \"b\"\n"));
   EXPECT_EQ(again.readings, 4);
+}
+
+/// Workers need to know no target by name: a machine of a kind that this program has no name for.
+TEST(Measure, TargetsTravelWithTheJob) {
+  Task task = small_task();
+  task.target.name = "a board of mine";
+  Rig rig(options(), task);
+  EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
+}
+
+TEST(MeasureJob, TargetsComeBack) {
+  hw::CpuTarget cpu = *hw::find_target("x86-64-v4");
+  cpu.machine = "1a2b3c4d", cpu.cores = 48, cpu.l3_bytes = 7LL << 30;
+  const auto cpu_back = parse_cpu_target(print_target(cpu));
+  ASSERT_TRUE(cpu_back) << to_string(cpu_back.error());
+  EXPECT_EQ(cpu_back->features, cpu.features);
+  EXPECT_EQ(cpu_back->triple, cpu.triple);
+  EXPECT_EQ(cpu_back->l3_bytes, cpu.l3_bytes);
+  EXPECT_EQ(print_target(*cpu_back), print_target(cpu));
+  for (hw::GpuTarget gpu : hw::all_gpu_targets()) {
+    gpu.units = 17, gpu.tf32 = true;
+    const auto back = parse_gpu_target(print_target(gpu));
+    ASSERT_TRUE(back) << to_string(back.error());
+    EXPECT_EQ(back->language, gpu.language);
+    EXPECT_EQ(back->units, 17);
+    EXPECT_EQ(back->rates.mma_tf32, gpu.rates.mma_tf32);
+    EXPECT_EQ(print_target(*back), print_target(gpu));
+  }
+  for (const char* text : {"", "{}", "[]", "x86-64-v4", R"({"name": 3})"}) {
+    EXPECT_FALSE(parse_cpu_target(text)) << text;
+    EXPECT_FALSE(parse_gpu_target(text)) << text;
+  }
 }
 
 TEST(MeasureJob, NonsenseIsRefused) {

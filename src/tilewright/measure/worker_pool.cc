@@ -9,6 +9,7 @@
 
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/measure/target_text.h"
 
 namespace tilewright::measure {
 namespace {
@@ -53,7 +54,7 @@ int64_t WorkerPool::add_task(const Task& task, int64_t result_bytes) {
   TaskJob job;
   job.task = next_task_++;
   job.func = print(task.func);
-  job.target = task.gpu ? task.gpu->name : task.target.name;
+  job.target = task.gpu ? print_target(*task.gpu) : print_target(task.target);
   job.device = task.runs_on;
   job.threads = task.threads;
   job.place = results_end_;

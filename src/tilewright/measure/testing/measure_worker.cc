@@ -113,10 +113,10 @@ class FakeKernel final : public DeviceKernel {
   Array x_, y_;
 };
 
-Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const std::string& target,
+Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const hw::GpuTarget& target,
                                            const std::string& device) {
-  if (device != "fake:0" || target != "opencl")
-    return fail(ErrorKind::Device, "no such device: " + device, target);
+  if (device != "fake:0" || target.name != "opencl")
+    return fail(ErrorKind::Device, "no such device: " + device, target.name);
   const std::string text = print(scheduled);
   if (mentions(text, "refused"))
     return fail(ErrorKind::Unsupported, "no code for this", "it is a test");
@@ -126,4 +126,6 @@ Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const std::str
 }  // namespace
 }  // namespace tilewright::measure
 
-int main() { return tilewright::measure::serve_worker(tilewright::measure::compile, tilewright::measure::load); }
+int main() {
+  return tilewright::measure::serve_worker(tilewright::measure::compile, tilewright::measure::load);
+}
