@@ -5,7 +5,7 @@ Edges are read from `tw_library(NAME DEPS ... TEST_DEPS ...)` in src/tilewright/
 file belongs to the nearest folder above it that declares a library. Sources and headers may include
 their own layer and its DEPS; tests and their helpers (`*_test.cc`, `*_testing.h`, `test_*.h`, files
 in a `testing` folder) also its TEST_DEPS, and nothing else may include such a helper. Headers of include/tilewright are the runtime's interface. LLVM headers belong to
-codegen_llvm alone.
+codegen_llvm alone, SQLite's to records_sqlite.
 
 usage: check_layers.py [ROOT]      exit status 1 and one line per violation, `file:line: ...`
        check_layers.py --self-test
@@ -20,7 +20,8 @@ COMMAND = re.compile(r"\b(tw_library|set|list)\s*\(([^)]*)\)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 LINK_WORDS = {"DEPS", "TEST_DEPS", "LINK", "FOLDERS"}
 PUBLIC_LAYER = "runtime"
-LLVM_LAYER = "codegen_llvm"
+# Headers of libraries that one layer alone may include.
+LIBRARIES = [(("llvm/", "llvm-c/"), "LLVM", "codegen_llvm"), (("sqlite3",), "SQLite", "records_sqlite")]
 
 
 class Layer:
@@ -139,10 +140,9 @@ def check(root):
                 continue
             place = f"{path.relative_to(root)}:{number}"
             target = match.group(1)
-            if target.startswith(("llvm/", "llvm-c/")):
-                if layer.name != LLVM_LAYER:
-                    problems.append(f"{place}: layer {layer.name} may not include LLVM")
-                continue
+            for prefixes, library, only in LIBRARIES:
+                if target.startswith(prefixes) and layer.name != only:
+                    problems.append(f"{place}: layer {layer.name} may not include {library}")
             if not target.startswith("tilewright/"):
                 continue
             below = target.removeprefix("tilewright/")
@@ -188,6 +188,8 @@ def self_test():
          ["src/tilewright/base/CMakeLists.txt:1: layer base depends on unknown layer gone"]),
         ({"src/tilewright/top/v.cc": '#include "llvm/IR/Module.h"\n'},
          ["src/tilewright/top/v.cc:1: layer top may not include LLVM"]),
+        ({"src/tilewright/top/v.cc": '#include <sqlite3.h>\n'},
+         ["src/tilewright/top/v.cc:1: layer top may not include SQLite"]),
         ({"src/tilewright/top/v.cc": '#include "tilewright/nowhere/x.h"\n'},
          ["src/tilewright/top/v.cc:1: tilewright/nowhere/x.h belongs to no layer"]),
         ({"src/tilewright/ir/b.cc": '#include "tilewright/ir/testing/t.h"\n'},

@@ -123,6 +123,47 @@ PY
 exits 8 "validate says what does not replay" "no loop is named gone" -- records --store broken.sqlite validate
 exits 0 "A5 what does not replay is skipped" "records do not fit" -- compile product.tw --records broken.sqlite -o b.twm
 
+# Records of another machine. Columns say whose they are.
+rows >/dev/null
+holds "records say their kind, machine and unit" [ "$(value rows.json '{r["kind"] for r in d["records"]} == {"rule", "schedule", "race"} and all(r["unit"] == "ns" and "@%s:" % r["machine"] in r["target"] for r in d["records"])')" = True ]
+cat >edit.py <<'PY'
+# edit.py STORE NEW WHAT: a copy of a store, changed.
+import shutil, sqlite3, sys
+store, new, what = sys.argv[1:]
+db = sqlite3.connect(store)
+db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+db.close()
+shutil.copy(store, new)
+db = sqlite3.connect(new)
+if what == "machine":
+    db.execute("UPDATE records SET target = replace(target, '@' || machine, '@ffff0000'), machine = 'ffff0000'")
+if what == "newer":
+    db.execute("PRAGMA user_version = 99")
+if what == "old":  # as programs wrote it whose records had neither kind nor machine nor unit
+    db.executescript("DROP TRIGGER refuse_older; DROP INDEX by_cost; ALTER TABLE records RENAME TO r")
+    columns = ", ".join(f'"{c[1]}" {c[2]} NOT NULL' for c in db.execute("PRAGMA table_info(r)")
+                        if c[1] not in ("kind", "machine", "unit"))
+    names = ", ".join(f'"{c[1]}"' for c in db.execute("PRAGMA table_info(r)") if c[1] not in ("kind", "machine", "unit"))
+    db.executescript(f"""CREATE TABLE records ({columns}, UNIQUE (workload, target, compiler, schedule, point, searcher, "when", cost));
+        INSERT INTO records SELECT {names} FROM r ORDER BY rowid; DROP TABLE r; PRAGMA user_version = 1;
+        CREATE INDEX by_cost ON records (workload, target, outcome, cost)""")
+db.commit()
+PY
+"$python" edit.py "$store" moved.sqlite machine
+exits 0 "A7 records of another machine do not count" "1 kernel do not count here: they are for machine ffff0000" -- compile product.tw --records moved.sqlite -o m.twm
+holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
+
+# Stores of programs before and after this one.
+"$python" edit.py "$store" old.sqlite old
+before=$(sha256sum <old.sqlite)
+exits 0 "an old store is read" "of 1 kernels from tuning records" -- compile product.tw --records old.sqlite -o o.twm
+exits 0 "with all that it has" " rule " " race " " schedule " -- records --store old.sqlite ls --limit 1000
+holds "and stays as it is" [ "$(sha256sum <old.sqlite)" = "$before" ]
+exits 0 "an old store takes records" "0 added, $tried known" -- records --store old.sqlite import all.jsonl
+exits 0 "and keeps its own" "0 added, $tried known" -- records --store old.sqlite merge "$store"
+"$python" edit.py "$store" newer.sqlite newer
+exits 8 "a newer store is refused" "version 99, this program writes 2" -- records --store newer.sqlite ls
+
 # The same run from replayed readings: the same proposals and the same package, twice.
 for side in a b; do
   mkdir "$side"
@@ -217,7 +258,7 @@ exits 0 "records of algorithms are valid" " 0 do not" -- records --store forms.s
 "$program" --json records ls --store forms.sqlite --limit 1000 >rows.json 2>>"$log"
 "$python" - <<'PY'
 import json
-rows = [r for r in json.load(open("rows.json"))["records"] if r["point"].startswith("algorithm: ")]
+rows = [r for r in json.load(open("rows.json"))["records"] if r["kind"] == "algorithm"]
 assert len(rows) == 1, rows
 for form, file in (("direct", "direct.jsonl"), ("winograd 2", "winograd.jsonl")):
     lines = [{"format": "tilewright-records", "version": 1}, dict(rows[0], point="algorithm: " + form)]
@@ -233,6 +274,7 @@ done
 
 # Layers for VTA: cycles of its simulator decide, and compiling takes what won.
 exits 0 "tune for VTA" "kcycles" -- tune conv.onnx --target vta --quantize random --trials 40 --records vta.sqlite
+exits 0 "whose records count cycles" " kcycles " -- records --store vta.sqlite ls
 exits 0 "compile for VTA by records" "of 3 kernels from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
 exits 0 "which computes the same" "" -- verify conv.onnx --target vta --quantize random --records vta.sqlite
 exits 0 "other hardware, other records" "" -- compile conv.onnx --target vta --hw vta-extended --quantize random --records vta.sqlite -o vta2.twm

@@ -27,6 +27,7 @@
 #include "tilewright/ir/separate_nests.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/unique_names.h"
+#include "tilewright/records/lines.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"

@@ -12,7 +12,7 @@
 #include "tilewright/compile/backend.h"
 #include "tilewright/compile/options.h"
 #include "tilewright/graph/ir/graph.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/record.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/program.h"
 

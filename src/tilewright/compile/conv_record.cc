@@ -5,6 +5,8 @@
 #include <charconv>
 #include <string_view>
 
+#include "tilewright/records/workload.h"
+
 namespace tilewright::compile {
 namespace {
 
@@ -26,7 +28,7 @@ std::string conv_key(const tensor::Conv2dShape& conv) {
 
 std::optional<int64_t> form_in(const records::Record& record) {
   std::string_view text = record.point;
-  if (!record.schedule.empty() || !text.starts_with(kPrefix)) return std::nullopt;
+  if (record.kind != records::kAlgorithmKind || !text.starts_with(kPrefix)) return std::nullopt;
   text.remove_prefix(kPrefix.size());
   if (text == kDirect) return 0;
   if (!text.starts_with(kWinograd)) return std::nullopt;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "tilewright/records/records.h"
+#include "tilewright/records/record.h"
 #include "tilewright/tensor/conv2d_shape.h"
 
 namespace tilewright::compile {
@@ -15,7 +15,7 @@ namespace tilewright::compile {
 std::string conv_text(const tensor::Conv2dShape& conv);
 /// The key of its records.
 std::string conv_key(const tensor::Conv2dShape& conv);
-/// The tile that a record decides for; absent where it is about a schedule.
+/// The tile that a record (kind `algorithm`) decides for; absent where it is about a schedule.
 std::optional<int64_t> form_in(const records::Record& record);
 /// `direct` or `winograd 4`.
 std::string form_name(int64_t m);

@@ -8,7 +8,7 @@
 
 #include "tilewright/cost/decision.h"
 #include "tilewright/ir/stmt.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/record.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::compile {

@@ -42,7 +42,10 @@ records::Record form_record(const tensor::Conv2dShape& conv, int64_t m,
   records::Record record;
   record.workload = compile::conv_key(conv);
   record.name = compile::conv_text(conv);
+  record.kind = records::kAlgorithmKind;
   record.target = cpu_key(options.cpu(), options.threads);
+  record.machine = options.cpu().machine;
+  record.unit = "ns";
   record.compiler = compiler_key();
   record.point = compile::form_point(m);
   record.outcome = "ok";

@@ -8,6 +8,7 @@
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/tuned.h"
 #include "tilewright/graph/ir/builder.h"
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/rules/cpu/conv_algorithm.h"
 
 namespace tilewright::driver {
@@ -70,7 +71,7 @@ TEST(ConvForms, OtherRecordsSayNothing) {
     EXPECT_FALSE(compile::form_in(record)) << point;
   }
   record = form_record(kConv, 2, {}, 1);
-  record.schedule = "split(loop=i, factor=2)";
+  record.kind = records::kScheduleKind;
   EXPECT_FALSE(compile::form_in(record));
 }
 
@@ -109,13 +110,13 @@ TEST(ConvForms, StoresKeepThem) {
   const auto folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
   const std::string path = folder->path() + "/records.sqlite";
-  auto store = records::RecordStore::open(path);
+  auto store = records::open_store(path);
   ASSERT_TRUE(store) << to_string(store.error());
   compile::CompileOptions options;
   options.threads = 2;
   // The last race counts, not the cheapest.
-  ASSERT_TRUE(store->add(form_record(kConv, 4, options, 10)));
-  ASSERT_TRUE(store->add(form_record(kConv, 0, options, 20)));
+  ASSERT_TRUE((*store)->add(form_record(kConv, 4, options, 10)));
+  ASSERT_TRUE((*store)->add(form_record(kConv, 0, options, 20)));
   const auto answers = stored_records(path, {cpu_key(options.cpu(), 2)});
   ASSERT_TRUE(answers) << to_string(answers.error());
   ASSERT_TRUE(answers->forms(kConv));

@@ -55,9 +55,9 @@ std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& co
     verdict.rule = schedule::print(task.rule);
     verdict.rule_cost = state.rule.cost;
     records::Record& record = verdict.record;
+    record = task.task.record();
     record.workload = task.task.key();
-    record.name = task.task.name;
-    record.target = task.task.target_key();
+    record.kind = records::kRaceKind;
     record.compiler = compiler;
     record.outcome = "ok";
     record.searcher = "race";

@@ -94,6 +94,8 @@ TEST_F(FinalRace, A8_KeepsWhatWinsByMoreThanNoise) {
   EXPECT_EQ(verdict.record.point, "splits: factor=1");
   EXPECT_EQ(verdict.record.cost, 90);
   EXPECT_EQ(verdict.record.searcher, "race");
+  EXPECT_EQ(verdict.record.kind, records::kRaceKind);
+  EXPECT_EQ(verdict.record.unit, "ns");
   EXPECT_EQ(verdict.record.when, "today");
   Judge close({1, 0.995, 1.1, 1.2});
   EXPECT_FALSE(decide(&close).better);

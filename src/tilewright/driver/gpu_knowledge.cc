@@ -7,6 +7,7 @@
 #include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/driver/machine_rates.h"
 #include "tilewright/driver/tuned.h"
+#include "tilewright/records/sqlite/sqlite.h"
 
 namespace tilewright::driver {
 namespace {
@@ -23,7 +24,7 @@ bool any_rates() {
 bool any_records(const SubjectOptions& options) {
   std::error_code ignored;
   return !options.records.empty() ||
-         std::filesystem::exists(records::RecordStore::default_path(), ignored);
+         std::filesystem::exists(records::default_store_path(), ignored);
 }
 
 }  // namespace

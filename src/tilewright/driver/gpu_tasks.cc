@@ -116,6 +116,7 @@ Result<measure::Task> task_on(const SubjectOptions& subject_options,
     return task;
   }
   task.device = gpu_target_key(gpu, (*device)->info());
+  task.device_name = (*device)->info().name;
   task.runs_on = (*device)->info().id;
   // OpenCL may run on this machine's processor.
   if (gpu.language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);

@@ -22,7 +22,7 @@
 #include "tilewright/driver/tuned.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/driver/workload.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
 #include "tilewright/tune/vta_space.h"
@@ -177,7 +177,7 @@ std::vector<std::string> input_files(const SubjectOptions& options) {
   std::vector<std::string> files = options.paths;
   files.insert(files.end(),
                {options.workload, options.hw, options.quantize,
-                options.records.empty() ? records::RecordStore::default_path() : options.records});
+                options.records.empty() ? records::default_store_path() : options.records});
   for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
     for (const std::string& text : *texts)
       if (const size_t at = text.find('@'); at != std::string::npos)
@@ -407,7 +407,7 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
                   "it lacks " + missing.front(), "leave --target out");
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
-    say_elsewhere(*runnable.model, compile, options.records);
+    say_elsewhere(*runnable.model, compile, options.records, options.device);
     runnable.session = TW_TRY(compile::open_session(*runnable.model, session));
   }
   runnable.inputs = input_types(runnable.session->program(), subject);

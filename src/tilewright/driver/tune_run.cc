@@ -11,6 +11,8 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/samples.h"
 #include "tilewright/driver/tuned.h"
+#include "tilewright/records/lines.h"
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/evaluators.h"
 #include "tilewright/tune/methods.h"
@@ -39,14 +41,14 @@ double look_seconds(double seconds, size_t models) {
 }
 
 /// A store of records made from a file: another store, or JSON lines.
-Result<records::RecordStore> open_replayed(const std::string& path) {
+Result<std::shared_ptr<records::Store>> open_replayed(const std::string& path) {
   if (!std::filesystem::exists(path))
     return fail(ErrorKind::Io, fmt::format("there is no file {}", path), {},
                 "--measure replay:FILE names a record store or exported lines");
   const std::string text = TW_TRY(read_file(path));
-  if (text.starts_with("SQLite format 3")) return records::RecordStore::open(path);
-  records::RecordStore store = TW_TRY(records::RecordStore::open(":memory:"));
-  Result<records::RecordStore::Imported> lines = store.import_lines(text);
+  if (text.starts_with("SQLite format 3")) return records::open_store_to_read(path);
+  std::shared_ptr<records::Store> store = TW_TRY(records::open_store(":memory:"));
+  Result<records::Imported> lines = records::import_lines(*store, text);
   if (!lines) return tl::unexpected<Error>(std::move(lines.error()).at(path));
   return store;
 }
@@ -96,7 +98,7 @@ Status TuneRun::prepare() {
                 fmt::format("there are {} subjects", subjects.size()));
   if (settings_.measure.starts_with(kReplay)) {
     replayed_ = TW_TRY(open_replayed(settings_.measure.substr(kReplay.size())));
-    compile_.form = answers_of(*replayed_, cpu_keys(compile_.cpu(), compile_.threads)).forms;
+    compile_.form = answers_of(replayed_, cpu_keys(compile_.cpu(), compile_.threads)).forms;
   }
   return plan(std::move(subjects), by_rule);
 }
@@ -124,8 +126,7 @@ Status TuneRun::open() {
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
     const std::string& path = settings_.subject.records;
-    store_ = TW_TRY(
-        records::RecordStore::open(path.empty() ? records::RecordStore::default_path() : path));
+    store_ = TW_TRY(records::open_store(path.empty() ? records::default_store_path() : path));
     TW_TRY_STATUS(keep_workloads());
     const auto measuring = target().measuring;
     if (runs_here())
@@ -152,7 +153,10 @@ Status TuneRun::open() {
   options.seconds = std::min(on_device() ? rest() * (1 - kRaceShare) : settings_.seconds,
                              settings_.search_seconds);
   options.interrupted = [] { return driver::interrupted(); };
-  if (store_) options.keep = [this](const auto& records) { return keep(records); };
+  if (store_) {
+    kept_ = std::make_unique<records::GroupedAdds>(store_);
+    options.keep = [this](const auto& records) { return kept_->add(records); };
+  }
   const auto progress = std::make_shared<Progress>("tuning");
   options.progress = [this, progress] { progress->show(progress_line(*this)); };
   tuner_ = std::make_unique<tune::Tuner>(std::move(tasks), std::move(options));
@@ -165,14 +169,12 @@ std::vector<std::string> TuneRun::spaces() const {
   return {"constructive", "tiling"};
 }
 
-Status TuneRun::keep(const std::vector<records::Record>& records) {
-  return store_->add_all(records);
-}
-
 /// Records replay without the model: the store has the programs.
 Status TuneRun::keep_workloads() {
+  records::Workloads workloads;
   for (const KernelTask& task : plan_.tasks)
-    TW_TRY_STATUS(store_->add_workload(task.key, records::workload_text(task.task.func)));
+    workloads.emplace(task.key, records::workload_text(task.task.func));
+  TW_TRY(store_->add_all({}, workloads));
   return {};
 }
 
@@ -239,7 +241,7 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   if (settings_.dry) return made;
   if (replayed_) {
     std::vector<records::Record> records = TW_TRY(replayed_->find(records_of(task)));
-    std::erase_if(records, [](const records::Record& r) { return r.searcher == "race"; });
+    std::erase_if(records, [](const records::Record& r) { return r.kind == records::kRaceKind; });
     for (const records::Record& record : records) newest_ = std::max(newest_, record.when);
     made.evaluator = [records = std::move(records)] {
       return Result<std::unique_ptr<measure::Evaluator>>(tune::replay_evaluator(records));
@@ -257,6 +259,7 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
 
 Status TuneRun::search() {
   stop_ = TW_TRY(tuner_->run());
+  if (kept_) TW_TRY_STATUS(kept_->flush());
   if (driver::interrupted()) stop_ = search::Stop::Interrupted;
   return {};
 }
@@ -280,7 +283,7 @@ Status TuneRun::decide() {
       if (verdict.known) records.push_back(verdict.record);
     for (records::Record& record : decided_forms()) records.push_back(std::move(record));
     // What an interrupted run saw was not raced: it stands as readings.
-    if (!interrupted()) TW_TRY_STATUS(store_->add_all(records));
+    if (!interrupted()) TW_TRY(store_->add_all(records));
   }
   return write_package();
 }

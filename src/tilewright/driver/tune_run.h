@@ -9,6 +9,7 @@
 
 #include "tilewright/driver/final_race.h"
 #include "tilewright/driver/tuning_target.h"
+#include "tilewright/records/grouped_adds.h"
 
 namespace tilewright::driver {
 
@@ -79,7 +80,6 @@ class TuneRun {
   records::RecordFilter records_of(const KernelTask& task) const;
   bool time_for(double seconds) const;
   double race_seconds() const;
-  Status keep(const std::vector<records::Record>& records);
   Status keep_workloads();
   Verdict* verdict_of(const compile::KernelReport& kernel);
   Status choose_forms(TunedModel& model);
@@ -99,8 +99,9 @@ class TuneRun {
   compile::CompileOptions compile_;
   TunePlan plan_;
   double prepared_seconds_ = 0;
-  std::optional<records::RecordStore> store_, replayed_;
-  std::string newest_;  ///< time of the newest replayed record
+  std::shared_ptr<records::Store> store_, replayed_;  ///< null: none
+  std::unique_ptr<records::GroupedAdds> kept_;        ///< what the search adds to store_
+  std::string newest_;                                ///< time of the newest replayed record
   std::unique_ptr<measure::Measurer> measurer_;
   std::unique_ptr<tune::Tuner> tuner_;
   search::Stop stop_ = search::Stop::Trials;

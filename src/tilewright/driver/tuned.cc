@@ -12,7 +12,9 @@
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/conv_forms.h"
+#include "tilewright/driver/gpu_kernel.h"
 #include "tilewright/hw/rates.h"
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/space.h"
 #include "tilewright/tune/vta_space.h"
@@ -48,7 +50,7 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads) {
   return keys;
 }
 
-StoredRecords answers_of(const records::RecordStore& store,
+StoredRecords answers_of(std::shared_ptr<const records::Store> store,
                          const std::vector<std::string>& target_keys) {
   const auto lock = std::make_shared<std::mutex>();
   const auto chosen = [store, lock,
@@ -59,7 +61,7 @@ StoredRecords answers_of(const records::RecordStore& store,
     const std::lock_guard<std::mutex> guard(*lock);
     for (const std::string& key : target_keys) {
       filter.target = key;
-      if (auto record = store.chosen(filter).value_or(std::nullopt)) return record;
+      if (auto record = store->chosen(filter).value_or(std::nullopt)) return record;
     }
     return std::nullopt;
   };
@@ -71,14 +73,14 @@ StoredRecords answers_of(const records::RecordStore& store,
 
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys) {
-  const std::string file = path.empty() ? records::RecordStore::default_path() : path;
+  const std::string file = path.empty() ? records::default_store_path() : path;
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) {
     if (path.empty()) return StoredRecords();
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune --records " + path + " makes one");
   }
-  Result<records::RecordStore> store = records::RecordStore::open_to_read(file);
+  auto store = records::open_store_to_read(file);
   if (store) return answers_of(*store, target_keys);
   if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
   static std::once_flag said;  // a verb may ask for several targets
@@ -105,27 +107,47 @@ namespace {
 /// A field of a record's key: what it is called in words, and its value.
 using KeyField = std::pair<std::string, std::string>;
 
-/// Of a key such as `cpu:znver4@1a2b3c4d:8` and a compiler.
-std::vector<KeyField> fields_of(const std::string& key, const std::string& compiler) {
-  const size_t first = std::min(key.find(':'), key.size()), last = key.rfind(':');
-  const std::string processor =
-      last == key.npos || last <= first ? "" : key.substr(first + 1, last - first - 1);
-  const size_t machine = std::min(processor.find('@'), processor.size());
-  return {{"processor", processor.substr(0, machine)},
-          {"machine", processor.substr(machine)},
-          {"threads", last == key.npos ? "" : key.substr(last + 1)},
-          {"compiler", compiler}};
+/// What decides whether a record counts. Its target is `cpu:znver4@1a2b3c4d:8`, without the machine
+/// in old ones, or that of another device: `cuda-sm_90a:NVIDIA H200`.
+std::vector<KeyField> fields_of(const records::Record& record) {
+  const std::string& key = record.target;
+  const size_t first = std::min(key.find(':'), key.size());
+  std::string processor, threads;
+  if (key.starts_with("cpu:") && key.rfind(':') > first) {
+    processor = key.substr(first + 1, key.find_first_of("@:", first + 1) - first - 1);
+    threads = key.substr(key.rfind(':') + 1);
+  }
+  return {{"target", key.substr(0, first)},
+          {"processor", processor},
+          {"machine", record.machine},
+          {"threads", threads},
+          {"compiler", record.compiler}};
+}
+
+/// A record of what `options` compile for.
+records::Record record_for(const compile::CompileOptions& options, const std::string& device) {
+  records::Record here;
+  here.compiler = compiler_key();
+  here.target = cpu_key(options.cpu(), options.threads);
+  here.machine = options.cpu().machine;
+  const hw::GpuTarget* target = options.target.gpu();
+  if (target == nullptr) return here;
+  if (const auto gpu = gpu_for(*target, device)) {
+    here.target = gpu_target_key(*target, (*gpu)->info());
+    here.machine = (*gpu)->info().name;
+  }
+  return here;
 }
 
 }  // namespace
 
 std::string nearest_difference(const std::vector<records::Record>& records,
-                               const std::string& target_key, const std::string& compiler) {
-  const std::vector<KeyField> here = fields_of(target_key, compiler);
+                               const records::Record& compiled_for) {
+  const std::vector<KeyField> here = fields_of(compiled_for);
   size_t least = here.size() + 1;
   std::string text;
   for (const records::Record& record : records) {
-    const std::vector<KeyField> there = fields_of(record.target, record.compiler);
+    const std::vector<KeyField> there = fields_of(record);
     size_t differences = 0, first = here.size();
     for (size_t i = here.size(); i-- > 0;)
       if (there[i] != here[i]) ++differences, first = i;
@@ -139,21 +161,21 @@ std::string nearest_difference(const std::vector<records::Record>& records,
 }
 
 void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
-                   const std::string& path) {
-  const std::string file = path.empty() ? records::RecordStore::default_path() : path;
+                   const std::string& path, const std::string& device) {
+  const std::string file = path.empty() ? records::default_store_path() : path;
   std::error_code ignored;
   if (!options.tuned || !std::filesystem::exists(file, ignored)) return;
-  const auto store = records::RecordStore::open_to_read(file);
+  const auto store = records::open_store_to_read(file);
   if (!store) return;  // who asked it for schedules has said so
+  const records::Record here = record_for(options, device);
   std::map<std::string, int64_t> counts;
   for (const compile::KernelReport* kernel : compile::all_kernels(model)) {
     if (kernel->record || kernel->symbol.empty()) continue;
     records::RecordFilter filter;
     filter.workload = records::workload_key(records::workload_text(kernel->func));
-    filter.searcher = "race";
+    filter.kind = records::kRaceKind;
     const std::string text =
-        nearest_difference(store->find(filter).value_or(std::vector<records::Record>()),
-                           cpu_key(options.cpu(), options.threads), compiler_key());
+        nearest_difference((*store)->find(filter).value_or(std::vector<records::Record>()), here);
     if (!text.empty()) ++counts[text];
   }
   for (const auto& [text, count] : counts)

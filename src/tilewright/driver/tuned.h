@@ -1,10 +1,12 @@
 // Schedules that tuning found, for the compiler.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tilewright/compile/compile.h"
+#include "tilewright/records/store.h"
 
 namespace tilewright::driver {
 
@@ -22,7 +24,7 @@ struct StoredRecords {
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys);
 /// The same from a store that is open.
-StoredRecords answers_of(const records::RecordStore& store,
+StoredRecords answers_of(std::shared_ptr<const records::Store> store,
                          const std::vector<std::string>& target_keys);
 /// The key of kernels for a CPU.
 std::string cpu_key(const hw::CpuTarget& target, int threads);
@@ -41,12 +43,13 @@ struct RecordedKernels {
 RecordedKernels recorded_kernels(const compile::CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.
 void say_tuned(const compile::CompiledModel& model);
-/// In what the nearest of `records` differs from what is compiled for, in words: processor,
-/// machine, threads or compiler. Empty: there is none, or one that fits.
+/// In what the nearest of `records` differs from `here`, a record of what is compiled for, in
+/// words: target, processor, machine, threads or compiler. Empty: there is none, or one that fits.
 std::string nearest_difference(const std::vector<records::Record>& records,
-                               const std::string& target_key, const std::string& compiler);
+                               const records::Record& here);
 /// One line where the store at `path` has winners for kernels of `model`, none of which count here.
+/// `device`: the GPU, as in SubjectOptions.
 void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
-                   const std::string& path);
+                   const std::string& path, const std::string& device);
 
 }  // namespace tilewright::driver

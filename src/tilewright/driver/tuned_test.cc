@@ -6,6 +6,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/conv_forms.h"
+#include "tilewright/records/sqlite/sqlite.h"
 
 namespace tilewright::driver {
 namespace {
@@ -24,7 +25,7 @@ compile::CompileOptions machine(const std::string& fingerprint) {
 TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   const auto folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
-  auto store = records::RecordStore::open(folder->path() + "/records.sqlite");
+  auto store = records::open_store(folder->path() + "/records.sqlite");
   ASSERT_TRUE(store) << to_string(store.error());
   const auto form = [&](const compile::CompileOptions& options) -> std::optional<int64_t> {
     const auto record = answers_of(*store, cpu_keys(options.cpu(), options.threads)).forms(kConv);
@@ -33,10 +34,10 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   // As kept before machines had fingerprints.
   records::Record old = form_record(kConv, 2, machine(""), 10);
   EXPECT_EQ(old.target, "cpu:znver4:2");
-  ASSERT_TRUE(store->add(old));
+  ASSERT_TRUE((*store)->add(old));
   EXPECT_EQ(form(machine("0123abcd")), 2);
   // Two machines of one kind keep apart.
-  ASSERT_TRUE(store->add(form_record(kConv, 4, machine("0123abcd"), 10)));
+  ASSERT_TRUE((*store)->add(form_record(kConv, 4, machine("0123abcd"), 10)));
   EXPECT_EQ(form(machine("0123abcd")), 4);
   EXPECT_EQ(form(machine("ffff0000")), 2);
 }
@@ -44,21 +45,28 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
 records::Record winner(const std::string& target, const std::string& compiler) {
   records::Record record;
   record.target = target;
+  record.machine = records::old_machine(target);
   record.compiler = compiler;
   return record;
 }
 
 TEST(Tuned, A7_TheFieldInWhichTheNearestRecordDiffersIsNamed) {
-  const std::string here = "cpu:znver4@1a2b:8";
-  EXPECT_EQ(nearest_difference({}, here, "c"), "");
-  EXPECT_EQ(nearest_difference({winner("cpu:znver4@1a2b:8", "c")}, here, "c"), "");
-  EXPECT_EQ(nearest_difference({winner("cpu:znver3:2", "b"), winner("cpu:znver4@1a2b:2", "c")},
-                               here, "c"),
-            "threads 2, here 8");
-  EXPECT_EQ(nearest_difference({winner("cpu:znver4@1a2b:8", "b")}, here, "c"),
-            "compiler b, here c");
-  EXPECT_EQ(nearest_difference({winner("cpu:znver3:2", "b")}, here, "c"),
+  const records::Record here = winner("cpu:znver4@1a2b:8", "c");
+  EXPECT_EQ(nearest_difference({}, here), "");
+  EXPECT_EQ(nearest_difference({here}, here), "");
+  EXPECT_EQ(
+      nearest_difference({winner("cpu:znver3:2", "b"), winner("cpu:znver4@1a2b:2", "c")}, here),
+      "threads 2, here 8");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver4@1a2b:8", "b")}, here), "compiler b, here c");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver3:2", "b")}, here),
             "processor znver3, here znver4");
+  EXPECT_EQ(nearest_difference({winner("cpu:znver4@ffff:8", "c")}, here),
+            "machine ffff, here 1a2b");
+  EXPECT_EQ(nearest_difference({winner("cuda-sm_90a:NVIDIA H200", "c")}, here),
+            "target cuda-sm_90a, here cpu");
+  EXPECT_EQ(nearest_difference({winner("cuda-sm_90a:NVIDIA H200", "c")},
+                               winner("cuda-sm_90a:NVIDIA H100", "c")),
+            "machine NVIDIA H200, here NVIDIA H100");
 }
 
 TEST(Tuned, RecordsOfALevelFitNoMachineInParticular) {

@@ -264,7 +264,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
   TW_TRY_STATUS(check_output(path, inputs));
   const compile::CompiledModel model = TW_TRY(compile_subject(subject, options));
   say_tuned(model);
-  say_elsewhere(model, options, verb.subject.records);
+  say_elsewhere(model, options, verb.subject.records, verb.subject.device);
   TW_TRY_STATUS(save_with_samples(path, subject, model, options, verb.samples));
   const runtime::Program& program = *model.program;
   nlohmann::ordered_json json = document("compile");

@@ -16,14 +16,16 @@
 #include "tilewright/driver/usage.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/lines.h"
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/package.h"
 
 namespace tilewright::driver {
 namespace {
 
 using records::Record;
-using records::RecordStore;
+using records::Store;
+using Opened = Result<std::shared_ptr<Store>>;
 
 struct RecordsVerb {
   std::string store;
@@ -37,20 +39,21 @@ struct RecordsVerb {
 };
 
 std::string path_of(const RecordsVerb& verb) {
-  return verb.store.empty() ? RecordStore::default_path() : verb.store;
+  return verb.store.empty() ? records::default_store_path() : verb.store;
 }
 
-/// A store that is there. errors: Io, Package.
-Result<RecordStore> open_existing(const std::string& path) {
+/// A store that is there. `open`: to read or to write. errors: Io, Package.
+Opened open_existing(const std::string& path,
+                     Opened (*open)(const std::string& path) = records::open_store_to_read) {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune makes one; --records and TILEWRIGHT_RECORDS name another");
-  return RecordStore::open_to_read(path);
+  return open(path);
 }
 
 /// Records that the options select; a workload may be given by the first digits of its key.
-Result<std::vector<Record>> selected(const RecordStore& store, const RecordsVerb& verb) {
+Result<std::vector<Record>> selected(const Store& store, const RecordsVerb& verb) {
   std::vector<Record> found;
   TW_TRY_STATUS(store.each({}, [&](const Record& record) {
     const bool by_key = record.workload.starts_with(verb.workload) ||
@@ -73,11 +76,17 @@ nlohmann::ordered_json to_json(const Record& record) {
 /// `sha256:0123456789ab`
 std::string short_key(const std::string& key) { return key.substr(0, 7 + 12); }
 
+std::string cost_text(const Record& record) {
+  return fmt::format("{:.1f} {}", record.cost / 1e3,
+                     record.unit == "ns" ? "us" : "k" + record.unit);
+}
+
 std::vector<std::string> row_of(const Record& record) {
   return {short_key(record.workload),
           record.name,
+          record.kind,
           record.target,
-          record.outcome == "ok" ? fmt::format("{:.1f}", record.cost / 1e3) : record.outcome,
+          record.outcome == "ok" ? cost_text(record) : record.outcome,
           record.searcher,
           record.when,
           record.outcome == "ok" ? record.point : record.reason};
@@ -90,7 +99,7 @@ int show(const std::vector<Record>& records, const std::string& action, int64_t 
   json["count"] = records.size();
   json["records"] = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> rows = {
-      {"workload", "kernel", "target", "us", "searcher", "when", "decisions"}};
+      {"workload", "kernel", "kind", "target", "cost", "searcher", "when", "decisions"}};
   for (const Record& record : records) {
     if (as_json) json["records"].push_back(to_json(record));
     if (static_cast<int64_t>(rows.size()) <= limit) rows.push_back(row_of(record));
@@ -106,30 +115,29 @@ int show(const std::vector<Record>& records, const std::string& action, int64_t 
 }
 
 Result<int> list(const RecordsVerb& verb, bool as_json) {
-  const RecordStore store = TW_TRY(open_existing(path_of(verb)));
-  return show(TW_TRY(selected(store, verb)), "ls", verb.limit, as_json);
+  const auto store = TW_TRY(open_existing(path_of(verb)));
+  return show(TW_TRY(selected(*store, verb)), "ls", verb.limit, as_json);
 }
 
 /// What the compiler would take, per workload and target.
 Result<int> best(const RecordsVerb& verb, bool as_json) {
-  const RecordStore store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(path_of(verb)));
   std::map<std::tuple<std::string, std::string, std::string>, bool> seen;
   std::vector<Record> winners;
-  for (const Record& record : TW_TRY(selected(store, verb))) {
+  for (const Record& record : TW_TRY(selected(*store, verb))) {
     if (!seen.emplace(std::tuple(record.workload, record.target, record.compiler), true).second)
       continue;
     records::RecordFilter filter;
     filter.workload = record.workload;
     filter.target = record.target;
     filter.compiler = record.compiler;
-    if (std::optional<Record> chosen = TW_TRY(store.chosen(filter)))
+    if (std::optional<Record> chosen = TW_TRY(store->chosen(filter)))
       winners.push_back(*std::move(chosen));
   }
   return show(winners, "best", verb.limit, as_json);
 }
 
-Result<int> print_counts(const std::string& action, const RecordStore::Imported& counts,
-                         bool as_json) {
+Result<int> print_counts(const std::string& action, const records::Imported& counts, bool as_json) {
   nlohmann::ordered_json json = document("records");
   json["action"] = action;
   json["added"] = counts.added;
@@ -156,28 +164,28 @@ Result<std::string> lines_of(const std::string& path) {
 
 /// All files are read before the store is touched.
 Result<int> import(const RecordsVerb& verb, bool as_json) {
-  RecordStore found = TW_TRY(RecordStore::open(":memory:"));
+  const auto found = TW_TRY(records::open_store(":memory:"));
   int64_t broken = 0;
   std::string problem;
   for (const std::string& file : verb.files) {
-    Result<RecordStore::Imported> lines = found.import_lines(TW_TRY(lines_of(file)));
+    Result<records::Imported> lines = records::import_lines(*found, TW_TRY(lines_of(file)));
     if (!lines) return tl::unexpected<Error>(std::move(lines.error()).at(file));
     if (broken == 0 && lines->broken > 0) problem = file + ": " + lines->first_problem;
     broken += lines->broken;
   }
-  RecordStore store = TW_TRY(RecordStore::open(path_of(verb)));
-  RecordStore::Imported counts = TW_TRY(store.merge(found));
+  const auto store = TW_TRY(records::open_store(path_of(verb)));
+  records::Imported counts = TW_TRY(records::merge(*store, *found));
   counts.broken = broken;
   counts.first_problem = problem;
   return print_counts("import", counts, as_json);
 }
 
 Result<int> merge(const RecordsVerb& verb, bool as_json) {
-  RecordStore store = TW_TRY(RecordStore::open(path_of(verb)));
-  RecordStore::Imported sum;
+  const auto store = TW_TRY(records::open_store(path_of(verb)));
+  records::Imported sum;
   for (const std::string& file : verb.files) {
-    const RecordStore other = TW_TRY(open_existing(file));
-    const RecordStore::Imported counts = TW_TRY(store.merge(other));
+    const auto other = TW_TRY(open_existing(file));
+    const records::Imported counts = TW_TRY(records::merge(*store, *other));
     sum.added += counts.added;
     sum.known += counts.known;
   }
@@ -187,13 +195,13 @@ Result<int> merge(const RecordsVerb& verb, bool as_json) {
 Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
   const std::string file = verb.output.empty() ? "-" : verb.output;
   TW_TRY_STATUS(check_outputs({{file}, {}}, {path_of(verb)}, as_json));
-  const RecordStore store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(path_of(verb)));
   std::string text = records::lines_header();
-  const std::vector<Record> records = TW_TRY(selected(store, verb));
+  const std::vector<Record> records = TW_TRY(selected(*store, verb));
   std::map<std::string, bool> written;
   for (const Record& record : records)
     if (written.emplace(record.workload, true).second)
-      if (const Result<std::string> func = store.workload(record.workload))
+      if (const Result<std::string> func = store->workload(record.workload))
         text += records::workload_line(record.workload, *func);
   for (const Record& record : records) text += records::line_of(record);
   TW_TRY_STATUS(write_file(file, text));
@@ -209,12 +217,12 @@ Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
 }
 
 Result<int> prune(const RecordsVerb& verb, bool as_json) {
-  RecordStore store = TW_TRY(open_existing(path_of(verb)));
-  const int64_t removed = TW_TRY(store.prune(verb.keep));
+  const auto store = TW_TRY(open_existing(path_of(verb), records::open_store));
+  const int64_t removed = TW_TRY(store->prune(verb.keep));
   nlohmann::ordered_json json = document("records");
   json["action"] = "prune";
   json["removed"] = removed;
-  json["left"] = TW_TRY(store.count({}));
+  json["left"] = TW_TRY(store->count({}));
   if (as_json)
     print_json(json);
   else
@@ -236,7 +244,7 @@ std::optional<hw::GpuTarget> gpu_of(const Record& record) {
 
 /// The program a record is about, with its schedule applied. errors: Package (no program kept,
 /// schedule not readable), NotApplicable.
-Result<Replayed> replay_record(const RecordStore& store, const Record& record) {
+Result<Replayed> replay_record(const Store& store, const Record& record) {
   const Func func = TW_TRY(parse_func(TW_TRY(store.workload(record.workload))));
   const schedule::Trace trace = TW_TRY(schedule::parse_trace(record.schedule));
   if (const auto gpu = gpu_of(record)) {
@@ -257,20 +265,20 @@ Result<Replayed> replay_record(const RecordStore& store, const Record& record) {
 
 /// Valid records must replay. Exit status of a package mismatch if one does not.
 Result<int> validate(const RecordsVerb& verb, bool as_json) {
-  const RecordStore store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(path_of(verb)));
   nlohmann::ordered_json json = document("records");
   json["action"] = "validate";
   json["broken"] = nlohmann::ordered_json::array();
   int64_t good = 0, other_compiler = 0;
   std::vector<std::vector<std::string>> rows = {{"workload", "kernel", "when", "problem"}};
-  const std::vector<Record> records = TW_TRY(selected(store, verb));
+  const std::vector<Record> records = TW_TRY(selected(*store, verb));
   Progress progress("replaying");
   for (size_t i = 0; i < records.size(); ++i) {
     const Record& record = records[i];
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(records.size()), record.name);
     TW_TRY_STATUS(check_interrupt());
     if (record.outcome != "ok" || compile::form_in(record)) continue;
-    const Result<Replayed> kernel = replay_record(store, record);
+    const Result<Replayed> kernel = replay_record(*store, record);
     other_compiler += record.compiler != compiler_key();
     if (kernel) {
       ++good;
@@ -301,8 +309,8 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
 
 /// The program of what the compiler would take for one workload.
 Result<int> replay(const RecordsVerb& verb, bool as_json) {
-  const RecordStore store = TW_TRY(open_existing(path_of(verb)));
-  std::vector<Record> records = TW_TRY(selected(store, verb));
+  const auto store = TW_TRY(open_existing(path_of(verb)));
+  std::vector<Record> records = TW_TRY(selected(*store, verb));
   std::erase_if(records, [](const Record& record) {
     return record.outcome != "ok" || compile::form_in(record);
   });
@@ -317,8 +325,8 @@ Result<int> replay(const RecordsVerb& verb, bool as_json) {
   filter.workload = records[0].workload;
   filter.target = records[0].target;
   filter.compiler = records[0].compiler;
-  const Record record = TW_TRY(store.chosen(filter)).value_or(records[0]);
-  const Replayed kernel = TW_TRY(replay_record(store, record));
+  const Record record = TW_TRY(store->chosen(filter)).value_or(records[0]);
+  const Replayed kernel = TW_TRY(replay_record(*store, record));
   const std::string code = sha256(kernel.code);
   nlohmann::ordered_json json = document("records");
   json["action"] = "replay";

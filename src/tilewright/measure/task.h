@@ -7,6 +7,7 @@
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
+#include "tilewright/records/record.h"
 
 namespace tilewright::measure {
 
@@ -20,12 +21,16 @@ struct Task {
   std::string device;    ///< key of an accelerator's configuration; empty: a CPU's kernel
   std::optional<hw::GpuTarget> gpu;  ///< what the schedules are for, if that is a GPU
   std::string runs_on;               ///< the GPU that measures: `opencl:0`
+  std::string device_name;  ///< of that GPU, as its driver calls it; empty: none, or a simulator
+  std::string unit = "ns";  ///< of costs: `ns`, or `cycles` of a simulator
 
   /// Key of its records: equal programs, names apart, have equal keys.
   std::string key() const;
   /// `cpu:znver4@1a2b3c4d:2` (with the fingerprint of the machine), `cpu:x86-64-v3:2` for any such
   /// processor, or `device`, as in records.
   std::string target_key() const;
+  /// A record about this task: all of it but `workload` and what was measured.
+  records::Record record() const;
 };
 
 }  // namespace tilewright::measure

@@ -1,165 +1,139 @@
-#include "tilewright/records/records.h"
-
-#include <fmt/format.h>
+// What records are without any store: old ones, lines.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <chrono>
-#include <set>
-
-#include "tilewright/base/file.h"
-#include "tilewright/base/process.h"
+#include "tilewright/records/grouped_adds.h"
+#include "tilewright/records/lines.h"
 
 namespace tilewright::records {
 namespace {
 
 using ::testing::HasSubstr;
 
-Record record(int i) {
-  Record r;
-  r.workload = fmt::format("sha256:{}", i % 3);
-  r.name = "conv\twith \"quotes\" and\nlines";
-  r.target = i % 2 == 0 ? "cpu:znver4:2" : "cpu:x86-64-v3:2";
-  r.compiler = "tilewright 0.1";
-  r.schedule = fmt::format("split(loop=h, factor={})", i);
-  r.outcome = i % 5 == 4 ? "timeout" : "ok";
-  r.reason = i % 5 == 4 ? "1000 ms" : "";
-  r.cost = 1000.5 - i;
-  r.readings = 7;
-  r.seed = -1 - i;
-  r.when = fmt::format("2026-11-20T10:15:{:02}Z", i % 60);
-  return r;
+TEST(OldRecords, SayTheirKindByOtherFields) {
+  EXPECT_EQ(old_kind("rule", ""), "rule");
+  EXPECT_EQ(old_kind("ours", "constructive: rows=4"), "schedule");
+  EXPECT_EQ(old_kind("ours", "algorithm: rows=4"), "schedule") << "a space may have any name";
+  EXPECT_EQ(old_kind("race", "constructive: rows=4"), "race");
+  EXPECT_EQ(old_kind("race", ""), "race");
+  EXPECT_EQ(old_kind("race", "algorithm: winograd 4"), "algorithm");
 }
 
-struct Fixture : testing::Test {
-  TemporaryFolder folder = *TemporaryFolder::create();
-  std::string path = folder.path() + "/deep/records.sqlite";
+TEST(OldRecords, NameTheirMachineInTheTarget) {
+  EXPECT_EQ(old_machine("cpu:znver4@1a2b3c4d:2"), "1a2b3c4d");
+  EXPECT_EQ(old_machine("cpu:znver4:2"), "");
+  EXPECT_EQ(old_machine("cpu:x86-64-v3:16"), "");
+  EXPECT_EQ(old_machine("cuda-sm_90a:NVIDIA H200"), "NVIDIA H200");
+  EXPECT_EQ(old_machine("opencl:cpu-znver4: a @ b"), "cpu-znver4: a @ b");
+  EXPECT_EQ(old_machine("vta:0123456789ab"), "");
+  EXPECT_EQ(old_machine("opencl"), "");
+  EXPECT_EQ(old_machine(""), "");
+}
+
+TEST(OldRecords, OfSimulatorsCountCycles) {
+  EXPECT_EQ(old_unit("vta:0123456789ab"), "cycles");
+  EXPECT_EQ(old_unit("cpu:znver4:2"), "ns");
+  EXPECT_EQ(old_unit("cuda-sm_90a:NVIDIA H200"), "ns");
+}
+
+/// Programs that know fewer fields read these lines, too, as long as the version stays and every
+/// field of theirs is there.
+TEST(Lines, HaveAllFieldsOfTheFirstFormat) {
+  EXPECT_EQ(lines_header(), "{\"format\":\"tilewright-records\",\"v\":1}\n");
+  const std::string line = line_of({});
+  for (const char* name :
+       {"workload", "name", "target", "compiler", "point", "schedule", "outcome", "reason", "cost",
+        "least", "spread", "readings", "searcher", "seed", "when"})
+    EXPECT_THAT(line, HasSubstr(std::string("\"") + name + "\":"));
+  EXPECT_EQ(workload_line("k", "a\nb"), "{\"workload\":\"k\",\"func\":\"a\\nb\"}\n");
+}
+
+/// A store whose disk is slow; time passes nowhere else.
+class SlowStore final : public Store {
+ public:
+  explicit SlowStore(double seconds) : takes_(seconds) {}
+  Result<int64_t> add_all(const std::vector<Record>& records, const Workloads&) override {
+    if (full) return fail(ErrorKind::Io, "the disk is full");
+    now += takes_, waited += takes_;
+    ++commits;
+    rows += static_cast<int64_t>(records.size());
+    return static_cast<int64_t>(records.size());
+  }
+  Result<std::string> workload(const std::string& key) const override { return key; }
+  Status each_workload(
+      const std::function<void(const std::string&, const std::string&)>&) const override {
+    return {};
+  }
+  Status each(const RecordFilter&, const std::function<void(const Record&)>&) const override {
+    return {};
+  }
+  Result<int64_t> count(const RecordFilter&) const override { return rows; }
+  Result<std::optional<Record>> best(const RecordFilter&) const override {
+    return std::optional<Record>();
+  }
+  Result<std::optional<Record>> last(const RecordFilter&) const override {
+    return std::optional<Record>();
+  }
+  Result<int64_t> prune(int) override { return 0; }
+
+  double now = 0, waited = 0;
+  int commits = 0;
+  int64_t rows = 0;
+  bool full = false;
+
+ private:
+  double takes_;
 };
 
-using Records = Fixture;
-
-TEST_F(Records, ComeBackAsTheyWere) {
-  std::vector<Record> all;
-  for (int i = 0; i < 20; ++i) all.push_back(record(i));
+TEST(GroupedAdds, WaitForTheDiskOnePercentOfTheTime) {
+  const auto store = std::make_shared<SlowStore>(0.005);
   {
-    RecordStore store = *RecordStore::open(path);
-    for (const Record& r : all) ASSERT_TRUE(store.add(r));
-    ASSERT_TRUE(store.add(all[3]));  // the same measurement again
-  }
-  RecordStore store = *RecordStore::open(path);
-  EXPECT_EQ(*store.find({}), all);
-  RecordFilter filter{.workload = "sha256:1", .target = "cpu:znver4:2"};
-  // 4, 10 and 16 are even and leave 1; 4 timed out.
-  EXPECT_EQ(store.best(filter)->value().schedule, "split(loop=h, factor=16)");
-  EXPECT_EQ(*store.count(filter), 3);
-  EXPECT_FALSE(store.best({.workload = "sha256:9"})->has_value());
-  EXPECT_EQ(*store.prune(1), 20 - 6);
-  EXPECT_EQ(store.best(filter)->value().schedule, "split(loop=h, factor=16)");
-}
-
-TEST_F(Records, ChooseTheWinnerOfTheLastRace) {
-  RecordStore store = *RecordStore::open(path);
-  const RecordFilter filter{.workload = "sha256:0", .target = "cpu:znver4:2"};
-  auto add = [&](const std::string& searcher, double cost, const std::string& schedule) {
-    Record r = record(0);
-    r.searcher = searcher;
-    r.cost = cost;
-    r.schedule = schedule;
-    ASSERT_TRUE(store.add(r));
-  };
-  EXPECT_FALSE(store.chosen(filter)->has_value());
-  add("rule", 100, "rule");
-  add("ours", 98, "a little faster, perhaps");
-  EXPECT_FALSE(store.chosen(filter)->has_value());  // no more than readings differ anyway
-  add("ours", 90, "faster");
-  EXPECT_EQ(store.chosen(filter)->value().schedule, "faster");
-  add("race", 95, "won");
-  add("ours", 10, "a lucky reading");
-  EXPECT_EQ(store.chosen(filter)->value().schedule, "won");
-  add("race", 97, "won later");
-  EXPECT_EQ(store.chosen(filter)->value().schedule, "won later");
-  EXPECT_EQ(*store.prune(1), 3);  // the lucky reading stays, and what decisions rest on
-  EXPECT_EQ(store.chosen(filter)->value().schedule, "won later");
-  EXPECT_EQ(store.best(filter)->value().schedule, "a lucky reading");
-  RecordStore other = *RecordStore::open(":memory:");
-  EXPECT_EQ(other.merge(store)->added, 3);
-  EXPECT_EQ(other.merge(store)->known, 3);
-  EXPECT_EQ(other.chosen(filter)->value().schedule, "won later");
-}
-
-TEST_F(Records, TravelAsLines) {
-  const std::string func = "func f() {\n}";
-  Record own = record(1);
-  own.workload = workload_key(func);
-  RecordStore from = *RecordStore::open(path);
-  ASSERT_TRUE(from.add_all({record(0), own}));
-  ASSERT_TRUE(from.add_workload(own.workload, func));
-  const std::string lines = *from.export_lines({});
-  RecordStore to = *RecordStore::open(folder.path() + "/other.sqlite");
-  ASSERT_TRUE(to.add(record(0)));
-  const RecordStore::Imported counts = *to.import_lines(lines + "{\"workload\": 3\nnot json\n");
-  EXPECT_EQ(counts.added, 1);
-  EXPECT_EQ(counts.known, 1);
-  EXPECT_EQ(counts.broken, 2);
-  EXPECT_THAT(counts.first_problem, HasSubstr("line 5"));
-  EXPECT_EQ(*to.workload(own.workload), func);
-  EXPECT_EQ(*to.find({}), (std::vector<Record>{record(0), own}));
-}
-
-TEST_F(Records, RefuseWhatIsNoStore) {
-  EXPECT_FALSE(RecordStore::open(path)->import_lines("hello\n"));
-  ASSERT_TRUE(write_file(path + ".txt", "this is a text file, not a data base, and long enough"));
-  const auto opened = RecordStore::open(path + ".txt");
-  ASSERT_FALSE(opened);
-  EXPECT_EQ(opened.error().kind, ErrorKind::Io);
-  EXPECT_FALSE(RecordStore::open("/proc/none/records.sqlite"));
-  EXPECT_FALSE(RecordStore::open(path)->workload("sha256:0"));
-}
-
-TEST_F(Records, A6_SurviveAKilledWriter) {
-  for (int round = 0; round < 10; ++round) {
-    ASSERT_TRUE(RecordStore::open(path));
-    int pipes[2];
-    ASSERT_EQ(pipe(pipes), 0);
-    const pid_t writer = fork();
-    if (writer == 0) {
-      RecordStore store = *RecordStore::open(path);
-      for (int i = 0;; ++i) {
-        if (!store.add(record(round * 100000 + i))) _exit(1);
-        if (write(pipes[1], &i, sizeof i) < 0) _exit(1);
+    GroupedAdds adds(store, [&] { return store->now; });
+    for (int batch = 0; batch < 1000; ++batch) {
+      store->now += 0.01;
+      ASSERT_TRUE(adds.add({Record(), Record()}));
+      if (batch == 0) {
+        EXPECT_EQ(store->rows, 2) << "the first is there at once";
       }
     }
-    close(pipes[1]);
-    usleep(static_cast<useconds_t>(5000 + 3000 * round));
-    kill(writer, SIGKILL);
-    int added = -1;
-    for (int i; read(pipes[0], &i, sizeof i) == sizeof i;) added = i;
-    close(pipes[0]);
-    waitpid(writer, nullptr, 0);
-    std::set<std::string> schedules;
-    auto again = RecordStore::open(path);
-    ASSERT_TRUE(again) << to_string(again.error());
-    const auto found = again->find({});
-    ASSERT_TRUE(found) << to_string(found.error());
-    for (const Record& r : *found) schedules.insert(r.schedule);
-    for (int i = 0; i <= added; ++i)
-      ASSERT_TRUE(schedules.contains(record(round * 100000 + i).schedule)) << round << " " << i;
+    EXPECT_LT(store->waited, 0.011 * store->now);
+    EXPECT_GT(store->commits, 10);
+    EXPECT_LT(store->rows, 2000);
+  }
+  EXPECT_EQ(store->rows, 2000) << "the rest comes at the end";
+}
+
+TEST(GroupedAdds, AreAtOnceWhereTheyAreRare) {
+  const auto store = std::make_shared<SlowStore>(0.005);
+  GroupedAdds adds(store, [&] { return store->now; });
+  for (int batch = 1; batch <= 10; ++batch) {
+    store->now += 0.6;
+    ASSERT_TRUE(adds.add({Record()}));
+    EXPECT_EQ(store->rows, batch);
   }
 }
 
-TEST_F(Records, A5_OpenQuicklyWhenMany) {
-  std::vector<Record> all;
-  for (int i = 0; i < 100000; ++i) all.push_back(record(i));
-  ASSERT_TRUE(RecordStore::open(path)->add_all(all));
-  const auto start = std::chrono::steady_clock::now();
-  RecordStore store = *RecordStore::open(path);
-  EXPECT_EQ(store.best({.workload = "sha256:0", .target = "cpu:znver4:2"})->value().cost,
-            1000.5 - 99996);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), 0.5);
+TEST(GroupedAdds, NoneWaitsMuchLongerThanTwoSeconds) {
+  const auto store = std::make_shared<SlowStore>(1);
+  GroupedAdds adds(store, [&] { return store->now; });
+  for (int batch = 1; batch <= 10; ++batch) {
+    store->now += 2.1;
+    ASSERT_TRUE(adds.add({Record()}));
+    EXPECT_EQ(store->rows, batch);
+  }
+}
+
+TEST(GroupedAdds, TellOfErrorsAndTryAgain) {
+  const auto store = std::make_shared<SlowStore>(0.005);
+  GroupedAdds adds(store, [&] { return store->now; });
+  store->full = true;
+  EXPECT_FALSE(adds.add({Record()}));
+  EXPECT_FALSE(adds.flush());
+  store->full = false;
+  EXPECT_TRUE(adds.flush());
+  EXPECT_EQ(store->rows, 1);
+  EXPECT_TRUE(adds.flush());
+  EXPECT_EQ(store->commits, 1) << "nothing waits";
 }
 
 }  // namespace

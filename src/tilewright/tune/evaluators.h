@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tilewright/measure/evaluator.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/record.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {

@@ -73,7 +73,7 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
   return distance(numbers, other_numbers);
 }
 
-Result<std::vector<search::Point>> transferred_points(const records::RecordStore& store,
+Result<std::vector<search::Point>> transferred_points(const records::Store& store,
                                                       const measure::Task& task,
                                                       const search::Space& space,
                                                       const std::string& space_name, int count) {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewright/records/records.h"
+#include "tilewright/records/store.h"
 #include "tilewright/search/space.h"
 #include "tilewright/tune/space.h"
 
@@ -23,7 +23,7 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
 /// The points that the best `count` records of the nearest shape of the same structure suggest for
 /// `task`; empty where the store has none. `space_name`: as in Record::point.
 /// errors: what the store reports.
-Result<std::vector<search::Point>> transferred_points(const records::RecordStore& store,
+Result<std::vector<search::Point>> transferred_points(const records::Store& store,
                                                       const measure::Task& task,
                                                       const search::Space& space,
                                                       const std::string& space_name, int count);

@@ -165,6 +165,7 @@ Status Tuner::measure_rule(size_t index) {
   paces_[index].measured.emplace(schedule, state.rule);
   if (!options_.keep) return {};
   records::Record row = record(index, {}, schedule, state.rule);
+  row.kind = records::kRuleKind;
   row.searcher = "rule";
   return options_.keep({row});
 }
@@ -286,9 +287,10 @@ void Tuner::resume(size_t index) {
   for (const records::Record& known : task.known) {
     const measure::Reading reading = reading_of(known);
     const bool ok = reading.kind == measure::OutcomeKind::Ok;
-    if (known.searcher == "rule" && ok) state.rule = reading;
-    if (known.searcher == "race" || reading.kind == measure::OutcomeKind::Lost) continue;
-    if (ok && known.searcher != "rule")
+    const bool is_rule = known.kind == records::kRuleKind;
+    if (is_rule && ok) state.rule = reading;
+    if (known.kind == records::kRaceKind || reading.kind == measure::OutcomeKind::Lost) continue;
+    if (ok && !is_rule)
       if (Result<schedule::Trace> trace = schedule::parse_trace(known.schedule))
         enter(state, {*std::move(trace), known.point, reading});
     if (!known.schedule.empty() || ok) paces_[index].measured.emplace(known.schedule, reading);
@@ -303,7 +305,7 @@ void Tuner::tell_known(size_t index) {
   std::vector<search::Trial> told;
   for (const records::Record& known : task.known) {
     const measure::Reading reading = reading_of(known);
-    if (known.searcher == "race" || reading.kind == measure::OutcomeKind::Lost ||
+    if (known.kind == records::kRaceKind || reading.kind == measure::OutcomeKind::Lost ||
         !known.point.starts_with(prefix))
       continue;
     const std::optional<search::Point> point =
@@ -336,10 +338,9 @@ void Tuner::enter(TaskState& state, Finalist finalist) const {
 records::Record Tuner::record(size_t index, const search::Point& point, const std::string& schedule,
                               const measure::Reading& reading) const {
   const TunerTask& task = tasks_[index];
-  records::Record row;
+  records::Record row = task.task.record();
   row.workload = paces_[index].key;
-  row.name = task.task.name;
-  row.target = task.task.target_key();
+  row.kind = records::kScheduleKind;
   row.compiler = options_.compiler;
   if (!point.empty()) row.point = point_text(index, point);
   row.schedule = schedule;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "tilewright/measure/evaluator.h"
-#include "tilewright/records/records.h"
+#include "tilewright/records/record.h"
 #include "tilewright/search/searcher.h"
 #include "tilewright/tune/space.h"
 

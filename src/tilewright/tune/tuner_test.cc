@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/search/searchers.h"
 #include "tilewright/tensor/text.h"
@@ -144,6 +145,7 @@ std::vector<std::string> proposals(const Tuner& tuner) {
 
 TEST(Tuner, SpendsTrialsWhereTheyGain) {
   Made made = two_tasks();
+  for (TunerTask& task : made.tasks) task.task.target.machine = "1a2b3c4d";
   std::vector<records::Record> kept;
   Tuner tuner(std::move(made.tasks), options_of(100, &kept));
   EXPECT_EQ(*tuner.run(), search::Stop::Trials);
@@ -160,6 +162,10 @@ TEST(Tuner, SpendsTrialsWhereTheyGain) {
   // One record per trial, and one per task for the schedule without tuning.
   ASSERT_EQ(kept.size(), 102u);
   EXPECT_EQ(kept[0].searcher, "rule");
+  EXPECT_EQ(kept[0].kind, records::kRuleKind);
+  EXPECT_EQ(kept[1].kind, records::kScheduleKind);
+  EXPECT_EQ(kept[1].unit, "ns");
+  EXPECT_EQ(kept[1].machine, "1a2b3c4d");
   EXPECT_EQ(kept[0].workload, tuner.tasks()[0].task.key());
   std::set<std::string> points;
   for (const records::Record& record : kept) points.insert(record.name + record.point);
@@ -378,11 +384,11 @@ TEST(Transfer, StartsFromTheNearestShape) {
               0.1);  // two shapes, two loops
   EXPECT_FALSE(shape_distance(records::workload_text(a), "func f() {\n}\n"));
 
-  records::RecordStore store = *records::RecordStore::open(":memory:");
+  const auto store = *records::open_store(":memory:");
   const SplitSpace space;
   for (const int64_t extent : {640, 64}) {
     const measure::Task task = small_task("add", extent);
-    ASSERT_TRUE(store.add_workload(task.key(), records::workload_text(task.func)));
+    ASSERT_TRUE(store->add_workload(task.key(), records::workload_text(task.func)));
     for (int f = 1; f <= 3; ++f) {
       records::Record record;
       record.workload = task.key();
@@ -390,16 +396,16 @@ TEST(Transfer, StartsFromTheNearestShape) {
       record.point = fmt::format("splits: factor={} unroll=yes", extent / 32 + f);
       record.outcome = "ok";
       record.cost = 10 - f;
-      ASSERT_TRUE(store.add(record));
+      ASSERT_TRUE(store->add(record));
     }
   }
   const auto points =
-      *transferred_points(store, small_task("new", 600), space.space(), "splits", 2);
+      *transferred_points(*store, small_task("new", 600), space.space(), "splits", 2);
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(space.space().text(points[0]), "factor=23 unroll=yes");
   EXPECT_EQ(space.space().text(points[1]), "factor=22 unroll=yes");
   EXPECT_TRUE(
-      transferred_points(store, small_task("new", 600), space.space(), "other", 2)->empty());
+      transferred_points(*store, small_task("new", 600), space.space(), "other", 2)->empty());
 }
 
 }  // namespace
