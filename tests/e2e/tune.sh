@@ -123,7 +123,7 @@ PY
 exits 8 "validate says what does not replay" "no loop is named gone" -- records --store broken.sqlite validate
 exits 0 "A5 what does not replay is skipped" "records do not fit" -- compile product.tw --records broken.sqlite -o b.twm
 
-# Records of another machine. Columns say whose they are.
+# Records of another machine: where a search starts, and no more. Columns say whose they are.
 rows >/dev/null
 holds "records say their kind, machine and unit" [ "$(value rows.json '{r["kind"] for r in d["records"]} == {"rule", "schedule", "race"} and all(r["unit"] == "ns" and "@%s:" % r["machine"] in r["target"] for r in d["records"])')" = True ]
 cat >edit.py <<'PY'
@@ -152,6 +152,8 @@ PY
 "$python" edit.py "$store" moved.sqlite machine
 exits 0 "A7 records of another machine do not count" "1 kernel do not count here: they are for machine ffff0000" -- compile product.tw --records moved.sqlite -o m.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
+exits 0 "but a search starts from them" "tuning records of 1 kernel are for machine ffff0000" -- tune product.tw --trials 4 --records moved.sqlite
+exits 0 "and measures anew" "of 1 kernels from tuning records" -- compile product.tw --records moved.sqlite -o m.twm
 
 # Stores of programs before and after this one.
 "$python" edit.py "$store" old.sqlite old

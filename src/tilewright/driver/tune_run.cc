@@ -138,6 +138,11 @@ Status TuneRun::open() {
     tune::TunerTask made = TW_TRY(tuner_task(task));
     if (made.space != nullptr) tasks.push_back(std::move(made));
   }
+  for (const auto& [machine, count] : elsewhere_)
+    say(fmt::format(
+        "note: tuning records of {} kernel{} are for machine {}: the search starts from "
+        "them and measures anew",
+        count, count == 1 ? "" : "s", machine));
   if (tasks.empty())
     return fail(ErrorKind::NotApplicable, "there is nothing to tune",
                 fmt::format("none of {} kernels has a choice of schedules in the space {}",
@@ -251,9 +256,12 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   if (runs_here())
     made.evaluator = [this, &kernel = task.task] { return measurer_->evaluator(kernel); };
   made.known = TW_TRY(store_->find(records_of(task)));
-  if (settings_.transfer && made.known.empty())
-    made.start = TW_TRY(tune::transferred_points(*store_, task.task, made.space->space(),
-                                                 made.space_name, kTransferred));
+  if (settings_.transfer && made.known.empty()) {
+    tune::Transferred start = TW_TRY(tune::transferred_points(
+        *store_, task.task, made.space->space(), made.space_name, kTransferred));
+    made.start = std::move(start.points);
+    if (!start.machine.empty()) ++elsewhere_[start.machine];
+  }
   return made;
 }
 

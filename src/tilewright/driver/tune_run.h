@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -102,6 +103,7 @@ class TuneRun {
   std::shared_ptr<records::Store> store_, replayed_;  ///< null: none
   std::unique_ptr<records::GroupedAdds> kept_;        ///< what the search adds to store_
   std::string newest_;                                ///< time of the newest replayed record
+  std::map<std::string, int64_t> elsewhere_;  ///< kernels whose search starts there, by machine
   std::unique_ptr<measure::Measurer> measurer_;
   std::unique_ptr<tune::Tuner> tuner_;
   search::Stop stop_ = search::Stop::Trials;

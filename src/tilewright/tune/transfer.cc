@@ -55,6 +55,45 @@ int nearest_value(const search::Decision& decision, std::string_view wanted) {
   return best;
 }
 
+/// The points of the cheapest `count` of `records` whose points begin with `prefix`.
+std::vector<search::Point> suggested(std::vector<records::Record> records,
+                                     const search::Space& space, const std::string& prefix,
+                                     size_t count) {
+  std::stable_sort(
+      records.begin(), records.end(),
+      [](const records::Record& a, const records::Record& b) { return a.cost < b.cost; });
+  std::vector<search::Point> points;
+  for (const records::Record& record : records) {
+    if (points.size() == count) break;
+    if (!record.point.starts_with(prefix)) continue;
+    search::Point point =
+        nearest_point(space, std::string_view(record.point).substr(prefix.size()));
+    if (std::find(points.begin(), points.end(), point) == points.end())
+      points.push_back(std::move(point));
+  }
+  return points;
+}
+
+/// `cpu`, `cuda-sm_90a`, ...
+std::string_view device_kind(const records::Record& record) {
+  return std::string_view(record.target).substr(0, record.target.find(':'));
+}
+
+/// Those of `records` that one other machine of the kind of `own` measured: the one that measured
+/// last. Its costs do not compare with those of a third.
+std::vector<records::Record> from_elsewhere(std::vector<records::Record> records,
+                                            const records::Record& own) {
+  if (own.machine.empty()) return {};
+  std::erase_if(records, [&](const records::Record& record) {
+    return record.machine.empty() || record.machine == own.machine || record.unit != own.unit ||
+           device_kind(record) != device_kind(own);
+  });
+  if (records.empty()) return {};
+  const std::string machine = records.back().machine;
+  std::erase_if(records, [&](const records::Record& record) { return record.machine != machine; });
+  return records;
+}
+
 }  // namespace
 
 search::Point nearest_point(const search::Space& space, std::string_view text) {
@@ -73,37 +112,32 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
   return distance(numbers, other_numbers);
 }
 
-Result<std::vector<search::Point>> transferred_points(const records::Store& store,
-                                                      const measure::Task& task,
-                                                      const search::Space& space,
-                                                      const std::string& space_name, int count) {
+Result<Transferred> transferred_points(const records::Store& store, const measure::Task& task,
+                                       const search::Space& space, const std::string& space_name,
+                                       int count) {
   const std::string own = records::workload_text(task.func);
   const std::string own_key = records::workload_key(own);
+  const std::string prefix = space_name + ": ";
+  const auto most = static_cast<size_t>(count);
+  const std::vector<records::Record> elsewhere =
+      from_elsewhere(TW_TRY(store.find({.workload = own_key, .ok_only = true})), task.record());
+  Transferred found{suggested(elsewhere, space, prefix, most), {}};
+  if (!found.points.empty()) {
+    found.machine = elsewhere.front().machine;
+    return found;
+  }
   std::vector<std::pair<double, std::string>> others;
   TW_TRY_STATUS(store.each_workload([&](const std::string& key, const std::string& func) {
     const std::optional<double> apart = key == own_key ? std::nullopt : shape_distance(own, func);
     if (apart) others.emplace_back(*apart, key);
   }));
   std::sort(others.begin(), others.end());
-  std::vector<search::Point> points;
-  const std::string prefix = space_name + ": ";
-  for (size_t i = 0; i < others.size() && points.empty(); ++i) {
+  for (size_t i = 0; i < others.size() && found.points.empty(); ++i) {
     const records::RecordFilter filter{
         .workload = others[i].second, .target = task.target_key(), .ok_only = true};
-    std::vector<records::Record> records = TW_TRY(store.find(filter));
-    std::stable_sort(
-        records.begin(), records.end(),
-        [](const records::Record& a, const records::Record& b) { return a.cost < b.cost; });
-    for (const records::Record& record : records) {
-      if (!record.point.starts_with(prefix)) continue;
-      search::Point point =
-          nearest_point(space, std::string_view(record.point).substr(prefix.size()));
-      if (std::find(points.begin(), points.end(), point) == points.end())
-        points.push_back(std::move(point));
-      if (points.size() == static_cast<size_t>(count)) break;
-    }
+    found.points = suggested(TW_TRY(store.find(filter)), space, prefix, static_cast<size_t>(count));
   }
-  return points;
+  return found;
 }
 
 }  // namespace tilewright::tune

@@ -20,12 +20,16 @@ search::Point nearest_point(const search::Space& space, std::string_view text);
 /// of these; absent where the structures differ.
 std::optional<double> shape_distance(std::string_view func, std::string_view other);
 
-/// The points that the best `count` records of the nearest shape of the same structure suggest for
-/// `task`; empty where the store has none. `space_name`: as in Record::point.
-/// errors: what the store reports.
-Result<std::vector<search::Point>> transferred_points(const records::Store& store,
-                                                      const measure::Task& task,
-                                                      const search::Space& space,
-                                                      const std::string& space_name, int count);
+/// Where a search may start.
+struct Transferred {
+  std::vector<search::Point> points;  ///< best first; their costs say nothing here
+  std::string machine;                ///< that they come from; empty: the task's own
+};
+/// The points that the best `count` records of the same program on another machine suggest for
+/// `task`, or of the nearest shape of the same structure on its own; none where the store has
+/// neither. `space_name`: as in Record::point. errors: what the store reports.
+Result<Transferred> transferred_points(const records::Store& store, const measure::Task& task,
+                                       const search::Space& space, const std::string& space_name,
+                                       int count);
 
 }  // namespace tilewright::tune

@@ -399,13 +399,48 @@ TEST(Transfer, StartsFromTheNearestShape) {
       ASSERT_TRUE(store->add(record));
     }
   }
-  const auto points =
+  const auto [points, machine] =
       *transferred_points(*store, small_task("new", 600), space.space(), "splits", 2);
+  EXPECT_EQ(machine, "");
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(space.space().text(points[0]), "factor=23 unroll=yes");
   EXPECT_EQ(space.space().text(points[1]), "factor=22 unroll=yes");
-  EXPECT_TRUE(
-      transferred_points(*store, small_task("new", 600), space.space(), "other", 2)->empty());
+  EXPECT_TRUE(transferred_points(*store, small_task("new", 600), space.space(), "other", 2)
+                  ->points.empty());
+}
+
+TEST(Transfer, AnotherMachinesRecordsAreAStartOnly) {
+  const auto store = *records::open_store(":memory:");
+  const SplitSpace space;
+  measure::Task here = small_task("add", 640);
+  here.target.machine = "1a2b3c4d";
+  const auto add = [&](const measure::Task& task, const char* point, double cost) {
+    records::Record record = task.record();
+    record.workload = task.key();
+    record.point = fmt::format("splits: {}", point);
+    record.outcome = "ok";
+    record.cost = cost;
+    ASSERT_TRUE(store->add(record));
+  };
+  const auto start = [&] { return *transferred_points(*store, here, space.space(), "splits", 1); };
+  measure::Task there = here;
+  there.target.machine = "";
+  add(there, "factor=20 unroll=yes", 1);  // of any machine: it may be this one's level
+  there.target.machine = "ffff0000";
+  there.unit = "cycles";
+  add(there, "factor=20 unroll=yes", 1);  // of a simulator
+  there.unit = "ns";
+  there.device = "opencl:a GPU", there.device_name = "a GPU";
+  add(there, "factor=20 unroll=yes", 1);  // of another kind of device
+  EXPECT_TRUE(start().points.empty());
+  there.device.clear();
+  add(there, "factor=4 unroll=yes", 7);
+  add(there, "factor=5 unroll=no", 6);
+  ASSERT_EQ(start().points.size(), 1u);
+  EXPECT_EQ(space.space().text(start().points[0]), "factor=5 unroll=no");
+  EXPECT_EQ(start().machine, "ffff0000");
+  here.target.machine.clear();
+  EXPECT_TRUE(start().points.empty()) << "no machine in particular";
 }
 
 }  // namespace
