@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/roof.h"
