@@ -84,6 +84,8 @@ TEST(Rewriter, KnowsWhatOldValuesBecame) {
   EXPECT_EQ(rewriter.known(-1), nullptr);
   EXPECT_EQ(rewriter.known(x), nullptr);
   EXPECT_NE(rewriter.known(w), nullptr);
+  EXPECT_EQ(rewriter.value_name("x"), "x_2");  // names of the old graph are taken
+  EXPECT_EQ(rewriter.node_name("Add"), "Add_2");
   rewriter.replace(sum, mine);
   EXPECT_EQ(rewriter.keep(sum), mine);
   EXPECT_EQ(rewriter.new_value(mine).name, "w");
