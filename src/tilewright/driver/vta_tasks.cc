@@ -28,7 +28,7 @@ Result<TunePlan> plan_layers(std::vector<Subject> subjects,
         task.task.name = layer.steps.front();
         task.task.func = layer.func;
         task.task.device = tune::vta_target_key(config_of(options));
-          task.task.unit = "cycles";
+        task.task.unit = "cycles";
         task.key = task.task.key();
         task.rule = layer.trace;
         task.expected = layer.predicted;

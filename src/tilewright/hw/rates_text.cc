@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "tilewright/hw/rates.h"
 #include "tilewright/base/file.h"
+#include "tilewright/hw/rates.h"
 #include "tilewright/hw/target.h"
 
 namespace tilewright::hw {

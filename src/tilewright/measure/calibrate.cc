@@ -11,8 +11,8 @@
 namespace tilewright::measure {
 namespace {
 
-constexpr double kSeconds = 0.2;  ///< of one reading on a quiet machine
-constexpr int kMemoryReadings = 3;      ///< to read memory without a contradiction
+constexpr double kSeconds = 0.2;    ///< of one reading on a quiet machine
+constexpr int kMemoryReadings = 3;  ///< to read memory without a contradiction
 /// By the clock since the beginning: no more attempts at memory, no more tiles.
 constexpr double kMemoryEnd = 7, kTilesEnd = 14;
 /// Of the peak, on the best register tile of an undisturbed core. source: 0.98 to 1 on Zen 4 and

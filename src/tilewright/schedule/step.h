@@ -412,10 +412,10 @@ struct Tensorize {
   TW_FIELDS(TW_FIELD(Tensorize, loop), TW_FIELD(Tensorize, intrinsic))
 };
 
-using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
-                          CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad,
-                          Inplace, Order, Parallel, Vectorize, Unroll, SetMark, Bind,
-                          Spread, Pipeline, Tensorize>;
+using Step =
+    std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
+                 CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad, Inplace,
+                 Order, Parallel, Vectorize, Unroll, SetMark, Bind, Spread, Pipeline, Tensorize>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).
