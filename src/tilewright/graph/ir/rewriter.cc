@@ -14,7 +14,7 @@ ValueId Editor::constant(const std::string& base, Array array) {
   return add_constant(graph_, names_, base, std::move(array));
 }
 
-ValueId Editor::ints(const std::string& base, const std::vector<int64_t>& values) {
+ValueId Editor::ints(const std::string& base, const Ints& values) {
   Array array(DType::I64, {static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), array.as<int64_t>().begin());
   return constant(base, std::move(array));

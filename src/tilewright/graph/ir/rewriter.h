@@ -24,6 +24,9 @@
 
 namespace tilewright::graph {
 
+/// Axes, pads, strides, ...: what attributes and known vectors hold.
+using Ints = std::vector<int64_t>;
+
 /// Attributes of a node, for places where their type does not say what braces mean.
 tensor::Attrs attrs_of(std::map<std::string, tensor::AttrValue> values);
 
@@ -59,7 +62,7 @@ class Editor {
   /// A known value, named like `base`.
   ValueId constant(const std::string& base, Array array);
   /// Integers as the i64 vector that some inputs want (axes, shapes, pads).
-  ValueId ints(const std::string& base, const std::vector<int64_t>& values);
+  ValueId ints(const std::string& base, const Ints& values);
   /// The only output of an operator of ONNX; node and output are named like `base`.
   Result<ValueId> append(const std::string& base, const std::string& op,
                          std::vector<ValueId> inputs, tensor::Attrs attrs = {});

@@ -11,8 +11,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 constexpr int64_t kBlock = 4;  // channels: the lanes of a vector
 constexpr int64_t kBatch = 2, kRows = 3, kColumns = 5;
 

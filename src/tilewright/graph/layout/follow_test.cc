@@ -12,8 +12,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 constexpr int64_t kLayoutFollowBlock = 4;  // channels: the lanes of a vector
 
 /// A network in the making: what a convolution of some channels made of the input.

@@ -12,8 +12,6 @@
 
 namespace tilewright::graph {
 
-using Ints = std::vector<int64_t>;
-
 /// A batch of plain convolutions over planes and its tile.
 struct Blocker::Winograd {
   tensor::Conv2dShape conv;     ///< of the phases

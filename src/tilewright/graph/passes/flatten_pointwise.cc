@@ -21,8 +21,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 class Flattening : private Editor {
  public:
   Flattening(const Graph& graph, PassContext& context)

@@ -13,8 +13,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 /// The default passes, with vectors of 4.
 Graph transform(Builder& b) {
   const auto graph = b.finish();

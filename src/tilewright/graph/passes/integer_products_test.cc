@@ -9,8 +9,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 struct Options {
   DType activations = DType::U8, weights = DType::I8;
   double zero = 113;

@@ -17,8 +17,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 class Narrowing : private Editor {
  public:
   explicit Narrowing(const Graph& graph)

@@ -13,8 +13,6 @@ namespace tilewright::graph {
 namespace {
 
 using ::testing::ElementsAre;
-using Ints = std::vector<int64_t>;
-
 std::vector<std::string> ops(const Graph& graph) {
   std::vector<std::string> names;
   for (const Node& node : graph.nodes) names.push_back(node.op);

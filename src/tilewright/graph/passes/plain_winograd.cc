@@ -15,8 +15,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 class PlainWinograd : private Editor {
  public:
   PlainWinograd(const Graph& graph, PassContext& context) : Editor(graph), context_(context) {}

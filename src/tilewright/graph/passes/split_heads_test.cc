@@ -12,8 +12,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 class SplitHeads : public testing::Test {
  protected:
   ValueId known(const Shape& shape) {

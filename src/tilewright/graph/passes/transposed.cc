@@ -22,8 +22,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 /// The digits of `flat` in a number system with these bases, first digit slowest.
 Ints digits(int64_t flat, const Ints& bases) {
   Ints out(bases.size());

@@ -13,8 +13,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 /// The default passes; blocks of 4 channels.
 Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int64_t plain = 0,
                 int64_t parts = 1) {

@@ -11,8 +11,6 @@
 namespace tilewright::graph {
 namespace {
 
-using Ints = std::vector<int64_t>;
-
 struct Case {
   bool conv = true;
   DType x = DType::U8, w = DType::I8;

@@ -13,8 +13,6 @@
 
 namespace tilewright::graph {
 
-using Ints = std::vector<int64_t>;
-
 /// Geometry of a convolution on two spatial axes.
 struct Geometry {
   Ints strides = {1, 1}, pads = {0, 0, 0, 0}, dilations = {1, 1};

@@ -14,8 +14,6 @@
 namespace tilewright::graph {
 
 namespace onnx = tilewright_onnx;
-using Ints = std::vector<int64_t>;
-
 inline onnx::ModelProto empty_model(int64_t opset = 17) {
   onnx::ModelProto model;
   model.set_ir_version(8);
