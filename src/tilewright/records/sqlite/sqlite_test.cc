@@ -28,7 +28,7 @@ INSTANTIATE_TEST_SUITE_P(
     form_name);
 
 struct SqliteFile : testing::Test {
-  TemporaryFolder folder = *TemporaryFolder::create();
+  TemporaryFolder folder = quick_folder();
   std::string path = folder.path() + "/deep/records.sqlite";
 };
 
