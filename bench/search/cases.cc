@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "tilewright/base/file.h"
-#include "tilewright/driver/machine_rates.h"
+#include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/tensor/op.h"
 #include "tilewright/tensor/workload.h"
 

@@ -22,7 +22,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/tune_run.h"
+#include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/measure/worker.h"
 #include "tilewright/records/workload.h"
 

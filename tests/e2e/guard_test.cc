@@ -7,7 +7,7 @@
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/codegen/testing/harness.h"
 #include "tilewright/compile/compile.h"
-#include "tilewright/driver/inputs.h"
+#include "tilewright/driver/inputs/inputs.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/zoo/zoo.h"

@@ -17,7 +17,7 @@
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/compile/vta/place.h"
 #include "tilewright/compile/vta/quantized.h"
-#include "tilewright/driver/reference.h"
+#include "tilewright/driver/verify/reference.h"
 #include "tilewright/graph/testing/quantize.h"
 
 namespace tilewright::e2e {

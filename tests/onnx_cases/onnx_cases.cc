@@ -21,7 +21,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/evaluate.h"
-#include "tilewright/driver/known_differences.h"
+#include "tilewright/driver/verify/known_differences.h"
 #include "tilewright/graph/onnx/import.h"
 #include "tilewright/graph/onnx/model_inputs.h"
 

@@ -10,7 +10,7 @@
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/compile/quantized_model.h"
-#include "tilewright/driver/inputs.h"
+#include "tilewright/driver/inputs/inputs.h"
 #include "tilewright/graph/onnx/import.h"
 #include "tilewright/runtime/package.h"
 

@@ -1,0 +1,106 @@
+#include "tilewright/driver/tuning/final_race.h"
+
+#include <cmath>
+#include <memory>
+
+#include "tilewright/records/workload.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr int kRounds = 21;
+constexpr size_t kRunners = 3;
+constexpr double kWins = 0.99;         ///< of the rules' time, in a race
+constexpr double kWinsUnraced = 0.97;  ///< by readings of different moments
+
+using tune::Finalist;
+
+/// The finalists that looked faster than the rules' schedule when they were measured.
+std::vector<const Finalist*> challengers(const tune::TaskState& state) {
+  std::vector<const Finalist*> found;
+  for (const Finalist& finalist : state.finalists)
+    if (found.size() < kRunners && finalist.reading.cost < state.rule.cost &&
+        finalist.reading.least < state.rule.least)
+      found.push_back(&finalist);
+  return found;
+}
+
+/// The fastest in a race against `rule`, and its ratio; null where none wins, or the race fails.
+const Finalist* race(const measure::Task& task, const schedule::Trace& rule,
+                     const std::vector<const Finalist*>& runners, measure::Measurer& measurer,
+                     double& ratio) {
+  std::vector<schedule::Trace> traces = {rule};
+  for (const Finalist* runner : runners) traces.push_back(runner->trace);
+  const Result<std::vector<double>> ratios = measurer.race(task, traces, kRounds);
+  if (!ratios || ratios->size() != traces.size()) return nullptr;
+  const Finalist* winner = nullptr;
+  ratio = kWins;
+  for (size_t i = 0; i < runners.size(); ++i)
+    if ((*ratios)[i + 1] < ratio) ratio = (*ratios)[i + 1], winner = runners[i];
+  return winner;
+}
+
+}  // namespace
+
+std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& compiler,
+                                 const std::string& when, measure::Measurer* measurer,
+                                 const std::function<bool()>& time_left, bool exact) {
+  std::vector<Verdict> verdicts;
+  for (size_t i = 0; i < tuner.tasks().size(); ++i) {
+    const tune::TunerTask& task = tuner.tasks()[i];
+    const tune::TaskState& state = tuner.states()[i];
+    Verdict& verdict = verdicts.emplace_back();
+    if (state.rule.kind != measure::OutcomeKind::Ok || state.rule.readings == 0) continue;
+    verdict.known = true;
+    verdict.rule = schedule::print(task.rule);
+    verdict.rule_cost = state.rule.cost;
+    records::Record& record = verdict.record;
+    record = task.task.record();
+    record.workload = task.task.key();
+    record.kind = records::kRaceKind;
+    record.compiler = compiler;
+    record.outcome = "ok";
+    record.searcher = "race";
+    record.when = when;
+    give_up(verdict);
+    const std::vector<const Finalist*> runners = challengers(state);
+    if (runners.empty()) continue;
+    const Finalist* winner = nullptr;
+    double ratio = 1;
+    if (measurer != nullptr && time_left()) {
+      winner = race(task.task, task.rule, runners, *measurer, ratio);
+    } else if (runners[0]->reading.cost < (exact ? 1 : kWinsUnraced) * state.rule.cost) {
+      winner = runners[0];
+      ratio = winner->reading.cost / state.rule.cost;
+    }
+    if (winner == nullptr) continue;
+    verdict.better = true;
+    verdict.ratio = ratio;
+    record.point = winner->point;
+    record.schedule = schedule::print(winner->trace);
+    record.cost = ratio * state.rule.cost;
+    record.least = winner->reading.least;
+    record.readings = winner->reading.readings;
+  }
+  return verdicts;
+}
+
+void give_up(Verdict& verdict) {
+  verdict.better = false;
+  verdict.ratio = 1;
+  verdict.record.point.clear();
+  verdict.record.schedule = verdict.rule;
+  verdict.record.cost = verdict.rule_cost;
+}
+
+compile::FindRecord find_among(const std::vector<Verdict>& verdicts) {
+  const auto records = std::make_shared<std::map<std::string, records::Record>>();
+  for (const Verdict& verdict : verdicts)
+    if (verdict.known) (*records)[verdict.record.workload] = verdict.record;
+  return [records](const Func& func) -> std::optional<records::Record> {
+    const auto found = records->find(records::workload_key(records::workload_text(func)));
+    return found == records->end() ? std::nullopt : std::optional(found->second);
+  };
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,135 @@
+#include "tilewright/driver/tuning/final_race.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/search/searchers.h"
+#include "tilewright/tensor/text.h"
+
+namespace tilewright::driver {
+namespace {
+
+using measure::OutcomeKind;
+using measure::Reading;
+
+const char* kProgram = "tensor add(A: f32[64]) {\n  C[i in 64] = A[i] + 1\n  return C\n}\n";
+
+/// Splits by 1, 2, 3 or 4.
+class Splits final : public tune::ScheduleSpace {
+ public:
+  const search::Space& space() const override { return space_; }
+  Result<schedule::Trace> trace(const search::Point& point) const override {
+    return schedule::Trace{schedule::Split{"C.i", point[0] + 1}};
+  }
+  double prior(const search::Point&) const override { return 1; }
+  std::vector<double> terms(const search::Point&) const override { return {}; }
+
+ private:
+  search::Space space_{{search::choice_decision("factor", {"1", "2", "3", "4"})}};
+};
+
+/// 100 ns without tuning; 90, 80, 120 and 99 ns for the points.
+class Costs final : public measure::Evaluator {
+ public:
+  std::vector<Reading> evaluate(const std::vector<measure::Candidate>& candidates) override {
+    std::vector<Reading> readings;
+    for (const measure::Candidate& candidate : candidates) {
+      const double costs[] = {90, 80, 120, 99};
+      const double cost =
+          candidate.point.empty() ? 100 : costs[static_cast<size_t>(candidate.point[0])];
+      readings.push_back({OutcomeKind::Ok, "", cost, cost - 1, 0, 7});
+    }
+    return readings;
+  }
+};
+
+/// Answers every race with the same ratios, and remembers how many ran.
+class Judge final : public measure::Measurer {
+ public:
+  explicit Judge(std::vector<double> ratios) : ratios_(std::move(ratios)) {}
+  Result<std::unique_ptr<measure::Evaluator>> evaluator(const measure::Task&) override {
+    return fail(ErrorKind::Tool, "not asked for");
+  }
+  Result<std::vector<double>> race(const measure::Task&, const std::vector<schedule::Trace>& traces,
+                                   int) override {
+    runners = traces.size();
+    if (ratios_.empty()) return fail(ErrorKind::Tool, "a schedule ended the worker");
+    ratios_.resize(traces.size(), search::kInvalid);
+    return ratios_;
+  }
+  size_t runners = 0;
+
+ private:
+  std::vector<double> ratios_;
+};
+
+struct FinalRace : testing::Test {
+  FinalRace() {
+    tune::TunerTask task;
+    task.task.name = "add";
+    task.task.func = *tensor::parse_tensor_file(kProgram);
+    task.space_name = "splits";
+    task.space = std::make_shared<Splits>();
+    task.searcher = search::random_searcher(task.space->space(), 1);
+    task.evaluator = [] {
+      return Result<std::unique_ptr<measure::Evaluator>>(std::make_unique<Costs>());
+    };
+    std::vector<tune::TunerTask> tasks;
+    tasks.push_back(std::move(task));
+    tune::TunerOptions options;
+    tuner = std::make_unique<tune::Tuner>(std::move(tasks), options);
+    EXPECT_TRUE(tuner->run());
+  }
+  Verdict decide(measure::Measurer* measurer, bool time = true) {
+    return final_races(*tuner, "compiler 1", "today", measurer, [&] { return time; }).at(0);
+  }
+  std::unique_ptr<tune::Tuner> tuner;
+};
+
+TEST_F(FinalRace, A8_KeepsWhatWinsByMoreThanNoise) {
+  Judge judge({1, 0.95, 0.9, 1.2});
+  const Verdict verdict = decide(&judge);
+  EXPECT_EQ(judge.runners, 4u);  // the rules' schedule and the three that read faster
+  EXPECT_TRUE(verdict.better);
+  EXPECT_EQ(verdict.record.schedule, "split(loop=C.i, factor=1)\n");  // second by its reading
+  EXPECT_EQ(verdict.record.point, "splits: factor=1");
+  EXPECT_EQ(verdict.record.cost, 90);
+  EXPECT_EQ(verdict.record.searcher, "race");
+  EXPECT_EQ(verdict.record.kind, records::kRaceKind);
+  EXPECT_EQ(verdict.record.unit, "ns");
+  EXPECT_EQ(verdict.record.when, "today");
+  Judge close({1, 0.995, 1.1, 1.2});
+  EXPECT_FALSE(decide(&close).better);
+}
+
+TEST_F(FinalRace, KeepsTheRulesScheduleWhereTheRaceFails) {
+  Judge broken({});
+  const Verdict verdict = decide(&broken);
+  EXPECT_FALSE(verdict.better);
+  EXPECT_TRUE(verdict.known);
+  EXPECT_EQ(verdict.record.schedule, "");  // no steps
+  EXPECT_EQ(verdict.record.cost, 100);
+}
+
+TEST_F(FinalRace, GoesByReadingsWithoutTimeOrDevice) {
+  EXPECT_EQ(decide(nullptr).record.schedule, "split(loop=C.i, factor=2)\n");
+  Judge judge({1, 1.5, 1.5, 1.5});
+  const Verdict late = decide(&judge, false);
+  EXPECT_EQ(judge.runners, 0u);
+  EXPECT_EQ(late.record.schedule, "split(loop=C.i, factor=2)\n");
+  EXPECT_EQ(late.ratio, 0.8);
+}
+
+TEST_F(FinalRace, AnswersByProgramWhateverItsName) {
+  std::vector<Verdict> verdicts = {decide(nullptr)};
+  Func func = *tensor::parse_tensor_file(kProgram);
+  func.name = "another_name";
+  EXPECT_EQ(find_among(verdicts)(func)->cost, 80);
+  give_up(verdicts[0]);
+  EXPECT_EQ(find_among(verdicts)(func)->cost, 100);
+  std::string other = kProgram;
+  other.replace(other.find("+ 1"), 3, "+ 2");
+  EXPECT_FALSE(find_among(verdicts)(*tensor::parse_tensor_file(other)));
+}
+
+}  // namespace
+}  // namespace tilewright::driver

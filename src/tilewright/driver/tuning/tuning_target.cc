@@ -1,0 +1,68 @@
+#include "tilewright/driver/tuning/tuning_target.h"
+
+#include <algorithm>
+
+#include "tilewright/base/check.h"
+#include "tilewright/driver/tuning/gpu_kernel.h"
+#include "tilewright/driver/tuning/gpu_tasks.h"
+#include "tilewright/driver/tuning/vta_tasks.h"
+#include "tilewright/rules/vta/mapping_space.h"
+
+namespace tilewright::driver {
+namespace {
+
+Status gpu_ready(const compile::CompileOptions& options, const SubjectOptions& subject) {
+  TW_TRY(gpu_for(*options.target.gpu(), subject.device));
+  return {};
+}
+
+/// Devices start slowly.
+measure::MeasureOptions gpu_measuring(const compile::CompileOptions&) {
+  measure::MeasureOptions measure;
+  measure.limit_seconds = 20;
+  return measure;
+}
+
+/// NVRTC compiles one program at a time in a process.
+measure::MeasureOptions cuda_measuring(const compile::CompileOptions& options) {
+  measure::MeasureOptions measure = gpu_measuring(options);
+  measure.workers = std::clamp(hw::host().cores / 2, 2, 8);
+  return measure;
+}
+
+Result<TunePlan> vta_plan(std::vector<Subject> subjects, const SubjectOptions&,
+                          const compile::CompileOptions& options, const PlanLimits&) {
+  return plan_layers(std::move(subjects), options);
+}
+
+const TuningTarget kTargets[] = {
+    {.backend = "cpu", .plan = plan_tuning},
+    {.backend = "opencl",
+     .ready = gpu_ready,
+     .measuring = gpu_measuring,
+     .plan = plan_gpu_tuning,
+     .duel = duel_on_gpu},
+    {.backend = "cuda",
+     .ready = gpu_ready,
+     .measuring = cuda_measuring,
+     .plan = plan_gpu_tuning,
+     .duel = duel_on_gpu},
+    {.backend = "vta",
+     .unit = "kcycles",
+     .large_unit = "Mcycles",
+     .simulated = true,
+     .own_space = rules::kVtaSpace,
+     .plan = vta_plan,
+     .tuning = layer_tuning,
+     .cost = launch_cycles},
+};
+
+}  // namespace
+
+const TuningTarget& tuning_target(const hw::Target& target) {
+  for (const TuningTarget& row : kTargets)
+    if (row.backend == target.backend) return row;
+  TW_CHECK(false, "no tuning for {}", target.backend);
+}
+
+}  // namespace tilewright::driver

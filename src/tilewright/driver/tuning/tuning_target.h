@@ -1,0 +1,44 @@
+// What tuning does differently for one target than for another: a row of a table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "tilewright/driver/tuning/tasks.h"
+#include "tilewright/measure/measurer.h"
+
+namespace tilewright::driver {
+
+/// What the tuner needs to know of a task besides: its space, and the judge of the schedules in it.
+struct OwnTuning {
+  std::shared_ptr<const tune::ScheduleSpace> space;
+  std::function<Result<std::unique_ptr<measure::Evaluator>>()> evaluator;
+};
+
+/// A null function: nothing special.
+struct TuningTarget {
+  std::string_view backend;  ///< as in hw::Target
+  /// Of costs / 1e3 and / 1e6.
+  const char *unit = "us", *large_unit = "ms";
+  bool simulated = false;           ///< readings are exact, and nothing of this machine is measured
+  const char* own_space = nullptr;  ///< its name in records; null: the spaces of the user's choice
+  /// Whether the device that measures is there.
+  Status (*ready)(const compile::CompileOptions&, const SubjectOptions&) = nullptr;
+  measure::MeasureOptions (*measuring)(const compile::CompileOptions&) = nullptr;
+  /// Compiles the subjects by rule; their distinct kernels are the tasks.
+  Result<TunePlan> (*plan)(std::vector<Subject>, const SubjectOptions&,
+                           const compile::CompileOptions&, const PlanLimits&) = nullptr;
+  /// Space and judge of a task; null: a space by name, measured by workers.
+  Result<OwnTuning> (*tuning)(const measure::Task&, const compile::CompileOptions&) = nullptr;
+  /// Two forms of a model in turn; null: sessions on this processor.
+  Result<Duel> (*duel)(const compile::CompiledModel& before, const compile::CompiledModel& after,
+                       const SubjectOptions&, double seconds) = nullptr;
+  /// Cost of all launches of a model; null: models are run.
+  Result<double> (*cost)(const compile::CompiledModel&, const compile::CompileOptions&) = nullptr;
+};
+
+const TuningTarget& tuning_target(const hw::Target& target);
+
+}  // namespace tilewright::driver

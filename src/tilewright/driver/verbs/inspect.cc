@@ -1,0 +1,288 @@
+// inspect, explain: looking inside packages and kernels.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tilewright/accel/vta/program.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/report/explain_analysis.h"
+#include "tilewright/driver/report/explain_gpu.h"
+#include "tilewright/driver/report/explain_sass.h"
+#include "tilewright/driver/subject.h"
+#include "tilewright/driver/usage.h"
+#include "tilewright/graph/partition/memory.h"
+#include "tilewright/graph/partition/traffic.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/runtime/gpu/program.h"
+
+namespace tilewright::driver {
+namespace {
+
+/// The hardware of a package's accelerator programs.
+Status add_accelerators(const runtime::Package& package, nlohmann::ordered_json& json,
+                        std::string& text) {
+  for (const auto& [name, info] : package.program().launches) {
+    if (info.device != "vta") continue;
+    const vta::Program program = TW_TRY(vta::parse_program(package.launch_code(name)));
+    const vta::Config& hw = program.config;
+    size_t instructions = 0;
+    for (const vta::Run& run : program.runs) instructions += run.insns.size();
+    text += fmt::format("{}: target vta, hardware {} ({}), {} MHz, {} instructions\n", name,
+                        hw.name, vta::label(hw), hw.clock_mhz, instructions);
+    json["accelerators"].push_back({{"program", name},
+                                    {"target", "vta"},
+                                    {"hw", hw.name},
+                                    {"label", vta::label(hw)},
+                                    {"clock_mhz", hw.clock_mhz},
+                                    {"instructions", instructions}});
+  }
+  return {};
+}
+
+/// What the launches of a package hold for GPUs: kernels, the calls of one inference, and weights.
+struct GpuPart {
+  std::string name;
+  runtime::GpuProgram program;
+};
+Result<std::vector<GpuPart>> gpu_parts(const runtime::Package& package) {
+  std::vector<GpuPart> parts;
+  for (const auto& [name, launch] : package.program().launches)
+    if (launch.device == "opencl" || launch.device == "cuda")
+      parts.push_back({name, TW_TRY(runtime::parse_gpu_program(package.launch_code(name)))});
+  return parts;
+}
+
+nlohmann::ordered_json to_json(const GpuPart& part) {
+  nlohmann::ordered_json json{{"name", part.name},
+                              {"language", part.program.language},
+                              {"arch", part.program.arch},
+                              {"weight_bytes", part.program.constants.size()}};
+  for (const runtime::GpuCall& call : part.program.calls)
+    json["steps"].push_back(
+        {{"step", call.step},
+         {"kernel", part.program.kernels[static_cast<size_t>(call.kernel)].symbol}});
+  return json;
+}
+
+void print_part(const GpuPart& part) {
+  const runtime::GpuProgram& program = part.program;
+  fmt::print("\n{} for {} {}: {} kernels, arena {} bytes, weights {} bytes\n", part.name,
+             program.language, program.arch, program.kernels.size(), program.arena_bytes,
+             program.constants.size());
+  std::vector<std::vector<std::string>> steps = {{"step", "kernel", "blocks", "threads"}};
+  for (const runtime::GpuCall& call : program.calls) {
+    const runtime::GpuKernelCode& kernel = program.kernels[static_cast<size_t>(call.kernel)];
+    steps.push_back({call.step, kernel.symbol, fmt::format("{}", fmt::join(kernel.grid, "x")),
+                     fmt::format("{}", fmt::join(kernel.block, "x"))});
+  }
+  fmt::print("{}", table(steps));
+}
+
+Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) {
+  runtime::OpenOptions options;
+  options.load_code = false;
+  options.verify_weights = verify_weights;
+  const auto package = TW_TRY(runtime::Package::open(path, options));
+  const runtime::Program& program = package->program();
+  nlohmann::ordered_json json = document("inspect");
+  json["manifest"] = nlohmann::ordered_json::parse(runtime::to_json(program));
+  std::vector<std::vector<std::string>> members = {{"member", "bytes", "sha256"}};
+  for (const runtime::PackageMember& member : package->members()) {
+    members.push_back(
+        {member.name, std::to_string(member.bytes.size()), member.sha256.substr(0, 16)});
+    json["members"].push_back(
+        {{"name", member.name}, {"bytes", member.bytes.size()}, {"sha256", member.sha256}});
+  }
+  std::string accelerators;
+  TW_TRY_STATUS(add_accelerators(*package, json, accelerators));
+  const std::vector<GpuPart> parts = TW_TRY(gpu_parts(*package));
+  for (const GpuPart& part : parts) json["gpu"].push_back(to_json(part));
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}\ntarget {} ({}), math {}\n", table(members), program.target.name,
+             program.target.cpu, program.math);
+  fmt::print("{}", accelerators);
+  fmt::print("arena {} bytes (lower bound {}), weights {} bytes\n", program.arena_bytes,
+             program.arena_lower_bound, program.weights_bytes);
+  for (const auto& [key, value] : program.notes) fmt::print("{}: {}\n", key, value);
+  std::vector<std::vector<std::string>> steps = {{"step", "callee", "output"}};
+  for (const runtime::StepSpec& step : program.steps) {
+    const runtime::ValueSpec& out = program.values[step.args.back()];
+    steps.push_back({step.name,
+                     !step.kernel.empty()   ? step.kernel
+                     : !step.launch.empty() ? step.launch
+                                            : step.host,
+                     fmt::format("{} {}", name(out.dtype), to_string(out.shape))});
+  }
+  fmt::print("\n{}", table(steps));
+  for (const GpuPart& part : parts) print_part(part);
+  return 0;
+}
+
+nlohmann::ordered_json to_json(const cost::Choice& choice) {
+  const cost::Prediction& time = choice.time;
+  nlohmann::ordered_json json{{"algorithm", choice.algorithm}, {"tile", choice.tile}};
+  json["predicted_us"] = {{"total", time.total() / 1e3}, {"compute", time.compute / 1e3},
+                          {"l1", time.l1 / 1e3},         {"l2", time.l2 / 1e3},
+                          {"l3", time.l3 / 1e3},         {"dram", time.dram / 1e3},
+                          {"pack", time.pack / 1e3},     {"join", time.join / 1e3}};
+  json["bound"] = time.bound();
+  return json;
+}
+
+/// Algorithm, tile and predicted times of what was chosen and of what came second.
+std::string decision_table(const cost::Decision& decision) {
+  std::vector<std::vector<std::string>> rows = {{"", "algorithm", "us", "bound", "compute", "l1",
+                                                 "l2", "l3", "dram", "pack", "join", "tile"}};
+  const auto add = [&](const char* which, const cost::Choice& choice) {
+    const cost::Prediction& time = choice.time;
+    rows.push_back(
+        {which, choice.algorithm, fmt::format("{:.1f}", time.total() / 1e3), time.bound()});
+    for (double ns : {time.compute, time.l1, time.l2, time.l3, time.dram, time.pack, time.join})
+      rows.back().push_back(fmt::format("{:.1f}", ns / 1e3));
+    rows.back().push_back(choice.tile);
+  };
+  add("chosen", decision.chosen);
+  if (!decision.runner_up.algorithm.empty()) add("second", decision.runner_up);
+  return table(rows);
+}
+
+nlohmann::ordered_json to_json(const compile::KernelReport& kernel) {
+  nlohmann::ordered_json json{{"kernel", kernel.symbol}, {"steps", kernel.steps}};
+  if (!kernel.decision.chosen.algorithm.empty()) {
+    json["chosen"] = to_json(kernel.decision.chosen);
+    if (!kernel.decision.runner_up.algorithm.empty())
+      json["runner_up"] = to_json(kernel.decision.runner_up);
+    json["candidates"] = kernel.decision.candidates;
+  }
+  json["schedule"] = schedule::print(kernel.trace);
+  json["loops"] = print(kernel.scheduled);
+  return json;
+}
+
+void print_kernel(const compile::KernelReport& kernel) {
+  fmt::print("kernel {} of {}\n\n", kernel.symbol, fmt::join(kernel.steps, ", "));
+  if (!kernel.decision.chosen.algorithm.empty())
+    fmt::print("why, of {} candidates (predicted us):\n{}\n", kernel.decision.candidates,
+               decision_table(kernel.decision));
+  fmt::print("schedule:\n{}\nloops:\n{}\n", schedule::print(kernel.trace), print(kernel.scheduled));
+}
+
+/// Bytes between kernels and the arena, beside their bounds; compiles no kernel.
+Result<int> explain_memory(const Subject& subject, const compile::CompileOptions& options,
+                           bool as_json) {
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is one kernel", subject.name),
+                "--memory is about what kernels hand to each other");
+  const compile::CompiledModel model = TW_TRY(compile::plan_graph(*subject.graph, options));
+  const graph::MemoryPlan plan = graph::plan_memory(model.graph, model.groups);
+  const graph::Traffic traffic = graph::traffic_of(model.graph, model.groups);
+  const auto ratio = [](int64_t value, int64_t bound) {
+    return bound > 0 ? static_cast<double>(value) / static_cast<double>(bound) : 1.0;
+  };
+  nlohmann::ordered_json json = document("explain");
+  json["subject"] = subject.name;
+  json["steps"] = model.groups.size();
+  json["arena"] = {{"bytes", plan.arena_bytes},
+                   {"lower_bound", plan.lower_bound},
+                   {"ratio", ratio(plan.arena_bytes, plan.lower_bound)},
+                   {"optimal", plan.optimal}};
+  json["between_kernels"] = {{"bytes", traffic.moved},
+                             {"compulsory", traffic.compulsory},
+                             {"ratio", ratio(traffic.moved, traffic.compulsory)}};
+  std::vector<std::vector<std::string>> rows = {{"step that computes nothing", "bytes"}};
+  for (const auto& [step, bytes] : traffic.movers) {
+    json["movers"].push_back({{"step", step}, {"bytes", bytes}});
+    rows.push_back({step, std::to_string(bytes)});
+  }
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("arena            {:>12} bytes, bound {:>12}: {:.3f} ({})\n", plan.arena_bytes,
+             plan.lower_bound, ratio(plan.arena_bytes, plan.lower_bound),
+             plan.optimal ? "proven smallest" : "not proven");
+  fmt::print("between kernels  {:>12} bytes, bound {:>12}: {:.3f}\n", traffic.moved,
+             traffic.compulsory, ratio(traffic.moved, traffic.compulsory));
+  if (rows.size() > 1) fmt::print("\n{}", table(rows));
+  return 0;
+}
+
+struct ExplainVerb {
+  SubjectOptions subject;
+  std::string node;
+  bool memory = false, analysis = false, sass = false;
+};
+
+Result<int> explain(const ExplainVerb& verb, bool as_json) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  if (subjects[0].package)
+    return fail(ErrorKind::Usage, "explain needs the model, not the package",
+                "a package holds code, not the choices behind it",
+                "name the model it was made from; tilewright inspect shows what a package holds");
+  const compile::CompileOptions compile = TW_TRY(compile_options(verb.subject));
+  if (verb.memory) return explain_memory(subjects[0], compile, as_json);
+  if (verb.analysis) return explain_analysis(subjects[0], compile, verb.node, as_json);
+  const compile::CompiledModel model = TW_TRY(compile_subject(subjects[0], compile));
+  if (verb.sass) return explain_sass(model, verb.node, as_json);
+  nlohmann::ordered_json json = document("explain");
+  json["changes"] = model.changes;
+  std::vector<std::string> names, symbols;
+  bool found = false;
+  for (const compile::KernelReport* report : compile::all_kernels(model)) {
+    const compile::KernelReport& kernel = *report;
+    names.insert(names.end(), kernel.steps.begin(), kernel.steps.end());
+    if (!kernel.symbol.empty()) symbols.push_back(kernel.symbol);
+    const bool wanted = verb.node.empty() || kernel.symbol == verb.node ||
+                        std::count(kernel.steps.begin(), kernel.steps.end(), verb.node) > 0;
+    if (!wanted) continue;
+    found = true;
+    json["kernels"].push_back(to_json(kernel));
+    if (!as_json) print_kernel(kernel);
+    const hw::GpuTarget* gpu = compile.target.gpu();
+    if (gpu == nullptr) continue;
+    if (auto choice = gpu_choice_json(kernel, *gpu); choice && as_json)
+      json["kernels"].back().update(*choice);
+    if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *gpu));
+  }
+  names.insert(names.end(), symbols.begin(), symbols.end());
+  if (!found) return unknown_node(verb.node, names);
+  if (as_json) print_json(json);
+  return 0;
+}
+
+}  // namespace
+
+void add_inspect(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("inspect", "What is in a package");
+  auto path = std::make_shared<std::string>();
+  auto weights = std::make_shared<bool>(false);
+  verb->add_option("package", *path, "package.twm")->required();
+  verb->add_flag("--verify", *weights, "check the hash of the weights too");
+  verb->callback([&context, path, weights] {
+    context.action = [&context, path, weights] { return inspect(*path, *weights, context.json); };
+  });
+}
+
+void add_explain(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
+  auto options = std::make_shared<ExplainVerb>();
+  add_subject_options(*verb, options->subject, false, Use::Compile);
+  verb->add_option("node", options->node, "only the kernel of this node");
+  verb->add_flag("--memory", options->memory,
+                 "bytes between kernels and the arena beside their bounds");
+  verb->add_flag("--analysis", options->analysis,
+                 "loops, trip counts, producers and consumers of every kernel's nodes");
+  verb->add_flag("--sass", options->sass,
+                 "with --target cuda: registers, memory, spills and instructions of every kernel");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return explain(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

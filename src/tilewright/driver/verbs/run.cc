@@ -1,0 +1,171 @@
+// run: one inference, its inputs from files and its outputs to files.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/inputs/outputs.h"
+#include "tilewright/driver/report/launch_report.h"
+#include "tilewright/driver/subject.h"
+
+namespace tilewright::driver {
+namespace {
+
+struct RunVerb {
+  SubjectOptions subject;
+  OutputOptions output;
+  int64_t top = 0;     ///< classes to print; 0: none
+  std::string labels;  ///< file with their names
+  std::string trace;   ///< file for ui.perfetto.dev
+};
+
+/// The inputs given; says which ones had to be made up.
+Result<std::map<std::string, Array>> inputs_for(const Runnable& runnable,
+                                                const SubjectOptions& options) {
+  std::map<std::string, Array> inputs = TW_TRY(given_inputs(
+      runnable.inputs, TW_TRY(parse_input_specs(options.inputs)), options.seed, options.files));
+  const std::vector<std::string> made = make_up(runnable.inputs, inputs, options.seed);
+  if (!made.empty())
+    say(
+        fmt::format("note: random numbers are the value of input{} {} (--seed {}); "
+                    "--input {}=@FILE.npy gives another",
+                    made.size() > 1 ? "s" : "", fmt::join(made, ", "), options.seed, made[0]));
+  return inputs;
+}
+
+struct Statistics {
+  double low = 0, high = 0, mean = 0;
+};
+Statistics statistics(const Array& value) {
+  Statistics result;
+  double sum = 0;
+  for (int64_t i = 0; i < value.size(); ++i) {
+    const double x = value.get(i);
+    result.low = i == 0 ? x : std::min(result.low, x);
+    result.high = i == 0 ? x : std::max(result.high, x);
+    sum += x;
+  }
+  if (value.size() > 0) result.mean = sum / static_cast<double>(value.size());
+  return result;
+}
+
+/// The best classes of every output that has scores, as a table and in `json`.
+/// errors: Invalid (no output has; labels for another number of classes).
+Result<std::string> report_top(const RunVerb& verb, const NamedArrays& outputs,
+                               nlohmann::ordered_json& json) {
+  std::vector<std::string> labels;
+  if (!verb.labels.empty()) labels = TW_TRY(read_labels(verb.labels));
+  std::vector<std::vector<std::string>> rows = {{"output", "row", "class", "value", "label"}};
+  Status refused;
+  for (const auto& [output, value] : outputs) {
+    const Result<std::vector<Score>> scores = top_scores(output, value, verb.top);
+    if (!scores) {
+      refused = tl::unexpected<Error>(scores.error());
+      continue;
+    }
+    const int64_t classes =
+        value.size() / std::max<int64_t>(1, scores->empty() ? 1 : scores->back().row + 1);
+    if (!labels.empty() && static_cast<int64_t>(labels.size()) != classes)
+      return fail(ErrorKind::Invalid, fmt::format("'{}' has {} labels, output {} {} classes",
+                                                  verb.labels, labels.size(), output, classes));
+    for (const Score& score : *scores) {
+      const std::string label = labels.empty() ? "" : labels[static_cast<size_t>(score.index)];
+      rows.push_back({output, std::to_string(score.row), std::to_string(score.index),
+                      fmt::format("{:.6g}", score.value), label});
+      json["top"].push_back({{"output", output},
+                             {"row", score.row},
+                             {"class", score.index},
+                             {"value", score.value},
+                             {"label", label}});
+    }
+  }
+  if (rows.size() == 1 && !refused) return tl::unexpected<Error>(refused.error());
+  return table(rows);
+}
+
+Result<int> run(const RunVerb& verb, bool as_json) {
+  if (!verb.labels.empty() && verb.top == 0)
+    return fail(ErrorKind::Usage, "--labels names classes, but none are printed", {}, "--top 5");
+  std::vector<std::string> files = output_paths(verb.output);
+  const bool to_stdout = verb.trace == "-" || std::count(files.begin(), files.end(), "-") > 0;
+  files.push_back(verb.trace);
+  TW_TRY_STATUS(check_outputs({files, {verb.subject.dump_program, verb.output.folder}},
+                              input_files(verb.subject), as_json));
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  SubjectOptions settings = verb.subject;
+  settings.record_times = settings.device == "vta:tsim" || !verb.trace.empty();
+  Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
+  const runtime::Program& program = runnable.session->program();
+  std::vector<std::string> names;
+  for (int id : program.outputs) names.push_back(program.values[static_cast<size_t>(id)].name);
+  const OutputPlan plan = TW_TRY(plan_outputs(verb.output, names));
+  for (const auto& [name, value] : TW_TRY(inputs_for(runnable, verb.subject)))
+    TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(tilewright::driver::run(runnable));
+  NamedArrays outputs;
+  for (const std::string& name : names)
+    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
+  TW_TRY_STATUS(write_outputs(plan, outputs));
+
+  nlohmann::ordered_json json = document("run");
+  std::vector<std::vector<std::string>> rows = {
+      {"output", "dtype", "shape", "min", "max", "mean", "file"}};
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto& [output, value] = outputs[i];
+    const Statistics s = statistics(value);
+    const std::string file = plan.files[i].empty() ? plan.archive : plan.files[i];
+    rows.push_back({output, std::string(name(value.dtype())), to_string(value.shape()),
+                    fmt::format("{:.6g}", s.low), fmt::format("{:.6g}", s.high),
+                    fmt::format("{:.6g}", s.mean), file});
+    json["outputs"].push_back({{"name", output},
+                               {"dtype", std::string(name(value.dtype()))},
+                               {"shape", value.shape()},
+                               {"min", s.low},
+                               {"max", s.high},
+                               {"mean", s.mean},
+                               {"file", file}});
+  }
+  const std::string top = verb.top > 0 ? TW_TRY(report_top(verb, outputs, json)) : "";
+  const compile::LaunchLog& launches = *runnable.launches;
+  if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
+  if (!launches.entries.empty()) json["launches"] = launches_json(launches);
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  std::string text = table(rows);
+  if (!top.empty()) text += "\n" + top;
+  if (const std::string more = launches_table(launches); !more.empty()) text += "\n" + more;
+  if (to_stdout)
+    say(text);
+  else
+    fmt::print("{}", text);
+  return 0;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand("run", "One inference");
+  auto options = std::make_shared<RunVerb>();
+  add_subject_options(*verb, options->subject, false);
+  add_input_options(*verb, options->subject);
+  verb->add_option("-o,--output", options->output.files,
+                   "FILE.npy, NAME=FILE.npy for one of several outputs, FILE.npz for all")
+      ->allow_extra_args(false);
+  verb->add_option("--output-dir", options->output.folder, "write every output to DIR/NAME.npy");
+  verb->add_option("--top", options->top, "print the N classes that score highest")
+      ->check(CLI::Range(1, 1 << 30));
+  verb->add_option("--labels", options->labels, "names of the classes: a text file, one per line");
+  verb->add_flag("--verify-weights", options->subject.verify_weights,
+                 "check the hashes of a package's weights, graph and records first");
+  verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return run(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

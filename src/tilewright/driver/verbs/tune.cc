@@ -1,0 +1,350 @@
+// tune: searches schedules for the kernels of models and operators, and keeps what it measures.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "tilewright/compile/conv_record.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/report/roof.h"
+#include "tilewright/driver/report/tune_report.h"
+#include "tilewright/driver/tuning/tune_run.h"
+#include "tilewright/driver/usage.h"
+#include "tilewright/tune/methods.h"
+
+namespace tilewright::driver {
+namespace {
+
+constexpr double kDefaultSeconds = 60;
+
+struct TuneVerb {
+  TuneSettings settings;
+  std::string budget, stall, report;
+  int64_t trials = 0;
+  bool no_transfer = false, dry_run = false;
+};
+
+/// A number and the unit behind it. errors: Usage.
+Result<std::pair<double, std::string>> parse_amount(const std::string& option,
+                                                    const std::string& text,
+                                                    const std::string& example) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value > 0))
+    return fail(ErrorKind::Usage, fmt::format("{} '{}' is no positive amount", option, text), {},
+                fmt::format("{} {}", option, example));
+  return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
+}
+
+/// `90s`, `10m`, `1.5h`, `500ms`; a plain number is seconds.
+Result<double> parse_seconds(const std::string& text) {
+  const auto amount = TW_TRY(parse_amount("--for", text, "90s"));
+  const std::map<std::string, double> units = {
+      {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
+  const auto unit = units.find(amount.second);
+  if (unit == units.end())
+    return fail(ErrorKind::Usage, fmt::format("--for '{}' has the unit '{}'", text, amount.second),
+                "units are ms, s, m and h", "--for 90s");
+  return amount.first * unit->second;
+}
+
+/// `2%` or `0.02`.
+Result<double> parse_share(const std::string& text) {
+  const auto amount = TW_TRY(parse_amount("--until-stall", text, "2%"));
+  const double share = amount.second == "%" ? amount.first / 100 : amount.first;
+  if ((amount.second != "" && amount.second != "%") || share >= 1)
+    return fail(ErrorKind::Usage, fmt::format("--until-stall '{}' is no share", text), {},
+                "--until-stall 2%");
+  return share;
+}
+
+Status set_budget(TuneVerb& verb) {
+  TuneSettings& settings = verb.settings;
+  if (!verb.budget.empty()) settings.seconds = TW_TRY(parse_seconds(verb.budget));
+  if (!verb.stall.empty()) settings.stall_gain = TW_TRY(parse_share(verb.stall));
+  if (verb.trials > 0) settings.trials = verb.trials;
+  if (verb.budget.empty() && verb.stall.empty() && verb.trials == 0)
+    settings.seconds = kDefaultSeconds;
+  return {};
+}
+
+/// What would be tuned, and how large the spaces are.
+Result<int> list_tasks(const TuneRun& run, bool as_json) {
+  nlohmann::ordered_json json = document("tune");
+  std::vector<std::vector<std::string>> rows = {
+      {"task", "uses", fmt::format("expected {}", run.unit()), "space", "points"}};
+  for (const tune::TunerTask& task : run.tuner().tasks()) {
+    const double points = task.space->space().size();
+    json["tasks"].push_back({{"name", task.task.name},
+                             {"workload", task.task.key()},
+                             {"uses", task.task.uses},
+                             {"expected_ns", task.expected},
+                             {"points", points}});
+    rows.push_back({label_of(task), std::to_string(task.task.uses),
+                    fmt::format("{:.1f}", task.expected / 1e3), task.space_name,
+                    fmt::format("{:.4g}", points)});
+  }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
+  return 0;
+}
+
+std::string_view text_of(search::Stop stop) {
+  switch (stop) {
+    case search::Stop::Trials:
+      return "trials";
+    case search::Stop::Time:
+      return "time";
+    case search::Stop::Stall:
+      return "stall";
+    case search::Stop::Exhausted:
+      return "exhausted";
+    case search::Stop::Interrupted:
+      return "interrupted";
+  }
+  return "";
+}
+
+/// What a run came to, all kernels together.
+struct Tally {
+  int64_t tried = 0, faster = 0;  ///< kernels: with trials of this run; with a faster schedule now
+  /// Time of all kernels in use with a known limit, and that limit. units: ns
+  double best = 0, limit = 0;
+  std::string most;  ///< the kernel with most time above its limit
+  double most_best = 0, most_limit = 0;
+};
+
+Tally tally_of(const TuneRun& run) {
+  Tally tally;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    const tune::TunerTask& task = run.tuner().tasks()[i];
+    const Verdict& verdict = run.verdicts()[i];
+    tally.tried += !run.tuner().states()[i].trials.empty();
+    tally.faster += verdict.better;
+    const std::optional<Roof> roof = roof_of(task.task);
+    if (task.spare || !verdict.known || !roof || roof->limit() <= 0) continue;
+    const auto uses = static_cast<double>(task.task.uses);
+    const double best = uses * verdict.record.cost;
+    const double limit = std::min(best, uses * roof->limit());
+    tally.best += best;
+    tally.limit += limit;
+    if (best - limit > tally.most_best - tally.most_limit)
+      tally.most = label_of(task), tally.most_best = best, tally.most_limit = limit;
+  }
+  return tally;
+}
+
+/// Why the search ended, for people.
+std::string reason_of(const TuneRun& run) {
+  switch (run.stop()) {
+    case search::Stop::Trials:
+      return fmt::format("{} trials were asked for", run.settings().trials);
+    case search::Stop::Time:
+      return "the time is up";
+    case search::Stop::Stall:
+      return fmt::format("the last trials gained less than {:.3g} %",
+                         100 * run.settings().stall_gain);
+    case search::Stop::Exhausted:
+      return fmt::format("every schedule of {} was tried", fmt::join(run.spaces(), " and "));
+    case search::Stop::Interrupted:
+      return "it was interrupted";
+  }
+  return "";
+}
+
+/// What was tried, why it ended, and what the machine would still allow.
+void print_summary(const TuneRun& run) {
+  const Tally tally = tally_of(run);
+  const size_t kernels = run.tuner().tasks().size();
+  if (run.tuner().trials() == 0) {
+    fmt::print("nothing was tried: {}; getting ready took {:.0f} s\n", reason_of(run),
+               run.prepared_seconds());
+    if (run.stop() == search::Stop::Time)
+      fmt::print("give it more time: --for {:.0f}s\n",
+                 std::ceil(std::max(60.0, 6 * run.prepared_seconds())));
+    return;
+  }
+  fmt::print("tried {} schedule{} of {} of {} kernel{} in {:.1f} s: {} faster than the default\n",
+             run.tuner().trials(), run.tuner().trials() == 1 ? "" : "s", tally.tried, kernels,
+             kernels == 1 ? "" : "s", run.elapsed(), tally.faster);
+  fmt::print("stopped because {}\n", reason_of(run));
+  if (tally.limit > 0)
+    fmt::print(
+        "left to gain: at most {:.2f}x by the limits of the machine; most in {}: {:.1f} of {:.1f} "
+        "{}\n",
+        tally.best / tally.limit, tally.most, (tally.most_best - tally.most_limit) / 1e3,
+        tally.most_best / 1e3, run.unit());
+}
+
+nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskState& state,
+                                 const Verdict& verdict) {
+  nlohmann::ordered_json json = {
+      {"name", task.task.name},       {"step", task.step},
+      {"workload", task.task.key()},  {"uses", task.task.uses},
+      {"space", task.space_name},     {"points", task.space->space().size()},
+      {"tried", state.trials.size()}, {"resumed", state.resumed}};
+  for (const auto& [kind, count] : state.outcomes)
+    json["outcomes"][std::string(to_string(kind))] = count;
+  if (!state.problem.empty()) json["problem"] = state.problem;
+  if (!verdict.known) return json;
+  json["untuned_ns"] = verdict.rule_cost;
+  json["tuned_ns"] = verdict.record.cost;
+  json["better"] = verdict.better;
+  json["point"] = verdict.record.point;
+  json["schedule"] = verdict.record.schedule;
+  return json;
+}
+
+nlohmann::ordered_json run_json(const TuneRun& run) {
+  nlohmann::ordered_json json = document("tune");
+  json["seconds"] = run.elapsed();
+  json["stop"] = text_of(run.stop());
+  json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
+  json["trials"] = run.tuner().trials();
+  json["proposals"] = run.proposals_hash();
+  const Tally tally = tally_of(run);
+  json["kernels_tried"] = tally.tried;
+  json["kernels_faster"] = tally.faster;
+  json["seconds_before_search"] = run.prepared_seconds();
+  if (tally.limit > 0) json["left"] = {{"best_ns", tally.best}, {"limit_ns", tally.limit}};
+  for (const ModelGain& gain : run.gains())
+    json["models"].push_back({{"name", gain.name},
+                              {"untuned_ns", gain.before},
+                              {"tuned_ns", gain.after},
+                              {"measured_whole", gain.raced},
+                              {"in_race_ns", gain.in_race}});
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i)
+    json["tasks"].push_back(
+        task_json(run.tuner().tasks()[i], run.tuner().states()[i], run.verdicts()[i]));
+  each_form(run.plan(), [&](const ConvForms& conv, bool won) {
+    json["forms"].push_back({{"conv", compile::conv_text(conv.conv)},
+                             {"rule", compile::form_name(conv.rule)},
+                             {"other", compile::form_name(conv.other)},
+                             {"rule_ns", conv.before},
+                             {"other_ns", conv.after},
+                             {"won", won}});
+  });
+  if (!run.settings().output.empty()) json["package"] = run.settings().output;
+  return json;
+}
+
+/// The three most frequent reasons why candidates failed, of this run and, where it had none, of
+/// those before it.
+std::vector<std::string> main_reasons(const TuneRun& run) {
+  std::map<std::string, int64_t> counts;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    for (const auto& [reason, count] : run.tuner().states()[i].reasons) counts[reason] += count;
+    if (run.tuner().states()[i].trials.empty())
+      for (const records::Record& record : run.tuner().tasks()[i].known)
+        if (record.outcome != "ok") ++counts[record.reason];
+  }
+  std::vector<std::pair<int64_t, std::string>> sorted;
+  for (const auto& [reason, count] : counts) sorted.emplace_back(-count, reason);
+  std::sort(sorted.begin(), sorted.end());
+  std::vector<std::string> lines;
+  for (size_t i = 0; i < std::min<size_t>(3, sorted.size()); ++i)
+    lines.push_back(fmt::format("{} candidate{}: {}", -sorted[i].first,
+                                sorted[i].first == -1 ? "" : "s", sorted[i].second));
+  return lines;
+}
+
+void print_result(const TuneRun& run) {
+  std::vector<std::vector<std::string>> rows = {{"task", "uses", "tried", "ok",
+                                                 fmt::format("untuned {}", run.unit()),
+                                                 fmt::format("tuned {}", run.unit()), "gain"}};
+  int64_t bad = 0;
+  for (size_t i = 0; i < run.tuner().tasks().size(); ++i) {
+    const tune::TunerTask& task = run.tuner().tasks()[i];
+    const tune::TaskState& state = run.tuner().states()[i];
+    const Verdict& verdict = run.verdicts()[i];
+    for (const auto& [reason, count] : state.reasons) bad += count;
+    if (!state.problem.empty()) say(fmt::format("warning: {}: {}", label_of(task), state.problem));
+    if (!verdict.known) continue;
+    const auto ok = state.outcomes.find(measure::OutcomeKind::Ok);
+    rows.push_back(
+        {label_of(task), std::to_string(task.task.uses), std::to_string(state.trials.size()),
+         std::to_string(ok == state.outcomes.end() ? 0 : ok->second),
+         fmt::format("{:.4g}", verdict.rule_cost / 1e3),
+         fmt::format("{:.4g}", verdict.record.cost / 1e3),
+         fmt::format("{:.2f}x",
+                     verdict.record.cost > 0 ? verdict.rule_cost / verdict.record.cost : 1.0)});
+  }
+  fmt::print("{}", table(rows));
+  for (const ModelGain& gain : run.gains())
+    fmt::print("{}: {:.4g} {} -> {:.4g} {} ({:.3f}x{})\n", gain.name, gain.before / 1e6,
+               run.large_unit(), gain.after / 1e6, run.large_unit(),
+               gain.after > 0 ? gain.before / gain.after : 1.0,
+               gain.raced ? ", the whole model, measured in turn" : "");
+  each_form(run.plan(), [](const ConvForms& conv, bool won) {
+    if (won)
+      fmt::print("{}: {} instead of {} ({:.2f}x)\n", compile::conv_text(conv.conv),
+                 compile::form_name(conv.other), compile::form_name(conv.rule),
+                 conv.before / conv.after);
+  });
+  print_summary(run);
+  if (10 * bad > 9 * run.tuner().trials() && bad > 0)
+    for (const std::string& reason : main_reasons(run)) say(reason);
+}
+
+/// A space in which no schedule is possible is no result. errors: NotApplicable, with what rules
+/// them out.
+Status check_possible(const TuneRun& run) {
+  if (run.stop() != search::Stop::Exhausted) return {};
+  for (const tune::TaskState& state : run.tuner().states())
+    if (!state.finalists.empty() || !state.problem.empty()) return {};
+  return fail(
+      ErrorKind::NotApplicable,
+      fmt::format("no schedule of {} is possible", fmt::join(run.spaces(), " and ")),
+      fmt::format("{}", fmt::join(main_reasons(run), "\n")),
+      run.settings().space.empty() ? "" : "change what rules them out, or leave out --space");
+}
+
+Result<int> tune(TuneVerb verb, const Context& context) {
+  TW_TRY_STATUS(set_budget(verb));
+  TuneSettings& settings = verb.settings;
+  settings.transfer = !verb.no_transfer;
+  settings.command = context.command;
+  settings.dry = verb.dry_run;
+  TW_TRY_STATUS(check_outputs({{settings.output, verb.report}, {}}, input_files(settings.subject),
+                              context.json));
+  TuneRun run(settings);
+  TW_TRY_STATUS(run.prepare());
+  TW_TRY_STATUS(run.open());
+  if (verb.dry_run) return list_tasks(run, context.json);
+  TW_TRY_STATUS(run.search());
+  TW_TRY_STATUS(check_possible(run));
+  TW_TRY_STATUS(run.decide());
+  if (!verb.report.empty()) TW_TRY_STATUS(write_tune_report(verb.report, run));
+  context.json ? print_json(run_json(run)) : print_result(run);
+  return run.interrupted() ? 130 : 0;
+}
+
+}  // namespace
+
+void add_tune(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
+  auto options = std::make_shared<TuneVerb>();
+  TuneSettings& settings = options->settings;
+  add_subject_options(*verb, settings.subject, true, Use::Compile);
+  verb->add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
+  verb->add_option("--trials", options->trials, "candidates to measure, of all kernels together")
+      ->check(in_range("--trials", int64_t{1}, int64_t{1} << 40));
+  verb->add_option("--until-stall", options->stall, "stop once that much is not gained any more");
+  verb->add_option("--method", settings.method, "how to search")
+      ->check(one_of("--method", tune::search_methods()));
+  verb->add_option("--space", settings.space,
+                   "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
+  verb->add_option("--measure", settings.measure, "device, model or replay:FILE");
+  verb->add_flag("--no-transfer", options->no_transfer,
+                 "do not start where the nearest shape was fastest");
+  verb->add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
+  verb->add_option("--report", options->report, "HTML page of the run");
+  verb->add_option("-o,--output", settings.output, "package with the schedules found");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return tune(*options, context); };
+  });
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,392 @@
+// verify: results against the interpreter and ONNX Runtime.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "tilewright/base/names.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/inputs/calibration_samples.h"
+#include "tilewright/driver/report/quantization_report.h"
+#include "tilewright/driver/subject.h"
+#include "tilewright/driver/verify/compare_outputs.h"
+#include "tilewright/driver/verify/known_differences.h"
+#include "tilewright/driver/verify/ort_peer.h"
+#include "tilewright/driver/verify/package_check.h"
+#include "tilewright/driver/verify/reference.h"
+#include "tilewright/driver/verify/rounding_limit.h"
+#include "tilewright/graph/onnx/export.h"
+#include "tilewright/measure/compare.h"
+
+namespace tilewright::driver {
+namespace {
+
+struct VerifyOptions {
+  SubjectOptions subject;
+  std::string against;  ///< empty: interp; a package's own samples
+  std::string model;    ///< what a package was made from; empty: not said
+  bool per_node = false;
+  std::string test_inputs;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
+
+  bool asks_for(const std::string& word) const {
+    const std::string asked = against.empty() ? "interp" : against;
+    return ("," + asked + ",").find("," + word + ",") != std::string::npos;
+  }
+};
+
+/// Inputs of a final Softmax, LogSoftmax or Sigmoid: small probabilities hide errors, logits do
+/// not.
+std::vector<graph::ValueId> before_final_activation(const graph::Graph& graph) {
+  std::vector<graph::ValueId> extra;
+  for (const graph::Node& node : graph.nodes) {
+    const bool final = std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
+                       graph.outputs.end();
+    const bool squashes = node.op == "Softmax" || node.op == "LogSoftmax" || node.op == "Sigmoid";
+    if (final && squashes && !graph.values[node.inputs[0]].constant)
+      extra.push_back(node.inputs[0]);
+  }
+  return extra;
+}
+
+void add_outputs(graph::Graph& graph, const std::vector<graph::ValueId>& ids) {
+  for (graph::ValueId id : ids) {
+    const bool there =
+        std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
+    const bool input =
+        std::find(graph.inputs.begin(), graph.inputs.end(), id) != graph.inputs.end();
+    if (!there && !input && !graph.values[id].constant) graph.outputs.push_back(id);
+  }
+}
+
+Result<Named> interpret_subject(const Subject& subject,
+                                const std::map<std::string, Array>& inputs) {
+  if (subject.graph) {
+    const std::map<std::string, Array> all = TW_TRY(run_reference(*subject.graph, inputs));
+    return Named(all.begin(), all.end());
+  }
+  const std::map<std::string, Array> all = TW_TRY(run_reference(*subject.func, inputs));
+  return Named(all.begin(), all.end());
+}
+
+/// A model file ONNX Runtime can read for this subject: its own, or the operator exported.
+Result<std::string> model_file(const Subject& subject, const TemporaryFolder& folder,
+                               bool changed_graph) {
+  if (subject.package || subject.func) {
+    return fail(ErrorKind::Usage, fmt::format("ONNX Runtime cannot run '{}'", subject.name),
+                "it is no ONNX model", "name the model itself, or use --against interp");
+  }
+  if (!subject.path.empty() && !changed_graph) return subject.path;
+  const std::string path = folder.file("model.onnx");
+  TW_TRY_STATUS(graph::save_onnx(path, *subject.graph));
+  return path;
+}
+
+Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verify,
+                              const std::map<std::string, Array>& inputs) {
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  const SubjectOptions& options = verify.subject;
+  const bool rebound =
+      !options.dims.empty() || !options.shapes.empty() || !options.constants.empty();
+  const bool more_outputs = verify.per_node || !before_final_activation(*subject.graph).empty();
+  std::string path;
+  if (subject.quantized) {  // the same scales as a standard model
+    path = folder.file("model.onnx");
+    TW_TRY_STATUS(graph::save_onnx(path, TW_TRY(graph::to_qdq(subject.quantized->quantized))));
+  } else {
+    path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
+  }
+  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
+  OrtPeer::LoadOptions load;
+  load.threads = threads_of(options);
+  load.optimise = !subject.quantized;  // fused forms round in other places
+  TW_TRY_STATUS(peer->load(path, load));
+  TW_TRY_STATUS(peer->set_inputs(inputs));
+  return peer->run();
+}
+
+Result<Named> outputs_of(const Runnable& runnable) {
+  Named outputs;
+  const runtime::Program& program = runnable.session->program();
+  for (int id : program.outputs) {
+    const std::string& name = program.values[id].name;
+    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
+  }
+  return outputs;
+}
+
+/// The graph as the accelerator has it (quantised, tiled), computed by compiled code on this CPU.
+Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& options,
+                             const std::map<std::string, Array>& inputs) {
+  if (!subject.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' cannot be compiled again", subject.name),
+                "it is no ONNX model");
+  SubjectOptions on_cpu = options;
+  on_cpu.target = on_cpu.device = "cpu";
+  on_cpu.hw = on_cpu.quantize = "";
+  Runnable runnable = TW_TRY(make_runnable(subject, on_cpu));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(run(runnable));
+  return outputs_of(runnable);
+}
+
+/// Whether sums are scaled by multipliers in integers: ONNX Runtime does so in f32.
+bool has_multipliers(const graph::Graph& quantized) {
+  return std::any_of(quantized.nodes.begin(), quantized.nodes.end(), [](const graph::Node& node) {
+    return node.op == "Requantize" && node.inputs.size() > 3 && node.inputs[3] >= 0;
+  });
+}
+
+/// What each value may differ by besides the rounding of floats. Accelerators and their references
+/// round alike, except for multipliers.
+Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subject,
+                                                            const std::string& against) {
+  std::map<std::string, RoundingLimit> limits;
+  if (!subject.graph) return limits;
+  if (subject.quantized &&
+      (against != "ort" || !has_multipliers(subject.quantized->quantized.graph)))
+    return limits;
+  const graph::Graph compared =
+      subject.quantized ? TW_TRY(graph::to_qdq(subject.quantized->quantized)) : *subject.graph;
+  const std::vector<RoundingLimit> all = rounding_limits(compared);
+  for (size_t id = 0; id < all.size(); ++id) limits[compared.values[id].name] = all[id];
+  return limits;
+}
+
+/// Makes outputs of what helps to find a mistake: every value of a node, or logits.
+void add_checked_values(Subject& subject, bool per_node) {
+  if (!per_node) {
+    add_outputs(*subject.graph, before_final_activation(*subject.graph));
+    return;
+  }
+  // In the order of the nodes: the first that is off is where the mistake is.
+  std::vector<graph::ValueId> outputs;
+  outputs.swap(subject.graph->outputs);
+  std::vector<graph::ValueId> all;
+  for (const graph::Node& node : subject.graph->nodes)
+    for (graph::ValueId id : node.outputs) {
+      // Sums stay inside the accelerator: its layers hand on 8-bit values.
+      const bool inside =
+          subject.quantized && id >= 0 && subject.graph->values[id].type.dtype == DType::I32;
+      if (id >= 0 && !inside) all.push_back(id);
+    }
+  add_outputs(*subject.graph, all);
+  std::vector<graph::ValueId>& checked = subject.graph->outputs;
+  for (const graph::ValueId id : outputs)
+    if (std::find(checked.begin(), checked.end(), id) == checked.end()) checked.push_back(id);
+}
+
+/// The node of `graph` that computes the value called `name`.
+std::string node_of(const graph::Graph& graph, const std::string& name) {
+  for (const graph::Node& node : graph.nodes)
+    for (const graph::ValueId id : node.outputs)
+      if (id >= 0 && graph.values[static_cast<size_t>(id)].name == name)
+        return fmt::format("node '{}' ({})", node.name, node.op);
+  return "";
+}
+
+/// What `against` computes. Nothing if it cannot know the operator.
+Result<std::optional<Named>> ask(const Subject& subject, const std::string& against,
+                                 const VerifyOptions& options,
+                                 const std::map<std::string, Array>& inputs) {
+  if (against == "interp") return TW_TRY(interpret_subject(subject, inputs));
+  if (subject.single_operator && subject.graph && !subject.graph->nodes[0].domain.empty())
+    return std::nullopt;  // ONNX has no such operator
+  if (against == "cpu") return TW_TRY(compute_on_cpu(subject, options.subject, inputs));
+  if (!subject.graph) TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
+  return TW_TRY(ask_onnxruntime(subject, options, inputs));
+}
+
+/// Adds to `row` where the references are known to differ.
+void explain(Row& row, const graph::Graph& graph) {
+  for (size_t id = 0; id < graph.values.size(); ++id)
+    if (graph.values[id].name == row.output)
+      row.known = known_differences_of(graph, static_cast<graph::ValueId>(id));
+}
+
+/// `package`: whose results are compared; nullptr: those of `subject`, compiled now.
+Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options,
+                                        const Subject* package) {
+  if (subject.package) {
+    if (options.against.empty() && !options.per_node)
+      return verify_by_samples(subject, options.subject);
+    return fail(ErrorKind::Usage,
+                fmt::format("--{} needs the model that '{}' was made from",
+                            options.per_node ? "per-node" : "against", subject.name),
+                "a package holds compiled code, not the operators' definitions",
+                "--model MODEL.onnx; without both, the package's own samples are checked");
+  }
+  if (package != nullptr) TW_TRY_STATUS(check_made_from(*package, subject));
+  CompareSettings settings;
+  settings.math = options.subject.math == "exact" ? MathMode::Exact : MathMode::Fast;
+  settings.first_only = options.per_node;
+  if (subject.graph) {
+    for (const graph::ValueId id : subject.graph->outputs)
+      settings.required.insert(subject.graph->values[id].name);
+    if (package == nullptr) add_checked_values(subject, options.per_node);
+  }
+  Runnable runnable =
+      TW_TRY(make_runnable(package != nullptr ? *package : subject, options.subject));
+  runnable.inputs = input_types(runnable.session->program(), subject);
+  const std::map<std::string, Array> inputs =
+      TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
+                         options.subject.seed, options.subject.files));
+  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(run(runnable));
+  const Named actual = TW_TRY(outputs_of(runnable));
+  std::vector<Row> rows;
+  for (const std::string against : {"interp", "ort", "cpu"}) {
+    if (!options.asks_for(against)) continue;
+    const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs));
+    if (!reference) continue;
+    CompareSettings mine = settings;
+    mine.limits = TW_TRY(limits_by_name(subject, against));
+    if (against == "ort" &&
+        !subject.quantized)  // a quantised model is exported with other names inside
+      for (const auto& output : *reference) mine.required.insert(output.first);
+    for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
+      if (against == "ort" && subject.graph && !row.difference.ok()) explain(row, *subject.graph);
+      if (options.per_node && subject.graph) row.node = node_of(*subject.graph, row.output);
+      rows.push_back(std::move(row));
+    }
+  }
+  if (rows.empty())
+    return fail(ErrorKind::Mismatch, fmt::format("nothing of '{}' was compared", subject.name),
+                fmt::format("'{}' has no value of it to compare with", options.against),
+                "verify it --against interp");
+  return rows;
+}
+
+/// The loss of quantisation, over the samples that the user names or those of the calibration.
+Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& options) {
+  if (!subject.quantized || !subject.quantized->prepared)
+    return fail(ErrorKind::Usage, fmt::format("'{}' was not quantised here", subject.name),
+                subject.quantized
+                    ? "the model came in integers, there is no f32 model to compare with"
+                    : "--against f32 shows what 8-bit integers cost",
+                subject.quantized ? "--against ort" : "--target vta --quantize FILE.npz");
+  const compile::CompileOptions compile = TW_TRY(compile_options(options.subject));
+  if (options.test_inputs.empty())
+    return quantization_loss(*subject.quantized, subject.quantized->calibration, compile);
+  const compile::Samples samples =
+      TW_TRY(load_samples(options.test_inputs, options.subject.seed, *subject.quantized->prepared));
+  return quantization_loss(*subject.quantized, samples, compile);
+}
+
+std::string state_of(const measure::Difference& difference) {
+  if (!difference.problem.empty()) return difference.problem;
+  if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
+  return difference.ok() ? "ok" : "off";
+}
+
+/// The package's model, if one is named.
+Result<std::optional<Subject>> model_of(const Subject& package, const VerifyOptions& options) {
+  if (options.model.empty()) return std::nullopt;
+  if (!package.package)
+    return fail(ErrorKind::Usage, "--model is for packages",
+                fmt::format("'{}' is none", package.name), "leave it out");
+  if (options.per_node)
+    return fail(ErrorKind::Usage, "--per-node compares values inside a model",
+                "a package hands out its outputs only", "verify the model --per-node");
+  SubjectOptions model = options.subject;
+  model.paths = {options.model};
+  return std::move(TW_TRY(load_subjects(model)).at(0));
+}
+
+Result<int> verify(const VerifyOptions& options, bool as_json) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  for (size_t start = 0; !options.against.empty() && start <= options.against.size();) {
+    const size_t end = std::min(options.against.find(',', start), options.against.size());
+    const std::string word = options.against.substr(start, end - start);
+    const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
+    if (std::find(words.begin(), words.end(), word) == words.end())
+      return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
+                  fmt::format("it takes {}", fmt::join(words, ", ")), did_you_mean(word, words));
+    start = end + 1;
+  }
+  nlohmann::ordered_json json = document("verify");
+  json["rows"] = nlohmann::ordered_json::array();
+  std::vector<std::vector<std::string>> text = {
+      {"subject", "against", "output", "error", "limit", "state"}};
+  bool good = true;
+  std::set<std::string> notes;
+  std::string losses;
+  std::vector<std::string> first_off;
+  for (const Subject& subject : subjects) {
+    if (options.asks_for("f32")) {
+      const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
+      losses += loss_text(loss);
+      json["loss"].push_back(loss_json(loss));
+      json["loss"].back()["subject"] = subject.name;
+    }
+    if (options.against == "f32") continue;
+    const std::optional<Subject> model = TW_TRY(model_of(subject, options));
+    for (const Row& row :
+         TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr))) {
+      const measure::Difference& d = row.difference;
+      good &= d.ok();
+      nlohmann::ordered_json known = nlohmann::ordered_json::array();
+      for (const KnownCause& cause : row.known) {
+        known.push_back({{"text", cause.text}, {"by_values", cause.by_values}});
+        notes.insert(fmt::format("note: {} depends on {}", row.output, cause.text));
+      }
+      const bool show = !options.per_node || !d.ok();
+      if (show)
+        text.push_back({row.subject, row.against, row.output, fmt::format("{:.2e}", d.error),
+                        fmt::format("{:.0e}", d.limit), state_of(d)});
+      json["rows"].push_back({{"subject", row.subject},
+                              {"against", row.against},
+                              {"output", row.output},
+                              {"error", d.error},
+                              {"max_abs", d.max_abs},
+                              {"limit", d.limit},
+                              {"ok", d.ok()},
+                              {"state", state_of(d)},
+                              {"known_differences", known}});
+      if (options.per_node) json["rows"].back()["node"] = row.node;
+      if (!row.node.empty() && !d.ok())
+        first_off.push_back(fmt::format("the first that is off against {}: {}, which computes {}\n",
+                                        row.against, row.node, row.output));
+    }
+  }
+  json["ok"] = good;
+  if (as_json) {
+    print_json(json);
+  } else {
+    fmt::print("{}", losses);
+    if (options.against == "f32") return 0;
+    if (options.per_node && good) fmt::print("every node agrees\n");
+    if (!options.per_node || !good) fmt::print("{}", table(text));
+    for (const std::string& line : first_off) fmt::print("{}", line);
+    for (const std::string& note : notes) fmt::print("{}\n", note);
+  }
+  return good ? 0 : exit_code(ErrorKind::Mismatch);
+}
+
+}  // namespace
+
+void add_verify(CLI::App& app, Context& context) {
+  CLI::App* verb = app.add_subcommand(
+      "verify",
+      "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");
+  auto options = std::make_shared<VerifyOptions>();
+  add_subject_options(*verb, options->subject, true);
+  add_input_options(*verb, options->subject);
+  verb->add_option(
+      "--against", options->against,
+      "interp, ort, cpu, f32 (what quantisation costs), or several with commas (default "
+      "interp; of a package its samples)");
+  verb->add_option("--test-inputs", options->test_inputs,
+                   "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
+  verb->add_option("--model", options->model, "compare a package with this model");
+  options->subject.verify_weights = true;
+  verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
+  verb->callback([&context, options] {
+    context.action = [&context, options] { return verify(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver

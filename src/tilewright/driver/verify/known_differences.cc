@@ -1,0 +1,226 @@
+#include "tilewright/driver/verify/known_differences.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tilewright/graph/ir/edit.h"
+
+namespace tilewright::driver {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::ValueId;
+
+const graph::Value* operand(const Graph& graph, const Node& node, size_t i) {
+  if (i >= node.inputs.size() || node.inputs[i] < 0) return nullptr;
+  return &graph.values[static_cast<size_t>(node.inputs[i])];
+}
+
+DType dtype_of(const Graph& graph, const Node& node) { return operand(graph, node, 0)->type.dtype; }
+
+bool always(const Graph&, const Node&) { return true; }
+
+bool on_whole_numbers(const Graph& graph, const Node& node) {
+  return !is_float(dtype_of(graph, node));
+}
+
+bool on_floats(const Graph& graph, const Node& node) { return is_float(dtype_of(graph, node)); }
+
+bool on_f16(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::F16; }
+
+bool from_float_to_whole(const Graph& graph, const Node& node) {
+  const DType to = graph.values[static_cast<size_t>(node.outputs[0])].type.dtype;
+  return on_floats(graph, node) && !is_float(to) && to != DType::Bool;
+}
+
+bool with_fractional_scales(const Graph& graph, const Node& node) {
+  const graph::Value* scales = operand(graph, node, 2);
+  if (scales == nullptr || !scales->constant) return false;
+  if (node.attrs.get_string("coordinate_transformation_mode", "half_pixel") != "align_corners")
+    return false;
+  const Shape& shape = operand(graph, node, 0)->type.shape;
+  const std::vector<int64_t> axes = node.attrs.get_ints("axes");
+  for (int64_t i = 0; i < scales->constant->size(); ++i) {
+    const int64_t axis = axes.empty() ? i : axes[static_cast<size_t>(i)];
+    const auto at =
+        static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(shape.size()) : axis);
+    const double length = scales->constant->get(i) * static_cast<double>(shape[at]);
+    if (length != std::floor(length)) return true;
+  }
+  return false;
+}
+
+bool between_whole_numbers(const Graph& graph, const Node& node) {
+  return on_whole_numbers(graph, node) && node.attrs.get_string("mode", "nearest") != "nearest";
+}
+
+bool pads_to_same(const Node& node) {
+  return node.attrs.get_string("auto_pad", "NOTSET").starts_with("SAME");
+}
+
+int64_t entry(const Node& node, const char* key, size_t i) {
+  const std::vector<int64_t> list = node.attrs.get_ints(key);
+  return i < list.size() ? list[i] : 1;
+}
+
+bool with_kernel_below_stride(const Graph& graph, const Node& node) {
+  const Shape& weights = operand(graph, node, 1)->type.shape;
+  bool below = false;
+  for (size_t i = 0; i + 2 < weights.size(); ++i)
+    below |= (weights[i + 2] - 1) * entry(node, "dilations", i) + 1 < entry(node, "strides", i);
+  return pads_to_same(node) && below;
+}
+
+bool with_pool_below_stride(const Graph&, const Node& node) {
+  const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
+  bool below = false;
+  for (size_t i = 0; i < kernel.size(); ++i)
+    below |= (kernel[i] - 1) * entry(node, "dilations", i) + 1 < entry(node, "strides", i);
+  return pads_to_same(node) && below;
+}
+
+bool with_same_and_dilations(const Graph&, const Node& node) {
+  const std::vector<int64_t> dilations = node.attrs.get_ints("dilations");
+  return pads_to_same(node) &&
+         std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
+}
+
+/// Whether `node` pads by zeros, at the ends of spatial axes only.
+bool pads_by_zeros(const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("mode", "constant") != "constant") return false;
+  const graph::Value* fill = operand(graph, node, 2);
+  if (fill != nullptr && !(fill->constant && fill->constant->get(0) == 0)) return false;
+  const auto amounts = graph::known_ints(graph, node, 1);
+  if (!amounts || operand(graph, node, 3) != nullptr) return false;
+  const size_t rank = amounts->size() / 2;
+  for (size_t i = 0; i < amounts->size(); ++i)
+    if ((*amounts)[i] < 0 || (i % rank < 2 && (*amounts)[i] > 0)) return false;
+  return true;
+}
+
+bool behind_a_pad_of_zeros(const Graph& graph, const Node& node) {
+  if (node.attrs.get_string("auto_pad", "NOTSET") != "NOTSET") return false;
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& pad) {
+    return pad.domain.empty() && pad.op == "Pad" && pad.outputs[0] == node.inputs[0] &&
+           pads_by_zeros(graph, pad);
+  });
+}
+
+bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
+
+std::vector<KnownDifference> make_table() {
+  return {
+      {{"Resize"},
+       "align_corners and scales that give a fractional length",
+       "the definition places samples by the fractional length, ONNX Runtime by the rounded one",
+       with_fractional_scales},
+      {{"Resize"},
+       "whole numbers, mode linear or cubic",
+       "Tilewright and onnx's reference round to the nearest, ONNX Runtime cuts off",
+       between_whole_numbers},
+      {{"ConvTranspose"},
+       "auto_pad SAME_* and a kernel that reaches less far than the stride",
+       "by the definition the output is the input times the stride, ONNX Runtime's is smaller",
+       with_kernel_below_stride},
+      {{"MaxPool", "AveragePool", "LpPool"},
+       "auto_pad SAME_* and dilations",
+       "the definition pads for the dilated window, ONNX Runtime ignores the dilation",
+       with_same_and_dilations},
+      {{"MaxPool", "AveragePool", "LpPool"},
+       "auto_pad SAME_* and a kernel that reaches less far than the stride",
+       "the definition pads nothing then, ONNX Runtime begins later, as if it cut the input off",
+       with_pool_below_stride},
+      {{"MaxPool"},
+       "behind a Pad by zeros, values below zero in a window at the border",
+       "by the definition the zeros are elements, ONNX Runtime folds the Pad into the pool's own "
+       "padding, which no maximum takes",
+       behind_a_pad_of_zeros,
+       true},
+      {{"DynamicQuantizeLinear"},
+       "all values are zero",
+       "the scale is 1/255 by the definition, 1 in ONNX Runtime",
+       always,
+       true},
+      {{"MeanVarianceNormalization"},
+       "values that are (almost) equal along the axes",
+       "the difference of two large squares in ONNX Runtime and in onnx's reference is rounding, "
+       "even "
+       "negative, and its root NaN; Tilewright sums the squares of differences from the mean",
+       on_floats,
+       true},
+      {{"ReduceLogSumExp"},
+       "whole numbers",
+       "onnx has no reference for them; results may be one apart",
+       on_whole_numbers},
+      {{"ReduceProd"},
+       "i64, the product is out of range",
+       "Tilewright wraps around, ONNX Runtime saturates",
+       on_i64,
+       true},
+      {{"ArgMax", "ArgMin", "Hardmax", "MaxPool", "ReduceMax", "ReduceMin"},
+       "NaN among the values",
+       "the definition leaves open which value is chosen",
+       on_floats,
+       true},
+      {{"Cast", "CastLike"},
+       "floats out of the range of whole numbers",
+       "Tilewright takes the nearest number of the type and 0 for NaN; elsewhere it depends on the "
+       "processor",
+       from_float_to_whole,
+       true},
+      {{"Tan"},
+       "f16 near a pole",
+       "one unit in the last place of the angle changes the result by any amount",
+       on_f16,
+       true},
+  };
+}
+
+}  // namespace
+
+const std::vector<KnownDifference>& known_differences() {
+  static const std::vector<KnownDifference> table = make_table();
+  return table;
+}
+
+std::string known_differences_section() {
+  std::string text =
+      "\n## Known differences from ONNX Runtime\n\nThe definition of ONNX and ONNX Runtime "
+      "disagree "
+      "here, or the definition leaves the result open.\n`verify --against ort` names the row if an "
+      "output that differs depends on such a node.\n\n| operator | when | difference "
+      "|\n|---|---|---|\n";
+  for (const KnownDifference& d : known_differences())
+    text +=
+        fmt::format("| {} | {} | {} |\n", fmt::join(d.operators, ", "), d.condition, d.difference);
+  return text;
+}
+
+std::vector<KnownCause> known_differences_of(const Graph& graph, ValueId id) {
+  std::vector<bool> needed(graph.values.size(), false);
+  needed[static_cast<size_t>(id)] = true;
+  std::vector<KnownCause> causes;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    const auto used = [&](ValueId output) {
+      return output >= 0 && needed[static_cast<size_t>(output)];
+    };
+    if (std::none_of(node->outputs.begin(), node->outputs.end(), used)) continue;
+    for (const ValueId input : node->inputs)
+      if (input >= 0) needed[static_cast<size_t>(input)] = true;
+    for (const KnownDifference& d : known_differences()) {
+      const auto& names = d.operators;
+      if (node->domain.empty() && std::find(names.begin(), names.end(), node->op) != names.end() &&
+          d.applies(graph, *node))
+        causes.push_back(
+            {fmt::format("{} '{}' ({}): {}", node->op, node->name, d.condition, d.difference),
+             d.by_values});
+    }
+  }
+  return causes;
+}
+
+}  // namespace tilewright::driver

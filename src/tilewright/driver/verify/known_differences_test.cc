@@ -1,0 +1,114 @@
+#include "tilewright/driver/verify/known_differences.h"
+
+#include <gtest/gtest.h>
+
+#include "tilewright/base/file.h"
+#include "tilewright/graph/ir/builder.h"
+
+namespace tilewright::driver {
+namespace {
+
+using graph::AttrList;
+using graph::ValueId;
+using Ints = std::vector<int64_t>;
+
+/// What explains the output of one node between two Relu (or alone on whole numbers).
+std::vector<KnownCause> found(const std::string& op, DType dtype, const Shape& shape,
+                              const AttrList& attrs, const std::vector<Array>& operands = {}) {
+  graph::Builder b("net");
+  const ValueId x = b.input("x", dtype, shape);
+  std::vector<ValueId> inputs = {x};
+  for (const Array& operand : operands)
+    inputs.push_back(
+        operand.empty_handle() ? -1 : b.constant("c" + std::to_string(inputs.size()), operand));
+  b.output(b.node("Identity", {b.node(op, inputs, attrs, "suspect")}), "y");
+  b.output(b.node("Abs", {x}), "z");
+  const auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  if (!graph) return {};
+  EXPECT_TRUE(known_differences_of(*graph, graph->outputs[1]).empty());
+  return known_differences_of(*graph, graph->outputs[0]);
+}
+
+Array floats(const std::vector<double>& values) {
+  Array array(DType::F32, {static_cast<int64_t>(values.size())});
+  for (size_t i = 0; i < values.size(); ++i) array.set(static_cast<int64_t>(i), values[i]);
+  return array;
+}
+
+TEST(KnownDifferences, NameTheNodeThatAnOutputDependsOn) {
+  const AttrList aligned = {{"coordinate_transformation_mode", std::string("align_corners")},
+                            {"mode", std::string("linear")}};
+  const auto texts =
+      found("Resize", DType::F32, {1, 1, 7, 7}, aligned, {Array(), floats({1, 1, 2.3, 2.3})});
+  ASSERT_EQ(texts.size(), 1u);
+  EXPECT_NE(texts[0].text.find("'suspect'"), std::string::npos) << texts[0].text;
+  EXPECT_FALSE(texts[0].by_values);
+  EXPECT_NE(texts[0].text.find("fractional"), std::string::npos) << texts[0].text;
+  EXPECT_TRUE(
+      found("Resize", DType::F32, {1, 1, 7, 7}, aligned, {Array(), floats({1, 1, 2, 2})}).empty());
+}
+
+TEST(KnownDifferences, DependOnTypesAndAttributes) {
+  const AttrList linear = {{"mode", std::string("linear")}};
+  const std::vector<Array> twice = {Array(), floats({1, 1, 2, 2})};
+  EXPECT_EQ(found("Resize", DType::U8, {1, 1, 4, 4}, linear, twice).size(), 1u);
+  EXPECT_TRUE(found("Resize", DType::U8, {1, 1, 4, 4}, {}, twice).empty());
+  AttrList pool = {{"kernel_shape", Ints{3, 3}}, {"auto_pad", std::string("SAME_UPPER")}};
+  EXPECT_EQ(found("MaxPool", DType::F32, {1, 1, 9, 9}, pool).size(), 1u);  // NaN only
+  pool.push_back({"dilations", Ints{2, 2}});
+  EXPECT_EQ(found("MaxPool", DType::F32, {1, 1, 9, 9}, pool).size(), 2u);
+  EXPECT_EQ(found("Cast", DType::F32, {3}, {{"to", int64_t{7}}}).size(), 1u);
+  EXPECT_TRUE(found("Cast", DType::F32, {3}, {{"to", int64_t{11}}}).empty());
+  ASSERT_EQ(found("Tan", DType::F16, {3}, {}).size(), 1u);
+  EXPECT_TRUE(found("Tan", DType::F16, {3}, {})[0].by_values);
+  EXPECT_TRUE(found("Tan", DType::F32, {3}, {}).empty());
+}
+
+TEST(KnownDifferences, ConvTransposeOfAShortKernel) {
+  const AttrList same = {{"strides", Ints{3, 3}}, {"auto_pad", std::string("SAME_UPPER")}};
+  const std::vector<Array> two = {Array(DType::F32, {1, 1, 2, 2})};
+  const std::vector<Array> three = {Array(DType::F32, {1, 1, 3, 3})};
+  EXPECT_EQ(found("ConvTranspose", DType::F32, {1, 1, 4, 4}, same, two).size(), 1u);
+  EXPECT_TRUE(found("ConvTranspose", DType::F32, {1, 1, 4, 4}, same, three).empty());
+}
+
+/// What explains a MaxPool behind a Pad of `amounts` by `fill`.
+std::vector<KnownCause> padded(const Ints& amounts, double fill, const AttrList& attrs = {}) {
+  graph::Builder b("net");
+  Array list(DType::I64, {static_cast<int64_t>(amounts.size())});
+  std::copy(amounts.begin(), amounts.end(), list.as<int64_t>().begin());
+  const ValueId x = b.input("x", DType::I8, {1, 2, 7, 7});
+  Array value(DType::I8, {});
+  value.set(0, fill);
+  const ValueId y =
+      b.node("Pad", {x, b.constant("amounts", list), b.constant("fill", value)}, {}, "pad");
+  AttrList pool = attrs;
+  pool.push_back({"kernel_shape", Ints{3, 3}});
+  b.output(b.node("MaxPool", {y}, pool, "pool"), "y");
+  const auto graph = b.finish();
+  EXPECT_TRUE(graph) << to_string(graph.error());
+  return graph ? known_differences_of(*graph, graph->outputs[0]) : std::vector<KnownCause>();
+}
+
+TEST(KnownDifferences, MaxPoolBehindAPadOfZeros) {
+  const Ints spatial = {0, 0, 1, 1, 0, 0, 1, 1};
+  const auto causes = padded(spatial, 0);
+  ASSERT_EQ(causes.size(), 1u);
+  EXPECT_NE(causes[0].text.find("MaxPool 'pool' (behind a Pad"), std::string::npos);
+  EXPECT_TRUE(causes[0].by_values);
+  EXPECT_TRUE(padded(spatial, -1).empty());
+  EXPECT_TRUE(padded(spatial, 0, {{"auto_pad", std::string("SAME_UPPER")}}).empty());
+  EXPECT_TRUE(padded({0, 1, 1, 1, 0, 0, 1, 1}, 0).empty()) << "channels";
+  EXPECT_TRUE(padded({0, 0, -1, 1, 0, 0, 1, 1}, 0).empty()) << "cut off";
+}
+
+TEST(KnownDifferences, TheManualListsThem) {
+  const auto manual = read_file(TILEWRIGHT_ROOT_DIR "/docs/operators.md");
+  ASSERT_TRUE(manual) << to_string(manual.error());
+  EXPECT_NE(manual->find(known_differences_section()), std::string::npos)
+      << "docs/operators.md is older than the table";
+}
+
+}  // namespace
+}  // namespace tilewright::driver
