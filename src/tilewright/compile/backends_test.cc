@@ -48,7 +48,7 @@ TEST(Backends, UnknownNamesGetTheNearest) {
   const Result<hw::Target> target = find_target("vtaa");
   ASSERT_FALSE(target);
   EXPECT_EQ(target.error().kind, ErrorKind::Device);
-  EXPECT_THAT(to_string(target.error()), HasSubstr("did you mean vta"));
+  EXPECT_THAT(to_string(target.error()), HasSubstr("did you mean 'vta'"));
   EXPECT_THAT(to_string(find_target("sm_70").error()), HasSubstr("reached by opencl"));
 }
 
