@@ -6,6 +6,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/measure/measured_task.h"
 #include "tilewright/measure/measurer.h"
+#include "tilewright/measure/target_text.h"
 #include "tilewright/rules/cpu/default_schedule.h"
 #include "tilewright/tensor/workload.h"
 
@@ -64,7 +65,7 @@ TEST_F(Worker, ReferencesAreTheMeaning) {
   const measure::Task task = conv_task();
   measure::TaskJob job;
   job.func = print(task.func);
-  job.target = task.target.name;
+  job.target = measure::print_target(task.target);
   const measure::CompileFor compile = compile::compile_kernel;
   const auto measured = measure::MeasuredTask::create(job, compile);
   ASSERT_TRUE(measured) << to_string(measured.error());
