@@ -1,4 +1,4 @@
-// The Verilog text of the modules, with ${NAME} where numbers of a configuration go.
+// The Verilog text of the modules (verilog/*.v.in), with ${NAME} where numbers of a configuration go.
 #pragma once
 
 #include <string>
