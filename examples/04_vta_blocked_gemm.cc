@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "tilewright/accel/vta/command_queue.h"
+#include "tilewright/accel/vta/runtime/command_queue.h"
 #include "tilewright/accel/vta/sim/fsim.h"
 #include "tilewright/accel/vta/sim/tsim.h"
 

@@ -6,15 +6,14 @@
 #include <string_view>
 #include <vector>
 
-#include "tilewright/accel/common/buffer.h"
 #include "tilewright/accel/common/ranges.h"
 #include "tilewright/accel/vta/device.h"
-#include "tilewright/accel/vta/kernel.h"
+#include "tilewright/accel/vta/runtime/buffer.h"
+#include "tilewright/accel/vta/runtime/kernel.h"
 #include "tilewright/accel/vta/uop_cache.h"
 
 namespace tilewright::vta {
 
-using accel::Buffer;
 
 struct QueueOptions {
   uint64_t dram_bytes = uint64_t{256} << 20;   ///< of the device; the first page stays unused
@@ -92,7 +91,7 @@ class CommandQueue {
   Config config_;
   QueueOptions options_;
   std::vector<Module> chain_;
-  accel::DramPool pool_;
+  DramPool pool_;
   UopCache cache_;
   std::vector<Buffer> kernel_buffers_;  ///< by UopCache's kernel
   std::vector<Insn> insns_;

@@ -1,4 +1,4 @@
-#include "tilewright/accel/vta/kernel.h"
+#include "tilewright/accel/vta/runtime/kernel.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tilewright/accel/common/buffer.h"
+#include "tilewright/accel/vta/runtime/buffer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "tilewright/base/rng.h"
 
-namespace tilewright::accel {
+namespace tilewright::vta {
 namespace {
 
 TEST(DramPool, BlocksAreAlignedDisjointAndComeBack) {
@@ -78,4 +78,4 @@ TEST(DramPool, MisuseIsAnError) {
 }
 
 }  // namespace
-}  // namespace tilewright::accel
+}  // namespace tilewright::vta

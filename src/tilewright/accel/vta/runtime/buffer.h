@@ -6,7 +6,7 @@
 
 #include "tilewright/base/result.h"
 
-namespace tilewright::accel {
+namespace tilewright::vta {
 
 /// A block of device memory; units: bytes.
 struct Buffer {
@@ -38,4 +38,4 @@ class DramPool {
   uint64_t high_water_ = 0;
 };
 
-}  // namespace tilewright::accel
+}  // namespace tilewright::vta

@@ -1,12 +1,12 @@
-#include "tilewright/accel/common/buffer.h"
+#include "tilewright/accel/vta/runtime/buffer.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "tilewright/accel/common/image.h"
+#include "tilewright/accel/vta/isa.h"
 
-namespace tilewright::accel {
+namespace tilewright::vta {
 namespace {
 
 uint64_t round_up(uint64_t value) { return (value + kPage - 1) / kPage * kPage; }
@@ -82,4 +82,4 @@ Result<uint64_t> DramPool::locate(const Buffer& buffer, uint64_t offset, uint64_
   return buffer.address + offset;
 }
 
-}  // namespace tilewright::accel
+}  // namespace tilewright::vta

@@ -1,4 +1,4 @@
-#include "tilewright/accel/vta/command_queue.h"
+#include "tilewright/accel/vta/runtime/command_queue.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
