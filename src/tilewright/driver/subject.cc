@@ -25,7 +25,7 @@
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
-#include "tilewright/tune/vta_space.h"
+#include "tilewright/tune/vta/space.h"
 
 namespace tilewright::driver {
 namespace {

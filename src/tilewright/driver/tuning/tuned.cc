@@ -17,7 +17,7 @@
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/space.h"
-#include "tilewright/tune/vta_space.h"
+#include "tilewright/tune/vta/space.h"
 
 namespace tilewright::driver {
 

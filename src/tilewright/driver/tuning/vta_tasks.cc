@@ -4,7 +4,7 @@
 
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/compile/vta/backend.h"
-#include "tilewright/tune/vta_space.h"
+#include "tilewright/tune/vta/space.h"
 
 namespace tilewright::driver {
 namespace {

@@ -1,9 +1,9 @@
-#include "tilewright/tune/vta_space.h"
+#include "tilewright/tune/vta/space.h"
 
 #include "tilewright/base/file.h"
 #include "tilewright/rules/vta/model.h"
 #include "tilewright/rules/vta/schedule.h"
-#include "tilewright/tune/vta_cycles.h"
+#include "tilewright/tune/vta/cycles.h"
 
 namespace tilewright::tune {
 namespace {

@@ -1,5 +1,5 @@
 // Mappings as points: what the simulator says of them, and how records name them.
-#include "tilewright/tune/vta_space.h"
+#include "tilewright/tune/vta/space.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tilewright/tune/vta_cycles.h"
+#include "tilewright/tune/vta/cycles.h"
 
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/codegen/vta/vta.h"
