@@ -9,7 +9,7 @@
 
 namespace tilewright::cost {
 
-struct Axis {
+struct ContractionAxis {
   std::string name;  ///< of the loop
   int64_t extent = 1;
   bool reduces = false;
@@ -43,7 +43,7 @@ struct Inside {
 /// result[...] += rows[...] * lanes[...]: the roles are those of a register tile, whose rows each
 /// multiply a broadcast element of `row_operand` with the vectors of `lane_operand`.
 struct Contraction {
-  std::vector<Axis> axes;
+  std::vector<ContractionAxis> axes;
   std::vector<Operand> operands;  ///< the result is the last
   int row_operand = 0, lane_operand = 1;
   /// Axes of the tile: vector lanes, vectors beside each other (or -1: those of `lanes`), rows (or

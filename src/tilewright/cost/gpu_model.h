@@ -83,7 +83,7 @@ class GpuModel {
   double shared_reads(const GpuBlocking& blocking, const Factor& factor, int64_t warps) const;
   double dram_bytes(const Tile& tile, const GpuPrediction& out, const GpuBlocking& blocking) const;
 
-  std::vector<Axis> axes_;
+  std::vector<ContractionAxis> axes_;
   std::vector<Factor> operands_;
   DType dtype_;
   hw::GpuTarget target_;

@@ -68,7 +68,7 @@ bool rows_collide(int64_t rows, int64_t stride) {
 int64_t most_rows(const Contraction& c) {
   if (c.reuse) return std::min(extent(c, c.rows), kMaxAccumulators);
   int64_t steps = 1;
-  for (const Axis& axis : c.axes)
+  for (const ContractionAxis& axis : c.axes)
     if (axis.reduces) steps *= axis.extent;
   return std::min<int64_t>(extent(c, c.rows),
                            std::clamp<int64_t>(kWrittenSteps / std::max<int64_t>(steps, 1), 4, 8));
@@ -106,7 +106,7 @@ class Model {
     const double depth = bit_width(accumulator(c.dtype)) / bit_width(c.dtype);
     if (rates_.peak(c.dtype) > rates_.f32) multiply_add_ *= depth;  // several products a lane
     load_ = rates_.l1.one > 0 ? target.vector_bytes / rates_.l1.one : multiply_add_;
-    for (const Axis& axis : c.axes)
+    for (const ContractionAxis& axis : c.axes)
       if (axis.reduces) steps_ *= static_cast<double>(axis.extent);
   }
 
@@ -255,7 +255,7 @@ class Model {
   double shared(const std::vector<NestLoop>& nest, const Sizes& tile, int workers) const {
     if (!c_.reuse || nest.empty()) return 0;
     Sizes all;
-    for (const Axis& axis : c_.axes) all.push_back(axis.extent);
+    for (const ContractionAxis& axis : c_.axes) all.push_back(axis.extent);
     if (!c_.moves(c_.row_operand, nest.front().axis)) {
       const double input = footprint(c_.operands[static_cast<size_t>(c_.row_operand)], all);
       const double result = footprint(c_.operands.back(), all) * (1 - 1.0 / workers);
@@ -307,7 +307,7 @@ std::vector<int64_t> blocks_of(const Contraction& c, const hw::CpuTarget& target
   if (axis < 0) return {};
   const int64_t size = extent(c, axis), least = axis == c.rows ? kMaxAccumulators : 2;
   Sizes sizes;
-  for (const Axis& a : c.axes) sizes.push_back(a.reduces ? a.extent : 1);
+  for (const ContractionAxis& a : c.axes) sizes.push_back(a.reduces ? a.extent : 1);
   sizes[static_cast<size_t>(c.rows)] = extent(c, c.rows);
   std::vector<int64_t> blocks;
   for (int64_t parts = 2; size / parts >= least && blocks.size() < kKeptBlocks; ++parts) {

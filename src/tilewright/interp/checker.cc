@@ -15,7 +15,7 @@ const std::string* block_of(const Machine& m) { return m.block != nullptr ? m.bl
 
 }  // namespace
 
-void Checker::read(Machine& m, const Access& access, int64_t offset) {
+void Checker::read(Machine& m, const Element& access, int64_t offset) {
   Shadow& s = m.buffers[access.slot].shadow[offset];
   if (!s.defined)
     report(m, access, Finding::Kind::UndefinedRead, "is read before anything wrote it");
@@ -24,7 +24,7 @@ void Checker::read(Machine& m, const Access& access, int64_t offset) {
   if (s.reader == 0 || !unordered(s.reader, current_)) s.reader = current_;
 }
 
-void Checker::write(Machine& m, const Access& access, int64_t offset, Combine combine,
+void Checker::write(Machine& m, const Element& access, int64_t offset, Combine combine,
                     bool atomic) {
   Shadow& s = m.buffers[access.slot].shadow[offset];
   const bool set = combine == Combine::Set;
@@ -102,7 +102,7 @@ Checker::Conflict Checker::unordered(TaskId a, TaskId b) const {
   return {x.instance, x.iteration, y.iteration};
 }
 
-void Checker::race(Machine& m, const Access& access, const Conflict& c, const char* earlier,
+void Checker::race(Machine& m, const Element& access, const Conflict& c, const char* earlier,
                    const char* now) {
   const For& loop = *instances_[c.instance];
   const Shadow& s = m.buffers[access.slot].shadow[access.offset(m)];
@@ -114,7 +114,7 @@ void Checker::race(Machine& m, const Access& access, const Conflict& c, const ch
                      name(loop.kind), loop.var.name(), c.first, earlier, by, c.second, now));
 }
 
-void Checker::report(Machine& m, const Access& access, Finding::Kind kind,
+void Checker::report(Machine& m, const Element& access, Finding::Kind kind,
                      const std::string& detail) {
   if (full()) return;
   const std::string& block = *block_of(m);

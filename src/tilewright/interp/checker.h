@@ -32,8 +32,8 @@ class Checker {
  public:
   explicit Checker(const Options& options) : options_(options), rng_(options.seed) {}
 
-  void read(Machine& m, const Access& access, int64_t offset);
-  void write(Machine& m, const Access& access, int64_t offset, Combine combine, bool atomic);
+  void read(Machine& m, const Element& access, int64_t offset);
+  void write(Machine& m, const Element& access, int64_t offset, Combine combine, bool atomic);
   void out_of_bounds(const std::string& text);
   /// An element of an output that nothing wrote.
   void unwritten(const Buffer& buffer, const BufferState& state);
@@ -62,10 +62,10 @@ class Checker {
     explicit operator bool() const { return instance != 0; }
   };
   Conflict unordered(TaskId a, TaskId b) const;
-  void race(Machine& m, const Access& access, const Conflict& conflict, const char* earlier,
+  void race(Machine& m, const Element& access, const Conflict& conflict, const char* earlier,
             const char* now);
   /// Keeps the first finding of each kind per block and buffer.
-  void report(Machine& m, const Access& access, Finding::Kind kind, const std::string& detail);
+  void report(Machine& m, const Element& access, Finding::Kind kind, const std::string& detail);
 
   const Options& options_;
   Rng rng_;

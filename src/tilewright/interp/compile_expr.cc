@@ -74,14 +74,14 @@ struct SelectEval final : Eval<R> {
 /// Section 4.8.
 template <class T>
 struct LoadEval final : Eval<typename T::Repr> {
-  explicit LoadEval(Access a) : access(std::move(a)) {}
+  explicit LoadEval(Element a) : access(std::move(a)) {}
   typename T::Repr get(Machine& m) const override {
     const int64_t offset = access.offset(m);
     const BufferState& b = m.buffers[access.slot];
     if (b.shadow != nullptr) m.checker->read(m, access, offset);
     return read_element<T>(b.data, offset);
   }
-  Access access;
+  Element access;
 };
 
 template <class R, class A, class F>
@@ -204,7 +204,7 @@ void ExprCompiler::add_linear(const Expr& e, int64_t coefficient, Linear& sum) c
   sum.rest.push_back({eval<int64_t>(e), coefficient});
 }
 
-Access ExprCompiler::access(const Buffer& buffer, const std::vector<Expr>& indices) const {
+Element ExprCompiler::access(const Buffer& buffer, const std::vector<Expr>& indices) const {
   if (indices.size() != buffer.rank())
     fault(fmt::format("{} indices for `{}` of rank {}", indices.size(), buffer.name(),
                       buffer.rank()));

@@ -25,7 +25,7 @@ class ExprCompiler {
   /// requires: i64.
   Linear linear(const Expr& e) const;
   std::vector<Linear> linear(const std::vector<Expr>& es) const;
-  Access access(const Buffer& buffer, const std::vector<Expr>& indices) const;
+  Element access(const Buffer& buffer, const std::vector<Expr>& indices) const;
 
  private:
   void add_linear(const Expr& e, int64_t coefficient, Linear& sum) const;

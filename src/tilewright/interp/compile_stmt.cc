@@ -136,7 +136,7 @@ struct StoreExec final : Exec {
       return int_binary<T, kOp>(a, b);
     }
   }
-  Access access;
+  Element access;
   EvalPtr<R> value;
   bool atomic = false;
 };
@@ -257,7 +257,7 @@ ExecPtr store_to(const ExprCompiler& names, const Store& x, bool atomic) {
 class FuncCompiler {
  public:
   ProgramPtr func(const Func& f) {
-    auto program = std::make_shared<Program>();
+    auto program = std::make_shared<CompiledFunc>();
     for (const Scalar& s : f.scalars) names_.add_var(s.var);
     for (const Param& p : f.params) {
       program->param_shapes.push_back(names_.linear(p.buffer.shape()));

@@ -19,13 +19,13 @@ void fault(std::string what, std::string why) {
   throw Fault{{ErrorKind::Invalid, std::move(what), {}, std::move(why), {}, {}}};
 }
 
-std::string Access::element(Machine& m) const {
+std::string Element::element(Machine& m) const {
   std::vector<int64_t> values;
   for (const Linear& index : indices) values.push_back(index.get(m));
   return buffer.name() + to_string(values);
 }
 
-void Access::out_of_bounds(Machine& m) const {
+void Element::out_of_bounds(Machine& m) const {
   throw Fault{{ErrorKind::Invalid,
                fmt::format("block `{}`: {} is outside the shape {} of `{}`",
                            m.block != nullptr ? *m.block : "(no block)", element(m),

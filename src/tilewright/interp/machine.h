@@ -94,7 +94,7 @@ struct Linear {
 };
 
 /// An element of a buffer: slot and indices.
-struct Access {
+struct Element {
   int slot = 0;
   Buffer buffer;
   std::vector<Linear> indices;
@@ -116,12 +116,12 @@ struct Access {
 };
 
 /// A compiled function: scalars are variables 0.., parameters are buffers 0...
-struct Program {
+struct CompiledFunc {
   ExecPtr body;
   int num_vars = 0, num_buffers = 0;
   std::vector<std::vector<Linear>> param_shapes;
 };
-using ProgramPtr = std::shared_ptr<const Program>;
+using ProgramPtr = std::shared_ptr<const CompiledFunc>;
 
 /// throws: Fault for a program that names what is not in scope.
 ProgramPtr compile(const Func& func);

@@ -12,7 +12,7 @@ namespace tilewright {
 namespace {
 
 using text::ExprParser;
-using text::Names;
+using text::ScopeNames;
 using Kind = Token::Kind;
 using Callees = std::vector<std::shared_ptr<const Func>>;
 
@@ -385,7 +385,7 @@ class FuncParser {
 
   Scanner& scan_;
   const Callees& callees_;
-  Names names_;
+  ScopeNames names_;
   std::vector<Var> scalars_;
   ExprParser exprs_;
   std::vector<std::pair<std::string, Buffer>> shadowed_;  ///< by each alloc in scope

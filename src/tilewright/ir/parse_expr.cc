@@ -403,7 +403,7 @@ namespace tilewright {
 
 Result<Expr> parse_expr(std::string_view text, const std::vector<Var>& vars,
                         const std::vector<Buffer>& buffers) {
-  text::Names names;
+  text::ScopeNames names;
   for (const Var& var : vars) names.vars[var.name()] = var;
   for (const Buffer& buffer : buffers) names.buffers[buffer.name()] = buffer;
   Scanner scanner(text);

@@ -16,7 +16,7 @@ inline constexpr int kMaxNesting = 500;  ///< parentheses, calls, statements
 inline constexpr int kMaxChain = 2000;   ///< depth of an expression, chains of operators included
 
 /// Names in scope, by kind. `hidden` are loop variables that a block body must not use.
-struct Names {
+struct ScopeNames {
   std::map<std::string, Var, std::less<>> vars;
   std::map<std::string, Buffer, std::less<>> buffers;
   std::map<std::string, Var, std::less<>> hidden;
@@ -31,7 +31,7 @@ struct Parsed {
 /// Parses expressions from a scanner; every error is a Parse error at the offending token.
 class ExprParser {
  public:
-  ExprParser(Scanner& scanner, const Names& names) : scan_(scanner), names_(names) {}
+  ExprParser(Scanner& scanner, const ScopeNames& names) : scan_(scanner), names_(names) {}
 
   Result<Expr> expr();
   /// An expression of the given type; `what` names its role.
@@ -58,7 +58,7 @@ class ExprParser {
   bool at_special_float() const;
 
   Scanner& scan_;
-  const Names& names_;
+  const ScopeNames& names_;
   int nesting_ = 0;
 };
 

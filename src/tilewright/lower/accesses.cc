@@ -8,7 +8,7 @@ namespace {
 /// Walks with the facts of the current place; copies of it are made where facts are added.
 class Collector {
  public:
-  Collector(const Buffer& buffer, std::vector<Access>& out) : buffer_(buffer), out_(out) {}
+  Collector(const Buffer& buffer, std::vector<BufferAccess>& out) : buffer_(buffer), out_(out) {}
 
   struct Place {
     std::vector<Var> vars;
@@ -80,7 +80,7 @@ class Collector {
         begins.push_back(dim.first), sizes.push_back(substitute(dim.second, at.iters));
       }
       if (!(region.buffer == buffer_)) continue;
-      Access& access = add(begins, at);
+      BufferAccess& access = add(begins, at);
       access.sizes = sizes;
       access.reads = access.opaque = true;
     }
@@ -120,8 +120,8 @@ class Collector {
     return found;
   }
 
-  Access& add(const std::vector<Expr>& indices, const Place& at) {
-    Access access;
+  BufferAccess& add(const std::vector<Expr>& indices, const Place& at) {
+    BufferAccess access;
     access.buffer = buffer_;
     for (const Expr& index : indices) access.indices.push_back(substitute(index, at.iters));
     access.vars = at.vars;
@@ -134,13 +134,14 @@ class Collector {
   }
 
   const Buffer& buffer_;
-  std::vector<Access>& out_;
+  std::vector<BufferAccess>& out_;
 };
 
 }  // namespace
 
-std::vector<Access> accesses_of(const Stmt& s, const Buffer& buffer, const arith::Bounds& outer) {
-  std::vector<Access> out;
+std::vector<BufferAccess> accesses_of(const Stmt& s, const Buffer& buffer,
+                                      const arith::Bounds& outer) {
+  std::vector<BufferAccess> out;
   Collector::Place at;
   at.bounds = at.unguarded = at.outer = outer;
   Collector(buffer, out).stmt(s, at);

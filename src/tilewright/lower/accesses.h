@@ -8,7 +8,7 @@
 
 namespace tilewright::lower {
 
-struct Access {
+struct BufferAccess {
   Buffer buffer;
   std::vector<Expr> indices;     ///< over loop variables (iterations are substituted)
   std::vector<Expr> sizes;       ///< of a region argument; empty for a load or store
@@ -23,6 +23,7 @@ struct Access {
 };
 
 /// In program order; within one store the loads come before it.
-std::vector<Access> accesses_of(const Stmt& s, const Buffer& buffer, const arith::Bounds& outer);
+std::vector<BufferAccess> accesses_of(const Stmt& s, const Buffer& buffer,
+                                      const arith::Bounds& outer);
 
 }  // namespace tilewright::lower

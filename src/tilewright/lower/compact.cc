@@ -61,7 +61,7 @@ Stmt rebase_stmt(const Stmt& s, const ShrunkMap& map) {
 }
 
 /// Box of one access; a region adds its size on every axis.
-arith::Box box_of(const Access& access) {
+arith::Box box_of(const BufferAccess& access) {
   arith::Box box =
       arith::touched(access.indices, access.buffer.shape(), access.vars, access.bounds);
   for (size_t axis = 0; axis < access.sizes.size(); ++axis)
@@ -78,7 +78,7 @@ bool only_outer(const Expr& e, const std::set<Var>& outer) {
 /// The footprint of `buffer` in `rest`, if it is smaller than the buffer.
 std::optional<Shrunk> shrink(const Buffer& buffer, const Stmt& rest, const arith::Bounds& bounds,
                              const std::set<Var>& outer) {
-  const std::vector<Access> accesses = accesses_of(rest, buffer, bounds);
+  const std::vector<BufferAccess> accesses = accesses_of(rest, buffer, bounds);
   if (accesses.empty() || buffer.rank() == 0) return std::nullopt;
   arith::Box box = box_of(accesses[0]);
   for (size_t i = 1; i < accesses.size(); ++i) box = arith::hull(box, box_of(accesses[i]), bounds);

@@ -94,15 +94,15 @@ bool contains(const Stmt& s, bool (*predicate)(const Stmt&)) {
                      [&](const Stmt& part) { return contains(part, predicate); });
 }
 
-Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target,
-                              const PassOptions& options) {
+Result<GpuLaunches> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target,
+                                  const PassOptions& options) {
   if (!scheduled.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("'{}' has scalar parameters", scheduled.name),
                 {}, "give its sizes as numbers");
   if (const std::string block = atomic_block(scheduled.body); !block.empty())
     return fail(ErrorKind::Unsupported, fmt::format("block '{}' is marked atomic", block),
                 "kernels of GPUs have no atomic updates");
-  GpuPlan plan = TW_TRY(split_kernels(TW_TRY(run_pipeline(scheduled, "gpu", options))));
+  GpuLaunches plan = TW_TRY(split_kernels(TW_TRY(run_pipeline(scheduled, "gpu", options))));
   for (GpuKernel& kernel : plan.kernels) {
     kernel.func = TW_TRY(run_pipeline(kernel.func, "gpu-kernel", options));
     TW_TRY_STATUS(finish(kernel, target));

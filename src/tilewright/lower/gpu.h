@@ -33,7 +33,7 @@ struct GpuCallSite {
 };
 
 /// A Func as launches. A temporary is an allocation that outlives a kernel.
-struct GpuPlan {
+struct GpuLaunches {
   std::vector<GpuKernel> kernels;
   std::vector<GpuCallSite> calls;
   std::vector<Buffer> temporaries;
@@ -65,7 +65,7 @@ Result<Func> as_threads(const GpuKernel& kernel, Copies copies = Copies::Early);
 /// whether they fit. errors: Unsupported (a construct that has no place on a GPU: sizes that are
 /// not constant, a local buffer that threads share), Capacity (threads or shared memory of a
 /// block).
-Result<GpuPlan> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target,
-                              const PassOptions& options = {});
+Result<GpuLaunches> lower_for_gpu(const Func& scheduled, const hw::GpuTarget& target,
+                                  const PassOptions& options = {});
 
 }  // namespace tilewright::lower

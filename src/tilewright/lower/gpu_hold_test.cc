@@ -64,7 +64,7 @@ std::vector<std::string> order_of(const Stmt& body) {
   return out;
 }
 
-void expect_meaning(const Func& func, const GpuPlan& plan) {
+void expect_meaning(const Func& func, const GpuLaunches& plan) {
   Array a(func.params[0].buffer.dtype(), {18, 8});
   for (int64_t i = 0; i < a.size(); ++i) a.set(i, static_cast<double>(i % 11 - 5));
   const auto expected = interp::run(func, {{{"A", a}}, {}}, {});

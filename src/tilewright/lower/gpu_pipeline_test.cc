@@ -74,14 +74,14 @@ std::map<std::string, Array> inputs() {
   return out;
 }
 
-GpuPlan plan_of(const Func& func, const hw::GpuTarget& target = {}) {
-  Result<GpuPlan> plan = lower_for_gpu(func, target);
+GpuLaunches plan_of(const Func& func, const hw::GpuTarget& target = {}) {
+  Result<GpuLaunches> plan = lower_for_gpu(func, target);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   return *plan;
 }
 
 /// What goes wrong in any order of threads and copies; empty if nothing does.
-std::string trouble(const Func& func, const GpuPlan& plan) {
+std::string trouble(const Func& func, const GpuLaunches& plan) {
   const auto expected = interp::run(func, {inputs(), {}}, {});
   if (!expected) return to_string(expected.error());
   for (const Order order : {Order::Program, Order::Adversarial, Order::Late})
@@ -112,7 +112,7 @@ class Depth : public ::testing::TestWithParam<int64_t> {};
 
 TEST_P(Depth, OneBarrierPerIterationSuffices) {
   const Func func = pipelined(GetParam());
-  const GpuPlan plan = plan_of(func);
+  const GpuLaunches plan = plan_of(func);
   const Stmt& body = plan.kernels[0].func.body;
   EXPECT_EQ(count(body, is_sync), 1) << print(plan.kernels[0].func);
   EXPECT_EQ(count(body, is_commit), 2);
@@ -121,9 +121,9 @@ TEST_P(Depth, OneBarrierPerIterationSuffices) {
 
 TEST_P(Depth, TheBarrierAndTheWaitAreNeeded) {
   const Func func = pipelined(GetParam());
-  const GpuPlan plan = plan_of(func);
+  const GpuLaunches plan = plan_of(func);
   const auto with = [&](const Stmt& body) {
-    GpuPlan out = plan;
+    GpuLaunches out = plan;
     out.kernels[0].func.body = body;
     return trouble(func, out);
   };
@@ -163,7 +163,7 @@ func f(A: f32[8], out Y: f32[8]) {
   }
 }
 )");
-  const GpuPlan plan = plan_of(func);
+  const GpuLaunches plan = plan_of(func);
   const Stmt& body = plan.kernels[0].func.body;
   ASSERT_EQ(count(body, is_sync), 1);
   walk(body, [](const Stmt& s) {

@@ -5,7 +5,7 @@
 
 namespace tilewright::lower {
 
-std::vector<bool> prepared_calls(const Func& func, const GpuPlan& plan) {
+std::vector<bool> prepared_calls(const Func& func, const GpuLaunches& plan) {
   const std::set<Buffer> temporaries(plan.temporaries.begin(), plan.temporaries.end());
   std::set<Buffer> constants;
   for (const Param& param : func.params)

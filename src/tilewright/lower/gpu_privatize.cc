@@ -82,10 +82,10 @@ class Privatizer {
   }
 
   void divide(const Buffer& buffer, const Stmt& scope, const arith::Bounds& bounds) {
-    const std::vector<Access> accesses = accesses_of(scope, buffer, bounds);
+    const std::vector<BufferAccess> accesses = accesses_of(scope, buffer, bounds);
     if (accesses.empty()) return;
     const Digits digits = digits_of(accesses[0]);
-    for (const Access& access : accesses)
+    for (const BufferAccess& access : accesses)
       if (const std::string why = trouble(access, digits); !why.empty()) {
         if (!error_) error_ = Error{ErrorKind::Unsupported, shared_text(buffer), {}, why, {}, {}};
         return;
@@ -103,7 +103,7 @@ class Privatizer {
   }
 
   /// Why a buffer cannot be divided as `digits` say where `access` is; empty if it can.
-  std::string trouble(const Access& access, const Digits& digits) const {
+  std::string trouble(const BufferAccess& access, const Digits& digits) const {
     const bool warp = is_warp(access.buffer), region = !access.sizes.empty();
     const bool together = region && !is_const_int(access.sizes[0], 1);
     const Digits other = digits_of(access);
@@ -138,7 +138,7 @@ class Privatizer {
   }
 
   /// Thread variables with their coefficients, outermost loop first; lanes last.
-  Digits digits_of(const Access& access) const {
+  Digits digits_of(const BufferAccess& access) const {
     Digits digits;
     const bool warp = is_warp(access.buffer);
     for (const Var& var : access.vars) {

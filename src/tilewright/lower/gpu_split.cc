@@ -47,7 +47,7 @@ class Splitter {
  public:
   explicit Splitter(const Func& func) : func_(func) {}
 
-  Result<GpuPlan> run() {
+  Result<GpuLaunches> run() {
     TW_TRY_STATUS(host(func_.body, {}));
     return std::move(plan_);
   }
@@ -170,7 +170,7 @@ class Splitter {
   }
 
   const Func& func_;
-  GpuPlan plan_;
+  GpuLaunches plan_;
   std::map<const StmtNode*, size_t> known_;
   std::vector<Site> sites_;
   std::map<Var, int64_t> host_loops_;
@@ -178,6 +178,6 @@ class Splitter {
 
 }  // namespace
 
-Result<GpuPlan> split_kernels(const Func& func) { return Splitter(func).run(); }
+Result<GpuLaunches> split_kernels(const Func& func) { return Splitter(func).run(); }
 
 }  // namespace tilewright::lower

@@ -42,14 +42,14 @@ std::map<std::string, Array> gpu_inputs_of(const Func& func) {
   return inputs;
 }
 
-GpuPlan gpu_plan_of(const Func& func, const hw::GpuTarget& target = {}) {
-  Result<GpuPlan> plan = lower_for_gpu(func, target);
+GpuLaunches gpu_plan_of(const Func& func, const hw::GpuTarget& target = {}) {
+  Result<GpuLaunches> plan = lower_for_gpu(func, target);
   if (!plan) throw std::runtime_error(to_string(plan.error()));
   return *plan;
 }
 
 std::string refusal(const char* text, const hw::GpuTarget& target = {}) {
-  const Result<GpuPlan> plan = lower_for_gpu(*parse_func(text), target);
+  const Result<GpuLaunches> plan = lower_for_gpu(*parse_func(text), target);
   return plan ? "accepted" : to_string(plan.error());
 }
 
@@ -64,7 +64,7 @@ void expect_same(const std::map<std::string, Array>& a, const std::map<std::stri
 
 TEST(LowerForGpu, KernelsKeepTheMeaningInEveryOrderOfThreads) {
   const Func func = *parse_func(kTiledProduct);
-  const GpuPlan plan = gpu_plan_of(func);
+  const GpuLaunches plan = gpu_plan_of(func);
   ASSERT_EQ(plan.kernels.size(), 1u);
   EXPECT_EQ(plan.kernels[0].grid, (std::array<int64_t, 3>{3, 2, 1}));
   EXPECT_EQ(plan.kernels[0].block, (std::array<int64_t, 3>{4, 4, 1}));
@@ -92,11 +92,11 @@ std::pair<int, Stmt> without_sync(const Stmt& body, int left_out) {
 
 TEST(LowerForGpu, EveryBarrierIsNeeded) {
   const Func func = *parse_func(kTiledProduct);
-  const GpuPlan plan = gpu_plan_of(func);
+  const GpuLaunches plan = gpu_plan_of(func);
   const int count = without_sync(plan.kernels[0].func.body, -1).first;
   ASSERT_EQ(count, 2);  // between copies and products, and between products and the next copies
   for (int i = 0; i < count; ++i) {
-    GpuPlan broken = plan;
+    GpuLaunches broken = plan;
     broken.kernels[0].func.body = without_sync(plan.kernels[0].func.body, i).second;
     const auto run = run_plan(func, broken, gpu_inputs_of(func), Order::Adversarial);
     ASSERT_TRUE(run) << to_string(run.error());
@@ -132,7 +132,7 @@ func scale(A: f32[4,8], out Y: f32[4,8]) {
 }
 
 TEST(LowerForGpu, LocalBuffersGetThreadAxesInFront) {
-  const GpuPlan plan = gpu_plan_of(*parse_func(kTiledProduct));
+  const GpuLaunches plan = gpu_plan_of(*parse_func(kTiledProduct));
   bool found = false;
   walk(plan.kernels[0].func.body, [&](const Stmt& s) {
     const auto* alloc = s.as<Alloc>();
@@ -170,7 +170,7 @@ func steps(X: f32[4,8], out H: f32[5,8]) {
   }
 }
 )");
-  const GpuPlan plan = gpu_plan_of(func);
+  const GpuLaunches plan = gpu_plan_of(func);
   ASSERT_EQ(plan.kernels.size(), 3u);
   ASSERT_EQ(plan.calls.size(), 9u);
   EXPECT_EQ(plan.calls[8].scalars, std::vector<int64_t>{3});

@@ -96,7 +96,7 @@ Func after_passes(const Func& func, const std::vector<std::string>& passes) {
 }
 
 std::vector<GpuKernel> kernels_of(const Func& func) {
-  Result<GpuPlan> plan = split_kernels(after_passes(func, (*find_pipeline("gpu"))->passes));
+  Result<GpuLaunches> plan = split_kernels(after_passes(func, (*find_pipeline("gpu"))->passes));
   if (!plan) throw std::runtime_error(to_string(plan.error()) + print(func));
   return std::move(plan->kernels);
 }

@@ -26,7 +26,7 @@ bool touches(const Stmt& s, const Buffer& buffer) {
 
 /// A condition that only says "this index is inside the buffer" cannot hide a write that a later
 /// read needs.
-bool restates_extent(const Expr& condition, const Access& write) {
+bool restates_extent(const Expr& condition, const BufferAccess& write) {
   const auto* b = condition.as<Binary>();
   if (b == nullptr || b->op != BinaryOp::Lt) return false;
   for (size_t axis = 0; axis < write.indices.size(); ++axis)
@@ -34,7 +34,7 @@ bool restates_extent(const Expr& condition, const Access& write) {
   return false;
 }
 
-bool covers(const Access& write, const Access& read, const Stmt&) {
+bool covers(const BufferAccess& write, const BufferAccess& read, const Stmt&) {
   for (const Expr& condition : write.conditions)
     if (!restates_extent(condition, write) && !arith::prove(condition, read.bounds)) return false;
   const auto& shape = write.buffer.shape();
@@ -47,13 +47,13 @@ bool covers(const Access& write, const Access& read, const Stmt&) {
 bool self_contained(const For& loop, const Buffer& buffer, const arith::Bounds& outer) {
   arith::Bounds bounds = outer;
   bounds.bind(loop.var, loop.extent);
-  const std::vector<Access> accesses = accesses_of(loop.body, buffer, bounds);
+  const std::vector<BufferAccess> accesses = accesses_of(loop.body, buffer, bounds);
   for (size_t i = 0; i < accesses.size(); ++i) {
     if (accesses[i].opaque) return false;
     if (!accesses[i].reads) continue;
-    const bool covered =
-        std::any_of(accesses.begin(), accesses.begin() + static_cast<ptrdiff_t>(i),
-                    [&](const Access& w) { return w.sets && covers(w, accesses[i], loop.body); });
+    const bool covered = std::any_of(
+        accesses.begin(), accesses.begin() + static_cast<ptrdiff_t>(i),
+        [&](const BufferAccess& w) { return w.sets && covers(w, accesses[i], loop.body); });
     if (!covered) return false;
   }
   return true;

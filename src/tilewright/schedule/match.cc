@@ -77,7 +77,7 @@ bool commutes(const std::string& operation) {
   return false;
 }
 
-std::set<Var> looping(const LoopNest& nest) {
+std::set<Var> looping(const StoreNest& nest) {
   std::set<Var> vars;
   for (const For& loop : nest.loops) vars.insert(loop.var);
   return vars;
@@ -85,14 +85,14 @@ std::set<Var> looping(const LoopNest& nest) {
 
 /// A nest with its syntax tree.
 struct Subject {
-  explicit Subject(LoopNest n) : nest(std::move(n)), vars(looping(nest)), tree(nest.store, vars) {}
+  explicit Subject(StoreNest n) : nest(std::move(n)), vars(looping(nest)), tree(nest.store, vars) {}
   Subject(const Subject&) = delete;
   std::vector<Var> order() const {
     std::vector<Var> out;
     for (const For& loop : nest.loops) out.push_back(loop.var);
     return out;
   }
-  LoopNest nest;
+  StoreNest nest;
   std::set<Var> vars;
   SyntaxTree tree;
 };
@@ -109,7 +109,7 @@ std::vector<Match> sound_matches(const Subject& workload, const Subject& intrins
 
 }  // namespace
 
-Result<LoopNest> nest_of(const Func& func) {
+Result<StoreNest> nest_of(const Func& func) {
   const Tree tree(func);
   const Uses uses(tree);
   std::vector<Id> ids = tree.blocks();
@@ -127,7 +127,7 @@ Result<LoopNest> nest_of(const Func& func) {
   if (store == nullptr)
     return fail(ErrorKind::Invalid, fmt::format("{} is not one computation", func.name),
                 fmt::format("block {} is not a single store", block.name));
-  LoopNest nest;
+  StoreNest nest;
   nest.block = block.name;
   nest.guard = block.guard;
   for (Id id : tree.loops_around(ids[0])) nest.loops.push_back(tree.loop(id));

@@ -14,7 +14,7 @@
 namespace tilewright::schedule {
 
 /// A block of one store in a perfect nest, in terms of the loops around it.
-struct LoopNest {
+struct StoreNest {
   std::string block;
   std::vector<For> loops;  ///< outermost first
   Store store;             ///< iterations are replaced by their bindings
@@ -23,7 +23,7 @@ struct LoopNest {
 
 /// The nest of the one block of `func` that is no init (a block that sets what another one combines
 /// into). errors: Invalid if there are several blocks, or it is no single store.
-Result<LoopNest> nest_of(const Func& func);
+Result<StoreNest> nest_of(const Func& func);
 
 /// One way to let an intrinsic do part of a computation.
 struct Match {

@@ -31,7 +31,7 @@ std::string list(const std::vector<For>& loops) {
 /// new block will have.
 struct Tile {
   Id block = kNone;
-  LoopNest nest;
+  StoreNest nest;
   std::vector<Iter> iters;
   Expr guard;
   arith::Bounds bounds;
@@ -165,7 +165,7 @@ class Unifier {
     Dims dims;
   };
 
-  Unifier(const Intrinsic& in, const Tile& tile, const Match& match) : in_(in), tile_(tile) {
+  Unifier(const IntrinsicMeaning& in, const Tile& tile, const Match& match) : in_(in), tile_(tile) {
     for (const auto& [from, to] : match.indices) loops_[from] = ref(to);
     for (const For& loop : tile.nest.loops) tile_loops_.push_back(loop.var);
     for (const Var& v : tile_loops_) zero_[v] = int_imm(0);
@@ -310,7 +310,7 @@ class Unifier {
     });
   }
 
-  const Intrinsic& in_;
+  const IntrinsicMeaning& in_;
   const Tile& tile_;
   VarMap loops_, zero_, in_zero_;
   std::vector<Var> tile_loops_;
@@ -320,10 +320,10 @@ class Unifier {
 };
 
 /// The loops of a match have the same extents in both nests, all of them taking part.
-bool same_extents(const Intrinsic& in, const Tile& tile, const Match& m) {
+bool same_extents(const IntrinsicMeaning& in, const Tile& tile, const Match& m) {
   if (m.indices.size() != in.nest.loops.size() || m.indices.size() != tile.nest.loops.size())
     return false;
-  auto extent = [](const LoopNest& nest, const Var& var) {
+  auto extent = [](const StoreNest& nest, const Var& var) {
     const auto it = std::find_if(nest.loops.begin(), nest.loops.end(),
                                  [&](const For& loop) { return loop.var == var; });
     return as_int(it->extent);
@@ -334,9 +334,9 @@ bool same_extents(const Intrinsic& in, const Tile& tile, const Match& m) {
 }
 
 /// The loops that only combine run in the same order in both nests.
-bool same_order(const Intrinsic& in, const Tile& tile, const Match& m) {
+bool same_order(const IntrinsicMeaning& in, const Tile& tile, const Match& m) {
   std::vector<Var> before, after;
-  auto combines = [](const LoopNest& nest, const Var& var) {
+  auto combines = [](const StoreNest& nest, const Var& var) {
     return std::none_of(nest.store.indices.begin(), nest.store.indices.end(),
                         [&](const Expr& e) { return uses(e, var); });
   };
@@ -347,13 +347,13 @@ bool same_order(const Intrinsic& in, const Tile& tile, const Match& m) {
   return before == after;
 }
 
-std::vector<Var> vars_of(const LoopNest& nest) {
+std::vector<Var> vars_of(const StoreNest& nest) {
   std::vector<Var> vars;
   for (const For& loop : nest.loops) vars.push_back(loop.var);
   return vars;
 }
 
-Stmt make_call(const Block& old, const Tile& tile, const Intrinsic& in,
+Stmt make_call(const Block& old, const Tile& tile, const IntrinsicMeaning& in,
                const std::map<Buffer, Unifier::Bound>& regions) {
   Call call{in.callee, {}};
   for (const Param& p : in.func.params) {
@@ -369,7 +369,7 @@ Result<Func> run(const Tensorize& step, const Func& func) {
   const Tree tree(func);
   const Id root = TW_TRY(tree.find_loop(step.loop));
   const Tile tile = TW_TRY(read_tile(tree, root));
-  const Intrinsic in = TW_TRY(read_intrinsic(step.intrinsic, func));
+  const IntrinsicMeaning in = TW_TRY(read_intrinsic(step.intrinsic, func));
   const Store &p = tile.nest.store, &q = in.nest.store;
   if (p.combine != q.combine)
     return refuse(5, fmt::format("block {} stores with {}, the intrinsic {} with {}",

@@ -14,7 +14,7 @@ namespace {
 
 /// Range of each axis of `buffer` over all accesses of the nest is the axis, so that a region has
 /// no element which the nest does not reach for.
-Status check_reach(const Intrinsic& in, const Buffer& buffer) {
+Status check_reach(const IntrinsicMeaning& in, const Buffer& buffer) {
   const size_t rank = buffer.rank();
   std::vector<std::pair<int64_t, int64_t>> reach(rank, {1, -1});
   bool known = true, used = false;
@@ -46,7 +46,7 @@ Status check_reach(const Intrinsic& in, const Buffer& buffer) {
 }
 
 /// An intrinsic that reads its result elsewhere depends on the order of its loops.
-Status check_own_reads(const Intrinsic& in) {
+Status check_own_reads(const IntrinsicMeaning& in) {
   const Store& store = in.nest.store;
   bool elsewhere = false;
   walk(store.value, [&](const Expr& e) {
@@ -66,7 +66,7 @@ bool is_plain(const For& loop) {
   return loop.kind == ForKind::Serial || loop.kind == ForKind::Unroll;
 }
 
-void drop_unit_loops(LoopNest& nest) {
+void drop_unit_loops(StoreNest& nest) {
   VarMap zero;
   for (const For& loop : nest.loops)
     if (is_const_int(loop.extent, 1)) zero[loop.var] = int_imm(0);
@@ -74,11 +74,11 @@ void drop_unit_loops(LoopNest& nest) {
   nest.store = *substitute(make(nest.store), zero).as<Store>();
 }
 
-Result<Intrinsic> read_intrinsic(const std::string& text, const Func& caller) {
+Result<IntrinsicMeaning> read_intrinsic(const std::string& text, const Func& caller) {
   Result<Func> func = parse_func(text);
   if (!func) return tl::unexpected<Error>(std::move(func).error().at("the intrinsic"));
   TW_TRY_STATUS(verify(*func, Stage::Scheduled));
-  Intrinsic in;
+  IntrinsicMeaning in;
   in.func = *std::move(func);
   const Func& f = in.func;
   const Tree tree(f);

@@ -134,7 +134,7 @@ struct Problem {
   }
   Evaluate evaluate() const {
     return [this](const std::vector<Point>& points) {
-      std::vector<Outcome> outcomes;
+      std::vector<Evaluation> outcomes;
       for (const Point& point : points) {
         const double c = cost(point);
         outcomes.push_back({c, std::isfinite(c) ? "" : "too large"});
@@ -237,7 +237,7 @@ TEST_P(EverySearcher, TriesEveryPointOfASmallSpace) {
           ? prior_searcher(problem.space, 1, {.prior = [](const Point&) { return 1.0; }})
           : GetParam().make(problem, 1);
   const Evaluate flat = [](const std::vector<Point>& points) {
-    std::vector<Outcome> outcomes;
+    std::vector<Evaluation> outcomes;
     for (const Point& p : points) outcomes.push_back({1.0 + p[0], ""});
     return outcomes;
   };
@@ -272,7 +272,7 @@ TEST(Run, StopsWhenNothingIsGainedOrTold) {
   Budget budget;
   budget.stall_trials = 20;
   const Evaluate same = [](const std::vector<Point>& points) {
-    return std::vector<Outcome>(points.size(), Outcome{1.0, ""});
+    return std::vector<Evaluation>(points.size(), Evaluation{1.0, ""});
   };
   EXPECT_EQ(run(*searcher, same, budget).stop, Stop::Stall);
   budget.interrupted = [] { return true; };

@@ -96,7 +96,7 @@ class Runner {
   }
 
   void evaluate(const std::vector<Point>& points) {
-    const std::vector<Outcome> outcomes = evaluate_(points);
+    const std::vector<Evaluation> outcomes = evaluate_(points);
     TW_CHECK(outcomes.size() == points.size(), "{} points, {} outcomes", points.size(),
              outcomes.size());
     std::vector<Trial> batch;

@@ -18,14 +18,14 @@ namespace tilewright::search {
 inline constexpr double kInvalid = std::numeric_limits<double>::infinity();
 
 /// What evaluating a point gave.
-struct Outcome {
+struct Evaluation {
   double cost = kInvalid;
   std::string reason;  ///< why there is no cost; empty if there is one
 };
 
 struct Trial {
   Point point;
-  Outcome outcome;
+  Evaluation outcome;
   double seconds = 0;  ///< since the start of the run
 };
 
@@ -68,7 +68,7 @@ class Searcher {
 };
 
 /// Evaluates a batch; one outcome per point, in order.
-using Evaluate = std::function<std::vector<Outcome>(const std::vector<Point>&)>;
+using Evaluate = std::function<std::vector<Evaluation>(const std::vector<Point>&)>;
 
 struct Budget {
   int trials = 1000;

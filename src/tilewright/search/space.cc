@@ -63,7 +63,7 @@ Decision split_decision(const std::string& name, int64_t extent, int parts) {
   return decision;
 }
 
-Decision ordered_decision(const std::string& name, const std::vector<Value>& values) {
+Decision ordered_decision(const std::string& name, const std::vector<DecisionValue>& values) {
   Decision decision;
   decision.name = name;
   decision.values = values;
@@ -101,7 +101,7 @@ Space::Space(std::vector<Decision> decisions)
     if (decision.parent >= 0)
       children_[static_cast<size_t>(decision.parent)].push_back(static_cast<int>(d));
     const size_t width = decision.values[0].features.size();
-    for (const Value& value : decision.values)
+    for (const DecisionValue& value : decision.values)
       TW_CHECK(value.features.size() == width, "values of {} differ in features", decision.name);
     for (size_t k = 0; k < decision.moves.size(); ++k) {
       TW_CHECK(decision.moves[k].size() == decision.values.size(), "moves of {} do not fit",
@@ -229,8 +229,9 @@ std::optional<Point> Space::find(std::string_view text) const {
   Point point;
   for (const Decision& decision : decisions_) {
     const std::string_view value = value_text(text, decision.name);
-    const auto found = std::find_if(decision.values.begin(), decision.values.end(),
-                                    [&](const Value& known) { return known.text == value; });
+    const auto found =
+        std::find_if(decision.values.begin(), decision.values.end(),
+                     [&](const DecisionValue& known) { return known.text == value; });
     point.push_back(
         found == decision.values.end() ? 0 : static_cast<int>(found - decision.values.begin()));
   }

@@ -11,7 +11,7 @@
 
 namespace tilewright::search {
 
-struct Value {
+struct DecisionValue {
   std::string text;
   std::vector<double> features;  ///< as many for every value of a decision
 };
@@ -19,7 +19,7 @@ struct Value {
 /// One decision: a finite table of values and the moves between them.
 struct Decision {
   std::string name;
-  std::vector<Value> values;
+  std::vector<DecisionValue> values;
   /// moves[direction][value] is the neighbour in that direction, or `value` itself: no move.
   std::vector<std::vector<int>> moves;
   /// Asked only where the earlier decision `parent` is asked and has one of the values `when`.
@@ -31,7 +31,7 @@ struct Decision {
 /// larger divisor of the product of both. source: FlexTensor paper, section 4.2.
 Decision split_decision(const std::string& name, int64_t extent, int parts);
 /// Values in a row; the two directions go up and down and stop at the ends.
-Decision ordered_decision(const std::string& name, const std::vector<Value>& values);
+Decision ordered_decision(const std::string& name, const std::vector<DecisionValue>& values);
 /// Values without an order: direction d goes d + 1 places on, around the end.
 Decision choice_decision(const std::string& name, const std::vector<std::string>& values);
 

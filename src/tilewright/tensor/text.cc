@@ -13,7 +13,7 @@
 namespace tilewright::tensor {
 namespace {
 
-using text::Scope;
+using text::DefinitionScope;
 
 // Far above any memory; keeps products of extents inside 64 bits.
 constexpr int64_t kMaxElements = int64_t{1} << 48;
@@ -56,7 +56,7 @@ class FileParser {
 
   Scanner scan_;
   const std::map<std::string, int64_t>& overrides_;
-  Scope scope_;
+  DefinitionScope scope_;
   std::vector<Tensor> inputs_;
 };
 
@@ -118,7 +118,7 @@ Status FileParser::where_clause() {
     const std::string name = TW_TRY(scan_.expect_name("a size"));
     TW_TRY_STATUS(check_name(name, start));
     TW_TRY_STATUS(scan_.expect_symbol("=", "after the size's name"));
-    int64_t value = TW_TRY(text::ExprParser(scan_, scope_).size("a size"));
+    int64_t value = TW_TRY(text::TensorExprParser(scan_, scope_).size("a size"));
     if (const auto it = overrides_.find(name); it != overrides_.end()) value = it->second;
     scope_.sizes[name] = value;
   } while (scan_.accept_symbol(","));
@@ -130,7 +130,7 @@ Status FileParser::declare_params(const std::vector<ParamDecl>& decls) {
     Scanner at = decl.shape;
     const size_t start = at.offset();
     Shape shape;
-    text::ExprParser parser(at, scope_);
+    text::TensorExprParser parser(at, scope_);
     while (!at.at_symbol("]")) {
       if (!shape.empty()) TW_TRY_STATUS(at.expect_symbol(",", "between extents"));
       shape.push_back(TW_TRY(parser.size("an extent")));
@@ -152,7 +152,7 @@ Result<IndexDecl> FileParser::index_decl(std::map<std::string, Expr>& names) {
     return scan_.error_at(start, fmt::format("the index `{}` is named twice", name));
   TW_TRY_STATUS(scan_.expect_word("in", "after the index"));
   const size_t extent_at = scan_.offset();
-  const int64_t extent = TW_TRY(text::ExprParser(scan_, scope_).size("an extent"));
+  const int64_t extent = TW_TRY(text::TensorExprParser(scan_, scope_).size("an extent"));
   TW_TRY_STATUS(check_shape({extent}, extent_at));
   const Var var(name);
   names[name] = ref(var);
@@ -200,9 +200,9 @@ Status FileParser::definition() {
     scan_.next();
     over = TW_TRY(index_list(")", names));
   }
-  Scope inner = scope_;
+  DefinitionScope inner = scope_;
   inner.indices = names;
-  text::ExprParser parser(scan_, inner);
+  text::TensorExprParser parser(scan_, inner);
   const size_t value_at = scan_.offset();
   const Expr value = TW_TRY(parser.expr());
   if (combine && value.dtype() == DType::Bool)

@@ -20,21 +20,22 @@ struct Literal {
 };
 
 /// An expression, or a literal that has no type yet.
-struct Value {
+struct Operand {
   Expr e;
   std::optional<Literal> literal;
 };
 
 /// What names mean inside one definition.
-struct Scope {
+struct DefinitionScope {
   std::map<std::string, int64_t> sizes;
   std::map<std::string, Tensor> tensors;
   std::map<std::string, Expr> indices;
 };
 
-class ExprParser {
+class TensorExprParser {
  public:
-  ExprParser(Scanner& scanner, const Scope& scope) : scan_(scanner), scope_(scope) {}
+  TensorExprParser(Scanner& scanner, const DefinitionScope& scope)
+      : scan_(scanner), scope_(scope) {}
 
   /// An expression of a definite type; a lone literal is i64 or f32.
   Result<Expr> expr();
@@ -44,30 +45,30 @@ class ExprParser {
   const std::map<const ExprNode*, size_t>& reads() const { return reads_; }
 
  private:
-  Result<Value> parse(int least);
-  Result<Value> unary();
-  Result<Value> primary();
-  Result<Value> number(const Token& token);
-  Result<Value> named(const Token& token);
-  Result<Value> call(const Token& token);
-  Result<Value> conversion(DType dtype, const std::vector<Value>& args, size_t offset);
-  Result<Value> extreme(const std::string& word, const std::vector<Value>& args, size_t offset);
-  Result<Value> selection(const std::vector<Value>& args, size_t offset);
-  Result<Value> function(MathFn fn, const std::vector<Value>& args, size_t offset);
-  Status need(std::string_view word, const std::vector<Value>& args, size_t count,
+  Result<Operand> parse(int least);
+  Result<Operand> unary();
+  Result<Operand> primary();
+  Result<Operand> number(const Token& token);
+  Result<Operand> named(const Token& token);
+  Result<Operand> call(const Token& token);
+  Result<Operand> conversion(DType dtype, const std::vector<Operand>& args, size_t offset);
+  Result<Operand> extreme(const std::string& word, const std::vector<Operand>& args, size_t offset);
+  Result<Operand> selection(const std::vector<Operand>& args, size_t offset);
+  Result<Operand> function(MathFn fn, const std::vector<Operand>& args, size_t offset);
+  Status need(std::string_view word, const std::vector<Operand>& args, size_t count,
               size_t offset) const;
-  Result<Value> read(const Token& token, const Tensor& tensor);
-  Result<std::vector<Value>> arguments(const std::string& close);
-  Result<Value> apply(BinaryOp op, Value a, Value b, size_t offset);
-  Result<Value> apply_literals(BinaryOp op, const Literal& a, const Literal& b, size_t offset);
-  Result<Expr> typed(const Value& v, DType dtype, size_t offset);
-  Result<Expr> default_typed(const Value& v, size_t offset);
+  Result<Operand> read(const Token& token, const Tensor& tensor);
+  Result<std::vector<Operand>> arguments(const std::string& close);
+  Result<Operand> apply(BinaryOp op, Operand a, Operand b, size_t offset);
+  Result<Operand> apply_literals(BinaryOp op, const Literal& a, const Literal& b, size_t offset);
+  Result<Expr> typed(const Operand& v, DType dtype, size_t offset);
+  Result<Expr> default_typed(const Operand& v, size_t offset);
   /// Gives all values one type: that of the first which has one.
-  Result<std::vector<Expr>> unify(const std::string& what, const std::vector<Value>& values,
+  Result<std::vector<Expr>> unify(const std::string& what, const std::vector<Operand>& values,
                                   size_t offset, std::optional<DType> fallback);
 
   Scanner& scan_;
-  const Scope& scope_;
+  const DefinitionScope& scope_;
   std::map<const ExprNode*, size_t> reads_;
   int nesting_ = 0, operators_ = 0;
 };

@@ -146,7 +146,8 @@ TEST(ConstructiveSpace, TilesOfAnySizeTakeBlocksOfRows) {
 
 /// Of `tiles` the nearest to `from` with more (`up`) or fewer rows of as many columns, or with more
 /// or fewer columns and then the least change of rows; `from` itself where there is none.
-size_t nearest_tile(const std::vector<search::Value>& tiles, size_t from, bool by_rows, bool up) {
+size_t nearest_tile(const std::vector<search::DecisionValue>& tiles, size_t from, bool by_rows,
+                    bool up) {
   const auto size = [&](size_t i) {
     const std::vector<double>& f = tiles[i].features;  // rows, columns, rows of the second axis
     return std::pair(f[0] * f[2], f[1]);

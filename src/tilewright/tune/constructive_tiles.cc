@@ -51,7 +51,7 @@ search::Decision tile_decision(const std::vector<TilePoint>& tiles) {
 
 search::Decision order_decision(const std::string& name,
                                 const std::vector<cost::LoopOrder>& orders) {
-  std::vector<search::Value> values;
+  std::vector<search::DecisionValue> values;
   for (const cost::LoopOrder& order : orders) {
     const std::string text = order.rows_outside ? "rows outside"
                              : order.block == 0 ? "columns outside"

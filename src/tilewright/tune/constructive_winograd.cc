@@ -22,14 +22,14 @@ class WinogradRuleSpace final : public RuleSpace {
   std::string name() const override { return "winograd"; }
 
   std::vector<search::Decision> decisions() const override {
-    std::vector<search::Value> strips, groups;
+    std::vector<search::DecisionValue> strips, groups;
     for (const cost::WinogradStrip& strip : cuts_.strips)
       strips.push_back(
           {cost::describe(strip),
            {static_cast<double>(strip.images * strip.rows), static_cast<double>(strip.columns)}});
     for (const int64_t group : cuts_.groups)
       groups.push_back({fmt::format("{}", group), {static_cast<double>(group)}});
-    std::vector<search::Value> tiles, shares = {{"strips", {0}}};
+    std::vector<search::DecisionValue> tiles, shares = {{"strips", {0}}};
     for (size_t i = 0; i < kTiles; ++i)
       tiles.push_back({fmt::format("{}", i), {static_cast<double>(i)}});
     if (task_.threads > 1) shares.push_back({"filters", {1}});

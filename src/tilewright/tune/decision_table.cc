@@ -174,7 +174,7 @@ search::Decision search_decision(const SketchDecision& d, const std::vector<Word
           : tile_decision(d);
   out.name = d.name;
   if (!raw_features && (is_factors(d) || (d.kind != DecisionKind::Choice && all_numbers(values))))
-    for (search::Value& value : out.values)
+    for (search::DecisionValue& value : out.values)
       for (double& feature : value.features)
         feature = is_factors(d) ? std::log2(feature) : std::log2(1 + std::max(feature, 0.0));
   return out;

@@ -18,7 +18,7 @@ namespace {
 
 search::Decision numbers(const std::string& name, const std::vector<int64_t>& values,
                          int parent = -1, std::vector<int> when = {}) {
-  std::vector<search::Value> table;
+  std::vector<search::DecisionValue> table;
   for (const int64_t v : values)
     table.push_back({std::to_string(v), {std::log2(static_cast<double>(v))}});
   search::Decision decision = search::ordered_decision(name, table);

@@ -28,7 +28,7 @@ hw::GpuTarget gpu_space_small_target() {
 }
 
 /// No block has more threads, and no buffer more shared memory, than `target` has.
-void expect_limits(const lower::GpuPlan& plan, const hw::GpuTarget& target) {
+void expect_limits(const lower::GpuLaunches& plan, const hw::GpuTarget& target) {
   for (const lower::GpuKernel& kernel : plan.kernels) {
     EXPECT_LE(kernel.block[0] * kernel.block[1] * kernel.block[2], target.max_threads);
     walk(kernel.func.body, [&](const Stmt& s) {

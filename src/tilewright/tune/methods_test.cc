@@ -39,7 +39,7 @@ TEST_P(Methods, SearchesSchedules) {
   search::Budget budget;
   budget.trials = kTrials;
   const auto cost = [&](const std::vector<search::Point>& points) {
-    std::vector<search::Outcome> outcomes;
+    std::vector<search::Evaluation> outcomes;
     for (const search::Point& point : points) outcomes.push_back({space->prior(point), ""});
     return outcomes;
   };

@@ -152,7 +152,8 @@ TEST(TilingSpace, FreeFactorsGiveTilesWhereNothingDivides) {
   const auto space = tiling_space(task);
   const search::Decision& n = space->space().decisions()[1];
   std::set<double> inner;
-  for (const search::Value& value : n.values) inner.insert(std::exp2(value.features.back()));
+  for (const search::DecisionValue& value : n.values)
+    inner.insert(std::exp2(value.features.back()));
   for (const double lanes : {4, 8, 16, 32})
     EXPECT_TRUE(std::any_of(inner.begin(), inner.end(), [&](double v) {
       return std::abs(v - lanes) < 1e-9;

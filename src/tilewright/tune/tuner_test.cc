@@ -36,7 +36,7 @@ class SplitSpace final : public ScheduleSpace {
   SplitSpace() : space_({factors(), search::choice_decision("unroll", {"no", "yes"})}) {}
 
   static search::Decision factors() {
-    std::vector<search::Value> values;
+    std::vector<search::DecisionValue> values;
     for (int f = 1; f <= 64; ++f) values.push_back({std::to_string(f), {static_cast<double>(f)}});
     return search::ordered_decision("factor", values);
   }

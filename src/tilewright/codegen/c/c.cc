@@ -109,15 +109,15 @@ class KernelWriter {
   }
 
   void alloc(const Alloc& x, CText& out) {
-    const Placement& place = plan_.places.at(x.buffer);
+    const AllocPlacement& place = plan_.places.at(x.buffer);
     const std::string type = c_storage_type(x.buffer.dtype()), id = names_.of(x.buffer);
-    if (place.where == Placement::Where::Stack) {
+    if (place.where == AllocPlacement::Where::Stack) {
       const int64_t bytes = bit_width(x.buffer.dtype()) / 8;
       out.line(fmt::format("_Alignas(64) {} {}[{}];", type, id,
                            std::max<int64_t>(1, place.bytes / bytes)));
       return;
     }
-    const bool shared = place.where == Placement::Where::Shared;
+    const bool shared = place.where == AllocPlacement::Where::Shared;
     out.line(fmt::format("{0}* restrict {1} = ({0}*)((char*){2} + {3});", type, id,
                          shared ? "workspace" : "tw_worker_space", place.offset));
   }

@@ -44,7 +44,7 @@ class Planner {
   };
 
   void choose(const Entry& entry) {
-    Placement& place = plan_.places[entry.buffer];
+    AllocPlacement& place = plan_.places[entry.buffer];
     place.bytes = entry.bytes;
     int64_t& stack = stack_used_[entry.context];
     if (stack + place.bytes <= kStackBudget) {
@@ -52,7 +52,7 @@ class Planner {
       return;
     }
     place.bytes = align_up(place.bytes);
-    place.where = entry.context ? Placement::Where::Worker : Placement::Where::Shared;
+    place.where = entry.context ? AllocPlacement::Where::Worker : AllocPlacement::Where::Shared;
   }
 
   Status collect(const Stmt& s, const void* context) {
@@ -98,9 +98,9 @@ class Planner {
   }
 
   void place(const Buffer& buffer, int64_t& shared, int64_t& worker) {
-    Placement& p = plan_.places.at(buffer);
-    if (p.where == Placement::Where::Stack) return;
-    int64_t& offset = p.where == Placement::Where::Shared ? shared : worker;
+    AllocPlacement& p = plan_.places.at(buffer);
+    if (p.where == AllocPlacement::Where::Stack) return;
+    int64_t& offset = p.where == AllocPlacement::Where::Shared ? shared : worker;
     p.offset = offset;
     offset += p.bytes;
     shared_peak_ = std::max(shared_peak_, shared);

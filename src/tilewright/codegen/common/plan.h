@@ -17,7 +17,7 @@ std::string symbol_of(const Func& func);
 
 /// Where an allocation lives. Stack: a local array of the function that contains it; Shared,
 /// Worker: at `offset` of the workspace's shared part or of the running worker's part.
-struct Placement {
+struct AllocPlacement {
   enum class Where { Stack, Shared, Worker } where = Where::Stack;
   int64_t offset = 0;
   int64_t bytes = 0;
@@ -25,7 +25,7 @@ struct Placement {
 
 struct KernelPlan {
   KernelInfo info;
-  std::map<Buffer, Placement> places;  ///< every Alloc of the Func
+  std::map<Buffer, AllocPlacement> places;  ///< every Alloc of the Func
 };
 
 /// Bytes of allocations one function (the kernel, or one parallel body) may put on its stack.

@@ -19,7 +19,7 @@ constexpr size_t kMaxAliasGroups = 48;
 /// Offsets in tw_kernel_services (runtime/kernel_abi.h).
 constexpr uint64_t kPoolOffset = 8, kParallelForOffset = 16;
 
-bool overlap(const Placement& a, const Placement& b) {
+bool overlap(const AllocPlacement& a, const AllocPlacement& b) {
   return a.where == b.where && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
 }
 
@@ -75,11 +75,12 @@ void KernelEmitter::emit_alias_groups() {
   });
   const size_t params = groups.size();
   for (const Buffer& buffer : allocated) {
-    const Placement& place = plan_.places.at(buffer);
+    const AllocPlacement& place = plan_.places.at(buffer);
     std::vector<Buffer> merged = {buffer};
     for (size_t g = params; g < groups.size();) {
       const bool shares = std::any_of(groups[g].begin(), groups[g].end(), [&](const Buffer& other) {
-        return place.where != Placement::Where::Stack && overlap(place, plan_.places.at(other));
+        return place.where != AllocPlacement::Where::Stack &&
+               overlap(place, plan_.places.at(other));
       });
       if (!shares) {
         ++g;
@@ -263,9 +264,9 @@ Value* KernelEmitter::stack_array(Type* type, int64_t elements, const std::strin
 }
 
 void KernelEmitter::alloc(const Alloc& x) {
-  const Placement& place = plan_.places.at(x.buffer);
+  const AllocPlacement& place = plan_.places.at(x.buffer);
   Type* element = memory_type(x.buffer.dtype());
-  if (place.where == Placement::Where::Stack) {
+  if (place.where == AllocPlacement::Where::Stack) {
     const auto padded = padded_.find(x.buffer);
     int64_t elements =
         padded != padded_.end() ? padded->second : place.bytes * 8 / bit_width(x.buffer.dtype());
@@ -277,7 +278,7 @@ void KernelEmitter::alloc(const Alloc& x) {
     pointers_[x.buffer] = stack_array(element, elements, x.buffer.name());
     return;
   }
-  Value* base = place.where == Placement::Where::Shared ? workspace_ : worker_space_;
+  Value* base = place.where == AllocPlacement::Where::Shared ? workspace_ : worker_space_;
   pointers_[x.buffer] =
       b_.CreateConstGEP1_64(b_.getInt8Ty(), base, static_cast<uint64_t>(place.offset));
 }

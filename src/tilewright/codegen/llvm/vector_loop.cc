@@ -58,7 +58,7 @@ bool KernelEmitter::can_use_lanes(const For& x) const {
     if (alloc == nullptr) return;
     inner.insert(alloc->buffer);
     good &= const_elements(alloc->buffer).value_or(kMaxPerLane + 1) <= kMaxPerLane &&
-            plan_.places.at(alloc->buffer).where == Placement::Where::Stack;
+            plan_.places.at(alloc->buffer).where == AllocPlacement::Where::Stack;
   });
   walk(
       x.body,
@@ -171,7 +171,7 @@ void KernelEmitter::plan_registers() {
   };
   std::map<Buffer, Use> uses_of;
   for (const auto& [buffer, place] : plan_.places)
-    if (place.where == Placement::Where::Stack && const_elements(buffer) && buffer.rank() > 0)
+    if (place.where == AllocPlacement::Where::Stack && const_elements(buffer) && buffer.rank() > 0)
       uses_of[buffer] = Use{};
   auto access = [&](const Buffer& buffer, const std::vector<Expr>& indices, const For* vector) {
     const auto it = uses_of.find(buffer);

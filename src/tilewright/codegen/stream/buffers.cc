@@ -13,8 +13,8 @@ namespace tilewright::codegen::stream {
 
 using arith::floor_div;
 
-const Memory* memory_of(const Memories& memories, const Buffer& buffer) {
-  for (const Memory& memory : memories.list)
+const ChipMemory* memory_of(const Memories& memories, const Buffer& buffer) {
+  for (const ChipMemory& memory : memories.list)
     if (memory.scope == buffer.scope()) return &memory;
   return nullptr;
 }
@@ -109,7 +109,7 @@ class Finder {
   Status add(const Alloc& statement) {
     const Buffer& buffer = statement.buffer;
     if (buffer.scope() == "global") return {};
-    const Memory* memory = memory_of(memories_, buffer);
+    const ChipMemory* memory = memory_of(memories_, buffer);
     if (memory == nullptr)
       return fail(ErrorKind::Unsupported,
                   "`" + buffer.name() + "` is in no memory of " + memories_.device + ".",
@@ -163,7 +163,7 @@ class Finder {
             const Region* region) {
     const auto it = out_.allocations.find(buffer.id());
     if (it == out_.allocations.end()) return;
-    Access a;
+    AllocAccess a;
     a.loops.assign(loops_.begin() + static_cast<std::ptrdiff_t>(depth_[buffer.id()]), loops_.end());
     a.block = s.as<Block>();
     a.indices = indices;
@@ -182,7 +182,7 @@ class Finder {
 
 /// Opens the loops of an access, clipped by its guard. False if nothing is
 /// accessed.
-Result<bool> open_loops(const Allocation& slot, const Access& access, Env& env) {
+Result<bool> open_loops(const Allocation& slot, const AllocAccess& access, Env& env) {
   env.clear_loops();
   std::vector<const For*> open;
   for (const For* loop : access.loops) {
@@ -232,7 +232,7 @@ void bind_iterations(const Block& block, Env& env) {
   }
 }
 
-Range axis_range(const Access& access, size_t axis, int64_t extent, const Env& env) {
+Range axis_range(const AllocAccess& access, size_t axis, int64_t extent, const Env& env) {
   const Expr& begin = access.region ? access.region->dims[axis].first : (*access.indices)[axis];
   auto r = env.range(begin);
   if (!r) return {0, extent - 1};
@@ -288,11 +288,11 @@ std::string describe(const std::vector<Ring>& rings, int memory) {
   return out;
 }
 
-Result<Place> place_instance(const Allocation& slot, int64_t first, const Memories& memories,
-                             Env& env) {
+Result<PlacedBox> place_instance(const Allocation& slot, int64_t first, const Memories& memories,
+                                 Env& env) {
   const std::vector<int64_t> shape = TW_TRY(constant_shape(slot.buffer, env));
   std::vector<Range> hull;
-  for (const Access& access : slot.accesses) {
+  for (const AllocAccess& access : slot.accesses) {
     if (!TW_TRY(open_loops(slot, access, env))) continue;
     if (access.block != nullptr) bind_iterations(*access.block, env);
     const bool fresh = hull.empty();
@@ -303,8 +303,8 @@ Result<Place> place_instance(const Allocation& slot, int64_t first, const Memori
     }
   }
   env.clear_loops();
-  Place out;
-  const Memory* memory = memory_of(memories, slot.buffer);
+  PlacedBox out;
+  const ChipMemory* memory = memory_of(memories, slot.buffer);
   TW_CHECK(memory != nullptr, "scope {}", slot.buffer.scope());
   out.memory = memory->number;
   out.first = first;
@@ -329,9 +329,9 @@ Result<Place> place_instance(const Allocation& slot, int64_t first, const Memori
   return out;
 }
 
-Result<Place> place_in_dram(const Buffer& buffer, const std::vector<Expr>& strides,
-                            uint64_t address, const Env& env) {
-  Place out;
+Result<PlacedBox> place_in_dram(const Buffer& buffer, const std::vector<Expr>& strides,
+                                uint64_t address, const Env& env) {
+  PlacedBox out;
   const std::vector<int64_t> shape = TW_TRY(constant_shape(buffer, env));
   out.begin.assign(shape.size(), 0);
   out.stride = dense_strides(shape);

@@ -14,7 +14,7 @@
 namespace tilewright::codegen::stream {
 
 /// A memory on chip. Addresses in it count elements.
-struct Memory {
+struct ChipMemory {
   int number = 0;     ///< as the device counts its memories
   std::string scope;  ///< of buffers in it: `vta.inp`
   int bits = 8;       ///< of a scalar, a signed integer
@@ -24,12 +24,12 @@ struct Memory {
 /// What a device has.
 struct Memories {
   std::string device;  ///< its name, for messages
-  std::vector<Memory> list;
+  std::vector<ChipMemory> list;
 };
 
 /// A buffer, or the present instance of an allocation: a dense box of it in
 /// some memory.
-struct Place {
+struct PlacedBox {
   std::optional<int> memory;  ///< number; absent: DRAM
   int64_t base = 0;           ///< of the box's first scalar; units: scalars
   std::vector<int64_t> begin, stride;
@@ -37,7 +37,7 @@ struct Place {
 };
 
 /// An access to an allocation, with the loops between them.
-struct Access {
+struct AllocAccess {
   std::vector<const For*> loops;
   const Block* block = nullptr;
   const std::vector<Expr>* indices = nullptr;  ///< of a load or store
@@ -48,7 +48,7 @@ struct Access {
 struct Allocation {
   Buffer buffer;
   int memory = 0;  ///< number
-  std::vector<Access> accesses;
+  std::vector<AllocAccess> accesses;
   int64_t begin = 0, end = 0;  ///< its scope, in order of the program's text
   size_t ring = 0;
   int64_t copies = 0;  ///< wanted by its mark `copies`; 0: no mark
@@ -70,7 +70,7 @@ struct OnChip {
 };
 
 /// The memory that the scope of a buffer names; null: none.
-const Memory* memory_of(const Memories& memories, const Buffer& buffer);
+const ChipMemory* memory_of(const Memories& memories, const Buffer& buffer);
 
 /// All on-chip allocations of `func` with their accesses. errors: Unsupported (scope, type).
 Result<OnChip> find_allocations(const Func& func, const Memories& memories);
@@ -83,11 +83,11 @@ std::string describe(const std::vector<Ring>& rings, int memory);
 
 /// The part of the buffer that the accesses touch, for the outer loops' values in `env` (whose
 /// nest is replaced), as a place at element `first`. errors: Unsupported.
-Result<Place> place_instance(const Allocation& a, int64_t first, const Memories& memories,
-                             Env& env);
+Result<PlacedBox> place_instance(const Allocation& a, int64_t first, const Memories& memories,
+                                 Env& env);
 /// A dense or strided buffer in DRAM. errors: Unsupported (shape or strides not constant), Invalid
 /// (address not a multiple of the scalar).
-Result<Place> place_in_dram(const Buffer& buffer, const std::vector<Expr>& strides,
-                            uint64_t address, const Env& env);
+Result<PlacedBox> place_in_dram(const Buffer& buffer, const std::vector<Expr>& strides,
+                                uint64_t address, const Env& env);
 
 }  // namespace tilewright::codegen::stream

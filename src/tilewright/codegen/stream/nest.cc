@@ -7,11 +7,11 @@
 
 namespace tilewright::codegen::stream {
 
-int64_t Nest::iterations() const {
+int64_t ConcreteNest::iterations() const {
   return std::accumulate(extents.begin(), extents.end(), int64_t{1}, std::multiplies<>());
 }
 
-void Nest::fix(size_t i, int64_t at) {
+void ConcreteNest::fix(size_t i, int64_t at) {
   extents.erase(extents.begin() + static_cast<std::ptrdiff_t>(i));
   for (Form& f : forms) {
     f.c += f.k[i] * at;
@@ -24,7 +24,7 @@ void Nest::fix(size_t i, int64_t at) {
 namespace {
 
 /// Makes loops p, q (p = one whole run of q) one.
-bool try_merge(Nest& nest, size_t p, size_t q) {
+bool try_merge(ConcreteNest& nest, size_t p, size_t q) {
   const int64_t n = nest.extents[q];
   if (std::any_of(nest.forms.begin(), nest.forms.end(),
                   [&](const Form& f) { return f.k[p] != f.k[q] * n; }))
@@ -34,7 +34,7 @@ bool try_merge(Nest& nest, size_t p, size_t q) {
   return true;
 }
 
-bool merge_once(Nest& nest) {
+bool merge_once(ConcreteNest& nest) {
   for (size_t p = 0; p < nest.size(); ++p)
     for (size_t q = 0; q < nest.size(); ++q)
       if (p != q && try_merge(nest, p, q)) return true;
@@ -43,14 +43,14 @@ bool merge_once(Nest& nest) {
 
 }  // namespace
 
-void merge_loops(Nest& nest) {
+void merge_loops(ConcreteNest& nest) {
   for (size_t i = nest.size(); i-- > 0;)
     if (nest.extents[i] == 1) nest.fix(i, 0);
   while (merge_once(nest)) {
   }
 }
 
-void point_forwards(Nest& nest) {
+void point_forwards(ConcreteNest& nest) {
   for (size_t i = 0; i < nest.size(); ++i) {
     bool backwards = false, forwards = false;
     for (size_t a = 0; a < nest.addresses; ++a) {
@@ -73,7 +73,7 @@ tl::unexpected<Error> no_element(const std::string& why) {
 
 /// Splits the first `inner` iterations off loop i, as a loop of their own at
 /// the end.
-void split_loop(Nest& nest, size_t i, int64_t inner) {
+void split_loop(ConcreteNest& nest, size_t i, int64_t inner) {
   const size_t last = nest.size();
   nest.extents[i] /= inner;
   nest.extents.push_back(inner);
@@ -84,13 +84,13 @@ void split_loop(Nest& nest, size_t i, int64_t inner) {
 }
 
 /// The loop whose step in the first form is `step`; size() if none.
-size_t loop_of_step(const Nest& nest, int64_t step) {
+size_t loop_of_step(const ConcreteNest& nest, int64_t step) {
   size_t i = 0;
   while (i < nest.size() && (nest.forms[0].k[i] != step || nest.extents[i] == 1)) ++i;
   return i;
 }
 
-Status take_lane_loop(Nest& nest, int64_t covered, int64_t lanes) {
+Status take_lane_loop(ConcreteNest& nest, int64_t covered, int64_t lanes) {
   size_t i = loop_of_step(nest, covered);
   if (i == nest.size())
     return no_element(
@@ -116,7 +116,7 @@ Status take_lane_loop(Nest& nest, int64_t covered, int64_t lanes) {
 
 }  // namespace
 
-Status take_lanes(Nest& nest, int64_t lanes) {
+Status take_lanes(ConcreteNest& nest, int64_t lanes) {
   int64_t covered = 1;
   while (covered < lanes) {
     const int64_t before = nest.iterations();
@@ -136,7 +136,7 @@ Status take_lanes(Nest& nest, int64_t lanes) {
   return {};
 }
 
-bool injective(const Nest& nest, size_t which) {
+bool injective(const ConcreteNest& nest, size_t which) {
   std::vector<std::pair<int64_t, int64_t>> steps;  // size, span
   for (size_t i = 0; i < nest.size(); ++i)
     if (nest.extents[i] > 1)
@@ -151,8 +151,8 @@ bool injective(const Nest& nest, size_t which) {
   return true;
 }
 
-Nest with_forms(const Nest& nest, const std::vector<size_t>& which) {
-  Nest out;
+ConcreteNest with_forms(const ConcreteNest& nest, const std::vector<size_t>& which) {
+  ConcreteNest out;
   out.extents = nest.extents;
   for (const size_t f : which) out.forms.push_back(nest.forms[f]);
   out.addresses = which.size();

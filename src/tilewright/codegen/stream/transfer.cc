@@ -23,14 +23,14 @@ class Copier {
  public:
   Copier(const TransferLimits& limits, const SendTransfer& send) : limits_(limits), send_(send) {}
 
-  Status run(const Nest& nest) {
+  Status run(const ConcreteNest& nest) {
     std::vector<Axis> axes = read(nest);
     choose(axes);
     return outer(axes, 0, nest.forms[0].c, nest.forms[1].c, nothing_inside_);
   }
 
  private:
-  std::vector<Axis> read(const Nest& nest) {
+  std::vector<Axis> read(const ConcreteNest& nest) {
     std::vector<Axis> axes;
     for (size_t i = 0; i < nest.size(); ++i)
       axes.push_back({nest.extents[i], nest.forms[0].k[i], nest.forms[1].k[i], 0, 0});
@@ -152,7 +152,7 @@ class Copier {
 
 }  // namespace
 
-Status emit_transfers(Nest nest, const TransferLimits& limits, const SendTransfer& send) {
+Status emit_transfers(ConcreteNest nest, const TransferLimits& limits, const SendTransfer& send) {
   merge_loops(nest);
   point_forwards(nest);
   return Copier(limits, send).run(nest);

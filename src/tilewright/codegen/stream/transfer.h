@@ -31,6 +31,6 @@ using SendTransfer = std::function<Status(const Transfer&)>;
 /// (both in elements), the others conditions outside of which zeros are loaded instead. requires:
 /// each condition depends on one loop at most. errors: `no_zeros`, Unsupported (outside of the
 /// buffer), those of `send`.
-Status emit_transfers(Nest nest, const TransferLimits& limits, const SendTransfer& send);
+Status emit_transfers(ConcreteNest nest, const TransferLimits& limits, const SendTransfer& send);
 
 }  // namespace tilewright::codegen::stream

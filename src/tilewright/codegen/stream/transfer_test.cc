@@ -29,7 +29,8 @@ std::map<int64_t, int64_t> run(const std::vector<Transfer>& transfers) {
   return sram;
 }
 
-Result<std::vector<Transfer>> transfers_of(const Nest& nest, const TransferLimits& limits = {}) {
+Result<std::vector<Transfer>> transfers_of(const ConcreteNest& nest,
+                                           const TransferLimits& limits = {}) {
   std::vector<Transfer> out;
   TW_TRY_STATUS(emit_transfers(nest, limits, [&](const Transfer& t) -> Status {
     out.push_back(t);
@@ -53,7 +54,7 @@ TEST(Transfers, DoWhatTheLoopsDo) {
     return std::uniform_int_distribution<int64_t>(lo, hi)(random);
   };
   for (int round = 0; round < 600; ++round) {
-    Nest nest;
+    ConcreteNest nest;
     const size_t n = static_cast<size_t>(pick(1, 3));
     Form to{5, {}}, from{kBase, {}};
     int64_t dense = 1, source = 1;
@@ -95,7 +96,7 @@ TEST(Transfers, DoWhatTheLoopsDo) {
 }
 
 TEST(Transfers, OneInstructionForAPaddedTile) {
-  Nest nest;  // 2 channel blocks of 6 x 8, of which the first row and column are padding
+  ConcreteNest nest;  // 2 channel blocks of 6 x 8, of which the first row and column are padding
   nest.extents = {2, 6, 8};
   nest.addresses = 2;
   nest.forms.resize(4);
@@ -109,7 +110,7 @@ TEST(Transfers, OneInstructionForAPaddedTile) {
 }
 
 TEST(Transfers, SomeMemoriesTakeNoZeros) {
-  Nest nest;
+  ConcreteNest nest;
   nest.extents = {4};
   nest.addresses = 2;
   nest.forms.resize(3);

@@ -123,7 +123,7 @@ Status Walk::alloc(const Buffer& buffer) {
   if (it == on_chip_.allocations.end()) return alloc_in_dram(buffer);
   Ring& ring = on_chip_.rings[it->second.ring];
   const int64_t copy = ring.next++ % ring.copies;
-  Place instance =
+  PlacedBox instance =
       TW_TRY(place_instance(it->second, ring.first + copy * ring.size, memories_, env_));
   if (measuring_) {
     ring.size = std::max(ring.size, instance.elements);
@@ -270,7 +270,7 @@ Result<Attempt> Walk::attempt(const std::vector<const For*>& loops, const Stmt& 
 }
 
 std::optional<Form> Walk::address(const Buffer& buffer, const std::vector<Expr>& indices) const {
-  const Place& p = place(buffer);
+  const PlacedBox& p = place(buffer);
   Form out{p.base, {}};
   for (size_t i = 0; i < indices.size(); ++i) {
     auto f = env_.form(indices[i]);

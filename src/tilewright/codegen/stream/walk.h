@@ -56,7 +56,7 @@ class Walk {
   /// Room in DRAM for an allocation there.
   virtual Result<uint64_t> allocate(const std::string& name, uint64_t bytes) = 0;
   /// An allocation on chip begins anew, at `place`.
-  virtual void begin(const Buffer& buffer, const Place& place) = 0;
+  virtual void begin(const Buffer& buffer, const PlacedBox& place) = 0;
 
   /// The outermost loop is to be run here.
   Attempt unroll(const Open& open) const;
@@ -64,7 +64,7 @@ class Walk {
   Attempt unroll_for(const Form& condition, const Open& open) const;
   /// The flat address of an element, in scalars; absent: no sum of loops.
   std::optional<Form> address(const Buffer& buffer, const std::vector<Expr>& indices) const;
-  const Place& place(const Buffer& buffer) const { return places_.at(buffer.id()); }
+  const PlacedBox& place(const Buffer& buffer) const { return places_.at(buffer.id()); }
   /// errors: Unsupported about block `name`.
   tl::unexpected<Error> unsupported(const std::string& name, const std::string& why,
                                     const std::string& fix = {}) const;
@@ -90,7 +90,7 @@ class Walk {
 
   Memories memories_;
   bool measuring_ = false;  ///< only allocations matter
-  std::map<const void*, Place> places_;
+  std::map<const void*, PlacedBox> places_;
   std::map<const void*, bool> holds_alloc_;
   std::map<const For*, Range> cuts_;  ///< parts of loops that were cut in two
 };

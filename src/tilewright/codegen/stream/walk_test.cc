@@ -36,7 +36,7 @@ class Copying : public Walk {
 
  private:
   Result<uint64_t> allocate(const std::string&, uint64_t) override { return 2048; }
-  void begin(const Buffer&, const Place& place) override { begun_.push_back(place.first); }
+  void begin(const Buffer&, const PlacedBox& place) override { begun_.push_back(place.first); }
 
   Result<Attempt> leaf(const Stmt& body, const Open& open) override {
     const auto* store = body.as<Store>();
@@ -55,7 +55,7 @@ class Copying : public Walk {
     const auto from = address(load->buffer, load->indices);
     if (!to || !from) return unroll(open);
     const bool in = place(store->buffer).memory.has_value();
-    Nest nest{env_.extents(), {in ? *to : *from, in ? *from : *to}, 2};
+    ConcreteNest nest{env_.extents(), {in ? *to : *from, in ? *from : *to}, 2};
     nest.forms.insert(nest.forms.end(), inside.begin(), inside.end());
     merge_loops(nest);
     for (size_t f = nest.addresses; f < nest.forms.size(); ++f)

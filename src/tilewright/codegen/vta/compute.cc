@@ -47,7 +47,7 @@ bool commute(const std::vector<AluStep>& steps) {
 }
 
 /// Calls f with each value of a form, once per value if the form is injective over its loops.
-void each_value(const Nest& nest, const Form& form, const std::function<void(int64_t)>& f) {
+void each_value(const ConcreteNest& nest, const Form& form, const std::function<void(int64_t)>& f) {
   std::function<void(size_t, int64_t)> go = [&](size_t depth, int64_t at) {
     if (depth == nest.size()) return f(at);
     const int64_t n = form.k[depth] == 0 ? 1 : nest.extents[depth];
@@ -183,7 +183,8 @@ Result<Attempt> Emitter::compute(const Store& s, const Expr& stored, const Open&
   return Attempt{};
 }
 
-Status Emitter::check_unconsumed(const Nest& nest, const Form& form, const Buffer& buffer) const {
+Status Emitter::check_unconsumed(const ConcreteNest& nest, const Form& form,
+                                 const Buffer& buffer) const {
   const auto it = accumulators_.find(buffer.id());
   if (it == accumulators_.end() || it->second.consumed.empty()) return {};
   const int64_t first = place(buffer).first;
@@ -199,7 +200,8 @@ Status Emitter::check_unconsumed(const Nest& nest, const Form& form, const Buffe
 }
 
 /// Notes a write by a GEMM or the ALU (`storable`), or by a reset or a LOAD.
-void Emitter::wrote(const Nest& nest, const Form& form, const Buffer& buffer, bool storable) {
+void Emitter::wrote(const ConcreteNest& nest, const Form& form, const Buffer& buffer,
+                    bool storable) {
   const auto it = accumulators_.find(buffer.id());
   if (it == accumulators_.end()) return;
   Accumulators& a = it->second;
@@ -212,9 +214,9 @@ void Emitter::wrote(const Nest& nest, const Form& form, const Buffer& buffer, bo
 }
 
 /// requires: an accumulator.
-void Emitter::consume(const Nest& nest, const Form& form, const Buffer& buffer) {
+void Emitter::consume(const ConcreteNest& nest, const Form& form, const Buffer& buffer) {
   Accumulators& a = accumulators_.at(buffer.id());
-  const Place& p = place(buffer);
+  const PlacedBox& p = place(buffer);
   a.consumed.resize(static_cast<size_t>(p.elements));
   each_value(nest, form,
              [&](int64_t element) { a.consumed[static_cast<size_t>(element - p.first)] = true; });
@@ -222,7 +224,7 @@ void Emitter::consume(const Nest& nest, const Form& form, const Buffer& buffer) 
 
 /// Whether what a STORE reads is up to date without a further instruction. requires: an
 /// accumulator.
-bool Emitter::may_store(const Nest& nest, const Form& form, const Buffer& buffer) const {
+bool Emitter::may_store(const ConcreteNest& nest, const Form& form, const Buffer& buffer) const {
   const Accumulators& a = accumulators_.at(buffer.id());
   const int64_t first = place(buffer).first;
   bool all = true;
@@ -265,7 +267,7 @@ Status Emitter::run_step(const AluStep& step, const Operands& o, size_t target) 
       });
 }
 
-Status Emitter::reset(Nest n, const Buffer& target) {
+Status Emitter::reset(ConcreteNest n, const Buffer& target) {
   TW_TRY_STATUS(flush_reset(target));
   wrote(n, n.forms[0], target, false);
   if (config_.extensions.fused_reset) {
@@ -281,7 +283,7 @@ Status Emitter::reset(Nest n, const Buffer& target) {
 Status Emitter::flush_reset(const Buffer& buffer) {
   const auto it = waiting_resets_.find(buffer.id());
   if (it == waiting_resets_.end()) return {};
-  Nest n = std::move(it->second);
+  ConcreteNest n = std::move(it->second);
   waiting_resets_.erase(it);
   return step_loops_.run({std::move(n), true, false, -1},
                          [&](std::vector<vta::Uop> uops, const vta::Loops& loops, bool) {

@@ -15,19 +15,19 @@ namespace tilewright::codegen::vta_code {
 
 using stream::Attempt;
 using stream::Open;
-using stream::Place;
+using stream::PlacedBox;
 using stream::Ring;
 
 /// The memory a scope names: `vta.inp`, `vta.wgt`, `vta.acc`.
 std::optional<vta::Mem> memory_of(const Buffer& buffer);
 /// Whether a place is in that memory.
-bool in(const Place& place, vta::Mem mem);
+bool in(const PlacedBox& place, vta::Mem mem);
 /// Width of one scalar of a memory; units: bits.
 int scalar_bits(const vta::Config& config, vta::Mem mem);
 /// A weight element with `value` on its diagonal: its product with an input is value * input.
 std::string diagonal_element(const vta::Config& config, int64_t value);
 /// stream::emit_transfers as instructions.
-Status emit_transfers(Nest nest, vta::Mem mem, bool store, vta::Builder& builder);
+Status emit_transfers(ConcreteNest nest, vta::Mem mem, bool store, vta::Builder& builder);
 
 class Emitter : public stream::Walk {
  public:
@@ -44,7 +44,7 @@ class Emitter : public stream::Walk {
  private:
   /// An operand of a block of element-wise operations.
   struct Operands {
-    Nest nest;  ///< forms: stored address, then one per load
+    ConcreteNest nest;  ///< forms: stored address, then one per load
     std::vector<const Load*> loads;
   };
   /// Per element of an instance of an accumulator: overwritten in place by the block that stores
@@ -56,7 +56,7 @@ class Emitter : public stream::Walk {
 
   // vta.cc: memory.
   Result<uint64_t> allocate(const std::string& name, uint64_t bytes) override;
-  void begin(const Buffer& buffer, const Place& place) override;
+  void begin(const Buffer& buffer, const PlacedBox& place) override;
   void find_weights(const Stmt& s);
   void find_weights(const Store& s, const Expr& value);
 
@@ -68,7 +68,7 @@ class Emitter : public stream::Walk {
   Result<Attempt> call(const Call& c, const Open& open);
   Result<Attempt> fill(const Call& c, const Open& open);
   std::optional<Form> element(const Region& r, vta::Mem mem, std::string& problem) const;
-  Status gemm(Nest nest, const Buffer& target);
+  Status gemm(ConcreteNest nest, const Buffer& target);
 
   // compute.cc: blocks of element-wise operations.
   Result<Attempt> compute(const Store& s, const Expr& value, const Open& open);
@@ -77,12 +77,12 @@ class Emitter : public stream::Walk {
   Result<size_t> choose_target(const Store& s, const Operands& o) const;
   Status run_steps(const std::vector<AluStep>& steps, const Operands& o, size_t target);
   Status run_step(const AluStep& step, const Operands& o, size_t target);
-  Status reset(Nest nest, const Buffer& target);
+  Status reset(ConcreteNest nest, const Buffer& target);
   Status flush_reset(const Buffer& buffer);
-  void wrote(const Nest& nest, const Form& form, const Buffer& buffer, bool storable);
-  void consume(const Nest& nest, const Form& form, const Buffer& buffer);
-  bool may_store(const Nest& nest, const Form& form, const Buffer& buffer) const;
-  Status check_unconsumed(const Nest& nest, const Form& form, const Buffer& buffer) const;
+  void wrote(const ConcreteNest& nest, const Form& form, const Buffer& buffer, bool storable);
+  void consume(const ConcreteNest& nest, const Form& form, const Buffer& buffer);
+  bool may_store(const ConcreteNest& nest, const Form& form, const Buffer& buffer) const;
+  Status check_unconsumed(const ConcreteNest& nest, const Form& form, const Buffer& buffer) const;
   Status load_weights();
 
   vta::Config config_;
@@ -91,7 +91,7 @@ class Emitter : public stream::Walk {
   StepLoops step_loops_;
   std::map<const void*, Accumulators> accumulators_;
   /// Extensions::fused_reset: accumulators whose reset waits for the first accumulation.
-  std::map<const void*, Nest> waiting_resets_;
+  std::map<const void*, ConcreteNest> waiting_resets_;
   std::vector<int64_t> weights_;  ///< of diagonal elements, in the last slots of the weight memory
   bool weights_loaded_ = false;
 };

@@ -60,7 +60,7 @@ Result<Attempt> Emitter::copy(const Store& s, const Expr& value, const Open& ope
                                    tilewright::name(l->buffer.dtype()), scalar_bits(config_, mem)));
   const auto to = address(s.buffer, s.indices), from = address(l->buffer, l->indices);
   if (!to || !from) return unroll(open);
-  Nest n{env_.extents(), {*to, *from}, 2};
+  ConcreteNest n{env_.extents(), {*to, *from}, 2};
   n.forms.insert(n.forms.end(), inside.begin(), inside.end());
   merge_loops(n);
   for (size_t i = n.addresses; i < n.forms.size(); ++i)
@@ -80,7 +80,7 @@ Result<Attempt> Emitter::copy(const Store& s, const Expr& value, const Open& ope
 Result<Attempt> Emitter::zeros(const Store& s, const Open& open) {
   const auto to = address(s.buffer, s.indices);
   if (!to) return unroll(open);
-  Nest n{env_.extents(), {*to, *to, Form{-1, {}}}, 2};
+  ConcreteNest n{env_.extents(), {*to, *to, Form{-1, {}}}, 2};
   merge_loops(n);
   TW_TRY_STATUS(take_lanes(n, config_.element_scalars(Mem::Inp)));
   TW_TRY_STATUS(emit_transfers(std::move(n), Mem::Inp, false, *builder_));
@@ -90,7 +90,8 @@ Result<Attempt> Emitter::zeros(const Store& s, const Open& open) {
 namespace {
 
 /// Empty if a region covers exactly one element, else what it does.
-std::string not_an_element(const std::vector<int64_t>& sizes, const Place& place, int64_t lanes) {
+std::string not_an_element(const std::vector<int64_t>& sizes, const PlacedBox& place,
+                           int64_t lanes) {
   int64_t covered = 1;
   for (size_t i = sizes.size(); i-- > 0;) {
     if (sizes[i] == 1) continue;
@@ -149,7 +150,7 @@ Result<Attempt> Emitter::fill(const Call& c, const Open& open) {
   const auto f = element(*r, Mem::Acc, problem);
   if (!problem.empty()) return unsupported(open.name, problem);
   if (!f) return unroll(open);
-  TW_TRY_STATUS(reset(Nest{env_.extents(), {*f}, 1}, r->buffer));
+  TW_TRY_STATUS(reset(ConcreteNest{env_.extents(), {*f}, 1}, r->buffer));
   return Attempt{};
 }
 
@@ -163,7 +164,7 @@ Result<Attempt> Emitter::call(const Call& c, const Open& open) {
   for (const auto& arg : c.args)
     if (const auto* r = std::get_if<Region>(&arg))
       if (const auto mem = memory_of(r->buffer)) regions[*mem] = r;
-  Nest n{env_.extents(), {}, 3};
+  ConcreteNest n{env_.extents(), {}, 3};
   for (const Mem mem : {Mem::Acc, Mem::Inp, Mem::Wgt}) {
     if (!regions.contains(mem))
       return unsupported(open.name, fmt::format("`{}` has no operand in the {} memory",
@@ -181,7 +182,7 @@ Result<Attempt> Emitter::call(const Call& c, const Open& open) {
 namespace {
 
 /// Loops that move the first form, as sorted (step, iterations).
-std::vector<std::pair<int64_t, int64_t>> moving(Nest nest) {
+std::vector<std::pair<int64_t, int64_t>> moving(ConcreteNest nest) {
   nest = with_forms(nest, {0});
   for (size_t i = nest.size(); i-- > 0;)
     if (nest.forms[0].k[i] == 0) nest.fix(i, 0);
@@ -194,7 +195,7 @@ std::vector<std::pair<int64_t, int64_t>> moving(Nest nest) {
 
 /// Parts of a nest of which the first (all loops in `fixed` but the first at 0)
 /// meets every destination first; the others are what it leaves.
-std::vector<StepNest> with_first_part(const Nest& nest, const std::vector<size_t>& fixed) {
+std::vector<StepNest> with_first_part(const ConcreteNest& nest, const std::vector<size_t>& fixed) {
   std::vector<StepNest> out;
   StepNest first{nest, true, true, fixed.empty() ? -1 : static_cast<int>(fixed[0])};
   for (size_t j = 1; j < fixed.size(); ++j) first.nest.extents[fixed[j]] = 1;
@@ -211,7 +212,7 @@ std::vector<StepNest> with_first_part(const Nest& nest, const std::vector<size_t
 
 }  // namespace
 
-Status Emitter::gemm(Nest n, const Buffer& target) {
+Status Emitter::gemm(ConcreteNest n, const Buffer& target) {
   TW_TRY_STATUS(check_unconsumed(n, n.forms[0], target));
   wrote(n, n.forms[0], target, true);
   const Issue issue = [&](std::vector<vta::Uop> uops, const vta::Loops& loops, bool replace) {
@@ -225,7 +226,7 @@ Status Emitter::gemm(Nest n, const Buffer& target) {
       if (n.forms[0].k[i] == 0) fixed.push_back(i);
     std::sort(fixed.begin(), fixed.end(),
               [&](size_t a, size_t b) { return n.extents[a] > n.extents[b]; });
-    Nest first = n;
+    ConcreteNest first = n;
     for (const size_t i : fixed) first.extents[i] = 1;
     const bool all = waiting->second.forms[0].c == n.forms[0].c &&
                      moving(waiting->second) == moving(n) && injective(first, 0);

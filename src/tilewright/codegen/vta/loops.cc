@@ -11,7 +11,8 @@ constexpr int64_t kMaxIterations = 16383;  // 14-bit fields
 constexpr int kSpacing = 3;                // steps between equal destinations
 
 /// Values that micro-ops add to one form, in their order.
-std::vector<int64_t> offsets(const Nest& nest, size_t form, const std::vector<size_t>& loops) {
+std::vector<int64_t> offsets(const ConcreteNest& nest, size_t form,
+                             const std::vector<size_t>& loops) {
   std::vector<int64_t> out{0};
   for (const size_t loop : loops) {
     std::vector<int64_t> next;
@@ -24,10 +25,10 @@ std::vector<int64_t> offsets(const Nest& nest, size_t form, const std::vector<si
   return out;
 }
 
-int64_t extent(const Nest& nest, int loop) {
+int64_t extent(const ConcreteNest& nest, int loop) {
   return loop < 0 ? 1 : nest.extents[static_cast<size_t>(loop)];
 }
-int64_t step(const Nest& nest, size_t form, int loop) {
+int64_t step(const ConcreteNest& nest, size_t form, int loop) {
   return loop < 0 ? 0 : nest.forms[form].k[static_cast<size_t>(loop)];
 }
 
@@ -43,7 +44,7 @@ std::vector<int64_t> shape_of(const StepNest& steps) {
 }  // namespace
 
 bool StepLoops::fits_hardware(const StepNest& steps, size_t loop) const {
-  const Nest& n = steps.nest;
+  const ConcreteNest& n = steps.nest;
   if (n.extents[loop] > kMaxIterations) return false;
   const int64_t acc = config_.depth(vta::Mem::Acc);
   const int64_t limits[] = {acc, steps.gemm ? config_.depth(vta::Mem::Inp) : acc,
@@ -56,7 +57,7 @@ bool StepLoops::fits_hardware(const StepNest& steps, size_t loop) const {
 /// Checks each step against the next two. What follows a step depends on its
 /// micro-op and on whether the loops have two more iterations, so a few
 /// iterations stand for all.
-bool StepLoops::spaced(const Nest& nest, const Choice& choice) const {
+bool StepLoops::spaced(const ConcreteNest& nest, const Choice& choice) const {
   const std::vector<int64_t> uops = offsets(nest, 0, choice.unrolled);
   const int64_t u = static_cast<int64_t>(uops.size());
   const int64_t outer = extent(nest, choice.outer), inner = extent(nest, choice.inner);
@@ -90,7 +91,7 @@ bool StepLoops::try_pair(const StepNest& steps, int outer, int inner, Choice& ou
 /// The pair of hardware loops of least cost: micro-ops to load, and the fill of
 /// pipelines that drain at each iteration of the inner loop.
 StepLoops::Choice StepLoops::search(const StepNest& steps) const {
-  const Nest& nest = steps.nest;
+  const ConcreteNest& nest = steps.nest;
   const int n = static_cast<int>(nest.size());
   struct Candidate {
     double cost;
@@ -136,7 +137,7 @@ const StepLoops::Choice& StepLoops::choose(const StepNest& steps) {
 }
 
 Status StepLoops::issue(const StepNest& steps, const Choice& choice, const Issue& sink) const {
-  const Nest& nest = steps.nest;
+  const ConcreteNest& nest = steps.nest;
   std::vector<std::vector<int64_t>> values;
   for (size_t f = 0; f < nest.forms.size(); ++f)
     values.push_back(offsets(nest, f, choice.unrolled));

@@ -11,14 +11,14 @@
 
 namespace tilewright::codegen::vta_code {
 
+using stream::ConcreteNest;
 using stream::Form;
 using stream::kMaxLoops;
-using stream::Nest;
 
 /// A compute nest: forms are destination, source and (GEMM) weight, in
 /// elements. Steps may run in any order.
 struct StepNest {
-  Nest nest;
+  ConcreteNest nest;
   bool gemm = false;
   /// Steps of the first iteration of loop `first_of` (all steps if -1) replace
   /// what is there; that loop is then the outer hardware loop. requires: those
@@ -51,7 +51,7 @@ class StepLoops {
   Choice search(const StepNest& steps) const;
   bool try_pair(const StepNest& steps, int outer, int inner, Choice& out) const;
   bool fits_hardware(const StepNest& steps, size_t loop) const;
-  bool spaced(const Nest& nest, const Choice& choice) const;
+  bool spaced(const ConcreteNest& nest, const Choice& choice) const;
   Status issue(const StepNest& steps, const Choice& choice, const Issue& sink) const;
 
   vta::Config config_;

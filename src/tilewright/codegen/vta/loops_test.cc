@@ -12,7 +12,7 @@ namespace {
 
 using Step = std::array<int64_t, 3>;
 
-std::vector<Step> steps_of(const Nest& nest) {
+std::vector<Step> steps_of(const ConcreteNest& nest) {
   std::vector<Step> out;
   const int64_t total = nest.iterations();
   for (int64_t t = 0; t < total; ++t) {
@@ -40,11 +40,11 @@ std::vector<Step> steps_of(const std::vector<vta::Uop>& uops, const vta::Loops& 
   return out;
 }
 
-Nest random_nest(std::mt19937& random, bool gemm) {
+ConcreteNest random_nest(std::mt19937& random, bool gemm) {
   auto pick = [&](int64_t lo, int64_t hi) {
     return std::uniform_int_distribution<int64_t>(lo, hi)(random);
   };
-  Nest nest;
+  ConcreteNest nest;
   const auto n = static_cast<size_t>(pick(0, 5));
   for (size_t i = 0; i < n; ++i) nest.extents.push_back(pick(1, 5));
   nest.forms.resize(gemm ? 3 : 2);
@@ -63,7 +63,7 @@ TEST(StepLoops, RunEveryStepOnceWithEqualDestinationsApart) {
   size_t instructions = 0, steps = 0;
   for (int round = 0; round < 1500; ++round) {
     const bool gemm = round % 2 == 0;
-    const Nest nest = random_nest(random, gemm);
+    const ConcreteNest nest = random_nest(random, gemm);
     std::vector<Step> got;
     auto issue = [&](const std::vector<vta::Uop>& uops, const vta::Loops& l, bool replace) {
       EXPECT_FALSE(replace);
@@ -90,7 +90,7 @@ TEST(StepLoops, ReplaceOnlyWhatIsMetFirst) {
   const vta::Config config;
   StepLoops loops(config);
   for (int round = 0; round < 300; ++round) {
-    Nest nest = random_nest(random, true);
+    ConcreteNest nest = random_nest(random, true);
     const int64_t rows = 2 + round % 9;
     for (Form& f : nest.forms) f.k = {};
     nest.extents = {rows, 1 + round % 4};
@@ -115,7 +115,8 @@ TEST(StepLoops, ReplaceOnlyWhatIsMetFirst) {
 }
 
 TEST(StepLoops, TakeFewMicroOps) {
-  Nest nest;  // a 3x3 convolution: channels, rows, columns; block, kernel row, kernel column
+  ConcreteNest
+      nest;  // a 3x3 convolution: channels, rows, columns; block, kernel row, kernel column
   nest.extents = {4, 14, 14, 2, 3, 3};
   nest.addresses = 3;
   nest.forms.resize(3);

@@ -22,7 +22,7 @@ std::optional<Mem> memory_of(const Buffer& buffer) {
   return std::nullopt;
 }
 
-bool in(const Place& place, Mem mem) { return place.memory == number(mem); }
+bool in(const PlacedBox& place, Mem mem) { return place.memory == number(mem); }
 
 int scalar_bits(const vta::Config& config, Mem mem) {
   switch (mem) {
@@ -42,7 +42,7 @@ int scalar_bits(const vta::Config& config, Mem mem) {
   return 32;
 }
 
-Status emit_transfers(Nest nest, Mem mem, bool store, vta::Builder& builder) {
+Status emit_transfers(ConcreteNest nest, Mem mem, bool store, vta::Builder& builder) {
   stream::TransferLimits limits;  // 16-bit sizes, 4-bit padding
   if (mem == Mem::Wgt)
     limits.no_zeros = Error{ErrorKind::Unsupported,
@@ -88,7 +88,7 @@ Result<uint64_t> Emitter::allocate(const std::string& name, uint64_t bytes) {
   return builder_->allocate(name, bytes);
 }
 
-void Emitter::begin(const Buffer& buffer, const Place& place) {
+void Emitter::begin(const Buffer& buffer, const PlacedBox& place) {
   waiting_resets_.erase(buffer.id());
   if (!in(place, Mem::Acc)) return;
   Accumulators fresh;

@@ -128,7 +128,7 @@ class Assembler {
  private:
   struct Known {
     size_t report = 0;
-    lower::GpuPlan plan;
+    lower::GpuLaunches plan;
     int first_kernel = 0;
   };
 

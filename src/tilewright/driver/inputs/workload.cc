@@ -62,7 +62,7 @@ Result<Subject> load_case(const nlohmann::json& entry, uint64_t seed) {
       node.inputs.push_back(graph.add_value(name, type, value));
     }
   }
-  graph::Names names(graph);
+  graph::FreshNames names(graph);
   graph.outputs = TW_TRY(graph::append_node(graph, names, std::move(node), call.num_outputs));
   subject.anchor_op = call.op;
   subject.graph = std::move(graph);

@@ -101,7 +101,7 @@ Result<std::string> kernels_of(const Func& func, const OptVerb& verb,
   const std::string name = verb.target.empty() ? "cuda" : verb.target;
   TW_TRY(compile::find_target(name));  // which of all targets is near, if there is none
   const hw::GpuTarget target = TW_TRY(hw::find_gpu_target(name));
-  const lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(func, target, options));
+  const lower::GpuLaunches plan = TW_TRY(lower::lower_for_gpu(func, target, options));
   std::string text;
   for (const lower::GpuKernel& kernel : plan.kernels) {
     const std::string program = print(kernel.func);

@@ -249,7 +249,7 @@ Result<Replayed> replay_record(const Store& store, const Record& record) {
   const schedule::Trace trace = TW_TRY(schedule::parse_trace(record.schedule));
   if (const auto gpu = gpu_of(record)) {
     Func scheduled = TW_TRY(schedule::replay(func, trace));
-    const lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(scheduled, *gpu));
+    const lower::GpuLaunches plan = TW_TRY(lower::lower_for_gpu(scheduled, *gpu));
     return Replayed{std::move(scheduled), TW_TRY(codegen::emit_gpu(plan.kernels, *gpu))};
   }
   compile::KernelOptions options;

@@ -149,12 +149,12 @@ Graph compact(const Graph& graph) {
   return out;
 }
 
-Names::Names(const Graph& graph) {
+FreshNames::FreshNames(const Graph& graph) {
   for (const Value& value : graph.values) values_.names.insert(value.name);
   for (const Node& node : graph.nodes) nodes_.names.insert(node.name);
 }
 
-std::string Names::fresh(Taken& taken, const std::string& base) {
+std::string FreshNames::fresh(Taken& taken, const std::string& base) {
   if (taken.names.insert(base).second) return base;
   int& next = taken.next.try_emplace(base, 2).first->second;
   for (;;) {
@@ -163,12 +163,13 @@ std::string Names::fresh(Taken& taken, const std::string& base) {
   }
 }
 
-ValueId add_constant(Graph& graph, Names& names, const std::string& base, Array array) {
+ValueId add_constant(Graph& graph, FreshNames& names, const std::string& base, Array array) {
   const tensor::TensorType type{array.dtype(), array.shape()};
   return graph.add_value(names.value(base), type, std::move(array));
 }
 
-Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, int num_outputs) {
+Result<std::vector<ValueId>> append_node(Graph& graph, FreshNames& names, Node node,
+                                         int num_outputs) {
   node.name = names.node(node.name.empty() ? node.op : node.name);
   node.outputs.assign(static_cast<size_t>(num_outputs), -1);
   auto types = tensor::infer(op_call(graph, node));
@@ -183,7 +184,7 @@ Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, 
   return node.outputs;
 }
 
-Result<ValueId> append_node(Graph& graph, Names& names, Node node) {
+Result<ValueId> append_node(Graph& graph, FreshNames& names, Node node) {
   return TW_TRY(append_node(graph, names, std::move(node), 1))[0];
 }
 

@@ -30,10 +30,10 @@ bool forward(Graph& graph, ValueId from, ValueId to);
 Graph compact(const Graph& graph);
 
 /// Hands out names that no value or node of a graph has.
-class Names {
+class FreshNames {
  public:
-  Names() = default;
-  explicit Names(const Graph& graph);
+  FreshNames() = default;
+  explicit FreshNames(const Graph& graph);
   /// `base`, or `base_2`, `base_3`, ... if taken. Value and node names are separate sets.
   std::string value(const std::string& base) { return fresh(values_, base); }
   std::string node(const std::string& base) { return fresh(nodes_, base); }
@@ -53,11 +53,12 @@ class Names {
 std::optional<std::vector<int64_t>> known_ints(const Graph& graph, const Node& node, size_t input);
 
 /// Adds a known value under a new name like `base`.
-ValueId add_constant(Graph& graph, Names& names, const std::string& base, Array array);
+ValueId add_constant(Graph& graph, FreshNames& names, const std::string& base, Array array);
 
 /// Appends a node with inferred outputs named after it. errors: what `infer` says, at the node.
-Result<std::vector<ValueId>> append_node(Graph& graph, Names& names, Node node, int num_outputs);
+Result<std::vector<ValueId>> append_node(Graph& graph, FreshNames& names, Node node,
+                                         int num_outputs);
 /// The only output of the appended node.
-Result<ValueId> append_node(Graph& graph, Names& names, Node node);
+Result<ValueId> append_node(Graph& graph, FreshNames& names, Node node);
 
 }  // namespace tilewright::graph

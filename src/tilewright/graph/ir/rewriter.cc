@@ -55,7 +55,7 @@ Graph empty_like(const Graph& old) {
 }  // namespace
 
 Rewriter::Rewriter(const Graph& old)
-    : Editor(empty_like(old), Names(old)), old_(old), now_(old.values.size(), -1) {
+    : Editor(empty_like(old), FreshNames(old)), old_(old), now_(old.values.size(), -1) {
   for (const ValueId id : old.inputs) graph().inputs.push_back(keep(id));
 }
 

@@ -88,11 +88,11 @@ class Editor {
   std::string value_name(const std::string& base) { return names_.value(base); }
 
  protected:
-  Editor(Graph graph, Names names) : graph_(std::move(graph)), names_(std::move(names)) {}
+  Editor(Graph graph, FreshNames names) : graph_(std::move(graph)), names_(std::move(names)) {}
 
  private:
   Graph graph_;
-  Names names_;
+  FreshNames names_;
 };
 
 /// Reads one graph and writes another. requires: the old graph outlives it.

@@ -117,7 +117,7 @@ class Importer {
   const ImportOptions& options_;
   ExternalData external_;
   Graph graph_;
-  Names names_;
+  FreshNames names_;
   std::vector<int> producer_;          ///< node index of each value, -1 if none
   std::map<ValueId, Extent> extents_;  ///< of values that have one known only at run time
   int next_extent_ = 0;

@@ -86,7 +86,7 @@ Result<GroupFunc> group_func(const Graph& graph, const Group& group, MathMode ma
 namespace {
 
 /// The node that stands for a group. What another device holds (`device`) is not shown as weights.
-Node node_of(const Graph& graph, const Group& group, const std::string& device, Names& names) {
+Node node_of(const Graph& graph, const Group& group, const std::string& device, FreshNames& names) {
   Node node;
   const Node& anchor = graph.nodes[static_cast<size_t>(group.anchor)];
   const bool single = group.nodes.size() == 1;
@@ -114,7 +114,7 @@ Node node_of(const Graph& graph, const Group& group, const std::string& device, 
 Graph summarise(const Graph& graph, const std::vector<Group>& groups) {
   Graph out = graph;
   out.nodes.clear();
-  Names names;
+  FreshNames names;
   for (const Group& group : groups) {
     if (group.kind != GroupKind::Launch) {
       out.nodes.push_back(node_of(graph, group, "", names));

@@ -190,7 +190,7 @@ class Simplifier {
     const Shape target = type(node(n).outputs[0]).shape;
     Array shape(DType::I64, {static_cast<int64_t>(target.size())});
     for (size_t i = 0; i < target.size(); ++i) shape.set_int(static_cast<int64_t>(i), target[i]);
-    const ValueId wanted = graph_.add_value(Names(graph_).value(node(n).name + ".shape"),
+    const ValueId wanted = graph_.add_value(FreshNames(graph_).value(node(n).name + ".shape"),
                                             {DType::I64, shape.shape()}, shape);
     producer_.push_back(-1);
     users_.emplace_back();
@@ -233,7 +233,7 @@ class Simplifier {
     const double lo = std::min(std::max(inner->lo, outer->lo), outer->hi);
     const double hi = std::max(std::min(inner->hi, outer->hi), outer->lo);
     const DType dtype = type(node(n).outputs[0]).dtype;
-    Names names(graph_);
+    FreshNames names(graph_);
     const ValueId source = first->inputs[0];
     const auto bound = [&](double limit, const char* suffix) -> ValueId {
       if (std::isinf(limit)) return -1;

@@ -22,7 +22,7 @@ enum class Order {
 };
 
 /// Runs `plan`, made from `func`, on `inputs` by parameter name.
-inline Result<PlanRun> run_plan(const Func& func, const GpuPlan& plan,
+inline Result<PlanRun> run_plan(const Func& func, const GpuLaunches& plan,
                                 const std::map<std::string, Array>& inputs, Order order,
                                 uint64_t seed = 1) {
   std::map<Buffer, Array> memory;

@@ -112,7 +112,7 @@ std::optional<NestForm> nest_form(const Func& scheduled, const std::string& name
   NestForm form;
   form.tile.assign(c.axes.size(), 1);
   std::vector<int64_t> left;
-  for (const cost::Axis& axis : c.axes) left.push_back(axis.extent);
+  for (const cost::ContractionAxis& axis : c.axes) left.push_back(axis.extent);
   const auto axis_of = [&](const Var& var) {
     for (size_t i = 0; i < block->block->iters.size(); ++i)
       if (uses(block->block->iters[i].binding, var)) return static_cast<int>(i);

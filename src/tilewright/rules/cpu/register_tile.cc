@@ -173,7 +173,7 @@ RegisterTile TiledBlock::at(const cost::TilePoint& point) const {
   const cost::Contraction& c = contraction;
   auto tiled = [&](int axis, int64_t tile) {
     if (axis < 0) return TiledLoop{};
-    const cost::Axis& a = c.axes[static_cast<size_t>(axis)];
+    const cost::ContractionAxis& a = c.axes[static_cast<size_t>(axis)];
     return TiledLoop{a.name, a.extent, std::min(tile, a.extent)};
   };
   RegisterTile tile;

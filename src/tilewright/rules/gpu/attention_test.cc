@@ -23,7 +23,7 @@ TEST_P(GpuAttention, OneKernelKeepsTheMeaning) {
   for (const char* name : {"opencl", "cuda"}) {
     const hw::GpuTarget target = few_units(name);
     EXPECT_TRUE(is_gpu_attention(func, target));
-    const lower::GpuPlan plan = expect_gpu_meaning(func, target);
+    const lower::GpuLaunches plan = expect_gpu_meaning(func, target);
     EXPECT_EQ(plan.kernels.size(), 1u);
     EXPECT_TRUE(plan.temporaries.empty());
   }
@@ -70,7 +70,7 @@ TEST(GpuKeyParts, AreKernelsOfTheirOwnThatKeepTheMeaning) {
       EXPECT_FALSE(equal(parts, func));
       EXPECT_TRUE(is_gpu_attention(func, target));
       expect_same(func, parts, quarters(func));
-      const lower::GpuPlan plan = expect_gpu_meaning(parts, target);
+      const lower::GpuLaunches plan = expect_gpu_meaning(parts, target);
       EXPECT_GT(plan.kernels.size(), 1u);
       // Scores are nowhere but in shared memory.
       for (const Buffer& t : plan.temporaries) {

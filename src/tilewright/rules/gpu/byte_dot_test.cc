@@ -15,7 +15,7 @@
 namespace tilewright::rules {
 namespace {
 
-bool multiplies_words(const lower::GpuPlan& plan) {
+bool multiplies_words(const lower::GpuLaunches& plan) {
   return std::any_of(plan.kernels.begin(), plan.kernels.end(), [](const auto& kernel) {
     return lower::contains(kernel.func.body, lower::is_thread_call);
   });

@@ -31,7 +31,7 @@ TEST(GpuHalf, OperatorsOnASmallDevice) {
       {"", "MaxPool", {{1, 6, 15, 15}}, {{"kernel_shape", Ints{3, 3}}}},
   };
   for (const OpCase& c : cases) {
-    const lower::GpuPlan plan = expect_gpu_meaning(halves(c), target, 2e-3);
+    const lower::GpuLaunches plan = expect_gpu_meaning(halves(c), target, 2e-3);
     EXPECT_FALSE(plan.kernels.empty()) << c.op;
   }
 }

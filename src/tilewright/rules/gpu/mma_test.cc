@@ -22,7 +22,7 @@
 namespace tilewright::rules {
 namespace {
 
-bool has_matrix_instructions(const lower::GpuPlan& plan) {
+bool has_matrix_instructions(const lower::GpuLaunches& plan) {
   bool found = false;
   for (const lower::GpuKernel& kernel : plan.kernels)
     found |= lower::contains(kernel.func.body, lower::is_warp_call);
@@ -120,7 +120,7 @@ TEST_P(GpuMmaGroups, KeepTheMeaning) { expect_meaning(GetParam(), plan_cores); }
 INSTANTIATE_TEST_SUITE_P(Products, GpuMmaGroups, ::testing::ValuesIn(group_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
-lower::GpuPlan kernels_of(const Func& func, const PlanGpu& rule) {
+lower::GpuLaunches kernels_of(const Func& func, const PlanGpu& rule) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
   const auto plan =
       lower::lower_for_gpu(*schedule::replay(func, gpu_trace(func, target, rule)), target);
@@ -134,7 +134,7 @@ class GpuMmaBulk : public ::testing::TestWithParam<MmaCase> {};
 TEST_P(GpuMmaBulk, KeepsTheMeaning) { expect_meaning(GetParam(), plan_groups); }
 
 TEST_P(GpuMmaBulk, FetchesBothOperands) {
-  const lower::GpuPlan plan = kernels_of(func_of(GetParam()), plan_groups);
+  const lower::GpuLaunches plan = kernels_of(func_of(GetParam()), plan_groups);
   ASSERT_EQ(plan.kernels.size(), 1u);
   const lower::GpuKernel& kernel = plan.kernels[0];
   ASSERT_EQ(kernel.bulk.maps.size(), 2u);
@@ -182,7 +182,7 @@ TEST(GpuMmaBulkChoice, WhatIsPlannedIsLowered) {
       plan.mma->depth = std::min(depth, plan.mma->rounds());
       return plan;
     };
-    const lower::GpuPlan plan = kernels_of(func_of(c), rule);
+    const lower::GpuLaunches plan = kernels_of(func_of(c), rule);
     for (const lower::GpuKernel& kernel : plan.kernels) fetched += kernel.bulk.groups > 1;
   }
   EXPECT_GT(fetched, 20);

@@ -31,7 +31,7 @@ TEST_P(GpuRows, OneKernelKeepsTheMeaning) {
   const Func func = func_of(GetParam().op);
   for (const hw::GpuTarget& target :
        {small_target(), one_unit("cuda"), *hw::find_gpu_target("cuda")}) {
-    const lower::GpuPlan plan = expect_gpu_meaning(func, target);
+    const lower::GpuLaunches plan = expect_gpu_meaning(func, target);
     ASSERT_EQ(plan.kernels.size(), 1u) << target.name;
     EXPECT_TRUE(plan.temporaries.empty());
     EXPECT_GE(plan.kernels[0].block[0], 32);

@@ -66,7 +66,7 @@ std::vector<GpuRuleCase> gpu_rule_cases() {
   };
 }
 
-bool uses_shared(const lower::GpuPlan& plan) {
+bool uses_shared(const lower::GpuLaunches& plan) {
   bool shared = false;
   for (const lower::GpuKernel& kernel : plan.kernels)
     walk(kernel.func.body, [&](const Stmt& s) {

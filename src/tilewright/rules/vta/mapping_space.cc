@@ -53,7 +53,7 @@ std::string order_text(const std::vector<TileAxis>& order) {
 }
 
 search::Decision sizes_decision(const std::string& name, const std::vector<int64_t>& values) {
-  std::vector<search::Value> table;
+  std::vector<search::DecisionValue> table;
   for (const int64_t v : values)
     table.push_back({std::to_string(v), {std::log2(1.0 + static_cast<double>(v))}});
   return search::ordered_decision(name, table);

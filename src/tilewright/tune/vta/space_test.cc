@@ -115,7 +115,7 @@ TEST(VtaSpace, SearchFindsWhatTheModelFinds) {
   search::run(
       *searcher,
       [&](const std::vector<search::Point>& points) {
-        std::vector<search::Outcome> outcomes;
+        std::vector<search::Evaluation> outcomes;
         for (const search::Point& point : points) {
           outcomes.push_back({space->prior(point), ""});
           least = std::min(least, outcomes.back().cost);

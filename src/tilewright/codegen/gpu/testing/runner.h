@@ -31,7 +31,7 @@ class GpuBatch {
     const Func plain = TW_TRY(inline_calls(scheduled, [](const Call& call) {
       return hw::find_gpu_intrinsic(*call.callee) != nullptr;
     }));
-    lower::GpuPlan plan = TW_TRY(lower::lower_for_gpu(plain, target_));
+    lower::GpuLaunches plan = TW_TRY(lower::lower_for_gpu(plain, target_));
     Entry entry{func, {}};
     std::map<Buffer, int> places;
     for (size_t i = 0; i < func.params.size(); ++i) {

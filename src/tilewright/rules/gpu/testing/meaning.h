@@ -13,7 +13,7 @@ namespace tilewright::rules {
 
 /// Runs `plan` in random orders of threads, with races reported, its copies made at once and as
 /// late as waits allow: it computes what `func` means.
-inline void expect_plan_meaning(const Func& func, const lower::GpuPlan& plan,
+inline void expect_plan_meaning(const Func& func, const lower::GpuLaunches& plan,
                                 const interp::Arguments& arguments, double tolerance = 0) {
   using lower::testing::Order;
   const auto expected = interp::run(func, arguments);
@@ -30,8 +30,8 @@ inline void expect_plan_meaning(const Func& func, const lower::GpuPlan& plan,
 }
 
 /// The same of what the rule makes of `func`. Returns the plan.
-inline lower::GpuPlan expect_gpu_meaning(const Func& func, const hw::GpuTarget& target,
-                                         double tolerance = 1e-4) {
+inline lower::GpuLaunches expect_gpu_meaning(const Func& func, const hw::GpuTarget& target,
+                                             double tolerance = 1e-4) {
   const auto scheduled = schedule::replay(func, gpu_trace(func, target));
   EXPECT_TRUE(scheduled) << to_string(scheduled.error());
   if (!scheduled) return {};
