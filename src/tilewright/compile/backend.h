@@ -57,6 +57,8 @@ class Backend {
   /// and what is wrong with the hardware.
   virtual Result<hw::Target> target(const std::string& name,
                                     const TargetOptions& options) const = 0;
+  /// `target`, of a user's file (hw/target_file.h), with what `options` say. errors: Usage.
+  virtual Result<hw::Target> accept(hw::Target target, const TargetOptions& options) const;
   /// Whether `--device NAME` alone says that code is wanted for this back-end.
   virtual bool device_implies_target() const { return false; }
 

@@ -10,6 +10,7 @@
 #include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/gpu/backend.h"
 #include "tilewright/compile/vta/backend.h"
+#include "tilewright/hw/target_file.h"
 
 namespace tilewright::compile {
 
@@ -43,6 +44,11 @@ std::vector<std::string> target_names() {
 }
 
 Result<hw::Target> find_target(const std::string& name, const TargetOptions& options) {
+  if (hw::is_target_file(name)) {
+    hw::Target target = TW_TRY(hw::load_target(name));
+    const Backend& backend = backend_of(target);
+    return backend.accept(std::move(target), options);
+  }
   for (const Backend* backend : backends())
     for (const std::string& known : backend->target_names())
       if (known == name) return backend->target(name, options);
@@ -53,6 +59,12 @@ Result<hw::Target> find_target(const std::string& name, const TargetOptions& opt
               fmt::format("the targets are {}{}", fmt::join(names, ", "),
                           nvidia ? "; NVIDIA GPUs before sm_80 are reached by opencl" : ""),
               near.empty() || nvidia ? "tilewright targets" : near);
+}
+
+Result<hw::Target> Backend::accept(hw::Target target, const TargetOptions& options) const {
+  TW_TRY_STATUS(refuse_accelerator_options(options));
+  TW_TRY_STATUS(refuse_tf32(target.name, options));
+  return target;
 }
 
 Result<std::optional<QuantizedModel>> Backend::prepare(const graph::Graph&, const QuantizeSettings&,

@@ -8,6 +8,7 @@
 #include <iterator>
 
 #include "tilewright/base/file.h"
+#include "tilewright/hw/target_file.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -21,17 +22,6 @@ namespace tilewright::hw {
 namespace {
 
 using Names = std::vector<std::string>;
-
-const Names kV2 = {"+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3"};
-const Names kV3 = {"+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe"};
-const Names kV4 = {"+avx512bw", "+avx512cd", "+avx512dq", "+avx512f", "+avx512vl"};
-
-Names merged(std::initializer_list<Names> parts) {
-  Names all;
-  for (const auto& part : parts) all.insert(all.end(), part.begin(), part.end());
-  std::sort(all.begin(), all.end());
-  return all;
-}
 
 /// Both sorted.
 bool has_all(const Names& features, const Names& wanted) {
@@ -199,9 +189,13 @@ const CpuFacts& cpu_facts() {
 }
 
 const std::vector<CpuLevel>& cpu_levels() {
-  static const std::vector<CpuLevel> levels = {{"x86-64-v2", kV2, 16, 16},
-                                               {"x86-64-v3", merged({kV2, kV3}), 32, 16},
-                                               {"x86-64-v4", merged({kV2, kV3, kV4}), 64, 32}};
+  static const std::vector<CpuLevel> levels = [] {
+    std::vector<CpuLevel> found;
+    for (const CpuTarget& cpu : file_cpus())
+      if (cpu.triple.starts_with("x86_64"))
+        found.push_back({cpu.name, cpu.features, cpu.vector_bytes, cpu.vector_registers});
+    return found;
+  }();
   return levels;
 }
 

@@ -24,7 +24,7 @@ struct CpuLevel {
   std::vector<std::string> features;
   int vector_bytes = 16, vector_registers = 16;
 };
-/// All levels above the baseline, lowest first. source: x86-64 psABI, section 3.1.1.
+/// All levels above the baseline, lowest first: the files hw/x86-64-v*.toml.
 const std::vector<CpuLevel>& cpu_levels();
 /// The highest level whose features are all present; `x86-64` if none is.
 CpuLevel level_of(const CpuFacts& facts);

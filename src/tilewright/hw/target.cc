@@ -8,42 +8,10 @@
 
 #include "tilewright/base/available_cpus.h"
 #include "tilewright/hw/processor.h"
+#include "tilewright/hw/target_file.h"
 
 namespace tilewright::hw {
 namespace {
-
-CpuTarget x86_target(std::string name, const CpuLevel& level) {
-  CpuTarget target;
-  target.name = std::move(name);
-  target.triple = "x86_64-unknown-linux-gnu";
-  target.isa = target.cpu = level.name;
-  target.features = level.features;
-  target.vector_bytes = level.vector_bytes;
-  target.vector_registers = level.vector_registers;
-  return target;
-}
-
-/// The baseline, and versions of the architecture by the dot products they bring.
-/// source: Arm Architecture Reference Manual, A2: FEAT_DotProd, FEAT_I8MM, FEAT_BF16.
-CpuTarget aarch64(std::string name = "aarch64", std::vector<std::string> features = {"+neon"}) {
-  CpuTarget target;
-  target.name = std::move(name);
-  target.triple = "aarch64-unknown-linux-gnu";
-  target.isa = target.cpu = "generic";
-  target.features = std::move(features);
-  target.vector_registers = 32;
-  return target;
-}
-
-std::vector<CpuTarget> named_targets() {
-  std::vector<CpuTarget> targets;
-  for (const CpuLevel& level : cpu_levels()) targets.push_back(x86_target(level.name, level));
-  targets.push_back(aarch64());
-  targets.push_back(aarch64("aarch64-v8.2", {"+dotprod", "+neon"}));
-  targets.push_back(aarch64("aarch64-v8.6", {"+bf16", "+dotprod", "+i8mm", "+neon"}));
-  for (CpuTarget& target : targets) target.rates = assumed_rates(target.vector_bytes, target.cores);
-  return targets;
-}
 
 /// Bytes of one cache as Linux reports it (`32K`, `1024K`), or the fallback.
 int64_t cache_bytes(int index, int64_t fallback) {
@@ -56,13 +24,19 @@ int64_t cache_bytes(int index, int64_t fallback) {
 
 CpuTarget detect() {
   const CpuFacts& facts = cpu_facts();
+  CpuTarget target;
+  target.name = "cpu";
 #if defined(__x86_64__)
   const CpuLevel level = level_of(facts);
-  CpuTarget target = x86_target("cpu", level);
+  target.triple = "x86_64-unknown-linux-gnu";
   target.isa = level.name;
   target.cpu = scheduling_model(facts);
+  target.vector_bytes = level.vector_bytes;
+  target.vector_registers = level.vector_registers;
 #else
-  CpuTarget target = aarch64("cpu");
+  target.triple = "aarch64-unknown-linux-gnu";
+  target.isa = target.cpu = "generic";
+  target.vector_registers = 32;
 #endif
   target.features = facts.features;
   return target;
@@ -92,7 +66,7 @@ const CpuTarget& host() {
 
 std::vector<CpuTarget> all_targets() {
   std::vector<CpuTarget> targets = {host()};
-  for (CpuTarget& target : named_targets()) targets.push_back(std::move(target));
+  for (const CpuTarget& target : file_cpus()) targets.push_back(target);
   return targets;
 }
 

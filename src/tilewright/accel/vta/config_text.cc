@@ -2,15 +2,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
-#include "tilewright/base/names.h"
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "tilewright/base/toml_table.h"
 
 namespace tilewright::vta {
 namespace {
@@ -62,164 +58,56 @@ constexpr Key<Timing, int> kTimes[] = {
     {"command_queue", &Timing::command_queue},
 };
 
-/// Problems of one text, gathered into one Error.
-class Reader {
- public:
-  explicit Reader(std::string place) : place_(std::move(place)) {}
-
-  void problem(std::string what, std::string fix = {}, const toml::node* node = nullptr) {
-    std::string place = place_;
-    if (node != nullptr && node->source().begin.line > 0)
-      place += fmt::format(":{}:{}", node->source().begin.line, node->source().begin.column);
-    errors_.push_back(Error{ErrorKind::Parse, std::move(what), place, {}, std::move(fix), {}});
-  }
-  Status status() {
-    if (errors_.empty()) return {};
-    Error first = std::move(errors_.front());
-    first.others.assign(std::make_move_iterator(errors_.begin() + 1),
-                        std::make_move_iterator(errors_.end()));
-    return tl::unexpected<Error>(std::move(first));
-  }
-
- private:
-  std::string place_;
-  std::vector<Error> errors_;
-};
-
-template <class Keys>
-void append_names(const Keys& keys, std::vector<std::string>& names) {
-  for (const auto& key : keys) names.emplace_back(key.name);
+template <class Struct, size_t N>
+void read_keys(TomlTable& table, const Key<Struct, int> (&keys)[N], Struct& into) {
+  for (const auto& key : keys) table.read_integer(key.name, into.*key.member);
+}
+template <class Struct, size_t N>
+void read_keys(TomlTable& table, const Key<Struct, bool> (&keys)[N], Struct& into) {
+  for (const auto& key : keys) table.read_flag(key.name, into.*key.member);
 }
 
-/// One table of a TOML file: its entries go into members, or are problems.
-class TomlTable {
- public:
-  TomlTable(const toml::table& table, std::string prefix, Reader& reader)
-      : table_(table), prefix_(std::move(prefix)), reader_(reader) {}
-
-  template <class Struct, size_t N>
-  void read(const Key<Struct, int> (&keys)[N], Struct& into) {
-    append_names(keys, known_);
-    for (const auto& key : keys)
-      if (const toml::node* node = find(key.name)) read_int(*node, key.name, into.*key.member);
-  }
-  template <class Struct, size_t N>
-  void read(const Key<Struct, bool> (&keys)[N], Struct& into) {
-    append_names(keys, known_);
-    for (const auto& key : keys)
-      if (const toml::node* node = find(key.name))
-        read_value(*node, key.name, "true or false", into.*key.member);
-  }
-  void read_text(std::string_view key, std::string& into) {
-    known_.emplace_back(key);
-    if (const toml::node* node = find(key)) read_value(*node, key, "a text in quotes", into);
-  }
-  void read_number(std::string_view key, double& into) {
-    known_.emplace_back(key);
-    if (const toml::node* node = find(key)) read_value(*node, key, "a number", into);
-  }
-  const toml::table* subtable(std::string_view key) {
-    known_.emplace_back(key);
-    const toml::node* node = find(key);
-    if (node == nullptr) return nullptr;
-    if (!node->is_table()) reader_.problem(fmt::format("`{}` must be a table", key), {}, node);
-    return node->as_table();
-  }
-  const toml::node* find(std::string_view key) const {
-    const auto found = table_.find(key);
-    return found == table_.end() ? nullptr : &found->second;
-  }
-  /// What somebody who wrote an unknown key may have meant.
-  std::string meant(const std::string& text) const {
-    const std::string near = did_you_mean(text, known_);
-    return near.empty() ? fmt::format("the keys here are {}", fmt::join(known_, ", ")) : near;
-  }
-  /// Everything not read above is unknown.
-  void finish() {
-    for (const auto& [key, node] : table_) {
-      const std::string text(key.str());
-      if (std::find(known_.begin(), known_.end(), text) == known_.end())
-        reader_.problem(fmt::format("unknown key `{}{}`", prefix_, text), meant(text), &node);
-    }
-  }
-
- private:
-  void read_int(const toml::node& node, std::string_view key, int& into) {
-    int64_t value = into;
-    if (!node.is_integer()) {
-      reader_.problem(fmt::format("`{}{}` must be an integer", prefix_, key), {}, &node);
-      return;
-    }
-    value = node.value_or(value);
-    if (value < std::numeric_limits<int>::min() || value > std::numeric_limits<int>::max())
-      reader_.problem(fmt::format("`{}{}` = {} is too large", prefix_, key, value), {}, &node);
-    else
-      into = static_cast<int>(value);
-  }
-  template <class T>
-  void read_value(const toml::node& node, std::string_view key, std::string_view what, T& into) {
-    // Exactly that type, but whole numbers are numbers, too.
-    const auto value = std::is_same_v<T, double> ? node.value<T>() : node.value_exact<T>();
-    if (value)
-      into = *value;
-    else
-      reader_.problem(fmt::format("`{}{}` must be {}", prefix_, key, what), {}, &node);
-  }
-
-  const toml::table& table_;
-  std::string prefix_;
-  Reader& reader_;
-  std::vector<std::string> known_;
-};
-
-void read_timing(const toml::table& table, Reader& reader, Timing& timing) {
-  TomlTable entries(table, "timing.", reader);
+void read_timing(const toml::table& table, TomlProblems& problems, Timing& timing) {
+  TomlTable entries(table, "timing.", problems);
   std::string preset = timing.preset;
   entries.read_text("preset", preset);
   if (preset != "custom") {
     if (Result<Timing> start = timing_preset(preset))
       timing = *start;
     else
-      reader.problem(start.error().what, start.error().fix, entries.find("preset"));
+      problems.add(start.error().what, start.error().fix, entries.find("preset"));
   }
   timing.preset = preset;
-  entries.read(kTimes, timing);
+  read_keys(entries, kTimes, timing);
   entries.finish();
 }
 
-Result<Config> parse_toml(std::string_view text, const std::string& place) {
-  const toml::parse_result parsed = toml::parse(text, place);
-  if (!parsed) {
-    const toml::source_position at = parsed.error().source().begin;
-    return tl::unexpected<Error>(Error{ErrorKind::Parse,
-                                       "this is no TOML file",
-                                       fmt::format("{}:{}:{}", place, at.line, at.column),
-                                       std::string(parsed.error().description()),
-                                       "an entry is KEY = VALUE; tilewright hw new writes a file",
-                                       {}});
-  }
-  Reader reader(place);
+Result<Config> config_of_toml(std::string_view text, const std::string& place) {
+  const toml::table table =
+      TW_TRY(parse_toml(text, place, "an entry is KEY = VALUE; tilewright hw new writes a file"));
+  TomlProblems problems(place);
   Config config;
-  TomlTable top(parsed.table(), "", reader);
+  TomlTable top(table, "", problems);
   top.read_text("name", config.name);
   top.read_number("clock_mhz", config.clock_mhz);
-  top.read(kSizes, config);
-  top.read(kFlags, config);
+  read_keys(top, kSizes, config);
+  read_keys(top, kFlags, config);
   if (top.find("log_out_width") == nullptr) config.log_out_width = config.log_inp_width;
-  if (const toml::table* table = top.subtable("timing")) read_timing(*table, reader, config.timing);
-  if (const toml::table* table = top.subtable("extensions")) {
-    TomlTable entries(*table, "extensions.", reader);
-    entries.read(kExtensions, config.extensions);
+  if (const toml::table* timing = top.subtable("timing"))
+    read_timing(*timing, problems, config.timing);
+  if (const toml::table* extensions = top.subtable("extensions")) {
+    TomlTable entries(*extensions, "extensions.", problems);
+    read_keys(entries, kExtensions, config.extensions);
     entries.finish();
   }
   top.finish();
-  TW_TRY_STATUS(reader.status());
+  TW_TRY_STATUS(problems.status());
   return config;
 }
 
 using Json = nlohmann::ordered_json;
 
-bool read_json_int(const Json& json, std::string_view key, Reader& reader, int& into) {
+bool read_json_int(const Json& json, std::string_view key, TomlProblems& problems, int& into) {
   const auto found = json.find(key);
   if (found == json.end()) return false;
   const auto fits_int = [&] {
@@ -228,16 +116,16 @@ bool read_json_int(const Json& json, std::string_view key, Reader& reader, int& 
     return value >= -1'000'000 && value <= 1'000'000;
   };
   if (!found->is_number_integer())
-    reader.problem(fmt::format("`{}` must be an integer", key));
+    problems.add(fmt::format("`{}` must be an integer", key));
   else if (!fits_int())
-    reader.problem(fmt::format("`{}` = {} is too large", key, found->dump()));
+    problems.add(fmt::format("`{}` = {} is too large", key, found->dump()));
   else
     into = found->get<int>();
   return true;
 }
 
 /// 0/1 or true/false; absent keeps the value.
-void read_json_flag(const Json& json, std::string_view key, Reader& reader, bool& into) {
+void read_json_flag(const Json& json, std::string_view key, TomlProblems& problems, bool& into) {
   const auto found = json.find(key);
   if (found == json.end()) return;
   if (found->is_boolean())
@@ -245,28 +133,28 @@ void read_json_flag(const Json& json, std::string_view key, Reader& reader, bool
   else if (*found == 0 || *found == 1)
     into = *found == 1;
   else
-    reader.problem(fmt::format("`{}` must be 0 or 1", key));
+    problems.add(fmt::format("`{}` must be 0 or 1", key));
 }
 
-void read_json_blocks(const Json& json, Reader& reader, Config& config) {
+void read_json_blocks(const Json& json, TomlProblems& problems, Config& config) {
   int block = 0;
-  if (read_json_int(json, "LOG_BLOCK", reader, block))
+  if (read_json_int(json, "LOG_BLOCK", problems, block))
     config.log_block_in = config.log_block_out = block;
-  const bool in = read_json_int(json, "LOG_BLOCK_IN", reader, config.log_block_in);
-  const bool out = read_json_int(json, "LOG_BLOCK_OUT", reader, config.log_block_out);
+  const bool in = read_json_int(json, "LOG_BLOCK_IN", problems, config.log_block_in);
+  const bool out = read_json_int(json, "LOG_BLOCK_OUT", problems, config.log_block_out);
   if (!json.contains("LOG_BLOCK") && !(in && out))
-    reader.problem("`LOG_BLOCK`, or both `LOG_BLOCK_IN` and `LOG_BLOCK_OUT`, are needed");
+    problems.add("`LOG_BLOCK`, or both `LOG_BLOCK_IN` and `LOG_BLOCK_OUT`, are needed");
 }
 
-void read_json_extensions(const Json& json, Reader& reader, Config& config) {
+void read_json_extensions(const Json& json, TomlProblems& problems, Config& config) {
   int pipeline = 3;
-  read_json_int(json, "PIPELINE", reader, pipeline);
+  read_json_int(json, "PIPELINE", problems, pipeline);
   if (pipeline != 3 && pipeline != 4)
-    reader.problem(fmt::format("`PIPELINE` is {}, but must be 3 or 4", pipeline));
+    problems.add(fmt::format("`PIPELINE` is {}, but must be 3 or 4", pipeline));
   config.extensions.pipeline4 = pipeline == 4;
   for (const auto& key : kExtensions)
-    if (!key.json.empty()) read_json_flag(json, key.json, reader, config.extensions.*key.member);
-  for (const auto& key : kFlags) read_json_flag(json, key.json, reader, config.*key.member);
+    if (!key.json.empty()) read_json_flag(json, key.json, problems, config.extensions.*key.member);
+  for (const auto& key : kFlags) read_json_flag(json, key.json, problems, config.*key.member);
 }
 
 std::string line_of(std::string_view text, size_t byte) {
@@ -318,21 +206,21 @@ Result<Config> parse_json(std::string_view text, const std::string& place) {
                                        {},
                                        {}});
   }
-  Reader reader(place);
+  TomlProblems problems(place);
   Config config;
   for (const auto& key : kSizes) {
     if (key.json.starts_with("LOG_BLOCK")) continue;
-    const bool given = read_json_int(json, key.json, reader, config.*key.member);
+    const bool given = read_json_int(json, key.json, problems, config.*key.member);
     if (!given && key.json == "LOG_OUT_WIDTH")
       config.log_out_width = -1;
     else if (!given)
-      reader.problem(fmt::format("`{}` is missing", key.json));
+      problems.add(fmt::format("`{}` is missing", key.json));
   }
   if (config.log_out_width < 0 && !json.contains("LOG_OUT_WIDTH"))
     config.log_out_width = config.log_inp_width;
-  read_json_blocks(json, reader, config);
-  read_json_extensions(json, reader, config);
-  TW_TRY_STATUS(reader.status());
+  read_json_blocks(json, problems, config);
+  read_json_extensions(json, problems, config);
+  TW_TRY_STATUS(problems.status());
   return config;
 }
 
@@ -367,7 +255,7 @@ Error placed(Error error, std::string_view text, bool json, const std::string& p
 Result<Config> parse_config(std::string_view text, const std::string& place) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != text.npos && text[start] == '{';
-  Config config = TW_TRY(json ? parse_json(text, place) : parse_toml(text, place));
+  Config config = TW_TRY(json ? parse_json(text, place) : config_of_toml(text, place));
   if (Status status = check(config); !status)
     return tl::unexpected<Error>(placed(std::move(status.error()), text, json, place));
   return config;

@@ -34,9 +34,7 @@ class CpuBackend final : public Backend {
   }
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
-    TW_TRY_STATUS(refuse_accelerator_options(options));
-    TW_TRY_STATUS(refuse_tf32(name, options));
-    return hw::as_target(TW_TRY(hw::find_target(name)));
+    return accept(hw::as_target(TW_TRY(hw::find_target(name))), options);
   }
 
   std::string passes(const CompileOptions& options) const override {

@@ -55,11 +55,14 @@ class GpuBackend final : public Backend {
   }
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
+    return accept(hw::as_target(TW_TRY(hw::find_gpu_target(name))), options);
+  }
+
+  Result<hw::Target> accept(hw::Target target, const TargetOptions& options) const override {
     TW_TRY_STATUS(refuse_accelerator_options(options));
-    hw::GpuTarget gpu = TW_TRY(hw::find_gpu_target(name));
-    if (language_ != hw::GpuLanguage::Cuda) TW_TRY_STATUS(refuse_tf32(name, options));
-    gpu.tf32 = options.tf32;
-    return hw::as_target(gpu);
+    if (language_ != hw::GpuLanguage::Cuda) TW_TRY_STATUS(refuse_tf32(target.name, options));
+    std::get<hw::GpuTarget>(target.special).tf32 = options.tf32;
+    return target;
   }
 
   std::string passes(const CompileOptions& options) const override {
