@@ -39,6 +39,8 @@ struct Target {
   TargetKind kind = TargetKind::Cpu;
   std::string name;     ///< as --target takes it: `cpu`, `cuda-sm_90a`, `vta`
   std::string backend;  ///< who compiles for it: `cpu`, `opencl`, `cuda`, `vta`
+  /// What records call it, if that does not follow from its fields: `vta:` and a hash of sizes.
+  std::string key;
   std::vector<Memory> memories;
   std::vector<Queue> queues;            ///< of accelerators
   std::vector<std::string> units;       ///< of arithmetic: `512-bit vectors`, `gemm 1x16x16`

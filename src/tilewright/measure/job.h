@@ -40,10 +40,10 @@ struct SetupJob {
 struct TaskJob {
   int64_t task = 0;
   std::string func;    ///< printed
-  std::string target;  ///< printed (target_text.h): a GPU's where `device` names one
+  std::string target;  ///< printed (target_text.h)
   int64_t threads = 1;
   int64_t place = 0;   ///< of its reference results in kResultsFile
-  std::string device;  ///< the GPU that runs it; empty: this machine does
+  std::string device;  ///< the GPU that runs it, where the target is one
   static constexpr std::string_view name = "task";
   static constexpr auto fields() {
     return std::tuple{field("task", &TaskJob::task),     field("func", &TaskJob::func),

@@ -68,13 +68,11 @@ std::string one_line(const Error& error) {
   return text;
 }
 
-MeasuredTask::MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target,
-                           const std::optional<hw::GpuTarget>& gpu, const CompileFor& compile,
+MeasuredTask::MeasuredTask(TaskJob job, Func func, hw::Target target, const CompileFor& compile,
                            const LoadForDevice& load)
     : job_(std::move(job)),
       func_(std::move(func)),
-      target_(target),
-      gpu_(gpu),
+      target_(std::move(target)),
       compile_(compile),
       load_(load),
       pool_({.threads = on_device() ? 1 : threads(), .pin = threads() > 1 && !on_device()}) {}
@@ -83,16 +81,16 @@ Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
                                                            const CompileFor& compile,
                                                            const LoadForDevice& load) {
   Func func = TW_TRY(parse_func(job.func));
-  const bool on_device = !job.device.empty();
-  if (on_device && !load) return fail(ErrorKind::Device, "this worker knows no GPUs", job.device);
-  const hw::CpuTarget target = on_device ? hw::host() : TW_TRY(parse_cpu_target(job.target));
-  std::optional<hw::GpuTarget> gpu;
-  if (on_device) gpu = TW_TRY(parse_gpu_target(job.target));
+  hw::Target target = TW_TRY(parse_target(job.target));
+  if (job.device.empty() == (target.gpu() != nullptr))
+    return fail(ErrorKind::Invalid, fmt::format("a job for {} on '{}'", target.name, job.device));
+  if (target.gpu() != nullptr && !load)
+    return fail(ErrorKind::Device, "this worker knows no GPUs", job.device);
   if (!func.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
                 "only kernels of fixed sizes are measured");
   std::unique_ptr<MeasuredTask> task(
-      new MeasuredTask(job, std::move(func), target, gpu, compile, load));
+      new MeasuredTask(job, std::move(func), std::move(target), compile, load));
   Rng rng(1);
   for (size_t i = 0; i < task->func_.params.size(); ++i) {
     const Param& param = task->func_.params[i];
@@ -116,14 +114,15 @@ Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool
   try {
     BuiltKernel kernel;
     if (on_device) {
-      auto loaded = load_(scheduled, *gpu_, job_.device);
+      auto loaded = load_(scheduled, *target_.gpu(), job_.device);
       if (!loaded) return refused(loaded.error());
       kernel.device = *std::move(loaded);
       return kernel;
     }
     const Result<Func> lowered = lower::run_pipeline(scheduled, "cpu");
     if (!lowered) return refused(lowered.error());
-    Result<runtime::CompiledKernel> code = compile_(*lowered, target_);
+    const hw::CpuTarget& cpu = target_.cpu() != nullptr ? *target_.cpu() : hw::host();
+    Result<runtime::CompiledKernel> code = compile_(*lowered, cpu);
     if (!code) return refused(code.error());
     kernel.workspace =
         Array(DType::U8, {code->info.shared_bytes + pool_.threads() * code->info.per_worker_bytes});
@@ -208,8 +207,9 @@ double MeasuredTask::call(const BuiltKernel& kernel) {
 Attempt<BuiltKernel> MeasuredTask::thread_per_result() const {
   rules::GpuPlan alone;
   alone.rows = false;
-  return build(schedule::print(rules::gpu_trace(
-      func_, *gpu_, [&](const rules::BlockFacts&, const hw::GpuTarget&) { return alone; })));
+  return build(schedule::print(
+      rules::gpu_trace(func_, *target_.gpu(),
+                       [&](const rules::BlockFacts&, const hw::GpuTarget&) { return alone; })));
 }
 
 Attempt<double> MeasuredTask::checked_call(const BuiltKernel& kernel) {

@@ -3,10 +3,10 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "tilewright/hw/targets.h"
 #include "tilewright/measure/job.h"
 #include "tilewright/measure/worker.h"
 #include "tilewright/runtime/thread_pool.h"
@@ -40,7 +40,7 @@ class MeasuredTask {
   static Result<std::unique_ptr<MeasuredTask>> create(const TaskJob& job, const CompileFor& compile,
                                                       const LoadForDevice& load = {});
 
-  bool on_device() const { return !job_.device.empty(); }
+  bool on_device() const { return target_.gpu() != nullptr; }
   /// CPUs that a call keeps busy.
   int threads() const { return static_cast<int>(job_.threads); }
   /// Values by parameter, without shape.
@@ -64,8 +64,7 @@ class MeasuredTask {
   void set_calls(BuiltKernel& kernel, double seconds);
 
  private:
-  MeasuredTask(TaskJob job, Func func, const hw::CpuTarget& target,
-               const std::optional<hw::GpuTarget>& gpu, const CompileFor& compile,
+  MeasuredTask(TaskJob job, Func func, hw::Target target, const CompileFor& compile,
                const LoadForDevice& load);
   double reading_of(const BuiltKernel& kernel, int64_t calls);
   double call(const BuiltKernel& kernel);
@@ -75,8 +74,7 @@ class MeasuredTask {
 
   TaskJob job_;
   Func func_;
-  hw::CpuTarget target_;              ///< with a GPU: this machine
-  std::optional<hw::GpuTarget> gpu_;  ///< if one runs the schedules
+  hw::Target target_;  ///< what runs the schedules
   const CompileFor& compile_;
   const LoadForDevice& load_;
   runtime::ThreadPool pool_;

@@ -55,8 +55,9 @@ Result<int64_t> result_bytes(const Func& func) {
 }
 
 Status runs_here(const Task& task) {
-  if (task.gpu) return {};  // the worker finds the device, or says what is missing
-  const hw::CpuTarget& target = task.target;
+  // The worker finds a device, or says what is missing.
+  if (task.target.kind != hw::TargetKind::Cpu) return {};
+  const hw::CpuTarget& target = task.cpu();
   const std::vector<std::string> missing = hw::missing_features(target);
   if (target.triple != hw::host().triple || !missing.empty())
     return fail(ErrorKind::Device, fmt::format("this machine cannot run code for {}", target.name),

@@ -39,7 +39,7 @@ Task small_task(int threads = 1) {
 )");
   EXPECT_TRUE(func) << to_string(func.error());
   task.func = *func;
-  task.target = hw::host();
+  task.target = hw::as_target(hw::host());
   task.threads = threads;
   return task;
 }
@@ -233,7 +233,8 @@ TEST(Measure, WorkersThatAreNone) {
 TEST(Measure, TasksThatCannotBeMeasured) {
   Rig rig;
   Task task = small_task();
-  task.target = *hw::find_target(hw::host().triple.starts_with("x86") ? "aarch64" : "x86-64-v3");
+  const char* other = hw::host().triple.starts_with("x86") ? "aarch64" : "x86-64-v3";
+  task.target = hw::as_target(*hw::find_target(other));
   auto made = rig.measurer->evaluator(task);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().kind, ErrorKind::Device);
@@ -269,7 +270,9 @@ TEST(MeasureJob, MessagesComeBack) {
 /// Workers need to know no target by name: a machine of a kind that this program has no name for.
 TEST(Measure, TargetsTravelWithTheJob) {
   Task task = small_task();
-  task.target.name = "a board of mine";
+  hw::CpuTarget board = hw::host();
+  board.name = "a board of mine";
+  task.target = hw::as_target(board);
   Rig rig(options(), task);
   EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
 }
@@ -277,25 +280,26 @@ TEST(Measure, TargetsTravelWithTheJob) {
 TEST(MeasureJob, TargetsComeBack) {
   hw::CpuTarget cpu = *hw::find_target("x86-64-v4");
   cpu.machine = "1a2b3c4d", cpu.cores = 48, cpu.l3_bytes = 7LL << 30;
-  const auto cpu_back = parse_cpu_target(print_target(cpu));
+  const auto cpu_back = parse_target(print_target(hw::as_target(cpu)));
   ASSERT_TRUE(cpu_back) << to_string(cpu_back.error());
-  EXPECT_EQ(cpu_back->features, cpu.features);
-  EXPECT_EQ(cpu_back->triple, cpu.triple);
-  EXPECT_EQ(cpu_back->l3_bytes, cpu.l3_bytes);
-  EXPECT_EQ(print_target(*cpu_back), print_target(cpu));
+  ASSERT_NE(cpu_back->cpu(), nullptr);
+  EXPECT_EQ(cpu_back->cpu()->features, cpu.features);
+  EXPECT_EQ(cpu_back->cpu()->triple, cpu.triple);
+  EXPECT_EQ(cpu_back->cpu()->l3_bytes, cpu.l3_bytes);
+  EXPECT_EQ(print_target(*cpu_back), print_target(hw::as_target(cpu)));
   for (hw::GpuTarget gpu : hw::all_gpu_targets()) {
     gpu.units = 17, gpu.tf32 = true;
-    const auto back = parse_gpu_target(print_target(gpu));
+    const auto back = parse_target(print_target(hw::as_target(gpu)));
     ASSERT_TRUE(back) << to_string(back.error());
-    EXPECT_EQ(back->language, gpu.language);
-    EXPECT_EQ(back->units, 17);
-    EXPECT_EQ(back->rates.mma_tf32, gpu.rates.mma_tf32);
-    EXPECT_EQ(print_target(*back), print_target(gpu));
+    ASSERT_NE(back->gpu(), nullptr);
+    EXPECT_EQ(back->gpu()->language, gpu.language);
+    EXPECT_EQ(back->gpu()->units, 17);
+    EXPECT_EQ(back->gpu()->rates.mma_tf32, gpu.rates.mma_tf32);
+    EXPECT_EQ(print_target(*back), print_target(hw::as_target(gpu)));
   }
-  for (const char* text : {"", "{}", "[]", "x86-64-v4", R"({"name": 3})"}) {
-    EXPECT_FALSE(parse_cpu_target(text)) << text;
-    EXPECT_FALSE(parse_gpu_target(text)) << text;
-  }
+  for (const char* text :
+       {"", "{}", "[]", "x86-64-v4", R"({"name": 3})", R"({"language": "cuda"})"})
+    EXPECT_FALSE(parse_target(text)) << text;
 }
 
 TEST(MeasureJob, NonsenseIsRefused) {
@@ -309,9 +313,8 @@ TEST(MeasureJob, NonsenseIsRefused) {
 /// The same kernel for the GPU that the worker of these tests has.
 Task gpu_task() {
   Task task = small_task();
-  task.gpu = *hw::find_gpu_target("opencl");
-  task.device = "opencl:fake";
-  task.runs_on = "fake:0";
+  task.target = hw::as_target(*hw::find_gpu_target("opencl"));
+  task.device = {"fake:0", "fake"};
   return task;
 }
 
@@ -347,7 +350,7 @@ TEST(MeasureOnDevice, AMissingDeviceIsNoCandidatesFault) {
   auto measurer = start_measurer(options());
   ASSERT_TRUE(measurer);
   Task task = gpu_task();
-  task.runs_on = "fake:7";
+  task.device.id = "fake:7";
   const auto made = (*measurer)->evaluator(task);
   ASSERT_TRUE(made);  // the reference runs here
   const Reading reading = (*made)->evaluate({candidate("fast")}).at(0);

@@ -5,16 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "tilewright/hw/gpu_target.h"
-#include "tilewright/hw/target.h"
+#include "tilewright/hw/targets.h"
 
 namespace tilewright::measure {
 
-/// Without the rates of a CPU: they decide schedules, and a job has its schedule.
-std::string print_target(const hw::CpuTarget& target);
-std::string print_target(const hw::GpuTarget& target);
+/// A CPU or a GPU. Without the rates of a CPU: they decide schedules, and a job has its schedule.
+std::string print_target(const hw::Target& target);
 /// errors: Parse, with the member that is missing or of another type.
-Result<hw::CpuTarget> parse_cpu_target(std::string_view text);
-Result<hw::GpuTarget> parse_gpu_target(std::string_view text);
+Result<hw::Target> parse_target(std::string_view text);
 
 }  // namespace tilewright::measure

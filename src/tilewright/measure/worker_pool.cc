@@ -54,8 +54,8 @@ int64_t WorkerPool::add_task(const Task& task, int64_t result_bytes) {
   TaskJob job;
   job.task = next_task_++;
   job.func = print(task.func);
-  job.target = task.gpu ? print_target(*task.gpu) : print_target(task.target);
-  job.device = task.runs_on;
+  job.target = print_target(task.target);
+  job.device = task.device.id;
   job.threads = task.threads;
   job.place = results_end_;
   results_end_ += (result_bytes + 4096) / 4096 * 4096 + 4096;

@@ -16,7 +16,7 @@ constexpr int64_t kRegisters[] = {0, 1, 2, 4};
 /// The longer of two times: operations at the peak of their type, operands at the bandwidth of the
 /// level that holds them. units: ns.
 double limit_of(const measure::Task& task) {
-  const hw::CpuTarget& target = task.target;
+  const hw::CpuTarget& target = task.cpu();
   const hw::CpuRates rates = target.rates_or_assumed();
   double bytes = 0;
   for (const Param& p : task.func.params) {
@@ -39,8 +39,8 @@ class GrainRuleSpace final : public RuleSpace {
   explicit GrainRuleSpace(const measure::Task& task)
       : task_(task),
         limit_(limit_of(task)),
-        open_(!rules::winograd_trace(task.func, task.target, task.threads) &&
-              !rules::dot_trace(task.func, task.target, task.threads)) {}
+        open_(!rules::winograd_trace(task.func, task.cpu(), task.threads) &&
+              !rules::dot_trace(task.func, task.cpu(), task.threads)) {}
 
   std::string name() const override { return "grain"; }
 
@@ -52,8 +52,8 @@ class GrainRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     if (!open_ || (values[0] == 0 && values[1] == 0))
-      return rules::default_trace(task_.func, task_.target, task_.threads);
-    return rules::trace_with(task_.func, grain(values), task_.target, task_.threads);
+      return rules::default_trace(task_.func, task_.cpu(), task_.threads);
+    return rules::trace_with(task_.func, grain(values), task_.cpu(), task_.threads);
   }
 
   std::optional<cost::Prediction> time(const search::Point& values) const override {

@@ -55,7 +55,7 @@ measure::Task task_of(const rules::OpCase& c, int threads) {
   hw::CpuTarget target;
   target.vector_bytes = 16;
   target.vector_registers = 32;
-  return {c.op, rules::func_of(c), target, threads, 1};
+  return {c.op, rules::func_of(c), hw::as_target(target), threads, 1};
 }
 
 /// The point that a searcher would take first.
@@ -80,7 +80,7 @@ TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
       const Result<schedule::Trace> trace = space->trace(best);
       ASSERT_TRUE(trace) << c.op << to_string(trace.error());
       EXPECT_EQ(schedule::print(*trace),
-                schedule::print(rules::choose_schedule(task.func, task.target, threads).trace))
+                schedule::print(rules::choose_schedule(task.func, task.cpu(), threads).trace))
           << c.op << " " << threads << ": " << space->space().text(best);
     }
 }
@@ -231,7 +231,7 @@ TEST(ConstructiveSpace, DotProductsAreTiledAsTheirGroupsAre) {
   ASSERT_TRUE(func) << to_string(func.error());
   hw::CpuTarget target = *hw::find_target("x86-64-v4");
   target.features.push_back("+avx512vnni");
-  const measure::Task task{"dots", *func, target, 2, 1};
+  const measure::Task task{"dots", *func, hw::as_target(target), 2, 1};
   const std::unique_ptr<ScheduleSpace> space = constructive_space(task);
   const auto dots = [](const schedule::Trace& trace) {
     return std::count_if(trace.begin(), trace.end(), [](const schedule::Step& step) {

@@ -67,8 +67,8 @@ class TileRuleSpace final : public RuleSpace {
       : task_(task),
         contraction_(std::move(contraction)),
         dots_(dots),
-        tiles_(cost::register_tiles(contraction_, task.target, task.threads)),
-        orders_(cost::loop_orders(contraction_, task.target)) {
+        tiles_(cost::register_tiles(contraction_, task.cpu(), task.threads)),
+        orders_(cost::loop_orders(contraction_, task.cpu())) {
     if (orders_.size() > 2) whole_orders_.assign(orders_.begin(), orders_.begin() + 2);
     aheads_.assign(std::begin(kAheads), std::end(kAheads));
     if (!contraction_.reuse) aheads_ = {0};
@@ -96,8 +96,8 @@ class TileRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     const TilePoint point = at(values);
-    if (!dots_) return rules::trace_at(task_.func, point, task_.target, task_.threads);
-    if (auto trace = rules::dot_trace(task_.func, task_.target, task_.threads, &point))
+    if (!dots_) return rules::trace_at(task_.func, point, task_.cpu(), task_.threads);
+    if (auto trace = rules::dot_trace(task_.func, task_.cpu(), task_.threads, &point))
       return *std::move(trace);
     return fail(ErrorKind::NotApplicable,
                 fmt::format("{} cannot be scheduled as {}", task_.name, cost::describe(point)),
@@ -124,8 +124,8 @@ class TileRuleSpace final : public RuleSpace {
     const auto key = std::tuple{point.rows,         point.columns, point.plane,
                                 point.rows_outside, point.block,   point.ahead};
     const auto [at, added] = known_.try_emplace(key);
-    if (added && cost::reject(contraction_, point, task_.target).empty())
-      at->second = cost::predict(contraction_, point, task_.target, task_.threads);
+    if (added && cost::reject(contraction_, point, task_.cpu()).empty())
+      at->second = cost::predict(contraction_, point, task_.cpu(), task_.threads);
     return at->second;
   }
 
@@ -164,14 +164,14 @@ class TileRuleSpace final : public RuleSpace {
 }  // namespace
 
 std::unique_ptr<RuleSpace> tile_rule_space(const measure::Task& task) {
-  if (rules::winograd_trace(task.func, task.target, task.threads)) return nullptr;
-  const std::optional<Func> groups = rules::dot_groups(task.func, task.target);
+  if (rules::winograd_trace(task.func, task.cpu(), task.threads)) return nullptr;
+  const std::optional<Func> groups = rules::dot_groups(task.func, task.cpu());
   const Func& func = groups ? *groups : task.func;
   const std::optional<cost::Contraction> contraction =
-      rules::main_contraction(func, task.target, task.threads);
+      rules::main_contraction(func, task.cpu(), task.threads);
   // Rules for several contractions at once leave nothing to say about one of them.
   if (!contraction ||
-      rules::choose_schedule(func, task.target, task.threads).decision.candidates == 0)
+      rules::choose_schedule(func, task.cpu(), task.threads).decision.candidates == 0)
     return nullptr;
   return std::make_unique<TileRuleSpace>(task, *contraction, groups.has_value());
 }

@@ -16,8 +16,8 @@ class WinogradRuleSpace final : public RuleSpace {
   WinogradRuleSpace(const measure::Task& task, const cost::WinogradShape& shape)
       : task_(task),
         shape_(shape),
-        cuts_(cost::winograd_cuts(shape, task.target)),
-        chosen_(cost::plan_winograd(shape, task.target, task.threads)) {}
+        cuts_(cost::winograd_cuts(shape, task.cpu())),
+        chosen_(cost::plan_winograd(shape, task.cpu(), task.threads)) {}
 
   std::string name() const override { return "winograd"; }
 
@@ -39,7 +39,7 @@ class WinogradRuleSpace final : public RuleSpace {
 
   Result<schedule::Trace> trace(const search::Point& values) const override {
     const WinogradPlan plan = at(values);
-    if (auto trace = rules::winograd_trace(task_.func, task_.target, task_.threads, nullptr, &plan))
+    if (auto trace = rules::winograd_trace(task_.func, task_.cpu(), task_.threads, nullptr, &plan))
       return *std::move(trace);
     return fail(ErrorKind::NotApplicable,
                 fmt::format("{} cannot be cut into strips of {} tiles and groups of {}", task_.name,
@@ -68,7 +68,7 @@ class WinogradRuleSpace final : public RuleSpace {
     plan.strip = cuts_.strips[value(0)];
     plan.group = cuts_.groups[value(1)];
     plan.by_filters = value(3) == 1;
-    return cost::winograd_plan_at(shape_, plan, value(2), task_.target, task_.threads);
+    return cost::winograd_plan_at(shape_, plan, value(2), task_.cpu(), task_.threads);
   }
 
   const measure::Task task_;
@@ -80,8 +80,8 @@ class WinogradRuleSpace final : public RuleSpace {
 }  // namespace
 
 std::unique_ptr<RuleSpace> winograd_rule_space(const measure::Task& task) {
-  const std::optional<cost::WinogradShape> shape = rules::winograd_shape(task.func, task.target);
-  if (!shape || !rules::winograd_trace(task.func, task.target, task.threads)) return nullptr;
+  const std::optional<cost::WinogradShape> shape = rules::winograd_shape(task.func, task.cpu());
+  if (!shape || !rules::winograd_trace(task.func, task.cpu(), task.threads)) return nullptr;
   return std::make_unique<WinogradRuleSpace>(task, *shape);
 }
 

@@ -23,7 +23,7 @@ measure::Task methods_product() {
   const auto func = tensor::op_func(*call);
   EXPECT_TRUE(func) << to_string(func.error());
   task.func = *func;
-  task.target = hw::host();
+  task.target = hw::as_target(hw::host());
   return task;
 }
 

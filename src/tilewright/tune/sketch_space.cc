@@ -68,7 +68,7 @@ class SketchSpace final : public ScheduleSpace {
     const rules::BlockFacts* main = main_block(start_.func(), blocks);
     if (options_.predict || main == nullptr || main->kind != rules::BlockFacts::Kind::Reduce)
       return;
-    if (const auto tiled = rules::tiled_block(*main, task.target, task.func.math))
+    if (const auto tiled = rules::tiled_block(*main, task.cpu(), task.func.math))
       main_ = main->name, contraction_ = tiled->contraction;
   }
 
@@ -77,7 +77,7 @@ class SketchSpace final : public ScheduleSpace {
   Result<schedule::Trace> trace(const search::Point& point) const override {
     rules::Draft draft = start_;
     TW_TRY_STATUS(take_steps(point, draft));
-    finish_draft(draft, task_.target, task_.threads);
+    finish_draft(draft, task_.cpu(), task_.threads);
     return draft.take();
   }
 
@@ -130,8 +130,8 @@ class SketchSpace final : public ScheduleSpace {
     if (!take_steps(point, draft)) return std::nullopt;
     if (!main_.empty())
       if (const auto form = rules::nest_form(draft.func(), main_, contraction_))
-        return rules::predict_nest(contraction_, *form, task_.target, task_.threads);
-    return rules::predict_plain(task_.func, task_.target, task_.threads);
+        return rules::predict_nest(contraction_, *form, task_.cpu(), task_.threads);
+    return rules::predict_plain(task_.func, task_.cpu(), task_.threads);
   }
 
   const measure::Task task_;

@@ -35,7 +35,7 @@ class TilingPlanner {
     if (main == nullptr) return std::nullopt;
     plan_.main = main->name;
     plan_.work = main->work() * (1 + main->cost);
-    plan_.lanes = task_.target.lanes(bit_width(accumulator(main->store->buffer.dtype())));
+    plan_.lanes = task_.cpu().lanes(bit_width(accumulator(main->store->buffer.dtype())));
     for (const Iter& iter : main->block->iters)
       plan_.loops.push_back({main->loop_of(iter.var), decision_name(iter.var.name(), taken_),
                              std::max<int64_t>(main->extent_of(iter.var), 1),

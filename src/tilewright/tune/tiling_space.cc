@@ -269,24 +269,23 @@ class TilingModel {
   TilingModel(const measure::Task& task, TilingPlan plan, const Sketch& sketch)
       : task_(task),
         plan_(std::move(plan)),
-        plain_(rules::predict_plain(task.func, task.target, task.threads)) {
+        plain_(rules::predict_plain(task.func, task.cpu(), task.threads)) {
     for (const SketchDecision& d : sketch.decisions) names_.push_back(d.name);
     const std::vector<rules::BlockFacts> blocks = rules::collect_blocks(task.func);
     if (const rules::BlockFacts* block = rules::find_block(blocks, plan_.main);
         block != nullptr && block->kind == rules::BlockFacts::Kind::Reduce)
-      if (const auto tiled = rules::tiled_block(*block, task.target, task.func.math))
+      if (const auto tiled = rules::tiled_block(*block, task.cpu(), task.func.math))
         contraction_ = tiled->contraction;
   }
 
   cost::Prediction operator()(const std::vector<Words>& point) const {
     cost::Prediction time =
-        contraction_ ? rules::predict_nest(*contraction_, form(point), task_.target, task_.threads)
+        contraction_ ? rules::predict_nest(*contraction_, form(point), task_.cpu(), task_.threads)
                      : plain_;
     const int workers = std::max(task_.threads, 1);
-    const hw::CpuRates rates =
-        task_.target.rates.f32 > 0
-            ? task_.target.rates
-            : hw::assumed_rates(task_.target.vector_bytes, task_.target.cores);
+    const hw::CpuRates rates = task_.cpu().rates.f32 > 0
+                                   ? task_.cpu().rates
+                                   : hw::assumed_rates(task_.cpu().vector_bytes, task_.cpu().cores);
     for (const TilingAround& a : plan_.around) {
       const std::string way = way_of(a, point);
       constexpr double kTests = 2;  // conditions on every operand
@@ -349,10 +348,10 @@ class OnePointSpace final : public ScheduleSpace {
   explicit OnePointSpace(const measure::Task& task) : task_(task) {}
   const search::Space& space() const override { return space_; }
   Result<schedule::Trace> trace(const search::Point&) const override {
-    return rules::default_trace(task_.func, task_.target, task_.threads);
+    return rules::default_trace(task_.func, task_.cpu(), task_.threads);
   }
   double prior(const search::Point&) const override {
-    return rules::predict_plain(task_.func, task_.target, task_.threads).total();
+    return rules::predict_plain(task_.func, task_.cpu(), task_.threads).total();
   }
   std::vector<double> terms(const search::Point& point) const override { return {prior(point)}; }
 

@@ -26,8 +26,10 @@ measure::Task task_of(Func func) {
   measure::Task task;
   task.name = func.name;
   task.func = std::move(func);
-  task.target.vector_bytes = 16;
-  task.target.vector_registers = 16;
+  hw::CpuTarget target;
+  target.vector_bytes = 16;
+  target.vector_registers = 16;
+  task.target = hw::as_target(target);
   task.threads = 2;
   return task;
 }
@@ -198,7 +200,7 @@ func f(A: f32[4], out Y: f32[1]) {
   EXPECT_EQ(space->space().size(), 1);
   EXPECT_EQ(tiling_sketch(task, {}), "");
   EXPECT_EQ(schedule::print(*space->trace({0})),
-            schedule::print(rules::default_trace(task.func, task.target, task.threads)));
+            schedule::print(rules::default_trace(task.func, task.cpu(), task.threads)));
 }
 
 TEST(TilingSpace, TheModelPrefersTilesInRegisters) {

@@ -30,6 +30,8 @@ measure::Task small_task(const std::string& name, int64_t extent) {
   return task;
 }
 
+hw::CpuTarget& cpu_of(measure::Task& task) { return std::get<hw::CpuTarget>(task.target.special); }
+
 /// Splits of one loop by 1 to 64, unrolled or not; the prior is right only about the factor.
 class SplitSpace final : public ScheduleSpace {
  public:
@@ -145,7 +147,7 @@ std::vector<std::string> proposals(const Tuner& tuner) {
 
 TEST(Tuner, SpendsTrialsWhereTheyGain) {
   Made made = two_tasks();
-  for (TunerTask& task : made.tasks) task.task.target.machine = "1a2b3c4d";
+  for (TunerTask& task : made.tasks) cpu_of(task.task).machine = "1a2b3c4d";
   std::vector<records::Record> kept;
   Tuner tuner(std::move(made.tasks), options_of(100, &kept));
   EXPECT_EQ(*tuner.run(), search::Stop::Trials);
@@ -413,7 +415,7 @@ TEST(Transfer, AnotherMachinesRecordsAreAStartOnly) {
   const auto store = *records::open_store(":memory:");
   const SplitSpace space;
   measure::Task here = small_task("add", 640);
-  here.target.machine = "1a2b3c4d";
+  cpu_of(here).machine = "1a2b3c4d";
   const auto add = [&](const measure::Task& task, const char* point, double cost) {
     records::Record record = task.record();
     record.workload = task.key();
@@ -424,22 +426,24 @@ TEST(Transfer, AnotherMachinesRecordsAreAStartOnly) {
   };
   const auto start = [&] { return *transferred_points(*store, here, space.space(), "splits", 1); };
   measure::Task there = here;
-  there.target.machine = "";
+  cpu_of(there).machine = "";
   add(there, "factor=20 unroll=yes", 1);  // of any machine: it may be this one's level
-  there.target.machine = "ffff0000";
+  cpu_of(there).machine = "ffff0000";
   there.unit = "cycles";
   add(there, "factor=20 unroll=yes", 1);  // of a simulator
   there.unit = "ns";
-  there.device = "opencl:a GPU", there.device_name = "a GPU";
+  const hw::Target cpu = there.target;
+  there.target = hw::as_target(*hw::find_gpu_target("opencl"));
+  there.device = {"opencl:0", "a GPU"};
   add(there, "factor=20 unroll=yes", 1);  // of another kind of device
   EXPECT_TRUE(start().points.empty());
-  there.device.clear();
+  there.target = cpu;
   add(there, "factor=4 unroll=yes", 7);
   add(there, "factor=5 unroll=no", 6);
   ASSERT_EQ(start().points.size(), 1u);
   EXPECT_EQ(space.space().text(start().points[0]), "factor=5 unroll=no");
   EXPECT_EQ(start().machine, "ffff0000");
-  here.target.machine.clear();
+  cpu_of(here).machine.clear();
   EXPECT_TRUE(start().points.empty()) << "no machine in particular";
 }
 

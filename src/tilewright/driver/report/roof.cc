@@ -21,8 +21,8 @@ double bytes_of(const Func& func) {
 }  // namespace
 
 std::optional<Roof> roof_of(const measure::Task& task) {
-  if (!task.device.empty()) return std::nullopt;
-  const hw::CpuTarget& machine = task.target;
+  if (task.target.kind != hw::TargetKind::Cpu) return std::nullopt;
+  const hw::CpuTarget& machine = task.cpu();
   const rules::Work work = rules::work_of(task.func);
   Roof roof;
   roof.operations = work.operations;

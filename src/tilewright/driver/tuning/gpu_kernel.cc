@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tilewright/compile/gpu/launch.h"
+#include "tilewright/measure/task.h"
 
 namespace tilewright::driver {
 namespace {
@@ -70,9 +71,7 @@ Result<std::shared_ptr<runtime::GpuDevice>> gpu_for(const hw::GpuTarget& target,
 }
 
 std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& device) {
-  // `cuda` is a name for its newest architecture.
-  const std::string kind = target.arch.empty() ? target.name : "cuda-" + target.arch;
-  return kind + ":" + device.name;
+  return measure::gpu_key(target, device.name);
 }
 
 Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,

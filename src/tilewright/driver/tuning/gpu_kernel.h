@@ -16,7 +16,7 @@ namespace tilewright::driver {
 Result<std::shared_ptr<runtime::GpuDevice>> gpu_for(const hw::GpuTarget& target,
                                                     const std::string& device);
 
-/// `cuda-sm_90a:NVIDIA H200`: kernels for `target` on a device of that name, in records.
+/// measure::gpu_key for that device.
 std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& device);
 
 /// Compiles and loads a scheduled Func; times are recorded. For workers (measure/device_kernel.h).

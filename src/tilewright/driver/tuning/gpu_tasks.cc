@@ -93,7 +93,8 @@ void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
     task.step = kernel.steps.front();
     task.rule = kernel.trace;
     const auto found = times.find(kernel.steps.front());
-    task.expected = found == times.end() ? predicted_ns(kernel.func, *like.gpu) : found->second;
+    task.expected =
+        found == times.end() ? predicted_ns(kernel.func, *like.target.gpu()) : found->second;
     const auto known = std::find_if(plan.tasks.begin(), plan.tasks.end(),
                                     [&](const KernelTask& t) { return t.key == task.key; });
     if (known == plan.tasks.end())
@@ -108,16 +109,11 @@ Result<measure::Task> task_on(const SubjectOptions& subject_options,
                               const compile::CompileOptions& options) {
   measure::Task task;
   const hw::GpuTarget& gpu = *options.target.gpu();
-  task.target = options.host;
-  task.gpu = gpu;
+  task.target = options.target;
+  task.host = options.host;
   const auto device = gpu_for(gpu, subject_options.device);
-  if (!device) {  // nothing runs
-    task.device = gpu.name;
-    return task;
-  }
-  task.device = gpu_target_key(gpu, (*device)->info());
-  task.device_name = (*device)->info().name;
-  task.runs_on = (*device)->info().id;
+  if (!device) return task;  // nothing runs
+  task.device = {(*device)->info().id, (*device)->info().name};
   // OpenCL may run on this machine's processor.
   if (gpu.language == hw::GpuLanguage::OpenCl) task.threads = threads_of(subject_options);
   return task;

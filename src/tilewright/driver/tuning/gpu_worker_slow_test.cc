@@ -36,9 +36,8 @@ class GpuWorker : public testing::Test {
     ASSERT_TRUE(func) << to_string(func.error());
     task_.name = "conv";
     task_.func = *func;
-    task_.gpu = target_;
-    task_.device = gpu_target_key(target_, (*device)->info());
-    task_.runs_on = (*device)->info().id;
+    task_.target = hw::as_target(target_);
+    task_.device = {(*device)->info().id, (*device)->info().name};
     task_.threads = hw::host().cores;
   }
 

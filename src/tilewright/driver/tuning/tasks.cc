@@ -69,7 +69,7 @@ void add_tasks(TunePlan& plan, const compile::CompiledModel& model,
     if (task.task.uses == 0 || !is_constant(kernel.func)) continue;
     task.task.name = plain_name(kernel.symbol);
     task.task.func = kernel.func;
-    task.task.target = options.cpu();
+    task.task.target = hw::as_target(options.cpu());
     task.task.threads = options.threads;
     task.key = task.task.key();
     task.step = *std::find_if(kernel.steps.begin(), kernel.steps.end(), counts);
@@ -272,15 +272,16 @@ Result<std::shared_ptr<const tune::ScheduleSpace>> open_space(const std::string&
                                                               const measure::Task& task) {
   using Space = std::shared_ptr<const tune::ScheduleSpace>;
   TW_TRY_STATUS(check_space(name));
+  const hw::GpuTarget* gpu = task.target.gpu();
   if (name == "constructive")
-    return Space(task.gpu ? tune::constructive_gpu_space(task.func, *task.gpu)
-                          : tune::constructive_space(task));
+    return Space(gpu != nullptr ? tune::constructive_gpu_space(task.func, *gpu)
+                                : tune::constructive_space(task));
   if (name == "tiling")
-    return Space(task.gpu ? tune::tiling_gpu_space(task.func, *task.gpu)
-                          : tune::tiling_space(task));
-  if (task.gpu)
+    return Space(gpu != nullptr ? tune::tiling_gpu_space(task.func, *gpu)
+                                : tune::tiling_space(task));
+  if (gpu != nullptr)
     return fail(ErrorKind::Usage, "sketches are for processors",
-                fmt::format("{} is for {}", task.name, task.gpu->name), "--space constructive");
+                fmt::format("{} is for {}", task.name, gpu->name), "--space constructive");
   return from_sketch(name, task);
 }
 

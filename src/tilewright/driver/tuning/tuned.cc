@@ -28,7 +28,7 @@ std::string compiler_key() {
 
 std::string cpu_key(const hw::CpuTarget& target, int threads) {
   measure::Task task;
-  task.target = target;
+  task.target = hw::as_target(target);
   task.threads = threads;
   return task.target_key();
 }

@@ -27,7 +27,9 @@ Result<TunePlan> plan_layers(std::vector<Subject> subjects,
         KernelTask task;
         task.task.name = layer.steps.front();
         task.task.func = layer.func;
-        task.task.device = tune::vta_target_key(config_of(options));
+        task.task.target = options.target;
+        task.task.target.key = tune::vta_target_key(config_of(options));
+        task.task.host = options.host;
         task.task.unit = "cycles";
         task.key = task.task.key();
         task.rule = layer.trace;

@@ -24,7 +24,7 @@ measure::Task task_of(const std::string& op, const std::map<std::string, int64_t
   const auto func = tensor::op_func(*call);
   EXPECT_TRUE(func) << to_string(func.error());
   task.func = *func;
-  task.target = hw::host();
+  task.target = hw::as_target(hw::host());
   task.threads = threads;
   return task;
 }
@@ -96,7 +96,7 @@ TEST_F(Worker, MeasuresTheRulesSchedule) {
     ASSERT_TRUE(evaluator) << to_string(evaluator.error());
     const auto readings =
         (*evaluator)
-            ->evaluate({{{}, rules::default_trace(task.func, task.target, threads)}, {{}, {}}});
+            ->evaluate({{{}, rules::default_trace(task.func, task.cpu(), threads)}, {{}, {}}});
     for (const measure::Reading& reading : readings) {
       EXPECT_EQ(reading.kind, OutcomeKind::Ok) << reading.reason;
       EXPECT_GT(reading.cost, 0);

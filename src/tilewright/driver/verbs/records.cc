@@ -235,11 +235,17 @@ struct Replayed {
   std::string code;  ///< lowered, as text
 };
 
-/// The GPU that a record is for, if it is for one.
-std::optional<hw::GpuTarget> gpu_of(const Record& record) {
-  const Result<hw::GpuTarget> target =
-      hw::find_gpu_target(record.target.substr(0, record.target.find(':')));
-  return target ? std::optional(*target) : std::nullopt;
+/// What a record is for: `opencl:NAME` a GPU, `cpu:znver4@1a2b3c4d:2`, or without the machine, a
+/// processor; one without a name: this machine.
+hw::Target target_of(const Record& record) {
+  const auto gpu = hw::find_gpu_target(record.target.substr(0, record.target.find(':')));
+  if (gpu) return hw::as_target(*gpu);
+  std::string cpu = record.target.substr(0, record.target.rfind(':'));
+  cpu = cpu.substr(0, cpu.find('@'));
+  hw::CpuTarget found = hw::host();
+  for (const hw::CpuTarget& target : hw::all_targets())
+    if ("cpu:" + target.cpu == cpu) found = target;
+  return hw::as_target(found);
 }
 
 /// The program a record is about, with its schedule applied. errors: Package (no program kept,
@@ -247,17 +253,14 @@ std::optional<hw::GpuTarget> gpu_of(const Record& record) {
 Result<Replayed> replay_record(const Store& store, const Record& record) {
   const Func func = TW_TRY(parse_func(TW_TRY(store.workload(record.workload))));
   const schedule::Trace trace = TW_TRY(schedule::parse_trace(record.schedule));
-  if (const auto gpu = gpu_of(record)) {
+  const hw::Target target = target_of(record);
+  if (const hw::GpuTarget* gpu = target.gpu()) {
     Func scheduled = TW_TRY(schedule::replay(func, trace));
     const lower::GpuLaunches plan = TW_TRY(lower::lower_for_gpu(scheduled, *gpu));
     return Replayed{std::move(scheduled), TW_TRY(codegen::emit_gpu(plan.kernels, *gpu))};
   }
   compile::KernelOptions options;
-  // `cpu:znver4@1a2b3c4d:2`, or without the machine.
-  std::string cpu = record.target.substr(0, record.target.rfind(':'));
-  cpu = cpu.substr(0, cpu.find('@'));
-  for (const hw::CpuTarget& target : hw::all_targets())
-    if ("cpu:" + target.cpu == cpu) options.target = target;
+  options.target = *target.cpu();
   options.trace = &trace;
   compile::ScheduledKernel kernel = TW_TRY(compile::schedule_and_lower(func, options));
   return Replayed{std::move(kernel.scheduled), print(kernel.lowered)};
