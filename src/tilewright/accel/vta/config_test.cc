@@ -234,6 +234,7 @@ TEST(Toml, BadTexts) {
   EXPECT_THAT(error("timing = 3\n"), HasSubstr("must be a table"));
   EXPECT_THAT(error("log_batch = \n"), HasSubstr("hw.toml:1"));
   EXPECT_THAT(error("log_batch = 1\nlog_batch = 2"), HasSubstr("hw.toml:2"));
+  EXPECT_THAT(error("log_batch = 1\n[[[timing]]]"), HasSubstr("hw.toml:2"));
   EXPECT_THAT(error("log_wgt_buff = 19"), HasSubstr("overflows"));
   EXPECT_THAT(error("\nlog_batch = 99\n"), HasSubstr("hw.toml:2:13"));
   EXPECT_THAT(error("[timing]\nbus_bytes = 7\n"), HasSubstr("hw.toml:2:13"));
