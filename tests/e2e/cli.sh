@@ -85,6 +85,12 @@ exits 0 "program of one nest" "" -- run loops.tw --seed 4 --output-dir nests
 exits 0 "the same as written" "" -- run loops.tw -O0 --seed 4 --output-dir written
 holds "equal results" diff -r nests written
 exits 0 "its sum is tiled" "reorder(" "block=mm.init" -- explain loops.tw
+exits 0 "the rule and those before it" "rule register-tile, for the sum" "the kernel's sums of products are 1, not two" -- explain loops.tw
+unruled() { "$program" explain loops.tw -O0 >unruled.txt && ! grep -q "^rule" unruled.txt; }
+holds "loops as written have no rule" unruled
+exits 0 "rules of this machine" "register-tile" "element-wise" -- explain --rules
+exits 0 "rules of an accelerator" "pooling" "convolution" -- explain --rules --target vta
+exits 2 "explain of nothing" "explain needs" -- explain
 exits 0 "example of loops" ok -- verify "$here/../../examples/05_gemm_loops.tw"
 exits 0 "package" "" -- compile lenet5.onnx -o lenet5.twm
 exits 0 "model run" "" -- run lenet5.onnx --seed 5 -o model.npy
@@ -178,6 +184,7 @@ json verify nodes nan.onnx --per-node
 json inspect a again.twm
 json explain a good.onnx
 json explain analysis good.onnx --analysis
+json explain rules --rules --target opencl
 holds "JSON of every verb" "$python" "$here/cli_files.py" json json/*
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 

@@ -16,6 +16,7 @@
 #include "tilewright/compile/quantized_model.h"
 #include "tilewright/graph/partition/fuse.h"
 #include "tilewright/graph/passes/passes.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/runtime/program.h"
 
 namespace tilewright::compile {
@@ -90,6 +91,8 @@ class Backend {
   /// where kernels of the processor do it.
   virtual Result<std::optional<LaunchCode>> compile_func(const Func& func,
                                                          const CompileOptions& options) const;
+  /// The rules that choose schedules of its kernels, in the order in which they are asked.
+  virtual std::vector<rules::RuleInfo> schedule_rules() const = 0;
   /// What the package's manifest says of the target.
   virtual void describe(runtime::Program& program, const CompileOptions& options) const = 0;
 

@@ -80,6 +80,7 @@ Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
         }
         kernels[i].trace = std::move(kernel->trace);
         kernels[i].scheduled = std::move(kernel->scheduled);
+        kernels[i].rules = std::move(kernel->rules);
         kernels[i].decision = std::move(kernel->decision);
         lowered[i] = std::move(kernel->lowered);
       }

@@ -9,6 +9,7 @@
 #include "tilewright/cost/decision.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/records/record.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::compile {
@@ -24,6 +25,7 @@ struct KernelReport {
   Func func;                       ///< stage Tensor
   schedule::Trace trace;
   Func scheduled;
+  rules::RuleReport rules;                ///< who chose it, where a rule did
   cost::Decision decision;                ///< why this schedule, where the rules chose it
   std::optional<records::Record> record;  ///< where tuning chose it
   double predicted = 0;                   ///< layers of accelerators. units: cycles

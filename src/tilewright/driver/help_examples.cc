@@ -48,7 +48,8 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"inspect", "tilewright inspect model.twm\n"},
     {"explain",
      "tilewright explain model.onnx Conv_2\n"
-     "tilewright explain model.onnx --memory\n"},
+     "tilewright explain model.onnx --memory\n"
+     "tilewright explain --rules --target cuda\n"},
     {"opt",
      "tilewright opt examples/05_gemm_loops.tw --passes simplify,unroll\n"
      "tilewright opt examples/05_gemm_loops.tw --pipeline cpu --dump-ir-to passes/\n"

@@ -6,6 +6,7 @@
 #include "tilewright/compile/pass_names.h"
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/rules/cpu/conv_algorithm.h"
+#include "tilewright/rules/cpu/kernel_rules.h"
 #include "tilewright/rules/cpu/strips.h"
 
 namespace tilewright::compile {
@@ -70,6 +71,8 @@ class CpuBackend final : public Backend {
     const Result<graph::GroupFunc> made = graph::group_func(graph, group, options.math);
     return made && rules::worth_strips(made->func, options.cpu(), options.threads);
   }
+
+  std::vector<rules::RuleInfo> schedule_rules() const override { return rules::cpu_rules(); }
 
   void describe(runtime::Program& program, const CompileOptions& options) const override {
     const hw::CpuTarget& cpu = options.cpu();

@@ -12,6 +12,7 @@ Result<ScheduledKernel> schedule_and_lower(const Func& func, const KernelOptions
   } else if (options.scheduled) {
     rules::ScheduleChoice choice = rules::choose_schedule(func, options.target, options.threads);
     kernel.trace = std::move(choice.trace);
+    kernel.rules = std::move(choice.rules);
     kernel.decision = std::move(choice.decision);
   }
   kernel.scheduled = TW_TRY(schedule::replay(func, kernel.trace));

@@ -4,6 +4,7 @@
 #include "tilewright/cost/decision.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::compile {
@@ -18,6 +19,7 @@ struct KernelOptions {
 
 struct ScheduledKernel {
   schedule::Trace trace;
+  rules::RuleReport rules;  ///< whose it is, where a rule chose it
   cost::Decision decision;  ///< why that one
   Func scheduled;
   Func lowered;

@@ -116,6 +116,8 @@ class GpuBackend final : public Backend {
         launch_of(TW_TRY(compile_gpu_func(func, *options.target.gpu(), gpu_options(options)))));
   }
 
+  std::vector<rules::RuleInfo> schedule_rules() const override { return rules::gpu_rules(); }
+
   void describe(runtime::Program& program, const CompileOptions& options) const override {
     const hw::GpuTarget& gpu = *options.target.gpu();
     // What is left for the processor are functions of the runtime.

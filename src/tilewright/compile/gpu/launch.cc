@@ -61,7 +61,9 @@ Status schedule_kernel(KernelReport& report, const hw::GpuTarget& target, const 
     }
     ++stale_records;
   }
-  report.trace = rules::gpu_trace(report.func, target);
+  rules::GpuScheduleChoice choice = rules::choose_gpu_schedule(report.func, target);
+  report.trace = std::move(choice.trace);
+  report.rules = std::move(choice.rules);
   report.scheduled = TW_TRY(schedule::replay(report.func, report.trace));
   return {};
 }

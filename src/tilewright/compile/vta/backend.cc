@@ -6,6 +6,7 @@
 #include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/vta/place.h"
 #include "tilewright/compile/vta/quantized.h"
+#include "tilewright/rules/vta/mapping.h"
 
 namespace tilewright::compile {
 namespace {
@@ -73,6 +74,8 @@ class VtaBackend final : public Backend {
     made.detail = std::make_shared<const VtaLaunchCode>(std::move(code));
     return made;
   }
+
+  std::vector<rules::RuleInfo> schedule_rules() const override { return rules::vta_rules(); }
 
   void describe(runtime::Program& program, const CompileOptions& options) const override {
     cpu_backend().describe(program, options);

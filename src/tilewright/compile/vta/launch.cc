@@ -150,6 +150,7 @@ class VtaLaunchCompiler {
       else
         report.record.reset();
     }
+    report.rules.kernel = TW_TRY(rules::vta_rule(func));
     report.trace = TW_TRY(rules::vta_trace(func, config, layer.mapping));
     report.scheduled = TW_TRY(schedule::replay(func, report.trace));
     report.predicted =

@@ -10,6 +10,7 @@
 #include "tilewright/driver/report/explain_analysis.h"
 #include "tilewright/driver/report/explain_gpu.h"
 #include "tilewright/driver/report/explain_sass.h"
+#include "tilewright/driver/report/rule_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/usage.h"
 #include "tilewright/graph/partition/memory.h"
@@ -153,6 +154,7 @@ std::string decision_table(const cost::Decision& decision) {
 
 nlohmann::ordered_json to_json(const compile::KernelReport& kernel) {
   nlohmann::ordered_json json{{"kernel", kernel.symbol}, {"steps", kernel.steps}};
+  json.update(rules_json(kernel));
   if (!kernel.decision.chosen.algorithm.empty()) {
     json["chosen"] = to_json(kernel.decision.chosen);
     if (!kernel.decision.runner_up.algorithm.empty())
@@ -166,6 +168,7 @@ nlohmann::ordered_json to_json(const compile::KernelReport& kernel) {
 
 void print_kernel(const compile::KernelReport& kernel) {
   fmt::print("kernel {} of {}\n\n", kernel.symbol, fmt::join(kernel.steps, ", "));
+  fmt::print("{}", rules_text(kernel));
   if (!kernel.decision.chosen.algorithm.empty())
     fmt::print("why, of {} candidates (predicted us):\n{}\n", kernel.decision.candidates,
                decision_table(kernel.decision));
@@ -215,10 +218,22 @@ Result<int> explain_memory(const Subject& subject, const compile::CompileOptions
 struct ExplainVerb {
   SubjectOptions subject;
   std::string node;
-  bool memory = false, analysis = false, sass = false;
+  bool memory = false, analysis = false, sass = false, rules = false;
 };
 
+Result<int> explain_rules(const hw::Target& target, bool as_json) {
+  nlohmann::ordered_json json = document("explain");
+  json.update(rule_list_json(target));
+  if (as_json) print_json(json);
+  if (!as_json) fmt::print("{}", rule_list_text(target));
+  return 0;
+}
+
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
+  if (verb.rules) return explain_rules(TW_TRY(target_of(verb.subject)), as_json);
+  if (verb.subject.paths.empty())
+    return fail(ErrorKind::Usage, "explain needs model.onnx, package.twm or file.tw", {},
+                "tilewright help explain");
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   if (subjects[0].package)
     return fail(ErrorKind::Usage, "explain needs the model, not the package",
@@ -273,7 +288,10 @@ void add_explain(CLI::App& app, Context& context) {
       "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
   auto options = std::make_shared<ExplainVerb>();
   add_subject_options(*verb, options->subject, false, Use::Compile);
+  verb->get_option("input")->required(false);  // --rules needs none
   verb->add_option("node", options->node, "only the kernel of this node");
+  verb->add_flag("--rules", options->rules,
+                 "list the rules that choose schedules for --target, in their order");
   verb->add_flag("--memory", options->memory,
                  "bytes between kernels and the arena beside their bounds");
   verb->add_flag("--analysis", options->analysis,

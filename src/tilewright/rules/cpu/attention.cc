@@ -1,7 +1,8 @@
 #include "tilewright/rules/cpu/attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <optional>
 
 #include "tilewright/rules/cpu/register_tile.h"
 #include "tilewright/rules/cpu/strip_steps.h"
@@ -19,11 +20,10 @@ struct AttentionPlan : AttentionBlocks {
   int64_t rows = 0;  ///< per strip
 };
 
-std::optional<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& target,
-                                            int threads) {
+Answer<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
-  const std::optional<AttentionBlocks> found = find_attention(func, blocks);
-  if (!found) return std::nullopt;
+  const Answer<AttentionBlocks> found = find_attention(func, blocks);
+  if (!found) return decline("{}", found.error());
   AttentionPlan plan{*found};
   const BlockFacts *scores = find_block(blocks, plan.scores),
                    *result = find_block(blocks, plan.result);
@@ -40,7 +40,12 @@ std::optional<AttentionPlan> plan_attention(const Func& func, const hw::CpuTarge
     const bool fits = kCopies * r * keys * 4 <= target.l2_bytes / kScoresShare;
     if (strips > 0 && fits && (strips % threads == 0 || strips >= 4 * threads)) plan.rows = r;
   }
-  return plan.rows > 0 ? std::optional(plan) : std::nullopt;
+  if (plan.rows == 0)
+    return decline(
+        "no strip of the {} queries leaves the scores of {} keys in a part of L2 and work for all "
+        "threads",
+        rows, keys);
+  return plan;
 }
 
 class AttentionRule {
@@ -129,26 +134,38 @@ std::string finisher_of(const std::vector<BlockFacts>& blocks, const std::string
   return only;
 }
 
-std::optional<AttentionBlocks> find_attention(const Func& func,
-                                              const std::vector<BlockFacts>& blocks) {
+Answer<AttentionBlocks> find_attention(const Func& func, const std::vector<BlockFacts>& blocks) {
+  const auto products = std::count_if(blocks.begin(), blocks.end(), [](const BlockFacts& block) {
+    return product_of(block).has_value();
+  });
+  if (products != 2) return decline("the kernel's sums of products are {}, not two", products);
   AttentionBlocks found;
   const BlockFacts *scores = nullptr, *result = nullptr;
   for (const BlockFacts& block : blocks) {
-    if (block.kind == BlockFacts::Kind::Other) return std::nullopt;
+    if (block.kind == BlockFacts::Kind::Other)
+      return decline("block `{}` is neither element-wise nor a sum", block.name);
     if (block.kind == BlockFacts::Kind::Init) continue;
     const bool reduces = block.kind == BlockFacts::Kind::Reduce;
     if (reduces && product_of(block)) {
-      if (result != nullptr || (scores != nullptr && found.sums.empty())) return std::nullopt;
+      if (scores != nullptr && found.sums.empty())
+        return decline("nothing is summed between the products `{}` and `{}`", scores->name,
+                       block.name);
       (scores == nullptr ? scores : result) = &block;
     } else if (result == nullptr) {
-      if (scores == nullptr || is_output(func, block.store->buffer)) return std::nullopt;
+      if (scores == nullptr) return decline("block `{}` comes before any product", block.name);
+      if (is_output(func, block.store->buffer))
+        return decline("the output `{}` is written before a second product",
+                       block.store->buffer.name());
       found.between.push_back(block.name);
       if (reduces) found.sums.push_back(block.name);
     }
   }
-  if (result == nullptr || row_extent(*scores) != row_extent(*result)) return std::nullopt;
-  if (row_extent(*result) < 2 || readers(blocks, scores->store->buffer).empty())
-    return std::nullopt;
+  if (row_extent(*scores) != row_extent(*result))
+    return decline("the two products have {} and {} rows", row_extent(*scores),
+                   row_extent(*result));
+  if (row_extent(*result) < 2) return decline("the products have {} rows", row_extent(*result));
+  if (readers(blocks, scores->store->buffer).empty())
+    return decline("nothing reads the first product");
   found.scores = scores->name;
   found.result = result->name;
   return found;
@@ -158,10 +175,10 @@ bool is_attention(const Func& func, const hw::CpuTarget& target, int threads) {
   return plan_attention(func, target, threads).has_value();
 }
 
-bool schedule_attention(Draft& draft, const hw::CpuTarget& target, int threads) {
-  const std::optional<AttentionPlan> plan = plan_attention(draft.func(), target, threads);
-  if (!plan) return false;
-  const bool made =
+Answer<Done> schedule_attention(Draft& draft, const hw::CpuTarget& target, int threads) {
+  const Answer<AttentionPlan> plan = plan_attention(draft.func(), target, threads);
+  if (!plan) return decline("{}", plan.error());
+  const Answer<Done> made =
       all_or_nothing(draft, [&] { return AttentionRule(draft, *plan, target, threads).run(); });
   draft.kept.clear();
   return made;

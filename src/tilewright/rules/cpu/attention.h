@@ -2,12 +2,12 @@
 // a time, so that the scores stay in cache and are never stored.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -19,9 +19,8 @@ struct AttentionBlocks {
 };
 
 /// Scores, something done to their rows, and the product of that with values, all over the same
-/// queries; absent for anything else.
-std::optional<AttentionBlocks> find_attention(const Func& func,
-                                              const std::vector<BlockFacts>& blocks);
+/// queries; declines for anything else.
+Answer<AttentionBlocks> find_attention(const Func& func, const std::vector<BlockFacts>& blocks);
 
 /// The element-wise block (scale, mask) that alone reads the scores; empty if there is none.
 std::string finisher_of(const std::vector<BlockFacts>& blocks, const std::string& scores);
@@ -30,9 +29,9 @@ std::string finisher_of(const std::vector<BlockFacts>& blocks, const std::string
 int64_t row_extent(const BlockFacts& block);
 
 /// Schedules a draft of two products with reductions of rows between them (injective blocks
-/// inlined). False, with nothing changed, for other programs, or where no strip of rows fits the
+/// inlined). Declines, with nothing changed, for other programs, or where no strip of rows fits the
 /// cache.
-bool schedule_attention(Draft& draft, const hw::CpuTarget& target, int threads);
+Answer<Done> schedule_attention(Draft& draft, const hw::CpuTarget& target, int threads);
 
 /// Whether `func` (injective blocks inlined) is of that form and a strip fits.
 bool is_attention(const Func& func, const hw::CpuTarget& target, int threads);

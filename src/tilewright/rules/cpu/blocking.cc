@@ -1,5 +1,7 @@
 #include "tilewright/rules/cpu/blocking.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tilewright/base/integers.h"
@@ -23,10 +25,12 @@ const BlockFacts* sole_reader(const std::vector<BlockFacts>& blocks, const Block
   return next.size() == 1 ? next[0] : nullptr;
 }
 
-std::optional<BlockedPair> find_blocked_pair(const Func& func,
-                                             const std::vector<BlockFacts>& blocks) {
+Answer<BlockedPair> find_blocked_pair(const Func& func, const std::vector<BlockFacts>& blocks) {
+  std::string reason = "no block copies an operand into channel blocks";
   for (const BlockFacts& copy : blocks) {
     if (!turns(copy) || is_output(func, copy.store->buffer)) continue;
+    reason =
+        fmt::format("no depthwise sum alone reads what `{}` copies into channel blocks", copy.name);
     BlockedPair pair{&copy, nullptr, sole_reader(blocks, copy)};
     if (pair.sum != nullptr && pair.sum->kind == BlockFacts::Kind::Injective) {
       pair.padding = pair.sum;
@@ -37,7 +41,7 @@ std::optional<BlockedPair> find_blocked_pair(const Func& func,
     const BlockFacts& operand = pair.padding != nullptr ? *pair.padding : copy;
     if (image_of(*pair.sum).buffer == operand.store->buffer) return pair;
   }
-  return std::nullopt;
+  return decline("{}", reason);
 }
 
 int64_t extent(const BlockFacts& block, size_t at) {
@@ -117,11 +121,14 @@ bool schedule_blocked_pair(Draft& draft, const BlockedPair& pair, const hw::CpuT
 
 }  // namespace
 
-bool schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads) {
+Answer<Done> schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = draft.blocks();
-  const std::optional<BlockedPair> pair = find_blocked_pair(draft.func(), blocks);
-  return pair && all_or_nothing(
-                     draft, [&] { return schedule_blocked_pair(draft, *pair, target, threads); });
+  const Answer<BlockedPair> pair = find_blocked_pair(draft.func(), blocks);
+  if (!pair) return decline("{}", pair.error());
+  if (strip_rows(*pair, target, std::max(threads, 1), false) == 0)
+    return decline("no strip of the rows of `{}` fits L2", pair->copy->name);
+  return all_or_nothing(draft,
+                        [&] { return schedule_blocked_pair(draft, *pair, target, threads); });
 }
 
 }  // namespace tilewright::rules

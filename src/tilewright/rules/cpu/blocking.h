@@ -4,12 +4,13 @@
 
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
 /// Schedules the copy into channel blocks, the windowed sum behind it and what finishes it as one
-/// nest. False, with nothing changed, where the draft holds no such pair or no strip fits the
+/// nest. Declines, with nothing changed, where the draft holds no such pair or no strip fits the
 /// cache.
-bool schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads);
+Answer<Done> schedule_blocking(Draft& draft, const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::rules

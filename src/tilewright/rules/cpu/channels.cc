@@ -1,7 +1,8 @@
 #include "tilewright/rules/cpu/channels.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <optional>
 
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/strip_steps.h"
@@ -29,13 +30,16 @@ bool crosses_blocks(const BlockFacts& sum, const Load& load) {
   });
 }
 
-std::optional<ChannelPair> find_channel_pair(const Func& func,
-                                             const std::vector<BlockFacts>& blocks) {
+Answer<ChannelPair> find_channel_pair(const Func& func, const std::vector<BlockFacts>& blocks) {
+  std::string reason = "no sum of single values runs over neighbouring channels";
   for (const BlockFacts& sum : blocks) {
     if (sum.kind != BlockFacts::Kind::Reduce || product_of(sum)) continue;
     if (sum.store->indices.size() <= kRowAxis + 1) continue;
     for (const Load& load : sum.loads) {
-      if (!crosses_blocks(sum, load) || is_output(func, load.buffer)) continue;
+      if (!crosses_blocks(sum, load)) continue;
+      reason = fmt::format("no block of the kernel makes `{}` for `{}` alone", load.buffer.name(),
+                           sum.name);
+      if (is_output(func, load.buffer)) continue;
       const auto maker = std::find_if(blocks.begin(), blocks.end(), [&](const BlockFacts& block) {
         return block.kind == BlockFacts::Kind::Injective && block.store->buffer == load.buffer;
       });
@@ -43,7 +47,7 @@ std::optional<ChannelPair> find_channel_pair(const Func& func,
         return ChannelPair{&*maker, &sum};
     }
   }
-  return std::nullopt;
+  return decline("{}", reason);
 }
 
 /// Rows of the result per strip: as many as fit half of L2, where that leaves each worker as much
@@ -86,11 +90,14 @@ bool schedule_channel_pair(Draft& draft, const ChannelPair& pair, const hw::CpuT
 
 }  // namespace
 
-bool schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads) {
+Answer<Done> schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = draft.blocks();
-  const std::optional<ChannelPair> pair = find_channel_pair(draft.func(), blocks);
-  return pair && all_or_nothing(
-                     draft, [&] { return schedule_channel_pair(draft, *pair, target, threads); });
+  const Answer<ChannelPair> pair = find_channel_pair(draft.func(), blocks);
+  if (!pair) return decline("{}", pair.error());
+  if (strip_rows(*pair, target, std::max(threads, 1)) == 0)
+    return decline("no strip of the rows that `{}` makes fits half of L2", pair->maker->name);
+  return all_or_nothing(draft,
+                        [&] { return schedule_channel_pair(draft, *pair, target, threads); });
 }
 
 }  // namespace tilewright::rules

@@ -4,11 +4,12 @@
 
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
 /// Schedules a sum that reads across channel blocks what one element-wise block makes for it.
-/// False, with nothing changed, where there is none.
-bool schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads);
+/// Declines, with nothing changed, where there is none.
+Answer<Done> schedule_channel_windows(Draft& draft, const hw::CpuTarget& target, int threads);
 
 }  // namespace tilewright::rules

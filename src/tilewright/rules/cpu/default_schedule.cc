@@ -7,12 +7,8 @@
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/common/draft.h"
 #include "tilewright/rules/cpu/attention.h"
-#include "tilewright/rules/cpu/blocking.h"
-#include "tilewright/rules/cpu/channels.h"
-#include "tilewright/rules/cpu/dot.h"
-#include "tilewright/rules/cpu/matrix.h"
+#include "tilewright/rules/cpu/kernel_rules.h"
 #include "tilewright/rules/cpu/register_tile.h"
-#include "tilewright/rules/cpu/rows.h"
 #include "tilewright/rules/cpu/scan.h"
 #include "tilewright/rules/cpu/stages.h"
 #include "tilewright/rules/cpu/strips.h"
@@ -93,20 +89,19 @@ class CpuScheduler {
     return draft_.func();
   }
 
-  ScheduleChoice run() {
+  /// `asked`: rules for whole kernels that have declined.
+  ScheduleChoice run(RuleChoice asked = {}) {
+    log_.kernel = std::move(asked);
     Draft whole = scheduled();
-    return {whole.take(), std::move(decision_)};
+    return {whole.take(), std::move(decision_), log_.report()};
   }
 
   Draft scheduled() {
     inline_injective();
     stage_outputs();
     main_ = main_contraction();
-    if (!schedule_attention(draft_, target_, threads_) &&
-        !schedule_matrices(draft_, target_, threads_) &&
-        !schedule_strips(draft_, target_, threads_) &&
-        !schedule_blocking(draft_, target_, threads_))
-      schedule_channel_windows(draft_, target_, threads_);
+    CpuDraft kernel{draft_, target_, threads_};
+    ask_joined(kernel, log_.kernel);
     if (stage_operands()) main_ = main_contraction();
     return finish();
   }
@@ -117,6 +112,7 @@ class CpuScheduler {
     for (const std::string& block : open_blocks(BlockFacts::Kind::Injective)) injective(block);
     for (const std::string& block : open_blocks(BlockFacts::Kind::Init)) injective(block);
     schedule_scans(draft_, target_, threads_);
+    if (!log_.decided()) leave_kernel(log_.kernel);
     return std::move(draft_);
   }
 
@@ -131,7 +127,8 @@ class CpuScheduler {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* block = find_block(blocks, main_contraction());
     if (block == nullptr) return std::nullopt;
-    return tiled_block(*block, target_, draft_.func().math);
+    const Answer<TiledBlock> tiled = tiled_block(*block, target_, draft_.func().math);
+    return tiled ? std::optional(*tiled) : std::nullopt;
   }
 
  private:
@@ -248,27 +245,28 @@ class CpuScheduler {
 
   void reduction(const std::string& name) {
     if (draft_.done.contains(name)) return;
-    const Draft::Mark before = draft_.mark();
+    const Draft::Mark before = draft_.mark();  // keeps the facts below alive
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* block = find_block(blocks, name);
-    if (block == nullptr || block->work() == 0) return;
+    if (block == nullptr) return;
     const int64_t work = block->work();
-    const std::optional<RegisterTile> tile = choose_tile(*block);
-    if (!tile && fuse_rows(draft_, name, target_)) {
-      // The block that finishes the rows is left to the rule for element-wise blocks.
-      return;
+    RuleChoice choice;
+    choice.block = name;
+    if (work == 0) {
+      leave_sum(fmt::format("the extents of `{}` are not constant, or 0", name), choice);
+      return log_.add_sum(std::move(choice), work);
     }
-    if (!(tile ? tile_reduction(draft_, name, *tile, target_, threads_)
-               : reduce_rows(draft_, name))) {
-      draft_.revert(before);
-      if (name == main_) tile_refused();
-      return;
-    }
+    CpuSum sum{draft_, target_, threads_, name, choose_tile(*block)};
+    const SumNest nest = ask_sum(sum, choice);
+    log_.add_sum(std::move(choice), work);
+    if (nest == SumNest::AsItStands && name == main_) tile_refused();
+    // The block that finishes rows is left to the rule for element-wise blocks.
+    if (nest != SumNest::Own) return;
     draft_.done.insert(name);
     draft_.done.insert(name + ".init");
     for (const std::string& piece : draft_.pieces_of(name)) {
       draft_.done.insert(piece);
-      parallelize(piece, work, tile && tile->pieces > 0 ? tile->pieces : grain_.pieces);
+      parallelize(piece, work, sum.tile && sum.tile->pieces > 0 ? sum.tile->pieces : grain_.pieces);
     }
   }
 
@@ -290,9 +288,9 @@ class CpuScheduler {
     return name;
   }
 
-  std::optional<RegisterTile> choose_tile(const BlockFacts& block) {
-    const std::optional<TiledBlock> tiled = tiled_block(block, target_, draft_.func().math);
-    if (!tiled) return std::nullopt;
+  Answer<RegisterTile> choose_tile(const BlockFacts& block) {
+    const Answer<TiledBlock> tiled = tiled_block(block, target_, draft_.func().math);
+    if (!tiled) return decline("{}", tiled.error());
     const bool is_main = block.name == main_;
     if (is_main && point_) return tiled->at(*point_);
     const std::vector<cost::RankedPoint> ranked =
@@ -338,6 +336,7 @@ class CpuScheduler {
   Grain grain_;
   std::string main_;  ///< the contraction that `point_` and `decision_` are about
   cost::Decision decision_;
+  RuleLog log_;
   bool refused_ = false;  ///< some step of `point_` did not apply
 };
 
@@ -411,19 +410,19 @@ bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads) {
     if (block.kind == BlockFacts::Kind::Reduce) sums.push_back(block.name);
   }
   if (sums.size() == 1) return takes_neighbours(func, sums[0], ready, target, threads);
-  const std::optional<StripPlan> plan = plan_strips(ready, target, threads);
+  const Answer<StripPlan> plan = plan_strips(ready, target, threads);
   if (!plan || plan->fused * kStripMargin >= plan->apart) return false;
   Draft draft(ready);
-  return schedule_strips(draft, target, threads);  // or else they would follow each other unjoined
+  // Or else they would follow each other unjoined.
+  return schedule_strips(draft, target, threads).has_value();
 }
 
 ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, int threads) {
-  cost::Decision why;
-  if (std::optional<schedule::Trace> winograd = winograd_trace(func, target, threads, &why))
-    return {*std::move(winograd), std::move(why)};
-  if (std::optional<schedule::Trace> dots = dot_trace(func, target, threads))
-    return {*std::move(dots), {}};
-  return CpuScheduler(func, target, threads).run();
+  CpuKernel kernel{func, target, threads};
+  RuleChoice choice;
+  if (std::optional<WholeSchedule> whole = ask_whole(kernel, choice))
+    return {std::move(whole->trace), std::move(whole->decision), {std::move(choice), {}}};
+  return CpuScheduler(func, target, threads).run(std::move(choice));
 }
 
 schedule::Trace default_trace(const Func& func, const hw::CpuTarget& target, int threads) {

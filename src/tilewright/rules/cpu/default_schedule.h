@@ -10,6 +10,7 @@
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/stmt.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::rules {
@@ -18,9 +19,11 @@ namespace tilewright::rules {
 struct ScheduleChoice {
   schedule::Trace trace;
   cost::Decision decision;  ///< about the contraction with most work; empty without one
+  RuleReport rules;         ///< who took it
 };
 
-/// Schedules `func` (stage Tensor) for `target` with `threads` workers: injective blocks are
+/// Schedules `func` (stage Tensor) for `target` with `threads` workers by the rules of
+/// cpu/kernel_rules.h, in their order. Where none is for the whole kernel, injective blocks are
 /// inlined, contractions get the register tile and loop order that the model of the machine ranks
 /// first, with their epilogue fused; the rest is vectorised and made parallel.
 ScheduleChoice choose_schedule(const Func& func, const hw::CpuTarget& target, int threads);

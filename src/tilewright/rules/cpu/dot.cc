@@ -1,5 +1,7 @@
 #include "tilewright/rules/cpu/dot.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tilewright/arith/bounds.h"
@@ -71,29 +73,42 @@ std::optional<DotBlock> match_taps(const BlockFacts& block, const Product& produ
   return DotBlock{block.name, block.loop_of(tap.var), tap.var, weights.buffer, *dot, true};
 }
 
-std::optional<DotBlock> match_dot(const Func& func, const BlockFacts& block,
-                                  const hw::CpuTarget& target) {
+/// requires: `block` is a sum of products.
+Answer<DotBlock> match_dot(const Func& func, const BlockFacts& block, const hw::CpuTarget& target) {
   const std::optional<Product> product = product_of(block);
-  if (!product || block.store->indices.empty()) return std::nullopt;
-  const VarRef* lane = block.store->indices.back().as<VarRef>();
-  if (lane == nullptr) return std::nullopt;
+  const VarRef* lane =
+      block.store->indices.empty() ? nullptr : block.store->indices.back().as<VarRef>();
+  if (lane == nullptr)
+    return decline("the last index of what `{}` writes is no iteration, so there are no lanes",
+                   block.name);
   const int64_t lanes = as_int(block.iter(lane->var)->extent).value_or(0);
   for (const Iter& iter : block.block->iters) {
     if (iter.kind != IterKind::Reduce || block.loop_of(iter.var).empty()) continue;
-    if (auto taps = match_taps(block, *product, iter, lane->var, lanes, target)) return taps;
+    if (auto taps = match_taps(block, *product, iter, lane->var, lanes, target)) return *taps;
     if (!groups_last(product->a, iter.var) || !groups_last(product->b, iter.var)) continue;
     const bool b_has_lanes = mentions(product->b, lane->var);
-    if (b_has_lanes == mentions(product->a, lane->var)) return std::nullopt;
+    if (b_has_lanes == mentions(product->a, lane->var))
+      return decline("{} of the factors of `{}` move with the vector lanes, not one",
+                     b_has_lanes ? "both" : "none", block.name);
     const Load& weights = b_has_lanes ? product->b : product->a;
     const Load& rows = b_has_lanes ? product->a : product->b;
     const auto dot = hw::find_dot(target, rows.buffer.dtype(), weights.buffer.dtype(), lanes);
-    if (!dot || dot->acc != block.store->buffer.dtype() || as_int(iter.extent) != dot->depth ||
-        !weights.indices.back().as<VarRef>() || weights.indices.size() < 2 ||
+    if (!dot || dot->acc != block.store->buffer.dtype() || as_int(iter.extent) != dot->depth)
+      return decline("no instruction sums groups of {} products of {} and {} to {} for {} lanes",
+                     as_int(iter.extent).value_or(0), tilewright::name(rows.buffer.dtype()),
+                     tilewright::name(weights.buffer.dtype()),
+                     tilewright::name(block.store->buffer.dtype()), lanes);
+    if (!weights.indices.back().as<VarRef>() || weights.indices.size() < 2 ||
         !read_only_here(func, weights.buffer, block.name))
-      return std::nullopt;
+      return decline("the weights `{}` are no parameter that `{}` alone reads",
+                     weights.buffer.name(), block.name);
     return DotBlock{block.name, block.loop_of(iter.var), iter.var, weights.buffer, *dot};
   }
-  return std::nullopt;
+  const DType factors = product->a.buffer.dtype();
+  if (bit_width(factors) > 16)
+    return decline("the factors of `{}` are {}, wider than those of dot products", block.name,
+                   name(factors));
+  return decline("no terms of `{}` lie side by side in both of its factors", block.name);
 }
 
 /// `func` with one element in place of each group.
@@ -175,11 +190,15 @@ bool tensorize(Draft& draft, const std::string& piece, const std::string& lane_l
   return draft.attempt(schedule::Tensorize{lane_loop, print(at.dot.intrinsic->meaning)});
 }
 
-std::optional<DotBlock> find_dot(const Func& func, const hw::CpuTarget& target) {
-  if (hw::dots_of(target).empty()) return std::nullopt;
-  for (const BlockFacts& block : collect_blocks(func))
-    if (std::optional<DotBlock> at = match_dot(func, block, target)) return at;
-  return std::nullopt;
+Answer<DotBlock> find_dot(const Func& func, const hw::CpuTarget& target) {
+  if (hw::dots_of(target).empty()) return decline("the target has no dot-product instructions");
+  Answer<DotBlock> found = decline("the kernel has no sum of products");
+  for (const BlockFacts& block : collect_blocks(func)) {
+    if (!product_of(block)) continue;
+    found = match_dot(func, block, target);
+    if (found) break;
+  }
+  return found;
 }
 
 /// The schedule to replay: with one element in place of each group; windows keep theirs, since what
@@ -198,24 +217,28 @@ std::optional<schedule::Trace> steps_of(const Func& func, const DotBlock& at,
 }  // namespace
 
 std::optional<Func> dot_groups(const Func& func, const hw::CpuTarget& target) {
-  const std::optional<DotBlock> at = find_dot(func, target);
+  const Answer<DotBlock> at = find_dot(func, target);
   if (!at || at->taps) return std::nullopt;
   return without_groups(func, *at);
 }
 
-std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target, int threads,
-                                         const cost::TilePoint* point) {
-  const std::optional<DotBlock> at = find_dot(func, target);
-  if (!at) return std::nullopt;
+Answer<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& target, int threads,
+                                  const cost::TilePoint* point) {
+  const Answer<DotBlock> at = find_dot(func, target);
+  if (!at) return decline("{}", at.error());
   const std::optional<schedule::Trace> steps = steps_of(func, *at, target, threads, point);
-  if (!steps) return std::nullopt;
+  if (!steps) return decline("the tile that was asked for does not fit `{}`", at->block);
+  const auto refused = [&] {
+    return decline("a step of the schedule for `{}` does not apply with its groups as instructions",
+                   at->block);
+  };
   Draft draft(func);
   bool done = false;
   for (const schedule::Step& step : *steps) {
     if (const auto* vectorize = std::get_if<schedule::Vectorize>(&step)) {
       const std::string piece = piece_inside(draft, at->block, vectorize->loop);
       if (!piece.empty()) {
-        if (!tensorize(draft, piece, vectorize->loop, *at)) return std::nullopt;
+        if (!tensorize(draft, piece, vectorize->loop, *at)) return refused();
         done = true;
         continue;
       }
@@ -223,9 +246,9 @@ std::optional<schedule::Trace> dot_trace(const Func& func, const hw::CpuTarget& 
     // What was a loop inside the groups is one instruction now.
     const auto* unroll = std::get_if<schedule::Unroll>(&step);
     if (unroll != nullptr && is_piece(unroll->loop, at->group_loop)) continue;
-    if (!draft.attempt(step)) return std::nullopt;
+    if (!draft.attempt(step)) return refused();
   }
-  if (!done) return std::nullopt;
+  if (!done) return decline("the lanes of `{}` do not become a vector", at->block);
   return draft.take();
 }
 

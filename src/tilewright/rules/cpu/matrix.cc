@@ -66,18 +66,23 @@ void choose_tile(Tiles& t, int64_t rows, int64_t columns, const hw::CpuTarget& t
     }
 }
 
-std::optional<Tiles> match(const BlockFacts& block, const hw::CpuTarget& target) {
+/// requires: `block` is a sum of products.
+Answer<Tiles> match(const BlockFacts& block, const hw::CpuTarget& target) {
   const std::optional<Product> product = product_of(block);
-  if (!product || block.kind != BlockFacts::Kind::Reduce) return std::nullopt;
   const std::vector<Expr>& out = block.store->indices;
   std::vector<Iter> terms, rest;
   for (const Iter& iter : block.block->iters)
     (iter.kind == IterKind::Reduce ? terms : rest).push_back(iter);
-  if (terms.size() != 2 || out.size() < 2 || rest.size() != out.size()) return std::nullopt;
+  if (terms.size() != 2)
+    return decline("`{}` runs over {} axes of terms, not over groups and what is in one",
+                   block.name, terms.size());
+  if (out.size() < 2 || rest.size() != out.size())
+    return decline("what `{}` writes is no matrix with an iteration for each axis", block.name);
   for (size_t axis = 0; axis < out.size(); ++axis) {
     const VarRef* ref = out[axis].as<VarRef>();
     if (ref == nullptr || !(ref->var == rest[axis].var) || block.loop_of(ref->var).empty())
-      return std::nullopt;
+      return decline("axis {} of what `{}` writes is not run by a loop of its own", axis,
+                     block.name);
   }
   const Iter &m = rest[rest.size() - 2], &n = rest.back(), &k = terms[0], &i = terms[1];
   const bool packed_last = product->b.indices.size() == 4 && mentions(product->b, n.var);
@@ -87,10 +92,17 @@ std::optional<Tiles> match(const BlockFacts& block, const hw::CpuTarget& target)
       weights.indices.size() != 4 ? 0 : as_int(weights.buffer.shape()[2]).value_or(0);
   const auto dot =
       hw::find_dot(target, rows.buffer.dtype(), weights.buffer.dtype(), columns, hw::DotKind::Tile);
-  if (columns == 0 || !dot || dot->acc != block.store->buffer.dtype() ||
-      as_int(i.extent) != dot->depth || !is_packed(weights, n.var, k.var, i.var, columns) ||
+  if (columns == 0)
+    return decline("no factor of `{}` is packed in blocks of columns and groups of terms",
+                   block.name);
+  if (!dot || dot->acc != block.store->buffer.dtype() || as_int(i.extent) != dot->depth)
+    return decline("no instruction multiplies small matrices of {} and {} in groups of {} terms",
+                   name(rows.buffer.dtype()), name(weights.buffer.dtype()),
+                   as_int(i.extent).value_or(0));
+  if (!is_packed(weights, n.var, k.var, i.var, columns) ||
       !is_rows(rows, m.var, k.var, i.var, dot->depth) || mentions(rows, n.var))
-    return std::nullopt;
+    return decline("the factors of `{}` are no rows and packed columns of the same terms",
+                   block.name);
   Tiles t{block.name, rows.buffer.name(), {}, {}, {}, {}, {}, columns, *dot};
   for (size_t axis = 0; axis + 2 < rest.size(); ++axis) t.batch.push_back(rest[axis].var.name());
   t.m = m.var.name(), t.n = n.var.name(), t.k = k.var.name(), t.i = i.var.name();
@@ -228,13 +240,17 @@ class MatrixRule {
 
 }  // namespace
 
-bool schedule_matrices(Draft& draft, const hw::CpuTarget& target, int threads) {
-  if (hw::dots_of(target, hw::DotKind::Tile).empty()) return false;
-  for (const BlockFacts& block : draft.blocks())
-    if (const std::optional<Tiles> tiles = match(block, target))
-      return all_or_nothing(draft,
-                            [&] { return MatrixRule(draft, *tiles, target, threads).run(); });
-  return false;
+Answer<Done> schedule_matrices(Draft& draft, const hw::CpuTarget& target, int threads) {
+  if (hw::dots_of(target, hw::DotKind::Tile).empty())
+    return decline("the target has no instructions that multiply small matrices");
+  Answer<Tiles> tiles = decline("the kernel has no sum of products");
+  for (const BlockFacts& block : draft.blocks()) {
+    if (!product_of(block)) continue;
+    tiles = match(block, target);
+    if (tiles) break;
+  }
+  if (!tiles) return decline("{}", tiles.error());
+  return all_or_nothing(draft, [&] { return MatrixRule(draft, *tiles, target, threads).run(); });
 }
 
 }  // namespace tilewright::rules

@@ -22,16 +22,16 @@ int64_t extent_of(const BlockFacts& block, const Var& var) {
   return var ? std::max<int64_t>(block.extent_of(var), 1) : 1;
 }
 
-std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
+Answer<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
   const auto& out = block.store->indices;
-  if (out.empty()) return std::nullopt;
   Roles roles;
   // The vector axis is the innermost axis of the result with more than one element.
   size_t last = out.size();
   while (last > 0 && as_int(block.store->buffer.shape()[last - 1]) == int64_t{1}) --last;
-  if (last == 0) return std::nullopt;
+  if (last == 0) return decline("the sum `{}` has one result", block.name);
   const VarRef* vec = out[last - 1].as<VarRef>();
-  if (vec == nullptr || block.loop_of(vec->var).empty()) return std::nullopt;
+  if (vec == nullptr || block.loop_of(vec->var).empty())
+    return decline("no loop runs along the last axis of what `{}` writes", block.name);
   roles.vec = vec->var;
   const std::optional<Product> product = product_of(block);
   const Load* vector_operand = nullptr;
@@ -39,13 +39,19 @@ std::optional<Roles> roles_of(const BlockFacts& block, int64_t lanes) {
   for (const Load& load : block.loads) {
     const std::optional<int64_t> stride = last_axis_stride(load, roles.vec, lanes);
     // Every other element costs two loads and a shuffle: still a vector.
-    if (!stride || *stride < 0 || *stride > 2) return std::nullopt;
+    if (!stride)
+      return decline("vector lanes run along the last axis of `{}`, but not along that of `{}`",
+                     block.store->buffer.name(), load.buffer.name());
+    if (*stride < 0 || *stride > 2)
+      return decline("neighbours along the vector lanes are {} elements apart in `{}`", *stride,
+                     load.buffer.name());
   }
   if (product) {
     const bool b_is_vector = mentions(product->b, roles.vec);
     vector_operand = b_is_vector ? &product->b : &product->a;
     other = b_is_vector ? &product->a : &product->b;
-    if (!mentions(*vector_operand, roles.vec)) return std::nullopt;
+    if (!mentions(*vector_operand, roles.vec))
+      return decline("no factor of `{}` moves with the vector lanes", block.name);
     roles.reuse = !mentions(*other, roles.vec);
     roles.narrow =
         bit_width(other->buffer.dtype()) < bit_width(accumulator(block.store->buffer.dtype()));
@@ -160,12 +166,12 @@ cost::Contraction describe_block(const BlockFacts& block, const Roles& roles, in
 
 }  // namespace
 
-std::optional<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target,
-                                      MathMode math) {
+Answer<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target,
+                               MathMode math) {
   const DType dtype = block.store->buffer.dtype();
   const int64_t lanes = std::max(1, target.lanes(bit_width(accumulator(dtype))));
-  const std::optional<Roles> roles = roles_of(block, lanes);
-  if (!roles) return std::nullopt;
+  const Answer<Roles> roles = roles_of(block, lanes);
+  if (!roles) return decline("{}", roles.error());
   return TiledBlock{describe_block(block, *roles, lanes, math)};
 }
 
@@ -194,7 +200,7 @@ RegisterTile TiledBlock::at(const cost::TilePoint& point) const {
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads,
                                                  MathMode math) {
-  const std::optional<TiledBlock> tiled = tiled_block(block, target, math);
+  const Answer<TiledBlock> tiled = tiled_block(block, target, math);
   if (!tiled) return std::nullopt;
   return tiled->at(cost::rank_points(tiled->contraction, target, threads).front().point);
 }

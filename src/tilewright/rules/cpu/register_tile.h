@@ -7,6 +7,7 @@
 #include "tilewright/cost/tile_space.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/program_facts.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -46,12 +47,11 @@ struct TiledBlock {
   RegisterTile at(const cost::TilePoint& point) const;
 };
 
-/// Finds loops for lanes, columns and rows by the roles of the operands. Absent if no axis of the
+/// Finds loops for lanes, columns and rows by the roles of the operands. Declines if no axis of the
 /// result runs along vector lanes.
-std::optional<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target,
-                                      MathMode math);
+Answer<TiledBlock> tiled_block(const BlockFacts& block, const hw::CpuTarget& target, MathMode math);
 
-/// The tile of the fastest point. Absent as `tiled_block`.
+/// The tile of the fastest point. Absent where `tiled_block` declines.
 std::optional<RegisterTile> choose_register_tile(const BlockFacts& block,
                                                  const hw::CpuTarget& target, int threads = 1,
                                                  MathMode math = MathMode::Fast);

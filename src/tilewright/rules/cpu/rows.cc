@@ -58,11 +58,13 @@ std::string row_loop(const BlockFacts& reader, const Buffer& buffer) {
   return "";
 }
 
-bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
+Answer<Done> fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& target) {
   const Draft::Mark before = draft.mark();  // keeps the facts below alive
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* last = last_reader(draft.func(), blocks, name);
-  if (last == nullptr || last->kind != BlockFacts::Kind::Injective) return false;
+  if (last == nullptr) return decline("`{}` does not serve one output alone", name);
+  if (last->kind != BlockFacts::Kind::Injective)
+    return decline("the output is not written by an element-wise block");
   std::string loop;
   for (const Load& load : last->loads)
     for (const BlockFacts& block : blocks) {
@@ -72,13 +74,15 @@ bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& targe
       const std::string row = row_loop(*last, load.buffer);
       if (!row.empty() && row != last->loops.back()) loop = row;
     }
-  if (loop.empty()) return false;
+  if (loop.empty())
+    return decline("block `{}` does not read sums of whole rows in a loop over these rows",
+                   last->name);
   std::vector<std::string> moved;
   for (const std::string& producer : producers_of(draft, blocks, last->name, target))
     if (draft.attempt(schedule::ComputeAt{producer, loop})) moved.push_back(producer);
   if (std::find(moved.begin(), moved.end(), name) == moved.end()) {
     draft.revert(before);
-    return false;
+    return decline("`{}` cannot be computed for one row at a time", name);
   }
   for (const std::string& producer : moved) {
     draft.done.insert(producer);
@@ -86,10 +90,10 @@ bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& targe
     const BlockFacts* facts = find_block(blocks, producer);
     if (facts->kind == BlockFacts::Kind::Injective) vectorize_innermost(draft, producer, target);
   }
-  return true;
+  return Done{};
 }
 
-bool reduce_rows(Draft& draft, const std::string& name) {
+Answer<Done> reduce_rows(Draft& draft, const std::string& name) {
   const Draft::Mark before = draft.mark();  // keeps the facts below alive
   const std::vector<BlockFacts> blocks = draft.blocks();
   const BlockFacts* block = find_block(blocks, name);
@@ -97,10 +101,12 @@ bool reduce_rows(Draft& draft, const std::string& name) {
   std::vector<std::string> space;
   for (const Iter& iter : block->block->iters)
     if (iter.kind == IterKind::Space) space.push_back(block->loop_of(iter.var));
-  if (space.empty() || space.back().empty()) return false;
-  if (!draft.attempt(schedule::ComputeAt{name + ".init", space.back()})) return false;
+  if (space.empty() || space.back().empty())
+    return decline("no loop runs along the results of `{}`", name);
+  if (!draft.attempt(schedule::ComputeAt{name + ".init", space.back()}))
+    return decline("the initial value of `{}` cannot be set in the loop over its results", name);
   fuse_readers(draft, accumulator, space.back());
-  return true;
+  return Done{};
 }
 
 }  // namespace tilewright::rules

@@ -5,6 +5,7 @@
 
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -18,12 +19,12 @@ const BlockFacts* last_reader(const Func& func, const std::vector<BlockFacts>& b
 std::string row_loop(const BlockFacts& reader, const Buffer& buffer);
 
 /// Computes everything between the reduction `name` and the output it ends in row by row (softmax,
-/// layer norm): a row is read from cache after its first pass. False, with nothing changed, where
-/// the blocks do not share rows.
-bool fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& target);
+/// layer norm): a row is read from cache after its first pass. Declines, with nothing changed,
+/// where the blocks do not share rows.
+Answer<Done> fuse_rows(Draft& draft, const std::string& name, const hw::CpuTarget& target);
 
-/// One result of `name` at a time, with its initial value and its readers beside it. False, with
-/// some steps taken, where it does not apply.
-bool reduce_rows(Draft& draft, const std::string& name);
+/// One result of `name` at a time, with its initial value and its readers beside it. Declines, with
+/// nothing changed, where it does not apply.
+Answer<Done> reduce_rows(Draft& draft, const std::string& name);
 
 }  // namespace tilewright::rules

@@ -110,4 +110,11 @@ void schedule_scans(Draft& draft, const hw::CpuTarget& target, int threads) {
   }
 }
 
+Answer<Done> find_scans(const Func& func) {
+  const std::vector<BlockFacts> blocks = collect_blocks(func);
+  if (std::none_of(blocks.begin(), blocks.end(), scans))
+    return decline("no loop hands values from one step to the next");
+  return Done{};
+}
+
 }  // namespace tilewright::rules

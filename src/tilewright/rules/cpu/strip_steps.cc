@@ -34,15 +34,15 @@ RowWindow row_window(const BlockFacts& sum) {
   return window;
 }
 
-bool all_or_nothing(Draft& draft, const std::function<bool()>& rule) {
+Answer<Done> all_or_nothing(Draft& draft, const std::function<bool()>& rule) {
   const Draft::Mark before = draft.mark();
   const std::set<std::string> done = draft.done;
   const std::vector<std::string> kept = draft.kept;
-  if (rule()) return true;
+  if (rule()) return Done{};
   draft.revert(before);
   draft.done = done;
   draft.kept = kept;
-  return false;
+  return decline("a step of its schedule does not apply to these loops");
 }
 
 std::string split_axis(Draft& draft, const std::string& name, size_t at, int64_t factor) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -26,9 +27,9 @@ struct RowWindow {
 };
 RowWindow row_window(const BlockFacts& sum);
 
-/// Whether `rule` succeeds; if not, the draft is as before. Facts about the draft that were
-/// collected before stay alive until then.
-bool all_or_nothing(Draft& draft, const std::function<bool()>& rule);
+/// Runs `rule`, a group of steps; if one does not apply, the draft is as before and the rule has
+/// declined. Facts about the draft that were collected before stay alive until then.
+Answer<Done> all_or_nothing(Draft& draft, const std::function<bool()>& rule);
 
 /// Splits the loop of axis `at` of what block `name` writes into parts of `factor`; the loop over
 /// the parts, empty if that fails.

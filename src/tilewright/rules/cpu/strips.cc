@@ -1,5 +1,7 @@
 #include "tilewright/rules/cpu/strips.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -47,19 +49,29 @@ struct Link {
 };
 
 /// All contractions of `func` if each feeds the next and the last one ends in the only output.
-std::vector<Link> chain_of(const Func& func, const std::vector<BlockFacts>& blocks) {
+Answer<std::vector<Link>> chain_of(const Func& func, const std::vector<BlockFacts>& blocks) {
   std::vector<Link> links;
   for (const BlockFacts& block : blocks) {
-    if (block.kind == BlockFacts::Kind::Other) return {};
+    if (block.kind == BlockFacts::Kind::Other)
+      return decline("block `{}` is neither element-wise nor a sum", block.name);
     if (block.kind != BlockFacts::Kind::Reduce) continue;
-    if (!product_of(block) || block.store->indices.size() != 5) return {};
-    if (!links.empty() && only_reader(blocks, *links.back().finish) != &block) return {};
+    if (!product_of(block)) return decline("the sum `{}` is not one of products", block.name);
+    if (block.store->indices.size() != 5)
+      return decline("`{}` writes {} axes, not images, channel blocks, rows, columns, lanes",
+                     block.name, block.store->indices.size());
+    if (!links.empty() && only_reader(blocks, *links.back().finish) != &block)
+      return decline("`{}` is not all that reads what `{}` has made", block.name,
+                     links.back().sum->name);
     const BlockFacts* finish = only_reader(blocks, block);
-    if (finish == nullptr || finish->kind != BlockFacts::Kind::Injective) return {};
+    if (finish == nullptr || finish->kind != BlockFacts::Kind::Injective)
+      return decline("no element-wise block alone finishes the sums of `{}`", block.name);
     links.push_back({&block, finish});
   }
-  if (links.size() < 2 || links.size() > 3) return {};
-  return is_output(func, links.back().finish->store->buffer) ? links : std::vector<Link>{};
+  if (links.size() < 2 || links.size() > 3)
+    return decline("a chain has two or three convolutions, the kernel has {}", links.size());
+  if (!is_output(func, links.back().finish->store->buffer))
+    return decline("the last convolution does not end in the output");
+  return links;
 }
 
 /// Extent of axis `axis` of what a block writes.
@@ -71,14 +83,15 @@ class StripPlanner {
   StripPlanner(const hw::CpuTarget& target, int threads)
       : target_(target), threads_(std::max(threads, 1)) {}
 
-  std::optional<StripPlan> run(const std::vector<Link>& links) {
+  Answer<StripPlan> run(const std::vector<Link>& links) {
     size_t depthwise = links.size();
     for (size_t i = 0; i < links.size(); ++i)
       if (channel_wise(*links[i].sum)) {
-        if (depthwise < links.size()) return std::nullopt;
+        if (depthwise < links.size()) return decline("two of the convolutions are depthwise");
         depthwise = i;
       }
-    if (depthwise == links.size() || depthwise > 1) return std::nullopt;
+    if (depthwise == links.size()) return decline("none of the convolutions is depthwise");
+    if (depthwise > 1) return decline("the depthwise convolution is the third, not in the middle");
     StripPlan plan;
     for (const Link& link : links) plan.sums.push_back(link.sum->name);
     plan.depthwise = links[depthwise].sum->name;
@@ -92,7 +105,7 @@ class StripPlanner {
         if (!std::isfinite(time) || (plan.fused > 0 && time >= plan.fused)) continue;
         plan.fused = time, plan.rows = rows, plan.columns = columns;
       }
-    if (plan.fused <= 0) return std::nullopt;
+    if (plan.fused <= 0) return decline("no strip of what they hand on fits L2");
     for (const Link& link : links) plan.apart += apart_time(link);
     return plan;
   }
@@ -289,17 +302,17 @@ class StripRule {
 
 }  // namespace
 
-std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int threads) {
+Answer<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int threads) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
-  const std::vector<Link> links = chain_of(func, blocks);
-  if (links.empty()) return std::nullopt;
-  return StripPlanner(target, threads).run(links);
+  const Answer<std::vector<Link>> links = chain_of(func, blocks);
+  if (!links) return decline("{}", links.error());
+  return StripPlanner(target, threads).run(*links);
 }
 
-bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads) {
-  const std::optional<StripPlan> plan = plan_strips(draft.func(), target, threads);
-  return plan &&
-         all_or_nothing(draft, [&] { return StripRule(draft, *plan, target, threads).run(); });
+Answer<Done> schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads) {
+  const Answer<StripPlan> plan = plan_strips(draft.func(), target, threads);
+  if (!plan) return decline("{}", plan.error());
+  return all_or_nothing(draft, [&] { return StripRule(draft, *plan, target, threads).run(); });
 }
 
 }  // namespace tilewright::rules

@@ -2,12 +2,12 @@
 // stays in cache, made piece by piece where it is needed.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "tilewright/hw/target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -22,13 +22,13 @@ struct StripPlan {
   double fused = 0, apart = 0;  ///< predicted times; units: ns
 };
 
-/// The fastest plan for `func` (stage Tensor, injective blocks inlined); nothing where its
+/// The fastest plan for `func` (stage Tensor, injective blocks inlined); declines where its
 /// contractions are no such chain or no piece fits the cache.
-std::optional<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int threads);
+Answer<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int threads);
 
-/// Schedules all contractions of the draft by `plan_strips`. False, with nothing changed, where
+/// Schedules all contractions of the draft by `plan_strips`. Declines, with nothing changed, where
 /// there is no plan or some step does not apply.
-bool schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads);
+Answer<Done> schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads);
 
 /// Whether one kernel for `func` (stage Tensor) is predicted to be faster than one for each of its
 /// contractions, and its plan applies; attention always is (attention_rule.h). Of one contraction:

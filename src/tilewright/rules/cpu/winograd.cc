@@ -40,17 +40,19 @@ class WinogradScheduler {
   WinogradScheduler(Func func, const hw::CpuTarget& target, int threads)
       : func_(std::move(func)), target_(target), threads_(threads) {}
 
-  std::optional<cost::WinogradShape> shape() {
-    if (!inline_rest() || !read_shape()) return std::nullopt;
+  Answer<cost::WinogradShape> shape() {
+    if (!inline_rest())
+      return decline("a block between the convolution and the output is not element-wise");
+    if (Answer<Done> read = read_shape(); !read) return decline("{}", read.error());
     return shape_;
   }
 
-  std::optional<Trace> run(const cost::WinogradPlan* plan) {
-    if (!shape()) return std::nullopt;
+  Answer<Trace> run(const cost::WinogradPlan* plan) {
+    if (Answer<cost::WinogradShape> found = shape(); !found) return decline("{}", found.error());
     plan_ = plan != nullptr ? *plan : cost::plan_winograd(shape_, target_, threads_);
     const bool done = split_output() && place_inverse() && place_products() && place_transform() &&
                       finish_output();
-    if (!done) return std::nullopt;
+    if (!done) return decline("a step that places its transforms does not apply to these loops");
     return std::move(trace_);
   }
 
@@ -109,19 +111,23 @@ class WinogradScheduler {
     return true;
   }
 
-  bool read_shape() {
+  Answer<Done> read_shape() {
     const std::vector<BlockFacts> blocks = collect_blocks(func_);
     const BlockFacts* sum = find_block(blocks, kSum);
     const BlockFacts* half = find_block(blocks, kHalf);
     const BlockFacts* input = find_block(blocks, kIn);
-    if (sum == nullptr || half == nullptr || input == nullptr) return false;
+    if (sum == nullptr || half == nullptr || input == nullptr)
+      return decline("its transforms are not blocks of the kernel");
     const BlockFacts* last = nullptr;
     for (const BlockFacts& block : blocks)
       if (block.store != nullptr && is_output(func_, block.store->buffer)) {
-        if (last != nullptr) return false;
+        if (last != nullptr) return decline("the kernel has several outputs");
         last = &block;
       }
-    if (last == nullptr || last->loops.size() != 5) return false;
+    const size_t axes = last == nullptr ? 0 : last->loops.size();
+    if (axes != 5)
+      return decline("the output has {} axes, not images, channel blocks, rows, columns, lanes",
+                     axes);
     for (size_t i = 0; i < 5; ++i) {
       const std::string& loop = last->loops[i];
       out_loops_.push_back(loop);
@@ -129,28 +135,34 @@ class WinogradScheduler {
         if (last->loop_of(iter.var) == loop)
           out_extents_.push_back(as_int(iter.extent).value_or(0));
     }
-    if (out_extents_.size() != 5) return false;
+    if (out_extents_.size() != 5) return decline("a loop over the output runs no axis of it");
     shape_ = {out_extents_[0],
               extent_of(*sum, "co") * extent_of(*sum, "ci"),
               out_extents_[1] * out_extents_[4],
               out_extents_[2],
               out_extents_[3],
               extent_of(*half, "i")};
-    if (shape_.m <= 0) return false;
+    if (shape_.m <= 0) return decline("the size of its tiles is not constant");
     const auto taps = [&](const char* axis) {
       const int64_t points = extent_of(*sum, axis);
       return points == 1 ? 1 : points - shape_.m + 1;
     };
     shape_.taps_h = taps("x"), shape_.taps_w = taps("y");
     const std::optional<Product> product = product_of(*sum);
-    if (!product) return false;
+    if (!product) return decline("block `{}` is no sum of products", kSum);
     const Load& weights = product->a.buffer == input->store->buffer ? product->b : product->a;
     shape_.shared = !mentions(weights, sum->block->iters[0].var);
     const int64_t columns = tensor::winograd_columns(shape_.height, shape_.width, shape_.tile_w());
     if (columns * shape_.tile_w() >= shape_.width + shape_.tile_w())
       shape_.width = columns * shape_.tile_w();
-    return ceil_div(shape_.height, shape_.tile_h()) * columns == extent_of(*sum, "t") &&
-           shape_.channels > 0 && shape_.filters > 0 && out_extents_[4] == target_.lanes(32);
+    if (out_extents_[4] != target_.lanes(32))
+      return decline("the output's channels come in blocks of {}, a vector has {} lanes",
+                     out_extents_[4], target_.lanes(32));
+    if (ceil_div(shape_.height, shape_.tile_h()) * columns != extent_of(*sum, "t") ||
+        shape_.channels <= 0 || shape_.filters <= 0)
+      return decline("its tiles do not cover the output of {} x {} pixels", shape_.height,
+                     shape_.width);
+    return Done{};
   }
 
   /// Strips, groups of filters in a strip, tiles, pixels of a tile.
@@ -286,19 +298,20 @@ class WinogradScheduler {
 
 }  // namespace
 
-std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads, cost::Decision* why,
-                                              const cost::WinogradPlan* plan) {
-  if (find_block(collect_blocks(func), kSum) == nullptr) return std::nullopt;
+Answer<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target, int threads,
+                                       cost::Decision* why, const cost::WinogradPlan* plan) {
+  if (find_block(collect_blocks(func), kSum) == nullptr)
+    return decline("no block holds the products of a Winograd convolution");
   WinogradScheduler scheduler(func, target, threads);
-  std::optional<schedule::Trace> trace = scheduler.run(plan);
+  Answer<schedule::Trace> trace = scheduler.run(plan);
   if (trace && why != nullptr) *why = scheduler.decision();
   return trace;
 }
 
 std::optional<cost::WinogradShape> winograd_shape(const Func& func, const hw::CpuTarget& target) {
   if (find_block(collect_blocks(func), kSum) == nullptr) return std::nullopt;
-  return WinogradScheduler(func, target, 1).shape();
+  const Answer<cost::WinogradShape> shape = WinogradScheduler(func, target, 1).shape();
+  return shape ? std::optional(*shape) : std::nullopt;
 }
 
 }  // namespace tilewright::rules

@@ -7,6 +7,7 @@
 #include "tilewright/cost/decision.h"
 #include "tilewright/cost/winograd.h"
 #include "tilewright/hw/target.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/schedule/step.h"
 
 namespace tilewright::rules {
@@ -14,11 +15,12 @@ namespace tilewright::rules {
 /// The block of the operator that reads the image: once per tile that covers a pixel.
 inline constexpr const char* kWinogradPixels = "wino_pixels";
 
-/// Absent if `func` is no Winograd convolution with an elementwise rest. `why`, if given, receives
-/// the plan beside the fastest other form of the same convolution. `plan`: instead of the model's.
-std::optional<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target,
-                                              int threads, cost::Decision* why = nullptr,
-                                              const cost::WinogradPlan* plan = nullptr);
+/// Declines if `func` is no Winograd convolution with an elementwise rest. `why`, if given,
+/// receives the plan beside the fastest other form of the same convolution. `plan`: instead of the
+/// model's.
+Answer<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target, int threads,
+                                       cost::Decision* why = nullptr,
+                                       const cost::WinogradPlan* plan = nullptr);
 
 /// What plans of `func` are made for; absent if it is no Winograd convolution.
 std::optional<cost::WinogradShape> winograd_shape(const Func& func, const hw::CpuTarget& target);

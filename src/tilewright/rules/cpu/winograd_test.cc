@@ -108,7 +108,7 @@ TEST(WinogradSchedule, KeepsTheMeaning) {
                                          c.taps_h, c.taps_w, c.threads);
     const Func func = conv_func(c);
     const hw::CpuTarget target = winograd_schedule_target_of(c.registers);
-    const std::optional<schedule::Trace> trace = winograd_trace(func, target, c.threads);
+    const Answer<schedule::Trace> trace = winograd_trace(func, target, c.threads);
     ASSERT_TRUE(trace) << what;
     expect_same(func, *trace, what);
     if (HasFatalFailure()) return;

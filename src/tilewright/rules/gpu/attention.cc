@@ -1,7 +1,6 @@
 #include "tilewright/rules/gpu/attention.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "tilewright/base/dtype.h"
 #include "tilewright/rules/cpu/attention.h"
@@ -52,19 +51,23 @@ int64_t shared_bytes(const GpuAttentionPlan& plan, int64_t rows) {
 }
 
 /// Its sizes; how rows are shared out is not decided yet.
-std::optional<GpuAttentionPlan> find_plan(const Func& func) {
+Answer<GpuAttentionPlan> find_plan(const Func& func) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
-  const std::optional<AttentionBlocks> found = find_attention(func, blocks);
-  if (!found) return std::nullopt;
+  const Answer<AttentionBlocks> found = find_attention(func, blocks);
+  if (!found) return decline("{}", found.error());
   GpuAttentionPlan plan{*found, 0, 0, 0, 0, 1, {}};
   const BlockFacts *scores = find_block(blocks, plan.scores),
                    *result = find_block(blocks, plan.result);
   plan.queries = row_extent(*result), plan.keys = last_extent(*scores);
   plan.depth = terms_of(*scores), plan.columns = last_extent(*result);
-  const bool plain = scores->store->buffer.dtype() == DType::F32 && plan.depth > 0 &&
-                     plan.keys == terms_of(*result) && plan.columns > 0 &&
-                     func.math == MathMode::Fast;
-  if (!plain || plan.queries < kLeastRows || plan.keys < kRowLanes) return std::nullopt;
+  if (scores->store->buffer.dtype() != DType::F32)
+    return decline("the scores are {}, not f32", name(scores->store->buffer.dtype()));
+  if (plan.depth <= 0 || plan.columns <= 0 || plan.keys != terms_of(*result))
+    return decline("the products do not sum over one axis each, the second one over the keys");
+  if (func.math != MathMode::Fast) return decline("math is exact: sums keep their order");
+  if (plan.queries < kLeastRows || plan.keys < kRowLanes)
+    return decline("{} queries and {} keys are fewer than {} and {}", plan.queries, plan.keys,
+                   kLeastRows, kRowLanes);
   plan.heads = 1;
   for (const Expr& extent : result->store->buffer.shape()) plan.heads *= as_int(extent).value_or(0);
   plan.heads /= plan.queries * plan.columns;
@@ -75,9 +78,9 @@ bool fits(const GpuAttentionPlan& plan, int64_t rows, const hw::GpuTarget& targe
   return rows <= plan.queries && shared_bytes(plan, rows) <= target.shared_bytes;
 }
 
-std::optional<GpuAttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
-  std::optional<GpuAttentionPlan> found = find_plan(func);
-  if (!found) return std::nullopt;
+Answer<GpuAttentionPlan> plan_attention(const Func& func, const hw::GpuTarget& target) {
+  Answer<GpuAttentionPlan> found = find_plan(func);
+  if (!found) return found;
   GpuAttentionPlan& plan = *found;
   // As many queries as fit, for the keys and values are read once per block; but no fewer blocks
   // than there are units.
@@ -88,7 +91,10 @@ std::optional<GpuAttentionPlan> plan_attention(const Func& func, const hw::GpuTa
   }
   plan.share.warps =
       std::clamp<int64_t>(plan.share.rows / kThreadRows, 1, target.max_threads / kRowLanes);
-  return plan.share.rows >= kLeastRows ? found : std::nullopt;
+  if (plan.share.rows < kLeastRows)
+    return decline("the scores of {} queries for {} keys do not fit {} bytes of shared memory",
+                   kLeastRows, plan.keys, target.shared_bytes);
+  return found;
 }
 
 class AttentionScheduler {
@@ -256,17 +262,17 @@ class AttentionScheduler {
 
 }  // namespace
 
-std::string schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
-  const std::optional<GpuAttentionPlan> plan = plan_attention(draft.func(), target);
-  if (!plan) return "";
+Answer<std::string> schedule_gpu_attention(Draft& draft, const hw::GpuTarget& target) {
+  const Answer<GpuAttentionPlan> plan = plan_attention(draft.func(), target);
+  if (!plan) return decline("{}", plan.error());
   const Draft::Mark before = draft.mark();
   if (AttentionScheduler(draft, *plan, target).run()) return plan->result;
   draft.revert(before);
-  return "";
+  return decline("a step of its schedule does not apply to these loops");
 }
 
 int64_t gpu_attention_rows(const Func& func, int64_t keys, const hw::GpuTarget& target) {
-  std::optional<GpuAttentionPlan> plan = find_plan(func);
+  Answer<GpuAttentionPlan> plan = find_plan(func);
   if (!plan) return 0;
   plan->keys = keys;
   int64_t rows = kMostQueries;

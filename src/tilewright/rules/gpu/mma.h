@@ -7,6 +7,7 @@
 
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -82,6 +83,9 @@ struct GpuMma {
 /// The product that `block` is on matrix instructions, its tile not chosen yet; absent where it is
 /// none, or the target has no instructions for it.
 std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
+
+/// The same, with the reason where there is none.
+Answer<GpuMma> match_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// find_gpu_mma in the tiles that take the shortest time; absent where too little of any would be
 /// used.

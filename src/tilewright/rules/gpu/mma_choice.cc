@@ -35,21 +35,30 @@ class Chooser {
  public:
   Chooser(const BlockFacts& block, const hw::GpuTarget& target) : block_(block), target_(target) {}
 
-  std::optional<GpuMma> run() {
-    if (block_.store == nullptr || block_.store->combine != Combine::Add) return std::nullopt;
-    const auto* product = block_.store->value.as<Binary>();
-    if (product == nullptr || product->op != BinaryOp::Mul) return std::nullopt;
+  Answer<GpuMma> run() {
+    const bool adds = block_.store != nullptr && block_.store->combine == Combine::Add;
+    const auto* product = adds ? block_.store->value.as<Binary>() : nullptr;
+    if (product == nullptr || product->op != BinaryOp::Mul)
+      return decline("`{}` is no sum of products", block_.name);
     const Load *a = factor_of(product->a), *b = factor_of(product->b);
-    if (a == nullptr || b == nullptr || a->buffer == b->buffer ||
-        bit_width(a->buffer.dtype()) != bit_width(b->buffer.dtype()))
-      return std::nullopt;
-    if (a->buffer.dtype() == DType::F32 && !target_.tf32) return std::nullopt;
+    if (a == nullptr || b == nullptr)
+      return decline("a factor of `{}` is computed, or of a type that no instruction multiplies",
+                     block_.name);
+    if (a->buffer == b->buffer || bit_width(a->buffer.dtype()) != bit_width(b->buffer.dtype()))
+      return decline("the factors of `{}` are one value, or differ in size", block_.name);
+    if (a->buffer.dtype() == DType::F32 && !target_.tf32)
+      return decline("the factors are f32, which may not be rounded to TF32 (--tf32)");
     out_.bytes = bit_width(a->buffer.dtype()) / 8;
     out_.block_k = 2 * out_.terms();
     Load first = *a, second = *b;
-    if (!find_axes(first, second) || !find_sides()) return std::nullopt;
+    if (!find_axes(first, second))
+      return decline("an axis of `{}` is not constant, or no plain part of its result",
+                     block_.name);
+    if (Answer<Done> sides = find_sides(); !sides) return decline("{}", sides.error());
     if (swapped_) std::swap(first, second);
-    if (!find_types(first, second)) return std::nullopt;
+    if (!find_types(first, second))
+      return decline("the target has no matrix instruction for {} and {}", out_.a.type,
+                     out_.b.type);
     find_order(first, second);
     find_split();
     return std::move(out_);
@@ -127,29 +136,35 @@ class Chooser {
 
   /// What only one factor moves with makes rows and columns, what both do tells products apart;
   /// columns have the last axis of the result.
-  bool find_sides() {
+  Answer<Done> find_sides() {
     for (const Axis& axis : axes_) {
       if (axis.extent == 1 && !axis.in_a && !axis.in_b) continue;
       if (!axis.place) {
-        if (axis.extent > 1 && (!axis.in_a || !axis.in_b)) return false;
+        if (axis.extent > 1 && (!axis.in_a || !axis.in_b))
+          return decline("one factor does not move with the terms along `{}`", axis.name);
         terms_.push_back(axis);
       } else if (axis.in_a && axis.in_b) {
         out_.batch.push_back(axis.name);
         out_.extent_batch *= axis.extent;
       } else {
-        if (!axis.in_a && !axis.in_b) return false;
+        if (!axis.in_a && !axis.in_b)
+          return decline("no factor moves with the results along `{}`", axis.name);
         (axis.in_a ? rows_ : columns_).push_back(axis);
       }
     }
-    if (rows_.empty() || columns_.empty() || terms_.empty()) return false;
+    if (rows_.empty() || columns_.empty() || terms_.empty())
+      return decline("no element of a factor is used for several results");
     const auto by_place = [](const Axis& x, const Axis& y) { return *x.place < *y.place; };
     std::stable_sort(rows_.begin(), rows_.end(), by_place);
     std::stable_sort(columns_.begin(), columns_.end(), by_place);
     swapped_ = last_place(rows_) > last_place(columns_);
     if (swapped_) std::swap(rows_, columns_);
     out_.extent_m = extent(rows_), out_.extent_n = extent(columns_), out_.extent_k = extent(terms_);
-    return out_.extent_m >= kLeastSide && out_.extent_n >= kLeastSide &&
-           out_.extent_k >= (out_.grouped.empty() ? kLeastTerms : kLeastGroup);
+    const int64_t least = out_.grouped.empty() ? kLeastTerms : kLeastGroup;
+    if (out_.extent_m < kLeastSide || out_.extent_n < kLeastSide || out_.extent_k < least)
+      return decline("{} x {} results of {} terms fill little of {} x {} and {}", out_.extent_m,
+                     out_.extent_n, out_.extent_k, kLeastSide, kLeastSide, least);
+    return Done{};
   }
 
   static int64_t last_place(const std::vector<Axis>& side) {
@@ -308,8 +323,13 @@ std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) 
   return choose_mma_tiles(out, target) ? std::optional(out) : std::nullopt;
 }
 
-std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
+Answer<GpuMma> match_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
   return Chooser(block, target).run();
+}
+
+std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
+  Answer<GpuMma> mma = match_gpu_mma(block, target);
+  return mma ? std::optional(*std::move(mma)) : std::nullopt;
 }
 
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {

@@ -157,6 +157,11 @@ class BlockReducer {
 
 std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
                                                  const hw::GpuTarget& target) {
+  const Answer<GpuReduction> plan = plan_gpu_reduction(block, target);
+  return plan ? std::optional(*plan) : std::nullopt;
+}
+
+Answer<GpuReduction> plan_gpu_reduction(const BlockFacts& block, const hw::GpuTarget& target) {
   const Load* load = widest_load(block);
   const auto next_to_each_other = [&](const Iter& iter) {
     return load != nullptr && last_axis_stride(*load, iter.var, 1) == 1 &&
@@ -178,14 +183,21 @@ std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
   }
   const int64_t room = target.units * target.unit_threads;  // threads that run at the same time
   const bool few = terms < 2 * kSide && (terms < kFewTerms || results >= kSide);
-  if (last == nullptr || shared == nullptr || few || results >= room) return std::nullopt;
+  if (last == nullptr || shared == nullptr)
+    return decline("`{}` has no loop over its {}", block.name,
+                   last == nullptr ? "results" : "terms");
+  if (few) return decline("{} terms for {} results are too few to share", terms, results);
+  if (results >= room)
+    return decline("{} results keep all {} threads of the device busy", results, room);
   GpuReduction plan;
   plan.loop = block.loop_of(shared->var);
   plan.extent = block.extent_of(shared->var);
   if (next_to_each_other(*last)) plan.side = std::min(kSide, block.extent_of(last->var));
   plan.threads = std::min(std::min(kThreads, target.max_threads) / plan.side, plan.extent);
   if (plan.side == 1 && plan.threads > kRowLanes) plan.threads -= plan.threads % kRowLanes;
-  return plan.threads > 1 && !plan.loop.empty() ? std::optional(plan) : std::nullopt;
+  if (plan.threads < 2 || plan.loop.empty())
+    return decline("no loop over terms is long enough for several threads");
+  return plan;
 }
 
 bool apply_gpu_reduction(Draft& draft, const std::string& name, const GpuReduction& plan,

@@ -19,8 +19,14 @@ class RowScheduler {
  public:
   RowScheduler(Draft& draft, const hw::GpuTarget& target) : draft_(draft), target_(target) {}
 
-  bool run(const std::string& name) {
-    if (!plan(name)) return false;
+  Answer<Done> run(const std::string& name) {
+    if (Answer<Done> planned = plan(name); !planned) return planned;
+    if (!schedule()) return decline("a step that gives a row to a block of threads does not apply");
+    return Done{};
+  }
+
+ private:
+  bool schedule() {
     if (share_.rows > 1) {
       if (!attempt(schedule::Split{share_.loop, share_.rows})) return false;
       rows_.back() = share_.loop += ".o";
@@ -32,7 +38,6 @@ class RowScheduler {
     return spread_rows(draft_, last_, share_) && bind_blocks(draft_, rows_);
   }
 
- private:
   bool attempt(schedule::Step step) { return draft_.attempt(std::move(step)); }
 
   /// The loop over rows, from what `last` reads of them; an axis of one row counts.
@@ -52,12 +57,16 @@ class RowScheduler {
   }
 
   /// What is computed row by row: `producers_`, the last one first, and `last_`.
-  bool plan(const std::string& name) {
+  Answer<Done> plan(const std::string& name) {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* last = last_reader(draft_.func(), blocks, name);
-    if (last == nullptr || last->kind != BlockFacts::Kind::Injective) return false;
+    if (last == nullptr) return decline("`{}` does not serve one output alone", name);
+    if (last->kind != BlockFacts::Kind::Injective)
+      return decline("the output is not written by an element-wise block");
     share_.loop = row_of(*last, blocks);
-    if (share_.loop.empty()) return false;
+    if (share_.loop.empty())
+      return decline("block `{}` does not read sums of whole rows in a loop over these rows",
+                     last->name);
     last_ = last->name;
     const auto end = std::find(last->loops.begin(), last->loops.end(), share_.loop) + 1;
     rows_.assign(last->loops.begin(), end);
@@ -78,9 +87,13 @@ class RowScheduler {
       row_bytes += storage_bytes(block.store->buffer.dtype(), reduces ? kRowLanes + 1 : elements);
     }
     const int64_t room = std::min(kMostShared, target_.shared_bytes);
-    if (!found || elements < kRowLanes || row_bytes > room) return false;
+    if (!found) return decline("`{}` is not computed for the rows of `{}`", name, last_);
+    if (elements < kRowLanes)
+      return decline("rows of {} elements are shorter than a warp of {}", elements, kRowLanes);
+    if (row_bytes > room)
+      return decline("a row needs {} bytes of shared memory, more than {}", row_bytes, room);
     share_out(all, last->extents[rows_.size() - 1], elements, room / row_bytes);
-    return true;
+    return Done{};
   }
 
   /// A warp for each of several rows, as far as all units have blocks; else several for one.
@@ -112,7 +125,7 @@ class RowScheduler {
 
 }  // namespace
 
-bool apply_gpu_rows(Draft& draft, const std::string& name, const hw::GpuTarget& target) {
+Answer<Done> apply_gpu_rows(Draft& draft, const std::string& name, const hw::GpuTarget& target) {
   return RowScheduler(draft, target).run(name);
 }
 

@@ -9,6 +9,7 @@
 #include "tilewright/rules/gpu/row_kernel.h"
 #include "tilewright/rules/gpu/split_k.h"
 #include "tilewright/rules/gpu/split_softmax_keys.h"
+#include "tilewright/rules/gpu/tile_choice.h"
 #include "tilewright/rules/gpu/winograd.h"
 
 namespace tilewright::rules {
@@ -18,6 +19,32 @@ namespace {
 constexpr int64_t kFlatThreads = 128;
 /// A value is computed again at its uses up to this cost.
 constexpr int kGpuCheapCost = 6;
+
+/// A kernel being scheduled; rules return blocks of the nests they have made.
+struct GpuKernel {
+  Draft& draft;
+  const hw::GpuTarget& target;
+};
+
+/// Asked before anything is inlined.
+constexpr Rule<GpuKernel, schedule::Names> kWholeRules[] = {
+    {"recurrence", "loops that hand values on from step to step: a kernel per step",
+     [](GpuKernel& kernel) { return schedule_gpu_scans(kernel.draft, kernel.target); }},
+    {"winograd", "convolutions by Winograd: a thread transforms a tile in registers",
+     [](GpuKernel& kernel) { return schedule_gpu_winograd(kernel.draft, kernel.target); }},
+};
+constexpr Rule<GpuKernel, schedule::Names> kJoinedRules[] = {
+    {"attention", "two products with a softmax between them: a block takes some queries of a head",
+     [](GpuKernel& kernel) -> Answer<schedule::Names> {
+       Answer<std::string> block = schedule_gpu_attention(kernel.draft, kernel.target);
+       if (!block) return decline("{}", block.error());
+       return schedule::Names{*std::move(block)};
+     }},
+};
+/// Takes whatever is left, at the end.
+void take_rest(RuleChoice& choice) {
+  choice.rule = "element-wise", choice.what = "everything else: a thread for each element";
+}
 
 class GpuScheduler {
  public:
@@ -30,27 +57,45 @@ class GpuScheduler {
   bool is_attention() {
     inline_cheap();
     stage_outputs();
-    return !schedule_gpu_attention(draft_, target_).empty();
+    return schedule_gpu_attention(draft_, target_).has_value();
   }
 
-  schedule::Trace run() {
-    for (const std::string& block : schedule_gpu_scans(draft_, target_))
-      done_.insert(draft_.nest_of(block).names.front());
-    for (const std::string& block : schedule_gpu_winograd(draft_, target_)) remember(block);
+  GpuScheduleChoice run() {
+    GpuKernel kernel{draft_, target_};
+    const bool taken = remember(ask(kWholeRules, kernel, log_.kernel));
     inline_cheap();
     stage_outputs();
-    if (const std::string block = schedule_gpu_attention(draft_, target_); !block.empty())
-      remember(block);
+    if (!taken) remember(ask(kJoinedRules, kernel, log_.kernel));
     for (const std::string& name : names(BlockFacts::Kind::Reduce))
       if (!bound(name)) reduction(name);
+    if (!log_.decided()) {
+      decline_all(kSumRules, kNoSum, log_.kernel);
+      take_rest(log_.kernel);
+    }
     multiply_words(draft_, target_);
     inline_padding();
     for (const std::string& name : names())
       if (!bound(name)) one_element_per_thread(name);
-    return draft_.take();
+    return {draft_.take(), log_.report()};
   }
 
+  static void list(std::vector<RuleInfo>& all) { list_rules(kSumRules, all); }
+
  private:
+  /// A sum that no rule has taken yet, and what was planned for it.
+  struct Sum {
+    GpuScheduler& at;
+    std::string name;
+    GpuPlan plan;
+
+    /// `taken`, or nothing has changed and `reason` is why.
+    template <class... Args>
+    Answer<Done> undone(const Draft::Mark& start, fmt::format_string<Args...> reason,
+                        Args&&... args) {
+      at.draft_.revert(start);
+      return decline(reason, std::forward<Args>(args)...);
+    }
+  };
   std::vector<std::string> names(BlockFacts::Kind kind) const {
     std::vector<std::string> found;
     for (const BlockFacts& block : draft_.blocks())
@@ -116,33 +161,103 @@ class GpuScheduler {
   }
 
   void reduction(const std::string& name) {
-    const GpuPlan plan = plan_of(name);
-    const Draft::Mark start = draft_.mark();
-    if (plan.mma) {
-      if (product(name, *plan.mma)) return;
-      draft_.revert(start);
-      as_planned_ = false;
+    Sum sum{*this, name, plan_of(name)};
+    RuleChoice choice;
+    choice.block = name;
+    const int64_t work = facts_of(name).second->work();
+    if (!ask(kSumRules, sum, choice)) take_rest(choice);
+    log_.add_sum(std::move(choice), work);
+  }
+
+  static Answer<Done> matrix_instructions(Sum& sum) {
+    GpuScheduler& at = sum.at;
+    if (!sum.plan.mma) {
+      const auto [blocks, block] = at.facts_of(sum.name);
+      const Answer<GpuMma> found = match_gpu_mma(*block, at.target_);
+      return decline("{}", found ? std::string(kNoTileFits) : found.error());
     }
-    if (!plan.tile && plan.rows) {
-      if (apply_gpu_rows(draft_, name, target_)) return remember(name);
-      draft_.revert(start);
+    const Draft::Mark start = at.draft_.mark();
+    if (at.product(sum.name, *sum.plan.mma)) return Done{};
+    at.as_planned_ = false;
+    return sum.undone(start, "a step that lays `{}` out for the instructions does not apply",
+                      sum.name);
+  }
+
+  static Answer<Done> row_kernel(Sum& sum) {
+    if (sum.plan.tile) return decline("threads share the factors of `{}` in a tile", sum.name);
+    if (!sum.plan.rows) return decline("the plan leaves rows out");
+    GpuScheduler& at = sum.at;
+    const Draft::Mark start = at.draft_.mark();
+    const Answer<Done> made = apply_gpu_rows(at.draft_, sum.name, at.target_);
+    if (!made) return sum.undone(start, "{}", made.error());
+    at.remember(sum.name);
+    return Done{};
+  }
+
+  /// In parts where the plan says so and that goes, else as one.
+  static Answer<Done> shared_tile(Sum& sum) {
+    GpuScheduler& at = sum.at;
+    const Draft::Mark start = at.draft_.mark();
+    if (!sum.plan.tile) {
+      const auto [blocks, block] = at.facts_of(sum.name);
+      const Answer<GpuTileTable> found = GpuTileTable::find(*block, at.target_);
+      return decline("{}", found ? std::string(kNoTileFits) : found.error());
     }
-    if (plan.tile) {
-      if (plan.tile->splits > 1) {
-        if (split_sum(name, *plan.tile)) return;
-        draft_.revert(start);
-      }
-      if (apply_gpu_tile(draft_, name, *plan.tile)) return remember(name);
-      draft_.revert(start);
-      as_planned_ = false;
+    if (sum.plan.tile->splits > 1) {
+      if (at.split_sum(sum.name, *sum.plan.tile)) return Done{};
+      at.draft_.revert(start);
     }
-    if (plan.reduction) {
-      if (apply_gpu_reduction(draft_, name, *plan.reduction, target_)) return remember(name);
-      draft_.revert(start);
-      as_planned_ = false;
+    if (apply_gpu_tile(at.draft_, sum.name, *sum.plan.tile)) {
+      at.remember(sum.name);
+      return Done{};
     }
-    if (sum_per_thread(name)) return;
-    draft_.revert(start);
+    at.as_planned_ = false;
+    return sum.undone(start, "a step that places the tile of `{}` does not apply to its loops",
+                      sum.name);
+  }
+
+  static Answer<Done> shared_terms(Sum& sum) {
+    GpuScheduler& at = sum.at;
+    if (!sum.plan.reduction) {
+      const auto [blocks, block] = at.facts_of(sum.name);
+      const Answer<GpuReduction> found = plan_gpu_reduction(*block, at.target_);
+      return decline("{}", found ? "the plan has no threads for its terms" : found.error());
+    }
+    const Draft::Mark start = at.draft_.mark();
+    if (apply_gpu_reduction(at.draft_, sum.name, *sum.plan.reduction, at.target_)) {
+      at.remember(sum.name);
+      return Done{};
+    }
+    at.as_planned_ = false;
+    return sum.undone(start, "a step that shares out the terms of `{}` does not apply", sum.name);
+  }
+
+  static Answer<Done> thread_per_result(Sum& sum) {
+    const Draft::Mark start = sum.at.draft_.mark();
+    if (sum.at.sum_per_thread(sum.name)) return Done{};
+    return sum.undone(start, "the loops over results and terms of `{}` cannot be told apart",
+                      sum.name);
+  }
+
+  static constexpr const char* kNoTileFits =
+      "no tile fits the shared memory, registers and threads of a block";
+  static constexpr Rule<Sum, Done> kSumRules[] = {
+      {"matrix-instructions", "products of bf16, f16, bytes or TF32 by instructions of warps",
+       matrix_instructions},
+      {"row-kernel", "sums along rows and all computed from them: warps of a block take a row",
+       row_kernel},
+      {"shared-tile", "products in tiles: factors in shared memory, results in registers",
+       shared_tile},
+      {"shared-terms", "long sums with few results: threads of a block share the terms",
+       shared_terms},
+      {"thread-per-result", "other sums: a thread adds up a result", thread_per_result},
+  };
+
+  /// The facts of the program as it is, and those of one block among them.
+  std::pair<std::vector<BlockFacts>, const BlockFacts*> facts_of(const std::string& name) const {
+    std::vector<BlockFacts> blocks = draft_.blocks();
+    const BlockFacts* block = find_block(blocks, name);
+    return {std::move(blocks), block};
   }
 
   GpuPlan plan_now(const std::string& name) const {
@@ -262,10 +377,16 @@ class GpuScheduler {
 
   /// All blocks in the nest of `name` are scheduled.
   void remember(const std::string& name) { done_.insert(draft_.nest_of(name).names.front()); }
+  /// Likewise those in nests that a rule has made, if there are any.
+  bool remember(const std::optional<schedule::Names>& made) {
+    for (const std::string& block : made.value_or(schedule::Names())) remember(block);
+    return made.has_value();
+  }
 
   Draft draft_;
   const hw::GpuTarget& target_;
   const PlanGpu& plan_;
+  RuleLog log_;
   bool as_planned_ = true;
   std::set<std::string> done_;  ///< loops whose bodies are scheduled
 };
@@ -277,6 +398,22 @@ GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target) {
           choose_gpu_mma(block, target), true};
 }
 
+GpuScheduleChoice choose_gpu_schedule(const Func& func, const hw::GpuTarget& target) {
+  const PlanGpu plan = plan_gpu;
+  return GpuScheduler(func, target, plan).run();
+}
+
+std::vector<RuleInfo> gpu_rules() {
+  std::vector<RuleInfo> all;
+  list_rules(kWholeRules, all);
+  list_rules(kJoinedRules, all);
+  GpuScheduler::list(all);
+  RuleChoice last;
+  take_rest(last);
+  all.push_back({last.rule, last.what});
+  return all;
+}
+
 bool is_gpu_attention(const Func& func, const hw::GpuTarget& target) {
   return GpuScheduler(with_key_parts(func, target), target, plan_gpu).is_attention();
 }
@@ -284,7 +421,7 @@ bool is_gpu_attention(const Func& func, const hw::GpuTarget& target) {
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target, const PlanGpu& plan,
                           bool* as_planned) {
   GpuScheduler scheduler(func, target, plan);
-  schedule::Trace trace = scheduler.run();
+  schedule::Trace trace = scheduler.run().trace;
   if (as_planned != nullptr) *as_planned = scheduler.as_planned();
   return trace;
 }

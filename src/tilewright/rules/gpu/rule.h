@@ -9,6 +9,7 @@
 
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/rules/common/draft.h"
+#include "tilewright/rules/common/rule_table.h"
 #include "tilewright/rules/gpu/mma.h"
 #include "tilewright/schedule/step.h"
 
@@ -59,6 +60,8 @@ struct GpuReduction {
 /// How to share out the terms of `block`; absent where there are results enough for all threads.
 std::optional<GpuReduction> choose_gpu_reduction(const BlockFacts& block,
                                                  const hw::GpuTarget& target);
+/// The same, with the reason where there is none.
+Answer<GpuReduction> plan_gpu_reduction(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// Schedules the reduction `name` as `plan` says. False, with some steps taken, where it does not
 /// apply.
@@ -78,8 +81,9 @@ using PlanGpu = std::function<GpuPlan(const BlockFacts& block, const hw::GpuTarg
 GpuPlan plan_gpu(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// Schedules recurrences whose blocks share a nest: a kernel per step, in which threads share out
-/// what each block computes. Returns the blocks it has scheduled.
-std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target);
+/// what each block computes. Returns the blocks it has scheduled; declines, with nothing changed,
+/// where there are none.
+Answer<std::vector<std::string>> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target);
 
 /// Binds loops, outermost first, to thread axes (at most three; the last is x) or block axes (the
 /// last is x; more than three share the outermost axis). requires: one perfect nest, for blocks.
@@ -89,7 +93,18 @@ bool bind_blocks(Draft& draft, schedule::Names loops);
 /// Whether `func` is attention of which the rule makes one kernel (gpu_attention.h).
 bool is_gpu_attention(const Func& func, const hw::GpuTarget& target);
 
-/// Schedules `func` (stage Tensor): products in tiles, other reductions with a thread for each
+/// A schedule and who chose it.
+struct GpuScheduleChoice {
+  schedule::Trace trace;
+  RuleReport rules;
+};
+/// Schedules `func` (stage Tensor) by the rules of `gpu_rules()`, in their order: those for whole
+/// kernels, those for each sum that is left, and what remains. It always succeeds.
+GpuScheduleChoice choose_gpu_schedule(const Func& func, const hw::GpuTarget& target);
+/// All rules, in their order.
+std::vector<RuleInfo> gpu_rules();
+
+/// Its trace alone: products in tiles, other reductions with a thread for each
 /// element, the rest a thread for each element. It always succeeds; what no rule fits runs on one
 /// thread. `plan` decides about reductions. `as_planned`, if asked for: whether every plan applied.
 schedule::Trace gpu_trace(const Func& func, const hw::GpuTarget& target,

@@ -89,9 +89,11 @@ std::vector<std::string> allocated_inside(const Func& func, const std::string& l
 
 }  // namespace
 
-std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target) {
+Answer<std::vector<std::string>> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& target) {
   std::vector<std::string> done;
-  for (const SharedNest& nest : shared_nests(draft.blocks())) {
+  const std::vector<SharedNest> nests = shared_nests(draft.blocks());
+  if (nests.empty()) return decline("no loop hands values from one step to the next");
+  for (const SharedNest& nest : nests) {
     const Draft::Mark start = draft.mark();
     const std::string inside = nest.parts.empty() ? nest.steps.back() : nest.parts.back();
     bool fine = true;
@@ -107,6 +109,7 @@ std::vector<std::string> schedule_gpu_scans(Draft& draft, const hw::GpuTarget& t
       draft.revert(start);
     }
   }
+  if (done.empty()) return decline("threads cannot share out what a step of the loop computes");
   return done;
 }
 

@@ -66,7 +66,7 @@ bool at_own_key(const BlockFacts& block, const Var& key, const std::vector<Buffe
 }
 
 std::optional<Chain> find_chain(const Func& func, const std::vector<BlockFacts>& blocks) {
-  const std::optional<AttentionBlocks> found = find_attention(func, blocks);
+  const Answer<AttentionBlocks> found = find_attention(func, blocks);
   if (!found || found->between.size() < 4) return std::nullopt;
   Chain c;
   c.scores = find_block(blocks, found->scores), c.result = find_block(blocks, found->result);

@@ -92,8 +92,13 @@ void count_words(cost::Contraction& c, size_t axis) {
 
 std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
                                                  const hw::GpuTarget& target) {
+  Answer<GpuTileTable> table = find(block, target);
+  return table ? std::optional(*std::move(table)) : std::nullopt;
+}
+
+Answer<GpuTileTable> GpuTileTable::find(const BlockFacts& block, const hw::GpuTarget& target) {
   const std::optional<Product> product = product_of(block);
-  if (!product) return std::nullopt;
+  if (!product) return decline("`{}` is no sum of products", block.name);
   GpuTile loops;
   cost::Contraction c;
   std::vector<Var> vars;
@@ -102,7 +107,9 @@ std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
   for (const Iter& iter : block.block->iters) {
     const std::string loop = block.loop_of(iter.var);
     const int64_t extent = block.extent_of(iter.var);
-    if (loop.empty() || extent < 1) return std::nullopt;
+    if (loop.empty() || extent < 1)
+      return decline("no loop of constant length runs along `{}` of `{}`", iter.var.name(),
+                     block.name);
     if (words && iter.var == words->iter) continue;
     vars.push_back(iter.var);
     c.axes.push_back({loop, extent, iter.kind == IterKind::Reduce});
@@ -126,7 +133,7 @@ std::optional<GpuTileTable> GpuTileTable::create(const BlockFacts& block,
   if (words) loops.word = words->loop, count_words(c, vars.size() - 1);
   if (loops.group > 0) split_groups(c, grouped_axis, loops.group);
   GpuTileTable table(target, std::move(loops), std::move(c));
-  if (!table.find_sides()) return std::nullopt;
+  if (Answer<Done> sides = table.find_sides(); !sides) return decline("{}", sides.error());
   return table;
 }
 
@@ -151,8 +158,8 @@ GpuTileTable::GpuTileTable(const hw::GpuTarget& target, GpuTile loops,
     for (const int64_t parts : {2, 4, 8, 16, 32}) splits_.push_back(parts);
 }
 
-/// Which axes only one factor has. False if one of the factors would not be shared by threads.
-bool GpuTileTable::find_sides() {
+/// Which axes only one factor has. Declines if one of the factors would not be shared by threads.
+Answer<Done> GpuTileTable::find_sides() {
   int64_t sizes[2] = {1, 1};
   for (size_t i = 0; i < axis_of_.size(); ++i) {
     const int axis = static_cast<int>(axis_of_[i]);
@@ -161,7 +168,9 @@ bool GpuTileTable::find_sides() {
     (in_a ? side_a_ : side_b_).push_back(i);
     sizes[in_a ? 0 : 1] *= loops_.axes[i].extent;
   }
-  return sizes[0] > 1 && sizes[1] > 1;
+  if (sizes[0] < 2 || sizes[1] < 2)
+    return decline("results of different threads share no element of a factor");
+  return Done{};
 }
 
 /// An axis along which a factor goes in steps of one element can be made to lie side by side.

@@ -24,6 +24,8 @@ class GpuTileTable {
  public:
   /// Absent where no element of a factor would be used twice, or loops are not constant.
   static std::optional<GpuTileTable> create(const BlockFacts& block, const hw::GpuTarget& target);
+  /// The same, with the reason where there is none.
+  static Answer<GpuTileTable> find(const BlockFacts& block, const hw::GpuTarget& target);
 
   /// Values that the numbers of a point may have.
   std::vector<int64_t> threads() const;
@@ -46,7 +48,7 @@ class GpuTileTable {
 
  private:
   GpuTileTable(const hw::GpuTarget& target, GpuTile loops, cost::Contraction contraction);
-  bool find_sides();
+  Answer<Done> find_sides();
   void find_steps();
   void find_contiguous();
   void share_out(const std::vector<size_t>& side, int64_t threads, int64_t each,

@@ -54,13 +54,13 @@ class PlainWinogradScheduler {
   PlainWinogradScheduler(Draft& draft, const hw::GpuTarget& target)
       : draft_(draft), target_(target) {}
 
-  std::vector<std::string> run() {
-    if (!has("wino_sum") || !has("wino_in")) return {};
+  Answer<std::vector<std::string>> run() {
+    if (!has("wino_sum") || !has("wino_in"))
+      return decline("no block holds the products of a Winograd convolution");
     const Draft::Mark start = draft_.mark();
     if (!before()) {
       draft_.revert(start);
-      done_.clear();
-      return {};
+      return decline("a step that gives each thread a tile to transform does not apply");
     }
     const Draft::Mark middle = draft_.mark();
     const std::vector<std::string> first = done_;
@@ -165,7 +165,7 @@ int64_t gpu_winograd_tile(const tensor::Conv2dShape& conv, const hw::GpuTarget& 
   return best;
 }
 
-std::vector<std::string> schedule_gpu_winograd(Draft& draft, const hw::GpuTarget& target) {
+Answer<std::vector<std::string>> schedule_gpu_winograd(Draft& draft, const hw::GpuTarget& target) {
   return PlainWinogradScheduler(draft, target).run();
 }
 

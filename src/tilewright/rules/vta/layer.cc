@@ -130,17 +130,16 @@ class Epilogue {
   VtaLayer& layer_;
 };
 
-Status read_extents(const Func& func, const Block& block, bool pool, VtaLayer& layer) {
+Answer<Done> read_extents(const Block& block, bool pool, VtaLayer& layer) {
   const char* names[kTileAxes] = {"n", "o", "h", "w", "ci", "r", "s"};
   for (size_t i = 0; i < kTileAxes; ++i) {
     if (pool && static_cast<TileAxis>(i) == TileAxis::C) continue;
     const Iter* iter = iter_named(block, names[i]);
     if (iter == nullptr || extent_of(*iter) < 1)
-      return unsupported(func,
-                         fmt::format("block `{}` has no constant axis {}", block.name, names[i]));
+      return decline("block `{}` has no constant axis {}", block.name, names[i]);
     layer.extent[i] = extent_of(*iter);
   }
-  return {};
+  return Done{};
 }
 
 /// Strides and dilations of the input, as `load` in `block` reads it.
@@ -152,33 +151,60 @@ void read_window(const Load& load, const Block& block, VtaLayer& layer) {
   layer.dilation_w = std::max<int64_t>(1, columns.step("s"));
 }
 
-Status read_conv(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& conv,
-                 VtaLayer& layer) {
-  TW_TRY_STATUS(read_extents(func, *conv.block, false, layer));
+/// A Func with a last block that is element-wise, and a block that combines.
+struct VtaKernel {
+  const Func& func;
+  const std::vector<BlockFacts>& blocks;
+  const VtaBlocks& roles;
+};
+
+tl::unexpected<std::string> combines_otherwise(const BlockFacts& block) {
+  return decline("block `{}` combines with `{}`", block.name, name(block.store->combine));
+}
+
+Answer<VtaLayer> pooling(VtaKernel& kernel) {
+  const BlockFacts& pool = *kernel.roles.reduce;
+  if (pool.store->combine != Combine::Max) return combines_otherwise(pool);
+  if (kernel.roles.staged == nullptr)
+    return decline("no block of the kernel makes what the window of `{}` reads", pool.name);
+  VtaLayer layer;
+  layer.name = kernel.func.name;
+  layer.conv = false;
+  if (Answer<Done> read = read_extents(*pool.block, true, layer); !read)
+    return decline("{}", read.error());
+  const Load* window = tile_load(pool.store->value, pool.store->buffer);
+  if (window == nullptr) return decline("block `{}` has no window over tiles", pool.name);
+  read_window(*window, *pool.block, layer);
+  read_source(kernel.blocks, window->buffer, layer);
+  layer.reg_ops = 1, layer.imm_ops = 1;
+  return layer;
+}
+
+Answer<VtaLayer> convolution(VtaKernel& kernel) {
+  const BlockFacts& conv = *kernel.roles.reduce;
+  if (conv.store->combine != Combine::Add) return combines_otherwise(conv);
+  VtaLayer layer;
+  layer.name = kernel.func.name;
+  if (Answer<Done> read = read_extents(*conv.block, false, layer); !read)
+    return decline("{}", read.error());
   const auto product = product_of(conv);
   if (!product || product->a.indices.size() != 6 || product->b.indices.size() != 6)
-    return unsupported(func, fmt::format("block `{}` is no product of tiles", conv.name));
+    return decline("block `{}` is no product of tiles", conv.name);
   const Load& x = product->a;
   read_window(x, *conv.block, layer);
   const Index channels(x.indices[1], *conv.block);
   for (int64_t o = 1; o < layer.extent[TileAxis::O] && layer.out_per_group == 0; ++o)
     if (channels.at("o", o) != channels.origin()) layer.out_per_group = o;
-  read_source(blocks, x.buffer, layer);
-  return {};
+  read_source(kernel.blocks, x.buffer, layer);
+  Epilogue(*kernel.roles.last, conv.store->buffer, layer);
+  return layer;
 }
 
-Status read_pool(const Func& func, const std::vector<BlockFacts>& blocks, const BlockFacts& pool,
-                 VtaLayer& layer) {
-  layer.conv = false;
-  TW_TRY_STATUS(read_extents(func, *pool.block, true, layer));
-  const Load* window = tile_load(pool.store->value, pool.store->buffer);
-  if (window == nullptr)
-    return unsupported(func, fmt::format("block `{}` has no window over tiles", pool.name));
-  read_window(*window, *pool.block, layer);
-  read_source(blocks, window->buffer, layer);
-  layer.reg_ops = 1, layer.imm_ops = 1;
-  return {};
-}
+constexpr Rule<VtaKernel, VtaLayer> kVtaRules[] = {
+    {"pooling", "maxima over windows: the input widened to i32, then vector instructions", pooling},
+    {"convolution", "convolutions and dense layers, with what follows element by element: GEMM",
+     convolution},
+};
 
 }  // namespace
 
@@ -198,26 +224,28 @@ VtaBlocks find_vta_blocks(const std::vector<BlockFacts>& blocks) {
   return roles;
 }
 
-Result<VtaLayer> vta_layer(const Func& func) {
+Result<VtaLayer> vta_layer(const Func& func, RuleChoice* choice) {
   const std::vector<BlockFacts> blocks = collect_blocks(func);
   const VtaBlocks roles = find_vta_blocks(blocks);
-  VtaLayer layer;
-  layer.name = func.name;
   if (roles.last == nullptr || roles.last->kind != BlockFacts::Kind::Injective ||
       !is_output(func, roles.last->store->buffer))
     return unsupported(func, "its last block is not element-wise");
   if (roles.reduce == nullptr || roles.init == nullptr)
     return unsupported(func, "it has no sum of products and no maximum over a window");
-  if (roles.reduce->store->combine == Combine::Max && roles.staged != nullptr) {
-    TW_TRY_STATUS(read_pool(func, blocks, *roles.reduce, layer));
-    return layer;
-  }
-  if (roles.reduce->store->combine != Combine::Add)
-    return unsupported(func, fmt::format("block `{}` combines with `{}`", roles.reduce->name,
-                                         name(roles.reduce->store->combine)));
-  TW_TRY_STATUS(read_conv(func, blocks, *roles.reduce, layer));
-  Epilogue(*roles.last, roles.reduce->store->buffer, layer);
-  return layer;
+  VtaKernel kernel{func, blocks, roles};
+  RuleChoice asked;
+  std::optional<VtaLayer> layer = ask(kVtaRules, kernel, asked);
+  if (choice != nullptr) *choice = asked;
+  if (layer) return *std::move(layer);
+  // The one that the operation is for says what is wrong.
+  const bool window = roles.reduce->store->combine == Combine::Max && roles.staged != nullptr;
+  return unsupported(func, (window ? asked.declined.front() : asked.declined.back()).reason);
+}
+
+std::vector<RuleInfo> vta_rules() {
+  std::vector<RuleInfo> all;
+  list_rules(kVtaRules, all);
+  return all;
 }
 
 }  // namespace tilewright::rules

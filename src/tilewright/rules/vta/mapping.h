@@ -9,6 +9,7 @@
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/result.h"
 #include "tilewright/ir/stmt.h"
+#include "tilewright/rules/common/rule_table.h"
 
 namespace tilewright::rules {
 
@@ -44,8 +45,12 @@ struct VtaLayer {
   friend bool operator==(const VtaLayer&, const VtaLayer&) = default;
 };
 
-/// errors: Unsupported (what in `func` is not of the forms that VTA can run).
-Result<VtaLayer> vta_layer(const Func& func);
+/// The layer that `func` is, by the first rule that takes it. `choice`, if given, receives which,
+/// and who declined before. errors: Unsupported (what in `func` is not of the forms that VTA can
+/// run).
+Result<VtaLayer> vta_layer(const Func& func, RuleChoice* choice = nullptr);
+/// All rules, in their order.
+std::vector<RuleInfo> vta_rules();
 
 /// How a layer runs. Loops over tiles stand in `order`, outermost first; an axis of one tile has no
 /// loop. The result stays on chip from the outermost loop of the reduction on: loops before it make

@@ -289,6 +289,13 @@ Result<Trace> vta_prologue(const Func& func) {
   return steps.take();
 }
 
+Result<RuleChoice> vta_rule(const Func& func) {
+  const Func folded = TW_TRY(schedule::replay(func, TW_TRY(vta_prologue(func))));
+  RuleChoice choice;
+  TW_TRY(vta_layer(folded, &choice));
+  return choice;
+}
+
 Result<Trace> vta_trace(const Func& func, const vta::Config& config, const VtaMapping& mapping) {
   Trace trace = TW_TRY(vta_prologue(func));
   Func folded = TW_TRY(schedule::replay(func, trace));

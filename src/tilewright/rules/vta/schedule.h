@@ -22,4 +22,7 @@ Result<schedule::Trace> vta_prologue(const Func& func);
 Result<schedule::Trace> vta_trace(const Func& func, const vta::Config& config,
                                   const VtaMapping& mapping);
 
+/// Which rule takes `func`. errors: Unsupported (as vta_layer).
+Result<RuleChoice> vta_rule(const Func& func);
+
 }  // namespace tilewright::rules
