@@ -28,7 +28,7 @@ struct Options {
   /// Shuffle concurrent loops (seeded) and report conflicts, undefined reads, double writes.
   bool check = false;
   /// The checking mode reports elements written twice. Programs after the steps `inplace` and
-  /// `ring` overwrite elements on purpose: pass false for them.
+  /// `pipeline` overwrite elements on purpose: pass false for them.
   bool single_assignment = true;
   uint64_t seed = 1;
   size_t max_findings = 8;
