@@ -125,8 +125,7 @@ struct Form {
   /// Time of all kernels on the GPU so far.
   int64_t device_ns() const {
     int64_t ns = 0;
-    for (const auto& launch : log->gpus)
-      ns = std::accumulate(launch.total_ns.begin(), launch.total_ns.end(), ns);
+    for (const auto& launch : log->entries) ns += launch.record->total_ns();
     return ns;
   }
 };
@@ -180,7 +179,7 @@ Status time_in_turn(Form& a, Form& b, double seconds) {
         const std::chrono::duration<double, std::micro> took = Clock::now() - start;
         const auto on_device = static_cast<double>(form->device_ns() - before) / 1e3;
         if (run >= 2)  // the other form's data left the cache
-          form->us.push_back(form->log->gpus.empty() ? took.count() : on_device);
+          form->us.push_back(form->log->entries.empty() ? took.count() : on_device);
       }
   return {};
 }

@@ -95,7 +95,7 @@ inline Result<DeviceRun> run_network(const Network& network, const compile::Comp
   for (int id : session->program().outputs)
     run.outputs.push_back(
         TW_TRY(session->get_output(session->program().values[static_cast<size_t>(id)].name)));
-  for (const auto& entry : log->entries) run.cycles += entry.report.cycles;
+  for (const auto& entry : log->entries) run.cycles += entry.record->cycles();
   return run;
 }
 

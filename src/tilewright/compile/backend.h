@@ -1,5 +1,7 @@
 // What differs between targets. There is one row per back-end in compile/backends.cc; whoever adds
-// a target writes a class like those in cpu/, gpu/ and vta/, and its row.
+// a target writes a class like those in cpu/, gpu/ and vta/, and its row. Nobody else compares
+// names of targets or devices (scripts/check_targets.py): this interface answers what compiling
+// asks, and its DeviceRuntime (compile/device_backend.h) what running, simulating and listing ask.
 //
 // Compiling a graph goes: `prepare` (accelerators: quantised and laid out), graph passes that ask
 // `set_up`, `place` and `joins` for the groups, then code: groups on the processor become kernels
@@ -12,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/compile/device_backend.h"
 #include "tilewright/compile/options.h"
 #include "tilewright/compile/quantized_model.h"
 #include "tilewright/graph/partition/fuse.h"
@@ -60,8 +63,8 @@ class Backend {
                                     const TargetOptions& options) const = 0;
   /// `target`, of a user's file (hw/target_file.h), with what `options` say. errors: Usage.
   virtual Result<hw::Target> accept(hw::Target target, const TargetOptions& options) const;
-  /// Whether `--device NAME` alone says that code is wanted for this back-end.
-  virtual bool device_implies_target() const { return false; }
+  /// What runs the code: devices, launches, programs.
+  virtual const DeviceRuntime& runtime() const = 0;
 
   /// `graph` quantised and in the target's layout; absent where the back-end takes graphs as they
   /// are. errors: Usage (no samples), Unsupported (operators that the target lacks), Capacity.

@@ -40,8 +40,11 @@ TEST(Backends, EveryTargetDescribesItself) {
 }
 
 TEST(Backends, EveryDeviceRunsCodeOfOne) {
-  for (const DeviceEntry& device : device_table())
-    EXPECT_NE(find_backend(device.target), nullptr) << device.id;
+  std::set<std::string> ids;
+  for (const DeviceEntry& device : all_devices()) {
+    EXPECT_TRUE(ids.insert(device.row.id).second) << device.row.id << " is there twice";
+    EXPECT_EQ(backend_name(device.row.id), device.target);
+  }
 }
 
 TEST(Backends, UnknownNamesGetTheNearest) {

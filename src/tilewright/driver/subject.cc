@@ -14,7 +14,6 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/evaluate.h"
-#include "tilewright/compile/vta/hardware_fit.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/inputs/workload.h"
@@ -25,7 +24,6 @@
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
-#include "tilewright/tune/vta/space.h"
 
 namespace tilewright::driver {
 namespace {
@@ -120,29 +118,7 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
-namespace {
-
-/// What changes the code that is made.
-void add_compile_options(CLI::App& verb, SubjectOptions& options) {
-  verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
-  verb.add_option("--math", options.math, "fast or exact")
-      ->check(one_of("--math", {"fast", "exact"}));
-  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
-  verb.add_flag("--tf32", options.tf32,
-                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
-  verb.add_option("--backend", options.backend, "llvm or c")
-      ->check(one_of("--backend", {"llvm", "c"}));
-  verb.add_option("--threads", options.threads, "worker threads")
-      ->check(in_range("--threads", 1, 1024));
-  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
-      ->check(in_range("--level", 0, 2));
-  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
-  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
-}
-
-}  // namespace
-
-void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, Use use) {
+void add_model_options(CLI::App& verb, ModelOptions& options, bool several) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
     verb.add_option("input", options.paths, what);
@@ -154,23 +130,79 @@ void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, 
             "input", [&options](const std::string& path) { options.paths = {path}; }, what)
         ->required();
   }
+  verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
+  verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
+  verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
+  verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
+}
+
+void add_target_options(CLI::App& verb, TargetChoice& options) {
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
   verb.add_option("--hw", options.hw, "accelerator: vta, vta-paper, vdla, ..., a .toml or .json");
+}
+
+void add_quantize_options(CLI::App& verb, QuantizeChoice& options) {
   verb.add_option("--quantize", options.quantize,
                   "int8 calibration: FILE.npz (arrays named as the inputs) or random[:N]");
   verb.add_option("--fallback", options.fallback, "operators the accelerator lacks: error or cpu")
       ->check(one_of("--fallback", {"error", "cpu"}));
   verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
-  verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
-  verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
-  verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
-  verb.add_option("--seed", options.seed, "of made-up inputs and weights");
+}
+
+void add_code_options(CLI::App& verb, CodeOptions& options) {
+  verb.add_option("--math", options.math, "fast or exact")
+      ->check(one_of("--math", {"fast", "exact"}));
+  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
+  verb.add_flag("--tf32", options.tf32,
+                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
+  verb.add_option("--backend", options.backend, "llvm or c")
+      ->check(one_of("--backend", {"llvm", "c"}));
+  verb.add_option("--threads", options.threads, "worker threads")
+      ->check(in_range("--threads", 1, 1024));
+  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
+      ->check(in_range("--level", 0, 2));
+}
+
+void add_records_option(CLI::App& verb, TuningOptions& options) {
+  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
+}
+
+void add_calibrate_option(CLI::App& verb, TuningOptions& options) {
   verb.add_flag("--no-calibrate", options.no_calibrate,
                 "follow typical rates of a processor, not those of this machine");
-  verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
-  if (use >= Use::Compile) add_compile_options(verb, options);
-  if (use >= Use::Run)
-    verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
+}
+
+void add_tuning_options(CLI::App& verb, TuningOptions& options) {
+  add_records_option(verb, options);
+  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
+  add_calibrate_option(verb, options);
+}
+
+void add_device_option(CLI::App& verb, DeviceOptions& options) {
+  verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
+}
+
+void add_dump_option(CLI::App& verb, DeviceOptions& options) {
+  verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
+}
+
+void add_seed_option(CLI::App& verb, InputOptions& options) {
+  verb.add_option("--seed", options.seed, "of made-up inputs and weights");
+}
+
+void add_compile_options(CLI::App& verb, SubjectOptions& options, bool several) {
+  add_model_options(verb, options, several);
+  add_target_options(verb, options);
+  add_quantize_options(verb, options);
+  add_seed_option(verb, options);
+  add_code_options(verb, options);
+  add_device_option(verb, options);
+}
+
+void add_run_options(CLI::App& verb, SubjectOptions& options, bool several) {
+  add_compile_options(verb, options, several);
+  add_tuning_options(verb, options);
+  add_dump_option(verb, options);
 }
 
 std::vector<std::string> input_files(const SubjectOptions& options) {
@@ -185,7 +217,7 @@ std::vector<std::string> input_files(const SubjectOptions& options) {
   return files;
 }
 
-void add_input_options(CLI::App& verb, SubjectOptions& options) {
+void add_input_options(CLI::App& verb, InputOptions& options) {
   verb.add_option("--input", options.inputs,
                   "NAME=@FILE (.npy, .npz, .png, .jpg), NAME=random, zeros or ones; NAME may be a "
                   "position from 0, or left out")
@@ -250,14 +282,15 @@ namespace {
 /// errors: Device (no such device).
 Status check_device(const SubjectOptions& options) {
   if (options.device.empty()) return {};
-  const std::string kind = options.device.substr(0, options.device.find(':'));
+  const std::string kind = compile::backend_name(options.device);
   std::vector<std::string> ids;
   const compile::Backend* named = compile::find_backend(kind);
-  for (const compile::DeviceEntry& entry : compile::device_table()) {
+  for (const compile::DeviceEntry& entry : compile::all_devices()) {
+    const std::string& id = entry.row.id;
     // `opencl:1` is the second device of a kind.
-    const bool numbered = named != nullptr && named->device_implies_target() && entry.id == kind;
-    if (entry.id == options.device || numbered || options.device == entry.target) return {};
-    ids.push_back(entry.id);
+    const bool numbered = named != nullptr && named->runtime().implies_target() && id == kind;
+    if (id == options.device || numbered || options.device == entry.target) return {};
+    ids.push_back(id);
   }
   const std::string near = did_you_mean(options.device, ids);
   return fail(ErrorKind::Device, fmt::format("there is no device '{}'", options.device),
@@ -265,13 +298,10 @@ Status check_device(const SubjectOptions& options) {
               near.empty() ? "tilewright devices" : near);
 }
 
-/// What runs on `device`: the word before its colon, which launches carry too.
-std::string kind_of(const std::string& device) { return device.substr(0, device.find(':')); }
-
 /// Whether --device can run code of one of `kinds`. errors: Device (it cannot).
 Status check_fit(const std::string& subject, const std::set<std::string>& kinds,
                  const SubjectOptions& options) {
-  const std::string kind = kind_of(options.device);
+  const std::string kind = compile::backend_name(options.device);
   if (kind.empty() || kinds.count(kind) > 0) return {};
   return fail(ErrorKind::Device, fmt::format("'{}' does not run on {}", subject, options.device),
               fmt::format("its code is for {}", fmt::join(kinds, ", ")),
@@ -309,8 +339,9 @@ Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) 
 Result<hw::Target> target_of(const SubjectOptions& options) {
   std::string name = options.target;
   // A GPU's name says what to compile for.
-  const compile::Backend* device = compile::find_backend(kind_of(options.device));
-  if (name == "cpu" && device != nullptr && device->device_implies_target()) name = device->name();
+  const compile::Backend* device = compile::find_backend(compile::backend_name(options.device));
+  if (name == "cpu" && device != nullptr && device->runtime().implies_target())
+    name = device->name();
   return compile::find_target(name, {options.hw, !options.quantize.empty(), options.tf32});
 }
 

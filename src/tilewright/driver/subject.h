@@ -16,47 +16,87 @@
 
 namespace tilewright::driver {
 
-/// Options shared by the verbs that take subjects, as the user gave them.
-struct SubjectOptions {
+// Options of the verbs that take subjects, as the user gave them, in groups: a verb adds those that
+// have an effect in it.
+
+/// Which model, and what is open in it.
+struct ModelOptions {
   std::vector<std::string> paths;
   std::string workload, suite, id;
-  std::string target = "cpu", device;
-  std::vector<std::string> dims, shapes, constants, inputs;
+  std::vector<std::string> dims, shapes, constants;
+  bool allow_newer_opset = false;
+  bool verify_weights = false;  ///< hash all of a package when it is opened
+};
+/// What code is for.
+struct TargetChoice {
+  std::string target = "cpu";
+  std::string hw;  ///< accelerator configuration: a name or a file
+};
+/// How a model gets into the integers of an accelerator.
+struct QuantizeChoice {
+  std::string quantize;            ///< calibration: FILE.npz, random or random:N
+  bool per_channel = false;        ///< weights with a scale per output channel
+  std::string fallback = "error";  ///< for operators the accelerator lacks: error or cpu
+};
+/// What code is made.
+struct CodeOptions {
   std::string math = "fast", backend;
-  FileOptions files;    ///< of `inputs`
   bool direct = false;  ///< convolutions never by Winograd
   bool tf32 = false;    ///< CUDA: products of f32 by matrix instructions, in TF32
   int threads = 0;
   int level = 2;
-  uint64_t seed = 1;
-  std::string hw;                  ///< accelerator configuration: a name or a file
-  std::string quantize;            ///< calibration: FILE.npz, random or random:N
-  bool per_channel = false;        ///< weights with a scale per output channel
-  std::string fallback = "error";  ///< for operators the accelerator lacks: error or cpu
-  std::string dump_program;        ///< folder for accelerator program dumps
-  bool record_times = false;       ///< keep what accelerators did, cycle by cycle
-  bool allow_newer_opset = false;
-  std::string records;          ///< store of tuning records; empty: the user's
-  bool no_records = false;      ///< schedules by rule alone
-  bool verify_weights = false;  ///< hash all of a package when it is opened
-  bool no_calibrate = false;    ///< schedules follow typical rates, not those of this machine
+};
+/// What schedules are chosen by.
+struct TuningOptions {
+  std::string records;        ///< store of tuning records; empty: the user's
+  bool no_records = false;    ///< schedules by rule alone
+  bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
+};
+/// Where code runs, and what is kept of it.
+struct DeviceOptions {
+  std::string device;
+  std::string dump_program;   ///< folder for accelerator program dumps
+  bool record_times = false;  ///< keep what accelerators did, cycle by cycle
+};
+/// What a run is given.
+struct InputOptions {
+  std::vector<std::string> inputs;
+  FileOptions files;  ///< of `inputs`
+  uint64_t seed = 1;  ///< of what is made up: inputs, weights of operators, calibration samples
 };
 
-/// How far a verb goes with a subject: each use includes those before it.
-enum class Use {
-  Import,   ///< looks at it
-  Compile,  ///< makes code
-  Run,      ///< and runs it
-};
-/// Adds the options that do something in such a verb; `several`: more than one path and workloads
-/// are allowed.
-void add_subject_options(CLI::App& verb, SubjectOptions& options, bool several, Use use = Use::Run);
+struct SubjectOptions : ModelOptions,
+                        TargetChoice,
+                        QuantizeChoice,
+                        CodeOptions,
+                        TuningOptions,
+                        DeviceOptions,
+                        InputOptions {};
+
+/// `package.twm` and the like, and what is open in a model. `several`: more than one path and
+/// workloads are allowed.
+void add_model_options(CLI::App& verb, ModelOptions& options, bool several);
+void add_target_options(CLI::App& verb, TargetChoice& options);
+void add_quantize_options(CLI::App& verb, QuantizeChoice& options);
+void add_code_options(CLI::App& verb, CodeOptions& options);
+/// For verbs that look records up.
+void add_tuning_options(CLI::App& verb, TuningOptions& options);
+void add_records_option(CLI::App& verb, TuningOptions& options);
+void add_calibrate_option(CLI::App& verb, TuningOptions& options);
+void add_device_option(CLI::App& verb, DeviceOptions& options);
+void add_dump_option(CLI::App& verb, DeviceOptions& options);
+void add_seed_option(CLI::App& verb, InputOptions& options);
+
+/// Model, target, quantisation, seed, code and device: what every verb that makes code asks.
+void add_compile_options(CLI::App& verb, SubjectOptions& options, bool several);
+/// The same with records and dumps, for a verb that runs it.
+void add_run_options(CLI::App& verb, SubjectOptions& options, bool several);
 
 /// The files that the options name, for check_outputs: what a verb reads must not be overwritten.
 std::vector<std::string> input_files(const SubjectOptions& options);
 
 /// Adds `--input` and what says how files become values.
-void add_input_options(CLI::App& verb, SubjectOptions& options);
+void add_input_options(CLI::App& verb, InputOptions& options);
 
 /// One thing to work on. Exactly one of `graph`, `func` and `package` is set.
 struct Subject {

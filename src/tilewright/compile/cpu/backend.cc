@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/compile/conv_record.h"
+#include "tilewright/compile/cpu/device.h"
 #include "tilewright/compile/pass_names.h"
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/rules/cpu/conv_algorithm.h"
@@ -27,6 +28,7 @@ int64_t winograd_tile(const tensor::Conv2dShape& conv, const CompileOptions& opt
 class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
+  const DeviceRuntime& runtime() const override { return cpu_runtime(); }
 
   std::vector<std::string> target_names() const override {
     std::vector<std::string> names;

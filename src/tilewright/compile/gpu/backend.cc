@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/compile/gpu/device.h"
 #include "tilewright/compile/pass_names.h"
 #include "tilewright/hw/gpu_intrinsics.h"
 #include "tilewright/rules/gpu/rule.h"
@@ -45,7 +46,7 @@ class GpuBackend final : public Backend {
   explicit GpuBackend(hw::GpuLanguage language) : language_(language) {}
 
   std::string_view name() const override { return hw::name(language_); }
-  bool device_implies_target() const override { return true; }
+  const DeviceRuntime& runtime() const override { return gpu_runtime(language_); }
 
   std::vector<std::string> target_names() const override {
     std::vector<std::string> names;

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/compile/cpu/backend.h"
+#include "tilewright/compile/vta/device.h"
 #include "tilewright/compile/vta/place.h"
 #include "tilewright/compile/vta/quantized.h"
 #include "tilewright/rules/vta/mapping.h"
@@ -31,11 +32,12 @@ VtaLaunchOptions vta_options(const CompileOptions& options) {
 class VtaBackend final : public Backend {
  public:
   std::string_view name() const override { return kVtaDevice; }
+  const DeviceRuntime& runtime() const override { return vta_runtime(); }
   std::vector<std::string> target_names() const override { return {kVtaDevice}; }
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
     VtaTarget vta;
-    vta.config = TW_TRY(vta::load_config(options.hw.empty() ? "vta" : options.hw));
+    vta.config = TW_TRY(vta::load_config(options.hw.empty() ? vta::Config().name : options.hw));
     TW_TRY_STATUS(vta::check(vta.config));
     if (Status status = check_compilable(vta.config); !status)
       return tl::unexpected<Error>(std::move(status.error()).at("--hw " + options.hw));

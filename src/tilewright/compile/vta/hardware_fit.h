@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tilewright/accel/vta/config.h"
-#include "tilewright/runtime/package.h"
+#include "tilewright/compile/device_backend.h"
 
 namespace tilewright::compile {
 
@@ -17,8 +17,12 @@ std::map<std::string, std::string> settings_of(const vta::Config& config);
 Status check_hardware(const std::string& program, const vta::Config& own, const std::string& name,
                       const vta::Config& config);
 
-/// A package has its hardware inside: `hw` (a name or a file) may only say the same.
-/// errors: Package (another design), Usage (another timing, or no program for an accelerator).
-Status check_package_hardware(const runtime::Package& package, const std::string& hw);
+/// The program has its hardware inside: `hw` (a name or a file) may only say the same.
+/// errors: Package (another design), Usage (another timing).
+Status check_program_hardware(const std::string& program, const vta::Config& own,
+                              const std::string& hw);
+
+/// Configurations for the verb `hw`.
+const HardwareReader& vta_hardware();
 
 }  // namespace tilewright::compile

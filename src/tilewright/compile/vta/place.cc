@@ -12,6 +12,7 @@ namespace {
 
 graph::PlaceTarget place_target(const vta::Config& config) {
   graph::PlaceTarget target;
+  target.name = kVtaDevice;
   target.tile = {config.batch(), config.block_in(), config.block_out()};
   target.has_multiply = config.has_mul;
   return target;

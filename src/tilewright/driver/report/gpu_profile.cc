@@ -63,27 +63,25 @@ std::vector<GpuStepTime> gpu_step_times(const compile::LaunchLog& log,
                                         const std::map<std::string, compile::LaunchCode>& launches,
                                         const hw::GpuTarget* target) {
   std::vector<GpuStepTime> steps;
-  for (const compile::LaunchLog::GpuEntry& entry : log.gpus) {
-    const auto code = launches.find(entry.name);
+  for (const auto& [name, record] : log.entries) {
+    const auto code = launches.find(name);
     const std::map<std::string, double> operations =
         code != launches.end() ? operations_of(code->second) : std::map<std::string, double>();
-    const runtime::GpuProgram& program = *entry.program;
+    const std::vector<compile::CallTime> calls = record->calls();
     std::set<int> used;  // buffers of the step so far
-    for (size_t i = 0; i < program.calls.size(); ++i) {
-      const runtime::GpuCall& call = program.calls[i];
-      if (i == 0 || call.step != program.calls[i - 1].step) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const compile::CallTime& call = calls[i];
+      if (i == 0 || call.step != calls[i - 1].step) {
         used.clear();
-        steps.push_back({entry.name, call.step, {}, 0, 0, 0, 0});
+        steps.push_back({name, call.step, {}, 0, 0, 0, 0});
         if (const auto it = operations.find(call.step); it != operations.end())
           steps.back().operations = it->second;
       }
       GpuStepTime& step = steps.back();
-      step.kernels.push_back(program.kernels[static_cast<size_t>(call.kernel)].symbol);
-      step.ns += static_cast<double>(entry.total_ns[i]) /
-                 static_cast<double>(std::max<int64_t>(entry.runs, 1));
-      for (const int buffer : call.buffers)
-        if (used.insert(buffer).second)
-          step.bytes += program.buffers[static_cast<size_t>(buffer)].bytes;
+      step.kernels.push_back(call.kernel);
+      step.ns += call.ns;
+      for (const auto& [buffer, bytes] : call.buffers)
+        if (used.insert(buffer).second) step.bytes += bytes;
     }
   }
   if (target != nullptr)

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tilewright/compile/gpu/device.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/runtime/gpu/testing/sample_program.h"
 
@@ -16,10 +17,11 @@ compile::LaunchLog recorded() {
   runtime::GpuProgram program = runtime::sample_program("opencl");
   program.calls[1].step = "first";
   compile::LaunchLog log;
-  log.gpus.push_back({"net",
-                      std::make_shared<const runtime::GpuProgram>(std::move(program)),
-                      2,
-                      {2000, 4000, 6000}});
+  const auto record = std::make_shared<compile::GpuLaunchRecord>(
+      "opencl:0", std::make_shared<const runtime::GpuProgram>(std::move(program)));
+  record->add({500, 1500, 2000});
+  record->add({1500, 2500, 4000});
+  log.entries.push_back({"net", record});
   return log;
 }
 

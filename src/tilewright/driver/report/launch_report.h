@@ -8,7 +8,9 @@
 
 namespace tilewright::driver {
 
-/// Counters of every launch; with recorded times also cycles and utilisation per layer.
+/// Whether a launch counted something: those on simulators do.
+bool has_counts(const compile::LaunchLog& log);
+/// Counters of every such launch; with recorded times also cycles and utilisation per layer.
 nlohmann::ordered_json launches_json(const compile::LaunchLog& log);
 /// The same as a table: one row per layer and a total; empty for a device without time.
 std::string launches_table(const compile::LaunchLog& log);

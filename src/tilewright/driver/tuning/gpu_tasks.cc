@@ -49,10 +49,7 @@ class TimedModel {
 
   /// What was run so far does not count.
   void reset() {
-    for (compile::LaunchLog::GpuEntry& entry : log_->gpus) {
-      entry.runs = 0;
-      std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
-    }
+    for (const auto& entry : log_->entries) entry.record->reset();
   }
 
   /// Mean time of each step, by name. units: ns.
@@ -65,8 +62,7 @@ class TimedModel {
  private:
   int64_t total() const {
     int64_t sum = 0;
-    for (const compile::LaunchLog::GpuEntry& entry : log_->gpus)
-      for (const int64_t ns : entry.total_ns) sum += ns;
+    for (const auto& entry : log_->entries) sum += entry.record->total_ns();
     return sum;
   }
 

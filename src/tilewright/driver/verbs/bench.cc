@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tilewright/base/stopwatch.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/bench_compare.h"
@@ -125,13 +126,21 @@ Status time_copies(runtime::Session& session, const std::map<std::string, Array>
 /// A simulated accelerator: its cycles at its clock, whatever the simulator takes. Absent for
 /// devices that keep no time.
 void use_cycles(const compile::LaunchLog& log, BenchRow& row) {
-  for (const compile::LaunchLog::Entry& entry : log.entries) {
-    row.cycles += entry.report.cycles;
-    row.clock_mhz = entry.program->config.clock_mhz;
+  for (const auto& entry : log.entries) {
+    row.cycles += entry.record->cycles();
+    row.clock_mhz = entry.record->clock_mhz();
   }
   if (row.cycles == 0) return;
   row.ours = {static_cast<int64_t>(static_cast<double>(row.cycles) * 1e3 / row.clock_mhz)};
   row.launches = launches_table(log);
+}
+
+std::string note_without_time(const compile::LaunchLog& log) {
+  const std::string device = log.entries[0].record->device();
+  return fmt::format(
+      "note: {} keeps no time: these are milliseconds of the simulator; --device {} counts the "
+      "accelerator's cycles",
+      device, compile::timed_device(compile::backend_name(device)));
 }
 
 /// The peer loaded with the subject; absent if ONNX has no such operator.
@@ -159,9 +168,10 @@ Result<std::unique_ptr<OrtPeer>> load_peer(const Subject& subject, const BenchOp
 /// The peer's threads look for work that long after a run, on the cores that ours need.
 constexpr std::chrono::milliseconds kPeerSettles(150);
 
-bool uses_gpu(const runtime::Program& program) {
+bool measures_calls(const runtime::Program& program) {
   return std::any_of(program.launches.begin(), program.launches.end(), [](const auto& launch) {
-    return launch.second.device == "opencl" || launch.second.device == "cuda";
+    const compile::Backend* backend = compile::find_backend(launch.second.device);
+    return backend != nullptr && backend->runtime().measures_calls();
   });
 }
 
@@ -173,10 +183,7 @@ Result<std::vector<GpuStepTime>> profile_gpu(const Runnable& runnable, const Sub
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(recorded.session->bind_input(name, value));
   Times times;
   TW_TRY_STATUS(run_for(*recorded.session, 0.1, times));
-  for (compile::LaunchLog::GpuEntry& entry : recorded.launches->gpus) {
-    entry.runs = 0;
-    std::fill(entry.total_ns.begin(), entry.total_ns.end(), 0);
-  }
+  for (const auto& entry : recorded.launches->entries) entry.record->reset();
   TW_TRY_STATUS(run_for(*recorded.session, options.seconds / 2, times));
   if (!runnable.model) return gpu_step_times(*recorded.launches, {}, nullptr);
   const compile::CompileOptions compiled = TW_TRY(compile_options(options.subject));
@@ -214,7 +221,7 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
   BenchRow row;
   row.subject = subject.name;
   SubjectOptions settings = options.subject;
-  settings.record_times = settings.device == "vta:tsim" || settings.device == "vta:rtl";
+  settings.record_times = compile::keeps_time(settings.device);
   const int64_t start = now_ns();
   Runnable runnable = TW_TRY(make_runnable(subject, settings));
   row.load_ms = subject.open_seconds * 1e3 + static_cast<double>(now_ns() - start) / 1e6;
@@ -228,9 +235,7 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
   row.first_run_ms = static_cast<double>(now_ns() - first) / 1e6;
   use_cycles(*runnable.launches, row);
   if (row.cycles > 0) return row;  // every run takes as many
-  if (!runnable.launches->entries.empty())
-    say("note: vta:fsim keeps no time: these are milliseconds of the simulator; --device vta:tsim "
-        "counts the accelerator's cycles");
+  if (has_counts(*runnable.launches)) say(note_without_time(*runnable.launches));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   std::unique_ptr<OrtPeer> peer;
   if (!options.against.empty()) {
@@ -244,7 +249,7 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
   Sampler sampler{subject.single_operator, StepTimes(session.profile().size()), {}};
   TW_TRY_STATUS(run_in_turn(session, peer.get(), options, sampler, row));
   set_profile(session, sampler, options, row);
-  if (options.profile && uses_gpu(session.program()))
+  if (options.profile && measures_calls(session.program()))
     row.gpu = TW_TRY(profile_gpu(runnable, subject, options, inputs));
   TW_TRY_STATUS(time_copies(session, inputs, row));
   return row;
@@ -345,7 +350,7 @@ struct Side {
 };
 Result<Side> open_side(SubjectOptions settings, const std::string& path) {
   settings.paths = {path};
-  settings.record_times = settings.device == "vta:tsim" || settings.device == "vta:rtl";
+  settings.record_times = compile::keeps_time(settings.device);
   const std::vector<Subject> subjects = TW_TRY(load_subjects(settings));
   Side side{TW_TRY(make_runnable(subjects.at(0), settings)), {}};
   side.inputs = TW_TRY(make_inputs(side.runnable.inputs, TW_TRY(parse_input_specs(settings.inputs)),
@@ -414,7 +419,7 @@ void add_bench(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
   auto options = std::make_shared<BenchOptions>();
-  add_subject_options(*verb, options->subject, true);
+  add_run_options(*verb, options->subject, true);
   add_input_options(*verb, options->subject);
   verb->add_option("--against", options->against, "ort");
   verb->add_option("--compare", options->compare,

@@ -9,33 +9,10 @@
 #include "tilewright/base/process.h"
 #include "tilewright/base/tool_version.h"
 #include "tilewright/codegen/gpu/sass.h"
-#include "tilewright/runtime/gpu/device.h"
+#include "tilewright/compile/backends.h"
 
 namespace tilewright::driver {
 namespace {
-
-/// A program with one kernel that does nothing.
-runtime::GpuProgram gpu_probe(const std::string& language) {
-  runtime::GpuProgram program;
-  program.language = language;
-  program.source = "__kernel void probe() {}";
-  program.arch = "sm_50";
-  program.ptx = ".version 5.0\n.target sm_50\n.address_size 64\n.visible .entry probe() { ret; }\n";
-  program.kernels = {{"probe", {1, 1, 1}, {1, 1, 1}}};
-  program.calls = {{0, "probe", {}, {}}};
-  return program;
-}
-
-/// Runs it on a GPU; empty if it worked.
-std::string try_gpu(const runtime::GpuDeviceInfo& info) {
-  const auto run = [&]() -> Status {
-    const auto device = TW_TRY(runtime::open_gpu(info.id));
-    const auto program = std::make_shared<const runtime::GpuProgram>(gpu_probe(info.language));
-    return TW_TRY(device->load(program, {}))->execute();
-  };
-  const Status status = run();
-  return status ? "" : status.error().what + ": " + status.error().why;
-}
 
 Finding versioned(const ToolNeed& tool, const std::string& needed_for) {
   const Result<std::string> version = checked_version(tool);
@@ -62,39 +39,27 @@ std::vector<Finding> find_tools() {
       first_of("linker", {"cc", "gcc", "clang-19", "clang", "ld.lld-19", "ld.lld", "ld.mold", "ld"},
                "compiling for this machine"),
       first_of("aarch64 linker", {"ld.lld-19", "ld.lld", "ld.mold"}, "--target aarch64"),
-      first_of("qemu", {"qemu-aarch64", "qemu-aarch64-static"}, "trying code for AArch64"),
-      versioned(kVerilator, "vta:rtl and rtl --lint"),
-      versioned(kIcarus, "rtl --bench"),
-      versioned(kYosys, "synth")};
+      first_of("qemu", {"qemu-aarch64", "qemu-aarch64-static"}, "trying code for AArch64")};
+  for (const compile::Backend* backend : compile::backends())
+    for (const compile::DeviceTool& need : backend->runtime().tools())
+      findings.push_back(versioned(need.tool, need.needed_for));
   const Result<std::string> nvdisasm = codegen::find_nvdisasm();
   findings.push_back({"nvdisasm", nvdisasm.has_value(),
                       nvdisasm ? *nvdisasm : nvdisasm.error().why + " (only for explain --sass)"});
   return findings;
 }
 
-std::vector<DeviceRow> gpu_rows_here(const std::string& language) {
-  std::vector<std::string> problems;
-  std::vector<DeviceRow> rows;
-  for (const runtime::GpuDeviceInfo& info : runtime::list_gpus(&problems))
-    if (info.language == language)
-      rows.push_back({info.id, try_gpu(info),
-                      fmt::format("{}, {}, {} units, {} GiB", info.name, info.arch, info.units,
-                                  info.memory_bytes >> 30)});
-  for (const std::string& problem : problems)
-    if (problem.starts_with(language + ": "))
-      rows.push_back({language, problem.substr(language.size() + 2), ""});
-  return rows;
-}
-
-std::vector<DeviceRow> gpu_rows(const std::string& language) {
+std::vector<compile::DeviceState> device_states(const compile::Backend& backend) {
+  if (!backend.runtime().probed_apart()) return backend.runtime().states();
+  const std::string name(backend.name());
   constexpr double kSeconds = 60;
   std::error_code error;
   const std::string program = std::filesystem::read_symlink("/proc/self/exe", error).string();
-  if (error) return gpu_rows_here(language);
-  const Result<ToolResult> child = run_tool({program, "-q", "probe", language}, {".", kSeconds});
-  if (!child) return {{language, child.error().what, ""}};
+  if (error) return backend.runtime().states();
+  const Result<ToolResult> child = run_tool({program, "-q", "probe", name}, {".", kSeconds});
+  if (!child) return {{name, child.error().what, ""}};
   if (child->timed_out)
-    return {{language, fmt::format("its driver did not answer in {} s", kSeconds), ""}};
+    return {{name, fmt::format("its driver did not answer in {} s", kSeconds), ""}};
   // Drivers print what they like before and behind it.
   const size_t begin = child->output.find("{\"schema\"");
   const nlohmann::json json =
@@ -104,11 +69,11 @@ std::vector<DeviceRow> gpu_rows(const std::string& language) {
                 child->output.substr(begin, child->output.find('\n', begin) - begin), nullptr,
                 false);
   if (!json.is_object())
-    return {{language,
+    return {{name,
              fmt::format("its driver ended the program that asked it (status {}): {}",
                          child->status, child->output.substr(0, child->output.find('\n'))),
              ""}};
-  std::vector<DeviceRow> rows;
+  std::vector<compile::DeviceState> rows;
   for (const nlohmann::json& row : json.value("rows", nlohmann::json::array()))
     rows.push_back({row.at(0), row.at(1), row.at(2)});
   return rows;

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/compile/backend.h"
+
 namespace tilewright::driver {
 
 struct Finding {
@@ -16,13 +18,7 @@ struct Finding {
 /// External tools: simulators, linkers, emulators, disassemblers.
 std::vector<Finding> find_tools();
 
-struct DeviceRow {
-  std::string id, reason, detail;  ///< reason: why it is not usable, or empty
-};
-/// A row per GPU of a language (`opencl`, `cuda`), each tried with a kernel that does nothing, or
-/// one row that says why there is none.
-std::vector<DeviceRow> gpu_rows(const std::string& language);
-/// The same in this process, which a broken driver may end; for the child.
-std::vector<DeviceRow> gpu_rows_here(const std::string& language);
+/// The states of a back-end's devices; where trying them may end the process, from a child.
+std::vector<compile::DeviceState> device_states(const compile::Backend& backend);
 
 }  // namespace tilewright::driver

@@ -6,11 +6,9 @@
 #include <filesystem>
 #include <map>
 
-#include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
-#include "tilewright/compile/vta/hardware_fit.h"
-#include "tilewright/compile/vta/place.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/usage.h"
@@ -24,9 +22,9 @@ struct HwOptions {
 };
 
 /// `base` with KEY=VALUE settings, by way of its text: one parser knows the keys.
-Result<vta::Config> with_settings(const vta::Config& base,
-                                  const std::vector<std::string>& settings) {
-  std::map<std::string, std::string> values = compile::settings_of(base);
+Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHardware& base,
+                                                         const std::vector<std::string>& settings) {
+  std::map<std::string, std::string> values = base.hardware->settings();
   for (const std::string& setting : settings) {
     const size_t equals = setting.find('=');
     if (equals == std::string::npos)
@@ -45,18 +43,18 @@ Result<vta::Config> with_settings(const vta::Config& base,
       sections += fmt::format("[{}]\n", section = key.substr(0, dot));
     sections += fmt::format("{} = {}\n", key.substr(dot + 1), value);
   }
-  return vta::parse_config(toml + sections, "--set");
+  return base.reader->parse(toml + sections, "--set");
 }
 
-nlohmann::ordered_json config_json(const vta::Config& config) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(vta::to_json(config));
-  for (const auto& [key, value] : compile::settings_of(config)) json["settings"][key] = value;
+nlohmann::ordered_json config_json(const compile::Hardware& config) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::parse(config.json());
+  for (const auto& [key, value] : config.settings()) json["settings"][key] = value;
   return json;
 }
 
 Result<int> hw_diff(const HwOptions& options, bool as_json) {
-  const auto a = compile::settings_of(TW_TRY(vta::load_config(options.first)));
-  const auto b = compile::settings_of(TW_TRY(vta::load_config(options.second)));
+  const auto a = TW_TRY(compile::load_hardware(options.first)).hardware->settings();
+  const auto b = TW_TRY(compile::load_hardware(options.second)).hardware->settings();
   nlohmann::ordered_json json = document("hw");
   json["differences"] = nlohmann::ordered_json::array();
   std::vector<std::vector<std::string>> rows = {{"setting", options.first, options.second}};
@@ -71,32 +69,26 @@ Result<int> hw_diff(const HwOptions& options, bool as_json) {
   return 0;
 }
 
-void print_config(const vta::Config& config) {
+void print_config(const compile::Hardware& config) {
   std::vector<std::vector<std::string>> rows = {{"memory", "elements", "bytes each", "KiB"}};
-  for (const vta::Mem mem :
-       {vta::Mem::Uop, vta::Mem::Inp, vta::Mem::Wgt, vta::Mem::Acc, vta::Mem::Out})
-    rows.push_back({std::string(vta::name(mem)), std::to_string(config.depth(mem)),
-                    std::to_string(config.element_bytes(mem)),
-                    std::to_string(config.depth(mem) * config.element_bytes(mem) >> 10)});
-  fmt::print("{}: {}x{} by {}x{}, {} MAC per cycle, {} MHz\n{}", vta::label(config), config.batch(),
-             config.block_in(), config.block_in(), config.block_out(),
-             config.batch() * config.block_in() * config.block_out(), config.clock_mhz,
-             table(rows));
+  for (std::vector<std::string>& row : config.memories()) rows.push_back(std::move(row));
+  fmt::print("{}\n{}", config.title(), table(rows));
 }
 
 Result<int> hw_verb(const HwOptions& options, bool as_json) {
   TW_TRY_STATUS(check_outputs({{options.output}, {}}, {options.first, options.second}, as_json));
   if (options.action == "diff") return hw_diff(options, as_json);
-  vta::Config config = TW_TRY(vta::load_config(options.first));
-  if (!options.settings.empty()) config = TW_TRY(with_settings(config, options.settings));
+  compile::LoadedHardware loaded = TW_TRY(compile::load_hardware(options.first));
+  if (!options.settings.empty()) loaded.hardware = TW_TRY(with_settings(loaded, options.settings));
+  compile::Hardware& config = *loaded.hardware;
   // A configuration of one's own is called as its file, unless --set names it.
   if (options.action == "new" && !options.output.empty() && !is_stream(options.output) &&
       std::none_of(options.settings.begin(), options.settings.end(),
                    [](const std::string& setting) { return setting.starts_with("name="); }))
-    config.name = std::filesystem::path(options.output).stem().string();
-  TW_TRY_STATUS(vta::check(config));
-  if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, vta::to_toml(config)));
-  const Status compilable = compile::check_compilable(config);
+    config.rename(std::filesystem::path(options.output).stem().string());
+  TW_TRY_STATUS(config.check());
+  if (!options.output.empty()) TW_TRY_STATUS(write_file(options.output, config.toml()));
+  const Status compilable = config.compilable();
   nlohmann::ordered_json json = document("hw");
   json["config"] = config_json(config);
   json["compilable"] = compilable.has_value();
@@ -105,7 +97,7 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
   if (as_json) {
     print_json(json);
   } else if (options.action == "new" && options.output.empty()) {
-    fmt::print("{}", vta::to_toml(config));
+    fmt::print("{}", config.toml());
   } else if (options.output != "-") {
     print_config(config);
   }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tilewright/accel/vta/program.h"
+#include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/explain_analysis.h"
@@ -16,69 +16,17 @@
 #include "tilewright/graph/partition/memory.h"
 #include "tilewright/graph/partition/traffic.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/runtime/gpu/program.h"
 
 namespace tilewright::driver {
 namespace {
 
-/// The hardware of a package's accelerator programs.
-Status add_accelerators(const runtime::Package& package, nlohmann::ordered_json& json,
-                        std::string& text) {
-  for (const auto& [name, info] : package.program().launches) {
-    if (info.device != "vta") continue;
-    const vta::Program program = TW_TRY(vta::parse_program(package.launch_code(name)));
-    const vta::Config& hw = program.config;
-    size_t instructions = 0;
-    for (const vta::Run& run : program.runs) instructions += run.insns.size();
-    text += fmt::format("{}: target vta, hardware {} ({}), {} MHz, {} instructions\n", name,
-                        hw.name, vta::label(hw), hw.clock_mhz, instructions);
-    json["accelerators"].push_back({{"program", name},
-                                    {"target", "vta"},
-                                    {"hw", hw.name},
-                                    {"label", vta::label(hw)},
-                                    {"clock_mhz", hw.clock_mhz},
-                                    {"instructions", instructions}});
-  }
-  return {};
-}
-
-/// What the launches of a package hold for GPUs: kernels, the calls of one inference, and weights.
-struct GpuPart {
-  std::string name;
-  runtime::GpuProgram program;
-};
-Result<std::vector<GpuPart>> gpu_parts(const runtime::Package& package) {
-  std::vector<GpuPart> parts;
-  for (const auto& [name, launch] : package.program().launches)
-    if (launch.device == "opencl" || launch.device == "cuda")
-      parts.push_back({name, TW_TRY(runtime::parse_gpu_program(package.launch_code(name)))});
-  return parts;
-}
-
-nlohmann::ordered_json to_json(const GpuPart& part) {
-  nlohmann::ordered_json json{{"name", part.name},
-                              {"language", part.program.language},
-                              {"arch", part.program.arch},
-                              {"weight_bytes", part.program.constants.size()}};
-  for (const runtime::GpuCall& call : part.program.calls)
-    json["steps"].push_back(
-        {{"step", call.step},
-         {"kernel", part.program.kernels[static_cast<size_t>(call.kernel)].symbol}});
-  return json;
-}
-
-void print_part(const GpuPart& part) {
-  const runtime::GpuProgram& program = part.program;
-  fmt::print("\n{} for {} {}: {} kernels, arena {} bytes, weights {} bytes\n", part.name,
-             program.language, program.arch, program.kernels.size(), program.arena_bytes,
-             program.constants.size());
-  std::vector<std::vector<std::string>> steps = {{"step", "kernel", "blocks", "threads"}};
-  for (const runtime::GpuCall& call : program.calls) {
-    const runtime::GpuKernelCode& kernel = program.kernels[static_cast<size_t>(call.kernel)];
-    steps.push_back({call.step, kernel.symbol, fmt::format("{}", fmt::join(kernel.grid, "x")),
-                     fmt::format("{}", fmt::join(kernel.block, "x"))});
-  }
-  fmt::print("{}", table(steps));
+/// What the back-ends say of a package's launches.
+Result<std::vector<compile::LaunchSummary>> summaries(const runtime::Package& package) {
+  std::vector<compile::LaunchSummary> all;
+  for (const auto& [name, info] : package.program().launches)
+    if (const compile::Backend* backend = compile::find_backend(info.device))
+      all.push_back(TW_TRY(backend->runtime().summary(name, package.launch_code(name))));
+  return all;
 }
 
 Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) {
@@ -96,17 +44,17 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
     json["members"].push_back(
         {{"name", member.name}, {"bytes", member.bytes.size()}, {"sha256", member.sha256}});
   }
-  std::string accelerators;
-  TW_TRY_STATUS(add_accelerators(*package, json, accelerators));
-  const std::vector<GpuPart> parts = TW_TRY(gpu_parts(*package));
-  for (const GpuPart& part : parts) json["gpu"].push_back(to_json(part));
+  const std::vector<compile::LaunchSummary> launches = TW_TRY(summaries(*package));
+  for (const compile::LaunchSummary& launch : launches)
+    if (!launch.list.empty()) json[launch.list].push_back(launch.json);
   if (as_json) {
     print_json(json);
     return 0;
   }
   fmt::print("{}\ntarget {} ({}), math {}\n", table(members), program.target.name,
              program.target.cpu, program.math);
-  fmt::print("{}", accelerators);
+  for (const compile::LaunchSummary& launch : launches)
+    if (!launch.line.empty()) fmt::print("{}\n", launch.line);
   fmt::print("arena {} bytes (lower bound {}), weights {} bytes\n", program.arena_bytes,
              program.arena_lower_bound, program.weights_bytes);
   for (const auto& [key, value] : program.notes) fmt::print("{}: {}\n", key, value);
@@ -120,7 +68,8 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
                      fmt::format("{} {}", name(out.dtype), to_string(out.shape))});
   }
   fmt::print("\n{}", table(steps));
-  for (const GpuPart& part : parts) print_part(part);
+  for (const compile::LaunchSummary& launch : launches)
+    if (!launch.title.empty()) fmt::print("\n{}\n{}", launch.title, table(launch.rows));
   return 0;
 }
 
@@ -287,7 +236,8 @@ void add_explain(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand(
       "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
   auto options = std::make_shared<ExplainVerb>();
-  add_subject_options(*verb, options->subject, false, Use::Compile);
+  add_compile_options(*verb, options->subject, false);
+  add_tuning_options(*verb, options->subject);
   verb->get_option("input")->required(false);  // --rules needs none
   verb->add_option("node", options->node, "only the kernel of this node");
   verb->add_flag("--rules", options->rules,

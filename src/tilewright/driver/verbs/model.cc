@@ -302,7 +302,9 @@ void add_check(CLI::App& app, Context& context) {
   CLI::App* verb =
       app.add_subcommand("check", "Imports a model without building it; every problem at once");
   auto options = std::make_shared<SubjectOptions>();
-  add_subject_options(*verb, *options, false, Use::Import);
+  add_model_options(*verb, *options, false);
+  add_target_options(*verb, *options);
+  add_quantize_options(*verb, *options);
   verb->callback([&context, options] {
     context.action = [&context, options] { return check(*options, context.json); };
   });
@@ -311,7 +313,8 @@ void add_check(CLI::App& app, Context& context) {
 void add_compile(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
   auto options = std::make_shared<CompileVerb>();
-  add_subject_options(*verb, options->subject, true, Use::Compile);
+  add_compile_options(*verb, options->subject, true);
+  add_tuning_options(*verb, options->subject);
   verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
   verb->add_option("--samples", options->samples,
                    "outputs for `verify PACKAGE`: auto, interp (slow for networks), package, none")

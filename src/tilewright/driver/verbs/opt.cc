@@ -98,7 +98,8 @@ Result<Func> program_of(const OptVerb& verb) {
 /// All of the way to a GPU: passes, the split into kernels, passes on each.
 Result<std::string> kernels_of(const Func& func, const OptVerb& verb,
                                const lower::PassOptions& options, nlohmann::ordered_json& json) {
-  const std::string name = verb.target.empty() ? "cuda" : verb.target;
+  const std::string name =
+      verb.target.empty() ? std::string(hw::name(hw::GpuLanguage::Cuda)) : verb.target;
   TW_TRY(compile::find_target(name));  // which of all targets is near, if there is none
   const hw::GpuTarget target = TW_TRY(hw::find_gpu_target(name));
   const lower::GpuLaunches plan = TW_TRY(lower::lower_for_gpu(func, target, options));

@@ -96,7 +96,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
                               input_files(verb.subject), as_json));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   SubjectOptions settings = verb.subject;
-  settings.record_times = settings.device == "vta:tsim" || !verb.trace.empty();
+  settings.record_times = compile::keeps_time(settings.device) || !verb.trace.empty();
   Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
   const runtime::Program& program = runnable.session->program();
   std::vector<std::string> names;
@@ -131,7 +131,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   const std::string top = verb.top > 0 ? TW_TRY(report_top(verb, outputs, json)) : "";
   const compile::LaunchLog& launches = *runnable.launches;
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
-  if (!launches.entries.empty()) json["launches"] = launches_json(launches);
+  if (has_counts(launches)) json["launches"] = launches_json(launches);
   if (as_json) {
     print_json(json);
     return 0;
@@ -151,7 +151,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
 void add_run(CLI::App& app, Context& context) {
   CLI::App* verb = app.add_subcommand("run", "One inference");
   auto options = std::make_shared<RunVerb>();
-  add_subject_options(*verb, options->subject, false);
+  add_run_options(*verb, options->subject, false);
   add_input_options(*verb, options->subject);
   verb->add_option("-o,--output", options->output.files,
                    "FILE.npy, NAME=FILE.npy for one of several outputs, FILE.npz for all")

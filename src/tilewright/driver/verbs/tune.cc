@@ -327,7 +327,9 @@ void add_tune(CLI::App& app, Context& context) {
       "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
   auto options = std::make_shared<TuneVerb>();
   TuneSettings& settings = options->settings;
-  add_subject_options(*verb, settings.subject, true, Use::Compile);
+  add_compile_options(*verb, settings.subject, true);
+  add_records_option(*verb, settings.subject);  // where it keeps what it finds
+  add_calibrate_option(*verb, settings.subject);
   verb->add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
   verb->add_option("--trials", options->trials, "candidates to measure, of all kernels together")
       ->check(in_range("--trials", int64_t{1}, int64_t{1} << 40));

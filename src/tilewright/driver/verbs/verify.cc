@@ -373,7 +373,7 @@ void add_verify(CLI::App& app, Context& context) {
       "verify",
       "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");
   auto options = std::make_shared<VerifyOptions>();
-  add_subject_options(*verb, options->subject, true);
+  add_run_options(*verb, options->subject, true);
   add_input_options(*verb, options->subject);
   verb->add_option(
       "--against", options->against,

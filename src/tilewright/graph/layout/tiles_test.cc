@@ -143,6 +143,7 @@ TEST(Place, ReasonsHaveNumbers) {
   options.per_channel = true;
   const QuantizedGraph q = quantized(residual_net(), options);
   PlaceTarget target;
+  target.name = "toy";
   target.tile = {1, 4, 4};
   const Graph t = tiled(q.graph, target.tile);
   const auto without = place(t, target);
@@ -158,7 +159,7 @@ TEST(Place, ReasonsHaveNumbers) {
   EXPECT_THAT(reason_of(place(t, target), "TileConv"), HasSubstr("is not in tiles of 1 x 16"));
   EXPECT_THAT(reason_of(place(q.graph, target), "ConvInteger"), HasSubstr("is not in tiles"));
   EXPECT_THAT(reason_of(place(residual_net(), target), "Conv"), HasSubstr("f32[1, 3, 13, 12]"));
-  EXPECT_THAT(explain(without, target)[0], HasSubstr("nodes on vta"));
+  EXPECT_THAT(explain(without, target)[0], HasSubstr("nodes on toy"));
 }
 
 }  // namespace

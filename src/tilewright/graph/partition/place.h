@@ -10,7 +10,7 @@ namespace tilewright::graph {
 
 /// What placement asks of a matrix accelerator with 8-bit operands and 32-bit sums.
 struct PlaceTarget {
-  std::string name = "vta";
+  std::string name;  ///< as reasons call it
   TileShape tile;
   bool has_multiply = false;  ///< element-wise products of sums
 };

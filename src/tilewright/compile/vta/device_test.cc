@@ -1,5 +1,5 @@
 // A VTA program as a launch of the runtime, on a device with a cache.
-#include "tilewright/compile/devices.h"
+#include "tilewright/compile/vta/device.h"
 
 #include <gtest/gtest.h>
 
@@ -100,7 +100,11 @@ TEST_F(VtaLaunchTest, DeviceSeesImageInputsAndPatchesAndAllRunsCount) {
   ASSERT_TRUE(launch) << to_string(launch.error());
   EXPECT_EQ(run(**launch, 10), 17) << "10 + 7";
   EXPECT_EQ(run(**launch, 20), 27);
-  const vta::LaunchReport& report = log->entry("sum").report;
+  ASSERT_EQ(log->entries.size(), 1u) << "the second run replaces the first";
+  const auto* record = dynamic_cast<const VtaLaunchRecord*>(log->entries[0].record.get());
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->device(), "cached");
+  const vta::LaunchReport& report = record->report();
   EXPECT_EQ(report.counters.insns, 2 * program->runs[0].insns.size());
   EXPECT_EQ(report.counters.alu_reg_steps, 2u);
   EXPECT_EQ(report.counters.out_store_bytes, 32u);
