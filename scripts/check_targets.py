@@ -32,7 +32,7 @@ EXCEPTIONS = [
     ("driver/tuning/tuning_target.cc", '{.backend = "', "the table of what can be tuned"),
 ]
 
-NAME = re.compile(r'"(?:vta|cuda|opencl)(?::\w*)?"')
+NAME = re.compile(r'"(?:vta|cuda|opencl|toy)(?::\w*)?"')  # toy: of compile/testing/toy
 OPTIONAL = re.compile(r"\boptional<\s*(?:const\s+)?(?:\w+::)*(?:vta::Config|GpuTarget)\b")
 COMMENT = re.compile(r"//.*")
 

@@ -14,14 +14,25 @@
 
 namespace tilewright::compile {
 
-const std::vector<const Backend*>& backends() {
-  static const std::vector<const Backend*> table = {
+namespace {
+
+std::vector<const Backend*>& backend_table() {
+  static std::vector<const Backend*> table = {
       &cpu_backend(),
       &gpu_backend(hw::GpuLanguage::OpenCl),
       &gpu_backend(hw::GpuLanguage::Cuda),
       &vta_backend(),
   };
   return table;
+}
+
+}  // namespace
+
+const std::vector<const Backend*>& backends() { return backend_table(); }
+
+void add_backend(const Backend& backend) {
+  TW_CHECK(find_backend(backend.name()) == nullptr, "a second back-end {}", backend.name());
+  backend_table().push_back(&backend);
 }
 
 const Backend* find_backend(std::string_view name) {

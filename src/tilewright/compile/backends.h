@@ -8,8 +8,11 @@
 
 namespace tilewright::compile {
 
-/// All back-ends of this build.
+/// All back-ends of this build, and those that were added.
 const std::vector<const Backend*>& backends();
+/// Adds a back-end of one's own (tests do); it must live as long as the process. Not for several
+/// threads: before anything is compiled. requires: a new name.
+void add_backend(const Backend& backend);
 /// That of `target`.
 const Backend& backend_of(const hw::Target& target);
 /// The one called `name`; null if there is none.

@@ -42,4 +42,10 @@ bool is_border(const graph::Placement& place);
 /// kind is the first one's. `target`: the accelerator's name.
 Status all_placed(const std::vector<graph::Placement>& places, const std::string& target);
 
+/// The device of each node, by index: `device` or nothing for the CPU. Views between nodes of the
+/// accelerator are the accelerator's.
+std::vector<std::string> devices_of(const graph::Graph& graph,
+                                    const std::vector<graph::Placement>& places,
+                                    const std::string& device);
+
 }  // namespace tilewright::compile

@@ -62,7 +62,8 @@ class VtaBackend final : public Backend {
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const CompileOptions& options) const override {
     return devices_of(graph,
-                      TW_TRY(place_on_vta(graph, special(options).config, vta_options(options))));
+                      TW_TRY(place_on_vta(graph, special(options).config, vta_options(options))),
+                      kVtaDevice);
   }
 
   Result<LaunchCode> compile_launch(const graph::Graph& graph, const graph::Group& launch,

@@ -3,103 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cstring>
-
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/accel/vta/sim/fsim.h"
 #include "tilewright/accel/vta/sim/tsim.h"
 #include "tilewright/base/names.h"
+#include "tilewright/compile/accelerator_launch.h"
 #include "tilewright/compile/vta/hardware_fit.h"
 #include "tilewright/compile/vta/launch.h"
 #include "tilewright/compile/vta/programs.h"
 
 namespace tilewright::compile {
 namespace {
-
-/// A VTA program on a device: constants are written once, inputs before every run.
-class VtaLaunch : public runtime::Launch {
- public:
-  VtaLaunch(std::string name, std::shared_ptr<const vta::Program> program,
-            std::unique_ptr<vta::Device> device, LaunchSettings settings,
-            std::shared_ptr<LaunchLog> log)
-      : name_(std::move(name)),
-        program_(std::move(program)),
-        device_(std::move(device)),
-        settings_(std::move(settings)),
-        log_(std::move(log)) {}
-
-  Status prepare() {
-    TW_TRY_STATUS(vta::check_design(*device_, *program_));
-    return accel::write_image(*device_, *program_);
-  }
-
-  Status run(const std::vector<Array>& inputs, std::vector<Array>& outputs) override {
-    TW_TRY_STATUS(check_sizes("input", program_->inputs, inputs));
-    TW_TRY_STATUS(check_sizes("output", program_->outputs, outputs));
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      const std::string_view bytes(static_cast<const char*>(inputs[i].data()),
-                                   static_cast<size_t>(inputs[i].bytes()));
-      TW_TRY_STATUS(accel::write_through(*device_, program_->inputs[i].address, bytes));
-    }
-    if (!settings_.dump_folder.empty()) TW_TRY_STATUS(dump_before(inputs));
-    TW_TRY_STATUS(launch());
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      const vta::Region& region = program_->outputs[i];
-      TW_TRY_STATUS(
-          device_->read(region.address, static_cast<char*>(outputs[i].data()), region.bytes));
-    }
-    return settings_.dump_folder.empty() ? Status{} : dump_after();
-  }
-
- private:
-  Status check_sizes(const char* what, const std::vector<vta::Region>& regions,
-                     const std::vector<Array>& arrays) const {
-    if (regions.size() != arrays.size())
-      return fail(ErrorKind::Package, fmt::format("'{}' has {} {}s, the program passes {}", name_,
-                                                  regions.size(), what, arrays.size()));
-    for (size_t i = 0; i < arrays.size(); ++i)
-      if (static_cast<uint64_t>(arrays[i].bytes()) != regions[i].bytes)
-        return fail(ErrorKind::Package,
-                    fmt::format("{} '{}' of '{}' has {} bytes, not {}", what, regions[i].name,
-                                name_, regions[i].bytes, arrays[i].bytes()));
-    return {};
-  }
-
-  Status launch() {
-    vta::LaunchOptions options;
-    options.record_times = settings_.record_times;
-    Result<vta::LaunchReport> report = accel::launch_runs(*device_, *program_, options);
-    if (!report) return tl::unexpected<Error>(std::move(report.error()).at(name_));
-    log_->set(name_,
-              std::make_shared<VtaLaunchRecord>(device_->name(), program_, *std::move(report)));
-    return {};
-  }
-
-  std::string dump_path() const { return settings_.dump_folder + "/" + name_; }
-
-  Status dump_before(const std::vector<Array>& inputs) {
-    dumped_ = *program_;
-    for (size_t i = 0; i < inputs.size(); ++i)
-      std::memcpy(dumped_.image.data() + (program_->inputs[i].address - program_->base),
-                  inputs[i].data(), static_cast<size_t>(inputs[i].bytes()));
-    return {};
-  }
-
-  Status dump_after() {
-    std::string final_image(program_->image.size(), '\0');
-    TW_TRY_STATUS(device_->read(program_->base, final_image.data(), final_image.size()));
-    TW_TRY_STATUS(vta::write_dump(dump_path(), dumped_, final_image));
-    dumped_ = {};
-    return {};
-  }
-
-  std::string name_;
-  std::shared_ptr<const vta::Program> program_;
-  std::unique_ptr<vta::Device> device_;
-  LaunchSettings settings_;
-  std::shared_ptr<LaunchLog> log_;
-  vta::Program dumped_;
-};
 
 class VtaRuntime final : public DeviceRuntime {
  public:
@@ -191,10 +105,14 @@ Result<std::unique_ptr<runtime::Launch>> make_vta_launch(
     const std::string& name, std::shared_ptr<const vta::Program> program,
     std::unique_ptr<vta::Device> device, const LaunchSettings& settings,
     std::shared_ptr<LaunchLog> log) {
-  auto launch = std::make_unique<VtaLaunch>(name, std::move(program), std::move(device), settings,
-                                            std::move(log));
-  TW_TRY_STATUS(launch->prepare());
-  return launch;
+  TW_TRY_STATUS(vta::check_design(*device, *program));
+  const std::string id = device->name();
+  using VtaLaunch = AcceleratorLaunch<vta::Device, vta::Program>;
+  const auto record = [id, program](vta::LaunchReport report) {
+    return std::make_shared<VtaLaunchRecord>(id, program, std::move(report));
+  };
+  return VtaLaunch::create(name, program, std::move(device), settings, std::move(log),
+                           {record, vta::write_dump});
 }
 
 }  // namespace tilewright::compile

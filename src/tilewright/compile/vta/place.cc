@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "tilewright/graph/partition/moves.h"
 
@@ -90,42 +89,11 @@ Result<std::vector<graph::Placement>> place_on_vta(const graph::Graph& tiled,
     std::vector<graph::Placement> places = own;
     place_moves(tiled, places);
     std::vector<graph::Placement> tried = places;
-    if (TW_TRY(try_layers(tiled, config, options, devices_of(tiled, places), tried))) return places;
+    if (TW_TRY(try_layers(tiled, config, options, devices_of(tiled, places, kVtaDevice), tried)))
+      return places;
     for (size_t n = 0; n < own.size(); ++n)
       if (tried[n].where != places[n].where) own[n] = tried[n];
   }
-}
-
-std::vector<std::string> devices_of(const graph::Graph& graph,
-                                    const std::vector<graph::Placement>& places) {
-  std::vector<std::string> devices(graph.nodes.size());
-  for (size_t n = 0; n < devices.size(); ++n)
-    if (places[n].where == graph::Where::Accelerator) devices[n] = kVtaDevice;
-  std::vector<std::vector<size_t>> readers(graph.values.size());
-  std::vector<int> maker(graph.values.size(), -1);
-  for (size_t n = 0; n < devices.size(); ++n) {
-    for (graph::ValueId id : graph.nodes[n].inputs)
-      if (id >= 0) readers[static_cast<size_t>(id)].push_back(n);
-    for (graph::ValueId id : graph.nodes[n].outputs)
-      if (id >= 0) maker[static_cast<size_t>(id)] = static_cast<int>(n);
-  }
-  const std::set<graph::ValueId> outputs(graph.outputs.begin(), graph.outputs.end());
-  // A view of a view: each round settles one more.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (size_t n = 0; n < devices.size(); ++n) {
-      if (places[n].where != graph::Where::Nothing || !devices[n].empty()) continue;
-      const graph::ValueId in = graph.nodes[n].inputs[0], out = graph.nodes[n].outputs[0];
-      const int source = maker[static_cast<size_t>(in)];
-      const auto& users = readers[static_cast<size_t>(out)];
-      const bool after = source >= 0 && !devices[static_cast<size_t>(source)].empty();
-      const bool before = std::any_of(users.begin(), users.end(), [&](size_t user) {
-        return !devices[user].empty() || places[user].where == graph::Where::Nothing;
-      });
-      if (after && before && !outputs.contains(out)) devices[n] = kVtaDevice, changed = true;
-    }
-  }
-  return devices;
 }
 
 }  // namespace tilewright::compile

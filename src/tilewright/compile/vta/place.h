@@ -21,9 +21,4 @@ Result<std::vector<graph::Placement>> place_on_vta(const graph::Graph& tiled,
                                                    const vta::Config& config,
                                                    const VtaLaunchOptions& options);
 
-/// The device of each node, by index: `vta` or nothing for the CPU. Views between nodes of the
-/// accelerator are the accelerator's.
-std::vector<std::string> devices_of(const graph::Graph& graph,
-                                    const std::vector<graph::Placement>& places);
-
 }  // namespace tilewright::compile

@@ -4,13 +4,8 @@
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/vta/place.h"
-#include "tilewright/graph/quantize/quantize.h"
 
 namespace tilewright::compile {
-
-/// What calibration saw: every f32 value of `graph`, over all samples, computed on this CPU.
-Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
-                              const CompileOptions& options);
 
 /// errors: what the steps report; Unsupported with every operator that would stay on the CPU and
 /// the reason, unless that is allowed (conversions at the border always are).

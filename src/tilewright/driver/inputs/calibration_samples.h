@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tilewright/compile/vta/quantized.h"
+#include "tilewright/compile/quantized_model.h"
 
 namespace tilewright::driver {
 

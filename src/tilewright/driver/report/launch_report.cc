@@ -65,9 +65,11 @@ Status write_trace(const std::string& path, const compile::LaunchLog& log) {
   for (const auto& [name, record] : log.entries) {
     if (record->counters().empty()) continue;
     const std::optional<std::string> trace = record->trace();
-    if (!trace)
+    if (!trace) {
+      const std::string timed = compile::timed_device(compile::backend_name(record->device()));
       return fail(ErrorKind::Usage, "this device keeps no time, so there is no trace", {},
-                  "--device " + compile::timed_device(compile::backend_name(record->device())));
+                  timed.empty() ? "" : "--device " + timed);
+    }
     const std::string file = log.entries.size() == 1 ? path : path + "." + name;
     TW_TRY_STATUS(write_file(file, *trace));
   }

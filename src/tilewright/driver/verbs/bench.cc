@@ -135,12 +135,13 @@ void use_cycles(const compile::LaunchLog& log, BenchRow& row) {
   row.launches = launches_table(log);
 }
 
+/// For a simulator that counts no cycles.
 std::string note_without_time(const compile::LaunchLog& log) {
   const std::string device = log.entries[0].record->device();
+  const std::string timed = compile::timed_device(compile::backend_name(device));
   return fmt::format(
-      "note: {} keeps no time: these are milliseconds of the simulator; --device {} counts the "
-      "accelerator's cycles",
-      device, compile::timed_device(compile::backend_name(device)));
+      "note: {} keeps no time: these are milliseconds of the simulator{}", device,
+      timed.empty() ? "" : fmt::format("; --device {} counts the accelerator's cycles", timed));
 }
 
 /// The peer loaded with the subject; absent if ONNX has no such operator.
