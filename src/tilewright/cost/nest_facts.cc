@@ -1,3 +1,11 @@
+// What the learned models see of a scheduled program: per block the loops around it, and per buffer
+// the bytes touched by each of these loops with all inside it, and the stride along it.
+//
+//   for i in 64, j in 16 { C[i] += A[i, j] }    A: touched 64 bytes by j alone (16 elements in one
+//                                               cache line), 4096 by both; strides 16 (i), 1 (j)
+//
+// Ranges of indices are computed in floating point, without proofs: a search asks this for
+// thousands of programs.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,3 +1,6 @@
+// Statements as trees of objects that run themselves (Exec): one class per kind of statement, each
+// with the section of docs/ir.md that it follows. Names are resolved to slots of the Machine once,
+// before the run. With a checker, concurrent loops run in random order and accesses are reported.
 #include <fmt/format.h>
 
 #include <algorithm>

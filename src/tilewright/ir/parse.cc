@@ -1,3 +1,11 @@
+// The parser of programs: recursive descent over tokens, one function of FuncParser per statement
+// of the grammar in docs/ir.md, section 2; expressions are in ir/parse_expr.cc.
+//
+//   for i in 4 { B[i] = A[i] + 1.0 }   ->   For{i, 4, Store{B, [i], Binary{Add, Load A, 1.0}}}
+//
+// Names are bound while reading: `names_` maps those in scope to variables and buffers, and is
+// restored at the end of a scope. So every error has the line and column of its token. A function
+// stands before its callers; the last one of a text is the result.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// The canonical text of programs and expressions, docs/ir.md, section 2: what ir/parse.cc reads.
+//
+//   For{i, 4, For{j, 8, Store{..}}}  ->  for i in 4, j in 8 {
+//                                          C[i, j] = A[i] * 2.0
+//                                        }
+//
+// Parentheses stand only where precedence asks for them, floats have the fewest digits that read
+// back as the same value, and names that are no plain words stand in backquotes.
 #include <fmt/format.h>
 
 #include <bit>

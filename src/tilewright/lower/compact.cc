@@ -1,3 +1,12 @@
+// The pass `compact`: allocations shrink to what is used of them.
+//
+//   for o in 4 { alloc T: f32[64]  for i in 16 { T[16*o + i] = .. }  .. T[16*o + j] .. }
+//   =>
+//   for o in 4 { alloc T: f32[16]  for i in 16 { T[i] = .. }  .. T[j] .. }
+//
+// The footprint is the hull of the boxes of all accesses in the scope of the allocation. An axis
+// shrinks if the size of its box is a smaller constant and its begin depends on loops around the
+// allocation only; that begin is subtracted from every index.
 #include <algorithm>
 
 #include "tilewright/arith/region.h"

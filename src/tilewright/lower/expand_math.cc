@@ -1,3 +1,11 @@
+// The pass `expand_math`: f32 exp, log, tanh, sigmoid, erf and rsqrt as arithmetic, which
+// vectorises; a call of a library function would not.
+//
+//   exp(x)  =>  2^n * p(r)   with x = n * ln 2 + r, |r| <= ln 2 / 2, p a polynomial
+//
+// Powers of two are made and taken apart as bits (`bitcast`). f16 and bf16 go through f32. Since an
+// expansion mentions its argument dozens of times, the argument is first stored in a scalar of its
+// own, except where evaluation is lazy (the sides of a select).
 #include <cmath>
 #include <limits>
 #include <map>

@@ -1,3 +1,14 @@
+// The pass `hold_copies`: in a pipelined loop, copies that hardware cannot make asynchronously are
+// read early and stored late.
+//
+//   for t { P[slot t + 1] = f(A[..])  use P[slot t] }
+//   =>
+//   for t { h = f(A[..])  use P[slot t]  P[slot t + 1] = h }
+//
+// `h` is in registers of the thread that makes the copy. So the time that memory takes is hidden
+// behind the rest of the body, as with asynchronous copies, but at the price of registers.
+// Hardware copies at least 4 bytes at a time, as they are; anything else is held here (elements of
+// 2 bytes that are not contiguous, values that are computed on the way).
 #include <algorithm>
 #include <optional>
 #include <set>

@@ -1,3 +1,14 @@
+// The pass `privatize`: a thread's own memory gets one axis per thread loop, which emission drops.
+//
+//   alloc C: f32[16]  for y in 4 bind(thread.y), i in 4 { C[4*y + i] = .. }
+//   =>
+//   alloc C: f32[4, 4]  for y in 4 bind(thread.y), i in 4 { C[y, i] = .. }
+//
+// In the IR the buffer is one for all threads; `C[4*y + i]` has a digit of radix 4 and weight 4
+// that counts threads. All accesses must agree on these digits, which shows that no thread uses
+// what is another's. Taking the digits out of the indices leaves each thread an array of its own.
+// Buffers of scope `warp`, whose first axis is the lane, are treated alike; regions of instructions
+// take all lanes together.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// The pass `insert_syncs`: barriers for the threads of a block.
+//
+//   for x bind(thread.x) { S[x] = A[x] }  for x bind(thread.x) { B[x] = S[n - 1 - x] }
+//   =>
+//   for x .. { S[x] = A[x] }  call sync.block()  for x .. { B[x] = S[n - 1 - x] }
+//
+// Statements are visited in program order with the set of uses of shared memory since the last
+// barrier (`pending`). A statement that conflicts with one of these (the same buffer, one of both
+// writing) gets a barrier before it, which empties the set. A loop is visited until the uses that
+// its end hands to its beginning no longer grow. Slots of a ring buffer are told apart by
+// `(t + offset) % slots`, so a pipelined loop needs one barrier per iteration.
 #include <algorithm>
 #include <optional>
 #include <set>

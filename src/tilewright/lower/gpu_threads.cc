@@ -1,3 +1,14 @@
+// as_threads: a kernel as its threads run it, so that the interpreter can find races.
+//
+//   for x bind(thread.x) { S1 }  sync  for x bind(thread.x) { S2 }  for x bind(thread.x) { S3 }
+//   =>
+//   for x bind(thread.x) { S1 }  for x bind(thread.x) { S2  S3 }
+//
+// In the IR, siblings are ordered: S2 is done in all threads before S3 begins. On a device only
+// barriers order threads. Here everything between two barriers becomes one phase, in which each
+// thread does all of its work; the checking mode runs threads in random order and reports what
+// depends on it. Loops around barriers are written out. Asynchronous copies happen where they stand
+// or, with Copies::Late, as late as the waits allow.
 #include <fmt/format.h>
 
 #include <deque>

@@ -1,3 +1,14 @@
+// The pass `peel`: a loop is split where one of its guards begins to fail, so that the first part
+// tests nothing.
+//
+//   for o in 4, i in 16 { if 16*o + i < 55 { S } }
+//   =>
+//   for o in 3, i in 16 { S }  for i in 7 { S }            (o = 3 in the second part)
+//
+// A guard is an affine inequality in the loop variable. If its slope is negative, it holds in all
+// iterations before some `first`, whatever the loops inside do; that is computed with the smallest
+// value of the other terms. Parallel loops stay one loop with a choice inside. Each copy costs
+// code, so peeling stops at a number of statements.
 #include <algorithm>
 
 #include "tilewright/ir/walk.h"

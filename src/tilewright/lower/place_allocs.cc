@@ -1,3 +1,11 @@
+// The pass `place_allocs`: each allocation moves into the innermost scope of its uses.
+//
+//   alloc T  for i { T[..] = ..  .. T[..] .. }  =>  for i { alloc T  T[..] = ..  .. T[..] .. }
+//
+// It may enter a loop if no iteration reads what an earlier one wrote: every read must be covered
+// by a write earlier in the same iteration, which is shown with the boxes of both. It never enters
+// a vector loop (that would be one array per lane), and a loop over blocks or threads of a GPU only
+// with memory that these own.
 #include <algorithm>
 
 #include "tilewright/arith/region.h"

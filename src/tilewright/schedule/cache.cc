@@ -1,3 +1,12 @@
+// The steps CacheRead and CacheWrite: a block reads, or writes, a copy instead of a buffer.
+//
+//   for i { .. B[i + k] .. }  =>  for i { for a0 { T[..] = B[..] }  .. T[i + k] .. }   (CacheRead)
+//   for i { C[i] += .. }      =>  for i { T[i] += .. }  for i { C[i] = T[i] }         (CacheWrite)
+//
+// A copy for reading holds the hull of all elements that the block reads in one iteration of the
+// loop where it is filled. A copy for writing is written back right after the nest;
+// ReverseComputeAt then moves that into the loop that is wanted. Copies have the shape of the
+// buffer, so indices stay as they are; the lowering pass `compact` shrinks them.
 #include <fmt/format.h>
 
 #include <algorithm>

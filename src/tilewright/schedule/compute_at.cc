@@ -1,3 +1,12 @@
+// The step ComputeAt: a producer moves into a loop of its consumer.
+//
+//   for i in 10 { P[i] = f(i) }  for j in 8 { Y[j] = P[j] + P[j + 2] }      (block = P, loop = j)
+//   =>
+//   for j in 8 { for i in 3 { P[j + i] = f(j + i) }  Y[j] = P[j] + P[j + 2] }
+//
+// The box of elements that all readers touch in one iteration of the loop decides which iterations
+// the producer runs there (schedule/regenerate.h builds the new nest). A reduction moves together
+// with the block that sets its initial values. Named on an initial block alone, only that moves.
 #include <fmt/format.h>
 
 #include <algorithm>

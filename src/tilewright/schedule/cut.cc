@@ -1,3 +1,9 @@
+// The step Cut: a loop becomes consecutive loops of given lengths, each with a copy of the body.
+//
+//   for i in 55 { S }  =>  for i@0 in 48 { S@0 }  for i@1 in 7 { S@1 }       (parts = [48, 0])
+//
+// Names inside get the suffix of their part. Inner loops of which all blocks are guarded by `v < c`
+// shrink to c and lose the guard.
 #include <fmt/format.h>
 
 #include "tilewright/ir/walk.h"

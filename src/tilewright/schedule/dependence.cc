@@ -1,3 +1,8 @@
+// Dependence tests on top of meet (schedule/meet.cc): which accesses conflict, and which loop
+// carries the conflict.
+//
+//   for i { A[i + 1] = A[i] }     loop i carries a conflict: iteration 0 writes what 1 reads
+//   for i { A[i] = A[i] + 1 }     it carries none: the same element means the same iteration
 #include "tilewright/schedule/dependence.h"
 
 #include <fmt/format.h>

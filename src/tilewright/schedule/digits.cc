@@ -1,3 +1,9 @@
+// Loop variables under `/` and `%` as sums of digits, as in a number of mixed radix.
+//
+//   x in 0..31, used as x / 8 and x % 8  =>  x = 8*hi + lo, hi in 0..3, lo in 0..7;
+//                                            x / 8 = hi, x % 8 = lo
+//
+// Cuts that divide each other (8 and 2) give one digit each; others (8 and 3) leave x whole.
 #include "tilewright/schedule/digits.h"
 
 #include <algorithm>

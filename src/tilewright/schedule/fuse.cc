@@ -1,3 +1,5 @@
+// The step Fuse: for i in 4, j in 8 { S }  =>  for f in 32 { S[i := f / 8, j := f % 8] },
+// f having the name `i*j`.
 #include <fmt/format.h>
 
 #include "tilewright/ir/walk.h"

@@ -1,3 +1,6 @@
+// The step Inline: every read of an element-wise block's result becomes the value itself.
+//
+//   for i { P[i] = f(A[i]) }  for j { Y[j] = P[2*j] }  =>  for j { Y[j] = f(A[2*j]) }
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// The step Inplace: a block writes its result over the buffer that it reads.
+//
+//   alloc S  alloc Y  ..  Y[i] = f(S[i])  .. Y[j] ..  =>  alloc S  ..  S[i] = f(S[i])  .. S[j] ..
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// The step Layout: another order of an allocated buffer's elements.
+//
+//   alloc B: f32[64, 8]  .. B[k, c] ..                (map = "[k, c] -> [k/16, c, k%16]")
+//   =>
+//   alloc B: f32[4, 8, 16]  .. B[k/16, c, k%16] ..
+//
+// The map's expressions are evaluated over the ranges of the old axes, which gives the new shape;
+// schedule/meet.cc proves that no two elements get the same place.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// The steps that change what a loop permits, not what it does: Parallel, Vectorize, Bind, Unroll,
+// SetMark; and Spread, which shares a loop out over threads.
+//
+//   for f in 256 { T[f] = A[f] }        (Spread: axes = [thread.y, thread.x], extents = [4, 32])
+//   =>
+//   for f.o in 2, f.i.o in 4 bind(thread.y), f.i.i in 32 bind(thread.x) { T[128*f.o + ..] = .. }
+//
+// Loops that run at the same time must not carry a dependence (carried_by in
+// schedule/dependence.h). The table of marks says on what each mark may stand.
 #include <fmt/format.h>
 
 #include <algorithm>

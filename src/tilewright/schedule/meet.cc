@@ -1,3 +1,14 @@
+// Whether two accesses can touch the same element, and which loop variables must then agree.
+//
+//   A[16*i + j] and A[16*i' + j'] with j, j' in 0..15: the same element means
+//   16*(i - i') + (j - j') = 0. As |j - j'| < 16, i = i'; what is left says j = j'.
+//   A[2*i] and A[2*i' + 1] never meet: no multiple of 2 is 1.
+//
+// Each axis of the index lists gives one equation: a sum of coefficient * (difference of a variable
+// or term) plus a rest of known range. If all others together are smaller than the largest
+// coefficient, the difference at that coefficient is 0; it is dropped and the next one examined. An
+// equation that no values within the ranges fulfil means that the accesses never meet. `/` and `%`
+// are first replaced by independent digits (schedule/digits.h), each of which is such a term.
 #include <algorithm>
 #include <numeric>
 

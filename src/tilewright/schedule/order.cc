@@ -1,3 +1,5 @@
+// The step Order: sibling statements in another order, if none of those that change places touch
+// the same element while one of them writes it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// The step Pad: an iteration is rounded up to a multiple, so that tiles and instructions fit.
+//
+//   for k in 7 { T[k] = A[k] }  for k in 7 { C += T[k] * U[k] }  (iter = k, multiple = 4)
+//   =>
+//   for k in 8 { T[k] = select(k < 7, A[k], 0) }  for k in 8 { C += T[k] * U[k] }
+//
+// Everything that must grow is collected first: the loop of the iteration, the axis of the result
+// and of its initial values (for a space iteration), and the axis of each staged operand, whose
+// staging block writes zeros there. A reduction grows only if what it then adds is zero.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,15 @@
+// The step Pipeline: copies of a loop run some iterations ahead of their uses.
+//
+//   for t in 8 { alloc P: f32[4]  copy t into P  use P }         (depth = 2)
+//   =>
+//   alloc P: f32[2*4]
+//   copy 0 into slot 0
+//   for t in 8 { if t < 7 { copy t + 1 into slot (t + 1) % 2 }  use slot t % 2 }
+//
+// The body of the loop is divided into copies and other statements. For each buffer that a copy
+// fills, the axis that moves with the loop is found; it becomes a ring buffer of `depth` windows,
+// and indices along it are taken modulo its size. Then the first depth - 1 iterations of the copies
+// are put in front of the loop, and those inside it copy for the iteration depth - 1 later.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// A block's nest built anew at another place: which iterations it must run there, and whether all
+// that it reads is complete at that place.
+//
+//   block P(i) { P[i] = f(i) }, elements 4*j .. 4*j + 3 wanted  =>  for i in 4 { block P(4*j + i) }
+//
+// ComputeAt, ReverseComputeAt, CacheRead, CacheWrite, Reindex and RFactor all make their nests
+// here.
 #include "tilewright/schedule/regenerate.h"
 
 #include <fmt/format.h>

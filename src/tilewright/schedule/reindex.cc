@@ -1,3 +1,11 @@
+// The step Reindex: what a block reads at one place is staged as an array over its iterations.
+//
+//   for i in 8, r in 3 { C[i] += A[i + r] }                              (iters = [r, i])
+//   =>
+//   for r in 3, i in 8 { T[r, i] = A[i + r] }  for i in 8, r in 3 { C[i] += T[r, i] }
+//
+// So a window becomes a matrix (im2col), and the order of `iters` transposes. Places of the copy
+// that stand for elements outside of the buffer get zeros.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The step Reorder: loops of a perfect nest in another order.
+//
+//   for i, j, k { S }  =>  for k, j, i { S }                                   (loops = [k, i])
+//
+// reorder_conflict (schedule/dependence.h) looks for a dependence that would be turned round.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// The step ReverseComputeAt: a consumer moves into a loop of its producer.
+//
+//   for i in 4 { for j in 8 { P[8*i + j] = .. } }  for k in 32 { Y[k] = f(P[k]) }
+//   =>
+//   for i in 4 { for j in 8 { P[8*i + j] = .. }  for k in 8 { Y[8*i + k] = f(P[8*i + k]) } }
+//
+// What the producer writes in one iteration of the loop must be a box without gaps; the consumer's
+// nest is built anew over the iterations that read exactly this box, and all iterations of the loop
+// together must run each instance of the consumer once.
 #include "tilewright/schedule/reverse_compute_at.h"
 
 #include <fmt/format.h>

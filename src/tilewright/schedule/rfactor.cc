@@ -1,3 +1,15 @@
+// The step RFactor: the iterations of one reduction loop become partial results, which a second
+// reduction combines.
+//
+//   for k.o in 4, k.i in 8 { C += A[8*k.o + k.i] }               (loop = k.o)
+//   =>
+//   for part in 4 { C.rf[part] = 0 }
+//   for k.o in 4, k.i in 8 { C.rf[k.o] += A[8*k.o + k.i] }
+//   for part in 4 { C += C.rf[part] }
+//
+// The loop becomes an iteration `part` of kind space; the iteration that it belonged to keeps what
+// the other loops count. The initial values and the final reduction are new nests over the elements
+// that the block writes. Then `k.o` can be parallel or vectorised: it no longer combines.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// The step SetScope: alloc B: f32[n]  =>  alloc B: f32[n] local
 #include <fmt/format.h>
 
 #include <algorithm>

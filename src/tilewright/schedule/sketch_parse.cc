@@ -1,3 +1,11 @@
+// The parser of sketches (the grammar is at the top of schedule/sketch.h): recursive descent over
+// tokens, decisions first, then steps.
+//
+//   decide k: split main.k into 2        -> SketchDecision{k, Split, "main.k", 2 parts}
+//   split(loop=main.k, factor=$k.1)      -> SketchStep{split, loop: a name, factor: a hole}
+//
+// Each step is tried with a sample value for every hole, so that unknown steps and fields, and
+// values of the wrong type, are errors with line and column here and not when a point is tried.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The step Slide: a producer inside a loop makes only what earlier iterations have not made.
+//
+//   for t in 8 { alloc P  for p in 3 { P[t + p] = f(t + p) }  use P[t .. t + 2] }
+//   =>
+//   alloc P  for t in 8 { for p in 3 { P[t + p] = f(t + p) where t == 0 || p >= 2 }  use .. }
 #include <fmt/format.h>
 
 #include <algorithm>

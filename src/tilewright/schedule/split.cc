@@ -1,3 +1,4 @@
+// The step Split: for i in 10 { S }  =>  for i.o in 3, i.i in 4 { S where 4*i.o + i.i < 10 }
 #include <fmt/format.h>
 
 #include "tilewright/schedule/apply.h"

@@ -1,3 +1,15 @@
+// The step Tensorize: a nest of loops becomes one call of an intrinsic that computes the same.
+//
+//   for i in 4, j in 8 { block C(..) { C[4*x + i, 8*y + j] += A[4*x + i] * B[8*y + j] } }
+//   with  func outer(inout c: f32[4,8], a: f32[4], b: f32[8]) { .. c[i, j] += a[i] * b[j] }
+//   =>
+//   block C(x, y) { call outer(C[4*x:+4, 8*y:+8], A[4*x:+4], B[8*y:+8]) }
+//
+// The nest is read as a tile: iterations are split into what loops around it decide and what its
+// own loops count (read_tile). schedule/match.h proposes how its loops correspond to those of the
+// intrinsic. For each proposal the Unifier compares the two stored values node by node and finds
+// for every parameter the region of a buffer that makes them equal; the first proposal for which
+// all fits is taken.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// One simulated-annealing walk. A batch are random neighbours of the present point. Told their
+// costs one by one, the walk moves to a cheaper one always, and to a dearer one with probability
+// exp(-log(cost / present cost) / temperature); the temperature falls with each trial.
 #include <cmath>
 
 #include "tilewright/search/searchers.h"

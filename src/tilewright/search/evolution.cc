@@ -1,3 +1,6 @@
+// Evolution: after 16 random trials, points are children of the 32 cheapest. A parent is the better
+// of two drawn at random. A child takes each decision from either of two parents, or is one parent
+// with one move or one decision drawn anew; some points stay random.
 #include <algorithm>
 
 #include "tilewright/search/searchers.h"

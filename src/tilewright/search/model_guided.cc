@@ -1,3 +1,6 @@
+// TVM's explorer: many simulated-annealing chains walk over the scores of a learned model, which
+// cost no measurement; the best untried points that they saw are measured, with some random ones.
+// After 16 new trials the model is fitted anew, and the chains go on from where they are.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,5 @@
+// FlexTensor's P-method: starts are drawn among the good trials (search/starts.h), and all
+// neighbours of a start are tried, in every direction, before the next one is drawn.
 #include "tilewright/search/searchers.h"
 #include "tilewright/search/starts.h"
 

@@ -1,3 +1,12 @@
+// `ours`: a search that begins with the cost model's ranking and corrects it by measurements.
+//
+//   log(cost) is modelled as log(prior) + w * features. With no measurements w = 0, and the points
+//   of the smallest prior come first. Each measurement moves w (linear regression with a normal
+//   prior); points whose features were seen little count as a bit better than expected.
+//
+// Points to choose from: all of a small space, else what breeding by the prior finds; from then on
+// half of a batch are neighbours of the four cheapest. Within a batch, each chosen point makes
+// those like it less worth knowing, so that a batch is not one point in eight variations.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>

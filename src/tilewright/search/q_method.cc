@@ -1,3 +1,12 @@
+// FlexTensor's Q-method: a network learns which move from a point is worth making.
+//
+//   A state is a point, an action a direction (one decision, up or down). The network maps the
+//   features of a point to one value per direction. A search step draws a good trial as start,
+//   takes the direction of the highest value that leads to an untried point, and measures it. The
+//   reward is how much cheaper that point is; the network is trained on these steps.
+//
+// PaperSearcher follows the text of the paper, ReleasedSearcher the released code, which differs in
+// many details (search/searchers.h lists them). source: FlexTensor paper, section 5.1.
 #include <algorithm>
 #include <cmath>
 

@@ -1,3 +1,6 @@
+// The constructive space of kernels without a contraction (element-wise, rows, copies): pieces per
+// thread and registers filled at a time. The model predicts only the limit of the machine for them,
+// so all points look alike except that the rule's own values come first.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// The constructive space of contractions: register tile, order of the loops around it, prefetch
+// distance, unrolling of the reduction, pieces per thread.
+//
+//   tile 6x4, order rows outside, ahead 64, steps auto, pieces auto   ->   one schedule
+//
+// Tiles and orders are those that the cost model (cost/tile_space.h) knows for the kernel's largest
+// contraction, and it predicts the time of every point. It does not see some decisions: there the
+// rule's own value counts as slightly faster (kDoubt).
 #include <fmt/format.h>
 
 #include <algorithm>

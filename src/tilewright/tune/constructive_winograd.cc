@@ -1,3 +1,6 @@
+// The constructive space of Winograd convolutions: the strip of tiles that is transformed together,
+// the group of filter blocks computed together, one of the three best register tiles, and whether
+// threads share out strips or filters. The cost model (cost/winograd.h) predicts every point.
 #include <fmt/format.h>
 
 #include "tilewright/rules/cpu/winograd.h"

@@ -1,3 +1,9 @@
+// Configurations of VTA as text: TOML with the names of Config, and VTA's own JSON.
+//
+//   log_block_in = 4      <->   "LOG_BLOCK_IN": 4
+//   [timing]  bus_bytes = 16      (TOML only: VTA's JSON says nothing of time)
+//
+// Tables of keys say for each field its name in both; reader and writer go through the same tables.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,14 @@
+// The text of GPU kernels: one writer for OpenCL C and CUDA C++; a prelude per language defines the
+// names in which they differ.
+//
+//   for x in 128 bind(thread.x) { if x < n { B[x] = A[x] * 2.0 } }
+//   ->  const i32 x = (i32)threadIdx.x;  (OpenCL C: get_local_id(0))  if (x < n) B[x] = ..
+//
+// Loops bound to blocks and threads become their indices; a thread loop shorter than its axis
+// becomes a condition. Shared buffers are arrays of the block, local ones arrays of the thread
+// whose thread axes are dropped. Vector loops that copy become wide accesses (vectors.h), calls of
+// instructions functions of matrix.h, copies marked asynchronous `cp.async` or bulk copies
+// (bulk.h).
 #include "tilewright/codegen/gpu/gpu.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// What must hold of every graph: ids in range, each value defined once and before its uses, unique
+// names, and the types of all outputs as the operator's shape rule infers them. All problems are
+// reported at once.
 #include <fmt/format.h>
 
 #include <set>

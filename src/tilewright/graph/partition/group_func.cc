@@ -1,3 +1,10 @@
+// A group of operators as one Func, and groups shown as a graph.
+//
+//   group {Conv, Add, Relu}  ->  func conv_add_relu(x0, const w0, const w1, x1, out y0),
+//                                the three tensor expressions joined
+//
+// Parameters have names by position (x0, w0, y0), not those of the model: groups that compute the
+// same thus have the same text and share one kernel.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

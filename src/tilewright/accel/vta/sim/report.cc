@@ -1,3 +1,5 @@
+// From the times of single instructions to a report: cycles of the run and of each layer, what the
+// modules waited for (tokens, memory), bytes moved, and a lower bound from the work alone.
 #include <algorithm>
 
 #include "tilewright/accel/vta/sim/stream.h"
