@@ -1,3 +1,9 @@
+// Intervals with infinities, and sums of coefficient * term.
+//
+//   3*x + 2*(y/4) - x + 5   <->   Affine{5, {x: 2, y/4: 2}}
+//
+// Terms are whatever is no sum itself: variables, quotients, products of variables. Every operation
+// says whether a coefficient would overflow.
 #include "tilewright/arith/affine.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// Intervals of expressions, and proofs that a sum is never negative.
+//
+//   known: 16*o + i < 55, that is 54 - 16*o - i >= 0.   Is 60 - 16*o - i >= 0?
+//   Without the known inequality 6 is left, so it is.
+//
+// `range` computes intervals bottom up. `nonneg` searches: it replaces a part of the sum by
+// something provably not larger (a known inequality, a variable's bound, x for x % d, (x - d + 1) /
+// d for a quotient) until the interval of what is left decides. Depth and number of attempts are
+// bounded, so `no` only means that no proof was found.
 #include "tilewright/arith/context.h"
 
 #include <bit>

@@ -1,3 +1,11 @@
+// The box of elements that an access touches while some loops run.
+//
+//   A[4*o + i, j] with i in 4, j in 8 running, o fixed   ->   [4*o :+4, 0 :+8], exact
+//   A[2*i] with i in 4                                   ->   [0 :+7], a hull: odd ones are missing
+//
+// Each axis goes from the smallest to the largest value of its index. It has no gaps if, sorted by
+// size, each coefficient is at most one more than what the smaller ones reach together; the box is
+// exact if no axis has gaps and no two axes move with the same loop.
 #include "tilewright/arith/region.h"
 
 #include <algorithm>

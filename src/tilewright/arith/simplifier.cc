@@ -1,3 +1,12 @@
+// The canonical form of an expression: sums over + - *, and what is made of them.
+//
+//   4*(x + 2) - x*4 + y      =>  y + 8          (collected as a sum of coefficient * term)
+//   (16*k + i) / 16          =>  k              if 0 <= i < 16   (arith/divide.cc)
+//   min(x, x + 3)            =>  x              (the difference is provably >= 0)
+//
+// Every node is simplified once per call (a memo by address). A condition holds for the side that
+// it guards: `under` simplifies that side with the condition assumed. Only rules that are exact in
+// wrapping arithmetic apply, unless the Context shows that nothing wraps.
 #include "tilewright/arith/simplifier.h"
 
 namespace tilewright::arith {

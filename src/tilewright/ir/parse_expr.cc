@@ -1,3 +1,10 @@
+// Expressions: precedence climbing. parse(p) reads operators that bind at least as tightly as p.
+//
+//   a + b * c < d   ->   parse(0): a, `+` binds tighter: right side parse(product) = b * c, so
+//                        a + (b*c); then `<` with d
+//
+// Types are checked while reading, since there are no implicit conversions: `x + 1` with an f32 x
+// is an error that proposes `1.0`. Depth is counted, because passes over expressions are recursive.
 #include "tilewright/ir/parse_expr.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// All accesses to one buffer in a statement, each with what holds where it stands: the loops around
+// it, and the guards, ifs and sides of selects on the way as assumed conditions.
+//
+//   for i in 8 { if i < 5 { Y[i] = select(i > 0, P[i - 1], 0.0) } }
+//   ->  a read of P at i - 1 with 0 <= i < 8, i < 5 and i > 0
 #include "tilewright/lower/accesses.h"
 
 #include "tilewright/ir/walk.h"

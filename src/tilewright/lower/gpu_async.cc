@@ -1,3 +1,12 @@
+// The passes `keep_async_marks` and `insert_waits`: copies into shared memory that finish later.
+//
+//   for t @(pipeline=3) { sync  use slot t  copy t + 2 into its slot }
+//   =>
+//   for t @(pipeline=3) { sync.wait(1)  sync  use slot t  copy t + 2 ..  sync.commit }
+//
+// Copies that stand together are closed as one group by `sync.commit`; `sync.wait(n)` waits for all
+// groups but the last n. In a loop of depth d, d - 2 groups may still be on their way at a barrier;
+// anywhere else none may.
 #include "tilewright/lower/gpu_async.h"
 
 #include <algorithm>

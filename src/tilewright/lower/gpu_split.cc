@@ -1,3 +1,12 @@
+// The split of a lowered Func into kernels.
+//
+//   for t in 2 { for b in 8 bind(block.x) { S }  for b in 4 bind(block.x) { T } }
+//   =>
+//   kernels S(t) with a grid of 8, T(t) with a grid of 4; calls S(0) T(0) S(1) T(1)
+//
+// The host goes through statements and loops outside of all grids here, at compile time. A
+// statement becomes a kernel once; its parameters are the buffers it uses and the loop variables
+// around it. Allocations outside of kernels become temporaries in global memory.
 #include "tilewright/lower/gpu_split.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,7 @@
+// What blocks read and write, with iterations replaced by the loops that they are bound to.
+//
+//   for o in 4, i in 8 { block C(x: space 32 = 8*o + i) { C[x] = A[x + 1] } }
+//   ->  write C[8*o + i], read A[8*o + i + 1]; with i running, C's box is [8*o :+8]
 #include "tilewright/schedule/access.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// The search over all kernels of all models within one budget.
+//
+//   1. Each task (kernel) measures the rule's schedule and its first 16 candidates.
+//   2. Each further batch of 8 goes to the task with the largest expected gain per second:
+//      uses * cost * (0.7 * recent gain + 0.3 * hope); hope falls with each batch without a gain.
+//   3. A task that has tried all points of its space goes on to the next space, or is finished.
+//
+// Each schedule is measured once; a point that gives a known schedule gets its reading. The
+// cheapest few of each task are kept as finalists, which driver/tuning/final_race.h compares again.
 #include "tilewright/tune/tuner.h"
 
 #include <fmt/chrono.h>

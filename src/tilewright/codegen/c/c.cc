@@ -1,3 +1,12 @@
+// C11 text of lowered programs: statements become the statements they look like.
+//
+//   for i in n parallel { B[i] = A[i] * 2.0 }
+//   ->  struct with what the body uses; static void body(void* env, int64_t i, int32_t worker);
+//       in the kernel: services->parallel_for(services->pool, n, body, &env);
+//
+// Outermost parallel loops become functions of their own; allocations are where
+// codegen/common/plan.h places them. Vector and unrolled loops are plain loops with a comment: the
+// C compiler decides.
 #include "tilewright/codegen/c/c.h"
 
 #include <fmt/format.h>

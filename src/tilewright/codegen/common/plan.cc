@@ -1,3 +1,11 @@
+// Where allocations live, for all back-ends for CPUs.
+//
+//   alloc T: f32[64] local      ->  256 bytes on the stack of its function
+//   alloc S: f32[8192] inside a parallel loop  ->  the running worker's part of the workspace
+//
+// What does not fit 16 KiB of stack goes to the workspace, outside of parallel loops to its shared
+// part. Places there are given in program order, and what is allocated in one scope is free again
+// after it, so lifetimes that do not overlap share bytes.
 #include "tilewright/codegen/common/plan.h"
 
 #include <algorithm>

@@ -1,3 +1,12 @@
+// One Func as LLVM IR: functions and statements. Expressions, memory, vector loops and calls are in
+// the files that kernel_emitter.h names.
+//
+//   for i in n { S }  ->  entry: br(n > 0, head, end)   head: i = phi(0, next); S; next = i + 1;
+//                         br(next < n, head, end)
+//
+// Each buffer is an alias scope of its own, so LLVM knows that buffers do not overlap; small
+// constant tables become constants of the module. Outermost parallel loops become functions that
+// parallel_for of the runtime calls.
 #include "tilewright/codegen/llvm/kernel_emitter.h"
 
 #include <algorithm>

@@ -1,3 +1,11 @@
+// Bytes between steps, as explain --memory shows them.
+//
+//   Conv -> Transpose -> Conv, values of 1 MiB:  moved 4 MiB (each value written and read once),
+//                                                compulsory 2 MiB: without the Transpose
+//
+// For each value it is kept which results of workers it holds (Sources), and how much of each is
+// left: a mover passes on what its inputs hold. What a worker reads counts as compulsory by these
+// sources, so movers between two workers add nothing.
 #include "tilewright/graph/partition/traffic.h"
 
 #include <algorithm>
