@@ -1,3 +1,10 @@
+// Rates of a machine as JSON: the file `rates/HASH.json` of the cache.
+//
+//   {"schema": "tilewright.rates", "version": 3, "machine": {"processor": .., "cores": 2, ..},
+//    "measurement": {..}, "rates": {"f32": 173.1, .., "tiles": [..]}}
+//
+// Reading is strict: missing and unknown keys, other types, numbers out of range, and a key of
+// another machine or compiler are errors, since a wrong rate would only show as slow code.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

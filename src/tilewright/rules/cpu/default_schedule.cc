@@ -1,3 +1,13 @@
+// The schedule of a kernel for a CPU, chosen without measuring.
+//
+//   conv, bias, relu  =>  bias and relu inlined into one block that reads the sum; the sum gets a
+//                         register tile; that block is computed in the tile
+//
+// Rules for whole kernels are asked first (rules/cpu/kernel_rules.cc). Else: cheap element-wise
+// blocks are inlined into their readers, a sum that writes an output accumulates in a copy, rules
+// for several blocks are asked, then those for each sum that is left; other blocks are vectorised
+// along their last axis and made parallel. worth_strips answers fusion, whether a group is better
+// one kernel.
 #include "tilewright/rules/cpu/default_schedule.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,15 @@
+// The schedule of a contraction in register tiles on a CPU; the cost model chooses sizes and order.
+//
+//   C[m, n] += A[m, k] * B[k, n], tile of 6 rows x 2 vectors
+//   =>
+//   for n.o, m.o { set 6x2 accumulators
+//                  for k { 2 loads of B, 6 broadcasts of A, 12 multiply-adds }
+//                  what reads C: bias, activation, the store }
+//
+// Loops are split into those around the tile and those in it, which are unrolled and, the last,
+// vectorised. Initial values and element-wise readers are computed inside, so accumulators stay in
+// registers. Padding in front of a convolution is made for a block of rows at a time. At the end
+// partial tiles, tiles at the border and taps in the padding are split off into loops of their own.
 #include "tilewright/rules/cpu/tile.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// The schedule of a product on matrix instructions of a GPU; rules/gpu/mma_tiles.cc chooses sizes.
+//
+//   C[m, n] += A[m, k] * B[k, n], a block 128x128, a warp 64x32, 32 of k at a time
+//   =>
+//   m.o, n.o: blocks.  k.o: copies of A and B to shared memory, some iterations ahead
+//     m.i.o, n.i.o: warps.  k.i.o: ldmatrix of 16 rows of A and of B into registers of the warp
+//       m.i.i.o, n.i.i.o: instructions mma.sync, 16x8 results each, by the step tensorize
+//
+// The functions of MmaTiler are in the order of its steps. An operand that is in no fit order is
+// laid out by a kernel of its own first (pack); sizes that do not divide are padded with zeros in
+// the copies; results leave the registers in the layout that the instructions have them in.
 #include "tilewright/rules/gpu/mma.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,14 @@
+// The schedule of a contraction in register tiles on a GPU; rules/gpu/tile_choice.cc chooses sizes.
+//
+//   C[m, n] += A[m, k] * B[k, n], 16x16 threads with 4x4 results each, 16 steps of k at a time
+//   =>
+//   for m.o, n.o  blocks: 64x64 results each
+//     for k.o     64x16 of A and 16x64 of B copied to shared memory, by all threads together
+//       for threads y, x { for k.i in 16 { for each of 4x4 results, in registers { C += A * B } } }
+//
+// The functions of Tiler are in the order of its steps: loops are split and reordered, initial
+// values and readers move into the block, operands get copies in shared memory, the work on them is
+// divided among threads, loops are bound, and copies run ahead (`pipeline`).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,3 +1,5 @@
+// A run of the cycle simulator as a trace for ui.perfetto.dev: one row per module with its
+// instructions and what it waited for, and one row with the layers. One cycle is one unit of time.
 #include <fmt/format.h>
 
 #include <algorithm>
