@@ -108,6 +108,7 @@ class ToyBackend final : public compile::Backend {
   void set_up(graph::PassContext&, const compile::CompileOptions&,
               std::vector<records::Record>&) const override {}
   bool always_fuses() const override { return true; }
+  std::vector<rules::RuleInfo> schedule_rules() const override { return {}; }
 
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const compile::CompileOptions&) const override {
