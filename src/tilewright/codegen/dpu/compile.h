@@ -1,0 +1,44 @@
+// From a network of layers to a program of the DPU.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tilewright/accel/dpu/program.h"
+#include "tilewright/codegen/dpu/network.h"
+
+namespace tilewright::dpu {
+
+/// What became of a layer.
+struct LayerPlan {
+  std::string name;
+  std::string with;  ///< layers that are made in one pass with it, or empty
+  std::string home;  ///< where its result is: `FM0`, `DDR`, ...
+  std::string how;   ///< tiles of rows, columns and weights, in words
+};
+/// A way to place the tensors that was tried.
+struct Attempt {
+  std::string what;     ///< order, homes, fusions
+  std::string why;      ///< why it failed; empty: it did not
+  uint64_t cycles = 0;  ///< by the cycle simulator, where it did not
+};
+
+struct Compiled {
+  Program program;
+  std::vector<LayerPlan> layers;
+  std::vector<Attempt> attempts;
+};
+
+struct CompileOptions {
+  /// Stops the search for better plans: asked between attempts. errors of it are handed on.
+  std::function<Status()> cancelled;
+  int most_attempts = 16;
+};
+
+/// errors: Unsupported (`supports`), Capacity (a layer that fits no memory in any split: tensor,
+/// bytes needed and there, what was tried).
+Result<Compiled> compile(const Network& network, const Config& config,
+                         const CompileOptions& options = {});
+
+}  // namespace tilewright::dpu
