@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -22,12 +23,22 @@ enum class Unit { Load, Save, Conv, Misc };
 inline constexpr int kUnits = 4;
 char letter(Unit unit);
 
+/// The values of a field that mean something: `low` to `high` without `hole`.
+struct Values {
+  int low = std::numeric_limits<int>::min(), high = std::numeric_limits<int>::max();
+  int hole = std::numeric_limits<int>::min();
+};
+inline constexpr Values kCount = {.low = 1};
+inline constexpr Values kKernel = {.low = 1, .high = 16};
+inline constexpr Values kStride = {.low = 1, .high = 8};
+
 /// A field of an instruction: where its value is, and its width in bits.
 template <class Op>
 struct BitField {
   std::string_view name;
   int Op::* member;
   int bits;
+  Values values = {};  ///< of those that the width permits
   bool is_signed = false;
 };
 
@@ -44,9 +55,9 @@ struct Load {
                       T{"bank_addr", &Load::bank_addr, 13},
                       T{"jump_read", &Load::jump_read, 16},    // channels per step in DDR
                       T{"jump_write", &Load::jump_write, 10},  // words per step on chip
-                      T{"length", &Load::length, 10},          // steps
-                      T{"channel", &Load::channel, 14},
-                      T{"reg_id", &Load::reg_id, 3},
+                      T{"length", &Load::length, 10, kCount},  // steps
+                      T{"channel", &Load::channel, 14, kCount},
+                      T{"reg_id", &Load::reg_id, 3, {0, 3}},
                       T{"ddr_addr", &Load::ddr_addr, 29}};  // bytes in the region
   }
   friend bool operator==(const Load&, const Load&) = default;
@@ -60,11 +71,12 @@ struct Save {
   int reg_id = 0, ddr_addr = 0;
   static constexpr auto fields() {
     using T = BitField<Save>;
-    return std::array{T{"bank_id", &Save::bank_id, 6},        T{"bank_addr", &Save::bank_addr, 13},
-                      T{"jump_read", &Save::jump_read, 10},    // words per step on chip
-                      T{"jump_write", &Save::jump_write, 16},  // channels per step in DDR
-                      T{"length", &Save::length, 10},         T{"channel", &Save::channel, 14},
-                      T{"reg_id", &Save::reg_id, 3},          T{"ddr_addr", &Save::ddr_addr, 29}};
+    return std::array{
+        T{"bank_id", &Save::bank_id, 6},        T{"bank_addr", &Save::bank_addr, 13},
+        T{"jump_read", &Save::jump_read, 10},    // words per step on chip
+        T{"jump_write", &Save::jump_write, 16},  // channels per step in DDR
+        T{"length", &Save::length, 10, kCount}, T{"channel", &Save::channel, 14, kCount},
+        T{"reg_id", &Save::reg_id, 3, {1, 2}},  T{"ddr_addr", &Save::ddr_addr, 29}};
   }
   friend bool operator==(const Save&, const Save&) = default;
 };
@@ -80,17 +92,17 @@ struct ConvInit {
   int jump_read = 0, jump_read_endl = 0, jump_write = 0, jump_write_endl = 0;
   static constexpr auto fields() {
     using T = BitField<ConvInit>;
-    return std::array{T{"kernel_w", &ConvInit::kernel_w, 5},
-                      T{"kernel_h", &ConvInit::kernel_h, 5},
-                      T{"stride_w", &ConvInit::stride_w, 4},
-                      T{"stride_h", &ConvInit::stride_h, 4},
-                      T{"dilation_w", &ConvInit::dilation_w, 4},
-                      T{"dilation_h", &ConvInit::dilation_h, 4},
-                      T{"shift_cut", &ConvInit::shift_cut, 6, true},
-                      T{"shift_bias", &ConvInit::shift_bias, 6, true},
-                      T{"act_type", &ConvInit::act_type, 3},
-                      T{"fp_out", &ConvInit::fp_out, 6, true},
-                      T{"in_groups", &ConvInit::in_groups, 9},
+    return std::array{T{"kernel_w", &ConvInit::kernel_w, 5, kKernel},
+                      T{"kernel_h", &ConvInit::kernel_h, 5, kKernel},
+                      T{"stride_w", &ConvInit::stride_w, 4, kStride},
+                      T{"stride_h", &ConvInit::stride_h, 4, kStride},
+                      T{"dilation_w", &ConvInit::dilation_w, 4, kCount},
+                      T{"dilation_h", &ConvInit::dilation_h, 4, kCount},
+                      T{"shift_cut", &ConvInit::shift_cut, 6, {}, true},
+                      T{"shift_bias", &ConvInit::shift_bias, 6, {}, true},
+                      T{"act_type", &ConvInit::act_type, 3, {0, 4, 2}},
+                      T{"fp_out", &ConvInit::fp_out, 6, {}, true},
+                      T{"in_groups", &ConvInit::in_groups, 9, kCount},
                       T{"jump_read", &ConvInit::jump_read, 10},
                       T{"jump_read_endl", &ConvInit::jump_read_endl, 13},
                       T{"jump_write", &ConvInit::jump_write, 10},
@@ -120,9 +132,9 @@ struct Conv {
                       T{"bank_addr_out", &Conv::bank_addr_out, 13},
                       T{"bank_addr_weights", &Conv::bank_addr_weights, 13},
                       T{"bank_addr_bias", &Conv::bank_addr_bias, 15},  // 4 * word + quarter
-                      T{"length", &Conv::length, 10},                  // output columns
-                      T{"out_groups", &Conv::out_groups, 9},
-                      T{"valid_rows", &Conv::valid_rows, 4}};  // output rows: 1 to 8
+                      T{"length", &Conv::length, 10, kCount},          // output columns
+                      T{"out_groups", &Conv::out_groups, 9, kCount},
+                      T{"valid_rows", &Conv::valid_rows, 4, {1, 8}}};  // output rows: 1 to 8
   }
   friend bool operator==(const Conv&, const Conv&) = default;
 };
@@ -138,10 +150,10 @@ struct PoolInit {
   static constexpr auto fields() {
     using T = BitField<PoolInit>;
     return std::array{T{"type", &PoolInit::type, 2},
-                      T{"kernel_w", &PoolInit::kernel_w, 5},
-                      T{"kernel_h", &PoolInit::kernel_h, 5},
-                      T{"stride_w", &PoolInit::stride_w, 4},
-                      T{"stride_h", &PoolInit::stride_h, 4},
+                      T{"kernel_w", &PoolInit::kernel_w, 5, kKernel},
+                      T{"kernel_h", &PoolInit::kernel_h, 5, kKernel},
+                      T{"stride_w", &PoolInit::stride_w, 4, kStride},
+                      T{"stride_h", &PoolInit::stride_h, 4, kStride},
                       T{"factor", &PoolInit::factor, 10},
                       T{"shift_avg", &PoolInit::shift_avg, 5},
                       T{"jump_read", &PoolInit::jump_read, 10},
@@ -161,13 +173,17 @@ struct Pool {
   int length = 0, channel_group = 0, valid_rows = 0;
   static constexpr auto fields() {
     using T = BitField<Pool>;
-    return std::array{
-        T{"pad_left", &Pool::pad_left, 4},       T{"pad_top", &Pool::pad_top, 4},
-        T{"pad_right", &Pool::pad_right, 4},     T{"pad_bottom", &Pool::pad_bottom, 4},
-        T{"bank_id_in", &Pool::bank_id_in, 6},   T{"bank_addr_in", &Pool::bank_addr_in, 13},
-        T{"bank_id_out", &Pool::bank_id_out, 6}, T{"bank_addr_out", &Pool::bank_addr_out, 13},
-        T{"length", &Pool::length, 10},          T{"channel_group", &Pool::channel_group, 9},
-        T{"valid_rows", &Pool::valid_rows, 2}};
+    return std::array{T{"pad_left", &Pool::pad_left, 4},
+                      T{"pad_top", &Pool::pad_top, 4},
+                      T{"pad_right", &Pool::pad_right, 4},
+                      T{"pad_bottom", &Pool::pad_bottom, 4},
+                      T{"bank_id_in", &Pool::bank_id_in, 6},
+                      T{"bank_addr_in", &Pool::bank_addr_in, 13},
+                      T{"bank_id_out", &Pool::bank_id_out, 6},
+                      T{"bank_addr_out", &Pool::bank_addr_out, 13},
+                      T{"length", &Pool::length, 10, kCount},
+                      T{"channel_group", &Pool::channel_group, 9, kCount},
+                      T{"valid_rows", &Pool::valid_rows, 2, {1, 2}}};
   }
   friend bool operator==(const Pool&, const Pool&) = default;
 };
@@ -181,12 +197,12 @@ struct ElewInit {
   int jump_write = 0, jump_write_endl = 0;
   static constexpr auto fields() {
     using T = BitField<ElewInit>;
-    return std::array{T{"num", &ElewInit::num, 2},
-                      T{"act_type", &ElewInit::act_type, 3},
-                      T{"fp_out", &ElewInit::fp_out, 6, true},
+    return std::array{T{"num", &ElewInit::num, 2, {1, 2}},
+                      T{"act_type", &ElewInit::act_type, 3, {0, 4, 2}},
+                      T{"fp_out", &ElewInit::fp_out, 6, {}, true},
                       T{"shift_read_a", &ElewInit::shift_read_a, 5},
                       T{"shift_read_b", &ElewInit::shift_read_b, 5},
-                      T{"shift_write", &ElewInit::shift_write, 6, true},
+                      T{"shift_write", &ElewInit::shift_write, 6, {}, true},
                       T{"jump_read_a", &ElewInit::jump_read_a, 10},
                       T{"jump_read_a_endl", &ElewInit::jump_read_a_endl, 13},
                       T{"jump_read_b", &ElewInit::jump_read_b, 10},
@@ -205,12 +221,15 @@ struct Elew {
   int bank_id_out = 0, bank_addr_out = 0, length = 0, channel_group = 0, valid_rows = 0;
   static constexpr auto fields() {
     using T = BitField<Elew>;
-    return std::array{
-        T{"bank_id_a", &Elew::bank_id_a, 6},     T{"bank_addr_a", &Elew::bank_addr_a, 13},
-        T{"bank_id_b", &Elew::bank_id_b, 6},     T{"bank_addr_b", &Elew::bank_addr_b, 13},
-        T{"bank_id_out", &Elew::bank_id_out, 6}, T{"bank_addr_out", &Elew::bank_addr_out, 13},
-        T{"length", &Elew::length, 10},          T{"channel_group", &Elew::channel_group, 9},
-        T{"valid_rows", &Elew::valid_rows, 2}};
+    return std::array{T{"bank_id_a", &Elew::bank_id_a, 6},
+                      T{"bank_addr_a", &Elew::bank_addr_a, 13},
+                      T{"bank_id_b", &Elew::bank_id_b, 6},
+                      T{"bank_addr_b", &Elew::bank_addr_b, 13},
+                      T{"bank_id_out", &Elew::bank_id_out, 6},
+                      T{"bank_addr_out", &Elew::bank_addr_out, 13},
+                      T{"length", &Elew::length, 10, kCount},
+                      T{"channel_group", &Elew::channel_group, 9, kCount},
+                      T{"valid_rows", &Elew::valid_rows, 2, {1, 2}}};
   }
   friend bool operator==(const Elew&, const Elew&) = default;
 };
@@ -245,11 +264,14 @@ struct Insn {
   friend bool operator==(const Insn&, const Insn&) = default;
 };
 
+std::string_view op_name(const Op& op);  ///< `LOAD`, ...
 /// The queue it runs in. requires: not End.
 Unit unit_of(const Insn& insn);
 /// 32-bit words of its encoding.
 int encoded_words(const Op& op);
 
+/// That every value fits its field, whatever it means; all problems. errors: Invalid.
+Status check_widths(const Insn& insn, const std::string& place);
 /// Every value that does not fit its field or is undefined: counts, kernels, strides of 0 or beyond
 /// the limits, an undefined type; all problems. `place` begins each message.
 /// errors: Invalid.

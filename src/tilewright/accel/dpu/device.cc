@@ -1,0 +1,70 @@
+#include "tilewright/accel/dpu/device.h"
+
+#include <fmt/format.h>
+
+namespace tilewright::dpu {
+namespace {
+
+/// One job: what the format unit makes of an image of few channels (program.h).
+Status format(Device& device, const Program& program, const FormatJob& job) {
+  const auto pe = static_cast<size_t>(program.config.pe);
+  const auto height = static_cast<size_t>(job.height), width = static_cast<size_t>(job.width);
+  const auto channels = static_cast<size_t>(job.channels);
+  const auto address = [&](Reg reg) { return program.regions[static_cast<size_t>(reg)].address; };
+  std::string source(pe * height * width * channels, '\0');
+  TW_TRY_STATUS(device.read(address(Reg::Format) + job.source, source.data(), source.size()));
+
+  const DdrTensor tensor = formatted(job);
+  const auto columns = static_cast<size_t>(tensor.width);
+  const auto words = static_cast<size_t>(groups(tensor.channels));
+  std::string target(bytes_of(program.config, tensor), '\0');
+  for (size_t h = 0; h < height; ++h)
+    for (size_t x = 0; x < columns; ++x)
+      for (int kx = 0; kx < job.kernel_w; ++kx) {
+        const int64_t column = static_cast<int64_t>(x) * job.stride_w - job.pad_left + kx;
+        if (column < 0 || column >= job.width) continue;
+        for (size_t b = 0; b < pe; ++b)
+          for (size_t c = 0; c < channels; ++c) {
+            const size_t channel = static_cast<size_t>(kx) * channels + c;
+            const size_t word = (h * columns + x) * words + channel / kLanes;
+            target[(word * pe + b) * kLanes + channel % kLanes] =
+                source[((b * height + h) * width + static_cast<size_t>(column)) * channels + c];
+          }
+      }
+  return accel::write_through(device, address(Reg::Input) + job.target, target);
+}
+
+}  // namespace
+
+Status check_design(const Device& device, const Program& program) {
+  if (same_hardware(device.config(), program.config)) return {};
+  return fail(ErrorKind::Invalid,
+              fmt::format("the program is for other hardware than device '{}' has", device.name()),
+              fmt::format("the program is for '{}', the device is '{}'", program.config.name,
+                          device.config().name));
+}
+
+Status load(Device& device, const Program& program) {
+  TW_TRY_STATUS(check_design(device, program));
+  device.set_registers(program.regions);
+  return accel::write_image(device, program);
+}
+
+Status run_format_unit(Device& device, const Program& program) {
+  for (const FormatJob& job : program.formats) {
+    Status status = format(device, program, job);
+    if (!status)
+      return tl::unexpected<Error>(
+          std::move(status.error()).at(fmt::format("format job '{}'", job.name)));
+  }
+  return {};
+}
+
+Result<LaunchReport> execute(Device& device, const Program& program, const LaunchOptions& options,
+                             const accel::AfterRun& after_run) {
+  TW_TRY_STATUS(load(device, program));
+  TW_TRY_STATUS(run_format_unit(device, program));
+  return accel::launch_runs(device, program, options, after_run);
+}
+
+}  // namespace tilewright::dpu
