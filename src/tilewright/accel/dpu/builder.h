@@ -27,8 +27,8 @@ class Builder {
   /// What follows begins when everything before is done (layer barriers; cheap if nothing is
   /// under way).
   void barrier();
-  /// Barriers only: what follows is a new group. Units that a group leaves out and that must hand
-  /// on tokens get a NOP.
+  /// Barriers only: what follows is a new group. Its first instruction in each unit waits for the
+  /// last one of every other unit that the group before has.
   void begin_group();
   /// The instructions from here on belong to `layer`.
   void begin_span(const std::string& layer);
