@@ -238,7 +238,6 @@ const int8_t* Machine::packed_weights(const Conv& op, int out_group) {
 
 /// One group of sixteen output channels of all images.
 void Machine::conv_group(const ConvInit& init, const Conv& op, int out_group, Effects& into) {
-  const auto length = static_cast<size_t>(op.length);
   const int columns = (op.length - 1) * init.stride_w + (init.kernel_w - 1) * init.dilation_w + 1;
   const ptrdiff_t pixel = ptrdiff_t{init.in_groups} * kLanes, row_step = columns * pixel;
   const size_t image_step = gathered_.size() / static_cast<size_t>(config_.pe);
@@ -267,25 +266,32 @@ void Machine::conv_group(const ConvInit& init, const Conv& op, int out_group, Ef
   }
   std::array<int32_t, kLane> offset{};
   if (fast) offset_sums(job, offset.data());
-  sums_.resize(length * kLane);
-  std::vector<int64_t> wide(fast ? 0 : length * kLane);
+  // Neighbours in the sums: the pixels of a row, or the images where there is one pixel.
+  const auto images = static_cast<size_t>(config_.pe);
+  const bool by_image = op.length == 1;
+  const size_t neighbours = by_image ? images : static_cast<size_t>(op.length);
   const size_t pixel_out = static_cast<size_t>(op.out_groups) * word_bytes_;
-  for (size_t b = 0; b < static_cast<size_t>(config_.pe); ++b)
+  const size_t step = by_image ? kLane : pixel_out;
+  if (by_image) job.pixel_step = static_cast<ptrdiff_t>(image_step);
+  sums_.resize(neighbours * kLane);
+  std::vector<int64_t> wide(fast ? 0 : neighbours * kLane);
+  for (size_t b = 0; b < (by_image ? 1 : images); ++b)
     for (int i = 0; i < op.valid_rows; ++i) {
       job.input = gathered_.data() + b * image_step + i * init.stride_h * row_step;
-      uint8_t* out = into.bytes.data() + static_cast<size_t>(i) * length * pixel_out +
+      uint8_t* out = into.bytes.data() +
+                     static_cast<size_t>(i) * static_cast<size_t>(op.length) * pixel_out +
                      static_cast<size_t>(out_group) * word_bytes_ + b * kLane;
+      const int count = static_cast<int>(neighbours);
       if (fast) {
-        conv_sums(job, offset.data(), op.length, sums_.data());
-        round_sums(*fast, terms.data(), op.length, sums_.data(), static_cast<ptrdiff_t>(pixel_out),
-                   out);
+        conv_sums(job, offset.data(), count, sums_.data());
+        round_sums(*fast, terms.data(), count, sums_.data(), static_cast<ptrdiff_t>(step), out);
         continue;
       }
-      sum_row(job, op.length, wide.data());
-      for (size_t x = 0; x < length; ++x)
+      sum_row(job, count, wide.data());
+      for (size_t n = 0; n < neighbours; ++n)
         for (size_t c = 0; c < kLane; ++c)
-          out[x * pixel_out + c] =
-              static_cast<uint8_t>(round_conv(rounding, wide[x * kLane + c], bias[c]));
+          out[n * step + c] =
+              static_cast<uint8_t>(round_conv(rounding, wide[n * kLane + c], bias[c]));
     }
 }
 
