@@ -5,19 +5,28 @@
 namespace tilewright::dpu {
 namespace {
 
-/// One job: what the format unit makes of an image of few channels (program.h).
+uint64_t source_bytes(const Config& config, const FormatJob& job) {
+  return static_cast<uint64_t>(int64_t{config.pe} * job.height * job.width * job.channels);
+}
+
 Status format(Device& device, const Program& program, const FormatJob& job) {
-  const auto pe = static_cast<size_t>(program.config.pe);
+  const auto address = [&](Reg reg) { return program.regions[static_cast<size_t>(reg)].address; };
+  std::string source(source_bytes(program.config, job), '\0');
+  TW_TRY_STATUS(device.read(address(Reg::Format) + job.source, source.data(), source.size()));
+  return accel::write_through(device, address(Reg::Input) + job.target,
+                              format_bytes(program.config, job, source));
+}
+
+}  // namespace
+
+std::string format_bytes(const Config& config, const FormatJob& job, std::string_view source) {
+  const auto pe = static_cast<size_t>(config.pe);
   const auto height = static_cast<size_t>(job.height), width = static_cast<size_t>(job.width);
   const auto channels = static_cast<size_t>(job.channels);
-  const auto address = [&](Reg reg) { return program.regions[static_cast<size_t>(reg)].address; };
-  std::string source(pe * height * width * channels, '\0');
-  TW_TRY_STATUS(device.read(address(Reg::Format) + job.source, source.data(), source.size()));
-
   const DdrTensor tensor = formatted(job);
   const auto columns = static_cast<size_t>(tensor.width);
   const auto words = static_cast<size_t>(groups(tensor.channels));
-  std::string target(bytes_of(program.config, tensor), '\0');
+  std::string target(bytes_of(config, tensor), '\0');
   for (size_t h = 0; h < height; ++h)
     for (size_t x = 0; x < columns; ++x)
       for (int kx = 0; kx < job.kernel_w; ++kx) {
@@ -31,10 +40,8 @@ Status format(Device& device, const Program& program, const FormatJob& job) {
                 source[((b * height + h) * width + static_cast<size_t>(column)) * channels + c];
           }
       }
-  return accel::write_through(device, address(Reg::Input) + job.target, target);
+  return target;
 }
-
-}  // namespace
 
 Status check_design(const Device& device, const Program& program) {
   if (same_hardware(device.config(), program.config)) return {};

@@ -209,32 +209,46 @@ std::string encode(const std::vector<Insn>& insns) {
   return out;
 }
 
+/// The instruction at byte `at`, which it moves behind it.
+static Result<Insn> decode_one(std::string_view bytes, size_t& at) {
+  const int opcode = static_cast<uint8_t>(bytes[at]) & 0xf;
+  if (opcode >= static_cast<int>(std::variant_size_v<Op>))
+    return fail(ErrorKind::Parse, fmt::format("undefined opcode {} at byte {}", opcode, at));
+  Insn insn{0, 0, empty_op(opcode)};
+  const auto size = static_cast<size_t>(encoded_words(insn.op)) * 4;
+  if (size > bytes.size() - at)
+    return fail(ErrorKind::Parse, fmt::format("{} at byte {} is cut off", op_name(insn.op), at),
+                fmt::format("{} of {} bytes are there", bytes.size() - at, size));
+  Unpacker unpacker(bytes.substr(at, size));
+  unpacker.take(kOpcodeBits);
+  insn.dpon = static_cast<uint8_t>(unpacker.take(kMaskBits));
+  insn.dpby = static_cast<uint8_t>(unpacker.take(kMaskBits));
+  std::visit(
+      [&](auto& op) {
+        for (const auto& field : op.fields())
+          op.*field.member = sign_extended(field, unpacker.take(field.bits));
+      },
+      insn.op);
+  if (!unpacker.finish())
+    return fail(ErrorKind::Parse,
+                fmt::format("unused bits are set in {} at byte {}", op_name(insn.op), at));
+  at += size;
+  return insn;
+}
+
 Result<std::vector<Insn>> decode(std::string_view bytes) {
   std::vector<Insn> insns;
-  for (size_t at = 0; at < bytes.size();) {
-    const int opcode = static_cast<uint8_t>(bytes[at]) & 0xf;
-    if (opcode >= static_cast<int>(std::variant_size_v<Op>))
-      return fail(ErrorKind::Parse, fmt::format("undefined opcode {} at byte {}", opcode, at));
-    Insn insn{0, 0, empty_op(opcode)};
-    const auto size = static_cast<size_t>(encoded_words(insn.op)) * 4;
-    if (size > bytes.size() - at)
-      return fail(ErrorKind::Parse, fmt::format("{} at byte {} is cut off", op_name(insn.op), at),
-                  fmt::format("{} of {} bytes are there", bytes.size() - at, size));
-    Unpacker unpacker(bytes.substr(at, size));
-    unpacker.take(kOpcodeBits);
-    insn.dpon = static_cast<uint8_t>(unpacker.take(kMaskBits));
-    insn.dpby = static_cast<uint8_t>(unpacker.take(kMaskBits));
-    std::visit(
-        [&](auto& op) {
-          for (const auto& field : op.fields())
-            op.*field.member = sign_extended(field, unpacker.take(field.bits));
-        },
-        insn.op);
-    if (!unpacker.finish())
+  for (size_t at = 0; at < bytes.size();) insns.push_back(TW_TRY(decode_one(bytes, at)));
+  return insns;
+}
+
+Result<std::vector<Insn>> decode(std::string_view bytes, size_t count) {
+  std::vector<Insn> insns;
+  for (size_t at = 0; insns.size() < count;) {
+    if (at >= bytes.size())
       return fail(ErrorKind::Parse,
-                  fmt::format("unused bits are set in {} at byte {}", op_name(insn.op), at));
-    insns.push_back(insn);
-    at += size;
+                  fmt::format("{} instructions are there, but not {}", insns.size(), count));
+    insns.push_back(TW_TRY(decode_one(bytes, at)));
   }
   return insns;
 }

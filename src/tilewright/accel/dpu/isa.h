@@ -280,8 +280,11 @@ Status check_fields(const Insn& insn, const std::string& place);
 /// Appends its words, little endian. requires: every value fits its field.
 void encode(const Insn& insn, std::string& out);
 std::string encode(const std::vector<Insn>& insns);
-/// errors: Parse, with the byte offset (undefined opcode, cut off, unused bits set).
+/// All of `bytes`. errors: Parse, with the byte offset (undefined opcode, cut off, unused bits
+/// set).
 Result<std::vector<Insn>> decode(std::string_view bytes);
+/// The first `count` of them; what follows is not looked at.
+Result<std::vector<Insn>> decode(std::string_view bytes, size_t count);
 
 /// `CONV dpon=LP dpby=S pad_left=1 ...`: one line, every field by its name; what `parse_asm` reads.
 std::string disassemble(const Insn& insn);

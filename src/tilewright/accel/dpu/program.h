@@ -48,6 +48,8 @@ struct FormatJob {
 };
 /// The result of a job, as a tensor of Reg::Input.
 DdrTensor formatted(const FormatJob& job);
+/// What the format unit makes of the source of a job. requires: all of it is there.
+std::string format_bytes(const Config& config, const FormatJob& job, std::string_view source);
 
 /// One launch computes `pe` images; missing ones are zeros. Nothing on chip lives on between runs.
 struct Program : accel::Program<Insn> {

@@ -1,0 +1,300 @@
+// Reading program dumps, the format `dpu-program-dump` (docs/dpu.md).
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tilewright/accel/common/dump_folder.h"
+#include "tilewright/accel/dpu/config_keys.h"
+#include "tilewright/accel/dpu/dump_format.h"
+#include "tilewright/accel/dpu/program.h"
+
+namespace tilewright::dpu {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
+constexpr uint64_t kFileLimit = uint64_t{4} << 30;       // bytes; of all regions and patches, too
+constexpr uint64_t kInsnLimit = uint64_t{1} << 24;       // instructions of all runs
+constexpr int kMaxDepth = 200;
+
+class DumpReader {
+ public:
+  explicit DumpReader(const std::string& folder) : folder_(folder) {}
+
+  Result<Dump> read() {
+    TW_TRY_STATUS(read_manifest());
+    read_header();
+    read_config();
+    read_regions();
+    read_runs();
+    read_outputs();
+    TW_TRY_STATUS(std::move(problems_).status());
+    if (Status status = validate(dump_.program); !status)
+      return tl::unexpected<Error>(std::move(status.error()).at(folder_.path()));
+    return std::move(dump_);
+  }
+
+ private:
+  void problem(const std::string& where, Error error) {
+    if (!where.empty()) error = std::move(error).at(where);
+    problems_.add(std::move(error).at(folder_.path()));
+  }
+  void problem(const std::string& where, std::string what, ErrorKind kind = ErrorKind::Invalid) {
+    problem(where, Error{kind, std::move(what), {}, {}, {}, {}});
+  }
+
+  // Values of the manifest. A missing or wrong one is a problem and reads as nothing.
+  const Json* member(const Json& object, const std::string& key, const std::string& where,
+                     bool required = true) {
+    const auto found = object.is_object() ? object.find(key) : object.end();
+    if (object.is_object() && found != object.end()) return &*found;
+    if (required) problem(where, fmt::format("`{}` is missing", key), ErrorKind::Parse);
+    return nullptr;
+  }
+  std::optional<uint64_t> number(const Json& object, const std::string& key,
+                                 const std::string& where, bool required = true) {
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_number_unsigned()) return value->get<uint64_t>();
+    problem(where, fmt::format("`{}` must be a number that is whole and not negative", key),
+            ErrorKind::Parse);
+    return std::nullopt;
+  }
+  std::optional<std::string> text(const Json& object, const std::string& key,
+                                  const std::string& where, bool required = true) {
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_string()) return value->get<std::string>();
+    problem(where, fmt::format("`{}` must be a text", key), ErrorKind::Parse);
+    return std::nullopt;
+  }
+  const Json& list(const Json& object, const std::string& key, const std::string& where,
+                   bool required = true) {
+    static const Json kNone = Json::array();
+    const Json* value = member(object, key, where, required);
+    if (value == nullptr) return kNone;
+    if (value->is_array()) return *value;
+    problem(where, fmt::format("`{}` must be an array", key), ErrorKind::Parse);
+    return kNone;
+  }
+  const std::string* file(const std::string& name, const std::string& where) {
+    Result<const std::string*> contents = folder_.read(name, kFileLimit);
+    if (contents) return *contents;
+    problem(where, std::move(contents.error()));
+    return nullptr;
+  }
+  /// `bytes` bytes (default: the rest) of the file that an object names, from its offset on.
+  std::optional<std::string_view> part(const Json& object, const std::string& where,
+                                       std::optional<uint64_t> bytes) {
+    const auto name = text(object, "file", where);
+    const std::string* contents = name ? file(*name, where) : nullptr;
+    if (contents == nullptr) return std::nullopt;
+    const uint64_t offset = number(object, "offset", where, false).value_or(0);
+    if (offset <= contents->size() && bytes.value_or(0) <= contents->size() - offset)
+      return std::string_view(*contents).substr(offset, bytes.value_or(std::string::npos));
+    problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'",
+                               bytes.value_or(0), offset, contents->size(), *name));
+    return std::nullopt;
+  }
+  /// The number of a region that a dump has.
+  std::optional<size_t> reg(const Json& object, const std::string& where) {
+    const auto value = number(object, "reg", where);
+    if (!value) return std::nullopt;
+    if (*value < kDumpedRegs.size()) return static_cast<size_t>(*value);
+    problem(where, fmt::format("there is no region {}", *value));
+    return std::nullopt;
+  }
+
+  Status read_manifest() {
+    Result<const std::string*> manifest = folder_.read("manifest.json", kManifestLimit);
+    if (!manifest) return tl::unexpected<Error>(std::move(manifest.error()).at(folder_.path()));
+    if (accel::json_depth(**manifest) > kMaxDepth)
+      return fail(ErrorKind::Parse,
+                  fmt::format("{}: values are nested deeper than {}", folder_.path(), kMaxDepth));
+    json_ = Json::parse(**manifest, nullptr, /*allow_exceptions=*/false);
+    if (json_.is_object()) return {};
+    return fail(ErrorKind::Parse,
+                fmt::format("{}: manifest.json is not a JSON object", folder_.path()));
+  }
+
+  void read_header() {
+    if (const auto format = text(json_, "format", ""); format && *format != kDumpFormat)
+      problem("", fmt::format("format is '{}', not '{}'", *format, kDumpFormat));
+    if (const auto version = number(json_, "version", ""); version && *version != kDumpVersion)
+      problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
+    dump_.program.producer = text(json_, "producer", "", false).value_or("");
+    const Json* info = member(json_, "info", "", false);
+    if (info == nullptr) return;
+    if (info->is_object())
+      dump_.program.info = info->dump(-1, ' ', false, Json::error_handler_t::replace);
+    else
+      problem("", "`info` must be an object", ErrorKind::Parse);
+  }
+
+  /// As the TOML it stands for; keys that are not known are left out.
+  void read_config() {
+    const Json* config = member(json_, "config", "");
+    if (config == nullptr) return;
+    const auto value = [](const Json& json) {
+      return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+    };
+    std::string toml;
+    for (const char* key : {"kind", "name"})
+      if (const Json* found = member(*config, key, "config", false))
+        toml += fmt::format("{} = {}\n", key, value(*found));
+    std::string_view table;
+    for (const Key& key : config_keys()) {
+      if (key.table == "compiler") continue;
+      if (key.table != table) toml += fmt::format("[{}]\n", key.table);
+      table = key.table;
+      const Json* section =
+          table.empty() ? config : member(*config, std::string(table), "config", false);
+      if (section == nullptr) continue;
+      if (const Json* found = member(*section, std::string(key.name), "config", false))
+        toml += fmt::format("{} = {}\n", key.name, value(*found));
+    }
+    Result<Config> parsed = parse_config(toml, "config");
+    if (parsed)
+      dump_.program.config = *std::move(parsed);
+    else
+      problem("", std::move(parsed.error()));
+  }
+
+  void read_regions() {
+    const Json& regions = list(json_, "regions", "");
+    std::array<const Json*, kDumpedRegs.size()> found{};
+    for (size_t i = 0; i < regions.size(); ++i) {
+      const std::string where = fmt::format("region {}", i);
+      const auto number_of = reg(regions[i], where);
+      if (!number_of) continue;
+      if (found[*number_of] != nullptr)
+        problem(where, fmt::format("is region {} again", *number_of));
+      found[*number_of] = &regions[i];
+    }
+    Program& program = dump_.program;
+    for (size_t r = 0; r < found.size(); ++r) {
+      if (found[r] != nullptr) read_region(static_cast<Reg>(r), *found[r]);
+      // Regions that are empty still have a place.
+      Region& region = program.regions[r];
+      if (region.bytes == 0) region.address = program.end();
+    }
+  }
+  void read_region(Reg id, const Json& json) {
+    const std::string where = fmt::format("region `{}`", name(id));
+    const auto bytes = number(json, "bytes", where);
+    Program& program = dump_.program;
+    if (!bytes) return;
+    if (*bytes > kFileLimit - program.image.size())
+      return problem(where, fmt::format("{} bytes are too many", *bytes));
+    program.regions[static_cast<size_t>(id)] = {std::string(name(id)), program.end(), *bytes};
+    const bool may_lack = *bytes == 0 || id == Reg::Output || id == Reg::Swap;
+    if (may_lack && !json.contains("file")) {
+      program.image.resize(program.image.size() + *bytes);
+    } else if (const auto contents = part(json, where, bytes)) {
+      program.image += *contents;
+    }
+  }
+
+  void read_runs() {
+    const Json& runs = list(json_, "runs", "");
+    if (runs.empty()) problem("", "`runs` needs at least one run");
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::string where = fmt::format("run {}", i);
+      Run run;
+      if (const Json* insns = member(runs[i], "insns", where)) read_insns(*insns, where, run);
+      const Json& patches = list(runs[i], "patches", where, false);
+      for (size_t p = 0; p < patches.size(); ++p)
+        read_patch(patches[p], fmt::format("{}: patch {}", where, p), run);
+      const Json& spans = list(runs[i], "spans", where, false);
+      for (const Json& span : spans) {
+        const auto label = text(span, "name", where);
+        const auto begin = number(span, "begin", where), end = number(span, "end", where);
+        if (label && begin && end) run.spans.push_back({*label, *begin, *end});
+      }
+      dump_.program.runs.push_back(std::move(run));
+    }
+  }
+  void read_insns(const Json& json, const std::string& where, Run& run) {
+    const auto count = number(json, "count", where);
+    const auto bytes = part(json, where, std::nullopt);
+    if (!count || !bytes) return;
+    insns_ += *count;
+    if (*count > kInsnLimit || insns_ > kInsnLimit)
+      return problem(where, fmt::format("more than {} instructions", kInsnLimit));
+    Result<std::vector<Insn>> insns = decode(*bytes, *count);
+    if (!insns) return problem(where, std::move(insns.error()));
+    run.insns = *std::move(insns);
+  }
+  void read_patch(const Json& json, const std::string& where, Run& run) {
+    const auto id = reg(json, where);
+    const auto addr = number(json, "addr", where);
+    const auto contents = part(json, where, number(json, "bytes", where, false));
+    if (!id || !addr || !contents) return;
+    const Region& region = dump_.program.regions[*id];
+    if (*addr > region.bytes || contents->size() > region.bytes - *addr)
+      return problem(where, fmt::format("{} bytes at {} are not inside the region of {}",
+                                        contents->size(), *addr, region.bytes));
+    patched_ += contents->size();
+    if (patched_ > kFileLimit) return problem(where, "all patches together are too large");
+    run.patches.push_back({region.address + *addr, std::string(*contents)});
+  }
+
+  void read_outputs() {
+    const Json& outputs = list(json_, "outputs", "");
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const std::string where = fmt::format("output {}", i);
+      const auto label = text(outputs[i], "name", where);
+      const auto id = reg(outputs[i], where);
+      const auto addr = number(outputs[i], "addr", where);
+      const auto bytes = number(outputs[i], "bytes", where);
+      const Json& shape = list(outputs[i], "shape", where);
+      if (!label || !id || !addr || !bytes) continue;
+      DdrTensor tensor;
+      tensor.name = *label;
+      tensor.reg = static_cast<Reg>(*id);
+      tensor.addr = *addr;
+      if (!read_shape(shape, tensor)) {
+        problem(where, "`shape` must be four sizes: images, channels, rows, columns");
+        continue;
+      }
+      if (const Json* fix = member(outputs[i], "fix_point", where, false);
+          fix != nullptr && fix->is_number_integer())
+        tensor.fix_point = static_cast<int>(std::clamp<int64_t>(fix->get<int64_t>(), -1000, 1000));
+      const Region& region = dump_.program.regions[*id];
+      dump_.program.outputs.push_back({*label, region.address + *addr, *bytes});
+      dump_.program.output_tensors.push_back(tensor);
+      dump_.expected.push_back(read_expected(outputs[i], *bytes, where));
+    }
+  }
+  static bool read_shape(const Json& shape, DdrTensor& tensor) {
+    if (shape.size() != 4) return false;
+    for (const Json& size : shape)
+      if (!size.is_number_unsigned() || size.get<uint64_t>() > (1u << 20)) return false;
+    tensor.channels = shape[1].get<int64_t>();
+    tensor.height = shape[2].get<int64_t>();
+    tensor.width = shape[3].get<int64_t>();
+    return true;
+  }
+  std::string read_expected(const Json& json, uint64_t bytes, const std::string& where) {
+    const auto label = text(json, "expected", where, false);
+    if (!label) return {};
+    Json place = {{"file", *label}};
+    if (json.contains("offset")) place["offset"] = json["offset"];
+    return std::string(part(place, where, bytes).value_or(""));
+  }
+
+  accel::DumpFolder folder_;
+  Json json_;
+  uint64_t insns_ = 0, patched_ = 0;
+  accel::Problems problems_;
+  Dump dump_;
+};
+
+}  // namespace
+
+Result<Dump> read_dump(const std::string& folder) { return DumpReader(folder).read(); }
+
+}  // namespace tilewright::dpu
