@@ -34,6 +34,7 @@ struct CompileOptions {
   /// Stops the search for better plans: asked between attempts. errors of it are handed on.
   std::function<Status()> cancelled;
   int most_attempts = 16;
+  int only = -1;  ///< the attempt of this number wins, if it works; for tests of every way
 };
 
 /// errors: Unsupported (`supports`), Capacity (a layer that fits no memory in any split: tensor,

@@ -1,0 +1,488 @@
+// From layers to nodes on views of feature maps.
+//
+// A concat of 24 and 40 channels is one root of 5 groups: its inputs are made in it, side by side,
+// and each begins a group of its own. So channel c of a value is in a lane of its own, which need
+// not be c; convolutions take that into their weights, everything else carries it along.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "tilewright/base/check.h"
+#include "tilewright/codegen/dpu/plan.h"
+
+namespace tilewright::dpu {
+namespace {
+
+std::vector<int> dense_lanes(int64_t channels) {
+  std::vector<int> lanes(static_cast<size_t>(channels));
+  std::iota(lanes.begin(), lanes.end(), 0);
+  return lanes;
+}
+
+/// Where a value is, and which lane of it each channel has.
+struct Located {
+  View view;
+  std::vector<int> lanes;
+  int64_t groups = 0;
+};
+
+class Lowering {
+ public:
+  Lowering(const Network& network, const Config& config, const LowerOptions& options)
+      : network_(network), config_(config), options_(options) {
+    located_.resize(network.values.size());
+  }
+
+  Result<Lowered> run() {
+    find_formats();
+    find_lanes();
+    find_views();
+    for (size_t i = 0; i < network_.layers.size(); ++i) {
+      layer_ = &network_.layers[i];
+      index_ = i;
+      TW_TRY_STATUS(std::visit([&](const auto& op) { return add(op); }, layer_->op));
+    }
+    add_outputs();
+    for (const Located& located : located_) result_.root_of.push_back(located.view.root);
+    return std::move(result_);
+  }
+
+ private:
+  const Value& value(ValueId id) const { return network_.values[static_cast<size_t>(id)]; }
+  Located& located(ValueId id) { return located_[static_cast<size_t>(id)]; }
+  bool is_input(ValueId id) const {
+    return std::find(network_.inputs.begin(), network_.inputs.end(), id) != network_.inputs.end();
+  }
+
+  View new_root(const std::string& name, int64_t height, int64_t width, int64_t groups) {
+    result_.roots.push_back({name, height, width, groups});
+    View view;
+    view.root = static_cast<int>(result_.roots.size()) - 1;
+    view.height = height;
+    view.width = width;
+    view.groups = groups;
+    return view;
+  }
+
+  /// The window of all readers of an image of few channels, if they agree.
+  std::optional<Window> common_window(ValueId id) const {
+    std::optional<Window> found;
+    const auto& outputs = network_.outputs;
+    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return {};
+    for (const Layer& layer : network_.layers) {
+      if (std::find(layer.inputs.begin(), layer.inputs.end(), id) == layer.inputs.end()) continue;
+      const auto* conv = std::get_if<ConvLayer>(&layer.op);
+      if (conv == nullptr || conv->groups != 1 || conv->window.dilation_w != 1) return {};
+      const Window& w = conv->window;
+      if (found && (found->kernel_w != w.kernel_w || found->stride_w != w.stride_w ||
+                    found->pad_left != w.pad_left || found->pad_right != w.pad_right))
+        return {};
+      found = w;
+    }
+    return found;
+  }
+
+  void find_formats() {
+    for (const ValueId id : network_.inputs) {
+      const Value& v = value(id);
+      Located& to = located(id);
+      std::optional<Window> window;
+      if (v.channels <= config_.format_unit) window = common_window(id);
+      DdrTensor tensor{v.name, Reg::Input, 0, v.channels, v.height, v.width, v.fix_point};
+      int64_t width = v.width, channels = v.channels;
+      if (window) {
+        channels *= window->kernel_w;
+        width =
+            (v.width + window->pad_left + window->pad_right - window->kernel_w) / window->stride_w +
+            1;
+        formatted_.insert(id);
+      }
+      to.view = new_root(v.name, v.height, width, groups(channels));
+      to.groups = to.view.groups;
+      to.lanes = dense_lanes(channels);
+      Root& root = result_.roots.back();
+      root.input = true;
+      root.input_addr = static_cast<int64_t>(result_.input_region);
+      const uint64_t bytes = static_cast<uint64_t>(root.height * root.width * root.groups) *
+                             static_cast<uint64_t>(config_.word_bytes());
+      tensor.addr = result_.input_region;
+      result_.input_region += ddr_room(config_, bytes);
+      if (window) {
+        FormatJob job{v.name, result_.format_bytes, tensor.addr};
+        job.channels = static_cast<int>(v.channels);
+        job.height = static_cast<int>(v.height);
+        job.width = static_cast<int>(v.width);
+        job.kernel_w = window->kernel_w;
+        job.stride_w = window->stride_w;
+        job.pad_left = window->pad_left;
+        job.pad_right = window->pad_right;
+        result_.formats.push_back(job);
+        tensor.reg = Reg::Format;
+        tensor.addr = job.source;
+        const uint64_t source =
+            static_cast<uint64_t>(v.elements()) * static_cast<uint64_t>(config_.pe);
+        result_.format_bytes += ddr_room(config_, source);
+        result_.input_bytes.push_back(source);
+      } else {
+        result_.input_bytes.push_back(bytes);
+      }
+      result_.inputs.push_back(tensor);
+    }
+  }
+
+  void find_lanes() {
+    for (const Layer& layer : network_.layers) {
+      Located& to = located(layer.output);
+      to.lanes = dense_lanes(value(layer.output).channels);
+      to.groups = groups(value(layer.output).channels);
+      const Located& first = located(layer.inputs[0]);
+      const bool moves = std::holds_alternative<PoolLayer>(layer.op) ||
+                         std::holds_alternative<UpsampleLayer>(layer.op) ||
+                         std::holds_alternative<EltwiseLayer>(layer.op);
+      if (std::holds_alternative<ConcatLayer>(layer.op)) {
+        to.groups = 0;
+        to.lanes.clear();
+        for (const ValueId id : layer.inputs) {
+          for (const int lane : located(id).lanes)
+            to.lanes.push_back(lane + static_cast<int>(to.groups) * kLanes);
+          to.groups += located(id).groups;
+        }
+      } else if (moves && !as_dense(layer) &&
+                 (layer.inputs.size() == 1 || located(layer.inputs[1]).lanes == first.lanes)) {
+        to.lanes = first.lanes;
+        to.groups = first.groups;
+      }
+    }
+  }
+
+  /// Inputs of concats are made in its root, unless they are elsewhere already.
+  void find_views() {
+    for (size_t i = network_.layers.size(); i-- > 0;) {
+      const Layer& layer = network_.layers[i];
+      const Value& v = value(layer.output);
+      Located& to = located(layer.output);
+      if (to.view.root < 0) to.view = new_root(v.name, v.height, v.width, to.groups);
+      if (!std::holds_alternative<ConcatLayer>(layer.op)) continue;
+      int64_t group = to.view.group;
+      for (size_t k = 0; k < layer.inputs.size(); ++k) {
+        Located& part = located(layer.inputs[k]);
+        if (part.view.root < 0) {
+          part.view = to.view;
+          part.view.group = group;
+          part.view.groups = part.groups;
+          placed_.insert({i, k});
+        }
+        group += part.groups;
+      }
+    }
+  }
+
+  Node node(NodeKind kind) const {
+    Node n;
+    n.kind = kind;
+    n.layer = layer_ == nullptr ? "outputs" : layer_->name;
+    return n;
+  }
+  View output() { return located(layer_->output).view; }
+  int out_fix_point() const { return value(layer_->output).fix_point; }
+
+  void add_copy(const View& from, const View& to) {
+    Node n = node(NodeKind::Pool);
+    n.pool.type = kCopy;
+    n.in = {from};
+    n.out = to;
+    result_.nodes.push_back(std::move(n));
+  }
+
+  void add_conv(const ConvLayer& conv, const View& from, const std::vector<int>& lanes,
+                int64_t in_channels_lanes, const View& to, int64_t out_channels, int fix_point,
+                bool formatted) {
+    Node n = node(NodeKind::Conv);
+    n.window = conv.window;
+    n.conv.kernel_h = conv.window.kernel_h;
+    n.conv.kernel_w = conv.window.kernel_w;
+    n.conv.stride_h = conv.window.stride_h;
+    n.conv.stride_w = conv.window.stride_w;
+    n.conv.dilation_h = conv.window.dilation_h;
+    n.conv.dilation_w = conv.window.dilation_w;
+    n.conv.shift_cut = conv.shift;
+    n.conv.act_type = conv.act;
+    n.conv.fp_out = conv.act == kRelu6 ? fix_point : 0;
+    n.formatted = formatted;
+    n.in = {from};
+    n.out = to;
+    pack_weights(conv, lanes, in_channels_lanes, out_channels, n);
+    result_.nodes.push_back(std::move(n));
+  }
+
+  /// A value with channel c in lane c: by a convolution with ones.
+  Located gathered(ValueId id) {
+    const Located& from = located(id);
+    const Value& v = value(id);
+    if (from.lanes == dense_lanes(v.channels)) return from;
+    const ConvLayer ones = copying_conv(v.channels);
+    Located to;
+    to.lanes = dense_lanes(v.channels);
+    to.groups = groups(v.channels);
+    to.view = new_root(v.name + ".dense", v.height, v.width, to.groups);
+    add_conv(ones, from.view, from.lanes, from.groups, to.view, v.channels, 0, false);
+    return to;
+  }
+
+  Status add(const ConvLayer& op) {
+    const ValueId id = layer_->inputs[0];
+    const Located& from = located(id);
+    const int64_t out_channels = value(layer_->output).channels;
+    if (formatted_.count(id) == 0) {
+      if (options_.reorder_stride && worth_folding(op, value(id)) && add_reordered(op, id))
+        return {};
+      add_conv(op, from.view, from.lanes, from.groups, output(), out_channels, out_fix_point(),
+               false);
+      return {};
+    }
+    const ConvLayer conv = with_formatted_input(op, value(id).channels);
+    add_conv(conv, from.view, from.lanes, from.groups, output(), out_channels, out_fix_point(),
+             true);
+    return {};
+  }
+
+  /// A map for what strided convolutions read instead of `id`; the second says whether it is new.
+  std::pair<View, bool> reordered(ValueId id, const std::string& kind, int64_t height,
+                                  int64_t width, int64_t group_count) {
+    const auto found = reordered_.find({id, kind});
+    if (found != reordered_.end()) return {found->second, false};
+    const View view = new_root(value(id).name + "." + kind, height, width, group_count);
+    reordered_[{id, kind}] = view;
+    return {view, true};
+  }
+
+  /// With a row stride of 1. False: not possible.
+  bool add_reordered(const ConvLayer& op, ValueId id) {
+    const Located& from = located(id);
+    const Window& w = op.window;
+    const Value& y = value(layer_->output);
+    if (from.groups * w.stride_h > 511) return false;
+    if (w.kernel_h == 1) {
+      const auto [to, fresh] = reordered(id, fmt::format("every {},{}", w.stride_h, w.stride_w),
+                                         y.height, y.width, from.groups);
+      if (fresh) {
+        Node n = node(NodeKind::Pool);
+        n.pool.type = kCopy;
+        n.pool.stride_h = w.stride_h;
+        n.pool.stride_w = w.stride_w;
+        n.in = {from.view};
+        n.out = to;
+        result_.nodes.push_back(std::move(n));
+      }
+      ConvLayer conv = op;
+      conv.window.stride_h = conv.window.stride_w = 1;
+      add_conv(conv, to, from.lanes, from.groups, output(), y.channels, y.fix_point, false);
+      return true;
+    }
+    const int64_t s = w.stride_h;
+    const auto [to, fresh] = reordered(id, fmt::format("folded {}", s), value(id).height / s,
+                                       value(id).width, from.groups * s);
+    if (fresh) add_folded(id, to, s);
+    std::vector<int> lanes = from.lanes;
+    const ConvLayer conv = fold_rows(op, from.groups, lanes);
+    add_conv(conv, to, lanes, from.groups * s, output(), y.channels, y.fix_point, false);
+    return true;
+  }
+
+  void add_folded(ValueId id, const View& to, int64_t s) {
+    const View& from = located(id).view;
+    if (options_.in_ddr.count(id) != 0) {
+      Root& root = result_.roots[static_cast<size_t>(to.root)];
+      root.rows_of = from.root;
+      root.rows_group = from.group;
+      root.folded = s;
+      return;
+    }
+    for (int64_t q = 0; q < s; ++q) {
+      Node n = node(NodeKind::Pool);
+      n.pool.type = kCopy;
+      n.pool.stride_h = static_cast<int>(s);
+      View part = from, into = to;
+      part.row += q;
+      part.height -= q;
+      into.group += q * from.groups;
+      into.groups = from.groups;
+      n.in = {part};
+      n.out = into;
+      result_.nodes.push_back(std::move(n));
+    }
+  }
+
+  Status add(const DeconvLayer& op) {
+    const Located& from = located(layer_->inputs[0]);
+    const Value &x = value(layer_->inputs[0]), &y = value(layer_->output);
+    if (!config_.compiler.phase_deconvolution && add_upsampled(op)) return {};
+    Result<std::vector<Phase>> split = phases(op, x, y);
+    if (!split) return tl::unexpected<Error>(std::move(split.error()).at(layer_->name));
+    for (const Phase& phase : *split) {
+      View in = from.view, out = output();
+      in.row += phase.crop_top;
+      in.col += phase.crop_left;
+      in.height -= phase.crop_top;
+      in.width -= phase.crop_left;
+      out.row += phase.row;
+      out.col += phase.col;
+      out.row_step = op.window.stride_h;
+      out.col_step = op.window.stride_w;
+      out.height = phase.height;
+      out.width = phase.width;
+      add_conv(phase.conv, in, from.lanes, from.groups, out, y.channels, y.fix_point, false);
+    }
+    return {};
+  }
+
+  /// As a convolution of stride 1 on the input with zeros in between. False: its pads are too
+  /// large.
+  bool add_upsampled(const DeconvLayer& op) {
+    const Located& from = located(layer_->inputs[0]);
+    const Value& y = value(layer_->output);
+    const Window& w = op.window;
+    const Upsampled conv = upsampled(op, value(layer_->inputs[0]));
+    if (conv.conv.window.pad_top > 15 || conv.conv.window.pad_left > 15) return false;
+    View zeros = new_root(y.name + ".zeros", conv.height, conv.width, from.groups);
+    Node fill = node(NodeKind::Zero);
+    fill.out = zeros;
+    result_.nodes.push_back(std::move(fill));
+    View to = zeros;
+    to.row_step = w.stride_h;
+    to.col_step = w.stride_w;
+    to.height = from.view.height;
+    to.width = from.view.width;
+    add_copy(from.view, to);
+    zeros.row += conv.crop_top;
+    zeros.col += conv.crop_left;
+    zeros.height -= conv.crop_top;
+    zeros.width -= conv.crop_left;
+    add_conv(conv.conv, zeros, from.lanes, from.groups, output(), y.channels, y.fix_point, false);
+    return true;
+  }
+
+  /// The factor of an average that becomes a dense convolution, and its shift.
+  std::optional<std::pair<int, int>> dense_factor(const Layer& layer, const PoolLayer& op) const {
+    const Value& y = value(layer.output);
+    const bool global = y.height == 1 && y.width == 1;
+    if (!config_.compiler.dense_average || !op.average || global) return {};
+    int factor = op.factor, shift = op.shift;
+    while (factor > 127 && factor % 2 == 0) factor /= 2, --shift;
+    if (factor > 127) return {};
+    return std::pair(factor, shift);
+  }
+  bool as_dense(const Layer& layer) const {
+    const auto* pool = std::get_if<PoolLayer>(&layer.op);
+    return pool != nullptr && dense_factor(layer, *pool).has_value();
+  }
+
+  Status add(const PoolLayer& op) {
+    const Located& from = located(layer_->inputs[0]);
+    if (const auto dense = dense_factor(*layer_, op)) {
+      const int64_t channels = value(layer_->output).channels;
+      const ConvLayer conv = averaging_conv(op, channels, dense->first, dense->second);
+      add_conv(conv, from.view, from.lanes, from.groups, output(), channels, 0, false);
+      return {};
+    }
+    Node n = node(NodeKind::Pool);
+    n.window = op.window;
+    n.pool.type = op.average ? kAveragePool : kMaxPool;
+    n.pool.kernel_h = op.window.kernel_h;
+    n.pool.kernel_w = op.window.kernel_w;
+    n.pool.stride_h = op.window.stride_h;
+    n.pool.stride_w = op.window.stride_w;
+    n.pool.factor = op.average ? op.factor : 0;
+    n.pool.shift_avg = op.average ? op.shift : 0;
+    n.in = {from.view};
+    n.out = output();
+    result_.nodes.push_back(std::move(n));
+    return {};
+  }
+
+  Status add(const EltwiseLayer& op) {
+    std::vector<View> in;
+    const bool same = layer_->inputs.size() == 1 ||
+                      located(layer_->inputs[0]).lanes == located(layer_->inputs[1]).lanes;
+    for (const ValueId id : layer_->inputs)
+      in.push_back(same ? located(id).view : gathered(id).view);
+    Node n = node(NodeKind::Elew);
+    n.in = std::move(in);
+    n.out = output();
+    n.elew.num = static_cast<int>(layer_->inputs.size());
+    n.elew.act_type = op.act;
+    n.elew.fp_out = op.act == kRelu6 ? out_fix_point() : 0;
+    n.elew.shift_read_a = op.shift_read[0];
+    n.elew.shift_read_b = n.elew.num == 2 ? op.shift_read[1] : 0;
+    n.elew.shift_write = op.shift_write;
+    result_.nodes.push_back(std::move(n));
+    return {};
+  }
+
+  Status add(const UpsampleLayer& op) {
+    Node n = node(NodeKind::Pool);
+    n.pool.type = kUpsample;
+    n.pool.stride_h = op.factor_h;
+    n.pool.stride_w = op.factor_w;
+    n.in = {located(layer_->inputs[0]).view};
+    n.out = output();
+    result_.nodes.push_back(std::move(n));
+    return {};
+  }
+
+  Status add(const ConcatLayer&) {
+    View to = output();
+    for (size_t k = 0; k < layer_->inputs.size(); ++k) {
+      const Located& part = located(layer_->inputs[k]);
+      to.groups = part.groups;
+      if (placed_.count({index_, k}) == 0) add_copy(part.view, to);
+      to.group += part.groups;
+    }
+    return {};
+  }
+
+  void add_outputs() {
+    layer_ = nullptr;
+    for (const ValueId id : network_.outputs) {
+      const Value& v = value(id);
+      View view = gathered(id).view;
+      if (is_input(id)) {
+        const View to = new_root(v.name + ".copy", v.height, v.width, view.groups);
+        add_copy(view, to);
+        view = to;
+      }
+      const DdrTensor tensor{v.name,  Reg::Output, result_.output_region, v.channels, v.height,
+                             v.width, v.fix_point};
+      result_.stores.push_back({view, static_cast<int64_t>(tensor.addr)});
+      result_.outputs.push_back(tensor);
+      result_.output_region += ddr_room(config_, bytes_of(config_, tensor));
+    }
+  }
+
+  const Network& network_;
+  const Config& config_;
+  Lowered result_;
+  std::vector<Located> located_;
+  const LowerOptions& options_;
+  std::map<std::pair<ValueId, std::string>, View> reordered_;
+  std::set<ValueId> formatted_;
+  std::set<std::pair<size_t, size_t>> placed_;  ///< inputs of concats that are made in place
+  const Layer* layer_ = nullptr;
+  size_t index_ = 0;
+};
+
+}  // namespace
+
+uint64_t ddr_room(const Config& config, uint64_t bytes) {
+  const uint64_t align = 256 * static_cast<uint64_t>(config.pe);
+  return (bytes + align - 1) / align * align;
+}
+
+Result<Lowered> lower(const Network& network, const Config& config, const LowerOptions& options) {
+  return Lowering(network, config, options).run();
+}
+
+}  // namespace tilewright::dpu
