@@ -91,6 +91,17 @@ Inferred infer_conv_transpose(const OpCall& call) {
   return std::vector<TensorType>{{call.inputs[0].dtype, out}};
 }
 
+/// Products of bytes, summed in i32.
+Inferred infer_conv_transpose_integer(const OpCall& call) {
+  for (size_t i = 0; i < 2; ++i)
+    if (call.inputs[i].dtype != DType::I8)
+      return invalid(call, fmt::format("input {} is {}, not i8", i, name(call.inputs[i].dtype)));
+  const TransposedWindow t = TW_TRY(transposed_window(call));
+  Shape out = {call.inputs[0].shape[0], call.inputs[1].shape[1] * t.groups};
+  out.insert(out.end(), t.output.begin(), t.output.end());
+  return std::vector<TensorType>{{DType::I32, out}};
+}
+
 /// How one spatial axis gathers: output h takes kernel position `tap(h, i)` of input `source(h, i)`
 /// for i below `count`.
 struct Gather {
@@ -134,9 +145,10 @@ Gather gather_axis(const TransposedWindow& t, size_t axis) {
   return g;
 }
 
-Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
+/// The sum of acc(x) * acc(w), in type `acc`.
+Tensor deconv_sum(const OpCall& call, const Tensors& in, DType acc) {
   const TransposedWindow t = *transposed_window(call);
-  const DType dtype = in[0].dtype(), acc = accumulator(dtype);
+  const DType dtype = in[0].dtype();
   const size_t rank = t.kernel.size();
   const int64_t channels = in[0].dim(1) / t.groups, per_group = in[1].dim(1);
   std::vector<Gather> gathers;
@@ -154,7 +166,7 @@ Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
   out.insert(out.end(), t.output.begin(), t.output.end());
   Shape over = {channels};
   for (const Gather& g : gathers) over.push_back(g.count);
-  const Tensor sum = reduce(
+  return reduce(
       "deconv", axes({"n", "k"}, out, spatial_names(rank)), axes({"c"}, over, tap_names(rank)),
       Combine::Add, [&](const Indices& at, const Indices& r) {
         const bool grouped = t.groups > 1;
@@ -169,7 +181,16 @@ Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
         }
         return guarded(valid, cast(acc, x(source)) * cast(acc, in[1](weight)), const_of(acc, 0));
       });
+}
+
+Tensors define_conv_transpose(const OpCall& call, const Tensors& in) {
+  const DType dtype = in[0].dtype();
+  const Tensor sum = deconv_sum(call, in, accumulator(dtype));
   return {finish_conv("deconv_bias", sum, in.size() > 2 ? in[2] : Tensor(), dtype)};
+}
+
+Tensors define_conv_transpose_integer(const OpCall& call, const Tensors& in) {
+  return {deconv_sum(call, in, DType::I32)};
 }
 
 }  // namespace
@@ -279,6 +300,15 @@ void add_conv_ops(std::vector<OpDef>& table) {
                    {},
                    infer_conv_transpose,
                    define_conv_transpose,
+                   ""});
+  table.push_back({"tilewright",
+                   "ConvTransposeInteger",
+                   2,
+                   2,
+                   Fusion::Complex,
+                   {},
+                   infer_conv_transpose_integer,
+                   define_conv_transpose_integer,
                    ""});
 }
 

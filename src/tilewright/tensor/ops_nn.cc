@@ -1,3 +1,4 @@
+#include "tilewright/tensor/fixed_point.h"
 #include "tilewright/tensor/window.h"
 
 namespace tilewright::tensor {
@@ -9,6 +10,7 @@ void add_nn_ops(std::vector<OpDef>& table) {
   add_pool_ops(table);
   add_matmul_ops(table);
   add_integer_ops(table);
+  add_fixed_point_ops(table);
 }
 
 }  // namespace tilewright::tensor

@@ -84,7 +84,8 @@ const std::set<std::string> kElementwise = {"Abs",
 }  // namespace
 
 bool is_elementwise(const Node& node) {
-  if (node.domain == "tilewright") return node.op == "Requantize";
+  if (node.domain == "tilewright")
+    return node.op == "Requantize" || node.op == "RequantizeFixed" || node.op == "EltwiseFixed";
   return node.domain.empty() && kElementwise.contains(node.op);
 }
 
