@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string>
@@ -10,6 +11,8 @@
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/passes/passes.h"
+#include "tilewright/graph/quantize/abilities.h"
+#include "tilewright/tensor/fixed_point.h"
 
 namespace tilewright::graph {
 
@@ -22,8 +25,10 @@ struct Geometry {
 /// A Rewriter that makes convolutions, and takes in what follows them.
 class ConvRewriter : protected Rewriter {
  public:
-  ConvRewriter(const Graph& graph, PassContext& context, const std::set<std::string>& boundaries)
+  ConvRewriter(const Graph& graph, PassContext& context, const std::set<std::string>& boundaries,
+               const IntegerAbilities& target)
       : Rewriter(graph),
+        target_(target),
         context_(context),
         boundaries_(boundaries),
         producer_(producers(graph)),
@@ -118,7 +123,8 @@ class ConvRewriter : protected Rewriter {
       const Node& next = old().nodes[static_cast<size_t>(n)];
       const bool bounds = std::all_of(next.inputs.begin() + 1, next.inputs.end(),
                                       [&](ValueId bound) { return bound < 0 || known(bound); });
-      if (!next.domain.empty() || (next.op != "Relu" && next.op != "Clip") || !bounds) break;
+      const bool activation = next.op == "Relu" || next.op == "Clip" || is_native_leaky(next);
+      if (!next.domain.empty() || !activation || !bounds) break;
       std::vector<ValueId> inputs = {made};
       for (size_t i = 1; i < next.inputs.size(); ++i) inputs.push_back(keep(next.inputs[i]));
       release(next);
@@ -128,6 +134,15 @@ class ConvRewriter : protected Rewriter {
     }
     define(id, TW_TRY(move(made)));
     return true;
+  }
+
+  /// A LeakyRelu that the target computes itself.
+  bool is_native_leaky(const Node& node) const {
+    return target_.leaky_relu && node.domain.empty() && node.op == "LeakyRelu" &&
+           is_native_slope(node.attrs.get_float("alpha", 0.01));
+  }
+  bool is_native_slope(double slope) const {
+    return target_.leaky_relu && std::fabs(slope - tensor::kLeakySlope) <= kSlopeTolerance;
   }
 
   /// A constant that depends on the channel alone, one value per channel of an image.
@@ -173,6 +188,7 @@ class ConvRewriter : protected Rewriter {
     return affine;
   }
 
+  const IntegerAbilities target_;
   PassContext& context_;
   const std::set<std::string>& boundaries_;
   std::vector<int> producer_;

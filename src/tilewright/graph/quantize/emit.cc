@@ -9,11 +9,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tilewright/base/check.h"
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/quantize/layer.h"
+#include "tilewright/graph/quantize/scale.h"
+#include "tilewright/tensor/fixed_point.h"
 
 namespace tilewright::graph {
 namespace {
@@ -131,6 +134,8 @@ class Emitter : private Rewriter {
   /// The value under another scale: a product with 1.
   Result<ValueId> rescaled(ValueId id, double wanted) {
     const auto own = own_bytes(id);
+    if (options_.target.fixed_point)
+      return sum_fixed(value(id).name + "/rescale", {own}, wanted, tensor::Attrs{});
     const LayerSpec spec = identity(shape(id), own.first, wanted, std::nullopt);
     return requantized(value(id).name + "/rescale", own.second, TW_TRY(layer_numbers(spec)), -1,
                        Attributes{shape(id)[1]}, spec.weight_scale);
@@ -192,6 +197,7 @@ class Emitter : private Rewriter {
     } else {
       const Node& conv = node(unit);
       spec.weight = array_of(value(conv.inputs[1]));
+      spec.fixed_point = options_.target.fixed_point;
       if (conv.inputs.size() > 2 && conv.inputs[2] >= 0)
         spec.bias = array_of(value(conv.inputs[2])).to_doubles();
       spec.groups = conv.attrs.get_int("group", 1);
@@ -201,6 +207,11 @@ class Emitter : private Rewriter {
       TW_CHECK(known_scale != scales_.weight.end(), "'{}' has no scale for its weight", conv.name);
       spec.weight_scale = known_scale->second;
       if (options_.correct_bias) spec.mean = scales_.mean[static_cast<size_t>(unit.input)];
+      if (conv.op == "ConvTranspose") {
+        // Pixels of its output read different taps, so that no mean fits all.
+        spec.mean.clear();
+        spec.weight = filters_first(spec.weight, spec.groups);
+      }
     }
     spec.lo = unit.lo, spec.hi = unit.hi;
     return spec;
@@ -210,6 +221,7 @@ class Emitter : private Rewriter {
     const LayerSpec spec = TW_TRY(spec_of(unit));
     const LayerNumbers numbers = TW_TRY(layer_numbers(spec));
     const ValueId x = TW_TRY(as_bytes(unit.input, spec.x_scale));
+    if (options_.target.fixed_point) return fixed_product(unit, spec, numbers, x);
     ValueId residual = -1;
     if (unit.residual >= 0) residual = TW_TRY(as_bytes(unit.residual, *spec.residual_scale));
     Attributes a;
@@ -233,6 +245,98 @@ class Emitter : private Rewriter {
     const ValueId fine = TW_TRY(dequantize(unit.output, rest, low->scale));
     const ValueId whole = TW_TRY(append(value(unit.output).name + "/Sub", "Sub", {high, fine}));
     forms(unit.output).seen = whole;
+    return {};
+  }
+
+  // --- Fixed point.
+
+  /// Weights of a transposed convolution [i, o / groups, r, s] as [o, i / groups, r, s], or back.
+  static Array filters_first(const Array& w, int64_t groups) {
+    const Shape& s = w.shape();
+    const int64_t rows = s[0] / groups, columns = s[1], taps = s[2] * s[3];
+    Array out(w.dtype(), {columns * groups, rows, s[2], s[3]});
+    for (int64_t i = 0; i < w.size(); ++i) {
+      const int64_t tap = i % taps, column = i / taps % columns, row = i / taps / columns;
+      const int64_t o = row / rows * columns + column;
+      copy_element(out, (o * rows + row % rows) * taps + tap, w, i);
+    }
+    return out;
+  }
+
+  static tensor::Attrs result_attrs(const Unit& unit, double y_scale) {
+    tensor::Attrs a;
+    const auto bound = [&](double limit) {
+      return static_cast<int64_t>(std::clamp(std::floor(limit / y_scale + 0.5), -128.0, 127.0));
+    };
+    const int64_t lo = unit.lo ? bound(*unit.lo) : -128;
+    if (unit.lo) a.values["lo"] = lo;
+    if (unit.hi) a.values["hi"] = std::max(lo, bound(*unit.hi));
+    if (unit.leaky) a.values["leaky"] = int64_t{1};
+    return a;
+  }
+
+  /// The convolution as it is, on integers, and RequantizeFixed.
+  Status fixed_product(const Unit& unit, const LayerSpec& spec, const LayerNumbers& numbers,
+                       ValueId x) {
+    const Node& conv = node(unit);
+    const bool transposed = conv.op == "ConvTranspose";
+    const std::string& base = conv.name;
+    Array integers = transposed ? filters_first(numbers.weight, spec.groups) : numbers.weight;
+    const ValueId weight = constant(base + ".weight", std::move(integers));
+    set_scale(weight, spec.weight_scale);
+    const ValueId acc =
+        transposed ? TW_TRY(append_own(base, "ConvTransposeInteger", {x, weight}, conv.attrs))
+                   : TW_TRY(append(base, "ConvInteger", {x, weight}, conv.attrs));
+    rename(acc, base + ".sum");
+    tensor::Attrs attrs = result_attrs(unit, spec.y_scale);
+    attrs.values["shift"] = numbers.shift;
+    const ValueId y =
+        TW_TRY(append_own(base + "/Requantize", "RequantizeFixed",
+                          {acc, constant(base + ".bias", numbers.bias)}, std::move(attrs)));
+    set_bytes(unit.output, spec.y_scale, y);
+    return {};
+  }
+
+  /// EltwiseFixed of one or two values with their scales.
+  Result<ValueId> sum_fixed(const std::string& base,
+                            const std::vector<std::pair<double, ValueId>>& operands, double y_scale,
+                            tensor::Attrs attrs) {
+    double coarsest = 0;
+    for (const auto& [scale_of, id] : operands) coarsest = std::max(coarsest, scale_of);
+    std::vector<int64_t> reads;
+    std::vector<ValueId> inputs;
+    for (const auto& [scale_of, id] : operands) {
+      reads.push_back(exact_log2(coarsest / scale_of).value_or(0));
+      inputs.push_back(id);
+    }
+    attrs.values["shift_read"] = reads;
+    attrs.values["shift_write"] = int64_t{exact_log2(coarsest / y_scale).value_or(0)};
+    return append_own(base, "EltwiseFixed", std::move(inputs), std::move(attrs));
+  }
+
+  Status sum(const Unit& unit) {
+    std::vector<std::pair<double, ValueId>> operands;
+    for (const ValueId id : {unit.input, unit.residual})
+      if (id >= 0) operands.emplace_back(scale(id), TW_TRY(as_bytes(id, scale(id))));
+    const double y_scale = scale(unit.output);
+    const ValueId y = TW_TRY(sum_fixed(name(unit), operands, y_scale, result_attrs(unit, y_scale)));
+    set_bytes(unit.output, y_scale, y);
+    return {};
+  }
+
+  Status average(const Unit& unit) {
+    tensor::Attrs attrs = node(unit).attrs;
+    const auto kernel = attrs.get_ints("kernel_shape");
+    const Shape& y = shape(unit.output);
+    const bool dense = options_.target.averages == Averages::Dense && y[2] * y[3] > 1;
+    const tensor::MeanFactor mean =
+        tensor::mean_factor(kernel[0] * kernel[1], dense ? kInt8Max : tensor::kMaxMeanFactor);
+    const auto finer = exact_log2(scale(unit.input) / scale(unit.output)).value_or(0);
+    attrs.values["factor"] = mean.factor;
+    attrs.values["shift"] = mean.shift - finer;
+    const ValueId x = TW_TRY(as_bytes(unit.input, scale(unit.input)));
+    set_bytes(unit.output, scale(unit.output),
+              TW_TRY(append_own(name(unit), "AveragePoolFixed", {x}, std::move(attrs))));
     return {};
   }
 
@@ -263,6 +367,10 @@ class Emitter : private Rewriter {
     switch (unit.kind) {
       case Unit::Kind::Product:
         return product(unit);
+      case Unit::Kind::Sum:
+        return sum(unit);
+      case Unit::Kind::Average:
+        return average(unit);
       case Unit::Kind::Pool:
       case Unit::Kind::Move:
         return copy(unit, true);

@@ -128,7 +128,7 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
     if (scale != spec.weight_scale[0]) return false;
   const double unit = spec.x_scale * spec.weight_scale[0];
   const auto shift = exact_log2(spec.y_scale / unit);
-  if (!shift || *shift < 0 || *shift > 30) return false;
+  if (!shift || *shift < (spec.fixed_point ? -24 : 0) || *shift > 30) return false;
   double residual = 0;
   if (spec.residual_scale) {
     const auto up = exact_log2(*spec.residual_scale / unit);
@@ -136,7 +136,8 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
     out.residual_shift = *up;
     residual = std::ldexp(128.0, *up);
   }
-  const double half = *shift > 0 ? std::ldexp(1.0, *shift - 1) : 0;
+  const bool rounds = *shift > 0 && !spec.fixed_point;
+  const double half = rounds ? std::ldexp(1.0, *shift - 1) : 0;
   const std::vector<double> bounds = sum_bounds(out.weight);
   std::vector<double> values;
   for (size_t c = 0; c < bias.size(); ++c) {
@@ -146,7 +147,7 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
   }
   out.shift = *shift;
   out.bias = as_bias(values);
-  split_shift(out);
+  if (!spec.fixed_point) split_shift(out);
   return true;
 }
 
@@ -274,7 +275,7 @@ Result<LayerNumbers> layer_numbers(const LayerSpec& spec) {
   out.hi = std::max(out.lo, bound(spec.hi, 127));
   LayerNumbers other = out;
   if (shift_form(spec, bias, out)) return out;
-  if (multiplier_form(spec, bias, other)) return other;
+  if (!spec.fixed_point && multiplier_form(spec, bias, other)) return other;
   return fail(ErrorKind::Unsupported, "the scales of this layer lie too far apart",
               fmt::format("input {:.3g}, weights {:.3g}, output {:.3g}", spec.x_scale,
                           spec.weight_scale[0], spec.y_scale));

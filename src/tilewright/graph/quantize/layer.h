@@ -18,6 +18,8 @@ struct LayerSpec {
   std::vector<double> weight_scale;  ///< one, or one per output channel
   std::vector<double> mean;          ///< of each input channel; empty: biases stay as they are
   std::optional<double> lo, hi;      ///< of the activation
+  /// For RequantizeFixed: one shift, of either sign, and biases without half a unit.
+  bool fixed_point = false;
 };
 
 /// ConvInteger's weight, Requantize's constants and attributes.

@@ -8,12 +8,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
 
 #include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
+#include "tilewright/tensor/fixed_point.h"
 
 namespace tilewright::graph {
 namespace {
@@ -26,8 +28,9 @@ const std::set<std::string> kMoves = {
 class QuantizationPlanner {
  public:
   QuantizationPlanner(const Graph& graph, const std::function<bool(ValueId)>& has_scale,
-                      const std::function<bool(ValueId)>& boundary)
+                      const std::function<bool(ValueId)>& boundary, const IntegerAbilities& target)
       : graph_(graph),
+        target_(target),
         has_scale_(has_scale),
         boundary_(boundary),
         users_(consumers(graph)),
@@ -95,7 +98,7 @@ class QuantizationPlanner {
 
   /// The convolution whose sum an addition joins: the larger of the two.
   void choose_host(int n) {
-    if (!is_addition(n)) return;
+    if (target_.fixed_point || !is_addition(n)) return;
     int best = -1;
     for (const ValueId id : node(n).inputs) {
       const int p = producer_[static_cast<size_t>(id)];
@@ -104,14 +107,18 @@ class QuantizationPlanner {
     if (best >= 0) host_[best] = n;
   }
 
-  /// Bounds of a Relu or Clip; nothing for other nodes.
+  /// Bounds of a Relu or Clip, or that it is a LeakyRelu; nothing for other nodes.
   struct Bounds {
     std::optional<double> lo, hi;
+    bool leaky = false;
   };
   std::optional<Bounds> bounds(int n) const {
     const Node& v = node(n);
     if (!v.domain.empty()) return std::nullopt;
     if (v.op == "Relu") return Bounds{0.0, std::nullopt};
+    if (v.op == "LeakyRelu" && target_.leaky_relu &&
+        std::fabs(v.attrs.get_float("alpha", 0.01) - tensor::kLeakySlope) <= kSlopeTolerance)
+      return Bounds{std::nullopt, std::nullopt, true};
     if (v.op != "Clip") return std::nullopt;
     Bounds b;
     for (size_t i = 1; i < v.inputs.size() && i < 3; ++i) {
@@ -129,15 +136,17 @@ class QuantizationPlanner {
     taken_[static_cast<size_t>(n)] = true;
     if (v.outputs.empty() || (!v.domain.empty() && v.op != "Im2Col")) {
       unit.why = "there is no integer form of it";
-    } else if (v.op == "Conv") {
+    } else if (v.op == "Conv" || (v.op == "ConvTranspose" && target_.transposed_convolutions)) {
       product(unit, n);
     } else if (is_addition(n)) {
       sum(unit, n);
     } else if (v.op == "MaxPool" && is_image(v.inputs[0]) && v.outputs.size() == 1) {
       simple(unit, Unit::Kind::Pool);
+    } else if (v.op == "AveragePool" && target_.averages != Averages::Depthwise) {
+      average(unit, n);
     } else if (bounds(n) && is_image(v.inputs[0])) {
       unit.node = -1;
-      unit.lo = bounds(n)->lo, unit.hi = bounds(n)->hi;
+      activation(unit, *bounds(n));
       product_of(unit, v.inputs[0], v.outputs[0]);
     } else if (kMoves.contains(v.op)) {
       unit.kind = Unit::Kind::Move;
@@ -145,8 +154,25 @@ class QuantizationPlanner {
       unit.why = "there is no integer form of it";
     }
     plan_.units.push_back(unit);
-    if (unit.kind == Unit::Kind::Product || unit.kind == Unit::Kind::Pool)
-      plan_.integer[static_cast<size_t>(unit.output)] = true;
+    if (computes(unit)) plan_.integer[static_cast<size_t>(unit.output)] = true;
+  }
+  static bool computes(const Unit& unit) {
+    return unit.kind != Unit::Kind::Float && unit.kind != Unit::Kind::Move;
+  }
+  static void activation(Unit& unit, const Bounds& b) {
+    unit.lo = b.lo, unit.hi = b.hi, unit.leaky = b.leaky;
+  }
+
+  /// An AveragePool as prepare_quantize leaves it.
+  void average(Unit& unit, int n) {
+    const auto kernel = node(n).attrs.get_ints("kernel_shape");
+    // Products of sums and factors have to fit 32 bits.
+    const bool fits = kernel.size() == 2 && kernel[0] * kernel[1] <= int64_t{1} << 13;
+    if (!is_image(node(n).inputs[0]) || !fits) {
+      unit.why = "its windows are too large";
+      return;
+    }
+    simple(unit, Unit::Kind::Average);
   }
 
   void simple(Unit& unit, Unit::Kind kind) {
@@ -184,13 +210,13 @@ class QuantizationPlanner {
     if (inner(last)) {
       const int next = users_[static_cast<size_t>(last)][0];
       if (const auto clip = bounds(next)) {
-        unit.lo = clip->lo, unit.hi = clip->hi;
+        activation(unit, *clip);
         absorbed.push_back(next);
         last = node(next).outputs[0];
       }
     }
     product_of(unit, input, last);
-    if (unit.kind != Unit::Kind::Product) {
+    if (unit.kind == Unit::Kind::Float) {
       unit.residual = -1;
       if (unit.node < 0) unit.node = unit.last;
       return;
@@ -206,7 +232,8 @@ class QuantizationPlanner {
     const bool known_scales =
         has_scale_(input) && has_scale_(output) && (unit.residual < 0 || has_scale_(unit.residual));
     if (known_scales) {
-      unit.kind = Unit::Kind::Product;
+      const bool sum = target_.fixed_point && unit.node < 0;
+      unit.kind = sum ? Unit::Kind::Sum : Unit::Kind::Product;
     } else {
       unit.why = "no scale is known for its input or output";
       if (unit.node < 0) unit.node = unit.last;
@@ -253,7 +280,7 @@ class QuantizationPlanner {
     const auto mark = [&](ValueId id) {
       if (id >= 0) plan_.wanted[static_cast<size_t>(id)] = true;
     };
-    if (unit.kind == Unit::Kind::Product || unit.kind == Unit::Kind::Pool) {
+    if (computes(unit)) {
       mark(unit.input), mark(unit.residual);
     } else if (unit.kind == Unit::Kind::Move) {
       const Node& v = node(unit.node);
@@ -275,12 +302,12 @@ class QuantizationPlanner {
     const auto mark = [&](ValueId id) {
       if (id >= 0) plan_.feeds[static_cast<size_t>(id)] = true;
     };
-    if (unit.kind == Unit::Kind::Product) {
+    if (unit.kind == Unit::Kind::Product || unit.kind == Unit::Kind::Sum) {
       mark(unit.input), mark(unit.residual);
       return;
     }
     const Node& v = node(unit.node);
-    const bool needed = unit.kind == Unit::Kind::Pool ||
+    const bool needed = unit.kind == Unit::Kind::Pool || unit.kind == Unit::Kind::Average ||
                         std::any_of(v.outputs.begin(), v.outputs.end(), [&](ValueId id) {
                           return id >= 0 && plan_.feeds[static_cast<size_t>(id)];
                         });
@@ -289,6 +316,7 @@ class QuantizationPlanner {
   }
 
   const Graph& graph_;
+  const IntegerAbilities target_;
   const std::function<bool(ValueId)>& has_scale_;
   const std::function<bool(ValueId)>& boundary_;
   const std::vector<std::vector<int>> users_;
@@ -302,8 +330,8 @@ class QuantizationPlanner {
 }  // namespace
 
 Plan plan_units(const Graph& graph, const std::function<bool(ValueId)>& has_scale,
-                const std::function<bool(ValueId)>& boundary) {
-  return QuantizationPlanner(graph, has_scale, boundary).run();
+                const std::function<bool(ValueId)>& boundary, const IntegerAbilities& target) {
+  return QuantizationPlanner(graph, has_scale, boundary, target).run();
 }
 
 }  // namespace tilewright::graph

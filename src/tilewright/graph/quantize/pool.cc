@@ -58,6 +58,23 @@ Result<bool> PoolRewriter::average_pool(const Node& node) {
   const bool include_pad = node.attrs.get_int("count_include_pad", 0) != 0;
   const auto rows = runs_of(window, 0, include_pad), columns = runs_of(window, 1, include_pad);
   const bool whole = rows.size() == 1 && columns.size() == 1;
+  // In mode ceil windows may end behind the padding, which is not counted.
+  const bool beyond =
+      window.reached_end(0) > window.end[0] || window.reached_end(1) > window.end[1];
+  const bool one = window.output == Ints{1, 1};
+  if (target_.averages == Averages::Dense && !one) {
+    if (!whole || rows[0].count * columns[0].count != window.kernel[0] * window.kernel[1])
+      graph().warnings.push_back(fmt::format(
+          "AveragePool '{}' counts padding on the target: its borders change", node.name));
+    define(node.outputs[0], TW_TRY(pooled(node, window, true)));
+    --rewritten_;
+    return true;
+  }
+  if (target_.averages != Averages::Depthwise && !(include_pad && beyond)) {
+    define(node.outputs[0], TW_TRY(pooled(node, window, include_pad)));
+    --rewritten_;
+    return true;
+  }
   std::vector<ValueId> bands;
   for (const Run& row : rows) {
     std::vector<ValueId> parts;
@@ -77,6 +94,16 @@ Result<bool> PoolRewriter::average_pool(const Node& node) {
           : TW_TRY(append(node.name, "Concat", bands, attrs_of({{"axis", int64_t{2}}})));
   define(node.outputs[0], y);
   return true;
+}
+
+Result<ValueId> PoolRewriter::pooled(const Node& node, const tensor::Window& window,
+                                     bool include_pad) {
+  return append(node.name, "AveragePool", {keep(node.inputs[0])},
+                attrs_of({{"kernel_shape", window.kernel},
+                          {"strides", window.strides},
+                          {"pads", Ints{window.begin[0], window.begin[1], window.reached_end(0),
+                                        window.reached_end(1)}},
+                          {"count_include_pad", int64_t{include_pad}}}));
 }
 
 /// The part of an average pooling whose windows all count alike.
@@ -111,8 +138,14 @@ bool PoolRewriter::is_global_average(const Node& node) const {
 Result<bool> PoolRewriter::global_average(const Node& node) {
   if (!is_global_average(node)) return false;
   const Shape& x = shape(node.inputs[0]);
-  const ValueId y = TW_TRY(mean_conv(node.name, keep(node.inputs[0]), {x[2], x[3]},
-                                     1.0 / static_cast<double>(x[2] * x[3]), Geometry{}));
+  ValueId y = -1;
+  if (target_.averages == Averages::Depthwise) {
+    y = TW_TRY(mean_conv(node.name, keep(node.inputs[0]), {x[2], x[3]},
+                         1.0 / static_cast<double>(x[2] * x[3]), Geometry{}));
+  } else {
+    y = TW_TRY(append(node.name, "AveragePool", {keep(node.inputs[0])},
+                      attrs_of({{"kernel_shape", Ints{x[2], x[3]}}})));
+  }
   return behind_activations(node.outputs[0], y, [&](ValueId v) {
     return reshape(node.name + "/Reshape", v, shape(node.outputs[0]));
   });

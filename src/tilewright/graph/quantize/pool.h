@@ -27,6 +27,8 @@ class PoolRewriter : public ConvRewriter {
     int64_t first, last, count;
   };
   static std::vector<Run> runs_of(const tensor::Window& window, size_t axis, bool include_pad);
+  /// A node AveragePool whose windows are explicit.
+  Result<ValueId> pooled(const Node& node, const tensor::Window& window, bool include_pad);
   Result<ValueId> average_part(const std::string& name, ValueId x, const tensor::Window& window,
                                const std::array<Run, 2>& runs);
 };

@@ -1,5 +1,6 @@
 // Before calibration: whatever can be a convolution becomes one, so that quantisation meets few
-// kinds of nodes. Every rewriting is exact in real arithmetic.
+// kinds of nodes. Every rewriting is exact in real arithmetic. What the target computes itself
+// stays.
 //
 //   Gemm x [n, k]                                  =>  Conv 1x1 on x as [n, k, 1, 1]
 //   LeakyRelu(x), slope a                          =>  x + Relu((a - 1) x), by a depthwise Conv
@@ -48,7 +49,8 @@ class Preparer : private PoolRewriter {
     if (!node.domain.empty() || node.outputs.size() != 1) return false;
     // Between values with given scales there is room for one layer, not for steps without scales.
     const bool given = !boundaries_.empty();
-    const bool steps = node.op == "LeakyRelu" || node.op == "PRelu" || node.op == "Sum" ||
+    const bool steps = (node.op == "LeakyRelu" && !is_native_leaky(node)) || node.op == "PRelu" ||
+                       node.op == "Sum" ||
                        (node.op == "Sub" && is_image(node.inputs[0]) && is_image(node.inputs[1]));
     if (given && steps) return false;
     const std::string& op = node.op;
@@ -75,7 +77,8 @@ class Preparer : private PoolRewriter {
     const bool square = stride > 1 && window.strides[1] == stride;
     const bool dense_taps = window.dilations == Ints{1, 1} && w[2] > 1 && w[3] > 1;
     const bool bias = node.inputs.size() > 2 && node.inputs[2] >= 0;
-    const bool few = groups == 1 && x[1] <= 4 && (!bias || known(node.inputs[2]));
+    const bool few =
+        !target_.first_convolutions && groups == 1 && x[1] <= 4 && (!bias || known(node.inputs[2]));
     const bool depth = few && square && dense_taps;
     // Tiles of channels that one output pixel multiplies, in either form.
     const int64_t block = depth ? stride : 1;
@@ -154,6 +157,7 @@ class Preparer : private PoolRewriter {
   Result<bool> transposed_conv(const Node& node) {
     if (!is_image(node.inputs[0]) || !known(node.inputs[1])) return false;
     if (node.inputs.size() > 2 && node.inputs[2] >= 0 && !known(node.inputs[2])) return false;
+    if (target_.transposed_convolutions) return false;
     const Shape &x = shape(node.inputs[0]), &y = shape(node.outputs[0]);
     const Array& w = array_of(value(node.inputs[1]));
     const Shape& ws = w.shape();
@@ -244,7 +248,8 @@ class Preparer : private PoolRewriter {
       const auto from = static_cast<size_t>(transposed ? at : i * columns + o);
       w.as<float>()[static_cast<size_t>(at)] = static_cast<float>(alpha * b.as<float>()[from]);
     }
-    if (const ValueId source = averaged_image(a); source >= 0)
+    if (const ValueId source = averaged_image(a);
+        source >= 0 && target_.averages == Averages::Depthwise)
       return pooled_dense(node, source, std::move(w), std::move(bias.values), last);
     // A flattened image is read as it is, by a kernel of its size.
     const ValueId image = flattened_image(a);
@@ -338,6 +343,13 @@ class Preparer : private PoolRewriter {
       if (!given) return false;
       slopes = *given;
     }
+    const auto native = [&](double slope) { return slope == slopes[0] && is_native_slope(slope); };
+    if (std::all_of(slopes.begin(), slopes.end(), native)) {
+      define(node.outputs[0], TW_TRY(append(node.name, "LeakyRelu", {keep(node.inputs[0])},
+                                            attrs_of({{"alpha", slopes[0]}}))));
+      --rewritten_;
+      return true;
+    }
     for (double& slope : slopes) {
       if (!(slope >= 0 && slope <= 1)) return false;
       slope -= 1;
@@ -395,15 +407,17 @@ class Preparer : private PoolRewriter {
 }  // namespace
 
 Result<Graph> to_convolutions(const Graph& graph, PassContext& context,
-                              const std::set<std::string>& boundaries) {
-  return Preparer(graph, context, boundaries).run();
+                              const std::set<std::string>& boundaries,
+                              const IntegerAbilities& target) {
+  return Preparer(graph, context, boundaries, target).run();
 }
 
-Result<Graph> prepare_quantize(const Graph& graph, PassContext& context) {
+Result<Graph> prepare_quantize(const Graph& graph, PassContext& context,
+                               const IntegerAbilities& target) {
   const char* tidy = "fold_batch_norm,simplify,merge_common,eliminate_dead";
   const std::string first = std::string("simplify,fold_constants,fold_batch_norm,fold_pad,") + tidy;
   Graph folded = TW_TRY(run_passes(graph, first, context)).graph;
-  Graph rewritten = TW_TRY(to_convolutions(folded, context, {}));
+  Graph rewritten = TW_TRY(to_convolutions(folded, context, {}, target));
   return TW_TRY(run_passes(std::move(rewritten), tidy, context)).graph;
 }
 

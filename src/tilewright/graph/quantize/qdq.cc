@@ -275,6 +275,31 @@ void spread(const Graph& graph, std::vector<double>& scales) {
   }
 }
 
+/// errors: Unsupported: every scale that is no power of two, and those that differ by channel.
+Status require_powers(const Stripped& stripped) {
+  std::vector<Error> errors;
+  const auto require = [&](const std::string& what, const std::vector<double>& scales) {
+    double odd = 0;
+    for (const double scale : scales)
+      if (!exact_log2(scale) || scale != scales[0]) odd = scale;
+    if (odd == 0) return;
+    Error error;
+    error.kind = ErrorKind::Unsupported;
+    error.what = fmt::format("{} has the scale {:.6g}", what, odd);
+    error.why = "the target shifts: it takes powers of two, one per tensor";
+    error.fix = "quantise with such scales, or give the f32 model and --quantize";
+    errors.push_back(std::move(error));
+  };
+  for (const auto& [name, scale] : stripped.value_scale)
+    require(fmt::format("tensor '{}'", name), {scale});
+  for (const auto& [node, scales] : stripped.weight_scale)
+    require(fmt::format("the weight of '{}'", node), scales);
+  if (errors.empty()) return {};
+  Error first = errors.front();
+  first.others.assign(errors.begin() + 1, errors.end());
+  return tl::unexpected<Error>(std::move(first));
+}
+
 }  // namespace
 
 bool is_qdq(const Graph& graph) {
@@ -282,11 +307,13 @@ bool is_qdq(const Graph& graph) {
                      [](const Node& n) { return is_quantize(n) || is_dequantize(n); });
 }
 
-Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context) {
+Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context,
+                                const IntegerAbilities& target) {
   const Stripped stripped = TW_TRY(Stripper(graph).run());
+  if (target.fixed_point) TW_TRY_STATUS(require_powers(stripped));
   std::set<std::string> boundaries;
   for (const auto& entry : stripped.value_scale) boundaries.insert(entry.first);
-  const Graph prepared = TW_TRY(to_convolutions(stripped.graph, context, boundaries));
+  const Graph prepared = TW_TRY(to_convolutions(stripped.graph, context, boundaries, target));
   Scales scales;
   const size_t count = prepared.values.size();
   scales.value.assign(count, 0);
@@ -302,7 +329,7 @@ Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context) {
   }
   spread(prepared, scales.value);
   for (const Node& node : prepared.nodes) {
-    if (!node.domain.empty() || node.op != "Conv") continue;
+    if (!node.domain.empty() || (node.op != "Conv" && node.op != "ConvTranspose")) continue;
     const auto& weight = prepared.values[static_cast<size_t>(node.inputs[1])].constant;
     if (!weight || weight->dtype() != DType::F32) continue;
     if (const auto found = stripped.weight_scale.find(node.name);
@@ -330,7 +357,9 @@ Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context) {
   };
   QuantizeOptions options;
   options.correct_bias = options.wide_outputs = false;
-  return emit_quantized(prepared, plan_units(prepared, has_scale, boundary), scales, options);
+  options.target = target;
+  return emit_quantized(prepared, plan_units(prepared, has_scale, boundary, target), scales,
+                        options);
 }
 
 }  // namespace tilewright::graph

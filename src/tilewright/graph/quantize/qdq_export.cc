@@ -10,9 +10,17 @@
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/ir/rewriter.h"
 #include "tilewright/graph/quantize/quantize.h"
+#include "tilewright/tensor/fixed_point.h"
 
 namespace tilewright::graph {
 namespace {
+
+/// Added to a number that is rounded, in units of its last bit: what lies in the middle of two
+/// results then goes up, as integers go, and nothing else moves. LeakyRelu makes steps of 2/256 of
+/// that unit, so that 26/256 of it must stay below.
+double above_middle(const Node& node) {
+  return node.attrs.get_int("leaky", 0) != 0 ? 1.0 / 16 : 0.5;
+}
 
 class Exporter : private Rewriter {
  public:
@@ -73,6 +81,10 @@ class Exporter : private Rewriter {
     if (node.op == "ConvInteger") return {};  // with its Requantize
     if (node.op == "Requantize") return layer(node);
     if (node.op == "Im2Col") return windows(node);
+    if (node.op == "ConvTransposeInteger") return {};
+    if (node.op == "RequantizeFixed") return fixed_layer(node);
+    if (node.op == "EltwiseFixed") return fixed_sum(node);
+    if (node.op == "AveragePoolFixed") return fixed_average(node);
     const bool converts = node.op == "QuantizeLinear" || node.op == "DequantizeLinear";
     bool bytes = false;
     for (const ValueId id : node.outputs) bytes = bytes || is_bytes(id);
@@ -144,20 +156,108 @@ class Exporter : private Rewriter {
     x = TW_TRY(append(conv.name + "/Bias", "Add", {x, bias}));
     if (node.inputs.size() > 2 && node.inputs[2] >= 0)
       x = TW_TRY(append(conv.name + "/Add", "Add", {x, TW_TRY(real(node.inputs[2]))}));
+    return quantise(y, TW_TRY(clipped(conv.name, node, x)));
+  }
+
+  /// Relu or Clip for the bounds of `node`; nothing where they are those of 8 bits.
+  Result<ValueId> clipped(const std::string& base, const Node& node, ValueId x) {
+    const double scale = scales(node.outputs[0])[0];
     const int64_t lo = node.attrs.get_int("lo", -128), hi = node.attrs.get_int("hi", 127);
     if (lo == 0 && hi == 127) {
-      x = TW_TRY(append(conv.name + "/Relu", "Relu", {x}));
-    } else if (lo != -128 || hi != 127) {
+      return append(base + "/Relu", "Relu", {x});
+    }
+    if (lo != -128 || hi != 127) {
       const auto bound = [&](const char* name, int64_t limit, int64_t end) {
         if (limit == end) return ValueId{-1};
-        const double number = static_cast<double>(limit) * scales(y)[0];
-        return constant(conv.name + name, Array::scalar(DType::F32, number));
+        const double number = static_cast<double>(limit) * scale;
+        return constant(base + name, Array::scalar(DType::F32, number));
       };
       std::vector<ValueId> clip = {x, bound(".lo", lo, -128), bound(".hi", hi, 127)};
       if (clip.back() < 0) clip.pop_back();
-      x = TW_TRY(append(conv.name + "/Clip", "Clip", std::move(clip)));
+      return append(base + "/Clip", "Clip", std::move(clip));
     }
-    return quantise(y, x);
+    return x;
+  }
+
+  // --- Fixed point.
+
+  Result<ValueId> activated(const std::string& base, const Node& node, ValueId x) {
+    if (node.attrs.get_int("leaky", 0) != 0)
+      x = TW_TRY(append(base + "/LeakyRelu", "LeakyRelu", {x},
+                        attrs_of({{"alpha", tensor::kLeakySlope}})));
+    return clipped(base, node, x);
+  }
+
+  Status fixed_layer(const Node& node) {
+    const int p = producer_[static_cast<size_t>(node.inputs[0])];
+    TW_CHECK(p >= 0, "'{}' does not follow a convolution", node.name);
+    const Node& conv = old().nodes[static_cast<size_t>(p)];
+    const bool transposed = conv.op == "ConvTransposeInteger";
+    release(conv);
+    ValueId x =
+        TW_TRY(append(conv.name, transposed ? "ConvTranspose" : "Conv",
+                      {TW_TRY(real(conv.inputs[0])), TW_TRY(real(conv.inputs[1]))}, conv.attrs));
+    const double unit = scales(conv.inputs[0])[0] * scales(conv.inputs[1])[0];
+    const bool rounds = node.attrs.get_int("shift", 0) > 0 || node.attrs.get_int("leaky", 0) != 0;
+    const Array& integers = array_of(value(node.inputs[1]));
+    Array bias(DType::F32, integers.shape());
+    for (int64_t c = 0; c < bias.size(); ++c)
+      bias.set(c, (integers.get(c) + (rounds ? above_middle(node) : 0)) * unit);
+    const ValueId offset = constant(conv.name + ".real_bias", std::move(bias));
+    x = TW_TRY(append(conv.name + "/Bias", "Add", {x, offset}));
+    return quantise(node.outputs[0], TW_TRY(activated(conv.name, node, x)));
+  }
+
+  /// Operands that are shifted by more than the two bits below their sum lose the rest.
+  Status fixed_sum(const Node& node) {
+    const auto shifts = node.attrs.get_ints("shift_read", {0, 0});
+    ValueId sum = -1;
+    double unit = 0;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] < 0) continue;
+      unit = std::ldexp(scales(node.inputs[i])[0], static_cast<int>(shifts[i]) - 2);
+      ValueId x = TW_TRY(real(node.inputs[i]));
+      if (shifts[i] > 2) {
+        const auto factor = [&](double f) {
+          return constant(node.name + ".factor", Array::scalar(DType::F32, f));
+        };
+        x = TW_TRY(append(node.name + "/Mul", "Mul", {x, factor(1 / unit)}));
+        x = TW_TRY(append(node.name + "/Floor", "Floor", {x}));
+        x = TW_TRY(append(node.name + "/Mul", "Mul", {x, factor(unit)}));
+      }
+      sum = sum < 0 ? x : TW_TRY(append(node.name + "/Add", "Add", {sum, x}));
+    }
+    const double offset = unit * above_middle(node);
+    sum = TW_TRY(append(node.name + "/Add", "Add",
+                        {sum, constant(node.name + ".offset", Array::scalar(DType::F32, offset))}));
+    return quantise(node.outputs[0], TW_TRY(activated(node.name, node, sum)));
+  }
+
+  /// Sums by a convolution with ones, times the factor of each window.
+  Status fixed_average(const Node& node) {
+    const tensor::MeanTable table = tensor::mean_table(op_call(old(), node));
+    const int64_t channels = value(node.inputs[0]).type.shape[1];
+    const auto kernel = node.attrs.get_ints("kernel_shape");
+    Array ones(DType::F32, {channels, 1, kernel[0], kernel[1]});
+    for (float& one : ones.as<float>()) one = 1;
+    tensor::Attrs attrs;
+    for (const char* key : {"kernel_shape", "strides", "pads"})
+      if (node.attrs.has(key)) attrs.values[key] = node.attrs.values.at(key);
+    attrs.values["group"] = channels;
+    ValueId x = TW_TRY(
+        append(node.name, "Conv",
+               {TW_TRY(real(node.inputs[0])), constant(node.name + ".ones", std::move(ones))},
+               std::move(attrs)));
+    const double unit = std::ldexp(scales(node.outputs[0])[0], -static_cast<int>(table.shift));
+    Array factors(DType::F32, {1, 1, table.factors.shape()[0], table.factors.shape()[1]});
+    for (int64_t i = 0; i < factors.size(); ++i)
+      factors.set(i, table.factors.get(i) * unit / scales(node.inputs[0])[0]);
+    x = TW_TRY(append(node.name + "/Mul", "Mul",
+                      {x, constant(node.name + ".factors", std::move(factors))}));
+    const double offset = table.shift > 0 ? unit / 2 : 0;
+    x = TW_TRY(append(node.name + "/Add", "Add",
+                      {x, constant(node.name + ".offset", Array::scalar(DType::F32, offset))}));
+    return quantise(node.outputs[0], x);
   }
 
   const QuantizedGraph& quantized_;

@@ -31,7 +31,7 @@ class Calibrated {
       return graph_.values[static_cast<size_t>(id)].type.dtype == DType::F32;
     };
     const std::function<bool(ValueId)> boundary = [](ValueId) { return false; };
-    const Plan plan = plan_units(graph_, has_scale, boundary);
+    const Plan plan = plan_units(graph_, has_scale, boundary, options_.target);
     for (const Unit& unit : plan.units) connect(unit);
     TW_TRY_STATUS(choose_exponents(plan));
     choose_weights(plan);
@@ -84,8 +84,9 @@ class Calibrated {
     return {};
   }
   bool wide(const Plan& plan, const Unit& unit) const {
-    return options_.wide_outputs && unit.kind == Unit::Kind::Product && unit.residual < 0 &&
-           !unit.lo && !unit.hi && !plan.feeds[static_cast<size_t>(unit.output)];
+    return options_.wide_outputs && !options_.target.fixed_point &&
+           unit.kind == Unit::Kind::Product && unit.residual < 0 && !unit.lo && !unit.hi &&
+           !plan.feeds[static_cast<size_t>(unit.output)];
   }
   int& exponent(ValueId id) { return exponent_[static_cast<size_t>(root(id))]; }
 
@@ -122,15 +123,25 @@ class Calibrated {
     for (int round = 0; changed && round < 100; ++round) {
       changed = false;
       for (const Unit& unit : plan.units)
-        if (unit.kind == Unit::Kind::Product) changed = settle(unit) || changed;
+        if (unit.kind == Unit::Kind::Product) {
+          changed = settle(unit) || changed;
+        } else if (unit.kind == Unit::Kind::Average) {
+          changed = settle_average(unit) || changed;
+        }
     }
   }
+  static bool raise(int& e, int least) {
+    const bool moved = e < least;
+    e = std::max(e, least);
+    return moved;
+  }
+  /// The factor of a mean may take in a change of scale, as far as its shift has room.
+  bool settle_average(const Unit& unit) {
+    constexpr int kFiner = 6, kCoarser = 8;
+    const bool changed = raise(exponent(unit.output), exponent(unit.input) - kFiner);
+    return raise(exponent(unit.input), exponent(unit.output) - kCoarser) || changed;
+  }
   bool settle(const Unit& unit) {
-    const auto raise = [](int& e, int least) {
-      const bool moved = e < least;
-      e = std::max(e, least);
-      return moved;
-    };
     const int x = exponent(unit.input);
     int& y = exponent(unit.output);
     // A product with 1 picks its own weight, down to 1/64 as unit.

@@ -7,6 +7,7 @@
 
 #include "tilewright/graph/ir/graph.h"
 #include "tilewright/graph/passes/passes.h"
+#include "tilewright/graph/quantize/abilities.h"
 
 namespace tilewright::graph {
 
@@ -34,7 +35,8 @@ struct QuantizeOptions {
   /// Adds to each bias what the rounding of the weights takes from the mean of the output.
   bool correct_bias = true;
   /// Results that leave the integer part for good come as two 8-bit values, 14 bits together.
-  bool wide_outputs = true;
+  bool wide_outputs = true;  ///< without effect if the target takes scales of powers of two only
+  IntegerAbilities target;   ///< as in prepare_quantize
 };
 
 /// An integer graph and what its numbers stand for.
@@ -52,7 +54,9 @@ struct QuantizedGraph {
 /// The f32 graph as calibration has to run it: batch norms folded, and everything that can be a
 /// convolution made one (dense layers, average pooling, LeakyRelu, channel-wise arithmetic, strided
 /// convolutions of few channels by SpaceToDepth). Computes the same as `graph`, up to rounding.
-Result<Graph> prepare_quantize(const Graph& graph, PassContext& context);
+/// What `target` computes itself stays.
+Result<Graph> prepare_quantize(const Graph& graph, PassContext& context,
+                               const IntegerAbilities& target = {});
 
 /// The integer form of a prepared graph. Operators with no integer form stay f32 between
 /// DequantizeLinear and QuantizeLinear.
@@ -73,8 +77,9 @@ bool is_qdq(const Graph& graph);
 /// A user's QDQ model as an integer graph with the model's own scales. Sums are scaled by a shift
 /// where the scales allow it, else by a fixed-point multiplier per channel; either differs from the
 /// model by at most one unit, where a value lies next to the middle of two.
-///   errors: Unsupported (unsigned or shifted types, scales per channel of activations), all with
-///   node names.
-Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context);
+///   errors: Unsupported (unsigned or shifted types, scales per channel of activations; scales that
+///   are no powers of two, where `target` takes no others), all with names.
+Result<QuantizedGraph> from_qdq(const Graph& graph, PassContext& context,
+                                const IntegerAbilities& target = {});
 
 }  // namespace tilewright::graph

@@ -149,9 +149,12 @@ inline Ranges made_up_ranges(const Graph& graph) {
   return ranges;
 }
 
-inline Graph prepared(const Graph& graph) {
+/// A target of binary points that computes everything itself.
+inline IntegerAbilities fixed_point_target() { return {true, true, true, true, Averages::Pool}; }
+
+inline Graph prepared(const Graph& graph, const IntegerAbilities& target = {}) {
   PassContext context;
-  auto result = prepare_quantize(graph, context);
+  auto result = prepare_quantize(graph, context, target);
   EXPECT_TRUE(result.has_value()) << to_string(result.error());
   const Status sound = verify(*result);
   EXPECT_TRUE(sound.has_value()) << to_string(sound.error());
@@ -159,7 +162,7 @@ inline Graph prepared(const Graph& graph) {
 }
 
 inline QuantizedGraph quantized(const Graph& graph, const QuantizeOptions& options = {}) {
-  const Graph p = prepared(graph);
+  const Graph p = prepared(graph, options.target);
   auto result = quantize(p, calibrate(p), options);
   EXPECT_TRUE(result.has_value()) << to_string(result.error());
   const Status sound = verify(result->graph);
