@@ -107,25 +107,42 @@ Expr join_inside(const Expr& outer, const Expr& inner, int64_t outers, int64_t b
   return index;
 }
 
+/// Where the axes of tiles are: N/B, C/b, H, W (B and b are the last two in any order).
+struct TileAxes {
+  size_t n = 0, c = 1, h = 2, w = 3;
+  std::vector<std::string> names = kTileAxes;
+};
+/// The attribute `order`. errors: Invalid.
+Result<TileAxes> tile_axes(const OpCall& call) {
+  const std::string order = call.attrs.get_string("order", kBlocksFirst);
+  if (order == kBlocksFirst) return TileAxes{};
+  if (order == kPixelsFirst) return TileAxes{0, 3, 1, 2, {"n", "h", "w", "o", "b", "co"}};
+  return invalid(call, fmt::format("order is '{}'", order),
+                 fmt::format("it must be '{}' or '{}'", kBlocksFirst, kPixelsFirst));
+}
+
 Inferred infer_to_tiles(const OpCall& call) {
   TW_TRY_STATUS(require_rank(call, 0, 4));
   TW_TRY_STATUS(require_types(call, 0, Types::Number));
   const Shape& x = call.inputs[0].shape;
   const int64_t batch = TW_TRY(int_attr(call, "batch", 0, 1));
   const int64_t block = TW_TRY(int_attr(call, "block", 0, 1));
-  return std::vector<TensorType>{
-      {call.inputs[0].dtype,
-       {ceil_div(x[0], batch), ceil_div(x[1], block), x[2], x[3], batch, block}}};
+  const TileAxes axes = TW_TRY(tile_axes(call));
+  Shape shape = {0, 0, 0, 0, batch, block};
+  shape[axes.n] = ceil_div(x[0], batch), shape[axes.c] = ceil_div(x[1], block);
+  shape[axes.h] = x[2], shape[axes.w] = x[3];
+  return std::vector<TensorType>{{call.inputs[0].dtype, shape}};
 }
 
 Tensors define_to_tiles(const OpCall& call, const Tensors& in) {
   const Tensor& x = in[0];
   const Shape shape = (*infer_to_tiles(call))[0].shape;
-  return {compute("to_tiles", dims_of(shape, kTileAxes), [&](const Indices& at) {
+  const TileAxes axes = *tile_axes(call);
+  return {compute("to_tiles", dims_of(shape, axes.names), [&](const Indices& at) {
     Expr valid;
-    const Expr n = join_inside(at[0], at[4], shape[0], shape[4], x.dim(0), valid);
-    const Expr c = join_inside(at[1], at[5], shape[1], shape[5], x.dim(1), valid);
-    return guarded(valid, x({n, c, at[2], at[3]}), const_of(x.dtype(), 0));
+    const Expr n = join_inside(at[axes.n], at[4], shape[axes.n], shape[4], x.dim(0), valid);
+    const Expr c = join_inside(at[axes.c], at[5], shape[axes.c], shape[5], x.dim(1), valid);
+    return guarded(valid, x({n, c, at[axes.h], at[axes.w]}), const_of(x.dtype(), 0));
   })};
 }
 
@@ -134,10 +151,11 @@ Inferred infer_from_tiles(const OpCall& call) {
   const Shape& x = call.inputs[0].shape;
   const int64_t channels = TW_TRY(int_attr(call, "channels", 0, 1));
   const int64_t n = TW_TRY(int_attr(call, "n", 0, 1));
-  if (ceil_div(n, x[4]) != x[0] || ceil_div(channels, x[5]) != x[1])
+  const TileAxes axes = TW_TRY(tile_axes(call));
+  if (ceil_div(n, x[4]) != x[axes.n] || ceil_div(channels, x[5]) != x[axes.c])
     return invalid(call, fmt::format("{} samples of {} channels do not make tiles {}", n, channels,
                                      to_string(x)));
-  return std::vector<TensorType>{{call.inputs[0].dtype, {n, channels, x[2], x[3]}}};
+  return std::vector<TensorType>{{call.inputs[0].dtype, {n, channels, x[axes.h], x[axes.w]}}};
 }
 
 Tensors define_from_tiles(const OpCall& call, const Tensors& in) {
@@ -151,9 +169,15 @@ Tensors define_from_tiles(const OpCall& call, const Tensors& in) {
     if (block == 1) return int_imm(0);
     return count == 1 ? at : at % block;
   };
+  const TileAxes axes = *tile_axes(call);
   return {compute("from_tiles", dims_of(shape, {"n", "c", "h", "w"}), [&](const Indices& at) {
-    return x({outer(at[0], x.dim(0), x.dim(4)), outer(at[1], x.dim(1), x.dim(5)), at[2], at[3],
-              inner(at[0], x.dim(0), x.dim(4)), inner(at[1], x.dim(1), x.dim(5))});
+    Indices from(6);
+    from[axes.n] = outer(at[0], x.dim(axes.n), x.dim(4));
+    from[axes.c] = outer(at[1], x.dim(axes.c), x.dim(5));
+    from[axes.h] = at[2], from[axes.w] = at[3];
+    from[4] = inner(at[0], x.dim(axes.n), x.dim(4));
+    from[5] = inner(at[1], x.dim(axes.c), x.dim(5));
+    return x(from);
   })};
 }
 

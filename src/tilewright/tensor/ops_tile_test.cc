@@ -9,6 +9,7 @@
 namespace tilewright::tensor {
 namespace {
 
+using namespace std::string_literals;
 using testing::AttrMap;
 using testing::call_of;
 using testing::error_of;
@@ -101,6 +102,24 @@ TEST(Tiles, RequantizeInTwoShiftsIsTheSame) {
                 {{"pre_shift", early}, {"shift", 10 - early}, {"residual_shift", 9 - early}});
   };
   for (const int64_t early : {3, 9}) expect_close(run(early), run(0));
+}
+
+TEST(Tiles, PixelsMayComeBeforeChannelBlocks) {
+  const Array x = random_array(DType::I8, {5, 21, 3, 2}, 1, -100, 100);
+  const Array y =
+      ours("ToTiles", {x}, {{"batch", int64_t{4}}, {"block", int64_t{16}}, {"order", "NHWC"s}});
+  const Array want = testing::filled(DType::I8, {2, 3, 2, 2, 4, 16}, [&](const Ints& at) {
+    return value_or(x, {at[0] * 4 + at[4], at[3] * 16 + at[5], at[1], at[2]}, 0);
+  });
+  expect_close(y, want);
+  expect_close(
+      ours("FromTiles", {y}, {{"n", int64_t{5}}, {"channels", int64_t{21}}, {"order", "NHWC"s}}),
+      x);
+  EXPECT_THAT(our_error("FromTiles", {y}, {{"n", int64_t{5}}, {"channels", int64_t{21}}}),
+              HasSubstr("do not make tiles"));
+  EXPECT_THAT(
+      our_error("ToTiles", {x}, {{"batch", int64_t{4}}, {"block", int64_t{16}}, {"order", "HWC"s}}),
+      HasSubstr("order is 'HWC'"));
 }
 
 TEST(Tiles, Im2ColTakesWindowsApart) {

@@ -1,4 +1,5 @@
-// Tiled layouts: activations [N/B, C/b, H, W, B, b], weights [O/BO, I/BI, KH, KW, BO, BI].
+// Tiled layouts: activations [N/B, C/b, H, W, B, b] or [N/B, H, W, C/b, B, b], weights
+// [O/BO, I/BI, KH, KW, BO, BI].
 #pragma once
 
 #include <cstdint>
@@ -7,6 +8,10 @@
 #include "tilewright/tensor/op.h"
 
 namespace tilewright::tensor {
+
+/// The attribute `order` of ToTiles and FromTiles: what the axes before [B, b] are.
+inline constexpr const char* kBlocksFirst = "NCHW";  ///< [N/B, C/b, H, W, B, b], if absent
+inline constexpr const char* kPixelsFirst = "NHWC";  ///< [N/B, H, W, C/b, B, b]
 
 /// How the channels of a convolution fall into blocks.
 struct TileBlocks {

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tilewright/base/check.h"
 #include "tilewright/base/integers.h"
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/ir/rewriter.h"
@@ -426,6 +427,7 @@ Result<Graph> tile_layout(const Graph& integer, const TileShape& tile) {
   if (tile.batch < 1 || tile.block_in < 1 || tile.block_out < 1)
     return fail(ErrorKind::Invalid,
                 fmt::format("tiles of {} x {} and {}", tile.batch, tile.block_in, tile.block_out));
+  TW_CHECK(tile.order == TileOrder::BlocksFirst, "there are no layers on pixels of channel blocks");
   return Tiler(integer, tile).run();
 }
 
