@@ -14,7 +14,7 @@ failed=0
 # Sizes where every layer still sees several positions, yet all networks together take minutes.
 declare -A size=([resnet152]=96 [resnet152_slim]=96 [resnet101]=96 [resnet101_slim]=96 [vgg16]=96
   [vgg19]=96 [inception_v3]=139 [inception_v4]=139 [xception]=139 [overfeat]=96 [yolov1]=128
-  [yolov3]=128 [yolov3_tiny]=128 [unet]=188 [lstm_lm]=8 [bert_base]=16)
+  [yolov3]=128 [yolov3_voc]=128 [yolov3_tiny]=128 [unet]=188 [lstm_lm]=8 [bert_base]=16)
 fixed=" alexnet dcgan dqn lenet5 shift_net "
 
 if [ $# -gt 0 ]; then

@@ -45,8 +45,8 @@ if [ $# -gt 0 ]; then
   networks=("$@")
 else
   mapfile -t networks < <("$program" zoo list | tail -n +3 | cut -d' ' -f1)
-  if [ "${#networks[@]}" -lt 31 ]; then
-    echo "FAIL zoo list names ${#networks[@]} networks, 31 are expected"
+  if [ "${#networks[@]}" -lt 33 ]; then
+    echo "FAIL zoo list names ${#networks[@]} networks, 33 are expected"
     exit 1
   fi
 fi

@@ -95,12 +95,12 @@ ValueId head(Net& net, ValueId x) {
   return net.softmax(net.dense(net.flatten(net.global_pool(x)), 1000));
 }
 
-}  // namespace
-
-graph::Graph inception_v1(const Options& options) {
-  Net net("inception_v1", options);
+/// GoogLeNet; with batch norms it has no LRN, as releases for accelerators have it.
+graph::Graph googlenet(const Options& options, const std::string& name, bool batch_norms) {
+  Net net(name, options);
   auto conv = [&](ValueId x, int64_t out, int64_t kernel, int64_t stride = 1) {
-    return net.relu(net.conv(x, out, window(kernel, stride, kernel / 2)));
+    const Window w = window(kernel, stride, kernel / 2);
+    return batch_norms ? net.conv_bn_relu(x, out, w) : net.relu(net.conv(x, out, w));
   };
   auto pool = [&](ValueId x) {
     Window w = window(3, 2);
@@ -108,6 +108,7 @@ graph::Graph inception_v1(const Options& options) {
     return net.max_pool(x, w);
   };
   auto lrn = [&](ValueId x) {
+    if (batch_norms) return x;
     return net.node("LRN", {x}, {{"size", int64_t{5}}, {"alpha", 1e-4}, {"beta", 0.75}});
   };
   auto module = [&](ValueId x, const Ints& c) {
@@ -127,6 +128,15 @@ graph::Graph inception_v1(const Options& options) {
   x = module(pool(x), {256, 160, 320, 32, 128, 128});
   x = module(x, {384, 192, 384, 48, 128, 128});
   return net.finish({head(net, x)});
+}
+
+}  // namespace
+
+graph::Graph inception_v1(const Options& options) {
+  return googlenet(options, "inception_v1", false);
+}
+graph::Graph inception_v1_bn(const Options& options) {
+  return googlenet(options, "inception_v1_bn", true);
 }
 
 graph::Graph inception_v3(const Options& options) {

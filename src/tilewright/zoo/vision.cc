@@ -17,7 +17,40 @@ ValueId upsample(Net& net, ValueId x) {
                    {"coordinate_transformation_mode", std::string("asymmetric")}});
 }
 
-constexpr int64_t kCocoHead = 3 * (5 + 80);
+/// Channels of a scale's output: three boxes with place, size, confidence and classes.
+constexpr int64_t head_channels(int64_t classes) { return 3 * (5 + classes); }
+constexpr int64_t kCocoHead = head_channels(80);
+
+// source: Redmon, Farhadi (2018); raw outputs of the three scales.
+graph::Graph yolov3_of(const Options& options, const std::string& name, int64_t classes) {
+  Net net(name, options);
+  ValueId x = net.input("data", {options.batch, 3, options.size, options.size});
+  x = conv_bn_leaky(net, x, 32, 3);
+  std::vector<ValueId> stages;
+  const int64_t depths[] = {1, 2, 8, 8, 4};
+  for (int stage = 0; stage < 5; ++stage) {
+    const int64_t channels = int64_t{64} << stage;
+    x = conv_bn_leaky(net, x, channels, 3, 2);
+    for (int64_t i = 0; i < depths[stage]; ++i) {
+      const ValueId y = conv_bn_leaky(net, x, channels / 2, 1);
+      const ValueId branch = net.batch_norm(net.conv(y, channels, window(3, 1, 1), false), 0.2);
+      x = net.add(x, net.leaky(branch));
+    }
+    stages.push_back(x);
+  }
+  std::vector<ValueId> outputs;
+  for (int scale = 0; scale < 3; ++scale) {
+    const int64_t channels = int64_t{512} >> scale;
+    if (scale > 0)
+      x = net.concat({upsample(net, conv_bn_leaky(net, x, channels, 1)), stages[4 - scale]});
+    for (int i = 0; i < 2; ++i)
+      x = conv_bn_leaky(net, conv_bn_leaky(net, x, channels, 1), 2 * channels, 3);
+    x = conv_bn_leaky(net, x, channels, 1);
+    outputs.push_back(
+        net.conv(conv_bn_leaky(net, x, 2 * channels, 3), head_channels(classes), window(1)));
+  }
+  return net.finish(outputs);
+}
 
 }  // namespace
 
@@ -41,35 +74,8 @@ graph::Graph yolov1(const Options& options) {
   return net.finish({net.dense(x, 7 * 7 * 30)});
 }
 
-// source: Redmon, Farhadi (2018); raw outputs of the three scales, 80 classes.
-graph::Graph yolov3(const Options& options) {
-  Net net("yolov3", options);
-  ValueId x = net.input("data", {options.batch, 3, options.size, options.size});
-  x = conv_bn_leaky(net, x, 32, 3);
-  std::vector<ValueId> stages;
-  const int64_t depths[] = {1, 2, 8, 8, 4};
-  for (int stage = 0; stage < 5; ++stage) {
-    const int64_t channels = int64_t{64} << stage;
-    x = conv_bn_leaky(net, x, channels, 3, 2);
-    for (int64_t i = 0; i < depths[stage]; ++i) {
-      const ValueId y = conv_bn_leaky(net, x, channels / 2, 1);
-      const ValueId branch = net.batch_norm(net.conv(y, channels, window(3, 1, 1), false), 0.2);
-      x = net.add(x, net.leaky(branch));
-    }
-    stages.push_back(x);
-  }
-  std::vector<ValueId> outputs;
-  for (int scale = 0; scale < 3; ++scale) {
-    const int64_t channels = int64_t{512} >> scale;
-    if (scale > 0)
-      x = net.concat({upsample(net, conv_bn_leaky(net, x, channels, 1)), stages[4 - scale]});
-    for (int i = 0; i < 2; ++i)
-      x = conv_bn_leaky(net, conv_bn_leaky(net, x, channels, 1), 2 * channels, 3);
-    x = conv_bn_leaky(net, x, channels, 1);
-    outputs.push_back(net.conv(conv_bn_leaky(net, x, 2 * channels, 3), kCocoHead, window(1)));
-  }
-  return net.finish(outputs);
-}
+graph::Graph yolov3(const Options& options) { return yolov3_of(options, "yolov3", 80); }
+graph::Graph yolov3_voc(const Options& options) { return yolov3_of(options, "yolov3_voc", 20); }
 
 // source: Darknet's yolov3-tiny configuration.
 graph::Graph yolov3_tiny(const Options& options) {

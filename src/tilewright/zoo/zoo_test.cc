@@ -47,7 +47,7 @@ TEST(Zoo, NamesAreUniqueAndDescribed) {
     EXPECT_LE(candidate.smallest_size, candidate.default_size) << candidate.name;
     EXPECT_GE(candidate.smallest_size, 1) << candidate.name;
   }
-  EXPECT_EQ(names.size(), 31u);
+  EXPECT_EQ(names.size(), 33u);
   for (const std::string& name : kSmall) EXPECT_TRUE(names.contains(name)) << name;
 }
 
@@ -79,6 +79,32 @@ TEST(Zoo, WeightCountsAreThoseOfTheNetworks) {
     const double millions = static_cast<double>(weight_count(*graph)) / 1e6;
     EXPECT_GE(millions, range.first) << name;
     EXPECT_LE(millions, range.second) << name;
+  }
+}
+
+/// Multiplications and additions of convolutions and dense layers, in billions per image.
+double giga_operations(const graph::Graph& graph) {
+  double total = 0;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.op != "Conv" && node.op != "Gemm") continue;
+    const Shape& w = graph.values[static_cast<size_t>(node.inputs[1])].type.shape;
+    const Shape& y = graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
+    const int64_t out_axis = node.op == "Conv" ? w[0] : y.back();
+    total += 2.0 * static_cast<double>(element_count(w) / out_axis * element_count(y));
+  }
+  return total / 1e9;
+}
+
+// source: the operations per image that the vendor of the DPU lists for its networks.
+TEST(Zoo, OperationsOfTheNetworksOfTheDpuAreThoseListed) {
+  const std::vector<std::pair<std::string, double>> expected = {
+      {"inception_v1_bn", 3.16}, {"yolov3_voc", 65.43}, {"squeezenet1.1", 0.78}};
+  for (const auto& [name, operations] : expected) {
+    Options options;
+    if (name == "squeezenet1.1") options.size = 227;
+    const Result<graph::Graph> graph = build(name, options);
+    ASSERT_TRUE(graph) << name;
+    EXPECT_NEAR(giga_operations(*graph), operations, 0.01) << name;
   }
 }
 
