@@ -1,0 +1,84 @@
+// Layers for the DPU compute what the integer graph does, for small networks.
+#include "tilewright/compile/dpu/network.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/compile/dpu/network_testing.h"
+#include "tilewright/graph/layout/border.h"
+
+namespace tilewright::compile::dpu_testing {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(DpuNetwork, SmallNetworksAreEqualValueByValue) {
+  EXPECT_EQ(expect_layers_equal(graph::residual_net(3), {"it clips to 0 ... "}), 10u);
+  expect_layers_equal(graph::branching_net(), {"its windows at borders count fewer elements"});
+  EXPECT_EQ(expect_layers_equal(small_unet(2)), 17u);
+}
+
+TEST(DpuNetwork, RandomNetworksAreEqualValueByValue) {
+  for (uint64_t seed = 1; seed <= 4; ++seed) {
+    SCOPED_TRACE(fmt::format("seed {}", seed));
+    EXPECT_GT(expect_layers_equal(RandomNet(seed).make()), 6u);
+  }
+}
+
+TEST(DpuNetwork, TilesAtBordersAreInputsAndOutputs) {
+  const QuantizedGraph q = dpu_integers(small_unet(5));
+  const Choice choice = choose(q);
+  std::vector<int> launch(q.graph.nodes.size(), -1);
+  for (const int n : choice.nodes) launch[static_cast<size_t>(n)] = 0;
+  const graph::TileShape tile{4, 16, 16, graph::TileOrder::PixelsFirst};
+  const auto tiled = graph::tile_borders(q.graph, launch, tile);
+  ASSERT_TRUE(tiled) << to_string(tiled.error());
+  const FixPoints before = fix_points(q);
+  FixPoints points(tiled->graph.values.size());
+  for (size_t v = 0; v < points.size(); ++v)
+    if (tiled->origin[v] >= 0) points[v] = before[static_cast<size_t>(tiled->origin[v])];
+  std::vector<int> nodes;
+  for (size_t n = 0; n < tiled->launch.size(); ++n)
+    if (tiled->launch[n] == 0) nodes.push_back(static_cast<int>(n));
+  const auto plain = dpu_network(q.graph, choice.nodes, before);
+  const auto made = dpu_network(tiled->graph, nodes, points);
+  ASSERT_TRUE(plain && made);
+  ASSERT_EQ(made->network.layers.size(), plain->network.layers.size());
+  ASSERT_EQ(made->network.inputs.size(), 1u);
+  ASSERT_EQ(made->network.outputs.size(), 1u);
+  for (const dpu::ValueId v : {made->network.inputs[0], made->network.outputs[0]}) {
+    const Shape& s = value_of(tiled->graph, made->origin[static_cast<size_t>(v)]).type.shape;
+    EXPECT_EQ(s.size(), 6u);
+    EXPECT_EQ(s[0], 2);
+    EXPECT_EQ(made->network.values[static_cast<size_t>(v)].height, s[1]);
+  }
+  std::vector<int8_t> image(static_cast<size_t>(
+      plain->network.values[static_cast<size_t>(plain->network.inputs[0])].elements()));
+  for (size_t i = 0; i < image.size(); ++i) image[i] = static_cast<int8_t>(i * 37);
+  const auto want = dpu::interpret(plain->network, {{plain->network.inputs[0], image}});
+  const auto got = dpu::interpret(made->network, {{made->network.inputs[0], image}});
+  EXPECT_EQ(want.at(plain->network.outputs[0]), got.at(made->network.outputs[0]));
+}
+
+TEST(DpuNetwork, WhatIsNoLayerSaysWhy) {
+  Layers l(4);
+  const ValueId x = l.relu(l.conv(l.input({1, 3, 8, 8}), 6, 3, 1, 1));
+  const ValueId low = l.b.constant("lo", Array::scalar(DType::F32, 0));
+  const ValueId high = l.b.constant("hi", Array::scalar(DType::F32, 0.4));
+  const ValueId y = l.b.node("Clip", {l.conv(x, 6, 3, 1, 1), low, high});
+  const ValueId wide = l.conv(y, 4, 8);
+  const QuantizedGraph q = dpu_integers(l.finish(wide));
+  const Choice choice = choose(q);
+  ASSERT_EQ(choice.left.size(), 1u);
+  EXPECT_THAT(choice.left[0], HasSubstr("it clips to 0 ... "));
+  std::vector<int> all;
+  for (size_t n = 0; n < q.graph.nodes.size(); ++n) all.push_back(static_cast<int>(n));
+  const auto made = dpu_network(q.graph, all, fix_points(q));
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().kind, ErrorKind::Unsupported);
+  EXPECT_THAT(to_string(made.error()), HasSubstr("there is no layer for QuantizeLinear"));
+  EXPECT_THAT(to_string(made.error()), HasSubstr("node '"));
+}
+
+}  // namespace
+}  // namespace tilewright::compile::dpu_testing
