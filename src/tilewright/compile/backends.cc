@@ -8,6 +8,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/names.h"
 #include "tilewright/compile/cpu/backend.h"
+#include "tilewright/compile/dpu/backend.h"
 #include "tilewright/compile/gpu/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/hw/target_file.h"
@@ -22,6 +23,7 @@ std::vector<const Backend*>& backend_table() {
       &gpu_backend(hw::GpuLanguage::OpenCl),
       &gpu_backend(hw::GpuLanguage::Cuda),
       &vta_backend(),
+      &dpu_backend(),
   };
   return table;
 }

@@ -66,7 +66,7 @@ Result<QuantizedModel> quantize_model(const graph::Graph& model, const QuantizeS
   context.evaluate = make_evaluate(options.observer);
   QuantizedModel result;
   if (graph::is_qdq(model)) {
-    result.quantized = TW_TRY(graph::from_qdq(model, context));
+    result.quantized = TW_TRY(graph::from_qdq(model, context, form.target));
     return result;
   }
   if (!settings.samples)
@@ -74,7 +74,7 @@ Result<QuantizedModel> quantize_model(const graph::Graph& model, const QuantizeS
         ErrorKind::Usage,
         fmt::format("{} computes in 8-bit integers, the model is in f32", options.target.name), {},
         "--quantize calibration.npz (or --quantize random for a first try)");
-  result.prepared = TW_TRY(graph::prepare_quantize(model, context));
+  result.prepared = TW_TRY(graph::prepare_quantize(model, context, form.target));
   result.calibration = TW_TRY(settings.samples(*result.prepared));
   const graph::Ranges ranges = TW_TRY(observe(*result.prepared, result.calibration, options));
   warn_of_zeros(*result.prepared, ranges, result.calibration.size(), options.observer);

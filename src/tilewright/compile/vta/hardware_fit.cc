@@ -3,27 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <vector>
-
+#include "tilewright/compile/hardware_text.h"
 #include "tilewright/compile/vta/place.h"
 
 namespace tilewright::compile {
 
 std::map<std::string, std::string> settings_of(const vta::Config& config) {
-  std::map<std::string, std::string> settings;
-  const std::string toml = vta::to_toml(config);
-  std::string section;
-  for (size_t start = 0; start < toml.size();) {
-    const size_t end = std::min(toml.find('\n', start), toml.size());
-    const std::string line = toml.substr(start, end - start);
-    start = end + 1;
-    if (line.starts_with("[")) section = line.substr(1, line.find(']') - 1) + ".";
-    const size_t equals = line.find(" = ");
-    if (equals != std::string::npos && !line.starts_with("#"))
-      settings[section + line.substr(0, equals)] = line.substr(equals + 3);
-  }
-  return settings;
+  return toml_settings(vta::to_toml(config));
 }
 
 Status check_hardware(const std::string& program, const vta::Config& own, const std::string& name,
@@ -34,12 +20,7 @@ Status check_hardware(const std::string& program, const vta::Config& own, const 
   retimed.clock_mhz = own.clock_mhz;
   retimed.timing = own.timing;
   retimed.extensions.pipelined_alu = own.extensions.pipelined_alu;
-  const auto wanted = settings_of(own), there = settings_of(retimed);
-  std::vector<std::string> lines;
-  for (const auto& [key, value] : wanted)
-    if (const auto other = there.find(key); other == there.end() || other->second != value)
-      lines.push_back(fmt::format("{} is {} in the program, {} in {}", key, value,
-                                  other == there.end() ? "absent" : other->second, name));
+  const auto lines = differing_settings(settings_of(own), settings_of(retimed), name);
   return fail(
       ErrorKind::Package,
       fmt::format("'{}' is a program for other hardware than {}", program, name),

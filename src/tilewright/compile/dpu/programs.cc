@@ -1,0 +1,137 @@
+// DPU programs by themselves, from packages or dumps: for the verb `sim`.
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tilewright/accel/dpu/check.h"
+#include "tilewright/compile/dpu/device.h"
+
+namespace tilewright::compile {
+namespace {
+
+class DpuProgram final : public DeviceProgram {
+ public:
+  DpuProgram(std::string name, dpu::Dump dump) : name_(std::move(name)), dump_(std::move(dump)) {}
+
+  size_t instructions() const override {
+    size_t count = 0;
+    for (const dpu::Run& run : dump_.program.runs) count += run.insns.size();
+    return count;
+  }
+
+  std::vector<std::string> assembly() const override {
+    std::vector<std::string> lines;
+    for (const dpu::Run& run : dump_.program.runs)
+      for (size_t i = 0; i < run.insns.size(); ++i) {
+        for (const dpu::Span& span : run.spans)
+          if (span.begin == i) lines.push_back("# " + span.name);
+        lines.push_back(dpu::disassemble(run.insns[i]));
+      }
+    return lines;
+  }
+
+  std::vector<ProgramFinding> check() const override {
+    std::vector<ProgramFinding> findings;
+    for (const dpu::Finding& finding : dpu::check_program(dump_.program))
+      findings.push_back(
+          {true, std::string(dpu::name(finding.rule)), finding.run, finding.insn, finding.text});
+    return findings;
+  }
+
+  Status retime(const std::string& hardware) override {
+    const dpu::Config other = TW_TRY(dpu::load_config(hardware));
+    dpu::Config& own = dump_.program.config;
+    own.clock_mhz = other.clock_mhz;
+    own.timing = other.timing;
+    return check_dpu_hardware(name_, own, hardware);
+  }
+
+  Result<SimulatedProgram> simulate(const LaunchSettings& settings) override {
+    const dpu::Program& program = dump_.program;
+    device_ = TW_TRY(open_dpu(settings.device, program.config, program.end()));
+    accel::LaunchOptions options;
+    options.record_times = settings.record_times;
+    dpu::LaunchReport report = TW_TRY(dpu::execute(*device_, program, options));
+    times_ = report.times;
+    SimulatedProgram done;
+    TW_TRY_STATUS(compare(done));
+    done.record = std::make_shared<DpuLaunchRecord>(
+        device_->name(), std::make_shared<const dpu::Program>(program), std::move(report));
+    return done;
+  }
+
+  Status write_dump(const std::string& folder) const override {
+    if (device_ == nullptr) return fail(ErrorKind::Usage, fmt::format("'{}' did not run", name_));
+    const dpu::Program& program = dump_.program;
+    dpu::DumpResults results;
+    results.final_image.resize(program.image.size());
+    TW_TRY_STATUS(
+        device_->read(program.base, results.final_image.data(), results.final_image.size()));
+    if (!times_.empty()) results.times.push_back(times_);
+    return dpu::write_dump(folder, program, results);
+  }
+
+ private:
+  /// Results against what the dump expects; the first output that differs is enough.
+  Status compare(SimulatedProgram& done) const {
+    const dpu::Program& program = dump_.program;
+    for (size_t o = 0; o < dump_.expected.size(); ++o) {
+      const std::string& expected = dump_.expected[o];
+      std::string actual(expected.size(), '\0');
+      TW_TRY_STATUS(device_->read(program.outputs[o].address, actual.data(), actual.size()));
+      done.compared += expected.size();
+      ProgramMismatch mismatch;
+      for (size_t i = 0; i < expected.size(); ++i) {
+        if (actual[i] == expected[i]) continue;
+        if (mismatch.count++ > 0) continue;
+        mismatch.first = i;
+        mismatch.actual = static_cast<signed char>(actual[i]);
+        mismatch.expected = static_cast<signed char>(expected[i]);
+      }
+      if (mismatch.count == 0 || done.mismatch) continue;
+      mismatch.where = program.outputs[o].name;
+      mismatch.run = program.runs.size() - 1;
+      mismatch.compared = expected.size();
+      done.mismatch = mismatch;
+    }
+    return {};
+  }
+
+  std::string name_;
+  dpu::Dump dump_;
+  std::unique_ptr<dpu::Device> device_;  ///< of the last run
+  std::vector<dpu::InsnTime> times_;     ///< of it
+};
+
+class DpuProgramReader final : public ProgramReader {
+ public:
+  Result<std::unique_ptr<DeviceProgram>> parse(const std::string& name,
+                                               std::string_view code) const override {
+    dpu::Dump dump;
+    dump.program = TW_TRY(dpu::parse_program(code));
+    return std::make_unique<DpuProgram>(name, std::move(dump));
+  }
+
+  /// Other accelerators' dumps have a manifest too: its format says whose it is.
+  bool is_dump(const std::string& folder) const override {
+    std::ifstream file(std::filesystem::path(folder) / "manifest.json");
+    const auto manifest = nlohmann::json::parse(file, nullptr, false);
+    return manifest.is_object() && manifest.value("format", nlohmann::json()) == "dpu-program-dump";
+  }
+
+  Result<std::unique_ptr<DeviceProgram>> read_dump(const std::string& name,
+                                                   const std::string& folder) const override {
+    return std::make_unique<DpuProgram>(name, TW_TRY(dpu::read_dump(folder)));
+  }
+};
+
+}  // namespace
+
+const ProgramReader& dpu_programs() {
+  static const DpuProgramReader reader;
+  return reader;
+}
+
+}  // namespace tilewright::compile
