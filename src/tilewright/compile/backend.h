@@ -76,8 +76,8 @@ class Backend {
   /// Answers what passes ask. `used`: where records that decided something are added.
   virtual void set_up(graph::PassContext& context, const CompileOptions& options,
                       std::vector<records::Record>& used) const = 0;
-  /// The device of each node, by index: name(), or nothing for the processor. Empty: the processor
-  /// does all.
+  /// The device of each node, by index: name(), `NAME/k` for launch k of several (graph::DeviceOf),
+  /// or nothing for the processor. Empty: the processor does all.
   virtual Result<std::vector<std::string>> place(const graph::Graph& graph,
                                                  const CompileOptions& options) const;
   /// Whether groups form on graphs of any level: those that `prepare` made need it.

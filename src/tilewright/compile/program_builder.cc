@@ -202,7 +202,7 @@ Status ProgramBuilder::add_launch(runtime::Program& program, const graph::Group&
   for (graph::ValueId id : group.inputs)
     if (!graph_.values[id].constant) step.args.push_back(id);
   step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
-  program.launches[step.launch].device = group.device;
+  program.launches[step.launch].device = graph::device_name(group.device);
   program.steps.push_back(std::move(step));
   return {};
 }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tilewright/compile/dpu/device.h"
 #include "tilewright/compile/hardware_text.h"
 
@@ -18,10 +20,13 @@ class DpuHardware final : public Hardware {
   }
   std::string toml() const override { return dpu::to_toml(config_); }
   std::string json() const override {
-    std::string text;
-    for (const auto& [key, value] : settings())
-      text += fmt::format("{}\"{}\": {}", text.empty() ? "" : ", ", key, value);
-    return "{" + text + "}";
+    nlohmann::ordered_json json;
+    for (const auto& [key, value] : settings()) {
+      const bool text = value.starts_with('\'') || value.starts_with('"');
+      json[key] = text ? nlohmann::ordered_json(value.substr(1, value.size() - 2))
+                       : nlohmann::ordered_json::parse(value);
+    }
+    return json.dump();
   }
   std::string title() const override {
     return fmt::format("{} processing elements of {}x{}x{} MAC per cycle, {} MHz", config_.pe,

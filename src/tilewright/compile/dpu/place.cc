@@ -5,6 +5,8 @@
 //   -> launch 0 = {conv 1, add}; ToTiles before it and FromTiles behind it run on the processor
 #include "tilewright/compile/dpu/place.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -97,7 +99,8 @@ Result<QuantizedModel> prepare_for_dpu(const graph::Graph& model, const dpu::Con
       TW_TRY(graph::tile_borders(integer, launches_of(integer, choice.on_device), tile));
   result.placements = placements_of(launched.graph, launched.launch, choice);
   auto memo = std::make_shared<DpuMemo>();
-  for (const int launch : launched.launch) memo->devices.emplace_back(launch < 0 ? "" : kDpuDevice);
+  for (const int launch : launched.launch)
+    memo->devices.push_back(launch < 0 ? "" : fmt::format("{}/{}", kDpuDevice, launch));
   for (const graph::ValueId id : launched.origin)
     memo->fix_points.push_back(id < 0 ? std::nullopt : points[static_cast<size_t>(id)]);
   result.memo = std::move(memo);

@@ -14,7 +14,7 @@ namespace tilewright::compile {
 
 /// What `prepare_for_dpu` decided about the graph that it laid out; nobody else can compile it.
 struct DpuMemo : BackendMemo {
-  std::vector<std::string> devices;  ///< of each node: kDpuDevice, or nothing
+  std::vector<std::string> devices;  ///< of each node: `dpu/0`, or nothing
   FixPoints fix_points;              ///< of each value
 };
 

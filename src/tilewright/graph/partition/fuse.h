@@ -29,8 +29,14 @@ struct Group {
   std::vector<Group> parts;                           ///< of a launch, in the order to run
 };
 
-/// Which device runs a node, by its index; empty text is the CPU.
+/// Which device runs a node, by its index; empty text is the CPU. `NAME/2`: in launch 2 of the
+/// device, whose nodes are never in one launch with others of it.
 using DeviceOf = std::function<std::string(int node)>;
+
+/// `NAME` of `NAME/2`.
+inline std::string device_name(const std::string& place) {
+  return place.substr(0, place.find('/'));
+}
 
 struct FuseOptions {
   bool enable = true;  ///< false: one group per node

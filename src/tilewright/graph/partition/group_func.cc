@@ -128,7 +128,7 @@ Graph summarise(const Graph& graph, const std::vector<Group>& groups) {
       continue;
     }
     for (const Group& part : group.parts)
-      out.nodes.push_back(node_of(graph, part, group.device, names));
+      out.nodes.push_back(node_of(graph, part, device_name(group.device), names));
   }
   return out;
 }
@@ -138,8 +138,8 @@ std::vector<std::string> explain(const Graph& graph, const std::vector<Group>& g
   std::vector<std::string> lines;
   for (const Group& group : groups) {
     if (group.kind == GroupKind::Launch) {
-      lines.push_back(fmt::format("on {}: {} nodes in {} layers", group.device, group.nodes.size(),
-                                  group.parts.size()));
+      lines.push_back(fmt::format("on {}: {} nodes in {} layers", device_name(group.device),
+                                  group.nodes.size(), group.parts.size()));
       continue;
     }
     kernels += group.kind == GroupKind::Kernel;

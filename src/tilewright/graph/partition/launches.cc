@@ -45,7 +45,10 @@ std::vector<size_t> order_by_device(const std::vector<Group>& groups,
     for (size_t g = 0; g < groups.size(); ++g) {
       if (!ready(g)) continue;
       if (groups[g].device != device) {
-        other = std::min(other, g);
+        // The CPU first: when all of its groups that are ready are done, whole launches can run.
+        const bool better =
+            other == groups.size() || (groups[g].device.empty() && !groups[other].device.empty());
+        if (better) other = g;
         continue;
       }
       done[g] = advanced = true;
