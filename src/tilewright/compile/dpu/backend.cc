@@ -25,29 +25,34 @@ const DpuMemo& memo_of(const CompileOptions& options) {
   return *memo;
 }
 
-/// The places of `wanted` among the values that a network's inputs or outputs stand for.
-std::vector<dpu::ValueId> in_order(const std::vector<dpu::ValueId>& ids,
-                                   const std::vector<graph::ValueId>& origin,
-                                   const std::vector<graph::ValueId>& wanted) {
-  std::vector<dpu::ValueId> ordered;
-  for (const graph::ValueId value : wanted) {
-    const auto found = std::find_if(ids.begin(), ids.end(), [&](dpu::ValueId id) {
-      return origin[static_cast<size_t>(id)] == value;
-    });
-    if (found != ids.end()) ordered.push_back(*found);
-  }
-  TW_CHECK(ordered.size() == ids.size(), "a launch has {} values, its network {}", ordered.size(),
-           ids.size());
-  return ordered;
+/// What each value of `wanted` is in the network.
+std::vector<dpu::ValueId> ids_of(const DpuNetwork& made,
+                                 const std::vector<graph::ValueId>& wanted) {
+  std::vector<dpu::ValueId> ids;
+  for (const graph::ValueId value : wanted)
+    if (const auto found = made.ids.find(value); found != made.ids.end())
+      ids.push_back(found->second);
+  return ids;
 }
 
-/// The network of a launch, inputs and outputs in the launch's order.
-Result<dpu::Network> network_of(const graph::Graph& graph, const graph::Group& launch,
-                                const FixPoints& points) {
-  DpuNetwork made = TW_TRY(dpu_network(graph, launch.nodes, points));
-  made.network.inputs = in_order(made.network.inputs, made.origin, launch.inputs);
-  made.network.outputs = in_order(made.network.outputs, made.origin, launch.outputs);
-  return std::move(made.network);
+/// A launch reads and writes values in its own order, and a value in two forms, as an image and in
+/// tiles, is one output of the program.
+void arrange(const std::vector<dpu::ValueId>& made, const std::vector<dpu::ValueId>& wanted,
+             std::vector<accel::Region>& regions, std::vector<dpu::DdrTensor>& tensors) {
+  const std::vector<accel::Region> old_regions = std::move(regions);
+  const std::vector<dpu::DdrTensor> old_tensors = std::move(tensors);
+  regions.clear(), tensors.clear();
+  for (const dpu::ValueId id : wanted) {
+    const auto at = static_cast<size_t>(std::find(made.begin(), made.end(), id) - made.begin());
+    TW_CHECK(at < made.size(), "a launch has a value that its network has not");
+    regions.push_back(old_regions[at]);
+    tensors.push_back(old_tensors[at]);
+    const auto same = std::count_if(regions.begin(), regions.end() - 1, [&](const auto& region) {
+      return region.name.starts_with(old_regions[at].name);
+    });
+    if (same > 0) regions.back().name += fmt::format("#{}", same + 1);
+    tensors.back().name = regions.back().name;
+  }
 }
 
 class DpuBackend final : public Backend {
@@ -85,14 +90,20 @@ class DpuBackend final : public Backend {
 
   Result<LaunchCode> compile_launch(const graph::Graph& graph, const graph::Group& launch,
                                     const CompileOptions& options) const override {
-    const dpu::Network network = TW_TRY(network_of(graph, launch, memo_of(options).fix_points));
+    const DpuNetwork network =
+        TW_TRY(dpu_network(graph, launch.nodes, memo_of(options).fix_points));
     dpu::CompileOptions how;
     how.cancelled = [&] { return options.observer.check(); };
     auto detail = std::make_shared<DpuLaunchCode>();
-    detail->compiled = TW_TRY(dpu::compile(network, config_of_dpu(options), how));
+    detail->compiled = TW_TRY(dpu::compile(network.network, config_of_dpu(options), how));
+    dpu::Program& program = detail->compiled.program;
+    arrange(network.network.inputs, ids_of(network, launch.inputs), program.inputs,
+            program.input_tensors);
+    arrange(network.network.outputs, ids_of(network, launch.outputs), program.outputs,
+            program.output_tensors);
     LaunchCode made;
     made.device = kDpuDevice;
-    made.bytes = dpu::serialise(detail->compiled.program);
+    made.bytes = dpu::serialise(program);
     made.detail = std::move(detail);
     return made;
   }

@@ -65,6 +65,9 @@ class DpuLaunch final : public runtime::Launch {
     return dpu::bytes_of(program_->config, tensor);
   }
 
+  /// Whether it holds images and not words.
+  static bool is_images(const Array& array) { return array.shape().size() == 4; }
+
   /// errors: Package (arrays that hold no whole groups, or not equally many).
   Result<size_t> rounds_of(const std::vector<Array>& inputs,
                            const std::vector<Array>& outputs) const {
@@ -77,6 +80,7 @@ class DpuLaunch final : public runtime::Launch {
       for (size_t i = 0; i < arrays.size(); ++i) {
         const auto bytes = static_cast<uint64_t>(arrays[i].bytes());
         const uint64_t group = group_bytes(tensors[i]);
+        if (is_images(arrays[i])) continue;
         if (rounds == 0) rounds = bytes / group;
         if (rounds == 0 || bytes != rounds * group)
           return fail(ErrorKind::Package,
@@ -113,9 +117,24 @@ class DpuLaunch final : public runtime::Launch {
   }
 
   Status read_output(size_t o, Array& array, size_t round) {
-    const uint64_t bytes = group_bytes(program_->output_tensors[o]);
-    return device_->read(program_->outputs[o].address,
-                         static_cast<char*>(array.data()) + round * bytes, bytes);
+    const dpu::DdrTensor& tensor = program_->output_tensors[o];
+    const uint64_t bytes = group_bytes(tensor);
+    auto* data = static_cast<char*>(array.data());
+    const uint64_t address = program_->outputs[o].address;
+    if (!is_images(array)) return device_->read(address, data + round * bytes, bytes);
+    std::string words(bytes, '\0');
+    TW_TRY_STATUS(device_->read(address, words.data(), bytes));
+    const auto pe = static_cast<size_t>(program_->config.pe);
+    const auto pixels = static_cast<size_t>(tensor.height * tensor.width);
+    const auto channels = static_cast<size_t>(tensor.channels);
+    const auto word_groups = static_cast<size_t>(dpu::groups(tensor.channels));
+    const auto images = static_cast<size_t>(array.shape()[0]);
+    for (size_t b = 0; b < pe && round * pe + b < images; ++b)
+      for (size_t c = 0; c < channels; ++c)
+        for (size_t p = 0; p < pixels; ++p)
+          data[((round * pe + b) * channels + c) * pixels + p] =
+              words[((p * word_groups + c / dpu::kLanes) * pe + b) * dpu::kLanes + c % dpu::kLanes];
+    return {};
   }
 
   Status dump(const dpu::Program& dumped, const dpu::LaunchReport& report) const {

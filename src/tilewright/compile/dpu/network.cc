@@ -54,6 +54,7 @@ class NetworkBuilder {
     for (const int n : nodes_)
       for (const ValueId id : node(n).outputs)
         if (id >= 0 && ids_.contains(id) && leaves(id)) add_output(id);
+    result_.ids = std::move(ids_);
     return std::move(result_);
   }
 
@@ -142,6 +143,7 @@ class NetworkBuilder {
     const dpu::ValueId made = TW_TRY(add(v.outputs[0], shape(v.outputs[0])));
     result_.network.inputs.push_back(made);
     result_.origin[static_cast<size_t>(made)] = v.inputs[0];
+    ids_[v.inputs[0]] = made;
     return {};
   }
   Status to_tiles(const Node& v) {

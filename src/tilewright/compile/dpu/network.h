@@ -1,6 +1,7 @@
 // From the nodes of one launch of an integer graph to the layers that the DPU's compiler takes.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -23,6 +24,8 @@ struct DpuNetwork {
   /// Per value of `network`: the value of the graph that it is. Of an input that FromTiles reads,
   /// and of an output that ToTiles makes, it is the value in tiles.
   std::vector<graph::ValueId> origin;
+  /// Values of the graph that are values of `network`, their forms in tiles too.
+  std::map<graph::ValueId, dpu::ValueId> ids;
 };
 
 /// The layers of `nodes` (indices of nodes of `graph`, ascending). A network is about one image:
