@@ -112,7 +112,7 @@ struct Evaluator {
     for (int64_t c = 0; c < y.channels; ++c)
       for (int64_t h = 0; h < y.height; ++h)
         for (int64_t l = 0; l < y.width; ++l) {
-          int64_t sum = 0, most = -128;
+          int64_t sum = 0, most = -128, taps = 0;
           for (int64_t ky = 0; ky < w.kernel_h; ++ky)
             for (int64_t kx = 0; kx < w.kernel_w; ++kx) {
               const int64_t row = h * w.stride_h + ky - w.pad_top;
@@ -120,9 +120,11 @@ struct Evaluator {
               if (row < 0 || row >= x.height || column < 0 || column >= x.width) continue;
               const int64_t tap = data()[at(x, c, row, column)];
               sum += tap;
+              ++taps;
               most = std::max(most, tap);
             }
-          result[at(y, c, h, l)] = op.average ? round_to_int8(Wide{sum} * op.factor, op.shift)
+          const PoolLayer::Mean mean = op.mean(std::max<int64_t>(taps, 1));
+          result[at(y, c, h, l)] = op.average ? round_to_int8(Wide{sum} * mean.factor, mean.shift)
                                               : static_cast<int8_t>(most);
         }
     return result;

@@ -47,6 +47,10 @@ class LayerCheck {
     if (!inputs(1, 1) || !window(op.window)) return;
     const Value& x = value(layer_.inputs[0]);
     shape(x.channels, rows(x, op.window), columns(x, op.window));
+    const auto taps =
+        static_cast<size_t>(op.window.kernel_h) * static_cast<size_t>(op.window.kernel_w);
+    if (!op.means.empty() && op.means.size() != taps)
+      problem(fmt::format("has means for {} taps, not {}", op.means.size(), taps));
   }
   void operator()(const EltwiseLayer&) {
     if (!inputs(1, 2)) return;

@@ -56,9 +56,21 @@ struct DeconvLayer {
 };
 /// Max of the taps inside of the image; or round(sum * factor / 2^shift), taps outside are 0.
 struct PoolLayer {
+  struct Mean {
+    int factor = 0, shift = 0;
+    friend bool operator==(const Mean&, const Mean&) = default;
+  };
   Window window;
   bool average = false;
   int factor = 0, shift = 0;
+  /// Averages that do not count padding: what to take for windows of 1, 2, ... taps inside of the
+  /// image; empty: `factor` and `shift` for all.
+  std::vector<Mean> means;
+
+  /// For windows of so many taps inside.
+  Mean mean(int64_t taps) const {
+    return means.empty() ? Mean{factor, shift} : means[static_cast<size_t>(taps - 1)];
+  }
 };
 /// One or two inputs: u = sum_k floor(4 * x_k / 2^shift_read_k);
 /// y = round(act(u * 2^shift_write / 4)).

@@ -56,6 +56,10 @@ class Limits {
     if (op.average) {
       range("factor", op.factor, 0, 1023);
       range("shift", op.shift, 0, 31);
+      for (const PoolLayer::Mean& mean : op.means) {
+        range("factor", mean.factor, 0, 1023);
+        range("shift", mean.shift, 0, 31);
+      }
     }
   }
   void operator()(const EltwiseLayer& op) {

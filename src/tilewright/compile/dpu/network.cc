@@ -258,14 +258,20 @@ class NetworkBuilder {
   }
   Status average_pool(const Node& v) {
     const tensor::Window window = TW_TRY(pool_window(v));
-    if (v.attrs.get_int("count_include_pad", 1) == 0 && window.needs_padding())
-      return unsupported("its windows at borders count fewer elements");
     dpu::PoolLayer op;
     op.window = window_of(window);
     op.average = true;
     op.factor = static_cast<int>(v.attrs.get_int("factor", 0));
     op.shift = static_cast<int>(v.attrs.get_int("shift", 0));
-    return add_layer(v, {v.inputs[0]}, op);
+    if (v.attrs.get_int("count_include_pad", 1) == 0 && window.needs_padding()) {
+      const int64_t taps = window.kernel[0] * window.kernel[1];
+      for (int64_t inside = 1; inside <= taps; ++inside) {
+        const tensor::MeanFactor mean = tensor::mean_factor(inside);
+        const int64_t shift = mean.shift + op.shift - tensor::mean_factor(taps).shift;
+        op.means.push_back({static_cast<int>(mean.factor), static_cast<int>(shift)});
+      }
+    }
+    return add_layer(v, {v.inputs[0]}, std::move(op));
   }
 
   Status concat(const Node& v) {
