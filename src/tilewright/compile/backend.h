@@ -30,11 +30,18 @@ class LaunchDetail {
   virtual ~LaunchDetail() = default;
 };
 
+/// What became of a layer that is no kernel, in words; without name: of the whole launch.
+struct LayerNote {
+  std::string layer;
+  std::vector<std::string> lines;
+};
+
 /// The code of one launch.
 struct LaunchCode {
   std::string device;                 ///< the back-end's name
   std::string bytes;                  ///< as packages hold it
   std::vector<KernelReport> kernels;  ///< for people to look at
+  std::vector<LayerNote> notes;       ///< the same, of layers that are no kernels
   int64_t stale_records = 0;          ///< whose schedules do not fit the kernels any more
   /// What it needs besides `bytes`: kernels, and bytes of code, weights and memory between kernels.
   int64_t kernel_count = 0, code_bytes = 0, weight_bytes = 0, arena_bytes = 0;

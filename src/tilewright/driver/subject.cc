@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -260,7 +261,23 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
 
 }  // namespace
 
+Status check_paths(const SubjectOptions& options) {
+  for (const std::string& path : options.paths) {
+    std::error_code error;
+    if (std::filesystem::exists(path, error)) continue;
+    const std::filesystem::path wanted(path);
+    const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
+    std::vector<std::string> there;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
+      there.push_back((wanted.parent_path() / entry.path().filename()).string());
+    return fail(ErrorKind::Io, fmt::format("cannot open '{}'", path), "No such file or directory",
+                did_you_mean(path, there));
+  }
+  return {};
+}
+
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
+  TW_TRY_STATUS(check_paths(options));
   std::vector<Subject> subjects;
   for (const std::string& path : options.paths) {
     subjects.push_back(TW_TRY(load_path(path, options)));

@@ -115,6 +115,8 @@ struct Subject {
 /// All subjects of the command line; for an accelerator target, models are quantised and in its
 /// layout. errors: Usage, Io, Parse, and what the importer and quantisation say.
 Result<std::vector<Subject>> load_subjects(const SubjectOptions& options);
+/// That the files are there: before anything that takes long. errors: Io, with the nearest name.
+Status check_paths(const SubjectOptions& options);
 
 /// The target that the user asked for. errors: Usage, Device, of the hardware.
 Result<hw::Target> target_of(const SubjectOptions& options);

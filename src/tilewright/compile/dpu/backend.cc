@@ -55,6 +55,22 @@ void arrange(const std::vector<dpu::ValueId>& made, const std::vector<dpu::Value
   }
 }
 
+/// For `explain`: the ways that were tried, then where each layer's result is and how it is made.
+std::vector<LayerNote> notes_of(const dpu::Compiled& compiled) {
+  std::vector<LayerNote> notes(1);
+  for (const dpu::Attempt& attempt : compiled.attempts)
+    notes[0].lines.push_back(attempt.why.empty()
+                                 ? fmt::format("{}: {} cycles", attempt.what, attempt.cycles)
+                                 : fmt::format("{}: {}", attempt.what, attempt.why));
+  for (const dpu::LayerPlan& layer : compiled.layers) {
+    LayerNote& note = notes.emplace_back();
+    note.layer = layer.name;
+    note.lines = {layer.how, "result in " + layer.home};
+    if (!layer.with.empty()) note.lines.push_back("in one pass with " + layer.with);
+  }
+  return notes;
+}
+
 class DpuBackend final : public Backend {
  public:
   std::string_view name() const override { return kDpuDevice; }
@@ -104,6 +120,7 @@ class DpuBackend final : public Backend {
     LaunchCode made;
     made.device = kDpuDevice;
     made.bytes = dpu::serialise(program);
+    made.notes = notes_of(detail->compiled);
     made.detail = std::move(detail);
     return made;
   }

@@ -81,7 +81,9 @@ double TuneRun::elapsed() const {
 Status TuneRun::prepare() {
   SubjectOptions by_rule = settings_.subject;
   by_rule.no_records = true;
+  TW_TRY_STATUS(check_paths(by_rule));
   compile_ = TW_TRY(compile_options(by_rule));
+  TW_TRY_STATUS(check_tunable(compile_.target));
   compile_.command = settings_.command;
   if (target().ready != nullptr && runs_here() && !settings_.dry)
     TW_TRY_STATUS(target().ready(compile_, settings_.subject));

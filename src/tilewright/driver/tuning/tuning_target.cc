@@ -59,10 +59,29 @@ const TuningTarget kTargets[] = {
 
 }  // namespace
 
-const TuningTarget& tuning_target(const hw::Target& target) {
+namespace {
+
+const TuningTarget* find_row(const hw::Target& target) {
   for (const TuningTarget& row : kTargets)
-    if (row.backend == target.backend) return row;
-  TW_CHECK(false, "no tuning for {}", target.backend);
+    if (row.backend == target.backend) return &row;
+  return nullptr;
+}
+
+}  // namespace
+
+Status check_tunable(const hw::Target& target) {
+  if (find_row(target) != nullptr) return {};
+  return fail(
+      ErrorKind::Unsupported, fmt::format("code for {} is not tuned", target.name),
+      "compile itself tries several ways and takes the fastest by the simulator",
+      fmt::format("tilewright compile MODEL --target {0}; explain MODEL --target {0} shows them",
+                  target.name));
+}
+
+const TuningTarget& tuning_target(const hw::Target& target) {
+  const TuningTarget* row = find_row(target);
+  TW_CHECK(row != nullptr, "no tuning for {}", target.backend);
+  return *row;
 }
 
 }  // namespace tilewright::driver

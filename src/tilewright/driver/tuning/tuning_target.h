@@ -39,6 +39,9 @@ struct TuningTarget {
   Result<double> (*cost)(const compile::CompiledModel&, const compile::CompileOptions&) = nullptr;
 };
 
+/// errors: Unsupported (code for it is not searched for).
+Status check_tunable(const hw::Target& target);
+/// requires: check_tunable.
 const TuningTarget& tuning_target(const hw::Target& target);
 
 }  // namespace tilewright::driver

@@ -178,6 +178,23 @@ Result<int> explain_rules(const hw::Target& target, bool as_json) {
   return 0;
 }
 
+/// Layers that are no kernels; `node`: the one that is wanted, or empty for all. Adds the names of
+/// all to `names`. Whether one was wanted.
+bool explain_layers(const compile::CompiledModel& model, const std::string& node, bool as_json,
+                    nlohmann::ordered_json& json, std::vector<std::string>& names) {
+  bool found = false;
+  for (const auto& [launch, code] : model.launches)
+    for (const compile::LayerNote& note : code.notes) {
+      if (!note.layer.empty()) names.push_back(note.layer);
+      if (!node.empty() && note.layer != node) continue;
+      found = true;
+      const std::string& title = note.layer.empty() ? launch : note.layer;
+      json["layers"].push_back({{"name", title}, {"launch", launch}, {"notes", note.lines}});
+      if (!as_json) fmt::print("{}\n  {}\n\n", title, fmt::join(note.lines, "\n  "));
+    }
+  return found;
+}
+
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
   if (verb.rules) return explain_rules(TW_TRY(target_of(verb.subject)), as_json);
   if (verb.subject.paths.empty())
@@ -213,6 +230,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
       json["kernels"].back().update(*choice);
     if (!as_json) fmt::print("{}", gpu_choice_table(kernel, *gpu));
   }
+  if (explain_layers(model, verb.node, as_json, json, names)) found = true;
   names.insert(names.end(), symbols.begin(), symbols.end());
   if (!found) return unknown_node(verb.node, names);
   if (as_json) print_json(json);
