@@ -43,6 +43,16 @@ std::string format_bytes(const Config& config, const FormatJob& job, std::string
   return target;
 }
 
+uint64_t busy_end(const Config& config, const Insn& insn, const InsnTime& time) {
+  const Timing& timing = config.timing;
+  if (std::holds_alternative<Load>(insn.op) || std::holds_alternative<Save>(insn.op))
+    return time.end - static_cast<uint64_t>(timing.lat_ddr);
+  // A NOP is done no earlier than the LOAD or SAVE before it.
+  if (std::holds_alternative<Nop>(insn.op))
+    return time.begin + static_cast<uint64_t>(timing.lat_init);
+  return time.end;
+}
+
 Status check_design(const Device& device, const Program& program) {
   if (same_hardware(device.config(), program.config)) return {};
   return fail(ErrorKind::Invalid,

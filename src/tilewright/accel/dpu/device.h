@@ -49,6 +49,9 @@ using accel::LaunchOptions;
 using accel::Stall;
 using LaunchReport = accel::LaunchReport<Counters>;
 
+/// When an instruction's unit was free again; `time.end` is when its results were there.
+uint64_t busy_end(const Config& config, const Insn& insn, const InsnTime& time);
+
 using Registers = std::array<Region, kRegs>;
 
 /// A device with its DDR. Each launch begins with FM, PM and the INITs undefined.

@@ -6,6 +6,7 @@
 
 #include "tilewright/accel/common/dump_folder.h"
 #include "tilewright/accel/dpu/config_keys.h"
+#include "tilewright/accel/dpu/device.h"
 #include "tilewright/accel/dpu/dump_format.h"
 #include "tilewright/accel/dpu/program.h"
 
@@ -154,18 +155,11 @@ Json outputs_json(const Program& program, bool with_results) {
 /// When each unit was busy, and when results were there.
 std::string times_text(const Program& program, const DumpResults& results) {
   std::string text = "run,insn,unit,begin,end,done\n";
-  const Timing& timing = program.config.timing;
   for (size_t r = 0; r < results.times.size(); ++r)
     for (const accel::InsnTime& time : results.times[r]) {
       const Insn& insn = program.runs[r].insns[time.insn];
-      uint64_t end = time.end;
-      if (std::holds_alternative<Load>(insn.op) || std::holds_alternative<Save>(insn.op))
-        end -= static_cast<uint64_t>(timing.lat_ddr);
-      // A NOP is done no earlier than the LOAD or SAVE before it.
-      if (std::holds_alternative<Nop>(insn.op))
-        end = time.begin + static_cast<uint64_t>(timing.lat_init);
       text += fmt::format("{},{},{},{},{},{}\n", r, time.insn, letter(unit_of(insn)), time.begin,
-                          end, time.end);
+                          busy_end(program.config, insn, time), time.end);
     }
   return text;
 }

@@ -102,15 +102,13 @@ bool Clock::end_units() {
     unit.busy = false;
     unit.total += now_ - times_[unit.insn].begin;
     unit.free = now_;
-    const uint64_t done = now_ + done_latency(config_, insns_[unit.insn].op);
-    last_done_[u] = std::max(last_done_[u], done);
-    pending_[u].push_back({last_done_[u], unit.insn});
+    pending_[u].push_back({now_ + done_latency(config_, insns_[unit.insn].op), unit.insn});
     moved = true;
   }
   return moved;
 }
 
-/// What is done now gives its tokens.
+/// What is done now gives its tokens, in the order of the queue.
 bool Clock::give_tokens(Actions* actions) {
   bool moved = false;
   for (size_t u = 0; u < kUnits; ++u)

@@ -88,7 +88,6 @@ class Clock {
   std::vector<InsnTime> times_;
   std::array<Running, kUnits> units_{};
   std::array<std::deque<Pending>, kUnits> pending_;  ///< ended, but not done
-  std::array<uint64_t, kUnits> last_done_{};
   /// Cycles in which tokens were given, from unit to unit; and how many were taken.
   std::array<std::array<std::vector<uint64_t>, kUnits>, kUnits> given_;
   std::array<std::array<size_t, kUnits>, kUnits> taken_{};
