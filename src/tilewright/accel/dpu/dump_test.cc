@@ -67,7 +67,7 @@ TEST_F(Dumps, RunAsTheProgramDoes) {
   const Program program = dumped_example();
   const auto device = make_tsim(program.config, program.end());
   DumpResults results;
-  TW_CHECK(load(*device, program) && run_format_unit(*device, program));
+  ASSERT_TRUE(load(*device, program) && run_format_unit(*device, program));
   for (const dpu::Run& run : program.runs) {
     for (const Patch& patch : run.patches) ASSERT_TRUE(device->write(patch.address, patch.data));
     const Result<LaunchReport> report = device->launch(run.insns, {.record_times = true});

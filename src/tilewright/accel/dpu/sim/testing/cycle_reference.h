@@ -171,7 +171,6 @@ class CycleReference {
   }
   void count_ports() {
     int readers[3] = {}, writers[3] = {};
-    Inits inits;
     for (UnitState& unit : units_) {
       if (unit.running == kNobody) continue;
       bool reads[3] = {}, writes[3] = {};
