@@ -28,9 +28,12 @@ std::string all_texts(const Error& error) {
 class Bits {
  public:
   explicit Bits(size_t size = 0) : bits_(size) {}
+  /// Nothing if there is no whole place in between.
   void set(uint64_t begin, uint64_t end) {
-    std::fill(bits_.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(begin, bits_.size())),
-              bits_.begin() + static_cast<ptrdiff_t>(std::min<uint64_t>(end, bits_.size())), true);
+    end = std::min<uint64_t>(end, bits_.size());
+    if (begin < end)
+      std::fill(bits_.begin() + static_cast<ptrdiff_t>(begin),
+                bits_.begin() + static_cast<ptrdiff_t>(end), true);
   }
   /// The first place of [begin, end) that is not set, or `end`.
   uint64_t first_clear(uint64_t begin, uint64_t end) const {
