@@ -72,7 +72,8 @@ void GroupEmitter::add_biases(const Node& n, Range range) {
 }
 
 std::vector<std::vector<Step>> GroupEmitter::one_tile() {
-  stages_.assign(static_cast<size_t>(group_.depth.back()) + 2, {});
+  stages_.assign(
+      static_cast<size_t>(*std::max_element(group_.depth.begin(), group_.depth.end())) + 2, {});
   for (const auto& [key, place] : group_.staged)
     if (!key.second) load(key.first, place);
   for (size_t j = 0; j < group_.nodes.size(); ++j) {

@@ -3,6 +3,7 @@
 // What comes after a convolution joins it if it alone reads the result; then the map between them
 // needs a window of rows, and MISC works beside CONV even when layers wait for each other.
 #include <algorithm>
+#include <cstddef>
 
 #include "tilewright/codegen/dpu/plan.h"
 
@@ -53,6 +54,71 @@ int leader(const Lowered& lowered, const std::vector<Uses>& uses, const Node& no
   return found;
 }
 
+int64_t conv_time(const Lowered& lowered, const GroupPlan& group) {
+  const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[0])];
+  if (node.kind != NodeKind::Conv) return 0;
+  int64_t words = 0;
+  for (const Block& block : node.blocks) words += block.words_per_group * block.out.size();
+  return (node.out.height + kBanks - 1) / kBanks * node.out.width * words;
+}
+
+int64_t pool_time(const Config& config, const Node& pool) {
+  const int64_t pixels = pool.out.width * pool.out.groups * pool.pool.kernel_h * pool.pool.kernel_w;
+  return (pool.out.height + 1) / 2 * (config.timing.lat_misc + pixels);
+}
+
+bool overlap(const View& a, const View& b) {
+  return a.root == b.root && a.group < b.group + b.groups && b.group < a.group + a.groups;
+}
+
+/// Whether a group reads what `pool` makes, or makes what it reads.
+bool depends(const Lowered& lowered, const GroupPlan& group, const Node& pool) {
+  for (const int n : group.nodes) {
+    const Node& node = lowered.nodes[static_cast<size_t>(n)];
+    if (overlap(node.out, pool.in[0]) || overlap(node.out, pool.out)) return true;
+    for (const View& view : node.in)
+      if (overlap(view, pool.out)) return true;
+  }
+  return false;
+}
+
+/// The group of a convolution of another branch that has the most time left for `pool`.
+size_t companion(const Lowered& lowered, const std::vector<GroupPlan>& groups,
+                 const std::vector<int64_t>& left, size_t g) {
+  const Node& pool = lowered.nodes[static_cast<size_t>(groups[g].nodes[0])];
+  size_t best = g;
+  for (size_t other = g + 1; other < groups.size(); ++other) {
+    if (depends(lowered, groups[other], pool)) break;
+    if (left[other] > (best == g ? 0 : left[best])) best = other;
+  }
+  return best;
+}
+
+/// Pools of Inception's branches run beside convolutions of the other branches: layers wait for
+/// each other, but MISC and CONV work side by side.
+void put_pools_beside(const Lowered& lowered, const Config& config,
+                      std::vector<GroupPlan>& groups) {
+  std::vector<int64_t> left;
+  for (const GroupPlan& group : groups)
+    left.push_back(group.nodes.size() == 1 ? conv_time(lowered, group) : 0);
+  for (size_t g = 0; g < groups.size();) {
+    const int n = groups[g].nodes[0];
+    const Node& pool = lowered.nodes[static_cast<size_t>(n)];
+    const bool branch = groups[g].nodes.size() == 1 && pool.kind == NodeKind::Pool &&
+                        pool.window.stride_h == 1 && pool.pool.type <= kAveragePool;
+    const size_t best = branch ? companion(lowered, groups, left, g) : g;
+    if (best == g) {
+      ++g;
+      continue;
+    }
+    groups[best].nodes.push_back(n);
+    groups[best].depth.push_back(1);
+    left[best] -= pool_time(config, pool);
+    groups.erase(groups.begin() + static_cast<ptrdiff_t>(g));
+    left.erase(left.begin() + static_cast<ptrdiff_t>(g));
+  }
+}
+
 }  // namespace
 
 std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
@@ -75,6 +141,8 @@ std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
     for (size_t j = 0; j < group.nodes.size(); ++j) group.depth.push_back(static_cast<int>(j) + 1);
     groups.push_back(std::move(group));
   }
+  if (config.compiler.parallel_branches && config.compiler.layer_barrier)
+    put_pools_beside(lowered, config, groups);
   return groups;
 }
 

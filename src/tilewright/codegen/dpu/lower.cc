@@ -447,9 +447,19 @@ class Lowering {
     n.pool.stride_w = op.window.stride_w;
     n.pool.factor = op.average ? mean.factor : 0;
     n.pool.shift_avg = op.average ? mean.shift : 0;
-    n.in = {from};
-    n.out = to;
-    result_.nodes.push_back(std::move(n));
+    // Beside convolutions, in parts: each finds one that takes as long.
+    const bool parts = config_.compiler.parallel_branches && config_.compiler.layer_barrier &&
+                       op.window.stride_h == 1;
+    const int64_t step = parts ? (from.groups + 3) / 4 : from.groups;
+    for (int64_t g = 0; g < from.groups; g += step) {
+      View in = from, out = to;
+      in.group += g;
+      out.group += g;
+      in.groups = out.groups = std::min(step, from.groups - g);
+      n.in = {in};
+      n.out = out;
+      result_.nodes.push_back(n);
+    }
   }
 
   Status add(const EltwiseLayer& op) {

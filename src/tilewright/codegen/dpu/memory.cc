@@ -86,7 +86,9 @@ class MemoryPlanner {
       group.channels.push_back({begin, end});
       begin = end;
     }
-    return later == 0 || group.channels.size() == 1;
+    bool alone = false;
+    for (size_t j = 1; j < group.nodes.size(); ++j) alone = alone || beside(lowered_, group, j);
+    return (later == 0 && !alone) || group.channels.size() == 1;
   }
 
   Status first_split(GroupPlan& group) {
@@ -98,7 +100,8 @@ class MemoryPlanner {
                       "channels at a time",
                       pass_words(lead, {0, 1}), config_.pm_depth));
     const bool few = lead.out.height <= kBanks && lead.kind == NodeKind::Conv;
-    if (few && options_.pieces > 1) split_channels(group, options_.pieces);
+    if (few && options_.pieces > 1 && !split_channels(group, options_.pieces))
+      split_channels(group, 1);
     if (lead.out.width > kMaxLength) group.columns = kMaxLength;
     return {};
   }
@@ -246,6 +249,25 @@ class MemoryPlanner {
                     n.out.groups));
   }
 
+  /// Two nodes that write one map through a window: it belongs to one of them only.
+  bool shares_window(const GroupPlan& group) const {
+    for (size_t j = 0; j < group.nodes.size(); ++j)
+      for (size_t k = 0; k < j; ++k) {
+        const int out = node(group.nodes[j]).out.root;
+        if (out == node(group.nodes[k]).out.root && plan_.in_ddr[static_cast<size_t>(out)])
+          return true;
+      }
+    return false;
+  }
+
+  Status take_apart(size_t g) {
+    unfuse_ = {static_cast<ptrdiff_t>(g)};
+    apply_unfuse();
+    for (GroupPlan& one : plan_.groups)
+      if (one.channels.empty()) TW_TRY_STATUS(first_split(one));
+    return {};
+  }
+
   /// Places everything, or changes the plan for the next round. True: all is placed.
   Result<bool> round() {
     Occupancy memory(config_);
@@ -258,6 +280,10 @@ class MemoryPlanner {
     for (size_t g = 0; g < plan_.groups.size(); ++g) {
       GroupPlan& group = plan_.groups[g];
       const int at = static_cast<int>(g);
+      if (shares_window(group)) {
+        TW_TRY_STATUS(take_apart(g));
+        return false;
+      }
       if (stage_group(group, at, lives, memory)) continue;
       const int moved = victim(at, lives);
       if (moved >= 0) {
@@ -265,10 +291,7 @@ class MemoryPlanner {
         return false;
       }
       if (group.nodes.size() > 1) {
-        unfuse_ = {static_cast<ptrdiff_t>(g)};
-        apply_unfuse();
-        for (GroupPlan& one : plan_.groups)
-          if (one.channels.empty()) TW_TRY_STATUS(first_split(one));
+        TW_TRY_STATUS(take_apart(g));
         return false;
       }
       if (!split_further(group, at, lives, memory))

@@ -157,6 +157,8 @@ struct GroupPlan {
 struct RowTile {
   std::vector<Range> rows;
 };
+/// Whether a node of the group reads nothing that the group makes: it runs beside the first.
+bool beside(const Lowered& lowered, const GroupPlan& group, size_t index);
 std::vector<RowTile> sweep(const Lowered& lowered, const GroupPlan& group);
 
 struct Plan {

@@ -70,9 +70,8 @@ StagedMap staged_map(const Lowered& lowered, const GroupPlan& group,
       w.columns = std::max(w.columns, std::min(n.out.width, part));
       int64_t most = 0;
       for (const Range& pass : group.channels) most = std::max(most, pass.size());
-      w.groups = std::max(w.groups, group.nodes.size() > 1 && n.kind == NodeKind::Conv && j > 0
-                                        ? n.out.groups
-                                        : most);
+      const bool all = j > 0 && group.channels.size() == 1;
+      w.groups = std::max(w.groups, all ? n.out.groups : most);
     }
   }
   w.all_columns = w.internal || !written ? lowered.roots[static_cast<size_t>(r)].width : w.columns;

@@ -31,11 +31,17 @@ bool moves_only(const Node& node) {
   return node.kind == NodeKind::Pool && (node.pool.type == kCopy || node.pool.type == kUpsample);
 }
 
-/// The rows of `node`, at most `end`, whose inputs from inside of the group are there.
+/// The rows of a node whose inputs from inside of the group are there. One that has none of these
+/// keeps step with the first node.
 int64_t possible(const Lowered& lowered, const GroupPlan& group, const std::vector<int64_t>& done,
                  size_t index) {
   const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[index])];
   int64_t end = node.out.height;
+  if (beside(lowered, group, index)) {
+    const int64_t all = lowered.nodes[static_cast<size_t>(group.nodes[0])].out.height;
+    const int64_t share = (node.out.height * done[0] + all - 1) / all;
+    return std::max(done[index], done[0] == all ? end : share / 2 * 2);
+  }
   for (size_t k = 0; k < node.in.size(); ++k)
     for (size_t j = 0; j < index; ++j) {
       const Node& from = lowered.nodes[static_cast<size_t>(group.nodes[j])];
@@ -61,6 +67,15 @@ Range input_columns(const Node& node, size_t k, Range out) {
   if (moves_only(node)) return copied(out, node, node.pool.stride_w, in.width);
   const Window& w = node.window;
   return window_range(out, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, in.width);
+}
+
+bool beside(const Lowered& lowered, const GroupPlan& group, size_t index) {
+  if (index == 0) return false;
+  const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[index])];
+  for (const View& view : node.in)
+    for (size_t j = 0; j < index; ++j)
+      if (lowered.nodes[static_cast<size_t>(group.nodes[j])].out.root == view.root) return false;
+  return true;
 }
 
 std::vector<RowTile> sweep(const Lowered& lowered, const GroupPlan& group) {

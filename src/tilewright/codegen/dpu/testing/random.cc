@@ -165,6 +165,7 @@ Config random_config(Rng& rng, int64_t shrink) {
   c.prefetch = rng.chance(0.5);
   c.overlap_fc = rng.chance(0.5);
   c.dense_average = rng.chance(0.3);
+  c.parallel_branches = rng.chance(0.5);
   c.fusion = rng.chance(0.7);
   c.address_tokens = rng.chance(0.5);
   c.reorder_stride = rng.chance(0.5);
