@@ -123,6 +123,11 @@ class Search {
   Status run() {
     const Lowered plain = TW_TRY(lower(network_, config_));
     TW_TRY_STATUS(try_all(plain, ""));
+    LowerOptions once;
+    once.fetch_inputs = true;
+    const Lowered fetched = TW_TRY(lower(network_, config_, once));
+    if (fetched.roots.size() != plain.roots.size())
+      TW_TRY_STATUS(try_all(fetched, ", inputs loaded once"));
     if (config_.compiler.reorder_stride && best_) {
       LowerOptions reorder;
       reorder.reorder_stride = true;

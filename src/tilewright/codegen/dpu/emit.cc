@@ -92,6 +92,9 @@ std::vector<std::vector<Step>> GroupEmitter::one_tile() {
       case NodeKind::Zero:
         zero(j, rows);
         break;
+      case NodeKind::Fetch:
+        fetch(j, rows);
+        break;
     }
     drain(j, rows);
   }

@@ -80,6 +80,27 @@ void GroupEmitter::zero(size_t j, Range rows) {
   }
 }
 
+void GroupEmitter::fetch(size_t j, Range rows) {
+  const View& view = node(j).out;
+  const Root& m = root(node(j).in[0].root);
+  const Output to = write_operand(j);
+  const Range cols = columns(j), range = channels(j);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    const RowAt at = write_at(to, view, row, cols.begin, range.begin);
+    Load op;
+    op.bank_id = at.bank_id;
+    op.bank_addr = at.bank_addr;
+    op.jump_read = narrow(m.groups * kLanes);
+    op.jump_write = narrow(to.operand.jump());
+    op.length = narrow(cols.size());
+    op.channel = narrow(range.size() * kLanes);
+    op.reg_id = static_cast<int>(Reg::Input);
+    op.ddr_addr = narrow(m.input_addr + ((row * m.width + cols.begin) * m.groups + range.begin) *
+                                            config_.word_bytes());
+    add(group_.depth[j], op);
+  }
+}
+
 void GroupEmitter::drain(size_t j, Range rows) {
   const View& view = node(j).out;
   const size_t r = static_cast<size_t>(view.root);

@@ -131,6 +131,9 @@ class GroupEmitter {
   /// Rows of zeros; Reg::Params has a block of them for the widest.
   void zero(size_t j, Range rows);
 
+  /// Rows of an input, to where they stay.
+  void fetch(size_t j, Range rows);
+
   /// What leaves the tile: to DDR, to a result, or from a slot to every s-th row of its home.
   void drain(size_t j, Range rows);
 

@@ -46,6 +46,7 @@ class Lowering {
       TW_TRY_STATUS(std::visit([&](const auto& op) { return add(op); }, layer_->op));
     }
     add_outputs();
+    if (options_.fetch_inputs) fetch_inputs(result_);
     for (const Located& located : located_) result_.root_of.push_back(located.view.root);
     return std::move(result_);
   }

@@ -143,7 +143,8 @@ class MemoryPlanner {
     };
     for (const int n : group.nodes) {
       for (const View& view : node(n).in)
-        if (plan_.in_ddr[static_cast<size_t>(view.root)]) add(view.root, false);
+        if (plan_.in_ddr[static_cast<size_t>(view.root)] && node(n).kind != NodeKind::Fetch)
+          add(view.root, false);
       const int out = node(n).out.root;
       const size_t o = static_cast<size_t>(out);
       const bool home = plan_.home[o].memory >= 0;

@@ -49,7 +49,8 @@ struct Block {
   std::string words;            ///< [output group][ky][kx][input group] words of 16 x 16 bytes
 };
 
-enum class NodeKind { Conv, Pool, Elew, Zero };  ///< Zero: LOADs of zeros
+/// Zero: LOADs of zeros. Fetch: LOADs of an input that then stays on the chip.
+enum class NodeKind { Conv, Pool, Elew, Zero, Fetch };
 
 /// One operator, over all rows of its output.
 struct Node {
@@ -86,7 +87,8 @@ struct Lowered {
 /// Ways to avoid that rows of strided convolutions meet in a bank.
 struct LowerOptions {
   bool reorder_stride = false;
-  std::set<ValueId> in_ddr;  ///< values whose rows LOAD can put where they are wanted
+  bool fetch_inputs = false;  ///< inputs that several nodes read come from DDR once
+  std::set<ValueId> in_ddr;   ///< values whose rows LOAD can put where they are wanted
 };
 
 /// So many bytes, or more so that the next map in DDR begins at a word of all images.
@@ -108,6 +110,9 @@ ConvLayer with_formatted_input(const ConvLayer& layer, int64_t in_channels);
 ConvLayer copying_conv(int64_t channels);
 /// A dense one that averages each channel: weights of `factor`, then a shift.
 ConvLayer averaging_conv(const PoolLayer& layer, int64_t channels, int factor, int shift);
+
+/// Inputs that several nodes read get a map of their own on the chip.
+void fetch_inputs(Lowered& lowered);
 
 /// Weights of a convolution as PM wants them. `lanes`: of the input's channels.
 void pack_weights(const ConvLayer& layer, const std::vector<int>& lanes, int64_t in_groups,

@@ -1,4 +1,5 @@
-// Convolutions that stand for something else: an image from the format unit, copies, averages.
+// Convolutions that stand for something else: an image from the format unit, copies, averages; and
+// inputs that are loaded once.
 #include <algorithm>
 
 #include "tilewright/codegen/dpu/plan.h"
@@ -40,6 +41,33 @@ ConvLayer averaging_conv(const PoolLayer& layer, int64_t channels, int factor, i
     std::fill_n(conv.weights.begin() + (c * channels + c) * taps, taps,
                 static_cast<int8_t>(factor));
   return conv;
+}
+
+void fetch_inputs(Lowered& lowered) {
+  std::vector<Node> fetches;
+  const size_t roots = lowered.roots.size();
+  for (size_t r = 0; r < roots; ++r) {
+    Root root = lowered.roots[r];
+    const int from = static_cast<int>(r), here = static_cast<int>(lowered.roots.size());
+    int readers = 0;
+    for (const Node& node : lowered.nodes)
+      for (const View& view : node.in) readers += view.root == from;
+    if (!root.input || readers < 2) continue;
+    Node fetch;
+    fetch.kind = NodeKind::Fetch;
+    fetch.layer = root.name;
+    fetch.out = {here, root.height, root.width, root.groups};
+    fetch.in = {fetch.out};
+    fetch.in[0].root = from;
+    root.name += ".here";
+    root.input = false;
+    lowered.roots.push_back(root);
+    for (Node& node : lowered.nodes)
+      for (View& view : node.in)
+        if (view.root == from) view.root = here;
+    fetches.push_back(std::move(fetch));
+  }
+  lowered.nodes.insert(lowered.nodes.begin(), fetches.begin(), fetches.end());
 }
 
 }  // namespace tilewright::dpu
