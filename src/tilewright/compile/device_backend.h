@@ -79,6 +79,8 @@ class LaunchRecord {
   virtual std::vector<std::string> row(const std::string& name) const { return {name}; }
   /// A trace for ui.perfetto.dev, with recorded times.
   virtual std::optional<std::string> trace() const { return std::nullopt; }
+  /// A picture (SVG) of which unit did what and when, with recorded times.
+  virtual std::optional<std::string> timeline() const { return std::nullopt; }
 
   virtual std::vector<CallTime> calls() const { return {}; }
   /// Of all calls in all runs.

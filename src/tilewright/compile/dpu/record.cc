@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "tilewright/accel/dpu/sim/report.h"
+#include "tilewright/accel/dpu/sim/timeline.h"
 #include "tilewright/compile/dpu/device.h"
 
 namespace tilewright::compile {
@@ -74,7 +75,12 @@ std::vector<std::string> DpuLaunchRecord::row(const std::string& name) const {
 
 std::optional<std::string> DpuLaunchRecord::trace() const {
   if (report_.times.empty()) return std::nullopt;
-  return dpu::perfetto_trace(program_->config, program_->runs.back(), report_);
+  return dpu::perfetto_trace(program_->runs.back(), program_->config, report_);
+}
+
+std::optional<std::string> DpuLaunchRecord::timeline() const {
+  if (report_.times.empty()) return std::nullopt;
+  return dpu::timeline_svg(program_->runs.back(), program_->config, report_);
 }
 
 }  // namespace tilewright::compile

@@ -61,19 +61,48 @@ std::string launches_table(const compile::LaunchLog& log) {
   return text;
 }
 
-Status write_trace(const std::string& path, const compile::LaunchLog& log) {
+namespace {
+
+using Picture = std::optional<std::string> (compile::LaunchRecord::*)() const;
+
+/// One file for each launch; `what`: for messages. `wrap`: what becomes of the text.
+Status write_pictures(const std::string& path, const compile::LaunchLog& log, const char* what,
+                      Picture picture, std::string (*wrap)(const std::string&, std::string)) {
   for (const auto& [name, record] : log.entries) {
     if (record->counters().empty()) continue;
-    const std::optional<std::string> trace = record->trace();
-    if (!trace) {
+    std::optional<std::string> text = (record.get()->*picture)();
+    if (!text && record->cycles() > 0)
+      return fail(ErrorKind::Usage, fmt::format("there is no {} of {}", what, record->device()), {},
+                  "--trace F.json, for ui.perfetto.dev");
+    if (!text) {
       const std::string timed = compile::timed_device(compile::backend_name(record->device()));
-      return fail(ErrorKind::Usage, "this device keeps no time, so there is no trace", {},
+      return fail(ErrorKind::Usage,
+                  fmt::format("this device keeps no time, so there is no {}", what), {},
                   timed.empty() ? "" : "--device " + timed);
     }
     const std::string file = log.entries.size() == 1 ? path : path + "." + name;
-    TW_TRY_STATUS(write_file(file, *trace));
+    TW_TRY_STATUS(write_file(file, wrap(file, *std::move(text))));
   }
   return {};
+}
+
+std::string as_it_is(const std::string&, std::string text) { return text; }
+
+/// A file that is no .svg is a page with the picture in it.
+std::string page_of(const std::string& file, std::string svg) {
+  if (file.ends_with(".svg")) return svg;
+  return "<!doctype html>\n<meta charset=\"utf-8\">\n<title>" + file +
+         "</title>\n<body style=\"margin:0\">\n" + svg + "\n</body>\n";
+}
+
+}  // namespace
+
+Status write_trace(const std::string& path, const compile::LaunchLog& log) {
+  return write_pictures(path, log, "trace", &compile::LaunchRecord::trace, as_it_is);
+}
+
+Status write_timeline(const std::string& path, const compile::LaunchLog& log) {
+  return write_pictures(path, log, "timeline", &compile::LaunchRecord::timeline, page_of);
 }
 
 }  // namespace tilewright::driver

@@ -17,5 +17,8 @@ std::string launches_table(const compile::LaunchLog& log);
 /// A trace for ui.perfetto.dev: PATH, or PATH with the launch's name if there are several.
 /// requires: recorded times. errors: Io, Usage (a device without time).
 Status write_trace(const std::string& path, const compile::LaunchLog& log);
+/// A picture of which unit did what, and when: a page, or SVG for a path that ends with .svg.
+/// requires, errors: as write_trace; Usage also where the accelerator has no such picture.
+Status write_timeline(const std::string& path, const compile::LaunchLog& log);
 
 }  // namespace tilewright::driver

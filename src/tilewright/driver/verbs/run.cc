@@ -17,9 +17,10 @@ namespace {
 struct RunVerb {
   SubjectOptions subject;
   OutputOptions output;
-  int64_t top = 0;     ///< classes to print; 0: none
-  std::string labels;  ///< file with their names
-  std::string trace;   ///< file for ui.perfetto.dev
+  int64_t top = 0;       ///< classes to print; 0: none
+  std::string labels;    ///< file with their names
+  std::string trace;     ///< file for ui.perfetto.dev
+  std::string timeline;  ///< file for a picture
 };
 
 /// The inputs given; says which ones had to be made up.
@@ -92,11 +93,13 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   std::vector<std::string> files = output_paths(verb.output);
   const bool to_stdout = verb.trace == "-" || std::count(files.begin(), files.end(), "-") > 0;
   files.push_back(verb.trace);
+  files.push_back(verb.timeline);
   TW_TRY_STATUS(check_outputs({files, {verb.subject.dump_program, verb.output.folder}},
                               input_files(verb.subject), as_json));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   SubjectOptions settings = verb.subject;
-  settings.record_times = compile::keeps_time(settings.device) || !verb.trace.empty();
+  settings.record_times =
+      compile::keeps_time(settings.device) || !verb.trace.empty() || !verb.timeline.empty();
   Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
   const runtime::Program& program = runnable.session->program();
   std::vector<std::string> names;
@@ -131,6 +134,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   const std::string top = verb.top > 0 ? TW_TRY(report_top(verb, outputs, json)) : "";
   const compile::LaunchLog& launches = *runnable.launches;
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
+  if (!verb.timeline.empty()) TW_TRY_STATUS(write_timeline(verb.timeline, launches));
   if (has_counts(launches)) json["launches"] = launches_json(launches);
   if (as_json) {
     print_json(json);
@@ -162,6 +166,8 @@ void add_run(CLI::App& app, Context& context) {
   verb->add_option("--labels", options->labels, "names of the classes: a text file, one per line");
   verb->add_flag("--verify-weights", options->subject.verify_weights,
                  "check the hashes of a package's weights, graph and records first");
+  verb->add_option("--timeline", options->timeline,
+                   "a picture of what an accelerator did: F.html or F.svg");
   verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
   verb->callback([&context, options] {
     context.action = [&context, options] { return run(*options, context.json); };

@@ -16,7 +16,7 @@ namespace tilewright::driver {
 namespace {
 
 struct SimOptions {
-  std::string path, device, hw, trace, dump;
+  std::string path, device, hw, trace, timeline, dump;
   bool check_only = false, disassemble = false;
 };
 
@@ -145,8 +145,8 @@ std::string device_names() {
 }
 
 Result<int> sim(const SimOptions& options, bool as_json) {
-  TW_TRY_STATUS(
-      check_outputs({{options.trace}, {options.dump}}, {options.path, options.hw}, as_json));
+  TW_TRY_STATUS(check_outputs({{options.trace, options.timeline}, {options.dump}},
+                              {options.path, options.hw}, as_json));
   nlohmann::ordered_json json = document("sim");
   json["findings"] = json["mismatches"] = nlohmann::ordered_json::array();
   bool good = true;
@@ -168,6 +168,7 @@ Result<int> sim(const SimOptions& options, bool as_json) {
     log.entries.push_back(*std::move(entry));
   }
   if (!options.trace.empty()) TW_TRY_STATUS(write_trace(options.trace, log));
+  if (!options.timeline.empty()) TW_TRY_STATUS(write_timeline(options.timeline, log));
   json["launches"] = launches_json(log);
   if (as_json) {
     print_json(json);
@@ -190,6 +191,7 @@ void add_sim(CLI::App& app, Context& context) {
   verb->add_option("--device", options->device, device_names());
   verb->add_option("--hw", options->hw,
                    "same hardware with another clock or timing: a name, .toml or .json");
+  verb->add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
   verb->add_option("--trace", options->trace, "file for ui.perfetto.dev");
   verb->add_option("--dump-program", options->dump, "folder for program dumps with their results");
   verb->add_flag("--check", options->check_only,

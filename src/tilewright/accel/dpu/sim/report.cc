@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/dpu/sim/stream.h"
 #include "tilewright/accel/dpu/sim/timing.h"
@@ -29,7 +28,6 @@ void add_insns(const Config& config, const Run& run, const LaunchReport& report,
   use.macs = counters.macs;
 }
 
-constexpr const char* kRowNames[kUnits] = {"LOAD", "SAVE", "CONV", "MISC"};
 
 }  // namespace
 
@@ -63,38 +61,6 @@ LayerUse whole(const Config& config, const Run& run, const LaunchReport& report)
   Inits inits;
   add_insns(config, run, report, 0, run.insns.size(), inits, use);
   return use;
-}
-
-std::string perfetto_trace(const Config& config, const Run& run, const LaunchReport& report) {
-  nlohmann::ordered_json events = nlohmann::ordered_json::array();
-  const auto name_row = [&](int row, const std::string& name) {
-    events.push_back({{"ph", "M"},
-                      {"pid", 1},
-                      {"tid", row},
-                      {"name", "thread_name"},
-                      {"args", {{"name", name}}}});
-  };
-  for (int unit = 0; unit < kUnits; ++unit) name_row(unit + 1, kRowNames[unit]);
-  name_row(0, "layers");
-  for (const LayerUse& layer : per_layer(config, run, report))
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", 0},
-                      {"name", layer.name},
-                      {"ts", layer.begin},
-                      {"dur", layer.end - layer.begin}});
-  for (const InsnTime& time : report.times) {
-    const Insn& insn = run.insns[time.insn];
-    if (std::holds_alternative<End>(insn.op)) continue;
-    events.push_back({{"ph", "X"},
-                      {"pid", 1},
-                      {"tid", static_cast<int>(unit_of(insn)) + 1},
-                      {"name", disassemble(insn).substr(0, disassemble(insn).find(' '))},
-                      {"ts", time.begin},
-                      {"dur", time.end - time.begin},
-                      {"args", {{"insn", time.insn}, {"text", disassemble(insn)}}}});
-  }
-  return nlohmann::ordered_json{{"traceEvents", events}}.dump() + "\n";
 }
 
 }  // namespace tilewright::dpu

@@ -28,8 +28,4 @@ std::vector<LayerUse> per_layer(const Config& config, const Run& run, const Laun
 /// The same for all instructions together.
 LayerUse whole(const Config& config, const Run& run, const LaunchReport& report);
 
-/// A trace for ui.perfetto.dev (Chrome JSON): a row per unit, one more with the layers. 1 cycle = 1
-/// us on the time axis. requires: a report with times, of `run`.
-std::string perfetto_trace(const Config& config, const Run& run, const LaunchReport& report);
-
 }  // namespace tilewright::dpu
