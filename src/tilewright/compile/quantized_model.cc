@@ -15,7 +15,7 @@ bool is_border(const graph::Placement& place) {
       "LogSoftmax", "Pad",          "QuantizeLinear", "Reshape",
       "Softmax",    "SpaceToDepth", "Squeeze",        "Sub",
       "ToTiles",    "TopK",         "Transpose",      "Unsqueeze"};
-  return border.contains(place.op);
+  return place.meant || border.contains(place.op);
 }
 
 Status all_placed(const std::vector<graph::Placement>& places, const std::string& target) {

@@ -27,7 +27,7 @@ Axis window(int outputs, int kernel, int stride, int dilation, int pad_before, i
 
 Operands operands(const ConvInit& init, const Conv& op) {
   Operands out;
-  Window in;
+  WordWindow in;
   in.rows = rows_at(op.bank_id_in, op.bank_addr_in, init.jump_read, init.jump_read_endl);
   in.y = window(op.valid_rows, init.kernel_h, init.stride_h, init.dilation_h, op.pad_top,
                 op.pad_bottom);
@@ -49,7 +49,7 @@ Operands operands(const ConvInit& init, const Conv& op) {
 
 Operands operands(const PoolInit& init, const Pool& op) {
   Operands out;
-  Window in;
+  WordWindow in;
   in.rows = rows_at(op.bank_id_in, op.bank_addr_in, init.jump_read, init.jump_read_endl);
   in.groups = op.channel_group;
   if (init.type == kUpsample) {
@@ -72,7 +72,7 @@ Operands operands(const PoolInit& init, const Pool& op) {
 
 Operands operands(const ElewInit& init, const Elew& op) {
   Operands out;
-  Window one;
+  WordWindow one;
   one.y = all_of(op.valid_rows);
   one.x = all_of(op.length);
   one.groups = op.channel_group;
@@ -151,12 +151,12 @@ class RangeChecker {
       bad(fmt::format("{} are at {} of PM, which has {} words", what, address, config_.pm_depth),
           ErrorKind::Capacity);
   }
-  void window(std::string_view what, const Window& in) {
+  void window(std::string_view what, const WordWindow& in) {
     place(what, in.rows);
     if (in.y.exist < 1) bad(fmt::format("{} has {} rows that exist", what, in.y.exist));
     if (in.x.exist < 1) bad(fmt::format("{} has {} columns that exist", what, in.x.exist));
   }
-  void written(const Window& out) {
+  void written(const WordWindow& out) {
     const int depth = place("the output", out.rows);
     if (depth > 0 && meets_itself(out.x.outputs, out.rows.jump, out.groups, depth))
       bad("writes a word twice");
@@ -181,7 +181,7 @@ class RangeChecker {
   accel::Problems& problems_;
 };
 
-void check_pool(const PoolInit& init, const Pool& op, const Window& in, RangeChecker& checker) {
+void check_pool(const PoolInit& init, const Pool& op, const WordWindow& in, RangeChecker& checker) {
   const bool has_pads = (op.pad_left | op.pad_top | op.pad_right | op.pad_bottom) != 0;
   if ((init.type == kCopy || init.type == kUpsample) && has_pads)
     checker.bad("a copy or upsampling has no padding");
@@ -236,7 +236,8 @@ std::vector<Steps> steps_of(const std::vector<int>& places) {
   return out;
 }
 
-void add_window(const Config& config, const Window& window, bool write, accel::Footprint& into) {
+void add_window(const Config& config, const WordWindow& window, bool write,
+                accel::Footprint& into) {
   const auto depth =
       static_cast<uint64_t>(config.fm_depth[static_cast<size_t>(window.rows.memory)]);
   const std::vector<Steps> columns = steps_of(window.x.needed());
@@ -391,7 +392,7 @@ accel::Footprint footprint(const Config& config, const Insn& insn, const Inits& 
   accel::Footprint out;
   add_transfer(config, insn.op, out);
   const Operands operands = operands_of(insn.op, inits);
-  for (const Window& window : operands.reads) add_window(config, window, false, out);
+  for (const WordWindow& window : operands.reads) add_window(config, window, false, out);
   for (const PmRange& range : operands.weights) {
     accel::Access words;
     words.memory = kPmMemory;

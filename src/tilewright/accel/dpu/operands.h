@@ -54,7 +54,7 @@ struct Axis {
 };
 
 /// What an operand touches: of the rows and columns that exist, those that are needed.
-struct Window {
+struct WordWindow {
   Rows rows;
   Axis y, x;
   int groups = 1;
@@ -68,8 +68,8 @@ struct PmRange {
 
 /// The operands of a CONV, POOL or ELEW.
 struct Operands {
-  std::vector<Window> reads;
-  Window write;
+  std::vector<WordWindow> reads;
+  WordWindow write;
   std::vector<PmRange> weights;  ///< weights, biases
 };
 /// requires: `check_fields` accepts it, its INIT is there; empty for other instructions.

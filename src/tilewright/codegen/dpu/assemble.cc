@@ -19,8 +19,8 @@ constexpr int64_t kChunk = 256;
 /// LOADs of weights, in the order of their passes, each as soon as PM has room.
 class Parameters {
  public:
-  Parameters(const Config& config, const Plan& plan, const EmittedCode& code)
-      : config_(config), plan_(plan), code_(code), begin_(code.weights.size()) {}
+  Parameters(const Config& config, const EmittedCode& code)
+      : config_(config), code_(code), begin_(code.weights.size()) {}
 
   /// PM word of the first word of pass `w`.
   int64_t base(int w) const { return begin_[static_cast<size_t>(w)] % config_.pm_depth; }
@@ -48,7 +48,6 @@ class Parameters {
     ready_.erase(ready_.begin(), ready_.begin() + static_cast<ptrdiff_t>(count));
     return steps;
   }
-  bool waiting() const { return !ready_.empty(); }
 
  private:
   const WeightPass& pass(int w) const { return code_.weights[static_cast<size_t>(w)]; }
@@ -88,7 +87,6 @@ class Parameters {
   }
 
   const Config& config_;
-  const Plan& plan_;
   const EmittedCode& code_;
   std::vector<int64_t> begin_;  ///< by pass, not yet wrapped at PM's depth
   int64_t end_ = 0;
@@ -104,7 +102,7 @@ class Assembler {
         plan_(plan),
         code_(code),
         builder_(config),
-        parameters_(config, plan, code) {}
+        parameters_(config, code) {}
 
   Result<Run> run() {
     for (size_t p = 0; p < code_.passes.size(); ++p) {

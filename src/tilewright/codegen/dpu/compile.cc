@@ -191,7 +191,8 @@ Result<Compiled> compile(const Network& network, const Config& config,
   TW_TRY_STATUS(check(config));
   TW_TRY_STATUS(check(network));
   for (const Layer& layer : network.layers) TW_TRY_STATUS(supports(config, network, layer));
-  Search search(network, config, options);
+  const Network ordered = config.compiler.parallel_branches ? with_pools_first(network) : network;
+  Search search(ordered, config, options);
   TW_TRY_STATUS(search.run());
   return std::move(search).result();
 }

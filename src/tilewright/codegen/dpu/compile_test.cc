@@ -152,6 +152,27 @@ TEST(DpuCompile, AdditionsOverwriteWhatDies) {
   EXPECT_EQ(in_place, 8);
 }
 
+// The convolution still needs rows of x that the addition would overwrite.
+TEST(DpuCompile, AdditionsSpareWhatIsStillRead) {
+  NetBuilder net;
+  const ValueId x = net.conv(net.input(16, 24, 24), 16, square(1));
+  Network network =
+      net.finish({net.conv(net.add(x, net.conv(x, 16, square(3, 1, 1))), 16, square(1))});
+  Rng rng(11);
+  fill(network, rng);
+  EXPECT_EQ(problem_of(network, machine(), rng), "");
+  EXPECT_EQ(problem_of(network, machine(false), rng), "");
+}
+
+// A map between two fused layers must not take the way through DDR.
+TEST(DpuCompile, ChainsOfAdditionsInTinyMemories) {
+  Rng rng(100703);
+  const Network network = random_network(rng, 6, 32);
+  const Config config = random_config(rng, 128);
+  for (CompileOptions options; options.only < 10; ++options.only)
+    ASSERT_EQ(problem_of(network, config, rng, options), "") << options.only;
+}
+
 TEST(DpuCompile, SplitsGiveTheSameBytes) {
   NetBuilder net;
   Network network = net.finish({net.conv(net.input(40, 30, 50), 70, square(3, 1, 1))});

@@ -389,74 +389,30 @@ class Lowering {
       add_conv(conv, from.view, from.lanes, from.groups, output(), channels, 0, false);
       return {};
     }
-    if (op.means.empty())
-      add_pool(op, op.window, {op.factor, op.shift}, from.view, output());
-    else
-      add_means(op, from.view);
+    for (const PoolPart& part : parts_of(op, from.view, output())) add_pool(op, part);
     return {};
   }
 
-  /// Output positions [begin, end) of an axis whose windows have equally many taps inside.
-  struct Alike {
-    int64_t begin = 0, end = 0, taps = 0;
-  };
-  static std::vector<Alike> alike(int64_t outputs, int64_t size, int kernel, int stride, int pad) {
-    std::vector<Alike> runs;
-    for (int64_t o = 0; o < outputs; ++o) {
-      const int64_t first = o * stride - pad;
-      const int64_t taps = std::min(first + kernel, size) - std::max<int64_t>(first, 0);
-      if (runs.empty() || runs.back().taps != taps) runs.push_back({o, o, taps});
-      runs.back().end = o + 1;
-    }
-    return runs;
-  }
-
-  /// An average that leaves padding out: a pool for each part of the result, corners, borders and
-  /// the middle, with a factor of its own.
-  void add_means(const PoolLayer& op, const View& from) {
-    const View to = output();
-    const Window& w = op.window;
-    for (const Alike& r : alike(to.height, from.height, w.kernel_h, w.stride_h, w.pad_top))
-      for (const Alike& c : alike(to.width, from.width, w.kernel_w, w.stride_w, w.pad_left)) {
-        View in = from, out = to;
-        Window window = w;
-        const int64_t row = r.begin * w.stride_h - w.pad_top;
-        const int64_t col = c.begin * w.stride_w - w.pad_left;
-        window.pad_top = static_cast<int>(std::max<int64_t>(-row, 0));
-        window.pad_left = static_cast<int>(std::max<int64_t>(-col, 0));
-        const int64_t rows_off = std::max<int64_t>(row, 0), cols_off = std::max<int64_t>(col, 0);
-        in.row += rows_off * in.row_step;
-        in.height -= rows_off;
-        in.col += cols_off * in.col_step;
-        in.width -= cols_off;
-        out.row += r.begin * out.row_step;
-        out.height = r.end - r.begin;
-        out.col += c.begin * out.col_step;
-        out.width = c.end - c.begin;
-        add_pool(op, window, op.mean(r.taps * c.taps), in, out);
-      }
-  }
-
-  void add_pool(const PoolLayer& op, const Window& window, const PoolLayer::Mean& mean,
-                const View& from, const View& to) {
+  void add_pool(const PoolLayer& op, const PoolPart& part) {
     Node n = node(NodeKind::Pool);
-    n.window = window;
+    n.window = part.window;
     n.pool.type = op.average ? kAveragePool : kMaxPool;
     n.pool.kernel_h = op.window.kernel_h;
     n.pool.kernel_w = op.window.kernel_w;
     n.pool.stride_h = op.window.stride_h;
     n.pool.stride_w = op.window.stride_w;
-    n.pool.factor = op.average ? mean.factor : 0;
-    n.pool.shift_avg = op.average ? mean.shift : 0;
+    n.pool.factor = op.average ? part.mean.factor : 0;
+    n.pool.shift_avg = op.average ? part.mean.shift : 0;
     // Beside convolutions, in parts: each finds one that takes as long.
     const bool parts = config_.compiler.parallel_branches && config_.compiler.layer_barrier &&
                        op.window.stride_h == 1;
-    const int64_t step = parts ? (from.groups + 3) / 4 : from.groups;
-    for (int64_t g = 0; g < from.groups; g += step) {
-      View in = from, out = to;
+    const int64_t groups = part.in.groups;
+    const int64_t step = parts ? (groups + 3) / 4 : groups;
+    for (int64_t g = 0; g < groups; g += step) {
+      View in = part.in, out = part.out;
       in.group += g;
       out.group += g;
-      in.groups = out.groups = std::min(step, from.groups - g);
+      in.groups = out.groups = std::min(step, groups - g);
       n.in = {in};
       n.out = out;
       result_.nodes.push_back(n);

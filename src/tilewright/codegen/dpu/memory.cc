@@ -336,7 +336,7 @@ class MemoryPlanner {
       std::optional<Place> place;
       if (!too_large(r)) place = memory.take(words(r), l.first, l.last);
       if (!place) {
-        to_ddr(r, owner);
+        to_ddr(r, owner, lives);
         return false;
       }
       place->columns = {0, root(r).width};
@@ -349,11 +349,14 @@ class MemoryPlanner {
     return true;
   }
 
-  /// Moves to DDR the last result of a chain of additions, so that the chain ends before it.
-  void to_ddr(int r, const std::vector<int>& owner) {
-    int last = r;
+  /// Moves to DDR the last result of a chain of additions, so that the chain ends before it. What a
+  /// group makes and reads itself stays: DDR would have it too late.
+  void to_ddr(int r, const std::vector<int>& owner, const std::vector<Lifetime>& lives) {
+    int last = -1;
     for (size_t other = 0; other < owner.size(); ++other)
-      if (owner[other] == r) last = std::max(last, static_cast<int>(other));
+      if (owner[other] == r && !lives[other].internal &&
+          (last < 0 || lives[other].last > lives[static_cast<size_t>(last)].last))
+        last = static_cast<int>(other);
     plan_.in_ddr[static_cast<size_t>(last)] = true;
   }
 

@@ -91,6 +91,10 @@ struct LowerOptions {
   std::set<ValueId> in_ddr;   ///< values whose rows LOAD can put where they are wanted
 };
 
+/// The same with each pool of several branches directly behind what makes its input.
+/// requires: `check` accepts it.
+Network with_pools_first(const Network& network);
+
 /// So many bytes, or more so that the next map in DDR begins at a word of all images.
 uint64_t ddr_room(const Config& config, uint64_t bytes);
 
@@ -113,6 +117,15 @@ ConvLayer averaging_conv(const PoolLayer& layer, int64_t channels, int factor, i
 
 /// Inputs that several nodes read get a map of their own on the chip.
 void fetch_inputs(Lowered& lowered);
+
+/// Part of a pool's result, and what it is made of.
+struct PoolPart {
+  Window window;
+  PoolLayer::Mean mean;
+  View in, out;
+};
+/// One part, or as many as there are factors for `op`.
+std::vector<PoolPart> parts_of(const PoolLayer& op, const View& from, const View& to);
 
 /// Weights of a convolution as PM wants them. `lanes`: of the input's channels.
 void pack_weights(const ConvLayer& layer, const std::vector<int>& lanes, int64_t in_groups,

@@ -25,12 +25,39 @@ using graph::Node;
 struct Choice {
   std::vector<bool> on_device;
   std::map<std::string, Error> reasons;
+  std::set<std::string> left_out;  ///< by the compiler's rules: [compiler] global_pool
 };
+
+/// Whether the node makes one pixel of an image.
+bool is_global_average(const graph::Graph& graph, const Node& node) {
+  if (node.op != "AveragePoolFixed") return false;
+  const Shape& y = graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
+  return y.size() == 4 && y[2] == 1 && y[3] == 1;
+}
+
+/// Global average pools and everything behind them, for a compiler that leaves those to the
+/// processor.
+std::vector<bool> behind_global_pools(const graph::Graph& graph) {
+  const std::vector<int> producer = graph::producers(graph);
+  std::vector<bool> behind(graph.nodes.size(), false);
+  for (size_t n = 0; n < behind.size(); ++n) {
+    behind[n] = is_global_average(graph, graph.nodes[n]);
+    for (const graph::ValueId id : graph.nodes[n].inputs)
+      if (const int p = id < 0 ? -1 : producer[static_cast<size_t>(id)]; p >= 0)
+        behind[n] = behind[n] || behind[static_cast<size_t>(p)];
+  }
+  return behind;
+}
 
 Choice choose(const graph::Graph& graph, const dpu::Config& config, const FixPoints& points) {
   Choice choice;
   choice.on_device.resize(graph.nodes.size());
+  const std::vector<bool> behind = behind_global_pools(graph);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    if (!config.compiler.global_pool && behind[n]) {
+      choice.left_out.insert(graph.nodes[n].name);
+      continue;
+    }
     const Status can = supports_layer(config, graph, static_cast<int>(n), points);
     if (can) {
       for (const int part : dpu_layer(graph, static_cast<int>(n)))
@@ -53,7 +80,10 @@ std::vector<graph::Placement> placements_of(const graph::Graph& laid_out,
     place.op = node.op;
     place.where = launch[n] >= 0 ? graph::Where::Accelerator : graph::Where::Cpu;
     const auto reason = choice.reasons.find(node.name);
-    if (launch[n] < 0 && reason != choice.reasons.end()) {
+    if (choice.left_out.contains(node.name)) {
+      place.why = "[compiler] global_pool is \"cpu\"";
+      place.meant = true;
+    } else if (launch[n] < 0 && reason != choice.reasons.end()) {
       place.why = reason->second.what;
       if (!reason->second.why.empty()) place.why += ": " + reason->second.why;
       place.kind = reason->second.kind;

@@ -27,6 +27,7 @@ struct Placement {
   Where where = Where::Cpu;
   std::string why;                          ///< Cpu: the reason in words, with numbers
   ErrorKind kind = ErrorKind::Unsupported;  ///< Cpu: of the reason; Capacity: it does not fit
+  bool meant = false;                       ///< Cpu: the hardware's description wants it there
 };
 
 /// One entry per node of a tiled graph, in order; graphs without tiles stay on the CPU.

@@ -24,7 +24,7 @@ uint8_t fm_ports(const Op& op, const Inits& inits) {
   if (const auto* save = std::get_if<Save>(&op)) use(save->bank_id / kBanks, false);
   const Operands operands = operands_of(op, inits);
   // A window can lie in the padding as a whole.
-  for (const Window& window : operands.reads)
+  for (const WordWindow& window : operands.reads)
     if (window.y.taps_inside() > 0 && window.x.taps_inside() > 0) use(window.rows.memory, false);
   if (!operands.reads.empty()) use(operands.write.rows.memory, true);
   return static_cast<uint8_t>(ports);

@@ -130,7 +130,7 @@ Status Machine::save(const Save& op, Effects& into) {
   const DdrSteps steps = *ddr_of(config_, op);
   TW_TRY_STATUS(check_memory(registers_[static_cast<size_t>(op.reg_id)].address + steps.begin,
                              steps.end() - steps.begin));
-  Window row;
+  WordWindow row;
   row.rows = {op.bank_id / kBanks, op.bank_id % kBanks, op.bank_addr, op.jump_read, 0};
   row.x.outputs = row.x.exist = op.length;
   row.groups = static_cast<int>(groups(op.channel));
@@ -140,7 +140,7 @@ Status Machine::save(const Save& op, Effects& into) {
 /// Calls f(row, word in the memory, column, word in the columns read from there, words) for all
 /// that a window needs, neighbouring columns together.
 template <class F>
-Status Machine::for_each_needed(const Window& window, F&& f) const {
+Status Machine::for_each_needed(const WordWindow& window, F&& f) const {
   const Rows& rows = window.rows;
   std::vector<std::pair<int, int>> columns;
   for (const int x : window.x.needed()) {
@@ -167,7 +167,7 @@ Status Machine::for_each_needed(const Window& window, F&& f) const {
 
 /// What a window needs, by image, offset by 128: word (b, row, column, group) goes to
 /// into[b * image_step + row * row_step + (column * groups + group) * 16].
-Status Machine::gather(const Window& window, uint8_t* into, size_t image_step,
+Status Machine::gather(const WordWindow& window, uint8_t* into, size_t image_step,
                        size_t row_step) const {
   const Feature& memory = fm_[static_cast<size_t>(window.rows.memory)];
   const auto images = static_cast<size_t>(config_.pe);
@@ -182,7 +182,7 @@ Status Machine::gather(const Window& window, uint8_t* into, size_t image_step,
 }
 
 /// What a window needs, in the order row, column, group; whatever lies between stays as it is.
-Status Machine::read_needed(const Window& window, std::vector<uint8_t>& into) const {
+Status Machine::read_needed(const WordWindow& window, std::vector<uint8_t>& into) const {
   const Feature& memory = fm_[static_cast<size_t>(window.rows.memory)];
   TW_TRY_STATUS(
       check_size(window.y.exist, window.x.exist, int64_t{window.groups} * config_.word_bytes()));
@@ -198,7 +198,7 @@ Status Machine::conv(const Conv& op, Effects& into) {
   const ConvInit& init = *inits_.conv;
   const Operands operands = operands_of(op, inits_);
   for (const PmRange& range : operands.weights) TW_TRY_STATUS(check_pm(range));
-  const Window& in = operands.reads[0];
+  const WordWindow& in = operands.reads[0];
   const int64_t rows = int64_t{in.y.exist} + op.pad_top + op.pad_bottom;
   const int64_t columns = int64_t{in.x.exist} + op.pad_left + op.pad_right;
   const auto pixel = static_cast<size_t>(in.groups) * kLane;
@@ -313,7 +313,7 @@ void Machine::sum_row(const ConvSums& job, int pixels, int64_t* sums) {
 Status Machine::pool(const Pool& op, Effects& into) {
   const PoolInit& init = *inits_.pool;
   const Operands operands = operands_of(op, inits_);
-  const Window& in = operands.reads[0];
+  const WordWindow& in = operands.reads[0];
   into.write = operands.write;
   const auto words = static_cast<size_t>(in.groups);
   const size_t pixel = words * word_bytes_;
@@ -341,7 +341,7 @@ Status Machine::pool(const Pool& op, Effects& into) {
 }
 
 /// One window of a maximum or average, in all channels and images.
-void Machine::pool_window(const PoolInit& init, const Window& in, int row, int column,
+void Machine::pool_window(const PoolInit& init, const WordWindow& in, int row, int column,
                           std::vector<int32_t>& sums, uint8_t* out) const {
   const size_t pixel = static_cast<size_t>(in.groups) * word_bytes_;
   const bool is_max = init.type == kMaxPool;
@@ -400,7 +400,7 @@ void Machine::commit(const Effects& effects) {
   }
   if (const auto* op = std::get_if<Load>(&effects.op)) {
     if (op->mode == 1) return fill_pm(*op, effects.bytes);
-    Window row;
+    WordWindow row;
     row.rows = {op->bank_id / kBanks, op->bank_id % kBanks, op->bank_addr, op->jump_write, 0};
     row.x.outputs = row.x.exist = op->length;
     row.groups = static_cast<int>(groups(op->channel));
@@ -409,7 +409,7 @@ void Machine::commit(const Effects& effects) {
   write_words(effects.write, effects.bytes);
 }
 
-void Machine::write_words(const Window& window, const std::vector<uint8_t>& bytes) {
+void Machine::write_words(const WordWindow& window, const std::vector<uint8_t>& bytes) {
   const Rows& rows = window.rows;
   Feature& memory = fm_[static_cast<size_t>(rows.memory)];
   const auto row_words = static_cast<size_t>(window.x.exist) * static_cast<size_t>(window.groups);

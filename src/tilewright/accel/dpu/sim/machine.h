@@ -19,7 +19,7 @@ namespace tilewright::dpu {
 /// What an instruction will write, once it is done: words in the order of its steps.
 struct Effects {
   Op op;
-  Window write;  ///< of a CONV, POOL or ELEW
+  WordWindow write;  ///< of a CONV, POOL or ELEW
   std::vector<uint8_t> bytes;
 };
 
@@ -61,15 +61,15 @@ class Machine {
   Status conv(const Conv& op, Effects& into);
   Status pool(const Pool& op, Effects& into);
   Status elew(const Elew& op, Effects& into);
-  Status gather(const Window& window, uint8_t* into, size_t image_step, size_t row_step) const;
+  Status gather(const WordWindow& window, uint8_t* into, size_t image_step, size_t row_step) const;
   template <class F>
-  Status for_each_needed(const Window& window, F&& f) const;
-  Status read_needed(const Window& window, std::vector<uint8_t>& into) const;
-  void write_words(const Window& window, const std::vector<uint8_t>& bytes);
+  Status for_each_needed(const WordWindow& window, F&& f) const;
+  Status read_needed(const WordWindow& window, std::vector<uint8_t>& into) const;
+  void write_words(const WordWindow& window, const std::vector<uint8_t>& bytes);
   void fill_pm(const Load& op, const std::vector<uint8_t>& bytes);
   const int8_t* packed_weights(const Conv& op, int out_group);
   void sum_row(const ConvSums& job, int pixels, int64_t* sums);
-  void pool_window(const PoolInit& init, const Window& in, int row, int column,
+  void pool_window(const PoolInit& init, const WordWindow& in, int row, int column,
                    std::vector<int32_t>& sums, uint8_t* out) const;
   void conv_group(const ConvInit& init, const Conv& op, int out_group, Effects& into);
 

@@ -28,7 +28,6 @@ void add_insns(const Config& config, const Run& run, const LaunchReport& report,
   use.macs = counters.macs;
 }
 
-
 }  // namespace
 
 uint64_t LayerUse::bound() const {

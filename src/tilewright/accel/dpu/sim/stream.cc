@@ -122,7 +122,7 @@ void count(const Config& config, const Insn& insn, const Inits& inits, Counters&
     (load->mode == 1 ? counters.weight_beats : counters.load_beats) += beats;
   if (std::holds_alternative<Save>(insn.op)) counters.save_beats += beats;
   if (const auto* conv = std::get_if<Conv>(&insn.op)) {
-    const Window in = operands_of(insn.op, inits).reads.front();
+    const WordWindow in = operands_of(insn.op, inits).reads.front();
     counters.macs += static_cast<uint64_t>(in.y.taps_inside() * in.x.taps_inside() * in.groups *
                                            kLanes * conv->out_groups * kLanes);
   }

@@ -203,7 +203,7 @@ class MeaningCase {
     add(load);
     add(init_);
     add(op_);
-    const Window& out = operands.write;
+    const WordWindow& out = operands.write;
     for (int i = 0; i < out.y.outputs; ++i) {
       Save save;
       save.bank_id = out.rows.memory * 8 + out.rows.bank_of(i);
@@ -230,7 +230,7 @@ class MeaningCase {
     return static_cast<int8_t>(
         program_.image[static_cast<size_t>((word * 2 + image) * 16 + channel % 16)]);
   }
-  Array feature(const Window& window, int image) const {
+  Array feature(const WordWindow& window, int image) const {
     Array array(DType::I8, {window.y.exist, window.x.exist, window.groups, 16});
     int64_t at = 0;
     for (int y = 0; y < window.y.exist; ++y)
