@@ -18,6 +18,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 DEVICES = ("tilewright::accel", "tilewright::vta", "tilewright::dpu")
 # Name: why it stands for several types in headers.
 SHARED_NAMES = {
+    "Options": "what the main function of a layer can be asked for; always written with its namespace",
+    "Pass": "graph and lower each have one table of passes, run in the same way",
+    "Pipeline": "a step of schedules has the name that users write; a pipeline of passes is the field's term",
+    "Store": "a statement of the IR, and what keeps records: the field's word for both",
 }
 TOKEN = re.compile(r'R"(\w*)\(.*?\)\1"|//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|'
                    r"#[^\n]*(?:\\\n[^\n]*)*|[A-Za-z_]\w*|::|[{};()<>=,:\[\]]", re.S)

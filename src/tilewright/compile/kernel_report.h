@@ -26,7 +26,7 @@ struct KernelReport {
   schedule::Trace trace;
   Func scheduled;
   rules::RuleReport rules;                ///< who chose it, where a rule did
-  cost::Decision decision;                ///< why this schedule, where the rules chose it
+  cost::RuleDecision decision;            ///< why this schedule, where the rules chose it
   std::optional<records::Record> record;  ///< where tuning chose it
   double predicted = 0;                   ///< layers of accelerators. units: cycles
 };

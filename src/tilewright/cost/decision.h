@@ -17,7 +17,7 @@ struct Choice {
 };
 
 /// What the rules decided for one Func. `candidates` is 0 where a rule left no choice.
-struct Decision {
+struct RuleDecision {
   Choice chosen;
   Choice runner_up;        ///< the fastest point not chosen; `algorithm` is empty if there is none
   int64_t candidates = 0;  ///< points the model compared

@@ -42,7 +42,7 @@ int report_bug(const std::string& command, const std::string& what) {
 }
 
 /// `help`, `help VERB`: what `--help` prints.
-void add_help(CLI::App& app, Context& context) {
+void add_help(CLI::App& app, VerbContext& context) {
   CLI::App* verb =
       app.add_subcommand("help", "Prints the verbs, or the options of one: help compile");
   auto words = std::make_shared<std::vector<std::string>>();
@@ -72,7 +72,7 @@ void add_help(CLI::App& app, Context& context) {
   });
 }
 
-void add_version(CLI::App& app, Context& context) {
+void add_version(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("version", "Prints the program's version");
   verb->callback([&context] {
     context.action = [&context]() -> Result<int> {
@@ -92,7 +92,7 @@ void take_single_values(CLI::App& app) {
 }
 
 /// The options of all verbs, and the verbs.
-void add_all(CLI::App& app, Context& context) {
+void add_all(CLI::App& app, VerbContext& context) {
   app.get_formatter()->label("SUBCOMMAND", "VERB");
   app.set_version_flag("--version", std::string("tilewright ") + kVersion);
   app.add_flag("-q,--quiet", console().quiet, "no messages, only data and errors");
@@ -120,7 +120,7 @@ std::vector<std::string> names_in_environment() {
   return names;
 }
 
-int act(const Context& context) {
+int act(const VerbContext& context) {
   try {
     const Result<int> result = context.action();
     if (result) return end_stdout(*result);
@@ -157,7 +157,7 @@ int run_cli(int argc, char** argv) {
       "  tilewright verify resnet18.onnx --against ort\n"
       "  tilewright bench resnet18.onnx --against ort --threads 2\n",
       "tilewright");
-  Context context;
+  VerbContext context;
   context.command = joined(argc, argv);
   add_all(app, context);
   const std::vector<std::string> words(argv + 1, argv + argc);

@@ -11,7 +11,7 @@
 namespace tilewright::driver {
 
 /// What verbs share. `action` is set by the verb the user chose; it returns the exit code.
-struct Context {
+struct VerbContext {
   bool json = false;
   std::string command;  ///< as typed, for manifests
   std::function<Result<int>()> action;
@@ -21,27 +21,27 @@ struct Context {
 int run_cli(int argc, char** argv);
 
 // The verbs, in the order of `--help`.
-void add_doctor(CLI::App& app, Context& context);
-void add_devices(CLI::App& app, Context& context);
-void add_targets(CLI::App& app, Context& context);
-void add_calibrate(CLI::App& app, Context& context);
-void add_zoo(CLI::App& app, Context& context);
-void add_check(CLI::App& app, Context& context);
-void add_compile(CLI::App& app, Context& context);
-void add_run(CLI::App& app, Context& context);
-void add_bench(CLI::App& app, Context& context);
-void add_verify(CLI::App& app, Context& context);
-void add_tune(CLI::App& app, Context& context);
-void add_records(CLI::App& app, Context& context);
-void add_inspect(CLI::App& app, Context& context);
-void add_explain(CLI::App& app, Context& context);
-void add_opt(CLI::App& app, Context& context);
-void add_hw(CLI::App& app, Context& context);
-void add_sim(CLI::App& app, Context& context);
-void add_rtl(CLI::App& app, Context& context);
-void add_synth(CLI::App& app, Context& context);
-void add_worker(CLI::App& app, Context& context);
-void add_probe(CLI::App& app, Context& context);
+void add_doctor(CLI::App& app, VerbContext& context);
+void add_devices(CLI::App& app, VerbContext& context);
+void add_targets(CLI::App& app, VerbContext& context);
+void add_calibrate(CLI::App& app, VerbContext& context);
+void add_zoo(CLI::App& app, VerbContext& context);
+void add_check(CLI::App& app, VerbContext& context);
+void add_compile(CLI::App& app, VerbContext& context);
+void add_run(CLI::App& app, VerbContext& context);
+void add_bench(CLI::App& app, VerbContext& context);
+void add_verify(CLI::App& app, VerbContext& context);
+void add_tune(CLI::App& app, VerbContext& context);
+void add_records(CLI::App& app, VerbContext& context);
+void add_inspect(CLI::App& app, VerbContext& context);
+void add_explain(CLI::App& app, VerbContext& context);
+void add_opt(CLI::App& app, VerbContext& context);
+void add_hw(CLI::App& app, VerbContext& context);
+void add_sim(CLI::App& app, VerbContext& context);
+void add_rtl(CLI::App& app, VerbContext& context);
+void add_synth(CLI::App& app, VerbContext& context);
+void add_worker(CLI::App& app, VerbContext& context);
+void add_probe(CLI::App& app, VerbContext& context);
 
 /// A JSON document of one verb: schema name and version first.
 nlohmann::ordered_json document(const std::string& verb);

@@ -126,7 +126,7 @@ class Calibration {
   }
 
   Status read_tiles() {
-    for (const TileShape& tile : probes_.tiles) {
+    for (const ProbeTile& tile : probes_.tiles) {
       TW_TRY_STATUS(step(fmt::format("{} tile {}x{}", name(tile.dtype), tile.rows, tile.columns)));
       if (elapsed() > kTilesEnd) continue;
       const TileReading reading = TW_TRY(probes_.tile(tile));
@@ -204,7 +204,7 @@ Probes system_probes(const hw::CpuTarget& target, const CompileKernel& compile) 
   probes.now = system_clocks().wall;
   if (!compile) return probes;
   probes.tiles = legal_tiles(target);
-  probes.tile = [target, compile](const TileShape& tile) {
+  probes.tile = [target, compile](const ProbeTile& tile) {
     return read_tile(tile, target, compile);
   };
   return probes;

@@ -18,8 +18,8 @@ struct Probes {
   std::function<BurstReading()> fork_join;  ///< units: loops per ns
   std::function<BurstReading(int cores, int64_t bytes)>
       memory;  ///< units: bytes per ns of all cores
-  std::function<Result<TileReading>(const TileShape&)> tile;
-  std::vector<TileShape> tiles;  ///< empty: register tiles are not measured
+  std::function<Result<TileReading>(const ProbeTile&)> tile;
+  std::vector<ProbeTile> tiles;  ///< empty: register tiles are not measured
   std::function<double()> now;   ///< units: seconds, by the wall clock
 };
 

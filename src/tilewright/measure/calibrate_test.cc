@@ -50,7 +50,7 @@ struct CalibrateFakeMachine {
       return read(cores == 1 ? 30 : 40);
     };
     probes.tiles = {{1, 1, DType::F32}, {14, 2, DType::F32}};
-    probes.tile = [this](const TileShape& tile) -> Result<TileReading> {
+    probes.tile = [this](const ProbeTile& tile) -> Result<TileReading> {
       wall_now += 0.05;
       const double share = tile.rows == 1 ? 0.12 : 0.99;
       return TileReading{share, share * tile_peak};
@@ -136,7 +136,7 @@ TEST(Calibrate, AnInterruptionEndsIt) {
 TEST(Tiles, LegalOnesFitTheRegisters) {
   for (const hw::CpuTarget& target : hw::all_targets()) {
     bool fills = false;
-    for (const TileShape& tile : legal_tiles(target)) {
+    for (const ProbeTile& tile : legal_tiles(target)) {
       const int used = tile.rows * tile.columns + tile.columns + 1;
       EXPECT_LE(used, target.vector_registers);
       fills |= used == target.vector_registers;
@@ -150,7 +150,7 @@ TEST(Tiles, ComputeTheProductOfTheirPanels) {
   hw::CpuTarget target = *hw::find_target("x86-64-v4");
   target.features.insert(target.features.end(), {"+avx512bf16", "+avx512vnni"});
   for (const DType dtype : {DType::F32, DType::BF16, DType::I8}) {
-    const TileShape shape{2, 3, dtype};
+    const ProbeTile shape{2, 3, dtype};
     const Func func = tile_func(shape, target);
     interp::Arguments arguments;
     std::vector<Shape> shapes;

@@ -21,20 +21,20 @@ constexpr int64_t kPasses = 16;  ///< over the panels: hides the start and the e
 constexpr int64_t kGroup = 16;  ///< steps of k beside each other in memory, as blocked channels are
 
 /// The dot product of a narrow type.
-std::optional<hw::Dot> dot_of(const TileShape& tile, const hw::CpuTarget& target) {
+std::optional<hw::Dot> dot_of(const ProbeTile& tile, const hw::CpuTarget& target) {
   if (tile.dtype == DType::F32) return std::nullopt;
   return hw::find_dot(target, tile.dtype == DType::I8 ? DType::U8 : tile.dtype, tile.dtype);
 }
 
 /// Groups of k whose panels fill about half of L1. A group of narrow elements is as wide as one
 /// f32.
-int64_t groups_of(const TileShape& tile, const hw::CpuTarget& target) {
+int64_t groups_of(const ProbeTile& tile, const hw::CpuTarget& target) {
   const int64_t step = 4 * (tile.rows + int64_t{tile.columns} * target.lanes(32));
   return std::clamp<int64_t>(target.l1_bytes / 2 / (step * kGroup), 1, 32);
 }
 
 /// units: operations of one call.
-double operations_of(const TileShape& tile, const hw::CpuTarget& target) {
+double operations_of(const ProbeTile& tile, const hw::CpuTarget& target) {
   const std::optional<hw::Dot> dot = dot_of(tile, target);
   const int64_t lanes = dot ? dot->lanes * dot->depth : target.lanes(32);
   return 2.0 * static_cast<double>(tile.rows * tile.columns * lanes) *
@@ -77,9 +77,9 @@ void serial(void*, int64_t count, tw_parallel_body body, void* env) {
 
 }  // namespace
 
-std::vector<TileShape> legal_tiles(const hw::CpuTarget& target) {
+std::vector<ProbeTile> legal_tiles(const hw::CpuTarget& target) {
   constexpr int kCourse[] = {1, 2, 4, 6, 8, 10, 12, 14, 20, 28};
-  std::vector<TileShape> tiles;
+  std::vector<ProbeTile> tiles;
   for (const DType dtype : {DType::F32, DType::BF16, DType::I8}) {
     const bool narrow = dtype != DType::F32;
     if (narrow && !dot_of({1, 1, dtype}, target)) continue;
@@ -93,7 +93,7 @@ std::vector<TileShape> legal_tiles(const hw::CpuTarget& target) {
 
 namespace {
 
-std::string dot_text(const TileShape& tile, const hw::Dot& dot, int64_t groups) {
+std::string dot_text(const ProbeTile& tile, const hw::Dot& dot, int64_t groups) {
   return fmt::format(
       R"({meaning}
 func tile(A: {a}[{K}, {R}, {G}, {D}], const B: {b}[{K}, {G}, {C}, {L}, {D}], out Y: {acc}[{R}, {C}, {L}]) {{
@@ -122,7 +122,7 @@ func tile(A: {a}[{K}, {R}, {G}, {D}], const B: {b}[{K}, {G}, {C}, {L}, {D}], out
       fmt::arg("P", kPasses), fmt::arg("zero", is_float(dot.acc) ? "0.0" : "0i32"));
 }
 
-std::string f32_text(const TileShape& tile, int64_t lanes, int64_t groups) {
+std::string f32_text(const ProbeTile& tile, int64_t lanes, int64_t groups) {
   return fmt::format(
       R"(func tile(A: f32[{K}, {R}, {G}], const B: f32[{K}, {G}, {C}, {L}], out Y: f32[{R}, {C}, {L}]) {{
   alloc T: f32[{R}, {C}, {L}] local
@@ -149,7 +149,7 @@ std::string f32_text(const TileShape& tile, int64_t lanes, int64_t groups) {
 
 }  // namespace
 
-Func tile_func(const TileShape& tile, const hw::CpuTarget& target) {
+Func tile_func(const ProbeTile& tile, const hw::CpuTarget& target) {
   const std::optional<hw::Dot> dot = dot_of(tile, target);
   TW_CHECK(dot || tile.dtype == DType::F32, "{} has no dot products of {}", target.name,
            name(tile.dtype));
@@ -179,7 +179,7 @@ TileReading compare(const std::function<double()>& tile_now, const std::function
 
 }  // namespace
 
-Result<TileReading> read_tile(const TileShape& tile, const hw::CpuTarget& target,
+Result<TileReading> read_tile(const ProbeTile& tile, const hw::CpuTarget& target,
                               const CompileKernel& compile) {
   constexpr int kTimings = 4, kPeakBursts = 7, kAttempts = 4;
   constexpr double kGood = 0.98;

@@ -16,7 +16,7 @@ using CompileKernel = std::function<Result<runtime::CompiledKernel>(const Func& 
 
 /// rows x columns accumulators, each one vector wide. bf16 and i8 (u8 times i8) go through the
 /// target's dot products.
-struct TileShape {
+struct ProbeTile {
   int rows = 1, columns = 1;
   DType dtype = DType::F32;
 };
@@ -24,12 +24,12 @@ struct TileShape {
 /// Shapes whose accumulators, vector operands and one broadcast fit the registers: of f32 all, of
 /// the narrow types that `target` has dot products for those that show the course.
 /// A tile that needs more registers spills inside its loop, at half the speed.
-std::vector<TileShape> legal_tiles(const hw::CpuTarget& target);
+std::vector<ProbeTile> legal_tiles(const hw::CpuTarget& target);
 
 /// Y[r, c] = sum over k of A[k, r] * B[k, c], over panels in L1 that are read several times, with
 /// its loops as a schedule would leave them: k outside, rows x columns x lanes in registers.
 /// requires: `target` has dot products for a narrow type.
-Func tile_func(const TileShape& tile, const hw::CpuTarget& target);
+Func tile_func(const ProbeTile& tile, const hw::CpuTarget& target);
 
 /// What one tile reached.
 struct TileReading {
@@ -39,7 +39,7 @@ struct TileReading {
 
 /// `tile` through `compile`: its share is the median of several short comparisons with the peak of
 /// the moment. errors: what lowering and `compile` report.
-Result<TileReading> read_tile(const TileShape& tile, const hw::CpuTarget& target,
+Result<TileReading> read_tile(const ProbeTile& tile, const hw::CpuTarget& target,
                               const CompileKernel& compile);
 
 }  // namespace tilewright::measure

@@ -67,9 +67,9 @@ bool fits(int64_t value, DType dtype) {
   return value < limit && value >= (is_signed_int(dtype) ? -limit : 0);
 }
 
-Operand value_of(Expr e) { return {std::move(e), std::nullopt}; }
-Operand integer_value(int64_t v) { return {Expr(), Literal{false, v, 0}}; }
-Operand real_value(double v) { return {Expr(), Literal{true, 0, v}}; }
+TextOperand value_of(Expr e) { return {std::move(e), std::nullopt}; }
+TextOperand integer_value(int64_t v) { return {Expr(), Literal{false, v, 0}}; }
+TextOperand real_value(double v) { return {Expr(), Literal{true, 0, v}}; }
 
 }  // namespace
 
@@ -85,14 +85,14 @@ Result<Expr> TensorExprParser::expr() {
 
 Result<int64_t> TensorExprParser::size(const std::string& what) {
   const size_t start = scan_.offset();
-  const Operand v = TW_TRY(parse(kComparison + 1));
+  const TextOperand v = TW_TRY(parse(kComparison + 1));
   if (v.literal && !v.literal->real) return v.literal->integer;
   return scan_.error_at(start, fmt::format("{} must be an integer known here", what),
                         "use literals, names from `where` and + - * / % of them");
 }
 
-Result<Operand> TensorExprParser::parse(int least) {
-  Operand left = TW_TRY(unary());
+Result<TextOperand> TensorExprParser::parse(int least) {
+  TextOperand left = TW_TRY(unary());
   bool compared = false;
   while (scan_.peek().kind == Kind::Symbol) {
     const Infix* infix = find_infix(scan_.peek().text);
@@ -104,14 +104,15 @@ Result<Operand> TensorExprParser::parse(int least) {
       return scan_.error(fmt::format("an expression has more than {} operators", kMaxOperators),
                          "name a part of it as a tensor of its own");
     scan_.next();
-    Operand right = TW_TRY(parse(infix->level + 1));
+    TextOperand right = TW_TRY(parse(infix->level + 1));
     compared = infix->level == kComparison;
     left = TW_TRY(apply(infix->op, std::move(left), std::move(right), offset));
   }
   return left;
 }
 
-Result<Operand> TensorExprParser::apply(BinaryOp op, Operand a, Operand b, size_t offset) {
+Result<TextOperand> TensorExprParser::apply(BinaryOp op, TextOperand a, TextOperand b,
+                                            size_t offset) {
   if (a.literal && b.literal) return apply_literals(op, *a.literal, *b.literal, offset);
   const std::string what = fmt::format("`{}`", symbol(op));
   std::vector<Expr> both = TW_TRY(unify(what, {std::move(a), std::move(b)}, offset, std::nullopt));
@@ -121,8 +122,8 @@ Result<Operand> TensorExprParser::apply(BinaryOp op, Operand a, Operand b, size_
   return value_of(binary(op, both[0], both[1]));
 }
 
-Result<Operand> TensorExprParser::apply_literals(BinaryOp op, const Literal& a, const Literal& b,
-                                                 size_t offset) {
+Result<TextOperand> TensorExprParser::apply_literals(BinaryOp op, const Literal& a,
+                                                     const Literal& b, size_t offset) {
   if (!a.real && !b.real) {
     int64_t out = 0;
     bool overflow = false;
@@ -167,7 +168,7 @@ Result<Operand> TensorExprParser::apply_literals(BinaryOp op, const Literal& a, 
   return value_of(binary(op, float_imm(x), float_imm(y)));
 }
 
-Result<Expr> TensorExprParser::typed(const Operand& v, DType dtype, size_t offset) {
+Result<Expr> TensorExprParser::typed(const TextOperand& v, DType dtype, size_t offset) {
   if (!v.literal) return v.e;
   const Literal& l = *v.literal;
   if (is_float(dtype)) return float_imm(l.real ? l.number : static_cast<double>(l.integer), dtype);
@@ -178,16 +179,16 @@ Result<Expr> TensorExprParser::typed(const Operand& v, DType dtype, size_t offse
   return int_imm(l.integer, dtype);
 }
 
-Result<Expr> TensorExprParser::default_typed(const Operand& v, size_t offset) {
+Result<Expr> TensorExprParser::default_typed(const TextOperand& v, size_t offset) {
   if (!v.literal) return v.e;
   return typed(v, v.literal->real ? DType::F32 : DType::I64, offset);
 }
 
 Result<std::vector<Expr>> TensorExprParser::unify(const std::string& what,
-                                                  const std::vector<Operand>& values, size_t offset,
-                                                  std::optional<DType> fallback) {
+                                                  const std::vector<TextOperand>& values,
+                                                  size_t offset, std::optional<DType> fallback) {
   std::optional<DType> dtype;
-  for (const Operand& v : values) {
+  for (const TextOperand& v : values) {
     if (v.literal) continue;
     if (dtype && *dtype != v.e.dtype())
       return scan_.error_at(
@@ -198,25 +199,25 @@ Result<std::vector<Expr>> TensorExprParser::unify(const std::string& what,
   }
   if (!dtype) dtype = fallback;
   if (!dtype) {
-    const bool real =
-        std::any_of(values.begin(), values.end(), [](const Operand& v) { return v.literal->real; });
+    const bool real = std::any_of(values.begin(), values.end(),
+                                  [](const TextOperand& v) { return v.literal->real; });
     dtype = real ? DType::F32 : DType::I64;
   }
   std::vector<Expr> out;
-  for (const Operand& v : values) out.push_back(TW_TRY(typed(v, *dtype, offset)));
+  for (const TextOperand& v : values) out.push_back(TW_TRY(typed(v, *dtype, offset)));
   return out;
 }
 
-Result<Operand> TensorExprParser::unary() {
+Result<TextOperand> TensorExprParser::unary() {
   const size_t start = scan_.offset();
   if (++nesting_ > kMaxNesting)
     return scan_.error(fmt::format("expressions nest deeper than {}", kMaxNesting));
-  auto done = [&](Result<Operand> v) {
+  auto done = [&](Result<TextOperand> v) {
     --nesting_;
     return v;
   };
   if (scan_.accept_symbol("-")) {
-    const Operand a = TW_TRY(unary());
+    const TextOperand a = TW_TRY(unary());
     if (a.literal && a.literal->real) return done(real_value(-a.literal->number));
     if (a.literal) return done(apply_literals(BinaryOp::Sub, {}, *a.literal, start));
     if (a.e.dtype() == DType::Bool) return scan_.error_at(start, "`-` needs a number, not bool");
@@ -237,9 +238,9 @@ Result<Operand> TensorExprParser::unary() {
   return done(primary());
 }
 
-Result<Operand> TensorExprParser::primary() {
+Result<TextOperand> TensorExprParser::primary() {
   if (scan_.accept_symbol("(")) {
-    Operand v = TW_TRY(parse(0));
+    TextOperand v = TW_TRY(parse(0));
     TW_TRY_STATUS(scan_.expect_symbol(")", "to close the parenthesis"));
     return v;
   }
@@ -252,12 +253,12 @@ Result<Operand> TensorExprParser::primary() {
   return scan_.error(fmt::format("expected an expression, found {}", scan_.found()));
 }
 
-Result<Operand> TensorExprParser::number(const Token& token) {
+Result<TextOperand> TensorExprParser::number(const Token& token) {
   if (!token.suffix.empty())
     return scan_.error(fmt::format("a number with the suffix `{}`", token.suffix),
                        "literals take the type they need; to force one write f32(1)");
   const char *begin = token.text.data(), *end = begin + token.text.size();
-  Operand v;
+  TextOperand v;
   bool good = false;
   if (token.kind == Kind::Int) {
     int64_t i = 0;
@@ -275,7 +276,7 @@ Result<Operand> TensorExprParser::number(const Token& token) {
   return v;
 }
 
-Result<Operand> TensorExprParser::named(const Token& token) {
+Result<TextOperand> TensorExprParser::named(const Token& token) {
   if (const auto it = scope_.indices.find(token.value); it != scope_.indices.end())
     return value_of(it->second);
   if (const auto it = scope_.sizes.find(token.value); it != scope_.sizes.end())
@@ -295,12 +296,12 @@ Result<Operand> TensorExprParser::named(const Token& token) {
                         near.empty() ? "" : fmt::format("did you mean `{}`?", near));
 }
 
-Result<Operand> TensorExprParser::read(const Token& token, const Tensor& tensor) {
+Result<TextOperand> TensorExprParser::read(const Token& token, const Tensor& tensor) {
   Indices at;
   if (tensor.rank() > 0 || scan_.at_symbol("[")) {
     TW_TRY_STATUS(scan_.expect_symbol("[", fmt::format("to index `{}`", token.value)));
     const size_t start = scan_.offset();
-    for (const Operand& v : TW_TRY(arguments("]"))) {
+    for (const TextOperand& v : TW_TRY(arguments("]"))) {
       const Expr e = TW_TRY(typed(v, DType::I64, start));
       if (!is_int(e.dtype()))
         return scan_.error_at(start, fmt::format("an index of `{}` is {}, not an integer",
@@ -313,13 +314,13 @@ Result<Operand> TensorExprParser::read(const Token& token, const Tensor& tensor)
                           fmt::format("`{}` has {} axes, {} indices are given", token.value,
                                       tensor.rank(), at.size()),
                           fmt::format("its shape is {}", to_string(tensor.shape())));
-  Operand v = value_of(tensor(at));
+  TextOperand v = value_of(tensor(at));
   reads_[v.e.get()] = token.offset;
   return v;
 }
 
-Result<std::vector<Operand>> TensorExprParser::arguments(const std::string& close) {
-  std::vector<Operand> out;
+Result<std::vector<TextOperand>> TensorExprParser::arguments(const std::string& close) {
+  std::vector<TextOperand> out;
   if (scan_.accept_symbol(close)) return out;
   do {
     out.push_back(TW_TRY(parse(0)));
@@ -328,7 +329,7 @@ Result<std::vector<Operand>> TensorExprParser::arguments(const std::string& clos
   return out;
 }
 
-Result<Operand> TensorExprParser::call(const Token& token) {
+Result<TextOperand> TensorExprParser::call(const Token& token) {
   const std::string& word = token.value;
   const size_t at = token.offset;
   scan_.next();
@@ -345,7 +346,7 @@ Result<Operand> TensorExprParser::call(const Token& token) {
       return scan_.error_at(at, "a reduction must be a whole right-hand side",
                             "give it a name: define it as a tensor and use that here");
   }
-  const std::vector<Operand> args = TW_TRY(arguments(")"));
+  const std::vector<TextOperand> args = TW_TRY(arguments(")"));
   if (const auto dtype = parse_dtype(word)) return conversion(*dtype, args, at);
   if (word == "min" || word == "max") return extreme(word, args, at);
   if (word == "select") return selection(args, at);
@@ -358,25 +359,25 @@ Result<Operand> TensorExprParser::call(const Token& token) {
                         near.empty() ? "" : fmt::format("did you mean `{}`?", near));
 }
 
-Status TensorExprParser::need(std::string_view word, const std::vector<Operand>& args, size_t count,
-                              size_t offset) const {
+Status TensorExprParser::need(std::string_view word, const std::vector<TextOperand>& args,
+                              size_t count, size_t offset) const {
   if (args.size() == count) return {};
   return scan_.error_at(offset,
                         fmt::format("`{}` takes {} arguments, got {}", word, count, args.size()));
 }
 
-Result<Operand> TensorExprParser::conversion(DType dtype, const std::vector<Operand>& args,
-                                             size_t offset) {
+Result<TextOperand> TensorExprParser::conversion(DType dtype, const std::vector<TextOperand>& args,
+                                                 size_t offset) {
   TW_TRY_STATUS(need(name(dtype), args, 1, offset));
-  const Operand& v = args[0];
+  const TextOperand& v = args[0];
   // A literal becomes an immediate; a real one for an integer type is truncated as by Cast.
   if (v.literal && dtype != DType::Bool && (!v.literal->real || is_float(dtype)))
     return value_of(TW_TRY(typed(v, dtype, offset)));
   return value_of(convert(dtype, TW_TRY(default_typed(v, offset))));
 }
 
-Result<Operand> TensorExprParser::extreme(const std::string& word, const std::vector<Operand>& args,
-                                          size_t offset) {
+Result<TextOperand> TensorExprParser::extreme(const std::string& word,
+                                              const std::vector<TextOperand>& args, size_t offset) {
   const std::string what = "`" + word + "`";
   if (args.size() < 2) return scan_.error_at(offset, what + " takes two or more arguments");
   const std::vector<Expr> values = TW_TRY(unify(what, args, offset, std::nullopt));
@@ -388,7 +389,8 @@ Result<Operand> TensorExprParser::extreme(const std::string& word, const std::ve
   return value_of(out);
 }
 
-Result<Operand> TensorExprParser::selection(const std::vector<Operand>& args, size_t offset) {
+Result<TextOperand> TensorExprParser::selection(const std::vector<TextOperand>& args,
+                                                size_t offset) {
   TW_TRY_STATUS(need("select", args, 3, offset));
   const Expr condition = TW_TRY(default_typed(args[0], offset));
   if (condition.dtype() != DType::Bool)
@@ -398,8 +400,8 @@ Result<Operand> TensorExprParser::selection(const std::vector<Operand>& args, si
   return value_of(select(condition, sides[0], sides[1]));
 }
 
-Result<Operand> TensorExprParser::function(MathFn fn, const std::vector<Operand>& args,
-                                           size_t offset) {
+Result<TextOperand> TensorExprParser::function(MathFn fn, const std::vector<TextOperand>& args,
+                                               size_t offset) {
   const std::string what = fmt::format("`{}`", name(fn));
   TW_TRY_STATUS(need(name(fn), args, static_cast<size_t>(arity(fn)), offset));
   const auto values = TW_TRY(unify(what, args, offset, DType::F32));

@@ -20,7 +20,7 @@ struct Literal {
 };
 
 /// An expression, or a literal that has no type yet.
-struct Operand {
+struct TextOperand {
   Expr e;
   std::optional<Literal> literal;
 };
@@ -45,26 +45,28 @@ class TensorExprParser {
   const std::map<const ExprNode*, size_t>& reads() const { return reads_; }
 
  private:
-  Result<Operand> parse(int least);
-  Result<Operand> unary();
-  Result<Operand> primary();
-  Result<Operand> number(const Token& token);
-  Result<Operand> named(const Token& token);
-  Result<Operand> call(const Token& token);
-  Result<Operand> conversion(DType dtype, const std::vector<Operand>& args, size_t offset);
-  Result<Operand> extreme(const std::string& word, const std::vector<Operand>& args, size_t offset);
-  Result<Operand> selection(const std::vector<Operand>& args, size_t offset);
-  Result<Operand> function(MathFn fn, const std::vector<Operand>& args, size_t offset);
-  Status need(std::string_view word, const std::vector<Operand>& args, size_t count,
+  Result<TextOperand> parse(int least);
+  Result<TextOperand> unary();
+  Result<TextOperand> primary();
+  Result<TextOperand> number(const Token& token);
+  Result<TextOperand> named(const Token& token);
+  Result<TextOperand> call(const Token& token);
+  Result<TextOperand> conversion(DType dtype, const std::vector<TextOperand>& args, size_t offset);
+  Result<TextOperand> extreme(const std::string& word, const std::vector<TextOperand>& args,
+                              size_t offset);
+  Result<TextOperand> selection(const std::vector<TextOperand>& args, size_t offset);
+  Result<TextOperand> function(MathFn fn, const std::vector<TextOperand>& args, size_t offset);
+  Status need(std::string_view word, const std::vector<TextOperand>& args, size_t count,
               size_t offset) const;
-  Result<Operand> read(const Token& token, const Tensor& tensor);
-  Result<std::vector<Operand>> arguments(const std::string& close);
-  Result<Operand> apply(BinaryOp op, Operand a, Operand b, size_t offset);
-  Result<Operand> apply_literals(BinaryOp op, const Literal& a, const Literal& b, size_t offset);
-  Result<Expr> typed(const Operand& v, DType dtype, size_t offset);
-  Result<Expr> default_typed(const Operand& v, size_t offset);
+  Result<TextOperand> read(const Token& token, const Tensor& tensor);
+  Result<std::vector<TextOperand>> arguments(const std::string& close);
+  Result<TextOperand> apply(BinaryOp op, TextOperand a, TextOperand b, size_t offset);
+  Result<TextOperand> apply_literals(BinaryOp op, const Literal& a, const Literal& b,
+                                     size_t offset);
+  Result<Expr> typed(const TextOperand& v, DType dtype, size_t offset);
+  Result<Expr> default_typed(const TextOperand& v, size_t offset);
   /// Gives all values one type: that of the first which has one.
-  Result<std::vector<Expr>> unify(const std::string& what, const std::vector<Operand>& values,
+  Result<std::vector<Expr>> unify(const std::string& what, const std::vector<TextOperand>& values,
                                   size_t offset, std::optional<DType> fallback);
 
   Scanner& scan_;

@@ -8,14 +8,14 @@ ValueId lrn(Net& net, ValueId x) {
   return net.node("LRN", {x}, {{"size", int64_t{5}}, {"alpha", 1e-4}, {"beta", 0.75}});
 }
 
-Window pool_ceil(int64_t kernel, int64_t stride) {
-  Window w = window(kernel, stride);
+WindowAttrs pool_ceil(int64_t kernel, int64_t stride) {
+  WindowAttrs w = window(kernel, stride);
   w.ceil = true;
   return w;
 }
 
-Window grouped(int64_t kernel, int64_t pad, int64_t groups) {
-  Window w = window(kernel, 1, pad);
+WindowAttrs grouped(int64_t kernel, int64_t pad, int64_t groups) {
+  WindowAttrs w = window(kernel, 1, pad);
   w.groups = groups;
   return w;
 }

@@ -4,8 +4,8 @@
 namespace tilewright::zoo {
 namespace {
 
-Window rectangle(int64_t h, int64_t w) {
-  Window out{h, w};
+WindowAttrs rectangle(int64_t h, int64_t w) {
+  WindowAttrs out{h, w};
   out.pads = {h / 2, w / 2, h / 2, w / 2};
   return out;
 }
@@ -13,7 +13,7 @@ Window rectangle(int64_t h, int64_t w) {
 /// conv-bn-relu layers one after the other.
 struct Layer {
   int64_t out;
-  Window window;
+  WindowAttrs window;
 };
 ValueId chain(Net& net, ValueId x, const std::vector<Layer>& layers) {
   for (const Layer& layer : layers) x = net.conv_bn_relu(x, layer.out, layer.window);
@@ -99,11 +99,11 @@ ValueId head(Net& net, ValueId x) {
 graph::Graph googlenet(const Options& options, const std::string& name, bool batch_norms) {
   Net net(name, options);
   auto conv = [&](ValueId x, int64_t out, int64_t kernel, int64_t stride = 1) {
-    const Window w = window(kernel, stride, kernel / 2);
+    const WindowAttrs w = window(kernel, stride, kernel / 2);
     return batch_norms ? net.conv_bn_relu(x, out, w) : net.relu(net.conv(x, out, w));
   };
   auto pool = [&](ValueId x) {
-    Window w = window(3, 2);
+    WindowAttrs w = window(3, 2);
     w.ceil = true;
     return net.max_pool(x, w);
   };

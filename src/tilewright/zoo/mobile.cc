@@ -6,15 +6,15 @@
 namespace tilewright::zoo {
 namespace {
 
-Window depthwise(Net& net, ValueId x, int64_t kernel, int64_t stride, int64_t pad) {
-  Window w = window(kernel, stride, pad);
+WindowAttrs depthwise(Net& net, ValueId x, int64_t kernel, int64_t stride, int64_t pad) {
+  WindowAttrs w = window(kernel, stride, pad);
   w.groups = net.shape(x)[1];
   return w;
 }
 
 ValueId relu6(Net& net, ValueId x) { return net.node("Clip", {x, net.scalar(0), net.scalar(6)}); }
 
-ValueId conv_bn_relu6(Net& net, ValueId x, int64_t out, const Window& w) {
+ValueId conv_bn_relu6(Net& net, ValueId x, int64_t out, const WindowAttrs& w) {
   return relu6(net, net.batch_norm(net.conv(x, out, w, false)));
 }
 

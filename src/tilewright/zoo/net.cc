@@ -8,7 +8,7 @@
 namespace tilewright::zoo {
 namespace {
 
-graph::AttrList attributes(const Window& w) {
+graph::AttrList attributes(const WindowAttrs& w) {
   graph::AttrList attrs = {{"kernel_shape", Ints{w.kernel_h, w.kernel_w}},
                            {"strides", Ints{w.stride, w.stride}}};
   if (w.same_upper) {
@@ -21,12 +21,12 @@ graph::AttrList attributes(const Window& w) {
 
 }  // namespace
 
-Window window(int64_t kernel, int64_t stride, int64_t pad) {
+WindowAttrs window(int64_t kernel, int64_t stride, int64_t pad) {
   return {kernel, kernel, stride, {pad, pad, pad, pad}};
 }
 
-Window same(int64_t kernel, int64_t stride) {
-  Window w{kernel, kernel, stride};
+WindowAttrs same(int64_t kernel, int64_t stride) {
+  WindowAttrs w{kernel, kernel, stride};
   w.same_upper = true;
   return w;
 }
@@ -69,7 +69,7 @@ ValueId Net::weights(Shape shape, double deviation) {
   return constant(std::move(array));
 }
 
-ValueId Net::conv(ValueId x, int64_t out, const Window& w, bool bias) {
+ValueId Net::conv(ValueId x, int64_t out, const WindowAttrs& w, bool bias) {
   const int64_t in = shape(x)[1] / w.groups;
   const double fan_in = static_cast<double>(in * w.kernel_h * w.kernel_w);
   std::vector<ValueId> inputs = {
@@ -110,17 +110,17 @@ ValueId Net::batch_norm(ValueId x, double gain) {
 
 ValueId Net::leaky(ValueId x, double slope) { return node("LeakyRelu", {x}, {{"alpha", slope}}); }
 
-ValueId Net::conv_bn_relu(ValueId x, int64_t out, const Window& w) {
+ValueId Net::conv_bn_relu(ValueId x, int64_t out, const WindowAttrs& w) {
   return relu(batch_norm(conv(x, out, w, false)));
 }
 
-ValueId Net::max_pool(ValueId x, const Window& w) {
+ValueId Net::max_pool(ValueId x, const WindowAttrs& w) {
   graph::AttrList attrs = attributes(w);
   attrs.emplace_back("ceil_mode", int64_t{w.ceil});
   return node("MaxPool", {x}, std::move(attrs));
 }
 
-ValueId Net::avg_pool(ValueId x, const Window& w, bool count_pad) {
+ValueId Net::avg_pool(ValueId x, const WindowAttrs& w, bool count_pad) {
   graph::AttrList attrs = attributes(w);
   attrs.emplace_back("ceil_mode", int64_t{w.ceil});
   attrs.emplace_back("count_include_pad", int64_t{count_pad});

@@ -15,7 +15,7 @@ using graph::ValueId;
 using Ints = std::vector<int64_t>;
 
 /// Attributes of one convolution or pooling window.
-struct Window {
+struct WindowAttrs {
   int64_t kernel_h, kernel_w;
   int64_t stride = 1;
   Ints pads = {};  ///< top, left, bottom, right; empty: none
@@ -25,9 +25,9 @@ struct Window {
   bool ceil = false;
 };
 /// A square window with symmetric padding.
-Window window(int64_t kernel, int64_t stride = 1, int64_t pad = 0);
+WindowAttrs window(int64_t kernel, int64_t stride = 1, int64_t pad = 0);
 /// A square window padded as TensorFlow's SAME.
-Window same(int64_t kernel, int64_t stride = 1);
+WindowAttrs same(int64_t kernel, int64_t stride = 1);
 
 /// A network under construction. Weights are He-normal, batch-norm statistics near what the layer's
 /// input has, so that activations keep their scale through hundreds of layers.
@@ -47,7 +47,7 @@ class Net {
   /// Normal with mean 0 and the given standard deviation.
   ValueId weights(Shape shape, double deviation);
 
-  ValueId conv(ValueId x, int64_t out, const Window& window, bool bias = true);
+  ValueId conv(ValueId x, int64_t out, const WindowAttrs& window, bool bias = true);
   ValueId conv_transpose(ValueId x, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
                          bool bias = true);
   /// `gain`: scale of the output; small in residual branches, so that sums keep their variance.
@@ -55,9 +55,9 @@ class Net {
   ValueId relu(ValueId x) { return node("Relu", {x}); }
   ValueId leaky(ValueId x, double slope = 0.1);
   /// conv without bias, batch norm, ReLU.
-  ValueId conv_bn_relu(ValueId x, int64_t out, const Window& window);
-  ValueId max_pool(ValueId x, const Window& window);
-  ValueId avg_pool(ValueId x, const Window& window, bool count_pad = false);
+  ValueId conv_bn_relu(ValueId x, int64_t out, const WindowAttrs& window);
+  ValueId max_pool(ValueId x, const WindowAttrs& window);
+  ValueId avg_pool(ValueId x, const WindowAttrs& window, bool count_pad = false);
   ValueId global_pool(ValueId x) { return node("GlobalAveragePool", {x}); }
   ValueId add(ValueId a, ValueId b) { return node("Add", {a, b}); }
   ValueId concat(std::vector<ValueId> parts, int64_t axis = 1);

@@ -17,7 +17,7 @@ ValueId shortcut(Net& net, ValueId x, int64_t channels, int64_t stride, int vari
   if (net.shape(x)[1] == channels) {
     return stride == 1 ? x : net.max_pool(x, window(1, stride));
   }
-  const Window w = variant == kSlim ? same(1, stride) : window(1, stride);
+  const WindowAttrs w = variant == kSlim ? same(1, stride) : window(1, stride);
   return net.batch_norm(net.conv(x, channels, w, false));
 }
 
@@ -44,7 +44,7 @@ graph::Graph resnet(const Options& options, const std::string& name, const Ints&
   Net net(name, options);
   ValueId x = net.input("data", {options.batch, 3, options.size, options.size});
   x = net.conv_bn_relu(x, 64, variant == kSlim ? same(7, 2) : window(7, 2, 3));
-  Window pool = variant == kTorch ? window(3, 2, 1) : window(3, 2);
+  WindowAttrs pool = variant == kTorch ? window(3, 2, 1) : window(3, 2);
   if (variant == kSlim) pool = same(3, 2);
   pool.ceil = variant == kCaffe;
   x = net.max_pool(x, pool);

@@ -154,7 +154,7 @@ graph::Graph shift_net(const Options& options) {
     if (net.shape(x)[1] == 256 && net.shape(skip)[1] == 256) {
       Array kernels(DType::F32, {256, 1, 3, 3});
       for (int64_t c = 0; c < 256; ++c) kernels.set(c * 9 + c % 9, 1);
-      Window w = window(3, 1, 1);
+      WindowAttrs w = window(3, 1, 1);
       w.groups = 256;
       tensor::AttrValue group = int64_t{256};
       parts.push_back(net.node("Conv", {x, net.constant(std::move(kernels))},

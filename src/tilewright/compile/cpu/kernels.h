@@ -19,8 +19,8 @@ struct KernelOptions {
 
 struct ScheduledKernel {
   schedule::Trace trace;
-  rules::RuleReport rules;  ///< whose it is, where a rule chose it
-  cost::Decision decision;  ///< why that one
+  rules::RuleReport rules;      ///< whose it is, where a rule chose it
+  cost::RuleDecision decision;  ///< why that one
   Func scheduled;
   Func lowered;
 };

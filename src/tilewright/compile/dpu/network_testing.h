@@ -14,7 +14,7 @@
 
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/dpu/network.h"
-#include "tilewright/compile/vta/quantized.h"
+#include "tilewright/compile/quantize_model.h"
 #include "tilewright/graph/testing/quantize.h"
 
 namespace tilewright::compile::dpu_testing {

@@ -416,7 +416,7 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, Context& context) {
+void add_bench(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
   auto options = std::make_shared<BenchOptions>();

@@ -166,7 +166,7 @@ Result<int> calibrate_device(const std::string& id, const std::string& target_na
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, Context& context) {
+void add_calibrate(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "calibrate", "Measures this machine once, for the models that choose schedules");
   struct Options {

@@ -14,7 +14,7 @@
 namespace tilewright::driver {
 namespace {
 
-Finding versioned(const ToolNeed& tool, const std::string& needed_for) {
+ToolFinding versioned(const ToolNeed& tool, const std::string& needed_for) {
   const Result<std::string> version = checked_version(tool);
   if (version) return {tool.name, true, fmt::format("{}, {}", *version, find_program(tool.name))};
   return {
@@ -23,8 +23,8 @@ Finding versioned(const ToolNeed& tool, const std::string& needed_for) {
 }
 
 /// The first of `programs` that is there.
-Finding first_of(const std::string& name, const std::vector<std::string>& programs,
-                 const std::string& needed_for) {
+ToolFinding first_of(const std::string& name, const std::vector<std::string>& programs,
+                     const std::string& needed_for) {
   for (const std::string& program : programs)
     if (const std::string path = find_program(program); !path.empty()) return {name, true, path};
   return {
@@ -34,8 +34,8 @@ Finding first_of(const std::string& name, const std::vector<std::string>& progra
 
 }  // namespace
 
-std::vector<Finding> find_tools() {
-  std::vector<Finding> findings = {
+std::vector<ToolFinding> find_tools() {
+  std::vector<ToolFinding> findings = {
       first_of("linker", {"cc", "gcc", "clang-19", "clang", "ld.lld-19", "ld.lld", "ld.mold", "ld"},
                "compiling for this machine"),
       first_of("aarch64 linker", {"ld.lld-19", "ld.lld", "ld.mold"}, "--target aarch64"),

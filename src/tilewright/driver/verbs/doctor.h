@@ -9,14 +9,14 @@
 
 namespace tilewright::driver {
 
-struct Finding {
+struct ToolFinding {
   std::string name;
   bool ok;
   std::string text;  ///< what was found, or what is missing and for what it is needed
 };
 
 /// External tools: simulators, linkers, emulators, disassemblers.
-std::vector<Finding> find_tools();
+std::vector<ToolFinding> find_tools();
 
 /// The states of a back-end's devices; where trying them may end the process, from a child.
 std::vector<compile::DeviceState> device_states(const compile::Backend& backend);

@@ -106,7 +106,7 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_hw(CLI::App& app, Context& context) {
+void add_hw(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "hw",
       "Accelerator configurations: `hw check vta`, `hw new vta --set log_batch=1 -o my.toml`, "

@@ -85,7 +85,7 @@ nlohmann::ordered_json to_json(const cost::Choice& choice) {
 }
 
 /// Algorithm, tile and predicted times of what was chosen and of what came second.
-std::string decision_table(const cost::Decision& decision) {
+std::string decision_table(const cost::RuleDecision& decision) {
   std::vector<std::vector<std::string>> rows = {{"", "algorithm", "us", "bound", "compute", "l1",
                                                  "l2", "l3", "dram", "pack", "join", "tile"}};
   const auto add = [&](const char* which, const cost::Choice& choice) {
@@ -239,7 +239,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, Context& context) {
+void add_inspect(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("inspect", "What is in a package");
   auto path = std::make_shared<std::string>();
   auto weights = std::make_shared<bool>(false);
@@ -250,7 +250,7 @@ void add_inspect(CLI::App& app, Context& context) {
   });
 }
 
-void add_explain(CLI::App& app, Context& context) {
+void add_explain(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
   auto options = std::make_shared<ExplainVerb>();

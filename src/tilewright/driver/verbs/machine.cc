@@ -17,8 +17,8 @@
 namespace tilewright::driver {
 namespace {
 
-Finding finding_of(const compile::Backend& backend) {
-  Finding finding{std::string(backend.name()), true, ""};
+ToolFinding finding_of(const compile::Backend& backend) {
+  ToolFinding finding{std::string(backend.name()), true, ""};
   for (const compile::DeviceState& state : device_states(backend)) {
     finding.ok = finding.ok && state.reason.empty();
     if (!finding.text.empty()) finding.text += "; ";
@@ -37,9 +37,9 @@ std::string quota_text() {
   return text.empty() ? "" : " (" + text + ")";
 }
 
-std::vector<Finding> examine() {
+std::vector<ToolFinding> examine() {
   const hw::CpuTarget& host = hw::host();
-  std::vector<Finding> findings;
+  std::vector<ToolFinding> findings;
   findings.push_back(
       {"cpu", true,
        fmt::format("{}, {} cores{}, {}-bit vectors, L2 {} KiB, L3 {} MiB", host.cpu, host.cores,
@@ -55,7 +55,7 @@ std::vector<Finding> examine() {
   findings.push_back(
       {"nvrtc", nvrtc.has_value(),
        nvrtc ? *nvrtc + " (compiles for cuda)" : nvrtc.error().what + "; " + nvrtc.error().fix});
-  for (Finding& tool : find_tools()) findings.push_back(std::move(tool));
+  for (ToolFinding& tool : find_tools()) findings.push_back(std::move(tool));
   const auto peer = OrtPeer::start();
   findings.push_back({"onnxruntime", peer.has_value(),
                       peer ? (*peer)->version() + " (reference for verify and bench)"
@@ -66,7 +66,7 @@ std::vector<Finding> examine() {
 Result<int> doctor(bool as_json) {
   nlohmann::ordered_json json = document("doctor");
   std::vector<std::vector<std::string>> rows = {{"what", "state", "detail"}};
-  for (const Finding& finding : examine()) {
+  for (const ToolFinding& finding : examine()) {
     rows.push_back({finding.name, finding.ok ? "ok" : "--", finding.text});
     json["findings"].push_back(
         {{"name", finding.name}, {"ok", finding.ok}, {"detail", finding.text}});
@@ -104,17 +104,17 @@ Result<int> targets(bool as_json) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, Context& context) {
+void add_doctor(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("doctor", "Checks this machine: processor, back-ends, tools");
   verb->callback([&context] { context.action = [&context] { return doctor(context.json); }; });
 }
 
-void add_devices(CLI::App& app, Context& context) {
+void add_devices(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("devices", "Lists devices, each tried with a tiny kernel");
   verb->callback([&context] { context.action = [&context] { return devices(context.json); }; });
 }
 
-void add_probe(CLI::App& app, Context& context) {
+void add_probe(CLI::App& app, VerbContext& context) {
   CLI::App* verb =
       app.add_subcommand("probe", "Tries the devices of a back-end for another process");
   verb->group("");  // not in the list of verbs
@@ -134,7 +134,7 @@ void add_probe(CLI::App& app, Context& context) {
   });
 }
 
-void add_targets(CLI::App& app, Context& context) {
+void add_targets(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("targets", "Lists what code can be generated for");
   verb->callback([&context] { context.action = [&context] { return targets(context.json); }; });
 }

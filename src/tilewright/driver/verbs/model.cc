@@ -243,7 +243,7 @@ Size size_of(const compile::CompiledModel& model) {
   return size;
 }
 
-Result<int> compile(const CompileVerb& verb, const Context& context) {
+Result<int> compile(const CompileVerb& verb, const VerbContext& context) {
   const auto start = std::chrono::steady_clock::now();
   const std::vector<std::string> inputs = input_files(verb.subject);
   TW_TRY_STATUS(check_outputs({{verb.output}, {}}, inputs, context.json));
@@ -298,7 +298,7 @@ Result<int> compile(const CompileVerb& verb, const Context& context) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Context& context) {
+void add_check(CLI::App& app, VerbContext& context) {
   CLI::App* verb =
       app.add_subcommand("check", "Imports a model without building it; every problem at once");
   auto options = std::make_shared<SubjectOptions>();
@@ -310,7 +310,7 @@ void add_check(CLI::App& app, Context& context) {
   });
 }
 
-void add_compile(CLI::App& app, Context& context) {
+void add_compile(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
   auto options = std::make_shared<CompileVerb>();
   add_compile_options(*verb, options->subject, true);

@@ -159,7 +159,7 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_opt(CLI::App& app, Context& context) {
+void add_opt(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("opt", "Schedule steps and lowering passes on IR text");
   auto options = std::make_shared<OptVerb>();
   verb->add_option("file", options->path, "FILE.tw");

@@ -364,7 +364,7 @@ constexpr Action kActions[] = {
 
 }  // namespace
 
-void add_records(CLI::App& app, Context& context) {
+void add_records(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("records", "What tuning has measured");
   auto options = std::make_shared<RecordsVerb>();
   verb->add_option("--records,--store", options->store, "record store (default: the user's)");

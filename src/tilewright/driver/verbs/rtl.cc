@@ -97,7 +97,7 @@ Result<int> synth(const SynthOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_rtl(CLI::App& app, Context& context) {
+void add_rtl(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "rtl", "Writes an accelerator as Verilog, lints it, runs its unit benches");
   auto options = std::make_shared<RtlOptions>();
@@ -110,7 +110,7 @@ void add_rtl(CLI::App& app, Context& context) {
   });
 }
 
-void add_synth(CLI::App& app, Context& context) {
+void add_synth(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("synth", "Area of an accelerator by Yosys");
   auto options = std::make_shared<SynthOptions>();
   verb->add_option("hw", options->config, "a built-in name, .toml or VTA's .json")->required();

@@ -152,7 +152,7 @@ Result<int> run(const RunVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Context& context) {
+void add_run(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("run", "One inference");
   auto options = std::make_shared<RunVerb>();
   add_run_options(*verb, options->subject, false);

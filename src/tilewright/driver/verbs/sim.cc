@@ -180,7 +180,7 @@ Result<int> sim(const SimOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_sim(CLI::App& app, Context& context) {
+void add_sim(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "sim",
       "Checks and simulates the accelerator programs of a package or a program dump; exit code 5 "

@@ -300,7 +300,7 @@ Status check_possible(const TuneRun& run) {
       run.settings().space.empty() ? "" : "change what rules them out, or leave out --space");
 }
 
-Result<int> tune(TuneVerb verb, const Context& context) {
+Result<int> tune(TuneVerb verb, const VerbContext& context) {
   TW_TRY_STATUS(set_budget(verb));
   TuneSettings& settings = verb.settings;
   settings.transfer = !verb.no_transfer;
@@ -322,7 +322,7 @@ Result<int> tune(TuneVerb verb, const Context& context) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, Context& context) {
+void add_tune(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
   auto options = std::make_shared<TuneVerb>();

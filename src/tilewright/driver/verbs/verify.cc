@@ -370,7 +370,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, Context& context) {
+void add_verify(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand(
       "verify",
       "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");

@@ -7,7 +7,7 @@
 
 namespace tilewright::driver {
 
-void add_worker(CLI::App& app, Context& context) {
+void add_worker(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("worker", "Measures schedules for another process");
   verb->group("");  // not in the list of verbs
   verb->callback([&context] {

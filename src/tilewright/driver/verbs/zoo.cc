@@ -49,7 +49,7 @@ Result<int> write(const ZooOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_zoo(CLI::App& app, Context& context) {
+void add_zoo(CLI::App& app, VerbContext& context) {
   CLI::App* verb = app.add_subcommand("zoo",
                                       "Lists networks (`zoo list`), or writes one as an ONNX file "
                                       "with seeded weights (`zoo resnet18 -o r.onnx`)");

@@ -345,7 +345,7 @@ class CpuScheduler {
   std::optional<cost::TilePoint> point_;
   Grain grain_;
   std::string main_;  ///< the contraction that `point_` and `decision_` are about
-  cost::Decision decision_;
+  cost::RuleDecision decision_;
   RuleLog log_;
   bool refused_ = false;  ///< some step of `point_` did not apply
 };

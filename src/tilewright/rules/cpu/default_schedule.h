@@ -18,8 +18,8 @@ namespace tilewright::rules {
 /// A schedule and why it is the one.
 struct ScheduleChoice {
   schedule::Trace trace;
-  cost::Decision decision;  ///< about the contraction with most work; empty without one
-  RuleReport rules;         ///< who took it
+  cost::RuleDecision decision;  ///< about the contraction with most work; empty without one
+  RuleReport rules;             ///< who took it
 };
 
 /// Schedules `func` (stage Tensor) for `target` with `threads` workers by the rules of

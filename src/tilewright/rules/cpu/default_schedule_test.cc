@@ -264,7 +264,7 @@ func f(A: f32[40,64], B: f32[64,48], out C: f32[40,48]) {
 }
 )");
   ASSERT_TRUE(func) << to_string(func.error());
-  const cost::Decision decision = choose_schedule(*func, target_of(32), 1).decision;
+  const cost::RuleDecision decision = choose_schedule(*func, target_of(32), 1).decision;
   EXPECT_EQ(decision.chosen.algorithm, "loops");
   EXPECT_EQ(decision.chosen.time.total(), 0);
   EXPECT_EQ(decision.runner_up.algorithm, "direct");

@@ -15,7 +15,7 @@ namespace tilewright::rules {
 namespace {
 
 Answer<WholeSchedule> winograd(CpuKernel& kernel) {
-  cost::Decision why;
+  cost::RuleDecision why;
   Answer<schedule::Trace> trace = winograd_trace(kernel.func, kernel.target, kernel.threads, &why);
   if (!trace) return decline("{}", trace.error());
   return WholeSchedule{*std::move(trace), std::move(why)};

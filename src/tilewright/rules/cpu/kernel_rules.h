@@ -24,7 +24,7 @@ struct CpuKernel {
 };
 struct WholeSchedule {
   schedule::Trace trace;
-  cost::Decision decision;
+  cost::RuleDecision decision;
 };
 /// Asks the rules for whole kernels.
 std::optional<WholeSchedule> ask_whole(CpuKernel& kernel, RuleChoice& choice);

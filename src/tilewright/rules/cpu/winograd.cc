@@ -57,8 +57,8 @@ class WinogradScheduler {
   }
 
   /// requires: `run` found a schedule.
-  cost::Decision decision() const {
-    cost::Decision decision;
+  cost::RuleDecision decision() const {
+    cost::RuleDecision decision;
     decision.chosen = {
         form(shape_.m),
         fmt::format("{}x{} vectors, strips of {} tiles, {} filter blocks", plan_.tile_rows,
@@ -299,7 +299,7 @@ class WinogradScheduler {
 }  // namespace
 
 Answer<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target, int threads,
-                                       cost::Decision* why, const cost::WinogradPlan* plan) {
+                                       cost::RuleDecision* why, const cost::WinogradPlan* plan) {
   if (find_block(collect_blocks(func), kSum) == nullptr)
     return decline("no block holds the products of a Winograd convolution");
   WinogradScheduler scheduler(func, target, threads);

@@ -19,7 +19,7 @@ inline constexpr const char* kWinogradPixels = "wino_pixels";
 /// receives the plan beside the fastest other form of the same convolution. `plan`: instead of the
 /// model's.
 Answer<schedule::Trace> winograd_trace(const Func& func, const hw::CpuTarget& target, int threads,
-                                       cost::Decision* why = nullptr,
+                                       cost::RuleDecision* why = nullptr,
                                        const cost::WinogradPlan* plan = nullptr);
 
 /// What plans of `func` are made for; absent if it is no Winograd convolution.
