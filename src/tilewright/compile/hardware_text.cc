@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace tilewright::compile {
 
@@ -30,6 +33,14 @@ std::vector<std::string> differing_settings(const std::map<std::string, std::str
       lines.push_back(fmt::format("{} is {} in the program, {} in {}", key, value,
                                   there == other.end() ? "absent" : there->second, name));
   return lines;
+}
+
+std::string dump_format(const std::string& folder) {
+  std::ifstream file(std::filesystem::path(folder) / "manifest.json");
+  const auto manifest = nlohmann::json::parse(file, nullptr, false);
+  if (!manifest.is_object()) return "";
+  const auto format = manifest.find("format");
+  return format != manifest.end() && format->is_string() ? format->get<std::string>() : "";
 }
 
 }  // namespace tilewright::compile

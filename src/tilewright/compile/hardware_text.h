@@ -1,4 +1,4 @@
-// Configurations of accelerators as text beside each other.
+// What configurations and dumps of accelerators have in common as text.
 #pragma once
 
 #include <map>
@@ -14,5 +14,8 @@ std::map<std::string, std::string> toml_settings(const std::string& toml);
 std::vector<std::string> differing_settings(const std::map<std::string, std::string>& own,
                                             const std::map<std::string, std::string>& other,
                                             const std::string& name);
+
+/// The key `format` of manifest.json in `folder`: whose dump it is. Empty if it cannot be read.
+std::string dump_format(const std::string& folder);
 
 }  // namespace tilewright::compile

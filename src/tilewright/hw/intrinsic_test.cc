@@ -60,6 +60,8 @@ TEST(Intrinsic, FilesOfTheProjectAreValidAndPrintBack) {
       ASSERT_TRUE(again && again->size() == 1) << print(in);
       EXPECT_TRUE(equal((*again)[0].meaning, in.meaning));
       EXPECT_EQ(print((*again)[0]), print(in));
+      // The DPU's are only meanings: its code is not made from schedules.
+      if (entry.path().stem() == "dpu") continue;
       EXPECT_EQ(in.layout.size(), in.meaning.params.size());
       EXPECT_FALSE(in.compute.empty());
     }

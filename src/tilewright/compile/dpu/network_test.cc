@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 TEST(DpuNetwork, SmallNetworksAreEqualValueByValue) {
   EXPECT_EQ(expect_layers_equal(graph::residual_net(3), {"it clips to 0 ... "}), 10u);
-  expect_layers_equal(graph::branching_net(), {"its windows at borders count fewer elements"});
+  expect_layers_equal(graph::branching_net());
   EXPECT_EQ(expect_layers_equal(small_unet(2)), 17u);
 }
 

@@ -177,7 +177,7 @@ class RandomNet : public Layers {
         {"kernel_shape", Sizes{rng.between(2, 3), rng.between(2, 3)}},
         {"strides", Sizes{rng.between(1, 2), 1}},
         {"pads", Sizes{1, 0, 0, 1}}};
-    if (average) attrs["count_include_pad"] = int64_t{1};
+    if (average) attrs["count_include_pad"] = rng.between(0, 1);
     return b.node(average ? "AveragePool" : "MaxPool", {x},
                   graph::AttrList(attrs.begin(), attrs.end()));
   }

@@ -1,12 +1,9 @@
 // DPU programs by themselves, from packages or dumps: for the verb `sim`.
 #include <fmt/format.h>
 
-#include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
-
 #include "tilewright/accel/dpu/check.h"
 #include "tilewright/compile/dpu/device.h"
+#include "tilewright/compile/hardware_text.h"
 
 namespace tilewright::compile {
 namespace {
@@ -114,11 +111,8 @@ class DpuProgramReader final : public ProgramReader {
     return std::make_unique<DpuProgram>(name, std::move(dump));
   }
 
-  /// Other accelerators' dumps have a manifest too: its format says whose it is.
   bool is_dump(const std::string& folder) const override {
-    std::ifstream file(std::filesystem::path(folder) / "manifest.json");
-    const auto manifest = nlohmann::json::parse(file, nullptr, false);
-    return manifest.is_object() && manifest.value("format", nlohmann::json()) == "dpu-program-dump";
+    return dump_format(folder) == "dpu-program-dump";
   }
 
   Result<std::unique_ptr<DeviceProgram>> read_dump(const std::string& name,

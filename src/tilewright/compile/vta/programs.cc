@@ -6,6 +6,7 @@
 
 #include "tilewright/accel/vta/check.h"
 #include "tilewright/accel/vta/replay.h"
+#include "tilewright/compile/hardware_text.h"
 #include "tilewright/compile/vta/device.h"
 #include "tilewright/compile/vta/hardware_fit.h"
 
@@ -90,7 +91,11 @@ class VtaProgramReader final : public ProgramReader {
 
   bool is_dump(const std::string& folder) const override {
     std::error_code error;
-    return std::filesystem::exists(std::filesystem::path(folder) / "manifest.json", error);
+    if (!std::filesystem::exists(std::filesystem::path(folder) / "manifest.json", error))
+      return false;
+    // One that says nothing clear is read here, for its problems.
+    const std::string format = dump_format(folder);
+    return format == "vta-program-dump" || !format.ends_with("-program-dump");
   }
 
   Result<std::unique_ptr<DeviceProgram>> read_dump(const std::string& name,
