@@ -1,4 +1,5 @@
-// The Verilog text of the modules (verilog/*.v.in), with ${NAME} where numbers of a configuration go.
+// The Verilog text of the modules (verilog/*.v.in), with ${NAME} where numbers of a configuration
+// go.
 #pragma once
 
 #include <string>

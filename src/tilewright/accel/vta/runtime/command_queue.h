@@ -14,7 +14,6 @@
 
 namespace tilewright::vta {
 
-
 struct QueueOptions {
   uint64_t dram_bytes = uint64_t{256} << 20;   ///< of the device; the first page stays unused
   size_t max_insns = (size_t{32} << 20) / 16;  ///< room in the instruction buffer
