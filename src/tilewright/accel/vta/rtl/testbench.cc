@@ -339,14 +339,14 @@ std::string testbench(const Config& config, Bench bench, uint64_t seed) {
 }
 
 Status run_testbench(const std::string& text) {
-  constexpr double kLimitSeconds = 600;
+  constexpr double kBenchLimitSeconds = 600;
   TW_TRY(checked_version(kIcarus));
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   TW_TRY_STATUS(write_file(folder.path() + "/bench.v", text));
   for (const std::vector<std::string>& command :
        {std::vector<std::string>{"iverilog", "-g2005", "-s", "bench", "-o", "bench.vvp", "bench.v"},
         std::vector<std::string>{"vvp", "-n", "bench.vvp"}}) {
-    const ToolResult result = TW_TRY(run_checked(command, {folder.path(), kLimitSeconds}));
+    const ToolResult result = TW_TRY(run_checked(command, {folder.path(), kBenchLimitSeconds}));
     if (command[0] == "vvp" && result.output.find("PASS") == std::string::npos)
       return fail(ErrorKind::Mismatch, "the bench does not pass", result.output.substr(0, 2000));
   }
