@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <exception>
@@ -15,10 +16,10 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/output_file.h"
+#include "tilewright/driver/command_line/help_examples.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/error_report.h"
-#include "tilewright/driver/help_examples.h"
-#include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
 namespace {
@@ -72,9 +73,9 @@ void add_help(CLI::App& app, VerbContext& context) {
   });
 }
 
-void add_version(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("version", "Prints the program's version");
-  verb->callback([&context] {
+void add_version(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("version", "Prints the program's version");
+  verb.callback([&context] {
     context.action = [&context]() -> Result<int> {
       nlohmann::ordered_json json = document("version");
       json["tilewright"] = kVersion;
@@ -98,15 +99,18 @@ void add_all(CLI::App& app, VerbContext& context) {
   app.add_flag("-q,--quiet", console().quiet, "no messages, only data and errors");
   app.add_flag("-v,--verbose", console().verbose, "more detail on stderr");
   app.add_flag("--json", context.json, "one JSON document on stdout");
-  app.add_option("--progress", console().progress, "auto, plain or none")
-      ->check(one_of("--progress", {"auto", "plain", "none"}));
+  Verb(app)
+      .add_option("--progress", console().progress, "auto, plain or none")
+      .one_of({"auto", "plain", "none"});
   app.require_subcommand(1);
   app.fallthrough();
-  for (auto add : {add_doctor,  add_devices, add_targets, add_calibrate, add_zoo,    add_check,
-                   add_compile, add_run,     add_bench,   add_verify,    add_tune,   add_records,
-                   add_inspect, add_explain, add_opt,     add_hw,        add_sim,    add_rtl,
-                   add_synth,   add_worker,  add_probe,   add_help,      add_version})
-    add(app, context);
+  for (const auto add :
+       {add_doctor, add_devices, add_targets, add_calibrate, add_zoo,     add_check,   add_compile,
+        add_run,    add_bench,   add_verify,  add_tune,      add_records, add_inspect, add_explain,
+        add_opt,    add_hw,      add_sim,     add_rtl,       add_synth,   add_worker,  add_probe})
+    add(Verb(app), context);
+  add_help(app, context);
+  add_version(Verb(app), context);
   for (CLI::App* verb : app.get_subcommands({}))
     if (!verb->get_group().empty()) verb->group("Verbs");
   add_examples(app);

@@ -1,12 +1,12 @@
 // The `tilewright` command line: one function per verb adds its options and its action.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "tilewright/base/result.h"
+#include "tilewright/driver/command_line/options.h"
 
 namespace tilewright::driver {
 
@@ -21,27 +21,27 @@ struct VerbContext {
 int run_cli(int argc, char** argv);
 
 // The verbs, in the order of `--help`.
-void add_doctor(CLI::App& app, VerbContext& context);
-void add_devices(CLI::App& app, VerbContext& context);
-void add_targets(CLI::App& app, VerbContext& context);
-void add_calibrate(CLI::App& app, VerbContext& context);
-void add_zoo(CLI::App& app, VerbContext& context);
-void add_check(CLI::App& app, VerbContext& context);
-void add_compile(CLI::App& app, VerbContext& context);
-void add_run(CLI::App& app, VerbContext& context);
-void add_bench(CLI::App& app, VerbContext& context);
-void add_verify(CLI::App& app, VerbContext& context);
-void add_tune(CLI::App& app, VerbContext& context);
-void add_records(CLI::App& app, VerbContext& context);
-void add_inspect(CLI::App& app, VerbContext& context);
-void add_explain(CLI::App& app, VerbContext& context);
-void add_opt(CLI::App& app, VerbContext& context);
-void add_hw(CLI::App& app, VerbContext& context);
-void add_sim(CLI::App& app, VerbContext& context);
-void add_rtl(CLI::App& app, VerbContext& context);
-void add_synth(CLI::App& app, VerbContext& context);
-void add_worker(CLI::App& app, VerbContext& context);
-void add_probe(CLI::App& app, VerbContext& context);
+void add_doctor(Verb app, VerbContext& context);
+void add_devices(Verb app, VerbContext& context);
+void add_targets(Verb app, VerbContext& context);
+void add_calibrate(Verb app, VerbContext& context);
+void add_zoo(Verb app, VerbContext& context);
+void add_check(Verb app, VerbContext& context);
+void add_compile(Verb app, VerbContext& context);
+void add_run(Verb app, VerbContext& context);
+void add_bench(Verb app, VerbContext& context);
+void add_verify(Verb app, VerbContext& context);
+void add_tune(Verb app, VerbContext& context);
+void add_records(Verb app, VerbContext& context);
+void add_inspect(Verb app, VerbContext& context);
+void add_explain(Verb app, VerbContext& context);
+void add_opt(Verb app, VerbContext& context);
+void add_hw(Verb app, VerbContext& context);
+void add_sim(Verb app, VerbContext& context);
+void add_rtl(Verb app, VerbContext& context);
+void add_synth(Verb app, VerbContext& context);
+void add_worker(Verb app, VerbContext& context);
+void add_probe(Verb app, VerbContext& context);
 
 /// A JSON document of one verb: schema name and version first.
 nlohmann::ordered_json document(const std::string& verb);

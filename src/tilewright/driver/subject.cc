@@ -15,13 +15,13 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/evaluate.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/inputs/workload.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/driver/tuning/tuned.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
@@ -119,7 +119,7 @@ int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();
 }
 
-void add_model_options(CLI::App& verb, ModelOptions& options, bool several) {
+void add_model_options(Verb verb, ModelOptions& options, bool several) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
     verb.add_option("input", options.paths, what);
@@ -127,9 +127,7 @@ void add_model_options(CLI::App& verb, ModelOptions& options, bool several) {
     verb.add_option("--suite", options.suite, "only this suite of the workload file");
     verb.add_option("--id", options.id, "only this case of the workload file");
   } else {
-    verb.add_option_function<std::string>(
-            "input", [&options](const std::string& path) { options.paths = {path}; }, what)
-        ->required();
+    verb.add_option("input", options.paths, what).required().only_one();
   }
   verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
   verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
@@ -137,61 +135,58 @@ void add_model_options(CLI::App& verb, ModelOptions& options, bool several) {
   verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
 }
 
-void add_target_options(CLI::App& verb, TargetChoice& options) {
+void add_target_options(Verb verb, TargetChoice& options) {
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
   verb.add_option("--hw", options.hw, "accelerator: vta, vta-paper, vdla, ..., a .toml or .json");
 }
 
-void add_quantize_options(CLI::App& verb, QuantizeChoice& options) {
+void add_quantize_options(Verb verb, QuantizeChoice& options) {
   verb.add_option("--quantize", options.quantize,
                   "int8 calibration: FILE.npz (arrays named as the inputs) or random[:N]");
   verb.add_option("--fallback", options.fallback, "operators the accelerator lacks: error or cpu")
-      ->check(one_of("--fallback", {"error", "cpu"}));
+      .one_of({"error", "cpu"});
   verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
 }
 
-void add_code_options(CLI::App& verb, CodeOptions& options) {
-  verb.add_option("--math", options.math, "fast or exact")
-      ->check(one_of("--math", {"fast", "exact"}));
+void add_code_options(Verb verb, CodeOptions& options) {
+  verb.add_option("--math", options.math, "fast or exact").one_of({"fast", "exact"});
   verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
   verb.add_flag("--tf32", options.tf32,
                 "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
-  verb.add_option("--backend", options.backend, "llvm or c")
-      ->check(one_of("--backend", {"llvm", "c"}));
-  verb.add_option("--threads", options.threads, "worker threads")
-      ->check(in_range("--threads", 1, 1024));
+  verb.add_option("--backend", options.backend, "llvm or c").one_of({"llvm", "c"});
+  verb.add_option("--threads", options.threads, "worker threads").in_range(1, 1024);
   verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
-      ->check(in_range("--level", 0, 2));
+      .in_range(0, 2);
 }
 
-void add_records_option(CLI::App& verb, TuningOptions& options) {
+void add_records_option(Verb verb, TuningOptions& options) {
   verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
 }
 
-void add_calibrate_option(CLI::App& verb, TuningOptions& options) {
+void add_calibrate_option(Verb verb, TuningOptions& options) {
   verb.add_flag("--no-calibrate", options.no_calibrate,
                 "follow typical rates of a processor, not those of this machine");
 }
 
-void add_tuning_options(CLI::App& verb, TuningOptions& options) {
+void add_tuning_options(Verb verb, TuningOptions& options) {
   add_records_option(verb, options);
   verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
   add_calibrate_option(verb, options);
 }
 
-void add_device_option(CLI::App& verb, DeviceOptions& options) {
+void add_device_option(Verb verb, DeviceOptions& options) {
   verb.add_option("--device", options.device, "where to run (`tilewright devices`)");
 }
 
-void add_dump_option(CLI::App& verb, DeviceOptions& options) {
+void add_dump_option(Verb verb, DeviceOptions& options) {
   verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
 }
 
-void add_seed_option(CLI::App& verb, InputOptions& options) {
+void add_seed_option(Verb verb, InputOptions& options) {
   verb.add_option("--seed", options.seed, "of made-up inputs and weights");
 }
 
-void add_compile_options(CLI::App& verb, SubjectOptions& options, bool several) {
+void add_compile_options(Verb verb, SubjectOptions& options, bool several) {
   add_model_options(verb, options, several);
   add_target_options(verb, options);
   add_quantize_options(verb, options);
@@ -200,7 +195,7 @@ void add_compile_options(CLI::App& verb, SubjectOptions& options, bool several) 
   add_device_option(verb, options);
 }
 
-void add_run_options(CLI::App& verb, SubjectOptions& options, bool several) {
+void add_run_options(Verb verb, SubjectOptions& options, bool several) {
   add_compile_options(verb, options, several);
   add_tuning_options(verb, options);
   add_dump_option(verb, options);
@@ -218,18 +213,18 @@ std::vector<std::string> input_files(const SubjectOptions& options) {
   return files;
 }
 
-void add_input_options(CLI::App& verb, InputOptions& options) {
+void add_input_options(Verb verb, InputOptions& options) {
   verb.add_option("--input", options.inputs,
                   "NAME=@FILE (.npy, .npz, .png, .jpg), NAME=random, zeros or ones; NAME may be a "
                   "position from 0, or left out")
-      ->allow_extra_args(false);
+      .one_value();
   verb.add_flag("--cast", options.files.cast, "convert arrays to the inputs' element types");
   ImageOptions& image = options.files.image;
   verb.add_option("--mean", image.mean,
                   "images: taken off pixels (0 to 255): X, or X,Y,Z per channel");
   verb.add_option("--scale", image.scale, "images: then times this: 1/255, or one per channel");
   verb.add_option("--layout", image.layout, "images: nchw or nhwc inputs (default nchw)")
-      ->check(CLI::IsMember({"nchw", "nhwc"}));
+      .one_of({"nchw", "nhwc"});
   verb.add_flag("--resize", image.resize, "images: stretch to the input's size");
 }
 

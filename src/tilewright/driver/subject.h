@@ -1,7 +1,6 @@
 // What a verb works on: a model, a package, a tensor expression or an operator of a workload file.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +9,7 @@
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/compile/quantized_model.h"
+#include "tilewright/driver/command_line/options.h"
 #include "tilewright/driver/inputs/inputs.h"
 #include "tilewright/graph/onnx/import.h"
 #include "tilewright/runtime/package.h"
@@ -75,28 +75,28 @@ struct SubjectOptions : ModelOptions,
 
 /// `package.twm` and the like, and what is open in a model. `several`: more than one path and
 /// workloads are allowed.
-void add_model_options(CLI::App& verb, ModelOptions& options, bool several);
-void add_target_options(CLI::App& verb, TargetChoice& options);
-void add_quantize_options(CLI::App& verb, QuantizeChoice& options);
-void add_code_options(CLI::App& verb, CodeOptions& options);
+void add_model_options(Verb verb, ModelOptions& options, bool several);
+void add_target_options(Verb verb, TargetChoice& options);
+void add_quantize_options(Verb verb, QuantizeChoice& options);
+void add_code_options(Verb verb, CodeOptions& options);
 /// For verbs that look records up.
-void add_tuning_options(CLI::App& verb, TuningOptions& options);
-void add_records_option(CLI::App& verb, TuningOptions& options);
-void add_calibrate_option(CLI::App& verb, TuningOptions& options);
-void add_device_option(CLI::App& verb, DeviceOptions& options);
-void add_dump_option(CLI::App& verb, DeviceOptions& options);
-void add_seed_option(CLI::App& verb, InputOptions& options);
+void add_tuning_options(Verb verb, TuningOptions& options);
+void add_records_option(Verb verb, TuningOptions& options);
+void add_calibrate_option(Verb verb, TuningOptions& options);
+void add_device_option(Verb verb, DeviceOptions& options);
+void add_dump_option(Verb verb, DeviceOptions& options);
+void add_seed_option(Verb verb, InputOptions& options);
 
 /// Model, target, quantisation, seed, code and device: what every verb that makes code asks.
-void add_compile_options(CLI::App& verb, SubjectOptions& options, bool several);
+void add_compile_options(Verb verb, SubjectOptions& options, bool several);
 /// The same with records and dumps, for a verb that runs it.
-void add_run_options(CLI::App& verb, SubjectOptions& options, bool several);
+void add_run_options(Verb verb, SubjectOptions& options, bool several);
 
 /// The files that the options name, for check_outputs: what a verb reads must not be overwritten.
 std::vector<std::string> input_files(const SubjectOptions& options);
 
 /// Adds `--input` and what says how files become values.
-void add_input_options(CLI::App& verb, InputOptions& options);
+void add_input_options(Verb verb, InputOptions& options);
 
 /// One thing to work on. Exactly one of `graph`, `func` and `package` is set.
 struct Subject {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/graph/partition/fuse.h"
 #include "tilewright/rules/common/analysis.h"
 

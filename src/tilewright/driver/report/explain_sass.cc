@@ -9,8 +9,8 @@
 #include "tilewright/codegen/gpu/sass.h"
 #include "tilewright/compile/gpu/backend.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
 namespace {

@@ -8,6 +8,7 @@
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/bench_compare.h"
 #include "tilewright/driver/report/gpu_profile.h"
@@ -15,7 +16,6 @@
 #include "tilewright/driver/report/profile_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/tuning/machine_rates.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/driver/verify/ort_peer.h"
 #include "tilewright/graph/onnx/export.h"
 
@@ -416,23 +416,23 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_bench(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
-      "bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
+void add_bench(Verb app, VerbContext& context) {
+  Verb verb =
+      app.add_verb("bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
   auto options = std::make_shared<BenchOptions>();
-  add_run_options(*verb, options->subject, true);
-  add_input_options(*verb, options->subject);
-  verb->add_option("--against", options->against, "ort");
-  verb->add_option("--compare", options->compare,
-                   "run in turn with this model or package; exit code 5 if that is faster");
-  verb->add_option("--threshold", options->threshold,
-                   "percent by which --compare forgives being slower (default 0)")
-      ->check(in_range("--threshold", 0.0, 1000.0));
-  verb->add_option("--duration", options->seconds, "seconds of measuring per side")
-      ->check(in_range("--duration", 0.01, 3600.0));
-  verb->add_flag("--profile", options->profile,
-                 "time of every kernel beside what the machine allows");
-  verb->callback([&context, options] {
+  add_run_options(verb, options->subject, true);
+  add_input_options(verb, options->subject);
+  verb.add_option("--against", options->against, "ort");
+  verb.add_option("--compare", options->compare,
+                  "run in turn with this model or package; exit code 5 if that is faster");
+  verb.add_option("--threshold", options->threshold,
+                  "percent by which --compare forgives being slower (default 0)")
+      .in_range(0.0, 1000.0);
+  verb.add_option("--duration", options->seconds, "seconds of measuring per side")
+      .in_range(0.01, 3600.0);
+  verb.add_flag("--profile", options->profile,
+                "time of every kernel beside what the machine allows");
+  verb.callback([&context, options] {
     context.action = [&context, options] {
       return options->compare.empty() ? bench(*options, context.json)
                                       : bench_compare(*options, context.json);

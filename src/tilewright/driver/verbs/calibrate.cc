@@ -166,18 +166,18 @@ Result<int> calibrate_device(const std::string& id, const std::string& target_na
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
-      "calibrate", "Measures this machine once, for the models that choose schedules");
+void add_calibrate(Verb app, VerbContext& context) {
+  Verb verb =
+      app.add_verb("calibrate", "Measures this machine once, for the models that choose schedules");
   struct Options {
     bool force = false;
     std::string device, target;
   };
   auto options = std::make_shared<Options>();
-  verb->add_flag("--force", options->force, "measure again, whatever is kept");
-  verb->add_option("--device", options->device, "a GPU instead of the processor: opencl, cuda:1");
-  verb->add_option("--target", options->target, "what is compiled for it (default: its language)");
-  verb->callback([&context, options] {
+  verb.add_flag("--force", options->force, "measure again, whatever is kept");
+  verb.add_option("--device", options->device, "a GPU instead of the processor: opencl, cuda:1");
+  verb.add_option("--target", options->target, "what is compiled for it (default: its language)");
+  verb.callback([&context, options] {
     context.action = [&context, options] {
       if (options->device.empty() || options->device == "cpu")
         return calibrate(options->force, context.json);

@@ -10,8 +10,8 @@
 #include "tilewright/base/output_file.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/usage.h"
 
 namespace tilewright::driver {
 namespace {
@@ -106,20 +106,20 @@ Result<int> hw_verb(const HwOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_hw(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_hw(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb(
       "hw",
       "Accelerator configurations: `hw check vta`, `hw new vta --set log_batch=1 -o my.toml`, "
       "`hw diff vta vta-paper`");
   auto options = std::make_shared<HwOptions>();
-  verb->add_option("action", options->action, "check, new or diff")
-      ->required()
-      ->check(one_of("hw", {"check", "new", "diff"}));
-  verb->add_option("first", options->first, "a built-in name, .toml or VTA's .json")->required();
-  verb->add_option("second", options->second, "for diff");
-  verb->add_option("--set", options->settings, "KEY=VALUE, e.g. log_batch=1, timing.bus_bytes=16");
-  verb->add_option("-o,--output", options->output, "file to write");
-  verb->callback([&context, options] {
+  verb.add_option("action", options->action, "check, new or diff")
+      .required()
+      .one_of({"check", "new", "diff"});
+  verb.add_option("first", options->first, "a built-in name, .toml or VTA's .json").required();
+  verb.add_option("second", options->second, "for diff");
+  verb.add_option("--set", options->settings, "KEY=VALUE, e.g. log_batch=1, timing.bus_bytes=16");
+  verb.add_option("-o,--output", options->output, "file to write");
+  verb.callback([&context, options] {
     context.action = [&context, options]() -> Result<int> {
       if ((options->action == "diff") == options->second.empty())
         return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one");

@@ -6,13 +6,13 @@
 
 #include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/explain_analysis.h"
 #include "tilewright/driver/report/explain_gpu.h"
 #include "tilewright/driver/report/explain_sass.h"
 #include "tilewright/driver/report/rule_report.h"
 #include "tilewright/driver/subject.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/graph/partition/memory.h"
 #include "tilewright/graph/partition/traffic.h"
 #include "tilewright/ir/text.h"
@@ -239,34 +239,34 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_inspect(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("inspect", "What is in a package");
+void add_inspect(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("inspect", "What is in a package");
   auto path = std::make_shared<std::string>();
   auto weights = std::make_shared<bool>(false);
-  verb->add_option("package", *path, "package.twm")->required();
-  verb->add_flag("--verify", *weights, "check the hash of the weights too");
-  verb->callback([&context, path, weights] {
+  verb.add_option("package", *path, "package.twm").required();
+  verb.add_flag("--verify", *weights, "check the hash of the weights too");
+  verb.callback([&context, path, weights] {
     context.action = [&context, path, weights] { return inspect(*path, *weights, context.json); };
   });
 }
 
-void add_explain(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_explain(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb(
       "explain", "Why kernels are scheduled as they are; with --memory, what passes between them");
   auto options = std::make_shared<ExplainVerb>();
-  add_compile_options(*verb, options->subject, false);
-  add_tuning_options(*verb, options->subject);
-  verb->get_option("input")->required(false);  // --rules needs none
-  verb->add_option("node", options->node, "only the kernel of this node");
-  verb->add_flag("--rules", options->rules,
-                 "list the rules that choose schedules for --target, in their order");
-  verb->add_flag("--memory", options->memory,
-                 "bytes between kernels and the arena beside their bounds");
-  verb->add_flag("--analysis", options->analysis,
-                 "loops, trip counts, producers and consumers of every kernel's nodes");
-  verb->add_flag("--sass", options->sass,
-                 "with --target cuda: registers, memory, spills and instructions of every kernel");
-  verb->callback([&context, options] {
+  add_compile_options(verb, options->subject, false);
+  add_tuning_options(verb, options->subject);
+  verb.option("input").required(false);  // --rules needs none
+  verb.add_option("node", options->node, "only the kernel of this node");
+  verb.add_flag("--rules", options->rules,
+                "list the rules that choose schedules for --target, in their order");
+  verb.add_flag("--memory", options->memory,
+                "bytes between kernels and the arena beside their bounds");
+  verb.add_flag("--analysis", options->analysis,
+                "loops, trip counts, producers and consumers of every kernel's nodes");
+  verb.add_flag("--sass", options->sass,
+                "with --target cuda: registers, memory, spills and instructions of every kernel");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return explain(*options, context.json); };
   });
 }

@@ -104,23 +104,22 @@ Result<int> targets(bool as_json) {
 
 }  // namespace
 
-void add_doctor(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("doctor", "Checks this machine: processor, back-ends, tools");
-  verb->callback([&context] { context.action = [&context] { return doctor(context.json); }; });
+void add_doctor(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("doctor", "Checks this machine: processor, back-ends, tools");
+  verb.callback([&context] { context.action = [&context] { return doctor(context.json); }; });
 }
 
-void add_devices(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("devices", "Lists devices, each tried with a tiny kernel");
-  verb->callback([&context] { context.action = [&context] { return devices(context.json); }; });
+void add_devices(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("devices", "Lists devices, each tried with a tiny kernel");
+  verb.callback([&context] { context.action = [&context] { return devices(context.json); }; });
 }
 
-void add_probe(CLI::App& app, VerbContext& context) {
-  CLI::App* verb =
-      app.add_subcommand("probe", "Tries the devices of a back-end for another process");
-  verb->group("");  // not in the list of verbs
+void add_probe(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("probe", "Tries the devices of a back-end for another process");
+  verb.hide();
   auto name = std::make_shared<std::string>();
-  verb->add_option("backend", *name, "its name")->required();
-  verb->callback([&context, name] {
+  verb.add_option("backend", *name, "its name").required();
+  verb.callback([&context, name] {
     context.action = [name]() -> Result<int> {
       const compile::Backend* backend = compile::find_backend(*name);
       if (backend == nullptr)
@@ -134,9 +133,9 @@ void add_probe(CLI::App& app, VerbContext& context) {
   });
 }
 
-void add_targets(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("targets", "Lists what code can be generated for");
-  verb->callback([&context] { context.action = [&context] { return targets(context.json); }; });
+void add_targets(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("targets", "Lists what code can be generated for");
+  verb.callback([&context] { context.action = [&context] { return targets(context.json); }; });
 }
 
 }  // namespace tilewright::driver

@@ -298,29 +298,28 @@ Result<int> compile(const CompileVerb& verb, const VerbContext& context) {
 
 }  // namespace
 
-void add_check(CLI::App& app, VerbContext& context) {
-  CLI::App* verb =
-      app.add_subcommand("check", "Imports a model without building it; every problem at once");
+void add_check(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("check", "Imports a model without building it; every problem at once");
   auto options = std::make_shared<SubjectOptions>();
-  add_model_options(*verb, *options, false);
-  add_target_options(*verb, *options);
-  add_quantize_options(*verb, *options);
-  verb->callback([&context, options] {
+  add_model_options(verb, *options, false);
+  add_target_options(verb, *options);
+  add_quantize_options(verb, *options);
+  verb.callback([&context, options] {
     context.action = [&context, options] { return check(*options, context.json); };
   });
 }
 
-void add_compile(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("compile", "Compiles a model or expression to a package");
+void add_compile(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("compile", "Compiles a model or expression to a package");
   auto options = std::make_shared<CompileVerb>();
-  add_compile_options(*verb, options->subject, true);
-  add_tuning_options(*verb, options->subject);
-  verb->add_option("-o,--output", options->output, "package to write (default NAME.twm)");
-  verb->add_option("--samples", options->samples,
-                   "outputs for `verify PACKAGE`: auto, interp (slow for networks), package, none")
-      ->check(CLI::IsMember({"auto", "interp", "package", "none"}));
-  verb->add_flag("--explain", options->explain, "list what each graph pass changed");
-  verb->callback([&context, options] {
+  add_compile_options(verb, options->subject, true);
+  add_tuning_options(verb, options->subject);
+  verb.add_option("-o,--output", options->output, "package to write (default NAME.twm)");
+  verb.add_option("--samples", options->samples,
+                  "outputs for `verify PACKAGE`: auto, interp (slow for networks), package, none")
+      .one_of({"auto", "interp", "package", "none"});
+  verb.add_flag("--explain", options->explain, "list what each graph pass changed");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return compile(*options, context); };
   });
 }

@@ -159,22 +159,22 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_opt(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("opt", "Schedule steps and lowering passes on IR text");
+void add_opt(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("opt", "Schedule steps and lowering passes on IR text");
   auto options = std::make_shared<OptVerb>();
-  verb->add_option("file", options->path, "FILE.tw");
-  verb->add_option("--passes", options->passes, "comma-separated, in this order; see --list");
-  verb->add_option("--pipeline", options->pipeline,
-                   "all passes of it: cpu, gpu (with the split into kernels), gpu-kernel; with "
-                   "--dump-ir-to and no --passes: cpu");
-  verb->add_option("--trace", options->trace, "schedule steps to apply first, one per line");
-  verb->add_option("--dump-ir-to", options->dump,
-                   "folder for the program after each pass; made if it is missing");
-  verb->add_option("--target", options->target,
-                   "with --pipeline gpu: the GPU that kernels must fit (cuda)");
-  verb->add_flag("--verify-each,!--no-verify-each", options->verify_each, "verify after each pass");
-  verb->add_flag("--list", options->list, "list the passes and pipelines");
-  verb->callback([&context, options] {
+  verb.add_option("file", options->path, "FILE.tw");
+  verb.add_option("--passes", options->passes, "comma-separated, in this order; see --list");
+  verb.add_option("--pipeline", options->pipeline,
+                  "all passes of it: cpu, gpu (with the split into kernels), gpu-kernel; with "
+                  "--dump-ir-to and no --passes: cpu");
+  verb.add_option("--trace", options->trace, "schedule steps to apply first, one per line");
+  verb.add_option("--dump-ir-to", options->dump,
+                  "folder for the program after each pass; made if it is missing");
+  verb.add_option("--target", options->target,
+                  "with --pipeline gpu: the GPU that kernels must fit (cuda)");
+  verb.add_flag("--verify-each,!--no-verify-each", options->verify_each, "verify after each pass");
+  verb.add_flag("--list", options->list, "list the passes and pipelines");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return opt(*options, context.json); };
   });
 }

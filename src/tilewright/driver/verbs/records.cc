@@ -10,10 +10,10 @@
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/kernels.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
 #include "tilewright/driver/tuning/tuned.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/records/lines.h"
@@ -364,32 +364,30 @@ constexpr Action kActions[] = {
 
 }  // namespace
 
-void add_records(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("records", "What tuning has measured");
+void add_records(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("records", "What tuning has measured");
   auto options = std::make_shared<RecordsVerb>();
-  verb->add_option("--records,--store", options->store, "record store (default: the user's)");
-  verb->require_subcommand(1);
-  verb->fallthrough();
+  verb.add_option("--records,--store", options->store, "record store (default: the user's)");
+  verb.needs_action();
   for (const Action& action : kActions) {
-    CLI::App* sub = verb->add_subcommand(action.name, action.what);
+    Verb sub = verb.add_verb(action.name, action.what);
     const std::string name = action.name;
     if (action.selects) {
       if (name == "replay")
-        sub->add_option("workload", options->workload, "first digits of its key")->required();
+        sub.add_option("workload", options->workload, "first digits of its key").required();
       else
-        sub->add_option("--workload", options->workload, "first digits of its key");
-      sub->add_option("--kernel", options->name, "only kernels of this name");
-      sub->add_option("--target", options->target, "only records for this: cpu:znver5@1a2b3c4d:2");
-      sub->add_option("--outcome", options->outcome, "only this outcome: ok, timeout, ...");
+        sub.add_option("--workload", options->workload, "first digits of its key");
+      sub.add_option("--kernel", options->name, "only kernels of this name");
+      sub.add_option("--target", options->target, "only records for this: cpu:znver5@1a2b3c4d:2");
+      sub.add_option("--outcome", options->outcome, "only this outcome: ok, timeout, ...");
     }
-    if (action.files) sub->add_option("files", options->files)->required();
-    if (name == "ls" || name == "best") sub->add_option("--limit", options->limit, "rows to print");
+    if (action.files) sub.add_option("files", options->files).required();
+    if (name == "ls" || name == "best") sub.add_option("--limit", options->limit, "rows to print");
     if (name == "prune")
-      sub->add_option("--keep", options->keep, "records to keep")
-          ->check(in_range("--keep", 1, 1 << 20));
-    if (name == "export") sub->add_option("-o,--output", options->output, "file (default stdout)");
-    if (name == "replay") sub->add_flag("--code", options->code, "only a hash of the lowered code");
-    sub->callback([&context, options, run = action.run] {
+      sub.add_option("--keep", options->keep, "records to keep").in_range(1, 1 << 20);
+    if (name == "export") sub.add_option("-o,--output", options->output, "file (default stdout)");
+    if (name == "replay") sub.add_flag("--code", options->code, "only a hash of the lowered code");
+    sub.callback([&context, options, run = action.run] {
       context.action = [&context, options, run] { return run(*options, context.json); };
     });
   }

@@ -97,25 +97,25 @@ Result<int> synth(const SynthOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_rtl(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
-      "rtl", "Writes an accelerator as Verilog, lints it, runs its unit benches");
+void add_rtl(Verb app, VerbContext& context) {
+  Verb verb =
+      app.add_verb("rtl", "Writes an accelerator as Verilog, lints it, runs its unit benches");
   auto options = std::make_shared<RtlOptions>();
-  verb->add_option("hw", options->config, "a built-in name, .toml or VTA's .json")->required();
-  verb->add_option("-o,--output", options->output, "folder (default: Verilog to stdout)");
-  verb->add_flag("--lint", options->lint, "check with Verilator");
-  verb->add_flag("--bench", options->benches, "run the unit benches with Icarus");
-  verb->callback([&context, options] {
+  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
+  verb.add_option("-o,--output", options->output, "folder (default: Verilog to stdout)");
+  verb.add_flag("--lint", options->lint, "check with Verilator");
+  verb.add_flag("--bench", options->benches, "run the unit benches with Icarus");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return rtl(*options, context.json); };
   });
 }
 
-void add_synth(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("synth", "Area of an accelerator by Yosys");
+void add_synth(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("synth", "Area of an accelerator by Yosys");
   auto options = std::make_shared<SynthOptions>();
-  verb->add_option("hw", options->config, "a built-in name, .toml or VTA's .json")->required();
-  verb->add_option("--limit", options->limit, "seconds");
-  verb->callback([&context, options] {
+  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
+  verb.add_option("--limit", options->limit, "seconds");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return synth(*options, context.json); };
   });
 }

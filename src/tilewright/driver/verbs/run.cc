@@ -152,24 +152,24 @@ Result<int> run(const RunVerb& verb, bool as_json) {
 
 }  // namespace
 
-void add_run(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("run", "One inference");
+void add_run(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("run", "One inference");
   auto options = std::make_shared<RunVerb>();
-  add_run_options(*verb, options->subject, false);
-  add_input_options(*verb, options->subject);
-  verb->add_option("-o,--output", options->output.files,
-                   "FILE.npy, NAME=FILE.npy for one of several outputs, FILE.npz for all")
-      ->allow_extra_args(false);
-  verb->add_option("--output-dir", options->output.folder, "write every output to DIR/NAME.npy");
-  verb->add_option("--top", options->top, "print the N classes that score highest")
-      ->check(CLI::Range(1, 1 << 30));
-  verb->add_option("--labels", options->labels, "names of the classes: a text file, one per line");
-  verb->add_flag("--verify-weights", options->subject.verify_weights,
-                 "check the hashes of a package's weights, graph and records first");
-  verb->add_option("--timeline", options->timeline,
-                   "a picture of what an accelerator did: F.html or F.svg");
-  verb->add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
-  verb->callback([&context, options] {
+  add_run_options(verb, options->subject, false);
+  add_input_options(verb, options->subject);
+  verb.add_option("-o,--output", options->output.files,
+                  "FILE.npy, NAME=FILE.npy for one of several outputs, FILE.npz for all")
+      .one_value();
+  verb.add_option("--output-dir", options->output.folder, "write every output to DIR/NAME.npy");
+  verb.add_option("--top", options->top, "print the N classes that score highest")
+      .in_range(1, 1 << 30);
+  verb.add_option("--labels", options->labels, "names of the classes: a text file, one per line");
+  verb.add_flag("--verify-weights", options->subject.verify_weights,
+                "check the hashes of a package's weights, graph and records first");
+  verb.add_option("--timeline", options->timeline,
+                  "a picture of what an accelerator did: F.html or F.svg");
+  verb.add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return run(*options, context.json); };
   });
 }

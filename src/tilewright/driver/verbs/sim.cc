@@ -180,24 +180,23 @@ Result<int> sim(const SimOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_sim(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_sim(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb(
       "sim",
       "Checks and simulates the accelerator programs of a package or a program dump; exit code 5 "
       "if the results are not those that the dump expects");
   auto options = std::make_shared<SimOptions>();
-  verb->add_option("input", options->path, "package.twm, a program dump, or a folder of dumps")
-      ->required();
-  verb->add_option("--device", options->device, device_names());
-  verb->add_option("--hw", options->hw,
-                   "same hardware with another clock or timing: a name, .toml or .json");
-  verb->add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
-  verb->add_option("--trace", options->trace, "file for ui.perfetto.dev");
-  verb->add_option("--dump-program", options->dump, "folder for program dumps with their results");
-  verb->add_flag("--check", options->check_only,
-                 "check only: races, deadlock, ranges, portability");
-  verb->add_flag("--asm", options->disassemble, "print the instructions instead");
-  verb->callback([&context, options] {
+  verb.add_option("input", options->path, "package.twm, a program dump, or a folder of dumps")
+      .required();
+  verb.add_option("--device", options->device, device_names());
+  verb.add_option("--hw", options->hw,
+                  "same hardware with another clock or timing: a name, .toml or .json");
+  verb.add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
+  verb.add_option("--trace", options->trace, "file for ui.perfetto.dev");
+  verb.add_option("--dump-program", options->dump, "folder for program dumps with their results");
+  verb.add_flag("--check", options->check_only, "check only: races, deadlock, ranges, portability");
+  verb.add_flag("--asm", options->disassemble, "print the instructions instead");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return sim(*options, context.json); };
   });
 }

@@ -7,11 +7,11 @@
 
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/report/tune_report.h"
 #include "tilewright/driver/tuning/tune_run.h"
-#include "tilewright/driver/usage.h"
 #include "tilewright/tune/methods.h"
 
 namespace tilewright::driver {
@@ -322,29 +322,28 @@ Result<int> tune(TuneVerb verb, const VerbContext& context) {
 
 }  // namespace
 
-void add_tune(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_tune(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb(
       "tune", "Searches faster schedules; compile, run, bench and verify use what it finds");
   auto options = std::make_shared<TuneVerb>();
   TuneSettings& settings = options->settings;
-  add_compile_options(*verb, settings.subject, true);
-  add_records_option(*verb, settings.subject);  // where it keeps what it finds
-  add_calibrate_option(*verb, settings.subject);
-  verb->add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
-  verb->add_option("--trials", options->trials, "candidates to measure, of all kernels together")
-      ->check(in_range("--trials", int64_t{1}, int64_t{1} << 40));
-  verb->add_option("--until-stall", options->stall, "stop once that much is not gained any more");
-  verb->add_option("--method", settings.method, "how to search")
-      ->check(one_of("--method", tune::search_methods()));
-  verb->add_option("--space", settings.space,
-                   "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
-  verb->add_option("--measure", settings.measure, "device, model or replay:FILE");
-  verb->add_flag("--no-transfer", options->no_transfer,
-                 "do not start where the nearest shape was fastest");
-  verb->add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
-  verb->add_option("--report", options->report, "HTML page of the run");
-  verb->add_option("-o,--output", settings.output, "package with the schedules found");
-  verb->callback([&context, options] {
+  add_compile_options(verb, settings.subject, true);
+  add_records_option(verb, settings.subject);  // where it keeps what it finds
+  add_calibrate_option(verb, settings.subject);
+  verb.add_option("--for", options->budget, "time for all of it: 90s, 10m (default 60s)");
+  verb.add_option("--trials", options->trials, "candidates to measure, of all kernels together")
+      .in_range(int64_t{1}, int64_t{1} << 40);
+  verb.add_option("--until-stall", options->stall, "stop once that much is not gained any more");
+  verb.add_option("--method", settings.method, "how to search").one_of(tune::search_methods());
+  verb.add_option("--space", settings.space,
+                  "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
+  verb.add_option("--measure", settings.measure, "device, model or replay:FILE");
+  verb.add_flag("--no-transfer", options->no_transfer,
+                "do not start where the nearest shape was fastest");
+  verb.add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
+  verb.add_option("--report", options->report, "HTML page of the run");
+  verb.add_option("-o,--output", settings.output, "package with the schedules found");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return tune(*options, context); };
   });
 }

@@ -370,23 +370,23 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_verify(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand(
+void add_verify(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb(
       "verify",
       "Compares results with the interpreter and ONNX Runtime; exit code 5 if they differ");
   auto options = std::make_shared<VerifyOptions>();
-  add_run_options(*verb, options->subject, true);
-  add_input_options(*verb, options->subject);
-  verb->add_option(
+  add_run_options(verb, options->subject, true);
+  add_input_options(verb, options->subject);
+  verb.add_option(
       "--against", options->against,
       "interp, ort, cpu, f32 (what quantisation costs), or several with commas (default "
       "interp; of a package its samples)");
-  verb->add_option("--test-inputs", options->test_inputs,
-                   "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
-  verb->add_option("--model", options->model, "compare a package with this model");
+  verb.add_option("--test-inputs", options->test_inputs,
+                  "for f32: FILE.npz, arrays named as the inputs (default: the calibration's)");
+  verb.add_option("--model", options->model, "compare a package with this model");
   options->subject.verify_weights = true;
-  verb->add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
-  verb->callback([&context, options] {
+  verb.add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
+  verb.callback([&context, options] {
     context.action = [&context, options] { return verify(*options, context.json); };
   });
 }

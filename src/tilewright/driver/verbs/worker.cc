@@ -7,10 +7,10 @@
 
 namespace tilewright::driver {
 
-void add_worker(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("worker", "Measures schedules for another process");
-  verb->group("");  // not in the list of verbs
-  verb->callback([&context] {
+void add_worker(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("worker", "Measures schedules for another process");
+  verb.hide();
+  verb.callback([&context] {
     context.action = []() -> Result<int> {
       return measure::serve_worker(compile::compile_kernel, load_gpu_kernel);
     };

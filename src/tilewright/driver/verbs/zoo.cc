@@ -49,17 +49,17 @@ Result<int> write(const ZooOptions& options, bool as_json) {
 
 }  // namespace
 
-void add_zoo(CLI::App& app, VerbContext& context) {
-  CLI::App* verb = app.add_subcommand("zoo",
-                                      "Lists networks (`zoo list`), or writes one as an ONNX file "
-                                      "with seeded weights (`zoo resnet18 -o r.onnx`)");
+void add_zoo(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("zoo",
+                           "Lists networks (`zoo list`), or writes one as an ONNX file "
+                           "with seeded weights (`zoo resnet18 -o r.onnx`)");
   auto options = std::make_shared<ZooOptions>();
-  verb->add_option("name", options->name, "a network, or `list`")->required();
-  verb->add_option("-o,--output", options->output, "file to write (default NAME.onnx)");
-  verb->add_option("--seed", options->options.seed, "of the weights");
-  verb->add_option("--batch", options->options.batch, "batch size");
-  verb->add_option("--size", options->options.size, "height and width, or sequence length");
-  verb->callback([&context, options] {
+  verb.add_option("name", options->name, "a network, or `list`").required();
+  verb.add_option("-o,--output", options->output, "file to write (default NAME.onnx)");
+  verb.add_option("--seed", options->options.seed, "of the weights");
+  verb.add_option("--batch", options->options.batch, "batch size");
+  verb.add_option("--size", options->options.size, "height and width, or sequence length");
+  verb.callback([&context, options] {
     context.action = [&context, options] {
       return options->name == "list" ? list(context.json) : write(*options, context.json);
     };

@@ -2,7 +2,9 @@
 // docs/recipes.md makes, in the order of this table (tests/e2e/docs.sh does).
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace tilewright::driver {
 

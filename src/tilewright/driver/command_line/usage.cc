@@ -1,10 +1,10 @@
-#include "tilewright/driver/usage.h"
+#include "tilewright/driver/command_line/usage.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "tilewright/base/names.h"
@@ -135,34 +135,6 @@ Error wrong_number(const std::vector<const CLI::App*>& path, const std::string& 
 }
 
 }  // namespace
-
-CLI::Validator one_of(const std::string& option, std::vector<std::string> words) {
-  const std::string list = fmt::format("{}", fmt::join(words, "|"));
-  return CLI::Validator(
-      [option, words = std::move(words)](std::string& word) -> std::string {
-        if (std::find(words.begin(), words.end(), word) == words.end())
-          throw Refused{usage(fmt::format("{} takes no '{}'", option, word),
-                              fmt::format("it takes {}", fmt::join(words, ", ")),
-                              did_you_mean(word, words))};
-        return {};
-      },
-      list);
-}
-
-CLI::Validator in_range(const std::string& option, double low, double high) {
-  return CLI::Validator(
-      [=](std::string& word) -> std::string {
-        double value = 0;
-        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-        if (error != std::errc() || end != word.data() + word.size())
-          throw Refused{usage(fmt::format("{} '{}' is no number", option, word))};
-        if (!(value >= low && value <= high))
-          throw Refused{
-              usage(fmt::format("{} {} is not between {} and {}", option, word, low, high))};
-        return {};
-      },
-      fmt::format("{}..{}", low, high));
-}
 
 tl::unexpected<Error> unknown_node(const std::string& node, const std::vector<std::string>& names) {
   constexpr size_t kShown = 12;

@@ -1,5 +1,6 @@
-#include "tilewright/driver/help_examples.h"
+#include "tilewright/driver/command_line/help_examples.h"
 
+#include <CLI/CLI.hpp>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -1,0 +1,109 @@
+#include "tilewright/driver/command_line/options.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+
+#include "tilewright/base/names.h"
+#include "tilewright/driver/command_line/usage.h"
+
+namespace tilewright::driver {
+namespace {
+
+Refused refused(std::string what, std::string why = {}, std::string fix = {}) {
+  return {Error{ErrorKind::Usage, std::move(what), {}, std::move(why), std::move(fix), {}}};
+}
+
+}  // namespace
+
+Option& Option::required(bool is) {
+  option_->required(is);
+  return *this;
+}
+
+Option& Option::one_value() {
+  option_->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::only_one() {
+  option_->expected(1)->allow_extra_args(false);
+  return *this;
+}
+
+Option& Option::one_of(std::vector<std::string> words) {
+  const std::string list = fmt::format("{}", fmt::join(words, "|"));
+  option_->check(CLI::Validator(
+      [name = option_->get_name(), words = std::move(words)](std::string& word) -> std::string {
+        if (std::find(words.begin(), words.end(), word) == words.end())
+          throw refused(fmt::format("{} takes no '{}'", name, word),
+                        fmt::format("it takes {}", fmt::join(words, ", ")),
+                        did_you_mean(word, words));
+        return {};
+      },
+      list));
+  return *this;
+}
+
+Option& Option::in_range(double low, double high) {
+  option_->check(CLI::Validator(
+      [name = option_->get_name(), low, high](std::string& word) -> std::string {
+        double value = 0;
+        const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+        if (error != std::errc() || end != word.data() + word.size())
+          throw refused(fmt::format("{} '{}' is no number", name, word));
+        if (!(value >= low && value <= high))
+          throw refused(fmt::format("{} {} is not between {} and {}", name, word, low, high));
+        return {};
+      },
+      fmt::format("{}..{}", low, high)));
+  return *this;
+}
+
+Verb Verb::add_verb(const std::string& name, const std::string& what) {
+  return Verb(*app_->add_subcommand(name, what));
+}
+
+Option Verb::add_option(const std::string& names, std::string& into, const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, std::optional<std::string>& into,
+                        const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, std::vector<std::string>& into,
+                        const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, int& into, const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, int64_t& into, const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, uint64_t& into, const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+Option Verb::add_option(const std::string& names, double& into, const std::string& what) {
+  return Option(*app_->add_option(names, into, what));
+}
+
+void Verb::add_flag(const std::string& names, bool& into, const std::string& what) {
+  app_->add_flag(names, into, what);
+}
+
+Option Verb::option(const std::string& name) { return Option(*app_->get_option(name)); }
+
+void Verb::needs_action() {
+  app_->require_subcommand(1);
+  app_->fallthrough();
+}
+
+void Verb::hide() { app_->group(""); }
+
+void Verb::callback(std::function<void()> action) { app_->callback(std::move(action)); }
+
+}  // namespace tilewright::driver
