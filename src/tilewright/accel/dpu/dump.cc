@@ -2,9 +2,8 @@
 #include <fmt/format.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
-#include "tilewright/accel/common/dump_folder.h"
+#include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/accel/dpu/device.h"
 #include "tilewright/accel/dpu/dump_format.h"
@@ -13,7 +12,7 @@
 namespace tilewright::dpu {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = accel::Json;
 using Files = std::map<std::string, std::string>;
 
 std::string letters(unsigned mask) {
@@ -87,9 +86,7 @@ Result<Json> run_json(const Program& program, const Run& run, Files& files) {
                                {"bytes", patch.data.size()}});
     patches += patch.data;
   }
-  json["spans"] = Json::array();
-  for (const Span& span : run.spans)
-    json["spans"].push_back({{"name", span.name}, {"begin", span.begin}, {"end", span.end}});
+  json["spans"] = accel::spans_json(run.spans);
   return json;
 }
 
@@ -202,13 +199,8 @@ Status write_dump(const std::string& folder, const Program& program, const DumpR
     }
   }
   if (!results.times.empty()) files["times.csv"] = times_text(program, results);
-  Json info = Json::object();
-  if (!program.info.empty()) info = Json::parse(program.info, nullptr, /*allow_exceptions=*/false);
-  if (!info.is_object())
-    return fail(ErrorKind::Invalid, "the program's information is not a JSON object");
-  json["info"] = std::move(info);
-  // Names are the user's: bytes that are not UTF-8 are replaced rather than fatal.
-  files["manifest.json"] = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["info"] = TW_TRY(accel::info_json(program.info));
+  files["manifest.json"] = accel::manifest_text(json);
   return accel::write_dump_folder(folder, kDumpFormat, files);
 }
 

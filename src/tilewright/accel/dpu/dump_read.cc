@@ -2,10 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tilewright/accel/common/dump_folder.h"
+#include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/accel/dpu/dump_format.h"
 #include "tilewright/accel/dpu/program.h"
@@ -13,79 +12,29 @@
 namespace tilewright::dpu {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = accel::Json;
 
-constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
-constexpr uint64_t kFileLimit = uint64_t{4} << 30;       // bytes; of all regions and patches, too
-constexpr uint64_t kInsnLimit = uint64_t{1} << 24;       // instructions of all runs
-constexpr int kMaxDepth = 200;
+constexpr uint64_t kFileLimit = uint64_t{4} << 30;  // bytes; of all regions and patches, too
+constexpr uint64_t kInsnLimit = uint64_t{1} << 24;  // instructions of all runs
 
-class DumpReader {
+class DumpReader : accel::ManifestReader {
  public:
-  explicit DumpReader(const std::string& folder) : folder_(folder) {}
+  explicit DumpReader(std::string folder) : ManifestReader(std::move(folder), kFileLimit) {}
 
   Result<Dump> read() {
-    TW_TRY_STATUS(read_manifest());
+    TW_TRY_STATUS(open());
     read_header();
     read_config();
     read_regions();
     read_runs();
     read_outputs();
-    TW_TRY_STATUS(std::move(problems_).status());
+    TW_TRY_STATUS(status());
     if (Status status = validate(dump_.program); !status)
-      return tl::unexpected<Error>(std::move(status.error()).at(folder_.path()));
+      return tl::unexpected<Error>(std::move(status.error()).at(folder()));
     return std::move(dump_);
   }
 
  private:
-  void problem(const std::string& where, Error error) {
-    if (!where.empty()) error = std::move(error).at(where);
-    problems_.add(std::move(error).at(folder_.path()));
-  }
-  void problem(const std::string& where, std::string what, ErrorKind kind = ErrorKind::Invalid) {
-    problem(where, Error{kind, std::move(what), {}, {}, {}, {}});
-  }
-
-  // Values of the manifest. A missing or wrong one is a problem and reads as nothing.
-  const Json* member(const Json& object, const std::string& key, const std::string& where,
-                     bool required = true) {
-    const auto found = object.is_object() ? object.find(key) : object.end();
-    if (object.is_object() && found != object.end()) return &*found;
-    if (required) problem(where, fmt::format("`{}` is missing", key), ErrorKind::Parse);
-    return nullptr;
-  }
-  std::optional<uint64_t> number(const Json& object, const std::string& key,
-                                 const std::string& where, bool required = true) {
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return std::nullopt;
-    if (value->is_number_unsigned()) return value->get<uint64_t>();
-    problem(where, fmt::format("`{}` must be a number that is whole and not negative", key),
-            ErrorKind::Parse);
-    return std::nullopt;
-  }
-  std::optional<std::string> text(const Json& object, const std::string& key,
-                                  const std::string& where, bool required = true) {
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return std::nullopt;
-    if (value->is_string()) return value->get<std::string>();
-    problem(where, fmt::format("`{}` must be a text", key), ErrorKind::Parse);
-    return std::nullopt;
-  }
-  const Json& list(const Json& object, const std::string& key, const std::string& where,
-                   bool required = true) {
-    static const Json kNone = Json::array();
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return kNone;
-    if (value->is_array()) return *value;
-    problem(where, fmt::format("`{}` must be an array", key), ErrorKind::Parse);
-    return kNone;
-  }
-  const std::string* file(const std::string& name, const std::string& where) {
-    Result<const std::string*> contents = folder_.read(name, kFileLimit);
-    if (contents) return *contents;
-    problem(where, std::move(contents.error()));
-    return nullptr;
-  }
   /// `bytes` bytes (default: the rest) of the file that an object names, from its offset on.
   std::optional<std::string_view> part(const Json& object, const std::string& where,
                                        std::optional<uint64_t> bytes) {
@@ -108,35 +57,17 @@ class DumpReader {
     return std::nullopt;
   }
 
-  Status read_manifest() {
-    Result<const std::string*> manifest = folder_.read("manifest.json", kManifestLimit);
-    if (!manifest) return tl::unexpected<Error>(std::move(manifest.error()).at(folder_.path()));
-    if (accel::json_depth(**manifest) > kMaxDepth)
-      return fail(ErrorKind::Parse,
-                  fmt::format("{}: values are nested deeper than {}", folder_.path(), kMaxDepth));
-    json_ = Json::parse(**manifest, nullptr, /*allow_exceptions=*/false);
-    if (json_.is_object()) return {};
-    return fail(ErrorKind::Parse,
-                fmt::format("{}: manifest.json is not a JSON object", folder_.path()));
-  }
-
   void read_header() {
-    if (const auto format = text(json_, "format", ""); format && *format != kDumpFormat)
-      problem("", fmt::format("format is '{}', not '{}'", *format, kDumpFormat));
-    if (const auto version = number(json_, "version", ""); version && *version != kDumpVersion)
+    check_format(kDumpFormat);
+    if (const auto version = number(json(), "version", ""); version && *version != kDumpVersion)
       problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
-    dump_.program.producer = text(json_, "producer", "", false).value_or("");
-    const Json* info = member(json_, "info", "", false);
-    if (info == nullptr) return;
-    if (info->is_object())
-      dump_.program.info = info->dump(-1, ' ', false, Json::error_handler_t::replace);
-    else
-      problem("", "`info` must be an object", ErrorKind::Parse);
+    dump_.program.producer = text(json(), "producer", "", false).value_or("");
+    dump_.program.info = read_info();
   }
 
   /// As the TOML it stands for; keys that are not known are left out.
   void read_config() {
-    const Json* config = member(json_, "config", "");
+    const Json* config = member(json(), "config", "");
     if (config == nullptr) return;
     const auto value = [](const Json& json) {
       return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
@@ -164,7 +95,7 @@ class DumpReader {
   }
 
   void read_regions() {
-    const Json& regions = list(json_, "regions", "");
+    const Json& regions = list(json(), "regions", "");
     std::array<const Json*, kDumpedRegs.size()> found{};
     for (size_t i = 0; i < regions.size(); ++i) {
       const std::string where = fmt::format("region {}", i);
@@ -199,7 +130,7 @@ class DumpReader {
   }
 
   void read_runs() {
-    const Json& runs = list(json_, "runs", "");
+    const Json& runs = list(json(), "runs", "");
     if (runs.empty()) problem("", "`runs` needs at least one run");
     for (size_t i = 0; i < runs.size(); ++i) {
       const std::string where = fmt::format("run {}", i);
@@ -208,12 +139,7 @@ class DumpReader {
       const Json& patches = list(runs[i], "patches", where, false);
       for (size_t p = 0; p < patches.size(); ++p)
         read_patch(patches[p], fmt::format("{}: patch {}", where, p), run);
-      const Json& spans = list(runs[i], "spans", where, false);
-      for (const Json& span : spans) {
-        const auto label = text(span, "name", where);
-        const auto begin = number(span, "begin", where), end = number(span, "end", where);
-        if (label && begin && end) run.spans.push_back({*label, *begin, *end});
-      }
+      read_spans(list(runs[i], "spans", where, false), where, run.spans);
       dump_.program.runs.push_back(std::move(run));
     }
   }
@@ -243,7 +169,7 @@ class DumpReader {
   }
 
   void read_outputs() {
-    const Json& outputs = list(json_, "outputs", "");
+    const Json& outputs = list(json(), "outputs", "");
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string where = fmt::format("output {}", i);
       const auto label = text(outputs[i], "name", where);
@@ -286,10 +212,7 @@ class DumpReader {
     return std::string(part(place, where, bytes).value_or(""));
   }
 
-  accel::DumpFolder folder_;
-  Json json_;
   uint64_t insns_ = 0, patched_ = 0;
-  accel::Problems problems_;
   Dump dump_;
 };
 

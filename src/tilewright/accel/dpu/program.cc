@@ -6,12 +6,13 @@
 #include <limits>
 #include <utility>
 
-#include "tilewright/base/bytes.h"
+#include "tilewright/accel/common/program_bytes.h"
 
 namespace tilewright::dpu {
 namespace {
 
 constexpr std::string_view kMagic = "TWDPUPR1";
+constexpr const char* kWhat = "DPU program";
 constexpr uint64_t kDdrLimit = uint64_t{1} << 36;  // 64 GiB: four kernels of a board share it
 // Sizes of a feature map or an image; products of four of them still fit 64 bits.
 constexpr int kMostExtent = 1 << 15;
@@ -156,12 +157,8 @@ Result<std::vector<FormatJob>> read_formats(ByteReader& in) {
   return formats;
 }
 
-Result<Run> read_run(ByteReader& in) {
-  Run run;
-  run.patches = TW_TRY(accel::read_patches(in));
-  run.insns = TW_TRY(decode(TW_TRY(in.bytes("instructions"))));
-  run.spans = TW_TRY(accel::read_spans(in));
-  return run;
+Result<std::vector<Insn>> read_insns(ByteReader& in) {
+  return decode(TW_TRY(in.bytes("instructions")));
 }
 
 }  // namespace
@@ -212,45 +209,24 @@ Status validate(const Program& program) {
 std::string serialise(const Program& program) {
   std::string out(kMagic);
   put_bytes(out, to_toml(program.config));
-  put_number(out, program.base);
-  put_bytes(out, program.image);
-  put_number(out, program.runs.size());
-  for (const Run& run : program.runs) {
-    accel::put(out, run.patches);
-    put_bytes(out, encode(run.insns));
-    accel::put(out, run.spans);
-  }
-  accel::put(out, program.inputs);
-  accel::put(out, program.outputs);
+  accel::put_body(out, program, [](std::string& into, const std::vector<Insn>& insns) {
+    put_bytes(into, encode(insns));
+  });
   accel::put(out, std::vector<Region>(program.regions.begin(), program.regions.end()));
   put_formats(out, program.formats);
   put_tensors(out, program.input_tensors);
   put_tensors(out, program.output_tensors);
-  put_bytes(out, program.producer);
-  put_bytes(out, program.info);
+  accel::put_end(out, program);
   return out;
 }
 
 Result<Program> parse_program(std::string_view bytes) {
-  ByteReader in(bytes, ErrorKind::Parse, "DPU program");
-  const Result<std::string_view> magic = in.take(kMagic.size(), "the signature");
-  if (!magic || *magic != kMagic)
-    return fail(ErrorKind::Parse, "not a DPU program",
-                fmt::format("the signature `{}` is not there", kMagic),
-                "compile the program again");
+  ByteReader in(bytes, ErrorKind::Parse, kWhat);
+  TW_TRY_STATUS(accel::read_signature(in, kMagic, kWhat));
   Program program;
   const std::string config = TW_TRY(in.bytes("the configuration"));
   program.config = TW_TRY(parse_config(config, "configuration"));
-  program.base = TW_TRY(in.number());
-  program.image = TW_TRY(in.bytes("the image"));
-  const size_t runs = TW_TRY(in.count(24, "runs"));
-  for (size_t i = 0; i < runs; ++i) {
-    Result<Run> run = read_run(in);
-    if (!run) return tl::unexpected<Error>(std::move(run.error()).at(fmt::format("run {}", i)));
-    program.runs.push_back(*std::move(run));
-  }
-  program.inputs = TW_TRY(accel::read_regions(in));
-  program.outputs = TW_TRY(accel::read_regions(in));
+  TW_TRY_STATUS(accel::read_body(in, program, read_insns));
   const std::vector<Region> regions = TW_TRY(accel::read_regions(in));
   if (regions.size() != kRegs)
     return fail(ErrorKind::Parse,
@@ -259,11 +235,7 @@ Result<Program> parse_program(std::string_view bytes) {
   program.formats = TW_TRY(read_formats(in));
   program.input_tensors = TW_TRY(read_tensors(in));
   program.output_tensors = TW_TRY(read_tensors(in));
-  program.producer = TW_TRY(in.bytes("the producer"));
-  program.info = TW_TRY(in.bytes("the information"));
-  if (in.left() > 0)
-    return fail(ErrorKind::Parse,
-                fmt::format("{} bytes follow the DPU program at byte {}", in.left(), in.at()));
+  TW_TRY_STATUS(accel::read_end(in, kWhat, program));
   TW_TRY_STATUS(validate(program));
   return program;
 }

@@ -2,54 +2,25 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 
+#include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/vta/program.h"
-#include "tilewright/base/file.h"
 
 namespace tilewright::vta {
 namespace {
 
-namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
+using Json = accel::Json;
 
-constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
-constexpr uint64_t kInsnLimit = uint64_t{1} << 24;       // instructions of all runs
-constexpr uint64_t kPatchLimit = kDramLimit;             // bytes of all patches
-constexpr int kMaxDepth = 200;
-constexpr size_t kMaxProblems = 50;
+constexpr uint64_t kInsnLimit = uint64_t{1} << 24;  // instructions of all runs
+constexpr uint64_t kPatchLimit = kDramLimit;        // bytes of all patches
 
-/// Brackets open at once in a JSON text; printing a value is recursive, so depth has a limit.
-int json_depth(std::string_view text) {
-  int depth = 0, deepest = 0;
-  bool quoted = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (quoted) {
-      if (c == '\\') ++i;
-      if (c == '"') quoted = false;
-    } else if (c == '"') {
-      quoted = true;
-    } else if (c == '{' || c == '[') {
-      deepest = std::max(deepest, ++depth);
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return deepest;
-}
-
-class DumpReader {
+class DumpReader : accel::ManifestReader {
  public:
-  explicit DumpReader(std::string folder) : folder_(std::move(folder)) {}
+  explicit DumpReader(std::string folder) : ManifestReader(std::move(folder), kDramLimit) {}
 
   Result<Dump> read() {
-    read_manifest();
-    if (!errors_.empty()) return failed();
+    TW_TRY_STATUS(open());
     read_header();
     read_config();
     read_dram();
@@ -57,63 +28,13 @@ class DumpReader {
     read_outputs();
     read_final();
     read_own();
-    if (!errors_.empty()) return failed();
+    TW_TRY_STATUS(status());
     if (Status status = validate(dump_.program); !status)
-      return tl::unexpected<Error>(std::move(status.error()).at(folder_));
+      return tl::unexpected<Error>(std::move(status.error()).at(folder()));
     return std::move(dump_);
   }
 
  private:
-  void problem(const std::string& where, std::string what, ErrorKind kind = ErrorKind::Invalid) {
-    if (errors_.size() >= kMaxProblems) return;
-    errors_.push_back(
-        Error{kind, std::move(what), where.empty() ? folder_ : folder_ + ": " + where, {}, {}, {}});
-  }
-  void problem(const std::string& where, Error error) {
-    if (errors_.size() < kMaxProblems)
-      errors_.push_back(std::move(error).at(where.empty() ? folder_ : folder_ + ": " + where));
-  }
-  tl::unexpected<Error> failed() {
-    Error first = std::move(errors_.front());
-    for (size_t i = 1; i < errors_.size(); ++i) first.others.push_back(std::move(errors_[i]));
-    return tl::unexpected<Error>(std::move(first));
-  }
-
-  // Values of the manifest. A missing or wrong one is a problem and reads as nothing.
-  const Json* member(const Json& object, const std::string& key, const std::string& where,
-                     bool required) {
-    const auto found = object.is_object() ? object.find(key) : object.end();
-    if (object.is_object() && found != object.end()) return &*found;
-    if (required) problem(where, fmt::format("`{}` is missing", key), ErrorKind::Parse);
-    return nullptr;
-  }
-  std::optional<uint64_t> number(const Json& object, const std::string& key,
-                                 const std::string& where, bool required = true) {
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return std::nullopt;
-    if (value->is_number_unsigned()) return value->get<uint64_t>();
-    problem(where, fmt::format("`{}` must be a number that is whole and not negative", key),
-            ErrorKind::Parse);
-    return std::nullopt;
-  }
-  std::optional<std::string> text(const Json& object, const std::string& key,
-                                  const std::string& where, bool required = true) {
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return std::nullopt;
-    if (value->is_string()) return value->get<std::string>();
-    problem(where, fmt::format("`{}` must be a text", key), ErrorKind::Parse);
-    return std::nullopt;
-  }
-  /// The entries of an array.
-  const Json& list(const Json& object, const std::string& key, const std::string& where,
-                   bool required) {
-    static const Json kNone = Json::array();
-    const Json* value = member(object, key, where, required);
-    if (value == nullptr) return kNone;
-    if (value->is_array()) return *value;
-    problem(where, fmt::format("`{}` must be an array", key), ErrorKind::Parse);
-    return kNone;
-  }
   std::optional<Region> region(const Json& json, const std::string& where) {
     const auto name = text(json, "name", where);
     const auto address = number(json, "addr", where), bytes = number(json, "bytes", where);
@@ -121,84 +42,22 @@ class DumpReader {
     return Region{*name, *address, *bytes};
   }
 
-  /// The contents of a file the manifest names, or null.
-  const std::string* file(const Json& object, const std::string& where) {
+  const std::string* file_of(const Json& object, const std::string& where) {
     const auto name = text(object, "file", where);
     return name ? file(*name, where) : nullptr;
   }
-  const std::string* file(const std::string& name, const std::string& where) {
-    if (const auto found = files_.find(name); found != files_.end()) return &found->second;
-    if (!check_name(name, where)) return nullptr;
-    const fs::path path = fs::path(folder_) / name;
-    std::error_code code;
-    const uint64_t size = fs::file_size(path, code);
-    if (!code && size > kDramLimit) {
-      problem(where, fmt::format("file '{}' has {} bytes, more than 4 GiB", name, size));
-      return nullptr;
-    }
-    Result<std::string> contents = read_file(path.string());
-    if (!contents) {
-      problem(where, std::move(contents.error()));
-      return nullptr;
-    }
-    return &files_.emplace(name, *std::move(contents)).first->second;
-  }
-  bool check_name(const std::string& name, const std::string& where) {
-    const auto bad = [&](std::string_view why) {
-      problem(where, fmt::format("file name '{}' {}", name, why));
-      return false;
-    };
-    const auto plain = [](unsigned char c) { return c > ' ' && c != 0x7f && c != '\\'; };
-    if (name.empty() || !std::all_of(name.begin(), name.end(), plain))
-      return bad("is empty or has spaces, control characters or backslashes");
-    const fs::path path(name);
-    if (path.is_absolute()) return bad("is not relative to the folder");
-    fs::path walked(folder_);
-    std::error_code code;
-    for (const fs::path& part : path) {
-      if (part == "..") return bad("leads out of the folder");
-      walked /= part;
-      const fs::file_status status = fs::symlink_status(walked, code);
-      if (fs::is_symlink(status)) return bad("is or goes through a link");
-      if (fs::exists(status) && !fs::is_directory(status) && !fs::is_regular_file(status))
-        return bad("is not a regular file");
-    }
-    return true;
-  }
-
-  void read_manifest() {
-    const std::string path = (fs::path(folder_) / "manifest.json").string();
-    std::error_code code;
-    const uint64_t size = fs::file_size(path, code);
-    if (!code && size > kManifestLimit)
-      return problem("manifest.json",
-                     fmt::format("has {} bytes, more than {}", size, kManifestLimit));
-    Result<std::string> manifest = read_file(path);
-    if (!manifest) return problem("", std::move(manifest.error()));
-    if (json_depth(*manifest) > kMaxDepth)
-      return problem("manifest.json", fmt::format("values are nested deeper than {}", kMaxDepth),
-                     ErrorKind::Parse);
-    json_ = Json::parse(*manifest, nullptr, /*allow_exceptions=*/false);
-    if (!json_.is_object()) problem("manifest.json", "is not a JSON object", ErrorKind::Parse);
-  }
 
   void read_header() {
-    if (const auto format = text(json_, "format", ""); format && *format != "vta-program-dump")
-      problem("", fmt::format("format is '{}', not 'vta-program-dump'", *format));
-    version_ = number(json_, "version", "").value_or(1);
+    check_format("vta-program-dump");
+    version_ = number(json(), "version", "").value_or(1);
     if (version_ != 1 && version_ != 2)
       problem("", fmt::format("version {} is not known; 1 and 2 are", version_));
-    dump_.program.producer = text(json_, "producer", "", false).value_or("");
-    if (const Json* info = member(json_, "info", "", false)) {
-      if (info->is_object())
-        dump_.program.info = info->dump(-1, ' ', false, Json::error_handler_t::replace);
-      else
-        problem("", "`info` must be an object", ErrorKind::Parse);
-    }
+    dump_.program.producer = text(json(), "producer", "", false).value_or("");
+    dump_.program.info = read_info();
   }
 
   void read_config() {
-    const Json* config = member(json_, "config", "", true);
+    const Json* config = member(json(), "config", "", true);
     if (config == nullptr) return;
     if (!config->is_object()) return problem("", "`config` must be an object", ErrorKind::Parse);
     Result<Config> parsed =
@@ -212,11 +71,11 @@ class DumpReader {
   }
 
   void read_dram() {
-    const Json* dram = member(json_, "dram", "", true);
+    const Json* dram = member(json(), "dram", "", true);
     if (dram == nullptr) return;
     const auto base = number(*dram, "base", "dram");
     const auto size = number(*dram, "size", "dram", false);
-    const std::string* image = file(*dram, "dram");
+    const std::string* image = file_of(*dram, "dram");
     if (!base || image == nullptr) return;
     if (size && *size != image->size())
       problem("dram", fmt::format("`size` is {}, but the file has {} bytes", *size, image->size()));
@@ -236,7 +95,7 @@ class DumpReader {
   }
 
   void read_runs() {
-    const Json& runs = list(json_, "runs", "", true);
+    const Json& runs = list(json(), "runs", "", true);
     if (runs.empty()) problem("", "`runs` needs at least one run");
     if (!have_config_ || !have_image_) return;
     // Instructions may lie in the image, where patches reach them.
@@ -255,7 +114,7 @@ class DumpReader {
   void read_patch(const Json& json, const std::string& where, Run& run) {
     const auto address = number(json, "addr", where);
     const uint64_t offset = number(json, "offset", where, false).value_or(0);
-    const std::string* contents = file(json, where);
+    const std::string* contents = file_of(json, where);
     if (!address || contents == nullptr) return;
     if (offset > contents->size())
       return problem(
@@ -292,7 +151,7 @@ class DumpReader {
       offset = *address - dump_.program.base;
     } else {
       offset = number(json, "offset", where, false).value_or(0);
-      bytes = file(json, where);
+      bytes = file_of(json, where);
       if (bytes == nullptr) return;
     }
     if (offset > bytes->size() || *count > (bytes->size() - offset) / 16)
@@ -329,8 +188,8 @@ class DumpReader {
   }
 
   void read_outputs() {
-    const Json& outputs = list(json_, "outputs", "", true);
-    const size_t runs = list(json_, "runs", "", false).size();
+    const Json& outputs = list(json(), "outputs", "", true);
+    const size_t runs = list(json(), "runs", "", false).size();
     bool any = false;
     for (size_t i = 0; i < outputs.size(); ++i) {
       const std::string where = fmt::format("output {}", i);
@@ -370,9 +229,9 @@ class DumpReader {
   }
 
   void read_final() {
-    const Json* final = member(json_, "final", "", false);
+    const Json* final = member(json(), "final", "", false);
     if (final == nullptr) return;
-    const std::string* contents = file(*final, "final");
+    const std::string* contents = file_of(*final, "final");
     if (contents == nullptr || !have_image_) return;
     if (contents->size() != dump_.program.image.size())
       return problem("final", fmt::format("has {} bytes, but the image {}", contents->size(),
@@ -382,7 +241,7 @@ class DumpReader {
 
   /// The keys that only Tilewright writes.
   void read_own() {
-    const Json* own = member(json_, "tilewright", "", false);
+    const Json* own = member(json(), "tilewright", "", false);
     if (own == nullptr) return;
     if (const auto hw = text(*own, "hw", "tilewright", false)) read_hw(*hw);
     const Json& inputs = list(*own, "inputs", "tilewright", false);
@@ -396,11 +255,7 @@ class DumpReader {
         problem(where, "must be an array", ErrorKind::Parse);
         continue;
       }
-      for (const Json& span : spans[i]) {
-        const auto name = text(span, "name", where);
-        const auto begin = number(span, "begin", where), end = number(span, "end", where);
-        if (name && begin && end) dump_.program.runs[i].spans.push_back({*name, *begin, *end});
-      }
+      read_spans(spans[i], where, dump_.program.runs[i].spans);
     }
   }
 
@@ -417,13 +272,9 @@ class DumpReader {
     config = *std::move(hw);
   }
 
-  std::string folder_;
-  Json json_;
   uint64_t version_ = 1, total_insns_ = 0, patched_ = 0, expected_ = 0;
   bool have_config_ = false, have_image_ = false;
   std::string memory_;  ///< the image with the patches so far
-  std::map<std::string, std::string> files_;
-  std::vector<Error> errors_;
   Dump dump_;
 };
 

@@ -4,20 +4,13 @@
 
 #include <utility>
 
-#include "tilewright/base/bytes.h"
+#include "tilewright/accel/common/program_bytes.h"
 
 namespace tilewright::vta {
 namespace {
 
 constexpr std::string_view kMagic = "TWVTAPR1";
-
-void put_run(std::string& out, const Config& config, const Run& run) {
-  accel::put(out, run.patches);
-  put_number(out, run.insns.size());
-  for (const Insn& insn : run.insns)
-    for (const uint64_t word : encode(config, insn)) put_number(out, word);
-  accel::put(out, run.spans);
-}
+constexpr const char* kWhat = "VTA program";
 
 Result<std::vector<Insn>> read_insns(ByteReader& in, const Config& config) {
   const size_t count = TW_TRY(in.count(16, "instructions"));
@@ -32,14 +25,6 @@ Result<std::vector<Insn>> read_insns(ByteReader& in, const Config& config) {
     insns.push_back(*std::move(insn));
   }
   return insns;
-}
-
-Result<Run> read_run(ByteReader& in, const Config& config) {
-  Run run;
-  run.patches = TW_TRY(accel::read_patches(in));
-  run.insns = TW_TRY(read_insns(in, config));
-  run.spans = TW_TRY(accel::read_spans(in));
-  return run;
 }
 
 }  // namespace
@@ -63,42 +48,24 @@ Status validate(const Program& program) {
 std::string serialise(const Program& program) {
   std::string out(kMagic);
   put_bytes(out, to_toml(program.config));
-  put_number(out, program.base);
-  put_bytes(out, program.image);
-  put_number(out, program.runs.size());
-  for (const Run& run : program.runs) put_run(out, program.config, run);
-  accel::put(out, program.inputs);
-  accel::put(out, program.outputs);
-  put_bytes(out, program.producer);
-  put_bytes(out, program.info);
+  accel::put_body(out, program, [&](std::string& into, const std::vector<Insn>& insns) {
+    put_number(into, insns.size());
+    for (const Insn& insn : insns)
+      for (const uint64_t word : encode(program.config, insn)) put_number(into, word);
+  });
+  accel::put_end(out, program);
   return out;
 }
 
 Result<Program> parse_program(std::string_view bytes) {
-  ByteReader in(bytes, ErrorKind::Parse, "VTA program");
-  const Result<std::string_view> magic = in.take(kMagic.size(), "the signature");
-  if (!magic || *magic != kMagic)
-    return fail(ErrorKind::Parse, "not a VTA program",
-                fmt::format("the signature `{}` is not there", kMagic),
-                "compile the program again");
+  ByteReader in(bytes, ErrorKind::Parse, kWhat);
+  TW_TRY_STATUS(accel::read_signature(in, kMagic, kWhat));
   Program program;
   const std::string config = TW_TRY(in.bytes("the configuration"));
   program.config = TW_TRY(parse_config(config, "configuration"));
-  program.base = TW_TRY(in.number());
-  program.image = TW_TRY(in.bytes("the image"));
-  const size_t runs = TW_TRY(in.count(24, "runs"));
-  for (size_t i = 0; i < runs; ++i) {
-    Result<Run> run = read_run(in, program.config);
-    if (!run) return tl::unexpected<Error>(std::move(run.error()).at(fmt::format("run {}", i)));
-    program.runs.push_back(*std::move(run));
-  }
-  program.inputs = TW_TRY(accel::read_regions(in));
-  program.outputs = TW_TRY(accel::read_regions(in));
-  program.producer = TW_TRY(in.bytes("the producer"));
-  program.info = TW_TRY(in.bytes("the information"));
-  if (in.left() > 0)
-    return fail(ErrorKind::Parse,
-                fmt::format("{} bytes follow the VTA program at byte {}", in.left(), in.at()));
+  TW_TRY_STATUS(accel::read_body(
+      in, program, [&](ByteReader& insns) { return read_insns(insns, program.config); }));
+  TW_TRY_STATUS(accel::read_end(in, kWhat, program));
   TW_TRY_STATUS(validate(program));
   return program;
 }

@@ -1,0 +1,135 @@
+#include "tilewright/accel/common/manifest.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "tilewright/base/file.h"
+
+namespace tilewright::accel {
+namespace {
+
+constexpr uint64_t kManifestLimit = uint64_t{64} << 20;  // bytes
+constexpr int kMaxDepth = 200;
+
+}  // namespace
+
+std::string manifest_text(const Json& manifest) {
+  return manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<Json> info_json(const std::string& info) {
+  Json json = Json::object();
+  if (!info.empty()) json = Json::parse(info, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) return json;
+  return fail(ErrorKind::Invalid, "the program's information is not a JSON object");
+}
+
+Json spans_json(const std::vector<Span>& spans) {
+  Json json = Json::array();
+  for (const Span& span : spans)
+    json.push_back({{"name", span.name}, {"begin", span.begin}, {"end", span.end}});
+  return json;
+}
+
+Status ManifestReader::open() {
+  const std::filesystem::path path = std::filesystem::path(folder_.path()) / "manifest.json";
+  std::error_code code;
+  const uint64_t size = std::filesystem::file_size(path, code);
+  if (!code && size > kManifestLimit) {
+    problem("manifest.json", fmt::format("has {} bytes, more than {}", size, kManifestLimit));
+    return status();
+  }
+  // The user names the folder, so the manifest itself may be a link, other than the files it names.
+  Result<std::string> manifest = read_file(path.string());
+  if (!manifest) {
+    problem("", std::move(manifest.error()));
+    return status();
+  }
+  if (json_depth(*manifest) > kMaxDepth) {
+    problem("manifest.json", fmt::format("values are nested deeper than {}", kMaxDepth),
+            ErrorKind::Parse);
+    return status();
+  }
+  json_ = Json::parse(*manifest, nullptr, /*allow_exceptions=*/false);
+  if (!json_.is_object()) problem("manifest.json", "is not a JSON object", ErrorKind::Parse);
+  return status();
+}
+
+void ManifestReader::problem(const std::string& where, Error error) {
+  if (!where.empty()) error = std::move(error).at(where);
+  problems_.add(std::move(error).at(folder_.path()));
+}
+
+void ManifestReader::problem(const std::string& where, std::string what, ErrorKind kind) {
+  problem(where, Error{kind, std::move(what), {}, {}, {}, {}});
+}
+
+const Json* ManifestReader::member(const Json& object, const std::string& key,
+                                   const std::string& where, bool required) {
+  const auto found = object.is_object() ? object.find(key) : object.end();
+  if (object.is_object() && found != object.end()) return &*found;
+  if (required) problem(where, fmt::format("`{}` is missing", key), ErrorKind::Parse);
+  return nullptr;
+}
+
+std::optional<uint64_t> ManifestReader::number(const Json& object, const std::string& key,
+                                               const std::string& where, bool required) {
+  const Json* value = member(object, key, where, required);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_number_unsigned()) return value->get<uint64_t>();
+  problem(where, fmt::format("`{}` must be a number that is whole and not negative", key),
+          ErrorKind::Parse);
+  return std::nullopt;
+}
+
+std::optional<std::string> ManifestReader::text(const Json& object, const std::string& key,
+                                                const std::string& where, bool required) {
+  const Json* value = member(object, key, where, required);
+  if (value == nullptr) return std::nullopt;
+  if (value->is_string()) return value->get<std::string>();
+  problem(where, fmt::format("`{}` must be a text", key), ErrorKind::Parse);
+  return std::nullopt;
+}
+
+const Json& ManifestReader::list(const Json& object, const std::string& key,
+                                 const std::string& where, bool required) {
+  static const Json kNone = Json::array();
+  const Json* value = member(object, key, where, required);
+  if (value == nullptr) return kNone;
+  if (value->is_array()) return *value;
+  problem(where, fmt::format("`{}` must be an array", key), ErrorKind::Parse);
+  return kNone;
+}
+
+const std::string* ManifestReader::file(const std::string& name, const std::string& where) {
+  Result<const std::string*> contents = folder_.read(name, most_);
+  if (contents) return *contents;
+  problem(where, std::move(contents.error()));
+  return nullptr;
+}
+
+void ManifestReader::check_format(std::string_view format) {
+  if (const auto found = text(json_, "format", ""); found && *found != format)
+    problem("", fmt::format("format is '{}', not '{}'", *found, format));
+}
+
+std::string ManifestReader::read_info() {
+  const Json* info = member(json_, "info", "", false);
+  if (info == nullptr) return {};
+  if (info->is_object()) return info->dump(-1, ' ', false, Json::error_handler_t::replace);
+  problem("", "`info` must be an object", ErrorKind::Parse);
+  return {};
+}
+
+void ManifestReader::read_spans(const Json& json, const std::string& where,
+                                std::vector<Span>& into) {
+  for (const Json& span : json) {
+    const auto name = text(span, "name", where);
+    const auto begin = number(span, "begin", where), end = number(span, "end", where);
+    if (name && begin && end) into.push_back({*name, *begin, *end});
+  }
+}
+
+}  // namespace tilewright::accel
