@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
-#include "tilewright/compile/cpu/backend.h"
+#include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/dpu/device.h"
 #include "tilewright/compile/dpu/place.h"
 
@@ -71,11 +71,10 @@ std::vector<LayerNote> notes_of(const dpu::Compiled& compiled) {
   return notes;
 }
 
-class DpuBackend final : public Backend {
+class DpuBackend final : public AcceleratorBackend {
  public:
   std::string_view name() const override { return kDpuDevice; }
   const DeviceRuntime& runtime() const override { return dpu_runtime(); }
-  std::vector<std::string> target_names() const override { return {kDpuDevice}; }
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
     DpuTarget dpu;
@@ -90,12 +89,6 @@ class DpuBackend final : public Backend {
                                                 const CompileOptions& options) const override {
     return std::optional(TW_TRY(prepare_for_dpu(graph, config_of_dpu(options), settings, options)));
   }
-
-  /// Integer graphs went through the passes before.
-  std::string passes(const CompileOptions&) const override { return {}; }
-  void set_up(graph::PassContext&, const CompileOptions&,
-              std::vector<records::Record>&) const override {}
-  bool always_fuses() const override { return true; }
 
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const CompileOptions& options) const override {
@@ -124,13 +117,6 @@ class DpuBackend final : public Backend {
     made.detail = std::move(detail);
     return made;
   }
-
-  /// Layers are no scheduled Funcs.
-  std::vector<rules::RuleInfo> schedule_rules() const override { return {}; }
-
-  void describe(runtime::Program& program, const CompileOptions& options) const override {
-    cpu_backend().describe(program, options);
-  }
 };
 
 }  // namespace
@@ -142,9 +128,7 @@ const Backend& dpu_backend() {
 
 hw::Target as_target(const DpuTarget& dpu) {
   const dpu::Config& config = dpu.config;
-  hw::Target target;
-  target.kind = hw::TargetKind::Accelerator;
-  target.name = target.backend = kDpuDevice;
+  hw::Target target = accelerator_target(kDpuDevice, dpu);
   for (int m = 0; m < dpu::kMemories; ++m)
     target.memories.push_back({fmt::format("fm{}", m), 0, "processing element",
                                config.fm_words(m) * dpu::kLanes, dpu::kBanks});
@@ -157,17 +141,11 @@ hw::Target as_target(const DpuTarget& dpu) {
       fmt::format("{} x conv {}x{}x{}", config.pe, dpu::kBanks, dpu::kLanes, dpu::kLanes),
       fmt::format("{} x misc 2x{}", config.pe, dpu::kLanes)};
   target.intrinsics = {"dpu.conv", "dpu.pool", "dpu.elew"};
-  target.special = std::any(dpu);
   return target;
 }
 
-const DpuTarget* dpu_target(const hw::Target& target) {
-  const auto* any = std::get_if<std::any>(&target.special);
-  return any == nullptr ? nullptr : std::any_cast<DpuTarget>(any);
-}
+const DpuTarget* dpu_target(const hw::Target& target) { return special_of<DpuTarget>(target); }
 
-const DpuLaunchCode* dpu_code(const LaunchCode& launch) {
-  return dynamic_cast<const DpuLaunchCode*>(launch.detail.get());
-}
+const DpuLaunchCode* dpu_code(const LaunchCode& launch) { return detail_of<DpuLaunchCode>(launch); }
 
 }  // namespace tilewright::compile

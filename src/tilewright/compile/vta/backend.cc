@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/base/check.h"
-#include "tilewright/compile/cpu/backend.h"
+#include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/vta/device.h"
 #include "tilewright/compile/vta/place.h"
 #include "tilewright/compile/vta/quantized.h"
@@ -29,11 +29,10 @@ VtaLaunchOptions vta_options(const CompileOptions& options) {
   return launch;
 }
 
-class VtaBackend final : public Backend {
+class VtaBackend final : public AcceleratorBackend {
  public:
   std::string_view name() const override { return kVtaDevice; }
   const DeviceRuntime& runtime() const override { return vta_runtime(); }
-  std::vector<std::string> target_names() const override { return {kVtaDevice}; }
 
   Result<hw::Target> target(const std::string& name, const TargetOptions& options) const override {
     VtaTarget vta;
@@ -51,13 +50,6 @@ class VtaBackend final : public Backend {
     return std::optional(TW_TRY(
         prepare_for_vta(graph, special(options).config, settings, options, vta_options(options))));
   }
-
-  /// Graphs in tiles went through the passes before.
-  std::string passes(const CompileOptions&) const override { return {}; }
-  void set_up(graph::PassContext&, const CompileOptions&,
-              std::vector<records::Record>&) const override {}
-
-  bool always_fuses() const override { return true; }
 
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const CompileOptions& options) const override {
@@ -80,10 +72,6 @@ class VtaBackend final : public Backend {
 
   std::vector<rules::RuleInfo> schedule_rules() const override { return rules::vta_rules(); }
 
-  void describe(runtime::Program& program, const CompileOptions& options) const override {
-    cpu_backend().describe(program, options);
-  }
-
   std::shared_ptr<BackendMemo> make_memo() const override {
     return std::make_shared<VtaLayerMemo>();
   }
@@ -98,9 +86,7 @@ const Backend& vta_backend() {
 
 hw::Target as_target(const VtaTarget& vta) {
   const vta::Config& config = vta.config;
-  hw::Target target;
-  target.kind = hw::TargetKind::Accelerator;
-  target.name = target.backend = kVtaDevice;
+  hw::Target target = accelerator_target(kVtaDevice, vta);
   const auto memory = [&](const char* name, vta::Mem mem) {
     target.memories.push_back({name, 0, "device", config.depth(mem) * config.element_bytes(mem)});
   };
@@ -114,17 +100,11 @@ hw::Target as_target(const VtaTarget& vta) {
       fmt::format("gemm {}x{}x{}", config.batch(), config.block_in(), config.block_out()),
       fmt::format("alu {}x{}", config.batch(), config.block_out())};
   target.intrinsics = {"vta.gemm"};
-  target.special = std::any(vta);
   return target;
 }
 
-const VtaTarget* vta_target(const hw::Target& target) {
-  const auto* any = std::get_if<std::any>(&target.special);
-  return any == nullptr ? nullptr : std::any_cast<VtaTarget>(any);
-}
+const VtaTarget* vta_target(const hw::Target& target) { return special_of<VtaTarget>(target); }
 
-const VtaLaunchCode* vta_code(const LaunchCode& launch) {
-  return dynamic_cast<const VtaLaunchCode*>(launch.detail.get());
-}
+const VtaLaunchCode* vta_code(const LaunchCode& launch) { return detail_of<VtaLaunchCode>(launch); }
 
 }  // namespace tilewright::compile

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/accelerator_launch.h"
-#include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/quantize_model.h"
 #include "tilewright/compile/testing/toy/layers.h"
 
@@ -67,10 +67,9 @@ class ToyRuntime final : public compile::DeviceRuntime {
   }
 };
 
-class ToyBackend final : public compile::Backend {
+class ToyBackend final : public compile::AcceleratorBackend {
  public:
   std::string_view name() const override { return kName; }
-  std::vector<std::string> target_names() const override { return {kName}; }
 
   const compile::DeviceRuntime& runtime() const override {
     static const ToyRuntime runtime;
@@ -82,13 +81,10 @@ class ToyBackend final : public compile::Backend {
     if (!options.hw.empty())
       return fail(ErrorKind::Usage, "toy has one configuration", {}, "leave --hw out");
     TW_TRY_STATUS(compile::refuse_tf32(name, options));
-    hw::Target target;
-    target.kind = hw::TargetKind::Accelerator;
-    target.name = target.backend = kName;
+    hw::Target target = compile::accelerator_target(kName, {});
     target.memories = {{"buf", 0, "device", kBufBytes}, {"out", 0, "device", kOutBytes}};
     target.queues = {{"load", {"buf", "out"}}, {"compute", {"buf", "out"}}};
     target.units = {"dot"};
-    target.special = std::any();
     return target;
   }
 
@@ -104,12 +100,6 @@ class ToyBackend final : public compile::Backend {
     return std::optional(std::move(model));
   }
 
-  std::string passes(const compile::CompileOptions&) const override { return {}; }
-  void set_up(graph::PassContext&, const compile::CompileOptions&,
-              std::vector<records::Record>&) const override {}
-  bool always_fuses() const override { return true; }
-  std::vector<rules::RuleInfo> schedule_rules() const override { return {}; }
-
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const compile::CompileOptions&) const override {
     return compile::devices_of(graph, toy::place(graph), kName);
@@ -122,10 +112,6 @@ class ToyBackend final : public compile::Backend {
     code.device = kName;
     code.bytes = serialise(program);
     return code;
-  }
-
-  void describe(runtime::Program& program, const compile::CompileOptions& options) const override {
-    compile::cpu_backend().describe(program, options);
   }
 };
 

@@ -2,15 +2,40 @@
 
 #include <fmt/format.h>
 
+#include "tilewright/accel/common/program_bytes.h"
+
 namespace tilewright::toy {
 namespace {
 
-constexpr std::string_view kMagic = "toy program 1\n";
+constexpr std::string_view kMagic = "TWTOYPR1";
+constexpr const char* kWhat = "toy program";
 constexpr size_t kInsnBytes = 8 * (1 + std::tuple_size_v<decltype(Insn::fields())>);
 
 accel::Access bytes_at(int memory, int64_t begin, int64_t bytes, bool write) {
   return accel::one_row(memory, static_cast<uint64_t>(begin), static_cast<uint64_t>(begin + bytes),
                         write);
+}
+
+Result<Insn> read_insn(ByteReader& in) {
+  Insn insn;
+  const uint64_t op = TW_TRY(in.number());
+  if (op > static_cast<uint64_t>(Op::Dot))
+    return fail(ErrorKind::Parse, fmt::format("there is no instruction {}", op));
+  insn.op = static_cast<Op>(op);
+  Status status;
+  for_each_field(insn, [&](std::string_view, int64_t& value) {
+    const Result<uint64_t> number = in.number();
+    if (number) value = static_cast<int64_t>(*number);
+    if (!number && status) status = tl::unexpected<Error>(number.error());
+  });
+  TW_TRY_STATUS(status);
+  return insn;
+}
+
+Result<std::vector<Insn>> read_insns(ByteReader& in) {
+  std::vector<Insn> insns(TW_TRY(in.count(kInsnBytes, "instructions")));
+  for (Insn& insn : insns) insn = TW_TRY(read_insn(in));
+  return insns;
 }
 
 }  // namespace
@@ -52,63 +77,30 @@ accel::Footprint footprint(const Insn& insn) {
 
 std::string serialise(const Program& program) {
   std::string out(kMagic);
-  put_number(out, program.base);
-  put_bytes(out, program.image);
-  accel::put(out, program.inputs);
-  accel::put(out, program.outputs);
-  put_number(out, program.runs.size());
-  for (const accel::Run<Insn>& run : program.runs) {
-    accel::put(out, run.spans);
-    put_number(out, run.insns.size());
-    for (const Insn& insn : run.insns) {
-      put_number(out, static_cast<uint64_t>(insn.op));
+  accel::put_body(out, program, [](std::string& into, const std::vector<Insn>& insns) {
+    put_number(into, insns.size());
+    for (const Insn& insn : insns) {
+      put_number(into, static_cast<uint64_t>(insn.op));
       for_each_field(insn, [&](std::string_view, int64_t value) {
-        put_number(out, static_cast<uint64_t>(value));
+        put_number(into, static_cast<uint64_t>(value));
       });
     }
-  }
+  });
+  accel::put_end(out, program);
   return out;
 }
 
-namespace {
-
-Result<Insn> read_insn(ByteReader& in) {
-  Insn insn;
-  const uint64_t op = TW_TRY(in.number());
-  if (op > static_cast<uint64_t>(Op::Dot))
-    return fail(ErrorKind::Parse, fmt::format("there is no instruction {}", op));
-  insn.op = static_cast<Op>(op);
-  Status status;
-  for_each_field(insn, [&](std::string_view, int64_t& value) {
-    const Result<uint64_t> number = in.number();
-    if (number) value = static_cast<int64_t>(*number);
-    if (!number && status) status = tl::unexpected<Error>(number.error());
-  });
-  TW_TRY_STATUS(status);
-  return insn;
-}
-
-}  // namespace
-
 Result<Program> parse_program(std::string_view bytes) {
-  ByteReader in(bytes, ErrorKind::Parse, "toy program");
-  if (TW_TRY(in.take(kMagic.size(), "the signature")) != kMagic)
-    return fail(ErrorKind::Parse, "not a toy program");
+  ByteReader in(bytes, ErrorKind::Parse, kWhat);
+  TW_TRY_STATUS(accel::read_signature(in, kMagic, kWhat));
   Program program;
-  program.base = TW_TRY(in.number());
-  program.image = TW_TRY(in.bytes("the image"));
-  program.inputs = TW_TRY(accel::read_regions(in));
-  program.outputs = TW_TRY(accel::read_regions(in));
-  const size_t runs = TW_TRY(in.count(24, "runs"));
+  TW_TRY_STATUS(accel::read_body(in, program, read_insns));
+  TW_TRY_STATUS(accel::read_end(in, kWhat, program));
   accel::Problems problems;
-  accel::check_image(program, runs, uint64_t{1} << 32, problems);
-  for (size_t r = 0; r < runs; ++r) {
-    accel::Run<Insn> run;
-    run.spans = TW_TRY(accel::read_spans(in));
-    const size_t insns = TW_TRY(in.count(kInsnBytes, "instructions"));
-    for (size_t i = 0; i < insns; ++i) run.insns.push_back(TW_TRY(read_insn(in)));
-    accel::check_run(program, r, run.patches, run.spans, insns, problems);
-    program.runs.push_back(std::move(run));
+  accel::check_image(program, program.runs.size(), uint64_t{1} << 32, problems);
+  for (size_t r = 0; r < program.runs.size(); ++r) {
+    const accel::Run<Insn>& run = program.runs[r];
+    accel::check_run(program, r, run.patches, run.spans, run.insns.size(), problems);
   }
   TW_TRY_STATUS(std::move(problems).status());
   return program;
