@@ -4,8 +4,8 @@
 #include <set>
 
 #include "tilewright/ir/walk.h"
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/default_schedule.h"
-#include "tilewright/rules/cpu/tile.h"
 #include "tilewright/rules/cpu/tile_padding.h"
 #include "tilewright/tune/sketch_space.h"
 

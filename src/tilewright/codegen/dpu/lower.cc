@@ -68,30 +68,12 @@ class Lowering {
     return view;
   }
 
-  /// The window of all readers of an image of few channels, if they agree.
-  std::optional<Window> common_window(ValueId id) const {
-    std::optional<Window> found;
-    const auto& outputs = network_.outputs;
-    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return {};
-    for (const Layer& layer : network_.layers) {
-      if (std::find(layer.inputs.begin(), layer.inputs.end(), id) == layer.inputs.end()) continue;
-      const auto* conv = std::get_if<ConvLayer>(&layer.op);
-      if (conv == nullptr || conv->groups != 1 || conv->window.dilation_w != 1) return {};
-      const Window& w = conv->window;
-      if (found && (found->kernel_w != w.kernel_w || found->stride_w != w.stride_w ||
-                    found->pad_left != w.pad_left || found->pad_right != w.pad_right))
-        return {};
-      found = w;
-    }
-    return found;
-  }
-
   void find_formats() {
     for (const ValueId id : network_.inputs) {
       const Value& v = value(id);
       Located& to = located(id);
       std::optional<Window> window;
-      if (v.channels <= config_.format_unit) window = common_window(id);
+      if (v.channels <= config_.format_unit) window = common_window(network_, id);
       DdrTensor tensor{v.name, Reg::Input, 0, v.channels, v.height, v.width, v.fix_point};
       int64_t width = v.width, channels = v.channels;
       if (window) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -108,6 +109,9 @@ ConvLayer fold_rows(const ConvLayer& layer, int64_t in_groups, std::vector<int>&
 /// Whether folding, or for 1x1 kernels a copy of every s-th pixel, takes CONV less time.
 bool worth_folding(const ConvLayer& layer, const Value& in);
 
+/// The window in which all readers see input `id`, an image of few channels, so that the format
+/// unit can put a kernel's columns side by side; none if they differ or anything else reads it.
+std::optional<Window> common_window(const Network& network, ValueId id);
 /// On an image whose kernel's columns the format unit has put side by side as channels.
 ConvLayer with_formatted_input(const ConvLayer& layer, int64_t in_channels);
 /// One that copies, to bring channels that are spread over lanes side by side.

@@ -6,6 +6,23 @@
 
 namespace tilewright::dpu {
 
+std::optional<Window> common_window(const Network& network, ValueId id) {
+  std::optional<Window> found;
+  const auto& outputs = network.outputs;
+  if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return {};
+  for (const Layer& layer : network.layers) {
+    if (std::find(layer.inputs.begin(), layer.inputs.end(), id) == layer.inputs.end()) continue;
+    const auto* conv = std::get_if<ConvLayer>(&layer.op);
+    if (conv == nullptr || conv->groups != 1 || conv->window.dilation_w != 1) return {};
+    const Window& w = conv->window;
+    if (found && (found->kernel_w != w.kernel_w || found->stride_w != w.stride_w ||
+                  found->pad_left != w.pad_left || found->pad_right != w.pad_right))
+      return {};
+    found = w;
+  }
+  return found;
+}
+
 ConvLayer with_formatted_input(const ConvLayer& layer, int64_t in_channels) {
   ConvLayer conv = layer;
   conv.window.kernel_w = conv.window.stride_w = 1;

@@ -24,6 +24,7 @@
 #include "tilewright/codegen/gpu/bulk.h"
 #include "tilewright/codegen/gpu/calls.h"
 #include "tilewright/codegen/gpu/kernel_facts.h"
+#include "tilewright/codegen/gpu/kernel_head.h"
 #include "tilewright/codegen/gpu/matrix.h"
 #include "tilewright/codegen/gpu/prelude.h"
 #include "tilewright/codegen/gpu/speculate.h"
@@ -81,36 +82,9 @@ class KernelWriter {
  private:
   /// The head of the kernel, up to where its parameters have their names.
   void begin(CText& out) {
-    std::vector<std::string> parameters, views;
-    for (const Param& p : func_.params) {
-      strides_[p.buffer] = strides_of(p.buffer, p.strides);
-      const std::string id = names_.of(p.buffer), type = c_storage_type(p.buffer.dtype());
-      const bool reads = p.mode == ParamMode::In || p.mode == ParamMode::Const;
-      if (!opencl_) {
-        // Knowing the alignment, the compiler joins stores to neighbours; of what a kernel only
-        // reads, it would forget that nobody writes it.
-        const std::string given = reads ? id : names_.fresh(id + "_given");
-        parameters.push_back(
-            fmt::format("{}{}* __restrict__ {}", reads ? "const " : "", type, given));
-        if (!reads)
-          views.push_back(fmt::format("{0}* const {1} = ({0}*)__builtin_assume_aligned({2}, 16);",
-                                      type, id, given));
-        continue;
-      }
-      const std::string base = names_.fresh(id + "_base"), offset = names_.fresh(id + "_offset");
-      parameters.push_back(fmt::format("__global char* {}", base));
-      parameters.push_back("long " + offset);
-      const std::string pointer = fmt::format("__global {}{}*", reads ? "const " : "", type);
-      views.push_back(
-          fmt::format("{0} restrict {1} = ({0})({2} + {3});", pointer, id, base, offset));
-    }
-    for (const Scalar& s : func_.scalars) {
-      const std::string type = exprs_.declared_type(s.var), id = names_.of(s.var);
-      const std::string given = names_.fresh(id + "_given");
-      parameters.push_back("i64 " + given);
-      views.push_back(fmt::format("const {0} {1} = ({0}){2};", type, id, given));
-    }
-    for (const std::string& map : bulk_text_.parameters()) parameters.push_back(map);
+    for (const Param& p : func_.params) strides_[p.buffer] = strides_of(p.buffer, p.strides);
+    KernelHead given = kernel_head(func_, opencl_, names_, exprs_);
+    for (const std::string& map : bulk_text_.parameters()) given.parameters.push_back(map);
     const auto& b = kernel_.block;
     const std::string head =
         opencl_ ? fmt::format("__kernel __attribute__((reqd_work_group_size({}, {}, {}))) void",
@@ -118,8 +92,9 @@ class KernelWriter {
                 : fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {})",
                               b[0] * b[1] * b[2],
                               blocks_at_once(func_.body, b[0] * b[1] * b[2], target_));
-    out.open(fmt::format("{} {}({}) {{", head, symbol_of(func_), fmt::join(parameters, ", ")));
-    for (const std::string& view : views) out.line(view);
+    out.open(
+        fmt::format("{} {}({}) {{", head, symbol_of(func_), fmt::join(given.parameters, ", ")));
+    for (const std::string& view : given.views) out.line(view);
     if (is_patched()) {
       out.line(fmt::format("const i32 tw_thread = (i32)(threadIdx.y * {} + threadIdx.x);", b[0]));
       out.line(fmt::format("const i32 tw_x = tw_thread / 32 % {} * {} + tw_thread % {};",

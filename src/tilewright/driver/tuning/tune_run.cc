@@ -1,3 +1,11 @@
+// The course of `tilewright tune`, as far as the search:
+//
+//   prepare   options are checked, models compiled by rule, tasks found, in 20 % of the time:
+//             models for which there is none are left out
+//   open      store, worker processes; a space and a searcher for each task, with the points to
+//             begin with: records of this kernel, else those of the nearest shape tuned before
+//   search    the tuner shares the time out among tasks by what each is expected to gain, until
+//             just enough is left for what tune_decide.cc does
 #include "tilewright/driver/tuning/tune_run.h"
 
 #include <fmt/format.h>
@@ -9,7 +17,6 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/driver/inputs/samples.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/lines.h"
 #include "tilewright/records/sqlite/sqlite.h"
@@ -23,17 +30,9 @@ namespace {
 
 constexpr int kTransferred = 4;     ///< points tried first because a shape alike liked them
 constexpr double kRaceShare = 0.1;  ///< of the time between compiling and the races of models
-/// Of the time of the rules' algorithm, for a convolution and for its model.
-constexpr double kFormWins = 0.97, kModelWins = 0.99;
-
 constexpr std::string_view kReplay = "replay:";
 /// Of the budget, at most: until all tasks are known, and kept for the end.
 constexpr double kPlanShare = 0.2, kEndShare = 0.35;
-
-/// How long each of `models` runs against its untuned form.
-double duel_seconds(double seconds, size_t models) {
-  return std::clamp(0.03 * seconds / static_cast<double>(models), 0.02, 2.0);
-}
 
 /// How long each of `models` runs before it is tuned.
 double look_seconds(double seconds, size_t models) {
@@ -66,10 +65,14 @@ double TuneRun::rest() const {
   return settings_.seconds - elapsed() - std::min(end, kEndShare * settings_.seconds);
 }
 
-/// Of one model against its untuned form, both warmed up.
-double TuneRun::race_seconds() const {
-  return 0.1 + duel_seconds(settings_.seconds, plan_.models.size());
+/// How long each model runs against its untuned form.
+double TuneRun::duel_seconds() const {
+  const auto models = static_cast<double>(plan_.models.size());
+  return std::clamp(0.03 * settings_.seconds / models, 0.02, 2.0);
 }
+
+/// Of one model against its untuned form, both warmed up.
+double TuneRun::race_seconds() const { return 0.1 + duel_seconds(); }
 
 /// Whether something that takes `seconds` ends within the budget.
 bool TuneRun::time_for(double seconds) const { return elapsed() + seconds <= settings_.seconds; }
@@ -272,206 +275,6 @@ Status TuneRun::search() {
   if (kept_) TW_TRY_STATUS(kept_->flush());
   if (driver::interrupted()) stop_ = search::Stop::Interrupted;
   return {};
-}
-
-Status TuneRun::decide() {
-  // An interrupted run writes what it has; interrupting again ends that too.
-  if (interrupted()) interrupt_requested = false;
-  measure::Measurer* racer = interrupted() ? nullptr : measurer_.get();
-  // Replayed readings are as old as they are, so that equal runs give equal packages.
-  const std::string when = on_device() ? tune::utc_now() : newest_;
-  verdicts_ = final_races(
-      *tuner_, compiler_key(), when, racer, [&] { return rest() > 0; }, target().simulated);
-  gains_.clear();
-  for (TunedModel& model : plan_.models) {
-    TW_TRY_STATUS(choose_forms(model));
-    TW_TRY_STATUS(target().cost != nullptr ? compare_launches(model) : compare(model));
-  }
-  if (store_) {
-    std::vector<records::Record> records;
-    for (const Verdict& verdict : verdicts_)
-      if (verdict.known) records.push_back(verdict.record);
-    for (records::Record& record : decided_forms()) records.push_back(std::move(record));
-    // What an interrupted run saw was not raced: it stands as readings.
-    if (!interrupted()) TW_TRY(store_->add_all(records));
-  }
-  return write_package();
-}
-
-Verdict* TuneRun::verdict_of(const compile::KernelReport& kernel) {
-  const std::string key = records::workload_key(records::workload_text(kernel.func));
-  for (Verdict& verdict : verdicts_)
-    if (verdict.known && verdict.record.workload == key) return &verdict;
-  return nullptr;
-}
-
-/// Which convolutions take another algorithm than by rule, all kernels being tuned: those that are
-/// faster inside the model, if the model with them is faster as a whole.
-Status TuneRun::choose_forms(TunedModel& model) {
-  if (model.others.empty() || !model.session || interrupted()) return {};
-  const double turn = model.compile_seconds + race_seconds();
-  if (!time_for(static_cast<double>(3 + model.others.size()) * turn)) return {};
-  const auto usual = TW_TRY(open_tuned(model, {}));
-  std::map<std::string, std::pair<double, records::Record>> best;  // share of the usual time
-  for (OtherForms& forms : model.others) {
-    std::vector<records::Record> all;
-    for (const ConvForms& conv : forms.convs)
-      all.push_back(form_record(conv.conv, conv.other, compile_, 0));
-    const auto other = TW_TRY(open_tuned(model, all));
-    const Duel times = TW_TRY(race(*usual, *other));
-    for (size_t i = 0; i < all.size(); ++i) {
-      ConvForms& conv = forms.convs[i];
-      conv.before = time_of(conv, times.steps_before);
-      conv.after = time_of(conv, times.steps_after);
-      all[i].cost = all[i].least = conv.after;
-      const std::pair found(conv.after / conv.before, all[i]);
-      auto& known = best.emplace(all[i].workload, found).first->second;
-      if (found.first < known.first) known = found;
-    }
-  }
-  std::vector<records::Record> taken;
-  for (const auto& [conv, form] : best)
-    if (form.first < kFormWins) taken.push_back(form.second);
-  if (!taken.empty()) {
-    const auto mixed = TW_TRY(open_tuned(model, taken));
-    const Duel whole = TW_TRY(race(*usual, *mixed));
-    if (whole.after < kModelWins * whole.before) model.forms = taken;
-  }
-  model.tuned.reset();
-  return {};
-}
-
-compile::CompileOptions TuneRun::with_verdicts(const std::vector<records::Record>& forms) const {
-  compile::CompileOptions options = compile_;
-  options.tuned = find_among(verdicts_);
-  if (!forms.empty()) options.form = find_form(forms);
-  return options;
-}
-
-/// `model` with the present verdicts and `forms`.
-Result<std::unique_ptr<runtime::Session>> TuneRun::open_tuned(
-    TunedModel& model, const std::vector<records::Record>& forms) {
-  model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(forms)));
-  runtime::SessionOptions session_options;
-  session_options.threads = threads_of(settings_.subject);
-  session_options.flush_denormals = true;
-  return compile::open_session(*model.tuned, session_options);
-}
-
-Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) const {
-  return duel(before, after, settings_.subject.seed,
-              duel_seconds(settings_.seconds, plan_.models.size()));
-}
-
-/// The model as compiled by rule against its form with the present verdicts.
-Result<Duel> TuneRun::race_tuned(TunedModel& model) {
-  if (target().duel != nullptr) {
-    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
-    return target().duel(model.compiled, *model.tuned, settings_.subject,
-                         duel_seconds(settings_.seconds, plan_.models.size()));
-  }
-  const auto session = TW_TRY(open_tuned(model, model.forms));
-  return race(*model.session, *session);
-}
-
-/// The tuned model against the untuned one. Kernels that are no faster inside the model, and all
-/// where it loses as a whole, keep the rules' schedules.
-Status TuneRun::compare(TunedModel& model) {
-  ModelGain gain;
-  gain.name = model.subject.name;
-  bool any = !model.forms.empty();
-  for (const compile::KernelReport* report : compile::all_kernels(model.compiled)) {
-    const compile::KernelReport& kernel = *report;
-    const Verdict* verdict = verdict_of(kernel);
-    if (verdict == nullptr) continue;
-    const auto uses = static_cast<double>(kernel.steps.size());
-    any |= verdict->better;
-    gain.before += uses * verdict->rule_cost;
-    gain.after += uses * verdict->record.cost;
-  }
-  if (runs_here() && !any) gain.before = gain.after = model.latency;
-  const double turn = model.compile_seconds + race_seconds();
-  if (!runs_here() || !any || interrupted() || !time_for(turn)) {
-    gains_.push_back(std::move(gain));
-    return {};
-  }
-  Duel times = TW_TRY(race_tuned(model));
-  if (give_up_slower(model, times) && (time_for(turn) || times.after >= times.before))
-    times = TW_TRY(race_tuned(model));
-  gain.raced = true;
-  gain.before = times.before;
-  gain.after = gain.in_race = times.after;
-  if (times.after >= times.before) {
-    gain.after = times.before;
-    model.tuned.reset();
-    model.forms.clear();
-    for (const compile::KernelReport* kernel : compile::all_kernels(model.compiled))
-      if (Verdict* verdict = verdict_of(*kernel)) give_up(*verdict);
-  }
-  gains_.push_back(std::move(gain));
-  return {};
-}
-
-/// Launches as a whole, on the simulator: the tuned ones must take fewer cycles.
-Status TuneRun::compare_launches(TunedModel& model) {
-  ModelGain gain;
-  gain.name = model.subject.name;
-  gain.before = TW_TRY(target().cost(model.compiled, compile_));
-  model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
-  gain.after = gain.in_race = TW_TRY(target().cost(*model.tuned, compile_));
-  gain.raced = true;
-  if (gain.after >= gain.before) {
-    gain.after = gain.before;
-    model.tuned.reset();
-    for (Verdict& verdict : verdicts_)
-      if (verdict.known) give_up(verdict);
-  }
-  gains_.push_back(std::move(gain));
-  return {};
-}
-
-/// Kernels that are no faster inside the model keep the rules' schedules; whether there are any.
-bool TuneRun::give_up_slower(const TunedModel& model, const Duel& times) {
-  bool any = false;
-  for (const compile::KernelReport* report : compile::all_kernels(model.compiled)) {
-    const compile::KernelReport& kernel = *report;
-    Verdict* verdict = verdict_of(kernel);
-    if (verdict == nullptr || !verdict->better) continue;
-    double before = 0, after = 0;
-    for (const std::string& step : kernel.steps) {
-      const auto then = times.steps_before.find(step), now = times.steps_after.find(step);
-      if (then == times.steps_before.end() || now == times.steps_after.end()) continue;
-      const bool open = std::any_of(model.others.begin(), model.others.end(),
-                                    [&](const OtherForms& forms) { return computes(forms, step); });
-      if (!model.forms.empty() && open) continue;  // perhaps of another form
-      before += then->second, after += now->second;
-    }
-    if (after < before || before == 0) continue;
-    give_up(*verdict);
-    any = true;
-  }
-  return any;
-}
-
-/// For every convolution that had a choice, what it came to.
-std::vector<records::Record> TuneRun::decided_forms() const {
-  std::map<std::string, records::Record> decided;
-  each_form(plan_, [&](const ConvForms& conv, bool won) {
-    const records::Record record = form_record(conv.conv, won ? conv.other : conv.rule, compile_,
-                                               won ? conv.after : conv.before);
-    if (!decided.emplace(record.workload, record).second && won) decided[record.workload] = record;
-  });
-  std::vector<records::Record> records;
-  for (auto& [key, record] : decided) records.push_back(std::move(record));
-  return records;
-}
-
-Status TuneRun::write_package() {
-  if (settings_.output.empty()) return {};
-  TunedModel& model = plan_.models.at(0);
-  if (!model.tuned)
-    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts(model.forms)));
-  return save_with_samples(settings_.output, model.subject, *model.tuned, compile_, "auto");
 }
 
 std::string TuneRun::proposals_hash() const {

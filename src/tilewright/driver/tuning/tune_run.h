@@ -80,6 +80,7 @@ class TuneRun {
   Result<bool> place_space(tune::TunerTask& made, std::vector<std::string>& left) const;
   records::RecordFilter records_of(const KernelTask& task) const;
   bool time_for(double seconds) const;
+  double duel_seconds() const;
   double race_seconds() const;
   Status keep_workloads();
   Verdict* verdict_of(const compile::KernelReport& kernel);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/register_tile.h"
 #include "tilewright/rules/cpu/strip_steps.h"
 #include "tilewright/rules/cpu/tile.h"

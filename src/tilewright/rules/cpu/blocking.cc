@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/base/integers.h"
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/strip_steps.h"
 #include "tilewright/rules/cpu/tile.h"
 #include "tilewright/rules/cpu/tile_padding.h"

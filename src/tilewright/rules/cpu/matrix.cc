@@ -8,8 +8,8 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/hw/cpu_intrinsics.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/strip_steps.h"
-#include "tilewright/rules/cpu/tile.h"
 
 namespace tilewright::rules {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/register_tile.h"
-#include "tilewright/rules/cpu/tile.h"
 
 namespace tilewright::rules {
 namespace {

@@ -18,6 +18,7 @@
 #include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/borders.h"
+#include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/skip_padding.h"
 #include "tilewright/rules/cpu/tile_padding.h"
 #include "tilewright/rules/cpu/transpose.h"
@@ -449,53 +450,6 @@ bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& t
   draft.done.insert({name, name + ".init"});
   for (const std::string& piece : draft.pieces_of(name)) draft.done.insert(piece);
   return true;
-}
-
-std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
-                                      const std::string& anchor) {
-  std::vector<std::string> names;
-  for (const std::vector<BlockFacts> blocks = draft.blocks();
-       const BlockFacts* reader : readers(blocks, accumulator)) {
-    if (reader->store != nullptr && reader->store->buffer.name() == accumulator.name()) continue;
-    if (reader->kind != BlockFacts::Kind::Injective) return {};
-    names.push_back(reader->name);
-  }
-  const Draft::Mark before = draft.mark();
-  for (const std::string& name : names)
-    if (!draft.attempt(schedule::ReverseComputeAt{name, anchor})) {
-      draft.revert(before);
-      return {};
-    }
-  draft.done.insert(names.begin(), names.end());
-  return names;
-}
-
-void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
-                         int64_t registers) {
-  const std::vector<BlockFacts> blocks = draft.blocks();
-  const BlockFacts* block = find_block(blocks, name);
-  if (block == nullptr || block->store == nullptr || block->store->indices.empty()) return;
-  const LoopNest nest = draft.nest_of(name);
-  // Behind the last loop that has iterations stand those of axes with one element.
-  size_t last = nest.extents.size() - 1;
-  while (last > 0 && nest.extents[last] == 1) --last;
-  const int64_t extent = nest.extents[last];
-  const int64_t lanes =
-      registers * target.lanes(std::min(32, bit_width(block->store->buffer.dtype())));
-  if (extent < 4) return;
-  const Draft::Mark before = draft.mark();
-  std::string loop = nest.names[last];
-  if (last + 1 < nest.names.size()) {
-    std::vector<std::string> order(nest.names.begin() + static_cast<long>(last) + 1,
-                                   nest.names.end());
-    order.push_back(loop);
-    if (!draft.attempt(schedule::Reorder{order})) return;
-  }
-  if (extent > lanes) {
-    if (!draft.attempt(schedule::Split{loop, lanes})) return;
-    loop += ".i";
-  }
-  if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
 }
 
 }  // namespace tilewright::rules

@@ -20,13 +20,4 @@ bool tile_reduction(Draft& draft, const std::string& name, const RegisterTile& t
 /// first; its blocks are done then.
 bool tile_by_model(Draft& draft, const std::string& name, const hw::CpuTarget& target);
 
-/// Moves the readers of `accumulator` into loop `anchor`; their names, or none if one cannot move.
-std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
-                                      const std::string& anchor);
-
-/// Splits the innermost loop of `name` into vectors where its accesses allow, of `registers`
-/// registers each.
-void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
-                         int64_t registers = 1);
-
 }  // namespace tilewright::rules
