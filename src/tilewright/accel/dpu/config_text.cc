@@ -9,9 +9,7 @@
 
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/base/names.h"
-
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
+#include "tilewright/base/toml_table.h"
 
 namespace tilewright::dpu {
 namespace {
@@ -149,25 +147,6 @@ class ConfigReader {
   accel::Problems problems_;
 };
 
-/// The number of a line that begins with a bracket and then neither a key nor a bracket, or 0: the
-/// library asserts that there is none (toml++ 3.3).
-int line_of_odd_header(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r";
-  int line = 1;
-  for (size_t at = 0; at < text.size(); ++line) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    size_t first = std::min(text.find_first_not_of(kSpace, at), end);
-    const bool header = first < end && text[first] == '[';
-    while (header && first < end && (text[first] == '[' || kSpace.find(text[first]) != kSpace.npos))
-      ++first;
-    const char c = !header ? ']' : first < end ? text[first] : ' ';
-    const bool key = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    if (!key && std::string_view("_-\"\']").find(c) == std::string_view::npos) return line;
-    at = end + 1;
-  }
-  return 0;
-}
-
 std::string value_text(const Key& key, Config& config) {
   if (const auto* number = std::get_if<IntOf>(&key.value)) return fmt::to_string((*number)(config));
   if (const auto* real = std::get_if<DoubleOf>(&key.value))
@@ -182,22 +161,8 @@ std::string value_text(const Key& key, Config& config) {
 }  // namespace
 
 Result<Config> parse_config(std::string_view text, const std::string& place) {
-  if (const int line = line_of_odd_header(text))
-    return tl::unexpected<Error>(Error{ErrorKind::Parse,
-                                       "this is no TOML file",
-                                       fmt::format("{}:{}", place, line),
-                                       "a table begins with its name in brackets",
-                                       {},
-                                       {}});
-  const toml::parse_result parsed = toml::parse(text, place);
-  if (parsed) return ConfigReader(parsed.table(), place).read();
-  const toml::source_position at = parsed.error().source().begin;
-  return tl::unexpected<Error>(Error{ErrorKind::Parse,
-                                     "this is no TOML file",
-                                     fmt::format("{}:{}:{}", place, at.line, at.column),
-                                     std::string(parsed.error().description()),
-                                     "an entry is KEY = VALUE",
-                                     {}});
+  const toml::table table = TW_TRY(parse_toml(text, place, "an entry is KEY = VALUE"));
+  return ConfigReader(table, place).read();
 }
 
 std::string to_toml(const Config& config) {
