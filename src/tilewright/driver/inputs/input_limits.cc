@@ -4,6 +4,8 @@
 #include <optional>
 #include <set>
 
+#include "tilewright/tensor/value_limits.h"
+
 namespace tilewright::driver {
 namespace {
 
@@ -28,31 +30,24 @@ int64_t extent_at(const Shape& shape, int64_t axis) {
   return axis >= 0 && axis < rank ? shape[static_cast<size_t>(axis)] : 1;
 }
 
-/// The least extent that a tuple of GatherND or ScatterND indexes.
-InputLimits tuple_limits(const Shape& data, const Shape& indices, int64_t batch) {
-  int64_t least = INT64_MAX;
-  for (int64_t i = 0; i < (indices.empty() ? 0 : indices.back()); ++i)
-    least = std::min(least, extent_at(data, batch + i));
-  return below(least == INT64_MAX ? 1 : least);
+/// What compiled code checks, narrowed: indices do not count from the end, sequences have a step.
+InputLimits checked_limits(const tensor::ValueLimits& checked) {
+  const int64_t most = *std::min_element(checked.most.begin(), checked.most.end());
+  return checked.what == "length" ? InputLimits{1, most} : below(most + 1);
 }
 
 bool divides(const std::string& op) { return op == "Div" || op == "Mod"; }
 
 /// What operand `input` of `node` may be; nothing if the operator takes any number.
-std::optional<InputLimits> operand_limits(const Graph& graph, const Node& node, size_t input) {
+std::optional<InputLimits> operand_limits(const Graph& graph, const Node& node, size_t input,
+                                          const std::vector<tensor::ValueLimits>& checked) {
   const std::string& op = node.op;
   const auto shape = [&](size_t i) -> const Shape& { return shape_of(graph, node, i); };
   const auto axis = [&](int64_t fallback) { return node.attrs.get_int("axis", fallback); };
-  if (input == 1 && (op == "Gather" || op == "GatherElements" || op == "ScatterElements"))
-    return below(extent_at(shape(0), axis(0)));
-  if (input == 1 && op == "GatherND")
-    return tuple_limits(shape(0), shape(1), node.attrs.get_int("batch_dims", 0));
-  if (input == 1 && op == "ScatterND") return tuple_limits(shape(0), shape(1), 0);
+  // Of the positions in what a pool has read, the first: as many as there are.
   if (input == 1 && op == "MaxUnpool") return below(element_count(shape(0)));
-  if (input == 1 && op == "ReverseSequence")
-    return InputLimits{1, extent_at(shape(0), node.attrs.get_int("time_axis", 0))};
-  if (input == 4 && (op == "LSTM" || op == "GRU" || op == "RNN"))
-    return InputLimits{1, extent_at(shape(0), node.attrs.get_int("layout", 0) == 1 ? 1 : 0)};
+  for (const tensor::ValueLimits& limits : checked)
+    if (limits.input == input) return checked_limits(limits);
   if (input == 1 && op == "TopK") return InputLimits{1, extent_at(shape(0), axis(-1))};
   if (input == 2 && op == "NonMaxSuppression") return InputLimits{1, extent_at(shape(0), 1)};
   if (input == 1 && op == "Trilu")
@@ -122,10 +117,11 @@ std::map<std::string, InputLimits> input_limits(const Graph& graph) {
     for (const ValueId id : node->outputs)
       if (id >= 0 && limits[static_cast<size_t>(id)])
         narrow(results, *limits[static_cast<size_t>(id)]);
+    const auto checked = tensor::value_limits(graph::op_call(graph, *node));
     for (size_t i = 0; i < node->inputs.size(); ++i) {
       if (node->inputs[i] < 0) continue;
       auto& operand = limits[static_cast<size_t>(node->inputs[i])];
-      if (const auto own = operand_limits(graph, *node, i)) narrow(operand, *own);
+      if (const auto own = operand_limits(graph, *node, i, checked)) narrow(operand, *own);
       if (!results) continue;
       if (const auto handed = before(graph, *node, i, *results)) narrow(operand, *handed);
     }
