@@ -143,7 +143,7 @@ bool has_multipliers(const graph::Graph& quantized) {
 /// What each value may differ by besides the rounding of floats. Accelerators and their references
 /// round alike, except for multipliers.
 Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subject,
-                                                            const std::string& against) {
+                                                            const std::string& against, bool tf32) {
   std::map<std::string, RoundingLimit> limits;
   if (!subject.graph) return limits;
   if (subject.quantized &&
@@ -151,7 +151,7 @@ Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subje
     return limits;
   const graph::Graph compared =
       subject.quantized ? TW_TRY(graph::to_qdq(subject.quantized->quantized)) : *subject.graph;
-  const std::vector<RoundingLimit> all = rounding_limits(compared);
+  const std::vector<RoundingLimit> all = rounding_limits(compared, tf32);
   for (size_t id = 0; id < all.size(); ++id) limits[compared.values[id].name] = all[id];
   return limits;
 }
@@ -239,13 +239,14 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
   TW_TRY_STATUS(run(runnable));
   const Named actual = TW_TRY(outputs_of(runnable));
+  const bool tf32 = runnable.session->program().notes.contains("tf32");
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {
     if (!options.asks_for(against)) continue;
     const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs));
     if (!reference) continue;
     CompareSettings mine = settings;
-    mine.limits = TW_TRY(limits_by_name(subject, against));
+    mine.limits = TW_TRY(limits_by_name(subject, against, tf32));
     if (against == "ort" &&
         !subject.quantized)  // a quantised model is exported with other names inside
       for (const auto& output : *reference) mine.required.insert(output.first);

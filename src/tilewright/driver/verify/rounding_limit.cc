@@ -18,6 +18,10 @@ const std::set<std::string> kKeepsDistance = {
     "MaxPool", "Pad",     "ReduceMax", "Relu",      "Reshape",   "Slice",
     "Split",   "Squeeze", "Tile",      "Transpose", "Unsqueeze", "Upsample"};
 
+/// Operators with products that matrix instructions may compute.
+const std::set<std::string> kProducts = {"Attention", "Conv", "ConvTranspose", "GRU",
+                                         "Gemm",      "LSTM", "MatMul",        "RNN"};
+
 /// The largest of the scales a DequantizeLinear knows; 0 if they are computed.
 double scale_of(const graph::Graph& graph, const graph::Node& node) {
   const auto& scale = graph.values[static_cast<size_t>(node.inputs[1])].constant;
@@ -44,17 +48,19 @@ RoundingLimit limit_of(const graph::Graph& graph, const graph::Node& node, size_
 
 /// The error allowed for what `node` computes in its own type of floats; operators with a type for
 /// their sums (LayerNormalization) use that.
-double own_limit(const graph::Graph& graph, const graph::Node& node, ValueId output) {
+double own_limit(const graph::Graph& graph, const graph::Node& node, ValueId output, bool tf32) {
   const DType dtype = graph.values[static_cast<size_t>(output)].type.dtype;
   if (!is_float(dtype)) return 0;
   const bool stashes = node.op == "LayerNormalization" || node.op == "RMSNormalization";
   const bool in_f32 = stashes && node.attrs.get_int("stash_type", 1) == 1;
-  return std::max(measure::error_limit(dtype, MathMode::Fast),
-                  in_f32 ? measure::error_limit(DType::F32, MathMode::Fast) : 0);
+  const bool in_tf32 = tf32 && dtype == DType::F32 && kProducts.contains(node.op);
+  return std::max({measure::error_limit(dtype, MathMode::Fast),
+                   in_f32 ? measure::error_limit(DType::F32, MathMode::Fast) : 0,
+                   in_tf32 ? measure::error_limit(DType::F16, MathMode::Fast) : 0});
 }
 
 /// Widens the limits of floats computed from floats of fewer bits.
-void add_narrow_types(const graph::Graph& graph, std::vector<RoundingLimit>& limits) {
+void add_narrow_types(const graph::Graph& graph, bool tf32, std::vector<RoundingLimit>& limits) {
   std::vector<double> narrow(graph.values.size(), 0);
   for (const graph::Node& node : graph.nodes) {
     double operands = 0;
@@ -65,7 +71,7 @@ void add_narrow_types(const graph::Graph& graph, std::vector<RoundingLimit>& lim
       const DType dtype = graph.values[static_cast<size_t>(id)].type.dtype;
       if (!is_float(dtype)) continue;
       double& mine = narrow[static_cast<size_t>(id)];
-      mine = std::max(operands, own_limit(graph, node, id));
+      mine = std::max(operands, own_limit(graph, node, id, tf32));
       double& relative = limits[static_cast<size_t>(id)].relative;
       if (mine > measure::error_limit(dtype, MathMode::Fast)) relative = std::max(relative, mine);
     }
@@ -74,7 +80,7 @@ void add_narrow_types(const graph::Graph& graph, std::vector<RoundingLimit>& lim
 
 }  // namespace
 
-std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph) {
+std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph, bool tf32) {
   std::vector<RoundingLimit> limits(graph.values.size());
   for (const graph::Node& node : graph.nodes) {
     RoundingLimit operands;
@@ -88,7 +94,7 @@ std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph) {
       if (const graph::ValueId id = node.outputs[k]; id >= 0)
         limits[static_cast<size_t>(id)] = limit_of(graph, node, k, operands);
   }
-  add_narrow_types(graph, limits);
+  add_narrow_types(graph, tf32, limits);
   return limits;
 }
 

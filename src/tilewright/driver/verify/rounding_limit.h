@@ -17,8 +17,9 @@ struct RoundingLimit {
 /// Of each value of `graph`. Sums of floats in another order may fall on the other side of the
 /// middle between two steps of a QuantizeLinear, and what follows sees a step more or less: values
 /// with a known step may be kRoundingSteps of them apart, what is computed from such values 1 %.
-/// Floats computed from floats of fewer bits have the limit of those.
-std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph);
+/// Floats computed from floats of fewer bits have the limit of those; with `tf32`, products of f32
+/// have that of f16, whose significand is as long.
+std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph, bool tf32 = false);
 inline constexpr double kRoundingSteps = 2;
 
 /// `difference` with its limit as wide as `limit` allows.

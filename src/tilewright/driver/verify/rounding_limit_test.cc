@@ -75,6 +75,24 @@ TEST(RoundingLimit, WideFloatsComputedFromNarrowOnes) {
   EXPECT_EQ(limit(2), measure::error_limit(DType::F32, MathMode::Fast));
 }
 
+TEST(RoundingLimit, OfProductsInTf32) {
+  graph::Builder b("net");
+  const ValueId x = b.input("x", DType::F32, {2, 4});
+  const ValueId ones = b.constant("ones", Array(DType::F32, {4, 3}));
+  b.output(b.node("Relu", {b.node("MatMul", {x, ones})}), "product");
+  b.output(b.node("Exp", {x}), "other");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const auto limit = [&](size_t output, bool tf32) {
+    return rounding_limits(*graph, tf32)
+        .at(static_cast<size_t>(graph->outputs.at(output)))
+        .relative;
+  };
+  EXPECT_EQ(limit(0, false), 0);
+  EXPECT_EQ(limit(0, true), measure::error_limit(DType::F16, MathMode::Fast));
+  EXPECT_EQ(limit(1, true), 0);
+}
+
 TEST(RoundingLimit, WidensTheLimitOfADifference) {
   measure::Difference d;
   d.max_abs = 0.5, d.reference = 2, d.error = 0.25, d.limit = 1e-4;
