@@ -59,7 +59,7 @@ exits 6 "A4 a layer that does not fit, with sizes" "no tile" "--fallback cpu" --
 
 # Dumps: their own timing, the results they expect, several in a folder.
 vta=(--target vta --quantize residual.npz)
-hw slow --set timing.preset=\'custom\' --set timing.read_latency=200
+hw slow --set timing.preset=custom --set timing.read_latency=200
 exits 0 "dump" -- run residual.onnx "${vta[@]}" --hw slow.toml --device vta:tsim --dump-program dump
 "$program" --json -q run residual.onnx "${vta[@]}" --hw slow.toml --device vta:tsim >run.json
 "$program" --json -q sim dump >sim.json

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <map>
 
@@ -21,6 +22,15 @@ struct HwOptions {
   std::vector<std::string> settings;
 };
 
+/// A value as its file has it: words, which a shell leaves without quotes, get them.
+std::string toml_value(const std::string& value) {
+  const auto in_word = [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-'; };
+  const bool word = !value.empty() && std::isalpha(static_cast<unsigned char>(value[0])) &&
+                    std::all_of(value.begin(), value.end(), in_word);
+  const bool known = value == "true" || value == "false" || value == "inf" || value == "nan";
+  return word && !known ? fmt::format("\"{}\"", value) : value;
+}
+
 /// `base` with KEY=VALUE settings, by way of its text: one parser knows the keys.
 Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHardware& base,
                                                          const std::vector<std::string>& settings) {
@@ -30,7 +40,7 @@ Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHa
     if (equals == std::string::npos)
       return fail(ErrorKind::Usage, fmt::format("--set '{}' is not KEY=VALUE", setting), {},
                   "--set log_batch=1");
-    values[setting.substr(0, equals)] = setting.substr(equals + 1);
+    values[setting.substr(0, equals)] = toml_value(setting.substr(equals + 1));
   }
   std::string toml, sections;
   for (const auto& [key, value] : values)
