@@ -1,4 +1,7 @@
 // Strided copies: the loop nests that a DMA engine, a TMA descriptor, a burst or memcpy can do.
+// This is for loops whose outer variables have no values yet: sizes, pads and strides are
+// expressions of them. codegen/stream/transfer.h does the same for nests of numbers, whose outer
+// loops have run.
 #pragma once
 
 #include "tilewright/arith/bounds.h"

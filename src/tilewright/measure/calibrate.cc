@@ -1,3 +1,11 @@
+// The rates of this machine, in an order that lets them check each other:
+//
+//   peaks and clock -> fork and join -> L1, L2, L3, DRAM -> register tiles -> peaks and clock again
+//
+// Two rounds of peaks that differ by more than 10 % ask for a third, of which the median counts. A
+// contradiction (L3 faster than L2, a peak above what the clock allows) is measured again, up to
+// three times and seven seconds; what still contradicts is given up, and a typical value is put in
+// its place.
 #include "tilewright/measure/calibrate.h"
 
 #include <fmt/format.h>

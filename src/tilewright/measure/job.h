@@ -13,7 +13,7 @@
 
 namespace tilewright::measure {
 
-/// Files that a worker is started with.
+/// Files that a worker has. Without the last two it works alone: it computes references itself.
 inline constexpr int kJobsFile = 3;     ///< a socket: jobs come, replies go
 inline constexpr int kTurnFile = 4;     ///< locked shared to compile, exclusively to measure
 inline constexpr int kResultsFile = 5;  ///< reference results, each computed by one worker

@@ -1,3 +1,8 @@
+// Operands, reference and timing of one kernel. For `C[m, n] += A[m, k] * B[k, n]` all workers fill
+// A and B with the same small integers, whose sums are exact in any order. The unscheduled program
+// gives the right C. Before each checked call C is filled with 0xff bytes, so an element that a
+// schedule leaves out shows. A reading is the mean of so many calls in a row that it lasts as long
+// as the setup asks.
 #include "tilewright/measure/measured_task.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Bursts of about 40 to 300 us, each made of one kind of instruction. The peak: 12 chains of
+// multiply-adds on the widest vectors, enough to hide their latency. The clock: additions that wait
+// for each other, one per cycle. Memory: eight vector loads per step over memory that fits the
+// level in question, on one core or all at once. Fork and join: empty parallel loops. bursts.h says
+// which bursts count.
 #include "tilewright/measure/probes.h"
 
 #include <sys/mman.h>

@@ -1,3 +1,14 @@
+// A worker process: a thread reads jobs from the socket, the main thread does one after the other.
+//
+//   setup              limits, and which CPU is this worker's own
+//   task 3             parse the Func, make operands, know the right results
+//   measure 3, trace   schedule, compile, one call that is checked, then readings
+//
+// While one worker measures, the others compile: a lock on a file is taken exclusively to measure
+// and shared to compile where there are too few CPUs for both. A candidate's readings alternate
+// with those of the anchor, an older candidate: with an anchor known to take 100 us that now takes
+// 110, a candidate that takes 220 costs 200. Whatever kills the process (a crash, memory, an
+// endless loop) ends this worker alone, and its parent counts it as the candidate's outcome.
 #include "tilewright/measure/worker.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// Telling workers what to do, and noticing how that ends. A worker has a queue of what it was told;
+// its answers come in the same order. Example: `load` queues a task, `submit` a measurement behind
+// it; `wait` polls all sockets and returns an event for each job that has ended, by an answer, by
+// the end of the process, or because its time is up (then the process is killed). A measurement's
+// time counts only while the worker says `run`: waiting for its turn does not.
 #include "tilewright/measure/worker_pool.h"
 
 #include <fmt/format.h>

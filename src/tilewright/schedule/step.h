@@ -60,7 +60,7 @@ struct Reorder {
 };
 /// Cuts a loop into consecutive loops of unequal lengths; everything inside gets `@0`, `@1`, ...
 ///   rewrite:  for i in n { S }  =>  for i@0 in p0 { S@0 }  for i@1 in p1 { S@1[i := i@1 + p0] }
-///   ... requires: 1. `loop` is serial  2. at least two parts, all positive, that sum to the extent
+///   requires: 1. `loop` is serial  2. at least two parts, all positive, that sum to the extent
 ///             (the last may be 0: the rest)  3. the names with `@` are free
 ///   keeps:    the order of all block instances; inner loops whose every block is guarded `v < c`
 ///             shrink to c and lose the guard
@@ -208,11 +208,11 @@ struct Slide {
 /// Sums the iterations of a reduction loop separately, then their sums.
 ///   rewrite:  for k { C += v(k) }  =>  for k { C.rf[k] = 0 }  for k { C.rf[k] += v(k) }
 ///             for k { C += C.rf[k] }
-///   requires: 1. the block combines, with an init, and does not read its own result  2. `loop`
-///   runs
-///             only reductions of one block, as a plain part of each  3. not a float sum in exact
-///             math  4. `loop` is serial and holds no other user of the result; no vector loop
-///             around  5. the block stores to its iterations, a box without gaps
+///   requires: 1. the block combines, with an init, and does not read its own result
+///             2. `loop` runs only reductions of one block, as a plain part of each
+///             3. not a float sum in exact math  4. `loop` is serial and holds no other user of the
+///             result; no vector loop around  5. the block stores to its iterations, a box without
+///             gaps
 ///   keeps:    the value, up to the order of a sum; the loops stay with the partial sums
 ///   source:   TVM `rfactor`
 struct RFactor {
@@ -251,8 +251,8 @@ struct Layout {
 ///   requires: 1. 0 < multiple <= 2^31  2. the block is one unguarded store and the iteration one
 ///             serial loop of its own (pad before split)  3. a space iteration: the result is
 ///             allocated with the iteration as an axis, its init reads not along it  4. every
-///             operand along the iteration is staged by one plain block, over a loop of its own  5.
-///             a reduction adds products that are zero there; nothing divides integers by a value
+///             operand along the iteration is staged by one plain block, over a loop of its own
+///             5. a reduction adds products that are zero there; no integer is divided by a value
 ///   keeps:    the elements the result had
 ///   source:   TVM TensorIR `pad_einsum`
 struct Pad {
@@ -262,12 +262,12 @@ struct Pad {
   TW_FIELDS(TW_FIELD(Pad, block), TW_FIELD(Pad, iter), TW_FIELD(Pad, multiple))
 };
 /// Lets a block write its result over `source`.
-///   rewrite:  alloc S alloc Y .. Y[i] = f(S[i]) .. Y[j] ..  =>  alloc S .. S[i] = f(S[i]) .. S[j]
-///   .. requires: 1. the block is one assignment, the only writer of its result  2. result and
-///   source
-///             are allocated  3. they have the same type, shape and scope  4. the block reads the
-///             source, only at the index it writes  5. both are allocated in one sequence and
-///             every other use of the source is in a statement before the block's
+///   rewrite:  alloc S alloc Y .. Y[i] = f(S[i]) .. Y[j]  =>  alloc S .. S[i] = f(S[i]) .. S[j]
+///   requires: 1. the block is one assignment, the only writer of its result
+///             2. result and source are allocated  3. they have the same type, shape and scope
+///             4. the block reads the source, only at the index it writes  5. both are allocated in
+///             one sequence and every other use of the source is in a statement before the
+///             block's
 ///   keeps:    values
 ///   source:   results computed in the accumulators of a matrix unit
 struct Inplace {
@@ -289,9 +289,9 @@ struct Order {
 /// Allows the iterations of a loop to run at the same time, on threads.
 ///   rewrite:  for i in n { S }  =>  for i in n parallel { S }
 ///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
-///   an
-///             element; updates may if the block is marked atomic  3. local and warp buffers used
-///             inside are allocated inside
+///             an element; updates may if the block is marked atomic
+///             3. local and warp buffers used inside
+///             are allocated inside
 ///   keeps:    everything
 ///   source:   dependence tests as in Allen and Kennedy
 struct Parallel {
@@ -325,8 +325,8 @@ struct Unroll {
 ///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
 ///             blocks async, atomic, copies; allocations partition, align, pad, copies
 ///             (unknown marks and values other than an integer or a word are Invalid)
-///             2. atomic: the block combines, and does not sum floats in exact
-///             math
+///             2. atomic: the block combines, and does not sum floats
+///             in exact math
 ///   keeps:    everything
 ///   source:   docs/ir.md (marks)
 struct SetMark {
@@ -337,10 +337,10 @@ struct SetMark {
 /// Runs the iterations of a loop as blocks of a grid, or as threads of a block, of a GPU.
 ///   rewrite:  for i in n { S }  =>  for i in n bind(thread.x) { S }
 ///   requires: 1. `loop` is serial and not inside a vector loop  2. iterations do not conflict on
-///   an
-///             element; updates may if the block is marked atomic  3. `axis` is block.x, block.y,
-///             block.z, thread.x, thread.y or thread.z; no loop around or inside has it, and no
-///             block loop is inside a thread loop  4. the extent is a positive constant
+///             an element; updates may if the block is marked atomic  3. `axis` is block.x,
+///             block.y, block.z, thread.x, thread.y or thread.z; no loop around or inside has it,
+///             and no block loop is inside a thread loop
+///             4. the extent is a positive constant
 ///   keeps:    everything; sibling nests stay ordered
 ///   source:   TVM (OSDI 2018) section 4.2; sibling nests in order: docs/gpu.md
 struct Bind {

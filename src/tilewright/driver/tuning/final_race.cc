@@ -1,3 +1,7 @@
+// Of each task's finalists, up to three that were faster than the rules' schedule when measured, by
+// the median and by the fastest reading. They run in turn with it, 21 rounds; the fastest wins if
+// it takes less than 99 % of its time. Without a race, readings of different moments are compared,
+// and 97 % are asked for.
 #include "tilewright/driver/tuning/final_race.h"
 
 #include <cmath>

@@ -1,3 +1,7 @@
+// Rates of a GPU from seven small kernels, written as programs of this compiler: multiply-adds in
+// registers (f32, f16), reads of a table in shared memory, reads of memory that fits the L2 cache
+// and of memory that does not, barriers, and empty kernels for the cost of a launch. Each repeats
+// its work eightfold until it lasts some milliseconds; the fastest of five runs counts.
 #include "tilewright/driver/tuning/gpu_calibrate.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// When this machine is measured, and when what was measured is believed.
+//
+//   no file, or one that contradicts itself     measure, keep
+//   the machine was busy or disturbed then      measure again after 10 minutes, then 20, 40, ..
+//   older than a day                            three readings of the f32 peak; if all differ by
+//                                               more than 15 %, every rate is scaled
+//   else                                        as kept
 #include "tilewright/driver/tuning/machine_rates.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// From models to tasks. Each model is compiled by rule and runs for a moment, which tells how long
+// its steps take; kernels that are the same program become one task, with the number of steps that
+// use it. Convolutions are then compiled in the other forms that the model of the machine finds
+// near; where one takes more than twice as long it is left out, else its kernels are tasks, too,
+// marked spare. A kernel that two models run in three steps each is one task with six uses.
 #include "tilewright/driver/tuning/tasks.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// The time of a schedule as it is, not as a rule would have made it. Loops that are vectors or
+// unrolled are the tile, those around it the nest. Arithmetic is limited by the sums that the tile
+// keeps going, by its loads or, if it does not fit the registers, by spilling; each cache level by
+// the bytes that the nest asks of the one behind it (cost::traffic); threads by the one that has
+// most pieces.
 #include "tilewright/rules/cpu/nest_model.h"
 
 #include <algorithm>

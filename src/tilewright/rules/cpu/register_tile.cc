@@ -1,3 +1,9 @@
+// The roles of a block's loops, from which axes its operands move with. In C[m, n] += A[m, k] *
+// B[k, n] lanes run along n, the last axis of the result; B, which moves with n, is read as
+// vectors; A does not, so one of its elements serves all lanes; rows run along m, on which a vector
+// of B is used again. In a convolution on channel blocks, further blocks of output channels are
+// columns. The roles make the block a contraction for the cost model, whose fastest point is turned
+// into a tile.
 #include "tilewright/rules/cpu/register_tile.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A recurrence, for example the LSTM: for t { for blocks of hidden elements { gates; state } }.
+// Time stays the outermost loop. In each block of a step, the last loop becomes lanes and short
+// loops around it are written out, as far as 28 accumulators reach; sums that fit are kept in
+// registers; and the first loop inside of time goes to threads if a step is worth it.
 #include "tilewright/rules/cpu/scan.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// softmax(Q K^T) V in one kernel. A block takes up to 64 queries of one head, as many as have room
+// for their scores in shared memory and leave a block for every unit. Keys pass in tiles of 128,
+// and all scores stay; the softmax goes over them in place, its maxima and sums by lanes of warps;
+// then values pass in tiles of 32. Copies run one tile ahead.
 #include "tilewright/rules/gpu/attention.h"
 
 #include <algorithm>

@@ -1,4 +1,10 @@
-// Which products matrix instructions compute, and in tiles of which size.
+// Which products matrix instructions compute, and how their factors are laid out.
+//
+// Iterations are told apart by the factors that move with them. In C[b, m, n] += A[b, m, k] * B[b,
+// k, n] both move with b (a batch), one with m (rows) or n (columns), and k is not in the result
+// (terms). A convolution is such a product, too: its pixels are rows, its channels and taps terms.
+// Then it is found out in which order elements of a factor lie in memory: whether 16 bytes of them
+// can be copied at once, or have to be gathered one by one.
 #include <algorithm>
 
 #include "tilewright/arith/affine.h"

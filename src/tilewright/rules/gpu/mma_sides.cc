@@ -1,4 +1,10 @@
-// Rows, columns and terms of a product of matrices as one iteration each.
+// Rows, columns and terms of a product of matrices as one iteration each: in a convolution
+//
+//   C[n, h, w, f] += X[n, h + r, w + s, c] * W[r, s, c, f]
+//
+// n, h, w become one iteration of rows and r, s, c one of terms. The result's buffer is laid out as
+// a matrix first, [n, h, w, f] -> [(n*H + h)*W + w, f]; then loops are fused and iterations merged
+// in the product, in its initial values and in what reads it, so that all three agree.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

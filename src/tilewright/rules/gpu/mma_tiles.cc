@@ -1,4 +1,9 @@
 // Tiles of products on matrix instructions, compared by how long they take.
+//
+// For each shape of a table (128 x 128 of a block, 64 x 32 of a warp, ...): how many blocks fit a
+// unit at once, so how many waves there are; a wave takes as long as the slowest of tensor units,
+// shared memory, L2, gathering and latency, plus a tenth of the others. Each shape is also tried
+// with its terms shared by several blocks, plus the time to add their parts up.
 #include <algorithm>
 #include <cmath>
 

@@ -1,4 +1,11 @@
 // Sums with many terms and few results: the threads of a block share one result's terms.
+//
+//   y[i] = sum over 4096 k of x[i, k]  =>  block i: 128 threads with 32 terms each, then the sum of
+//                                          their 128 partial sums
+//
+// Where the threads are whole warps, lanes add up their sums together (warp_reduce.h). Where the
+// results lie side by side in memory, up to 32 threads are side by side along them instead, and
+// partial sums (step rfactor) meet in shared memory.
 #include <algorithm>
 
 #include "tilewright/rules/gpu/byte_dot.h"

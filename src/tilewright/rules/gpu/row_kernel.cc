@@ -1,3 +1,8 @@
+// One kernel for all that is computed row by row: in y = exp(x - max(x)) / sum(exp(x - max(x))) the
+// maximum, the exponentials and their sum. The output's loop over rows is looked for; everything it
+// needs moves into that loop, with its results in shared memory. Each of up to eight warps of a
+// block takes a row of its own if there are rows enough for all units, else several warps share
+// one.
 #include "tilewright/rules/gpu/row_kernel.h"
 
 #include <algorithm>

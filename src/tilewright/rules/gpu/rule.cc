@@ -1,3 +1,14 @@
+// A GPU kernel, from a Func to a trace. For `Y = relu(A * B + bias)`:
+//
+//   1. rules for whole kernels are asked: recurrences, Winograd
+//   2. values that are cheap or used once are inlined; a sum that writes an output gets a buffer of
+//      its own before it, which can stay in registers
+//   3. attention is asked for, which is two products at once
+//   4. each sum goes to the first rule of kSumRules that takes it: A * B on matrix instructions, or
+//      in tiles through shared memory, and so on; bias and relu are computed where its result is
+//   5. what is left runs with a thread per element
+//
+// A rule that fails half-way takes its steps back and says why, for `explain`.
 #include "tilewright/rules/gpu/rule.h"
 
 #include <algorithm>

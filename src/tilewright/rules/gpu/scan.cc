@@ -1,4 +1,8 @@
 // Recurrences on GPUs: the host goes through time, blocks share out what a step computes.
+//
+//   for t { for block of hidden elements { gates from h[t - 1]; h[t] } }
+//   =>  a kernel per t, whose blocks take the blocks of hidden elements and whose threads take the
+//       results inside; what only one block of elements uses is in shared memory
 #include <algorithm>
 #include <map>
 

@@ -1,3 +1,8 @@
+// Padding of rows in shared memory. Shared memory has 32 banks of four bytes, and lanes of a warp
+// that want different words of one bank wait for each other: rows of 32 floats read down a column
+// are all in one bank, rows of 33 are in 32. The places that a warp reads at a time, and writes
+// where the copy's axes are in another order, are listed from the loops; cost/gpu_banks.h counts
+// conflicts for each padding, reads eight times as much as writes.
 #include "tilewright/rules/gpu/shared_layout.h"
 
 #include <algorithm>

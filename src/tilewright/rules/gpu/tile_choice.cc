@@ -1,4 +1,9 @@
 // The tile of a sum of products on a GPU: what is possible, and which the model takes first.
+//
+// A tile has threads x elements per thread along both sides of the product. All pairs are first
+// looked at with the usual 16 steps of the reduction between two barriers. The 32 fastest by the
+// model are then refined: steps, rounds of copies in flight and parts of the sum are chosen in
+// turn, twice, since each depends on the others.
 #include "tilewright/rules/gpu/tile_choice.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,9 @@
-// Reading a layer's facts from its Func.
+// Reading a layer's facts from its Func. The blocks have roles (blocks.h): perhaps one that stages
+// the input with padding, the sum or maximum, and one last block. Strides, dilation and padding are
+// found by evaluating index expressions at points: what `h * 2 + r - 1` is at h = 1, less what it
+// is at 0, is the stride of the rows. The last block is walked to count ALU steps and to find
+// residuals and i32 operands. Two rules take layers, convolutions and poolings; else it is said
+// what is in the way.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,10 @@
 // The pipeline of a mapping, tile by tile: when each transfer, GEMM, ALU pass and store happens.
+//
+// Four clocks stand for the modules: load, compute, alu (its own module in the extended design) and
+// store. The loops of the mapping are walked as the program would; a module begins when it is free,
+// what it reads is there and what it overwrites was used. With two copies of the input, the load of
+// tile 3 waits for the GEMM of tile 1. The walk ends early once the result is certain to be above
+// `limit`: the search asks for mappings that are better than the best so far.
 #include <algorithm>
 #include <array>
 

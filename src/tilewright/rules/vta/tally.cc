@@ -1,4 +1,8 @@
 // Sums over all tiles of a mapping: what each module does in total, and the bound that follows.
+//
+// Tiles along an axis have at most two sizes, the full one and the rest: 56 rows in tiles of 10 are
+// five of 10 and one of 6. So sums go over classes of tiles, not over tiles. The bound is the
+// busiest module with what must come before its first and after its last instruction.
 #include "tilewright/rules/vta/model.h"
 
 namespace tilewright::rules {
