@@ -2,7 +2,7 @@
 """Writes inputs to begin fuzzing from: make_seeds.py FOLDER [PROGRAM].
 
 FOLDER/onnx gets small random models; with a built tilewright, FOLDER/package gets packages of some of them,
-FOLDER/vta_program and FOLDER/gpu_program the code of their launches.
+FOLDER/vta_program, FOLDER/dpu_program and FOLDER/gpu_program the code of their launches.
 """
 import os
 import subprocess
@@ -65,8 +65,9 @@ def main():
                 write(compiled, name + ".json", archive.extractfile("manifest.json").read())
     lenet = os.path.join(folder, "lenet.onnx")
     subprocess.run([program, "zoo", "lenet5", "-o", lenet], capture_output=True, check=True)
-    for kind, options in (("gpu_program", ["--target", "opencl"]),
-                          ("vta_program", ["--target", "vta", "--quantize", "random:1", "--fallback", "cpu"])):
+    quantized = ["--quantize", "random:1", "--fallback", "cpu"]
+    for kind, options in (("gpu_program", ["--target", "opencl"]), ("vta_program", ["--target", "vta", *quantized]),
+                          ("dpu_program", ["--target", "dpu", *quantized])):
         package = os.path.join(folder, kind + ".twm")
         subprocess.run([program, "compile", lenet, *options, "-o", package], capture_output=True, check=True)
         launches(folder, package, kind)

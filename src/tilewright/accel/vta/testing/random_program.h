@@ -142,7 +142,7 @@ class RandomProgram {
     return {rng_.chance(0.3) ? depth - size : below(depth - size + 1), size};
   }
 
-  void add(Insn insn) { weaver_->add(std::move(insn), uops_); }
+  void add(const Insn& insn) { weaver_->add(insn, uops_); }
 
   void add_random() {
     switch (below(12)) {
