@@ -163,6 +163,13 @@ class ProgramReader {
   virtual ~ProgramReader() = default;
   virtual Result<std::unique_ptr<DeviceProgram>> parse(const std::string& name,
                                                        std::string_view code) const = 0;
+  /// Instructions as `DeviceProgram::assembly` has them, for `hardware`: a name, a file, or empty
+  /// for the usual one. `place` is for messages.
+  /// errors: Usage (there is no such text for this accelerator), Parse with the line, Capacity.
+  virtual Result<std::unique_ptr<DeviceProgram>> parse_text(const std::string& name,
+                                                            std::string_view text,
+                                                            const std::string& place,
+                                                            const std::string& hardware) const;
   /// Whether `folder` looks like a dump of this accelerator.
   virtual bool is_dump(const std::string& folder) const = 0;
   virtual Result<std::unique_ptr<DeviceProgram>> read_dump(const std::string& name,
@@ -190,6 +197,8 @@ class HardwareReader {
  public:
   virtual ~HardwareReader() = default;
   virtual std::vector<std::string> builtin() const = 0;
+  /// The `kind` that its files name; empty: they need not name one.
+  virtual std::string kind() const { return {}; }
   /// A name or a file. errors: Usage, Io, Parse.
   virtual Result<std::unique_ptr<Hardware>> load(const std::string& name) const = 0;
   /// errors: Parse, at `place`.

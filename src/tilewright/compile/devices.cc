@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/file.h"
 #include "tilewright/compile/backends.h"
+#include "tilewright/compile/hardware_text.h"
 
 namespace tilewright::compile {
 
@@ -37,6 +39,14 @@ Result<LaunchSummary> DeviceRuntime::summary(const std::string&, std::string_vie
 Result<bool> DeviceRuntime::fits_hardware(const std::string&, std::string_view,
                                           const std::string&) const {
   return false;
+}
+
+Result<std::unique_ptr<DeviceProgram>> ProgramReader::parse_text(const std::string&,
+                                                                 std::string_view,
+                                                                 const std::string& place,
+                                                                 const std::string&) const {
+  return fail(ErrorKind::Usage, fmt::format("'{}' cannot be read for this target", place),
+              "its instructions are printed as text, but not read", "a package or a program dump");
 }
 
 std::vector<DeviceEntry> all_devices() {
@@ -87,14 +97,26 @@ Status check_package_hardware(const runtime::Package& package, const std::string
   return {};
 }
 
+/// The word behind `kind = ` in a file; empty if it says none, or there is no such file.
+static std::string kind_of_file(const std::string& path) {
+  const Result<std::string> text = read_file(path);
+  if (!text) return {};
+  const std::map<std::string, std::string> settings = toml_settings(*text);
+  const auto kind = settings.find("kind");
+  if (kind == settings.end() || kind->second.size() < 2) return {};
+  return kind->second.substr(1, kind->second.find_first_of("\"'", 1) - 1);
+}
+
 Result<LoadedHardware> load_hardware(const std::string& hw) {
   std::vector<const HardwareReader*> readers;
   for (const Backend* backend : backends())
     if (const HardwareReader* reader = backend->runtime().hardware()) readers.push_back(reader);
   TW_CHECK(!readers.empty(), "no back-end has configurations");
+  const std::string kind = kind_of_file(hw);
   std::stable_partition(readers.begin(), readers.end(), [&](const HardwareReader* reader) {
     const std::vector<std::string> names = reader->builtin();
-    return std::find(names.begin(), names.end(), hw) != names.end();
+    const bool own_kind = !kind.empty() && reader->kind() == kind;
+    return own_kind || std::find(names.begin(), names.end(), hw) != names.end();
   });
   Result<std::unique_ptr<Hardware>> first = readers[0]->load(hw);
   if (first) return LoadedHardware{readers[0], *std::move(first)};

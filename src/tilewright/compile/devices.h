@@ -34,8 +34,8 @@ runtime::LaunchLoader make_launch_loader(const LaunchSettings& settings,
 /// errors: Package (another design), Usage (another timing, or no program for an accelerator).
 Status check_package_hardware(const runtime::Package& package, const std::string& hw);
 
-/// Who reads the configuration called `hw`: whose built-in name that is, else whoever understands
-/// the file. errors: those of the first accelerator.
+/// Who reads the configuration called `hw`: whose built-in name that is, or whose `kind` the file
+/// names, else whoever understands it. errors: those of the first of them.
 struct LoadedHardware {
   const HardwareReader* reader = nullptr;
   std::unique_ptr<Hardware> hardware;

@@ -1,12 +1,17 @@
 // Instructions as text, one a line.
+#include "tilewright/accel/dpu/assembly.h"
+
 #include <fmt/format.h>
 
 #include <charconv>
+#include <optional>
 #include <set>
 #include <type_traits>
+#include <utility>
 
 #include "tilewright/accel/common/image.h"
 #include "tilewright/accel/dpu/isa.h"
+#include "tilewright/accel/dpu/operands.h"
 #include "tilewright/base/names.h"
 
 namespace tilewright::dpu {
@@ -123,6 +128,92 @@ class LineReader {
   std::set<std::string> named_;
 };
 
+constexpr std::string_view kLayerMark = "# layer ";
+
+Error at_line(const std::string& place, int number, std::string what, std::string fix = {}) {
+  return Error{ErrorKind::Parse,
+               std::move(what),
+               fmt::format("{}:{}", place, number),
+               {},
+               std::move(fix),
+               {}};
+}
+
+/// An instruction, or the name of a layer that begins.
+struct Line {
+  int number = 0;
+  std::optional<std::string> layer;
+  Insn insn;
+};
+
+/// The lines that say something; what is wrong with the others goes into `problems`. `check`: what
+/// an instruction must be besides, check_widths or check_fields.
+std::vector<Line> read_lines(std::string_view text, const std::string& place,
+                             Status (*check)(const Insn&, const std::string&),
+                             accel::Problems& problems) {
+  std::vector<Line> lines;
+  int number = 0;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    ++number;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.starts_with(kLayerMark)) {
+      lines.push_back({number, std::string(line.substr(kLayerMark.size())), {}});
+      continue;
+    }
+    const std::vector<std::string_view> words = words_in(line.substr(0, line.find('#')));
+    if (words.empty()) continue;
+    LineReader reader(words);
+    for (LineReader::Problem& problem : reader.problems)
+      problems.add(at_line(place, number, std::move(problem.what), std::move(problem.fix)));
+    if (!reader.problems.empty()) continue;
+    if (Status status = check(reader.insn, fmt::format("{}:{}", place, number)); !status) {
+      status.error().kind = ErrorKind::Parse;
+      problems.add(std::move(status.error()));
+    }
+    lines.push_back({number, std::nullopt, reader.insn});
+  }
+  return lines;
+}
+
+/// Names may be any bytes; a line ends at its end.
+std::string one_line(std::string name) {
+  for (char& c : name)
+    if (c == '\n' || c == '\r') c = '?';
+  return name;
+}
+
+/// A span lasts to the next one, the last one to END.
+void end_spans(Run& run) {
+  for (size_t s = 0; s < run.spans.size(); ++s)
+    run.spans[s].end = s + 1 < run.spans.size() ? run.spans[s + 1].begin : run.insns.size() - 1;
+}
+
+/// Regions as large as the program's transfers reach, full of zeros.
+Status place_regions(Program& program) {
+  constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+  std::array<uint64_t, kRegs> bytes{};
+  for (const Run& run : program.runs)
+    for (const Insn& insn : run.insns)
+      if (const auto ddr = ddr_of(program.config, insn.op)) {
+        uint64_t& most = bytes[static_cast<size_t>(ddr->reg)];
+        most = std::max(most, (ddr->end() + accel::kPage - 1) / accel::kPage * accel::kPage);
+      }
+  uint64_t at = program.base;
+  for (size_t r = 0; r < kRegs; ++r) {
+    if (bytes[r] > 0) program.regions[r] = {std::string(name(static_cast<Reg>(r))), at, bytes[r]};
+    at += bytes[r];
+  }
+  if (at - program.base > kMostBytes)
+    return fail(ErrorKind::Capacity,
+                fmt::format("the transfers reach over {} bytes of DDR", at - program.base),
+                fmt::format("a program of text alone gets {} at most", kMostBytes));
+  program.image.resize(at - program.base);
+  return {};
+}
+
 }  // namespace
 
 std::string disassemble(const Insn& insn) {
@@ -145,35 +236,49 @@ std::string disassemble(const std::vector<Insn>& insns) {
 }
 
 Result<std::vector<Insn>> parse_asm(std::string_view text, const std::string& place) {
-  std::vector<Insn> insns;
   accel::Problems problems;
-  int number = 0;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    ++number;
-    line = line.substr(0, line.find('#'));
-    const std::vector<std::string_view> words = words_in(line);
-    if (words.empty()) continue;
-    LineReader reader(words);
-    for (LineReader::Problem& problem : reader.problems)
-      problems.add(Error{ErrorKind::Parse,
-                         std::move(problem.what),
-                         fmt::format("{}:{}", place, number),
-                         {},
-                         std::move(problem.fix),
-                         {}});
-    if (!reader.problems.empty()) continue;
-    // A value that is too wide for its field has no meaning, whatever else the line says.
-    if (Status status = check_widths(reader.insn, fmt::format("{}:{}", place, number)); !status) {
-      status.error().kind = ErrorKind::Parse;
-      problems.add(std::move(status.error()));
-    }
-    insns.push_back(reader.insn);
-  }
+  std::vector<Insn> insns;
+  for (Line& line : read_lines(text, place, check_widths, problems))
+    if (!line.layer) insns.push_back(std::move(line.insn));
   TW_TRY_STATUS(std::move(problems).status());
   return insns;
+}
+
+std::string assembly(const std::vector<Run>& runs) {
+  std::string text;
+  for (const Run& run : runs)
+    for (size_t i = 0; i < run.insns.size(); ++i) {
+      for (const Span& span : run.spans)
+        if (span.begin == i) text += std::string(kLayerMark) + one_line(span.name) + "\n";
+      text += disassemble(run.insns[i]) + "\n";
+    }
+  return text;
+}
+
+Result<Program> parse_assembly(std::string_view text, const Config& config,
+                               const std::string& place) {
+  accel::Problems problems;
+  const std::vector<Line> lines = read_lines(text, place, check_fields, problems);
+  Program program;
+  program.config = config;
+  dpu::Run run;
+  for (const Line& line : lines) {
+    if (line.layer) {
+      run.spans.push_back({*line.layer, run.insns.size(), 0});
+      continue;
+    }
+    run.insns.push_back(line.insn);
+    if (!std::holds_alternative<End>(line.insn.op)) continue;
+    end_spans(run);
+    program.runs.push_back(std::exchange(run, {}));
+  }
+  if (program.runs.empty() || !run.insns.empty() || !run.spans.empty())
+    problems.add(at_line(place, lines.empty() ? 1 : lines.back().number,
+                         "the stream does not end with END", "END alone in the last line"));
+  TW_TRY_STATUS(std::move(problems).status());
+  TW_TRY_STATUS(place_regions(program));
+  TW_TRY_STATUS(validate(program));
+  return program;
 }
 
 }  // namespace tilewright::dpu

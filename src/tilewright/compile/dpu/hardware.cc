@@ -53,6 +53,7 @@ class DpuHardware final : public Hardware {
 class DpuHardwareReader final : public HardwareReader {
  public:
   std::vector<std::string> builtin() const override { return dpu::builtin_configs(); }
+  std::string kind() const override { return "dpu"; }
   Result<std::unique_ptr<Hardware>> load(const std::string& name) const override {
     return std::make_unique<DpuHardware>(TW_TRY(dpu::load_config(name)));
   }

@@ -1,6 +1,7 @@
 // DPU programs by themselves, from packages or dumps: for the verb `sim`.
 #include <fmt/format.h>
 
+#include "tilewright/accel/dpu/assembly.h"
 #include "tilewright/accel/dpu/check.h"
 #include "tilewright/compile/dpu/device.h"
 #include "tilewright/compile/hardware_text.h"
@@ -19,13 +20,10 @@ class DpuProgram final : public DeviceProgram {
   }
 
   std::vector<std::string> assembly() const override {
+    const std::string text = dpu::assembly(dump_.program.runs);
     std::vector<std::string> lines;
-    for (const dpu::Run& run : dump_.program.runs)
-      for (size_t i = 0; i < run.insns.size(); ++i) {
-        for (const dpu::Span& span : run.spans)
-          if (span.begin == i) lines.push_back("# " + span.name);
-        lines.push_back(dpu::disassemble(run.insns[i]));
-      }
+    for (size_t at = 0, end = 0; at < text.size(); at = end + 1)
+      lines.push_back(text.substr(at, (end = text.find('\n', at)) - at));
     return lines;
   }
 
@@ -108,6 +106,16 @@ class DpuProgramReader final : public ProgramReader {
                                                std::string_view code) const override {
     dpu::Dump dump;
     dump.program = TW_TRY(dpu::parse_program(code));
+    return std::make_unique<DpuProgram>(name, std::move(dump));
+  }
+
+  Result<std::unique_ptr<DeviceProgram>> parse_text(const std::string& name, std::string_view text,
+                                                    const std::string& place,
+                                                    const std::string& hardware) const override {
+    const dpu::Config config =
+        TW_TRY(dpu::load_config(hardware.empty() ? dpu::Config().name : hardware));
+    dpu::Dump dump;
+    dump.program = TW_TRY(dpu::parse_assembly(text, config, place));
     return std::make_unique<DpuProgram>(name, std::move(dump));
   }
 

@@ -16,7 +16,7 @@ namespace tilewright::driver {
 namespace {
 
 struct SimOptions {
-  std::string path, device, hw, trace, timeline, dump;
+  std::string path, target, device, hw, trace, timeline, dump;
   bool check_only = false, disassemble = false;
 };
 
@@ -77,6 +77,44 @@ Result<std::vector<NamedProgram>> load_programs(const std::string& path) {
   if (programs.empty())
     return fail(ErrorKind::Usage, fmt::format("'{}' has no program for an accelerator", path), {},
                 "tilewright compile MODEL --target vta --quantize random");
+  return programs;
+}
+
+bool is_text(const std::string& path) { return path.ends_with(".asm"); }
+
+/// A program as text, which says nothing of the hardware. errors: Usage, those of the reader.
+Result<NamedProgram> load_text(const SimOptions& options) {
+  if (options.target.empty())
+    return fail(ErrorKind::Usage, fmt::format("'{}' does not say what it is for", options.path),
+                "instructions as text name no accelerator", "--target dpu");
+  compile::TargetOptions chosen;
+  chosen.hw = options.hw;
+  const hw::Target target = TW_TRY(compile::find_target(options.target, chosen));
+  const compile::Backend& backend = compile::backend_of(target);
+  if (backend.runtime().programs() == nullptr)
+    return fail(ErrorKind::Usage, fmt::format("{} has no programs of its own", options.target),
+                "sim is for accelerators");
+  const std::string text = TW_TRY(read_file(options.path));
+  const std::string name = std::filesystem::path(options.path).stem().string();
+  return NamedProgram{
+      name, std::string(backend.name()),
+      TW_TRY(backend.runtime().programs()->parse_text(name, text, options.path, options.hw))};
+}
+
+/// All programs, with the clock and timing that the user asks for.
+Result<std::vector<NamedProgram>> load_all(const SimOptions& options) {
+  std::vector<NamedProgram> programs;
+  if (is_text(options.path)) {
+    programs.push_back(TW_TRY(load_text(options)));
+    return programs;
+  }
+  if (!options.target.empty())
+    return fail(ErrorKind::Usage, "--target is for instructions as text, F.asm",
+                fmt::format("'{}' says itself what its programs are for", options.path),
+                "leave --target out");
+  programs = TW_TRY(load_programs(options.path));
+  if (!options.hw.empty())
+    for (const NamedProgram& named : programs) TW_TRY_STATUS(named.program->retime(options.hw));
   return programs;
 }
 
@@ -151,18 +189,17 @@ Result<int> sim(const SimOptions& options, bool as_json) {
   json["findings"] = json["mismatches"] = nlohmann::ordered_json::array();
   bool good = true;
   compile::LaunchLog log;
-  const std::vector<NamedProgram> programs = TW_TRY(load_programs(options.path));
-  if (!options.hw.empty())
-    for (const NamedProgram& named : programs) TW_TRY_STATUS(named.program->retime(options.hw));
+  const std::vector<NamedProgram> programs = TW_TRY(load_all(options));
   for (const NamedProgram& named : programs) {
     if (options.disassemble)
       for (const std::string& line : named.program->assembly())
         as_json ? json["assembly"][named.name].push_back(line) : fmt::print("{}\n", line);
     const std::vector<compile::ProgramFinding> findings = named.program->check();
-    good &= !report_findings(named.name, findings, json["findings"]);
+    const bool refused = report_findings(named.name, findings, json["findings"]);
+    good &= !refused;
     if (options.check_only && findings.empty() && !as_json)
       fmt::print("{}: no problems in {} instructions\n", named.name, named.program->instructions());
-    if (options.check_only || options.disassemble) continue;
+    if (options.check_only || options.disassemble || refused) continue;
     Result<compile::LaunchLog::Entry> entry = simulate(named, options, json["mismatches"], good);
     if (!entry) return tl::unexpected<Error>(std::move(entry.error()).at(named.name));
     log.entries.push_back(*std::move(entry));
@@ -184,13 +221,16 @@ void add_sim(Verb app, VerbContext& context) {
   Verb verb = app.add_verb(
       "sim",
       "Checks and simulates the accelerator programs of a package or a program dump; exit code 5 "
-      "if the results are not those that the dump expects");
+      "if the checker refuses one, or its results are not those that the dump expects");
   auto options = std::make_shared<SimOptions>();
-  verb.add_option("input", options->path, "package.twm, a program dump, or a folder of dumps")
+  verb.add_option("input", options->path,
+                  "package.twm, a program dump, a folder of dumps, or F.asm: what --asm prints")
       .required();
+  verb.add_option("--target", options->target, "the accelerator that F.asm is for");
   verb.add_option("--device", options->device, device_names());
   verb.add_option("--hw", options->hw,
-                  "same hardware with another clock or timing: a name, .toml or .json");
+                  "same hardware with another clock or timing, or what F.asm is for: a name, .toml "
+                  "or .json");
   verb.add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
   verb.add_option("--trace", options->trace, "file for ui.perfetto.dev");
   verb.add_option("--dump-program", options->dump, "folder for program dumps with their results");
