@@ -55,7 +55,7 @@ std::vector<LaunchLayer> DpuLaunchRecord::layers() const {
                        {"misc", busy(dpu::Unit::Misc)},
                        {"load", busy(dpu::Unit::Load)},
                        {"save", busy(dpu::Unit::Save)},
-                       {"bound_cycles", use.bound()}},
+                       {"bound", use.bound()}},
                       {{"macs", use.macs}},
                       dpu_row(use, use.end - use.begin)});
   }

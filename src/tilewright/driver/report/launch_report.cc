@@ -28,8 +28,10 @@ nlohmann::ordered_json launches_json(const compile::LaunchLog& log) {
   for (const auto& [name, record] : log.entries) {
     const std::vector<compile::Count> counters = record->counters();
     if (counters.empty()) continue;
-    nlohmann::ordered_json launch = {
-        {"name", name}, {"cycles", record->cycles()}, {"counters", counts_json(counters)}};
+    nlohmann::ordered_json launch = {{"name", name}, {"cycles", record->cycles()}};
+    if (record->cycles() > 0 && record->clock_mhz() > 0)
+      launch["ms"] = static_cast<double>(record->cycles()) / (record->clock_mhz() * 1e3);
+    launch["counters"] = counts_json(counters);
     for (const compile::LaunchLayer& layer : record->layers()) {
       nlohmann::ordered_json entry = {{"name", layer.name}};
       entry.update(counts_json(layer.cycles));
