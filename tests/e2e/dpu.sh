@@ -1,34 +1,49 @@
 #!/usr/bin/env bash
 # The DPU from a model to results: every node of small networks against the integer graph on the CPU,
 # small memories, several images and kernels, dumps, pictures, and what bad input gets.
-# dpu.sh PROGRAM
+# dpu.sh PROGRAM [full]      full: the networks and memories that take long
 source "$(dirname "$0")/lib.sh"
 limit=200
-quantized=(--target dpu --quantize random:2)
+quantized=(--target dpu --quantize random:1)
 
 model() { holds "zoo $1" "$program" -q zoo "$1" "${@:3}" -o "$2.onnx"; }
 
-model resnet18 resnet --size 64
-model squeezenet1.1 squeezenet --size 64
-model inception_v3 inception --size 139
-model yolov3_voc yolo --size 64
-model mobilenet_v2 mobilenet --size 64
-model dcgan dcgan
-for hw in dpu dpu-paper; do
-  for name in resnet squeezenet inception yolo mobilenet dcgan; do
-    exits 0 "every node of $name on $hw" "every node agrees" -- \
-      verify $name.onnx "${quantized[@]}" --hw $hw --fallback cpu --against cpu --per-node
+# every_node HW NAME...: each value of a network against the integer graph on the CPU.
+every_node() {
+  for name in "${@:2}"; do
+    exits 0 "every node of $name on $1" "every node agrees" -- \
+      verify $name.onnx "${quantized[@]}" --hw $1 --fallback cpu --against cpu --per-node
   done
-done
+}
+# in_memory PART NAME...: memories of a part of the usual ones: splits and swap, the same results.
+in_memory() {
+  local fm=$((8192 / $1))
+  holds "hw new" "$program" -q hw new dpu --set "fm_depth=[$fm,$fm,$((fm / 2))]" --set pm_depth=$fm -o part$1.toml
+  for name in "${@:2}"; do
+    exits 0 "$name in 1/$1 of the memory" " ok" -- \
+      verify $name.onnx "${quantized[@]}" --hw part$1.toml --fallback cpu --against cpu
+  done
+}
+
+model resnet18 resnet --size 64
+model inception_v3 inception --size 75
+model mobilenet_v2 mobilenet --size 64
+if [ "${2:-}" = full ]; then
+  model yolov3_voc yolo --size 64
+  every_node dpu yolo
+  every_node dpu-paper yolo mobilenet
+  for part in 2 4 8; do in_memory $part resnet inception mobilenet yolo; done
+  finish
+  exit
+fi
+model squeezenet1.1 squeezenet --size 64
+model dcgan dcgan
+model yolov3_tiny tiny --size 64
+every_node dpu resnet squeezenet inception mobilenet dcgan tiny
+every_node dpu-paper resnet squeezenet inception dcgan
 exits 0 "against the interpreter and ONNX Runtime" "every node agrees" -- \
   verify squeezenet.onnx "${quantized[@]}" --fallback cpu --against interp,ort --per-node
-
-# Memories of an eighth: splits and swap, the same results.
-holds "hw new" "$program" -q hw new dpu --set "fm_depth=[1024,1024,512]" --set pm_depth=1024 -o eighth.toml
-for name in resnet inception mobilenet; do
-  exits 0 "$name in an eighth of the memory" " ok" -- \
-    verify $name.onnx "${quantized[@]}" --hw eighth.toml --fallback cpu --against cpu
-done
+in_memory 8 resnet mobilenet
 
 # Images: three leave an element idle, nine take three rounds, which two kernels share.
 model squeezenet1.1 three --size 64 --batch 3
@@ -55,18 +70,60 @@ holds "a timeline" grep -q '<svg' time.html
 holds "a trace" grep -q traceEvents trace.json
 exits 0 "a dump is as it expects" -- sim dumps
 exits 0 "layers with busy units" "bound by" -- sim one.twm
+"$program" --json sim one.twm >sim.json
+holds "keys of the report" "$python" - sim.json <<'END'
+import json, sys
+launch = json.load(open(sys.argv[1]))["launches"][0]
+assert launch["ms"] == launch["cycles"] / 300e3, launch
+layer = launch["layers"][0]
+assert {"begin", "end", "conv", "misc", "load", "save", "bound"} <= set(layer), layer
+assert layer["bound"] == max(layer["conv"], layer["misc"], layer["load"] + layer["save"]), layer
+END
+
+# Programs as text: what is printed is read, prints the same again and takes the same time.
+"$program" sim one.twm --asm >one.asm
+"$program" sim one.asm --target dpu --asm >again.asm
+holds "text is read as it is printed" cmp one.asm again.asm
+"$program" --json sim one.asm --target dpu >asm.json
+holds "and takes the same time" "$python" - sim.json asm.json <<'END'
+import json, sys
+a, b = (json.load(open(name))["launches"][0] for name in sys.argv[1:])
+assert a["cycles"] == b["cycles"] and a["layers"] == b["layers"], (a["cycles"], b["cycles"])
+END
+holds "hw new, slow" "$program" -q hw new dpu --set timing.lat_conv=999 -o slow.toml
+exits 0 "text for other hardware" "bound by" -- sim one.asm --target dpu --hw slow.toml
 exits 0 "what was tried" "cycles" "tiles of" -- explain squeezenet.onnx "${quantized[@]}" --fallback cpu
 exits 0 "inspect" "target dpu" -- inspect one.twm
 exits 0 "its own samples" " ok" -- verify one.twm
 
 # What bad input gets.
+holds "models to refuse" "$python" "$here/dpu_files.py" write
 exits 2 "f32 without samples" "--quantize" -- compile squeezenet.onnx --target dpu -o x.twm
 exits 2 "--hw of another accelerator" -- compile squeezenet.onnx --target vta --quantize random:1 --hw dpu -o x.twm
 exits 2 "scales per channel" "--per-channel" -- \
   compile squeezenet.onnx "${quantized[@]}" --per-channel -o x.twm
-printf 'kind = "dpu"\npe = 9\nfm_depth = [1, 2]\nfoo = 3\n' > bad.toml
-exits 2 "all problems of a file" "\`pe\` is 9" "fm_depth" "unknown key \`foo\`" -- \
+printf 'kind = "dpu"\npe = 9\nfm_depth = [1, 2]\nfoo = 3\npm_depth = 8193\n[timing]\nqueu = 1\n' >bad.toml
+problems=("\`pe\` is 9, but must be in 1..8" "bad.toml:2" "\`fm_depth\` must be 3 integers" "bad.toml:3"
+  "unknown key \`foo\`" "\`pm_depth\` is 8193" "\`bank_addr\` has 13 bits" "unknown key \`timing.queu\`"
+  "did you mean 'queue'?")
+exits 3 "all problems of a file" "${problems[@]}" -- \
   compile squeezenet.onnx "${quantized[@]}" --hw bad.toml -o x.twm
+exits 3 "and to hw" "${problems[@]}" -- hw check bad.toml
+printf 'kind = "dpu"\npe 9\n' >text.toml
+exits 2 "a file that is no TOML" "text.toml:2" -- sim one.asm --target dpu --hw text.toml
+limits=("kernel_h 17 is not 1 to 16" "stride_w 9 is not 1 to 8" "channels 5000 is not 1 to 4096"
+  "both stride and dilation" "sums of channel 0 reach 1664615526, 1073741824 or more"
+  "one layer with sums/Requantize")
+exits 3 "operators beyond the limits" "${limits[@]}" "--fallback cpu" -- \
+  compile limits.onnx "${quantized[@]}" -o x.twm
+exits 3 "check lists them" "${limits[@]}" -- check limits.onnx "${quantized[@]}"
+exits 0 "or the CPU has them" -- compile limits.onnx "${quantized[@]}" --fallback cpu -o limits.twm
+exits 3 "scales that are no powers of two" "tensor 'x' has the scale 0.03" "--quantize" -- \
+  compile others.onnx --target dpu -o x.twm
+exits 0 "scales that are" " ok" -- verify powers.onnx --target dpu --fallback cpu --against cpu
+holds "hw new, small" "$program" -q hw new dpu --set "fm_depth=[64,64,64]" -o small.toml
+exits 6 "a layer that fits nowhere" "one pixel needs 32896 bytes of m_q" "there are 24576 bytes" "tried strips" -- \
+  compile large.onnx "${quantized[@]}" --fallback cpu --hw small.toml -o x.twm
 exits 4 "no such device" "dpu:tsim" -- run one.twm --device dpu:rtl
 model lenet5 lenet
 exits 3 "operators that are no layers, with reasons" "Tanh" "--fallback cpu" -- \
@@ -74,7 +131,15 @@ exits 3 "operators that are no layers, with reasons" "Tanh" "--fallback cpu" -- 
 exits 0 "the rest on the CPU" " ok" -- \
   verify lenet.onnx "${quantized[@]}" --fallback cpu --against cpu
 exits 3 "nothing to tune" "compile itself tries" -- tune squeezenet.onnx --target dpu --for 5s
-head -c 3000 one.twm > cut.twm
+sed '5s/channel=[0-9]*/channel=0/; 6s/length=/lenght=/; 7s/bank_addr=[0-9]*/bank_addr=8192/' one.asm >fields.asm
+exits 2 "bad fields" "fields.asm:5" "\`channel\` is 0" "fields.asm:6" "did you mean 'length'?" "fields.asm:7" \
+  "\`bank_addr\`" -- sim fields.asm --target dpu
+exits 2 "text without a target" "--target dpu" -- sim one.asm
+head -c 3000 one.twm >cut.twm
 exits 8 "a package cut off" "at byte" -- sim cut.twm
+cp -r dumps/dpu_0 cut && truncate -s -6 cut/insns.bin
+exits 2 "a dump cut off" "is cut off" "at byte" -- sim cut
+"$python" "$here/dpu_files.py" race one.asm race.asm
+exits 5 "a race" "race at race run 0 instruction" "(LOAD) meet in" -- sim race.asm --target dpu
 holds "nothing is left half written" test ! -e x.twm
 finish

@@ -5,14 +5,22 @@
 #include <cmath>
 
 #include "tilewright/accel/dpu/config_keys.h"
+#include "tilewright/accel/dpu/isa.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 
 namespace tilewright::dpu {
 namespace {
 
-Error problem(std::string what, std::string_view field) {
-  return Error{ErrorKind::Invalid, std::move(what), std::string(field), {}, {}, {}};
+Error problem(std::string what, std::string_view field, std::string why = {}) {
+  return Error{ErrorKind::Invalid, std::move(what), std::string(field), std::move(why), {}, {}};
+}
+
+/// How wide a field of LOAD is, in words; empty: it has none of that name.
+std::string width_of(std::string_view field) {
+  for (const auto& each : Load::fields())
+    if (each.name == field) return fmt::format("`{}` has {} bits", field, each.bits);
+  return {};
 }
 
 bool is_power_of_two(int value) { return value > 0 && (value & (value - 1)) == 0; }
@@ -43,8 +51,22 @@ const std::vector<Key>& config_keys() {
       {"", "pe", IntOf([](C& c) -> int& { return c.pe; }), 1, 8},
       {"", "kernels", IntOf([](C& c) -> int& { return c.kernels; }), 1, 4},
       {"", "format_unit", IntOf([](C& c) -> int& { return c.format_unit; }), 0, kLanes},
-      {"", "fm_depth", DepthsOf([](C& c) -> Depths& { return c.fm_depth; }), 64, 8192},
-      {"", "pm_depth", IntOf([](C& c) -> int& { return c.pm_depth; }), 64, 8192},
+      {"",
+       "fm_depth",
+       DepthsOf([](C& c) -> Depths& { return c.fm_depth; }),
+       64,
+       8192,
+       {},
+       {},
+       "bank_addr"},
+      {"",
+       "pm_depth",
+       IntOf([](C& c) -> int& { return c.pm_depth; }),
+       64,
+       8192,
+       {},
+       {},
+       "bank_addr"},
       {"", "ddr_bytes_per_cycle", IntOf([](C& c) -> int& { return c.ddr_bytes_per_cycle; }), 16,
        512},
       {"timing", "lat_ddr", IntOf([](C& c) -> int& { return c.timing.lat_ddr; }), 0, kMany},
@@ -91,7 +113,7 @@ Status check(const Config& config) {
       if (value >= key.low && value <= key.high) return;
       problems.add(
           problem(fmt::format("`{}` is {}, but must be in {}..{}", field, value, key.low, key.high),
-                  key.path()));
+                  key.path(), width_of(key.field)));
     };
     if (const auto* number = std::get_if<IntOf>(&key.value)) in_range((*number)(copy), key.path());
     if (const auto* number = std::get_if<DoubleOf>(&key.value))

@@ -26,6 +26,7 @@ struct Key {
   std::variant<IntOf, DoubleOf, BoolOf, DepthsOf> value;
   double low = 0, high = 0;                          ///< of numbers
   std::string_view when_false = {}, when_true = {};  ///< words for them; else false and true
+  std::string_view field = {};  ///< of instructions, that limits it with its width
   std::string path() const {
     return std::string(table) + (table.empty() ? "" : ".") + std::string(name);
   }

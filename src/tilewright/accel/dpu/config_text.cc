@@ -46,7 +46,8 @@ class ConfigReader {
     return at.line == 0 ? place_ : fmt::format("{}:{}:{}", place_, at.line, at.column);
   }
   void problem(const toml::node& node, std::string what, std::string fix = {}) {
-    problems_.add(Error{ErrorKind::Parse, std::move(what), place_of(node), {}, std::move(fix), {}});
+    problems_.add(
+        Error{ErrorKind::Invalid, std::move(what), place_of(node), {}, std::move(fix), {}});
   }
   /// Problems of values, at the places of their keys.
   void add_placed(Error error) {

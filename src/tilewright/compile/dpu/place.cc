@@ -64,6 +64,11 @@ Choice choose(const graph::Graph& graph, const dpu::Config& config, const FixPoi
         choice.on_device[static_cast<size_t>(part)] = true;
     } else {
       choice.reasons.emplace(graph.nodes[n].name, can.error());
+      // The sum inside of a layer is nothing by itself: the reason is the layer's.
+      for (const int part : dpu_layer(graph, static_cast<int>(n)))
+        if (part != static_cast<int>(n))
+          choice.reasons[graph.nodes[static_cast<size_t>(part)].name] =
+              Error{can.error().kind, fmt::format("one layer with {}", graph.nodes[n].name)};
     }
   }
   return choice;
