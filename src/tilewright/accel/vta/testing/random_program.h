@@ -245,7 +245,8 @@ class RandomProgram {
       move.y_pad_bottom = below(std::min(rows - move.y_pad_top, 15u) + 1);
       move.y_size = rows - move.y_pad_top - move.y_pad_bottom;
     }
-    move.x_stride = below(8) + (rng_.chance(0.8) ? move.x_size : 0);
+    move.x_stride = below(8);  // first: the order of drawing is the same with every compiler
+    if (rng_.chance(0.8)) move.x_stride += move.x_size;
     place(move, area_of(mem));
     const uint32_t end = skip + move.sram_elements();
     add({{}, move});
