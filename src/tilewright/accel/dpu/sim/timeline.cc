@@ -150,21 +150,46 @@ std::string layers(const Run& run, const LaunchReport& report, double scale) {
   return out;
 }
 
-// Zooms around the mouse by scaling the x axis of the drawing; a double click shows all of it.
+// The wheel zooms around the mouse by scaling the x axis, dragging moves, a double click shows all
+// of it. The drawing is an SVG file by itself or a part of an HTML page, so the script begins at
+// the group, not at the document.
 constexpr std::string_view kScript = R"svg(<script><![CDATA[
-var s = 1, t = 0, g = document.getElementById("all"), root = document.documentElement;
-function show() { g.setAttribute("transform", "translate(" + t + " 0) scale(" + s + " 1)"); }
-root.addEventListener("wheel", function (e) {
-  e.preventDefault();
-  var f = e.deltaY < 0 ? 1.25 : 0.8, p = root.createSVGPoint();
-  p.x = e.clientX; p.y = e.clientY;
-  var x = p.matrixTransform(root.getScreenCTM().inverse()).x - 70;
-  if (s * f < 1) f = 1 / s;
-  t = Math.min(0, x - (x - t) * f); s *= f; show();
-}, { passive: false });
-root.addEventListener("dblclick", function () { s = 1; t = 0; show(); });
+(function () {
+  var s = 1, t = 0, from = null, g = document.getElementById("all");
+  var root = g.ownerSVGElement.ownerSVGElement, width = @WIDTH@;
+  function show() {
+    t = Math.max(width * (1 - s), Math.min(0, t));
+    g.setAttribute("transform", "translate(" + t + " 0) scale(" + s + " 1)");
+  }
+  function cycle(e) {
+    var p = root.createSVGPoint();
+    p.x = e.clientX; p.y = e.clientY;
+    return p.matrixTransform(g.getScreenCTM().inverse()).x;
+  }
+  root.addEventListener("wheel", function (e) {
+    e.preventDefault();
+    var at = cycle(e), old = s;
+    s = Math.max(1, s * (e.deltaY < 0 ? 1.25 : 0.8));
+    t += at * (old - s);
+    show();
+  }, { passive: false });
+  root.addEventListener("mousedown", function (e) { from = cycle(e); e.preventDefault(); });
+  root.addEventListener("mouseup", function () { from = null; });
+  root.addEventListener("mousemove", function (e) {
+    if (from === null || e.buttons === 0) return;
+    t += (cycle(e) - from) * s;
+    show();
+  });
+  root.addEventListener("dblclick", function () { s = 1; t = 0; show(); });
+})();
 ]]></script>
 )svg";
+
+std::string script() {
+  constexpr std::string_view kMark = "@WIDTH@";
+  std::string text(kScript);
+  return text.replace(text.find(kMark), kMark.size(), fmt::format("{}", kWidth));
+}
 
 }  // namespace
 
@@ -226,7 +251,7 @@ std::string timeline_svg(const Run& run, const Config& config, const LaunchRepor
           fmt::format("instruction {}: {}\ncycles {} to {}", bar.first, what, bar.begin, bar.end));
     }
   out += "</g></svg>\n";
-  out += kScript;
+  out += script();
   return out + "</svg>\n";
 }
 

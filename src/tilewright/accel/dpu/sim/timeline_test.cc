@@ -6,6 +6,7 @@
 
 #include "tilewright/accel/dpu/sim/tsim.h"
 #include "tilewright/accel/dpu/testing/example_layer.h"
+#include "tilewright/base/file.h"
 
 namespace tilewright::dpu {
 namespace {
@@ -34,6 +35,35 @@ TEST(Timeline, ExampleLayerAsAPage) {
   // The first CONV begins when nine rows and the weights are there.
   EXPECT_NE(svg.find("cycles 8644 to 40900"), std::string::npos);
   EXPECT_EQ(count(svg, "<svg"), count(svg, "</svg>"));
+}
+
+/// Two tiles, with everything that a picture has. `actual.svg` in the working directory is what was
+/// drawn: look at it before it becomes the file.
+TEST(Timeline, TwoTilesLookAsInTheFile) {
+  const Program program = testing::example_layer(2, true, true);
+  const Result<LaunchReport> report =
+      simulate_time(program.config, program.runs[0].insns, {.record_times = true});
+  ASSERT_TRUE(report);
+  const std::string svg = timeline_svg(program.runs[0], program.config, *report);
+  const Result<std::string> file =
+      read_file(TILEWRIGHT_ROOT_DIR "/src/tilewright/accel/dpu/sim/testing/timeline.svg");
+  if (!file || *file != svg) {
+    EXPECT_TRUE(write_file("actual.svg", svg));
+  }
+  ASSERT_TRUE(file) << to_string(file.error());
+  EXPECT_EQ(*file, svg);
+}
+
+/// A page is HTML around the drawing: what the script looks for must be inside of the drawing.
+TEST(Timeline, TheScriptBeginsAtTheDrawing) {
+  const Program program = testing::example_layer(1, true, true);
+  const Result<LaunchReport> report =
+      simulate_time(program.config, program.runs[0].insns, {.record_times = true});
+  ASSERT_TRUE(report);
+  const std::string svg = timeline_svg(program.runs[0], program.config, *report);
+  EXPECT_EQ(svg.find("documentElement"), std::string::npos) << "that of a page is no drawing";
+  EXPECT_EQ(count(svg, "id=\"all\""), 1u);
+  EXPECT_EQ(svg.find("@WIDTH@"), std::string::npos);
 }
 
 TEST(Timeline, ManyInstructionsAreDrawnTogether) {
