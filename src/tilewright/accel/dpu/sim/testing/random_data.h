@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/accel/dpu/check.h"
 #include "tilewright/accel/dpu/sim/testing/naive_machine.h"
 #include "tilewright/accel/dpu/sim/testing/run_device.h"
 #include "tilewright/accel/dpu/testing/random_program.h"
@@ -44,8 +45,9 @@ inline void compare_with_formulas(uint64_t seed) {
   ASSERT_EQ(*image, naive.ddr) << "seed " << seed;
 }
 
-/// Under ten different durations and depths of the queues, the program computes what it does one
-/// instruction at a time. Returns the cycles in which units shared a port.
+/// Under ten different durations and depths of the queues, the checker finds nothing and the
+/// program computes what it does one instruction at a time. Returns the cycles in which units
+/// shared a port.
 inline uint64_t compare_under_jitter(uint64_t seed) {
   Rng rng(seed);
   const Config config = small_config(rng);
@@ -60,6 +62,8 @@ inline uint64_t compare_under_jitter(uint64_t seed) {
   uint64_t shared = 0;
   for (uint64_t jitter = 0; jitter < 10; ++jitter) {
     program.config.timing.queue = static_cast<int>(jitter % 3 == 0 ? 64 : jitter);
+    const std::vector<Finding> findings = check_program(program);
+    EXPECT_TRUE(findings.empty()) << "seed " << seed << ": " << findings[0].text;
     LaunchReport report;
     const Result<std::string> image = tsim_image(program, {jitter, jitter == 0 ? 0 : 50}, &report);
     EXPECT_TRUE(image && *image == *expected) << "seed " << seed << " jitter " << jitter;
