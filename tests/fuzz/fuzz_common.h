@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "tilewright/base/result.h"
+
 namespace tilewright::fuzz {
 
 inline std::string_view as_text(const uint8_t* data, size_t size) {
@@ -16,6 +18,10 @@ inline std::string_view as_text(const uint8_t* data, size_t size) {
 [[noreturn]] inline void report(const std::string& what) {
   std::fprintf(stderr, "%s\n", what.c_str());
   std::abort();
+}
+
+[[noreturn]] inline void report_error(const std::string& what, const Error& error) {
+  report(what + ": " + to_string(error));
 }
 
 /// What `parse` accepts must `print` to a text that it accepts again, with the same text.
