@@ -7,7 +7,7 @@ holds "cmake --install" cmake --install "$2" --prefix "$prefix"
 documents=share/doc/tilewright
 for file in bin/tilewright lib/libtilewright_runtime.so include/tilewright/runtime.h \
   include/tilewright/runtime.hpp lib/pkgconfig/tilewright-runtime.pc share/tilewright/hw/vta.toml \
-  share/tilewright/sketches/gemm.sketch $documents/README.md $documents/LICENSE \
+  share/tilewright/sketches/gemm.sketch share/tilewright/spaces/edge.toml $documents/README.md $documents/LICENSE \
   $documents/docs/architecture.md $documents/bench/results/cpu.md $documents/examples/01_run_package.c \
   $documents/examples/02_gemm_relu.tw; do
   # The multiarch folder of a library depends on the prefix.
