@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tilewright/accel/spatial/design_keys.h"
@@ -53,6 +54,28 @@ TEST(SpatialDesign, EveryNumberHasARange) {
       EXPECT_THAT(problems(design), IsEmpty());
     }
   }
+}
+
+TEST(SpatialDesign, PrimitivesHaveTheirRanges) {
+  struct Range {
+    const char* key;
+    double low, high;
+  };
+  for (const Range& range : {Range{"rows", 1, 64},
+                             {"cols", 1, 64},
+                             {"spad_kb", 8, 4096},
+                             {"banks", 1, 16},
+                             {"bank_bytes", 4, 64},
+                             {"local_kb", 1, 1024},
+                             {"bus_bytes", 8, 64},
+                             {"burst_bytes", 64, 4096}})
+    EXPECT_EQ(std::count_if(design_keys().begin(), design_keys().end(),
+                            [&](const Key& key) {
+                              return key.path() == range.key && key.low == range.low &&
+                                     key.high == range.high;
+                            }),
+              1)
+        << range.key;
 }
 
 TEST(SpatialDesign, RefusesNumbersThatAreNoPowerOfTwoOrNoNumber) {
