@@ -11,7 +11,7 @@ namespace tilewright::codesign {
 namespace {
 
 /// Values of what a rule reads that are looked at before it is taken to be all right.
-constexpr double kMostCombinations = 1 << 22;
+constexpr double kMostCombinations = 1 << 20;
 
 search::Decision decision_of(const SpaceKey& key, const SpaceFile::Parameter& parameter) {
   if (!key.words.empty()) {

@@ -20,7 +20,7 @@ constexpr const char* kParameterForms =
     "a list of choices, as in [8, 16], or a range, as in { from = 1, to = 8 }";
 constexpr size_t kMostValues = 4096;
 /// Points looked at for one that is legal; a space of more is taken to have some.
-constexpr int64_t kMostPoints = 1 << 22;
+constexpr int64_t kMostPoints = 1 << 20;
 
 class SpaceReader {
  public:
