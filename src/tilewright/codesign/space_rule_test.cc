@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <iterator>
 
 #include "tilewright/base/rng.h"
@@ -119,30 +120,84 @@ TEST(SpaceRule, DeepNestingIsRefused) {
   }
 }
 
+/// A random rule with every part in parentheses, and its value for kValues.
+struct RandomRule {
+  std::string text;
+  double value;
+};
+RandomRule random_number(Rng& rng, int depth) {
+  if (depth == 0 || rng.chance(0.3)) {
+    const RandomRule leaves[] = {{"rows", 12}, {"cols", 5}, {"timing.gap", 3}, {"2.5", 2.5}};
+    return leaves[rng.below(std::size(leaves))];
+  }
+  const RandomRule a = random_number(rng, depth - 1), b = random_number(rng, depth - 1);
+  switch (rng.below(5)) {
+    case 0:
+      return {"(" + a.text + " + " + b.text + ")", a.value + b.value};
+    case 1:
+      return {"(" + a.text + "-" + b.text + ")", a.value - b.value};
+    case 2:
+      return {"(" + a.text + " * " + b.text + ")", a.value * b.value};
+    case 3:
+      return {"(" + a.text + " / " + b.text + ")", a.value / b.value};
+    default:
+      return {"(-" + a.text + ")", -a.value};
+  }
+}
+RandomRule random_condition(Rng& rng, int depth) {
+  if (depth == 0 || rng.chance(0.3)) {
+    if (rng.chance(0.2)) return {"unit == gemm", 1};
+    const RandomRule a = random_number(rng, depth), b = random_number(rng, depth);
+    if (rng.chance(0.5)) return {a.text + " < " + b.text, a.value < b.value ? 1.0 : 0.0};
+    return {a.text + " >= " + b.text, a.value >= b.value ? 1.0 : 0.0};
+  }
+  const RandomRule a = random_condition(rng, depth - 1), b = random_condition(rng, depth - 1);
+  switch (rng.below(3)) {
+    case 0:
+      return {"(" + a.text + ") and (" + b.text + ")", a.value * b.value};
+    case 1:
+      return {"(" + a.text + ") or (" + b.text + ")", std::max(a.value, b.value)};
+    default:
+      return {"not (" + a.text + ")", 1 - a.value};
+  }
+}
+
+TEST(SpaceRule, RandomRulesMeanWhatTheirPartsMean) {
+  Rng rng(9);
+  for (int n = 0; n < 1000; ++n) {
+    const RandomRule wanted = random_condition(rng, 4);
+    const auto rule = SpaceRule::parse_condition(wanted.text, test_keys());
+    ASSERT_TRUE(rule) << wanted.text << ": " << rule.error().what;
+    EXPECT_EQ(rule->evaluate(kValues), wanted.value) << wanted.text;
+  }
+}
+
 TEST(SpaceRule, AnyTextIsARuleOrRefused) {
-  const char* operands[] = {"rows", "cols", "unit", "gemm", "3", "-", "(", "not"};
-  const char* operators[] = {"<", "==", "+", "-", "*", "/", "%", ")", "and", "or"};
+  const char* pieces[] = {"rows", "unit", "gemm", "<", "==", "- ", "(", ")", " and ", "not ", "=",
+                          "1e5",  "9",    "i8",   "`", "\"", "#",  "%", "/", "\xc3",  "."};
   Rng rng(5);
-  int parsed = 0;
-  for (int n = 0; n < 20000; ++n) {
-    std::string text;
-    bool operand = true;
-    for (int64_t left = 1 + rng.below(9); left > 0; --left, operand = !operand) {
-      if (rng.chance(0.1)) operand = !operand;
-      text += operand ? operands[rng.below(std::size(operands))]
-                      : operators[rng.below(std::size(operators))];
-      text += " ";
-    }
+  int parsed = 0, refused = 0;
+  for (int n = 0; n < 2000; ++n) {
+    std::string text = random_condition(rng, 3).text;
+    const auto at = static_cast<size_t>(rng.below(static_cast<int64_t>(text.size())));
+    if (rng.chance(0.5))
+      text.erase(at, static_cast<size_t>(1 + rng.below(4)));
+    else
+      text.insert(at, pieces[rng.below(std::size(pieces))]);
     const auto rule = SpaceRule::parse_condition(text, test_keys());
     if (rule) {
       ++parsed;
-      EXPECT_LE(rule->evaluate(kValues), 1) << text;
+      const double value = rule->evaluate(kValues);
+      EXPECT_TRUE(value == 0 || value == 1) << text;
     } else {
+      ++refused;
       EXPECT_LE(rule.error().offset, text.size());
       EXPECT_FALSE(rule.error().what.empty());
     }
+    if (const auto number = SpaceRule::parse_number(text, test_keys())) number->evaluate(kValues);
   }
   EXPECT_GT(parsed, 50);
+  EXPECT_GT(refused, 500);
 }
 
 }  // namespace

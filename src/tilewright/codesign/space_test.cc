@@ -341,6 +341,30 @@ TEST(DesignSpace, UnknownNamesAreExplained) {
   EXPECT_EQ(load_space("/nowhere/s.toml").error().kind, ErrorKind::Io);
 }
 
+TEST(DesignSpace, ATechnologyMayLieBesideTheSpace) {
+  const std::string folder = ::testing::TempDir();
+  const Result<std::string> asic = read_file(TILEWRIGHT_ROOT_DIR "/hw/tech/asic45.toml");
+  ASSERT_TRUE(asic);
+  std::string text = small("", "rows = [4, 8]\nbanks = [1, 2]\n", "cols = 4\n");
+  text.replace(text.find("\"asic45\""), 8, "\"mine.toml\"");
+  ASSERT_TRUE(write_file(folder + "/my_space.toml", text));
+
+  std::string mine = *asic;
+  mine.replace(mine.find("name = \"asic45\""), 15, "name = \"mine\"");
+  ASSERT_TRUE(write_file(folder + "/mine.toml", mine));
+  const Result<DesignSpace> read = load_space(folder + "/my_space.toml");
+  ASSERT_TRUE(read) << to_string(read.error());
+  EXPECT_EQ(read->file().technology.name, "mine");
+
+  ASSERT_TRUE(write_file(folder + "/mine.toml", "kind = \"technology\"\n"));
+  const Result<DesignSpace> bad = load_space(folder + "/my_space.toml");
+  ASSERT_FALSE(bad);
+  EXPECT_THAT(bad.error().place, HasSubstr("mine.toml"));
+  text.replace(text.find("mine.toml"), 9, "none.toml");
+  EXPECT_THAT(to_string(read_space(text, folder + "/s.toml").error()),
+              AllOf(HasSubstr("none.toml"), HasSubstr("s.toml:3:14")));
+}
+
 // Whatever is done to a file, it is read into a space with legal points or refused with a place.
 TEST(DesignSpace, MutatedFilesAreReadOrRefused) {
   const Result<std::string> good = read_file(TILEWRIGHT_ROOT_DIR "/spaces/edge.toml");

@@ -4,7 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <iterator>
 
 #include "tilewright/base/file.h"
@@ -112,13 +111,16 @@ TEST(Technology, UnknownNamesAreExplained) {
 
 TEST(Technology, MutatedFilesAreReadOrRefused) {
   const std::string pieces[] = {"[", "]", "\"", "=", "\n", "{", "}", "1e400", "nan", "-", "#", ","};
+  const std::string numbers[] = {"-", "1e30", "1e9", "9e99", "0x", "\""};
   Rng rng(3);
   const std::string good = file_text("hasco-fpga");
   int refused = 0;
   for (int n = 0; n < 300; ++n) {
     std::string text = good;
     const auto at = static_cast<size_t>(rng.below(static_cast<int64_t>(text.size())));
-    if (rng.chance(0.5))
+    if (const size_t number = text.find("value = ", at); rng.chance(0.3) && number != text.npos)
+      text.insert(number + 8, numbers[rng.below(std::size(numbers))]);
+    else if (rng.chance(0.5))
       text.erase(at, static_cast<size_t>(1 + rng.below(30)));
     else
       text.insert(at, pieces[rng.below(std::size(pieces))]);
@@ -129,7 +131,11 @@ TEST(Technology, MutatedFilesAreReadOrRefused) {
       continue;
     }
     for (const QuantityInfo& info : quantities())
-      EXPECT_TRUE(std::isfinite((*read)[info.quantity])) << text;
+      if (info.formula == read->formula) {
+        EXPECT_TRUE((*read)[info.quantity] >= info.low && (*read)[info.quantity] <= info.high)
+            << info.key << "\n"
+            << text;
+      }
   }
   EXPECT_GT(refused, 50);
 }
