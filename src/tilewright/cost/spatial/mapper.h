@@ -1,0 +1,34 @@
+// The best mapping of a layer on a design.
+#pragma once
+
+#include <optional>
+
+#include "tilewright/cost/spatial/model.h"
+
+namespace tilewright::cost {
+
+struct SpatialMapperOptions {
+  /// Tiles of all loops together that are all considered; of more, sizes are thinned out evenly.
+  int64_t tiles = 4000;
+  /// Nothing is skipped by a bound: for tests.
+  bool brute_force = false;
+};
+
+struct SpatialBest {
+  SpatialMapping mapping;
+  SpatialCost cost;
+  bool exact = false;     ///< no tile was left out of the space
+  int64_t predicted = 0;  ///< mappings whose cycles were predicted
+  int64_t skipped = 0;    ///< tiles skipped by their bound
+};
+
+/// Tiles that the mapper considers for a loop: sizes that make a number of equal parts, and those
+/// rounded up to whole lanes; ascending.
+std::vector<int64_t> tile_sizes(int64_t extent, int64_t lanes);
+
+/// Over all choices, tiles of `tile_sizes`, orders and copies; ties go to what comes first.
+/// Nothing: no tile fits.
+std::optional<SpatialBest> best_mapping(const spatial::Design& design, const SpatialLayer& layer,
+                                        const SpatialMapperOptions& options = {});
+
+}  // namespace tilewright::cost

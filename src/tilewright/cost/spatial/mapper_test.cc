@@ -1,0 +1,121 @@
+#include "tilewright/cost/spatial/mapper.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <ctime>
+
+#include "tilewright/cost/spatial/testing/cases.h"
+
+namespace tilewright::cost {
+namespace {
+
+TEST(SpatialMapper, EqualsBruteForce) {
+  CaseDraw draw(7);
+  int pairs = 0;
+  int64_t predicted = 0, all = 0;
+  const int wanted = std::getenv("TW_CASES") ? std::atoi(std::getenv("TW_CASES")) : 300;
+  while (pairs < wanted) {
+    const spatial::Design design = draw.design();
+    const SpatialLayer layer = draw.layer(2, design);
+    if (layer.macs() > 3000) continue;
+    const auto quick = best_mapping(design, layer);
+    const auto slow = best_mapping(design, layer, {.brute_force = true});
+    ASSERT_EQ(quick.has_value(), slow.has_value());
+    if (!quick) continue;
+    ++pairs;
+    predicted += quick->predicted;
+    all += slow->predicted;
+    EXPECT_TRUE(quick->exact);
+    EXPECT_EQ(quick->cost.cycles, slow->cost.cycles) << to_string(layer, quick->mapping) << "\n"
+                                                     << to_string(layer, slow->mapping);
+  }
+  std::printf("%d pairs: %lld of %lld mappings predicted\n", pairs,
+              static_cast<long long>(predicted), static_cast<long long>(all));
+}
+
+/// Inputs, outputs, size of the image, kernel, stride of ResNet-50's distinct convolutions.
+constexpr int kResNet[][5] = {
+    {3, 64, 224, 7, 2},    {64, 256, 56, 1, 1},   {64, 64, 56, 1, 1},    {64, 64, 56, 3, 1},
+    {256, 64, 56, 1, 1},   {256, 512, 56, 1, 2},  {256, 128, 56, 1, 2},  {128, 128, 28, 3, 1},
+    {128, 512, 28, 1, 1},  {512, 128, 28, 1, 1},  {512, 1024, 28, 1, 2}, {512, 256, 28, 1, 2},
+    {256, 256, 14, 3, 1},  {256, 1024, 14, 1, 1}, {1024, 256, 14, 1, 1}, {1024, 2048, 14, 1, 2},
+    {1024, 512, 14, 1, 2}, {512, 512, 7, 3, 1},   {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
+
+/// The layers on one design, channels last; `TW_SHOW` prints them.
+TEST(SpatialMapper, ResNet) {
+  spatial::Design design;
+  if (const char* bus = std::getenv("TW_BUS")) design.bus_bytes = std::atoi(bus);
+  if (std::getenv("TW_OS")) design.dataflow = spatial::Dataflow::OutputStationary;
+  const bool last = !std::getenv("TW_NCHW");
+  double total = 0, bounds = 0, repeated = 0, mapping_seconds = 0;
+  int64_t predicted = 0;
+  for (const auto& [inputs, outputs, size, kernel, stride] : kResNet) {
+    SpatialConv conv{.inputs = inputs,
+                     .outputs = outputs,
+                     .height = size,
+                     .width = size,
+                     .kernel = kernel,
+                     .stride = stride,
+                     .pad = kernel / 2};
+    if (last) conv.input = conv.output = ImageLayout::ChannelsLast;
+    const SpatialLayer layer = conv2d(conv);
+    const std::clock_t start = std::clock();
+    const auto best = best_mapping(design, layer);
+    mapping_seconds += double(std::clock() - start) / CLOCKS_PER_SEC;
+    ASSERT_TRUE(best);
+    EXPECT_TRUE(misfits(design, layer, best->mapping).empty());
+    const double bound = lower_bound(design, layer);
+    EXPECT_LE(bound, best->cost.cycles);
+    total += best->cost.cycles;
+    bounds += bound;
+    predicted += best->predicted;
+    SpatialEvaluator evaluator(design, layer, best->mapping.choice);
+    const std::clock_t again = std::clock();
+    for (int times = 0; times < 500; ++times) evaluator.cycles(best->mapping);
+    repeated += double(std::clock() - again) / CLOCKS_PER_SEC;
+    if (std::getenv("TW_SHOW"))
+      std::printf("%5.3f of the bound, %9.0f cycles, %s, %6lld predicted: %s\n",
+                  best->cost.cycles / bound, best->cost.cycles,
+                  std::string(name(best->cost.binds)).c_str(),
+                  static_cast<long long>(best->predicted), to_string(layer, best->mapping).c_str());
+  }
+  std::printf(
+      "%.3f s, %lld predicted, %.0f cycles, %.3f of the bounds; %.0f best mappings a second\n",
+      mapping_seconds, static_cast<long long>(predicted), total, total / bounds,
+      500 * 20 / repeated);
+  if (last && !std::getenv("TW_BUS")) {
+    EXPECT_LE(total, 1.1 * bounds);
+  }
+}
+
+TEST(SpatialMapper, PredictsQuickly) {
+  CaseDraw draw(3);
+  spatial::Design design;
+  int64_t predicted = 0;
+  double seconds = 0, sum = 0;
+  for (const auto& [inputs, outputs, size, kernel, stride] : kResNet) {
+    const SpatialLayer layer = conv2d({.inputs = inputs,
+                                       .outputs = outputs,
+                                       .height = size,
+                                       .width = size,
+                                       .kernel = kernel,
+                                       .stride = stride,
+                                       .pad = kernel / 2});
+    for (int i = 0; i < 10; ++i) {
+      SpatialMapping mapping;
+      if (!draw.mapping(design, layer, mapping)) continue;
+      SpatialEvaluator evaluator(design, layer, mapping.choice);
+      const std::clock_t start = std::clock();
+      for (int times = 0; times < 20; ++times) sum += evaluator.cycles(mapping);
+      seconds += double(std::clock() - start) / CLOCKS_PER_SEC;
+      predicted += 20;
+    }
+  }
+  std::printf("%.0f mappings a second, mean %.0f cycles\n", double(predicted) / seconds,
+              sum / double(predicted));
+  EXPECT_GT(sum, 0);
+}
+
+}  // namespace
+}  // namespace tilewright::cost

@@ -1,0 +1,280 @@
+#include "tilewright/cost/spatial/model.h"
+
+#include <cmath>
+
+#include "tilewright/cost/spatial/timeline.h"
+
+namespace tilewright::cost {
+namespace {
+
+std::string kib(int64_t bytes) {
+  const int64_t tenths = ceil_div(bytes * 10, 1024);
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " KiB";
+}
+
+std::string role(const SpatialUnit& unit, int tensor) { return unit.layer.tensors[tensor].name; }
+
+SpatialBinds what_binds(const SpatialCost& cost, double fetch) {
+  const double most = std::max({cost.compute, cost.load, cost.store, fetch});
+  if (most == cost.load) return SpatialBinds::Load;
+  if (most == cost.store) return SpatialBinds::Store;
+  if (most == fetch) return SpatialBinds::Fetch;
+  return cost.compute > 1.1 * cost.fed ? SpatialBinds::Scratchpad : SpatialBinds::Steps;
+}
+
+}  // namespace
+
+std::string_view name(SpatialBinds binds) {
+  static constexpr std::string_view kNames[] = {"steps", "scratchpad", "load", "store", "fetch"};
+  return kNames[static_cast<int>(binds)];
+}
+
+std::vector<std::string> misfits(const spatial::Design& design, const SpatialLayer& layer,
+                                 const SpatialMapping& mapping) {
+  const SpatialUnit unit(design, layer, mapping.choice);
+  std::vector<std::string> reasons;
+  int64_t spad = 0;
+  std::string each;
+  for (int tensor : {0, 1}) {
+    const int64_t bytes = mapping.copies[tensor] * unit.buffer_bytes(tensor, mapping.tile);
+    spad += bytes;
+    each += (each.empty() ? "" : ", ") + role(unit, tensor) + " " +
+            std::to_string(mapping.copies[tensor]) + " x " + kib(bytes / mapping.copies[tensor]);
+  }
+  if (spad > design.spad_bytes())
+    reasons.push_back("scratchpad: " + kib(spad) + " of " + std::to_string(design.spad_kb) +
+                      " KiB (" + each + ")");
+  const int64_t sums = 4 * mapping.copies[kSpatialResult] * unit.sums_per_part(mapping.tile);
+  const int64_t stay = unit.stationary_per_part(mapping.tile);
+  if ((sums + stay) * unit.parts > design.local_bytes())
+    reasons.push_back("private memory: " + kib((sums + stay) * unit.parts) + " of " +
+                      std::to_string(design.local_kb) + " KiB (result " + kib(sums * unit.parts) +
+                      ", " + role(unit, mapping.choice.second()) + " " + kib(stay * unit.parts) +
+                      ")");
+  int inner = 0;
+  for (int loop = 0; loop < unit.loops; ++loop)
+    inner += ceil_div(mapping.tile[loop], unit.lanes[loop]) > 1;
+  if (inner > 6)
+    reasons.push_back("a COMPUTE has six loops, the tile has " + std::to_string(inner));
+  return reasons;
+}
+
+SpatialEvaluator::SpatialEvaluator(const spatial::Design& design, const SpatialLayer& layer,
+                                   const SpatialChoice& choice)
+    : unit_(design, layer, choice) {}
+
+size_t SpatialEvaluator::Hash::operator()(const SpatialSizes& sizes) const {
+  uint64_t hash = 1469598103934665603u;
+  for (int64_t size : sizes)
+    hash = (hash ^ uint64_t(size)) * 0x9E3779B97F4A7C15u, hash ^= hash >> 29;
+  return hash;
+}
+
+bool SpatialEvaluator::fits(const SpatialMapping& mapping) const {
+  const spatial::Design& d = unit_.design;
+  const int64_t spad = mapping.copies[0] * unit_.buffer_bytes(0, mapping.tile) +
+                       mapping.copies[1] * unit_.buffer_bytes(1, mapping.tile);
+  if (spad > d.spad_bytes()) return false;
+  const int64_t sums = 4 * mapping.copies[kSpatialResult] * unit_.sums_per_part(mapping.tile);
+  if ((sums + unit_.stationary_per_part(mapping.tile)) * unit_.parts > d.local_bytes())
+    return false;
+  int inner = 0;
+  for (int loop = 0; loop < unit_.loops; ++loop) inner += mapping.tile[loop] > unit_.lanes[loop];
+  return inner <= 6;
+}
+
+const SpatialEvaluator::Spans& SpatialEvaluator::spans(int tensor, size_t dim,
+                                                       const SpatialSizes& tile) {
+  const SpatialDim& d = unit_.layer.tensors[tensor].dims[dim];
+  int64_t key = 0;
+  for (const SpatialTerm& term : d.terms) key = key << 31 | tile[term.loop];
+  Spans& found = spans_[tensor][dim][key];
+  if (!found.empty()) return found;
+  SpatialBox box;
+  auto descend = [&](auto& self, size_t at) -> void {
+    if (at < d.terms.size()) {
+      const int loop = d.terms[at].loop;
+      const int64_t extent = unit_.layer.loops[loop].extent;
+      for (int64_t start = 0; start < extent; start += tile[loop]) {
+        box.start[loop] = start;
+        box.size[loop] = std::min(tile[loop], extent - start);
+        self(self, at + 1);
+      }
+      return;
+    }
+    const SpatialSpan span = SpatialUnit::span(d, box);
+    for (auto& [other, count] : found)
+      if (other.there == span.there && other.all == span.all) return void(++count);
+    found.emplace_back(span, 1);
+  };
+  descend(descend, 0);
+  return found;
+}
+
+SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& tile) {
+  const size_t dims = unit_.layer.tensors[tensor].dims.size();
+  const int factor = tensor == unit_.choice.first ? 0 : 1;
+  // Only the lanes of the tile matter to its cycles: those of the last one may take fewer.
+  SpatialSizes last = tile;
+  if (tensor != kSpatialResult) {
+    const int loop = unit_.lane_loop[factor];
+    last[loop] = SpatialTrips(unit_.layer.loops[loop].extent, tile[loop]).last;
+  }
+  std::array<const Spans*, kSpatialDims> by_dim{};
+  for (size_t dim = 0; dim < dims; ++dim) by_dim[dim] = &spans(tensor, dim, tile);
+  std::array<SpatialSpan, kSpatialDims> box;
+  Tiles all;
+  auto descend = [&](auto& self, size_t dim, int64_t times) -> void {
+    if (dim < dims) {
+      for (const auto& [span, count] : *by_dim[dim]) {
+        box[dim] = span;
+        self(self, dim + 1, times * count);
+      }
+      return;
+    }
+    const SpatialTransfer moved = unit_.transfer(tensor, box.data());
+    all.traffic.transfers += times;
+    all.traffic.bytes += times * moved.bytes();
+    all.traffic.bursts += moved.rows ? times * unit_.bursts(moved) : 0;
+    all.traffic.padding += times * moved.padding;
+    all.cycles +=
+        double(times) * (tensor == kSpatialResult ? double(unit_.store_cycles(moved))
+                                                  : unit_.load_cycles(factor, moved, last));
+  };
+  descend(descend, 0, 1);
+  return all;
+}
+
+const SpatialEvaluator::Tiles& SpatialEvaluator::tiles(int tensor, const SpatialSizes& tile) {
+  SpatialSizes key{};
+  for (int loop = 0; loop < unit_.loops; ++loop)
+    if (unit_.in(unit_.moves[tensor], loop)) key[loop] = tile[loop];
+  const auto found = memo_[tensor].find(key);
+  if (found != memo_[tensor].end()) return found->second;
+  return memo_[tensor].emplace(key, count(tensor, tile)).first->second;
+}
+
+/// How often the program goes through a tensor's tiles: trips of loops that do not move it but
+/// stand outside one that does.
+int64_t SpatialEvaluator::repeats(int tensor, const SpatialMapping& mapping) const {
+  int64_t times = 1, outside = 1;
+  for (int place = 0; place < unit_.loops; ++place) {
+    const int loop = mapping.order[place];
+    const int64_t trips = ceil_div(unit_.layer.loops[loop].extent, mapping.tile[loop]);
+    if (trips == 1) continue;
+    if (unit_.in(unit_.moves[tensor], loop))
+      times = outside;
+    else
+      outside *= trips;
+  }
+  return times;
+}
+
+double SpatialEvaluator::cycles(const SpatialMapping& mapping) {
+  return timeline(unit_, mapping).end;
+}
+
+SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
+  const SpatialUnit& u = unit_;
+  SpatialCost cost;
+  cost.steps = cost.computes = 1;
+  std::array<int64_t, 2> reads{1, 1};
+  for (int loop = 0; loop < u.loops; ++loop) {
+    const SpatialTrips trips(u.layer.loops[loop].extent, mapping.tile[loop]);
+    const int64_t blocks = trips.blocks(u.lanes[loop]);
+    cost.steps *= blocks;
+    cost.computes *= trips.count;
+    for (int f : {0, 1}) {
+      const bool by_block = f == 1 && u.stationary;
+      const bool counts = !by_block || u.in(u.block_loops | u.tap_loops, loop);
+      reads[f] *= loop == u.lane_loop[f] ? trips.lane_bytes(u.lanes[loop])
+                                         : (counts ? blocks : trips.count);
+    }
+  }
+  if (u.stationary) reads[1] *= u.design.rows;
+  for (int f : {0, 1}) {
+    const int tensor = f ? u.choice.second() : u.choice.first;
+    cost.spad_reads[tensor] = reads[f] * (f == 1 && u.stationary ? 1 : u.fetches(f));
+  }
+  for (int tensor = 0; tensor < kSpatialTensors; ++tensor) {
+    const Tiles& once = tiles(tensor, mapping.tile);
+    const int64_t times = repeats(tensor, mapping);
+    const SpatialTraffic& t = once.traffic;
+    cost.dram[tensor] = {t.transfers * times, t.bytes * times, t.bursts * times, t.padding * times};
+    cost.instructions += cost.dram[tensor].transfers;
+  }
+  cost.instructions += cost.computes;
+  const SpatialTimeline time = timeline(u, mapping);
+  cost.cycles = time.end;
+  cost.load = time.load;
+  cost.compute = time.compute;
+  cost.store = time.store;
+  cost.fed =
+      double(cost.steps) + double(cost.computes * (u.design.timing.compute_overhead + 1 + u.fill));
+  cost.binds = what_binds(cost, double(cost.instructions * u.fetch_cycles()));
+  return cost;
+}
+
+double SpatialEvaluator::least(const SpatialSizes& tile, const int* order) {
+  const SpatialUnit& u = unit_;
+  double steps = 1, computes = 1;
+  SpatialBox first;
+  first.size = tile;
+  for (int loop = 0; loop < u.loops; ++loop) {
+    const SpatialTrips trips(u.layer.loops[loop].extent, tile[loop]);
+    steps *= double(trips.blocks(u.lanes[loop]));
+    computes *= double(trips.count);
+  }
+  const double each =
+      double(u.design.timing.compute_overhead + u.fill + (u.stationary ? u.design.rows : 0));
+  // Before the first step its operands come; instructions before that.
+  double before = u.design.timing.read_latency + double(u.fetch_cycles());
+  for (int f : {0, 1})
+    before += u.load_cycles(f, u.transfer(f ? u.choice.second() : u.choice.first, first), tile);
+  double load = 0;
+  SpatialMapping mapping;
+  mapping.tile = tile;
+  if (order) std::copy(order, order + u.loops, mapping.order.begin());
+  for (int tensor : {0, 1})
+    load += tiles(tensor, tile).cycles * (order ? double(repeats(tensor, mapping)) : 1.0);
+  const Tiles& result = tiles(kSpatialResult, tile);
+  return std::max({before + steps + computes * each, load, before + result.cycles});
+}
+
+SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
+                     const SpatialMapping& mapping) {
+  return SpatialEvaluator(design, layer, mapping.choice).cost(mapping);
+}
+
+double lower_bound(const spatial::Design& design, const SpatialLayer& layer) {
+  double steps = 0;
+  for (const SpatialChoice& choice : choices(design, layer)) {
+    const SpatialUnit unit(design, layer, choice);
+    double product = 1;
+    SpatialSizes whole{};
+    for (int loop = 0; loop < unit.loops; ++loop) {
+      whole[loop] = layer.loops[loop].extent;
+      product *= double(ceil_div(whole[loop], unit.lanes[loop]));
+    }
+    // Rows that each unit fetches for itself cannot be kept from step to step.
+    double accesses = 0;
+    for (int f = 0; f < (unit.stationary ? 1 : 2); ++f) {
+      const int lane = unit.lane_loop[f];
+      const double blocks = double(ceil_div(whole[lane], unit.lanes[lane]));
+      if (unit.fetches(f) > 1)
+        accesses +=
+            product / blocks * double(whole[lane] * unit.fetches(f)) / double(unit.line_bytes());
+    }
+    product = std::max(product, accesses);
+    if (steps == 0 || product < steps) steps = product;
+  }
+  double most = steps;
+  for (const SpatialTensor& tensor : layer.tensors) {
+    double bytes = double(tensor.element_bytes);
+    for (const SpatialDim& dim : tensor.dims) bytes *= double(dim.extent);
+    most = std::max(most, bytes / design.bus_bytes);
+  }
+  return most;
+}
+
+}  // namespace tilewright::cost

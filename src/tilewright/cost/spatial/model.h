@@ -1,0 +1,85 @@
+// Time and traffic of a layer on a design under a mapping, by docs/spatial-timing.md: counts are
+// exact, cycles a prediction (the program is followed tile by tile, but a loop's equal iterations
+// are added up, and waits for banks are means).
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "tilewright/cost/spatial/unit.h"
+
+namespace tilewright::cost {
+
+enum class SpatialBinds { Steps, Scratchpad, Load, Store, Fetch };
+std::string_view name(SpatialBinds binds);
+
+struct SpatialTraffic {
+  int64_t transfers = 0;  ///< LOADs of a factor, STOREs of the result
+  int64_t bytes = 0;      ///< of DRAM
+  int64_t bursts = 0;
+  int64_t padding = 0;  ///< bytes of zeros written beside them
+  friend bool operator==(const SpatialTraffic&, const SpatialTraffic&) = default;
+};
+
+struct SpatialCost {
+  double cycles = 0;
+  int64_t steps = 0, computes = 0, instructions = 0;
+  std::array<SpatialTraffic, kSpatialTensors> dram;  ///< by tensor of the layer
+  /// Bytes that the array reads from the scratchpad, by factor of the layer.
+  std::array<int64_t, 2> spad_reads{};
+  /// Cycles in which each module works; what an array that is never starved would take.
+  double load = 0, compute = 0, store = 0, fed = 0;
+  SpatialBinds binds = SpatialBinds::Steps;
+
+  int64_t dram_bytes() const { return dram[0].bytes + dram[1].bytes + dram[2].bytes; }
+};
+
+/// Why a mapping cannot run: memory, tensor and KiB; empty: it fits.
+std::vector<std::string> misfits(const spatial::Design& design, const SpatialLayer& layer,
+                                 const SpatialMapping& mapping);
+
+/// Costs of many mappings of one choice; remembers what depends on tiles only, so one per thread.
+class SpatialEvaluator {
+ public:
+  SpatialEvaluator(const spatial::Design& design, const SpatialLayer& layer,
+                   const SpatialChoice& choice);
+
+  const SpatialUnit& unit() const { return unit_; }
+  bool fits(const SpatialMapping& mapping) const;
+  SpatialCost cost(const SpatialMapping& mapping);
+  /// The cycles alone.
+  double cycles(const SpatialMapping& mapping);
+  /// No order and no number of copies takes fewer cycles; `order`: reads again what it makes
+  /// necessary.
+  double least(const SpatialSizes& tile, const int* order = nullptr);
+
+ private:
+  /// Each distinct tile of a tensor once.
+  struct Tiles {
+    SpatialTraffic traffic;
+    double cycles = 0;  ///< of the LOADs or STOREs
+  };
+  const Tiles& tiles(int tensor, const SpatialSizes& tile);
+  Tiles count(int tensor, const SpatialSizes& tile);
+  /// Spans of a dimension's tiles that differ, and how many tiles have each.
+  using Spans = std::vector<std::pair<SpatialSpan, int64_t>>;
+  const Spans& spans(int tensor, size_t dim, const SpatialSizes& tile);
+  int64_t repeats(int tensor, const SpatialMapping& mapping) const;
+
+  struct Hash {
+    size_t operator()(const SpatialSizes& sizes) const;
+  };
+  SpatialUnit unit_;
+  std::array<std::unordered_map<SpatialSizes, Tiles, Hash>, kSpatialTensors> memo_;
+  std::array<std::array<std::unordered_map<int64_t, Spans>, kSpatialDims>, kSpatialTensors> spans_;
+};
+
+SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
+                     const SpatialMapping& mapping);
+
+/// Cycles that no mapping beats: steps of the best choice with its padding, at their cycles per
+/// step; each factor's bytes once; the result's bytes once.
+double lower_bound(const spatial::Design& design, const SpatialLayer& layer);
+
+}  // namespace tilewright::cost

@@ -1,0 +1,74 @@
+// The model against the cycle simulator: counts equal, cycles close.
+#include "tilewright/cost/spatial/model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "tilewright/accel/spatial/sim/machine.h"
+#include "tilewright/cost/spatial/testing/cases.h"
+#include "tilewright/cost/spatial/testing/program.h"
+
+namespace tilewright::cost {
+namespace {
+
+void expect_counts(const SpatialCost& model, const spatial::SimCounts& sim,
+                   const SpatialMapping& m) {
+  EXPECT_EQ(model.steps, sim.steps);
+  EXPECT_EQ(model.computes, sim.computes);
+  EXPECT_EQ(model.instructions, sim.instructions);
+  EXPECT_EQ(model.spad_reads[m.choice.first], sim.bytes_read[0]);
+  EXPECT_EQ(model.spad_reads[m.choice.second()], sim.bytes_read[1]);
+  const SpatialTraffic &a = model.dram[0], &b = model.dram[1], &out = model.dram[2];
+  EXPECT_EQ(a.transfers + b.transfers, sim.loads);
+  EXPECT_EQ(a.bytes + b.bytes, sim.load_bytes);
+  EXPECT_EQ(a.bursts + b.bursts, sim.load_bursts);
+  EXPECT_EQ(a.padding + b.padding, sim.padding);
+  EXPECT_EQ(out.transfers, sim.stores);
+  EXPECT_EQ(out.bytes, sim.store_bytes);
+  EXPECT_EQ(out.bursts, sim.store_bursts);
+}
+
+TEST(SpatialModel, AgreesWithTheSimulator) {
+  CaseDraw draw(1);
+  std::vector<double> errors;
+  int64_t cycles = 0;
+  const int wanted = std::getenv("TW_CASES") ? std::atoi(std::getenv("TW_CASES")) : 150;
+  while (int(errors.size()) < wanted) {
+    const spatial::Design design = draw.design();
+    const SpatialLayer layer = draw.layer(16, design);
+    SpatialMapping mapping;
+    if (!draw.mapping(design, layer, mapping)) continue;
+    const SpatialCost model = evaluate(design, layer, mapping);
+    const spatial::SimCounts sim = spatial::simulate(design, program_of(design, layer, mapping));
+    expect_counts(model, sim, mapping);
+    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim.cycles));
+    const double error = model.cycles / double(sim.cycles) - 1;
+    errors.push_back(std::abs(error));
+    cycles += sim.cycles;
+    if (std::abs(error) > (std::getenv("TW_SHOW") ? 0.08 : 0.2)) {
+      std::string loops;
+      for (const auto& l : layer.loops) loops += l.name + std::to_string(l.extent) + " ";
+      ADD_FAILURE() << "unit " << int(design.unit) << " flow " << int(design.dataflow) << " links "
+                    << int(design.links) << " " << design.rows << "x" << design.cols << " banks "
+                    << design.banks << "x" << design.bank_bytes << " bus " << design.bus_bytes
+                    << " burst " << design.burst_bytes << "\n"
+                    << loops << "\n"
+                    << to_string(layer, mapping) << "\nmodel " << model.cycles << " simulated "
+                    << sim.cycles << " error " << error << " load " << model.load << " compute "
+                    << model.compute << " store " << model.store;
+    }
+  }
+  std::sort(errors.begin(), errors.end());
+  std::printf("%zu cases, %lld cycles: median %.2f %%, 98 of 100 within %.2f %%, worst %.2f %%\n",
+              errors.size(), static_cast<long long>(cycles), 100 * errors[errors.size() / 2],
+              100 * errors[errors.size() * 98 / 100], 100 * errors.back());
+  EXPECT_LE(errors[errors.size() / 2], 0.02);
+  EXPECT_LE(errors[errors.size() * 98 / 100], 0.08);
+  EXPECT_LE(errors.back(), 0.2);
+}
+
+}  // namespace
+}  // namespace tilewright::cost

@@ -1,0 +1,246 @@
+#include "tilewright/cost/spatial/timeline.h"
+
+#include <bitset>
+#include <cmath>
+
+namespace tilewright::cost {
+namespace {
+
+/// When what happens next may happen. All are points in time but for the last four.
+struct Clock {
+  double load_free = 0, compute_free = 0, store_free = 0;
+  std::array<double, 2> loaded{};  ///< end of the LOAD of the present tile
+  std::array<std::array<double, 2>, 2>
+      used{};                      ///< by factor: last use of this tile, of the one before
+  std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
+  double instructions = 0, load = 0, compute = 0, store = 0;
+
+  void shift(double cycles) {
+    for (double* time :
+         {&load_free, &compute_free, &store_free, &loaded[0], &loaded[1], &used[0][0], &used[0][1],
+          &used[1][0], &used[1][1], &stored[0], &stored[1]})
+      *time += cycles;
+  }
+};
+
+/// A loop is followed until two iterations take the same time, then for the last one; those between
+/// are as the latest one followed.
+constexpr double kSame = 0.01;
+
+class Walker {
+ public:
+  Walker(const SpatialUnit& unit, const SpatialMapping& mapping) : unit_(unit), mapping_(mapping) {
+    for (int place = 0; place < unit.loops; ++place) {
+      const int loop = mapping.order[place];
+      const SpatialTrips trips(unit.layer.loops[loop].extent, mapping.tile[loop]);
+      box_.size[loop] = trips.count == 1 ? trips.last : trips.tile;
+      if (trips.count == 1) continue;
+      trips_[depth_] = trips.count;
+      last_[depth_] = trips.last;
+      order_[depth_++] = loop;
+    }
+    tensor_ = {unit.choice.first, unit.choice.second()};
+    for (int depth = 0; depth < depth_; ++depth)
+      for (int f = 0; f < kSpatialTensors; ++f)
+        moves_[depth][f] = unit.in(unit.moves[f == kSpatialResult ? f : tensor_[f]], order_[depth]);
+    // What changes more seldom is loaded first: it need not wait for the tile before.
+    if (innermost(tensor_[0]) < innermost(tensor_[1])) load_order_ = {0, 1};
+  }
+
+  SpatialTimeline walk() {
+    run(0);
+    return {std::max({now_.load_free, now_.compute_free, now_.store_free}), now_.load, now_.compute,
+            now_.store};
+  }
+
+ private:
+  int innermost(int tensor) const {
+    int depth = -1;
+    for (int i = 0; i < depth_; ++i)
+      if (unit_.in(unit_.moves[tensor], order_[i])) depth = i;
+    return depth;
+  }
+
+  void go_to(int depth, int64_t index) {
+    const int loop = order_[depth];
+    box_.start[loop] = index * mapping_.tile[loop];
+    const bool last = index == trips_[depth] - 1;
+    const uint32_t place = last ? 2 : index > 0;
+    const Keys& outer = keys_[depth];
+    Keys& keys = keys_[depth + 1];
+    for (int f : {0, 1})
+      keys.load[f] = moves_[depth][f] ? outer.load[f] * 3 + place : outer.load[f];
+    keys.compute = outer.compute * 2 + last;
+    keys.store = moves_[depth][kSpatialResult] ? outer.store * 2 + last : outer.store;
+    box_.size[loop] = last ? last_[depth] : mapping_.tile[loop];
+    for (int f : {0, 1}) changed_[f] |= moves_[depth][f];
+    if (!moves_[depth][kSpatialResult]) {
+      const uint32_t bit = 1u << loop;
+      not_first_ = index ? not_first_ | bit : not_first_ & ~bit;
+      not_last_ = last ? not_last_ & ~bit : not_last_ | bit;
+    }
+  }
+
+  void run(int depth) {
+    if (depth == depth_) return tile();
+    const int64_t trips = trips_[depth];
+    std::array<double, 3> period{-1, -1, -1};
+    for (int64_t index = 0; index < trips; ++index) {
+      go_to(depth, index);
+      const Clock before = now_;
+      run(depth + 1);
+      const std::array<double, 3> latest{now_.load_free - before.load_free,
+                                         now_.compute_free - before.compute_free,
+                                         now_.store_free - before.store_free};
+      bool same = true;
+      for (int queue = 0; queue < 3; ++queue)
+        same = same && std::abs(latest[queue] - period[queue]) <= kSame * latest[1];
+      period = latest;
+      const int64_t between = trips - 2 - index;
+      if (index < 1 || between < 1 || !same) continue;
+      skip(before, between);
+      index += between;
+    }
+  }
+
+  /// As if `times` more iterations had passed that each took as long as the latest.
+  void skip(const Clock& before, int64_t times) {
+    const Clock after = now_;
+    auto more = [&](double Clock::* what) {
+      now_.*what += double(times) * (after.*what - before.*what);
+    };
+    const double period =
+        std::max(after.compute_free - before.compute_free, after.load_free - before.load_free);
+    now_.shift(double(times) * period);
+    more(&Clock::instructions);
+    more(&Clock::load);
+    more(&Clock::compute);
+    more(&Clock::store);
+  }
+
+  double fetched() {
+    now_.instructions += 1;
+    return unit_.design.timing.read_latency + now_.instructions * double(unit_.fetch_cycles()) + 1;
+  }
+
+  double token(double end) const { return end + unit_.design.timing.token_latency - 1; }
+
+  /// Tiles at the same places of their loops (first, last, between) take the same time.
+  struct Moved {
+    double cycles, accesses;
+  };
+
+  const Moved& load_of(int f) {
+    const uint32_t key = keys_[depth_].load[f];
+    Moved& moved = loads_[f][key];
+    if (known_loads_[f][key]) return moved;
+    known_loads_[f][key] = true;
+    const SpatialTransfer transfer = unit_.transfer(tensor_[f], box_);
+    return moved = {unit_.load_cycles(f, transfer, box_.size),
+                    unit_.write_accesses(f, transfer, box_.size)};
+  }
+
+  const SpatialUnit::Compute& compute_of() {
+    const uint32_t key = keys_[depth_].compute;
+    if (!known_computes_[key]) {
+      known_computes_[key] = true;
+      computes_[key] = unit_.compute(box_.size);
+    }
+    return computes_[key];
+  }
+
+  double store_of() {
+    const uint32_t key = keys_[depth_].store;
+    if (!known_stores_[key]) {
+      known_stores_[key] = true;
+      stores_[key] = double(unit_.store_cycles(unit_.transfer(kSpatialResult, box_)));
+    }
+    return stores_[key];
+  }
+
+  void load(int f) {
+    const auto [cycles, accesses] = load_of(f);
+    auto& used = now_.used[f];
+    const double free = used[mapping_.copies[tensor_[f]] - 1];
+    const double begin = std::max({now_.load_free, token(free), fetched()});
+    now_.load_free = begin + cycles;
+    now_.load += cycles;
+    used = {0, used[0]};
+    share_banks(begin, accesses);
+    now_.loaded[f] = now_.load_free;
+    changed_[f] = false;
+  }
+
+  /// A LOAD writes into the scratchpad from which the running COMPUTE reads: where both want more
+  /// accesses than there are cycles, they share them, and both end later.
+  void share_banks(double begin, double accesses) {
+    const double from = std::max(begin, compute_begin_), end = now_.compute_free;
+    const double cycles = now_.load_free - begin, written = accesses / cycles;
+    if (from >= end || from >= now_.load_free || wanted_ + written <= 1) return;
+    const double slow_array = std::max(0.5, 1 - written) / wanted_;
+    const double array = std::min(1.0, slow_array),
+                 port = std::min(1.0, std::max(0.5, 1 - wanted_) / written);
+    const double both = std::min((end - from) / array, (now_.load_free - from) / port);
+    now_.compute_free += both * (1 - array);
+    now_.load_free += both * (1 - port);
+    now_.compute += both * (1 - array);
+    now_.load += both * (1 - port);
+    for (auto& used : now_.used)
+      for (double& time : used)
+        if (time == end) time = now_.compute_free;
+  }
+
+  void tile() {
+    for (int f : load_order_)
+      if (changed_[f]) load(f);
+    const SpatialUnit::Compute& work = compute_of();
+    double begin =
+        std::max({now_.compute_free, token(now_.loaded[0]), token(now_.loaded[1]), fetched()});
+    if (!not_first_)
+      begin = std::max(begin, token(now_.stored[mapping_.copies[kSpatialResult] - 1]));
+    compute_begin_ = begin;
+    wanted_ = work.accesses / work.cycles;
+    now_.compute_free = begin + work.cycles;
+    now_.compute += work.cycles;
+    now_.used[0][0] = now_.used[1][0] = now_.compute_free;
+    if (not_last_) return;
+    const double store = store_of();
+    now_.store_free = std::max({now_.store_free, token(now_.compute_free), fetched()}) + store;
+    now_.store += store;
+    now_.stored = {now_.store_free, now_.stored[0]};
+  }
+
+  const SpatialUnit& unit_;
+  const SpatialMapping& mapping_;
+  SpatialBox box_;
+  int depth_ = 0;
+  std::array<int, kSpatialLoops> order_{};
+  SpatialSizes trips_{}, last_{};
+  std::array<int, 2> tensor_{}, load_order_{1, 0};
+  std::array<bool, 2> changed_{true, true};
+  double compute_begin_ = 0, wanted_ = 0;  ///< of the latest COMPUTE: accesses per cycle
+  uint32_t not_first_ = 0, not_last_ = 0;
+  Clock now_;
+  /// Where the tile is in its loops: first, between or last.
+  struct Keys {
+    std::array<uint32_t, 2> load{};
+    uint32_t compute = 0, store = 0;
+  };
+  std::array<Keys, kSpatialLoops + 1> keys_{};
+  std::array<std::array<bool, kSpatialTensors>, kSpatialLoops>
+      moves_{};                                                       ///< by depth: factors, result
+  static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
+  std::array<std::array<Moved, kPlaces>, 2> loads_;
+  std::array<SpatialUnit::Compute, kEnds> computes_;
+  std::array<double, kEnds> stores_;
+  std::array<std::bitset<kPlaces>, 2> known_loads_;
+  std::bitset<kEnds> known_computes_, known_stores_;
+};
+
+}  // namespace
+
+SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping) {
+  return Walker(unit, mapping).walk();
+}
+
+}  // namespace tilewright::cost

@@ -1,0 +1,342 @@
+#include "tilewright/cost/spatial/unit.h"
+
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace tilewright::cost {
+namespace {
+
+using spatial::Dataflow;
+using spatial::Links;
+using spatial::Unit;
+
+bool weight_stationary(const spatial::Design& design) {
+  return design.unit == Unit::Gemm && design.dataflow == Dataflow::WeightStationary;
+}
+
+void set_roles(SpatialUnit& u) {
+  const spatial::Design& d = u.design;
+  const SpatialChoice& c = u.choice;
+  auto lanes = [&](int loop, int64_t count) {
+    if (loop >= 0) u.lanes[loop] = count;
+  };
+  if (d.unit == Unit::Dot) {
+    lanes(c.k, d.units());
+    u.lane_loop = {c.k, c.k};
+  } else if (d.unit == Unit::Gemv) {
+    lanes(c.i, d.units());
+    u.lane_loop = {c.i, c.k};
+    u.parts = d.units();
+  } else if (d.unit == Unit::Conv2d) {
+    lanes(c.j, d.rows);
+    lanes(c.k, d.cols);
+    u.lane_loop = {c.k, c.k};
+    u.parts = d.rows;
+  } else if (weight_stationary(d)) {
+    lanes(c.j, d.cols);
+    lanes(c.k, d.rows);
+    u.lane_loop = {c.k, c.j};
+    u.parts = d.cols;
+  } else {
+    lanes(c.i, d.rows);
+    lanes(c.j, d.cols);
+    u.lane_loop = {c.i, c.j};
+    u.parts = d.units();
+  }
+}
+
+void set_layout(SpatialUnit& u, int factor) {
+  const SpatialTensor& tensor = u.layer.tensors[factor == 0 ? u.choice.first : u.choice.second()];
+  for (const SpatialDim& dim : tensor.dims)
+    for (const SpatialTerm& term : dim.terms)
+      if (term.loop == u.lane_loop[factor]) {
+        u.lane_dim[factor] = static_cast<int>(&dim - tensor.dims.data());
+        u.gathers[factor] = !tensor.packed && (&dim != &tensor.dims.back() || term.stride != 1);
+        // Rows of one element, the vector of a Gemv, lie beside each other too.
+        u.skewed[factor] = dim.terms.size() > 1 || u.lanes[term.loop] == 1;
+      }
+}
+
+}  // namespace
+
+SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const SpatialChoice& c)
+    : design(d), layer(l), choice(c), loops(static_cast<int>(l.loops.size())) {
+  lanes.fill(1);
+  for (int tensor = 0; tensor < kSpatialTensors; ++tensor)
+    for (int loop = 0; loop < loops; ++loop)
+      moves[tensor] |= uint32_t{layer.moves(tensor, loop)} << loop;
+  set_roles(*this);
+  for (int factor : {0, 1}) set_layout(*this, factor);
+  stationary = weight_stationary(design) || design.unit == Unit::Conv2d;
+  if (stationary) block_loops = moves[choice.second()];
+  if (design.unit == Unit::Conv2d)
+    for (int loop = 0; loop < loops; ++loop)
+      if (layer.loops[loop].reduces && loop != choice.k) tap_loops |= 1u << loop;
+  block_loops &= ~tap_loops;
+  int place = 0;
+  for (bool outer : {false, true})
+    for (int loop = loops; loop-- > 0;)
+      if (outer == (stationary ? in(block_loops, loop) : !layer.loops[loop].reduces))
+        inner[place++] = loop;
+  fill = design.links == Links::Systolic ? design.rows + design.cols - 2
+                                         : std::bit_width(uint64_t(design.units() - 1));
+}
+
+int64_t SpatialUnit::row_bytes(int factor, const SpatialSizes& size) const {
+  const int loop = lane_loop[factor];
+  return std::min(lanes[loop], size[loop]);
+}
+
+int64_t SpatialUnit::fetches(int factor) const {
+  if (design.links != Links::None) return 1;
+  if (design.unit == Unit::Gemv) return factor == 0 ? 1 : design.units();
+  if (design.unit == Unit::Conv2d) return design.rows;
+  return factor == 0 ? design.cols : design.rows;
+}
+
+SpatialSizes SpatialUnit::strides(int factor, const SpatialSizes& size) const {
+  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+  const int lane = lane_loop[factor];
+  SpatialSizes strides{};
+  auto extent = [&](const SpatialDim& dim) {
+    int64_t sum = 1;
+    for (const SpatialTerm& term : dim.terms) sum += term.stride * (size[term.loop] - 1);
+    return sum;
+  };
+  const SpatialDim& lanes_in = tensor.dims[lane_dim[factor]];
+  int64_t pitch = skewed[factor] ? extent(lanes_in) : row_bytes(factor, size);
+  if (skewed[factor])
+    for (const SpatialTerm& term : lanes_in.terms) strides[term.loop] = term.stride;
+  for (size_t i = tensor.dims.size(); i-- > 0;) {
+    if (static_cast<int>(i) == lane_dim[factor]) continue;
+    for (const SpatialTerm& term : tensor.dims[i].terms) strides[term.loop] = term.stride * pitch;
+    pitch *= extent(tensor.dims[i]);
+  }
+  strides[lane] = skewed[factor] ? lanes[lane] : pitch;
+  return strides;
+}
+
+SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& size) const {
+  const int64_t line = line_bytes(), word = design.bank_bytes;
+  const int64_t bytes = row_bytes(factor, size);
+  auto blocks = [&](int loop) {
+    return lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
+  };
+  if (fetches(factor) > 1) {
+    int64_t rows = ceil_div(bytes * fetches(factor), line);
+    for (int loop = 0; loop < loops; ++loop) rows *= blocks(loop);
+    return {1, double(rows), double(rows)};
+  }
+  const SpatialSizes step = strides(factor, size);
+  int64_t aligned = word;  // rows begin at multiples of this
+  for (int loop = 0; loop < loops; ++loop)
+    if (blocks(loop) > 1 && step[loop] > 0) aligned = std::gcd(aligned, step[loop]);
+  // The share of places at which so many bytes need only one access.
+  auto fits = [&](int64_t span) {
+    if (span > line) return 0.0;
+    return std::min(1.0, double((line - span) / aligned + 1) / double(word / aligned));
+  };
+  // Where the bytes of a loop's rows fit one access, that one serves all of them; elsewhere each
+  // row needs its own.
+  double fitting = fits(bytes), together = 1,
+         apart = std::max(2.0, std::ceil(double(bytes) / double(line)));
+  if (bytes > line) {
+    const double more =
+        double(ceil_div(bytes, word) % design.banks == 0) * double(word - aligned) / double(word);
+    apart = double(ceil_div(bytes, line)) + more;
+  }
+  int64_t span = bytes;
+  bool run = true;     // rows go on where the last ones ended
+  bool mixed = false;  // long times with rows that fit and long ones with rows that do not
+  for (int i = 0; i < loops; ++i) {
+    const int loop = inner[i];
+    const int64_t count = blocks(loop);
+    if (count == 1) continue;
+    if (step[loop] == 0) {
+      if (span > line) together *= double(count);
+      apart *= double(count);
+      run = run && fitting == 1;
+      mixed = mixed || (fitting > 0 && fitting < 1);
+    } else if (run && (step[loop] == span || (step[loop] < span && span <= line))) {
+      span += (count - 1) * step[loop];
+      fitting = fits(span);
+      apart = std::max(2.0, double(span) / double(line));
+    } else {
+      auto beside = [&](int64_t offset) {
+        return double(std::max<int64_t>(0, line - offset - span) / step[loop] + 1);
+      };
+      together *= double(count) * 0.5 * (1 / beside(0) + 1 / beside(word - aligned));
+      together = std::max(together, 1.0);
+      apart *= double(count);
+      span += (count - 1) * step[loop];
+      run = false;
+    }
+  }
+  if (mixed) return {fitting, together, apart};
+  const double mean = fitting * together + (1 - fitting) * apart;
+  return {1, mean, mean};
+}
+
+int64_t SpatialUnit::gather_pitch(int factor, const SpatialSizes& size) const {
+  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+  if (lane_dim[factor] + 1 == static_cast<int>(tensor.dims.size())) return 1;  // phase by phase
+  if (!skewed[factor]) return row_bytes(factor, size);
+  int64_t extent = 1;
+  for (const SpatialTerm& term : tensor.dims[lane_dim[factor]].terms)
+    extent += term.stride * (size[term.loop] - 1);
+  return extent;
+}
+
+int64_t SpatialUnit::rows_of_block(const SpatialSizes& size) const {
+  int64_t rows = design.rows;
+  for (int loop = 0; loop < loops; ++loop)
+    if (in(tap_loops, loop)) rows *= size[loop];
+  return rows;
+}
+
+SpatialSpan SpatialUnit::span(const SpatialDim& dim, const SpatialBox& box) {
+  int64_t low = -dim.begin, high = 1 - dim.begin;
+  for (const SpatialTerm& term : dim.terms) {
+    low += term.stride * box.start[term.loop];
+    high += term.stride * (box.start[term.loop] + box.size[term.loop] - 1);
+  }
+  const int64_t there = std::min(high, dim.extent) - std::max<int64_t>(low, 0);
+  return {std::max<int64_t>(0, there), high - low};
+}
+
+SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) const {
+  const SpatialTensor& t = layer.tensors[tensor];
+  int64_t rows = 1, run = t.element_bytes, total = t.element_bytes;
+  bool joined = true;  // all inner dimensions are whole: rows touch each other
+  for (size_t i = t.dims.size(); i-- > 0;) {
+    total *= spans[i].all;
+    (joined ? run : rows) *= spans[i].there;
+    joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
+  }
+  if (rows * run == 0) return {0, 0, total};
+  return {rows, run, total - rows * run};
+}
+
+SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialBox& box) const {
+  const std::vector<SpatialDim>& dims = layer.tensors[tensor].dims;
+  std::array<SpatialSpan, kSpatialDims> spans;
+  for (size_t i = 0; i < dims.size(); ++i) spans[i] = span(dims[i], box);
+  return transfer(tensor, spans.data());
+}
+
+int64_t SpatialUnit::buffer_bytes(int tensor, const SpatialSizes& tile) const {
+  int64_t bytes = layer.tensors[tensor].element_bytes;
+  for (const SpatialDim& dim : layer.tensors[tensor].dims) {
+    int64_t size = 1;
+    for (const SpatialTerm& term : dim.terms) size += term.stride * (tile[term.loop] - 1);
+    bytes *= size;
+  }
+  return ceil_div(bytes, design.bank_bytes) * design.bank_bytes;
+}
+
+int64_t SpatialUnit::sums_per_part(const SpatialSizes& tile) const {
+  int64_t sums = 1;
+  for (int loop = 0; loop < loops; ++loop)
+    if (in(moves[kSpatialResult], loop)) sums *= ceil_div(tile[loop], lanes[loop]);
+  return sums;
+}
+
+int64_t SpatialUnit::stationary_per_part(const SpatialSizes& tile) const {
+  return stationary ? rows_of_block(tile) * design.cols / parts : 0;
+}
+
+int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
+  const int loop = lane_loop[factor];
+  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+  const bool scattered =
+      !gathers[factor] && !tensor.packed && !skewed[factor] && size[loop] > lanes[loop];
+  return scattered ? lanes[loop] : 0;
+}
+
+/// Of each element or piece, if the next one lies `pitch` bytes further: those in neighbouring
+/// words share an access.
+double SpatialUnit::accesses_each(int64_t pitch) const {
+  const double words = double(pitch) / double(design.bank_bytes);
+  const double jumps = std::clamp(words - 1, 0.0, 1.0);
+  return jumps > 0 ? jumps + (1 - jumps) / design.banks : words / design.banks;
+}
+
+double SpatialUnit::accesses_per_piece(int factor, const SpatialSizes& size) const {
+  const int64_t bytes = piece(factor, size);
+  if (bytes > design.bank_bytes) return double(ceil_div(bytes, line_bytes()));
+  const int loop = lane_loop[factor];
+  const double blocks = double(ceil_div(size[loop], lanes[loop]));
+  return std::min(1.0, accesses_each(strides(factor, size)[loop]) + 1 / blocks);
+}
+
+double SpatialUnit::write_accesses(int factor, const SpatialTransfer& t,
+                                   const SpatialSizes& size) const {
+  const double line = double(line_bytes());
+  const double padding = double(t.padding) / line;
+  if (gathers[factor])
+    return padding + double(t.bytes()) * accesses_each(gather_pitch(factor, size));
+  if (const int64_t bytes = piece(factor, size))
+    return padding + double(t.bytes()) / double(bytes) * accesses_per_piece(factor, size);
+  return padding + double(t.bytes()) / line;
+}
+
+double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
+                                const SpatialSizes& size) const {
+  const spatial::Timing& time = design.timing;
+  const int64_t padding = ceil_div(t.padding, design.bank_bytes);
+  if (t.rows == 0) return double(time.load_overhead + padding);
+  // A beat that needs several accesses takes several cycles.
+  const int64_t scatter = piece(factor, size);
+  const double at_once =
+      scatter ? double(scatter) / accesses_per_piece(factor, size) : double(line_bytes());
+  const double per_beat = gathers[factor] ? 1 : std::min(double(design.bus_bytes), at_once);
+  const int64_t bursts_per_row = ceil_div(t.run, design.burst_bytes);
+  auto beats_of = [&](int64_t bytes) { return int64_t(std::ceil(double(bytes) / per_beat)); };
+  const int64_t longest = beats_of(std::min<int64_t>(t.run, design.burst_bytes));
+  const int64_t tail = beats_of(t.run - (bursts_per_row - 1) * design.burst_bytes);
+  auto to_next = [&](int64_t beats) {
+    return std::max<int64_t>(time.read_latency, beats + time.burst_gap);
+  };
+  const int64_t row = (bursts_per_row - 1) * to_next(longest) + to_next(tail);
+  const int64_t beats = time.read_latency + t.rows * row - to_next(tail) + tail - 1;
+  const int64_t writes = padding + t.rows * ((bursts_per_row - 1) * longest + tail) - 1;
+  return double(time.load_overhead - 1 + std::max(beats, writes) + 2);
+}
+
+int64_t SpatialUnit::store_cycles(const SpatialTransfer& t) const {
+  const int64_t element = design.bank_bytes;
+  const int64_t beats = std::max<int64_t>(1, element / design.bus_bytes);
+  return 2 + bursts(t) * design.timing.store_row_overhead +
+         t.rows * ceil_div(t.run, element) * (beats + design.timing.store_element_extra);
+}
+
+SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size) const {
+  int64_t steps = 1, blocks = 1;
+  for (int loop = 0; loop < loops; ++loop) {
+    const int64_t count = lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
+    steps *= count;
+    if (in(block_loops, loop)) blocks *= count;
+  }
+  const double overhead = double(design.timing.compute_overhead + 1 + fill);
+  const Accesses rows0 = row_accesses(0, size);
+  const double first = rows0.mean();
+  if (!stationary) {
+    const Accesses rows1 = row_accesses(1, size);
+    auto both = [&](double accesses) { return std::max(double(steps), accesses); };
+    const double a = rows0.share, b = rows1.share;
+    const double cycles = a * b * both(rows0.kept + rows1.kept) +
+                          a * (1 - b) * both(rows0.kept + rows1.repeated) +
+                          (1 - a) * b * both(rows0.repeated + rows1.kept) +
+                          (1 - a) * (1 - b) * both(rows0.repeated + rows1.repeated);
+    return {overhead + cycles, first + rows1.mean(), steps};
+  }
+  const double rows = double(rows_of_block(size)), count = double(blocks);
+  const double weights = rows * double(row_bytes(1, size)) / double(line_bytes());
+  const double load = std::max(rows, weights);
+  const double stream = std::max(double(steps), first) / count;
+  const double both = std::max({stream, load, first / count + weights});
+  return {overhead - 1 + load + (count - 1) * both + stream, first + count * weights, steps};
+}
+
+}  // namespace tilewright::cost

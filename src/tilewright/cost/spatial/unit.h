@@ -1,0 +1,124 @@
+// A unit that plays a choice of a layer's loops: lanes of each loop, what a step reads, what stays;
+// and the cycles of each instruction, by docs/spatial-timing.md.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/cost/spatial/mapping.h"
+
+namespace tilewright::cost {
+
+using SpatialSizes = std::array<int64_t, kSpatialLoops>;
+
+/// Where a tile lies in its loops.
+struct SpatialBox {
+  SpatialSizes start{}, size{};
+};
+
+/// What one LOAD or STORE moves: `rows` runs of `run` bytes each, and zeros around them.
+struct SpatialTransfer {
+  int64_t rows = 0, run = 0, padding = 0;
+  int64_t bytes() const { return rows * run; }
+};
+
+constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/// One dimension of a tile: elements that are there, and with the zeros around them.
+struct SpatialSpan {
+  int64_t there = 0, all = 0;
+};
+
+struct SpatialUnit {
+  SpatialUnit(const spatial::Design& design, const SpatialLayer& layer,
+              const SpatialChoice& choice);
+
+  const spatial::Design& design;
+  const SpatialLayer& layer;
+  SpatialChoice choice;
+  int loops = 0;
+  SpatialSizes lanes{};                           ///< of each loop; 1: no role
+  std::array<uint32_t, kSpatialTensors> moves{};  ///< loops that move each tensor, as bits
+  std::array<int, 2> lane_loop{-1, -1};           ///< whose elements a step reads, by factor
+  std::array<int, 2> lane_dim{};                  ///< of the factor that lanes lie along
+  std::array<int, kSpatialLoops> inner{};         ///< loops of a COMPUTE, innermost first
+  std::array<bool, 2> gathers{};                  ///< lanes are not neighbours in DRAM
+  std::array<bool, 2> skewed{};                   ///< rows of lanes overlap: a tap is the lane
+  bool stationary = false;                        ///< blocks of the second factor stay
+  uint32_t block_loops = 0, tap_loops = 0;        ///< that choose the block; inside one (Conv2d)
+  int64_t parts = 1;                              ///< of the private memory
+  int64_t fill = 0;                               ///< cycles to fill and drain
+
+  bool in(uint32_t mask, int loop) const { return mask >> loop & 1; }
+  /// Bytes that lie side by side in the scratchpad: lanes of a factor in a tile of this size.
+  int64_t row_bytes(int factor, const SpatialSizes& size) const;
+  /// How often a step fetches a row: once, or by each column of an array without links.
+  int64_t fetches(int factor) const;
+  /// Scratchpad bytes between blocks of each loop, for the rows of a factor: blocks of lanes
+  /// outermost, then the other dimensions as in DRAM, then the lanes.
+  SpatialSizes strides(int factor, const SpatialSizes& size) const;
+  /// Accesses of the scratchpad for all rows of a tile: a share of the time `kept`, where what an
+  /// access brought serves several steps, and `repeated` otherwise.
+  struct Accesses {
+    double share = 1, kept = 0, repeated = 0;
+    double mean() const { return share * kept + (1 - share) * repeated; }
+  };
+  Accesses row_accesses(int factor, const SpatialSizes& size) const;
+  int64_t rows_of_block(const SpatialSizes& size) const;
+
+  static SpatialSpan span(const SpatialDim& dim, const SpatialBox& box);
+  /// spans: of the tensor's dimensions.
+  SpatialTransfer transfer(int tensor, const SpatialSpan* spans) const;
+  SpatialTransfer transfer(int tensor, const SpatialBox& box) const;
+  /// Of one copy, which begins at a word.
+  int64_t buffer_bytes(int tensor, const SpatialSizes& tile) const;
+  int64_t sums_per_part(const SpatialSizes& tile) const;
+  int64_t stationary_per_part(const SpatialSizes& tile) const;
+
+  struct Compute {
+    double cycles;
+    double accesses;  ///< of the scratchpad
+    int64_t steps;
+  };
+  double load_cycles(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
+  int64_t store_cycles(const SpatialTransfer& transfer) const;
+  Compute compute(const SpatialSizes& size) const;
+  /// Accesses of the scratchpad with which a LOAD writes.
+  double write_accesses(int factor, const SpatialTransfer& transfer,
+                        const SpatialSizes& size) const;
+  /// Lanes of a run go to several blocks, a piece of this many bytes to each; 0: to one place.
+  int64_t piece(int factor, const SpatialSizes& size) const;
+  double accesses_each(int64_t pitch) const;
+  double accesses_per_piece(int factor, const SpatialSizes& size) const;
+  /// Between the elements of a run that is gathered.
+  int64_t gather_pitch(int factor, const SpatialSizes& size) const;
+  /// What one access brings at most.
+  int64_t line_bytes() const { return int64_t{design.banks} * design.bank_bytes; }
+  int64_t bursts(const SpatialTransfer& transfer) const {
+    return transfer.rows * ceil_div(transfer.run, design.burst_bytes);
+  }
+  int64_t fetch_cycles() const { return ceil_div(kInstructionBytes, design.bus_bytes); }
+  static constexpr int64_t kInstructionBytes = 128;
+};
+
+/// Tiles of a loop: all of `tile`, the last one what is left.
+struct SpatialTrips {
+  int64_t count = 1, tile = 1, last = 1;
+  SpatialTrips(int64_t extent, int64_t size)
+      : count(ceil_div(extent, size)), tile(size), last(extent - (count - 1) * size) {}
+  /// Sum of ceil(size / lanes) over the tiles.
+  int64_t blocks(int64_t lanes) const {
+    return lanes == 1 ? (count - 1) * tile + last
+                      : (count - 1) * ceil_div(tile, lanes) + ceil_div(last, lanes);
+  }
+  /// The same, each times the lanes that a row of the tile has.
+  int64_t lane_bytes(int64_t lanes) const {
+    return (count - 1) * ceil_div(tile, lanes) * std::min(lanes, tile) +
+           ceil_div(last, lanes) * std::min(lanes, last);
+  }
+};
+
+}  // namespace tilewright::cost
