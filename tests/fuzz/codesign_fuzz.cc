@@ -1,0 +1,42 @@
+// Files of co-design: designs, whose text means the same, technologies and spaces.
+#include <cmath>
+
+#include "fuzz_common.h"
+#include "tilewright/codesign/area.h"
+#include "tilewright/codesign/space.h"
+
+namespace {
+
+using namespace tilewright;
+
+void try_technology(std::string_view text) {
+  const Result<codesign::Technology> read = codesign::read_technology(text, "input");
+  if (!read && read.error().what.empty()) fuzz::report("an error without words");
+  if (read && std::isnan(codesign::area(spatial::Design(), *read).total()))
+    fuzz::report("a design has no area");
+}
+
+void try_space(std::string_view text) {
+  const Result<codesign::DesignSpace> read = codesign::read_space(text, "input");
+  if (!read && read.error().what.empty()) fuzz::report("an error without words");
+  if (!read) return;
+  int left = 1000;
+  read->for_each([&](const search::Point& point) {
+    if (read->legal(point) != read->reasons(point).empty())
+      fuzz::report("a point is legal for reasons: " + read->points().text(point));
+    return --left > 0;
+  });
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string_view text = fuzz::as_text(data, size);
+  if (text.find(".toml") != text.npos) return 0;  // spaces may name files of technologies
+  fuzz::round_trip(
+      text, [](std::string_view design) { return spatial::read_design(design, "input"); },
+      [](const spatial::Design& design) { return spatial::to_toml(design); });
+  try_technology(text);
+  try_space(text);
+  return 0;
+}
