@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 
 #include "tilewright/cost/spatial/testing/cases.h"
+#include "tilewright/cost/spatial/testing/program.h"
 
 namespace tilewright::cost {
 namespace {
@@ -48,7 +50,8 @@ TEST(SpatialMapper, ResNet) {
   if (const char* bus = std::getenv("TW_BUS")) design.bus_bytes = std::atoi(bus);
   if (std::getenv("TW_OS")) design.dataflow = spatial::Dataflow::OutputStationary;
   const bool last = !std::getenv("TW_NCHW");
-  double total = 0, bounds = 0, repeated = 0, mapping_seconds = 0;
+  double total = 0, bounds = 0, repeated = 0, mapping_seconds = 0, simulated = 0, worst = 0,
+         mean = 0;
   int64_t predicted = 0;
   for (const auto& [inputs, outputs, size, kernel, stride] : kResNet) {
     SpatialConv conv{.inputs = inputs,
@@ -66,7 +69,13 @@ TEST(SpatialMapper, ResNet) {
     ASSERT_TRUE(best);
     EXPECT_TRUE(misfits(design, layer, best->mapping).empty());
     const double bound = lower_bound(design, layer);
-    EXPECT_LE(bound, best->cost.cycles);
+    const double cycles =
+        double(spatial::simulate(design, program_of(design, layer, best->mapping)).cycles);
+    EXPECT_LE(bound, cycles);
+    EXPECT_NEAR(best->cost.cycles / cycles, 1, 0.1) << to_string(layer, best->mapping);
+    simulated += cycles;
+    worst = std::max(worst, cycles / bound);
+    mean += std::log(cycles / bound) / double(std::size(kResNet));
     total += best->cost.cycles;
     bounds += bound;
     predicted += best->predicted;
@@ -81,10 +90,13 @@ TEST(SpatialMapper, ResNet) {
                   static_cast<long long>(best->predicted), to_string(layer, best->mapping).c_str());
   }
   std::printf(
-      "%.3f s, %lld predicted, %.0f cycles, %.3f of the bounds; %.0f best mappings a second\n",
-      mapping_seconds, static_cast<long long>(predicted), total, total / bounds,
-      500 * 20 / repeated);
+      "%.3f s, %lld predicted, %.0f best mappings a second; %.0f cycles, simulated %.0f: "
+      "geomean %.3f of the bound, worst %.3f\n",
+      mapping_seconds, static_cast<long long>(predicted), 500 * 20 / repeated, total, simulated,
+      std::exp(mean), worst);
   if (last && !std::getenv("TW_BUS")) {
+    EXPECT_LE(std::exp(mean), 1.05);
+    EXPECT_LE(worst, 1.15);
     EXPECT_LE(total, 1.1 * bounds);
   }
 }

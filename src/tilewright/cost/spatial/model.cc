@@ -102,9 +102,9 @@ const SpatialEvaluator::Spans& SpatialEvaluator::spans(int tensor, size_t dim,
       }
       return;
     }
-    const SpatialSpan span = SpatialUnit::span(d, box);
+    const SpatialSpan span = unit_.span(tensor, dim, box);
     for (auto& [other, count] : found)
-      if (other.there == span.there && other.all == span.all) return void(++count);
+      if (other == span) return void(++count);
     found.emplace_back(span, 1);
   };
   descend(descend, 0);

@@ -58,6 +58,16 @@ void set_layout(SpatialUnit& u, int factor) {
       }
 }
 
+/// Strided dimensions that are neither runs nor lanes.
+void find_skips(SpatialUnit& u, int factor) {
+  const int tensor = factor ? u.choice.second() : u.choice.first;
+  const std::vector<SpatialDim>& dims = u.layer.tensors[tensor].dims;
+  for (size_t dim = 0; dim + 1 < dims.size(); ++dim)
+    for (const SpatialTerm& term : dims[dim].terms)
+      if (term.stride > 1 && static_cast<int>(dim) != u.lane_dim[factor])
+        u.may_skip[tensor][dim] = true;
+}
+
 }  // namespace
 
 SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const SpatialChoice& c)
@@ -67,7 +77,10 @@ SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const 
     for (int loop = 0; loop < loops; ++loop)
       moves[tensor] |= uint32_t{layer.moves(tensor, loop)} << loop;
   set_roles(*this);
-  for (int factor : {0, 1}) set_layout(*this, factor);
+  for (int factor : {0, 1}) {
+    set_layout(*this, factor);
+    find_skips(*this, factor);
+  }
   stationary = weight_stationary(design) || design.unit == Unit::Conv2d;
   if (stationary) block_loops = moves[choice.second()];
   if (design.unit == Unit::Conv2d)
@@ -96,22 +109,20 @@ int64_t SpatialUnit::fetches(int factor) const {
 }
 
 SpatialSizes SpatialUnit::strides(int factor, const SpatialSizes& size) const {
-  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+  const int number = factor ? choice.second() : choice.first;
+  const SpatialTensor& tensor = layer.tensors[number];
+  const size_t in = static_cast<size_t>(lane_dim[factor]);
   const int lane = lane_loop[factor];
   SpatialSizes strides{};
-  auto extent = [&](const SpatialDim& dim) {
-    int64_t sum = 1;
-    for (const SpatialTerm& term : dim.terms) sum += term.stride * (size[term.loop] - 1);
-    return sum;
-  };
-  const SpatialDim& lanes_in = tensor.dims[lane_dim[factor]];
-  int64_t pitch = skewed[factor] ? extent(lanes_in) : row_bytes(factor, size);
+  int64_t pitch = skewed[factor] ? elements(number, in, size) : row_bytes(factor, size);
   if (skewed[factor])
-    for (const SpatialTerm& term : lanes_in.terms) strides[term.loop] = term.stride;
+    for (const SpatialTerm& term : tensor.dims[in].terms) strides[term.loop] = term.stride;
   for (size_t i = tensor.dims.size(); i-- > 0;) {
-    if (static_cast<int>(i) == lane_dim[factor]) continue;
-    for (const SpatialTerm& term : tensor.dims[i].terms) strides[term.loop] = term.stride * pitch;
-    pitch *= extent(tensor.dims[i]);
+    if (i == in) continue;
+    const int64_t step = skips(number, i, size);
+    for (const SpatialTerm& term : tensor.dims[i].terms)
+      strides[term.loop] = term.stride / step * pitch;
+    pitch *= elements(number, i, size);
   }
   strides[lane] = skewed[factor] ? lanes[lane] : pitch;
   return strides;
@@ -179,13 +190,10 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
 }
 
 int64_t SpatialUnit::gather_pitch(int factor, const SpatialSizes& size) const {
-  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
-  if (lane_dim[factor] + 1 == static_cast<int>(tensor.dims.size())) return 1;  // phase by phase
-  if (!skewed[factor]) return row_bytes(factor, size);
-  int64_t extent = 1;
-  for (const SpatialTerm& term : tensor.dims[lane_dim[factor]].terms)
-    extent += term.stride * (size[term.loop] - 1);
-  return extent;
+  const int number = factor ? choice.second() : choice.first, in = lane_dim[factor];
+  const size_t dims = layer.tensors[number].dims.size();
+  if (in + 1 == static_cast<int>(dims)) return 1;  // phase by phase
+  return skewed[factor] ? elements(number, static_cast<size_t>(in), size) : row_bytes(factor, size);
 }
 
 int64_t SpatialUnit::rows_of_block(const SpatialSizes& size) const {
@@ -195,14 +203,28 @@ int64_t SpatialUnit::rows_of_block(const SpatialSizes& size) const {
   return rows;
 }
 
-SpatialSpan SpatialUnit::span(const SpatialDim& dim, const SpatialBox& box) {
-  int64_t low = -dim.begin, high = 1 - dim.begin;
-  for (const SpatialTerm& term : dim.terms) {
+int64_t SpatialUnit::skips(int tensor, size_t dim, const SpatialSizes& size) const {
+  if (!may_skip[tensor][dim]) return 1;
+  int64_t stride = 1, loops_that_move = 0;
+  for (const SpatialTerm& term : layer.tensors[tensor].dims[dim].terms)
+    if (size[term.loop] > 1) {
+      stride = term.stride;
+      ++loops_that_move;
+    }
+  return loops_that_move == 1 ? stride : 1;
+}
+
+SpatialSpan SpatialUnit::span(int tensor, size_t dim, const SpatialBox& box) const {
+  const SpatialDim& d = layer.tensors[tensor].dims[dim];
+  int64_t low = -d.begin, high = 1 - d.begin;
+  for (const SpatialTerm& term : d.terms) {
     low += term.stride * box.start[term.loop];
     high += term.stride * (box.start[term.loop] + box.size[term.loop] - 1);
   }
-  const int64_t there = std::min(high, dim.extent) - std::max<int64_t>(low, 0);
-  return {std::max<int64_t>(0, there), high - low};
+  const int64_t step = skips(tensor, dim, box.size);
+  const int64_t before = std::min(high, low < 0 ? low + ceil_div(-low, step) * step : low);
+  const int64_t end = std::min(high, d.extent);
+  return {end > before ? ceil_div(end - before, step) : 0, ceil_div(high - low, step), step == 1};
 }
 
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) const {
@@ -211,6 +233,7 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) cons
   bool joined = true;  // all inner dimensions are whole: rows touch each other
   for (size_t i = t.dims.size(); i-- > 0;) {
     total *= spans[i].all;
+    joined = joined && (spans[i].dense || spans[i].there == 1);
     (joined ? run : rows) *= spans[i].there;
     joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
   }
@@ -221,17 +244,21 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) cons
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialBox& box) const {
   const std::vector<SpatialDim>& dims = layer.tensors[tensor].dims;
   std::array<SpatialSpan, kSpatialDims> spans;
-  for (size_t i = 0; i < dims.size(); ++i) spans[i] = span(dims[i], box);
+  for (size_t i = 0; i < dims.size(); ++i) spans[i] = span(tensor, i, box);
   return transfer(tensor, spans.data());
+}
+
+int64_t SpatialUnit::elements(int tensor, size_t dim, const SpatialSizes& size) const {
+  int64_t sum = 1;
+  for (const SpatialTerm& term : layer.tensors[tensor].dims[dim].terms)
+    sum += term.stride * (size[term.loop] - 1);
+  return ceil_div(sum, skips(tensor, dim, size));
 }
 
 int64_t SpatialUnit::buffer_bytes(int tensor, const SpatialSizes& tile) const {
   int64_t bytes = layer.tensors[tensor].element_bytes;
-  for (const SpatialDim& dim : layer.tensors[tensor].dims) {
-    int64_t size = 1;
-    for (const SpatialTerm& term : dim.terms) size += term.stride * (tile[term.loop] - 1);
-    bytes *= size;
-  }
+  for (size_t dim = 0; dim < layer.tensors[tensor].dims.size(); ++dim)
+    bytes *= elements(tensor, dim, tile);
   return ceil_div(bytes, design.bank_bytes) * design.bank_bytes;
 }
 

@@ -30,6 +30,8 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 /// One dimension of a tile: elements that are there, and with the zeros around them.
 struct SpatialSpan {
   int64_t there = 0, all = 0;
+  bool dense = true;  ///< neighbours in DRAM
+  friend bool operator==(const SpatialSpan&, const SpatialSpan&) = default;
 };
 
 struct SpatialUnit {
@@ -69,10 +71,16 @@ struct SpatialUnit {
   Accesses row_accesses(int factor, const SpatialSizes& size) const;
   int64_t rows_of_block(const SpatialSizes& size) const;
 
-  static SpatialSpan span(const SpatialDim& dim, const SpatialBox& box);
+  /// Elements from one to the next that a tile needs of a dimension: 1, or the stride of its only
+  /// loop if rows between need not be loaded (the tile has one tap, the dimension is no run's).
+  int64_t skips(int tensor, size_t dim, const SpatialSizes& size) const;
+  std::array<std::array<bool, kSpatialDims>, kSpatialTensors> may_skip{};
+  SpatialSpan span(int tensor, size_t dim, const SpatialBox& box) const;
   /// spans: of the tensor's dimensions.
   SpatialTransfer transfer(int tensor, const SpatialSpan* spans) const;
   SpatialTransfer transfer(int tensor, const SpatialBox& box) const;
+  /// Of a dimension that a tile of this size holds at most, with the zeros around them.
+  int64_t elements(int tensor, size_t dim, const SpatialSizes& size) const;
   /// Of one copy, which begins at a word.
   int64_t buffer_bytes(int tensor, const SpatialSizes& tile) const;
   int64_t sums_per_part(const SpatialSizes& tile) const;

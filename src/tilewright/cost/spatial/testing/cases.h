@@ -51,9 +51,11 @@ inline spatial::Design CaseDraw::design(int units) {
 }
 
 inline SpatialLayer CaseDraw::layer(int64_t largest, const spatial::Design& design) {
-  if (design.unit != spatial::Unit::Conv2d && below(4) == 0)
-    return matmul(between(1, 8 * largest), between(1, 8 * largest), between(1, 8 * largest),
-                  below(2));
+  if (design.unit != spatial::Unit::Conv2d && below(4) == 0) {
+    const int64_t rows = between(1, 8 * largest), columns = between(1, 8 * largest);
+    const int64_t depth = between(1, 8 * largest);
+    return matmul(rows, columns, depth, below(2));
+  }
   SpatialConv conv;
   conv.inputs = between(1, 4 * largest);
   conv.outputs = between(1, 4 * largest);

@@ -13,7 +13,7 @@ using spatial::SimInstruction;
 using spatial::SimLoop;
 
 struct Range {
-  int64_t low = 0, high = 0;
+  int64_t low = 0, high = 0, step = 1;
 };
 
 inline Range range_of(const SpatialDim& dim, const SpatialBox& box) {
@@ -26,12 +26,27 @@ inline Range range_of(const SpatialDim& dim, const SpatialBox& box) {
 }
 
 /// Walks every innermost row of the box; rows whose addresses touch are one run.
-inline void find_runs(const SpatialTensor& tensor, const SpatialBox& box, SimInstruction& out) {
+inline void find_runs(const SpatialTensor& tensor, const SpatialBox& box, int lane_dim,
+                      SimInstruction& out) {
   std::vector<Range> ranges;
   int64_t total = tensor.element_bytes, moved = 0;
   for (const SpatialDim& dim : tensor.dims) {
-    ranges.push_back(range_of(dim, box));
-    total *= ranges.back().high - ranges.back().low;
+    Range range = range_of(dim, box);
+    // With one tap, rows between those that a strided loop reads stay in DRAM.
+    int moving = 0;
+    int64_t stride = 1;
+    for (const SpatialTerm& term : dim.terms)
+      if (box.size[term.loop] > 1) {
+        ++moving;
+        stride = term.stride;
+      }
+    const int place = int(ranges.size());
+    if (moving == 1 && place != lane_dim && place + 1 < int(tensor.dims.size()))
+      range.step = stride;
+    ranges.push_back(range);
+    int64_t count = 0;
+    for (int64_t i = range.low; i < range.high; i += range.step) ++count;
+    total *= count;
   }
   if (tensor.packed) {
     out.runs = {total};
@@ -43,8 +58,11 @@ inline void find_runs(const SpatialTensor& tensor, const SpatialBox& box, SimIns
     const int64_t low = std::max<int64_t>(ranges[at].low, 0),
                   high = std::min(ranges[at].high, dim.extent);
     if (at + 1 < tensor.dims.size()) {
-      for (int64_t i = low; i < high; ++i)
-        self(self, at + 1, (address + i) * tensor.dims[at + 1].extent);
+      for (int64_t i = ranges[at].low; i < high; i += ranges[at].step)
+        if (i >= low) {
+          if (ranges[at].step > 1) end_of_last = -1;
+          self(self, at + 1, (address + i) * tensor.dims[at + 1].extent);
+        }
       return;
     }
     if (high <= low) return;
@@ -116,7 +134,7 @@ class Builder {
     const int tensor = tensor_[f];
     SimInstruction out;
     out.queue = Queue::Load;
-    find_runs(unit_.layer.tensors[tensor], box_, out);
+    find_runs(unit_.layer.tensors[tensor], box_, unit_.lane_dim[f], out);
     out.gathers = unit_.gathers[f];
     out.pitch = unit_.gather_pitch(f, box_.size);
     out.piece = unit_.piece(f, box_.size);
@@ -176,7 +194,7 @@ class Builder {
     if (!last) return;
     SimInstruction out;
     out.queue = Queue::Store;
-    find_runs(unit_.layer.tensors[kSpatialResult], box_, out);
+    find_runs(unit_.layer.tensors[kSpatialResult], box_, -1, out);
     out.after[int(Queue::Compute)] = computes_;
     program_.push_back(out);
     ++stores_;
