@@ -1,0 +1,42 @@
+#include "tilewright/base/toml_table.h"
+
+#include <gtest/gtest.h>
+
+namespace tilewright {
+namespace {
+
+Result<toml::table> parsed(std::string_view text) { return parse_toml(text, "file", "a fix"); }
+
+TEST(Toml, CharactersBeyondAsciiAreInQuotesAndComments) {
+  const auto table = parsed(
+      "\xef\xbb\xbf# \u00e9 'it\n"
+      "a = \"\u00e9 \\\" \u00e9\" # \u00e9\n"
+      "b = '\u00e9 \\'\n"
+      "c = \"\"\"\n\u00e9 \" \u00e9\"\"\"\"\n"
+      "d = '''\u00e9\n\u00e9'''\n"
+      "'\u00e9' = 1\n");
+  ASSERT_TRUE(table) << to_string(table.error());
+  EXPECT_EQ((*table)["a"].value<std::string>(), "\u00e9 \" \u00e9");
+  EXPECT_EQ(table->size(), 5u);
+}
+
+TEST(Toml, ElsewhereTheyAreRefusedWithTheirPlace) {
+  const std::pair<std::string_view, std::string_view> cases[] = {
+      {"\u00e9 = 1", "file:1:1"},           {"a = 1\nb = \u00e9", "file:2:5"},
+      {"a = 1 \u3000", "file:1:7"},         {"a = \"x\" \u00e9", "file:1:9"},
+      {"a = '''\nx''' \u00e9", "file:2:6"}, {"a = \"x\nb\u00e9 = 1", "file:2:2"},
+  };
+  for (const auto& [text, place] : cases) {
+    const auto table = parsed(text);
+    ASSERT_FALSE(table) << text;
+    EXPECT_EQ(table.error().place, place) << text;
+  }
+}
+
+TEST(Toml, TextsThatTheLibraryEndsTheProgramForAreRefused) {
+  for (const char* text : {"[=]", "\n [[ \x01", "[.a]", "[[,", "[ #", "[\n", "[[[a]]]"})
+    EXPECT_FALSE(parsed(text)) << text;
+}
+
+}  // namespace
+}  // namespace tilewright
