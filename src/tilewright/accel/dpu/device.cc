@@ -5,10 +5,6 @@
 namespace tilewright::dpu {
 namespace {
 
-uint64_t source_bytes(const Config& config, const FormatJob& job) {
-  return static_cast<uint64_t>(int64_t{config.pe} * job.height * job.width * job.channels);
-}
-
 Status format(Device& device, const Program& program, const FormatJob& job) {
   const auto address = [&](Reg reg) { return program.regions[static_cast<size_t>(reg)].address; };
   std::string source(source_bytes(program.config, job), '\0');

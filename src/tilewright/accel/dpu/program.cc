@@ -30,10 +30,6 @@ bool inside(const Region& region, uint64_t offset, uint64_t bytes) {
 
 bool in_range(int64_t value, int64_t low, int64_t high) { return value >= low && value <= high; }
 
-uint64_t source_bytes(const Config& config, const FormatJob& job) {
-  return static_cast<uint64_t>(int64_t{config.pe} * job.height * job.width * job.channels);
-}
-
 void check_regions(const Program& program, accel::Problems& problems) {
   uint64_t end = program.base;
   for (size_t r = 0; r < kRegs; ++r) {
@@ -174,6 +170,10 @@ uint64_t bytes_of(const Config& config, const DdrTensor& tensor) {
   const int64_t channels =
       tensor.reg == Reg::Format ? tensor.channels : groups(tensor.channels) * kLanes;
   return static_cast<uint64_t>(tensor.height * tensor.width * channels * config.pe);
+}
+
+uint64_t source_bytes(const Config& config, const FormatJob& job) {
+  return static_cast<uint64_t>(int64_t{config.pe} * job.height * job.width * job.channels);
 }
 
 DdrTensor formatted(const FormatJob& job) {

@@ -46,6 +46,8 @@ struct FormatJob {
   int channels = 0, height = 0, width = 0;
   int kernel_w = 1, stride_w = 1, pad_left = 0, pad_right = 0;
 };
+/// What a job reads.
+uint64_t source_bytes(const Config& config, const FormatJob& job);
 /// The result of a job, as a tensor of Reg::Input.
 DdrTensor formatted(const FormatJob& job);
 /// What the format unit makes of the source of a job. requires: all of it is there.
