@@ -112,8 +112,8 @@ class Model {
         threads_(std::max(threads, 1)),
         batch_axes_(batch_axes_of(c)),
         multiply_add_(2.0 * c.lane_count / std::max(rates_.peak(c.dtype), 1e-9)) {
-    const double depth = bit_width(accumulator(c.dtype)) / bit_width(c.dtype);
-    if (rates_.peak(c.dtype) > rates_.f32) multiply_add_ *= depth;  // several products a lane
+    const int products = bit_width(accumulator(c.dtype)) / bit_width(c.dtype);  // of a lane
+    if (rates_.peak(c.dtype) > rates_.f32) multiply_add_ *= products;
     load_ = rates_.l1.one > 0 ? target.vector_bytes / rates_.l1.one : multiply_add_;
     for (const ContractionAxis& axis : c.axes)
       if (axis.reduces) steps_ *= static_cast<double>(axis.extent);

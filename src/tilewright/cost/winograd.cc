@@ -114,7 +114,8 @@ class Planner {
       for (int64_t rows = 1; rows <= tiles; ++rows) {
         if ((rows + 1) * columns + 1 > target_.vector_registers) break;
         if (!whole_image && tiles % rows != 0) continue;
-        const double whole = static_cast<double>(tiles / rows) * price(rows, columns);
+        const int64_t times = tiles / rows;
+        const double whole = static_cast<double>(times) * price(rows, columns);
         const double rest = tiles % rows == 0 ? 0 : price(tiles % rows, columns);
         all.push_back({rows, columns,
                        static_cast<double>(images) * (whole + rest) / static_cast<double>(columns) +
@@ -191,7 +192,8 @@ class Planner {
     const auto filters = static_cast<double>(blocks_) * lanes_;
     const double tiles = static_cast<double>(plan.strip.tiles());
     const double strips = batch * static_cast<double>(rows_ * columns_) / tiles;
-    const double groups = static_cast<double>(blocks_ / plan.group);
+    const int64_t whole_groups = blocks_ / plan.group;
+    const double groups = static_cast<double>(whole_groups);
     const double operation = 2 * lanes_ / rates_.f32;
     const double staged_in = points_ * tiles * channels * 4;
     const double staged_out = points_ * tiles * static_cast<double>(plan.group) * lanes_ * 4;

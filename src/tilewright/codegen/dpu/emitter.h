@@ -67,8 +67,8 @@ class GroupEmitter {
 
   std::vector<std::vector<Step>> one_tile();
 
-  void add(int depth, Op op, Op init = Nop{}) {
-    stages_[static_cast<size_t>(depth)].push_back({std::move(op), std::move(init)});
+  void add(int depth, const Op& op, const Op& init = Nop{}) {
+    stages_[static_cast<size_t>(depth)].push_back({op, init});
   }
 
   /// What this tile's nodes read of a root: rows and columns of it.

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/base/check.h"
 #include "tilewright/base/process.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/compile.h"
