@@ -30,8 +30,9 @@ model inception_v3 inception --size 75
 model mobilenet_v2 mobilenet --size 64
 if [ "${2:-}" = full ]; then
   model yolov3_voc yolo --size 64
-  every_node dpu yolo
-  every_node dpu-paper yolo mobilenet
+  model unet unet --size 188
+  every_node dpu yolo unet
+  every_node dpu-paper yolo mobilenet unet
   for part in 2 4 8; do in_memory $part resnet inception mobilenet yolo; done
   finish
   exit

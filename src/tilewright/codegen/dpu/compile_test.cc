@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/accel/dpu/check.h"
+#include "tilewright/accel/dpu/sim/fsim.h"
 #include "tilewright/accel/dpu/sim/tsim.h"
 #include "tilewright/codegen/dpu/testing/networks.h"
 #include "tilewright/codegen/dpu/testing/random.h"
@@ -135,6 +136,44 @@ TEST(DpuCompile, ConcatsAreMadeInPlace) {
   EXPECT_EQ(problem_of(network, machine(), rng), "");
 }
 
+// Groups, rows and columns of a map are read where they are; lanes within a group too.
+TEST(DpuCompile, SlicesAreViews) {
+  NetBuilder net;
+  const ValueId x = net.conv(net.input(16, 12, 11), 64, square(1));
+  const ValueId a = net.slice(x, {16, 0, 0}, {"", 32, 12, 11});
+  const ValueId b = net.slice(x, {0, 3, 2}, {"", 64, 8, 7});
+  const ValueId c = net.slice(x, {7, 0, 0}, {"", 20, 12, 11});
+  Network network = net.finish({net.conv(a, 16, square(3, 1, 1)), net.conv(b, 16, square(3, 1, 1)),
+                                net.conv(c, 16, square(3, 1, 1))});
+  Rng rng(2);
+  fill(network, rng);
+  const Result<Compiled> compiled = compile(network, machine());
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_EQ(count_ops(compiled->program, "POOL"), 0u);
+  EXPECT_EQ(count_ops(compiled->program, "CONV"), 2u + 2 + 1 + 2);
+  EXPECT_EQ(problem_of(network, machine(), rng), "");
+  EXPECT_EQ(problem_of(network, machine(false), rng), "");
+}
+
+// The other channels of the last group must not be in the result: its lanes behind are 0.
+TEST(DpuCompile, ResultsOfSlicesAreAlone) {
+  NetBuilder net;
+  const ValueId x = net.conv(net.input(16, 6, 5), 40, square(1), kNone);
+  Network network =
+      net.finish({net.slice(x, {16, 1, 0}, {"", 10, 4, 5}), net.conv(x, 3, square(1))});
+  Rng rng(4);
+  fill(network, rng);
+  const Result<Compiled> compiled = compile(network, machine());
+  ASSERT_TRUE(compiled) << to_string(compiled.error());
+  EXPECT_EQ(problem_of(network, machine(), rng), "");
+  const auto device = make_fsim(compiled->program.config, compiled->program.end());
+  ASSERT_TRUE(run_program(*device, compiled->program, random_images(network, machine(), rng)));
+  const auto& output = compiled->program.outputs[0];
+  std::string bytes(output.bytes, '\0');
+  ASSERT_TRUE(device->read(output.address, bytes.data(), bytes.size()));
+  for (size_t i = 0; i < bytes.size(); ++i) EXPECT_TRUE(i % 16 < 10 || bytes[i] == 0) << i;
+}
+
 TEST(DpuCompile, AdditionsOverwriteWhatDies) {
   NetBuilder net;
   const ValueId x = net.conv(net.input(16, 16, 16), 32, square(1));
@@ -167,7 +206,7 @@ TEST(DpuCompile, AdditionsSpareWhatIsStillRead) {
 // A map between two fused layers must not take the way through DDR.
 TEST(DpuCompile, ChainsOfAdditionsInTinyMemories) {
   Rng rng(100703);
-  const Network network = random_network(rng, 6, 32);
+  const Network network = random_network(rng, 6, 32, false);
   const Config config = random_config(rng, 128);
   for (CompileOptions options; options.only < 10; ++options.only)
     ASSERT_EQ(problem_of(network, config, rng, options), "") << options.only;

@@ -157,6 +157,16 @@ struct Evaluator {
       result.insert(result.end(), data(i).begin(), data(i).end());
     return result;
   }
+
+  Bytes operator()(const SliceLayer& op) const {
+    const Value &x = in(), &y = out();
+    Bytes result(static_cast<size_t>(y.elements()));
+    for (int64_t c = 0; c < y.channels; ++c)
+      for (int64_t h = 0; h < y.height; ++h)
+        for (int64_t l = 0; l < y.width; ++l)
+          result[at(y, c, h, l)] = data()[at(x, c + op.channel, h + op.row, l + op.column)];
+    return result;
+  }
 };
 
 }  // namespace

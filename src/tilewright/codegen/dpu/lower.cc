@@ -1,45 +1,26 @@
 // From layers to nodes on views of feature maps.
 //
-// A concat of 24 and 40 channels is one root of 5 groups: its inputs are made in it, side by side,
-// and each begins a group of its own. So channel c of a value is in a lane of its own, which need
-// not be c; convolutions take that into their weights, everything else carries it along.
+// `locate` has said which map each value is in, and in which of its lanes; a layer is one node, or
+// a few: the phases of a transposed convolution, the copies that a concat needs.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
-#include <optional>
-#include <set>
 
 #include "tilewright/base/check.h"
-#include "tilewright/codegen/dpu/plan.h"
+#include "tilewright/codegen/dpu/located.h"
 
 namespace tilewright::dpu {
 namespace {
 
-std::vector<int> dense_lanes(int64_t channels) {
-  std::vector<int> lanes(static_cast<size_t>(channels));
-  std::iota(lanes.begin(), lanes.end(), 0);
-  return lanes;
-}
-
-/// Where a value is, and which lane of it each channel has.
-struct Located {
-  View view;
-  std::vector<int> lanes;
-  int64_t groups = 0;
-};
-
 class Lowering {
  public:
   Lowering(const Network& network, const Config& config, const LowerOptions& options)
-      : network_(network), config_(config), options_(options) {
-    located_.resize(network.values.size());
-  }
+      : network_(network),
+        config_(config),
+        options_(options),
+        places_(locate(network, config, result_)) {}
 
   Result<Lowered> run() {
-    find_formats();
-    find_lanes();
-    find_views();
     for (size_t i = 0; i < network_.layers.size(); ++i) {
       layer_ = &network_.layers[i];
       index_ = i;
@@ -47,120 +28,19 @@ class Lowering {
     }
     add_outputs();
     if (options_.fetch_inputs) fetch_inputs(result_);
-    for (const Located& located : located_) result_.root_of.push_back(located.view.root);
+    for (const Located& located : places_.values) result_.root_of.push_back(located.view.root);
     return std::move(result_);
   }
 
  private:
   const Value& value(ValueId id) const { return network_.values[static_cast<size_t>(id)]; }
-  Located& located(ValueId id) { return located_[static_cast<size_t>(id)]; }
+  const Located& located(ValueId id) const { return places_.values[static_cast<size_t>(id)]; }
   bool is_input(ValueId id) const {
     return std::find(network_.inputs.begin(), network_.inputs.end(), id) != network_.inputs.end();
   }
 
   View new_root(const std::string& name, int64_t height, int64_t width, int64_t groups) {
-    result_.roots.push_back({name, height, width, groups});
-    View view;
-    view.root = static_cast<int>(result_.roots.size()) - 1;
-    view.height = height;
-    view.width = width;
-    view.groups = groups;
-    return view;
-  }
-
-  void find_formats() {
-    for (const ValueId id : network_.inputs) {
-      const Value& v = value(id);
-      Located& to = located(id);
-      std::optional<Window> window;
-      if (v.channels <= config_.format_unit) window = common_window(network_, id);
-      DdrTensor tensor{v.name, Reg::Input, 0, v.channels, v.height, v.width, v.fix_point};
-      int64_t width = v.width, channels = v.channels;
-      if (window) {
-        channels *= window->kernel_w;
-        width =
-            (v.width + window->pad_left + window->pad_right - window->kernel_w) / window->stride_w +
-            1;
-        formatted_.insert(id);
-      }
-      to.view = new_root(v.name, v.height, width, groups(channels));
-      to.groups = to.view.groups;
-      to.lanes = dense_lanes(channels);
-      Root& root = result_.roots.back();
-      root.input = true;
-      root.input_addr = static_cast<int64_t>(result_.input_region);
-      const uint64_t bytes = static_cast<uint64_t>(root.height * root.width * root.groups) *
-                             static_cast<uint64_t>(config_.word_bytes());
-      tensor.addr = result_.input_region;
-      result_.input_region += ddr_room(config_, bytes);
-      if (window) {
-        FormatJob job{v.name, result_.format_bytes, tensor.addr};
-        job.channels = static_cast<int>(v.channels);
-        job.height = static_cast<int>(v.height);
-        job.width = static_cast<int>(v.width);
-        job.kernel_w = window->kernel_w;
-        job.stride_w = window->stride_w;
-        job.pad_left = window->pad_left;
-        job.pad_right = window->pad_right;
-        result_.formats.push_back(job);
-        tensor.reg = Reg::Format;
-        tensor.addr = job.source;
-        const uint64_t source =
-            static_cast<uint64_t>(v.elements()) * static_cast<uint64_t>(config_.pe);
-        result_.format_bytes += ddr_room(config_, source);
-        result_.input_bytes.push_back(source);
-      } else {
-        result_.input_bytes.push_back(bytes);
-      }
-      result_.inputs.push_back(tensor);
-    }
-  }
-
-  void find_lanes() {
-    for (const Layer& layer : network_.layers) {
-      Located& to = located(layer.output);
-      to.lanes = dense_lanes(value(layer.output).channels);
-      to.groups = groups(value(layer.output).channels);
-      const Located& first = located(layer.inputs[0]);
-      const bool moves = std::holds_alternative<PoolLayer>(layer.op) ||
-                         std::holds_alternative<UpsampleLayer>(layer.op) ||
-                         std::holds_alternative<EltwiseLayer>(layer.op);
-      if (std::holds_alternative<ConcatLayer>(layer.op)) {
-        to.groups = 0;
-        to.lanes.clear();
-        for (const ValueId id : layer.inputs) {
-          for (const int lane : located(id).lanes)
-            to.lanes.push_back(lane + static_cast<int>(to.groups) * kLanes);
-          to.groups += located(id).groups;
-        }
-      } else if (moves && !as_dense(layer) &&
-                 (layer.inputs.size() == 1 || located(layer.inputs[1]).lanes == first.lanes)) {
-        to.lanes = first.lanes;
-        to.groups = first.groups;
-      }
-    }
-  }
-
-  /// Inputs of concats are made in its root, unless they are elsewhere already.
-  void find_views() {
-    for (size_t i = network_.layers.size(); i-- > 0;) {
-      const Layer& layer = network_.layers[i];
-      const Value& v = value(layer.output);
-      Located& to = located(layer.output);
-      if (to.view.root < 0) to.view = new_root(v.name, v.height, v.width, to.groups);
-      if (!std::holds_alternative<ConcatLayer>(layer.op)) continue;
-      int64_t group = to.view.group;
-      for (size_t k = 0; k < layer.inputs.size(); ++k) {
-        Located& part = located(layer.inputs[k]);
-        if (part.view.root < 0) {
-          part.view = to.view;
-          part.view.group = group;
-          part.view.groups = part.groups;
-          placed_.insert({i, k});
-        }
-        group += part.groups;
-      }
-    }
+    return add_root(result_, name, height, width, groups);
   }
 
   Node node(NodeKind kind) const {
@@ -169,7 +49,7 @@ class Lowering {
     n.layer = layer_ == nullptr ? "outputs" : layer_->name;
     return n;
   }
-  View output() { return located(layer_->output).view; }
+  View output() const { return located(layer_->output).view; }
   int out_fix_point() const { return value(layer_->output).fix_point; }
 
   void add_copy(const View& from, const View& to) {
@@ -201,11 +81,11 @@ class Lowering {
     result_.nodes.push_back(std::move(n));
   }
 
-  /// A value with channel c in lane c: by a convolution with ones.
-  Located gathered(ValueId id) {
+  /// A value with channel c in lane c: by a convolution with ones. `alone`: 0 in other lanes.
+  Located gathered(ValueId id, bool alone = false) {
     const Located& from = located(id);
     const Value& v = value(id);
-    if (from.lanes == dense_lanes(v.channels)) return from;
+    if (from.lanes == dense_lanes(v.channels) && !(alone && from.shared)) return from;
     const ConvLayer ones = copying_conv(v.channels);
     Located to;
     to.lanes = dense_lanes(v.channels);
@@ -219,7 +99,7 @@ class Lowering {
     const ValueId id = layer_->inputs[0];
     const Located& from = located(id);
     const int64_t out_channels = value(layer_->output).channels;
-    if (formatted_.count(id) == 0) {
+    if (places_.formatted.count(id) == 0) {
       if (options_.reorder_stride && worth_folding(op, value(id)) && add_reordered(op, id))
         return {};
       add_conv(op, from.view, from.lanes, from.groups, output(), out_channels, out_fix_point(),
@@ -277,7 +157,7 @@ class Lowering {
 
   void add_folded(ValueId id, const View& to, int64_t s) {
     const View& from = located(id).view;
-    if (options_.in_ddr.count(id) != 0) {
+    if (options_.in_ddr.count(id) != 0 && !places_.slices.contains(id)) {
       Root& root = result_.roots[static_cast<size_t>(to.root)];
       root.rows_of = from.root;
       root.rows_group = from.group;
@@ -348,24 +228,9 @@ class Lowering {
     return true;
   }
 
-  /// The factor of an average that becomes a dense convolution, and its shift.
-  std::optional<std::pair<int, int>> dense_factor(const Layer& layer, const PoolLayer& op) const {
-    const Value& y = value(layer.output);
-    const bool global = y.height == 1 && y.width == 1;
-    if (!config_.compiler.dense_average || !op.average || global || !op.means.empty()) return {};
-    int factor = op.factor, shift = op.shift;
-    while (factor > 127 && factor % 2 == 0) factor /= 2, --shift;
-    if (factor > 127) return {};
-    return std::pair(factor, shift);
-  }
-  bool as_dense(const Layer& layer) const {
-    const auto* pool = std::get_if<PoolLayer>(&layer.op);
-    return pool != nullptr && dense_factor(layer, *pool).has_value();
-  }
-
   Status add(const PoolLayer& op) {
     const Located& from = located(layer_->inputs[0]);
-    if (const auto dense = dense_factor(*layer_, op)) {
+    if (const auto dense = dense_factor(network_, config_, *layer_)) {
       const int64_t channels = value(layer_->output).channels;
       const ConvLayer conv = averaging_conv(op, channels, dense->first, dense->second);
       add_conv(conv, from.view, from.lanes, from.groups, output(), channels, 0, false);
@@ -431,12 +296,15 @@ class Lowering {
     return {};
   }
 
+  /// A part of another map.
+  static Status add(const SliceLayer&) { return {}; }
+
   Status add(const ConcatLayer&) {
     View to = output();
     for (size_t k = 0; k < layer_->inputs.size(); ++k) {
       const Located& part = located(layer_->inputs[k]);
       to.groups = part.groups;
-      if (placed_.count({index_, k}) == 0) add_copy(part.view, to);
+      if (places_.placed.count({index_, k}) == 0) add_copy(part.view, to);
       to.group += part.groups;
     }
     return {};
@@ -446,8 +314,10 @@ class Lowering {
     layer_ = nullptr;
     for (const ValueId id : network_.outputs) {
       const Value& v = value(id);
-      View view = gathered(id).view;
-      if (is_input(id)) {
+      View view = gathered(id, true).view;
+      // Only what a node makes can be stored; rows of a slice are not whole rows of it.
+      const bool made = view.root != located(id).view.root;
+      if (!made && (is_input(id) || places_.slices.contains(id))) {
         const View to = new_root(v.name + ".copy", v.height, v.width, view.groups);
         add_copy(view, to);
         view = to;
@@ -463,11 +333,9 @@ class Lowering {
   const Network& network_;
   const Config& config_;
   Lowered result_;
-  std::vector<Located> located_;
   const LowerOptions& options_;
+  const Locations places_;
   std::map<std::pair<ValueId, std::string>, View> reordered_;
-  std::set<ValueId> formatted_;
-  std::set<std::pair<size_t, size_t>> placed_;  ///< inputs of concats that are made in place
   const Layer* layer_ = nullptr;
   size_t index_ = 0;
 };

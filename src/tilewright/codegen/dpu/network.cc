@@ -67,16 +67,31 @@ class LayerCheck {
     int64_t channels = 0;
     for (const ValueId id : layer_.inputs) {
       channels += value(id).channels;
-      if (value(id).fix_point != out_.fix_point)
-        problem(fmt::format("joins {} with fix_point {} to {}", value(id).name, value(id).fix_point,
-                            out_.fix_point));
+      same_point(id, "joins");
     }
     shape(channels, value(layer_.inputs[0]).height, value(layer_.inputs[0]).width);
     for (const ValueId id : layer_.inputs) shape(channels, value(id).height, value(id).width);
   }
+  void operator()(const SliceLayer& op) {
+    if (!inputs(1, 1)) return;
+    const Value& x = value(layer_.inputs[0]);
+    same_point(layer_.inputs[0], "cuts");
+    inside("channels", op.channel, out_.channels, x.channels);
+    inside("rows", op.row, out_.height, x.height);
+    inside("columns", op.column, out_.width, x.width);
+  }
 
  private:
   const Value& value(ValueId id) const { return network_.values[static_cast<size_t>(id)]; }
+  void same_point(ValueId id, const char* does) {
+    if (value(id).fix_point == out_.fix_point) return;
+    problem(fmt::format("{} {} with fix_point {} to {}", does, value(id).name, value(id).fix_point,
+                        out_.fix_point));
+  }
+  void inside(const char* what, int64_t begin, int64_t count, int64_t size) {
+    if (begin < 0 || begin + count > size)
+      problem(fmt::format("takes {} {} to {} of {}", what, begin, begin + count, size));
+  }
   void problem(const std::string& text) {
     problems_.add(fmt::format("layer {}: {}", layer_.name, text));
   }

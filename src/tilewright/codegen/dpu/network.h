@@ -85,12 +85,18 @@ struct UpsampleLayer {
 };
 /// Along channels.
 struct ConcatLayer {};
+/// A part: as many channels, rows and columns as the result has, from these on.
+struct SliceLayer {
+  int64_t channel = 0, row = 0, column = 0;
+};
 
 struct Layer {
   std::string name;
   std::vector<ValueId> inputs;
   ValueId output = -1;
-  std::variant<ConvLayer, DeconvLayer, PoolLayer, EltwiseLayer, UpsampleLayer, ConcatLayer> op;
+  std::variant<ConvLayer, DeconvLayer, PoolLayer, EltwiseLayer, UpsampleLayer, ConcatLayer,
+               SliceLayer>
+      op;
 };
 
 struct Network {

@@ -89,6 +89,16 @@ TEST(DpuNetwork, ChecksShapes) {
   EXPECT_THAT(to_string(status.error()), HasSubstr("has 15 biases, not 16"));
 }
 
+TEST(DpuNetwork, ChecksSlices) {
+  NetBuilder net;
+  const ValueId x = net.input(20, 8, 8);
+  const Network network = net.finish({net.slice(x, {8, 4, 0}, {"", 13, 5, 8})});
+  const Status status = check(network);
+  ASSERT_FALSE(status);
+  EXPECT_THAT(to_string(status.error()), HasSubstr("takes channels 8 to 21 of 20"));
+  EXPECT_THAT(to_string(status.error()), HasSubstr("takes rows 4 to 9 of 8"));
+}
+
 TEST(DpuNetwork, ChecksOrder) {
   NetBuilder net;
   const ValueId x = net.input(3, 8, 8);
@@ -108,6 +118,27 @@ TEST(DpuSupports, NamesEveryLimitWithNumbers) {
   EXPECT_THAT(status.error().why, HasSubstr("kernel_h 17 is not 1 to 16"));
   EXPECT_THAT(status.error().why, HasSubstr("stride_w 9 is not 1 to 8"));
   EXPECT_THAT(status.error().why, HasSubstr("channels 5000 is not 1 to 4096"));
+}
+
+// A window in the padding alone has no row to begin with.
+TEST(DpuSupports, RefusesPaddingLargerThanTheKernel) {
+  for (int kernel = 1; kernel <= 5; ++kernel)
+    for (int pad = 0; pad <= 7; ++pad)
+      for (int side = 0; side < 4; ++side) {
+        Window w = square(kernel);
+        int* const sides[] = {&w.pad_top, &w.pad_left, &w.pad_bottom, &w.pad_right};
+        *sides[side] = pad;
+        NetBuilder net;
+        const ValueId x = net.input(16, 9, 9);
+        const Network network = net.finish({net.conv(x, 16, w), net.max_pool(x, w)});
+        for (const Layer& layer : network.layers) {
+          const Status status = supports(Config{}, network, layer);
+          ASSERT_EQ(status.has_value(), pad < kernel) << kernel << " " << pad;
+          if (status) continue;
+          EXPECT_THAT(status.error().why, HasSubstr(std::to_string(pad) + " is not 0 to " +
+                                                    std::to_string(kernel - 1)));
+        }
+      }
 }
 
 TEST(DpuSupports, BoundsSums) {

@@ -72,6 +72,7 @@ class Limits {
     range("factor of columns", op.factor_w, 1, kMaxStride);
   }
   void operator()(const ConcatLayer&) {}
+  void operator()(const SliceLayer&) {}
 
   Status status() && {
     for (const ValueId id : layer_.inputs)

@@ -3,7 +3,7 @@
 //   ConvInteger -> RequantizeFixed   =>  ConvLayer with weights, biases, shift and activation
 //   ConvTransposeInteger -> the same =>  DeconvLayer
 //   EltwiseFixed, AveragePoolFixed   =>  EltwiseLayer, PoolLayer
-//   MaxPool, Concat, Resize          =>  PoolLayer, ConcatLayer, UpsampleLayer
+//   MaxPool, Concat, Resize, Slice   =>  PoolLayer, ConcatLayer, UpsampleLayer, SliceLayer
 //   ToTiles, FromTiles               =>  nothing: outputs and inputs lie in DDR like that
 #include "tilewright/compile/dpu/network.h"
 
@@ -133,6 +133,7 @@ class NetworkBuilder {
     if (v.op == "MaxPool") return max_pool(v);
     if (v.op == "Concat") return concat(v);
     if (v.op == "Resize") return upsample(v);
+    if (v.op == "Slice") return slice(v);
     if (v.op == "FromTiles") return from_tiles(v);
     if (v.op == "ToTiles") return to_tiles(v);
     return unsupported(fmt::format("there is no layer for {}", v.op));
@@ -300,6 +301,29 @@ class NetworkBuilder {
     dpu::UpsampleLayer op;
     op.factor_h = static_cast<int>(y[2] / x[2]), op.factor_w = static_cast<int>(y[3] / x[3]);
     return add_layer(v, {v.inputs[0]}, op);
+  }
+
+  /// Channels, rows and columns behind one another.
+  Status slice(const Node& v) {
+    const Shape &x = shape(v.inputs[0]), &y = shape(v.outputs[0]);
+    const auto starts = graph::known_ints(graph_, v, 1);
+    const auto axes = graph::known_ints(graph_, v, 3), steps = graph::known_ints(graph_, v, 4);
+    const auto given = [&](size_t input) {
+      return v.inputs.size() > input && v.inputs[input] >= 0;
+    };
+    if (x.size() != 4 || !starts || (given(3) && !axes) || (given(4) && !steps) || y[0] != x[0])
+      return unsupported("it cuts other than channels, rows and columns at known places",
+                         fmt::format("{} becomes {}", to_string(x), to_string(y)));
+    int64_t begin[4] = {};
+    for (size_t i = 0; i < starts->size(); ++i) {
+      const int64_t axis = ((axes ? (*axes)[i] : static_cast<int64_t>(i)) + 4) % 4;
+      const int64_t size = x[static_cast<size_t>(axis)], start = (*starts)[i];
+      const int64_t step = steps ? (*steps)[i] : 1;
+      if (step != 1)
+        return unsupported(fmt::format("it takes one of {} elements along axis {}", step, axis));
+      begin[axis] = std::clamp<int64_t>(start < 0 ? start + size : start, 0, size);
+    }
+    return add_layer(v, {v.inputs[0]}, dpu::SliceLayer{begin[1], begin[2], begin[3]});
   }
 
   const graph::Graph& graph_;

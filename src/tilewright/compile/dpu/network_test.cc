@@ -25,6 +25,35 @@ TEST(DpuNetwork, RandomNetworksAreEqualValueByValue) {
   }
 }
 
+/// A part of `x`: `from` to `to` along `axes`.
+ValueId cut(Layers& l, ValueId x, const Sizes& from, const Sizes& to, const Sizes& axes,
+            int64_t step = 1) {
+  return l.b.node("Slice", {x, l.b.ints(from), l.b.ints(to), l.b.ints(axes),
+                            l.b.ints(Sizes(axes.size(), step))});
+}
+
+// A U-Net of one level whose convolutions have no padding: what is skipped is cropped.
+TEST(DpuNetwork, SlicesArePartsOfMaps) {
+  Layers l(6);
+  const ValueId a = l.relu(l.conv(l.relu(l.conv(l.input({1, 1, 20, 18}), 6, 3)), 6, 3));
+  ValueId x = l.b.node("MaxPool", {a}, {{"kernel_shape", Sizes{2, 2}}, {"strides", Sizes{2, 2}}});
+  x = l.relu(l.conv(x, 10, 3));
+  x = l.b.node("ConvTranspose", {x, l.weight({10, 5, 2, 2}, 0.3), l.weight({5}, 0.1)},
+               {{"strides", Sizes{2, 2}}});
+  const ValueId skip = cut(l, a, {2, -12}, {14, 12}, {2, 3});
+  x = l.relu(l.conv(l.b.node("Concat", {skip, x}, {{"axis", int64_t{1}}}), 9, 3));
+  x = l.b.node("Add", {cut(l, x, {0}, {4}, {1}), cut(l, x, {-4}, {100}, {-3})});
+  EXPECT_EQ(expect_layers_equal(l.finish(l.conv(x, 4, 1))), 12u);
+}
+
+TEST(DpuNetwork, SlicesWithStepsAndWidePaddingAreNoLayers) {
+  Layers l(7);
+  ValueId x = l.relu(l.conv(l.input({1, 3, 30, 30}), 12, 3, 1, 1));
+  x = cut(l, l.conv(l.conv(x, 8, 3), 5, 3, 1, 4), {1}, {30}, {2}, 2);
+  expect_layers_equal(l.finish(l.conv(x, 4, 1)),
+                      {"pad_top 4 is not 0 to 2", "it takes one of 2 elements along axis 2"});
+}
+
 TEST(DpuNetwork, TilesAtBordersAreInputsAndOutputs) {
   const QuantizedGraph q = dpu_integers(small_unet(5));
   const Choice choice = choose(q);

@@ -16,6 +16,14 @@ Value shaped(int64_t channels, const Value& x, const Window& w) {
           windows(x.width, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, w.pad_right), 0};
 }
 
+PoolLayer::Mean mean_of(int taps) {
+  PoolLayer::Mean mean;
+  mean.shift = 6;
+  while ((2 << mean.shift) <= 127 * taps) ++mean.shift;
+  mean.factor = ((2 << mean.shift) / taps + 1) / 2;
+  return mean;
+}
+
 }  // namespace
 
 Window square(int kernel, int stride, int pad) {
@@ -92,14 +100,15 @@ ValueId NetBuilder::max_pool(ValueId x, const Window& window) {
   return push("pool", {x}, shaped(value(x).channels, value(x), window), op);
 }
 
-ValueId NetBuilder::average_pool(ValueId x, const Window& window) {
+ValueId NetBuilder::average_pool(ValueId x, const Window& window, bool inside) {
   PoolLayer op;
   op.window = window;
   op.average = true;
   const int taps = window.kernel_h * window.kernel_w;
-  op.shift = 6;
-  while ((2 << op.shift) <= 127 * taps) ++op.shift;
-  op.factor = ((2 << op.shift) / taps + 1) / 2;
+  const PoolLayer::Mean all = mean_of(taps);
+  op.factor = all.factor;
+  op.shift = all.shift;
+  for (int n = 1; inside && n <= taps; ++n) op.means.push_back(mean_of(n));
   return push("average", {x}, shaped(value(x).channels, value(x), window), op);
 }
 
@@ -127,6 +136,12 @@ ValueId NetBuilder::concat(const std::vector<ValueId>& parts) {
   out.channels = 0;
   for (const ValueId part : parts) out.channels += value(part).channels;
   return push("concat", parts, out, ConcatLayer{});
+}
+
+ValueId NetBuilder::slice(ValueId x, const SliceLayer& from, const Value& part) {
+  Value out = part;
+  out.fix_point = value(x).fix_point;
+  return push("slice", {x}, out, from);
 }
 
 Network NetBuilder::finish(const std::vector<ValueId>& outputs) {

@@ -17,12 +17,15 @@ class NetBuilder {
                int groups = 1);
   ValueId deconv(ValueId x, int64_t channels, const Window& window, Activation act = kNone);
   ValueId max_pool(ValueId x, const Window& window);
-  /// By POOL's factor: round(2^10 / taps) / 2^10 where it is small, ...
-  ValueId average_pool(ValueId x, const Window& window);
+  /// By POOL's factor: round(2^10 / taps) / 2^10 where it is small, ... `inside`: of the taps
+  /// inside of the image only.
+  ValueId average_pool(ValueId x, const Window& window, bool inside = false);
   ValueId add(ValueId a, ValueId b, Activation act = kNone);
   ValueId scale(ValueId a, int shift);
   ValueId upsample(ValueId x, int factor);
   ValueId concat(const std::vector<ValueId>& parts);
+  /// As many channels, rows and columns as `part` has, from those of `from` on.
+  ValueId slice(ValueId x, const SliceLayer& from, const Value& part);
   Network finish(const std::vector<ValueId>& outputs);
   const Value& value(ValueId id) const { return network_.values[static_cast<size_t>(id)]; }
 

@@ -50,7 +50,22 @@ Window random_window(Rng& rng, const Value& x, bool dilated) {
   return w;
 }
 
-ValueId random_layer(NetBuilder& net, std::vector<ValueId>& values, Rng& rng) {
+ValueId random_slice(NetBuilder& net, ValueId x, Rng& rng) {
+  const Value& v = net.value(x);
+  SliceLayer from;
+  Value part = v;
+  const auto axis = [&](int64_t size, int64_t& begin, int64_t& count) {
+    if (rng.chance(0.4)) return;
+    begin = rng.below(size);
+    count = rng.between(1, size - begin);
+  };
+  axis(v.channels, from.channel, part.channels);
+  axis(v.height, from.row, part.height);
+  axis(v.width, from.column, part.width);
+  return net.slice(x, from, part);
+}
+
+ValueId random_layer(NetBuilder& net, std::vector<ValueId>& values, Rng& rng, bool all) {
   // Mostly the newest, so that networks are deep; sometimes an old one, so that maps live long.
   const size_t newest = values.size() - 1;
   const ValueId x =
@@ -68,11 +83,13 @@ ValueId random_layer(NetBuilder& net, std::vector<ValueId>& values, Rng& rng) {
     return from[static_cast<size_t>(rng.below(static_cast<int64_t>(from.size())))];
   };
   const int64_t channels = rng.chance(0.5) ? rng.between(1, 3) * 16 : rng.between(1, 50);
-  switch (rng.below(10)) {
+  switch (rng.below(all ? 11 : 10)) {
+    case 10:
+      return random_slice(net, x, rng);
     case 0:
       return net.max_pool(x, random_window(rng, v, false));
     case 1:
-      return net.average_pool(x, random_window(rng, v, false));
+      return net.average_pool(x, random_window(rng, v, false), all && rng.chance(0.5));
     case 2:
       return net.add(x, pick(same));
     case 3:
@@ -131,7 +148,7 @@ void fill(Network& network, Rng& rng) {
   }
 }
 
-Network random_network(Rng& rng, int layers, int64_t size) {
+Network random_network(Rng& rng, int layers, int64_t size, bool all) {
   NetBuilder net;
   std::vector<ValueId> values;
   const int64_t channels[] = {1, 3, 8, 16, 20, 40};
@@ -143,7 +160,7 @@ Network random_network(Rng& rng, int layers, int64_t size) {
   const size_t inputs = values.size();
   std::vector<ValueId> used;
   const int count = static_cast<int>(rng.between(1, layers));
-  for (int i = 0; i < count; ++i) values.push_back(random_layer(net, values, rng));
+  for (int i = 0; i < count; ++i) values.push_back(random_layer(net, values, rng, all));
   std::vector<ValueId> outputs = {values.back()};
   for (size_t i = inputs; i + 1 < values.size(); ++i)
     if (rng.chance(0.15)) outputs.push_back(values[i]);
@@ -261,7 +278,12 @@ std::string describe(const Network& network) {
     };
     if (const auto* conv = std::get_if<ConvLayer>(&layer.op)) window(conv->window, conv->groups);
     if (const auto* conv = std::get_if<DeconvLayer>(&layer.op)) window(conv->window, conv->groups);
-    if (const auto* pool = std::get_if<PoolLayer>(&layer.op)) window(pool->window, 1);
+    if (const auto* pool = std::get_if<PoolLayer>(&layer.op)) {
+      window(pool->window, 1);
+      if (!pool->means.empty()) text += " without padding";
+    }
+    if (const auto* slice = std::get_if<SliceLayer>(&layer.op))
+      text += fmt::format(" from {},{},{}", slice->channel, slice->row, slice->column);
     text += "\n";
   }
   text += "outputs:";

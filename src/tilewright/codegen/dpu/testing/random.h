@@ -14,8 +14,9 @@ namespace tilewright::dpu {
 
 /// Seeded weights, biases and activations, with shifts that use the range of int8.
 void fill(Network& network, Rng& rng);
-/// Up to `layers` layers of all kinds on maps of up to `size` rows and columns.
-Network random_network(Rng& rng, int layers, int64_t size);
+/// Up to `layers` layers of all kinds on maps of up to `size` rows and columns. `all`: false for
+/// seeds that were found before there were slices and averages without padding.
+Network random_network(Rng& rng, int layers, int64_t size, bool all = true);
 /// Both modes of the compiler, 1 to 8 images, memories of 1 to 1/`shrink` of the default.
 Config random_config(Rng& rng, int64_t shrink);
 
