@@ -59,6 +59,14 @@ std::vector<PlanOptions> options_to_try(const Config& config, const Lowered& low
       more.name += fmt::format(", low layers in {} passes", pieces);
       all.push_back(more);
     }
+  // The paper's compiler fuses those of branches only.
+  if (!config.compiler.layer_barrier || config.compiler.parallel_branches) {
+    PlanOptions behind = all[0];
+    behind.behind_pools = true;
+    behind.name += ", pools with the convolutions behind them";
+    if (make_groups(lowered, config, behind).size() < make_groups(lowered, config, all[0]).size())
+      all.push_back(behind);
+  }
   if (config.compiler.fusion) {
     PlanOptions apart;
     apart.fuse = false;
@@ -83,7 +91,7 @@ std::vector<LayerPlan> describe(const Lowered& lowered, const Plan& plan) {
       LayerPlan layer;
       layer.name = node.layer;
       for (size_t k = 0; k < group.nodes.size(); ++k)
-        if (k != j)
+        if (k != j && lowered.nodes[static_cast<size_t>(group.nodes[k])].layer != node.layer)
           layer.with += (layer.with.empty() ? "" : ", ") +
                         lowered.nodes[static_cast<size_t>(group.nodes[k])].layer;
       layer.home = home_of(plan, node.out.root);

@@ -121,6 +121,86 @@ TEST(DpuCompile, FirstBlockOfVgg) {
   EXPECT_TRUE(check_program(program).empty());
 }
 
+/// The number of the attempt whose name has `words`; -1: none.
+int attempt_with(const Compiled& compiled, const std::string& words) {
+  for (size_t i = 0; i < compiled.attempts.size(); ++i)
+    if (compiled.attempts[i].what.find(words) != std::string::npos) return static_cast<int>(i);
+  return -1;
+}
+
+// Four POOLs make the rows of a CONV; the map between them needs a window only.
+TEST(DpuCompile, ConvolutionsFollowPools) {
+  for (const int stride : {1, 2}) {
+    NetBuilder net;
+    const ValueId x = net.input(32, 41, 37);
+    const ValueId y = net.conv(net.max_pool(x, square(3, stride, 1)), 48, square(3, stride, 1));
+    Network network = net.finish({y, net.conv(x, 16, square(1))});
+    Rng rng(6);
+    fill(network, rng);
+    const Config config = machine();
+    Result<Compiled> compiled = compile(network, config);
+    ASSERT_TRUE(compiled) << to_string(compiled.error());
+    CompileOptions options;
+    options.only = attempt_with(*compiled, "pools with the convolutions behind them");
+    ASSERT_GE(options.only, 0);
+    compiled = compile(network, config, options);
+    ASSERT_TRUE(compiled);
+    EXPECT_EQ(compiled->program.runs[0].spans[0].name, "pool1+conv2");
+    EXPECT_EQ(compiled->layers[0].home, "window");
+    EXPECT_EQ(problem_of(network, config, rng, options), "");
+  }
+}
+
+TEST(DpuCompile, PoolsThatOthersReadStayAlone) {
+  NetBuilder net;
+  const ValueId x = net.max_pool(net.input(16, 16, 16), square(2, 2));
+  const Network network =
+      net.finish({net.conv(x, 16, square(1)), net.conv(x, 16, square(3, 1, 1))});
+  const Result<Compiled> compiled = compile(network, machine());
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(attempt_with(*compiled, "behind them"), -1);
+}
+
+// As in the paper: only pools of branches, which `branches` is about.
+TEST(DpuCompile, PoolsStayAloneUnderTheRulesOfThePaper) {
+  NetBuilder net;
+  const ValueId x = net.input(16, 16, 16);
+  const Network network = net.finish({net.conv(net.max_pool(x, square(2, 2)), 16, square(1))});
+  Config config = machine(false);
+  config.compiler.parallel_branches = false;
+  Result<Compiled> compiled = compile(network, config);
+  ASSERT_TRUE(compiled);
+  EXPECT_EQ(attempt_with(*compiled, "behind them"), -1);
+  config.compiler.parallel_branches = true;
+  compiled = compile(network, config);
+  ASSERT_TRUE(compiled);
+  EXPECT_GE(attempt_with(*compiled, "behind them"), 0);
+}
+
+// Zeros, copies and convolution go over the rows together: the longest of them is all it takes.
+TEST(DpuCompile, TransposedConvolutionsOverZerosAreOneLayer) {
+  NetBuilder net;
+  Network network = net.finish({net.deconv(net.input(16, 48, 90), 16, square(4, 2, 1))});
+  Rng rng(8);
+  fill(network, rng);
+  for (const bool addresses : {true, false}) {
+    Config config = machine(addresses);
+    config.compiler.phase_deconvolution = false;
+    const Result<Compiled> together = compile(network, config);
+    ASSERT_TRUE(together) << to_string(together.error());
+    EXPECT_EQ(together->program.runs[0].spans.size(), 1u);
+    EXPECT_EQ(problem_of(network, config, rng), "");
+    config.compiler.fusion = false;
+    const Result<Compiled> apart = compile(network, config);
+    ASSERT_TRUE(apart);
+    EXPECT_EQ(apart->program.runs[0].spans.size(), 3u);
+    const auto cycles = [&](const Compiled& c) {
+      return simulate_time(config, c.program.runs[0].insns)->cycles;
+    };
+    EXPECT_LT(cycles(*together), cycles(*apart) * 80 / 100);
+  }
+}
+
 TEST(DpuCompile, ConcatsAreMadeInPlace) {
   NetBuilder net;
   const ValueId x = net.input(16, 9, 9);

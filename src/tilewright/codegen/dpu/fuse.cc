@@ -1,7 +1,9 @@
-// Groups of nodes that run together: conv, conv + pool and conv + add.
+// Groups of nodes that run together: conv, conv + pool, conv + add, pool + conv, and the three of a
+// transposed convolution over zeros.
 //
 // What comes after a convolution joins it if it alone reads the result; then the map between them
-// needs a window of rows, and MISC works beside CONV even when layers wait for each other.
+// needs a window of rows, and MISC works beside CONV even when layers wait for each other. A
+// convolution behind a pool may join it in the same way: four POOLs make the rows of a CONV.
 #include <algorithm>
 #include <cstddef>
 
@@ -52,6 +54,23 @@ int leader(const Lowered& lowered, const std::vector<Uses>& uses, const Node& no
     found = std::max(found, uses[root].writers[0]);
   }
   return found;
+}
+
+/// The nodes that a convolution follows tile by tile: the pool that alone writes what it alone
+/// reads, or zeros and the copies between them.
+std::vector<int> makers(const Lowered& lowered, const std::vector<Uses>& uses, const Node& conv,
+                        bool behind_pools) {
+  if (conv.kind != NodeKind::Conv || conv.out.row_step != 1 || conv.out.col_step != 1) return {};
+  const size_t root = static_cast<size_t>(conv.in[0].root);
+  const std::vector<int>& writers = uses[root].writers;
+  if (uses[root].stored || uses[root].readers.size() != 1 || writers.empty()) return {};
+  const Node& last = lowered.nodes[static_cast<size_t>(writers.back())];
+  if (last.kind != NodeKind::Pool) return {};
+  if (writers.size() == 2 && lowered.nodes[static_cast<size_t>(writers[0])].kind == NodeKind::Zero)
+    return writers;
+  const bool pool = last.pool.type == kMaxPool || last.pool.type == kAveragePool;
+  const bool all = whole(conv.in[0], lowered.roots[root]) && whole(last.out, lowered.roots[root]);
+  return behind_pools && writers.size() == 1 && pool && all ? writers : std::vector<int>{};
 }
 
 int64_t conv_time(const Lowered& lowered, const GroupPlan& group) {
@@ -124,21 +143,35 @@ void put_pools_beside(const Lowered& lowered, const Config& config,
 std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
                                    const PlanOptions& options) {
   const std::vector<Uses> uses = uses_of(lowered);
-  std::vector<int> joins(lowered.nodes.size(), -1);
+  std::vector<std::vector<int>> joins(lowered.nodes.size());  // the nodes before it in its group
   std::vector<bool> leads(lowered.nodes.size(), false);
-  if (config.compiler.fusion && options.fuse)
-    for (size_t i = 0; i < lowered.nodes.size(); ++i) {
-      joins[i] = leader(lowered, uses, lowered.nodes[i]);
-      if (joins[i] >= 0) leads[static_cast<size_t>(joins[i])] = true;
+  const bool fuse = config.compiler.fusion && options.fuse;
+  for (size_t i = 0; fuse && i < lowered.nodes.size(); ++i)
+    if (const int from = leader(lowered, uses, lowered.nodes[i]); from >= 0) {
+      joins[i] = {from};
+      leads[static_cast<size_t>(from)] = true;
     }
+  for (size_t i = 0; fuse && i < lowered.nodes.size(); ++i) {
+    if (leads[i] || !joins[i].empty()) continue;
+    const std::vector<int> from = makers(lowered, uses, lowered.nodes[i], options.behind_pools);
+    if (std::any_of(from.begin(), from.end(),
+                    [&](int n) { return !joins[static_cast<size_t>(n)].empty(); }))
+      continue;
+    joins[i] = from;
+    for (const int n : from) leads[static_cast<size_t>(n)] = true;
+  }
   std::vector<GroupPlan> groups;
   for (size_t k = 0; k < lowered.nodes.size(); ++k) {
     const size_t i = options.order.empty() ? k : static_cast<size_t>(options.order[k]);
     if (leads[i]) continue;
     GroupPlan group;
-    if (joins[i] >= 0) group.nodes.push_back(joins[i]);
+    group.nodes = joins[i];
     group.nodes.push_back(static_cast<int>(i));
-    for (size_t j = 0; j < group.nodes.size(); ++j) group.depth.push_back(static_cast<int>(j) + 1);
+    // LOADs of zeros belong to the stage of loads.
+    const NodeKind first = lowered.nodes[static_cast<size_t>(group.nodes[0])].kind;
+    const int depth = group.nodes.size() > 1 && first == NodeKind::Zero ? 0 : 1;
+    for (size_t j = 0; j < group.nodes.size(); ++j)
+      group.depth.push_back(static_cast<int>(j) + depth);
     groups.push_back(std::move(group));
   }
   if (config.compiler.parallel_branches && config.compiler.layer_barrier)

@@ -194,9 +194,10 @@ struct Plan {
 
 struct PlanOptions {
   bool fuse = true;
-  int64_t pass_words = 0;  ///< most PM words of a pass over rows; 0: as PM allows
-  int pieces = 1;          ///< passes that layers of few tiles are split into, where it fits
-  std::vector<int> order;  ///< of nodes; empty: as given
+  bool behind_pools = false;  ///< convolutions join the pool before them
+  int64_t pass_words = 0;     ///< most PM words of a pass over rows; 0: as PM allows
+  int pieces = 1;             ///< passes that layers of few tiles are split into, where it fits
+  std::vector<int> order;     ///< of nodes; empty: as given
   std::string name;
 };
 

@@ -4,6 +4,7 @@
 // makes rows 0-3 of them. With a 3x3 pool only three rows are possible yet: the rest comes with the
 // next tile. So every node runs as far as its rows are there, and no rule about sizes is needed.
 #include <algorithm>
+#include <limits>
 
 #include "tilewright/codegen/dpu/plan.h"
 
@@ -31,8 +32,21 @@ bool moves_only(const Node& node) {
   return node.kind == NodeKind::Pool && (node.pool.type == kCopy || node.pool.type == kUpsample);
 }
 
-/// The rows of a node whose inputs from inside of the group are there. One that has none of these
-/// keeps step with the first node.
+bool overlap(const View& a, const View& b) {
+  return a.root == b.root && a.group < b.group + b.groups && b.group < a.group + a.groups;
+}
+
+/// Rows of a root that are there once `view` has its first `done` rows.
+int64_t rows_there(const View& view, int64_t done) {
+  return done == view.height ? std::numeric_limits<int64_t>::max()
+                             : view.row + done * view.row_step;
+}
+
+/// How far rows of a root must be there for row `last` of `view`.
+int64_t rows_needed(const View& view, int64_t last) { return view.row + last * view.row_step + 1; }
+
+/// The rows of a node whose inputs from inside of the group are there, and what it writes over. One
+/// that has none of these keeps step with the first node.
 int64_t possible(const Lowered& lowered, const GroupPlan& group, const std::vector<int64_t>& done,
                  size_t index) {
   const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[index])];
@@ -42,12 +56,18 @@ int64_t possible(const Lowered& lowered, const GroupPlan& group, const std::vect
     const int64_t share = (node.out.height * done[0] + all - 1) / all;
     return std::max(done[index], done[0] == all ? end : share / 2 * 2);
   }
-  for (size_t k = 0; k < node.in.size(); ++k)
-    for (size_t j = 0; j < index; ++j) {
-      const Node& from = lowered.nodes[static_cast<size_t>(group.nodes[j])];
-      if (from.out.root != node.in[k].root) continue;
-      while (end > done[index] && input_rows(node, k, {end - 1, end}).end > done[j]) --end;
+  for (size_t j = 0; j < index; ++j) {
+    const View& from = lowered.nodes[static_cast<size_t>(group.nodes[j])].out;
+    const int64_t there = rows_there(from, done[j]);
+    while (end > done[index] && overlap(from, node.out) && rows_needed(node.out, end - 1) > there)
+      --end;
+    for (size_t k = 0; k < node.in.size(); ++k) {
+      const View& in = node.in[k];
+      while (end > done[index] && from.root == in.root &&
+             rows_needed(in, input_rows(node, k, {end - 1, end}).end - 1) > there)
+        --end;
     }
+  }
   return end;
 }
 
@@ -72,9 +92,12 @@ Range input_columns(const Node& node, size_t k, Range out) {
 bool beside(const Lowered& lowered, const GroupPlan& group, size_t index) {
   if (index == 0) return false;
   const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[index])];
-  for (const View& view : node.in)
-    for (size_t j = 0; j < index; ++j)
-      if (lowered.nodes[static_cast<size_t>(group.nodes[j])].out.root == view.root) return false;
+  for (size_t j = 0; j < index; ++j) {
+    const View& from = lowered.nodes[static_cast<size_t>(group.nodes[j])].out;
+    if (overlap(from, node.out)) return false;
+    for (const View& view : node.in)
+      if (from.root == view.root) return false;
+  }
   return true;
 }
 
