@@ -99,6 +99,7 @@ std::vector<LayerPlan> describe(const Lowered& lowered, const Plan& plan) {
       if (group.columns > 0) layer.how += fmt::format(", strips of {} columns", group.columns);
       if (group.channels.size() > 1)
         layer.how += fmt::format(", {} passes over channels", group.channels.size());
+      if (!node.note.empty()) layer.how += ", " + node.note;
       layers.push_back(std::move(layer));
     }
   return layers;
@@ -136,16 +137,7 @@ class Search {
     const Lowered fetched = TW_TRY(lower(network_, config_, once));
     if (fetched.roots.size() != plain.roots.size())
       TW_TRY_STATUS(try_all(fetched, ", inputs loaded once"));
-    if (config_.compiler.reorder_stride && best_) {
-      LowerOptions reorder;
-      reorder.reorder_stride = true;
-      for (size_t v = 0; v < plain.root_of.size(); ++v)
-        if (plain.root_of[v] >= 0 && in_ddr_[static_cast<size_t>(plain.root_of[v])])
-          reorder.in_ddr.insert(static_cast<ValueId>(v));
-      const Lowered reordered = TW_TRY(lower(network_, config_, reorder));
-      if (reordered.roots.size() != plain.roots.size())
-        TW_TRY_STATUS(try_all(reordered, ", strided layers reordered"));
-    }
+    if (config_.compiler.reorder_stride && best_) TW_TRY_STATUS(try_strides(plain));
     if (!best_) return tl::unexpected<Error>(*first_error_);
     return {};
   }
@@ -160,8 +152,46 @@ class Search {
   }
 
  private:
+  /// All strided layers reordered; then one after the other done the other way, which stays if it
+  /// is faster.
+  Status try_strides(const Lowered& plain) {
+    LowerOptions options;
+    for (size_t v = 0; v < plain.root_of.size(); ++v)
+      if (plain.root_of[v] >= 0 && in_ddr_[static_cast<size_t>(plain.root_of[v])])
+        options.in_ddr.insert(static_cast<ValueId>(v));
+    options.reorder = worth_reordering(network_);
+    const Lowered all = TW_TRY(lower(network_, config_, options));
+    if (all.reordered.empty()) return {};
+    const uint64_t before = best_->cycles;
+    TW_TRY_STATUS(try_all(all, ", strided layers reordered"));
+    if (all.reordered.size() == 1) return {};
+    std::set<size_t> now;
+    if (best_->cycles < before) now.insert(all.reordered.begin(), all.reordered.end());
+    for (const size_t layer : all.reordered) {
+      options.reorder = now;
+      if (options.reorder.erase(layer) == 0) options.reorder.insert(layer);
+      const uint64_t least = best_->cycles;
+      const Lowered other = TW_TRY(lower(network_, config_, options));
+      TW_TRY_STATUS(try_ways({best_way_}, other, reordered_name(all.reordered, options.reorder)));
+      if (best_->cycles < least) now = options.reorder;
+    }
+    return {};
+  }
+
+  std::string reordered_name(const std::vector<size_t>& all, const std::set<size_t>& some) const {
+    std::string names;
+    for (const size_t layer : all)
+      if (!some.contains(layer)) names += (names.empty() ? "" : ", ") + network_.layers[layer].name;
+    return ", strided layers reordered but " + names;
+  }
+
   Status try_all(const Lowered& lowered, const std::string& suffix) {
-    for (const PlanOptions& way : options_to_try(config_, lowered)) {
+    return try_ways(options_to_try(config_, lowered), lowered, suffix);
+  }
+
+  Status try_ways(const std::vector<PlanOptions>& ways, const Lowered& lowered,
+                  const std::string& suffix) {
+    for (const PlanOptions& way : ways) {
       if (static_cast<int>(attempts_.size()) >= options_.most_attempts) break;
       if (options_.cancelled && !attempts_.empty()) TW_TRY_STATUS(options_.cancelled());
       Result<Candidate> candidate = attempt(lowered, config_, way);
@@ -176,6 +206,7 @@ class Search {
       if (best_ && !chosen && (chosen_ || candidate->cycles >= best_->cycles)) continue;
       chosen_ = chosen;
       best_ = std::move(*candidate);
+      best_way_ = way;
       lowered_ = lowered;
     }
     return {};
@@ -184,7 +215,8 @@ class Search {
   const Network& network_;
   const Config& config_;
   const CompileOptions& options_;
-  Lowered lowered_;  ///< of the best
+  Lowered lowered_;       ///< of the best
+  PlanOptions best_way_;  ///< likewise
   std::optional<Candidate> best_;
   bool chosen_ = false;       ///< it is `only`
   std::vector<bool> in_ddr_;  ///< roots of the first way that worked

@@ -33,7 +33,7 @@ struct Compiled {
 struct CompileOptions {
   /// Stops the search for better plans: asked between attempts. errors of it are handed on.
   std::function<Status()> cancelled;
-  int most_attempts = 16;
+  int most_attempts = 24;
   int only = -1;  ///< the attempt of this number wins, if it works; for tests of every way
 };
 

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "tilewright/accel/dpu/check.h"
 #include "tilewright/accel/dpu/sim/fsim.h"
 #include "tilewright/accel/dpu/sim/tsim.h"
@@ -31,6 +33,14 @@ std::string problem_of(const Network& network, const Config& config, Rng& rng,
   return difference(network, images, *results);
 }
 
+/// One of all ways to compile it, not only the one that wins.
+CompileOptions one_way(const Network& network, const Config& config, Rng& rng) {
+  CompileOptions options;
+  if (const Result<Compiled> compiled = compile(network, config))
+    options.only = static_cast<int>(rng.below(static_cast<int64_t>(compiled->attempts.size())));
+  return options;
+}
+
 Config machine(bool address_tokens = true) {
   Config config;
   config.compiler.address_tokens = address_tokens;
@@ -46,15 +56,13 @@ size_t count_ops(const Program& program, std::string_view op) {
   return count;
 }
 
-// Every way is tested, not only the one that wins.
 TEST(DpuCompile, RandomNetworksComputeWhatTheyMean) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     Rng rng(seed);
     const Network network = random_network(rng, 8, 20);
     ASSERT_TRUE(check(network)) << to_string(check(network).error());
     const Config config = random_config(rng, 1);
-    CompileOptions options;
-    options.only = static_cast<int>(rng.below(10));
+    const CompileOptions options = one_way(network, config, rng);
     ASSERT_EQ(problem_of(network, config, rng, options), "")
         << "seed " << seed << "\n"
         << describe(network) << to_toml(config);
@@ -68,8 +76,7 @@ TEST(DpuCompile, TinyMemoriesChangeNoResult) {
     Rng rng(seed + 10'000);
     const Network network = random_network(rng, 6, 32);
     const Config config = random_config(rng, 128);
-    CompileOptions options;
-    options.only = static_cast<int>(rng.below(10));
+    const CompileOptions options = one_way(network, config, rng);
     const std::string problem = problem_of(network, config, rng, options);
     if (problem.find("fits no split") != std::string::npos ||
         problem.find("fit no PM") != std::string::npos) {
@@ -350,23 +357,53 @@ TEST(DpuCompile, SaysWhatDoesNotFit) {
   EXPECT_THAT(to_string(compiled.error()), HasSubstr("1153 words for 16 output channels, 1000"));
 }
 
+uint64_t cycles_of(const Result<Compiled>& compiled) {
+  return simulate_time(compiled->program.config, compiled->program.runs[0].insns)->cycles;
+}
+
+// 56 rows fold to 28. 35 do to 18, the last of which has a row of zeros that padding or no tap
+// meets.
 TEST(DpuCompile, StridedLayersAvoidConflicts) {
+  Rng rng(5);
+  for (const auto& [size, pad] : {std::pair(56, 1), std::pair(35, 0), std::pair(35, 1)}) {
+    const auto strided = [&](int64_t width, int64_t channels) {
+      NetBuilder net;
+      const ValueId x = net.conv(net.input(64, size, width), 64, square(1));
+      Network network = net.finish({net.conv(x, channels, square(3, 2, pad))});
+      fill(network, rng);
+      return network;
+    };
+    Config config = machine();
+    const Result<Compiled> fast = compile(strided(56, 128), config);
+    ASSERT_TRUE(fast);
+    EXPECT_THAT(fast->layers.back().how, HasSubstr("rows folded 2 to one"));
+    config.compiler.reorder_stride = false;
+    const Result<Compiled> plain = compile(strided(56, 128), config);
+    ASSERT_TRUE(plain);
+    EXPECT_LT(cycles_of(fast), cycles_of(plain) * 90 / 100) << size;
+    CompileOptions folded;
+    folded.only = attempt_with(*fast, "strided layers reordered");
+    EXPECT_EQ(problem_of(strided(9, 16), machine(), rng, folded), "") << size;
+  }
+}
+
+// Folding the first layer pays. For the second MISC would copy for longer than CONV saves.
+TEST(DpuCompile, EachStridedLayerIsDecidedByItself) {
   NetBuilder net;
   ValueId x = net.conv(net.input(64, 56, 56), 64, square(1));
-  Network network = net.finish({net.conv(x, 128, square(3, 2, 1))});
-  Rng rng(5);
-  fill(network, rng);
-  Config config = machine();
-  const Result<Compiled> fast = compile(network, config);
-  ASSERT_TRUE(fast);
-  config.compiler.reorder_stride = false;
-  const Result<Compiled> plain = compile(network, config);
-  ASSERT_TRUE(plain);
-  const auto cycles = [&](const Compiled& c) {
-    return simulate_time(config, c.program.runs[0].insns)->cycles;
-  };
-  EXPECT_LT(cycles(*fast), cycles(*plain) * 85 / 100);
-  EXPECT_EQ(problem_of(network, machine(), rng), "");
+  x = net.conv(x, 512, square(3, 2, 1));
+  const Network network = net.finish({net.conv(x, 16, square(3, 2, 1))});
+  const Result<Compiled> best = compile(network, machine());
+  ASSERT_TRUE(best);
+  ASSERT_EQ(best->layers.back().name, "conv3");
+  EXPECT_THAT(best->layers.back().how, testing::Not(HasSubstr("folded")));
+  const auto conv2 = std::find_if(best->layers.begin(), best->layers.end(), [](const auto& layer) {
+    return layer.name == "conv2" && layer.how.find("folded") != std::string::npos;
+  });
+  EXPECT_NE(conv2, best->layers.end());
+  EXPECT_GE(attempt_with(*best, "reordered but conv3"), 0);
+  const uint64_t least = cycles_of(best);
+  for (const Attempt& attempt : best->attempts) EXPECT_GE(attempt.cycles, least) << attempt.what;
 }
 
 }  // namespace

@@ -100,8 +100,7 @@ class Lowering {
     const Located& from = located(id);
     const int64_t out_channels = value(layer_->output).channels;
     if (places_.formatted.count(id) == 0) {
-      if (options_.reorder_stride && worth_folding(op, value(id)) && add_reordered(op, id))
-        return {};
+      if (options_.reorder.contains(index_) && add_reordered(op, id)) return {};
       add_conv(op, from.view, from.lanes, from.groups, output(), out_channels, out_fix_point(),
                false);
       return {};
@@ -128,6 +127,7 @@ class Lowering {
     const Window& w = op.window;
     const Value& y = value(layer_->output);
     if (from.groups * w.stride_h > 511) return false;
+    result_.reordered.push_back(index_);
     if (w.kernel_h == 1) {
       const auto [to, fresh] = reordered(id, fmt::format("every {},{}", w.stride_h, w.stride_w),
                                          y.height, y.width, from.groups);
@@ -143,21 +143,26 @@ class Lowering {
       ConvLayer conv = op;
       conv.window.stride_h = conv.window.stride_w = 1;
       add_conv(conv, to, from.lanes, from.groups, output(), y.channels, y.fix_point, false);
+      result_.nodes.back().note = "strided pixels copied first";
       return true;
     }
     const int64_t s = w.stride_h;
-    const auto [to, fresh] = reordered(id, fmt::format("folded {}", s), value(id).height / s,
-                                       value(id).width, from.groups * s);
+    const auto [to, fresh] =
+        reordered(id, fmt::format("folded {}", s), (value(id).height + s - 1) / s, value(id).width,
+                  from.groups * s);
     if (fresh) add_folded(id, to, s);
     std::vector<int> lanes = from.lanes;
     const ConvLayer conv = fold_rows(op, from.groups, lanes);
     add_conv(conv, to, lanes, from.groups * s, output(), y.channels, y.fix_point, false);
+    result_.nodes.back().note = fmt::format("rows folded {} to one", s);
     return true;
   }
 
+  /// Rows of which the last ones may be missing: those are zeros.
   void add_folded(ValueId id, const View& to, int64_t s) {
     const View& from = located(id).view;
-    if (options_.in_ddr.count(id) != 0 && !places_.slices.contains(id)) {
+    const bool whole = from.height % s == 0;
+    if (options_.in_ddr.count(id) != 0 && whole && !places_.slices.contains(id)) {
       Root& root = result_.roots[static_cast<size_t>(to.root)];
       root.rows_of = from.root;
       root.rows_group = from.group;
@@ -165,17 +170,20 @@ class Lowering {
       return;
     }
     for (int64_t q = 0; q < s; ++q) {
-      Node n = node(NodeKind::Pool);
-      n.pool.type = kCopy;
-      n.pool.stride_h = static_cast<int>(s);
       View part = from, into = to;
       part.row += q;
       part.height -= q;
       into.group += q * from.groups;
       into.groups = from.groups;
-      n.in = {part};
-      n.out = into;
-      result_.nodes.push_back(std::move(n));
+      into.height = (from.height - q + s - 1) / s;
+      add_copy(part, into);
+      result_.nodes.back().pool.stride_h = static_cast<int>(s);
+      if (into.height == to.height) continue;
+      Node zeros = node(NodeKind::Zero);
+      zeros.out = into;
+      zeros.out.row += into.height;
+      zeros.out.height = to.height - into.height;
+      result_.nodes.push_back(std::move(zeros));
     }
   }
 

@@ -64,6 +64,7 @@ struct Node {
   PoolInit pool;
   ElewInit elew;
   bool formatted = false;  ///< reads rows of the format unit
+  std::string note;        ///< what is special about how its layer is made, in words
   std::vector<Block> blocks;
   std::vector<int32_t> bias;  ///< of all lanes of the output
 };
@@ -82,12 +83,13 @@ struct Lowered {
   std::vector<DdrTensor> inputs, outputs;  ///< as Program::input_tensors, output_tensors
   std::vector<uint64_t> input_bytes;
   uint64_t format_bytes = 0, input_region = 0, output_region = 0;
-  std::vector<int> root_of;  ///< by value
+  std::vector<int> root_of;       ///< by value
+  std::vector<size_t> reordered;  ///< layers for which LowerOptions::reorder was possible
 };
 
-/// Ways to avoid that rows of strided convolutions meet in a bank.
 struct LowerOptions {
-  bool reorder_stride = false;
+  /// Layers (indices) whose rows are put so that they do not meet in a bank.
+  std::set<size_t> reorder;
   bool fetch_inputs = false;  ///< inputs that several nodes read come from DDR once
   std::set<ValueId> in_ddr;   ///< values whose rows LOAD can put where they are wanted
 };
@@ -106,8 +108,8 @@ Result<Lowered> lower(const Network& network, const Config& config,
 /// A convolution of row stride s, kernel 2 or more, on rows that are folded s to one: row stride 1
 /// on s times the channels. `lanes` become those of the folded map; `in_groups`: of the map before.
 ConvLayer fold_rows(const ConvLayer& layer, int64_t in_groups, std::vector<int>& lanes);
-/// Whether folding, or for 1x1 kernels a copy of every s-th pixel, takes CONV less time.
-bool worth_folding(const ConvLayer& layer, const Value& in);
+/// Layers where folding, or for 1x1 kernels a copy of every s-th pixel, takes CONV less time.
+std::set<size_t> worth_reordering(const Network& network);
 
 /// The window in which all readers see input `id`, an image of few channels, so that the format
 /// unit can put a kernel's columns side by side; none if they differ or anything else reads it.

@@ -35,14 +35,25 @@ Folding folding(const Window& w) {
   return f;
 }
 
-}  // namespace
-
 bool worth_folding(const ConvLayer& layer, const Value& in) {
   const Window& w = layer.window;
   if (layer.groups != 1 || conflict(w.stride_h) == 1 || in.height <= w.stride_h) return false;
   if (w.kernel_h == 1 && w.kernel_w == 1) return w.pad_top == 0 && w.pad_left == 0;
-  if (w.kernel_h == 1 || in.height % w.stride_h != 0) return false;
-  return folding(w).kernel * w.stride_h < conflict(w.stride_h) * w.kernel_h;
+  return w.kernel_h > 1 && folding(w).kernel * w.stride_h < conflict(w.stride_h) * w.kernel_h;
+}
+
+}  // namespace
+
+std::set<size_t> worth_reordering(const Network& network) {
+  std::set<size_t> layers;
+  for (size_t i = 0; i < network.layers.size(); ++i) {
+    const Layer& layer = network.layers[i];
+    const auto* conv = std::get_if<ConvLayer>(&layer.op);
+    if (conv != nullptr &&
+        worth_folding(*conv, network.values[static_cast<size_t>(layer.inputs[0])]))
+      layers.insert(i);
+  }
+  return layers;
 }
 
 ConvLayer fold_rows(const ConvLayer& layer, int64_t in_groups, std::vector<int>& lanes) {
