@@ -112,4 +112,23 @@ Upsampled upsampled(const DeconvLayer& layer, const Value& in) {
   return out;
 }
 
+std::vector<View> zeros_between(const DeconvLayer& layer, const Value& in, const View& all) {
+  const int sh = layer.window.stride_h, sw = layer.window.stride_w;
+  if (all.height > in.height * sh || all.width > in.width * sw) return {all};
+  std::vector<View> parts;
+  const auto every = [](int64_t& begin, int64_t& step, int64_t& count, int phase, int stride) {
+    begin += phase;
+    step = stride;
+    count = (count - phase + stride - 1) / stride;
+  };
+  for (int y = 0; y < sh; ++y)
+    for (int x = y == 0 ? 1 : 0; x < (y == 0 ? sw : 1); ++x) {
+      View part = all;
+      every(part.row, part.row_step, part.height, y, sh);
+      if (y == 0) every(part.col, part.col_step, part.width, x, sw);
+      if (part.height > 0 && part.width > 0) parts.push_back(part);
+    }
+  return parts;
+}
+
 }  // namespace tilewright::dpu

@@ -72,7 +72,7 @@ void GroupEmitter::zero(size_t j, Range rows) {
     op.bank_id = at.bank_id;
     op.bank_addr = at.bank_addr;
     op.jump_read = op.channel = narrow(range.size() * kLanes);
-    op.jump_write = narrow(to.operand.jump());
+    op.jump_write = narrow(to.operand.jump() * column_step(to, view));
     op.length = narrow(cols.size());
     op.reg_id = static_cast<int>(Reg::Params);
     op.ddr_addr = narrow(code_.zeros);

@@ -56,6 +56,10 @@ int leader(const Lowered& lowered, const std::vector<Uses>& uses, const Node& no
   return found;
 }
 
+bool is_zero(const Lowered& lowered, int n) {
+  return lowered.nodes[static_cast<size_t>(n)].kind == NodeKind::Zero;
+}
+
 /// The nodes that a convolution follows tile by tile: the pool that alone writes what it alone
 /// reads, or zeros and the copies between them.
 std::vector<int> makers(const Lowered& lowered, const std::vector<Uses>& uses, const Node& conv,
@@ -66,11 +70,12 @@ std::vector<int> makers(const Lowered& lowered, const std::vector<Uses>& uses, c
   if (uses[root].stored || uses[root].readers.size() != 1 || writers.empty()) return {};
   const Node& last = lowered.nodes[static_cast<size_t>(writers.back())];
   if (last.kind != NodeKind::Pool) return {};
-  if (writers.size() == 2 && lowered.nodes[static_cast<size_t>(writers[0])].kind == NodeKind::Zero)
-    return writers;
+  const bool filled =
+      std::all_of(writers.begin(), writers.end() - 1, [&](int n) { return is_zero(lowered, n); });
+  if (writers.size() > 1) return filled ? writers : std::vector<int>{};
   const bool pool = last.pool.type == kMaxPool || last.pool.type == kAveragePool;
   const bool all = whole(conv.in[0], lowered.roots[root]) && whole(last.out, lowered.roots[root]);
-  return behind_pools && writers.size() == 1 && pool && all ? writers : std::vector<int>{};
+  return behind_pools && pool && all ? writers : std::vector<int>{};
 }
 
 int64_t conv_time(const Lowered& lowered, const GroupPlan& group) {
@@ -138,28 +143,47 @@ void put_pools_beside(const Lowered& lowered, const Config& config,
   }
 }
 
-}  // namespace
-
-std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
-                                   const PlanOptions& options) {
+/// For each node those before it in its group.
+std::vector<std::vector<int>> joined(const Lowered& lowered, bool behind_pools) {
   const std::vector<Uses> uses = uses_of(lowered);
-  std::vector<std::vector<int>> joins(lowered.nodes.size());  // the nodes before it in its group
+  std::vector<std::vector<int>> joins(lowered.nodes.size());
   std::vector<bool> leads(lowered.nodes.size(), false);
-  const bool fuse = config.compiler.fusion && options.fuse;
-  for (size_t i = 0; fuse && i < lowered.nodes.size(); ++i)
+  for (size_t i = 0; i < joins.size(); ++i)
     if (const int from = leader(lowered, uses, lowered.nodes[i]); from >= 0) {
       joins[i] = {from};
       leads[static_cast<size_t>(from)] = true;
     }
-  for (size_t i = 0; fuse && i < lowered.nodes.size(); ++i) {
+  for (size_t i = 0; i < joins.size(); ++i) {
     if (leads[i] || !joins[i].empty()) continue;
-    const std::vector<int> from = makers(lowered, uses, lowered.nodes[i], options.behind_pools);
-    if (std::any_of(from.begin(), from.end(),
-                    [&](int n) { return !joins[static_cast<size_t>(n)].empty(); }))
-      continue;
-    joins[i] = from;
-    for (const int n : from) leads[static_cast<size_t>(n)] = true;
+    const std::vector<int> from = makers(lowered, uses, lowered.nodes[i], behind_pools);
+    const auto joins_others = [&](int n) { return !joins[static_cast<size_t>(n)].empty(); };
+    if (std::none_of(from.begin(), from.end(), joins_others)) joins[i] = from;
   }
+  return joins;
+}
+
+/// LOADs of zeros that copies follow belong to the stage of loads; a step of theirs is a tile.
+void set_stages(const Lowered& lowered, GroupPlan& group) {
+  const bool filled = group.nodes.size() > 1 && is_zero(lowered, group.nodes[0]);
+  int stage = 0;
+  for (const int n : group.nodes) {
+    if (!filled || !is_zero(lowered, n)) ++stage;
+    group.depth.push_back(stage);
+  }
+  if (!filled) return;
+  const View& first = lowered.nodes[static_cast<size_t>(group.nodes[0])].out;
+  group.rows = std::max(1, kBanks / static_cast<int>(first.row_step));
+}
+
+}  // namespace
+
+std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
+                                   const PlanOptions& options) {
+  std::vector<std::vector<int>> joins(lowered.nodes.size());
+  if (config.compiler.fusion && options.fuse) joins = joined(lowered, options.behind_pools);
+  std::vector<bool> leads(lowered.nodes.size(), false);
+  for (const std::vector<int>& before : joins)
+    for (const int n : before) leads[static_cast<size_t>(n)] = true;
   std::vector<GroupPlan> groups;
   for (size_t k = 0; k < lowered.nodes.size(); ++k) {
     const size_t i = options.order.empty() ? k : static_cast<size_t>(options.order[k]);
@@ -167,11 +191,7 @@ std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
     GroupPlan group;
     group.nodes = joins[i];
     group.nodes.push_back(static_cast<int>(i));
-    // LOADs of zeros belong to the stage of loads.
-    const NodeKind first = lowered.nodes[static_cast<size_t>(group.nodes[0])].kind;
-    const int depth = group.nodes.size() > 1 && first == NodeKind::Zero ? 0 : 1;
-    for (size_t j = 0; j < group.nodes.size(); ++j)
-      group.depth.push_back(static_cast<int>(j) + depth);
+    set_stages(lowered, group);
     groups.push_back(std::move(group));
   }
   if (config.compiler.parallel_branches && config.compiler.layer_barrier)

@@ -219,9 +219,11 @@ class Lowering {
     const Upsampled conv = upsampled(op, value(layer_->inputs[0]));
     if (conv.conv.window.pad_top > 15 || conv.conv.window.pad_left > 15) return false;
     View zeros = new_root(y.name + ".zeros", conv.height, conv.width, from.groups);
-    Node fill = node(NodeKind::Zero);
-    fill.out = zeros;
-    result_.nodes.push_back(std::move(fill));
+    for (const View& part : zeros_between(op, value(layer_->inputs[0]), zeros)) {
+      Node fill = node(NodeKind::Zero);
+      fill.out = part;
+      result_.nodes.push_back(std::move(fill));
+    }
     View to = zeros;
     to.row_step = w.stride_h;
     to.col_step = w.stride_w;

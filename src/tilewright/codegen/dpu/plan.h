@@ -150,6 +150,8 @@ struct Upsampled {
   int64_t height = 0, width = 0, crop_top = 0, crop_left = 0;
 };
 Upsampled upsampled(const DeconvLayer& layer, const Value& in);
+/// The parts of that map, `all`, where no pixel of the input comes.
+std::vector<View> zeros_between(const DeconvLayer& layer, const Value& in, const View& all);
 
 /// Rows of input `k` that output rows need, inside of the view; columns likewise.
 Range input_rows(const Node& node, size_t k, Range out);
