@@ -64,6 +64,11 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
      "tilewright sim vta.twm --asm\n"},
     {"rtl", "tilewright rtl vta -o rtl/ --lint\n"},
     {"synth", "tilewright synth vta\n"},
+    {"codesign",
+     "tilewright codesign space edge\n"
+     "tilewright codesign search model.onnx --space edge --evaluations 8 -o designs\n"
+     "tilewright codesign front designs --pick knee -o design\n"
+     "tilewright codesign eval design/hw.toml model.onnx\n"},
 };
 
 }  // namespace

@@ -9,27 +9,13 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/compile/conv_record.h"
+#include "tilewright/driver/report/html_page.h"
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/report/svg_chart.h"
 #include "tilewright/ir/text.h"
 
 namespace tilewright::driver {
 namespace {
-
-constexpr const char* kHead = R"(<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>Tilewright: tuning</title><style>
-body { font: 14px/1.45 system-ui, sans-serif; margin: 2em auto; max-width: 70em; padding: 0 1em;
-       color: #222; background: #fff }
-table { border-collapse: collapse; margin: 1em 0 }
-th, td { padding: 3px 9px; text-align: right; border-bottom: 1px solid #ccc6; white-space: nowrap }
-th:first-child, td:first-child { text-align: left }
-td.text { text-align: left; white-space: normal }
-pre { overflow-x: auto; background: #8881; padding: .7em; font-size: 12px }
-svg { margin: 0 1em 1em 0 } svg text { font: 11px system-ui, sans-serif; fill: currentColor }
-svg .title { font-weight: 600 } svg .grid { stroke: #8884; fill: none }
-@media (prefers-color-scheme: dark) { body { color: #ddd; background: #181818 } }
-</style></head><body>
-)";
 
 std::vector<double> ranks(const std::vector<double>& values) {
   std::vector<size_t> order(values.size());
@@ -192,7 +178,7 @@ std::string overview(const TuneRun& run) {
 
 Status write_tune_report(const std::string& path, const TuneRun& run) {
   const TuneSettings& settings = run.settings();
-  std::string page = kHead;
+  std::string page = html_head("tuning");
   page += fmt::format(
       "<h1>Tuning</h1>\n<p>method {}, spaces {}, measured by {}, seed {}, {} trials in "
       "{:.1f} s, target {}</p>\n",

@@ -1,0 +1,70 @@
+// One design on one workload: the best mapping of every layer, then latency, energy, power, area.
+//
+// Example: `DesignEvaluator(workload, asic45).evaluate(design)` maps the 21 distinct layers of
+// ResNet-50, each with as many runs as it has, and adds what the host does.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tilewright/codesign/area.h"
+#include "tilewright/codesign/limits.h"
+#include "tilewright/codesign/workload.h"
+#include "tilewright/cost/spatial/mapper.h"
+#include "tilewright/search/multi/pareto.h"
+
+namespace tilewright::codesign {
+
+/// To be raised whenever the same design costs something else: studies keep it.
+inline constexpr int kModelVersion = 1;
+
+/// One layer on a design. Cycles and energies are of one run.
+struct LayerResult {
+  bool on_host = false;  ///< faster there, or no mapping fits
+  cost::SpatialMapping mapping;
+  cost::SpatialCost cost;
+  double cycles = 0;
+  double bound = 0;  ///< no mapping takes fewer (cost::lower_bound)
+  double chip_pj = 0, dram_pj = 0;
+};
+
+struct DesignResult {
+  std::vector<LayerResult> layers;  ///< in the order of the workload's
+  double accelerator_cycles = 0, host_cycles = 0;
+  double seconds = 0;  ///< of both, one after the other
+  Consumption consumption;
+  double peak_power_mw = 0;
+  Area area;
+
+  double cycles() const { return accelerator_cycles + host_cycles; }
+};
+
+/// In the unit of limits: cycles, mW, um2 or a share, J, Js.
+double value(const DesignResult& result, Objective objective);
+
+/// Keeps the best mappings of layers, which depend on a part of a design only.
+class DesignEvaluator {
+ public:
+  DesignEvaluator(Workload workload, Technology technology);
+
+  const Workload& workload() const { return workload_; }
+  const Technology& technology() const { return technology_; }
+  /// requires: a legal design.
+  DesignResult evaluate(const spatial::Design& design);
+
+ private:
+  LayerResult layer(const spatial::Design& design, const WorkloadLayer& layer);
+
+  Workload workload_;
+  Technology technology_;
+  /// By the design without its name, and the layer's place.
+  std::map<std::pair<std::string, size_t>, LayerResult> mapped_;
+};
+
+/// Objectives, and limits as log10(value / limit).
+search::MultiOutcome outcome(const DesignResult& result, const std::vector<Objective>& objectives,
+                             const std::vector<Limit>& limits);
+
+}  // namespace tilewright::codesign

@@ -1,0 +1,29 @@
+// A space of designs and a workload as a problem that searchers solve: points, objectives, limits,
+// and what is known of a point before it is evaluated.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tilewright/codesign/evaluation.h"
+#include "tilewright/codesign/space.h"
+#include "tilewright/search/multi/multi_objective.h"
+
+namespace tilewright::codesign {
+
+struct Goals {
+  std::vector<Objective> objectives = {Objective::Latency, Objective::Power, Objective::Area};
+  std::vector<Limit> limits;
+};
+
+/// What is known of a design without mapping layers: area, peak power and fixed power exactly, time
+/// as a bound, energy and the power of counted events as an opinion. Takes about a hundredth of an
+/// evaluation.
+DesignResult optimistic(const DesignEvaluator& evaluator, const spatial::Design& design);
+
+/// `optimistic` is its prior, and gives its bounds where every objective and limit has one.
+/// `space` and `evaluator` must outlive the problem. requires: the generator `spatial`.
+search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
+                                  const Goals& goals);
+
+}  // namespace tilewright::codesign

@@ -1,0 +1,49 @@
+// The file of a search: what was searched, and every evaluation, written before the next begins.
+//
+// `tilewright codesign search M.onnx --space edge -o r50/` keeps r50/study.sqlite. The same line
+// again goes on from there; another model, space or compiler is refused.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+#include "tilewright/search/multi/multi_objective.h"
+
+namespace tilewright::codesign {
+
+/// What must be the same for results to be comparable, by name: `model`, `space`, ...
+using StudyKey = std::map<std::string, std::string>;
+
+/// One evaluation.
+struct StudyRow {
+  search::MultiTrial trial;
+  std::string design;  ///< the file of the design (TOML)
+};
+
+class Study {
+ public:
+  /// Makes the file, or opens one of the same key.
+  /// errors: Io; Package (another key: what differs; no study).
+  static Result<Study> open(const std::string& path, const StudyKey& key);
+  /// As it is. errors: Io, Package.
+  static Result<Study> open_to_read(const std::string& path);
+  Study(Study&&) noexcept;
+  Study& operator=(Study&&) noexcept;
+  ~Study();
+
+  /// On the disk when it returns. errors: Io.
+  Status add(const StudyRow& row);
+  /// In the order in which they were added. errors: Io, Package (a row that cannot be read).
+  Result<std::vector<StudyRow>> rows() const;
+  Result<StudyKey> key() const;
+
+ private:
+  struct State;
+  explicit Study(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace tilewright::codesign

@@ -1,0 +1,189 @@
+#include "tilewright/codesign/workload.h"
+
+#include <fmt/format.h>
+
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "tilewright/tensor/window.h"
+
+namespace tilewright::codesign {
+namespace {
+
+using cost::SpatialDim;
+using cost::SpatialLayer;
+using graph::Graph;
+using graph::Node;
+
+constexpr int kFactorBytes = 1;  // int8, as everything that a unit reads and STORE writes
+
+/// Operators that add nothing to the time of a design: they are folded into weights or a STORE, or
+/// move nothing.
+const std::set<std::string> kFree = {"BatchNormalization",
+                                     "Relu",
+                                     "Clip",
+                                     "LeakyRelu",
+                                     "Identity",
+                                     "Dropout",
+                                     "Reshape",
+                                     "Flatten",
+                                     "Squeeze",
+                                     "Unsqueeze",
+                                     "Cast",
+                                     "Shape",
+                                     "Constant",
+                                     "QuantizeLinear",
+                                     "DequantizeLinear"};
+
+/// A convolution of one group: loops n (if there are several images), k, the axes of the result, c,
+/// the taps.
+SpatialLayer conv_layer(int64_t images, int64_t inputs, int64_t outputs,
+                        const tensor::Window& window) {
+  SpatialLayer layer;
+  std::vector<SpatialDim> in, weights, out;
+  const auto add = [&](std::string name, int64_t extent, bool reduces) {
+    layer.loops.push_back({std::move(name), extent, reduces});
+    return static_cast<int>(layer.loops.size()) - 1;
+  };
+  if (images > 1) {
+    const int n = add("n", images, false);
+    in.push_back({{{n, 1}}, images});
+    out.push_back({{{n, 1}}, images});
+  }
+  const int k = add("k", outputs, false);
+  const std::vector<std::string> axes = tensor::spatial_names(window.rank()),
+                                 taps = tensor::tap_names(window.rank());
+  std::vector<int> axis(window.rank());
+  for (size_t i = 0; i < window.rank(); ++i) axis[i] = add(axes[i], window.output[i], false);
+  const int c = add("c", inputs, true);
+  in.push_back({{{c, 1}}, inputs});
+  weights = {{{{k, 1}}, outputs}, {{{c, 1}}, inputs}};
+  out.push_back({{{k, 1}}, outputs});
+  for (size_t i = 0; i < window.rank(); ++i) {
+    const int tap = add(taps[i], window.kernel[i], true);
+    in.push_back({{{axis[i], window.strides[i]}, {tap, window.dilations[i]}},
+                  window.input[i],
+                  window.begin[i]});
+    weights.push_back({{{tap, 1}}, window.kernel[i]});
+    out.push_back({{{axis[i], 1}}, window.output[i]});
+  }
+  layer.tensors = {cost::SpatialTensor{"input", std::move(in), kFactorBytes},
+                   cost::SpatialTensor{"weights", std::move(weights), kFactorBytes, true},
+                   cost::SpatialTensor{"result", std::move(out), kFactorBytes}};
+  return layer;
+}
+
+std::string times(const std::vector<int64_t>& sizes) {
+  std::string text;
+  for (const int64_t size : sizes) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+/// `64x56x56 -> 64, 3x3, stride 2, 32 groups`
+std::string describe(const Shape& x, int64_t outputs, const tensor::Window& w, int64_t groups) {
+  std::string text =
+      fmt::format("{} -> {}, {}", times({x.begin() + 1, x.end()}), outputs, times(w.kernel));
+  if (w.strides[0] > 1) text += fmt::format(", stride {}", w.strides[0]);
+  if (w.dilations[0] > 1) text += fmt::format(", dilation {}", w.dilations[0]);
+  if (groups > 1) text += fmt::format(", {} groups", groups);
+  return text;
+}
+
+int64_t elements(const Shape& shape) {
+  return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
+}
+
+class WorkloadBuilder {
+ public:
+  explicit WorkloadBuilder(const Graph& graph) : graph_(graph) { result_.name = graph.name; }
+
+  Result<Workload> run() {
+    for (const Node& node : graph_.nodes) {
+      if (node.domain.empty() && kFree.contains(node.op)) continue;
+      std::string why = "no unit computes it";
+      if (node.op == "Conv") {
+        why = conv(node);
+      } else if (node.op == "MatMul" || node.op == "Gemm") {
+        why = product(node);
+      }
+      if (!why.empty()) add_host(node, why);
+    }
+    if (!result_.layers.empty()) return std::move(result_);
+    Error error{ErrorKind::Unsupported,
+                fmt::format("no layer of '{}' can run on an accelerator", graph_.name),
+                {},
+                {},
+                {},
+                {}};
+    for (const HostNode& node : result_.host)
+      error.others.push_back({ErrorKind::Unsupported, node.node, {}, node.reason, {}, {}});
+    return tl::unexpected<Error>(std::move(error));
+  }
+
+ private:
+  const Shape& shape(graph::ValueId id) const {
+    return graph_.values[static_cast<size_t>(id)].type.shape;
+  }
+
+  void add(SpatialLayer layer, std::string name, int64_t runs, const std::string& node) {
+    layer.name = std::move(name);
+    const auto [found, is_new] = index_.emplace(layer.name, result_.layers.size());
+    if (is_new) result_.layers.push_back({std::move(layer), 0, {}});
+    WorkloadLayer& same = result_.layers[found->second];
+    same.runs += runs;
+    same.nodes.push_back(node);
+  }
+
+  /// Why it is no layer; empty: it is one.
+  std::string conv(const Node& node) {
+    const Shape &x = shape(node.inputs[0]), &w = shape(node.inputs[1]);
+    const Result<tensor::Window> window = tensor::conv_window(graph::op_call(graph_, node), x, w);
+    if (!window) return window.error().what;
+    if (window->rank() > 2)
+      return "convolutions over three axes need more loops than a COMPUTE has";
+    const int64_t groups = node.attrs.get_int("group", 1);
+    add(conv_layer(x[0], w[1], w[0] / groups, *window), describe(x, w[0], *window, groups), groups,
+        node.name);
+    return {};
+  }
+
+  std::string product(const Node& node) {
+    Shape a = shape(node.inputs[0]), b = shape(node.inputs[1]);
+    if (a.size() < 2 || b.size() != 2) return "products of stacks of matrices are not matched yet";
+    if (node.op == "Gemm" && node.attrs.get_int("transA", 0) != 0)
+      return "its first factor is transposed";
+    const bool transposed = node.op == "Gemm" && node.attrs.get_int("transB", 0) != 0;
+    const int64_t depth = a.back(), columns = transposed ? b[0] : b[1];
+    const int64_t rows = elements(a) / depth;
+    const bool constant = graph_.values[static_cast<size_t>(node.inputs[1])].constant.has_value();
+    add(cost::matmul(rows, columns, depth, constant),
+        fmt::format("{}x{} times {}x{}", rows, depth, depth, columns), 1, node.name);
+    return {};
+  }
+
+  void add_host(const Node& node, const std::string& reason) {
+    HostNode host{node.name, node.op, reason, 0, 0};
+    for (const auto* ids : {&node.inputs, &node.outputs})
+      for (const graph::ValueId id : *ids)
+        if (id >= 0 && !graph_.values[static_cast<size_t>(id)].constant)
+          host.bytes += elements(shape(id)) * kFactorBytes;
+    result_.host.push_back(std::move(host));
+  }
+
+  const Graph& graph_;
+  Workload result_;
+  std::map<std::string, size_t> index_;
+};
+
+}  // namespace
+
+int64_t Workload::macs() const {
+  int64_t sum = 0;
+  for (const WorkloadLayer& layer : layers) sum += layer.layer.macs() * layer.runs;
+  return sum;
+}
+
+Result<Workload> workload_of(const Graph& graph) { return WorkloadBuilder(graph).run(); }
+
+}  // namespace tilewright::codesign

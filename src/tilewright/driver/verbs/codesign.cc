@@ -1,0 +1,311 @@
+// codesign: accelerators of the family `spatial` for a model, found by search and judged by a model
+// of time, energy and area.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "tilewright/base/file.h"
+#include "tilewright/base/names.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/codesign/search_run.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/graph/onnx/import.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+using codesign::Objective;
+
+constexpr Objective kObjectives[] = {Objective::Latency, Objective::Power,  Objective::PeakPower,
+                                     Objective::Area,    Objective::Energy, Objective::Edp};
+constexpr const char* kStudyFile = "/study.sqlite";
+
+struct CodesignOptions {
+  std::string model, space = "edge", design, study, pick = "knee", output, technology;
+  std::string objectives = "latency,power,area";
+  std::vector<std::string> limits;
+  SearchSettings search;
+};
+
+Result<codesign::Workload> load_workload(const std::string& path) {
+  return codesign::workload_of(TW_TRY(graph::import_onnx(path)));
+}
+
+Result<std::vector<Objective>> parse_objectives(const std::string& text) {
+  std::vector<std::string> known;
+  for (const Objective objective : kObjectives) known.emplace_back(codesign::name(objective));
+  std::vector<Objective> objectives;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    const auto found = std::find(known.begin(), known.end(), word);
+    if (found == known.end())
+      return fail(ErrorKind::Usage, fmt::format("there is no objective '{}'", word),
+                  fmt::format("--objectives takes {}", fmt::join(known, ", ")),
+                  did_you_mean(word, known));
+    objectives.push_back(kObjectives[found - known.begin()]);
+    begin = end + 1;
+  }
+  return objectives;
+}
+
+/// Limits of the space; one of --limit takes the place of the space's on the same objective.
+Result<codesign::Goals> goals_of(const CodesignOptions& options,
+                                 const codesign::DesignSpace& space) {
+  codesign::Goals goals;
+  goals.objectives = TW_TRY(parse_objectives(options.objectives));
+  goals.limits = space.file().limits;
+  for (const std::string& text : options.limits) {
+    const size_t equals = text.find('=');
+    if (equals == std::string::npos)
+      return fail(ErrorKind::Usage, fmt::format("--limit '{}' is not OBJECTIVE=VALUE", text), {},
+                  "--limit power=2W");
+    const codesign::Limit limit =
+        TW_TRY(codesign::parse_limit(text.substr(0, equals), text.substr(equals + 1)));
+    std::erase_if(goals.limits,
+                  [&](const auto& other) { return other.objective == limit.objective; });
+    goals.limits.push_back(limit);
+  }
+  return goals;
+}
+
+// --- codesign space
+
+Result<int> describe_space(const CodesignOptions& options, bool as_json) {
+  const codesign::DesignSpace space = TW_TRY(codesign::load_space(options.space));
+  const codesign::SpaceFile& file = space.file();
+  const std::optional<int64_t> legal = space.legal_points();
+  nlohmann::ordered_json json = document("codesign.space");
+  json["name"] = file.name;
+  json["technology"] = file.technology.name;
+  json["points"] = space.points().size();
+  if (legal) json["legal"] = *legal;
+  Rows rows = {{"parameter", "values", "which"}};
+  for (const search::Decision& decision : space.points().decisions()) {
+    std::vector<std::string> values;
+    for (const search::DecisionValue& value : decision.values) values.push_back(value.text);
+    json["parameters"][decision.name] = values;
+    rows.push_back(
+        {decision.name, std::to_string(values.size()), fmt::format("{}", fmt::join(values, " "))});
+  }
+  for (const codesign::Limit& limit : file.limits) {
+    const std::string name(codesign::name(limit.objective));
+    json["limits"][name] = to_string(limit);
+    rows.push_back({"limit", "", fmt::format("{} at most {}", name, to_string(limit))});
+  }
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}: {}\ntechnology {}; {} points{}\n\n{}", file.name, file.about,
+             file.technology.name, space.points().size(),
+             legal ? fmt::format(", {} of them legal", *legal) : "", table(rows));
+  return 0;
+}
+
+// --- codesign search, codesign front
+
+/// `12 345 678` cycles would be as wide; four digits are enough to compare designs.
+std::string short_number(double value) { return fmt::format("{:.4g}", value); }
+
+void print_front(const std::vector<FrontPoint>& front, const std::vector<std::string>& objectives,
+                 bool as_json) {
+  nlohmann::ordered_json json = document("codesign.front");
+  Rows rows = {{"number"}};
+  rows[0].insert(rows[0].end(), objectives.begin(), objectives.end());
+  rows[0].emplace_back("");
+  const size_t knee = front.empty() ? 0 : knee_of(front);
+  for (size_t i = 0; i < front.size(); ++i) {
+    nlohmann::ordered_json point;
+    point["number"] = front[i].number;
+    rows.push_back({std::to_string(front[i].number)});
+    for (size_t j = 0; j < objectives.size(); ++j) {
+      point[objectives[j]] = front[i].objectives[j];
+      rows.back().push_back(short_number(front[i].objectives[j]));
+    }
+    rows.back().emplace_back(i == knee ? "knee" : "");
+    point["knee"] = i == knee;
+    json["front"].push_back(std::move(point));
+  }
+  as_json ? print_json(json) : fmt::print("{}", table(rows));
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
+Result<int> search_verb(const CodesignOptions& options, bool as_json) {
+  codesign::DesignSpace space = TW_TRY(codesign::load_space(options.space));
+  codesign::Goals goals = TW_TRY(goals_of(options, space));
+  codesign::Workload workload = TW_TRY(load_workload(options.model));
+  const SearchSubject subject{options.model, std::move(workload), std::move(space),
+                              std::move(goals)};
+  const std::string folder =
+      options.output.empty() ? std::filesystem::path(options.model).stem().string() + "-codesign"
+                             : options.output;
+  const SearchResult result = TW_TRY(search_designs(subject, options.search, folder));
+  print_front(result.front, words_of(options.objectives), as_json);
+  say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
+                  result.rows.size(), result.fresh, result.front.size(), folder));
+  return result.stop == search::Stop::Interrupted ? 130 : 0;
+}
+
+/// `knee`, `min:latency`, or the number of an evaluation.
+Result<size_t> picked(const std::string& pick, const std::vector<FrontPoint>& front,
+                      const std::vector<std::string>& objectives) {
+  if (pick == "knee") return knee_of(front);
+  for (size_t j = 0; j < objectives.size(); ++j)
+    if (pick == "min:" + objectives[j])
+      return static_cast<size_t>(std::min_element(front.begin(), front.end(),
+                                                  [&](const FrontPoint& a, const FrontPoint& b) {
+                                                    return a.objectives[j] < b.objectives[j];
+                                                  }) -
+                                 front.begin());
+  for (size_t i = 0; i < front.size(); ++i)
+    if (pick == std::to_string(front[i].number)) return i;
+  return fail(ErrorKind::Usage, fmt::format("--pick '{}' names no design of the front", pick),
+              fmt::format("it takes knee, min: and one of {}, or a number of the front",
+                          fmt::join(objectives, ", ")));
+}
+
+Result<int> front_verb(const CodesignOptions& options, bool as_json) {
+  const codesign::Study study = TW_TRY(codesign::Study::open_to_read(options.study + kStudyFile));
+  codesign::StudyKey key = TW_TRY(study.key());
+  const std::vector<std::string> objectives = words_of(key["objectives"]);
+  const std::vector<FrontPoint> front = front_of(TW_TRY(study.rows()));
+  if (front.empty())
+    return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits", {},
+                "search on, or loosen --limit");
+  if (options.output.empty()) {
+    print_front(front, objectives, as_json);
+    return 0;
+  }
+  const FrontPoint& point = front[TW_TRY(picked(options.pick, front, objectives))];
+  std::error_code error;
+  std::filesystem::create_directories(options.output, error);
+  if (error)
+    return fail(ErrorKind::Io, fmt::format("cannot make '{}'", options.output), error.message());
+  TW_TRY_STATUS(write_file(options.output + "/hw.toml", point.design));
+  say(fmt::format("{}/hw.toml: design {}", options.output, point.number));
+  return 0;
+}
+
+// --- codesign eval
+
+nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
+                                  const codesign::LayerResult& result) {
+  nlohmann::ordered_json json;
+  json["layer"] = layer.layer.name;
+  json["runs"] = layer.runs;
+  json["cycles"] = result.cycles;
+  json["bound"] = result.bound;
+  json["on_host"] = result.on_host;
+  if (result.on_host) return json;
+  json["binds"] = cost::name(result.cost.binds);
+  json["dram_bytes"] = result.cost.dram_bytes();
+  json["energy_pj"] = result.chip_pj + result.dram_pj;
+  json["mapping"] = to_string(layer.layer, result.mapping);
+  return json;
+}
+
+Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
+  const spatial::Design design =
+      TW_TRY(spatial::read_design(TW_TRY(read_file(options.design)), options.design));
+  codesign::DesignEvaluator evaluator(TW_TRY(load_workload(options.model)),
+                                TW_TRY(codesign::load_technology(
+                                    options.technology.empty() ? "asic45" : options.technology)));
+  const codesign::DesignResult result = evaluator.evaluate(design);
+  nlohmann::ordered_json json = document("codesign.eval");
+  Rows rows = {{"layer", "runs", "cycles", "bound", "units busy", "binds", "DRAM KiB"}};
+  for (size_t i = 0; i < result.layers.size(); ++i) {
+    const codesign::WorkloadLayer& layer = evaluator.workload().layers[i];
+    const codesign::LayerResult& one = result.layers[i];
+    json["layers"].push_back(layer_json(layer, one));
+    const double busy = static_cast<double>(layer.layer.macs()) /
+                        (one.cycles * static_cast<double>(design.units()));
+    rows.push_back({layer.layer.name, std::to_string(layer.runs), short_number(one.cycles),
+                    fmt::format("{:.1f} %", 100 * one.bound / one.cycles),
+                    one.on_host ? "host" : fmt::format("{:.1f} %", 100 * busy),
+                    one.on_host ? "host" : std::string(cost::name(one.cost.binds)),
+                    short_number(static_cast<double>(one.cost.dram_bytes()) / 1024)});
+  }
+  for (const Objective objective : kObjectives)
+    json[std::string(codesign::name(objective))] = codesign::value(result, objective);
+  json["host_cycles"] = result.host_cycles;
+  json["seconds"] = result.seconds;
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}\n", table(rows));
+  fmt::print(
+      "latency     {:.4g} cycles ({:.4g} ms), of them {:.1f} % on the host\n"
+      "energy      {:.4g} mJ with DRAM\npower       {:.4g} mW without DRAM, peak {:.4g} mW\n"
+      "area        {:.4g} {}\n",
+      result.cycles(), result.seconds * 1e3, 100 * result.host_cycles / result.cycles(),
+      result.consumption.energy_pj * 1e-9, result.consumption.power_mw, result.peak_power_mw,
+      result.area.total(), codesign::area_unit(evaluator.technology().formula));
+  return 0;
+}
+
+}  // namespace
+
+void add_codesign(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("codesign", "Accelerators for a model: what may be built, what is best");
+  verb.needs_action();
+  auto options = std::make_shared<CodesignOptions>();
+  const auto act = [&context, options](Verb action,
+                                       Result<int> (*run)(const CodesignOptions&, bool)) {
+    action.callback([&context, options, run] {
+      context.action = [&context, options, run] { return run(*options, context.json); };
+    });
+  };
+  const auto add_goals = [options](Verb action) {
+    action.add_option("--objectives", options->objectives,
+                      "latency, power, peak_power, area, energy, edp (default latency,power,area)");
+    action.add_option("--limit", options->limits, "at most: power=2W, latency=10ms, area=40%");
+  };
+
+  Verb space = verb.add_verb("space", "Parameters of a space of designs, points, legal ones");
+  space.add_option("space", options->space, "a built-in name or .toml").required();
+  act(space, describe_space);
+
+  Verb search = verb.add_verb("search", "Searches a space for the designs worth building");
+  search.add_option("model", options->model, "model.onnx").required();
+  search.add_option("--space", options->space, "a built-in name or .toml (default edge)");
+  search.add_option("-o,--output", options->output, "folder (default MODEL-codesign)");
+  add_goals(search);
+  search.add_option("--method", options->search.method, "how to search (default ours)")
+      .one_of(search::multi_methods());
+  search.add_option("--acquisition", options->search.acquisition, "of mobo and ours")
+      .one_of({"hvpi", "ehvi"});
+  search
+      .add_option("--evaluations", options->search.evaluations, "designs to evaluate (default 40)")
+      .in_range(1, 1e9);
+  search.add_option("--seed", options->search.seed, "of what is drawn");
+  act(search, search_verb);
+
+  Verb front = verb.add_verb("front", "The designs that no other beats; with -o, one of them");
+  front.add_option("study", options->study, "folder of a search").required();
+  front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
+  front.add_option("-o,--output", options->output, "folder for the design: hw.toml");
+  act(front, front_verb);
+
+  Verb eval = verb.add_verb("eval", "Time, energy and mapping of each layer on a design");
+  eval.add_option("design", options->design, "design.toml").required();
+  eval.add_option("model", options->model, "model.onnx").required();
+  eval.add_option("--technology", options->technology,
+                  "asic45, hasco-fpga, maestro28 or .toml (default asic45)");
+  act(eval, eval_verb);
+}
+
+}  // namespace tilewright::driver
