@@ -106,6 +106,22 @@ TEST(Config, DepthsAndNumbersAreChecked) {
     EXPECT_FALSE(parse_config(text, ""));
 }
 
+/// Where no text in quotes and no comment is, the library for TOML does not survive all of them.
+TEST(Config, CharactersBeyondAsciiAreInQuotesOrRefused) {
+  const std::string omega = "\xC7\xA6";
+  const auto place = [&](const std::string& text) {
+    const Result<Config> config = parse_config(text, "F");
+    return config ? "read" : config.error().place;
+  };
+  EXPECT_EQ(place("\xEF\xBB\xBFname = \"" + omega + "\" # " + omega + "\npe = 2\n"), "read");
+  EXPECT_EQ(place("name = '" + omega + "'\n\"pe\" = 2\n"), "read");
+  EXPECT_EQ(place("name = \"\"\"\\\"" + omega + "\n" + omega + "\"\"\"\"\" # " + omega), "read");
+  EXPECT_EQ(place(omega), "F:1:1");
+  EXPECT_EQ(place("pe = 2\n\npe" + omega + " = 3\n"), "F:3:3");
+  EXPECT_EQ(place("name = \"\"" + omega), "F:1:10");
+  EXPECT_EQ(place("name = \"\"\"a\"\"\"\"" + omega), "F:1:16");
+}
+
 TEST(Config, UnknownNamesAreUsageErrors) {
   const auto config = load_config("dpu-papr");
   ASSERT_FALSE(config);

@@ -26,7 +26,9 @@ TEST(RandomPrograms, DataDoesNotDependOnTime) {
 TEST(RandomPrograms, DISABLED_TenThousand) {
   for (uint64_t seed = 0; seed < 10'000 && !HasFailure(); ++seed) {
     testing::compare_under_jitter(seed);
-    if (seed % 500 == 499) std::printf("%d programs\n", static_cast<int>(seed) + 1);
+    if (seed % 500 != 499) continue;
+    std::printf("%d programs\n", static_cast<int>(seed) + 1);
+    std::fflush(stdout);
   }
 }
 
