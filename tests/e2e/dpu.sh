@@ -42,8 +42,28 @@ model dcgan dcgan
 model yolov3_tiny tiny --size 64
 every_node dpu resnet squeezenet inception mobilenet dcgan tiny
 every_node dpu-paper resnet squeezenet inception dcgan
-exits 0 "against the interpreter and ONNX Runtime" "every node agrees" -- \
-  verify squeezenet.onnx "${quantized[@]}" --fallback cpu --against interp,ort --per-node
+exits 0 "against the interpreter" "every node agrees: " " against interp" -- \
+  verify squeezenet.onnx "${quantized[@]}" --fallback cpu --against interp --per-node
+
+# ONNX Runtime computes each layer from the integers that the device made.
+qdq_files() { "$python" "$here/dpu_qdq_files.py" "$@"; }
+judge() {  # NAME OPERATOR...
+  "$program" --json -q verify "$1.onnx" "${quantized[@]}" --fallback cpu --against ort --per-node >"$1.json"
+  holds "ONNX Runtime on $1" qdq_files judged "$1.json" RequantizeFixed "${@:2}"
+}
+judge resnet EltwiseFixed AveragePoolFixed MaxPool
+judge inception AveragePoolFixed MaxPool Concat
+judge tiny MaxPool Resize Concat  # LeakyRelu everywhere
+
+# Models in QDQ form: both operands of an addition need scales.
+holds "a QDQ model" qdq_files residual qdq.onnx
+holds "a QDQ model that rounds late" qdq_files residual late.onnx unrounded
+exits 0 "an addition of a QDQ model" "every node agrees: " "against cpu" "against interp" "against ort" -- \
+  verify qdq.onnx --target dpu --against cpu,interp,ort --per-node
+exits 3 "a sum that is added to before it is rounded" "'long' has no scale of its own: 'sum' adds to" \
+  "QuantizeLinear and DequantizeLinear between them" -- check late.onnx --target dpu
+exits 0 "which then runs here" " ok" -- verify late.onnx --target dpu --fallback cpu --against ort
+
 in_memory 8 resnet mobilenet
 
 # Images: three leave an element idle, nine take three rounds, which two kernels share.

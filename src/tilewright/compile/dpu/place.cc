@@ -49,7 +49,9 @@ std::vector<bool> behind_global_pools(const graph::Graph& graph) {
   return behind;
 }
 
-Choice choose(const graph::Graph& graph, const dpu::Config& config, const FixPoints& points) {
+Choice choose(const graph::QuantizedGraph& quantized, const dpu::Config& config,
+              const FixPoints& points) {
+  const graph::Graph& graph = quantized.graph;
   Choice choice;
   choice.on_device.resize(graph.nodes.size());
   const std::vector<bool> behind = behind_global_pools(graph);
@@ -63,7 +65,11 @@ Choice choose(const graph::Graph& graph, const dpu::Config& config, const FixPoi
       for (const int part : dpu_layer(graph, static_cast<int>(n)))
         choice.on_device[static_cast<size_t>(part)] = true;
     } else {
-      choice.reasons.emplace(graph.nodes[n].name, can.error());
+      Error reason = can.error();
+      // Why it is in f32 says more than that there is no such layer.
+      const auto f32 = quantized.f32_reasons.find(graph.nodes[n].name);
+      if (f32 != quantized.f32_reasons.end()) reason.what = f32->second, reason.why.clear();
+      choice.reasons.emplace(graph.nodes[n].name, std::move(reason));
       // The sum inside of a layer is nothing by itself: the reason is the layer's.
       for (const int part : dpu_layer(graph, static_cast<int>(n)))
         if (part != static_cast<int>(n))
@@ -128,7 +134,7 @@ Result<QuantizedModel> prepare_for_dpu(const graph::Graph& model, const dpu::Con
   QuantizedModel result = TW_TRY(quantize_model(model, settings, options, form));
   const graph::Graph& integer = result.quantized.graph;
   const FixPoints points = fix_points(result.quantized);
-  const Choice choice = choose(integer, config, points);
+  const Choice choice = choose(result.quantized, config, points);
   const graph::TileShape tile{config.pe, dpu::kLanes, dpu::kLanes, graph::TileOrder::PixelsFirst};
   graph::Launched launched =
       TW_TRY(graph::tile_borders(integer, launches_of(integer, choice.on_device), tile));

@@ -85,8 +85,33 @@ Result<std::string> model_file(const Subject& subject, const TemporaryFolder& fo
   return path;
 }
 
+/// The quantised model in standard operators. Node by node, each layer reads the integers that the
+/// subject's layers made: those of `actual` that it has in the same form go to `inputs`.
+Result<graph::Graph> standard_form(const Subject& subject, bool per_node, const Named& actual,
+                                   std::map<std::string, Array>& inputs) {
+  graph::Graph whole = TW_TRY(graph::to_qdq(subject.quantized->quantized));
+  if (!per_node) return whole;
+  std::map<std::string, const Array*> made;
+  for (const auto& [name, array] : actual) made[name] = &array;
+  std::set<std::string> given;
+  for (size_t v = 0; v < whole.values.size(); ++v) {
+    const graph::Value& value = whole.values[v];
+    const auto found = made.find(value.name);
+    if (found == made.end() || value.constant || found->second->dtype() != value.type.dtype ||
+        found->second->shape() != value.type.shape)
+      continue;
+    if (value.type.dtype == DType::I8) {
+      given.insert(value.name);
+      inputs[value.name + graph::kGiven] = *found->second;
+    } else {
+      add_outputs(whole, {static_cast<graph::ValueId>(v)});
+    }
+  }
+  return graph::layers_alone(whole, given);
+}
+
 Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verify,
-                              const std::map<std::string, Array>& inputs) {
+                              std::map<std::string, Array> inputs, const Named& actual) {
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   const SubjectOptions& options = verify.subject;
   const bool rebound =
@@ -95,7 +120,8 @@ Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verif
   std::string path;
   if (subject.quantized) {  // the same scales as a standard model
     path = folder.file("model.onnx");
-    TW_TRY_STATUS(graph::save_onnx(path, TW_TRY(graph::to_qdq(subject.quantized->quantized))));
+    TW_TRY_STATUS(
+        graph::save_onnx(path, TW_TRY(standard_form(subject, verify.per_node, actual, inputs))));
   } else {
     path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
   }
@@ -140,20 +166,29 @@ bool has_multipliers(const graph::Graph& quantized) {
   });
 }
 
-/// What each value may differ by besides the rounding of floats. Accelerators and their references
-/// round alike, except for multipliers.
-Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subject,
-                                                            const std::string& against, bool tf32) {
+std::map<std::string, RoundingLimit> named_limits(const graph::Graph& graph,
+                                                  const std::vector<RoundingLimit>& all) {
   std::map<std::string, RoundingLimit> limits;
-  if (!subject.graph) return limits;
-  if (subject.quantized &&
-      (against != "ort" || !has_multipliers(subject.quantized->quantized.graph)))
-    return limits;
-  const graph::Graph compared =
-      subject.quantized ? TW_TRY(graph::to_qdq(subject.quantized->quantized)) : *subject.graph;
-  const std::vector<RoundingLimit> all = rounding_limits(compared, tf32);
-  for (size_t id = 0; id < all.size(); ++id) limits[compared.values[id].name] = all[id];
+  for (size_t id = 0; id < all.size(); ++id) limits[graph.values[id].name] = all[id];
   return limits;
+}
+
+/// What each value may differ by besides the rounding of floats. Accelerators and their references
+/// round alike; ONNX Runtime does as long as its floats hold every integer on the way.
+Result<std::map<std::string, RoundingLimit>> limits_by_name(const Subject& subject,
+                                                            const std::string& against, bool tf32,
+                                                            bool per_node) {
+  if (!subject.graph) return std::map<std::string, RoundingLimit>();
+  if (!subject.quantized)
+    return named_limits(*subject.graph, rounding_limits(*subject.graph, tf32));
+  if (against != "ort") return std::map<std::string, RoundingLimit>();
+  const graph::Graph& integer = subject.quantized->quantized.graph;
+  const std::vector<RoundingLimit> layers = layer_limits(integer);
+  const bool off = std::any_of(layers.begin(), layers.end(),
+                               [](const RoundingLimit& limit) { return limit.absolute > 0; });
+  if (!has_multipliers(integer) && (per_node || !off)) return named_limits(integer, layers);
+  const graph::Graph standard = TW_TRY(graph::to_qdq(subject.quantized->quantized));
+  return named_limits(standard, rounding_limits(standard, tf32));
 }
 
 /// Makes outputs of what helps to find a mistake: every value of a node, or logits.
@@ -193,13 +228,13 @@ std::string node_of(const graph::Graph& graph, const std::string& name) {
 /// What `against` computes. Nothing if it cannot know the operator.
 Result<std::optional<Named>> ask(const Subject& subject, const std::string& against,
                                  const VerifyOptions& options,
-                                 const std::map<std::string, Array>& inputs) {
+                                 const std::map<std::string, Array>& inputs, const Named& actual) {
   if (against == "interp") return TW_TRY(interpret_subject(subject, inputs));
   if (subject.single_operator && subject.graph && !subject.graph->nodes[0].domain.empty())
     return std::nullopt;  // ONNX has no such operator
   if (against == "cpu") return TW_TRY(compute_on_cpu(subject, options.subject, inputs));
   if (!subject.graph) TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
-  return TW_TRY(ask_onnxruntime(subject, options, inputs));
+  return TW_TRY(ask_onnxruntime(subject, options, inputs, actual));
 }
 
 /// Adds to `row` where the references are known to differ.
@@ -243,10 +278,10 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {
     if (!options.asks_for(against)) continue;
-    const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs));
+    const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs, actual));
     if (!reference) continue;
     CompareSettings mine = settings;
-    mine.limits = TW_TRY(limits_by_name(subject, against, tf32));
+    mine.limits = TW_TRY(limits_by_name(subject, against, tf32, options.per_node));
     if (against == "ort" &&
         !subject.quantized)  // a quantised model is exported with other names inside
       for (const auto& output : *reference) mine.required.insert(output.first);
@@ -285,6 +320,15 @@ std::string state_of(const measure::Difference& difference) {
   return difference.ok() ? "ok" : "off";
 }
 
+/// `35 values against cpu, 34 against ort`
+std::string counts_text(const std::map<std::string, int>& compared) {
+  std::string text;
+  for (const auto& [against, count] : compared)
+    text += fmt::format("{}{}{} against {}", text.empty() ? "" : ", ", count,
+                        text.empty() ? " values" : "", against);
+  return text;
+}
+
 /// The package's model, if one is named.
 Result<std::optional<Subject>> model_of(const Subject& package, const VerifyOptions& options) {
   if (options.model.empty()) return std::nullopt;
@@ -318,6 +362,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   std::set<std::string> notes;
   std::string losses;
   std::vector<std::string> first_off;
+  std::map<std::string, int> compared;  // values, by what they were compared with
   for (const Subject& subject : subjects) {
     if (options.asks_for("f32")) {
       const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
@@ -331,6 +376,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
          TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr))) {
       const measure::Difference& d = row.difference;
       good &= d.ok();
+      ++compared[row.against];
       nlohmann::ordered_json known = nlohmann::ordered_json::array();
       for (const KnownCause& cause : row.known) {
         known.push_back({{"text", cause.text}, {"by_values", cause.by_values}});
@@ -361,7 +407,7 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   } else {
     fmt::print("{}", losses);
     if (options.against == "f32") return 0;
-    if (options.per_node && good) fmt::print("every node agrees\n");
+    if (options.per_node && good) fmt::print("every node agrees: {}\n", counts_text(compared));
     if (!options.per_node || !good) fmt::print("{}", table(text));
     for (const std::string& line : first_off) fmt::print("{}", line);
     for (const std::string& note : notes) fmt::print("{}\n", note);

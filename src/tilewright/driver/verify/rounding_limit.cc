@@ -78,6 +78,22 @@ void add_narrow_types(const graph::Graph& graph, bool tf32, std::vector<Rounding
   }
 }
 
+/// Whether f32 may lose a bit that decides between two results. `computed`: values of nodes.
+bool may_round(const graph::Node& node, const std::vector<bool>& computed) {
+  // What floats were before depends on the order of their sums.
+  if (node.op == "QuantizeLinear") return computed[static_cast<size_t>(node.inputs[0])];
+  // A sum becomes a result of 8 bits by `shift`; times 26/256, with a sixteenth of a unit added to
+  // keep off ties, up to six bits of shift fit, and two more stay away from any tie.
+  constexpr int64_t kExactLeakyShift = 8;
+  if (node.op == "RequantizeFixed" && node.attrs.get_int("leaky", 0) != 0)
+    return node.attrs.get_int("shift", 0) > kExactLeakyShift;
+  if (node.op != "AveragePoolFixed") return false;
+  // 8 bits, and half a unit.
+  constexpr int64_t kExactFactors = int64_t{1} << (24 - 8);
+  const auto kernel = node.attrs.get_ints("kernel_shape");
+  return kernel[0] * kernel[1] * node.attrs.get_int("factor", 0) >= kExactFactors;
+}
+
 }  // namespace
 
 std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph, bool tf32) {
@@ -95,6 +111,17 @@ std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph, bool tf32)
         limits[static_cast<size_t>(id)] = limit_of(graph, node, k, operands);
   }
   add_narrow_types(graph, tf32, limits);
+  return limits;
+}
+
+std::vector<RoundingLimit> layer_limits(const graph::Graph& integer) {
+  std::vector<RoundingLimit> limits(integer.values.size());
+  std::vector<bool> computed(integer.values.size(), false);
+  for (const graph::Node& node : integer.nodes) {
+    if (may_round(node, computed)) limits[static_cast<size_t>(node.outputs[0])].absolute = 1;
+    for (const ValueId id : node.outputs)
+      if (id >= 0) computed[static_cast<size_t>(id)] = node.op != "DequantizeLinear";
+  }
   return limits;
 }
 

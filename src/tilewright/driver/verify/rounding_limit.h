@@ -22,6 +22,12 @@ struct RoundingLimit {
 std::vector<RoundingLimit> rounding_limits(const graph::Graph& graph, bool tf32 = false);
 inline constexpr double kRoundingSteps = 2;
 
+/// Of each value of an integer graph of binary points, if the standard form of its layer computes
+/// it in f32 from the same integers: nothing where 24 bits hold every number on the way, and one
+/// unit where they do not (LeakyRelu of long sums, averages of many elements) or where floats are
+/// rounded to integers.
+std::vector<RoundingLimit> layer_limits(const graph::Graph& integer);
+
 /// `difference` with its limit as wide as `limit` allows.
 measure::Difference within(measure::Difference difference, const RoundingLimit& limit);
 

@@ -56,6 +56,46 @@ TEST(RoundingLimit, AComputedScaleIsCheckedAsAFloat) {
   EXPECT_EQ(limit(2).absolute, kRoundingSteps);
 }
 
+TEST(RoundingLimit, IntegersThatFloatsHoldAreExact) {
+  const auto limit = [](const char* op, tensor::Attrs attrs) {
+    graph::Graph graph;
+    graph::Node node;
+    node.op = op, node.domain = "tilewright", node.attrs = std::move(attrs);
+    node.outputs = {graph.add_value("y", {DType::I8, {1, 1, 1, 1}})};
+    graph.nodes.push_back(node);
+    return layer_limits(graph).at(0).absolute;
+  };
+  using Attrs = std::map<std::string, tensor::AttrValue>;
+  const auto leaky = [&](int64_t on, int64_t shift) {
+    return limit("RequantizeFixed", {Attrs{{"leaky", on}, {"shift", shift}}});
+  };
+  EXPECT_EQ(leaky(0, 20), 0);
+  EXPECT_EQ(leaky(1, 8), 0);
+  EXPECT_EQ(leaky(1, 9), 1);
+  EXPECT_EQ(limit("EltwiseFixed", {Attrs{{"leaky", int64_t{1}}}}), 0);
+  const auto average = [&](int64_t kernel, int64_t factor) {
+    return limit("AveragePoolFixed", {Attrs{{"kernel_shape", std::vector<int64_t>{kernel, kernel}},
+                                            {"factor", factor}}});
+  };
+  EXPECT_EQ(average(7, 669), 0);
+  EXPECT_EQ(average(14, 669), 1);
+
+  graph::Builder b("net");
+  const ValueId scale = b.constant("scale", Array::scalar(DType::F32, 0.25));
+  const ValueId zero = b.constant("zero", Array::scalar(DType::I8, 0));
+  const ValueId x = b.node("QuantizeLinear", {b.input("x", DType::F32, {2, 4}), scale, zero});
+  const ValueId real = b.node("Tanh", {b.node("DequantizeLinear", {x, scale, zero})});
+  b.output(b.node("QuantizeLinear", {real, scale, zero}), "y");
+  const auto graph = b.finish();
+  ASSERT_TRUE(graph) << to_string(graph.error());
+  const std::vector<RoundingLimit> limits = layer_limits(*graph);
+  const auto of_node = [&](size_t n) {
+    return limits.at(static_cast<size_t>(graph->nodes.at(n).outputs[0])).absolute;
+  };
+  EXPECT_EQ(of_node(0), 0);  // an input has no rounding of its own
+  EXPECT_EQ(of_node(3), 1);
+}
+
 TEST(RoundingLimit, WideFloatsComputedFromNarrowOnes) {
   graph::Builder b("net");
   const ValueId x = b.input("x", DType::F32, {2, 4});

@@ -377,9 +377,11 @@ class Emitter : private Rewriter {
       case Unit::Kind::Float:
         break;
     }
-    if (!node(unit).outputs.empty() && unit.why != "only f32 operators read it")
+    if (!node(unit).outputs.empty() && unit.why != "only f32 operators read it") {
       result_.notes.push_back(
           fmt::format("{} '{}' stays f32: {}", node(unit).op, name(unit), unit.why));
+      result_.f32_reasons[name(unit)] = unit.why;
+    }
     return copy(unit, false);
   }
 

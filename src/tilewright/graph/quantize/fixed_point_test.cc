@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "tilewright/graph/quantize/scale.h"
 #include "tilewright/graph/testing/quantize.h"
 
@@ -10,6 +12,10 @@ namespace tilewright::graph {
 namespace {
 
 using ::testing::HasSubstr;
+
+const Value& value_of(const Graph& graph, ValueId id) {
+  return graph.values[static_cast<size_t>(id)];
+}
 
 QuantizedGraph fixed(const Graph& graph, const IntegerAbilities& target = fixed_point_target()) {
   QuantizeOptions options;
@@ -206,6 +212,99 @@ TEST(FixedPointGraph, StandardFormsGiveTheSameIntegers) {
       EXPECT_GE(compared, 7);
     }
   }
+}
+
+/// Rounds a value to 8 bits and back, as a QDQ model says it.
+ValueId rounded(Layers& l, ValueId x, double scale) {
+  const ValueId s = l.b.constant("s", Array::scalar(DType::F32, scale));
+  const ValueId z = l.b.constant("z", Array(DType::I8, Shape{}));
+  return l.b.node("DequantizeLinear", {l.b.node("QuantizeLinear", {x, s, z}), s, z});
+}
+ValueId weight_of_codes(Layers& l, const Shape& shape, double scale) {
+  Array codes(DType::I8, shape);
+  for (int64_t i = 0; i < codes.size(); ++i) codes.set_int(i, l.rng.between(-127, 127));
+  const ValueId s = l.b.constant("s", Array::scalar(DType::F32, scale));
+  return l.b.node("DequantizeLinear",
+                  {l.b.constant("q", codes), s, l.b.constant("z", Array(DType::I8, Shape{}))});
+}
+
+/// A user's residual block; `rounds`: the second convolution's sum is rounded before the addition.
+Graph users_residual(bool rounds) {
+  Layers l(14);
+  const Sizes pads = {1, 1, 1, 1};
+  const ValueId x = rounded(l, l.input({1, 4, 6, 6}), 1.0 / 32);
+  ValueId y = l.b.node("Conv", {x, weight_of_codes(l, {6, 4, 3, 3}, 1.0 / 1024)}, {{"pads", pads}});
+  const ValueId r = rounded(l, l.relu(y), 1.0 / 32);
+  y = l.b.node("Conv", {r, weight_of_codes(l, {6, 6, 3, 3}, 1.0 / 1024)}, {{"pads", pads}});
+  if (rounds) y = rounded(l, y, 1.0 / 16);
+  y = rounded(l, l.relu(l.b.node("Add", {y, r})), 1.0 / 16);
+  y = l.b.node("Conv", {y, weight_of_codes(l, {5, 6, 1, 1}, 1.0 / 512)});
+  return l.finish(rounded(l, y, 1.0 / 8));
+}
+
+TEST(FixedPointGraph, UsersAdditionsNeedAScaleForEachOperand) {
+  PassContext context;
+  const auto q = from_qdq(users_residual(true), context, fixed_point_target());
+  ASSERT_TRUE(q) << to_string(q.error());
+  auto counts = count_ops(q->graph);
+  EXPECT_EQ(counts["RequantizeFixed"], 3);
+  EXPECT_EQ(counts["EltwiseFixed"], 1);
+  EXPECT_EQ(counts["Conv"] + counts["Add"] + counts["Relu"], 0);
+  EXPECT_TRUE(q->f32_reasons.empty());
+  // The model itself rounds to even: one unit, where a value lies in the middle of two.
+  const auto inputs = normal_inputs(q->graph, 5);
+  const auto want = run_graph(users_residual(true), inputs), got = run_graph(q->graph, inputs);
+  ASSERT_TRUE(want && got);
+  EXPECT_LE(max_difference((*want)[0], (*got)[0]), 1.0 / 8);
+
+  const auto f32 = from_qdq(users_residual(false), context, fixed_point_target());
+  ASSERT_TRUE(f32) << to_string(f32.error());
+  counts = count_ops(f32->graph);
+  EXPECT_EQ(counts["RequantizeFixed"], 2);
+  EXPECT_EQ(counts["Conv"], 1);
+  EXPECT_EQ(counts["Add"], 1);
+  ASSERT_TRUE(f32->f32_reasons.contains("Conv_2"));
+  EXPECT_THAT(f32->f32_reasons.at("Conv_2"), HasSubstr("'Add' adds to the sum"));
+  EXPECT_EQ(f32->f32_reasons.at("Add"), f32->f32_reasons.at("Conv_2"));
+}
+
+TEST(FixedPointGraph, LayersAloneReadWhatTheyAreGiven) {
+  const QuantizedGraph q = fixed(mixed_net());
+  const auto whole = to_qdq(q);
+  ASSERT_TRUE(whole) << to_string(whole.error());
+  std::vector<Array> inputs = normal_inputs(q.graph, 41);
+  const auto made = run_all(*whole, inputs);
+  std::set<std::string> given;
+  std::map<std::string, Array> by_name;
+  for (size_t v = 0; v < made.size(); ++v) {
+    by_name[whole->values[v].name] = made[v];
+    if (!whole->values[v].constant && whole->values[v].type.dtype == DType::I8)
+      given.insert(whole->values[v].name);
+  }
+  ASSERT_EQ(given.size(), 7u);
+  const Graph alone = layers_alone(*whole, given);
+  const Status sound = verify(alone);
+  EXPECT_TRUE(sound) << to_string(sound.error());
+  ASSERT_EQ(alone.inputs.size(), 1 + given.size());
+  // One value is wrong: its own layer says so, and only those that read it differ.
+  const Node* reader = nullptr;
+  for (const Node& node : whole->nodes)
+    if (node.op == "DequantizeLinear" && given.contains(value_of(*whole, node.inputs[0]).name))
+      reader = &node;
+  ASSERT_NE(reader, nullptr);
+  const std::string wrong = value_of(*whole, reader->inputs[0]).name;
+  for (size_t i = 1; i < alone.inputs.size(); ++i) {
+    const std::string& name = value_of(alone, alone.inputs[i]).name;
+    inputs.push_back(by_name.at(name.substr(0, name.size() - std::string(kGiven).size())).clone());
+    if (name == wrong + kGiven) inputs.back().set_int(0, inputs.back().get_int(0) > 0 ? -128 : 127);
+  }
+  const auto got = run_all(alone, inputs);
+  for (size_t v = 0; v < whole->values.size(); ++v)
+    if (given.contains(whole->values[v].name)) {
+      EXPECT_TRUE(identical(made[v], got[v])) << whole->values[v].name;
+    }
+  const auto seen = static_cast<size_t>(reader->outputs[0]);
+  EXPECT_NE(max_difference(made[seen], got[seen]), 0);
 }
 
 TEST(FixedPointGraph, OtherScalesAreRefusedByName) {

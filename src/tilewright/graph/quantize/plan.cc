@@ -178,10 +178,8 @@ class QuantizationPlanner {
   void simple(Unit& unit, Unit::Kind kind) {
     unit.input = node(unit.node).inputs[0];
     unit.output = node(unit.node).outputs[0];
-    if (!has_scale_(unit.input) || !has_scale_(unit.output)) {
-      unit.why = "no scale is known for its input or output";
-      return;
-    }
+    unit.why = missing_scale({unit.input, unit.output});
+    if (!unit.why.empty()) return;
     unit.kind = kind;
   }
 
@@ -229,15 +227,32 @@ class QuantizationPlanner {
 
   void product_of(Unit& unit, ValueId input, ValueId output) {
     unit.input = input, unit.output = output;
-    const bool known_scales =
-        has_scale_(input) && has_scale_(output) && (unit.residual < 0 || has_scale_(unit.residual));
-    if (known_scales) {
+    unit.why = missing_scale({input, unit.residual, output});
+    if (unit.why.empty()) {
       const bool sum = target_.fixed_point && unit.node < 0;
       unit.kind = sum ? Unit::Kind::Sum : Unit::Kind::Product;
-    } else {
-      unit.why = "no scale is known for its input or output";
-      if (unit.node < 0) unit.node = unit.last;
+    } else if (unit.node < 0) {
+      unit.node = unit.last;
     }
+  }
+
+  /// Empty if all values have scales (-1: no value), else which one has none.
+  std::string missing_scale(const std::vector<ValueId>& values) const {
+    for (const ValueId id : values) {
+      if (id < 0 || has_scale_(id)) continue;
+      const std::string& name = value(id).name;
+      const auto& readers = users_[static_cast<size_t>(id)];
+      const auto adds = std::find_if(readers.begin(), readers.end(),
+                                     [&](int reader) { return is_addition(reader); });
+      if (!target_.fixed_point || !is_conv(producer_[static_cast<size_t>(id)]) ||
+          adds == readers.end())
+        return fmt::format("no scale is known for '{}'", name);
+      return fmt::format(
+          "'{}' has no scale of its own: '{}' adds to the sum, but the target rounds sums to 8 "
+          "bits first; QuantizeLinear and DequantizeLinear between them give it one",
+          name, node(*adds).name);
+    }
+    return {};
   }
 
   /// Inputs that hold data, not parameters.

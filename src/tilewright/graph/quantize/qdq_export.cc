@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "tilewright/base/check.h"
 #include "tilewright/graph/ir/known.h"
@@ -268,5 +269,22 @@ class Exporter : private Rewriter {
 }  // namespace
 
 Result<Graph> to_qdq(const QuantizedGraph& quantized) { return Exporter(quantized).run(); }
+
+Graph layers_alone(const Graph& qdq, const std::set<std::string>& given) {
+  Graph alone = qdq;
+  std::vector<ValueId> reads(qdq.values.size());
+  std::iota(reads.begin(), reads.end(), 0);
+  const std::vector<bool> output = is_output(qdq);
+  for (size_t v = 0; v < qdq.values.size(); ++v) {
+    if (!given.contains(qdq.values[v].name) || qdq.values[v].constant) continue;
+    reads[v] = alone.add_value(qdq.values[v].name + kGiven, qdq.values[v].type);
+    alone.inputs.push_back(reads[v]);
+    if (!output[v]) alone.outputs.push_back(static_cast<ValueId>(v));
+  }
+  for (Node& node : alone.nodes)
+    for (ValueId& id : node.inputs)
+      if (id >= 0) id = reads[static_cast<size_t>(id)];
+  return alone;
+}
 
 }  // namespace tilewright::graph

@@ -2,6 +2,8 @@
 // convolution, dense layer, residual addition and pooling as ConvInteger, Requantize and MaxPool.
 #pragma once
 
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -48,7 +50,8 @@ struct QuantizedGraph {
   /// Per value of `graph`: the name of the value of the f32 graph that it stands for; empty: none,
   /// or only in part.
   std::vector<std::string> origins;
-  std::vector<std::string> notes;  ///< what stayed in f32 and why, for `--explain`
+  std::vector<std::string> notes;                  ///< what stayed in f32 and why, for `--explain`
+  std::map<std::string, std::string> f32_reasons;  ///< the same by name of the node
 };
 
 /// The f32 graph as calibration has to run it: batch norms folded, and everything that can be a
@@ -70,6 +73,12 @@ Result<QuantizedGraph> quantize(const Graph& prepared, const Ranges& ranges,
 /// stay below 2^23 and scales are powers of two: biases carry half a unit of the sum, so that
 /// rounding never meets a tie and equals the rounding shift.
 Result<Graph> to_qdq(const QuantizedGraph& quantized);
+
+/// `qdq` as layers that know nothing of each other: whoever reads one of the integers in `given`
+/// (names of values) reads an input of the same name with kGiven behind it instead. Its own result
+/// stays an output, so that each layer can be judged on operands that are right, or at least known.
+Graph layers_alone(const Graph& qdq, const std::set<std::string>& given);
+inline constexpr const char* kGiven = "_given";
 
 /// Whether the graph has QuantizeLinear or DequantizeLinear nodes.
 bool is_qdq(const Graph& graph);
