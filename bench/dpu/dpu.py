@@ -5,13 +5,16 @@ dpu.py [OPTIONS] EXPERIMENT...
 
   table1    Table I (column xnn; YOLO: partitioned) with the paper's compiler (dpu-paper); table1.json
   best      the same networks with everything this compiler can do (dpu); best.json
-  figure9   when the additions of resnet50_slim end and weight tiling begins; figure9.json
+  figure9   when the additions at 56x56 of resnet50_slim end and weight tiling begins; figure9.json
   ablation  one decision of the compiler changed at a time, on four networks; ablation.json
   deconv    a transposed convolution as one over zeros, and as four small ones; deconv.json
   scaling   images, processing elements and kernels; scaling.json
+  accuracy  logits of the integer graph against f32, 200 inputs; accuracy.json
+  speed     of the simulators and the compiler, in processor time; needs bench_dpu_sim (bench/README.md); speed.json
 
 Times are cycles at the clock of the configuration, for four images on one kernel; as in the paper, networks end
-before a global average pool. Every experiment is a page too: NAME.html. source of the paper's figures: Table I and Figure 9 of the paper.
+before a global average pool. Every experiment is a page too: NAME.html. Source of the paper's figures: its Table I
+and Figure 9.
 
 Example:
   bench/dpu/dpu.py --build build/release --out res table1 best
@@ -22,8 +25,10 @@ import html
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
+import time
 
 # Row of the paper: network of the zoo, further options of `zoo`, milliseconds, changed decisions.
 TABLE = {
@@ -40,13 +45,23 @@ TABLE = {
 # What the hand-written code of the paper needs, or what a real average pool allows.
 BEYOND = {"resnet-v1-50": 7.5, "inception-v3": 15.0}
 DECISIONS = {
-    "fusion": {"fusion": False},
-    "prefetch": {"prefetch": False},
+    "no fusion": {"fusion": False},
+    "no prefetch": {"prefetch": False},
     "layer barrier": {"layer_barrier": True},
-    "branches": {"branches": "serial"},
-    "stride": {"stride": "plain"},
-    "tokens": {"tokens": "barrier"},
+    "serial branches": {"branches": "serial"},
+    "plain strides": {"stride": "plain"},
+    "tokens of barriers": {"tokens": "barrier"},
 }
+# Figure 9 of the paper: what happens between which milliseconds.
+ANCHORS = {
+    "first addition at 56x56 ends": (0.75, 0.9),
+    "second addition at 56x56 ends": (1.2, 1.4),
+    "weight tiling begins": (5.8, 6.4),
+}
+ACCURATE = ("resnet18", "vgg16", "inception_v1_bn")
+INPUTS, LEAST_DB = 200, 20
+PM_WORDS = 8192
+SCALED = ((1, 4, 1), (2, 4, 1), (3, 4, 1), (4, 4, 1), (16, 4, 1), (16, 4, 4), (1, 1, 1))
 ABLATED = ("resnet50_slim", "inception_v1_bn", "squeezenet1.1", "resnet18")
 
 
@@ -147,7 +162,8 @@ class Bench:
             if row.endswith("parallel"):
                 continue
             paper = min(paper, BEYOND.get(row, paper), TABLE.get(row + ", parallel", (0, 0, paper))[2])
-            cycles, ms, report = self.simulated(self.model(network, options), self.compiler("dpu", {"global_pool": "cpu"}))
+            hardware = self.compiler("dpu", {"global_pool": "cpu"})
+            cycles, ms, report = self.simulated(self.model(network, options), hardware)
             macs = sum(launch["counters"]["macs"] for launch in report["launches"])
             busy = sum(launch["counters"]["conv_busy"] for launch in report["launches"])
             rows.append([row, network, paper, round(ms, 3), round(100 * ms / paper, 1),
@@ -159,19 +175,55 @@ class Bench:
     def figure9(self):
         _, _, report = self.simulated(self.model("resnet50_slim"), "dpu-paper")
         layers = report["launches"][0]["layers"]
-        rows = [["layer", "begin ms", "end ms"]]
-        rows += [[layer["name"], round(layer["begin"] / 3e5, 3), round(layer["end"] / 3e5, 3)] for layer in layers]
-        self.save("figure9", "Layers of resnet50_slim over time", rows)
+        rows = [["layer", "begin ms", "end ms", "CONV %", "MISC %", "LOAD %"]]
+        for layer in layers:
+            length = max(1, layer["end"] - layer["begin"])
+            rows.append([layer["name"], *(round(layer[key] / 3e5, 3) for key in ("begin", "end")),
+                         *(round(100 * layer[key] / length) for key in ("conv", "misc", "load"))])
+        self.save("figure9_layers", "Layers of resnet50_slim over time", rows)
+        additions, tiled = self.anchors(self.model("resnet50_slim"), 56)
+
+        def first(names, key, count=1):
+            return [layer[key] for layer in layers if names & set(layer["name"].replace("/", "+").split("+"))][:count]
+
+        times = [cycles / 3e5 for cycles in first(additions, "end", 2) + first(tiled, "begin")]
+        rows = [["anchor", "paper ms", "dpu-paper ms", "inside"]]
+        for (anchor, (low, high)), ms in zip(ANCHORS.items(), times, strict=True):
+            rows.append([anchor, f"{low}-{high}", round(ms, 3), "yes" if low <= ms <= high else "no"])
+        self.save("figure9", "resnet50_slim over time", rows)
+
+    @staticmethod
+    def anchors(path, size):
+        """Names of nodes: those that end an addition of maps of `size` rows (itself, or the Relu behind it), and
+        convolutions with more weights than PM holds."""
+        import onnx
+
+        graph = onnx.shape_inference.infer_shapes(onnx.load(path)).graph
+        rows = {v.name: v.type.tensor_type.shape.dim[2].dim_value for v in graph.value_info
+                if len(v.type.tensor_type.shape.dim) == 4}
+        made = {node.output[0] for node in graph.node if node.op_type == "Add" and rows.get(node.output[0]) == size}
+        additions = ({node.name for node in graph.node if node.output[0] in made}
+                     | {node.name for node in graph.node if node.op_type == "Relu" and node.input[0] in made})
+        dims = {weight.name: weight.dims for weight in graph.initializer}
+        words = {node.name: math.ceil(w[0] / 16) * math.ceil(w[1] / 16) * w[2] * w[3] + math.ceil(w[0] / 64)
+                 for node in graph.node if node.op_type == "Conv" for w in [dims[node.input[1]]]}
+        return additions, {name for name, count in words.items() if count > PM_WORDS}
 
     def ablation(self):
-        rows = [["network", "dpu ms", *(f"without {name} %" if name != "layer barrier" else "with a layer barrier %"
-                                       for name in DECISIONS)]]
+        rows = [["network", "dpu ms", *(f"{name} %" for name in DECISIONS)]]
         for network in ABLATED:
             model = self.model(network)
             _, best, _ = self.simulated(model, "dpu")
             changed = [self.simulated(model, self.compiler("dpu", decisions))[1] for decisions in DECISIONS.values()]
-            rows.append([network, round(best, 3), *(round(100 * (ms / best - 1), 1) for ms in changed)])
+            rows.append([network, round(best, 3), *(round(100 * (ms / best - 1), 1) + 0.0 for ms in changed)])
         self.save("ablation", "One decision changed at a time: time added", rows)
+        # The same under the rules of the paper's compiler, which has one way for branches only.
+        model = self.model("inception_v1_bn")
+        serial, parallel = (self.simulated(model, self.compiler("dpu-paper", {"branches": how}))[1]
+                            for how in ("serial", "parallel"))
+        rows = [["inception_v1_bn, dpu-paper", "ms"], ["branches one after the other", round(serial, 3)],
+                ["parallel branches", round(parallel, 3)], ["gain (paper: 1.007)", round(serial - parallel, 3)]]
+        self.save("branches", "Parallel branches", rows)
 
     def deconv(self):
         import numpy as np
@@ -195,7 +247,7 @@ class Bench:
 
     def scaling(self):
         rows = [["images", "processing elements", "kernels", "cycles", "images/s"]]
-        for images, elements, kernels in ((1, 4, 1), (2, 4, 1), (3, 4, 1), (4, 4, 1), (16, 4, 1), (16, 4, 4), (1, 1, 1)):
+        for images, elements, kernels in SCALED:
             hardware = self.hardware("dpu", pe=elements, kernels=kernels)
             model = self.model("resnet50_slim", ["--batch", str(images)])
             package = self.compiled(model, hardware)
@@ -204,13 +256,53 @@ class Bench:
             rows.append([images, elements, kernels, cycles, round(images * 3e8 / cycles, 1)])
         self.save("scaling", "resnet50_slim on more images, elements and kernels", rows)
 
+    def accuracy(self):
+        """`verify --against f32` runs the integer graph, whose bits are the device's, on the processor."""
+        import numpy as np
+
+        rng = np.random.default_rng(2)  # others than those of --quantize random:4
+        inputs = self.path("inputs.npz")
+        np.savez(inputs, data=rng.standard_normal((INPUTS, 1, 3, 224, 224), dtype=np.float32))
+        rows = [["network", "inputs", "logits dB", "worst input dB", "same first class", f">= {LEAST_DB} dB"]]
+        for network in ACCURATE:
+            report = json.loads(run([
+                self.program, "-q", "verify", self.model(network), "--target", "dpu", "--quantize", "random:4",
+                "--fallback", "cpu", "--no-calibrate", "--against", "f32", "--test-inputs", inputs, "--json"]))
+            loss = report["loss"][0]
+            logits = loss["layers"][-1]  # what the softmax reads
+            first = loss["outputs"][0]["top1"]
+            rows.append([network, loss["samples"], round(logits["sqnr_db"], 1), round(logits["least_db"], 1),
+                         f"{first['agree']} of {first['rows']}", "yes" if logits["sqnr_db"] >= LEAST_DB else "no"])
+        os.remove(inputs)
+        self.save("accuracy", "Integers against f32", rows)
+
+    def speed(self):
+        """Processor time: other programs on the machine do not count."""
+        model = self.model("resnet50_slim")
+        package = self.compiled(model, "dpu")
+        dump = self.path("dump")
+        run([self.program, "-q", "sim", package, "--dump-program", dump])
+        bench = json.loads(run([self.program.replace("tilewright", "bench/dpu/bench_dpu_sim"),
+                                os.path.join(dump, "dpu_0")]))
+        begin, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+        run([self.program, "-q", "compile", model, "--target", "dpu", "--quantize", "random:4", "--fallback", "cpu",
+             "--no-calibrate", "-o", package])
+        wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        rows = [["what", "value", "target"],
+                ["fsim, G MAC/s of a core", round(bench["fsim_gmacs"], 1), ">= 20"],
+                ["tsim without data, G cycles/s", round(bench["tsim_gcycles"], 2), ">= 1"],
+                ["compile resnet50_slim, s", round(wall, 1), "<= 15"],
+                ["compile resnet50_slim, s of processor time", round(used, 1), ""]]
+        self.save("speed", "Speed of simulators and compiler", rows)
+
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release", help="folder of the built program")
     parser.add_argument("--out", default="build/bench/dpu", help="folder for results")
     parser.add_argument("experiments", nargs="+",
-                        choices=["table1", "best", "figure9", "ablation", "deconv", "scaling"])
+                        choices=["table1", "best", "figure9", "ablation", "deconv", "scaling", "accuracy", "speed"])
     arguments = parser.parse_args()
     bench = Bench(arguments)
     for experiment in arguments.experiments:
