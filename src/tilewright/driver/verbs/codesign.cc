@@ -220,9 +220,10 @@ nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
 Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
   const spatial::Design design =
       TW_TRY(spatial::read_design(TW_TRY(read_file(options.design)), options.design));
-  codesign::DesignEvaluator evaluator(TW_TRY(load_workload(options.model)),
-                                TW_TRY(codesign::load_technology(
-                                    options.technology.empty() ? "asic45" : options.technology)));
+  codesign::DesignEvaluator evaluator(
+      TW_TRY(load_workload(options.model)),
+      TW_TRY(
+          codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)));
   const codesign::DesignResult result = evaluator.evaluate(design);
   nlohmann::ordered_json json = document("codesign.eval");
   Rows rows = {{"layer", "runs", "cycles", "bound", "units busy", "binds", "DRAM KiB"}};
