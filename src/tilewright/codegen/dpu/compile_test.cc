@@ -53,7 +53,7 @@ TEST(DpuCompile, RandomNetworksComputeWhatTheyMean) {
     ASSERT_TRUE(check(network)) << to_string(check(network).error());
     const Config config = random_config(rng, 1);
     CompileOptions options;
-    options.only = static_cast<int>(rng.below(10));
+    options.only = static_cast<int>(rng.below(16));
     ASSERT_EQ(problem_of(network, config, rng, options), "")
         << "seed " << seed << "\n"
         << describe(network) << to_toml(config);
@@ -68,7 +68,7 @@ TEST(DpuCompile, TinyMemoriesChangeNoResult) {
     const Network network = random_network(rng, 6, 32);
     const Config config = random_config(rng, 128);
     CompileOptions options;
-    options.only = static_cast<int>(rng.below(10));
+    options.only = static_cast<int>(rng.below(16));
     const std::string problem = problem_of(network, config, rng, options);
     if (problem.find("fits no split") != std::string::npos ||
         problem.find("fit no PM") != std::string::npos) {

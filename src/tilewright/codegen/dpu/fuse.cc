@@ -128,6 +128,7 @@ std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
   std::vector<bool> leads(lowered.nodes.size(), false);
   if (config.compiler.fusion && options.fuse)
     for (size_t i = 0; i < lowered.nodes.size(); ++i) {
+      if (options.apart.count(static_cast<int>(i)) != 0) continue;
       joins[i] = leader(lowered, uses, lowered.nodes[i]);
       if (joins[i] >= 0) leads[static_cast<size_t>(joins[i])] = true;
     }
