@@ -170,6 +170,40 @@ TEST(DpuOrder, PutsOff) {
               ElementsAre("conv3", "conv1", "conv2", "conv4", "conv6"));
 }
 
+// What is decided is what becomes of the layers.
+TEST(DpuWay, DecisionsTakeEffect) {
+  NetBuilder net;
+  const ValueId x = net.conv(net.input(64, 28, 28), 64, square(3, 1, 1));  // node 0
+  const ValueId y = net.max_pool(net.conv(x, 64, square(3, 1, 1)), square(2, 2));
+  const Network network = net.finish({net.conv(y, 64, square(1))});
+  const Candidates candidates = *candidates_of(network, Config());
+  const auto layers = [&](const Way& way) {
+    return candidates.finish(*candidates.make(way))->layers;
+  };
+  const int root = candidates.lowered(Form::Plain)->nodes[0].out.root;
+  Way way;
+  std::vector<LayerPlan> made = layers(way);
+  ASSERT_EQ(made.size(), 4u);
+  EXPECT_EQ(made[0].home, "FM2");  // the smallest
+  EXPECT_EQ(made[0].how, "tiles of 8 rows");
+  EXPECT_EQ(made[1].with, "pool3");
+  way.rows[0] = 4;
+  way.pieces_of[0] = 2;
+  EXPECT_EQ(layers(way)[0].how, "tiles of 4 rows, 2 passes over channels");
+  way = Way();
+  way.home[root] = 1;
+  EXPECT_EQ(layers(way)[0].home, "FM1");
+  way.home[root] = kInDdr;
+  EXPECT_EQ(layers(way)[0].home, "DDR");
+  way = Way();
+  way.homes = Homes::Largest;
+  EXPECT_EQ(layers(way)[0].home, "FM0");
+  way = Way();
+  way.apart.insert(2);
+  EXPECT_EQ(layers(way)[1].with, "");
+  EXPECT_EQ(layers(way)[2].with, "");
+}
+
 // Whatever is asked for, all that a node reads is there.
 TEST(DpuOrder, KeepsWhatMustComeBefore) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
