@@ -117,6 +117,30 @@ exits 0 "what was tried" "cycles" "tiles of" -- explain squeezenet.onnx "${quant
 exits 0 "inspect" "target dpu" -- inspect one.twm
 exits 0 "its own samples" " ok" -- verify one.twm
 
+# Tuning goes on from what compile tried: never worse, within its time, kept as records.
+tuned=(squeezenet.onnx "${quantized[@]}" --fallback cpu --records plans.sqlite)
+exits 0 "what would be tuned" "decisions" -- tune "${tuned[@]}" --dry-run
+before=$SECONDS
+exits 0 "tune" "stopped because the time is up" "of the compiler" -- \
+  tune "${tuned[@]}" --for 12s -o tuned.twm --report page.html
+holds "it keeps its time" test $((SECONDS - before)) -le 14
+holds "a page" grep -q '<svg' page.html
+holds "no slower than compiled" test "$(cycles tuned.twm)" -le "$one"
+exits 0 "results of tuned plans" " ok" -- verify tuned.twm
+exits 0 "the checker on tuned plans" "no problems" -- sim tuned.twm --check
+exits 0 "compile from records" "tuning records" -- compile "${tuned[@]}" -o again.twm
+holds "the same plan" test "$(cycles again.twm)" -eq "$(cycles tuned.twm)"
+exits 0 "records of plans are no kernels" "0 do not" -- records validate --records plans.sqlite
+exits 0 "so many trials" "2 trials were asked for" -- tune "${tuned[@]}" --trials 2
+exits 2 "methods that need loops" "whole launches" -- tune "${tuned[@]}" --method xgb --for 5s
+"$program" -q tune "${tuned[@]}" --for 300s -o stopped.twm >stopped.txt 2>&1 &
+tuning=$!
+sleep 8
+kill -INT "$tuning"
+wait "$tuning" && code=0 || code=$?
+holds "Ctrl-C ends it with 130" test "$code" -eq 130
+holds "and keeps the best" test "$(cycles stopped.twm)" -le "$one"
+
 # What bad input gets.
 holds "models to refuse" "$python" "$here/dpu_files.py" write
 exits 2 "f32 without samples" "--quantize" -- compile squeezenet.onnx --target dpu -o x.twm
@@ -151,7 +175,6 @@ exits 3 "operators that are no layers, with reasons" "Tanh" "--fallback cpu" -- 
   compile lenet.onnx "${quantized[@]}" -o x.twm
 exits 0 "the rest on the CPU" " ok" -- \
   verify lenet.onnx "${quantized[@]}" --fallback cpu --against cpu
-exits 3 "nothing to tune" "compile itself tries" -- tune squeezenet.onnx --target dpu --for 5s
 sed '5s/channel=[0-9]*/channel=0/; 6s/length=/lenght=/; 7s/bank_addr=[0-9]*/bank_addr=8192/' one.asm >fields.asm
 exits 2 "bad fields" "fields.asm:5" "\`channel\` is 0" "fields.asm:6" "did you mean 'length'?" "fields.asm:7" \
   "\`bank_addr\`" -- sim fields.asm --target dpu

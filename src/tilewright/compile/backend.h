@@ -46,6 +46,7 @@ struct LaunchCode {
   /// What it needs besides `bytes`: kernels, and bytes of code, weights and memory between kernels.
   int64_t kernel_count = 0, code_bytes = 0, weight_bytes = 0, arena_bytes = 0;
   std::shared_ptr<const LaunchDetail> detail;
+  std::optional<records::Record> record;  ///< where tuning planned the launch as a whole
 };
 
 /// What the user may say of a target beside its name.

@@ -17,6 +17,10 @@ namespace tilewright::compile {
 /// of the machine decides.
 using FindForm = std::function<std::optional<records::Record>(const tensor::Conv2dShape& conv)>;
 
+/// The record whose decisions a network that an accelerator plans as a whole shall have, given its
+/// key; absent: the back-end searches.
+using FindNetwork = std::function<std::optional<records::Record>(const std::string& workload)>;
+
 /// What a back-end has found out about parts of a model, for when it is asked again.
 class BackendMemo {
  public:
@@ -39,8 +43,9 @@ struct CompileOptions {
   int jobs = 2;         ///< compile threads
   std::string command;  ///< for the manifest
   Observer observer;
-  FindRecord tuned;  ///< empty: all schedules by rule
-  FindForm form;     ///< empty: all algorithms by the model of the machine
+  FindRecord tuned;     ///< empty: all schedules by rule
+  FindForm form;        ///< empty: all algorithms by the model of the machine
+  FindNetwork network;  ///< empty: all networks as their back-ends choose
   /// Shared by copies of these options. Not for several threads. May be absent.
   std::shared_ptr<BackendMemo> memo;
 

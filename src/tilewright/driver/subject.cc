@@ -367,6 +367,7 @@ Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
     StoredRecords stored = TW_TRY(stored_records(options.records, record_keys(compile)));
     compile.tuned = std::move(stored.schedules);
     compile.form = std::move(stored.forms);
+    compile.network = std::move(stored.networks);
   }
   return compile;
 }

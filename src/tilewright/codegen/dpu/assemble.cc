@@ -19,8 +19,9 @@ constexpr int64_t kChunk = 256;
 /// LOADs of weights, in the order of their passes, each as soon as PM has room.
 class Parameters {
  public:
-  Parameters(const Config& config, const EmittedCode& code)
-      : config_(config), code_(code), begin_(code.weights.size()) {}
+  Parameters(const Lowered& lowered, const Config& config, const Plan& plan,
+             const EmittedCode& code)
+      : lowered_(lowered), config_(config), plan_(plan), code_(code), begin_(code.weights.size()) {}
 
   /// PM word of the first word of pass `w`.
   int64_t base(int w) const { return begin_[static_cast<size_t>(w)] % config_.pm_depth; }
@@ -54,7 +55,13 @@ class Parameters {
   bool may_overlap(int w) const {
     const bool same = pass(next_).group == pass(w).group;
     if (pass(next_).single && !config_.compiler.overlap_fc) return false;
-    return same || config_.compiler.prefetch;
+    return same || config_.compiler.prefetch || beside(w);
+  }
+  /// Layers wait for what they read. One of another branch reads nothing that those before it make,
+  /// from the one of pass `w` on: with branches in parallel its weights come while that computes.
+  bool beside(int w) const {
+    return config_.compiler.parallel_branches &&
+           independent(lowered_, plan_, pass(w).group, pass(next_).group);
   }
   int64_t position(int w) const {
     // In turn means over what was there before: so the load waits for the last CONV that reads it.
@@ -86,7 +93,9 @@ class Parameters {
     ++next_;
   }
 
+  const Lowered& lowered_;
   const Config& config_;
+  const Plan& plan_;
   const EmittedCode& code_;
   std::vector<int64_t> begin_;  ///< by pass, not yet wrapped at PM's depth
   int64_t end_ = 0;
@@ -102,7 +111,7 @@ class Assembler {
         plan_(plan),
         code_(code),
         builder_(config),
-        parameters_(config, code) {}
+        parameters_(lowered, config, plan, code) {}
 
   Result<Run> run() {
     for (size_t p = 0; p < code_.passes.size(); ++p) {

@@ -1,46 +1,24 @@
-// Attempts: each is a way to group, order and split; the fastest by the cycle simulator wins.
+// The search for a plan: ways to lower, group, order, split and place are tried until one fits, and
+// of those that do the fastest by the cycle simulator wins.
+//
+// All combinations would be too many. So first come fusion and passes in each form of the network;
+// then the orders of layers and the homes of maps for the best of these. As long as nothing fits,
+// every order is tried with every home.
 #include "tilewright/codegen/dpu/compile.h"
 
-#include <fmt/format.h>
-
+#include <algorithm>
 #include <optional>
+#include <set>
 
-#include "tilewright/accel/dpu/sim/tsim.h"
-#include "tilewright/codegen/dpu/plan.h"
+#include "tilewright/codegen/dpu/candidates.h"
 
 namespace tilewright::dpu {
 namespace {
 
-/// DDR in the order of registers: inputs, outputs, swap, weights, what the format unit reads.
-Result<Program> make_program(const Lowered& lowered, const Config& config, const Plan& plan,
-                             const EmittedCode& code, Run run) {
-  Program program;
-  accel::ImageBuilder image(accel::kPage, uint64_t{1} << 36);
-  const uint64_t bytes[kRegs] = {lowered.input_region, lowered.output_region, plan.swap_bytes,
-                                 code.params.size(),   lowered.format_bytes,  0};
-  for (int reg = 0; reg < kRegs; ++reg) {
-    const std::string region_name(name(static_cast<Reg>(reg)));
-    const uint64_t address =
-        bytes[reg] == 0 ? image.end() : TW_TRY(image.allocate(region_name, bytes[reg]));
-    program.regions[static_cast<size_t>(reg)] = {region_name, address, bytes[reg]};
-  }
-  image.write(program.regions[static_cast<size_t>(Reg::Params)].address, code.params);
-  const auto address = [&](const DdrTensor& tensor) {
-    return program.regions[static_cast<size_t>(tensor.reg)].address + tensor.addr;
-  };
-  for (size_t i = 0; i < lowered.inputs.size(); ++i)
-    image.add_input({lowered.inputs[i].name, address(lowered.inputs[i]), lowered.input_bytes[i]});
-  for (const DdrTensor& tensor : lowered.outputs)
-    image.add_output({tensor.name, address(tensor), bytes_of(config, tensor)});
-  static_cast<accel::Image&>(program) = image.take();
-  program.producer = "tilewright";
-  program.config = config;
-  program.formats = lowered.formats;
-  program.input_tensors = lowered.inputs;
-  program.output_tensors = lowered.outputs;
-  program.runs.push_back(std::move(run));
-  return program;
-}
+constexpr Form kAllForms[] = {Form::Plain, Form::InputsOnce, Form::StridesReordered};
+constexpr Schedule kOtherSchedules[] = {Schedule::BreadthFirst, Schedule::DepthFirst,
+                                        Schedule::LeastLive, Schedule::LongestWay};
+constexpr Homes kOtherHomes[] = {Homes::Largest, Homes::Earliest};
 
 /// Layers of one tile: CONV and MISC can only work side by side on parts of their channels.
 bool has_low_layers(const Lowered& lowered) {
@@ -49,190 +27,157 @@ bool has_low_layers(const Lowered& lowered) {
   return false;
 }
 
-std::vector<PlanOptions> options_to_try(const Config& config, const Lowered& lowered) {
-  std::vector<PlanOptions> all(1);
-  all[0].name = config.compiler.fusion ? "in order, fused" : "in order";
+/// Fusion and passes, in the given order of layers.
+std::vector<Way> first_ways(const Config& config, const Lowered& lowered, Form form) {
+  std::vector<Way> all(1);
+  all[0].form = form;
   if (config.compiler.prefetch && has_low_layers(lowered))
     for (const int pieces : {2, 4, 8}) {
-      PlanOptions more = all[0];
+      Way more = all[0];
       more.pieces = pieces;
-      more.name += fmt::format(", low layers in {} passes", pieces);
       all.push_back(more);
     }
   // The paper's compiler fuses those of branches only.
   if (!config.compiler.layer_barrier || config.compiler.parallel_branches) {
-    PlanOptions behind = all[0];
+    PlanOptions usual, behind;
     behind.behind_pools = true;
-    behind.name += ", pools with the convolutions behind them";
-    if (make_groups(lowered, config, behind).size() < make_groups(lowered, config, all[0]).size())
-      all.push_back(behind);
+    if (make_groups(lowered, config, behind).size() < make_groups(lowered, config, usual).size()) {
+      Way more = all[0];
+      more.behind_pools = true;
+      all.push_back(more);
+    }
   }
   if (config.compiler.fusion) {
-    PlanOptions apart;
+    Way apart = all[0];
     apart.fuse = false;
-    apart.name = "in order, not fused";
     all.push_back(apart);
   }
   return all;
 }
 
-std::string home_of(const Plan& plan, int root) {
-  const size_t r = static_cast<size_t>(root);
-  if (plan.in_ddr[r]) return "DDR";
-  if (plan.home[r].memory < 0) return "window";
-  return fmt::format("FM{}", plan.home[r].memory);
-}
-
-std::vector<LayerPlan> describe(const Lowered& lowered, const Plan& plan) {
-  std::vector<LayerPlan> layers;
-  for (const GroupPlan& group : plan.groups)
-    for (size_t j = 0; j < group.nodes.size(); ++j) {
-      const Node& node = lowered.nodes[static_cast<size_t>(group.nodes[j])];
-      LayerPlan layer;
-      layer.name = node.layer;
-      for (size_t k = 0; k < group.nodes.size(); ++k)
-        if (k != j && lowered.nodes[static_cast<size_t>(group.nodes[k])].layer != node.layer)
-          layer.with += (layer.with.empty() ? "" : ", ") +
-                        lowered.nodes[static_cast<size_t>(group.nodes[k])].layer;
-      layer.home = home_of(plan, node.out.root);
-      layer.how = fmt::format("tiles of {} rows", group.rows);
-      if (group.columns > 0) layer.how += fmt::format(", strips of {} columns", group.columns);
-      if (group.channels.size() > 1)
-        layer.how += fmt::format(", {} passes over channels", group.channels.size());
-      if (!node.note.empty()) layer.how += ", " + node.note;
-      layers.push_back(std::move(layer));
-    }
-  return layers;
-}
-
-struct Candidate {
-  Plan plan;
-  EmittedCode code;
-  Run run;
-  uint64_t cycles = 0;
-};
-
-Result<Candidate> attempt(const Lowered& lowered, const Config& config,
-                          const PlanOptions& options) {
-  Candidate candidate;
-  candidate.plan = TW_TRY(plan_memory(lowered, config, options));
-  candidate.code = TW_TRY(emit(lowered, config, candidate.plan));
-  candidate.run = TW_TRY(assemble(lowered, config, candidate.plan, candidate.code));
-  candidate.cycles = TW_TRY(simulate_time(config, candidate.run.insns)).cycles;
-  return candidate;
-}
-
 /// Tries one way after the other and keeps the fastest.
 class Search {
  public:
-  Search(const Network& network, const Config& config, const CompileOptions& options)
-      : network_(network), config_(config), options_(options) {}
+  Search(const Candidates& candidates, const CompileOptions& options)
+      : candidates_(candidates), options_(options) {}
 
-  /// errors: Capacity (no way fits), Unsupported, what `cancelled` says.
+  /// errors: Capacity (no way fits), what `cancelled` says.
   Status run() {
-    const Lowered plain = TW_TRY(lower(network_, config_));
-    TW_TRY_STATUS(try_all(plain, ""));
-    LowerOptions once;
-    once.fetch_inputs = true;
-    const Lowered fetched = TW_TRY(lower(network_, config_, once));
-    if (fetched.roots.size() != plain.roots.size())
-      TW_TRY_STATUS(try_all(fetched, ", inputs loaded once"));
-    if (config_.compiler.reorder_stride && best_) TW_TRY_STATUS(try_strides(plain));
+    if (options_.way) TW_TRY_STATUS(attempt(*options_.way));
+    if (!best_) TW_TRY_STATUS(try_all());
     if (!best_) return tl::unexpected<Error>(*first_error_);
     return {};
   }
 
   Result<Compiled> result() && {
-    Compiled out;
+    Compiled out = TW_TRY(candidates_.finish(*best_));
     out.attempts = std::move(attempts_);
-    out.layers = describe(lowered_, best_->plan);
-    out.program =
-        TW_TRY(make_program(lowered_, config_, best_->plan, best_->code, std::move(best_->run)));
     return out;
   }
 
  private:
-  /// All strided layers reordered; then one after the other done the other way, which stays if it
-  /// is faster.
-  Status try_strides(const Lowered& plain) {
-    LowerOptions options;
-    for (size_t v = 0; v < plain.root_of.size(); ++v)
-      if (plain.root_of[v] >= 0 && in_ddr_[static_cast<size_t>(plain.root_of[v])])
-        options.in_ddr.insert(static_cast<ValueId>(v));
-    options.reorder = worth_reordering(network_);
-    const Lowered all = TW_TRY(lower(network_, config_, options));
-    if (all.reordered.empty()) return {};
-    const uint64_t before = best_->cycles;
-    TW_TRY_STATUS(try_all(all, ", strided layers reordered"));
-    if (all.reordered.size() == 1) return {};
-    std::set<size_t> now;
-    if (best_->cycles < before) now.insert(all.reordered.begin(), all.reordered.end());
-    for (const size_t layer : all.reordered) {
-      options.reorder = now;
-      if (options.reorder.erase(layer) == 0) options.reorder.insert(layer);
+  Status try_all() {
+    for (const Form form : kAllForms)
+      if (const Lowered* lowered = candidates_.lowered(form))
+        for (const Way& way : first_ways(candidates_.config(), *lowered, form))
+          TW_TRY_STATUS(attempt(way));
+    if (best_) {
+      TW_TRY_STATUS(try_strides());
+      return refine();
+    }
+    Way way;
+    for (const bool fuse : {candidates_.config().compiler.fusion, false})
+      for (int s = 0; s < static_cast<int>(std::size(kSchedules)); ++s)
+        for (int h = 0; h < static_cast<int>(std::size(kHomes)) && !best_; ++h) {
+          way.fuse = fuse;
+          way.schedule = static_cast<Schedule>(s);
+          way.homes = static_cast<Homes>(h);
+          TW_TRY_STATUS(attempt(way));
+        }
+    return {};
+  }
+
+  /// Strided layers one after the other done the other way, which stays if it is faster.
+  Status try_strides() {
+    const Lowered* all = candidates_.lowered(Form::StridesReordered);
+    if (all == nullptr || all->reordered.size() == 1) return {};
+    std::set<int> every;
+    for (const size_t layer : all->reordered) every.insert(static_cast<int>(layer));
+    std::set<int> plain = best_->way.form == Form::StridesReordered ? std::set<int>() : every;
+    for (const int layer : every) {
+      Way way = best_->way;
+      way.form = Form::StridesReordered;
+      way.plain_strides = plain;
+      if (way.plain_strides.erase(layer) == 0) way.plain_strides.insert(layer);
+      if (way.plain_strides == every) continue;  // the plain form
       const uint64_t least = best_->cycles;
-      const Lowered other = TW_TRY(lower(network_, config_, options));
-      TW_TRY_STATUS(try_ways({best_way_}, other, reordered_name(all.reordered, options.reorder)));
-      if (best_->cycles < least) now = options.reorder;
+      TW_TRY_STATUS(attempt(way));
+      if (best_->cycles < least) plain = way.plain_strides;
     }
     return {};
   }
 
-  std::string reordered_name(const std::vector<size_t>& all, const std::set<size_t>& some) const {
-    std::string names;
-    for (const size_t layer : all)
-      if (!some.contains(layer)) names += (names.empty() ? "" : ", ") + network_.layers[layer].name;
-    return ", strided layers reordered but " + names;
-  }
-
-  Status try_all(const Lowered& lowered, const std::string& suffix) {
-    return try_ways(options_to_try(config_, lowered), lowered, suffix);
-  }
-
-  Status try_ways(const std::vector<PlanOptions>& ways, const Lowered& lowered,
-                  const std::string& suffix) {
-    for (const PlanOptions& way : ways) {
-      if (static_cast<int>(attempts_.size()) >= options_.most_attempts) break;
-      if (options_.cancelled && !attempts_.empty()) TW_TRY_STATUS(options_.cancelled());
-      Result<Candidate> candidate = attempt(lowered, config_, way);
-      if (!candidate) {
-        if (!first_error_) first_error_ = candidate.error();
-        attempts_.push_back({way.name + suffix, to_string(candidate.error()), 0});
-        continue;
-      }
-      const bool chosen = static_cast<int>(attempts_.size()) == options_.only;
-      attempts_.push_back({way.name + suffix, "", candidate->cycles});
-      if (in_ddr_.empty()) in_ddr_ = candidate->plan.in_ddr;
-      if (best_ && !chosen && (chosen_ || candidate->cycles >= best_->cycles)) continue;
-      chosen_ = chosen;
-      best_ = std::move(*candidate);
-      best_way_ = way;
-      lowered_ = lowered;
+  /// Orders and homes for the best so far.
+  Status refine() {
+    const Way base = best_->way;
+    std::set<std::vector<int>> orders = {candidates_.order(base)};
+    for (const Schedule schedule : kOtherSchedules) {
+      Way way = base;
+      way.schedule = schedule;
+      if (orders.insert(candidates_.order(way)).second) TW_TRY_STATUS(attempt(way));
+    }
+    // Where everything found a place on the chip there is nothing to gain.
+    if (best_->plan.swap_bytes == 0) return {};
+    for (const Homes homes : kOtherHomes) {
+      Way way = best_->way;
+      way.homes = homes;
+      TW_TRY_STATUS(attempt(way));
     }
     return {};
   }
 
-  const Network& network_;
-  const Config& config_;
+  Status attempt(const Way& way) {
+    if (static_cast<int>(attempts_.size()) >= options_.most_attempts) return {};
+    for (const Attempt& before : attempts_)
+      if (before.way == way) return {};
+    if (options_.cancelled && !attempts_.empty()) TW_TRY_STATUS(options_.cancelled());
+    const std::string what = candidates_.describe(way);
+    Result<Candidate> candidate = candidates_.make(way);
+    if (!candidate) {
+      if (!first_error_) first_error_ = candidate.error();
+      attempts_.push_back({way, what, to_string(candidate.error()), 0});
+      return {};
+    }
+    const bool chosen = static_cast<int>(attempts_.size()) == options_.only;
+    attempts_.push_back({way, what, "", candidate->cycles});
+    if (best_ && !chosen && (chosen_ || candidate->cycles >= best_->cycles)) return {};
+    chosen_ = chosen;
+    best_ = std::move(*candidate);
+    return {};
+  }
+
+  const Candidates& candidates_;
   const CompileOptions& options_;
-  Lowered lowered_;       ///< of the best
-  PlanOptions best_way_;  ///< likewise
   std::optional<Candidate> best_;
-  bool chosen_ = false;       ///< it is `only`
-  std::vector<bool> in_ddr_;  ///< roots of the first way that worked
+  bool chosen_ = false;  ///< it is `only`
   std::optional<Error> first_error_;
   std::vector<Attempt> attempts_;
 };
 
 }  // namespace
 
-Result<Compiled> compile(const Network& network, const Config& config,
-                         const CompileOptions& options) {
+Result<Candidates> candidates_of(const Network& network, const Config& config) {
   TW_TRY_STATUS(check(config));
   TW_TRY_STATUS(check(network));
   for (const Layer& layer : network.layers) TW_TRY_STATUS(supports(config, network, layer));
-  const Network ordered = config.compiler.parallel_branches ? with_pools_first(network) : network;
-  Search search(ordered, config, options);
+  return Candidates::create(config.compiler.parallel_branches ? with_pools_first(network) : network,
+                            config);
+}
+
+Result<Compiled> compile(const Network& network, const Config& config,
+                         const CompileOptions& options) {
+  const Candidates candidates = TW_TRY(candidates_of(network, config));
+  Search search(candidates, options);
   TW_TRY_STATUS(search.run());
   return std::move(search).result();
 }

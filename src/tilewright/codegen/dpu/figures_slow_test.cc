@@ -48,7 +48,8 @@ TEST(DpuFigures, PaperModeIsNearThePaperAndBestModeBetter) {
   EXPECT_LT(rms, 3);
 }
 
-// Pools beside the convolutions of other branches.
+// Pools beside the convolutions of other branches, and weights of a branch beside another one:
+// 4.470 - 3.463 ms in the paper.
 TEST(DpuFigures, ParallelBranches) {
   Config paper = *load_config("dpu-paper");
   const double serial = simulated_ms(known_network("inception_v1"), paper);
@@ -56,8 +57,8 @@ TEST(DpuFigures, ParallelBranches) {
   const double parallel = simulated_ms(known_network("inception_v1"), paper);
   fmt::print("inception_v1, branches in parallel: published 3.463 ms, dpu-paper {:.3f} ms\n",
              parallel);
-  EXPECT_LT(parallel, serial - 0.7);
-  EXPECT_NEAR(parallel, 3.463, 0.06 * 3.463);
+  EXPECT_NEAR(serial - parallel, 1.0, 0.2);
+  EXPECT_NEAR(parallel, 3.463, 0.05 * 3.463);
 }
 
 // The paper's toy: 0.130 ms as one convolution on zeros in between, 0.086 ms as four.

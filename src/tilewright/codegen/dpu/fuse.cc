@@ -181,6 +181,7 @@ std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
                                    const PlanOptions& options) {
   std::vector<std::vector<int>> joins(lowered.nodes.size());
   if (config.compiler.fusion && options.fuse) joins = joined(lowered, options.behind_pools);
+  for (const int n : options.apart) joins[static_cast<size_t>(n)].clear();
   std::vector<bool> leads(lowered.nodes.size(), false);
   for (const std::vector<int>& before : joins)
     for (const int n : before) leads[static_cast<size_t>(n)] = true;

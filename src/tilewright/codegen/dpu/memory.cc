@@ -39,6 +39,7 @@ class MemoryPlanner {
     }
     apply_unfuse();
     for (GroupPlan& group : plan_.groups) TW_TRY_STATUS(first_split(group));
+    move_to_ddr();
     // Each round moves a map to DDR, splits a group, or ends.
     for (;;) {
       const Result<bool> done = round();
@@ -74,7 +75,6 @@ class MemoryPlanner {
         later += pass_words(node(group.nodes[j]), {0, node(group.nodes[j]).out.groups});
     int64_t limit = config_.pm_depth - later;
     if (lead.kind == NodeKind::Conv && pass_words(lead, {0, all}) > limit) limit /= 2;
-    if (options_.pass_words > 0) limit = std::min(limit, options_.pass_words);
     const int64_t most = std::max<int64_t>(1, std::min<int64_t>((all + least - 1) / least, 511));
     for (int64_t begin = 0; begin < all;) {
       int64_t end = begin + 1;
@@ -100,10 +100,27 @@ class MemoryPlanner {
                       "channels at a time",
                       pass_words(lead, {0, 1}), config_.pm_depth));
     const bool few = lead.out.height <= kBanks && lead.kind == NodeKind::Conv;
-    if (few && options_.pieces > 1 && !split_channels(group, options_.pieces))
-      split_channels(group, 1);
+    const auto own = options_.pieces_of.find(group.nodes[0]);
+    const int pieces = own != options_.pieces_of.end() ? own->second : few ? options_.pieces : 1;
+    if (pieces > 1 && !split_channels(group, pieces)) split_channels(group, 1);
+    if (const auto rows = options_.rows.find(group.nodes[0]);
+        rows != options_.rows.end() && lead.kind != NodeKind::Zero)
+      group.rows = std::clamp(rows->second, 1, kBanks);
     if (lead.out.width > kMaxLength) group.columns = kMaxLength;
     return {};
+  }
+
+  /// What the way wants there. Maps inside of one group stay: DDR would have them too late.
+  void move_to_ddr() {
+    const std::vector<Lifetime> lives = lifetimes(lowered_, plan_.groups);
+    for (const auto& [r, memory] : options_.home)
+      if (memory == kInDdr && !lives[static_cast<size_t>(r)].internal)
+        plan_.in_ddr[static_cast<size_t>(r)] = true;
+  }
+  /// The memory that the way wants for a map; -1: any.
+  int wanted(int r) const {
+    const auto found = options_.home.find(r);
+    return found == options_.home.end() || found->second == kInDdr ? -1 : found->second;
   }
 
   void apply_unfuse() {
@@ -271,7 +288,7 @@ class MemoryPlanner {
 
   /// Places everything, or changes the plan for the next round. True: all is placed.
   Result<bool> round() {
-    Occupancy memory(config_);
+    Occupancy memory(config_, options_.homes == Homes::Largest);
     const std::vector<Lifetime> lives = lifetimes(lowered_, plan_.groups);
     for (size_t r = 0; r < lives.size(); ++r)
       if (!lives[r].internal && (lives[r].readers == 0 || too_large(static_cast<int>(r))))
@@ -330,11 +347,15 @@ class MemoryPlanner {
     const auto words = [&](int r) {
       return row_words(root(r).height, root(r).width, root(r).groups);
     };
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return words(a) > words(b); });
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const size_t i = static_cast<size_t>(a), j = static_cast<size_t>(b);
+      if (options_.homes == Homes::Earliest) return life[i].first < life[j].first;
+      return words(a) > words(b);
+    });
     for (const int r : order) {
       const Lifetime& l = life[static_cast<size_t>(r)];
       std::optional<Place> place;
-      if (!too_large(r)) place = memory.take(words(r), l.first, l.last);
+      if (!too_large(r)) place = memory.take(words(r), l.first, l.last, wanted(r));
       if (!place) {
         to_ddr(r, owner, lives);
         return false;

@@ -5,13 +5,18 @@
 
 namespace tilewright::dpu {
 
-Occupancy::Occupancy(const Config& config) : config_(config) {
+Occupancy::Occupancy(const Config& config, bool largest_first) : config_(config) {
   for (int m = 0; m < kMemories; ++m) order_.push_back(m);
-  std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) { return depth(a) < depth(b); });
+  std::stable_sort(order_.begin(), order_.end(), [&](int a, int b) {
+    return largest_first ? depth(a) > depth(b) : depth(a) < depth(b);
+  });
 }
 
-std::optional<Place> Occupancy::take(int64_t words, int first, int last) {
-  for (const int m : order_)
+std::optional<Place> Occupancy::take(int64_t words, int first, int last, int wanted) {
+  std::vector<int> order = order_;
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return (a == wanted) > (b == wanted); });
+  for (const int m : order)
     if (const std::optional<int64_t> addr = find(m, words, first, last)) {
       used_.push_back({m, *addr, words, first, last});
       Place place;

@@ -13,11 +13,13 @@ namespace tilewright::dpu {
 
 class Occupancy {
  public:
-  explicit Occupancy(const Config& config);
+  /// `largest_first`: of the memories that have room.
+  explicit Occupancy(const Config& config, bool largest_first = false);
   int64_t depth(int memory) const { return config_.fm_depth[static_cast<size_t>(memory)]; }
 
-  /// Takes `words` of each bank from group `first` to `last`, of the smallest memory with room.
-  std::optional<Place> take(int64_t words, int first, int last);
+  /// Takes `words` of each bank from group `first` to `last`, of memory `wanted` if it has room,
+  /// else of the smallest (or largest) that has.
+  std::optional<Place> take(int64_t words, int first, int last, int wanted = -1);
   /// Takes a memory that is empty in group `g` and has at least so many words: rows walk through
   /// it.
   std::optional<Place> take_memory(int64_t words, int g);
@@ -33,7 +35,7 @@ class Occupancy {
   std::optional<int64_t> find(int m, int64_t words, int first, int last) const;
 
   const Config& config_;
-  std::vector<int> order_;  ///< memories, the smallest first
+  std::vector<int> order_;  ///< memories in the order of being tried
   std::vector<Used> used_;
 };
 

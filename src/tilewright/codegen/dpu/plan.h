@@ -15,6 +15,7 @@
 
 #include "tilewright/accel/dpu/program.h"
 #include "tilewright/codegen/dpu/compile.h"
+#include "tilewright/codegen/dpu/way.h"
 
 namespace tilewright::dpu {
 
@@ -196,14 +197,18 @@ struct Plan {
   uint64_t swap_bytes = 0;
 };
 
-struct PlanOptions {
-  bool fuse = true;
-  bool behind_pools = false;  ///< convolutions join the pool before them
-  int64_t pass_words = 0;     ///< most PM words of a pass over rows; 0: as PM allows
-  int pieces = 1;             ///< passes that layers of few tiles are split into, where it fits
-  std::vector<int> order;     ///< of nodes; empty: as given
-  std::string name;
+/// A way, with its order of nodes.
+struct PlanOptions : Way {
+  std::vector<int> order;  ///< of nodes; empty: as given
 };
+
+/// Nodes that must come before each node: what it reads, and what it must not overwrite too early.
+std::vector<std::vector<int>> needed_before(const Lowered& lowered);
+/// The nodes in an order in which each comes behind what it needs.
+std::vector<int> order_nodes(const Lowered& lowered, const Way& way);
+/// Whether no group of [first, last) makes what group `last` reads, or touches what it makes: it
+/// might as well run beside them.
+bool independent(const Lowered& lowered, const Plan& plan, size_t first, size_t last);
 
 std::vector<GroupPlan> make_groups(const Lowered& lowered, const Config& config,
                                    const PlanOptions& options);

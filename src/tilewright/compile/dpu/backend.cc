@@ -8,6 +8,7 @@
 #include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/dpu/device.h"
 #include "tilewright/compile/dpu/place.h"
+#include "tilewright/records/workload.h"
 
 namespace tilewright::compile {
 namespace {
@@ -99,10 +100,13 @@ class DpuBackend final : public AcceleratorBackend {
 
   Result<LaunchCode> compile_launch(const graph::Graph& graph, const graph::Group& launch,
                                     const CompileOptions& options) const override {
-    const DpuNetwork network =
-        TW_TRY(dpu_network(graph, launch.nodes, memo_of(options).fix_points));
+    DpuNetwork network = TW_TRY(dpu_network(graph, launch.nodes, memo_of(options).fix_points));
     dpu::CompileOptions how;
     how.cancelled = [&] { return options.observer.check(); };
+    LaunchCode made;
+    if (options.network) made.record = options.network(dpu_workload(network.network));
+    if (made.record)
+      if (Result<dpu::Way> way = dpu::parse_way(made.record->schedule)) how.way = *std::move(way);
     auto detail = std::make_shared<DpuLaunchCode>();
     detail->compiled = TW_TRY(dpu::compile(network.network, config_of_dpu(options), how));
     dpu::Program& program = detail->compiled.program;
@@ -110,10 +114,14 @@ class DpuBackend final : public AcceleratorBackend {
             program.input_tensors);
     arrange(network.network.outputs, ids_of(network, launch.outputs), program.outputs,
             program.output_tensors);
-    LaunchCode made;
+    if (made.record && !(how.way && detail->compiled.way == *how.way)) {
+      made.record.reset();
+      made.stale_records = 1;
+    }
     made.device = kDpuDevice;
     made.bytes = dpu::serialise(program);
     made.notes = notes_of(detail->compiled);
+    detail->network = std::move(network.network);
     made.detail = std::move(detail);
     return made;
   }
@@ -145,6 +153,10 @@ hw::Target as_target(const DpuTarget& dpu) {
 }
 
 const DpuTarget* dpu_target(const hw::Target& target) { return special_of<DpuTarget>(target); }
+
+std::string dpu_workload(const dpu::Network& network) {
+  return records::workload_key(dpu::shape_text(network));
+}
 
 const DpuLaunchCode* dpu_code(const LaunchCode& launch) { return detail_of<DpuLaunchCode>(launch); }
 

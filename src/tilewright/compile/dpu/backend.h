@@ -22,9 +22,13 @@ const DpuTarget* dpu_target(const hw::Target& target);
 
 /// A launch as the compiler made it.
 struct DpuLaunchCode : LaunchDetail {
+  dpu::Network network;
   dpu::Compiled compiled;
 };
 /// Null for launches of others.
 const DpuLaunchCode* dpu_code(const LaunchCode& launch);
+
+/// How records know a network: its shapes, on which alone the time of a way depends.
+std::string dpu_workload(const dpu::Network& network);
 
 }  // namespace tilewright::compile

@@ -9,6 +9,7 @@
 
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/shared_code.h"
+#include "tilewright/compile/dpu/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
@@ -16,6 +17,7 @@
 #include "tilewright/hw/rates.h"
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
+#include "tilewright/tune/dpu/space.h"
 #include "tilewright/tune/space.h"
 #include "tilewright/tune/vta/space.h"
 
@@ -37,6 +39,8 @@ std::vector<std::string> record_keys(const compile::CompileOptions& options) {
   std::vector<std::string> keys = cpu_keys(options.cpu(), options.threads);
   if (const compile::VtaTarget* vta = compile::vta_target(options.target))
     keys.push_back(tune::vta_target_key(vta->config));
+  if (const compile::DpuTarget* dpu = compile::dpu_target(options.target))
+    keys.push_back(tune::dpu_target_key(dpu->config));
   return keys;
 }
 
@@ -68,7 +72,8 @@ StoredRecords answers_of(std::shared_ptr<const records::Store> store,
   return {[chosen](const Func& func) {
             return chosen(records::workload_key(records::workload_text(func)));
           },
-          [chosen](const tensor::Conv2dShape& conv) { return chosen(compile::conv_key(conv)); }};
+          [chosen](const tensor::Conv2dShape& conv) { return chosen(compile::conv_key(conv)); },
+          chosen};
 }
 
 Result<StoredRecords> stored_records(const std::string& path,
@@ -99,6 +104,8 @@ RecordedKernels recorded_kernels(const compile::CompiledModel& model) {
     count.faster += !record->point.empty();  // else the default schedule won
   };
   for (const compile::KernelReport* kernel : compile::all_kernels(model)) add(kernel->record);
+  for (const auto& [name, launch] : model.launches)
+    count.launches += launch.record && !launch.record->point.empty();
   return count;
 }
 
@@ -185,6 +192,9 @@ void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOp
 
 void say_tuned(const compile::CompiledModel& model) {
   const RecordedKernels recorded = recorded_kernels(model);
+  if (recorded.launches > 0)
+    say(fmt::format("plans of {} of {} launch{} from tuning records", recorded.launches,
+                    model.launches.size(), model.launches.size() == 1 ? "" : "es"));
   if (recorded.measured == 0 && model.stale_records == 0 && model.forms.empty()) return;
   const std::string best = recorded.measured == recorded.faster
                                ? ""

@@ -17,6 +17,7 @@ std::string compiler_key();
 struct StoredRecords {
   compile::FindRecord schedules;
   compile::FindForm forms;
+  compile::FindNetwork networks;
 };
 /// Answers from the store at `path`, or the user's own where that is empty (empty functions, if
 /// there is none). `target_keys`: as in records, best first.
@@ -39,6 +40,7 @@ std::vector<std::string> record_keys(const compile::CompileOptions& options);
 /// Kernels, and layers of launches, for which there is a record.
 struct RecordedKernels {
   int64_t measured = 0, faster = 0;  ///< all; those where another schedule won against the default
+  int64_t launches = 0;              ///< planned as a whole, for which another plan won
 };
 RecordedKernels recorded_kernels(const compile::CompiledModel& model);
 /// One line for the user about them; nothing where there are no records.

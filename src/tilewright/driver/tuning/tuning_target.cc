@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/driver/tuning/dpu_launches.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/gpu_tasks.h"
 #include "tilewright/driver/tuning/vta_tasks.h"
@@ -55,6 +56,12 @@ const TuningTarget kTargets[] = {
      .plan = vta_plan,
      .tuning = layer_tuning,
      .cost = launch_cycles},
+    {.backend = "dpu",
+     .unit = "kcycles",
+     .large_unit = "Mcycles",
+     .simulated = true,
+     .launches = dpu_launches,
+     .cost = dpu_launch_cycles},
 };
 
 }  // namespace
@@ -71,11 +78,14 @@ const TuningTarget* find_row(const hw::Target& target) {
 
 Status check_tunable(const hw::Target& target) {
   if (find_row(target) != nullptr) return {};
-  return fail(
-      ErrorKind::Unsupported, fmt::format("code for {} is not tuned", target.name),
-      "compile itself tries several ways and takes the fastest by the simulator",
-      fmt::format("tilewright compile MODEL --target {0}; explain MODEL --target {0} shows them",
-                  target.name));
+  return fail(ErrorKind::Unsupported, fmt::format("code for {} is not tuned", target.name));
+}
+
+bool plans_launch(const records::Record& record) {
+  for (const TuningTarget& row : kTargets)
+    if (row.launches != nullptr && record.target.starts_with(std::string(row.backend) + ":"))
+      return true;
+  return false;
 }
 
 const TuningTarget& tuning_target(const hw::Target& target) {

@@ -8,6 +8,7 @@
 
 #include "tilewright/driver/tuning/tasks.h"
 #include "tilewright/measure/measurer.h"
+#include "tilewright/search/searcher.h"
 
 namespace tilewright::driver {
 
@@ -15,6 +16,26 @@ namespace tilewright::driver {
 struct OwnTuning {
   std::shared_ptr<const tune::ScheduleSpace> space;
   std::function<Result<std::unique_ptr<measure::Evaluator>>()> evaluator;
+};
+
+/// The decisions about one launch that is planned as a whole.
+class LaunchSpace {
+ public:
+  virtual ~LaunchSpace() = default;
+  virtual const search::Space& space() const = 0;
+  /// In cycles. May be called by several threads at once.
+  virtual search::Evaluation judge(const search::Point& point) const = 0;
+  /// As records keep it, and back; absent for what is none of this space's.
+  virtual std::string schedule(const search::Point& point) const = 0;
+  virtual std::optional<search::Point> find(const std::string& schedule) const = 0;
+  virtual std::string describe(const search::Point& point) const = 0;  ///< for people
+};
+
+/// A launch to tune.
+struct LaunchTask {
+  std::string name, workload, target;  ///< of the launch; as in records
+  std::shared_ptr<const LaunchSpace> space;
+  std::vector<search::Point> start;  ///< what the compiler tried; first what it took
 };
 
 /// A null function: nothing special.
@@ -27,6 +48,10 @@ struct TuningTarget {
   /// Whether the device that measures is there.
   Status (*ready)(const compile::CompileOptions&, const SubjectOptions&) = nullptr;
   measure::MeasureOptions (*measuring)(const compile::CompileOptions&) = nullptr;
+  /// Launches that are planned as a whole (launch_tuning.h); null: kernels are tuned, by what
+  /// follows.
+  Result<std::vector<LaunchTask>> (*launches)(const compile::CompiledModel&,
+                                              const compile::CompileOptions&) = nullptr;
   /// Compiles the subjects by rule; their distinct kernels are the tasks.
   Result<TunePlan> (*plan)(std::vector<Subject>, const SubjectOptions&,
                            const compile::CompileOptions&, const PlanLimits&) = nullptr;
@@ -41,6 +66,8 @@ struct TuningTarget {
 
 /// errors: Unsupported (code for it is not searched for).
 Status check_tunable(const hw::Target& target);
+/// Whether a record is about a launch planned as a whole: it has no loop program.
+bool plans_launch(const records::Record& record);
 /// requires: check_tunable.
 const TuningTarget& tuning_target(const hw::Target& target);
 

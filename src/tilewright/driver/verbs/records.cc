@@ -14,6 +14,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
 #include "tilewright/driver/tuning/tuned.h"
+#include "tilewright/driver/tuning/tuning_target.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/records/lines.h"
@@ -280,7 +281,7 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
     const Record& record = records[i];
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(records.size()), record.name);
     TW_TRY_STATUS(check_interrupt());
-    if (record.outcome != "ok" || compile::form_in(record)) continue;
+    if (record.outcome != "ok" || compile::form_in(record) || plans_launch(record)) continue;
     const Result<Replayed> kernel = replay_record(*store, record);
     other_compiler += record.compiler != compiler_key();
     if (kernel) {

@@ -12,6 +12,7 @@
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/report/tune_report.h"
 #include "tilewright/driver/tuning/tune_run.h"
+#include "tilewright/driver/verbs/tune_launches.h"
 #include "tilewright/tune/methods.h"
 
 namespace tilewright::driver {
@@ -308,6 +309,11 @@ Result<int> tune(TuneVerb verb, const VerbContext& context) {
   settings.dry = verb.dry_run;
   TW_TRY_STATUS(check_outputs({{settings.output, verb.report}, {}}, input_files(settings.subject),
                               context.json));
+  TW_TRY_STATUS(check_paths(settings.subject));
+  const hw::Target target = TW_TRY(target_of(settings.subject));
+  TW_TRY_STATUS(check_tunable(target));
+  if (tuning_target(target).launches != nullptr)
+    return tune_launches(settings, verb.report, context);
   TuneRun run(settings);
   TW_TRY_STATUS(run.prepare());
   TW_TRY_STATUS(run.open());

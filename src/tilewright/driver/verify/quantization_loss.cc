@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/compile/compile.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/runtime/executor.h"
 
 namespace tilewright::driver {
 namespace {
