@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/parallel.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/cpu/kernels.h"
 #include "tilewright/compile/cpu/shared_code.h"
@@ -63,38 +63,27 @@ Result<std::vector<Func>> lower_all(std::vector<KernelReport>& kernels,
                                     const CompileOptions& options, int64_t& stale_records) {
   std::atomic<int64_t> stale = 0;
   std::vector<Func> lowered(kernels.size());
-  std::atomic<size_t> next = 0;
+  std::atomic<bool> failed = false;
   std::mutex lock;
   std::optional<Error> problem;
-  std::exception_ptr bug;
-  auto work = [&] {
-    try {
-      for (size_t i = next++; i < kernels.size() && !options.observer.stop(); i = next++) {
-        Result<ScheduledKernel> kernel = schedule_kernel(kernels[i], options, stale);
-        const std::lock_guard<std::mutex> guard(lock);
-        options.observer.step("scheduling", static_cast<int64_t>(i),
-                              static_cast<int64_t>(kernels.size()), kernels[i].symbol);
-        if (!kernel) {
-          problem = std::move(kernel.error()).at(kernels[i].steps.front());
-          return;
-        }
-        kernels[i].trace = std::move(kernel->trace);
-        kernels[i].scheduled = std::move(kernel->scheduled);
-        kernels[i].rules = std::move(kernel->rules);
-        kernels[i].decision = std::move(kernel->decision);
-        lowered[i] = std::move(kernel->lowered);
-      }
-    } catch (...) {  // a bug: reported by main, not by std::terminate
-      const std::lock_guard<std::mutex> guard(lock);
-      bug = std::current_exception();
+  for_each_part(kernels.size(), options.jobs, [&](size_t i, size_t) {
+    if (failed || options.observer.stop()) return;
+    Result<ScheduledKernel> kernel = schedule_kernel(kernels[i], options, stale);
+    const std::lock_guard<std::mutex> guard(lock);
+    options.observer.step("scheduling", static_cast<int64_t>(i),
+                          static_cast<int64_t>(kernels.size()), kernels[i].symbol);
+    if (!kernel) {
+      problem = std::move(kernel.error()).at(kernels[i].steps.front());
+      failed = true;
+      return;
     }
-  };
-  std::vector<std::thread> threads;
-  for (int t = 1; t < options.jobs; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& thread : threads) thread.join();
+    kernels[i].trace = std::move(kernel->trace);
+    kernels[i].scheduled = std::move(kernel->scheduled);
+    kernels[i].rules = std::move(kernel->rules);
+    kernels[i].decision = std::move(kernel->decision);
+    lowered[i] = std::move(kernel->lowered);
+  });
   options.observer.end("scheduling");
-  if (bug) std::rethrow_exception(bug);
   if (problem) return tl::unexpected<Error>(std::move(*problem));
   TW_TRY_STATUS(options.observer.check());
   stale_records = stale;

@@ -79,7 +79,7 @@ TEST(DpuCompile, TinyMemoriesChangeNoResult) {
     const CompileOptions options = one_way(network, config, rng);
     const std::string problem = problem_of(network, config, rng, options);
     if (problem.find("fits no split") != std::string::npos ||
-        problem.find("fit no PM") != std::string::npos) {
+        problem.find("do not fit PM") != std::string::npos) {
       ++refused;
       continue;
     }
@@ -355,7 +355,10 @@ TEST(DpuCompile, SaysWhatDoesNotFit) {
   config.pm_depth = 1000;
   compiled = compile(network, config);
   ASSERT_FALSE(compiled);
-  EXPECT_THAT(to_string(compiled.error()), HasSubstr("1153 words for 16 output channels, 1000"));
+  EXPECT_THAT(
+      to_string(compiled.error()),
+      HasSubstr(
+          "16 output channels need 1153 words of 256 bytes (288 KiB), PM has 1000 (250 KiB)"));
 }
 
 // 56 rows fold to 28. 35 do to 18, the last of which has a row of zeros that padding or no tap

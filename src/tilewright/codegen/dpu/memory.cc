@@ -93,12 +93,15 @@ class MemoryPlanner {
 
   Status first_split(GroupPlan& group) {
     const Node& lead = node(group.nodes[0]);
+    const int64_t words = pass_words(lead, {0, 1});
     if (!split_channels(group, 1))
       return fail(
-          ErrorKind::Capacity, fmt::format("the weights of layer {} fit no PM", lead.layer),
-          fmt::format("{} words for 16 output channels, {} there; tried one group of output "
-                      "channels at a time",
-                      pass_words(lead, {0, 1}), config_.pm_depth));
+          ErrorKind::Capacity, fmt::format("the weights of '{}' do not fit PM", lead.layer),
+          fmt::format("16 output channels need {} words of {} bytes ({} KiB), PM has {} ({} KiB); "
+                      "tried 16 output channels at a time, the fewest that a CONV makes",
+                      words, kPmWordBytes, words * kPmWordBytes / 1024, config_.pm_depth,
+                      config_.pm_depth * int64_t{kPmWordBytes} / 1024),
+          "--hw with a larger pm_depth, or --fallback cpu");
     const bool few = lead.out.height <= kBanks && lead.kind == NodeKind::Conv;
     const auto own = options_.pieces_of.find(group.nodes[0]);
     const int pieces = own != options_.pieces_of.end() ? own->second : few ? options_.pieces : 1;

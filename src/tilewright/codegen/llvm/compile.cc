@@ -8,13 +8,12 @@
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/Target/TargetOptions.h>
 
-#include <atomic>
 #include <map>
 #include <mutex>
-#include <thread>
 #include <tuple>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/parallel.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/ir/walk.h"
@@ -152,24 +151,11 @@ Result<std::vector<ObjectFile>> emit_objects(const std::vector<Func>& lowered,
                                              const LlvmOptions& options, int parallel) {
   const size_t count = lowered.size();
   std::vector<Result<Compiled>> results(count, Result<Compiled>(Compiled{}));
-  std::vector<std::exception_ptr> bugs(count);
-  std::atomic<size_t> next = 0;
-  auto work = [&] {
-    for (size_t i = next++; i < count; i = next++) {
-      try {
-        results[i] = compile(lowered[i], options, Output::Object);
-      } catch (...) {
-        bugs[i] = std::current_exception();
-      }
-    }
-  };
-  std::vector<std::thread> threads;
-  for (int t = 1; t < parallel && static_cast<size_t>(t) < count; ++t) threads.emplace_back(work);
-  work();
-  for (std::thread& t : threads) t.join();
+  for_each_part(count, parallel, [&](size_t i, size_t) {
+    results[i] = compile(lowered[i], options, Output::Object);
+  });
   std::vector<ObjectFile> objects;
   for (size_t i = 0; i < count; ++i) {
-    if (bugs[i]) std::rethrow_exception(bugs[i]);
     Compiled one = TW_TRY(std::move(results[i]));
     objects.push_back(ObjectFile{std::move(one.bytes), {one.info}});
   }

@@ -4,13 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/parallel.h"
 #include "tilewright/driver/codesign/report.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/runtime/thread_pool.h"
@@ -66,22 +65,15 @@ Status write_exports(const SearchSubject& subject, const SearchResult& result,
   return write_file(folder + "/report.html", search_page(subject, result));
 }
 
-/// Each thread has an evaluator, and takes the next point when it is done with one.
+/// Each thread has an evaluator.
 std::vector<search::MultiOutcome> evaluate_all(const SearchSubject& subject,
                                                std::vector<codesign::DesignEvaluator>& evaluators,
                                                const std::vector<search::Point>& points) {
   std::vector<search::MultiOutcome> outcomes(points.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&](codesign::DesignEvaluator& evaluator) {
-    for (size_t i = next++; i < points.size(); i = next++)
-      outcomes[i] = codesign::outcome(evaluator.evaluate(subject.space.design(points[i])),
-                                      subject.goals.objectives, subject.goals.limits);
-  };
-  std::vector<std::jthread> others;
-  for (size_t i = 1; i < std::min(evaluators.size(), points.size()); ++i)
-    others.emplace_back(work, std::ref(evaluators[i]));
-  work(evaluators[0]);
-  others.clear();  // waits for them
+  for_each_part(points.size(), static_cast<int>(evaluators.size()), [&](size_t i, size_t thread) {
+    outcomes[i] = codesign::outcome(evaluators[thread].evaluate(subject.space.design(points[i])),
+                                    subject.goals.objectives, subject.goals.limits);
+  });
   return outcomes;
 }
 

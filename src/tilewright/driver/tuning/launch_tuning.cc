@@ -9,10 +9,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
-#include <thread>
 
 #include "tilewright/base/names.h"
+#include "tilewright/base/parallel.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/samples.h"
@@ -63,15 +62,8 @@ constexpr LaunchMethod kLaunchMethods[] = {
 std::vector<search::Evaluation> judge_all(const LaunchSpace& space,
                                           const std::vector<search::Point>& points, int jobs) {
   std::vector<search::Evaluation> outcomes(points.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    for (size_t i = next++; i < points.size(); i = next++) outcomes[i] = space.judge(points[i]);
-  };
-  std::vector<std::jthread> others;
-  const size_t count = std::min(points.size(), static_cast<size_t>(std::max(1, jobs)));
-  for (size_t i = 1; i < count; ++i) others.emplace_back(work);
-  work();
-  others.clear();
+  for_each_part(points.size(), jobs,
+                [&](size_t i, size_t) { outcomes[i] = space.judge(points[i]); });
   return outcomes;
 }
 

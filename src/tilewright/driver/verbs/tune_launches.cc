@@ -7,6 +7,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/report/html_page.h"
 #include "tilewright/driver/report/svg_chart.h"
 #include "tilewright/driver/tuning/launch_tuning.h"
 
@@ -136,10 +137,7 @@ std::string best_over_time(const TunedLaunch& launch, const char* unit) {
 }
 
 Status write_launch_report(const std::string& path, const LaunchTuning& run) {
-  std::string page =
-      "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-      "<title>Tilewright: tuning</title><style>body { font: 14px/1.45 system-ui, sans-serif; "
-      "margin: 2em auto; max-width: 70em }</style></head><body>\n<h1>Tuning</h1>\n";
+  std::string page = html_head("tuning") + "<h1>Tuning</h1>\n";
   page += fmt::format("<p>{} ways in {:.1f} s; stopped because {}.</p>\n", run.trials(),
                       run.elapsed(), html_text(why_stopped(run)));
   for (const TunedLaunch& launch : run.launches()) {
