@@ -5,6 +5,7 @@ source "$(dirname "$0")/lib.sh"
 search=(codesign search net.onnx --space edge)
 
 holds "a network" "$program" -q zoo resnet18 --size 32 -o net.onnx
+exits 0 "choices of layers" "i=x j=k k=c of input, weights" "conv2d" "none" -- codesign choices net.onnx
 exits 0 "a space" "14976 points" "power at most 2000 mW" -- codesign space edge
 exits 0 "a search" "latency" "power" "area" "knee" -- "${search[@]}" -o run --evaluations 12
 holds "a search leaves its files" test -s run/study.sqlite -a -s run/points.jsonl -a -s run/front.csv -a -s run/report.html
@@ -46,6 +47,8 @@ for method in random nsga2 mobo; do
 done
 
 exits 8 "a folder of another search" "limits: here power=1000 mW" -- "${search[@]}" -o run --limit power=1W
+exits 6 "a limit that nothing meets" "comes nearest: power is" -- "${search[@]}" -o none --evaluations 3 --limit power=1W
+exits 2 "an unknown unit" "did you mean 'gemm'" -- codesign choices net.onnx --intrinsics gem
 exits 2 "an unknown space" "did you mean 'edge'" -- codesign space edgy
 exits 2 "an unknown objective" "did you mean 'latency'" -- "${search[@]}" -o x --objectives latencies
 exits 2 "a limit without a unit" "power" -- "${search[@]}" -o x --limit power=2

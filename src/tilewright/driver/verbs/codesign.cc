@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
+#include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
@@ -25,7 +27,7 @@ constexpr const char* kStudyFile = "/study.sqlite";
 
 struct CodesignOptions {
   std::string model, space = "edge", design, study, pick = "knee", output, technology;
-  std::string objectives = "latency,power,area";
+  std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
   SearchSettings search;
 };
@@ -34,20 +36,27 @@ Result<codesign::Workload> load_workload(const std::string& path) {
   return codesign::workload_of(TW_TRY(graph::import_onnx(path)));
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::vector<std::string> words;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return words;
+}
+
 Result<std::vector<Objective>> parse_objectives(const std::string& text) {
   std::vector<std::string> known;
   for (const Objective objective : kObjectives) known.emplace_back(codesign::name(objective));
   std::vector<Objective> objectives;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string word = text.substr(begin, end - begin);
+  for (const std::string& word : words_of(text)) {
     const auto found = std::find(known.begin(), known.end(), word);
     if (found == known.end())
       return fail(ErrorKind::Usage, fmt::format("there is no objective '{}'", word),
                   fmt::format("--objectives takes {}", fmt::join(known, ", ")),
                   did_you_mean(word, known));
     objectives.push_back(kObjectives[found - known.begin()]);
-    begin = end + 1;
   }
   return objectives;
 }
@@ -106,6 +115,87 @@ Result<int> describe_space(const CodesignOptions& options, bool as_json) {
   return 0;
 }
 
+// --- codesign choices
+
+/// `i=x j=k k=c of input, weights`: which loop of the layer each loop of the unit becomes.
+std::string choice_text(const cost::SpatialLayer& layer, const cost::SpatialChoice& choice) {
+  std::string text;
+  const auto add = [&](const char* role, int loop) {
+    if (loop >= 0) text += fmt::format("{}={} ", role, layer.loops[static_cast<size_t>(loop)].name);
+  };
+  add("i", choice.i);
+  add("j", choice.j);
+  add("k", choice.k);
+  return text + fmt::format("of {}, {}", layer.tensors[static_cast<size_t>(choice.first)].name,
+                            layer.tensors[static_cast<size_t>(choice.second())].name);
+}
+
+/// Steps of the whole layer with full tiles over those that its multiplications need: 1 wastes
+/// nothing.
+double padding_of(const spatial::Design& design, const cost::SpatialLayer& layer,
+                  const cost::SpatialChoice& choice) {
+  const cost::SpatialUnit unit(design, layer, choice);
+  double padding = 1;
+  for (size_t loop = 0; loop < layer.loops.size(); ++loop) {
+    const int64_t extent = layer.loops[loop].extent, lanes = unit.lanes[loop];
+    padding *=
+        static_cast<double>(cost::ceil_div(extent, lanes) * lanes) / static_cast<double>(extent);
+  }
+  return padding;
+}
+
+/// The default design with one of its units.
+Result<spatial::Design> design_of_unit(const std::string& name) {
+  constexpr spatial::Unit kUnits[] = {spatial::Unit::Gemm, spatial::Unit::Gemv, spatial::Unit::Dot,
+                                      spatial::Unit::Conv2d};
+  std::vector<std::string> known;
+  for (const spatial::Unit unit : kUnits) {
+    known.emplace_back(spatial::name(unit));
+    if (known.back() != name) continue;
+    spatial::Design design;
+    design.unit = unit;
+    design.links = spatial::usual_links(unit);
+    return design;
+  }
+  return fail(ErrorKind::Usage, fmt::format("there is no unit '{}'", name),
+              fmt::format("--intrinsics takes {}", fmt::join(known, ", ")),
+              did_you_mean(name, known));
+}
+
+Result<int> choices_verb(const CodesignOptions& options, bool as_json) {
+  std::vector<spatial::Design> designs;
+  for (const std::string& name : words_of(options.intrinsics))
+    designs.push_back(TW_TRY(design_of_unit(name)));
+  const codesign::Workload workload = TW_TRY(load_workload(options.model));
+  nlohmann::ordered_json json = document("codesign.choices");
+  Rows rows = {{"layer", "unit", "choice", "padding"}};
+  for (const codesign::WorkloadLayer& layer : workload.layers)
+    for (const spatial::Design& design : designs) {
+      const std::string unit(spatial::name(design.unit));
+      const auto found = cost::choices(design, layer.layer);
+      if (found.empty())
+        rows.push_back({layer.layer.name, unit, "none: its loops have not these roles", ""});
+      for (const cost::SpatialChoice& choice : found) {
+        const double padding = padding_of(design, layer.layer, choice);
+        rows.push_back({layer.layer.name, unit, choice_text(layer.layer, choice),
+                        fmt::format("{:.2f}x", padding)});
+        json["choices"].push_back({{"layer", layer.layer.name},
+                                   {"unit", unit},
+                                   {"choice", choice_text(layer.layer, choice)},
+                                   {"padding", padding}});
+      }
+    }
+  for (const codesign::HostNode& node : workload.host)
+    json["host"].push_back({{"node", node.node}, {"op", node.op}, {"why", node.reason}});
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}", table(rows));
+  say(fmt::format("{} more nodes run on the host", workload.host.size()));
+  return 0;
+}
+
 // --- codesign search, codesign front
 
 /// `12 345 678` cycles would be as wide; four digits are enough to compare designs.
@@ -133,14 +223,23 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
   as_json ? print_json(json) : fmt::print("{}", table(rows));
 }
 
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
+/// What came nearest to the limits, and by how much it misses them.
+tl::unexpected<Error> nothing_feasible(const std::vector<codesign::StudyRow>& rows,
+                                       const std::vector<codesign::Limit>& limits) {
+  size_t nearest = 0;
+  for (size_t i = 1; i < rows.size(); ++i)
+    if (search::dominates(rows[i].trial.outcome, rows[nearest].trial.outcome)) nearest = i;
+  std::string why = fmt::format("{} designs were evaluated", rows.size());
+  if (!rows.empty()) {
+    const std::vector<double>& over = rows[nearest].trial.outcome.violations;
+    for (size_t l = 0; l < over.size(); ++l)
+      if (over[l] > 0)
+        why += fmt::format("; number {} comes nearest: {} is {:.3g} times its limit of {}",
+                           nearest + 1, codesign::name(limits[l].objective),
+                           std::pow(10.0, over[l]), to_string(limits[l]));
   }
-  return words;
+  return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits", why,
+              "another --space, a looser --limit, or more --evaluations");
 }
 
 Result<int> search_verb(const CodesignOptions& options, bool as_json) {
@@ -153,6 +252,7 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
       options.output.empty() ? std::filesystem::path(options.model).stem().string() + "-codesign"
                              : options.output;
   const SearchResult result = TW_TRY(search_designs(subject, options.search, folder));
+  if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
   print_front(result.front, words_of(options.objectives), as_json);
   say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
                   result.rows.size(), result.fresh, result.front.size(), folder));
@@ -183,8 +283,8 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
   const std::vector<std::string> objectives = words_of(key["objectives"]);
   const std::vector<FrontPoint> front = front_of(TW_TRY(study.rows()));
   if (front.empty())
-    return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits", {},
-                "search on, or loosen --limit");
+    return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits",
+                fmt::format("limits: {}", key["limits"]), "search on with more --evaluations");
   if (options.output.empty()) {
     print_front(front, objectives, as_json);
     return 0;
@@ -279,6 +379,12 @@ void add_codesign(Verb app, VerbContext& context) {
   Verb space = verb.add_verb("space", "Parameters of a space of designs, points, legal ones");
   space.add_option("space", options->space, "a built-in name or .toml").required();
   act(space, describe_space);
+
+  Verb choices = verb.add_verb("choices", "Every way in which a unit can do each layer");
+  choices.add_option("model", options->model, "model.onnx").required();
+  choices.add_option("--intrinsics", options->intrinsics,
+                     "units, of gemm, gemv, dot, conv2d (default: all)");
+  act(choices, choices_verb);
 
   Verb search = verb.add_verb("search", "Searches a space for the designs worth building");
   search.add_option("model", options->model, "model.onnx").required();
