@@ -52,7 +52,7 @@ TEST(Evaluation, EnergyIsEveryAccessTimesItsCost) {
   workload.layers.push_back({cost::matmul(32, 48, 80), 1, {"a"}});
   const spatial::Design design;
   DesignEvaluator evaluator(workload, *load_technology("asic45"));
-  const LayerResult& layer = evaluator.evaluate(design).layers[0];
+  const LayerResult layer = evaluator.evaluate(design).layers[0];
   const Energies e = energies(design, *load_technology("asic45"));
   const cost::SpatialCost& c = layer.cost;
   const double in = static_cast<double>(c.dram[0].bytes + c.dram[1].bytes);

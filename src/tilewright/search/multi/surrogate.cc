@@ -26,6 +26,7 @@ Index fit_count(Index count) {
 
 MatrixXd rows_of(const MatrixXd& matrix, const std::vector<size_t>& rows) {
   MatrixXd part(static_cast<Index>(rows.size()), matrix.cols());
+  if (matrix.cols() == 0) return part;  // no limits: there are no rows to point into
   for (size_t i = 0; i < rows.size(); ++i)
     part.row(static_cast<Index>(i)) = matrix.row(static_cast<Index>(rows[i]));
   return part;
