@@ -137,11 +137,17 @@ bool TomlTable::read_text(std::string_view key, std::string& into) {
   const toml::node* node = known(key);
   if (node == nullptr) return true;
   const auto value = node->value_exact<std::string>();
-  if (value)
-    into = *value;
-  else
-    add_type(key, "a text in quotes", node);
-  return value.has_value();
+  if (!value || !is_one_line(*value)) {
+    add_type(key, value ? "one line of text" : "a text in quotes", node);
+    return false;
+  }
+  into = *value;
+  return true;
+}
+
+bool is_one_line(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7f; });
 }
 
 void TomlTable::read_texts(std::string_view key, std::vector<std::string>& into) {

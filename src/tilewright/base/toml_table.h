@@ -44,6 +44,9 @@ class TomlProblems {
   std::vector<Error> errors_;
 };
 
+/// Whether a text has no line ends or other control characters, with which names do not print back.
+bool is_one_line(std::string_view text);
+
 /// One table of a file: its entries go into members, which keep their values where there is no such
 /// entry, or are problems.
 class TomlTable {
@@ -52,7 +55,7 @@ class TomlTable {
   TomlTable(const toml::table& table, std::string prefix, TomlProblems& problems)
       : table_(table), prefix_(std::move(prefix)), problems_(problems) {}
 
-  /// False where the entry is no text.
+  /// False where the entry is no text of one line.
   bool read_text(std::string_view key, std::string& into);
   void read_texts(std::string_view key, std::vector<std::string>& into);
   void read_flag(std::string_view key, bool& into);

@@ -122,6 +122,14 @@ TEST(Config, CharactersBeyondAsciiAreInQuotesOrRefused) {
   EXPECT_EQ(place("name = \"\"\"a\"\"\"\"" + omega), "F:1:16");
 }
 
+TEST(Config, NamesHaveOneLine) {
+  for (const char* text : {"name = \"\"\"\n\na\nb\"\"\"", "name = \"a\\u0007\"", "name = 3"}) {
+    const Result<Config> config = parse_config(text, "F");
+    ASSERT_FALSE(config) << text;
+    EXPECT_NE(to_string(config.error()).find("one line of text in quotes"), std::string::npos);
+  }
+}
+
 TEST(Config, UnknownNamesAreUsageErrors) {
   const auto config = load_config("dpu-papr");
   ASSERT_FALSE(config);

@@ -71,10 +71,11 @@ class ConfigReader {
   void read_name() {
     const toml::node* node = get(top_, "name");
     if (node == nullptr) return;
-    if (const auto name = node->value_exact<std::string>())
+    const auto name = node->value_exact<std::string>();
+    if (name && is_one_line(*name))
       config_.name = *name;
     else
-      problem(*node, "`name` must be a text in quotes");
+      problem(*node, "`name` must be one line of text in quotes");
   }
   void read_key(const Key& key, const toml::node& node) {
     if (const auto* number = std::get_if<IntOf>(&key.value))
