@@ -115,7 +115,7 @@ TEST(Config, CharactersBeyondAsciiAreInQuotesOrRefused) {
   };
   EXPECT_EQ(place("\xEF\xBB\xBFname = \"" + omega + "\" # " + omega + "\npe = 2\n"), "read");
   EXPECT_EQ(place("name = '" + omega + "'\n\"pe\" = 2\n"), "read");
-  EXPECT_EQ(place("name = \"\"\"\\\"" + omega + "\n" + omega + "\"\"\"\"\" # " + omega), "read");
+  EXPECT_EQ(place("name = \"\"\"\\\"" + omega + " " + omega + "\"\"\"\"\" # " + omega), "read");
   EXPECT_EQ(place(omega), "F:1:1");
   EXPECT_EQ(place("pe = 2\n\npe" + omega + " = 3\n"), "F:3:3");
   EXPECT_EQ(place("name = \"\"" + omega), "F:1:10");

@@ -175,7 +175,7 @@ Design random_design(Rng& rng) {
       value = key.low + (key.high - key.low) * static_cast<double>(rng.below(1 << 30)) / (1 << 30);
     key.set(design, value);
   }
-  design.name = "d \"" + std::to_string(rng.below(1000)) + "\"\n\\";
+  design.name = "d \"" + std::to_string(rng.below(1000)) + "\"'\\";
   return design;
 }
 
