@@ -34,6 +34,12 @@ TEST(Toml, ElsewhereTheyAreRefusedWithTheirPlace) {
   }
 }
 
+TEST(Toml, HiddenLineEndsBeforeThemAreRefused) {
+  for (const char* text : {"a = \"\"\"x\\\n\u00e9\"\"\"", "a = \"\"\"x\\ \n\u00e9\"\"\""})
+    EXPECT_FALSE(parsed(text)) << text;
+  EXPECT_TRUE(parsed("a = \"\"\"x\\\ny\"\"\""));
+}
+
 TEST(Toml, TextsThatTheLibraryEndsTheProgramForAreRefused) {
   for (const char* text : {"[=]", "\n [[ \x01", "[.a]", "[[,", "[ #", "[\n", "[[[a]]]"})
     EXPECT_FALSE(parsed(text)) << text;
