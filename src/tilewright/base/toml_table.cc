@@ -65,7 +65,8 @@ Result<toml::table> parse_toml(std::string_view text, const std::string& place,
     if (const size_t at = std::min({hidden, blank, plain.find("\\\r")}); at < plain.size())
       return refused(
           1 + std::count(plain.begin(), plain.begin() + static_cast<std::ptrdiff_t>(at), '\n'), 1,
-          "a backslash at the end of a line, and characters beyond ASCII in the file");
+          "a backslash before a blank or the end of a line, and characters beyond ASCII in the "
+          "file");
   }
   try {
     toml::parse_result parsed = toml::parse(text, place);

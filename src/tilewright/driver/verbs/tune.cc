@@ -11,6 +11,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/report/tune_report.h"
+#include "tilewright/driver/report/why_stopped.h"
 #include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/driver/verbs/tune_launches.h"
 #include "tilewright/tune/methods.h"
@@ -91,22 +92,6 @@ Result<int> list_tasks(const TuneRun& run, bool as_json) {
   return 0;
 }
 
-std::string_view text_of(search::Stop stop) {
-  switch (stop) {
-    case search::Stop::Trials:
-      return "trials";
-    case search::Stop::Time:
-      return "time";
-    case search::Stop::Stall:
-      return "stall";
-    case search::Stop::Exhausted:
-      return "exhausted";
-    case search::Stop::Interrupted:
-      return "interrupted";
-  }
-  return "";
-}
-
 /// What a run came to, all kernels together.
 struct Tally {
   int64_t tried = 0, faster = 0;  ///< kernels: with trials of this run; with a faster schedule now
@@ -136,22 +121,9 @@ Tally tally_of(const TuneRun& run) {
   return tally;
 }
 
-/// Why the search ended, for people.
 std::string reason_of(const TuneRun& run) {
-  switch (run.stop()) {
-    case search::Stop::Trials:
-      return fmt::format("{} trials were asked for", run.settings().trials);
-    case search::Stop::Time:
-      return "the time is up";
-    case search::Stop::Stall:
-      return fmt::format("the last trials gained less than {:.3g} %",
-                         100 * run.settings().stall_gain);
-    case search::Stop::Exhausted:
-      return fmt::format("every schedule of {} was tried", fmt::join(run.spaces(), " and "));
-    case search::Stop::Interrupted:
-      return "it was interrupted";
-  }
-  return "";
+  return why_stopped(run.stop(), run.settings(),
+                     fmt::format("every schedule of {}", fmt::join(run.spaces(), " and ")));
 }
 
 /// What was tried, why it ended, and what the machine would still allow.
@@ -200,7 +172,7 @@ nlohmann::ordered_json task_json(const tune::TunerTask& task, const tune::TaskSt
 nlohmann::ordered_json run_json(const TuneRun& run) {
   nlohmann::ordered_json json = document("tune");
   json["seconds"] = run.elapsed();
-  json["stop"] = text_of(run.stop());
+  json["stop"] = stop_name(run.stop());
   json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
   json["trials"] = run.tuner().trials();
   json["proposals"] = run.proposals_hash();

@@ -9,28 +9,14 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/html_page.h"
 #include "tilewright/driver/report/svg_chart.h"
+#include "tilewright/driver/report/why_stopped.h"
 #include "tilewright/driver/tuning/launch_tuning.h"
 
 namespace tilewright::driver {
 namespace {
 
-constexpr const char* kStops[] = {"trials", "time", "stall", "exhausted", "interrupted"};
-
-std::string why_stopped(const LaunchTuning& run) {
-  switch (run.stop()) {
-    case search::Stop::Trials:
-      return fmt::format("{} trials were asked for", run.settings().trials);
-    case search::Stop::Time:
-      return "the time is up";
-    case search::Stop::Stall:
-      return fmt::format("the last trials gained less than {:.3g} %",
-                         100 * run.settings().stall_gain);
-    case search::Stop::Exhausted:
-      return "every way was tried";
-    case search::Stop::Interrupted:
-      return "it was interrupted";
-  }
-  return "";
+std::string reason_of(const LaunchTuning& run) {
+  return why_stopped(run.stop(), run.settings(), "every way");
 }
 
 /// How many ways made a program, and why others did not.
@@ -77,7 +63,7 @@ nlohmann::ordered_json launch_json(const TunedLaunch& launch) {
 nlohmann::ordered_json launches_json(const LaunchTuning& run) {
   nlohmann::ordered_json json = document("tune");
   json["seconds"] = run.elapsed();
-  json["stop"] = kStops[static_cast<int>(run.stop())];
+  json["stop"] = stop_name(run.stop());
   json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
   json["trials"] = run.trials();
   json["proposals"] = hash_of_trials(run);
@@ -120,7 +106,7 @@ void print_launches(const LaunchTuning& run) {
   fmt::print("tried {} way{} in {:.1f} s: {} of the compiler, {} of earlier runs, then by '{}'\n",
              run.trials(), run.trials() == 1 ? "" : "s", run.elapsed(), by_compiler, resumed,
              run.settings().method);
-  fmt::print("stopped because {}\n", why_stopped(run));
+  fmt::print("stopped because {}\n", reason_of(run));
 }
 
 /// The best so far over the seconds of the search.
@@ -139,7 +125,7 @@ std::string best_over_time(const TunedLaunch& launch, const char* unit) {
 Status write_launch_report(const std::string& path, const LaunchTuning& run) {
   std::string page = html_head("tuning") + "<h1>Tuning</h1>\n";
   page += fmt::format("<p>{} ways in {:.1f} s; stopped because {}.</p>\n", run.trials(),
-                      run.elapsed(), html_text(why_stopped(run)));
+                      run.elapsed(), html_text(reason_of(run)));
   for (const TunedLaunch& launch : run.launches()) {
     page += fmt::format(
         "<h2>{}</h2>\n<p>{:.0f} cycles by the compiler, {:.0f} tuned: {}</p>\n<pre>{}</pre>\n{}\n",
