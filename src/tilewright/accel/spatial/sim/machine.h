@@ -7,11 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "tilewright/accel/spatial/design.h"
+#include "tilewright/accel/spatial/isa.h"
 
 namespace tilewright::spatial {
-
-enum class Queue { Load, Compute, Store };
 
 /// A loop of a COMPUTE; `step` bytes further in the scratchpad, for each factor.
 struct SimLoop {
