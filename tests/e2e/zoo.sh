@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every network of the zoo against ONNX Runtime at its usual size; small ones against the
 # interpreter.
-# zoo.sh PROGRAM [full | NETWORK...]: `full` repeats the comparison at batch 4; names pick networks.
+# zoo.sh PROGRAM [full | NETWORK...]: `full` takes the deep ones of each family too, and repeats the
+# comparison at batch 4; names pick networks.
 set -uo pipefail
 program=$(realpath "$1")
 shift
@@ -50,7 +51,10 @@ else
     exit 1
   fi
 fi
+# Others of the family have the same layers.
+deep=" vgg19 resnet101 resnet101_slim resnet152 resnet152_slim "
 for network in "${networks[@]}"; do
+  if [ $# -eq 0 ] && [ -z "$full" ] && [[ $deep == *" $network "* ]]; then continue; fi
   case_ "D1 $network against ONNX Runtime" compare ort "$network"
   [ -z "$full" ] || case_ "$network, batch 4, against ONNX Runtime" compare ort "$network" --batch 4
 done

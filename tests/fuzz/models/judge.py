@@ -89,7 +89,7 @@ def shaken(feeds, seed):
     """The inputs changed by a few units in the last place."""
     rng = np.random.default_rng(seed)
     return {
-        name: (v * (1 + 4e-7 * rng.choice([-1, 1], v.shape))).astype(v.dtype) if v.dtype == np.float32 else v
+        name: np.asarray(v * (1 + 4e-7 * rng.choice([-1, 1], v.shape)), v.dtype) if v.dtype == np.float32 else v
         for name, v in feeds.items()
     }
 

@@ -39,7 +39,7 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
      "tilewright verify model.onnx --target opencl --against ort\n"},
     {"tune",
      "tilewright tune model.onnx --for 10s -o tuned.twm\n"
-     "tilewright tune model.onnx --until-stall 20% --report page.html\n"
+     "tilewright tune model.onnx --until-stall 20% --for 20s --report page.html\n"
      "tilewright tune model.onnx --dry-run\n"},
     {"records",
      "tilewright records ls\n"
