@@ -3,14 +3,11 @@
 #include "tilewright/base/integers.h"
 
 namespace tilewright::spatial {
-namespace {
 
 bool weights_stay(const Design& design) {
   return design.unit == Unit::Conv2d ||
          (design.unit == Unit::Gemm && design.dataflow == Dataflow::WeightStationary);
 }
-
-}  // namespace
 
 int64_t sum_parts(const Design& design) {
   switch (design.unit) {

@@ -7,6 +7,9 @@
 
 namespace tilewright::spatial {
 
+/// Whether blocks of the second factor stay in the array (Gemm weight stationary, Conv2d).
+bool weights_stay(const Design& design);
+
 /// Parts of the private memory that hold sums, equal in size: one for each sum that a step changes.
 int64_t sum_parts(const Design& design);
 
