@@ -1,3 +1,10 @@
+// From what the user named to something that runs: the options that were given become a target and
+// settings, files become graphs or packages, and for an accelerator the graph is quantised and laid
+// out.
+//
+// Example: `verify m.onnx --target vta --quantize c.npz` loads the graph, asks the back-end of
+// `vta` to prepare it (int8, tiles), compiles that, and opens a device that can run it; `run p.twm`
+// opens a package, which needs none of these steps.
 #include "tilewright/driver/subject.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,10 @@
+// One rule per family of operators. An extent known only at run time stays what it is through
+// operators that work element by element; others move it to another axis, drop it or make a new
+// one.
+//
+// Example: x has shape (N, 8), N unknown: Relu(x) has it on axis 0, Transpose(x) on axis 1, and
+// NonZero(x) has a new one, since nobody knows how many elements are not 0. Adding two values with
+// different unknown extents is refused: whether they are equal is known only at run time.
 #include "tilewright/graph/onnx/dynamic.h"
 
 #include <fmt/format.h>

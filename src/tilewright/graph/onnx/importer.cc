@@ -1,3 +1,10 @@
+// Nodes of a model, of its functions and of the branches of its Ifs. They are imported in the order
+// in which they need each other, the file's order where that leaves a choice; a function's nodes
+// stand in the place of its call; of an If whose condition is known only the branch taken is read.
+//
+// Example: nodes `r = Relu(c)`, `c = Conv(x, w)` are imported as Conv, Relu; `c = Conv(r, w)`
+// instead is reported as a circle. What a node that failed would make is kUnknown: whoever reads it
+// is not reported again.
 #include "tilewright/graph/onnx/importer.h"
 
 #include <fmt/format.h>
