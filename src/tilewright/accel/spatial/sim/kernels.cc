@@ -32,6 +32,20 @@ void add_groups(int32_t* sums, const int8_t* x, int64_t count, const int16_t* we
   for (int g = 0; g < Groups; ++g) store_16(sums + g * kGroup, acc[g]);
 }
 
+/// One row of weights, which stays in registers.
+template <int Groups>
+void add_outer_groups(int32_t* sums, int64_t pitch, const int8_t* x, int64_t rows,
+                      const int16_t* weights) {
+  __m128i row[Groups];
+  for (int g = 0; g < Groups; ++g) row[g] = load_16(weights + 2 * g * kGroup);
+  for (int64_t i = 0; i < rows; ++i, sums += pitch) {
+    const __m128i both = pair_of(x + i, 0, 1);
+    for (int g = 0; g < Groups; ++g)
+      store_16(sums + g * kGroup,
+               _mm_add_epi32(load_16(sums + g * kGroup), _mm_madd_epi16(both, row[g])));
+  }
+}
+
 }  // namespace
 
 void add_products(int32_t* sums, const int8_t* x, int64_t count, const int16_t* weights,
@@ -42,6 +56,15 @@ void add_products(int32_t* sums, const int8_t* x, int64_t count, const int16_t* 
     add_groups<4>(sums + lane, x, count, weights + 2 * lane, row);
   for (; lane < lanes; lane += kGroup)
     add_groups<1>(sums + lane, x, count, weights + 2 * lane, row);
+}
+
+void add_outer_product(int32_t* sums, int64_t pitch, const int8_t* x, int64_t rows,
+                       const int16_t* weights, int64_t lanes) {
+  int64_t lane = 0;
+  for (; lane + 3 * kGroup < lanes; lane += 4 * kGroup)
+    add_outer_groups<4>(sums + lane, pitch, x, rows, weights + 2 * lane);
+  for (; lane < lanes; lane += kGroup)
+    add_outer_groups<1>(sums + lane, pitch, x, rows, weights + 2 * lane);
 }
 
 int32_t dot_product(const int8_t* a, const int8_t* b, int64_t count) {
@@ -74,6 +97,11 @@ void add_products(int32_t* sums, const int8_t* x, int64_t count, const int16_t* 
     for (int64_t lane = 0; lane < lanes; ++lane)
       sums[lane] = wrapped(int64_t{sums[lane]} + x[k] * row[2 * lane]);
   }
+}
+
+void add_outer_product(int32_t* sums, int64_t pitch, const int8_t* x, int64_t rows,
+                       const int16_t* weights, int64_t lanes) {
+  for (int64_t i = 0; i < rows; ++i) add_products(sums + i * pitch, x + i, 1, weights, lanes);
 }
 
 int32_t dot_product(const int8_t* a, const int8_t* b, int64_t count) {

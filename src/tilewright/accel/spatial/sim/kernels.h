@@ -18,6 +18,9 @@ constexpr int64_t packed_row(int64_t lanes) { return 2 * ((lanes + kGroup - 1) /
 /// number. Sums of lanes up to a whole group are written, too, as they were.
 void add_products(int32_t* sums, const int8_t* x, int64_t count, const int16_t* weights,
                   int64_t lanes);
+/// The same with one number for each of `rows` rows of sums, `pitch` sums apart.
+void add_outer_product(int32_t* sums, int64_t pitch, const int8_t* x, int64_t rows,
+                       const int16_t* weights, int64_t lanes);
 /// A row of weights for one number. requires: where the second ones of the pairs go are zeros.
 inline void pack_row(const int8_t* bytes, int64_t lanes, int16_t* row) {
   for (int64_t lane = 0; lane < lanes; ++lane) row[2 * lane] = bytes[lane];

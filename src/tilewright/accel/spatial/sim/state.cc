@@ -309,11 +309,13 @@ Status State::step(const Place& place) {
     const int64_t tap_size = (all_.k + 1) / 2 * packed_row(all_.j);
     add_products(sums, first, lanes.k, block_.data() + place.tap * tap_size, all_.j);
   } else {
+    // Rows of sums whose lanes all work follow each other.
+    const bool whole = lanes.j == all_.j;
+    for (int64_t i = 0; i < (whole ? 1 : lanes.i); ++i)
+      TW_TRY_STATUS(
+          begin_sums(word + i * all_.j, whole ? lanes.i * lanes.j : lanes.j, place.begins));
     pack_row(second, lanes.j, block_.data());
-    for (int64_t i = 0; i < lanes.i; ++i) {
-      TW_TRY_STATUS(begin_sums(word + i * all_.j, lanes.j, place.begins));
-      add_products(sums + i * all_.j, first + i, 1, block_.data(), lanes.j);
-    }
+    add_outer_product(sums, all_.j, first, lanes.i, block_.data(), lanes.j);
   }
   return {};
 }
