@@ -86,4 +86,17 @@ Result<Insn> decode(std::string_view bytes) {
   return insn;
 }
 
+Result<std::vector<Insn>> decode_all(std::string_view bytes) {
+  std::vector<Insn> insns;
+  insns.reserve(bytes.size() / kInsnBytes + 1);
+  for (size_t at = 0; at < bytes.size(); at += kInsnBytes) {
+    Result<Insn> insn = decode(bytes.substr(at, kInsnBytes));
+    if (!insn)
+      return tl::unexpected<Error>(
+          std::move(insn.error()).at(fmt::format("instruction {}", insns.size())));
+    insns.push_back(*std::move(insn));
+  }
+  return insns;
+}
+
 }  // namespace tilewright::spatial

@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "tilewright/accel/spatial/design.h"
 #include "tilewright/base/result.h"
@@ -137,6 +138,8 @@ struct Insn {
 std::string encode(const Insn& insn);
 /// errors: Parse (length, unknown operation, bits that must be zero).
 Result<Insn> decode(std::string_view bytes);
+/// One after the other. errors: as `decode`, with the index.
+Result<std::vector<Insn>> decode_all(std::string_view bytes);
 /// One line for people, and what the assembler reads back.
 std::string to_string(const Insn& insn);
 
