@@ -110,6 +110,19 @@ const std::string* ManifestReader::file(const std::string& name, const std::stri
   return nullptr;
 }
 
+std::optional<std::string_view> ManifestReader::part(const Json& object, const std::string& where,
+                                                     std::optional<uint64_t> bytes) {
+  const auto name = text(object, "file", where);
+  const std::string* contents = name ? file(*name, where) : nullptr;
+  if (contents == nullptr) return std::nullopt;
+  const uint64_t offset = number(object, "offset", where, false).value_or(0);
+  if (offset <= contents->size() && bytes.value_or(0) <= contents->size() - offset)
+    return std::string_view(*contents).substr(offset, bytes.value_or(std::string::npos));
+  problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'", bytes.value_or(0),
+                             offset, contents->size(), *name));
+  return std::nullopt;
+}
+
 void ManifestReader::check_format(std::string_view format) {
   if (const auto found = text(json_, "format", ""); found && *found != format)
     problem("", fmt::format("format is '{}', not '{}'", *found, format));

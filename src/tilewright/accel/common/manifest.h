@@ -50,6 +50,9 @@ class ManifestReader {
   /// The entries of an array.
   const Json& list(const Json& object, const std::string& key, const std::string& where,
                    bool required = true);
+  /// `bytes` bytes (default: the rest) of the file that an object names, from its offset on.
+  std::optional<std::string_view> part(const Json& object, const std::string& where,
+                                       std::optional<uint64_t> bytes);
   /// The contents of a file, or null.
   const std::string* file(const std::string& name, const std::string& where);
 

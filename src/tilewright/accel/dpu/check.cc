@@ -4,19 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 
-#include "tilewright/accel/common/hazards.h"
+#include "tilewright/accel/common/order.h"
 #include "tilewright/accel/dpu/operands.h"
 
 namespace tilewright::dpu {
 namespace {
-
-constexpr size_t kTokenLimit = 255;  // counters of 8 bits
-
-constexpr std::array<std::string_view, kUnits> kUnitNames = {"LOAD", "SAVE", "CONV", "MISC"};
-
-bool has_bit(unsigned mask, size_t unit) { return (mask >> unit & 1) != 0; }
 
 std::string all_texts(const Error& error) {
   std::string text = error.what;
@@ -51,8 +44,17 @@ struct Linear {
   std::vector<accel::Footprint> footprints;
 };
 
-/// What is complete before an instruction begins: per unit, its last instruction, from 1.
-using Known = std::array<uint32_t, kUnits>;
+Rule rule_of(accel::TokenRule rule) {
+  switch (rule) {
+    case accel::TokenRule::Deadlock:
+      return Rule::Deadlock;
+    case accel::TokenRule::Leftover:
+      return Rule::LeftoverToken;
+    case accel::TokenRule::Overflow:
+      return Rule::TokenOverflow;
+  }
+  return Rule::Deadlock;
+}
 
 class Checker {
  public:
@@ -98,7 +100,7 @@ class Checker {
     const Linear linear = check_each(run.insns);
     // What an instruction touches is only known if it is right by itself.
     if (findings_.size() > before) return;
-    const std::vector<Known> known = check_tokens(run.insns, linear);
+    const std::vector<accel::Waits> known = check_tokens(run.insns, linear);
     if (known.size() == linear.queue.size()) check_races(run.insns, linear, known);
     check_defined(linear);
   }
@@ -136,91 +138,25 @@ class Checker {
     return linear;
   }
 
-  /// One direction between two units.
-  struct Path {
-    std::deque<Known> tokens;      ///< what the giver knew when it was done
-    std::vector<uint32_t> takers;  ///< stamps of the instructions that took
-    size_t given = 0, last_giver = 0;
-    bool reported = false;
-  };
-
-  /// Runs the stream one instruction at a time: the k-th token taken is the k-th given, whatever
-  /// instructions take. Returns what each knows to be complete; fewer if one waits for ever.
-  std::vector<Known> check_tokens(const std::vector<Insn>& insns, const Linear& linear) {
-    std::array<std::array<Path, kUnits>, kUnits> paths;
-    std::array<Known, kUnits> now{};
-    std::vector<Known> known;
-    for (size_t i = 0; i < linear.queue.size(); ++i) {
-      const auto unit = static_cast<size_t>(linear.queue[i]);
-      const auto stamp = static_cast<uint32_t>(i + 1);
-      for (size_t a = 0; a < kUnits; ++a) {
-        if (!has_bit(insns[i].dpon, a)) continue;
-        Path& path = paths[a][unit];
-        if (path.tokens.empty()) {
-          add(Rule::Deadlock, i,
-              fmt::format("waits for token {} of {}, but {} are given before it",
-                          path.takers.size() + 1, kUnitNames[a], path.given));
-          return known;
-        }
-        for (size_t u = 0; u < kUnits; ++u)
-          now[unit][u] = std::max(now[unit][u], path.tokens.front()[u]);
-        path.tokens.pop_front();
-        path.takers.push_back(stamp);
-      }
-      known.push_back(now[unit]);
-      now[unit][unit] = stamp;
-      for (size_t b = 0; b < kUnits; ++b)
-        if (has_bit(insns[i].dpby, b)) give(paths[unit][b], unit, b, now[unit], i);
-    }
-    for (size_t a = 0; a < kUnits; ++a)
-      for (size_t b = 0; b < kUnits; ++b)
-        if (const Path& path = paths[a][b]; !path.tokens.empty())
-          add(Rule::LeftoverToken, path.last_giver,
-              fmt::format("{} of {} tokens from {} to {} are left at the end", path.tokens.size(),
-                          path.given, kUnitNames[a], kUnitNames[b]));
-    return known;
-  }
-
-  void give(Path& path, size_t from, size_t to, const Known& knows, size_t insn) {
-    path.tokens.push_back(knows);
-    path.last_giver = insn;
-    ++path.given;
-    // The most there can be under any timing: all given so far, less those that the giver knows
-    // to be taken.
-    const auto taken = static_cast<size_t>(
-        std::upper_bound(path.takers.begin(), path.takers.end(), knows[to]) - path.takers.begin());
-    if (path.given - taken < kTokenLimit || path.reported) return;
-    path.reported = true;
-    add(Rule::TokenOverflow, insn,
-        fmt::format("{} tokens from {} to {} can be outstanding here; fewer than {} are safe",
-                    path.given - taken, kUnitNames[from], kUnitNames[to], kTokenLimit));
+  /// What each instruction knows to be complete; fewer than instructions if one waits for ever.
+  std::vector<accel::Waits> check_tokens(const std::vector<Insn>& insns, const Linear& linear) {
+    std::vector<accel::Ordered> ordered;
+    for (size_t i = 0; i < linear.queue.size(); ++i)
+      ordered.push_back({linear.queue[i], insns[i].dpon, insns[i].dpby});
+    accel::TokenOrder order = accel::order_by_tokens(queues(), ordered);
+    for (const accel::TokenFinding& finding : order.findings)
+      add(rule_of(finding.rule), finding.insn, finding.text);
+    return std::move(order.known);
   }
 
   void check_races(const std::vector<Insn>& insns, const Linear& linear,
-                   const std::vector<Known>& known) {
-    const accel::Queues design = queues();
-    const std::vector<accel::Waits> waits =
-        accel::find_waits(design, linear.queue, linear.footprints);
-    for (size_t i = 0; i < waits.size(); ++i)
-      for (size_t u = 0; u < kUnits; ++u) {
-        if (u == static_cast<size_t>(linear.queue[i]) || waits[i][u] <= known[i][u]) continue;
-        const size_t rival = waits[i][u] - 1;
-        add(Rule::Race, i,
-            fmt::format("{} and instruction {} ({}) meet in {}, and no chain of tokens orders them",
-                        op_name(insns[i].op), rival, op_name(insns[rival].op),
-                        meeting(design, linear.footprints[rival], linear.footprints[i])));
-      }
-  }
-
-  static std::string meeting(const accel::Queues& design, const accel::Footprint& a,
-                             const accel::Footprint& b) {
-    for (const accel::Access& x : a)
-      for (const accel::Access& y : b)
-        if (accel::conflict(x, y))
-          return fmt::format("{}, {}..{}", design.memories[static_cast<size_t>(x.memory)],
-                             std::max(accel::hull(x).begin, accel::hull(y).begin),
-                             std::min(accel::hull(x).end, accel::hull(y).end));
-    return "memory";
+                   const std::vector<accel::Waits>& known) {
+    for (const accel::Race& race :
+         accel::find_races(queues(), linear.queue, linear.footprints, known))
+      add(Rule::Race, race.insn,
+          fmt::format("{} and instruction {} ({}) meet in {}, and no chain of tokens orders them",
+                      op_name(insns[race.insn].op), race.rival, op_name(insns[race.rival].op),
+                      race.where));
   }
 
   void check_defined(const Linear& linear) {

@@ -35,19 +35,6 @@ class DumpReader : accel::ManifestReader {
   }
 
  private:
-  /// `bytes` bytes (default: the rest) of the file that an object names, from its offset on.
-  std::optional<std::string_view> part(const Json& object, const std::string& where,
-                                       std::optional<uint64_t> bytes) {
-    const auto name = text(object, "file", where);
-    const std::string* contents = name ? file(*name, where) : nullptr;
-    if (contents == nullptr) return std::nullopt;
-    const uint64_t offset = number(object, "offset", where, false).value_or(0);
-    if (offset <= contents->size() && bytes.value_or(0) <= contents->size() - offset)
-      return std::string_view(*contents).substr(offset, bytes.value_or(std::string::npos));
-    problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'",
-                               bytes.value_or(0), offset, contents->size(), *name));
-    return std::nullopt;
-  }
   /// The number of a region that a dump has.
   std::optional<size_t> reg(const Json& object, const std::string& where) {
     const auto value = number(object, "reg", where);

@@ -46,7 +46,8 @@ struct LoadAxis {
 /// or is zero if it is in the zeros of any axis, and goes to `spad` + sum of the axes' places: p *
 /// spad_step, but for the lane axis (p / lanes) * lane_pitch + (p % lanes) * spad_step.
 ///   requires: the last axis has dram_step 1; the last `run_axes` axes follow each other in DRAM
-///   (dram_step of one = bytes that are there of the next ones), and are read as one run.
+///   (dram_step of one = bytes that are there of the next ones), and are read as one run. No two
+///   positions go to the same place, nor those of a STORE.
 struct Load {
   uint64_t dram = 0;  ///< of the first byte that is there
   uint32_t spad = 0;
@@ -88,7 +89,10 @@ struct Lanes {
 /// Weights that stay (ws, conv2d) are read a block at a time, when a block loop moves: rows of
 /// lanes side by side (ws: row k, lanes j; conv2d: row j, lanes k), row r at r * row_step; conv2d:
 /// for each tap, whose loops move them by spad_step[1]. Part of a sum: lane j (ws, conv2d), lane i
-/// (gemv), lane i * C + lane j (os), 0 (dot); its place in the part: sum + loops.
+/// (gemv), lane i * C + lane j (os), 0 (dot); its place in the part: sum + loops. A block, with the
+/// weights of all its taps, takes the last words of each part: what was there is lost.
+///   requires: lanes of a block change with its loops only; a loop that chooses neither block nor
+///   tap leaves weights that stay where they are; roles without lanes have one element.
 struct Compute {
   std::array<ComputeLoop, kLoops> loops{};
   uint8_t block_loops = 0;  ///< the first ones choose the block of weights

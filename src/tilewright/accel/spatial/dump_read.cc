@@ -1,0 +1,149 @@
+// Reading program dumps, the format `spatial-program-dump` (docs/spatial.md).
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "tilewright/accel/common/manifest.h"
+#include "tilewright/accel/spatial/design_keys.h"
+#include "tilewright/accel/spatial/dump_format.h"
+#include "tilewright/accel/spatial/program.h"
+
+namespace tilewright::spatial {
+namespace {
+
+using Json = accel::Json;
+
+constexpr uint64_t kFileLimit = uint64_t{4} << 30;  // bytes; of all patches, too
+constexpr uint64_t kInsnLimit = uint64_t{1} << 24;  // instructions of all runs
+
+class DumpReader : accel::ManifestReader {
+ public:
+  explicit DumpReader(std::string folder) : ManifestReader(std::move(folder), kFileLimit) {}
+
+  Result<Dump> read() {
+    TW_TRY_STATUS(open());
+    read_header();
+    read_design_values();
+    read_image();
+    read_runs();
+    read_regions("inputs", dump_.program.inputs, false);
+    read_regions("outputs", dump_.program.outputs, true);
+    TW_TRY_STATUS(status());
+    if (Status status = validate(dump_.program); !status)
+      return tl::unexpected<Error>(std::move(status.error()).at(folder()));
+    return std::move(dump_);
+  }
+
+ private:
+  void read_header() {
+    check_format(kDumpFormat);
+    if (const auto version = number(json(), "version", ""); version && *version != kDumpVersion)
+      problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
+    dump_.program.producer = text(json(), "producer", "", false).value_or("");
+    dump_.program.info = read_info();
+  }
+
+  /// As the TOML it stands for; keys that are not known are left out.
+  void read_design_values() {
+    const Json* design = member(json(), "design", "");
+    if (design == nullptr) return;
+    const auto value = [](const Json& json) {
+      return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
+    };
+    std::string toml;
+    for (const char* key : {"kind", "name"})
+      if (const Json* found = member(*design, key, "design", false))
+        toml += fmt::format("{} = {}\n", key, value(*found));
+    std::string_view table;
+    for (const Key& key : design_keys()) {
+      if (key.table != table) toml += fmt::format("[{}]\n", key.table);
+      table = key.table;
+      const Json* section =
+          table.empty() ? design : member(*design, std::string(table), "design", false);
+      if (section == nullptr) continue;
+      if (const Json* found = member(*section, std::string(key.name), "design", false))
+        toml += fmt::format("{} = {}\n", key.name, value(*found));
+    }
+    Result<Design> parsed = read_design(toml, "design");
+    if (parsed)
+      dump_.program.design = *std::move(parsed);
+    else
+      problem("", std::move(parsed.error()));
+  }
+
+  void read_image() {
+    const Json* image = member(json(), "image", "");
+    if (image == nullptr) return;
+    const auto address = number(*image, "address", "image");
+    const auto bytes = number(*image, "bytes", "image");
+    if (!address || !bytes) return;
+    const auto contents = part(*image, "image", bytes);
+    if (!contents) return;
+    dump_.program.base = *address;
+    dump_.program.image = *contents;
+  }
+
+  void read_runs() {
+    const Json& runs = list(json(), "runs", "");
+    if (runs.empty()) problem("", "`runs` needs at least one run");
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const std::string where = fmt::format("run {}", i);
+      Run run;
+      if (const Json* insns = member(runs[i], "insns", where)) read_insns(*insns, where, run);
+      const Json& patches = list(runs[i], "patches", where, false);
+      for (size_t p = 0; p < patches.size(); ++p)
+        read_patch(patches[p], fmt::format("{}: patch {}", where, p), run);
+      read_spans(list(runs[i], "spans", where, false), where, run.spans);
+      dump_.program.runs.push_back(std::move(run));
+    }
+  }
+  void read_insns(const Json& json, const std::string& where, Run& run) {
+    const auto count = number(json, "count", where);
+    if (!count) return;
+    insns_ += *count;
+    if (*count > kInsnLimit || insns_ > kInsnLimit)
+      return problem(where, fmt::format("more than {} instructions", kInsnLimit));
+    const auto bytes = part(json, where, *count * kInsnBytes);
+    if (!bytes) return;
+    Result<std::vector<Insn>> insns = decode_all(*bytes);
+    if (!insns) return problem(where, std::move(insns.error()));
+    run.insns = *std::move(insns);
+  }
+  void read_patch(const Json& json, const std::string& where, Run& run) {
+    const auto address = number(json, "address", where);
+    const auto contents = part(json, where, number(json, "bytes", where));
+    if (!address || !contents) return;
+    patched_ += contents->size();
+    if (patched_ > kFileLimit) return problem(where, "all patches together are too large");
+    run.patches.push_back({*address, std::string(*contents)});
+  }
+
+  void read_regions(const std::string& key, std::vector<Region>& into, bool outputs) {
+    const Json& regions = list(json(), key, "");
+    for (size_t i = 0; i < regions.size(); ++i) {
+      const std::string where = fmt::format("{} {}", key, i);
+      const auto label = text(regions[i], "name", where);
+      const auto address = number(regions[i], "address", where);
+      const auto bytes = number(regions[i], "bytes", where);
+      if (!label || !address || !bytes) continue;
+      into.push_back({*label, *address, *bytes});
+      if (outputs) dump_.expected.push_back(read_expected(regions[i], *bytes, where));
+    }
+  }
+  std::string read_expected(const Json& json, uint64_t bytes, const std::string& where) {
+    const auto label = text(json, "expected", where, false);
+    if (!label) return {};
+    Json place = {{"file", *label}};
+    if (json.contains("offset")) place["offset"] = json["offset"];
+    return std::string(part(place, where, bytes).value_or(""));
+  }
+
+  uint64_t insns_ = 0, patched_ = 0;
+  Dump dump_;
+};
+
+}  // namespace
+
+Result<Dump> read_dump(const std::string& folder) { return DumpReader(folder).read(); }
+
+}  // namespace tilewright::spatial
