@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Writes inputs to begin fuzzing from: make_seeds.py FOLDER [PROGRAM].
 
-FOLDER/onnx gets small random models; with a built tilewright, FOLDER/package gets packages of some of them,
+FOLDER/onnx gets small random models, FOLDER/spatial_* a small program of a spatial accelerator; with a built tilewright, FOLDER/package gets packages of some of them,
 FOLDER/vta_program, FOLDER/dpu_program and FOLDER/gpu_program the code of their launches, FOLDER/dpu_asm and
 FOLDER/dpu_dump DPU programs as text and as dumps.
 """
+import json
 import os
+import struct
 import subprocess
 import sys
 import tarfile
@@ -52,6 +54,7 @@ def main():
         if model.ByteSize() < 20000:
             write(os.path.join(folder, "onnx"), f"{seed}.onnx", model.SerializeToString())
     arrays(os.path.join(folder, "inputs"))
+    spatial(folder)
     if not os.path.exists(program):
         return
     models = sorted(os.listdir(os.path.join(folder, "onnx")))
@@ -101,6 +104,58 @@ def dpu_texts(folder, program):
             with open(os.path.join(dump, name), "rb") as file:
                 joined += (b"\n%% " + name.encode() + b"\n" if joined else b"") + file.read()
     write(os.path.join(folder, "dpu_dump"), "small", joined)
+
+
+# Four rows of 16 bytes times 16 x 16 weights, after their bias (docs/spatial.md).
+TILE = """# layer tile
+LOAD dram=4096 run_axes=2 axis3=4,0,0,16,16 axis4=16,0,0,1,1
+LOAD gives=C spad=64 dram=4224 run_axes=5 bias_words=16 axis4=256,0,0,1,1
+COMPUTE takes=L gives=S spad=0,64 begins=1 row_step=16 j=16,-1 k=16,-1 loop5=4,0,16,0,1
+STORE takes=C dram=4480 run_axes=2 bias_axis=4 shift=3 axis3=4,16,1,0,1 axis4=16,1,16,1,0
+END
+"""
+
+
+def spatial_insns():
+    """The instructions of TILE as bytes."""
+    def insn(head, axes):
+        return head.ljust(32, b"\0") + axes.ljust(96, b"\0")
+
+    none = struct.pack("<IHHiI", 1, 0, 0, 0, 0)
+    load = "<BBBBIQBbHIHH"
+    rows = none * 3 + struct.pack("<IHHiIIHHiI", 4, 0, 0, 16, 16, 16, 0, 0, 1, 1)
+    weights = none * 4 + struct.pack("<IHHiI", 256, 0, 0, 1, 1)
+    loops = struct.pack("<HHIII", 1, 0, 0, 0, 0) * 5 + struct.pack("<HHIII", 4, 0, 16, 0, 1)
+    once = struct.pack("<IiHHI", 1, 0, 1, 0, 0)
+    sums = once * 3 + struct.pack("<IiHHIIiHHI", 4, 16, 1, 0, 1, 16, 1, 16, 1, 0)
+    return [insn(struct.pack(load, 0, 0, 0, 0, 0, 4096, 2, -1, 1, 0, 0, 0), rows),
+            insn(struct.pack(load, 0, 0, 2, 0, 64, 4224, 5, -1, 1, 0, 0, 16), weights),
+            insn(struct.pack("<BBBBIIIBBBbIHHHbb", 1, 1, 4, 0, 0, 0, 64, 0, 0, 1, -1, 16, 1, 16, 16, -1, -1), loops),
+            insn(struct.pack("<BBBBIQBbHBBbb", 2, 2, 0, 0, 0, 4480, 2, 4, 0, 0, 3, -128, 127), sums)]
+
+
+def spatial(folder):
+    """TILE as text, as the bytes of a package and as a dump, in the way dump_common.h reads it."""
+    insns, image = b"".join(spatial_insns()), bytes(range(256)) + bytes(256)
+    write(os.path.join(folder, "spatial_asm"), "tile.asm", TILE.encode())
+
+    def number(value):
+        return struct.pack("<Q", value)
+
+    def text(data):
+        return number(len(data)) + data
+
+    program = (b"TWSPAPR1" + text(b'kind = "spatial"\n') + number(4096) + text(image) + number(1) + number(0)
+               + text(insns) + number(1) + text(b"tile") + number(0) + number(4) + number(0)
+               + number(1) + text(b"y") + number(4480) + number(64) + text(b"") + text(b""))
+    write(os.path.join(folder, "spatial_program"), "tile", program)
+    manifest = {"format": "spatial-program-dump", "version": 1, "design": {"kind": "spatial", "timing": {}, "host": {}},
+                "image": {"address": 4096, "bytes": 512, "file": "image.bin"},
+                "runs": [{"insns": {"file": "insns.bin", "offset": 0, "count": 4}, "patches": [],
+                          "spans": [{"name": "tile", "begin": 0, "end": 4}]}],
+                "inputs": [], "outputs": [{"name": "y", "address": 4480, "bytes": 64}]}
+    files = b"".join(b"\n%% " + name + b"\n" + data for name, data in ((b"image.bin", image), (b"insns.bin", insns)))
+    write(os.path.join(folder, "spatial_dump"), "tile", json.dumps(manifest).encode() + files)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tilewright/accel/spatial/assembly.h"
 #include "tilewright/accel/spatial/sim/testing/random_data.h"
+#include "tilewright/base/file.h"
 
 namespace tilewright::spatial {
 namespace {
@@ -190,6 +192,42 @@ TEST(SpatialFsim, NothingOnChipLivesOn) {
   EXPECT_FALSE(device->launch({{0, 0, p.store}}));
   EXPECT_FALSE(device->launch(in_order({{0, 0, p.weights}, {0, 0, p.compute}})));
   EXPECT_TRUE(device->launch(p.insns()));
+}
+
+/// The text between the first fence of section 8 of docs/spatial.md and the next.
+std::string worked_example() {
+  const std::string page = read_file(std::string(TILEWRIGHT_ROOT_DIR) + "/docs/spatial.md").value();
+  const size_t section = page.find("## 8. A worked example"),
+               begin = page.find("```\n", section) + 4;
+  return page.substr(begin, page.find("```", begin) - begin);
+}
+
+TEST(SpatialFsim, WorkedExampleOfTheManual) {
+  Result<Program> program = parse_assembly(worked_example(), {}, "spatial.md");
+  ASSERT_TRUE(program) << to_string(program.error());
+  EXPECT_EQ(assembly(program->runs), worked_example());
+  EXPECT_TRUE(check_program(*program).empty());
+  EXPECT_EQ(with_tokens({}, program->runs[0].insns).value(), program->runs[0].insns);
+  ASSERT_EQ(program->base, 4096);
+  Rng rng(1);
+  std::string& image = program->image;
+  for (char& byte : image) byte = static_cast<char>(rng.between(-9, 9));
+  const auto at = [&](size_t address) { return static_cast<int8_t>(image[address - 4096]); };
+  Counters counters;
+  const std::string out = testing::fsim_image(*program, &counters).value();
+  EXPECT_EQ(counters.steps, 8);
+  EXPECT_EQ(counters.load_bytes, 128 + 64 + 512);
+  for (size_t row = 0; row < 4; ++row)
+    for (size_t j = 0; j < 16; ++j) {
+      uint32_t bias = 0;
+      for (size_t b = 0; b < 4; ++b)
+        bias |= uint32_t{static_cast<uint8_t>(at(4224 + 4 * j + b))} << 8 * b;
+      auto sum = static_cast<int32_t>(bias);
+      for (size_t k = 0; k < 32; ++k)
+        sum += at(4096 + 32 * row + k) * at(4288 + 256 * (k / 16) + 16 * (k % 16) + j);
+      EXPECT_EQ(static_cast<int8_t>(out[4800 - 4096 + 16 * row + j]),
+                std::clamp((sum + 64) >> 7, -128, 127));
+    }
 }
 
 TEST(SpatialFsim, DramGrowsBothWays) {
