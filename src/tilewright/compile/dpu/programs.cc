@@ -4,6 +4,7 @@
 #include "tilewright/accel/dpu/assembly.h"
 #include "tilewright/accel/dpu/check.h"
 #include "tilewright/compile/dpu/device.h"
+#include "tilewright/compile/expected_results.h"
 #include "tilewright/compile/hardware_text.h"
 
 namespace tilewright::compile {
@@ -51,7 +52,8 @@ class DpuProgram final : public DeviceProgram {
     dpu::LaunchReport report = TW_TRY(dpu::execute(*device_, program, options));
     times_ = report.times;
     SimulatedProgram done;
-    TW_TRY_STATUS(compare(done));
+    TW_TRY_STATUS(
+        compare_results(*device_, program, program.runs.size() - 1, dump_.expected, done));
     done.record = std::make_shared<DpuLaunchRecord>(
         device_->name(), std::make_shared<const dpu::Program>(program), std::move(report));
     return done;
@@ -69,31 +71,6 @@ class DpuProgram final : public DeviceProgram {
   }
 
  private:
-  /// Results against what the dump expects; the first output that differs is enough.
-  Status compare(SimulatedProgram& done) const {
-    const dpu::Program& program = dump_.program;
-    for (size_t o = 0; o < dump_.expected.size(); ++o) {
-      const std::string& expected = dump_.expected[o];
-      std::string actual(expected.size(), '\0');
-      TW_TRY_STATUS(device_->read(program.outputs[o].address, actual.data(), actual.size()));
-      done.compared += expected.size();
-      ProgramMismatch mismatch;
-      for (size_t i = 0; i < expected.size(); ++i) {
-        if (actual[i] == expected[i]) continue;
-        if (mismatch.count++ > 0) continue;
-        mismatch.first = i;
-        mismatch.actual = static_cast<signed char>(actual[i]);
-        mismatch.expected = static_cast<signed char>(expected[i]);
-      }
-      if (mismatch.count == 0 || done.mismatch) continue;
-      mismatch.where = program.outputs[o].name;
-      mismatch.run = program.runs.size() - 1;
-      mismatch.compared = expected.size();
-      done.mismatch = mismatch;
-    }
-    return {};
-  }
-
   std::string name_;
   dpu::Dump dump_;
   std::unique_ptr<dpu::Device> device_;  ///< of the last run
