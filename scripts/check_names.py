@@ -15,7 +15,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DEVICES = ("tilewright::accel", "tilewright::vta", "tilewright::dpu", "tilewright::spatial")
+DEVICES = ("tilewright::accel", "tilewright::vta", "tilewright::dpu", "tilewright::spatial", "tilewright::gemmini")
 # Name: why it stands for several types in headers.
 SHARED_NAMES = {
     "Options": "what the main function of a layer can be asked for; always written with its namespace",
