@@ -9,6 +9,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/dpu/backend.h"
+#include "tilewright/compile/gemmini/backend.h"
 #include "tilewright/compile/gpu/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/hw/target_file.h"
@@ -24,6 +25,7 @@ std::vector<const Backend*>& backend_table() {
       &gpu_backend(hw::GpuLanguage::Cuda),
       &vta_backend(),
       &dpu_backend(),
+      &gemmini_backend(),
   };
   return table;
 }

@@ -1,5 +1,6 @@
 // Integer operators of quantised networks, plain and on tiles of a matrix accelerator. All are
 // exact: sums in i32 that wrap, arithmetic shifts, no rounding besides what a bias adds.
+#include <cmath>
 #include <numeric>
 
 #include "tilewright/base/check.h"
@@ -34,7 +35,7 @@ Status require_dtype(const OpCall& call, size_t i, DType dtype) {
 // The sum may be shifted by pre_shift first. With a multiplier that is acc, which is then clipped
 // to at most limit on both sides if limit > 0, so that the product stays below 2^31; without one it
 // is acc + bias, so that a residual needs fewer bits: floors nest, so two shifts are as good as
-// one.
+// one. With half_even the last shift is a division in f32 that rounds to the nearest, ties to even.
 
 Inferred infer_requantize(const OpCall& call) {
   const Shape& shape = call.inputs[0].shape;
@@ -56,6 +57,9 @@ Inferred infer_requantize(const OpCall& call) {
   TW_TRY(int_attr(call, "pre_shift", 0, 0, 31));
   const int64_t limit = TW_TRY(int_attr(call, "limit", 0, 0, 32767));
   if (!call.input(3) && limit != 0) return invalid(call, "limit is for sums with a multiplier");
+  const int64_t half_even = TW_TRY(int_attr(call, "half_even", 0, 0, 1));
+  if (half_even == 1 && (call.input(3) || call.attrs.get_int("pre_shift", 0) != 0))
+    return invalid(call, "half_even is for sums with one shift and no multiplier");
   const int64_t lo = TW_TRY(int_attr(call, "lo", -128, -128, 127));
   TW_TRY(int_attr(call, "hi", 127, lo, 127));
   return std::vector<TensorType>{{DType::I8, shape}};
@@ -86,6 +90,15 @@ Tensors define_requantize(const OpCall& call, const Tensors& in) {
       if (call.attrs.get_int("residual_multiplier", 1) != 1)
         residual = residual * number("residual_multiplier", 1);
       value = value + shifted(BinaryOp::Shl, residual, "residual_shift");
+    }
+    const int64_t shift = call.attrs.get_int("shift", 0);
+    if (call.attrs.get_int("half_even", 0) != 0 && shift != 0) {
+      const auto real = [&](double x) { return float_imm(x, DType::F32); };
+      value = math(MathFn::Round,
+                   {cast(DType::F32, value) * real(std::ldexp(1.0, -static_cast<int>(shift)))});
+      return cast(DType::I8,
+                  min(max(value, real(static_cast<double>(call.attrs.get_int("lo", -128)))),
+                      real(static_cast<double>(call.attrs.get_int("hi", 127)))));
     }
     value = shifted(BinaryOp::Shr, value, "shift");
     return cast(DType::I8, min(max(value, number("lo", -128)), number("hi", 127)));

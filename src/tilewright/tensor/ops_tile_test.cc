@@ -92,6 +92,21 @@ TEST(Tiles, RequantizeNarrowsSumsBeforeItMultiplies) {
               HasSubstr("for sums with a multiplier"));
 }
 
+TEST(Tiles, RequantizeRoundsTiesToEven) {
+  const Array acc = testing::array_of(DType::I32, {1, 8}, {2, 6, 10, -2, -6, 7, 600, -600});
+  const Array even = ours("Requantize", {acc}, {{"shift", int64_t{2}}, {"half_even", int64_t{1}}});
+  expect_close(even, testing::array_of(DType::I8, {1, 8}, {0, 2, 2, 0, -2, 2, 127, -128}));
+  const Array none = ours("Requantize", {acc}, {{"half_even", int64_t{1}}, {"lo", int64_t{0}}});
+  expect_close(none, testing::array_of(DType::I8, {1, 8}, {2, 6, 10, 0, 0, 7, 127, 0}));
+  // 2^24 + 2^17 + 1 is not there in f32, where it is a tie.
+  const Array wide = testing::array_of(DType::I32, {1, 1}, {16777216 + 131072 + 1});
+  expect_close(ours("Requantize", {wide}, {{"shift", int64_t{18}}, {"half_even", int64_t{1}}}),
+               testing::array_of(DType::I8, {1, 1}, {64}));
+  EXPECT_THAT(
+      our_error("Requantize", {acc}, {{"half_even", int64_t{1}}, {"pre_shift", int64_t{1}}}),
+      HasSubstr("one shift"));
+}
+
 TEST(Tiles, RequantizeInTwoShiftsIsTheSame) {
   const Shape shape = {1, 3, 4, 4};
   const Array acc = random_array(DType::I32, shape, 1, -50000, 50000);

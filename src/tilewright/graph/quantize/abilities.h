@@ -22,6 +22,10 @@ struct IntegerAbilities {
   bool first_convolutions = false;       ///< of few channels; false: Im2Col or SpaceToDepth first
   bool transposed_convolutions = false;  ///< false: one convolution and DepthToSpace
   Averages averages = Averages::Depthwise;
+  /// Sums that need no multiplier are rounded to the nearest with ties to even (half_even of
+  /// Requantize); false: by half a unit in the bias, ties up. requires: not fixed_point, and no
+  /// wide outputs.
+  bool half_even = false;
 };
 
 /// Slopes of LeakyRelu that may be taken for kLeakySlope differ by no more.

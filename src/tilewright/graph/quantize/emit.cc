@@ -214,6 +214,7 @@ class Emitter : private Rewriter {
       }
     }
     spec.lo = unit.lo, spec.hi = unit.hi;
+    spec.half_even = options_.target.half_even;
     return spec;
   }
 

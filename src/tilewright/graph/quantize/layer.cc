@@ -136,7 +136,7 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
     out.residual_shift = *up;
     residual = std::ldexp(128.0, *up);
   }
-  const bool rounds = *shift > 0 && !spec.fixed_point;
+  const bool rounds = *shift > 0 && !spec.fixed_point && !spec.half_even;
   const double half = rounds ? std::ldexp(1.0, *shift - 1) : 0;
   const std::vector<double> bounds = sum_bounds(out.weight);
   std::vector<double> values;
@@ -147,7 +147,8 @@ bool shift_form(const LayerSpec& spec, const std::vector<double>& bias, LayerNum
   }
   out.shift = *shift;
   out.bias = as_bias(values);
-  if (!spec.fixed_point) split_shift(out);
+  out.half_even = spec.half_even;
+  if (!spec.fixed_point && !spec.half_even) split_shift(out);
   return true;
 }
 
@@ -259,6 +260,7 @@ tensor::Attrs LayerNumbers::attrs() const {
   if (residual_multiplier != 1) a.values["residual_multiplier"] = residual_multiplier;
   if (pre_shift != 0) a.values["pre_shift"] = pre_shift;
   if (limit != 0) a.values["limit"] = limit;
+  if (half_even) a.values["half_even"] = int64_t{1};
   return a;
 }
 

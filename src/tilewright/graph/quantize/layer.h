@@ -20,6 +20,7 @@ struct LayerSpec {
   std::optional<double> lo, hi;      ///< of the activation
   /// For RequantizeFixed: one shift, of either sign, and biases without half a unit.
   bool fixed_point = false;
+  bool half_even = false;  ///< Requantize rounds: biases without half a unit, one shift
 };
 
 /// ConvInteger's weight, Requantize's constants and attributes.
@@ -30,6 +31,7 @@ struct LayerNumbers {
   int64_t shift = 0, residual_shift = 0, residual_multiplier = 1;
   int64_t pre_shift = 0, limit = 0;  ///< as Requantize has them
   int64_t lo = -128, hi = 127;
+  bool half_even = false;  ///< as Requantize has it
 
   tensor::Attrs attrs() const;
 };

@@ -121,6 +121,7 @@ class Exporter : private Rewriter {
   /// where rounding to even and the rounding shift differ.
   Array real_bias(const Node& node, const std::vector<double>& units, double y_scale) const {
     const bool multiplied = node.inputs.size() > 3 && node.inputs[3] >= 0;
+    const bool half_even = node.attrs.get_int("half_even", 0) != 0;  // as QuantizeLinear does
     const auto early = static_cast<int>(node.attrs.get_int("pre_shift", 0));
     const bool narrowed = early > 0;
     const int shift = static_cast<int>(node.attrs.get_int("shift", 0)) + (multiplied ? 0 : early);
@@ -128,13 +129,13 @@ class Exporter : private Rewriter {
     Array out(DType::F32, bias.shape());
     for (int64_t c = 0; c < bias.size(); ++c) {
       double b = static_cast<double>(bias.get_int(c));
-      if (shift > 0) b -= std::ldexp(1.0, shift - 1);
+      if (shift > 0 && !half_even) b -= std::ldexp(1.0, shift - 1);
       if (multiplied) {
         if (narrowed) b -= static_cast<double>(array_of(value(node.inputs[3])).get_int(c) / 2);
         out.set(c, std::ldexp(b, -shift) * y_scale);
       } else {
         const double unit = units.size() == 1 ? units[0] : units[static_cast<size_t>(c)];
-        out.set(c, (shift > 0 ? b + 0.5 : b) * unit);
+        out.set(c, (shift > 0 && !half_even ? b + 0.5 : b) * unit);
       }
     }
     return out;

@@ -117,6 +117,24 @@ LayerSpec random_spec(Rng& rng, int64_t outs, int64_t ins) {
   return spec;
 }
 
+TEST(QuantizeLayer, HalfEvenLeavesTheRoundingToRequantize) {
+  Rng rng(5);
+  LayerSpec spec = random_spec(rng, 8, 20);
+  spec.x_scale = 1.0 / 32, spec.y_scale = 1.0 / 16, spec.weight_scale = {1.0 / 128};
+  spec.residual_scale = 1.0 / 8;
+  const auto up = layer_numbers(spec);
+  spec.half_even = true;
+  const auto even = layer_numbers(spec);
+  ASSERT_TRUE(up && even);
+  EXPECT_EQ(up->pre_shift, 3);
+  EXPECT_EQ(even->pre_shift, 0);
+  EXPECT_EQ(even->shift, 8);
+  EXPECT_EQ(even->residual_shift, 9);
+  for (int64_t o = 0; o < 8; ++o) EXPECT_EQ(up->bias.get_int(o), even->bias.get_int(o) + 128);
+  EXPECT_EQ(even->attrs().get_int("half_even", 0), 1);
+  EXPECT_EQ(up->attrs().get_int("half_even", 0), 0);
+}
+
 TEST(QuantizeLayer, ShiftsRoundToTheNearest) {
   Rng rng(5);
   for (const bool residual : {false, true}) {
