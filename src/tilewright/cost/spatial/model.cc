@@ -56,6 +56,7 @@ std::vector<std::string> misfits(const spatial::Design& design, const SpatialLay
     inner += ceil_div(mapping.tile[loop], unit.lanes[loop]) > 1;
   if (inner > 6)
     reasons.push_back("a COMPUTE has six loops, the tile has " + std::to_string(inner));
+  if (const char* why = unit.refuses(mapping.tile)) reasons.emplace_back(why);
   return reasons;
 }
 
@@ -80,7 +81,7 @@ bool SpatialEvaluator::fits(const SpatialMapping& mapping) const {
     return false;
   int inner = 0;
   for (int loop = 0; loop < unit_.loops; ++loop) inner += mapping.tile[loop] > unit_.lanes[loop];
-  return inner <= 6;
+  return inner <= 6 && unit_.refuses(mapping.tile) == nullptr;
 }
 
 const SpatialEvaluator::Spans& SpatialEvaluator::spans(int tensor, size_t dim,

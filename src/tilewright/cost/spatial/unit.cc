@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "tilewright/accel/spatial/isa.h"
+
 namespace tilewright::cost {
 namespace {
 
@@ -52,9 +54,12 @@ void set_layout(SpatialUnit& u, int factor) {
     for (const SpatialTerm& term : dim.terms)
       if (term.loop == u.lane_loop[factor]) {
         u.lane_dim[factor] = static_cast<int>(&dim - tensor.dims.data());
-        u.gathers[factor] = !tensor.packed && (&dim != &tensor.dims.back() || term.stride != 1);
+        const bool one = u.lanes[term.loop] == 1;
+        u.lane_stride[factor] = one ? 1 : term.stride;
+        u.gathers[factor] =
+            !tensor.packed && (&dim != &tensor.dims.back() || u.lane_stride[factor] != 1);
         // Rows of one element, the vector of a Gemv, lie beside each other too.
-        u.skewed[factor] = dim.terms.size() > 1 || u.lanes[term.loop] == 1;
+        u.skewed[factor] = dim.terms.size() > 1 || one || term.stride != 1;
       }
 }
 
@@ -108,23 +113,45 @@ int64_t SpatialUnit::fetches(int factor) const {
   return factor == 0 ? design.cols : design.rows;
 }
 
-SpatialSizes SpatialUnit::strides(int factor, const SpatialSizes& size) const {
+SpatialPlaces SpatialUnit::places(int factor, const SpatialSizes& size) const {
   const int number = factor ? choice.second() : choice.first;
   const SpatialTensor& tensor = layer.tensors[number];
   const size_t in = static_cast<size_t>(lane_dim[factor]);
-  const int lane = lane_loop[factor];
-  SpatialSizes strides{};
-  int64_t pitch = skewed[factor] ? elements(number, in, size) : row_bytes(factor, size);
-  if (skewed[factor])
-    for (const SpatialTerm& term : tensor.dims[in].terms) strides[term.loop] = term.stride;
+  const int64_t lane_size = size[lane_loop[factor]], width = lanes[lane_loop[factor]];
+  SpatialPlaces places;
+  // Packed blocks of which the last one is smaller would leave holes.
+  const bool whole = skewed[factor] || (tensor.packed && lane_size > width && lane_size % width);
+  int64_t pitch = std::min(width, lane_size);
+  if (whole) {
+    pitch = elements(number, in, size);
+    if (lane_size > 1) places.phases = lane_stride[factor];
+    places.phase = ceil_div(pitch, places.phases);
+    pitch = places.phase * places.phases;
+  }
+  places.pitch[in] = 1;
   for (size_t i = tensor.dims.size(); i-- > 0;) {
     if (i == in) continue;
-    const int64_t step = skips(number, i, size);
-    for (const SpatialTerm& term : tensor.dims[i].terms)
-      strides[term.loop] = term.stride / step * pitch;
+    places.pitch[i] = pitch;
     pitch *= elements(number, i, size);
   }
-  strides[lane] = skewed[factor] ? lanes[lane] : pitch;
+  places.block = whole ? 0 : pitch;
+  places.bytes = whole ? pitch : pitch * ceil_div(lane_size, width);
+  return places;
+}
+
+SpatialSizes SpatialUnit::strides(int factor, const SpatialSizes& size) const {
+  const int number = factor ? choice.second() : choice.first;
+  const SpatialTensor& tensor = layer.tensors[number];
+  const SpatialPlaces at = places(factor, size);
+  const int lane = lane_loop[factor];
+  SpatialSizes strides{};
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    const int64_t step =
+        static_cast<int>(i) == lane_dim[factor] ? at.phases : skips(number, i, size);
+    for (const SpatialTerm& term : tensor.dims[i].terms)
+      strides[term.loop] = term.stride * at.pitch[i] / step * lanes[term.loop];
+  }
+  if (at.block) strides[lane] = at.block;
   return strides;
 }
 
@@ -256,10 +283,29 @@ int64_t SpatialUnit::elements(int tensor, size_t dim, const SpatialSizes& size) 
 }
 
 int64_t SpatialUnit::buffer_bytes(int tensor, const SpatialSizes& tile) const {
-  int64_t bytes = layer.tensors[tensor].element_bytes;
-  for (size_t dim = 0; dim < layer.tensors[tensor].dims.size(); ++dim)
-    bytes *= elements(tensor, dim, tile);
+  const int64_t bytes = places(tensor == choice.first ? 0 : 1, tile).bytes;
   return ceil_div(bytes, design.bank_bytes) * design.bank_bytes;
+}
+
+const char* SpatialUnit::refuses(const SpatialSizes& tile) const {
+  for (int loop = 0; loop < loops; ++loop) {
+    if (tile[loop] > 65535) return "a loop of a COMPUTE counts to 65535";
+    for (int factor : {0, 1})
+      if (layer.tensors[factor].packed && in(moves[factor] & moves[kSpatialResult], loop) &&
+          tile[loop] > spatial::kBiasWords / 2)
+        return "the bias memory holds 512 results of a tile, and as many of the next one";
+  }
+  // Strided lanes are loaded phase by phase: what else moves them must stay in its phase.
+  for (int factor : {0, 1}) {
+    const int lane = lane_loop[factor];
+    const int64_t stride = lane_stride[factor];
+    if (stride == 1 || tile[lane] == 1) continue;
+    const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+    for (const SpatialTerm& term : tensor.dims[static_cast<size_t>(lane_dim[factor])].terms)
+      if (term.loop != lane && term.stride % stride && tile[term.loop] > 1)
+        return "strided lanes and a tap that moves them by less want a tile of one tap";
+  }
+  return nullptr;
 }
 
 int64_t SpatialUnit::sums_per_part(const SpatialSizes& tile) const {

@@ -34,6 +34,18 @@ struct SpatialSpan {
   friend bool operator==(const SpatialSpan&, const SpatialSpan&) = default;
 };
 
+/// How a tile of a factor lies in the scratchpad: a position of a dimension is `pitch` bytes from
+/// the one before; the lanes' dimension lies in blocks, or as a whole, innermost.
+struct SpatialPlaces {
+  std::array<int64_t, kSpatialDims> pitch{};
+  /// Bytes from one block of lanes to the next; 0: the lanes' dimension lies as a whole.
+  int64_t block = 0;
+  /// Whole, with strided lanes: position p lies at p % phases * phase + p / phases, so that lanes
+  /// are neighbours.
+  int64_t phases = 1, phase = 0;
+  int64_t bytes = 0;
+};
+
 struct SpatialUnit {
   SpatialUnit(const spatial::Design& design, const SpatialLayer& layer,
               const SpatialChoice& choice);
@@ -46,9 +58,10 @@ struct SpatialUnit {
   std::array<uint32_t, kSpatialTensors> moves{};  ///< loops that move each tensor, as bits
   std::array<int, 2> lane_loop{-1, -1};           ///< whose elements a step reads, by factor
   std::array<int, 2> lane_dim{};                  ///< of the factor that lanes lie along
+  std::array<int64_t, 2> lane_stride{1, 1};       ///< of the lanes' loop in that dimension
   std::array<int, kSpatialLoops> inner{};         ///< loops of a COMPUTE, innermost first
   std::array<bool, 2> gathers{};                  ///< lanes are not neighbours in DRAM
-  std::array<bool, 2> skewed{};                   ///< rows of lanes overlap: a tap is the lane
+  std::array<bool, 2> skewed{};                   ///< rows of lanes overlap: a tap moves them
   bool stationary = false;                        ///< blocks of the second factor stay
   uint32_t block_loops = 0, tap_loops = 0;        ///< that choose the block; inside one (Conv2d)
   int64_t parts = 1;                              ///< of the private memory
@@ -59,8 +72,9 @@ struct SpatialUnit {
   int64_t row_bytes(int factor, const SpatialSizes& size) const;
   /// How often a step fetches a row: once, or by each column of an array without links.
   int64_t fetches(int factor) const;
-  /// Scratchpad bytes between blocks of each loop, for the rows of a factor: blocks of lanes
-  /// outermost, then the other dimensions as in DRAM, then the lanes.
+  /// Blocks of lanes outermost, then the other dimensions as in DRAM, then the lanes.
+  SpatialPlaces places(int factor, const SpatialSizes& size) const;
+  /// Scratchpad bytes between blocks of each loop, for the rows of a factor.
   SpatialSizes strides(int factor, const SpatialSizes& size) const;
   /// Accesses of the scratchpad for all rows of a tile: a share of the time `kept`, where what an
   /// access brought serves several steps, and `repeated` otherwise.
@@ -84,6 +98,8 @@ struct SpatialUnit {
   /// Of one copy, which begins at a word.
   int64_t buffer_bytes(int tensor, const SpatialSizes& tile) const;
   int64_t sums_per_part(const SpatialSizes& tile) const;
+  /// What instructions cannot say of a tile of this size; null: nothing.
+  const char* refuses(const SpatialSizes& tile) const;
   int64_t stationary_per_part(const SpatialSizes& tile) const;
 
   struct Compute {

@@ -1,0 +1,110 @@
+#include "tilewright/codegen/spatial/network.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace tilewright::spatial {
+
+using cost::ImageLayout;
+using cost::SpatialDim;
+using cost::SpatialLayer;
+
+namespace {
+
+/// Axes n (with several images), channels, y, x, or with the channels last.
+std::vector<SpatialDim> image(ImageLayout layout, std::optional<SpatialDim> n, SpatialDim channels,
+                              SpatialDim y, SpatialDim x) {
+  std::vector<SpatialDim> dims;
+  if (n) dims.push_back(*n);
+  if (layout == ImageLayout::ChannelsFirst) dims.push_back(channels);
+  dims.push_back(std::move(y));
+  dims.push_back(std::move(x));
+  if (layout == ImageLayout::ChannelsLast) dims.push_back(channels);
+  return dims;
+}
+
+/// What decides the mapping of a layer.
+std::string shape_of(const SpatialLayer& layer) {
+  std::string text;
+  for (const cost::SpatialLoop& loop : layer.loops)
+    text += fmt::format("{}{}{}", loop.name, loop.extent, loop.reduces ? "+" : " ");
+  for (const cost::SpatialTensor& tensor : layer.tensors) {
+    text += fmt::format("/{}{}", tensor.element_bytes, tensor.packed ? "p" : "");
+    for (const SpatialDim& dim : tensor.dims) {
+      text += fmt::format("[{}-{}", dim.extent, dim.begin);
+      for (const cost::SpatialTerm& term : dim.terms)
+        text += fmt::format(" {}*{}", term.stride, term.loop);
+    }
+  }
+  return text;
+}
+
+/// The tile of which every other one is a multiple, or nearly.
+cost::SpatialMapping smallest(const Design& design, const SpatialLayer& layer,
+                              const cost::SpatialChoice& choice) {
+  const cost::SpatialUnit unit(design, layer, choice);
+  cost::SpatialMapping mapping;
+  mapping.choice = choice;
+  mapping.copies = {1, 1, 1};
+  for (int loop = 0; loop < unit.loops; ++loop)
+    mapping.tile[loop] = cost::tile_sizes(layer.loops[loop].extent, unit.lanes[loop]).front();
+  return mapping;
+}
+
+}  // namespace
+
+SpatialLayer run_of(const Network& network, const ConvLayer& layer, int64_t group,
+                    ImageLayout input, ImageLayout output) {
+  const NetworkValue& x = network.values[static_cast<size_t>(layer.input)];
+  const NetworkValue& y = network.values[static_cast<size_t>(layer.output)];
+  const int64_t inputs = x.channels / layer.groups, outputs = y.channels / layer.groups;
+  SpatialLayer run;
+  run.name = layer.name;
+  const auto add = [&](const char* name, int64_t extent, bool reduces) {
+    run.loops.push_back({name, extent, reduces});
+    return static_cast<int>(run.loops.size()) - 1;
+  };
+  std::optional<SpatialDim> n;
+  if (x.images > 1) n = SpatialDim{{{add("n", x.images, false), 1}}, x.images};
+  const int k = add("k", outputs, false), py = add("y", y.height, false),
+            px = add("x", y.width, false), c = add("c", inputs, true),
+            r = add("r", layer.kernel[0], true), s = add("s", layer.kernel[1], true);
+  run.tensors[0] = {
+      "input", image(input, n, {{{c, 1}}, x.channels, -group * inputs},
+                     {{{py, layer.stride[0]}, {r, layer.dilation[0]}}, x.height, layer.pad[0]},
+                     {{{px, layer.stride[1]}, {s, layer.dilation[1]}}, x.width, layer.pad[1]})};
+  run.tensors[1] = {"weights",
+                    {{{{k, 1}}, outputs},
+                     {{{c, 1}}, inputs},
+                     {{{r, 1}}, layer.kernel[0]},
+                     {{{s, 1}}, layer.kernel[1]}},
+                    1,
+                    true};
+  run.tensors[2] = {"result", image(output, n, {{{k, 1}}, y.channels, -group * outputs},
+                                    {{{py, 1}}, y.height}, {{{px, 1}}, y.width})};
+  return run;
+}
+
+const std::optional<cost::SpatialBest>& Mappings::best(const SpatialLayer& layer) {
+  const auto [at, is_new] = known_.try_emplace(shape_of(layer));
+  if (is_new) at->second = cost::best_mapping(design_, layer);
+  return at->second;
+}
+
+Status supports(const Network& network, const ConvLayer& layer, Mappings& mappings) {
+  const SpatialLayer run =
+      run_of(network, layer, 0, ImageLayout::ChannelsFirst, ImageLayout::ChannelsFirst);
+  if (mappings.best(run)) return {};
+  const Design& design = mappings.design();
+  const std::vector<cost::SpatialChoice> choices = cost::choices(design, run);
+  if (choices.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("no loops of the layer are those of a {}", name(design.unit)));
+  const std::vector<std::string> why = misfits(design, run, smallest(design, run, choices.front()));
+  return fail(ErrorKind::Capacity, "no tile of it fits the accelerator",
+              fmt::format("{}", fmt::join(why, "; ")));
+}
+
+}  // namespace tilewright::spatial
