@@ -15,8 +15,8 @@
 #include <map>
 #include <set>
 
+#include "tilewright/compile/fixed_layers.h"
 #include "tilewright/graph/ir/edit.h"
-#include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/quantize/scale.h"
 #include "tilewright/tensor/fixed_point.h"
 #include "tilewright/tensor/window.h"
@@ -42,7 +42,7 @@ class NetworkBuilder {
     for (const int n : nodes_) {
       const Node& v = node(n);
       if (is_sum(v)) continue;
-      Status done = layer(v);
+      Status done = layer(v, n);
       if (!done) errors_.push_back(std::move(done.error()).at("node '" + v.name + "'"));
     }
     if (!errors_.empty()) {
@@ -121,13 +121,8 @@ class NetworkBuilder {
 
   // --- Nodes.
 
-  /// A sum of products, which belongs to the requantisation behind it.
-  static bool is_sum(const Node& v) {
-    return v.op == "ConvInteger" || v.op == "ConvTransposeInteger";
-  }
-
-  Status layer(const Node& v) {
-    if (v.op == "RequantizeFixed") return convolution(v);
+  Status layer(const Node& v, int n) {
+    if (v.op == "RequantizeFixed") return convolution(v, n);
     if (v.op == "EltwiseFixed") return eltwise(v);
     if (v.op == "AveragePoolFixed") return average_pool(v);
     if (v.op == "MaxPool") return max_pool(v);
@@ -194,30 +189,14 @@ class NetworkBuilder {
     return out;
   }
 
-  Status convolution(const Node& v) {
-    const int p = producer_[static_cast<size_t>(v.inputs[0])];
-    if (p < 0 || !mine_.contains(p) || !is_sum(node(p)))
-      return unsupported("it does not end a convolution of this launch");
-    const Node& sum = node(p);
-    if (leaves(sum.outputs[0]) || users_[static_cast<size_t>(sum.outputs[0])].size() != 1)
-      return unsupported("others read its sum too");
-    if (sum.inputs.size() > 2) return unsupported("its operands have zero points");
-    if (!known(sum.inputs[1]) || value(sum.inputs[1]).type.dtype != DType::I8)
-      return unsupported("its weight is not known, or no 8-bit integers");
-    const bool biased = v.inputs.size() > 1 && v.inputs[1] >= 0;
-    if (biased && !known(v.inputs[1])) return unsupported("its bias is computed at run time");
-    const auto weights = array_of(value(sum.inputs[1])).as<int8_t>();
+  Status convolution(const Node& v, int n) {
+    const FixedConv conv = TW_TRY(fixed_conv(graph_, n, mine_));
+    const Node& sum = node(conv.sum);
     const auto fill = [&](auto op) -> Status {
-      op.groups = static_cast<int>(sum.attrs.get_int("group", 1));
-      op.weights.assign(weights.begin(), weights.end());
-      const int64_t channels = shape(v.outputs[0])[1];
-      op.bias.assign(static_cast<size_t>(channels), 0);
-      for (int64_t c = 0; biased && c < channels; ++c) {
-        const Array& bias = array_of(value(v.inputs[1]));
-        op.bias[static_cast<size_t>(c)] =
-            static_cast<int32_t>(bias.get_int(bias.size() == 1 ? 0 : c));
-      }
-      op.shift = static_cast<int>(v.attrs.get_int("shift", 0));
+      op.groups = static_cast<int>(conv.groups);
+      op.weights = conv.weights;
+      op.bias = conv.bias;
+      op.shift = conv.shift;
       op.act = TW_TRY(activation(v));
       return add_layer(v, {sum.inputs[0]}, std::move(op));
     };
@@ -363,16 +342,9 @@ Result<DpuNetwork> dpu_network(const graph::Graph& graph, const std::vector<int>
   return made;
 }
 
-std::vector<int> dpu_layer(const graph::Graph& graph, int node) {
-  const graph::Node& v = graph.nodes[static_cast<size_t>(node)];
-  if (v.op != "RequantizeFixed") return {node};
-  const int p = producers(graph)[static_cast<size_t>(v.inputs[0])];
-  return p < 0 ? std::vector<int>{node} : std::vector<int>{p, node};
-}
-
 Status supports_layer(const dpu::Config& config, const graph::Graph& graph, int node,
                       const FixPoints& fix_points) {
-  const DpuNetwork made = TW_TRY(dpu_network(graph, dpu_layer(graph, node), fix_points));
+  const DpuNetwork made = TW_TRY(dpu_network(graph, layer_nodes(graph, node), fix_points));
   for (const dpu::Layer& layer : made.network.layers)
     TW_TRY_STATUS(dpu::supports(config, made.network, layer));
   return {};

@@ -37,10 +37,7 @@ struct DpuNetwork {
 Result<DpuNetwork> dpu_network(const graph::Graph& graph, const std::vector<int>& nodes,
                                const FixPoints& fix_points);
 
-/// The nodes that make one layer together with `node`: itself, and the sum that only it reads.
-std::vector<int> dpu_layer(const graph::Graph& graph, int node);
-
-/// Whether dpu_layer(node) is a layer within the limits of the hardware.
+/// Whether layer_nodes(node) (compile/fixed_layers.h) is a layer within the limits of the hardware.
 /// errors: Unsupported, with the reason.
 Status supports_layer(const dpu::Config& config, const graph::Graph& graph, int node,
                       const FixPoints& fix_points);

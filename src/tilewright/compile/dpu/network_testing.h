@@ -14,6 +14,7 @@
 
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/dpu/network.h"
+#include "tilewright/compile/fixed_layers.h"
 #include "tilewright/compile/quantize_model.h"
 #include "tilewright/graph/testing/quantize.h"
 
@@ -93,7 +94,7 @@ inline Choice choose(const QuantizedGraph& q) {
     if (!is_bytes(q.graph, node.outputs[0]) || node.op == "QuantizeLinear") continue;
     const int id = static_cast<int>(n);
     if (const Status status = supports_layer(dpu::Config{}, q.graph, id, points)) {
-      for (const int each : dpu_layer(q.graph, id)) nodes.insert(each);
+      for (const int each : layer_nodes(q.graph, id)) nodes.insert(each);
     } else {
       choice.left.push_back(fmt::format("{}: {}", node.op, to_string(status.error())));
     }

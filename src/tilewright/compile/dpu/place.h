@@ -18,10 +18,6 @@ struct DpuMemo : BackendMemo {
   FixPoints fix_points;              ///< of each value
 };
 
-/// Nodes without a path through the processor between them share a launch: for each node the number
-/// of its launch, or -1 where `on_device` is false.
-std::vector<int> launches_of(const graph::Graph& graph, const std::vector<bool>& on_device);
-
 /// `model` quantised to scales of powers of two, its layers placed, and values at the borders of
 /// launches in the order of the DPU's DDR.
 /// errors: Usage (no samples), Unsupported (every node that is no layer of this hardware, unless
