@@ -11,6 +11,7 @@
 #include "tilewright/compile/dpu/backend.h"
 #include "tilewright/compile/gemmini/backend.h"
 #include "tilewright/compile/gpu/backend.h"
+#include "tilewright/compile/spatial/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/hw/target_file.h"
 
@@ -26,6 +27,7 @@ std::vector<const Backend*>& backend_table() {
       &vta_backend(),
       &dpu_backend(),
       &gemmini_backend(),
+      &spatial_backend(),
   };
   return table;
 }
