@@ -44,6 +44,35 @@ exits 0 "what the host does faster" "by the model the host takes" -- \
   check layers.onnx "${quantized[@]}" --hw fast.toml
 agrees fast layers
 
+# Programs by themselves: what is printed is read, and dumps say what to expect.
+exits 0 "the checker" "no problems" -- sim one.twm --check
+"$program" sim one.twm --asm >one.asm
+"$program" sim one.asm --target spatial --hw ws.toml --asm >again.asm
+holds "text is read as it is printed" cmp one.asm again.asm
+exits 0 "text on its hardware" -- sim one.asm --target spatial --hw ws.toml
+exits 0 "dumps of a run" -- run one.twm --device spatial:fsim --dump-program dumps
+exits 0 "a dump is as it expects" -- sim dumps
+"$program" --json sim one.twm >sim.json
+holds "multiply-adds of the first layer" "$python" - sim.json <<'END'
+import json, sys
+launch = json.load(open(sys.argv[1]))["launches"][0]
+counters = launch["counters"]
+assert counters["macs"] == 16 * 16 * 64 * 7 * 7 * 3, counters
+assert counters["insns"] == counters["loads"] + counters["computes"] + counters["stores"], counters
+END
+sed '0,/gives=/s/ gives=[LCS]*//' one.asm >race.asm
+exits 5 "a token that is missing" "deadlock at race run 0 instruction" -- \
+  sim race.asm --target spatial --hw ws.toml
+sed '2s/dram=/dam=/' one.asm >fields.asm
+exits 2 "a bad field" "fields.asm:2" "did you mean 'dram'?" -- \
+  sim fields.asm --target spatial --hw ws.toml
+dump=dumps/$(ls dumps | head -1)
+cp -r "$dump" cut && truncate -s -6 cut/insns.bin
+exits 3 "a dump cut off" "go beyond" -- sim cut
+cp -r "$dump" other && printf 'x' | dd of=other/final.bin bs=1 conv=notrunc status=none \
+  seek="$("$python" -c 'import json; print(json.load(open("other/manifest.json"))["outputs"][0]["offset"])')"
+exits 5 "results that a dump does not expect" "does not compute what its dump expects" -- sim other
+
 # What a search finds is hardware like any other.
 holds "a search" "$program" -q codesign search resnet.onnx --space edge --evaluations 6 -o found
 holds "its knee" "$program" -q codesign front found --pick knee -o picked

@@ -7,6 +7,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/accelerator_launch.h"
 #include "tilewright/compile/spatial/backend.h"
+#include "tilewright/compile/spatial/programs.h"
 
 namespace tilewright::compile {
 namespace {
@@ -41,8 +42,11 @@ class SpatialRuntime final : public DeviceRuntime {
     const auto record = [id = device->name(), program](spatial::LaunchReport report) {
       return std::make_shared<SpatialLaunchRecord>(id, program, std::move(report));
     };
-    return SpatialLaunch::create(name, program, std::move(device), settings, log,
-                                 {record, {}});
+    const auto dump = [](const std::string& folder, const spatial::Program& dumped,
+                         const std::string& final_image) {
+      return spatial::write_dump(folder, dumped, final_image);
+    };
+    return SpatialLaunch::create(name, program, std::move(device), settings, log, {record, dump});
   }
 
   Result<LaunchSummary> summary(const std::string& name, std::string_view code) const override {
@@ -70,6 +74,7 @@ class SpatialRuntime final : public DeviceRuntime {
     return true;
   }
 
+  const ProgramReader* programs() const override { return &spatial_programs(); }
   const HardwareReader* hardware() const override { return &spatial_hardware(); }
 };
 
