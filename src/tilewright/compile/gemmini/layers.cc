@@ -125,7 +125,8 @@ struct GemminiChoice {
   std::map<std::string, Error> reasons;
 };
 
-GemminiChoice choose_layers(const gemmini::Config& config, const graph::QuantizedGraph& quantized) {
+GemminiChoice choose_gemmini_layers(const gemmini::Config& config,
+                                    const graph::QuantizedGraph& quantized) {
   const Graph& graph = quantized.graph;
   const std::vector<int> producer = producers(graph);
   const std::vector<std::vector<int>> users = consumers(graph);
@@ -297,7 +298,7 @@ Result<QuantizedModel> prepare_for_gemmini(const graph::Graph& model, const gemm
   form.wide_outputs = false;  // sums cannot be read twice
   QuantizedModel result = TW_TRY(quantize_model(model, settings, options, form));
   const Graph& integer = result.quantized.graph;
-  const GemminiChoice choice = choose_layers(config, result.quantized);
+  const GemminiChoice choice = choose_gemmini_layers(config, result.quantized);
   const graph::TileShape tile{1, config.dim, config.dim, graph::TileOrder::PixelsFirst};
   graph::Launched launched =
       TW_TRY(graph::tile_borders(integer, launches_of(integer, choice.on_device), tile));
