@@ -70,7 +70,8 @@ const Generator& spatial_generator() {
 }
 
 const std::vector<const Generator*>& generators() {
-  static const std::vector<const Generator*> all = {&spatial_generator(), &vta_generator()};
+  static const std::vector<const Generator*> all = {&spatial_generator(), &vta_generator(),
+                                                    &gemmini_generator()};
   return all;
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tilewright/accel/gemmini/config.h"
 #include "tilewright/accel/spatial/design.h"
 #include "tilewright/accel/vta/config.h"
 
@@ -43,9 +44,11 @@ class Generator {
 
 const Generator& spatial_generator();
 const Generator& vta_generator();
+const Generator& gemmini_generator();
 const std::vector<const Generator*>& generators();
 
 spatial::Design spatial_design(const Values& values);
 vta::Config vta_config(const Values& values);
+gemmini::Config gemmini_config(const Values& values);
 
 }  // namespace tilewright::codesign

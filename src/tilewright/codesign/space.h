@@ -1,7 +1,7 @@
 // Spaces of designs as files: what hardware may be built.
 //
 // spaces/edge.toml is an example with comments. A file has `kind = "space"`, a name, a technology
-// (a name or a file), perhaps a `generator` ("spatial", the default, or "vta"), and
+// (a name or a file), perhaps a `generator` ("spatial", the default, "vta" or "gemmini"), and
 //
 //   rules = ["rows * cols <= 256"]                   # the language of space_rule.h
 //   [parameters]                                     # dimensions of the space

@@ -109,8 +109,9 @@ TEST(DesignSpace, EveryPointIsVisitedOnceAndIsAnotherDesign) {
 }
 
 TEST(DesignSpace, OurSpacesCanBeBuiltAndHoldHascosChoices) {
-  EXPECT_THAT(builtin_spaces(), ElementsAre("edge", "cloud", "hasco-gemm", "hasco-gemv",
-                                            "hasco-conv2d", "hasco-dot", "hasco-truth", "vta"));
+  EXPECT_THAT(builtin_spaces(),
+              ElementsAre("edge", "cloud", "hasco-gemm", "hasco-gemv", "hasco-conv2d", "hasco-dot",
+                          "hasco-truth", "vta", "gemmini"));
   struct Choice {
     const char* space;
     spatial::Unit unit;
@@ -166,6 +167,24 @@ TEST(DesignSpace, VtaIsASecondGenerator) {
   vta::Config wanted;
   EXPECT_EQ(read.vta_config(*point), wanted);
   EXPECT_THAT(read.reasons(read.points().canonical({0, 0, 3, 3, 3, 3, 3})), Not(IsEmpty()));
+}
+
+TEST(DesignSpace, GemminiIsAThird) {
+  const DesignSpace read = space("gemmini");
+  EXPECT_EQ(read.points().size(), 5 * 8 * 5 * 8);
+  int64_t legal = 0;
+  bool published = false;
+  read.for_each([&](const search::Point& point) {
+    const gemmini::Config config = gemmini_config(read.values(point));
+    EXPECT_EQ(static_cast<bool>(gemmini::check(config)), read.legal(point));
+    legal += read.legal(point) ? 1 : 0;
+    published = published || config == gemmini::Config{};
+    return true;
+  });
+  // Powers of two are no three banks. Four blocks must fit into the scratchpad, one into the
+  // accumulator: with 32x32 from 4 KiB on, with 64x64 from 16.
+  EXPECT_EQ(legal, 4 * (3 * 8 * 8 + 8 * 7 + 7 * 5));
+  EXPECT_TRUE(published);
 }
 
 TEST(DesignSpace, FixingAPrimitiveRemovesItsDimension) {

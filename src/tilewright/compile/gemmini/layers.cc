@@ -12,7 +12,7 @@
 #include <map>
 
 #include "tilewright/codegen/gemmini/layer.h"
-#include "tilewright/compile/dpu/place.h"
+#include "tilewright/compile/fixed_layers.h"
 #include "tilewright/compile/gemmini/backend.h"
 #include "tilewright/compile/quantize_model.h"
 #include "tilewright/graph/ir/edit.h"
@@ -35,7 +35,7 @@ struct GemminiLayer {
 };
 
 tl::unexpected<Error> refuse_layer(const std::string& why) {
-  return fail(ErrorKind::Unsupported, "Gemmini has no commands for it", why);
+  return fail(ErrorKind::Unsupported, why);
 }
 
 const tensor::TensorType& type_of(const Graph& graph, ValueId id) {
@@ -119,18 +119,12 @@ Result<GemminiLayer> gemmini_layer(const gemmini::Config& config, const Graph& g
   return made;
 }
 
-/// Nodes that are layers, or the product in one; the others' reasons by name.
-struct GemminiChoice {
-  std::vector<bool> on_device;
-  std::map<std::string, Error> reasons;
-};
-
-GemminiChoice choose_gemmini_layers(const gemmini::Config& config,
-                                    const graph::QuantizedGraph& quantized) {
+LayerChoice choose_gemmini_layers(const gemmini::Config& config,
+                                  const graph::QuantizedGraph& quantized) {
   const Graph& graph = quantized.graph;
   const std::vector<int> producer = producers(graph);
   const std::vector<std::vector<int>> users = consumers(graph);
-  GemminiChoice choice;
+  LayerChoice choice;
   choice.on_device.resize(graph.nodes.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const Node& node = graph.nodes[n];
@@ -143,33 +137,13 @@ GemminiChoice choose_gemmini_layers(const gemmini::Config& config,
     Error reason = layer.error();
     // Why it is in f32 says more than that there are no commands for it.
     const auto f32 = quantized.f32_reasons.find(node.name);
-    if (f32 != quantized.f32_reasons.end()) reason.why = f32->second;
+    if (f32 != quantized.f32_reasons.end()) reason.what = f32->second, reason.why.clear();
     if (node.op == "Requantize")
       if (const int p = producer[static_cast<size_t>(node.inputs[0])]; p >= 0)
         choice.reasons.emplace(graph.nodes[static_cast<size_t>(p)].name, reason);
     choice.reasons.emplace(node.name, std::move(reason));
   }
   return choice;
-}
-
-std::vector<graph::Placement> gemmini_placements(const graph::Launched& launched,
-                                                 const GemminiChoice& choice) {
-  std::vector<graph::Placement> places;
-  for (size_t n = 0; n < launched.graph.nodes.size(); ++n) {
-    const Node& node = launched.graph.nodes[n];
-    graph::Placement place = {static_cast<int>(n), node.name, node.op, graph::Where::Cpu, {}};
-    const auto reason = choice.reasons.find(node.name);
-    if (launched.launch[n] >= 0) {
-      place.where = graph::Where::Accelerator;
-    } else if (reason != choice.reasons.end()) {
-      place.why = reason->second.why;
-      place.kind = reason->second.kind;
-    } else {
-      place.why = "between the model's layout and that of Gemmini's memory";
-    }
-    places.push_back(std::move(place));
-  }
-  return places;
 }
 
 /// Commands and image of one launch.
@@ -298,11 +272,12 @@ Result<QuantizedModel> prepare_for_gemmini(const graph::Graph& model, const gemm
   form.wide_outputs = false;  // sums cannot be read twice
   QuantizedModel result = TW_TRY(quantize_model(model, settings, options, form));
   const Graph& integer = result.quantized.graph;
-  const GemminiChoice choice = choose_gemmini_layers(config, result.quantized);
+  const LayerChoice choice = choose_gemmini_layers(config, result.quantized);
   const graph::TileShape tile{1, config.dim, config.dim, graph::TileOrder::PixelsFirst};
   graph::Launched launched =
       TW_TRY(graph::tile_borders(integer, launches_of(integer, choice.on_device), tile));
-  result.placements = gemmini_placements(launched, choice);
+  result.placements = placements_of(launched.graph, launched.launch, choice,
+                                    "between the model's layout and that of Gemmini's memory");
   auto memo = std::make_shared<GemminiMemo>();
   for (const int launch : launched.launch)
     memo->devices.push_back(launch < 0 ? "" : fmt::format("{}/{}", kGemminiDevice, launch));

@@ -5,6 +5,7 @@
 
 #include "tilewright/accel/gemmini/check.h"
 #include "tilewright/accel/gemmini/work.h"
+#include "tilewright/compile/expected_results.h"
 #include "tilewright/compile/gemmini/device.h"
 #include "tilewright/compile/hardware_text.h"
 
@@ -44,7 +45,8 @@ class GemminiProgram final : public DeviceProgram {
     device_ = TW_TRY(open_gemmini(settings.device, program.config, program.end()));
     gemmini::LaunchReport report = TW_TRY(gemmini::execute(*device_, program));
     SimulatedProgram done;
-    TW_TRY_STATUS(compare(done));
+    TW_TRY_STATUS(
+        compare_results(*device_, program, program.runs.size() - 1, dump_.expected, done));
     done.record = std::make_shared<GemminiRecord>(device_->name(), std::move(report));
     return done;
   }
@@ -58,31 +60,6 @@ class GemminiProgram final : public DeviceProgram {
   }
 
  private:
-  /// Results against what the dump expects; the first output that differs is enough.
-  Status compare(SimulatedProgram& done) const {
-    const gemmini::Program& program = dump_.program;
-    for (size_t o = 0; o < dump_.expected.size() && !done.mismatch; ++o) {
-      const std::string& expected = dump_.expected[o];
-      std::string actual(expected.size(), '\0');
-      TW_TRY_STATUS(device_->read(program.outputs[o].address, actual.data(), actual.size()));
-      done.compared += expected.size();
-      ProgramMismatch mismatch;
-      for (size_t i = expected.size(); i-- > 0;) {
-        if (actual[i] == expected[i]) continue;
-        ++mismatch.count;
-        mismatch.first = i;
-        mismatch.actual = static_cast<signed char>(actual[i]);
-        mismatch.expected = static_cast<signed char>(expected[i]);
-      }
-      if (mismatch.count == 0) continue;
-      mismatch.where = program.outputs[o].name;
-      mismatch.run = program.runs.size() - 1;
-      mismatch.compared = expected.size();
-      done.mismatch = mismatch;
-    }
-    return {};
-  }
-
   std::string name_;
   gemmini::Dump dump_;
   std::unique_ptr<gemmini::Device> device_;  ///< of the last run
