@@ -46,8 +46,11 @@ class PaperSearcher final : public Searcher {
     add_random(batch, std::clamp(options_.warm_up - seen, 0, count), rng_);
     while (batch.size() < static_cast<size_t>(count)) {
       const size_t before = batch.size();
-      for (int s = 0; s < options_.starts && batch.size() < static_cast<size_t>(count); ++s)
-        follow_best(batch);
+      if (options_.cheapest_starts)
+        follow_cheapest(batch, static_cast<size_t>(count));
+      else
+        for (int s = 0; s < options_.starts && batch.size() < static_cast<size_t>(count); ++s)
+          follow_drawn(batch);
       if (batch.size() == before) break;
     }
     add_random(batch, count, rng_);
@@ -84,13 +87,29 @@ class PaperSearcher final : public Searcher {
            std::find(batch.begin(), batch.end(), to) == batch.end();
   }
 
-  /// One move along the direction of the highest value that leads to a new point.
-  void follow_best(std::vector<Point>& batch) {
-    const Trial* start = draw_start(history_, options_.gamma, rng_, [this](const Trial& trial) {
-      return !exhausted_.contains(trial.point);
-    });
-    if (start == nullptr) return;
-    const Point from = start->point;
+  void follow_drawn(std::vector<Point>& batch) {
+    while (true) {
+      const Trial* start = draw_start(history_, options_.gamma, rng_, [this](const Trial& trial) {
+        return !exhausted_.contains(trial.point);
+      });
+      if (start == nullptr || follow_best(batch, start->point)) return;
+    }
+  }
+
+  /// One move from each of the cheapest trials that have neighbours left.
+  void follow_cheapest(std::vector<Point>& batch, size_t most) {
+    int followed = 0;
+    for (const size_t trial :
+         history_.cheapest(static_cast<size_t>(options_.starts) + exhausted_.size())) {
+      if (followed == options_.starts || batch.size() == most) return;
+      const Point& from = history_.trials()[trial].point;
+      if (!exhausted_.contains(from)) followed += follow_best(batch, from);
+    }
+  }
+
+  /// One move along the direction of the highest value that leads to a new point; false: there is
+  /// none.
+  bool follow_best(std::vector<Point>& batch, const Point& from) {
     const Eigen::VectorXd values = learner_.values(features(from));
     int best = -1;
     Point to;
@@ -102,10 +121,11 @@ class PaperSearcher final : public Searcher {
     }
     if (best < 0) {
       exhausted_.insert(from);
-      return follow_best(batch);
+      return false;
     }
     steps_[to] = {from, 0, best};
     batch.push_back(std::move(to));
+    return true;
   }
 
   Rng rng_;

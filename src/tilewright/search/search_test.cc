@@ -191,6 +191,12 @@ const Row kRows[] = {
        options.planned_trials = 200;
        return q_searcher(p.space, s, options);
      }},
+    {"q_cheapest",
+     [](const Problem& p, uint64_t s) {
+       QMethodOptions options;
+       options.starts = 8, options.cheapest_starts = true, options.warm_up = 64;
+       return q_searcher(p.space, s, options);
+     }},
     {"evolution", [](const Problem& p, uint64_t s) { return evolution_searcher(p.space, s); }},
     {"model",
      [](const Problem& p, uint64_t s) {
@@ -265,6 +271,23 @@ TEST_P(EverySearcher, FindsBetterPointsThanChance) {
 
 INSTANTIATE_TEST_SUITE_P(Searchers, EverySearcher, testing::ValuesIn(kRows),
                          [](const auto& row) { return row.param.name; });
+
+TEST(QMethod, FollowsTheCheapestTrials) {
+  const Problem problem;
+  QMethodOptions options;
+  options.starts = 3, options.cheapest_starts = true, options.warm_up = 40;
+  const auto searcher = q_searcher(problem.space, 3, options);
+  Budget budget;
+  budget.trials = 40;
+  run(*searcher, problem.evaluate(), budget);
+  const std::vector<Point> proposed = searcher->propose(3);
+  ASSERT_EQ(proposed.size(), 3u);
+  const std::vector<size_t> cheapest = searcher->history().cheapest(3);
+  for (size_t i = 0; i < 3; ++i) {
+    const Point& from = searcher->history().trials()[cheapest[i]].point;
+    EXPECT_THAT(problem.space.neighbours(from), ::testing::Contains(proposed[i]));
+  }
+}
 
 TEST(Run, StopsWhenNothingIsGainedOrTold) {
   const Problem problem;

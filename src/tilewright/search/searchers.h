@@ -39,6 +39,10 @@ struct QMethodOptions {
               ///< milliseconds, five trainings of 20 epochs per run
   } form = Form::Paper;
   int starts = 1;  ///< per step
+  /// Paper: starts are the cheapest trials, not drawn. These have the highest values
+  /// exp(-(l - l*) / l*), by which HASCO chooses. source: HASCO paper, section VI, where the sign
+  /// is misprinted.
+  bool cheapest_starts = false;
   /// Where 0, the form's own. The paper gives none: in its form gamma is 5, as performances differ
   /// less than times do; alpha 0.3, as rewards to come are few where no step goes back; AdaDelta's
   /// rate 1, as published. The released code: 0.5 (on times), 0.9, 0.02.
