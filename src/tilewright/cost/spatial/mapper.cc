@@ -38,16 +38,8 @@ class Mapper {
 
   std::optional<SpatialBest> run() {
     std::vector<SpatialEvaluator> evaluators;
-    for (const SpatialChoice& choice : choices(design_, layer_)) {
-      SpatialEvaluator evaluator(design_, layer_, choice);
-      // A loop with one lane is like any other: choices that differ by it only cost the same.
-      const SpatialUnit& unit = evaluator.unit();
-      const bool known = std::any_of(evaluators.begin(), evaluators.end(), [&](const auto& other) {
-        return other.unit().lanes == unit.lanes && other.unit().lane_loop == unit.lane_loop &&
-               other.unit().choice.first == choice.first;
-      });
-      if (!known || options_.brute_force) evaluators.push_back(std::move(evaluator));
-    }
+    for (const SpatialChoice& choice : considered())
+      evaluators.emplace_back(design_, layer_, choice);
     // Promising choices first: their results skip most tiles of the others.
     std::vector<std::pair<double, size_t>> by_bound;
     for (size_t i = 0; i < evaluators.size(); ++i)
@@ -62,6 +54,11 @@ class Mapper {
   }
 
  private:
+  std::vector<SpatialChoice> considered() const {
+    if (!options_.choices.empty()) return options_.choices;
+    return options_.brute_force ? choices(design_, layer_) : distinct_choices(design_, layer_);
+  }
+
   /// Whole steps alone, and what the ports must move at least.
   double choice_bound(SpatialEvaluator& evaluator) const {
     const SpatialUnit& unit = evaluator.unit();
@@ -181,6 +178,23 @@ class Mapper {
 };
 
 }  // namespace
+
+std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
+                                            const SpatialLayer& layer) {
+  std::vector<SpatialChoice> found;
+  std::vector<SpatialUnit> units;
+  for (const SpatialChoice& choice : choices(design, layer)) {
+    const SpatialUnit unit(design, layer, choice);
+    const bool known = std::any_of(units.begin(), units.end(), [&](const SpatialUnit& other) {
+      return other.lanes == unit.lanes && other.lane_loop == unit.lane_loop &&
+             other.choice.first == choice.first;
+    });
+    if (known) continue;
+    found.push_back(choice);
+    units.push_back(unit);
+  }
+  return found;
+}
 
 std::vector<int64_t> tile_sizes(int64_t extent, int64_t lanes) {
   std::vector<int64_t> sizes;

@@ -12,6 +12,8 @@ struct SpatialMapperOptions {
   int64_t tiles = 4000;
   /// Nothing is skipped by a bound: for tests.
   bool brute_force = false;
+  /// Those that are considered; empty: all.
+  std::vector<SpatialChoice> choices;
 };
 
 struct SpatialBest {
@@ -21,6 +23,11 @@ struct SpatialBest {
   int64_t predicted = 0;  ///< mappings whose cycles were predicted
   int64_t skipped = 0;    ///< tiles skipped by their bound
 };
+
+/// Choices without those that only differ from an earlier one by a loop of one lane, which is like
+/// any other: these cost the same.
+std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
+                                            const SpatialLayer& layer);
 
 /// Tiles that the mapper considers for a loop: sizes that make a number of equal parts, and those
 /// rounded up to whole lanes; ascending.
