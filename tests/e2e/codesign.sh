@@ -46,6 +46,26 @@ for method in random nsga2 mobo; do
   exits 0 "$method" "12 designs evaluated" -- "${search[@]}" -o $method --method $method --evaluations 12
 done
 
+# Other ways to map: none is better than the mapper on a layer whose tiles it all looks at, and a study keeps its own.
+mappers_differ() {
+  for mapper in ours hasco random; do
+    "$program" codesign eval design/hw.toml net.onnx --mapper $mapper --mapper-trials 80 --json >$mapper.json 2>/dev/null || return 1
+  done
+  "$program" codesign eval design/hw.toml net.onnx --choices one --json >one.json 2>/dev/null &&
+    "$python" - <<'PY'
+import json
+latency = {name: json.load(open(name + ".json"))["latency"] for name in ("ours", "one", "hasco", "random")}
+assert latency["ours"] <= min(latency.values()) and latency["ours"] < latency["random"], latency
+assert json.load(open("hasco.json"))["mapper"] == "hasco, 80 trials, seed 0"
+PY
+}
+holds "mappers find different mappings" mappers_differ
+hasco=("${search[@]}" -o hasco --mapper hasco --mapper-trials 80 --evaluations 3)
+exits 0 "a search with HASCO's mapper" "3 designs evaluated" -- "${hasco[@]}"
+exits 0 "the same again" "going on after 3 evaluations" -- "${hasco[@]}"
+exits 8 "its folder with another mapper" "mapper: here nothing, there hasco, 80 trials" -- "${search[@]}" -o hasco --evaluations 3
+exits 2 "an unknown mapper" "did you mean 'hasco'" -- "${search[@]}" -o x --mapper hascoo
+
 exits 8 "a folder of another search" "limits: here power=1000 mW" -- "${search[@]}" -o run --limit power=1W
 exits 6 "a limit that nothing meets" "comes nearest: power is" -- "${search[@]}" -o none --evaluations 3 --limit power=1W
 exits 2 "an unknown unit" "did you mean 'gemm'" -- codesign choices net.onnx --intrinsics gem

@@ -55,14 +55,17 @@ double value(const DesignResult& result, Objective objective) {
   return 0;
 }
 
-DesignEvaluator::DesignEvaluator(Workload workload, Technology technology)
-    : workload_(std::move(workload)), technology_(std::move(technology)) {}
+DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, LayerMapper mapper)
+    : workload_(std::move(workload)),
+      technology_(std::move(technology)),
+      mapper_(std::move(mapper)) {}
 
 LayerResult DesignEvaluator::layer(const spatial::Design& design, const WorkloadLayer& layer) {
   LayerResult result;
   result.bound = cost::lower_bound(design, layer.layer);
   const double host = static_cast<double>(layer.layer.macs()) / design.host.macs_per_cycle;
-  const std::optional<cost::SpatialBest> mapped = cost::best_mapping(design, layer.layer);
+  const std::optional<cost::SpatialBest> mapped =
+      mapper_ ? mapper_(design, layer.layer) : cost::best_mapping(design, layer.layer);
   result.on_host = !mapped || host < mapped->cost.cycles;
   if (mapped) result.mapping = mapped->mapping, result.cost = mapped->cost;
   result.cycles = result.on_host ? host : result.cost.cycles;

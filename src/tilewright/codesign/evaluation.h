@@ -4,6 +4,7 @@
 // ResNet-50, each with as many runs as it has, and adds what the host does.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -44,10 +45,15 @@ struct DesignResult {
 /// In the unit of limits: cycles, mW, um2 or a share, J, Js.
 double value(const DesignResult& result, Objective objective);
 
+/// Finds a mapping of a layer; nothing: none fits. May be called by several threads.
+using LayerMapper = std::function<std::optional<cost::SpatialBest>(const spatial::Design&,
+                                                                   const cost::SpatialLayer&)>;
+
 /// Keeps the best mappings of layers, which depend on a part of a design only.
 class DesignEvaluator {
  public:
-  DesignEvaluator(Workload workload, Technology technology);
+  /// Without a `mapper`: cost::best_mapping.
+  DesignEvaluator(Workload workload, Technology technology, LayerMapper mapper = {});
 
   const Workload& workload() const { return workload_; }
   const Technology& technology() const { return technology_; }
@@ -59,6 +65,7 @@ class DesignEvaluator {
 
   Workload workload_;
   Technology technology_;
+  LayerMapper mapper_;
   /// By the design without its name, and the layer's place.
   std::map<std::pair<std::string, size_t>, LayerResult> mapped_;
 };

@@ -70,6 +70,24 @@ TEST(Evaluation, EnergyIsEveryAccessTimesItsCost) {
       1e-6 * layer.chip_pj);
 }
 
+TEST(Evaluation, AsksTheMapperThatItIsGiven) {
+  Workload workload;
+  workload.layers.push_back({cost::matmul(64, 64, 64), 1, {"a"}});
+  workload.layers.push_back({cost::matmul(64, 64, 32), 1, {"b"}});
+  const auto half = [](const spatial::Design& design, const cost::SpatialLayer& layer) {
+    if (layer.loops[2].extent == 32) return std::optional<cost::SpatialBest>();
+    auto best = cost::best_mapping(design, layer);
+    best->mapping.copies = {1, 1, 1};
+    best->cost = cost::evaluate(design, layer, best->mapping);
+    return best;
+  };
+  DesignEvaluator evaluator(workload, *load_technology("asic45"), half);
+  const DesignResult result = evaluator.evaluate({});
+  EXPECT_EQ(result.layers[0].mapping.copies, (std::array<int, 3>{1, 1, 1}));
+  EXPECT_FALSE(result.layers[0].on_host);
+  EXPECT_TRUE(result.layers[1].on_host);
+}
+
 TEST(Evaluation, ALayerThatIsFasterOnTheHostRunsThere) {
   Workload workload;
   workload.layers.push_back({cost::matmul(1, 1, 4), 1, {"tiny"}});

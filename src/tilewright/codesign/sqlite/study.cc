@@ -48,6 +48,9 @@ std::string differences(const StudyKey& mine, const StudyKey& there) {
     if (const auto found = there.find(name); found == there.end() || found->second != value)
       lines.push_back(fmt::format("{}: here {}, there {}", name, value,
                                   found == there.end() ? "nothing" : found->second));
+  for (const auto& [name, value] : there)
+    if (!mine.contains(name))
+      lines.push_back(fmt::format("{}: here nothing, there {}", name, value));
   return fmt::format("{}", fmt::join(lines, "; "));
 }
 

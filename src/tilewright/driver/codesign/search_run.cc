@@ -10,6 +10,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/parallel.h"
+#include "tilewright/driver/codesign/mapping_options.h"
 #include "tilewright/driver/codesign/report.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/runtime/thread_pool.h"
@@ -25,17 +26,20 @@ std::vector<std::string> names(const codesign::Goals& goals) {
   return texts;
 }
 
-Result<codesign::StudyKey> key_of(const SearchSubject& subject) {
+Result<codesign::StudyKey> key_of(const SearchSubject& subject,
+                                  const tune::MappingSearch& mapping) {
   std::vector<std::string> limits;
   for (const codesign::Limit& limit : subject.goals.limits)
     limits.push_back(fmt::format("{}={}", codesign::name(limit.objective), to_string(limit)));
-  return codesign::StudyKey{{"model", sha256(TW_TRY(read_file(subject.model_path))).substr(0, 16)},
-                            {"space", fmt::format("{}, {} points", subject.space.file().name,
-                                                  subject.space.points().size())},
-                            {"technology", subject.space.file().technology.name},
-                            {"objectives", fmt::format("{}", fmt::join(names(subject.goals), ","))},
-                            {"limits", fmt::format("{}", fmt::join(limits, ","))},
-                            {"model of costs", std::to_string(codesign::kModelVersion)}};
+  codesign::StudyKey key{{"model", sha256(TW_TRY(read_file(subject.model_path))).substr(0, 16)},
+                         {"space", fmt::format("{}, {} points", subject.space.file().name,
+                                               subject.space.points().size())},
+                         {"technology", subject.space.file().technology.name},
+                         {"objectives", fmt::format("{}", fmt::join(names(subject.goals), ","))},
+                         {"limits", fmt::format("{}", fmt::join(limits, ","))},
+                         {"model of costs", std::to_string(codesign::kModelVersion)}};
+  if (!is_plain(mapping)) key["mapper"] = describe(mapping);
+  return key;
 }
 
 nlohmann::ordered_json row_json(size_t number, const codesign::StudyRow& row,
@@ -114,12 +118,13 @@ Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSe
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), error.message());
-  codesign::Study study =
-      TW_TRY(codesign::Study::open(folder + "/study.sqlite", TW_TRY(key_of(subject))));
+  codesign::Study study = TW_TRY(
+      codesign::Study::open(folder + "/study.sqlite", TW_TRY(key_of(subject, settings.mapping))));
 
   std::vector<codesign::DesignEvaluator> evaluators(
       static_cast<size_t>(runtime::default_threads()),
-      codesign::DesignEvaluator(subject.workload, subject.space.file().technology));
+      codesign::DesignEvaluator(subject.workload, subject.space.file().technology,
+                                TW_TRY(layer_mapper(settings.mapping))));
   search::MultiOptions options;
   options.seed = settings.seed;
   options.acquisition = search::acquisition_named(settings.acquisition);

@@ -7,6 +7,7 @@
 
 #include "tilewright/codesign/problem.h"
 #include "tilewright/codesign/sqlite/study.h"
+#include "tilewright/tune/spatial/methods.h"
 
 namespace tilewright::driver {
 
@@ -14,6 +15,7 @@ struct SearchSettings {
   std::string method = "ours", acquisition;
   int evaluations = 40;
   uint64_t seed = 0;
+  tune::MappingSearch mapping;  ///< of each layer on each design
 };
 
 /// What a search is about.

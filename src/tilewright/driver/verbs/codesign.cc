@@ -11,6 +11,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/codesign/mapping_options.h"
 #include "tilewright/driver/codesign/search_run.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/graph/onnx/import.h"
@@ -251,7 +252,9 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   const std::string folder =
       options.output.empty() ? std::filesystem::path(options.model).stem().string() + "-codesign"
                              : options.output;
-  const SearchResult result = TW_TRY(search_designs(subject, options.search, folder));
+  SearchSettings settings = options.search;
+  settings.mapping.seed = settings.seed;
+  const SearchResult result = TW_TRY(search_designs(subject, settings, folder));
   if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
   print_front(result.front, words_of(options.objectives), as_json);
   say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
@@ -320,12 +323,15 @@ nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
 Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
   const spatial::Design design =
       TW_TRY(spatial::read_design(TW_TRY(read_file(options.design)), options.design));
+  tune::MappingSearch mapping = options.search.mapping;
+  mapping.seed = options.search.seed;
   codesign::DesignEvaluator evaluator(
       TW_TRY(load_workload(options.model)),
-      TW_TRY(
-          codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)));
+      TW_TRY(codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)),
+      TW_TRY(layer_mapper(mapping)));
   const codesign::DesignResult result = evaluator.evaluate(design);
   nlohmann::ordered_json json = document("codesign.eval");
+  json["mapper"] = describe(mapping);
   Rows rows = {{"layer", "runs", "cycles", "bound", "units busy", "binds", "DRAM KiB"}};
   for (size_t i = 0; i < result.layers.size(); ++i) {
     const codesign::WorkloadLayer& layer = evaluator.workload().layers[i];
@@ -399,6 +405,7 @@ void add_codesign(Verb app, VerbContext& context) {
       .add_option("--evaluations", options->search.evaluations, "designs to evaluate (default 40)")
       .in_range(1, 1e9);
   search.add_option("--seed", options->search.seed, "of what is drawn");
+  add_mapping_options(search, options->search.mapping);
   act(search, search_verb);
 
   Verb front = verb.add_verb("front", "The designs that no other beats; with -o, one of them");
@@ -412,6 +419,8 @@ void add_codesign(Verb app, VerbContext& context) {
   eval.add_option("model", options->model, "model.onnx").required();
   eval.add_option("--technology", options->technology,
                   "asic45, hasco-fpga, maestro28 or .toml (default asic45)");
+  eval.add_option("--seed", options->search.seed, "of what a mapper draws");
+  add_mapping_options(eval, options->search.mapping);
   act(eval, eval_verb);
 }
 
