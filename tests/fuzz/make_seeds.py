@@ -2,7 +2,7 @@
 """Writes inputs to begin fuzzing from: make_seeds.py FOLDER [PROGRAM].
 
 FOLDER/onnx gets small random models, FOLDER/spatial_* a small program of a spatial accelerator; with a built
-tilewright, FOLDER/package gets packages of some of the models, FOLDER/{vta,dpu,gemmini,gpu}_program the code of
+tilewright, FOLDER/package gets packages of some of the models, FOLDER/{vta,dpu,gemmini,spatial,gpu}_program the code of
 their launches, FOLDER/dpu_asm and FOLDER/dpu_dump DPU programs as text and as dumps.
 """
 import json
@@ -72,7 +72,8 @@ def main():
     quantized = ["--quantize", "random:1", "--fallback", "cpu"]
     for kind, options in (("gpu_program", ["--target", "opencl"]), ("vta_program", ["--target", "vta", *quantized]),
                           ("dpu_program", ["--target", "dpu", *quantized]),
-                          ("gemmini_program", ["--target", "gemmini", *quantized])):
+                          ("gemmini_program", ["--target", "gemmini", *quantized]),
+                          ("spatial_program", ["--target", "spatial", *quantized])):
         package = os.path.join(folder, kind + ".twm")
         subprocess.run([program, "compile", lenet, *options, "-o", package], capture_output=True, check=True)
         launches(folder, package, kind)
