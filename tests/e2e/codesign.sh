@@ -42,6 +42,66 @@ killed_and_gone_on() {
 }
 holds "kill -9 loses nothing that was kept" killed_and_gone_on
 
+# The unit as a decision, and VTA as another kind of hardware: the design that is picked compiles.
+space() { # space NAME INTRINSICS FIXED
+  printf 'kind = "space"\nname = "%s"\ntechnology = "asic45"\n[parameters]\nintrinsic = [%s]\nrows = [4, 8]\n' "$1" "$2"
+  printf 'spad_kb = [64, 128]\n[fixed]\ncols = "rows"\nlocal_kb = 32\nbanks = 4\nbus_bytes = 8\nburst_bytes = 256\n%s' "$3"
+}
+space four '"gemm", "gemv", "dot", "conv2d"' '' >four.toml
+exits 0 "four units in one space" "16 points" "gemm gemv dot conv2d" -- codesign space four.toml
+exits 0 "a search over units" "16 designs evaluated" -- codesign search net.onnx --space four.toml -o four --method enumerate
+holds "every unit was tried" test "$(grep -oE 'intrinsic = [^a-z]*[a-z0-9]+' four/points.jsonl | sort -u | wc -l)" -eq 4
+exits 0 "a search for VTA, its best on the cycle simulator" "tsim of 3 designs: latency" "tsim" -- \
+  codesign search net.onnx --space vta -o vta --evaluations 6 --fidelity tsim:3
+exits 0 "the same again has nothing to do" "0 of them in this run" -- \
+  codesign search net.onnx --space vta -o vta --evaluations 6 --fidelity tsim:3
+holds "a row per evaluation and level" test "$(wc -l <vta/points.jsonl)" -eq 9
+exits 0 "a design of VTA" "design-vta/hw.toml" -- codesign front vta --pick knee -o design-vta
+exits 0 "a design of VTA on a model" "units busy" "area" -- codesign eval design-vta/hw.toml net.onnx
+exits 0 "it compiles" "kernels" -- compile net.onnx --target vta --quantize random --hw design-vta/hw.toml -o net.twm
+
+# A limit between what the model says of a design and what the simulator does.
+vta_search=(codesign search net.onnx --space vta --method random --evaluations 6 --fidelity tsim:6)
+broken_at_a_level() {
+  local limit
+  "$program" "${vta_search[@]}" -o free >/dev/null 2>&1
+  limit=$("$python" - <<'PY'
+import json
+rows = [json.loads(line) for line in open("free/points.jsonl")]
+model = {row["number"]: row["latency"] for row in rows if row["level"] == "model"}
+print(max((model[row["number"]] + row["latency"]) / 2 for row in rows
+          if row["level"] == "tsim" and row["latency"] > model[row["number"]]))
+PY
+  )
+  "$program" "${vta_search[@]}" -o limited --limit latency="$limit cycles" >/dev/null 2>&1
+  "$python" - "$limit" <<'PY'
+import csv, json, sys
+rows = [json.loads(line) for line in open("limited/points.jsonl")]
+tsim = [row for row in rows if row["level"] == "tsim"]
+lost = {row["number"] for row in tsim if row["latency"] > float(sys.argv[1])}
+models = [row for row in rows if row["level"] == "model"]
+assert lost, "no design was lost"
+assert len(models) == 6 + len(lost), (len(models), lost)  # the search went on
+assert all(not row["feasible"] for row in models if row["number"] in lost)
+front = list(csv.DictReader(open("limited/front.csv")))
+assert front and not lost & {int(row["number"]) for row in front}
+assert all(row["level"] == "tsim" for row in front)
+PY
+}
+holds "what breaks a limit on the simulator is lost, and the search goes on" broken_at_a_level
+
+exits 0 "a warm start" "designs evaluated" -- "${search[@]}" -o warm --evaluations 8 --warm run
+warm_first() {
+  "$python" - <<'PY'
+import csv, json
+front = {row["number"] for row in csv.DictReader(open("run/front.csv"))}
+best = {json.loads(line)["design"] for line in open("run/points.jsonl") if str(json.loads(line)["number"]) in front}
+first = [json.loads(line)["design"] for line in open("warm/points.jsonl")][:2]
+assert all(design in best for design in first)
+PY
+}
+holds "a warm start begins with the other's best" warm_first
+
 for method in random nsga2 mobo; do
   exits 0 "$method" "12 designs evaluated" -- "${search[@]}" -o $method --method $method --evaluations 12
 done
@@ -79,4 +139,37 @@ printf 'kind = "space"\nname = "s"\nrows = 3\n[parameters]\nrow = [8, 16]\nbanks
 exits 2 "a space with several problems" "bad.toml:" "did you mean" -- codesign space bad.toml
 printf 'kind = "spatial"\nrows = 0\ncolumns = 8\n' >bad-design.toml
 exits 2 "a design with several problems" "bad-design.toml:" "rows" "columns" -- codesign eval bad-design.toml net.onnx
+
+# Bad input: all of it at once, with its place; and what cannot be.
+printf 'kind = "space"\nname = "s"\ntecnology = "asic45"\n[parameters]\nrows = []\nbanks = { from = 8, to = 1 }\nspad_kb = { from = 64 }\n[fixed]\nintrinsic = "gem"\n' >bad.toml
+exits 2 "keys and ranges" "bad.toml:1:1" "bad.toml:3:13" "'technology'" "bad.toml:5:8" "no choices" "bad.toml:6:9" \
+  "reversed: 8..1" "bad.toml:7:11" "to\` is missing" "bad.toml:9:13" "'gemv'" "cols\` is missing" -- codesign space bad.toml
+space s '"gemm"' '' | sed 's/^\[parameters/rules = ["rows > 99"]\n&/' >bad.toml
+exits 2 "a rule that nothing meets" "bad.toml:4:10" "rows > 99" -- codesign space bad.toml
+space s '"gemm"' '' | sed 's/rows = .*/rows = [64]/; s/local_kb = 32/local_kb = 1/' >bad.toml
+exits 2 "a step that does not fit" "local_kb of 1 KiB" "3.25 KiB more" -- codesign space bad.toml
+printf 'kind = "spatial"\nintrinsic = "conv2d"\nlinks = "full"\nrows = 64\ncols = 64\nspad_kb = 8\nlocal_kb = 1\n' >small.toml
+exits 3 "a design that is too small" "local_kb of 1 KiB" "KiB more" -- codesign eval small.toml net.onnx
+space s '"gemm"' '' | sed 's/rows = .*/rows = { from = 1, to = 64 }/; s/spad_kb = .*/spad_kb = { from = 8, to = 4096 }/; s/banks = 4//; s/\[fixed/banks = { from = 1, to = 16 }\n&/' >big.toml
+exits 6 "too many points to enumerate" "4187136 points" "days" -- codesign search net.onnx --space big.toml -o big --method enumerate
+"$python" - <<'PY'
+import numpy, onnx
+from onnx import TensorProto, helper, numpy_helper
+w = numpy_helper.from_array(numpy.ones((8, 16), numpy.float32), "w")
+value = lambda name, shape: helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+graph = helper.make_graph([helper.make_node("MatMul", ["x", "w"], ["y"], name="mul")], "product",
+                          [value("x", [4, 8])], [value("y", [4, 16])], [w])
+onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), "product.onnx")
+PY
+exits 3 "a unit that matches no layer" "no layer of" "conv2d" "over 0 of its axes" -- \
+  codesign search product.onnx --space hasco-conv2d -o x
+sed 's/, source = "horowitz" }/ }/' "$here/../../hw/tech/asic45.toml" >mine.toml
+space s '"gemm"' '' | sed 's/"asic45"/"mine.toml"/' >bad.toml
+exits 2 "numbers without source" "mine.toml:21:19" "multiply_energy\` has no source" "add_energy" -- codesign space bad.toml
+space four '"gemm", "gemv", "dot", "conv2d"' '' | sed 's/banks = 4/banks = 2/' >four.toml
+exits 8 "a folder of a space that was changed" "space: here four, 16 points" -- codesign search net.onnx --space four.toml -o four
+exits 8 "a warm start from another space" "space: here edge" -- "${search[@]}" -o x --warm vta
+exits 2 "an unknown level" "tsim:8" -- "${search[@]}" -o x --fidelity rtl:2
+exits 3 "a level without programs" "no programs" -- "${search[@]}" -o x --fidelity tsim:2
+exits 2 "a limit in another unit" "shares of a device" -- "${search[@]}" -o x --limit area=2mm2
 finish

@@ -3,46 +3,26 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tilewright/accel/spatial/needs.h"
-
 namespace tilewright::codesign {
 namespace {
 
-using spatial::Dataflow;
-using spatial::Design;
 using spatial::Links;
-using spatial::Unit;
 using enum Quantity;
 
 constexpr double kQueues = 3;  // load, compute, store
 constexpr double kSumBytes = 4;
 
-double as_double(int64_t value) { return static_cast<double>(value); }
 /// Levels of a tree over all units.
-double levels(const Design& design) { return std::log2(as_double(design.units())); }
-
-bool weights_are_loaded(const Design& design) { return spatial::block_bytes(design) > 0; }
-
-/// Operand registers of a unit: those whose value changes from step to step.
-int moving_bits(const Design& design) {
-  const bool one = weights_are_loaded(design);
-  return 32 + (one ? 8 : 16);
-}
-
-/// KiB of one bank, and of one part of the private memory.
-double bank_kb(const Design& design) { return static_cast<double>(design.spad_kb) / design.banks; }
-double part_kb(const Design& design) {
-  return design.local_kb / as_double(spatial::sum_parts(design));
-}
+double levels(const Parts& parts) { return std::log2(parts.units); }
 
 // --- Components ---
 
-double by_links(const Design& design, double systolic, double tree, double fetch) {
-  switch (design.links) {
+double by_links(const Parts& parts, double systolic, double tree, double fetch) {
+  switch (parts.links) {
     case Links::Systolic:
       return systolic;
     case Links::Full:
-      return tree * levels(design);
+      return tree * levels(parts);
     case Links::None:
       return fetch;
   }
@@ -56,40 +36,45 @@ double sram_energy(double kb, const Technology& t) {
 double sram_area(double bytes, const Technology& t) {
   return bytes * 8 * t[SramCellArea] / t[SramEfficiency];
 }
+double bank_area(const BankedMemory& memory, const Technology& t) {
+  return sram_area(memory.bank_kb() * 1024, t) + t[BankArea] + memory.bank_bytes * t[BankByteArea];
+}
 
-Area component_area(const Design& d, const Technology& t) {
-  const double units = as_double(d.units()), parts = as_double(spatial::sum_parts(d));
+Area component_area(const Parts& p, const Technology& t) {
   Area area;
-  area.array = units * (t[MultiplyArea] + t[AddArea]);
-  area.registers = units * register_bits(d) * t[RegisterArea];
-  area.wiring = units * by_links(d, t[SystolicArea], t[TreeArea], t[FetchArea] * d.banks);
-  area.bank = sram_area(bank_kb(d) * 1024, t) + t[BankArea] + d.bank_bytes * t[BankByteArea];
-  area.scratchpad = d.banks * area.bank;
-  area.local = sram_area(as_double(d.local_bytes()), t) + parts * t[PartArea];
-  area.dma = t[DmaArea] + d.bus_bytes * t[DmaByteArea] + sram_area(d.burst_bytes, t);
-  area.control = t[ControlArea] + sram_area(kQueues * d.timing.command_queue * t[CommandBytes], t);
+  area.array = p.units * (t[MultiplyArea] + t[AddArea]);
+  area.registers = p.units * p.register_bits * t[RegisterArea];
+  area.wiring =
+      p.units * by_links(p, t[SystolicArea], t[TreeArea], t[FetchArea] * p.scratchpad_banks());
+  area.bank = bank_area(p.scratchpads[0], t);
+  for (const BankedMemory& memory : p.scratchpads)
+    area.scratchpad += memory.banks * bank_area(memory, t);
+  area.local = sram_area(p.local_kb * 1024, t) + p.local_parts * t[PartArea];
+  area.dma = t[DmaArea] + p.bus_bytes * t[DmaByteArea] + sram_area(p.burst_bytes, t);
+  area.control = t[ControlArea] + sram_area(kQueues * p.command_queue * t[CommandBytes], t);
   return area;
 }
 
-double component_leakage(const Design& d, const Technology& t) {
-  const Area a = component_area(d, t);
-  const double memory_kb = d.spad_kb + d.local_kb + d.burst_bytes / 1024.0 +
-                           kQueues * d.timing.command_queue * t[CommandBytes] / 1024.0;
+double component_leakage(const Parts& p, const Technology& t) {
+  const Area a = component_area(p, t);
+  const double memory_kb = p.scratchpad_kb() + p.local_kb + p.burst_bytes / 1024.0 +
+                           kQueues * p.command_queue * t[CommandBytes] / 1024.0;
   const double memories = sram_area(memory_kb * 1024, t);
-  return as_double(d.units()) * register_bits(d) * t[RegisterLeakage] + memory_kb * t[SramLeakage] +
+  return p.units * p.register_bits * t[RegisterLeakage] + memory_kb * t[SramLeakage] +
          (a.total() - a.registers - memories) * t[LogicLeakage];
 }
 
-Energies component_energies(const Design& d, const Technology& t) {
+Energies component_energies(const Parts& p, const Technology& t) {
   Energies e;
-  e.mac = t[MultiplyEnergy] + t[AddEnergy] + moving_bits(d) * t[RegisterEnergy] +
-          by_links(d, t[SystolicEnergy], t[TreeEnergy], t[FetchEnergy]);
-  e.spad_byte = sram_energy(bank_kb(d), t) / 8;
-  e.local_byte = sram_energy(part_kb(d), t) / 8;
+  e.mac = t[MultiplyEnergy] + t[AddEnergy] + p.moving_bits * t[RegisterEnergy] +
+          by_links(p, t[SystolicEnergy], t[TreeEnergy], t[FetchEnergy]);
+  for (const BankedMemory& memory : p.scratchpads)
+    e.spad_bytes.push_back(sram_energy(memory.bank_kb(), t) / 8);
+  e.local_byte = sram_energy(p.part_kb(), t) / 8;
   e.dma_byte = t[DmaEnergy];
   e.dram_byte = t[DramEnergy] / 8;
   e.command = t[CommandEnergy];
-  e.static_mw = component_leakage(d, t);
+  e.static_mw = component_leakage(p, t);
   return e;
 }
 
@@ -112,16 +97,16 @@ double l2_blocks(const MaestroSize& size, const Technology& t) {
   return std::ceil(size.l2_bytes / t[L2BlockBytes]);
 }
 
-MaestroSize maestro_size(const Design& design, const Technology& t) {
-  return {as_double(design.units()), design.banks * t[BandwidthPerBank], 1, 1};
+MaestroSize maestro_size(const Parts& parts, const Technology& t) {
+  return {parts.units, parts.scratchpad_banks() * t[BandwidthPerBank], 1, 1};
 }
 
-Energies maestro_energies(const Design& design, const Technology& t) {
+Energies maestro_energies(const Parts& parts, const Technology& t) {
   Energies e;
   e.mac = t[MacEnergy] * 1e3;
   e.local_byte = e.mac * t[L1Access];
-  e.spad_byte = e.mac * t[L2Access];
-  e.static_mw = maestro_power(maestro_size(design, t), t);
+  e.spad_bytes.assign(parts.scratchpads.size(), e.mac * t[L2Access]);
+  e.static_mw = maestro_power(maestro_size(parts, t), t);
   e.accounting = Accounting::FixedPower;
   return e;
 }
@@ -132,13 +117,13 @@ double brams(double bytes, double bits, const Technology& t) {
   return std::max(std::ceil(bytes / t[BramBytes]), std::ceil(bits / t[BramBits]));
 }
 
-CellCount local_cells(const Design& d, const Technology& t) {
-  const double parts = as_double(spatial::sum_parts(d)), bytes = part_kb(d) * 1024;
+CellCount local_cells(const Parts& p, const Technology& t) {
+  const double bytes = p.part_kb() * 1024;
   CellCount count;
   if (bytes <= t[LutRamLimit])
-    count.luts = parts * std::ceil(bytes * 8 / t[LutRamBits]);
+    count.luts = p.local_parts * std::ceil(bytes * 8 / t[LutRamBits]);
   else
-    count.brams = parts * brams(bytes, kSumBytes * 8, t);
+    count.brams = p.local_parts * brams(bytes, kSumBytes * 8, t);
   return count;
 }
 
@@ -158,8 +143,8 @@ Scarcest scarcest(const CellCount& all, const Technology& t) {
                            });
 }
 
-Area cell_area(const Design& design, const Technology& t) {
-  const CellParts parts = cells(design, t);
+Area cell_area(const Parts& of, const Technology& t) {
+  const CellParts parts = cells(of, t);
   const Scarcest scarce = scarcest(parts.total(), t);
   const auto share = [&](const CellCount& part) { return part.*scarce.kind / scarce.there; };
   Area area;
@@ -170,22 +155,19 @@ Area cell_area(const Design& design, const Technology& t) {
   area.local = share(parts.local);
   area.dma = share(parts.dma);
   area.control = share(parts.control);
-  area.bank = area.scratchpad / design.banks;
+  area.bank = area.scratchpad / of.scratchpad_banks();
   return area;
 }
 
-Energies cell_energies(const Design& d, const Technology& t) {
+Energies cell_energies(const Parts& p, const Technology& t) {
   Energies e;
-  e.static_mw = t[BasePower] + t[UnitPower] * as_double(d.units()) + t[KibPower] * d.spad_kb;
+  e.spad_bytes.assign(p.scratchpads.size(), 0);
+  e.static_mw = t[BasePower] + t[UnitPower] * p.units + t[KibPower] * p.scratchpad_kb();
   e.accounting = Accounting::PowerTimesTime;
   return e;
 }
 
 }  // namespace
-
-int register_bits(const Design& design) {
-  return moving_bits(design) + (weights_are_loaded(design) ? 16 : 0);
-}
 
 CellCount& CellCount::operator+=(const CellCount& other) {
   luts += other.luts;
@@ -202,17 +184,17 @@ CellCount CellParts::total() const {
   return sum;
 }
 
-CellParts cells(const Design& d, const Technology& t) {
-  const double units = as_double(d.units());
+CellParts cells(const Parts& p, const Technology& t) {
   CellParts parts;
-  parts.array = {units * t[UnitLuts], 0, units * t[UnitDsps], 0};
-  parts.registers.ffs = units * register_bits(d);
-  parts.wiring.luts = units * by_links(d, 0, t[TreeLuts], t[FetchLuts] * d.banks);
-  parts.scratchpad = {d.banks * (t[BankLuts] + d.bank_bytes * t[BankByteLuts]), 0, 0,
-                      d.banks * brams(bank_kb(d) * 1024, d.bank_bytes * 8.0, t)};
-  parts.local = local_cells(d, t);
-  parts.dma = {t[DmaLuts] + d.bus_bytes * t[DmaByteLuts], t[DmaFfs], 0,
-               brams(d.burst_bytes, d.bus_bytes * 8.0, t)};
+  parts.array = {p.units * t[UnitLuts], 0, p.units * t[UnitDsps], 0};
+  parts.registers.ffs = p.units * p.register_bits;
+  parts.wiring.luts = p.units * by_links(p, 0, t[TreeLuts], t[FetchLuts] * p.scratchpad_banks());
+  for (const BankedMemory& m : p.scratchpads)
+    parts.scratchpad += {m.banks * (t[BankLuts] + m.bank_bytes * t[BankByteLuts]), 0, 0,
+                         m.banks * brams(m.bank_kb() * 1024, m.bank_bytes * 8.0, t)};
+  parts.local = local_cells(p, t);
+  parts.dma = {t[DmaLuts] + p.bus_bytes * t[DmaByteLuts], t[DmaFfs], 0,
+               brams(p.burst_bytes, p.bus_bytes * 8.0, t)};
   parts.control = {t[ControlLuts], t[ControlFfs], 0, 0};
   return parts;
 }
@@ -233,20 +215,25 @@ double maestro_power(const MaestroSize& size, const Technology& t) {
          t[ArbiterPower] * std::max(kLeastArbiterPower, arbiter_units(size, t));
 }
 
-Area area(const Design& design, const Technology& t) {
-  if (t.formula == Formula::Components) return component_area(design, t);
-  if (t.formula == Formula::Cells) return cell_area(design, t);
-  Area area = maestro_area(maestro_size(design, t), t);
-  area.bank = area.scratchpad / design.banks;
+Area area(const Parts& parts, const Technology& t) {
+  if (t.formula == Formula::Components) return component_area(parts, t);
+  if (t.formula == Formula::Cells) return cell_area(parts, t);
+  Area area = maestro_area(maestro_size(parts, t), t);
+  area.bank = area.scratchpad / parts.scratchpad_banks();
   return area;
 }
 
 std::string_view area_unit(Formula formula) { return formula == Formula::Cells ? "share" : "um2"; }
 
-Energies energies(const Design& design, const Technology& t) {
-  if (t.formula == Formula::Components) return component_energies(design, t);
-  if (t.formula == Formula::Cells) return cell_energies(design, t);
-  return maestro_energies(design, t);
+Energies energies(const Parts& parts, const Technology& t) {
+  const auto of_formula = [&] {
+    if (t.formula == Formula::Components) return component_energies(parts, t);
+    if (t.formula == Formula::Cells) return cell_energies(parts, t);
+    return maestro_energies(parts, t);
+  };
+  Energies energies = of_formula();
+  energies.spad_byte = energies.spad_bytes[0];
+  return energies;
 }
 
 Consumption consumption(const Energies& e, double chip_pj, double dram_pj, double seconds) {
@@ -262,15 +249,17 @@ Consumption consumption(const Energies& e, double chip_pj, double dram_pj, doubl
   return {chip_pj + static_pj + dram_pj, (chip_pj + static_pj) / seconds * 1e-9};
 }
 
-double leakage(const Design& design, const Technology& t) { return energies(design, t).static_mw; }
+double leakage(const Parts& parts, const Technology& t) { return energies(parts, t).static_mw; }
 
-double peak_power(const Design& d, const Technology& t) {
-  const Energies e = energies(d, t);
+double peak_power(const Parts& p, const Technology& t) {
+  const Energies e = energies(p, t);
   if (e.accounting != Accounting::Events) return e.static_mw;
-  const double parts = as_double(spatial::sum_parts(d));
-  const double per_cycle = as_double(d.units()) * e.mac + d.banks * d.bank_bytes * e.spad_byte +
-                           parts * 2 * kSumBytes * e.local_byte + d.bus_bytes * e.dma_byte;
-  return per_cycle * d.clock_mhz * 1e-3 + e.static_mw;  // pJ MHz = 1e-3 mW
+  double per_cycle = p.units * e.mac;
+  for (size_t m = 0; m < p.scratchpads.size(); ++m)
+    per_cycle += p.scratchpads[m].banks * p.scratchpads[m].bank_bytes * e.spad_bytes[m];
+  per_cycle += p.local_parts * 2 * kSumBytes * e.local_byte;
+  per_cycle += p.bus_bytes * e.dma_byte;
+  return per_cycle * p.clock_mhz * 1e-3 + e.static_mw;  // pJ MHz = 1e-3 mW
 }
 
 }  // namespace tilewright::codesign

@@ -7,8 +7,9 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
-#include "tilewright/accel/spatial/design.h"
+#include "tilewright/codesign/parts.h"
 #include "tilewright/codesign/technology.h"
 
 namespace tilewright::codesign {
@@ -18,16 +19,16 @@ struct Area {
   double array = 0;       ///< multipliers and adders
   double registers = 0;   ///< of the array
   double wiring = 0;      ///< links between units, or the bus to them
-  double scratchpad = 0;  ///< all banks
+  double scratchpad = 0;  ///< all banks of all
   double local = 0;       ///< private memory for sums and what stays
   double dma = 0;         ///< the memory port
   double control = 0;     ///< queues, decoders; Maestro's arbiter
-  double bank = 0;        ///< one bank of the scratchpad, which is in `scratchpad` already
+  double bank = 0;        ///< one bank of the (first) scratchpad, which is in `scratchpad` already
 
   double total() const { return array + registers + wiring + scratchpad + local + dma + control; }
 };
-/// requires: a legal design (`spatial::problems`), here and below.
-Area area(const spatial::Design& design, const Technology& technology);
+/// requires: parts of a legal design, here and below.
+Area area(const Parts& parts, const Technology& technology);
 /// `um2` or `share`.
 std::string_view area_unit(Formula formula);
 
@@ -41,7 +42,7 @@ struct CellParts {
   CellCount array, registers, wiring, scratchpad, local, dma, control;
   CellCount total() const;
 };
-CellParts cells(const spatial::Design& design, const Technology& technology);
+CellParts cells(const Parts& parts, const Technology& technology);
 
 /// How power and energy belong together in a technology.
 enum class Accounting {
@@ -52,16 +53,17 @@ enum class Accounting {
 
 /// What single events cost. Units: pJ. A byte in a memory is one read or written there.
 struct Energies {
-  double mac = 0;         ///< with the registers and links around it
-  double spad_byte = 0;   ///< the capacity of one bank counts
-  double local_byte = 0;  ///< the capacity of one part counts
-  double dma_byte = 0;    ///< on the way through the memory port
-  double dram_byte = 0;   ///< not on the chip: no part of the power
-  double command = 0;     ///< one instruction
-  double static_mw = 0;   ///< leakage, or all of the power where that is fixed
+  double mac = 0;                  ///< with the registers and links around it
+  double spad_byte = 0;            ///< of the (first) scratchpad; the capacity of one bank counts
+  std::vector<double> spad_bytes;  ///< by scratchpad
+  double local_byte = 0;           ///< the capacity of one part counts
+  double dma_byte = 0;             ///< on the way through the memory port
+  double dram_byte = 0;            ///< not on the chip: no part of the power
+  double command = 0;              ///< one instruction
+  double static_mw = 0;            ///< leakage, or all of the power where that is fixed
   Accounting accounting = Accounting::Events;
 };
-Energies energies(const spatial::Design& design, const Technology& technology);
+Energies energies(const Parts& parts, const Technology& technology);
 
 struct Consumption {
   double energy_pj = 0;  ///< DRAM and leakage included
@@ -72,13 +74,10 @@ struct Consumption {
 Consumption consumption(const Energies& energies, double chip_pj, double dram_pj, double seconds);
 
 /// Without DRAM. Units: mW.
-double leakage(const spatial::Design& design, const Technology& technology);
+double leakage(const Parts& parts, const Technology& technology);
 /// All units multiply, every bank, every part of the private memory and the port are busy in every
 /// cycle. Units: mW.
-double peak_power(const spatial::Design& design, const Technology& technology);
-
-/// Register bits of one unit: the sum, operands that move, and weights in use and being loaded.
-int register_bits(const spatial::Design& design);
+double peak_power(const Parts& parts, const Technology& technology);
 
 /// MAESTRO's closed forms for any unit count, bus width (elements per cycle) and bytes that a
 /// mapping needs in L1 and L2. `area` and `energies` take `banks` times `bandwidth_per_bank`, and

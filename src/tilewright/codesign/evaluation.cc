@@ -30,6 +30,16 @@ void add_energy(const spatial::Design& design, const cost::SpatialLayer& layer,
                    energies.command * number(cost.instructions);
 }
 
+double host_cycles(const WorkloadLayer& layer, const spatial::Host& host) {
+  return static_cast<double>(layer.layer.macs()) / host.macs_per_cycle;
+}
+
+/// Whichever module works longest.
+cost::SpatialBinds vta_binds(const rules::VtaCost& cost) {
+  if (cost.load >= cost.compute && cost.load >= cost.store) return cost::SpatialBinds::Load;
+  return cost.compute >= cost.store ? cost::SpatialBinds::Steps : cost::SpatialBinds::Store;
+}
+
 double in_unit(const DesignResult& result, const Limit& limit) {
   return limit.unit == LimitUnit::Seconds ? result.seconds : value(result, limit.objective);
 }
@@ -63,39 +73,79 @@ DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, Layer
 LayerResult DesignEvaluator::layer(const spatial::Design& design, const WorkloadLayer& layer) {
   LayerResult result;
   result.bound = cost::lower_bound(design, layer.layer);
-  const double host = static_cast<double>(layer.layer.macs()) / design.host.macs_per_cycle;
+  const double host = host_cycles(layer, design.host);
   const std::optional<cost::SpatialBest> mapped =
       mapper_ ? mapper_(design, layer.layer) : cost::best_mapping(design, layer.layer);
   result.on_host = !mapped || host < mapped->cost.cycles;
   if (mapped) result.mapping = mapped->mapping, result.cost = mapped->cost;
+  result.binds = result.cost.binds;
+  result.dram_bytes = static_cast<double>(result.cost.dram_bytes());
   result.cycles = result.on_host ? host : result.cost.cycles;
   if (!result.on_host) add_energy(design, layer.layer, energies(design, technology_), result);
   return result;
 }
 
-DesignResult DesignEvaluator::evaluate(const spatial::Design& design) {
-  spatial::Design nameless = design;
-  nameless.name.clear();
+LayerResult DesignEvaluator::layer(const vta::Config& config, const WorkloadLayer& layer) {
+  LayerResult result;
+  const double host = host_cycles(layer, host_of(config));
+  Result<VtaRun> run = vta_run(layer.layer, config);
+  if (!run || host < static_cast<double>(run->cost.cycles)) {
+    result.on_host = true;
+    result.cycles = host;
+    result.bound = run ? static_cast<double>(rules::layer_bound(run->layer, config)) : host;
+    return result;
+  }
+  const Energies energies = codesign::energies(config, technology_);
+  const VtaBytes bytes = vta_bytes(*run, config);
+  result.cycles = static_cast<double>(run->cost.cycles);
+  result.bound = static_cast<double>(rules::layer_bound(run->layer, config));
+  result.binds = vta_binds(run->cost);
+  result.dram_bytes = bytes.read + bytes.written;
+  result.dram_pj = result.dram_bytes * energies.dram_byte;
+  result.chip_pj = vta_chip_pj(*run, config, energies);
+  result.vta = std::move(*run);
+  return result;
+}
+
+DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
+  Hardware nameless = hardware;
+  std::visit([](auto& design) { design.name.clear(); }, nameless);
   const std::string key = to_toml(nameless);
-  DesignResult result;
-  double chip = 0, dram = 0;
+  std::vector<LayerResult> layers;
   for (size_t i = 0; i < workload_.layers.size(); ++i) {
     auto [found, is_new] = mapped_.try_emplace({key, i});
-    if (is_new) found->second = layer(design, workload_.layers[i]);
-    const LayerResult& one = found->second;
-    const double runs = static_cast<double>(workload_.layers[i].runs);
-    (one.on_host ? result.host_cycles : result.accelerator_cycles) += runs * one.cycles;
-    chip += runs * one.chip_pj;
-    dram += runs * one.dram_pj;
-    result.layers.push_back(one);
+    if (is_new)
+      found->second = std::visit(
+          [&](const auto& design) { return layer(design, workload_.layers[i]); }, hardware);
+    layers.push_back(found->second);
   }
-  for (const HostNode& node : workload_.host)
-    result.host_cycles += static_cast<double>(node.bytes) / design.host.bytes_per_cycle +
-                          static_cast<double>(node.macs) / design.host.macs_per_cycle;
-  result.seconds = result.cycles() / (design.clock_mhz * 1e6);
-  result.consumption = consumption(energies(design, technology_), chip, dram, result.seconds);
-  result.peak_power_mw = peak_power(design, technology_);
-  result.area = area(design, technology_);
+  return sum_up(workload_, technology_, hardware, std::move(layers));
+}
+
+std::string mapping_text(const WorkloadLayer& layer, const LayerResult& result) {
+  return result.vta ? rules::to_string(result.vta->mapping)
+                    : cost::to_string(layer.layer, result.mapping);
+}
+
+DesignResult sum_up(const Workload& workload, const Technology& technology,
+                    const Hardware& hardware, std::vector<LayerResult> layers) {
+  const spatial::Host host = host_of(hardware);
+  DesignResult result;
+  double chip = 0, dram = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const double runs = static_cast<double>(workload.layers[i].runs);
+    (layers[i].on_host ? result.host_cycles : result.accelerator_cycles) += runs * layers[i].cycles;
+    chip += runs * layers[i].chip_pj;
+    dram += runs * layers[i].dram_pj;
+  }
+  for (const HostNode& node : workload.host)
+    result.host_cycles += static_cast<double>(node.bytes) / host.bytes_per_cycle +
+                          static_cast<double>(node.macs) / host.macs_per_cycle;
+  result.layers = std::move(layers);
+  result.seconds = result.cycles() / (clock_mhz(hardware) * 1e6);
+  result.consumption = consumption(energies(hardware, technology), chip, dram, result.seconds);
+  result.peak_power_mw = peak_power(hardware, technology);
+  result.area = area(hardware, technology);
   return result;
 }
 

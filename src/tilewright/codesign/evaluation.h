@@ -12,6 +12,7 @@
 
 #include "tilewright/codesign/area.h"
 #include "tilewright/codesign/limits.h"
+#include "tilewright/codesign/vta_layer.h"
 #include "tilewright/codesign/workload.h"
 #include "tilewright/cost/spatial/mapper.h"
 #include "tilewright/search/multi/pareto.h"
@@ -21,11 +22,14 @@ namespace tilewright::codesign {
 /// To be raised whenever the same design costs something else: studies keep it.
 inline constexpr int kModelVersion = 1;
 
-/// One layer on a design. Cycles and energies are of one run.
+/// One layer on a design. Cycles, bytes and energies are of one run.
 struct LayerResult {
   bool on_host = false;  ///< faster there, or no mapping fits
   cost::SpatialMapping mapping;
   cost::SpatialCost cost;
+  std::optional<VtaRun> vta;  ///< on VTA; then `mapping` and `cost` mean nothing
+  cost::SpatialBinds binds = cost::SpatialBinds::Steps;
+  double dram_bytes = 0;
   double cycles = 0;
   double bound = 0;  ///< no mapping takes fewer (cost::lower_bound)
   double chip_pj = 0, dram_pj = 0;
@@ -41,6 +45,12 @@ struct DesignResult {
 
   double cycles() const { return accelerator_cycles + host_cycles; }
 };
+
+/// One line: tiles, order, copies.
+std::string mapping_text(const WorkloadLayer& layer, const LayerResult& result);
+/// What layers cost together, with the nodes of the host, one after the other.
+DesignResult sum_up(const Workload& workload, const Technology& technology,
+                    const Hardware& hardware, std::vector<LayerResult> layers);
 
 /// In the unit of limits: cycles, mW, um2 or a share, J, Js.
 double value(const DesignResult& result, Objective objective);
@@ -58,15 +68,16 @@ class DesignEvaluator {
   const Workload& workload() const { return workload_; }
   const Technology& technology() const { return technology_; }
   /// requires: a legal design.
-  DesignResult evaluate(const spatial::Design& design);
+  DesignResult evaluate(const Hardware& hardware);
 
  private:
   LayerResult layer(const spatial::Design& design, const WorkloadLayer& layer);
+  LayerResult layer(const vta::Config& config, const WorkloadLayer& layer);
 
   Workload workload_;
   Technology technology_;
   LayerMapper mapper_;
-  /// By the design without its name, and the layer's place.
+  /// By the design's file without its name, and the layer's place.
   std::map<std::pair<std::string, size_t>, LayerResult> mapped_;
 };
 

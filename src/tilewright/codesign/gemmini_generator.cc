@@ -1,5 +1,6 @@
 // Gemmini as a third kind of hardware that spaces draw from.
 #include "tilewright/accel/gemmini/config.h"
+#include "tilewright/base/check.h"
 #include "tilewright/codesign/generator.h"
 
 namespace tilewright::codesign {
@@ -36,6 +37,11 @@ class GemminiGenerator : public Generator {
     found.push_back(status.error().what);
     for (const Error& other : status.error().others) found.push_back(other.what);
     return found;
+  }
+  bool judged() const override { return false; }
+  Hardware hardware(const Values&, const std::string&) const override {
+    TW_CHECK(judged(), "there is no model of what Gemmini costs");
+    return {};
   }
 
  private:

@@ -51,6 +51,11 @@ class SpatialGenerator : public Generator {
   std::vector<std::string> problems(const Values& values) const override {
     return spatial::problems(spatial_design(values));
   }
+  Hardware hardware(const Values& values, const std::string& name) const override {
+    spatial::Design design = spatial_design(values);
+    design.name = name;
+    return design;
+  }
 
  private:
   std::vector<SpaceKey> keys_;

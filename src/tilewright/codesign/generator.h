@@ -7,8 +7,7 @@
 #include <vector>
 
 #include "tilewright/accel/gemmini/config.h"
-#include "tilewright/accel/spatial/design.h"
-#include "tilewright/accel/vta/config.h"
+#include "tilewright/codesign/hardware.h"
 
 namespace tilewright::codesign {
 
@@ -40,6 +39,10 @@ class Generator {
   virtual void complete(Values&, const std::vector<bool>& /*given*/) const {}
   /// Why this cannot be built; empty: it can.
   virtual std::vector<std::string> problems(const Values& values) const = 0;
+  /// Whether there is a model of what its designs cost; without one a space can be looked at only.
+  virtual bool judged() const { return true; }
+  /// requires: judged().
+  virtual Hardware hardware(const Values& values, const std::string& name) const = 0;
 };
 
 const Generator& spatial_generator();

@@ -35,7 +35,16 @@ search::PriorValue prior_value(const DesignResult& result, const Goals& goals) {
   return prior;
 }
 
-int64_t result_bytes(const cost::SpatialTensor& tensor) {
+double least_cycles(const spatial::Design& design, const cost::SpatialLayer& layer) {
+  return cost::lower_bound(design, layer);
+}
+/// A layer that VTA cannot run is the host's.
+double least_cycles(const vta::Config& config, const cost::SpatialLayer& layer) {
+  const Result<rules::VtaLayer> tiled = vta_layer(layer, config);
+  return tiled ? static_cast<double>(rules::layer_bound(*tiled, config)) : HUGE_VAL;
+}
+
+int64_t tensor_bytes(const cost::SpatialTensor& tensor) {
   int64_t bytes = tensor.element_bytes;
   for (const cost::SpatialDim& dim : tensor.dims) bytes *= dim.extent;
   return bytes;
@@ -43,31 +52,27 @@ int64_t result_bytes(const cost::SpatialTensor& tensor) {
 
 }  // namespace
 
-DesignResult optimistic(const DesignEvaluator& evaluator, const spatial::Design& design) {
-  const Energies energies = codesign::energies(design, evaluator.technology());
-  DesignResult result;
-  double chip = 0, dram = 0;
+DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardware) {
+  const Energies energies = codesign::energies(hardware, evaluator.technology());
+  std::vector<LayerResult> layers;
   for (const WorkloadLayer& layer : evaluator.workload().layers) {
-    const double runs = static_cast<double>(layer.runs);
     const double macs = static_cast<double>(layer.layer.macs());
-    const double host = macs / design.host.macs_per_cycle;
-    const double bound = cost::lower_bound(design, layer.layer);
-    (host < bound ? result.host_cycles : result.accelerator_cycles) += runs * std::min(host, bound);
-    if (host < bound) continue;
-    double bytes = 0;
-    for (const cost::SpatialTensor& tensor : layer.layer.tensors)
-      bytes += static_cast<double>(result_bytes(tensor));
-    chip += runs * (macs * energies.mac + bytes * (energies.dma_byte + energies.spad_byte));
-    dram += runs * bytes * energies.dram_byte;
+    const double host = macs / host_of(hardware).macs_per_cycle;
+    LayerResult least;
+    least.bound =
+        std::visit([&](const auto& design) { return least_cycles(design, layer.layer); }, hardware);
+    least.on_host = host < least.bound;
+    least.cycles = std::min(host, least.bound);
+    if (!least.on_host) {
+      for (const cost::SpatialTensor& tensor : layer.layer.tensors)
+        least.dram_bytes += static_cast<double>(tensor_bytes(tensor));
+      least.chip_pj =
+          macs * energies.mac + least.dram_bytes * (energies.dma_byte + energies.spad_byte);
+      least.dram_pj = least.dram_bytes * energies.dram_byte;
+    }
+    layers.push_back(std::move(least));
   }
-  for (const HostNode& node : evaluator.workload().host)
-    result.host_cycles += static_cast<double>(node.bytes) / design.host.bytes_per_cycle +
-                          static_cast<double>(node.macs) / design.host.macs_per_cycle;
-  result.seconds = result.cycles() / (design.clock_mhz * 1e6);
-  result.consumption = consumption(energies, chip, dram, result.seconds);
-  result.peak_power_mw = peak_power(design, evaluator.technology());
-  result.area = area(design, evaluator.technology());
-  return result;
+  return sum_up(evaluator.workload(), evaluator.technology(), hardware, std::move(layers));
 }
 
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
@@ -77,7 +82,7 @@ search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluato
   problem.limits = goals.limits.size();
   problem.legal = [&space](const search::Point& point) { return space.legal(point); };
   const auto at = [&space, &evaluator, goals](const search::Point& point) {
-    return prior_value(optimistic(evaluator, space.design(point)), goals);
+    return prior_value(optimistic(evaluator, space.hardware(point)), goals);
   };
   problem.prior.at = at;
   const auto accounting = codesign::energies(spatial::Design{}, evaluator.technology()).accounting;

@@ -19,10 +19,10 @@ struct Goals {
 /// What is known of a design without mapping layers: area, peak power and fixed power exactly, time
 /// as a bound, energy and the power of counted events as an opinion. Takes about a hundredth of an
 /// evaluation.
-DesignResult optimistic(const DesignEvaluator& evaluator, const spatial::Design& design);
+DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardware);
 
 /// `optimistic` is its prior, and gives its bounds where every objective and limit has one.
-/// `space` and `evaluator` must outlive the problem. requires: the generator `spatial`.
+/// `space` and `evaluator` must outlive the problem.
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
                                   const Goals& goals);
 

@@ -1,6 +1,7 @@
 #include "tilewright/codesign/space.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -50,6 +51,32 @@ std::vector<search::Decision> decisions_of(const SpaceFile& file) {
 }
 
 }  // namespace
+
+std::string misplaced_unit(const Limit& limit, const Technology& technology) {
+  const bool share = technology.formula == Formula::Cells;
+  if (limit.objective != Objective::Area || share == (limit.unit == LimitUnit::Share)) return {};
+  return fmt::format("areas of {} are in {}", technology.name,
+                     share ? "shares of a device" : "um2");
+}
+
+std::string fingerprint(const SpaceFile& file) {
+  const std::vector<SpaceKey>& keys = file.generator->keys();
+  const auto name = [&](int key) { return keys[static_cast<size_t>(key)].name; };
+  std::string text(file.generator->name());
+  for (const SpaceFile::Parameter& parameter : file.parameters)
+    text += fmt::format("\n{} in {}", name(parameter.key), fmt::join(parameter.values, " "));
+  for (size_t k = 0; k < keys.size(); ++k)
+    if (file.given[k]) text += fmt::format("\n{} = {}", keys[k].name, file.fixed[k]);
+  for (const SpaceFile::Computed& computed : file.computed)
+    text += fmt::format("\n{} = {}", name(computed.key), computed.value.text());
+  for (const SpaceFile::Condition& condition : file.rules) text += "\n" + condition.rule.text();
+  const Technology& technology = file.technology;
+  text += fmt::format("\n{}", technology.name);
+  for (const QuantityInfo& info : quantities())
+    if (info.formula == technology.formula)
+      text += fmt::format("\n{} = {}", info.key, technology[info.quantity]);
+  return text;
+}
 
 DesignSpace::DesignSpace(SpaceFile file) : file_(std::move(file)), points_(decisions_of(file_)) {}
 
@@ -105,19 +132,14 @@ std::vector<std::string> DesignSpace::reasons(const search::Point& point) const 
   return found;
 }
 
+Hardware DesignSpace::hardware(const search::Point& point) const {
+  return file_.generator->hardware(values(point), file_.name);
+}
+
 spatial::Design DesignSpace::design(const search::Point& point) const {
   TW_CHECK(file_.generator == &spatial_generator(), "space {} makes no spatial designs",
            file_.name);
-  spatial::Design design = spatial_design(values(point));
-  design.name = file_.name;
-  return design;
-}
-
-vta::Config DesignSpace::vta_config(const search::Point& point) const {
-  TW_CHECK(file_.generator == &vta_generator(), "space {} makes no VTA", file_.name);
-  vta::Config config = codesign::vta_config(values(point));
-  config.name = file_.name;
-  return config;
+  return std::get<spatial::Design>(hardware(point));
 }
 
 bool DesignSpace::visit_from(size_t decision, const std::vector<bool>& free, search::Point& point,

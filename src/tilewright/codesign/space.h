@@ -57,6 +57,13 @@ struct SpaceFile {
   std::vector<Limit> limits;
 };
 
+/// Why no value of that technology has the unit of the limit; empty: it has.
+std::string misplaced_unit(const Limit& limit, const Technology& technology);
+
+/// Everything that decides which designs there are and what they cost, as text: for studies, that
+/// another file of the same name must not go on with.
+std::string fingerprint(const SpaceFile& file);
+
 class DesignSpace {
  public:
   explicit DesignSpace(SpaceFile file);
@@ -71,10 +78,10 @@ class DesignSpace {
   bool legal(const search::Point& point) const;
   /// Why a point is not legal; empty: it is.
   std::vector<std::string> reasons(const search::Point& point) const;
+  /// requires: a legal point, a generator that is judged.
+  Hardware hardware(const search::Point& point) const;
   /// requires: the generator `spatial` and a legal point.
   spatial::Design design(const search::Point& point) const;
-  /// requires: the generator `vta` and a legal point.
-  vta::Config vta_config(const search::Point& point) const;
 
   /// Calls `visit` with every point once, legal or not, until it returns false.
   void for_each(const std::function<bool(const search::Point&)>& visit) const;

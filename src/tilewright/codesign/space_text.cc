@@ -7,15 +7,13 @@
 #include <iterator>
 
 #include "codesign_builtin_files.h"
-#include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
-#include "tilewright/base/toml_table.h"
 #include "tilewright/codesign/space.h"
 
 namespace tilewright::codesign {
 namespace {
 
-constexpr const char* kSpaceExample = "spaces/edge.toml shows what a space looks like";
+constexpr FileKind kSpace = {"space", "spaces", "spaces/edge.toml shows what a space looks like"};
 constexpr const char* kParameterForms =
     "a list of choices, as in [8, 16], or a range, as in { from = 1, to = 8 }";
 constexpr size_t kMostValues = 4096;
@@ -35,6 +33,7 @@ class SpaceReader {
     const toml::table* limits = table_.subtable("limits");
     table_.finish();
     start_values();
+    fixed_ = fixed;
     if (fixed != nullptr) read_keys(*fixed, "", &SpaceReader::read_fixed);
     if (parameters != nullptr) read_keys(*parameters, "", &SpaceReader::read_parameter);
     check_required();
@@ -67,6 +66,10 @@ class SpaceReader {
     const toml::source_region& at = node.source();
     return fmt::format("{}:{}:{}", place_, at.begin.line, at.begin.column + offset);
   }
+  /// Where something could stand that is missing: below the head of a table, or at the top.
+  std::string place_of_missing(const toml::table* table = nullptr) const {
+    return table == nullptr ? place_ + ":1:1" : place_of(*table);
+  }
   void add(std::string place, std::string what, std::string fix = {}) {
     errors_.push_back(
         {ErrorKind::Parse, std::move(what), std::move(place), {}, std::move(fix), {}});
@@ -97,20 +100,12 @@ class SpaceReader {
                         std::make_move_iterator(all.end()));
     return tl::unexpected<Error>(std::move(first));
   }
-  static std::string near_or_list(const std::string& text, const std::vector<std::string>& known) {
-    std::string fix = did_you_mean(text, known);
-    return fix.empty() ? fmt::format("it is one of {}", fmt::join(known, ", ")) : fix;
-  }
 
   // --- The top ---
 
   void read_head() {
-    std::string kind, generator(file_.generator->name()), technology;
-    if (table_.read_text("kind", kind) && kind != "space")
-      table_.problem("kind", "`kind` must be \"space\"", kSpaceExample);
-    if (table_.read_text("name", file_.name) && file_.name.empty())
-      table_.problem("name", "a space needs a `name`", kSpaceExample);
-    table_.read_text("about", file_.about);
+    std::string generator(file_.generator->name()), technology;
+    read_file_head(table_, kSpace, file_.name, file_.about);
     if (table_.read_text("generator", generator)) {
       std::vector<std::string> known;
       const Generator* found = nullptr;
@@ -129,8 +124,8 @@ class SpaceReader {
 
   void read_technology_name(std::string name) {
     if (name.empty())
-      return table_.problem("technology", "a space needs a `technology`",
-                            near_or_list(name, builtin_technologies()));
+      return add(place_of_missing(), "a space needs a `technology`",
+                 near_or_list(name, builtin_technologies()));
     const bool is_file = name.ends_with(".toml");
     if (const size_t slash = place_.rfind('/');
         is_file && !name.starts_with('/') && slash != place_.npos)
@@ -316,7 +311,7 @@ class SpaceReader {
     for (size_t k = 0; k < keys().size(); ++k) {
       if (!keys()[k].required || file_.given[k]) continue;
       const SpaceKey& info = keys()[k];
-      add(place_, fmt::format("`{}` is missing", info.name),
+      add(place_of_missing(fixed_), fmt::format("`{}` is missing", info.name),
           fmt::format("fix it, or make it a parameter: {}",
                       info.words.empty() ? fmt::format("{}..{}", info.low, info.high)
                                          : fmt::format("{}", fmt::join(info.words, ", "))));
@@ -383,10 +378,8 @@ class SpaceReader {
         add(node, limit.error().what, limit.error().fix);
         continue;
       }
-      const bool share = file_.technology.formula == Formula::Cells;
-      if (limit->objective == Objective::Area && share != (limit->unit == LimitUnit::Share))
-        add(node, fmt::format("areas of {} are in {}", file_.technology.name,
-                              share ? "shares of a device" : "um2"));
+      if (std::string why = misplaced_unit(*limit, file_.technology); !why.empty())
+        add(node, std::move(why));
       file_.limits.push_back(*limit);
     }
   }
@@ -406,7 +399,7 @@ class SpaceReader {
     });
     if (found || left == 0) return;
     const search::Point first(space.points().decisions().size(), 0);
-    add(place_,
+    add(place_of_missing(),
         fmt::format("no point of this space can be built ({} were looked at)", kMostPoints - left),
         fmt::format("one of the reasons: {}", space.reasons(first)[0]));
   }
@@ -414,6 +407,7 @@ class SpaceReader {
   std::string place_;
   TomlProblems problems_;
   TomlTable table_;
+  const toml::table* fixed_ = nullptr;
   SpaceFile file_;
   std::vector<Error> errors_;
   std::vector<Text> rule_texts_, computed_;
@@ -423,26 +417,14 @@ class SpaceReader {
 }  // namespace
 
 Result<DesignSpace> read_space(std::string_view text, const std::string& place) {
-  const toml::table top = TW_TRY(parse_toml(text, place, kSpaceExample));
+  const toml::table top = TW_TRY(parse_toml(text, place, kSpace.example));
   return SpaceReader(top, place).read();
 }
 
 Result<DesignSpace> load_space(const std::string& name_or_path) {
-  if (name_or_path.ends_with(".toml"))
-    return read_space(TW_TRY(read_file(name_or_path)), name_or_path);
-  for (const BuiltinFile& file : kSpaceFiles)
-    if (file.name == name_or_path)
-      return read_space(file.text, fmt::format("spaces/{}.toml", file.name));
-  const std::vector<std::string> known = builtin_spaces();
-  std::string fix = did_you_mean(name_or_path, known);
-  if (fix.empty()) fix = fmt::format("it is one of {}, or a file", fmt::join(known, ", "));
-  return fail(ErrorKind::Usage, fmt::format("there is no space `{}`", name_or_path), {}, fix);
+  return load_named(kSpace, kSpaceFiles, name_or_path, read_space);
 }
 
-std::vector<std::string> builtin_spaces() {
-  std::vector<std::string> names;
-  for (const BuiltinFile& file : kSpaceFiles) names.emplace_back(file.name);
-  return names;
-}
+std::vector<std::string> builtin_spaces() { return names_of(kSpaceFiles); }
 
 }  // namespace tilewright::codesign

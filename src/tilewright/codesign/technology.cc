@@ -8,14 +8,13 @@
 #include <optional>
 
 #include "codesign_builtin_files.h"
-#include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
-#include "tilewright/base/toml_table.h"
 
 namespace tilewright::codesign {
 namespace {
 
-constexpr const char* kTechnologyExample = "hw/tech/asic45.toml shows what a technology looks like";
+constexpr FileKind kTechnology = {"technology", "hw/tech",
+                                  "hw/tech/asic45.toml shows what a technology looks like"};
 constexpr std::string_view kEvidence[] = {"published", "fitted", "assumed", "measured"};
 constexpr std::string_view kFormulas[] = {"components", "maestro", "cells"};
 constexpr double kTiny = 1e-12;  // of numbers by which others are divided
@@ -121,15 +120,10 @@ std::optional<size_t> word_of(TomlTable& table, std::string_view key, const std:
 class TechnologyReader {
  public:
   TechnologyReader(const toml::table& top, const std::string& place)
-      : problems_(place), table_(top, "", problems_) {}
+      : top_(top), problems_(place), table_(top, "", problems_) {}
 
   Result<Technology> read() {
-    std::string kind;
-    if (table_.read_text("kind", kind) && kind != "technology")
-      table_.problem("kind", "`kind` must be \"technology\"", kTechnologyExample);
-    if (table_.read_text("name", into_.name) && into_.name.empty())
-      table_.problem("name", "a technology needs a `name`");
-    table_.read_text("about", into_.about);
+    read_file_head(table_, kTechnology, into_.name, into_.about);
     const auto formula = word_of(table_, "formula", "", kFormulas);
     sources_ = table_.subtable("sources");
     const toml::table* numbers = table_.subtable("numbers");
@@ -137,7 +131,7 @@ class TechnologyReader {
     check_sources();
     if (numbers != nullptr && formula) read_numbers(*numbers);
     if (numbers == nullptr && table_.find("numbers") == nullptr)
-      problems_.add("the table `[numbers]` is missing", kTechnologyExample);
+      problems_.add("the table `[numbers]` is missing", kTechnology.example, &top_);
     table_.finish();
     TW_TRY_STATUS(problems_.status());
     return std::move(into_);
@@ -207,6 +201,7 @@ class TechnologyReader {
                     did_you_mean(source, known));
   }
 
+  const toml::table& top_;
   TomlProblems problems_;
   TomlTable table_;
   const toml::table* sources_ = nullptr;
@@ -228,27 +223,15 @@ std::vector<std::pair<Evidence, int>> Technology::evidence() const {
 }
 
 Result<Technology> read_technology(std::string_view text, const std::string& place) {
-  const toml::table top = TW_TRY(parse_toml(text, place, kTechnologyExample));
+  const toml::table top = TW_TRY(parse_toml(text, place, kTechnology.example));
   return TechnologyReader(top, place).read();
 }
 
 Result<Technology> load_technology(const std::string& name_or_path) {
-  if (name_or_path.ends_with(".toml"))
-    return read_technology(TW_TRY(read_file(name_or_path)), name_or_path);
-  for (const BuiltinFile& file : kTechnologyFiles)
-    if (file.name == name_or_path)
-      return read_technology(file.text, fmt::format("hw/tech/{}.toml", file.name));
-  const std::vector<std::string> known = builtin_technologies();
-  std::string fix = did_you_mean(name_or_path, known);
-  if (fix.empty()) fix = fmt::format("it is one of {}, or a file", fmt::join(known, ", "));
-  return fail(ErrorKind::Usage, fmt::format("there is no technology `{}`", name_or_path), {}, fix);
+  return load_named(kTechnology, kTechnologyFiles, name_or_path, read_technology);
 }
 
-std::vector<std::string> builtin_technologies() {
-  std::vector<std::string> names;
-  for (const BuiltinFile& file : kTechnologyFiles) names.emplace_back(file.name);
-  return names;
-}
+std::vector<std::string> builtin_technologies() { return names_of(kTechnologyFiles); }
 
 std::string_view name(Evidence evidence) { return kEvidence[static_cast<size_t>(evidence)]; }
 std::string_view name(Formula formula) { return kFormulas[static_cast<size_t>(formula)]; }

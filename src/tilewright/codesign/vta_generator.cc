@@ -44,6 +44,11 @@ class VtaGenerator : public Generator {
     for (const Error& other : status.error().others) found.push_back(other.what);
     return found;
   }
+  Hardware hardware(const Values& values, const std::string& name) const override {
+    vta::Config config = vta_config(values);
+    config.name = name;
+    return config;
+  }
 
  private:
   std::vector<SpaceKey> keys_;

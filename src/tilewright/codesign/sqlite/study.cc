@@ -15,7 +15,7 @@ namespace {
 using records::execute;
 using records::Query;
 
-constexpr int kSchema = 1;  // user_version of the file
+constexpr int kSchema = 2;  // user_version of the file
 constexpr int kApplication = 0x54574344;
 
 /// `1 2.5 3`: numbers as they were, to the last bit.
@@ -41,20 +41,22 @@ tl::unexpected<Error> no_study(const std::string& path, const std::string& why) 
               "give -o another folder");
 }
 
-/// What two keys do not share, a line each.
-std::string differences(const StudyKey& mine, const StudyKey& there) {
+}  // namespace
+
+std::string differences(const StudyKey& here, const StudyKey& there) {
+  StudyKey all = here;
+  all.insert(there.begin(), there.end());
+  const auto value = [](const StudyKey& key, const std::string& name) {
+    const auto found = key.find(name);
+    return found == key.end() ? std::string("nothing") : found->second;
+  };
   std::vector<std::string> lines;
-  for (const auto& [name, value] : mine)
-    if (const auto found = there.find(name); found == there.end() || found->second != value)
-      lines.push_back(fmt::format("{}: here {}, there {}", name, value,
-                                  found == there.end() ? "nothing" : found->second));
-  for (const auto& [name, value] : there)
-    if (!mine.contains(name))
-      lines.push_back(fmt::format("{}: here nothing, there {}", name, value));
+  for (const auto& [name, any] : all)
+    if (value(here, name) != value(there, name))
+      lines.push_back(
+          fmt::format("{}: here {}, there {}", name, value(here, name), value(there, name)));
   return fmt::format("{}", fmt::join(lines, "; "));
 }
-
-}  // namespace
 
 struct Study::State {
   std::string path;
@@ -107,8 +109,9 @@ Result<Study> Study::open(const std::string& path, const StudyKey& key) {
       TW_TRY_STATUS(execute(state->db, "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT)"));
       TW_TRY_STATUS(
           execute(state->db,
-                  "CREATE TABLE evaluations (number INTEGER PRIMARY KEY, point TEXT UNIQUE, "
-                  "objectives TEXT, violations TEXT, reason TEXT, seconds REAL, design TEXT)"));
+                  "CREATE TABLE evaluations (number INTEGER PRIMARY KEY, point TEXT, level TEXT, "
+                  "objectives TEXT, violations TEXT, reason TEXT, seconds REAL, design TEXT, "
+                  "UNIQUE (point, level))"));
       for (const auto& [name, value] : key) {
         Query insert(state->db, "INSERT INTO about VALUES (?, ?)");
         insert.bind(name);
@@ -131,9 +134,10 @@ Result<Study> Study::open(const std::string& path, const StudyKey& key) {
 Status Study::add(const StudyRow& row) {
   Query insert(
       state_->db,
-      "INSERT OR IGNORE INTO evaluations (point, objectives, violations, reason, seconds, design) "
-      "VALUES (?, ?, ?, ?, ?, ?)");
+      "INSERT OR IGNORE INTO evaluations (point, level, objectives, violations, reason, seconds, "
+      "design) VALUES (?, ?, ?, ?, ?, ?, ?)");
   insert.bind(to_text(row.trial.point));
+  insert.bind(row.level);
   insert.bind(to_text(row.trial.outcome.objectives));
   insert.bind(to_text(row.trial.outcome.violations));
   insert.bind(row.trial.outcome.reason);
@@ -143,14 +147,16 @@ Status Study::add(const StudyRow& row) {
 }
 
 Result<std::vector<StudyRow>> Study::rows() const {
-  Query query(state_->db,
-              "SELECT point, objectives, violations, reason, seconds, design FROM evaluations "
-              "ORDER BY number");
+  Query query(
+      state_->db,
+      "SELECT point, level, objectives, violations, reason, seconds, design FROM evaluations "
+      "ORDER BY number");
   std::vector<StudyRow> rows;
   while (TW_TRY(query.step())) {
     StudyRow row;
     std::string point, objectives, violations;
     query.read(point);
+    query.read(row.level);
     query.read(objectives);
     query.read(violations);
     query.read(row.trial.outcome.reason);

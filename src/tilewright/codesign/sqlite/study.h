@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tilewright/base/result.h"
+#include "tilewright/codesign/level.h"
 #include "tilewright/search/multi/multi_objective.h"
 
 namespace tilewright::codesign {
@@ -17,10 +18,15 @@ namespace tilewright::codesign {
 /// What must be the same for results to be comparable, by name: `model`, `space`, ...
 using StudyKey = std::map<std::string, std::string>;
 
+/// What two keys do not share, by name; empty: nothing.
+std::string differences(const StudyKey& here, const StudyKey& there);
+
 /// One evaluation.
 struct StudyRow {
   search::MultiTrial trial;
   std::string design;  ///< the file of the design (TOML)
+  /// What it was evaluated with; a design may have a row for each.
+  std::string level = kModelLevel;
 };
 
 class Study {

@@ -66,6 +66,32 @@ TEST_F(StudyTest, AnotherKeyIsRefusedWithWhatDiffers) {
   EXPECT_THAT(study.error().why, ::testing::Not(HasSubstr("edge")));
 }
 
+TEST_F(StudyTest, ADesignHasARowForEachLevel) {
+  Result<Study> study = Study::open(path_, kKey);
+  ASSERT_TRUE(study) << to_string(study.error());
+  StudyRow checked = row(1);
+  checked.level = "tsim";
+  checked.trial.outcome.violations = {0.25};
+  ASSERT_TRUE(study->add(row(1)));
+  ASSERT_TRUE(study->add(checked));
+  ASSERT_TRUE(study->add(checked));
+  const auto rows = study->rows();
+  ASSERT_TRUE(rows);
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].level, "model");
+  EXPECT_EQ((*rows)[1].level, "tsim");
+  EXPECT_EQ((*rows)[1].trial.point, row(1).trial.point);
+  EXPECT_EQ((*rows)[1].trial.outcome.violations, checked.trial.outcome.violations);
+}
+
+TEST_F(StudyTest, DifferencesNameWhatOneSideLacks) {
+  StudyKey more = kKey;
+  more["warm start"] = "xyz";
+  EXPECT_EQ(differences(kKey, more), "warm start: here nothing, there xyz");
+  EXPECT_EQ(differences(more, kKey), "warm start: here xyz, there nothing");
+  EXPECT_EQ(differences(kKey, kKey), "");
+}
+
 TEST_F(StudyTest, OtherFilesAreRefusedAndKept) {
   ASSERT_TRUE(write_file(path_, "no database at all, but a text that is long enough for a header"));
   const Result<Study> study = Study::open(path_, kKey);

@@ -4,12 +4,18 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/parallel.h"
+#include "tilewright/codesign/unmatched.h"
+#include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
 #include "tilewright/driver/codesign/report.h"
 #include "tilewright/driver/console.h"
@@ -26,14 +32,17 @@ std::vector<std::string> names(const codesign::Goals& goals) {
   return texts;
 }
 
+std::string short_hash(const std::string& text) { return sha256(text).substr(0, 16); }
+
 Result<codesign::StudyKey> key_of(const SearchSubject& subject,
                                   const tune::MappingSearch& mapping) {
   std::vector<std::string> limits;
   for (const codesign::Limit& limit : subject.goals.limits)
     limits.push_back(fmt::format("{}={}", codesign::name(limit.objective), to_string(limit)));
-  codesign::StudyKey key{{"model", sha256(TW_TRY(read_file(subject.model_path))).substr(0, 16)},
-                         {"space", fmt::format("{}, {} points", subject.space.file().name,
-                                               subject.space.points().size())},
+  codesign::StudyKey key{{"model", short_hash(TW_TRY(read_file(subject.model_path)))},
+                         {"space", fmt::format("{}, {} points, {}", subject.space.file().name,
+                                               subject.space.points().size(),
+                                               short_hash(fingerprint(subject.space.file())))},
                          {"technology", subject.space.file().technology.name},
                          {"objectives", fmt::format("{}", fmt::join(names(subject.goals), ","))},
                          {"limits", fmt::format("{}", fmt::join(limits, ","))},
@@ -46,6 +55,7 @@ nlohmann::ordered_json row_json(size_t number, const codesign::StudyRow& row,
                                 const std::vector<std::string>& objectives) {
   nlohmann::ordered_json json;
   json["number"] = number;
+  json["level"] = row.level;
   const search::MultiOutcome& outcome = row.trial.outcome;
   for (size_t i = 0; i < outcome.objectives.size(); ++i)
     json[objectives[i]] = outcome.objectives[i];
@@ -59,11 +69,16 @@ nlohmann::ordered_json row_json(size_t number, const codesign::StudyRow& row,
 Status write_exports(const SearchSubject& subject, const SearchResult& result,
                      const std::string& folder) {
   const std::vector<std::string> objectives = names(subject.goals);
-  std::string lines, csv = fmt::format("number,{}\n", fmt::join(objectives, ","));
-  for (size_t i = 0; i < result.rows.size(); ++i)
+  std::string lines, csv = fmt::format("number,{},level\n", fmt::join(objectives, ","));
+  std::map<search::Point, size_t> numbers;
+  for (size_t i = 0; i < result.rows.size(); ++i) {
+    numbers[result.rows[i].trial.point] = i + 1;
     lines += row_json(i + 1, result.rows[i], objectives).dump() + "\n";
+  }
+  for (const codesign::StudyRow& row : result.checked)
+    lines += row_json(numbers[row.trial.point], row, objectives).dump() + "\n";
   for (const FrontPoint& point : result.front)
-    csv += fmt::format("{},{}\n", point.number, fmt::join(point.objectives, ","));
+    csv += fmt::format("{},{},{}\n", point.number, fmt::join(point.objectives, ","), point.level);
   TW_TRY_STATUS(write_file(folder + "/points.jsonl", lines));
   TW_TRY_STATUS(write_file(folder + "/front.csv", csv));
   return write_file(folder + "/report.html", search_page(subject, result));
@@ -75,7 +90,7 @@ std::vector<search::MultiOutcome> evaluate_all(const SearchSubject& subject,
                                                const std::vector<search::Point>& points) {
   std::vector<search::MultiOutcome> outcomes(points.size());
   for_each_part(points.size(), static_cast<int>(evaluators.size()), [&](size_t i, size_t thread) {
-    outcomes[i] = codesign::outcome(evaluators[thread].evaluate(subject.space.design(points[i])),
+    outcomes[i] = codesign::outcome(evaluators[thread].evaluate(subject.space.hardware(points[i])),
                                     subject.goals.objectives, subject.goals.limits);
   });
   return outcomes;
@@ -84,82 +99,258 @@ std::vector<search::MultiOutcome> evaluate_all(const SearchSubject& subject,
 }  // namespace
 
 std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows) {
-  std::vector<FrontPoint> feasible;
+  std::vector<FrontPoint> designs;
+  std::map<search::Point, size_t> index;
+  std::vector<bool> feasible;
+  for (const codesign::StudyRow& row : rows) {
+    const auto [found, is_new] = index.emplace(row.trial.point, designs.size());
+    if (is_new) {
+      designs.push_back({designs.size() + 1, {}, row.design, {}, row.trial.point});
+      feasible.push_back(false);
+    }
+    FrontPoint& design = designs[found->second];
+    design.objectives = row.trial.outcome.objectives;
+    design.level = row.level;
+    feasible[found->second] = search::feasible(row.trial.outcome);
+  }
+  std::vector<FrontPoint> kept;
   std::vector<search::Objectives> objectives;
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (!search::feasible(rows[i].trial.outcome)) continue;
-    objectives.push_back(rows[i].trial.outcome.objectives);
-    feasible.push_back({i + 1, objectives.back(), rows[i].design});
+  for (size_t i = 0; i < designs.size(); ++i) {
+    if (!feasible[i]) continue;
+    objectives.push_back(designs[i].objectives);
+    kept.push_back(std::move(designs[i]));
   }
   std::vector<FrontPoint> front;
-  for (const size_t i : search::pareto_front(objectives)) front.push_back(std::move(feasible[i]));
+  for (const size_t i : search::pareto_front(objectives)) front.push_back(std::move(kept[i]));
   std::sort(front.begin(), front.end(), [](const FrontPoint& a, const FrontPoint& b) {
     return std::pair(a.objectives[0], a.number) < std::pair(b.objectives[0], b.number);
   });
   return front;
 }
 
-size_t knee_of(const std::vector<FrontPoint>& front) {
+std::vector<double> knee_distances(const std::vector<FrontPoint>& front) {
   std::vector<search::Objectives> points;
   for (const FrontPoint& point : front) points.push_back(point.objectives);
+  std::vector<double> squares;
+  if (points.empty()) return squares;
   const search::ObjectiveScale scale = search::ObjectiveScale::of(points);
-  size_t best = 0;
-  double least = HUGE_VAL;
-  for (size_t i = 0; i < points.size(); ++i) {
+  for (const search::Objectives& point : points) {
     double square = 0;
-    for (const double z : scale(points[i])) square += z * z;
-    if (square < least) least = square, best = i;
+    for (const double z : scale(point)) square += z * z;
+    squares.push_back(square);
   }
-  return best;
+  return squares;
 }
+
+size_t knee_of(const std::vector<FrontPoint>& front) {
+  const std::vector<double> distances = knee_distances(front);
+  return static_cast<size_t>(std::min_element(distances.begin(), distances.end()) -
+                             distances.begin());
+}
+
+namespace {
+
+/// Designs worth building by another search of the same space, nearest to its knee first: at most a
+/// quarter of the evaluations. errors: Io, Package (no study, another space).
+Result<std::vector<search::Point>> warm_points(const SearchSubject& subject,
+                                               const SearchSettings& settings,
+                                               const codesign::StudyKey& key) {
+  const codesign::Study other =
+      TW_TRY(codesign::Study::open_to_read(settings.warm + "/study.sqlite"));
+  const auto of_space = [](const codesign::StudyKey& all) {
+    const auto found = all.find("space");
+    return codesign::StudyKey{{"space", found == all.end() ? "" : found->second}};
+  };
+  const std::string differ = codesign::differences(of_space(key), of_space(TW_TRY(other.key())));
+  if (!differ.empty())
+    return fail(ErrorKind::Package,
+                fmt::format("'{}' holds a search of another space", settings.warm), differ,
+                "leave --warm out");
+  std::vector<FrontPoint> front = front_of(TW_TRY(other.rows()));
+  const std::vector<double> distances = knee_distances(front);
+  std::vector<size_t> order(front.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return distances[a] < distances[b]; });
+  const auto most = static_cast<size_t>(std::max(1, settings.evaluations / 4));
+  std::vector<search::Point> points;
+  for (const size_t i : order)
+    if (points.size() < most && subject.space.legal(front[i].point))
+      points.push_back(front[i].point);
+  return points;
+}
+
+std::string points_hash(const std::vector<search::Point>& points) {
+  std::string text;
+  for (const search::Point& point : points) text += fmt::format("{}\n", fmt::join(point, " "));
+  return short_hash(text);
+}
+
+/// One search, from whatever its study holds to its end. What comes next depends on the rows alone.
+class DesignSearch {
+ public:
+  DesignSearch(const SearchSubject& subject, const SearchSettings& settings, codesign::Study study,
+               std::vector<search::Point> warm, codesign::LayerMapper mapper)
+      : subject_(subject),
+        settings_(settings),
+        study_(std::move(study)),
+        warm_(std::move(warm)),
+        evaluators_(static_cast<size_t>(runtime::default_threads()),
+                    codesign::DesignEvaluator(subject.workload, subject.space.file().technology,
+                                              std::move(mapper))) {}
+
+  Result<SearchResult> run() {
+    rows_ = TW_TRY(study_.rows());
+    if (!rows_.empty()) say(fmt::format("going on after {} evaluations", rows_.size()));
+    std::optional<Fidelity> fidelity;
+    if (!settings_.fidelity.empty()) fidelity = TW_TRY(parse_fidelity(settings_.fidelity));
+    SearchResult result;
+    while (true) {
+      const size_t before = rows_.size(), lost = broken(rows_);
+      const int wanted = settings_.evaluations + static_cast<int>(lost);
+      if (model_rows(rows_).size() < static_cast<size_t>(wanted))
+        result.stop = TW_TRY(search_to(wanted));
+      const bool ended = result.stop == search::Stop::Interrupted;
+      if (ended || !fidelity || rows_.size() == before) {
+        const auto next = ended || !fidelity ? std::nullopt : next_to_check(rows_, *fidelity);
+        if (!next) break;
+        TW_TRY_STATUS(check(*next, fidelity->level));
+        if (interrupted()) result.stop = search::Stop::Interrupted;
+      }
+      if (result.stop == search::Stop::Interrupted) break;
+    }
+    result.rows = model_rows(rows_);
+    result.checked = checked_rows(rows_);
+    result.front = front_of(rows_);
+    result.fresh = fresh_;
+    return result;
+  }
+
+ private:
+  Result<search::Stop> search_to(int evaluations) {
+    search::MultiOptions options;
+    options.seed = settings_.seed;
+    options.acquisition = search::acquisition_named(settings_.acquisition);
+    const auto searcher = TW_TRY(search::multi_searcher(
+        settings_.method, codesign::make_problem(subject_.space, evaluators_[0], subject_.goals),
+        options));
+    std::vector<search::MultiTrial> earlier;
+    for (const codesign::StudyRow& row : model_rows(rows_)) earlier.push_back(row.trial);
+    searcher->tell(earlier);
+    Status stored;
+    search::MultiBudget budget;
+    budget.evaluations = evaluations;
+    budget.interrupted = [&] { return interrupted() || !stored; };
+    budget.progress = [&](const std::vector<search::MultiTrial>& trials) {
+      for (const search::MultiTrial& trial : trials)
+        if (stored) stored = add(trial, codesign::kModelLevel);
+      progress_.update(static_cast<int64_t>(searcher->trials().size()), evaluations, "designs");
+    };
+    // Only `enumerate` knows what it wants next without the results before.
+    if (settings_.method == "enumerate") budget.batch = static_cast<int>(evaluators_.size());
+    evaluate_warm(*searcher, budget);
+    const search::Stop stop = search::run(
+        *searcher,
+        [&](const std::vector<search::Point>& points) {
+          return evaluate_all(subject_, evaluators_, points);
+        },
+        budget);
+    TW_TRY_STATUS(std::move(stored));
+    return stop;
+  }
+
+  /// Points of the warm start come before all others.
+  void evaluate_warm(search::MultiSearcher& searcher, const search::MultiBudget& budget) {
+    for (const search::Point& point : warm_) {
+      if (searcher.tried(point)) continue;
+      if (searcher.trials().size() >= warm_.size() || budget.interrupted()) return;
+      const search::MultiTrial trial{point, evaluate_all(subject_, evaluators_, {point})[0], 0};
+      searcher.tell({trial});
+      budget.progress({trial});
+    }
+  }
+
+  Status check(const FrontPoint& point, const codesign::Level& level) {
+    const codesign::Hardware hardware = subject_.space.hardware(point.point);
+    codesign::DesignEvaluator& evaluator = evaluators_[0];
+    const Result<codesign::DesignResult> result =
+        codesign::at_level(level, evaluator, hardware, evaluator.evaluate(hardware));
+    search::MultiTrial trial{point.point, {}, 0};
+    if (result)
+      trial.outcome = codesign::outcome(*result, subject_.goals.objectives, subject_.goals.limits);
+    else
+      trial.outcome.reason = to_string(result.error());
+    return add(trial, level.name);
+  }
+
+  Status add(const search::MultiTrial& trial, const std::string& level) {
+    codesign::StudyRow row{trial, codesign::to_toml(subject_.space.hardware(trial.point)), level};
+    TW_TRY_STATUS(study_.add(row));
+    rows_.push_back(std::move(row));
+    ++fresh_;
+    return {};
+  }
+
+  const SearchSubject& subject_;
+  const SearchSettings& settings_;
+  codesign::Study study_;
+  std::vector<search::Point> warm_;
+  std::vector<codesign::DesignEvaluator> evaluators_;
+  std::vector<codesign::StudyRow> rows_;
+  size_t fresh_ = 0;
+  Progress progress_{"codesign"};
+};
+
+/// `enumerate` lists all points first. errors: Capacity, with what an evaluation here takes.
+Status check_size(const SearchSubject& subject, const SearchSettings& settings) {
+  const double points = subject.space.points().size(), most = search::MultiOptions().list_up_to;
+  if (settings.method != "enumerate" || points <= most) return {};
+  std::optional<search::Point> legal;
+  subject.space.for_each([&](const search::Point& point) {
+    if (subject.space.legal(point)) legal = point;
+    return !legal;
+  });
+  const auto start = std::chrono::steady_clock::now();
+  if (legal)
+    codesign::DesignEvaluator(subject.workload, subject.space.file().technology)
+        .evaluate(subject.space.hardware(*legal));
+  const std::chrono::duration<double> one = std::chrono::steady_clock::now() - start;
+  const int threads = runtime::default_threads();
+  return fail(
+      ErrorKind::Capacity,
+      fmt::format("space {} is too large to enumerate", subject.space.file().name),
+      fmt::format("{:.0f} points, at most {:.0f}; one evaluation takes {:.2g} s here, all of "
+                  "them on {} threads about {:.1f} days",
+                  points, most, one.count(), threads, one.count() * points / threads / 86400),
+      "fix some parameters, or another --method");
+}
+
+}  // namespace
 
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
                                     const std::string& folder) {
+  if (const codesign::Generator& generator = *subject.space.file().generator; !generator.judged())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("there is no model of what designs of {} cost", generator.name()));
+  const std::vector<codesign::Hardware> units = codesign::units_of(subject.space);
+  TW_TRY_STATUS(codesign::check_matches(units, subject.workload));
+  TW_TRY_STATUS(check_size(subject, settings));
+  if (!settings.fidelity.empty())
+    TW_TRY_STATUS(TW_TRY(parse_fidelity(settings.fidelity)).level.accepts(units[0]));
+  codesign::StudyKey key = TW_TRY(key_of(subject, settings.mapping));
+  std::vector<search::Point> warm;
+  if (!settings.warm.empty()) {
+    warm = TW_TRY(warm_points(subject, settings, key));
+    key["warm start"] = points_hash(warm);
+  }
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), error.message());
-  codesign::Study study = TW_TRY(
-      codesign::Study::open(folder + "/study.sqlite", TW_TRY(key_of(subject, settings.mapping))));
-
-  std::vector<codesign::DesignEvaluator> evaluators(
-      static_cast<size_t>(runtime::default_threads()),
-      codesign::DesignEvaluator(subject.workload, subject.space.file().technology,
-                                TW_TRY(layer_mapper(settings.mapping))));
-  search::MultiOptions options;
-  options.seed = settings.seed;
-  options.acquisition = search::acquisition_named(settings.acquisition);
-  const auto searcher = TW_TRY(search::multi_searcher(
-      settings.method, codesign::make_problem(subject.space, evaluators[0], subject.goals),
-      options));
-  SearchResult result;
-  result.rows = TW_TRY(study.rows());
-  std::vector<search::MultiTrial> earlier;
-  for (const codesign::StudyRow& row : result.rows) earlier.push_back(row.trial);
-  searcher->tell(earlier);
-  if (!earlier.empty()) say(fmt::format("going on after {} evaluations", earlier.size()));
-
-  Progress progress("codesign");
-  Status stored;
-  search::MultiBudget budget;
-  budget.evaluations = settings.evaluations;
-  budget.interrupted = [&] { return interrupted() || !stored; };
-  budget.progress = [&](const std::vector<search::MultiTrial>& trials) {
-    for (const search::MultiTrial& trial : trials) {
-      codesign::StudyRow row{trial, to_toml(subject.space.design(trial.point))};
-      if (stored) stored = study.add(row);
-      result.rows.push_back(std::move(row));
-      ++result.fresh;
-    }
-    progress.update(static_cast<int64_t>(result.rows.size()), settings.evaluations, "designs");
-  };
-  // Only `enumerate` knows what it wants next without the results before.
-  if (settings.method == "enumerate") budget.batch = static_cast<int>(evaluators.size());
-  const auto evaluate = [&](const std::vector<search::Point>& points) {
-    return evaluate_all(subject, evaluators, points);
-  };
-  result.stop = run(*searcher, evaluate, budget);
-  TW_TRY_STATUS(std::move(stored));
-  result.front = front_of(result.rows);
+  codesign::Study study = TW_TRY(codesign::Study::open(folder + "/study.sqlite", key));
+  const SearchResult result =
+      TW_TRY(DesignSearch(subject, settings, std::move(study), std::move(warm),
+                          TW_TRY(layer_mapper(settings.mapping)))
+                 .run());
   TW_TRY_STATUS(write_exports(subject, result, folder));
   return result;
 }

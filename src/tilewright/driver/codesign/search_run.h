@@ -16,6 +16,8 @@ struct SearchSettings {
   int evaluations = 40;
   uint64_t seed = 0;
   tune::MappingSearch mapping;  ///< of each layer on each design
+  std::string fidelity;         ///< `tsim:8`: a level, and how many designs are looked at with it
+  std::string warm;             ///< folder of another search of the same space; empty: none
 };
 
 /// What a search is about.
@@ -31,25 +33,36 @@ struct FrontPoint {
   size_t number = 0;  ///< of its evaluation, from 1
   search::Objectives objectives;
   std::string design;  ///< TOML
+  std::string level;   ///< that the objectives are of
+  search::Point point;
 };
 
 struct SearchResult {
-  std::vector<codesign::StudyRow> rows;  ///< all evaluations, those of earlier runs included
-  std::vector<FrontPoint> front;         ///< by the first objective
-  size_t fresh = 0;                      ///< evaluations of this run
+  /// All evaluations of the model, those of earlier runs included; those that break a limit at a
+  /// higher level, or have no result there, say so.
+  std::vector<codesign::StudyRow> rows;
+  std::vector<codesign::StudyRow> checked;  ///< evaluations at higher levels
+  std::vector<FrontPoint> front;            ///< by the first objective
+  size_t fresh = 0;                         ///< evaluations of this run
   search::Stop stop = search::Stop::Trials;
 };
 
 /// Evaluates designs until there are `settings.evaluations`, and keeps each in
 /// `folder`/study.sqlite before the next begins; at the end writes points.jsonl, front.csv and
-/// report.html.
-/// errors: Usage (an unknown method), Package (the folder holds another search), Io; Capacity (no
-/// legal point; `enumerate` of too many).
+/// report.html. With `settings.fidelity` the best designs of the front, nearest to the knee first,
+/// are looked at again at that level; each that breaks a limit there is infeasible and buys one
+/// evaluation more.
+/// errors: Usage (an unknown method or level), Package (the folder holds another search), Io;
+/// Capacity (no legal point; `enumerate` of too many); Unsupported (no layer matches, a level that
+/// has no programs for such designs).
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
                                     const std::string& folder);
 
-/// The rows that no other feasible row dominates, by the first objective.
+/// The designs that no other feasible one dominates, by the first objective; each with what the
+/// highest level said of it.
 std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows);
+/// How far each point of the front is from the best of every objective, on their log scales.
+std::vector<double> knee_distances(const std::vector<FrontPoint>& front);
 /// The point of the front that is nearest to the best of every objective, on their log scales.
 size_t knee_of(const std::vector<FrontPoint>& front);
 

@@ -10,9 +10,10 @@
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
+#include "tilewright/codesign/unmatched.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
-#include "tilewright/driver/codesign/search_run.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/graph/onnx/import.h"
 
@@ -75,6 +76,8 @@ Result<codesign::Goals> goals_of(const CodesignOptions& options,
                   "--limit power=2W");
     const codesign::Limit limit =
         TW_TRY(codesign::parse_limit(text.substr(0, equals), text.substr(equals + 1)));
+    if (const std::string why = misplaced_unit(limit, space.file().technology); !why.empty())
+      return fail(ErrorKind::Usage, fmt::format("--limit '{}': {}", text, why));
     std::erase_if(goals.limits,
                   [&](const auto& other) { return other.objective == limit.objective; });
     goals.limits.push_back(limit);
@@ -205,8 +208,12 @@ std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 void print_front(const std::vector<FrontPoint>& front, const std::vector<std::string>& objectives,
                  bool as_json) {
   nlohmann::ordered_json json = document("codesign.front");
+  const bool levels = std::any_of(front.begin(), front.end(), [](const FrontPoint& point) {
+    return point.level != codesign::kModelLevel;
+  });
   Rows rows = {{"number"}};
   rows[0].insert(rows[0].end(), objectives.begin(), objectives.end());
+  if (levels) rows[0].emplace_back("level");
   rows[0].emplace_back("");
   const size_t knee = front.empty() ? 0 : knee_of(front);
   for (size_t i = 0; i < front.size(); ++i) {
@@ -217,7 +224,9 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
       point[objectives[j]] = front[i].objectives[j];
       rows.back().push_back(short_number(front[i].objectives[j]));
     }
+    if (levels) rows.back().push_back(front[i].level);
     rows.back().emplace_back(i == knee ? "knee" : "");
+    point["level"] = front[i].level;
     point["knee"] = i == knee;
     json["front"].push_back(std::move(point));
   }
@@ -256,7 +265,9 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   settings.mapping.seed = settings.seed;
   const SearchResult result = TW_TRY(search_designs(subject, settings, folder));
   if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
-  print_front(result.front, words_of(options.objectives), as_json);
+  const std::vector<std::string> objectives = words_of(options.objectives);
+  print_front(result.front, objectives, as_json);
+  if (!result.checked.empty()) say(level_summary(result, objectives[0]));
   say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
                   result.rows.size(), result.fresh, result.front.size(), folder));
   return result.stop == search::Stop::Interrupted ? 130 : 0;
@@ -313,22 +324,22 @@ nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
   json["bound"] = result.bound;
   json["on_host"] = result.on_host;
   if (result.on_host) return json;
-  json["binds"] = cost::name(result.cost.binds);
-  json["dram_bytes"] = result.cost.dram_bytes();
+  json["binds"] = cost::name(result.binds);
+  json["dram_bytes"] = result.dram_bytes;
   json["energy_pj"] = result.chip_pj + result.dram_pj;
-  json["mapping"] = to_string(layer.layer, result.mapping);
+  json["mapping"] = codesign::mapping_text(layer, result);
   return json;
 }
 
 Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
-  const spatial::Design design =
-      TW_TRY(spatial::read_design(TW_TRY(read_file(options.design)), options.design));
+  const codesign::Hardware design = TW_TRY(codesign::load_hardware(options.design));
   tune::MappingSearch mapping = options.search.mapping;
   mapping.seed = options.search.seed;
   codesign::DesignEvaluator evaluator(
       TW_TRY(load_workload(options.model)),
       TW_TRY(codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)),
       TW_TRY(layer_mapper(mapping)));
+  TW_TRY_STATUS(codesign::check_matches({design}, evaluator.workload()));
   const codesign::DesignResult result = evaluator.evaluate(design);
   nlohmann::ordered_json json = document("codesign.eval");
   json["mapper"] = describe(mapping);
@@ -337,13 +348,13 @@ Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
     const codesign::WorkloadLayer& layer = evaluator.workload().layers[i];
     const codesign::LayerResult& one = result.layers[i];
     json["layers"].push_back(layer_json(layer, one));
-    const double busy = static_cast<double>(layer.layer.macs()) /
-                        (one.cycles * static_cast<double>(design.units()));
+    const double busy =
+        static_cast<double>(layer.layer.macs()) / (one.cycles * codesign::Parts(design).units);
     rows.push_back({layer.layer.name, std::to_string(layer.runs), short_number(one.cycles),
                     fmt::format("{:.1f} %", 100 * one.bound / one.cycles),
                     one.on_host ? "host" : fmt::format("{:.1f} %", 100 * busy),
-                    one.on_host ? "host" : std::string(cost::name(one.cost.binds)),
-                    short_number(static_cast<double>(one.cost.dram_bytes()) / 1024)});
+                    one.on_host ? "host" : std::string(cost::name(one.binds)),
+                    short_number(one.dram_bytes / 1024)});
   }
   for (const Objective objective : kObjectives)
     json[std::string(codesign::name(objective))] = codesign::value(result, objective);
@@ -405,6 +416,10 @@ void add_codesign(Verb app, VerbContext& context) {
       .add_option("--evaluations", options->search.evaluations, "designs to evaluate (default 40)")
       .in_range(1, 1e9);
   search.add_option("--seed", options->search.seed, "of what is drawn");
+  search.add_option("--fidelity", options->search.fidelity,
+                    "tsim:8: the cycle simulator looks at the best 8 designs of the front");
+  search.add_option("--warm", options->search.warm,
+                    "folder of a search of the same space: its best designs come first");
   add_mapping_options(search, options->search.mapping);
   act(search, search_verb);
 

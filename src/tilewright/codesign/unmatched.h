@@ -1,0 +1,21 @@
+// Layers that no unit of a space can do: known before anything is searched.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/codesign/space.h"
+#include "tilewright/codesign/workload.h"
+
+namespace tilewright::codesign {
+
+/// Why such hardware can never run the layer, whatever its sizes; empty: it can.
+std::string unmatched(const Hardware& hardware, const cost::SpatialLayer& layer);
+
+/// One design per unit that the space has.
+std::vector<Hardware> units_of(const DesignSpace& space);
+
+/// errors: Unsupported where no unit can run any layer; why, layer by layer.
+Status check_matches(const std::vector<Hardware>& units, const Workload& workload);
+
+}  // namespace tilewright::codesign
