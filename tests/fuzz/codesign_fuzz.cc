@@ -12,8 +12,10 @@ using namespace tilewright;
 void try_technology(std::string_view text) {
   const Result<codesign::Technology> read = codesign::read_technology(text, "input");
   if (!read && read.error().what.empty()) fuzz::report("an error without words");
-  if (read && std::isnan(codesign::area(spatial::Design(), *read).total()))
-    fuzz::report("a design has no area");
+  if (!read) return;
+  for (const codesign::Hardware& hardware :
+       {codesign::Hardware(spatial::Design()), codesign::Hardware(vta::Config())})
+    if (std::isnan(codesign::area(hardware, *read).total())) fuzz::report("a design has no area");
 }
 
 void try_space(std::string_view text) {
@@ -22,8 +24,11 @@ void try_space(std::string_view text) {
   if (!read) return;
   int left = 1000;
   read->for_each([&](const search::Point& point) {
-    if (read->legal(point) != read->reasons(point).empty())
+    const bool legal = read->legal(point);
+    if (legal != read->reasons(point).empty())
       fuzz::report("a point is legal for reasons: " + read->points().text(point));
+    if (legal && !codesign::read_hardware(codesign::to_toml(read->hardware(point)), "picked"))
+      fuzz::report("a legal point has no file: " + read->points().text(point));
     return --left > 0;
   });
 }
@@ -34,8 +39,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text = fuzz::as_text(data, size);
   if (text.find(".toml") != text.npos) return 0;  // spaces may name files of technologies
   fuzz::round_trip(
-      text, [](std::string_view design) { return spatial::read_design(design, "input"); },
-      [](const spatial::Design& design) { return spatial::to_toml(design); });
+      text, [](std::string_view design) { return codesign::read_hardware(design, "input"); },
+      [](const codesign::Hardware& hardware) { return codesign::to_toml(hardware); });
   try_technology(text);
   try_space(text);
   return 0;
