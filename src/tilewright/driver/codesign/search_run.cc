@@ -150,32 +150,32 @@ size_t knee_of(const std::vector<FrontPoint>& front) {
 
 namespace {
 
-/// Designs worth building by another search of the same space, nearest to its knee first: at most a
-/// quarter of the evaluations. errors: Io, Package (no study, another space).
+/// Points of a warm start at most.
+constexpr size_t kWarm = 8;
+
+/// Designs worth building by another search of the same space, nearest to its knee first. errors:
+/// Io, Package (no study, another space).
 Result<std::vector<search::Point>> warm_points(const SearchSubject& subject,
-                                               const SearchSettings& settings,
+                                               const std::string& folder,
                                                const codesign::StudyKey& key) {
-  const codesign::Study other =
-      TW_TRY(codesign::Study::open_to_read(settings.warm + "/study.sqlite"));
+  const codesign::Study other = TW_TRY(codesign::Study::open_to_read(folder + "/study.sqlite"));
   const auto of_space = [](const codesign::StudyKey& all) {
     const auto found = all.find("space");
     return codesign::StudyKey{{"space", found == all.end() ? "" : found->second}};
   };
   const std::string differ = codesign::differences(of_space(key), of_space(TW_TRY(other.key())));
   if (!differ.empty())
-    return fail(ErrorKind::Package,
-                fmt::format("'{}' holds a search of another space", settings.warm), differ,
-                "leave --warm out");
+    return fail(ErrorKind::Package, fmt::format("'{}' holds a search of another space", folder),
+                differ, "leave --warm out");
   std::vector<FrontPoint> front = front_of(TW_TRY(other.rows()));
   const std::vector<double> distances = knee_distances(front);
   std::vector<size_t> order(front.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return distances[a] < distances[b]; });
-  const auto most = static_cast<size_t>(std::max(1, settings.evaluations / 4));
   std::vector<search::Point> points;
   for (const size_t i : order)
-    if (points.size() < most && subject.space.legal(front[i].point))
+    if (points.size() < kWarm && subject.space.legal(front[i].point))
       points.push_back(front[i].point);
   return points;
 }
@@ -340,7 +340,7 @@ Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSe
   codesign::StudyKey key = TW_TRY(key_of(subject, settings.mapping));
   std::vector<search::Point> warm;
   if (!settings.warm.empty()) {
-    warm = TW_TRY(warm_points(subject, settings, key));
+    warm = TW_TRY(warm_points(subject, settings.warm, key));
     key["warm start"] = points_hash(warm);
   }
   std::error_code error;
