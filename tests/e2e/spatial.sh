@@ -32,6 +32,30 @@ exits 0 "the usual design" "every node agrees" -- \
 holds "models of single layers" "$python" "$here/spatial_files.py"
 for unit in ws os gemv dot conv; do agrees $unit layers; done
 
+# Tensor expressions: whole sums of products.
+cat >gemm.tw <<'END'
+tensor gemm(A: i8[m, k], const B: i8[k, n]) where m = 37, n = 48, k = 65 {
+  C[i in m, j in n] = sum(l in k) i32(A[i, l]) * i32(B[l, j])
+  return C
+}
+END
+cat >strided.tw <<'END'
+tensor strided(x: i8[c, h, w], f: i8[o, c, 3, 3]) where c = 10, h = 20, w = 21, o = 18 {
+  y[k in o, p in 9, q in 19] = sum(e in c, r in 3, s in 3) i32(x[e, 2 * p + r, q + s]) * i32(f[k, e, r, s])
+  return y
+}
+END
+for unit in ws os gemv dot conv; do
+  for name in gemm strided; do
+    [ $unit-$name = conv-gemm ] || exits 0 "$name on $unit" " ok" -- \
+      verify $name.tw --target spatial --hw $unit.toml --against interp
+  done
+done
+exits 3 "a product on an array of convolutions" "no loops of the layer are those of a conv2d" -- \
+  compile gemm.tw --target spatial --hw conv.toml -o x.twm
+exits 3 "an expression in f32" "'gemm_relu' is nothing that a spatial accelerator computes" "i32(a[i, l])" -- \
+  compile "$here/../../examples/02_gemm_relu.tw" --target spatial -o x.twm
+
 # Packages and programs.
 exits 0 "compile" -- compile resnet.onnx "${quantized[@]}" --hw ws.toml -o one.twm
 exits 0 "run" -- run one.twm --device spatial:fsim --output-dir out

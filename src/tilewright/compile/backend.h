@@ -102,6 +102,8 @@ class Backend {
   /// where kernels of the processor do it.
   virtual Result<std::optional<LaunchCode>> compile_func(const Func& func,
                                                          const CompileOptions& options) const;
+  /// Of an accelerator: whether `compile_func` answers.
+  virtual bool takes_funcs() const { return false; }
   /// The rules that choose schedules of its kernels, in the order in which they are asked.
   virtual std::vector<rules::RuleInfo> schedule_rules() const = 0;
   /// What the package's manifest says of the target.

@@ -245,9 +245,10 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
   if (subject.package) return {};
   const compile::CompileOptions compile = TW_TRY(unfitted_options(options));
   if (compile.target.kind != hw::TargetKind::Accelerator) return {};
+  if (!subject.graph && compile::backend_of(compile.target).takes_funcs()) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
-                "accelerators take whole models");
+                "this accelerator takes whole models");
   compile::QuantizeSettings settings;
   if (!options.quantize.empty())
     settings.samples = [&](const graph::Graph& graph) {

@@ -93,18 +93,23 @@ const std::optional<cost::SpatialBest>& Mappings::best(const SpatialLayer& layer
   return at->second;
 }
 
+Error misfit(const SpatialLayer& layer, const Design& design) {
+  const std::vector<cost::SpatialChoice> choices = cost::choices(design, layer);
+  if (choices.empty())
+    return {ErrorKind::Unsupported,
+            fmt::format("no loops of the layer are those of a {}", name(design.unit))};
+  const std::vector<std::string> why =
+      misfits(design, layer, smallest(design, layer, choices.front()));
+  Error error{ErrorKind::Capacity, "no tile of it fits the accelerator"};
+  error.why = fmt::format("{}", fmt::join(why, "; "));
+  return error;
+}
+
 Status supports(const Network& network, const ConvLayer& layer, Mappings& mappings) {
   const SpatialLayer run =
       run_of(network, layer, 0, ImageLayout::ChannelsFirst, ImageLayout::ChannelsFirst);
   if (mappings.best(run)) return {};
-  const Design& design = mappings.design();
-  const std::vector<cost::SpatialChoice> choices = cost::choices(design, run);
-  if (choices.empty())
-    return fail(ErrorKind::Unsupported,
-                fmt::format("no loops of the layer are those of a {}", name(design.unit)));
-  const std::vector<std::string> why = misfits(design, run, smallest(design, run, choices.front()));
-  return fail(ErrorKind::Capacity, "no tile of it fits the accelerator",
-              fmt::format("{}", fmt::join(why, "; ")));
+  return tl::unexpected<Error>(misfit(run, mappings.design()));
 }
 
 }  // namespace tilewright::spatial

@@ -58,6 +58,10 @@ class Mappings {
   std::map<std::string, std::optional<cost::SpatialBest>> known_;
 };
 
+/// Why no mapping of a layer fits: memory, tensors and KiB of the smallest one; or that the unit
+/// cannot play its loops. requires: there is none.
+Error misfit(const cost::SpatialLayer& layer, const Design& design);
+
 /// Whether any mapping of the layer fits. errors: Capacity (memory, tensors and KiB of the smallest
 /// one), Unsupported (the unit cannot play its loops).
 Status supports(const Network& network, const ConvLayer& layer, Mappings& mappings);
@@ -65,8 +69,8 @@ Status supports(const Network& network, const ConvLayer& layer, Mappings& mappin
 /// What became of a layer.
 struct LayerPlan {
   std::string name, mapping;
-  cost::ImageLayout input{}, output{};
-  int64_t runs = 1;  ///< one per group
+  std::optional<cost::ImageLayout> input, output;  ///< of images
+  int64_t runs = 1;                                ///< one per group
   /// Of all runs, by the model; `bound`: what no mapping takes less than.
   double cycles = 0, bound = 0;
   cost::SpatialBinds binds{};

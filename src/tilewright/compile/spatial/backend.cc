@@ -6,8 +6,10 @@
 
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/check.h"
+#include "tilewright/codegen/spatial/product.h"
 #include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/spatial/device.h"
+#include "tilewright/compile/spatial/func.h"
 #include "tilewright/compile/spatial/place.h"
 
 namespace tilewright::compile {
@@ -41,6 +43,12 @@ void arrange(const SpatialNetwork& made, const std::vector<graph::ValueId>& want
   }
 }
 
+size_t param_of(const Func& func, const std::string& name) {
+  size_t at = 0;
+  while (at < func.params.size() && func.params[at].buffer.name() != name) ++at;
+  return at;
+}
+
 std::string_view order_name(cost::ImageLayout layout) {
   return layout == cost::ImageLayout::ChannelsFirst ? "NCHW" : "NHWC";
 }
@@ -56,8 +64,10 @@ std::vector<LayerNote> notes_of(const spatial::Compiled& compiled) {
     note.lines = {
         layer.mapping,
         fmt::format("{:.0f} cycles by the model, {:.2f} of the least; what binds: {}", layer.cycles,
-                    layer.cycles / std::max(layer.bound, 1.0), cost::name(layer.binds)),
-        fmt::format("input {}, result {}", order_name(layer.input), order_name(layer.output))};
+                    layer.cycles / std::max(layer.bound, 1.0), cost::name(layer.binds))};
+    if (layer.input)
+      note.lines.push_back(
+          fmt::format("input {}, result {}", order_name(*layer.input), order_name(*layer.output)));
     if (layer.runs > 1) note.lines.push_back(fmt::format("{} runs, one per group", layer.runs));
   }
   notes[0].lines = {fmt::format("{} layer{}, {:.0f} cycles by the model, {} instructions",
@@ -107,6 +117,35 @@ class SpatialBackend final : public AcceleratorBackend {
     detail->network = std::move(network.network);
     made.detail = std::move(detail);
     return made;
+  }
+
+  bool takes_funcs() const override { return true; }
+  Result<std::optional<LaunchCode>> compile_func(const Func& func,
+                                                 const CompileOptions& options) const override {
+    SpatialFunc product = TW_TRY(spatial_func(func));
+    spatial::KnownFactors known;
+    for (size_t t : {0, 1}) {
+      const Param& param = func.params[product.params[t]];
+      if (!param.values) continue;
+      known[t] = param.values->as<int8_t>();
+      product.layer.tensors[t].packed =
+          spatial::can_pack(product.layer.tensors[t]) && !product.layer.tensors[0].packed;
+    }
+    spatial::Mappings mappings(design_of(options));
+    auto detail = std::make_shared<SpatialLaunchCode>();
+    detail->compiled = TW_TRY(spatial::compile_product(product.layer, known, mappings));
+    spatial::Program& program = detail->compiled.program;
+    // Inputs in the order of the parameters.
+    std::stable_sort(program.inputs.begin(), program.inputs.end(),
+                     [&](const accel::Region& a, const accel::Region& b) {
+                       return param_of(func, a.name) < param_of(func, b.name);
+                     });
+    LaunchCode made;
+    made.device = kSpatialDevice;
+    made.bytes = spatial::serialise(program);
+    made.notes = notes_of(detail->compiled);
+    made.detail = std::move(detail);
+    return std::optional(std::move(made));
   }
 };
 
