@@ -5,7 +5,43 @@ source "$(dirname "$0")/lib.sh"
 search=(codesign search net.onnx --space edge)
 
 holds "a network" "$program" -q zoo resnet18 --size 32 -o net.onnx
-exits 0 "choices of layers" "k=c of input, weights" "conv2d" "none" -- codesign choices net.onnx
+exits 0 "choices of layers" "M=input N=weights" "conv2d" "none:" "weights packed" -- codesign choices net.onnx
+
+# Tensor expressions and operators of a workload file, with every order of contraction.
+cat >mttkrp.tw <<'TW'
+tensor mttkrp(A: i8[8, 20, 30], B: i8[30, 12], C: i8[20, 12]) {
+  D[i in 8, j in 12] = sum(k in 20, l in 30) i32(A[i, k, l]) * i32(B[l, j]) * i32(C[k, j])
+  return D
+}
+TW
+cat >cases.json <<'JSON'
+{"cases": [{"id": "m", "suite": "s", "operator": "mttkrp", "dtype": "int8", "macs": 57600,
+            "params": {"i": 8, "j": 12, "k": 20, "l": 30}, "output_shape": [8, 12]},
+           {"id": "t", "suite": "s", "operator": "ttm", "dtype": "int8", "macs": 57600,
+            "params": {"i": 8, "j": 12, "k": 20, "l": 30}, "output_shape": [8, 12, 20]}]}
+JSON
+printf 'kind = "spatial"\nintrinsic = "gemm"\nrows = 8\ncols = 8\n' >gemm.toml
+exits 0 "an expression with three factors" "contract in pairs" "A * (B * C)" "host + 4" -- codesign choices mttkrp.tw
+exits 0 "an operator" "mttkrp_half gathers" "3 orders of contraction" -- codesign choices --workload cases.json --id m
+exits 0 "choices on a design" "j 30 apart" "cycles" "i=j j=k k=l" -- codesign choices --design gemm.toml --workload cases.json --id t
+exits 0 "orders of an expression" "D.1" -- codesign eval gemm.toml mttkrp.tw --order 3
+exits 0 "a suite on a design" "m: y0" "t: y0" -- codesign eval gemm.toml --workload cases.json --suite s
+exits 0 "a search for an operator" "knee" -- codesign search --workload cases.json --id t -o ttm --evaluations 3
+exits 8 "the same folder for another operator" "model: here" -- codesign search --workload cases.json --id m -o ttm --evaluations 3
+exits 2 "an order that is not there" "has 3 of them" -- codesign eval gemm.toml mttkrp.tw --order 4
+exits 2 "an order of two factors" "three or more factors" -- codesign eval gemm.toml --workload cases.json --id t --order 1
+counts_of_table() {
+  "$program" codesign choices mttkrp.tw --json >choices.json && "$python" - <<'PY'
+import json
+report = json.load(open("choices.json"))["subjects"][0]
+orders = report["orders_of_contraction"][0]["orders"]
+found = {order["text"]: [part["sets_of_loops"] for part in order["stages"]] for order in orders}
+assert found["(A * B) * C"] == [dict(gemm=2, gemv=3, dot=1, conv2d=0), dict(gemm=0, gemv=1, dot=1, conv2d=0)], found
+assert found["A * (B * C)"][1] == dict(gemm=2, gemv=4, dot=2, conv2d=0), found
+assert all(not choice["usable"] and choice["why"] for unit in report["computations"][0]["units"] for choice in unit["choices"])
+PY
+}
+holds "sets of loops of each order" counts_of_table
 exits 0 "a space" "14976 points" "power at most 2000 mW" -- codesign space edge
 exits 0 "a search" "latency" "power" "area" "knee" -- "${search[@]}" -o run --evaluations 12
 holds "a search leaves its files" test -s run/study.sqlite -a -s run/points.jsonl -a -s run/front.csv -a -s run/report.html

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "tilewright/tensor/op.h"
 #include "tilewright/tensor/window.h"
 
 namespace tilewright::codesign {
@@ -94,6 +95,25 @@ int64_t elements(const Shape& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
 }
 
+tl::unexpected<Error> no_layer(const Workload& workload) {
+  Error error{ErrorKind::Unsupported,
+              fmt::format("no layer of '{}' can run on an accelerator", workload.name),
+              {},
+              {},
+              {},
+              {}};
+  for (const HostNode& node : workload.host)
+    error.others.push_back({ErrorKind::Unsupported, node.node, {}, node.reason, {}, {}});
+  return tl::unexpected<Error>(std::move(error));
+}
+
+/// What layers leave of a Func; stages that LOADs and STOREs do take no time of their own.
+void add_others(const Computations& computations, const std::string& op, Workload& workload) {
+  for (const OtherStage& other : computations.others)
+    if (!other.free)
+      workload.host.push_back({other.name, op, other.reason, other.bytes, other.macs});
+}
+
 class WorkloadBuilder {
  public:
   explicit WorkloadBuilder(const Graph& graph) : graph_(graph) { result_.name = graph.name; }
@@ -107,18 +127,11 @@ class WorkloadBuilder {
       } else if (node.op == "MatMul" || node.op == "Gemm") {
         why = product(node);
       }
+      if (!why.empty() && defined(node, why)) continue;
       if (!why.empty()) add_host(node, why);
     }
     if (!result_.layers.empty()) return std::move(result_);
-    Error error{ErrorKind::Unsupported,
-                fmt::format("no layer of '{}' can run on an accelerator", graph_.name),
-                {},
-                {},
-                {},
-                {}};
-    for (const HostNode& node : result_.host)
-      error.others.push_back({ErrorKind::Unsupported, node.node, {}, node.reason, {}, {}});
-    return tl::unexpected<Error>(std::move(error));
+    return no_layer(result_);
   }
 
  private:
@@ -162,6 +175,34 @@ class WorkloadBuilder {
     return {};
   }
 
+  /// An operator that is defined by sums of products, and whether all of them are layers. `why`: if
+  /// not.
+  bool defined(const Node& node, std::string& why) {
+    const tensor::OpDef* def = tensor::find_op(node.domain, node.op);
+    if (def == nullptr || !def->define || def->fusion != tensor::Fusion::Complex) return false;
+    const Result<Func> func = tensor::op_func(graph::op_call(graph_, node));
+    if (!func) return false;
+    const Result<Computations> found = with_order(computations_of(*func), 0);
+    if (!found || found->sums.empty()) return false;
+    std::vector<SpatialLayer> layers;
+    for (const Computation& sum : found->sums) {
+      Result<SpatialLayer> layer = layer_of(sum);
+      if (!layer) {
+        why = layer.error().why;
+        return false;
+      }
+      layers.push_back(*std::move(layer));
+    }
+    std::string name = node.op;
+    for (const graph::ValueId id : node.inputs)
+      if (id >= 0) name += " " + times(shape(id));
+    for (size_t i = 0; i < layers.size(); ++i)
+      add(std::move(layers[i]), layers.size() == 1 ? name : fmt::format("{}, {}", name, i + 1), 1,
+          node.name);
+    add_others(*found, node.op, result_);
+    return true;
+  }
+
   void add_host(const Node& node, const std::string& reason) {
     HostNode host{node.name, node.op, reason, 0, 0};
     for (const auto* ids : {&node.inputs, &node.outputs})
@@ -185,5 +226,22 @@ int64_t Workload::macs() const {
 }
 
 Result<Workload> workload_of(const Graph& graph) { return WorkloadBuilder(graph).run(); }
+
+Result<Workload> workload_of(const Func& func, int order) {
+  const Computations found = TW_TRY(with_order(computations_of(func), order));
+  Workload workload;
+  workload.name = func.name;
+  for (const Computation& sum : found.sums) {
+    Result<SpatialLayer> layer = layer_of(sum);
+    if (layer) {
+      workload.layers.push_back({*std::move(layer), 1, {func.name}});
+    } else {
+      workload.host.push_back({sum.name, func.name, layer.error().why, 0, sum.macs()});
+    }
+  }
+  add_others(found, func.name, workload);
+  if (workload.layers.empty()) return no_layer(workload);
+  return workload;
+}
 
 }  // namespace tilewright::codesign

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/codesign/association.h"
 #include "tilewright/cost/spatial/layer.h"
 #include "tilewright/graph/ir/graph.h"
 
@@ -36,5 +37,10 @@ struct Workload {
 
 /// errors: Unsupported (no layer in the whole model; why, node by node).
 Result<Workload> workload_of(const graph::Graph& graph);
+
+/// The computations of a tensor expression as layers that run once each; products of three and more
+/// factors as `with_order` has them.
+/// errors: Unsupported (no layer; why, stage by stage), Usage (of with_order).
+Result<Workload> workload_of(const Func& func, int order = 0);
 
 }  // namespace tilewright::codesign

@@ -81,6 +81,37 @@ TEST(Workload, AxesHaveTheirOwnStridesAndPadding) {
   EXPECT_EQ(input.dims[2].terms[0].stride, 1);
 }
 
+/// A model of one node.
+graph::Graph one_node(const std::string& op, const std::vector<Shape>& inputs,
+                      const Shape& output) {
+  graph::Graph graph;
+  graph::Node node;
+  node.name = "node", node.op = op;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    node.inputs.push_back(graph.add_value("x" + std::to_string(i), {DType::F32, inputs[i]}));
+  node.outputs = {graph.add_value("y", {DType::F32, output})};
+  graph.inputs = node.inputs, graph.outputs = node.outputs;
+  graph.nodes = {node};
+  return graph;
+}
+
+// What has no shape of its own here becomes layers by its definition.
+TEST(Workload, OperatorsAreReadByTheirDefinitions) {
+  const Result<Workload> stack =
+      workload_of(one_node("MatMul", {{6, 10, 8}, {6, 8, 12}}, {6, 10, 12}));
+  ASSERT_TRUE(stack) << to_string(stack.error());
+  ASSERT_EQ(stack->layers.size(), 1u);
+  const cost::SpatialLayer& layer = stack->layers[0].layer;
+  EXPECT_EQ(layer.name, "MatMul 6x10x8 6x8x12");
+  EXPECT_EQ(layer.macs(), 6 * 10 * 8 * 12);
+  EXPECT_TRUE(layer.moves(0, 0) && layer.moves(1, 0) && layer.moves(2, 0));
+  EXPECT_TRUE(stack->host.empty());
+  const Result<Workload> volume =
+      workload_of(one_node("Conv", {{1, 4, 6, 6, 6}, {8, 4, 3, 3, 3}}, {1, 8, 4, 4, 4}));
+  ASSERT_TRUE(volume) << to_string(volume.error());
+  EXPECT_EQ(volume->layers[0].layer.loops.size(), 8u);
+}
+
 TEST(Workload, AModelWithoutLayersSaysWhyNodeByNode) {
   graph::Graph graph;
   const auto x = graph.add_value("x", {DType::F32, {4, 4}}),

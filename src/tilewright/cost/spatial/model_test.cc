@@ -71,5 +71,54 @@ TEST(SpatialModel, AgreesWithTheSimulator) {
   EXPECT_LE(errors.back(), 0.35);
 }
 
+/// Loops that both factors and the result share: a stack of products, groups, channels.
+SpatialLayer with_shared_loop(CaseDraw& draw) {
+  SpatialLayer layer;
+  const int64_t shared = draw.between(2, 9);
+  if (draw.below(2)) {
+    layer = matmul(draw.between(1, 40), draw.between(1, 40), draw.between(1, 40), draw.below(2));
+  } else {
+    SpatialConv conv;
+    conv.inputs = draw.between(1, 12);
+    conv.outputs = draw.between(1, 12);
+    conv.height = conv.width = draw.between(4, 12);
+    conv.kernel = draw.one_of({1, 3});
+    conv.stride = draw.one_of({1, 2});
+    conv.pad = conv.kernel == 1 ? 0 : 1;
+    layer = conv2d(conv);
+  }
+  for (SpatialTensor& tensor : layer.tensors) {
+    for (SpatialDim& dim : tensor.dims)
+      for (SpatialTerm& term : dim.terms) ++term.loop;
+    tensor.dims.insert(tensor.dims.begin(), SpatialDim{{{0, 1}}, shared});
+  }
+  layer.loops.insert(layer.loops.begin(), {"g", shared, false});
+  return layer;
+}
+
+TEST(SpatialModel, CountsLoopsThatAllTensorsShare) {
+  CaseDraw draw(5);
+  std::vector<double> errors;
+  int inside = 0;
+  while (errors.size() < 60) {
+    const spatial::Design design = draw.design();
+    const SpatialLayer layer = with_shared_loop(draw);
+    SpatialMapping mapping;
+    if (!draw.mapping(design, layer, mapping)) continue;
+    const SpatialCost model = evaluate(design, layer, mapping);
+    const spatial::SimCounts sim = spatial::simulate(design, program_of(design, layer, mapping));
+    expect_counts(model, sim, mapping);
+    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim.cycles));
+    errors.push_back(std::abs(model.cycles / double(sim.cycles) - 1));
+    inside += mapping.tile[0] > 1;
+  }
+  std::sort(errors.begin(), errors.end());
+  std::printf("shared loops: median %.2f %%, worst %.2f %%\n", 100 * errors[errors.size() / 2],
+              100 * errors.back());
+  EXPECT_GT(inside, 10);  // several iterations in one COMPUTE
+  EXPECT_LE(errors[errors.size() / 2], 0.03);
+  EXPECT_LE(errors.back(), 0.35);
+}
+
 }  // namespace
 }  // namespace tilewright::cost

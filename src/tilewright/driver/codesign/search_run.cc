@@ -39,7 +39,7 @@ Result<codesign::StudyKey> key_of(const SearchSubject& subject,
   std::vector<std::string> limits;
   for (const codesign::Limit& limit : subject.goals.limits)
     limits.push_back(fmt::format("{}={}", codesign::name(limit.objective), to_string(limit)));
-  codesign::StudyKey key{{"model", short_hash(TW_TRY(read_file(subject.model_path)))},
+  codesign::StudyKey key{{"model", subject.digest.substr(0, 16)},
                          {"space", fmt::format("{}, {} points, {}", subject.space.file().name,
                                                subject.space.points().size(),
                                                short_hash(fingerprint(subject.space.file())))},

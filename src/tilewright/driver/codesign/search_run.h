@@ -22,7 +22,7 @@ struct SearchSettings {
 
 /// What a search is about.
 struct SearchSubject {
-  std::string model_path;
+  std::string digest;  ///< of the files that the workload comes from
   codesign::Workload workload;
   codesign::DesignSpace space;
   codesign::Goals goals;

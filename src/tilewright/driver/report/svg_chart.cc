@@ -29,7 +29,9 @@ struct Axis {
     for (double value : values)
       low = std::min(low, place(value)), high = std::max(high, place(value));
     if (!log && low > 0 && low < 0.5 * high) low = 0;
-    const double margin = high > low ? 0.06 * (high - low) : std::max(0.5, 0.05 * std::abs(high));
+    // What differs by rounding only is one value: steps between ticks must change a number.
+    const bool differ = high - low > 1e-9 * std::max(std::abs(low), std::abs(high));
+    const double margin = differ ? 0.06 * (high - low) : std::max(0.5, 0.05 * std::abs(high));
     if (log || low != 0) low -= margin;
     high += margin;
   }

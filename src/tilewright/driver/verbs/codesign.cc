@@ -12,10 +12,11 @@
 #include "tilewright/base/names.h"
 #include "tilewright/codesign/unmatched.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/codesign/choices_report.h"
 #include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
+#include "tilewright/driver/codesign/search_run.h"
 #include "tilewright/driver/console.h"
-#include "tilewright/graph/onnx/import.h"
 
 namespace tilewright::driver {
 namespace {
@@ -28,14 +29,16 @@ constexpr Objective kObjectives[] = {Objective::Latency, Objective::Power,  Obje
 constexpr const char* kStudyFile = "/study.sqlite";
 
 struct CodesignOptions {
-  std::string model, space = "edge", design, study, pick = "knee", output, technology;
+  SubjectOptions subject;
+  int order = 0;
+  std::string space = "edge", design, study, pick = "knee", output, technology;
   std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
   SearchSettings search;
 };
 
-Result<codesign::Workload> load_workload(const std::string& path) {
-  return codesign::workload_of(TW_TRY(graph::import_onnx(path)));
+Result<codesign::Workload> workload_of(const CodesignOptions& options) {
+  return joined_workload(TW_TRY(codesign_subjects(options.subject)), options.order);
 }
 
 std::vector<std::string> words_of(const std::string& text) {
@@ -121,33 +124,6 @@ Result<int> describe_space(const CodesignOptions& options, bool as_json) {
 
 // --- codesign choices
 
-/// `i=x j=k k=c of input, weights`: which loop of the layer each loop of the unit becomes.
-std::string choice_text(const cost::SpatialLayer& layer, const cost::SpatialChoice& choice) {
-  std::string text;
-  const auto add = [&](const char* role, int loop) {
-    if (loop >= 0) text += fmt::format("{}={} ", role, layer.loops[static_cast<size_t>(loop)].name);
-  };
-  add("i", choice.i);
-  add("j", choice.j);
-  add("k", choice.k);
-  return text + fmt::format("of {}, {}", layer.tensors[static_cast<size_t>(choice.first)].name,
-                            layer.tensors[static_cast<size_t>(choice.second())].name);
-}
-
-/// Steps of the whole layer with full tiles over those that its multiplications need: 1 wastes
-/// nothing.
-double padding_of(const spatial::Design& design, const cost::SpatialLayer& layer,
-                  const cost::SpatialChoice& choice) {
-  const cost::SpatialUnit unit(design, layer, choice);
-  double padding = 1;
-  for (size_t loop = 0; loop < layer.loops.size(); ++loop) {
-    const int64_t extent = layer.loops[loop].extent, lanes = unit.lanes[loop];
-    padding *=
-        static_cast<double>(cost::ceil_div(extent, lanes) * lanes) / static_cast<double>(extent);
-  }
-  return padding;
-}
-
 /// The default design with one of its units.
 Result<spatial::Design> design_of_unit(const std::string& name) {
   constexpr spatial::Unit kUnits[] = {spatial::Unit::Gemm, spatial::Unit::Gemv, spatial::Unit::Dot,
@@ -166,37 +142,28 @@ Result<spatial::Design> design_of_unit(const std::string& name) {
               did_you_mean(name, known));
 }
 
-Result<int> choices_verb(const CodesignOptions& options, bool as_json) {
+/// One design per unit; with a file, its sizes and its unit alone.
+Result<std::vector<spatial::Design>> designs_of(const CodesignOptions& options) {
+  if (!options.design.empty())
+    return std::vector{
+        TW_TRY(spatial::read_design(TW_TRY(read_file(options.design)), options.design))};
   std::vector<spatial::Design> designs;
   for (const std::string& name : words_of(options.intrinsics))
     designs.push_back(TW_TRY(design_of_unit(name)));
-  const codesign::Workload workload = TW_TRY(load_workload(options.model));
+  return designs;
+}
+
+Result<int> choices_verb(const CodesignOptions& options, bool as_json) {
+  const std::vector<spatial::Design> designs = TW_TRY(designs_of(options));
   nlohmann::ordered_json json = document("codesign.choices");
-  Rows rows = {{"layer", "unit", "choice", "padding"}};
-  for (const codesign::WorkloadLayer& layer : workload.layers)
-    for (const spatial::Design& design : designs) {
-      const std::string unit(spatial::name(design.unit));
-      const auto found = cost::choices(design, layer.layer);
-      if (found.empty())
-        rows.push_back({layer.layer.name, unit, "none: its loops have not these roles", ""});
-      for (const cost::SpatialChoice& choice : found) {
-        const double padding = padding_of(design, layer.layer, choice);
-        rows.push_back({layer.layer.name, unit, choice_text(layer.layer, choice),
-                        fmt::format("{:.2f}x", padding)});
-        json["choices"].push_back({{"layer", layer.layer.name},
-                                   {"unit", unit},
-                                   {"choice", choice_text(layer.layer, choice)},
-                                   {"padding", padding}});
-      }
-    }
-  for (const codesign::HostNode& node : workload.host)
-    json["host"].push_back({{"node", node.node}, {"op", node.op}, {"why", node.reason}});
-  if (as_json) {
-    print_json(json);
-    return 0;
+  for (const CodesignSubject& subject : TW_TRY(codesign_subjects(options.subject))) {
+    const SubjectReport report = TW_TRY(choices_report(subject, designs, !options.design.empty()));
+    if (as_json)
+      json["subjects"].push_back(to_json(report, designs));
+    else
+      fmt::print("{}\n", to_text(report, designs));
   }
-  fmt::print("{}", table(rows));
-  say(fmt::format("{} more nodes run on the host", workload.host.size()));
+  if (as_json) print_json(json);
   return 0;
 }
 
@@ -255,12 +222,11 @@ tl::unexpected<Error> nothing_feasible(const std::vector<codesign::StudyRow>& ro
 Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   codesign::DesignSpace space = TW_TRY(codesign::load_space(options.space));
   codesign::Goals goals = TW_TRY(goals_of(options, space));
-  codesign::Workload workload = TW_TRY(load_workload(options.model));
-  const SearchSubject subject{options.model, std::move(workload), std::move(space),
-                              std::move(goals)};
-  const std::string folder =
-      options.output.empty() ? std::filesystem::path(options.model).stem().string() + "-codesign"
-                             : options.output;
+  codesign::Workload workload = TW_TRY(workload_of(options));
+  std::string folder = options.output.empty() ? workload.name + "-codesign" : options.output;
+  if (options.output.empty()) std::replace(folder.begin(), folder.end(), '/', '-');
+  const SearchSubject subject{TW_TRY(workload_digest(options.subject, options.order)),
+                              std::move(workload), std::move(space), std::move(goals)};
   SearchSettings settings = options.search;
   settings.mapping.seed = settings.seed;
   const SearchResult result = TW_TRY(search_designs(subject, settings, folder));
@@ -336,7 +302,7 @@ Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
   tune::MappingSearch mapping = options.search.mapping;
   mapping.seed = options.search.seed;
   codesign::DesignEvaluator evaluator(
-      TW_TRY(load_workload(options.model)),
+      TW_TRY(workload_of(options)),
       TW_TRY(codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)),
       TW_TRY(layer_mapper(mapping)));
   TW_TRY_STATUS(codesign::check_matches({design}, evaluator.workload()));
@@ -393,20 +359,32 @@ void add_codesign(Verb app, VerbContext& context) {
     action.add_option("--limit", options->limits, "at most: power=2W, latency=10ms, area=40%");
   };
 
+  const auto add_order = [options](Verb action) {
+    action
+        .add_option(
+            "--order", options->order,
+            "of a product of three or more factors: the order of contraction that `choices` "
+            "gives this number")
+        .in_range(1, 1000);
+  };
+
   Verb space = verb.add_verb("space", "Parameters of a space of designs, points, legal ones");
   space.add_option("space", options->space, "a built-in name or .toml").required();
   act(space, describe_space);
 
   Verb choices = verb.add_verb("choices", "Every way in which a unit can do each layer");
-  choices.add_option("model", options->model, "model.onnx").required();
+  add_model_options(choices, options->subject, true);
   choices.add_option("--intrinsics", options->intrinsics,
                      "units, of gemm, gemv, dot, conv2d (default: all)");
+  choices.add_option("--design", options->design,
+                     "a design.toml: its unit, sizes, predicted cycles");
   act(choices, choices_verb);
 
   Verb search = verb.add_verb("search", "Searches a space for the designs worth building");
-  search.add_option("model", options->model, "model.onnx").required();
+  add_model_options(search, options->subject, true);
+  add_order(search);
   search.add_option("--space", options->space, "a built-in name or .toml (default edge)");
-  search.add_option("-o,--output", options->output, "folder (default MODEL-codesign)");
+  search.add_option("-o,--output", options->output, "folder (default NAME-codesign)");
   add_goals(search);
   search.add_option("--method", options->search.method, "how to search (default ours)")
       .one_of(search::multi_methods());
@@ -431,7 +409,8 @@ void add_codesign(Verb app, VerbContext& context) {
 
   Verb eval = verb.add_verb("eval", "Time, energy and mapping of each layer on a design");
   eval.add_option("design", options->design, "design.toml").required();
-  eval.add_option("model", options->model, "model.onnx").required();
+  add_model_options(eval, options->subject, true);
+  add_order(eval);
   eval.add_option("--technology", options->technology,
                   "asic45, hasco-fpga, maestro28 or .toml (default asic45)");
   eval.add_option("--seed", options->search.seed, "of what a mapper draws");
