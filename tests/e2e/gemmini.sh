@@ -7,12 +7,15 @@ quantized=(--target gemmini --quantize random:1 --fallback cpu)
 
 "$program" -q zoo lenet5 -o lenet.onnx
 "$program" -q zoo resnet18 --size 32 -o resnet.onnx
+"$program" -q zoo mobilenet_v2 --size 32 -o mobilenet.onnx
 
 exits 0 "every node of lenet" "every node agrees" "against cpu" "against interp" "against ort" -- \
   verify lenet.onnx "${quantized[@]}" --against cpu,interp,ort --per-node
 exits 0 "every node of resnet" "every node agrees" -- \
   verify resnet.onnx "${quantized[@]}" --against cpu,ort --per-node
 holds "hw new" "$program" -q hw new gemmini --set dim=4 --set spad_kb=8 --set acc_kb=2 --set banks=2 -o tiny.toml
+exits 0 "relu6 of mobilenet" "every node agrees" -- verify mobilenet.onnx "${quantized[@]}" --against cpu --per-node
+exits 0 "takes a second run" " to clip, " -- explain mobilenet.onnx "${quantized[@]}"
 exits 0 "on a tiny array" "every node agrees" -- \
   verify lenet.onnx "${quantized[@]}" --hw tiny.toml --against cpu --per-node
 
@@ -42,12 +45,14 @@ END
 exits 5 "a dump that expects something else" -- sim "$(ls -d dumps/* | head -1)"
 
 # Programs as text: what is printed is read and prints the same again.
-exits 0 "compile one" -- compile lenet.onnx "${quantized[@]}" -o l.twm
-"$program" sim l.twm --asm | grep -v '^#' >one.asm
+grep -v '^#' dumps/gemmini_1/commands.txt >one.asm
 "$program" sim one.asm --target gemmini --asm >again.asm
+holds "it has several runs" grep -q '^fence$' one.asm
 holds "text is read as it is printed" cmp one.asm again.asm
 echo "3 0x1000 0x0010001080000000" >bad.asm
 exits 5 "the checker on text" "mvout before its config_mvout" -- sim bad.asm --target gemmini --check
+printf '0 0x3f80000000000001 16\n0 2 16\n2 0x1000 0x0010001000000000\n3 0x1000 0x0010001000000000\n' >same.asm
+exits 5 "bytes that are loaded and stored in one run" "without a fence between" -- sim same.asm --target gemmini --check
 echo "9 0 0" >loop.asm
 exits 2 "loop commands" "loop.asm:1" "loop commands are not supported" -- sim loop.asm --target gemmini
 

@@ -24,15 +24,16 @@ void try_program(const gemmini::Program& program) {
 }
 
 void try_text(std::string_view text) {
-  const auto insns = gemmini::parse_lines(text, "input");
-  if (!insns) return;
+  const auto runs = gemmini::parse_lines(text, "input");
+  if (!runs) return;
   gemmini::Program program;
   program.image.assign(1 << 14, '\1');
-  program.runs.push_back({{}, *insns, {}});
+  for (const auto& insns : *runs) program.runs.push_back({{}, insns, {}});
   const std::string printed = gemmini::assembly(program);
   const auto again = gemmini::parse_lines(printed, "printed");
   if (!again) fuzz::report_error("what was printed is not accepted", again.error());
-  program.runs[0].insns = *again;
+  if (again->size() != runs->size()) fuzz::report("another number of runs");
+  for (size_t r = 0; r < again->size(); ++r) program.runs[r].insns = again->at(r);
   if (gemmini::assembly(program) != printed) fuzz::report("it does not print back:\n" + printed);
   try_program(program);
 }

@@ -42,11 +42,35 @@ class Written {
   std::vector<bool> spad_, acc_;
 };
 
+/// Bytes of the image that a run touches.
+class Touched {
+ public:
+  explicit Touched(uint64_t bytes) : touched_(bytes, false) {}
+
+  void add(uint64_t begin, uint64_t end) {
+    for (uint64_t at = begin; at < end; ++at) touched_[at] = true;
+  }
+  bool any(uint64_t begin, uint64_t end) const {
+    for (uint64_t at = begin; at < end; ++at)
+      if (touched_[at]) return true;
+    return false;
+  }
+
+ private:
+  std::vector<bool> touched_;
+};
+
 /// One run.
 class Checker {
  public:
   Checker(const Program& program, size_t run, size_t most, std::vector<Finding>& findings)
-      : program_(program), run_(run), most_(most), findings_(findings), written_(program.config) {}
+      : program_(program),
+        run_(run),
+        most_(most),
+        findings_(findings),
+        written_(program.config),
+        loaded_(program.image.size()),
+        stored_(program.image.size()) {}
 
   void check() {
     Context context(program_.config);
@@ -68,11 +92,26 @@ class Checker {
     findings_.push_back({rule, run_, insn_,
                          fmt::format("{}: {}", to_string(program_.runs[run_].insns[insn_]), text)});
   }
-  void look_dram(uint64_t dram, uint64_t stride, int64_t rows, int64_t row_bytes) {
+  void look_dram(uint64_t dram, uint64_t stride, int64_t rows, int64_t row_bytes, bool writes) {
     const DramSpan span = dram_span(dram, stride, rows, row_bytes);
-    if (span.begin < program_.base || span.end > program_.end())
+    if (span.begin < program_.base || span.end > program_.end()) {
       find(Rule::Range, fmt::format("[{:#x}, {:#x}) is outside of the image [{:#x}, {:#x})",
                                     span.begin, span.end, program_.base, program_.end()));
+      return;
+    }
+    for (uint64_t r = 0; r < static_cast<uint64_t>(rows); ++r) {
+      const uint64_t begin = dram - program_.base + r * stride;
+      const uint64_t end = begin + static_cast<uint64_t>(row_bytes);
+      if ((writes ? loaded_ : stored_).any(begin, end)) {
+        find(Rule::Fence, fmt::format("row {} is {} in the same run, without a fence between", r,
+                                      writes ? "loaded" : "stored"));
+        break;
+      }
+    }
+    for (uint64_t r = 0; r < static_cast<uint64_t>(rows); ++r) {
+      const uint64_t begin = dram - program_.base + r * stride;
+      (writes ? stored_ : loaded_).add(begin, begin + static_cast<uint64_t>(row_bytes));
+    }
   }
   void look_rows(const LocalRows& rows, std::string_view what) {
     find(Rule::Undefined, written_.missing(rows, what));
@@ -81,12 +120,12 @@ class Checker {
   void look(const Nothing&) {}
   void look(const MoveIn& move) {
     if (move.dram != 0)
-      look_dram(move.dram, move.stride, move.to.rows, move.to.cols * move.element_bytes);
+      look_dram(move.dram, move.stride, move.to.rows, move.to.cols * move.element_bytes, false);
     if (move.adds) look_rows(move.to, "mvin that adds");
     written_.write(move.to);
   }
   void look(const MoveOut& move) {
-    look_dram(move.dram, move.stride, move.from.rows, move.from.cols * move.element_bytes);
+    look_dram(move.dram, move.stride, move.from.rows, move.from.cols * move.element_bytes, true);
     look_rows(move.from, "mvout");
   }
   void look(const Multiply& m) {
@@ -102,6 +141,7 @@ class Checker {
   size_t run_, most_;
   std::vector<Finding>& findings_;
   Written written_;
+  Touched loaded_, stored_;
   size_t insn_ = 0;
 };
 
@@ -115,6 +155,8 @@ std::string_view name(Rule rule) {
       return "range";
     case Rule::Undefined:
       return "undefined";
+    case Rule::Fence:
+      return "fence";
   }
   return "";
 }

@@ -13,6 +13,7 @@ enum class Rule {
   Command,    ///< what work.h refuses: not configured, not allowed, beyond a memory
   Range,      ///< DRAM outside of the image
   Undefined,  ///< reads what nothing wrote
+  Fence,      ///< mvin and mvout of one run on the same bytes of DRAM
 };
 std::string_view name(Rule rule);
 

@@ -94,7 +94,7 @@ TEST(GemminiIsa, RandomCommandsReadBackFromBitsAndText) {
   for (int trial = 0; trial < 20; ++trial) {
     const Program program = testing::random_program(rng, 100);
     for (const Insn& insn : program.runs[0].insns) EXPECT_EQ(*decode(encode(insn)), insn);
-    EXPECT_EQ(*parse_lines(assembly(program), "x"), program.runs[0].insns);
+    EXPECT_EQ(parse_lines(assembly(program), "x")->at(0), program.runs[0].insns);
     const auto again = parse_program(serialise(program));
     ASSERT_TRUE(again) << to_string(again.error());
     EXPECT_EQ(again->runs[0].insns, program.runs[0].insns);
@@ -244,6 +244,8 @@ TEST(GemminiCheck, FindsWhatIsWrong) {
         {Preload{spad, {Local::acc(0, Local::kAdds), 1, 1}}},
         {Compute{true, spad, {}}}}},
       {"mvout reads column 0 of row 0 of the accumulator", {{out}, {Mvout{kAt, acc}}}},
+      {"row 0 is loaded in the same run",
+       {{in}, {out}, load, {Mvout{kAt + 16, {Local::spad(0), 1, 1}}}}},
   };
   for (const auto& row : kRows) {
     const Program program = program_of(row.insns);
@@ -257,6 +259,24 @@ TEST(GemminiCheck, FindsWhatIsWrong) {
     ASSERT_FALSE(image) << row.what;
     EXPECT_THAT(to_string(image.error()), HasSubstr(row.what));
   }
+}
+
+TEST(GemminiCheck, AFenceIsBetweenWhatIsStoredAndWhatIsLoaded) {
+  const Block spad = {Local::spad(0), 16, 16};
+  const Insn in = {ConfigMvin{.stride = 16}}, out = {ConfigMvout{.stride = 16}};
+  const Insn load = {Mvin{0, kAt, spad}}, store = {Mvout{kAt + 1024, spad}};
+  const Insn again = {Mvin{0, kAt + 1024 + 255, {Local::spad(0), 1, 1}}};
+  Program program = program_of({in, out, load, store, again});
+  const std::vector<Finding> findings = check_program(program);
+  ASSERT_EQ(findings.size(), 1u);
+  EXPECT_EQ(findings[0].rule, Rule::Fence);
+  EXPECT_EQ(findings[0].insn, 4u);
+  program.runs = {{{}, {in, out, load, store}, {}}, {{}, {in, again}, {}}};
+  EXPECT_TRUE(check_program(program).empty());
+  const auto text = parse_lines(assembly(program), "x");
+  ASSERT_TRUE(text);
+  EXPECT_EQ(text->size(), 2u);
+  EXPECT_EQ(text->back(), program.runs[1].insns);
 }
 
 TEST(GemminiDump, ReadsBackWithWhatIsExpected) {

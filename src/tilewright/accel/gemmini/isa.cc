@@ -241,19 +241,25 @@ std::string line_of(const Insn& insn) {
   return fmt::format("{} {:#018x} {:#018x}  # {}", raw.funct, raw.rs1, raw.rs2, to_string(insn));
 }
 
-Result<std::vector<Insn>> parse_lines(std::string_view text, const std::string& place) {
-  std::vector<Insn> insns;
+Result<std::vector<std::vector<Insn>>> parse_lines(std::string_view text,
+                                                   const std::string& place) {
+  std::vector<std::vector<Insn>> runs(1);
   for (int number = 1; !text.empty(); ++number) {
     const std::string_view whole = text.substr(0, std::min(text.find('\n'), text.size()));
     text.remove_prefix(std::min(whole.size() + 1, text.size()));
     const std::string_view line = whole.substr(0, std::min(whole.find('#'), whole.size()));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first == line.npos) continue;
+    if (line.substr(first, line.find_last_not_of(" \t\r") + 1 - first) == "fence") {
+      runs.emplace_back();
+      continue;
+    }
     Result<Insn> insn = parse_line(line);
     if (!insn)
       return tl::unexpected<Error>(std::move(insn.error()).at(fmt::format("{}:{}", place, number)));
-    insns.push_back(*std::move(insn));
+    runs.back().push_back(*std::move(insn));
   }
-  return insns;
+  return runs;
 }
 
 }  // namespace tilewright::gemmini

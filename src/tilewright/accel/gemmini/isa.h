@@ -122,8 +122,8 @@ Result<Insn> decode(const RawCommand& raw);
 std::string to_string(const Insn& insn);
 /// `2 0x0000000000001000 0x0010001000000000  # mvin ...`
 std::string line_of(const Insn& insn);
-/// Lines as `line_of` makes them; empty ones and comments are skipped. errors: Parse, at
-/// `place`:line.
-Result<std::vector<Insn>> parse_lines(std::string_view text, const std::string& place);
+/// Lines as `line_of` makes them, by run: `fence` begins the next one. Empty lines and comments are
+/// skipped. errors: Parse, at `place`:line.
+Result<std::vector<std::vector<Insn>>> parse_lines(std::string_view text, const std::string& place);
 
 }  // namespace tilewright::gemmini

@@ -73,7 +73,7 @@ std::string assembly(const Program& program) {
   std::string text;
   for (size_t r = 0; r < program.runs.size(); ++r) {
     const Run& run = program.runs[r];
-    if (program.runs.size() > 1) text += fmt::format("# run {}\n", r);
+    if (r > 0) text += "fence\n";
     std::multimap<size_t, std::string> layers;
     for (const Span& span : run.spans) layers.emplace(span.begin, span.name);
     for (size_t i = 0; i < run.insns.size(); ++i) {

@@ -1,5 +1,6 @@
 // What Gemmini sees before a launch: an image of DRAM and commands, in order. There are no tokens:
-// the hardware keeps moves and products in order where they touch the same rows.
+// the hardware keeps moves and products in order where they touch the same rows. It does not look
+// at DRAM: what reads bytes that were written before is in another run, behind a fence.
 #pragma once
 
 #include <string>
@@ -33,7 +34,7 @@ Status validate(const Program& program);
 std::string serialise(const Program& program);
 Result<Program> parse_program(std::string_view bytes);
 
-/// All runs as lines (isa.h), with the names of layers as comments.
+/// All runs as lines (isa.h), `fence` between them, with the names of layers as comments.
 std::string assembly(const Program& program);
 
 /// A folder of the format `gemmini-program-dump`, version 1 (docs/gemmini.md). A dump that is

@@ -98,8 +98,9 @@ class LayerEmitter {
     ConfigMvout out;
     out.stride = static_cast<uint32_t>(places_.y_pitch);
     if (!layer_.wide) {
-      out.activation = layer_.relu ? Activation::Relu : Activation::None;
-      out.scale = std::ldexp(1.0f, -layer_.shift);
+      const bool clip = clips(layer_);
+      out.activation = layer_.relu && !clip ? Activation::Relu : Activation::None;
+      out.scale = std::ldexp(clip ? -1.0f : 1.0f, -layer_.shift);
     }
     add({out});
   }
@@ -279,7 +280,8 @@ class LayerEmitter {
 
   void store(const PixelTile& pixels, const Part& ns) {
     for_each_run(pixels, [&](int64_t row, const Part& cols) {
-      const uint64_t at = places_.y + u64(pixel(pixels, row, cols.begin)) * places_.y_pitch;
+      const uint64_t at = (clips(layer_) ? places_.unclipped : places_.y) +
+                          u64(pixel(pixels, row, cols.begin)) * places_.y_pitch;
       for (const Part& n : parts_of(ns.count, dim_))
         add({Mvout{at + u64(ns.begin + n.begin) * (layer_.wide ? 4 : 1),
                    {Local::acc(sum_at(pixels, row, cols.begin, n.begin / dim_),

@@ -58,6 +58,8 @@ LayerCase random_case(Rng& rng) {
   layer.shift = static_cast<int>(rng.between(0, 12));
   layer.residual_shift = static_cast<int>(rng.between(0, 8));
   layer.relu = rng.chance(0.5), layer.wide = rng.chance(0.2);
+  if (layer.bias && !layer.wide && rng.chance(0.3))
+    layer.high = static_cast<int>(layer.shift == 0 ? rng.between(0, 126) : 2 * rng.between(0, 63));
   const int64_t results = layer.images * layer.h.out * layer.w.out;
   fill(c.x, layer.images * layer.h.in * layer.w.in * layer.k, rng);
   fill(c.weights, layer.n * layer.k * layer.taps(), rng);
@@ -112,18 +114,26 @@ Compiled compiled(const LayerCase& c, const Config& config, const LayerTile& til
   places.x = put("x", c.x.data(), c.x.size());
   const std::string weights = pack_weights(layer, c.weights);
   places.weights = put("weights", weights.data(), weights.size());
-  places.bias = put("bias", c.bias.data(), 4 * c.bias.size());
+  const std::vector<int32_t> bias = loaded_bias(layer, c.bias);
+  places.bias = put("bias", bias.data(), 4 * bias.size());
+  const std::string offsets = clip_offsets(config, layer);
+  places.offsets = put("offsets", offsets.data(), offsets.size());
   places.residual = put("residual", c.residual.data(), c.residual.size());
   places.x_pitch = static_cast<uint64_t>(layer.k);
   places.residual_pitch = static_cast<uint64_t>(layer.n);
   places.y_pitch = static_cast<uint64_t>(layer.n * (layer.wide ? 4 : 1));
   places.y = *image.allocate("y", static_cast<uint64_t>(results) * places.y_pitch);
+  places.unclipped = *image.allocate("unclipped", static_cast<uint64_t>(results) * places.y_pitch);
   Compiled made;
   made.tile = tile, made.y = places.y;
   static_cast<accel::Image&>(made.program) = image.take();
   made.program.config = config;
   made.program.runs.emplace_back();
   emit(config, layer, places, tile, made.program.runs[0].insns);
+  if (!clips(layer)) return made;
+  EXPECT_TRUE(check_clip(layer));
+  made.program.runs.emplace_back();
+  emit_clip(config, layer, places, made.program.runs[1].insns);
   return made;
 }
 
@@ -144,7 +154,8 @@ void expect_right(const LayerCase& c, const Config& config, const LayerTile& til
     const int64_t row = i / layer.n / layer.w.out % layer.h.out;
     const int64_t sum = sum_of(c, i / layer.n / layer.w.out / layer.h.out, row, col, n);
     int64_t got = static_cast<int8_t>(y[at(i)]);
-    int64_t want = std::clamp<int64_t>(half_even(sum, layer.shift), layer.relu ? 0 : -128, 127);
+    int64_t want =
+        std::clamp<int64_t>(half_even(sum, layer.shift), layer.relu ? 0 : -128, layer.high);
     if (layer.wide) {
       int32_t whole = 0;
       std::memcpy(&whole, y.data() + 4 * i, 4);
@@ -234,6 +245,16 @@ TEST(GemminiLayer, ALayerThatIsOnChipAtOnceIsLoadedOnce) {
   EXPECT_EQ(bytes.x, 64u * 64);
   EXPECT_EQ(bytes.weights, 64u * 64);
   EXPECT_EQ(to_string(*tile), "1x64 pixels, 4 blocks of n, 4 of k, pixels outer, weights stay");
+}
+
+TEST(GemminiLayer, RefusesBoundsThatWouldChangeTies) {
+  Layer layer = matrix_product(1, 1, 1);
+  layer.shift = 3, layer.high = 95;
+  EXPECT_THAT(to_string(check_clip(layer).error()), HasSubstr("which is odd"));
+  layer.high = 96;
+  EXPECT_TRUE(check_clip(layer));
+  layer.shift = 17;
+  EXPECT_THAT(to_string(check_clip(layer).error()), HasSubstr("a shift by 17"));
 }
 
 TEST(GemminiLayer, RefusesKernelsThatDoNotFit) {

@@ -82,7 +82,8 @@ LayerTraffic traffic(const Config& config, const Layer& layer, const LayerTile& 
   bytes.weights = unsigned_of(layer.taps() * layer.k * layer.n * w_repeats);
   bytes.bias = layer.bias ? unsigned_of(4 * results) : 0;
   bytes.residual = layer.residual ? unsigned_of(results) : 0;
-  bytes.y = unsigned_of(results * (layer.wide ? 4 : 1));
+  bytes.clip = clips(layer) ? unsigned_of(2 * results) : 0;
+  bytes.y = unsigned_of(results * (layer.wide ? 4 : clips(layer) ? 2 : 1));
   return bytes;
 }
 

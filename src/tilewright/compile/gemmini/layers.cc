@@ -60,9 +60,8 @@ Status read_requantize(const Graph& graph, const Node& node, GemminiLayer& into)
   into.bias = input(1), into.residual = input(2), into.y = node.outputs[0];
   if (input(3) >= 0 || (attr("half_even", 0) == 0 && attr("shift", 0) + attr("pre_shift", 0) > 0))
     return refuse_layer("its scales are no powers of two");
-  const int64_t lo = attr("lo", -128), hi = attr("hi", 127);
-  if (hi != 127 || (lo != -128 && lo != 0))
-    return refuse_layer(fmt::format("it clips to {}..{}, Gemmini has relu only", lo, hi));
+  const int64_t lo = attr("lo", -128);
+  if (lo != -128 && lo != 0) return refuse_layer(fmt::format("it clips to {} at least", lo));
   layer.bias = into.bias >= 0, layer.residual = into.residual >= 0;
   if (layer.bias &&
       (!is_known(graph, into.bias) || element_count(type_of(graph, into.bias).shape) != layer.n))
@@ -72,7 +71,8 @@ Status read_requantize(const Graph& graph, const Node& node, GemminiLayer& into)
   layer.shift = static_cast<int>(attr("shift", 0));
   layer.residual_shift = static_cast<int>(attr("residual_shift", 0));
   layer.relu = lo == 0;
-  return {};
+  layer.high = static_cast<int>(attr("hi", 127));
+  return gemmini::clips(layer) ? gemmini::check_clip(layer) : Status{};
 }
 
 /// The convolution in front of it.
@@ -169,7 +169,6 @@ class LaunchCompiler {
     gemmini::Program& program = made_.program;
     static_cast<accel::Image&>(program) = image_.take();
     program.config = config_;
-    program.runs.push_back(std::move(run_));
     return std::move(made_);
   }
 
@@ -216,29 +215,48 @@ class LaunchCompiler {
     places.weights =
         TW_TRY(constant(layer.name, gemmini::pack_weights(layer, weights.as<int8_t>())));
     if (layer.bias) {
-      const Array& bias = *value(made.bias).constant;
-      places.bias = TW_TRY(constant(
-          layer.name, {static_cast<const char*>(bias.data()), static_cast<size_t>(bias.bytes())}));
+      const auto bias = gemmini::loaded_bias(layer, value(made.bias).constant->as<int32_t>());
+      places.bias = TW_TRY(
+          constant(layer.name, {reinterpret_cast<const char*>(bias.data()), 4 * bias.size()}));
     }
     if (layer.residual) places.residual = TW_TRY(address(made.residual));
     places.y = TW_TRY(address(made.y));
+    if (gemmini::clips(layer)) {
+      places.unclipped = TW_TRY(image_.allocate(layer.name + "/unclipped", bytes(made.y), kAlign));
+      places.offsets = TW_TRY(constant(layer.name, gemmini::clip_offsets(config_, layer)));
+    }
     places.x_pitch = pitch(layer.k);
     places.y_pitch = places.residual_pitch = pitch(layer.n);
     const gemmini::LayerTile tile = TW_TRY(gemmini::choose_tile(config_, layer));
-    const size_t begin = run_.insns.size();
-    gemmini::emit(config_, layer, places, tile, run_.insns);
-    run_.spans.push_back({layer.name, begin, run_.insns.size()});
-    note(layer, tile, run_.insns.size() - begin);
+    gemmini::Run& run = add_run(layer.name);
+    gemmini::emit(config_, layer, places, tile, run.insns);
+    close(run);
+    size_t commands = run.insns.size();
+    if (gemmini::clips(layer)) {
+      gemmini::Run& clip = add_run(layer.name + "/clip");
+      gemmini::emit_clip(config_, layer, places, clip.insns);
+      close(clip);
+      commands += clip.insns.size();
+    }
+    note(layer, tile, commands);
     return {};
   }
+  /// A run per layer: it reads what an earlier one wrote, behind a fence.
+  gemmini::Run& add_run(const std::string& name) {
+    gemmini::Run& run = made_.program.runs.emplace_back();
+    run.spans.push_back({name, 0, 0});
+    return run;
+  }
+  static void close(gemmini::Run& run) { run.spans[0].end = run.insns.size(); }
   void note(const gemmini::Layer& layer, const gemmini::LayerTile& tile, size_t commands) {
     const gemmini::LayerTraffic bytes = gemmini::traffic(config_, layer, tile);
     made_.notes.push_back(
         {layer.name,
          {"tiles of " + gemmini::to_string(tile),
           fmt::format("{} commands; bytes of DRAM: {} of x, {} of weights, {} of bias, {} of the "
-                      "residual, {} of the result",
-                      commands, bytes.x, bytes.weights, bytes.bias, bytes.residual, bytes.y)}});
+                      "residual, {} to clip, {} of the result",
+                      commands, bytes.x, bytes.weights, bytes.bias, bytes.residual, bytes.clip,
+                      bytes.y)}});
   }
 
   static constexpr uint64_t kAlign = 64;
@@ -248,7 +266,6 @@ class LaunchCompiler {
   const std::vector<std::vector<int>> users_;
   accel::ImageBuilder image_;
   std::map<ValueId, uint64_t> places_;
-  gemmini::Run run_;
   GemminiLaunch made_;
 };
 

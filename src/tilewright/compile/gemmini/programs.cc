@@ -100,8 +100,11 @@ class GemminiProgramReader final : public ProgramReader {
     gemmini::Dump dump;
     gemmini::Program& program = dump.program;
     program.config = TW_TRY(gemmini::load_config(hardware.empty() ? "gemmini" : hardware));
-    program.runs.push_back({{}, TW_TRY(gemmini::parse_lines(text, place)), {}});
-    const uint64_t end = dram_end(program.config, program.runs[0].insns);
+    uint64_t end = 0;
+    for (std::vector<gemmini::Insn>& insns : TW_TRY(gemmini::parse_lines(text, place))) {
+      end = std::max(end, dram_end(program.config, insns));
+      program.runs.push_back({{}, std::move(insns), {}});
+    }
     if (end > kMost)
       return fail(
           ErrorKind::Capacity,
