@@ -69,7 +69,8 @@ void expect_same(const Case& c, const std::vector<Insn>& ours) {
     if (const auto* load = std::get_if<Load>(&ours[n].work))
       count(load->axes, load->run_axes, 1);
     else
-      count(std::get<Store>(ours[n].work).axes, std::get<Store>(ours[n].work).run_axes, 1);
+      count(std::get<Store>(ours[n].work).axes, std::get<Store>(ours[n].work).run_axes,
+            std::get<Store>(ours[n].work).wide ? 4 : 1);
     EXPECT_EQ(runs, sim.runs) << n;
     EXPECT_EQ(all - there, sim.padding) << n;
   }
@@ -106,6 +107,8 @@ TEST(SpatialCode, ComputesWhatLayersMean) {
     Case c;
     c.design = draw.design();
     c.layer = draw.layer(6, c.design);
+    const bool wide = draw.below(4) == 0;
+    if (wide) c.layer.tensors[cost::kSpatialResult].element_bytes = 4;
     if (!draw.mapping(c.design, c.layer, c.mapping)) continue;
     ++found;
     ++units[int(c.design.unit)];
@@ -113,6 +116,7 @@ TEST(SpatialCode, ComputesWhatLayersMean) {
     PlainLayer plain(c.layer, uint64_t(found));
     LayerOperands operands;
     operands.biased = packed_of(c.layer) >= 0 && draw.below(3) > 0;
+    operands.wide = wide;
     operands.shift = int(draw.below(12));
     operands.low = draw.below(2) ? 0 : -128;
     const std::string image = plain.image(c.design, c.mapping, operands);

@@ -31,7 +31,10 @@ class PlainLayer {
     for (const cost::SpatialDim& dim : layer_.tensors[tensor].dims) count *= dim.extent;
     return count;
   }
-  int64_t results() const { return elements(cost::kSpatialResult); }
+  /// Bytes of the result.
+  int64_t results() const {
+    return elements(cost::kSpatialResult) * layer_.tensors[cost::kSpatialResult].element_bytes;
+  }
 
   /// DRAM with the operands; their addresses go to `operands`.
   std::string image(const Design& design, const cost::SpatialMapping& mapping,
@@ -53,7 +56,7 @@ class PlainLayer {
   }
 
   std::string expected(const LayerOperands& operands) const {
-    std::vector<int64_t> sums(static_cast<size_t>(results()));
+    std::vector<int64_t> sums(static_cast<size_t>(elements(cost::kSpatialResult)));
     std::vector<int64_t> bias(sums.size());
     std::array<int64_t, cost::kSpatialLoops> at{};
     const int packed = packed_of(layer_);
@@ -74,6 +77,10 @@ class PlainLayer {
     std::string bytes;
     for (size_t i = 0; i < sums.size(); ++i) {
       int64_t sum = sums[i] + (operands.biased ? bias[i] : 0);
+      if (operands.wide) {
+        for (int b = 0; b < 4; ++b) bytes += static_cast<char>(sum >> 8 * b);
+        continue;
+      }
       if (operands.shift) sum = (sum + (int64_t{1} << (operands.shift - 1))) >> operands.shift;
       bytes += static_cast<char>(std::clamp<int64_t>(sum, operands.low, operands.high));
     }
