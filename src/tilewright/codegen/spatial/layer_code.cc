@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tilewright/accel/spatial/merge.h"
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/spatial/tiles.h"
 
@@ -127,7 +128,7 @@ class LayerCoder {
     buffer_[f] = base_[f] + copy * bytes_[f];
     Load load = tensor_[f] == packed_ ? packed(box) : image(f, box);
     load.spad = static_cast<uint32_t>(buffer_[f]);
-    insns_.push_back({0, 0, load});
+    insns_.push_back({0, 0, merged(load)});
   }
 
   /// One run of a tile as it lies in the scratchpad, and biases in front of it.
@@ -294,7 +295,7 @@ class LayerCoder {
     out.shift = static_cast<uint8_t>(operands_.shift);
     out.low = static_cast<int8_t>(operands_.low);
     out.high = static_cast<int8_t>(operands_.high);
-    insns_.push_back({0, 0, out});
+    insns_.push_back({0, 0, merged(out)});
   }
 
   const SpatialUnit unit_;
