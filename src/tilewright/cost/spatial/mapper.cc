@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
+#include <utility>
 
 namespace tilewright::cost {
 namespace {
+
+constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
 struct Candidate {
   double least = 0;
@@ -46,8 +49,16 @@ class Mapper {
       by_bound.emplace_back(options_.brute_force ? 0 : choice_bound(evaluators[i]), i);
     std::stable_sort(by_bound.begin(), by_bound.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    for (const auto& [bound, index] : by_bound)
-      if (options_.brute_force || bound < cycles_) search(evaluators[index]);
+    if (!options_.brute_force && !by_bound.empty()) {
+      for (SpatialEvaluator& evaluator : evaluators) try_known(evaluator);
+      if (cycles_ == kUnlimited) sample(evaluators[by_bound[0].second]);
+    }
+    search_all(evaluators, by_bound);
+    // None is as fast as one known: a copy more made it slower, which bounds do not expect.
+    if (!found_ && cycles_ < kUnlimited) {
+      cycles_ = kUnlimited;
+      search_all(evaluators, by_bound);
+    }
     if (!found_) return std::nullopt;
     best_.cost = evaluate(design_, layer_, best_.mapping);
     return best_;
@@ -95,32 +106,87 @@ class Mapper {
     return sizes;
   }
 
-  void search(SpatialEvaluator& evaluator) {
+  /// Cycles that some mapping is known to take: those that take as many are still looked at, so
+  /// that what is found does not depend on what was known.
+  void know(double cycles) { cycles_ = std::min(cycles_, std::nextafter(cycles, kUnlimited)); }
+
+  void try_known(SpatialEvaluator& evaluator) {
+    for (const SpatialMapping& mapping : options_.known)
+      if (mapping.choice == evaluator.unit().choice && evaluator.fits(mapping)) {
+        know(evaluator.cycles(mapping));
+        ++best_.predicted;
+      }
+  }
+
+  /// Looks at a few tiles of a choice, to have a bound for all others.
+  void sample(SpatialEvaluator& evaluator) {
+    constexpr size_t kSizes = 3, kTiles = 6;
+    auto sizes = sizes_of(evaluator.unit());
+    for (std::vector<int64_t>& of_loop : sizes) of_loop = thinned(of_loop, kSizes);
+    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes);
+    for (size_t i = 0; i < std::min(kTiles, candidates.size()); ++i)
+      if (candidates[i].least < cycles_) orders(evaluator, candidates[i].tile);
+    if (!found_) return;
+    found_ = false;
+    know(std::exchange(cycles_, kUnlimited));
+  }
+
+  void search_all(std::vector<SpatialEvaluator>& evaluators,
+                  const std::vector<std::pair<double, size_t>>& by_bound) {
+    for (const auto& [bound, index] : by_bound)
+      if (options_.brute_force || bound < cycles_) search(evaluators[index]);
+  }
+
+  /// Tiles that fit, of these sizes, that are not known to be too slow; the most promising first.
+  std::vector<Candidate> candidates_of(SpatialEvaluator& evaluator,
+                                       const std::vector<std::vector<int64_t>>& sizes) {
     const SpatialUnit& unit = evaluator.unit();
-    const auto sizes = sizes_of(unit);
     std::vector<Candidate> candidates;
     SpatialMapping smallest;
     smallest.choice = unit.choice;
     smallest.copies = {1, 1, 1};
     for (int loop = 0; loop < unit.loops; ++loop) smallest.tile[loop] = sizes[loop].front();
-    auto descend = [&](auto& self, int loop) -> void {
+    // Steps and COMPUTEs that the loops from this one on take at least.
+    std::array<std::pair<double, double>, kSpatialLoops + 1> rest;
+    rest[unit.loops] = {1, 1};
+    for (int loop = unit.loops; loop-- > 0;) {
+      const auto [steps, computes] = rest[loop + 1];
+      const int64_t extent = layer_.loops[loop].extent;
+      rest[loop] = {steps * double(ceil_div(extent, unit.lanes[loop])),
+                    computes * double(ceil_div(extent, sizes[loop].back()))};
+    }
+    auto descend = [&](auto& self, int loop, double steps, double computes) -> void {
       if (loop == unit.loops) {
         const double least = options_.brute_force ? 0 : evaluator.least(smallest.tile);
         if (options_.brute_force || least < cycles_) candidates.push_back({least, smallest.tile});
         return;
       }
       for (int64_t size : sizes[loop]) {
+        const SpatialTrips trips(layer_.loops[loop].extent, size);
+        const double of_steps = steps * double(trips.blocks(unit.lanes[loop])),
+                     of_computes = computes * double(trips.count);
+        // Larger tiles take fewer COMPUTEs.
+        if (!options_.brute_force &&
+            of_steps * rest[loop + 1].first +
+                    of_computes * rest[loop + 1].second * evaluator.least_overhead() >=
+                cycles_)
+          continue;
         smallest.tile[loop] = size;
         // Larger tiles need more of every memory.
         if (!evaluator.fits(smallest)) break;
-        self(self, loop + 1);
+        self(self, loop + 1, of_steps, of_computes);
       }
       smallest.tile[loop] = sizes[loop].front();
     };
-    descend(descend, 0);
+    descend(descend, 0, 1, 1);
     if (!options_.brute_force)
       std::stable_sort(candidates.begin(), candidates.end(),
                        [](const Candidate& a, const Candidate& b) { return a.least < b.least; });
+    return candidates;
+  }
+
+  void search(SpatialEvaluator& evaluator) {
+    const std::vector<Candidate> candidates = candidates_of(evaluator, sizes_of(evaluator.unit()));
     for (size_t i = 0; i < candidates.size(); ++i) {
       if (!options_.brute_force && candidates[i].least >= cycles_) {
         best_.skipped += int64_t(candidates.size() - i);
@@ -140,33 +206,45 @@ class Mapper {
     SpatialMapping mapping;
     mapping.choice = evaluator.unit().choice;
     mapping.tile = tile;
+    const std::vector<Copies> fitting = copies(evaluator, mapping);
     do {
       auto out = std::copy(fixed.begin(), fixed.end(), mapping.order.begin());
       out = std::copy(moving.begin(), moving.end(), out);
       std::copy(reduce.begin(), reduce.end(), out);
       if (!options_.brute_force && evaluator.least(tile, mapping.order.data()) >= cycles_) continue;
-      copies(evaluator, mapping);
+      for (const Copies& copies : fitting) {
+        mapping.copies = copies;
+        predict(evaluator, mapping);
+      }
     } while (std::next_permutation(moving.begin(), moving.end()));
   }
 
-  void copies(SpatialEvaluator& evaluator, SpatialMapping& mapping) {
+  using Copies = std::array<int, kSpatialTensors>;
+
+  /// Copies of the buffers that fit. Another copy never makes a program wait longer: only those to
+  /// which none can be added.
+  std::vector<Copies> copies(const SpatialEvaluator& evaluator, SpatialMapping mapping) const {
+    std::vector<Copies> found;
     uint32_t fitting = 0;
     for (uint32_t bits = 8; bits-- > 0;) {
       mapping.copies = {1 + int(bits & 1), 1 + int(bits >> 1 & 1), 1 + int(bits >> 2 & 1)};
-      if (!evaluator.fits(mapping)) continue;
-      // Another copy of a buffer never makes a program wait longer.
       bool more = false;
       for (uint32_t other = bits + 1; other < 8; ++other)
         more = more || ((fitting >> other & 1) && (other & bits) == bits);
+      if ((more && !options_.brute_force) || !evaluator.fits(mapping)) continue;
       fitting |= 1u << bits;
-      if (more && !options_.brute_force) continue;
-      const double cycles = evaluator.cycles(mapping);
-      ++best_.predicted;
-      if (found_ && cycles >= cycles_) continue;
-      found_ = true;
-      cycles_ = cycles;
-      best_.mapping = mapping;
+      found.push_back(mapping.copies);
     }
+    return found;
+  }
+
+  void predict(SpatialEvaluator& evaluator, const SpatialMapping& mapping) {
+    const double cycles = evaluator.cycles(mapping);
+    ++best_.predicted;
+    if (cycles >= cycles_) return;
+    found_ = true;
+    cycles_ = cycles;
+    best_.mapping = mapping;
   }
 
   const spatial::Design& design_;
@@ -174,7 +252,7 @@ class Mapper {
   const SpatialMapperOptions& options_;
   SpatialBest best_;
   bool found_ = false;
-  double cycles_ = std::numeric_limits<double>::infinity();
+  double cycles_ = kUnlimited;
 };
 
 }  // namespace

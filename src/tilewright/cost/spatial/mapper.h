@@ -14,6 +14,9 @@ struct SpatialMapperOptions {
   bool brute_force = false;
   /// Those that are considered; empty: all.
   std::vector<SpatialChoice> choices;
+  /// Best mappings of the layer on designs with the same unit, dataflow and lanes. They change how
+  /// soon others are skipped, never the result.
+  std::vector<SpatialMapping> known;
 };
 
 struct SpatialBest {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
@@ -34,6 +35,57 @@ TEST(SpatialMapper, EqualsBruteForce) {
   }
   std::printf("%d pairs: %lld of %lld mappings predicted\n", pairs,
               static_cast<long long>(predicted), static_cast<long long>(all));
+}
+
+// What is known of the layer on other designs changes how soon mappings are skipped, nothing else.
+TEST(SpatialMapper, KnownMappingsDoNotChangeTheResult) {
+  CaseDraw draw(11);
+  int pairs = 0;
+  int64_t alone = 0, helped = 0;
+  while (pairs < 100) {
+    const spatial::Design design = draw.design();
+    const SpatialLayer layer = draw.layer(6, design);
+    const auto plain = best_mapping(design, layer);
+    if (!plain) continue;
+    SpatialMapperOptions options;
+    for (const int banks : {1, 8}) {
+      spatial::Design other = design;
+      other.banks = banks;
+      other.bus_bytes = banks == 1 ? 8 : 16;
+      if (const auto found = best_mapping(other, layer)) options.known.push_back(found->mapping);
+    }
+    const auto quick = best_mapping(design, layer, options);
+    ASSERT_TRUE(quick);
+    EXPECT_EQ(quick->mapping, plain->mapping) << to_string(layer, quick->mapping) << "\n"
+                                              << to_string(layer, plain->mapping);
+    EXPECT_EQ(quick->cost.cycles, plain->cost.cycles);
+    ++pairs;
+    alone += plain->predicted;
+    helped += quick->predicted;
+  }
+  EXPECT_LT(helped, alone);
+}
+
+// Orders and copies of one tile share what its instructions take.
+TEST(SpatialMapper, PredictionsDoNotDependOnThoseBefore) {
+  CaseDraw draw(12);
+  for (int cases = 0; cases < 200; ++cases) {
+    const spatial::Design design = draw.design();
+    const SpatialLayer layer = draw.layer(12, design);
+    SpatialMapping mapping;
+    if (!draw.mapping(design, layer, mapping)) continue;
+    SpatialEvaluator shared(design, layer, mapping.choice);
+    const auto moving = std::count_if(layer.loops.begin(), layer.loops.end(),
+                                      [](const SpatialLoop& loop) { return !loop.reduces; });
+    std::sort(mapping.order.begin(), mapping.order.begin() + moving);
+    do {
+      for (const int copies : {2, 1}) {
+        mapping.copies = {copies, copies, copies};
+        SpatialEvaluator alone(design, layer, mapping.choice);
+        EXPECT_EQ(shared.cycles(mapping), alone.cycles(mapping)) << to_string(layer, mapping);
+      }
+    } while (std::next_permutation(mapping.order.begin(), mapping.order.begin() + moving));
+  }
 }
 
 /// Inputs, outputs, size of the image, kernel, stride of ResNet-50's distinct convolutions.
@@ -101,6 +153,7 @@ TEST(SpatialMapper, ResNet) {
   }
 }
 
+// As the mapper predicts: every order and number of copies of a tile, then the next tile.
 TEST(SpatialMapper, PredictsQuickly) {
   CaseDraw draw(3);
   spatial::Design design;
@@ -114,14 +167,21 @@ TEST(SpatialMapper, PredictsQuickly) {
                                        .kernel = kernel,
                                        .stride = stride,
                                        .pad = kernel / 2});
-    for (int i = 0; i < 10; ++i) {
+    for (int i = 0; i < 20; ++i) {
       SpatialMapping mapping;
       if (!draw.mapping(design, layer, mapping)) continue;
       SpatialEvaluator evaluator(design, layer, mapping.choice);
+      const auto end = mapping.order.begin() + 3;  // k, y, x
+      std::sort(mapping.order.begin(), end);
       const std::clock_t start = std::clock();
-      for (int times = 0; times < 20; ++times) sum += evaluator.cycles(mapping);
+      do {
+        for (int copies : {1, 2}) {
+          mapping.copies[kSpatialResult] = copies;
+          sum += evaluator.cycles(mapping);
+          ++predicted;
+        }
+      } while (std::next_permutation(mapping.order.begin(), end));
       seconds += double(std::clock() - start) / CLOCKS_PER_SEC;
-      predicted += 20;
     }
   }
   std::printf("%.0f mappings a second, mean %.0f cycles\n", double(predicted) / seconds,

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include "tilewright/cost/spatial/timeline.h"
-
 namespace tilewright::cost {
 namespace {
 
@@ -143,6 +141,10 @@ SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& 
                                                   : unit_.load_cycles(factor, moved, last));
   };
   descend(descend, 0, 1);
+  if (tensor == kSpatialResult) return all;
+  SpatialBox first;
+  first.size = tile;
+  all.first = unit_.load_cycles(factor, unit_.transfer(tensor, first), tile);
   return all;
 }
 
@@ -150,9 +152,12 @@ const SpatialEvaluator::Tiles& SpatialEvaluator::tiles(int tensor, const Spatial
   SpatialSizes key{};
   for (int loop = 0; loop < unit_.loops; ++loop)
     if (unit_.in(unit_.moves[tensor], loop)) key[loop] = tile[loop];
-  const auto found = memo_[tensor].find(key);
-  if (found != memo_[tensor].end()) return found->second;
-  return memo_[tensor].emplace(key, count(tensor, tile)).first->second;
+  auto*& latest = latest_[tensor];
+  if (latest && latest->first == key) return latest->second;
+  auto found = memo_[tensor].find(key);
+  if (found == memo_[tensor].end()) found = memo_[tensor].emplace(key, count(tensor, tile)).first;
+  latest = &*found;
+  return latest->second;
 }
 
 /// How often the program goes through a tensor's tiles: trips of loops that do not move it but
@@ -171,8 +176,13 @@ int64_t SpatialEvaluator::repeats(int tensor, const SpatialMapping& mapping) con
   return times;
 }
 
+SpatialTileCosts& SpatialEvaluator::costs_of(const SpatialSizes& tile) {
+  if (!costs_ || costs_->tile() != tile) costs_.emplace(unit_, tile);
+  return *costs_;
+}
+
 double SpatialEvaluator::cycles(const SpatialMapping& mapping) {
-  return timeline(unit_, mapping).end;
+  return timeline(unit_, mapping, costs_of(mapping.tile)).end;
 }
 
 SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
@@ -205,7 +215,7 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
     cost.instructions += cost.dram[tensor].transfers;
   }
   cost.instructions += cost.computes;
-  const SpatialTimeline time = timeline(u, mapping);
+  const SpatialTimeline time = timeline(u, mapping, costs_of(mapping.tile));
   cost.cycles = time.end;
   cost.load = time.load;
   cost.compute = time.compute;
@@ -216,22 +226,23 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
   return cost;
 }
 
+double SpatialEvaluator::least_overhead() const {
+  const spatial::Design& d = unit_.design;
+  return double(d.timing.compute_overhead + unit_.fill + (unit_.stationary ? d.rows : 0));
+}
+
 double SpatialEvaluator::least(const SpatialSizes& tile, const int* order) {
   const SpatialUnit& u = unit_;
   double steps = 1, computes = 1;
-  SpatialBox first;
-  first.size = tile;
   for (int loop = 0; loop < u.loops; ++loop) {
     const SpatialTrips trips(u.layer.loops[loop].extent, tile[loop]);
     steps *= double(trips.blocks(u.lanes[loop]));
     computes *= double(trips.count);
   }
-  const double each =
-      double(u.design.timing.compute_overhead + u.fill + (u.stationary ? u.design.rows : 0));
+  const double each = least_overhead();
   // Before the first step its operands come; instructions before that.
   double before = u.design.timing.read_latency + double(u.fetch_cycles());
-  for (int f : {0, 1})
-    before += u.load_cycles(f, u.transfer(f ? u.choice.second() : u.choice.first, first), tile);
+  for (int tensor : {u.choice.first, u.choice.second()}) before += tiles(tensor, tile).first;
   double load = 0;
   SpatialMapping mapping;
   mapping.tile = tile;

@@ -3,11 +3,12 @@
 // are added up, and waits for banks are means).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-#include "tilewright/cost/spatial/unit.h"
+#include "tilewright/cost/spatial/timeline.h"
 
 namespace tilewright::cost {
 
@@ -44,6 +45,7 @@ class SpatialEvaluator {
  public:
   SpatialEvaluator(const spatial::Design& design, const SpatialLayer& layer,
                    const SpatialChoice& choice);
+  SpatialEvaluator(SpatialEvaluator&&) = default;
 
   const SpatialUnit& unit() const { return unit_; }
   bool fits(const SpatialMapping& mapping) const;
@@ -53,12 +55,15 @@ class SpatialEvaluator {
   /// No order and no number of copies takes fewer cycles; `order`: reads again what it makes
   /// necessary.
   double least(const SpatialSizes& tile, const int* order = nullptr);
+  /// Cycles of a COMPUTE beside its steps, at least.
+  double least_overhead() const;
 
  private:
   /// Each distinct tile of a tensor once.
   struct Tiles {
     SpatialTraffic traffic;
     double cycles = 0;  ///< of the LOADs or STOREs
+    double first = 0;   ///< of the first LOAD
   };
   const Tiles& tiles(int tensor, const SpatialSizes& tile);
   Tiles count(int tensor, const SpatialSizes& tile);
@@ -70,8 +75,12 @@ class SpatialEvaluator {
   struct Hash {
     size_t operator()(const SpatialSizes& sizes) const;
   };
+  SpatialTileCosts& costs_of(const SpatialSizes& tile);
+
   SpatialUnit unit_;
+  std::optional<SpatialTileCosts> costs_;  ///< of the latest tile
   std::array<std::unordered_map<SpatialSizes, Tiles, Hash>, kSpatialTensors> memo_;
+  std::array<const std::pair<const SpatialSizes, Tiles>*, kSpatialTensors> latest_{};
   std::array<std::array<std::unordered_map<int64_t, Spans>, kSpatialDims>, kSpatialTensors> spans_;
 };
 

@@ -1,19 +1,22 @@
 #include "tilewright/cost/spatial/timeline.h"
 
-#include <bitset>
 #include <cmath>
 
 namespace tilewright::cost {
 namespace {
 
-/// When what happens next may happen. All are points in time but for the last four.
-struct Clock {
+/// When queues are free, and what they have done.
+struct Totals {
   double load_free = 0, compute_free = 0, store_free = 0;
+  double instructions = 0, load = 0, compute = 0, store = 0;
+};
+
+/// When what happens next may happen. All are points in time but for what Totals counts.
+struct Clock : Totals {
   std::array<double, 2> loaded{};  ///< end of the LOAD of the present tile
   std::array<std::array<double, 2>, 2>
       used{};                      ///< by factor: last use of this tile, of the one before
   std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
-  double instructions = 0, load = 0, compute = 0, store = 0;
 
   void shift(double cycles) {
     for (double* time :
@@ -29,7 +32,8 @@ constexpr double kSame = 0.01;
 
 class Walker {
  public:
-  Walker(const SpatialUnit& unit, const SpatialMapping& mapping) : unit_(unit), mapping_(mapping) {
+  Walker(const SpatialUnit& unit, const SpatialMapping& mapping, SpatialTileCosts& costs)
+      : unit_(unit), mapping_(mapping), costs_(costs) {
     for (int place = 0; place < unit.loops; ++place) {
       const int loop = mapping.order[place];
       const SpatialTrips trips(unit.layer.loops[loop].extent, mapping.tile[loop]);
@@ -69,9 +73,9 @@ class Walker {
     const Keys& outer = keys_[depth];
     Keys& keys = keys_[depth + 1];
     for (int f : {0, 1})
-      keys.load[f] = moves_[depth][f] ? outer.load[f] * 3 + place : outer.load[f];
-    keys.compute = outer.compute * 2 + last;
-    keys.store = moves_[depth][kSpatialResult] ? outer.store * 2 + last : outer.store;
+      keys.load[f] = outer.load[f] + (moves_[depth][f] ? costs_.load_digit(f, loop) * place : 0);
+    keys.compute = outer.compute | uint32_t{last} << loop;
+    keys.store = outer.store | (moves_[depth][kSpatialResult] ? uint32_t{last} << loop : 0);
     box_.size[loop] = last ? last_[depth] : mapping_.tile[loop];
     for (int f : {0, 1}) changed_[f] |= moves_[depth][f];
     if (!moves_[depth][kSpatialResult]) {
@@ -87,8 +91,8 @@ class Walker {
     std::array<double, 3> period{-1, -1, -1};
     for (int64_t index = 0; index < trips; ++index) {
       go_to(depth, index);
-      const Clock before = now_;
-      run(depth + 1);
+      const Totals before = now_;
+      depth + 1 == depth_ ? tile() : run(depth + 1);
       const std::array<double, 3> latest{now_.load_free - before.load_free,
                                          now_.compute_free - before.compute_free,
                                          now_.store_free - before.store_free};
@@ -104,62 +108,29 @@ class Walker {
   }
 
   /// As if `times` more iterations had passed that each took as long as the latest.
-  void skip(const Clock& before, int64_t times) {
-    const Clock after = now_;
-    auto more = [&](double Clock::* what) {
+  void skip(const Totals& before, int64_t times) {
+    const Totals after = now_;
+    auto more = [&](double Totals::* what) {
       now_.*what += double(times) * (after.*what - before.*what);
     };
     const double period =
         std::max(after.compute_free - before.compute_free, after.load_free - before.load_free);
     now_.shift(double(times) * period);
-    more(&Clock::instructions);
-    more(&Clock::load);
-    more(&Clock::compute);
-    more(&Clock::store);
+    more(&Totals::instructions);
+    more(&Totals::load);
+    more(&Totals::compute);
+    more(&Totals::store);
   }
 
   double fetched() {
     now_.instructions += 1;
-    return unit_.design.timing.read_latency + now_.instructions * double(unit_.fetch_cycles()) + 1;
+    return unit_.design.timing.read_latency + now_.instructions * fetch_cycles_ + 1;
   }
 
   double token(double end) const { return end + unit_.design.timing.token_latency - 1; }
 
-  /// Tiles at the same places of their loops (first, last, between) take the same time.
-  struct Moved {
-    double cycles, accesses;
-  };
-
-  const Moved& load_of(int f) {
-    const uint32_t key = keys_[depth_].load[f];
-    Moved& moved = loads_[f][key];
-    if (known_loads_[f][key]) return moved;
-    known_loads_[f][key] = true;
-    const SpatialTransfer transfer = unit_.transfer(tensor_[f], box_);
-    return moved = {unit_.load_cycles(f, transfer, box_.size),
-                    unit_.write_accesses(f, transfer, box_.size)};
-  }
-
-  const SpatialUnit::Compute& compute_of() {
-    const uint32_t key = keys_[depth_].compute;
-    if (!known_computes_[key]) {
-      known_computes_[key] = true;
-      computes_[key] = unit_.compute(box_.size);
-    }
-    return computes_[key];
-  }
-
-  double store_of() {
-    const uint32_t key = keys_[depth_].store;
-    if (!known_stores_[key]) {
-      known_stores_[key] = true;
-      stores_[key] = double(unit_.store_cycles(unit_.transfer(kSpatialResult, box_)));
-    }
-    return stores_[key];
-  }
-
   void load(int f) {
-    const auto [cycles, accesses] = load_of(f);
+    const auto [cycles, accesses] = costs_.load(unit_, f, keys_[depth_].load[f], box_);
     auto& used = now_.used[f];
     const double free = used[mapping_.copies[tensor_[f]] - 1];
     const double begin = std::max({now_.load_free, token(free), fetched()});
@@ -193,7 +164,7 @@ class Walker {
   void tile() {
     for (int f : load_order_)
       if (changed_[f]) load(f);
-    const SpatialUnit::Compute& work = compute_of();
+    const SpatialUnit::Compute& work = costs_.compute(unit_, keys_[depth_].compute, box_);
     double begin =
         std::max({now_.compute_free, token(now_.loaded[0]), token(now_.loaded[1]), fetched()});
     if (!not_first_)
@@ -204,7 +175,7 @@ class Walker {
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;
     if (not_last_) return;
-    const double store = store_of();
+    const double store = costs_.store(unit_, keys_[depth_].store, box_);
     now_.store_free = std::max({now_.store_free, token(now_.compute_free), fetched()}) + store;
     now_.store += store;
     now_.stored = {now_.store_free, now_.stored[0]};
@@ -212,6 +183,8 @@ class Walker {
 
   const SpatialUnit& unit_;
   const SpatialMapping& mapping_;
+  SpatialTileCosts& costs_;
+  const double fetch_cycles_ = double(unit_.fetch_cycles());
   SpatialBox box_;
   int depth_ = 0;
   std::array<int, kSpatialLoops> order_{};
@@ -228,19 +201,56 @@ class Walker {
   };
   std::array<Keys, kSpatialLoops + 1> keys_{};
   std::array<std::array<bool, kSpatialTensors>, kSpatialLoops>
-      moves_{};                                                       ///< by depth: factors, result
-  static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
-  std::array<std::array<Moved, kPlaces>, 2> loads_;
-  std::array<SpatialUnit::Compute, kEnds> computes_;
-  std::array<double, kEnds> stores_;
-  std::array<std::bitset<kPlaces>, 2> known_loads_;
-  std::bitset<kEnds> known_computes_, known_stores_;
+      moves_{};  ///< by depth: factors, result
 };
 
 }  // namespace
 
-SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping) {
-  return Walker(unit, mapping).walk();
+SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile)
+    : tile_(tile) {
+  for (int f : {0, 1}) {
+    const int tensor = f ? unit.choice.second() : unit.choice.first;
+    uint32_t digit = 1;
+    for (int loop = 0; loop < unit.loops; ++loop) {
+      if (!unit.in(unit.moves[tensor], loop) || tile[loop] >= unit.layer.loops[loop].extent)
+        continue;
+      load_digits_[f][loop] = digit;
+      digit *= 3;
+    }
+  }
+}
+
+const SpatialTileCosts::Load& SpatialTileCosts::load(const SpatialUnit& unit, int f, uint32_t key,
+                                                     const SpatialBox& box) {
+  Load& load = loads_[f][key];
+  if (known_loads_[f][key]) return load;
+  known_loads_[f][key] = true;
+  const int tensor = f ? unit.choice.second() : unit.choice.first;
+  const SpatialTransfer transfer = unit.transfer(tensor, box);
+  return load = {unit.load_cycles(f, transfer, box.size),
+                 unit.write_accesses(f, transfer, box.size)};
+}
+
+const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, uint32_t key,
+                                                      const SpatialBox& box) {
+  if (!known_computes_[key]) {
+    known_computes_[key] = true;
+    computes_[key] = unit.compute(box.size);
+  }
+  return computes_[key];
+}
+
+double SpatialTileCosts::store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box) {
+  if (!known_stores_[key]) {
+    known_stores_[key] = true;
+    stores_[key] = double(unit.store_cycles(unit.transfer(kSpatialResult, box)));
+  }
+  return stores_[key];
+}
+
+SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping,
+                         SpatialTileCosts& costs) {
+  return Walker(unit, mapping, costs).walk();
 }
 
 }  // namespace tilewright::cost
