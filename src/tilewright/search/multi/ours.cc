@@ -53,7 +53,7 @@ std::unique_ptr<MultiSearcher> multi_prior(MultiProblem problem, const MultiOpti
   how.surrogate.densities.length_rate = options.length_rate.value_or(2);
   how.acquisition = options.acquisition.value_or(Acquisition::Ehvi);
   // Most of an evaluation that breaks a limit is wasted.
-  how.careful = 0.7;
+  how.careful = 0.9;
   return std::make_unique<MultiPrior>(std::move(problem), options, how);
 }
 
