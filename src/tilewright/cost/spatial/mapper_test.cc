@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "tilewright/accel/spatial/sim/machine.h"
 #include "tilewright/cost/spatial/testing/cases.h"
 #include "tilewright/cost/spatial/testing/program.h"
 
@@ -121,8 +122,9 @@ TEST(SpatialMapper, ResNet) {
     ASSERT_TRUE(best);
     EXPECT_TRUE(misfits(design, layer, best->mapping).empty());
     const double bound = lower_bound(design, layer);
-    const double cycles =
-        double(spatial::simulate(design, program_of(design, layer, best->mapping)).cycles);
+    const auto sim = spatial::simulate(design, program_of(design, layer, best->mapping));
+    ASSERT_TRUE(sim) << to_string(sim.error());
+    const auto cycles = static_cast<double>(sim->cycles);
     EXPECT_LE(bound, cycles);
     EXPECT_NEAR(best->cost.cycles / cycles, 1, 0.1) << to_string(layer, best->mapping);
     simulated += cycles;

@@ -14,21 +14,24 @@
 namespace tilewright::cost {
 namespace {
 
-void expect_counts(const SpatialCost& model, const spatial::SimCounts& sim,
+void expect_counts(const SpatialCost& model, const spatial::Counters& sim,
                    const SpatialMapping& m) {
-  EXPECT_EQ(model.steps, sim.steps);
-  EXPECT_EQ(model.computes, sim.computes);
-  EXPECT_EQ(model.instructions, sim.instructions);
-  EXPECT_EQ(model.spad_reads[m.choice.first], sim.bytes_read[0]);
-  EXPECT_EQ(model.spad_reads[m.choice.second()], sim.bytes_read[1]);
+  const auto same = [](int64_t of_model, uint64_t of_sim) {
+    EXPECT_EQ(of_model, static_cast<int64_t>(of_sim));
+  };
+  same(model.steps, sim.steps);
+  same(model.computes, sim.computes);
+  same(model.instructions, sim.insns);
+  same(model.spad_reads[m.choice.first], sim.first_bytes);
+  same(model.spad_reads[m.choice.second()], sim.second_bytes);
   const SpatialTraffic &a = model.dram[0], &b = model.dram[1], &out = model.dram[2];
-  EXPECT_EQ(a.transfers + b.transfers, sim.loads);
-  EXPECT_EQ(a.bytes + b.bytes, sim.load_bytes);
-  EXPECT_EQ(a.bursts + b.bursts, sim.load_bursts);
-  EXPECT_EQ(a.padding + b.padding, sim.padding);
-  EXPECT_EQ(out.transfers, sim.stores);
-  EXPECT_EQ(out.bytes, sim.store_bytes);
-  EXPECT_EQ(out.bursts, sim.store_bursts);
+  same(a.transfers + b.transfers, sim.loads);
+  same(a.bytes + b.bytes, sim.load_bytes);
+  same(a.bursts + b.bursts, sim.load_bursts);
+  same(a.padding + b.padding, sim.zero_bytes);
+  same(out.transfers, sim.stores);
+  same(out.bytes, sim.store_bytes);
+  same(out.bursts, sim.store_bursts);
 }
 
 TEST(SpatialModel, AgreesWithTheSimulator) {
@@ -42,12 +45,14 @@ TEST(SpatialModel, AgreesWithTheSimulator) {
     SpatialMapping mapping;
     if (!draw.mapping(design, layer, mapping)) continue;
     const SpatialCost model = evaluate(design, layer, mapping);
-    const spatial::SimCounts sim = spatial::simulate(design, program_of(design, layer, mapping));
-    expect_counts(model, sim, mapping);
-    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim.cycles));
-    const double error = model.cycles / double(sim.cycles) - 1;
+    const auto program = program_of(design, layer, mapping);
+    const auto sim = spatial::simulate(design, program);
+    ASSERT_TRUE(sim) << to_string(sim.error());
+    expect_counts(model, sim->counters, mapping);
+    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim->cycles));
+    const double error = model.cycles / double(sim->cycles) - 1;
     errors.push_back(std::abs(error));
-    cycles += sim.cycles;
+    cycles += int64_t(sim->cycles);
     if (std::abs(error) > (std::getenv("TW_SHOW") ? 0.08 : 0.35)) {
       std::string loops;
       for (const auto& l : layer.loops) loops += l.name + std::to_string(l.extent) + " ";
@@ -57,8 +62,11 @@ TEST(SpatialModel, AgreesWithTheSimulator) {
                     << " burst " << design.burst_bytes << "\n"
                     << loops << "\n"
                     << to_string(layer, mapping) << "\nmodel " << model.cycles << " simulated "
-                    << sim.cycles << " error " << error << " load " << model.load << " compute "
-                    << model.compute << " store " << model.store;
+                    << sim->cycles << " error " << error << " load " << model.load << " compute "
+                    << model.compute << " store " << model.store << ", simulated load "
+                    << sim->counters.load_busy << " compute " << sim->counters.compute_busy
+                    << " store " << sim->counters.store_busy << " padding "
+                    << sim->counters.zero_bytes << " of " << sim->counters.load_bytes;
     }
   }
   std::sort(errors.begin(), errors.end());
@@ -106,10 +114,11 @@ TEST(SpatialModel, CountsLoopsThatAllTensorsShare) {
     SpatialMapping mapping;
     if (!draw.mapping(design, layer, mapping)) continue;
     const SpatialCost model = evaluate(design, layer, mapping);
-    const spatial::SimCounts sim = spatial::simulate(design, program_of(design, layer, mapping));
-    expect_counts(model, sim, mapping);
-    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim.cycles));
-    errors.push_back(std::abs(model.cycles / double(sim.cycles) - 1));
+    const auto sim = spatial::simulate(design, program_of(design, layer, mapping));
+    ASSERT_TRUE(sim) << to_string(sim.error());
+    expect_counts(model, sim->counters, mapping);
+    EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim->cycles));
+    errors.push_back(std::abs(model.cycles / double(sim->cycles) - 1));
     inside += mapping.tile[0] > 1;
   }
   std::sort(errors.begin(), errors.end());

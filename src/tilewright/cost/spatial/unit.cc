@@ -73,6 +73,19 @@ void find_skips(SpatialUnit& u, int factor) {
         u.may_skip[tensor][dim] = true;
 }
 
+/// Places of sums go through the loops of the result, the last one fastest.
+void find_joins(SpatialUnit& u) {
+  const std::vector<SpatialDim>& dims = u.layer.tensors[kSpatialResult].dims;
+  const uint32_t moves = u.moves[kSpatialResult];
+  for (size_t dim = 0; dim + 1 < dims.size(); ++dim) {
+    if (dims[dim].terms.size() != 1 || dims[dim + 1].terms.size() != 1) continue;
+    const int outer = dims[dim].terms[0].loop, inner = dims[dim + 1].terms[0].loop;
+    if (outer >= inner || u.lanes[outer] > 1 || u.lanes[inner] > 1) continue;
+    const uint32_t between = ((1u << inner) - 1) & ~((2u << outer) - 1);
+    u.joins_next[dim] = (moves & between) == 0;
+  }
+}
+
 }  // namespace
 
 SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const SpatialChoice& c)
@@ -86,6 +99,7 @@ SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const 
     set_layout(*this, factor);
     find_skips(*this, factor);
   }
+  find_joins(*this);
   stationary = weight_stationary(design) || design.unit == Unit::Conv2d;
   if (stationary) block_loops = moves[choice.second()];
   if (design.unit == Unit::Conv2d)
@@ -162,8 +176,13 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
     return lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
   };
   if (fetches(factor) > 1) {
-    int64_t rows = ceil_div(bytes * fetches(factor), line);
-    for (int loop = 0; loop < loops; ++loop) rows *= blocks(loop);
+    // The last block of lanes may be smaller.
+    const int own = lane_loop[factor];
+    const int64_t last = size[own] - (blocks(own) - 1) * lanes[own];
+    int64_t rows = (blocks(own) - 1) * ceil_div(bytes * fetches(factor), line) +
+                   ceil_div(last * fetches(factor), line);
+    for (int loop = 0; loop < loops; ++loop)
+      if (loop != own) rows *= blocks(loop);
     return {1, double(rows), double(rows)};
   }
   const SpatialSizes step = strides(factor, size);
@@ -256,16 +275,19 @@ SpatialSpan SpatialUnit::span(int tensor, size_t dim, const SpatialBox& box) con
 
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) const {
   const SpatialTensor& t = layer.tensors[tensor];
-  int64_t rows = 1, run = t.element_bytes, total = t.element_bytes;
+  int64_t rows = 1, run = t.element_bytes, total = t.element_bytes, line = t.element_bytes;
   bool joined = true;  // all inner dimensions are whole: rows touch each other
+  bool one_line = true;
   for (size_t i = t.dims.size(); i-- > 0;) {
     total *= spans[i].all;
     joined = joined && (spans[i].dense || spans[i].there == 1);
     (joined ? run : rows) *= spans[i].there;
+    if (one_line) line *= spans[i].there;
     joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
+    one_line = one_line && joined && i > 0 && joins_next[i - 1];
   }
   if (rows * run == 0) return {0, 0, total};
-  return {rows, run, total - rows * run};
+  return {rows, run, total - rows * run, line};
 }
 
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialBox& box) const {
@@ -327,12 +349,10 @@ int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
   return scattered ? lanes[loop] : 0;
 }
 
-/// Of each element or piece, if the next one lies `pitch` bytes further: those in neighbouring
-/// words share an access.
+/// Of each element or piece, if the next one lies `pitch` bytes further: those in one line share an
+/// access.
 double SpatialUnit::accesses_each(int64_t pitch) const {
-  const double words = double(pitch) / double(design.bank_bytes);
-  const double jumps = std::clamp(words - 1, 0.0, 1.0);
-  return jumps > 0 ? jumps + (1 - jumps) / design.banks : words / design.banks;
+  return std::min(1.0, double(pitch) / double(line_bytes()));
 }
 
 double SpatialUnit::accesses_per_piece(int factor, const SpatialSizes& size) const {
@@ -357,7 +377,10 @@ double SpatialUnit::write_accesses(int factor, const SpatialTransfer& t,
 double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
                                 const SpatialSizes& size) const {
   const spatial::Timing& time = design.timing;
-  const int64_t padding = ceil_div(t.padding, design.bank_bytes);
+  // Zeros come in pieces that lie side by side, as what is there.
+  const int64_t beside = gathers[factor] ? 1 : piece(factor, size);
+  const int64_t padding =
+      ceil_div(t.padding, beside ? std::min(beside, line_bytes()) : line_bytes());
   if (t.rows == 0) return double(time.load_overhead + padding);
   // A beat that needs several accesses takes several cycles.
   const int64_t scatter = piece(factor, size);
@@ -381,7 +404,8 @@ int64_t SpatialUnit::store_cycles(const SpatialTransfer& t) const {
   const int64_t element = design.bank_bytes;
   const int64_t beats = std::max<int64_t>(1, element / design.bus_bytes);
   return 2 + bursts(t) * design.timing.store_row_overhead +
-         t.rows * ceil_div(t.run, element) * (beats + design.timing.store_element_extra);
+         t.rows * ceil_div(t.run, t.line) * ceil_div(t.line, element) *
+             (beats + design.timing.store_element_extra);
 }
 
 SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size) const {
@@ -404,12 +428,25 @@ SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size) const {
                           (1 - a) * (1 - b) * both(rows0.repeated + rows1.repeated);
     return {overhead + cycles, first + rows1.mean(), steps};
   }
-  const double rows = double(rows_of_block(size)), count = double(blocks);
-  const double weights = rows * double(row_bytes(1, size)) / double(line_bytes());
+  // Lanes of ragged blocks that do nothing are not read.
+  const int row_loop = design.unit == Unit::Conv2d ? choice.j : choice.k;
+  const double valid =
+      double(size[row_loop]) / double(ceil_div(size[row_loop], lanes[row_loop]) * lanes[row_loop]);
+  const double rows = double(rows_of_block(size)) * valid, count = double(blocks);
+  // Rows that do not follow each other have an access each.
+  const double bytes = double(row_bytes(1, size)), line = double(line_bytes());
+  const double pitch = double(strides(1, size)[row_loop]) / double(lanes[row_loop]);
+  const double weights =
+      rows * std::max(bytes / line, pitch > bytes ? std::min(1.0, pitch / line) : 0);
   const double load = std::max(rows, weights);
   const double stream = std::max(double(steps), first) / count;
   const double both = std::max({stream, load, first / count + weights});
-  return {overhead - 1 + load + (count - 1) * both + stream, first + count * weights, steps};
+  // Rows of the first steps are read while the first block is loaded.
+  const double per_row = first / double(steps);
+  const double early = std::min(
+      {std::min(8.0, double(steps)) * per_row, load - weights, stream - double(steps) / count});
+  return {overhead - 1 + load + (count - 1) * both + stream - std::max(0.0, early),
+          first + count * weights, steps};
 }
 
 }  // namespace tilewright::cost

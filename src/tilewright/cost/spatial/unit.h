@@ -22,6 +22,7 @@ struct SpatialBox {
 /// What one LOAD or STORE moves: `rows` runs of `run` bytes each, and zeros around them.
 struct SpatialTransfer {
   int64_t rows = 0, run = 0, padding = 0;
+  int64_t line = 0;  ///< bytes of a run that follow each other in the sums too (STORE)
   int64_t bytes() const { return rows * run; }
 };
 
@@ -89,6 +90,8 @@ struct SpatialUnit {
   /// loop if rows between need not be loaded (the tile has one tap, the dimension is no run's).
   int64_t skips(int tensor, size_t dim, const SpatialSizes& size) const;
   std::array<std::array<bool, kSpatialDims>, kSpatialTensors> may_skip{};
+  /// Sums of the result's dimension follow those of the next one, in the same part.
+  std::array<bool, kSpatialDims> joins_next{};
   SpatialSpan span(int tensor, size_t dim, const SpatialBox& box) const;
   /// spans: of the tensor's dimensions.
   SpatialTransfer transfer(int tensor, const SpatialSpan* spans) const;

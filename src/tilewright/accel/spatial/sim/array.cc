@@ -1,105 +1,190 @@
 #include "tilewright/accel/spatial/sim/array.h"
 
 #include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "tilewright/accel/spatial/needs.h"
 
 namespace tilewright::spatial {
-namespace {
 
-constexpr int64_t kAhead = 8;
+int fill_cycles(const Design& design) {
+  return design.links == Links::Systolic ? design.rows + design.cols - 2
+                                         : int(std::bit_width(uint64_t(design.units() - 1)));
+}
 
-}  // namespace
+uint32_t row_fetches(const Design& design, int factor) {
+  if (design.links != Links::None) return 1;
+  if (design.unit == Unit::Gemv) return factor == 0 ? 1 : uint32_t(design.units());
+  if (design.unit == Unit::Conv2d) return uint32_t(design.rows);
+  return uint32_t(factor == 0 ? design.cols : design.rows);
+}
 
-RowStream::RowStream(const SimInstruction& compute, int factor)
-    : compute_(compute),
+LoopWalk::LoopWalk(const Compute& compute, int first, int last, int factor)
+    : compute_(compute), first_(first), last_(last), factor_(factor) {}
+
+bool LoopWalk::next() {
+  for (int l = last_; l-- > first_;) {
+    const ComputeLoop& loop = compute_.loops[size_t(l)];
+    const uint32_t step = loop.spad_step[size_t(factor_)];
+    offset_ += step;
+    if (++at_[size_t(l)] < loop.count) return true;
+    offset_ -= loop.count * step;
+    at_[size_t(l)] = 0;
+  }
+  return false;
+}
+
+uint32_t LoopWalk::lanes(const Lanes& role, int64_t width) const {
+  const int64_t before = role.loop < 0 ? 0 : at_[size_t(role.loop)] * width;
+  return uint32_t(std::clamp<int64_t>(role.count - before, 0, width));
+}
+
+void RowReader::start(uint32_t address, uint32_t bytes) {
+  address_ = address;
+  left_ = bytes;
+  still_ = fetches_ > 1 ? int64_t{bytes} * fetches_ : 0;
+}
+
+uint32_t RowReader::at_hand() const {
+  if (!has_line_ || fetches_ > 1) return 0;
+  const uint32_t begin = line_ * uint32_t(design_.bank_bytes), end = begin + line_bytes();
+  return address_ < begin || address_ >= end ? 0 : std::min(left_, end - address_);
+}
+
+bool RowReader::needs_access() const { return left_ > at_hand() || still_ > 0; }
+
+bool RowReader::read(bool accessed) {
+  const uint32_t kept = at_hand();
+  address_ += kept;
+  left_ -= kept;
+  if (accessed) {
+    line_ = address_ / uint32_t(design_.bank_bytes);
+    has_line_ = true;
+    still_ -= line_bytes();
+    const uint32_t end = line_ * uint32_t(design_.bank_bytes) + line_bytes();
+    const uint32_t bytes = std::min(left_, end - address_);
+    address_ += bytes;
+    left_ -= bytes;
+  }
+  return left_ == 0 && still_ <= 0;
+}
+
+RowStream::RowStream(const Design& design, const Compute& compute, int factor)
+    : design_(design),
+      compute_(compute),
       factor_(factor),
-      index_(compute.loops.size()),
-      address_(compute.base[factor]) {
-  for (const SimLoop& loop : compute.loops) rows_ *= loop.count;
+      walk_(compute, 0, kLoops, factor),
+      reader_(design, row_fetches(design, factor)) {
+  for (const ComputeLoop& loop : compute.loops) left_ *= loop.count;
+  start();
 }
 
-void RowStream::start_row(const Banks& banks) {
-  const int64_t word = banks.word_bytes(), bytes = compute_.row_bytes[factor_];
-  word_ = address_ / word;
-  last_ = (address_ + bytes - 1) / word;
-  // Without links every unit asks for itself: all words of all of them, each time.
-  const int64_t fetches = compute_.fetches[factor_];
-  if (fetches > 1) last_ = word_ + (bytes * fetches + word - 1) / word - 1;
-  started_ = true;
+void RowStream::start() {
+  const RoleLanes all = all_lanes(design_);
+  const RoleLanes here{walk_.lanes(compute_.i, all.i), walk_.lanes(compute_.j, all.j),
+                       walk_.lanes(compute_.k, all.k)};
+  const auto bytes = uint32_t(row_lanes(design_, here)[size_t(factor_)]);
+  reader_.start(compute_.spad[size_t(factor_)] + walk_.offset(), bytes);
 }
 
-void RowStream::advance() {
-  for (size_t i = index_.size(); i-- > 0;) {
-    const SimLoop& loop = compute_.loops[i];
-    address_ += loop.step[factor_];
-    if (++index_[i] < loop.count) return;
-    address_ -= loop.count * loop.step[factor_];
-    index_[i] = 0;
+void RowStream::read(bool accessed) {
+  if (!reader_.read(accessed)) return;
+  ++ready_;
+  --left_;
+  if (walk_.next()) start();
+}
+
+BlockStream::BlockStream(const Design& design, const Compute& compute)
+    : design_(design),
+      compute_(compute),
+      walk_(compute, 0, compute.block_loops, 1),
+      taps_(compute, kLoops - compute.tap_loops, kLoops, 1),
+      reader_(design, 1) {
+  for (int l = 0; l < compute.block_loops; ++l) blocks_ *= compute.loops[size_t(l)].count;
+  if (weights_stay(design)) start();
+}
+
+void BlockStream::start() {
+  const RoleLanes all = all_lanes(design_);
+  const uint32_t j = walk_.lanes(compute_.j, all.j), k = walk_.lanes(compute_.k, all.k);
+  const bool conv = design_.unit == Unit::Conv2d;
+  rows_ = conv ? j : k;
+  reader_.start(compute_.spad[1] + walk_.offset() + taps_.offset() + row_ * compute_.row_step,
+                conv ? k : j);
+}
+
+bool BlockStream::read(bool accessed) {
+  if (!reader_.read(accessed)) return false;
+  bool complete = false;
+  if (++row_ >= rows_) {
+    row_ = 0;
+    complete = !taps_.next();
   }
-}
-
-void RowStream::read(Banks& banks, int64_t limit) {
-  limit = std::min(limit, rows_);
-  const bool keeps = compute_.fetches[factor_] == 1;
-  while (ready_ < limit) {
-    if (!started_) start_row(banks);
-    while (word_ <= last_) {
-      if (keeps && word_ >= line_begin_ && word_ < line_end_) {
-        word_ = std::min(last_ + 1, line_end_);
-        continue;
-      }
-      if (!banks.take()) return;
-      line_begin_ = word_;
-      line_end_ = word_ + banks.count();
-      word_ = std::min(last_ + 1, line_end_);
-    }
-    started_ = false;
-    ++ready_;
-    advance();
+  if (complete) {
+    --blocks_;
+    walk_.next();
   }
+  if (blocks_ > 0) start();
+  return complete;
 }
 
-Array::Array(const SimInstruction& compute, int64_t first_cycle)
-    : compute_(compute),
+Array::Array(const Design& design, const Compute& compute, uint64_t first_cycle)
+    : stays_(weights_stay(design)),
       first_cycle_(first_cycle),
-      streams_{RowStream(compute, 0), RowStream(compute, 1)} {
-  for (size_t i = 0; i < compute.loops.size(); ++i) {
-    steps_ *= compute.loops[i].count;
-    if (static_cast<int>(i) < compute.block_loops) blocks_ *= compute.loops[i].count;
+      first_(design, compute, 0),
+      second_(design, compute, 1),
+      weights_(design, compute) {
+  for (size_t l = 0; l < kLoops; ++l) {
+    steps_ *= compute.loops[l].count;
+    if (l >= compute.block_loops) per_block_ *= compute.loops[l].count;
   }
 }
 
-/// At most one row of a later block in a cycle.
-void Array::load_block(Banks& banks) {
-  if (loaded_ > swapped_ || loaded_ == blocks_) return;
-  const int64_t bytes = compute_.row_bytes[1],
-                row = loaded_ * compute_.block_rows + block_rows_read_;
-  const int64_t last = (compute_.base[1] + (row + 1) * bytes - 1) / banks.word_bytes();
-  if (weight_word_ < 0) weight_word_ = compute_.base[1] / banks.word_bytes();
-  if (weight_word_ <= last) {
-    if (!banks.take()) return;
-    weight_word_ += banks.count();
-    if (weight_word_ <= last) return;
-  }
-  if (++block_rows_read_ < compute_.block_rows) return;
-  block_rows_read_ = 0;
-  ++loaded_;
-}
-
-bool Array::cycle(int64_t now, Banks& banks) {
+bool Array::wants(uint64_t now) const {
   if (now < first_cycle_) return false;
-  const bool others = banks.taken();
-  const int64_t before[] = {streams_[0].ready(), streams_[1].ready()};
-  const int64_t loaded = loaded_;
-  const int64_t limit = fired_ + kAhead;
-  if (compute_.stationary && loaded > swapped_ && fired_ == swapped_ * (steps_ / blocks_))
-    ++swapped_;
-  if (compute_.stationary) load_block(banks);
-  streams_[0].read(banks, limit);
-  if (!compute_.stationary) streams_[1].read(banks, limit);
-  const bool fed = before[0] > fired_ && (compute_.stationary || before[1] > fired_);
-  const bool has_block = !compute_.stationary || fired_ < swapped_ * (steps_ / blocks_);
-  fired_ += fed && has_block && !done();
-  return banks.taken() && !others;
+  return (loads_weights() && weights_.needs_access()) ||
+         (first_.active(fired_) && first_.needs_access()) ||
+         (!stays_ && second_.active(fired_) && second_.needs_access());
+}
+
+bool Array::cycle(uint64_t now, bool granted) {
+  if (now < first_cycle_) return false;
+  const bool swap = swaps(), weights = loads_weights();
+  const bool fires = first_.ready() > fired_ && (stays_ || second_.ready() > fired_) &&
+                     (!stays_ || swap || block_left_ > 0);
+  // One access, for the first of these that asks; who finds its bytes in its line needs none.
+  const auto may_read = [&granted](const auto& stream) {
+    if (!stream.needs_access()) return std::pair{true, false};
+    const bool own = std::exchange(granted, false);
+    return std::pair{own, own};
+  };
+  const auto read_row = [&](RowStream& stream) {
+    if (!stream.active(fired_)) return;
+    if (const auto [moves, accesses] = may_read(stream); moves) stream.read(accesses);
+  };
+  const auto read_weights = [&] {
+    if (!weights) return;
+    if (const auto [moves, accesses] = may_read(weights_); moves)
+      loaded_ = weights_.read(accesses) || loaded_;
+  };
+  // While a block works, its rows are more urgent than the next block.
+  const bool rows_first = block_left_ > 0;
+  if (swap) {
+    block_left_ = per_block_;
+    loaded_ = false;
+  }
+  if (!rows_first) read_weights();
+  // Of the factors, the one that is less ahead.
+  const bool second_first = second_.ready() < first_.ready();
+  if (!stays_ && second_first) read_row(second_);
+  read_row(first_);
+  if (!stays_ && !second_first) read_row(second_);
+  if (rows_first) read_weights();
+  if (!fires) return false;
+  ++fired_;
+  if (stays_) --block_left_;
+  return fired_ == steps_;
 }
 
 }  // namespace tilewright::spatial

@@ -2,67 +2,114 @@
 // steps.
 #pragma once
 
-#include <utility>
+#include <array>
+#include <cstdint>
 
-#include "tilewright/accel/spatial/sim/machine.h"
+#include "tilewright/accel/spatial/operands.h"
 
 namespace tilewright::spatial {
 
-/// The scratchpad in one cycle: one access, of at most one word of each bank, whoever asks first.
-class Banks {
+/// Cycles from the last step until its sums are in memory, less 2.
+int fill_cycles(const Design& design);
+/// How often a row of a factor is fetched: by each unit that has no link to its neighbours.
+uint32_t row_fetches(const Design& design, int factor);
+
+/// Some of a COMPUTE's loops, outermost first: where a factor is, and how many lanes of a role.
+class LoopWalk {
  public:
-  explicit Banks(const Design& design) : count_(design.banks), word_(design.bank_bytes) {}
-  void begin_cycle() { taken_ = false; }
-  int64_t count() const { return count_; }
-  int64_t word_bytes() const { return word_; }
-  bool taken() const { return taken_; }
-  /// False: somebody else has it in this cycle.
-  bool take() { return !std::exchange(taken_, true); }
+  LoopWalk(const Compute& compute, int first, int last, int factor);
+  /// False: it was the last place, and the walk begins again.
+  bool next();
+  uint32_t offset() const { return offset_; }
+  /// Lanes of a role that do something here.
+  uint32_t lanes(const Lanes& role, int64_t width) const;
 
  private:
-  int64_t count_, word_;
-  bool taken_ = false;
+  const Compute& compute_;
+  int first_, last_, factor_;
+  std::array<uint32_t, kLoops> at_{};
+  uint32_t offset_ = 0;
 };
 
-/// Rows of one factor, read in order and ahead of the steps that use them. An access brings one
-/// word of each bank, from the first word that is missing on; what it brought serves until the next
-/// one.
-class RowStream {
+/// Rows of bytes that are read one after the other. An access brings a line: one word of each bank.
+class RowReader {
  public:
-  RowStream(const SimInstruction& compute, int factor);
-  /// Rows up to `limit`.
-  void read(Banks& banks, int64_t limit);
-  int64_t ready() const { return ready_; }
+  RowReader(const Design& design, uint32_t fetches) : design_(design), fetches_(fetches) {}
+  void start(uint32_t address, uint32_t bytes);
+  /// The line that is there does not have the rest of the row.
+  bool needs_access() const;
+  /// Takes what the line has, and what an access brings behind it.
+  /// True: the row is complete.
+  bool read(bool accessed);
 
  private:
-  void start_row(const Banks& banks);
-  void advance();
-  const SimInstruction& compute_;
+  uint32_t line_bytes() const { return uint32_t(design_.banks * design_.bank_bytes); }
+  /// Bytes of the row in the line that is there, from the next one on.
+  uint32_t at_hand() const;
+
+  const Design& design_;
+  uint32_t fetches_;
+  uint32_t address_ = 0, left_ = 0;
+  int64_t still_ = 0;  ///< bytes that all units together have to fetch
+  uint32_t line_ = 0;  ///< its first word
+  bool has_line_ = false;
+};
+
+/// Rows of a factor, one for each step.
+class RowStream {
+ public:
+  RowStream(const Design& design, const Compute& compute, int factor);
+  bool active(uint64_t fired) const { return left_ > 0 && ready_ < fired + kAhead; }
+  bool needs_access() const { return reader_.needs_access(); }
+  void read(bool accessed);
+  uint64_t ready() const { return ready_; }
+  static constexpr uint64_t kAhead = 8;
+
+ private:
+  void start();
+  const Design& design_;
+  const Compute& compute_;
   int factor_;
-  std::vector<int64_t> index_;
-  int64_t address_, ready_ = 0, rows_ = 1;
-  int64_t word_ = 0, last_ = -1;           ///< of the row: still missing
-  int64_t line_begin_ = 0, line_end_ = 0;  ///< words at hand
-  bool started_ = false;
+  LoopWalk walk_;
+  RowReader reader_;
+  uint64_t ready_ = 0, left_ = 1;
+};
+
+/// Rows of the blocks that stay, one block after the other.
+class BlockStream {
+ public:
+  BlockStream(const Design& design, const Compute& compute);
+  bool active() const { return blocks_ > 0; }
+  bool needs_access() const { return reader_.needs_access(); }
+  /// True: the block is complete.
+  bool read(bool accessed);
+
+ private:
+  void start();
+  const Design& design_;
+  const Compute& compute_;
+  LoopWalk walk_, taps_;
+  RowReader reader_;
+  uint64_t blocks_ = 1;
+  uint32_t row_ = 0, rows_ = 0;
 };
 
 class Array {
  public:
-  Array(const SimInstruction& compute, int64_t first_cycle);
-  /// True: it took the access.
-  bool cycle(int64_t now, Banks& banks);
-  bool done() const { return fired_ == steps_; }
-  int64_t steps() const { return steps_; }
-  int64_t blocks() const { return blocks_; }
+  Array(const Design& design, const Compute& compute, uint64_t first_cycle);
+  bool wants(uint64_t now) const;
+  /// True: the last step fires in this cycle.
+  bool cycle(uint64_t now, bool granted);
 
  private:
-  const SimInstruction& compute_;
-  int64_t first_cycle_, steps_ = 1, blocks_ = 1, fired_ = 0;
-  int64_t block_rows_read_ = 0;  ///< of the block being loaded
-  int64_t weight_word_ = -1;     ///< the first one not yet read
-  int64_t loaded_ = 0, swapped_ = 0;
-  std::array<RowStream, 2> streams_;
-  void load_block(Banks& banks);
+  bool swaps() const { return stays_ && loaded_ && block_left_ == 0; }
+  bool loads_weights() const { return stays_ && weights_.active() && (!loaded_ || swaps()); }
+
+  bool stays_;
+  uint64_t first_cycle_, steps_ = 1, per_block_ = 1, fired_ = 0, block_left_ = 0;
+  bool loaded_ = false;  ///< the next block is there
+  RowStream first_, second_;
+  BlockStream weights_;
 };
 
 }  // namespace tilewright::spatial

@@ -1,280 +1,243 @@
 #include "tilewright/accel/spatial/sim/machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <optional>
 
+#include "tilewright/accel/spatial/operands.h"
 #include "tilewright/accel/spatial/sim/array.h"
+#include "tilewright/accel/spatial/sim/count.h"
+#include "tilewright/accel/spatial/sim/loader.h"
 
 namespace tilewright::spatial {
 namespace {
 
-constexpr int64_t kInstructionBytes = 128, kWriteWords = 128;
+using accel::Stall;
 
-/// A LOAD while it runs: bursts of the read port become words that wait for their banks.
-class Reader {
- public:
-  Reader(const Design& design, const SimInstruction& load, int64_t first_cycle)
-      : design_(design), load_(load), first_cycle_(first_cycle) {
-    for (int64_t run : load.runs)
-      for (int64_t at = 0; at < run; at += design.burst_bytes)
-        bursts_.push_back(
-            {std::min<int64_t>(run - at, design.burst_bytes), at + design.burst_bytes >= run});
-    padding_ = (load.padding + design.bank_bytes - 1) / design.bank_bytes;
-    next_first_ = first_cycle + design.timing.read_latency;
-  }
+uint64_t ceil_of(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
-  void arrive(int64_t now) {
-    if (now < first_cycle_) return;
-    if (beat(now)) return;
-    if (padding_ > 0 && room(1)) {
-      push(offset_);
-      offset_ += design_.bank_bytes;
-      --padding_;
-    }
-  }
-
-  /// A full access waits: as many words as there are banks, or what nothing will follow.
-  bool wants(const Banks& banks) const {
-    const int64_t together = beside_each_other(banks);
-    return together == banks.count() || together < int64_t(words_.size()) ||
-           (!words_.empty() && burst_ == bursts_.size() && padding_ == 0);
-  }
-
-  void write(Banks& banks) {
-    if (!wants(banks) || !banks.take()) return;
-    const int64_t together = beside_each_other(banks);
-    words_.erase(words_.begin(), words_.begin() + together);
-  }
-
-  bool done(int64_t now) const {
-    return now >= first_cycle_ && burst_ == bursts_.size() && padding_ == 0 && words_.empty();
-  }
-  size_t bursts() const { return bursts_.size(); }
-
- private:
-  struct Burst {
-    int64_t bytes;
-    bool ends_run;
-  };
-
-  int64_t beside_each_other(const Banks& banks) const {
-    size_t count = std::min<size_t>(1, words_.size());
-    while (count < words_.size() && int64_t(count) < banks.count() &&
-           words_[count] == words_[count - 1] + 1)
-      ++count;
-    return int64_t(count);
-  }
-
-  bool room(int64_t words) const { return int64_t(words_.size()) + words <= kWriteWords; }
-  void push(int64_t address) {
-    const int64_t word = (load_.address + address) / design_.bank_bytes;
-    if (words_.empty() || words_.back() != word) words_.push_back(word);
-  }
-
-  bool beat(int64_t now) {
-    if (burst_ == bursts_.size() || now < next_first_) return false;
-    const Burst& burst = bursts_[burst_];
-    if (moved_ == 0) first_ = now;
-    const int64_t bytes =
-        std::min<int64_t>(burst.bytes - moved_, load_.gathers ? 1 : design_.bus_bytes);
-    if (!room(bytes / std::min<int64_t>(design_.bank_bytes, load_.piece ? load_.piece : 64) + 1))
-      return true;  // the port waits
-    moved_ += bytes;
-    const bool last = moved_ == burst.bytes;
-    take(bytes, last && burst.ends_run);
-    if (!last) return true;
-    next_first_ =
-        std::max<int64_t>(first_ + design_.timing.read_latency, now + 1 + design_.timing.burst_gap);
-    moved_ = 0;
-    ++burst_;
-    return true;
-  }
-
-  /// Bytes arrive: words that are complete, or that nothing will complete, wait for their banks.
-  void take(int64_t bytes, bool flush) {
-    if (load_.gathers) {
-      push(offset_);
-      offset_ += load_.pitch;
-      return;
-    }
-    for (int64_t end = offset_ + bytes; offset_ < end;) {
-      const int64_t word = design_.bank_bytes, piece = load_.piece;
-      int64_t next = (offset_ / word + 1) * word;
-      if (piece) next = std::min(next, (offset_ / piece + 1) * piece);
-      const bool whole = next <= end || flush;
-      next = std::min(next, end);
-      if (whole) push(placed(offset_));
-      offset_ = next;
-    }
-  }
-
-  int64_t placed(int64_t offset) const {
-    if (!load_.piece) return offset;
-    const int64_t number = offset / load_.piece;
-    return number % load_.pieces * load_.piece_pitch + number / load_.pieces * load_.piece +
-           offset % load_.piece;
-  }
-
-  const Design& design_;
-  const SimInstruction& load_;
-  int64_t first_cycle_, next_first_ = 0, padding_ = 0;
-  std::vector<Burst> bursts_;
-  size_t burst_ = 0;
-  int64_t moved_ = 0, first_ = 0, offset_ = 0;
-  std::deque<int64_t> words_;
+/// The commands of one queue, and the instruction that its module executes.
+struct TimedModule {
+  std::deque<std::pair<uint32_t, uint64_t>>
+      waiting;  ///< instruction, cycle in which it was written
+  bool busy = false;
+  uint64_t free = 0;  ///< idle from this cycle on
+  uint32_t insn = 0;
+  InsnTime time;
+  Stall stall = Stall::Idle;
+  int token_from = -1;
 };
 
-/// The commands of one queue, and when each is complete.
-struct Commands {
-  std::deque<std::pair<size_t, int64_t>> waiting;  ///< instruction, cycle in which it was written
-  std::vector<int64_t> ends;
-  int64_t free = 0;  ///< the module is idle from this cycle on
+/// Cycles from which on the tokens from one queue to another can be taken.
+struct TokensBetween {
+  std::deque<uint64_t> there;
 };
 
 class Machine {
  public:
-  Machine(const Design& design, const std::vector<SimInstruction>& program)
-      : design_(design), program_(program), banks_(design) {
-    next_write_ = design.timing.read_latency + fetch_cycles();
+  Machine(const Design& design, const std::vector<Insn>& insns, const LaunchOptions& options)
+      : design_(design), insns_(insns), options_(options), port_(design) {
+    next_write_ = uint64_t(design.timing.read_latency) + fetch_cycles();
   }
 
-  SimCounts run() {
-    counts_.instructions = int64_t(program_.size());
-    for (int64_t now = 0; completed_ < program_.size(); ++now) cycle(now);
-    for (const Commands& queue : queues_)
-      if (!queue.ends.empty()) counts_.cycles = std::max(counts_.cycles, queue.ends.back());
-    return counts_;
+  Result<LaunchReport> run() {
+    uint64_t last = 0;
+    for (uint64_t now = 0; ended_ < insns_.size(); ++now) {
+      if (now >= options_.max_cycles)
+        return fail(ErrorKind::Limit, "the launch takes more cycles than allowed",
+                    fmt::format("{} cycles", options_.max_cycles));
+      if (cycle(now)) last = now;
+      // Nothing executes, nothing is on its way: a token, an instruction.
+      if (!busy() && now > last + fetch_cycles() + 2 &&
+          now > last + uint64_t(design_.timing.token_latency) + 2 && now > next_write_ + 2)
+        return deadlock();
+    }
+    return finish();
   }
 
  private:
-  int64_t fetch_cycles() const {
-    return (kInstructionBytes + design_.bus_bytes - 1) / design_.bus_bytes;
+  uint64_t fetch_cycles() const {
+    return ceil_of(uint64_t{kInsnBytes}, uint64_t(design_.bus_bytes));
   }
+  bool busy() const {
+    return std::any_of(modules_.begin(), modules_.end(),
+                       [](const TimedModule& m) { return m.busy; });
+  }
+  TokensBetween& tokens(int from, int to) { return tokens_[size_t(from * kQueues + to)]; }
 
-  void fetch(int64_t now) {
-    if (written_ == program_.size() || now < next_write_) return;
-    auto& queue = queues_[int(program_[written_].queue)];
-    if (int(queue.waiting.size()) >= design_.timing.command_queue) return;
-    queue.waiting.emplace_back(written_++, now);
+  bool fetch(uint64_t now) {
+    if (written_ == insns_.size() || now < next_write_) return false;
+    TimedModule& module = modules_[size_t(insns_[written_].queue())];
+    if (int(module.waiting.size()) >= design_.timing.command_queue) return false;
+    module.waiting.emplace_back(uint32_t(written_++), now);
     next_write_ = now + fetch_cycles();
+    return true;
   }
 
   /// The instruction that begins in this cycle, if any.
-  const SimInstruction* begin(Queue name, int64_t now) {
-    Commands& queue = queues_[int(name)];
-    if (now < queue.free || queue.waiting.empty() || queue.waiting.front().second >= now)
+  const Insn* begin(int queue, uint64_t now) {
+    TimedModule& m = modules_[size_t(queue)];
+    if (m.busy || now < m.free) return nullptr;
+    if (m.waiting.empty() || m.waiting.front().second >= now) {
+      m.stall = Stall::Idle;
       return nullptr;
-    const SimInstruction& head = program_[queue.waiting.front().first];
-    for (int other = 0; other < 3; ++other) {
-      const int64_t wanted = head.after[other];
-      const auto& ends = queues_[other].ends;
-      if (wanted > int64_t(ends.size())) return nullptr;
-      if (wanted > 0 && ends[wanted - 1] + design_.timing.token_latency - 1 > now) return nullptr;
     }
-    queue.waiting.pop_front();
-    return &head;
-  }
-
-  void end(Queue name, int64_t when) {
-    queues_[int(name)].free = when;
-    queues_[int(name)].ends.push_back(when);
-    ++completed_;
-  }
-
-  void start(int64_t now) {
-    if (!reader_)
-      if (const SimInstruction* load = begin(Queue::Load, now)) {
-        reader_.emplace(design_, *load, now + std::max(1, design_.timing.load_overhead - 1));
-        count(counts_.loads, counts_.load_bytes, counts_.load_bursts, *load);
-        counts_.padding += load->padding;
-      }
-    if (!array_)
-      if (const SimInstruction* compute = begin(Queue::Compute, now)) {
-        array_.emplace(*compute, now + design_.timing.compute_overhead - 1);
-        fill_ = compute->fill;
-        ++counts_.computes;
-        counts_.steps += array_->steps();
-        for (int f : {0, 1}) {
-          const bool by_block = f == 1 && compute->stationary;
-          counts_.bytes_read[f] +=
-              compute->row_bytes[f] * compute->fetches[f] *
-              (by_block ? array_->blocks() * compute->block_rows : array_->steps());
+    const Insn& insn = insns_[m.waiting.front().first];
+    for (int from = 0; from < kQueues; ++from)
+      if (insn.takes >> from & 1) {
+        const auto& there = tokens(from, queue).there;
+        if (there.empty() || there.front() > now) {
+          m.stall = Stall::Token;
+          m.token_from = from;
+          return nullptr;
         }
       }
-    if (const SimInstruction* store = begin(Queue::Store, now)) {
-      count(counts_.stores, counts_.store_bytes, counts_.store_bursts, *store);
-      end(Queue::Store, now + store_cycles(*store));
+    for (int from = 0; from < kQueues; ++from)
+      if (insn.takes >> from & 1) tokens(from, queue).there.pop_front();
+    m.insn = m.waiting.front().first;
+    m.waiting.pop_front();
+    m.busy = true;
+    const bool waited = now > m.free;
+    m.time = {m.insn,
+              m.free,
+              now,
+              0,
+              waited ? m.stall : Stall::None,
+              waited && m.stall == Stall::Token ? m.token_from : -1};
+    return &insn;
+  }
+
+  /// The instruction gives its tokens in the cycle before `when`.
+  void end(Queue queue, uint64_t when) {
+    TimedModule& m = modules_[size_t(queue)];
+    m.busy = false;
+    m.free = when;
+    m.time.end = when;
+    for (int to = 0; to < kQueues; ++to)
+      if (insns_[m.insn].gives >> to & 1)
+        tokens(int(queue), to).there.push_back(when - 1 + uint64_t(design_.timing.token_latency));
+    report_.cycles = std::max(report_.cycles, when);
+    ++ended_;
+    busy_cycles(queue) += when - m.time.begin;
+    if (options_.record_times) report_.times.push_back(m.time);
+  }
+  uint64_t& busy_cycles(Queue queue) {
+    Counters& c = report_.counters;
+    return queue == Queue::Load      ? c.load_busy
+           : queue == Queue::Compute ? c.compute_busy
+                                     : c.store_busy;
+  }
+
+  bool start(uint64_t now) {
+    bool any = false;
+    const Timing& t = design_.timing;
+    if (const Insn* insn = begin(int(Queue::Load), now)) {
+      const Load& load = std::get<Load>(insn->work);
+      loader_.emplace(design_, load, now + uint64_t(std::max(1, t.load_overhead - 1)), port_);
+      any = true;
     }
-  }
-
-  void count(int64_t& transfers, int64_t& bytes, int64_t& bursts,
-             const SimInstruction& moved) const {
-    ++transfers;
-    for (int64_t run : moved.runs) {
-      bytes += run;
-      bursts += (run + design_.burst_bytes - 1) / design_.burst_bytes;
+    if (const Insn* insn = begin(int(Queue::Compute), now)) {
+      array_.emplace(design_, std::get<Compute>(insn->work),
+                     now + uint64_t(std::max(1, t.compute_overhead - 1)));
+      any = true;
     }
+    if (const Insn* insn = begin(int(Queue::Store), now)) {
+      const Store& store = std::get<Store>(insn->work);
+      store_end_ = now + store_cycles(design_, store);
+      any = true;
+    }
+    return any;
   }
 
-  int64_t store_cycles(const SimInstruction& store) const {
-    int64_t cycles = 2;
-    for (int64_t run : store.runs)
-      for (int64_t at = 0; at < run; at += design_.burst_bytes) {
-        const int64_t bytes = std::min<int64_t>(run - at, design_.burst_bytes);
-        cycles += design_.timing.store_row_overhead;
-        for (int64_t done = 0; done < bytes; done += design_.bank_bytes)
-          cycles += std::max(1, design_.bank_bytes / design_.bus_bytes) +
-                    design_.timing.store_element_extra;
-      }
-    return cycles;
-  }
-
-  void cycle(int64_t now) {
-    fetch(now);
-    start(now);
-    banks_.begin_cycle();
-    if (reader_) reader_->arrive(now);
+  /// True: an instruction began, ended or was written.
+  bool cycle(uint64_t now) {
+    port_.begin_cycle(now);
+    bool any = fetch(now);
+    any |= start(now);
+    if (loader_) loader_->look(now);
+    const bool load = loader_ && loader_->wants(), array = array_ && array_->wants(now);
     // Who had the last access gives way.
-    const bool load_first = !load_was_last_;
-    if (reader_ && load_first) write();
-    if (array_) {
-      if (array_->cycle(now, banks_)) load_was_last_ = false;
-      if (array_->done()) {
-        end(Queue::Compute, now + fill_ + 2);
-        array_.reset();
-      }
+    const bool to_load = load && !(array && load_was_last_);
+    if (load || array) load_was_last_ = to_load;
+    if (array_ && array_->cycle(now, array && !to_load)) {
+      compute_end_ = now + uint64_t(fill_cycles(design_)) + 2;
+      array_.reset();
     }
-    if (!reader_) return;
-    if (!load_first) write();
-    if (reader_->done(now)) {
-      end(Queue::Load, now + 2);
-      reader_.reset();
+    if (loader_ && loader_->move(now, to_load)) {
+      loader_.reset();
+      end(Queue::Load, now + 1);
+      any = true;
     }
+    if (compute_end_ == now + 1) end(Queue::Compute, now + 1), any = true;
+    if (store_end_ == now + 1) end(Queue::Store, now + 1), any = true;
+    return any;
   }
 
-  void write() {
-    const bool before = banks_.taken();
-    reader_->write(banks_);
-    if (banks_.taken() && !before) load_was_last_ = true;
+  tl::unexpected<Error> deadlock() const {
+    std::string waiting;
+    for (const TimedModule& m : modules_)
+      if (!m.waiting.empty())
+        waiting +=
+            fmt::format("{}instruction {}: {}", waiting.empty() ? "" : "; ",
+                        m.waiting.front().first, name(insns_[m.waiting.front().first].queue()));
+    return fail(ErrorKind::Invalid, "deadlock: no module can go on", waiting,
+                "check the tokens that instructions take and give");
+  }
+
+  Result<LaunchReport> finish() {
+    for (int from = 0; from < kQueues; ++from)
+      for (int to = 0; to < kQueues; ++to)
+        if (!tokens(from, to).there.empty())
+          return fail(ErrorKind::Invalid, "the launch leaves tokens behind",
+                      fmt::format("{} from {} to {}", tokens(from, to).there.size(),
+                                  name(static_cast<Queue>(from)), name(static_cast<Queue>(to))));
+    for (const Insn& insn : insns_) count(design_, insn, report_.counters);
+    std::sort(report_.times.begin(), report_.times.end(),
+              [](const InsnTime& a, const InsnTime& b) { return a.insn < b.insn; });
+    return std::move(report_);
   }
 
   const Design& design_;
-  const std::vector<SimInstruction>& program_;
-  Banks banks_;
-  std::array<Commands, 3> queues_;
-  std::optional<Reader> reader_;
+  const std::vector<Insn>& insns_;
+  const LaunchOptions& options_;
+  ReadPort port_;
+  std::array<TimedModule, kQueues> modules_;
+  std::array<TokensBetween, size_t{kQueues} * kQueues> tokens_;
+  std::optional<Loader> loader_;
   std::optional<Array> array_;
-  size_t written_ = 0, completed_ = 0;
-  int64_t next_write_ = 0, fill_ = 0;
+  uint64_t compute_end_ = 0, store_end_ = 0;
+  size_t written_ = 0, ended_ = 0;
+  uint64_t next_write_ = 0;
   bool load_was_last_ = false;
-  SimCounts counts_;
+  LaunchReport report_;
 };
 
 }  // namespace
 
-SimCounts simulate(const Design& design, const std::vector<SimInstruction>& program) {
-  return Machine(design, program).run();
+uint64_t store_cycles(const Design& design, const Store& store) {
+  const Runs moved = runs(store);
+  const auto word = uint64_t(design.bank_bytes), burst = uint64_t(design.burst_bytes);
+  const uint64_t beats = std::max<uint64_t>(1, word / uint64_t(design.bus_bytes));
+  // Elements end with a burst and with a row.
+  const uint64_t row = uint64_t{store.axes.back().count} * uint64_t(stored_bytes(store));
+  uint64_t elements = 0, row_left = row;
+  for (uint64_t at = 0; at < moved.bytes; at += burst)
+    for (uint64_t left = std::min(burst, moved.bytes - at); left > 0;) {
+      const uint64_t bytes = std::min(left, row_left);
+      elements += ceil_of(bytes, word);
+      left -= bytes;
+      row_left = bytes == row_left ? row : row_left - bytes;
+    }
+  const uint64_t bursts = ceil_of(moved.bytes, burst);
+  return 2 + moved.count() * (bursts * uint64_t(design.timing.store_row_overhead) +
+                              elements * (beats + uint64_t(design.timing.store_element_extra)));
+}
+
+Result<LaunchReport> simulate(const Design& design, const std::vector<Insn>& insns,
+                              const LaunchOptions& options) {
+  return Machine(design, insns, options).run();
 }
 
 }  // namespace tilewright::spatial

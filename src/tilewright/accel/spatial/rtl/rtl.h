@@ -1,0 +1,24 @@
+// `spatial` as plain Verilog-2005, generated from a design, and under Verilator as the device
+// `spatial:rtl`. docs/spatial-timing.md says in which cycle what happens.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "tilewright/accel/spatial/device.h"
+
+namespace tilewright::spatial {
+
+/// Whether the generator can build this design. errors: Invalid (`problems`); Unsupported, all
+/// reasons at once.
+Status rtl_supports(const Design& design);
+
+/// All modules in one file; the top is `spatial`. requires: rtl_supports(design).
+std::string verilog(const Design& design);
+
+/// The Verilog under Verilator, compiled on first use into the cache folder. Instructions reach as
+/// much DRAM as the host wrote. errors: as rtl_supports; Tool (verilator or the C++ compiler is
+/// missing or fails).
+Result<std::unique_ptr<Device>> make_rtl(const Design& design);
+
+}  // namespace tilewright::spatial
