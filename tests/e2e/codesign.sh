@@ -110,6 +110,8 @@ holds "a row per evaluation and level" test "$(wc -l <vta/points.jsonl)" -eq 9
 exits 0 "a design of VTA" "design-vta/hw.toml" -- codesign front vta --pick knee -o design-vta
 exits 0 "a design of VTA on a model" "units busy" "area" -- codesign eval design-vta/hw.toml net.onnx
 exits 0 "it compiles" "kernels" -- compile net.onnx --target vta --quantize random --hw design-vta/hw.toml -o net.twm
+exits 0 "a spatial array's best on the cycle simulator" "tsim of 2 designs: latency" -- \
+  codesign search net.onnx --space edge -o checked --evaluations 4 --fidelity tsim:2
 
 # A limit between what the model says of a design and what the simulator does.
 vta_search=(codesign search net.onnx --space vta --method random --evaluations 6 --fidelity tsim:6)
@@ -221,6 +223,5 @@ space four '"gemm", "gemv", "dot", "conv2d"' '' | sed 's/banks = 4/banks = 2/' >
 exits 8 "a folder of a space that was changed" "space: here four, 16 points" -- codesign search net.onnx --space four.toml -o four
 exits 8 "a warm start from another space" "space: here edge" -- "${search[@]}" -o x --warm vta
 exits 2 "an unknown level" "tsim:8" -- "${search[@]}" -o x --fidelity rtl:2
-exits 3 "a level without programs" "no programs" -- "${search[@]}" -o x --fidelity tsim:2
 exits 2 "a limit in another unit" "shares of a device" -- "${search[@]}" -o x --limit area=2mm2
 finish

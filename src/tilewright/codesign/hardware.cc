@@ -35,6 +35,7 @@ Result<Hardware> load_hardware(const std::string& name_or_path) {
   const std::vector<std::string> builtin = vta::builtin_configs();
   if (std::find(builtin.begin(), builtin.end(), name_or_path) != builtin.end())
     return TW_TRY(vta::builtin_config(name_or_path));
+  if (const spatial::Design usual; name_or_path == usual.name) return usual;
   return read_hardware(TW_TRY(read_file(name_or_path)), name_or_path);
 }
 

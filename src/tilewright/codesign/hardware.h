@@ -15,7 +15,7 @@ using Hardware = std::variant<spatial::Design, vta::Config>;
 /// A file with `kind = "spatial"`, or one of VTA's. errors: those of its reader; Usage (another
 /// kind).
 Result<Hardware> read_hardware(std::string_view text, const std::string& place);
-/// A file, or one of VTA's built-in names. errors: as read_hardware; Io.
+/// A file, one of VTA's built-in names, or `spatial`. errors: as read_hardware; Io.
 Result<Hardware> load_hardware(const std::string& name_or_path);
 /// The file.
 std::string to_toml(const Hardware& hardware);

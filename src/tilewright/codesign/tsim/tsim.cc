@@ -1,5 +1,8 @@
 #include "tilewright/codesign/tsim/tsim.h"
 
+#include "tilewright/accel/spatial/footprint.h"
+#include "tilewright/accel/spatial/sim/tsim.h"
+#include "tilewright/codegen/spatial/layer_code.h"
 #include "tilewright/rules/vta/schedule.h"
 #include "tilewright/tune/vta/cycles.h"
 
@@ -14,14 +17,15 @@ Result<double> cycles_on(const vta::Config& config, const WorkloadLayer& layer,
       TW_TRY(tune::vta_cycles(func, trace, config, result.vta->mapping.copies)));
 }
 
-tl::unexpected<Error> no_programs() {
-  return fail(ErrorKind::Unsupported, "designs of `spatial` have no programs yet",
-              "the cycle simulator runs programs",
-              "leave --fidelity out, or search a space of vta");
-}
-
-Result<double> cycles_on(const spatial::Design&, const WorkloadLayer&, const LayerResult&) {
-  return no_programs();
+/// Biases are left out, as in the model.
+Result<double> cycles_on(const spatial::Design& design, const WorkloadLayer& layer,
+                         const LayerResult& result) {
+  spatial::LayerOperands operands;
+  for (size_t tensor = 0; tensor < operands.address.size(); ++tensor)
+    operands.address[tensor] = (uint64_t{1} + tensor) << 34;  // far from each other
+  const std::vector<spatial::Insn> program = TW_TRY(spatial::with_tokens(
+      design, spatial::layer_code(design, layer.layer, result.mapping, operands)));
+  return static_cast<double>(TW_TRY(spatial::simulate_time(design, program)).cycles);
 }
 
 }  // namespace
@@ -32,10 +36,7 @@ Level tsim_level() {
             return std::visit([&](const auto& design) { return cycles_on(design, layer, result); },
                               hardware);
           },
-          [](const Hardware& hardware) -> Status {
-            if (std::holds_alternative<vta::Config>(hardware)) return {};
-            return no_programs();
-          }};
+          [](const Hardware&) -> Status { return {}; }};
 }
 
 }  // namespace tilewright::codesign

@@ -6,8 +6,7 @@
 
 namespace tilewright::codesign {
 
-/// `tsim`. Its errors: Unsupported (designs of `spatial` have no program yet), those of the code
-/// generator.
+/// `tsim`. Its errors: those of the code generators and simulators.
 Level tsim_level();
 
 }  // namespace tilewright::codesign

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "tilewright/accel/spatial/rtl/rtl.h"
 #include "tilewright/accel/spatial/sim/fsim.h"
+#include "tilewright/accel/spatial/sim/tsim.h"
 #include "tilewright/base/names.h"
 #include "tilewright/compile/accelerator_launch.h"
 #include "tilewright/compile/spatial/backend.h"
@@ -20,7 +22,18 @@ std::string spatial_label(const spatial::Design& design) {
 class SpatialRuntime final : public DeviceRuntime {
  public:
   std::vector<DeviceRow> devices() const override {
-    return {{"spatial:fsim", "functional simulator: results, no time"}};
+    return {{"spatial:fsim", "functional simulator: results, no time"},
+            {"spatial:tsim", "cycle simulator: results and cycles", true},
+            {"spatial:rtl", "the generated Verilog under Verilator", true}};
+  }
+
+  /// Tools of rtl are only looked for: building the model takes long.
+  std::vector<DeviceState> states() const override {
+    std::vector<DeviceState> states = DeviceRuntime::states();
+    const Result<std::string> version = checked_version(kVerilator);
+    if (!version)
+      states.back().reason = fmt::format("{}: {}", version.error().what, version.error().why);
+    return states;
   }
 
   Result<std::vector<TargetSummary>> targets() const override {
@@ -88,6 +101,8 @@ const DeviceRuntime& spatial_runtime() {
 Result<std::unique_ptr<spatial::Device>> open_spatial(const std::string& id,
                                                       const spatial::Design& design) {
   if (id.empty() || id == kSpatialDevice || id == "spatial:fsim") return spatial::make_fsim(design);
+  if (id == "spatial:tsim") return spatial::make_tsim(design);
+  if (id == "spatial:rtl") return spatial::make_rtl(design);
   std::vector<std::string> ids;
   for (const DeviceRow& row : spatial_runtime().devices()) ids.push_back(row.id);
   return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for spatial", id),

@@ -15,7 +15,8 @@ const HardwareReader& spatial_hardware();
 /// A design: `spatial`, or a file. errors: Usage (no such name), Io, those of read_design.
 Result<spatial::Design> load_design(const std::string& name_or_path);
 
-/// `spatial:fsim`; `spatial` alone is the same. errors: Device (unknown, with the list).
+/// `spatial:fsim` (`spatial` alone is the same), `spatial:tsim`, `spatial:rtl`.
+/// errors: Device (unknown, with the list), those of make_rtl.
 Result<std::unique_ptr<spatial::Device>> open_spatial(const std::string& id,
                                                       const spatial::Design& design);
 

@@ -5,7 +5,10 @@
 
 #include <filesystem>
 
+#include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/spatial/rtl/rtl.h"
 #include "tilewright/base/file.h"
+#include "tilewright/codesign/hardware.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 
@@ -23,44 +26,75 @@ constexpr std::pair<vta::Bench, const char*> kBenches[] = {{vta::Bench::Queue, "
                                                            {vta::Bench::Alu, "alu"},
                                                            {vta::Bench::Dma, "dma"}};
 
-Status write_rtl(const vta::Config& config, const std::string& folder) {
+/// What the generators make of one piece of hardware.
+struct Generated {
+  std::string label, top, verilog, toml;
+  std::vector<std::pair<std::string, std::string>> benches;  ///< name, text for Icarus
+};
+
+Result<Generated> generate(const vta::Config& config) {
+  TW_TRY_STATUS(vta::check(config));
+  TW_TRY_STATUS(vta::rtl_supports(config));
+  Generated made{vta::label(config), "vta", vta::verilog(config), vta::to_toml(config), {}};
+  for (const auto& [bench, name] : kBenches)
+    made.benches.emplace_back(name, vta::testbench(config, bench, 1));
+  return made;
+}
+
+Result<Generated> generate(const spatial::Design& design) {
+  TW_TRY_STATUS(spatial::rtl_supports(design));
+  return Generated{design.name, "spatial", spatial::verilog(design), spatial::to_toml(design), {}};
+}
+
+Result<Generated> generated(const std::string& name) {
+  return std::visit([](const auto& hardware) { return generate(hardware); },
+                    TW_TRY(codesign::load_hardware(name)));
+}
+
+Status write_rtl(const Generated& made, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  TW_TRY_STATUS(write_file(folder + "/vta.v", vta::verilog(config)));
-  TW_TRY_STATUS(write_file(folder + "/vta.toml", vta::to_toml(config)));
-  for (const auto& [bench, name] : kBenches)
-    TW_TRY_STATUS(
-        write_file(fmt::format("{}/{}_bench.v", folder, name), vta::testbench(config, bench, 1)));
-  say(fmt::format("{}: vta.v, vta.toml and {} benches", folder, std::size(kBenches)));
+  TW_TRY_STATUS(write_file(fmt::format("{}/{}.v", folder, made.top), made.verilog));
+  TW_TRY_STATUS(write_file(fmt::format("{}/{}.toml", folder, made.top), made.toml));
+  for (const auto& [name, text] : made.benches)
+    TW_TRY_STATUS(write_file(fmt::format("{}/{}_bench.v", folder, name), text));
+  say(fmt::format("{0}: {1}.v, {1}.toml and {2} benches", folder, made.top, made.benches.size()));
+  return {};
+}
+
+Status run_benches(const Generated& made, nlohmann::ordered_json& json) {
+  if (made.benches.empty())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("there are no unit benches of '{}'", made.label),
+                "its Verilog is compared with the cycle simulator as a whole",
+                "run a program on the device `spatial:rtl`");
+  for (const auto& [name, text] : made.benches) {
+    Status status = vta::run_testbench(text);
+    if (!status) return tl::unexpected<Error>(std::move(status.error()).at(name));
+    json["benches"].push_back(name);
+    say(fmt::format("bench {}: passed", name));
+  }
   return {};
 }
 
 Result<int> rtl(const RtlOptions& options, bool as_json) {
   const bool to_stdout = options.output == "-";
   TW_TRY_STATUS(check_outputs({{}, {to_stdout ? "" : options.output}}, {}, as_json));
-  const vta::Config config = TW_TRY(vta::load_config(options.config));
-  TW_TRY_STATUS(vta::check(config));
-  TW_TRY_STATUS(vta::rtl_supports(config));
+  const Generated made = TW_TRY(generated(options.config));
   nlohmann::ordered_json json = document("rtl");
-  json["config"] = vta::label(config);
+  json["config"] = made.label;
   if (options.lint) {
-    TW_TRY_STATUS(vta::lint(config));
+    TW_TRY_STATUS(accel::lint_clean(made.top, made.verilog));
     json["lint"] = "clean";
     say("lint: clean");
   }
-  if (options.benches)
-    for (const auto& [bench, name] : kBenches) {
-      Status status = vta::run_testbench(vta::testbench(config, bench, 1));
-      if (!status) return tl::unexpected<Error>(std::move(status.error()).at(name));
-      json["benches"].push_back(name);
-      say(fmt::format("bench {}: passed", name));
-    }
-  if (!options.output.empty() && !to_stdout) TW_TRY_STATUS(write_rtl(config, options.output));
+  if (options.benches) TW_TRY_STATUS(run_benches(made, json));
+  if (!options.output.empty() && !to_stdout) TW_TRY_STATUS(write_rtl(made, options.output));
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
     print_json(json);
   else if (!silent)
-    fmt::print("{}", vta::verilog(config));
+    fmt::print("{}", made.verilog);
   return 0;
 }
 
