@@ -35,7 +35,7 @@ struct Generated {
 Result<Generated> generate(const vta::Config& config) {
   TW_TRY_STATUS(vta::check(config));
   TW_TRY_STATUS(vta::rtl_supports(config));
-  Generated made{vta::label(config), "vta", vta::verilog(config), vta::to_toml(config), {}};
+  Generated made{vta::label(config), vta::kTop, vta::verilog(config), vta::to_toml(config), {}};
   for (const auto& [bench, name] : kBenches)
     made.benches.emplace_back(name, vta::testbench(config, bench, 1));
   return made;
@@ -43,7 +43,7 @@ Result<Generated> generate(const vta::Config& config) {
 
 Result<Generated> generate(const spatial::Design& design) {
   TW_TRY_STATUS(spatial::rtl_supports(design));
-  return Generated{design.name, "spatial", spatial::verilog(design), spatial::to_toml(design), {}};
+  return Generated{design.name, spatial::kTop, spatial::verilog(design), spatial::to_toml(design), {}};
 }
 
 Result<Generated> generated(const std::string& name) {

@@ -13,7 +13,9 @@ namespace tilewright::spatial {
 /// reasons at once.
 Status rtl_supports(const Design& design);
 
-/// All modules in one file; the top is `spatial`. requires: rtl_supports(design).
+/// The module at the top, and so the name of the file.
+inline constexpr const char* kTop = "spatial";
+/// All modules in one file. requires: rtl_supports(design).
 std::string verilog(const Design& design);
 
 /// The Verilog under Verilator, compiled on first use into the cache folder. Instructions reach as

@@ -7,7 +7,7 @@ namespace tilewright::vta {
 
 Status lint(const Config& config) {
   TW_TRY_STATUS(rtl_supports(config));
-  return accel::lint_clean("vta", verilog(config));
+  return accel::lint_clean(kTop, verilog(config));
 }
 
 }  // namespace tilewright::vta

@@ -15,7 +15,9 @@ namespace tilewright::vta {
 /// errors: as check(config); Unsupported, all reasons at once.
 Status rtl_supports(const Config& config);
 
-/// All modules in one file; the top is `vta`. requires: rtl_supports(config).
+/// The module at the top, and so the name of the file.
+inline constexpr const char* kTop = "vta";
+/// All modules in one file. requires: rtl_supports(config).
 std::string verilog(const Config& config);
 
 /// The Verilog and a self-checking bench around one module: stimuli are drawn from `seed`, expected
