@@ -80,7 +80,6 @@ void BoxWalk::take(uint32_t bytes) {
 
 Loader::Loader(const Design& design, const Load& load, uint64_t first_cycle, ReadPort& port)
     : design_(design),
-      load_(load),
       port_(port),
       first_cycle_(first_cycle),
       walk_(design, load),

@@ -78,7 +78,6 @@ class Loader {
   }
 
   const Design& design_;
-  const Load& load_;
   ReadPort& port_;
   uint64_t first_cycle_;
   BoxWalk walk_;
