@@ -4,6 +4,21 @@
 source "$(dirname "$0")/lib.sh"
 search=(codesign search net.onnx --space edge)
 
+cat >few.toml <<'SPACE'
+kind = "space"
+name = "few"
+technology = "asic45"
+[parameters]
+rows = [8, 16]
+banks = { from = 1, to = 4 }
+spad_kb = [64, 128]
+[fixed]
+intrinsic = "gemm"
+cols = "rows"
+local_kb = 32
+bus_bytes = 8
+burst_bytes = 2048
+SPACE
 holds "a network" "$program" -q zoo resnet18 --size 32 -o net.onnx
 exits 0 "choices of layers" "M=input N=weights" "conv2d" "none:" "weights packed" -- codesign choices net.onnx
 
@@ -48,6 +63,11 @@ holds "a search leaves its files" test -s run/study.sqlite -a -s run/points.json
 holds "a row per evaluation" test "$(wc -l <run/points.jsonl)" -eq 12
 exits 0 "its front" "knee" -- codesign front run
 exits 0 "a design" "design/hw.toml" -- codesign front run --pick min:latency -o design
+holds "a design has a page" grep -q "one step" design/report.html
+holds "with loops" grep -q "one COMPUTE" design/report.html
+exits 0 "a contest" "on the true front" "ceiling" "ours reaches random" -- codesign contest net.onnx --space ./few.toml -o contest --seeds 3 --evaluations 4,8
+exits 0 "a contest on the table that is there" "mobo:ehvi" -- codesign contest net.onnx --space ./few.toml -o contest --seeds 2 --evaluations 8 --methods mobo:ehvi --objectives latency,energy
+exits 2 "a contest of an unknown method" "no search method" -- codesign contest net.onnx --space ./few.toml -o contest --methods magic
 exits 0 "a design on a model" "units busy" "area" -- codesign eval design/hw.toml net.onnx
 
 # The evaluation of a point is the same by whatever way it is asked for.

@@ -65,6 +65,12 @@ struct Energies {
 };
 Energies energies(const Parts& parts, const Technology& technology);
 
+/// Energy of something by where it goes. Units: pJ.
+struct EnergyLevels {
+  double array = 0, scratchpad = 0, local = 0, dma = 0, commands = 0, dram = 0;
+  double chip() const { return array + scratchpad + local + dma + commands; }
+};
+
 struct Consumption {
   double energy_pj = 0;  ///< DRAM and leakage included
   double power_mw = 0;   ///< mean, without DRAM

@@ -1,5 +1,7 @@
 #include "tilewright/codesign/evaluation.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "tilewright/accel/spatial/needs.h"
@@ -24,10 +26,12 @@ void add_energy(const spatial::Design& design, const cost::SpatialLayer& layer,
   const cost::SpatialTensor& out = layer.tensors[cost::kSpatialResult];
   const double stored = number(cost.dram[cost::kSpatialResult].bytes / out.element_bytes);
   const double local = kInt32Bytes * (2 * number(spatial::sum_parts(design) * cost.steps) + stored);
-  result.dram_pj = dram * energies.dram_byte;
-  result.chip_pj = energies.mac * number(cost.steps * design.units()) + energies.spad_byte * spad +
-                   energies.local_byte * local + energies.dma_byte * dram +
-                   energies.command * number(cost.instructions);
+  result.energy = {energies.mac * number(cost.steps * design.units()),
+                   energies.spad_byte * spad,
+                   energies.local_byte * local,
+                   energies.dma_byte * dram,
+                   energies.command * number(cost.instructions),
+                   dram * energies.dram_byte};
 }
 
 double host_cycles(const WorkloadLayer& layer, const spatial::Host& host) {
@@ -42,6 +46,33 @@ cost::SpatialBinds vta_binds(const rules::VtaCost& cost) {
 
 double in_unit(const DesignResult& result, const Limit& limit) {
   return limit.unit == LimitUnit::Seconds ? result.seconds : value(result, limit.objective);
+}
+
+/// What decides which mapping of those that fit is the best.
+std::string without_memories(spatial::Design design) {
+  design.name.clear();
+  design.spad_kb = design.local_kb = 0;
+  design.clock_mhz = 0;
+  design.host = {};
+  return to_toml(design);
+}
+
+/// What decides which mappings there are.
+std::string array_of(const spatial::Design& design) {
+  return fmt::format("{} {} {} {}", spatial::name(design.unit), spatial::name(design.dataflow),
+                     design.rows, design.cols);
+}
+
+bool fits(const spatial::Design& design, const cost::SpatialLayer& layer,
+          const cost::SpatialMapping& mapping) {
+  return cost::SpatialEvaluator(design, layer, mapping.choice).fits(mapping);
+}
+
+void remember(const cost::SpatialMapping& mapping, std::vector<cost::SpatialMapping>& latest) {
+  constexpr size_t kMost = 6;
+  std::erase(latest, mapping);
+  latest.push_back(mapping);
+  if (latest.size() > kMost) latest.erase(latest.begin());
 }
 
 }  // namespace
@@ -68,14 +99,39 @@ double value(const DesignResult& result, Objective objective) {
 DesignEvaluator::DesignEvaluator(Workload workload, Technology technology, LayerMapper mapper)
     : workload_(std::move(workload)),
       technology_(std::move(technology)),
-      mapper_(std::move(mapper)) {}
+      mapper_(std::move(mapper)),
+      known_(workload_.layers.size()) {}
 
-LayerResult DesignEvaluator::layer(const spatial::Design& design, const WorkloadLayer& layer) {
+std::optional<cost::SpatialBest> DesignEvaluator::best(const spatial::Design& design,
+                                                       size_t place) {
+  const cost::SpatialLayer& layer = workload_.layers[place].layer;
+  const std::string own = without_memories(design), array = array_of(design);
+  cost::SpatialMapperOptions options;
+  {
+    const std::scoped_lock lock(mutex_);
+    for (const Solved& solved : known_[place].by_design[own]) {
+      if (solved.spad_kb < design.spad_kb || solved.local_kb < design.local_kb) continue;
+      if (solved.best && !fits(design, layer, solved.best->mapping)) continue;
+      ++reused_;
+      return solved.best;
+    }
+    options.known = known_[place].by_array[array];
+  }
+  const std::optional<cost::SpatialBest> found = cost::best_mapping(design, layer, options);
+  const std::scoped_lock lock(mutex_);
+  ++mapped_;
+  known_[place].by_design[own].push_back({design.spad_kb, design.local_kb, found});
+  if (found) remember(found->mapping, known_[place].by_array[array]);
+  return found;
+}
+
+LayerResult DesignEvaluator::layer(const spatial::Design& design, size_t place) {
+  const WorkloadLayer& layer = workload_.layers[place];
   LayerResult result;
   result.bound = cost::lower_bound(design, layer.layer);
   const double host = host_cycles(layer, design.host);
   const std::optional<cost::SpatialBest> mapped =
-      mapper_ ? mapper_(design, layer.layer) : cost::best_mapping(design, layer.layer);
+      mapper_ ? mapper_(design, layer.layer) : best(design, place);
   result.on_host = !mapped || host < mapped->cost.cycles;
   if (mapped) result.mapping = mapped->mapping, result.cost = mapped->cost;
   result.binds = result.cost.binds;
@@ -85,7 +141,8 @@ LayerResult DesignEvaluator::layer(const spatial::Design& design, const Workload
   return result;
 }
 
-LayerResult DesignEvaluator::layer(const vta::Config& config, const WorkloadLayer& layer) {
+LayerResult DesignEvaluator::layer(const vta::Config& config, size_t place) const {
+  const WorkloadLayer& layer = workload_.layers[place];
   LayerResult result;
   const double host = host_cycles(layer, host_of(config));
   Result<VtaRun> run = vta_run(layer.layer, config);
@@ -95,30 +152,41 @@ LayerResult DesignEvaluator::layer(const vta::Config& config, const WorkloadLaye
     result.bound = run ? static_cast<double>(rules::layer_bound(run->layer, config)) : host;
     return result;
   }
-  const Energies energies = codesign::energies(config, technology_);
   const VtaBytes bytes = vta_bytes(*run, config);
   result.cycles = static_cast<double>(run->cost.cycles);
   result.bound = static_cast<double>(rules::layer_bound(run->layer, config));
   result.binds = vta_binds(run->cost);
   result.dram_bytes = bytes.read + bytes.written;
-  result.dram_pj = result.dram_bytes * energies.dram_byte;
-  result.chip_pj = vta_chip_pj(*run, config, energies);
+  result.energy = vta_energy(*run, config, energies(config, technology_));
   result.vta = std::move(*run);
   return result;
 }
 
-DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
-  Hardware nameless = hardware;
-  std::visit([](auto& design) { design.name.clear(); }, nameless);
-  const std::string key = to_toml(nameless);
-  std::vector<LayerResult> layers;
-  for (size_t i = 0; i < workload_.layers.size(); ++i) {
-    auto [found, is_new] = mapped_.try_emplace({key, i});
-    if (is_new)
-      found->second = std::visit(
-          [&](const auto& design) { return layer(design, workload_.layers[i]); }, hardware);
-    layers.push_back(found->second);
+LayerResult DesignEvaluator::once(const Hardware& hardware, const std::string& file, size_t place) {
+  std::map<std::string, LayerResult>& known = known_[place].by_file;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (const auto found = known.find(file); found != known.end()) {
+      ++reused_;
+      return found->second;
+    }
   }
+  LayerResult result =
+      std::visit([&](const auto& design) { return layer(design, place); }, hardware);
+  const std::scoped_lock lock(mutex_);
+  ++mapped_;
+  known.emplace(file, result);
+  return result;
+}
+
+DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
+  const auto* design = mapper_ ? nullptr : std::get_if<spatial::Design>(&hardware);
+  Hardware nameless = hardware;
+  std::visit([](auto& one) { one.name.clear(); }, nameless);
+  const std::string file = design ? std::string() : to_toml(nameless);
+  std::vector<LayerResult> layers;
+  for (size_t i = 0; i < workload_.layers.size(); ++i)
+    layers.push_back(design ? layer(*design, i) : once(hardware, file, i));
   return sum_up(workload_, technology_, hardware, std::move(layers));
 }
 
@@ -135,8 +203,8 @@ DesignResult sum_up(const Workload& workload, const Technology& technology,
   for (size_t i = 0; i < layers.size(); ++i) {
     const double runs = static_cast<double>(workload.layers[i].runs);
     (layers[i].on_host ? result.host_cycles : result.accelerator_cycles) += runs * layers[i].cycles;
-    chip += runs * layers[i].chip_pj;
-    dram += runs * layers[i].dram_pj;
+    chip += runs * layers[i].energy.chip();
+    dram += runs * layers[i].energy.dram;
   }
   for (const HostNode& node : workload.host)
     result.host_cycles += static_cast<double>(node.bytes) / host.bytes_per_cycle +

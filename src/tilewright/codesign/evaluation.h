@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,7 +33,7 @@ struct LayerResult {
   double dram_bytes = 0;
   double cycles = 0;
   double bound = 0;  ///< no mapping takes fewer (cost::lower_bound)
-  double chip_pj = 0, dram_pj = 0;
+  EnergyLevels energy;
 };
 
 struct DesignResult {
@@ -59,7 +60,10 @@ double value(const DesignResult& result, Objective objective);
 using LayerMapper = std::function<std::optional<cost::SpatialBest>(const spatial::Design&,
                                                                    const cost::SpatialLayer&)>;
 
-/// Keeps the best mappings of layers, which depend on a part of a design only.
+/// Keeps the best mappings of layers of `spatial`: a mapping that is the best on a design is so on
+/// any with smaller memories that it fits, and designs with arrays alike give each other bounds. Of
+/// VTA, and of what a `LayerMapper` finds, only an equal design has the results again. Results do
+/// not depend on what was evaluated before. Threads may share one.
 class DesignEvaluator {
  public:
   /// Without a `mapper`: cost::best_mapping.
@@ -69,16 +73,35 @@ class DesignEvaluator {
   const Technology& technology() const { return technology_; }
   /// requires: a legal design.
   DesignResult evaluate(const Hardware& hardware);
+  /// Layers that were mapped, and those whose mapping was known.
+  int64_t mapped() const { return mapped_; }
+  int64_t reused() const { return reused_; }
 
  private:
-  LayerResult layer(const spatial::Design& design, const WorkloadLayer& layer);
-  LayerResult layer(const vta::Config& config, const WorkloadLayer& layer);
+  struct Solved {
+    int spad_kb = 0, local_kb = 0;
+    std::optional<cost::SpatialBest> best;
+  };
+  /// What was found for one layer.
+  struct Known {
+    std::map<std::string, std::vector<Solved>> by_design;  ///< without its memories
+    /// By the unit and its lanes: some of the best mappings, the latest last.
+    std::map<std::string, std::vector<cost::SpatialMapping>> by_array;
+    std::map<std::string, LayerResult> by_file;  ///< of designs that share nothing else
+  };
+
+  LayerResult layer(const spatial::Design& design, size_t place);
+  LayerResult layer(const vta::Config& config, size_t place) const;
+  /// `file`: of the hardware, without its name.
+  LayerResult once(const Hardware& hardware, const std::string& file, size_t place);
+  std::optional<cost::SpatialBest> best(const spatial::Design& design, size_t place);
 
   Workload workload_;
   Technology technology_;
   LayerMapper mapper_;
-  /// By the design's file without its name, and the layer's place.
-  std::map<std::pair<std::string, size_t>, LayerResult> mapped_;
+  std::mutex mutex_;  ///< of all below
+  std::vector<Known> known_;
+  int64_t mapped_ = 0, reused_ = 0;
 };
 
 /// Objectives, and limits as log10(value / limit).

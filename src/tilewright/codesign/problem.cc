@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/accel/spatial/needs.h"
+#include "tilewright/codesign/opinion.h"
+
 namespace tilewright::codesign {
 namespace {
 
@@ -50,29 +53,72 @@ int64_t tensor_bytes(const cost::SpatialTensor& tensor) {
   return bytes;
 }
 
-}  // namespace
+/// The least that a run on the accelerator takes.
+LayerResult least_of(const Hardware& hardware, const cost::SpatialLayer& layer,
+                     const Energies& energies) {
+  LayerResult least;
+  least.cycles = least.bound =
+      std::visit([&](const auto& design) { return least_cycles(design, layer); }, hardware);
+  for (const cost::SpatialTensor& tensor : layer.tensors)
+    least.dram_bytes += static_cast<double>(tensor_bytes(tensor));
+  least.energy.array = static_cast<double>(layer.macs()) * energies.mac;
+  least.energy.scratchpad = least.dram_bytes * energies.spad_byte;
+  least.energy.dma = least.dram_bytes * energies.dma_byte;
+  least.energy.dram = least.dram_bytes * energies.dram_byte;
+  return least;
+}
 
-DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardware) {
+/// What a run on the accelerator probably takes.
+LayerResult probable(const spatial::Design& design, const cost::SpatialLayer& layer,
+                     const Energies& energies) {
+  constexpr double kInt32Bytes = 4;
+  const LayerOpinion o = opinion(design, layer);
+  const double sums = 2 * static_cast<double>(spatial::sum_parts(design));
+  LayerResult result;
+  result.cycles = o.cycles;
+  result.dram_bytes = o.load_bytes + o.store_bytes;
+  result.energy.array = o.steps * static_cast<double>(design.units()) * energies.mac;
+  result.energy.scratchpad = (o.spad_reads + o.load_bytes) * energies.spad_byte;
+  result.energy.local = kInt32Bytes * (sums * o.steps + o.store_bytes) * energies.local_byte;
+  result.energy.dma = result.dram_bytes * energies.dma_byte;
+  result.energy.dram = result.dram_bytes * energies.dram_byte;
+  return result;
+}
+
+/// `of` says what each layer takes on the accelerator; the host takes what it does faster.
+template <class Of>
+DesignResult estimate(const DesignEvaluator& evaluator, const Hardware& hardware, const Of& of) {
   const Energies energies = codesign::energies(hardware, evaluator.technology());
   std::vector<LayerResult> layers;
   for (const WorkloadLayer& layer : evaluator.workload().layers) {
-    const double macs = static_cast<double>(layer.layer.macs());
-    const double host = macs / host_of(hardware).macs_per_cycle;
-    LayerResult least;
-    least.bound =
-        std::visit([&](const auto& design) { return least_cycles(design, layer.layer); }, hardware);
-    least.on_host = host < least.bound;
-    least.cycles = std::min(host, least.bound);
-    if (!least.on_host) {
-      for (const cost::SpatialTensor& tensor : layer.layer.tensors)
-        least.dram_bytes += static_cast<double>(tensor_bytes(tensor));
-      least.chip_pj =
-          macs * energies.mac + least.dram_bytes * (energies.dma_byte + energies.spad_byte);
-      least.dram_pj = least.dram_bytes * energies.dram_byte;
+    const double host = static_cast<double>(layer.layer.macs()) / host_of(hardware).macs_per_cycle;
+    LayerResult one = of(layer.layer, energies);
+    if (host < one.cycles) {
+      one = LayerResult();
+      one.on_host = true;
+      one.cycles = host;
     }
-    layers.push_back(std::move(least));
+    layers.push_back(std::move(one));
   }
   return sum_up(evaluator.workload(), evaluator.technology(), hardware, std::move(layers));
+}
+
+}  // namespace
+
+DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardware) {
+  return estimate(evaluator, hardware,
+                  [&](const cost::SpatialLayer& layer, const Energies& energies) {
+                    return least_of(hardware, layer, energies);
+                  });
+}
+
+DesignResult expected(const DesignEvaluator& evaluator, const Hardware& hardware) {
+  const auto* design = std::get_if<spatial::Design>(&hardware);
+  if (design == nullptr) return optimistic(evaluator, hardware);
+  return estimate(evaluator, hardware,
+                  [&](const cost::SpatialLayer& layer, const Energies& energies) {
+                    return probable(*design, layer, energies);
+                  });
 }
 
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
@@ -84,7 +130,9 @@ search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluato
   const auto at = [&space, &evaluator, goals](const search::Point& point) {
     return prior_value(optimistic(evaluator, space.hardware(point)), goals);
   };
-  problem.prior.at = at;
+  problem.prior.at = [&space, &evaluator, goals](const search::Point& point) {
+    return prior_value(expected(evaluator, space.hardware(point)), goals);
+  };
   const auto accounting = codesign::energies(spatial::Design{}, evaluator.technology()).accounting;
   for (const Objective objective : goals.objectives)
     problem.prior.known_objectives.push_back(known(objective, accounting));

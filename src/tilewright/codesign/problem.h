@@ -17,12 +17,15 @@ struct Goals {
 };
 
 /// What is known of a design without mapping layers: area, peak power and fixed power exactly, time
-/// as a bound, energy and the power of counted events as an opinion. Takes about a hundredth of an
-/// evaluation.
+/// as a bound, energy and the power of counted events as an opinion. This and `expected` take about
+/// a hundredth of an evaluation.
 DesignResult optimistic(const DesignEvaluator& evaluator, const Hardware& hardware);
+/// The same with opinions instead of bounds (opinion.h; of VTA there are only bounds): what an
+/// evaluation will probably give.
+DesignResult expected(const DesignEvaluator& evaluator, const Hardware& hardware);
 
-/// `optimistic` is its prior, and gives its bounds where every objective and limit has one.
-/// `space` and `evaluator` must outlive the problem.
+/// `expected` is its prior, and `optimistic` gives its bounds where every objective and limit has
+/// one. `space` and `evaluator` must outlive the problem.
 search::MultiProblem make_problem(const DesignSpace& space, const DesignEvaluator& evaluator,
                                   const Goals& goals);
 

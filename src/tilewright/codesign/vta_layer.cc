@@ -176,7 +176,7 @@ VtaBytes vta_bytes(const VtaRun& run, const vta::Config& config) {
           as_double(results(run.layer) * config.element_bytes(Mem::Out))};
 }
 
-double vta_chip_pj(const VtaRun& run, const vta::Config& config, const Energies& e) {
+EnergyLevels vta_energy(const VtaRun& run, const vta::Config& config, const Energies& e) {
   const rules::VtaLayer& layer = run.layer;
   const double inp = as_double(config.element_bytes(Mem::Inp)),
                wgt = as_double(config.element_bytes(Mem::Wgt)),
@@ -193,9 +193,15 @@ double vta_chip_pj(const VtaRun& run, const vta::Config& config, const Energies&
   const double read = e.spad_bytes[0] * wgt + e.spad_bytes[1] * inp + e.spad_bytes[2] * uop;
   // What is loaded is written to a memory once; nearly all of it to those of weights and inputs.
   const double loaded = bytes.read * (e.spad_bytes[0] + e.spad_bytes[1]) / 2;
-  return sums * (units * e.mac + read) + loaded +
-         e.local_byte * ((sums + alu) * (2 * acc + out) + resets * (acc + out) + stored * out) +
-         e.dma_byte * (bytes.read + bytes.written) + e.command * as_double(run.cost.insns);
+  const double moved = bytes.read + bytes.written;
+  return {
+      sums * units * e.mac,
+      sums * read + loaded,
+      e.local_byte * ((sums + alu) * (2 * acc + out) + resets * (acc + out) + stored * out),
+      e.dma_byte * moved,
+      e.command * as_double(run.cost.insns),
+      e.dram_byte * moved,
+  };
 }
 
 }  // namespace tilewright::codesign

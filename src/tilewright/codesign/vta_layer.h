@@ -33,9 +33,9 @@ struct VtaBytes {
   double read = 0, written = 0;
 };
 VtaBytes vta_bytes(const VtaRun& run, const vta::Config& config);
-/// Every access of every memory times what it costs, DRAM left out: each step of the GEMM reads one
-/// element of weights and inputs and a micro-op, reads and writes the accumulators and writes
-/// results; each of the ALU does so with accumulators.
-double vta_chip_pj(const VtaRun& run, const vta::Config& config, const Energies& energies);
+/// Every access of every memory times what it costs: each step of the GEMM reads one element of
+/// weights and inputs and a micro-op, reads and writes the accumulators and writes results; each of
+/// the ALU does so with accumulators.
+EnergyLevels vta_energy(const VtaRun& run, const vta::Config& config, const Energies& energies);
 
 }  // namespace tilewright::codesign

@@ -74,7 +74,7 @@ TEST(VtaLayerOfDesigns, EnergyIsEveryAccessTimesItsCost) {
   const auto with = [&](double Energies::* member) {
     Energies e = only;
     e.*member = 1;
-    return vta_chip_pj(*run, config, e);
+    return vta_energy(*run, config, e).chip();
   };
   EXPECT_EQ(with(&Energies::mac), 128 * 256);
   // Sums are reset (64 + 16), added to (2 x 64 + 16), biased, shifted and clipped; then stored.
@@ -85,7 +85,7 @@ TEST(VtaLayerOfDesigns, EnergyIsEveryAccessTimesItsCost) {
   EXPECT_EQ(with(&Energies::dma_byte), bytes.read + bytes.written);
   Energies weights = only;
   weights.spad_bytes[0] = 1;
-  EXPECT_EQ(vta_chip_pj(*run, config, weights), 128 * 256 + bytes.read / 2);
+  EXPECT_EQ(vta_energy(*run, config, weights).chip(), 128 * 256 + bytes.read / 2);
 }
 
 TEST(VtaLayerOfDesigns, ADesignHasItsPartsAndItsCosts) {

@@ -41,6 +41,21 @@ tl::unexpected<Error> no_study(const std::string& path, const std::string& why) 
               "give -o another folder");
 }
 
+Status insert_row(sqlite3* db, const StudyRow& row) {
+  Query insert(
+      db,
+      "INSERT OR IGNORE INTO evaluations (point, level, objectives, violations, reason, seconds, "
+      "design) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  insert.bind(to_text(row.trial.point));
+  insert.bind(row.level);
+  insert.bind(to_text(row.trial.outcome.objectives));
+  insert.bind(to_text(row.trial.outcome.violations));
+  insert.bind(row.trial.outcome.reason);
+  insert.bind(row.trial.seconds);
+  insert.bind(row.design);
+  return insert.run();
+}
+
 }  // namespace
 
 std::string differences(const StudyKey& here, const StudyKey& there) {
@@ -131,19 +146,10 @@ Result<Study> Study::open(const std::string& path, const StudyKey& key) {
   return study;
 }
 
-Status Study::add(const StudyRow& row) {
-  Query insert(
-      state_->db,
-      "INSERT OR IGNORE INTO evaluations (point, level, objectives, violations, reason, seconds, "
-      "design) VALUES (?, ?, ?, ?, ?, ?, ?)");
-  insert.bind(to_text(row.trial.point));
-  insert.bind(row.level);
-  insert.bind(to_text(row.trial.outcome.objectives));
-  insert.bind(to_text(row.trial.outcome.violations));
-  insert.bind(row.trial.outcome.reason);
-  insert.bind(row.trial.seconds);
-  insert.bind(row.design);
-  return insert.run();
+Status Study::add(const std::vector<StudyRow>& rows) {
+  const auto transaction = TW_TRY(records::Transaction::begin(state_->db));
+  for (const StudyRow& row : rows) TW_TRY_STATUS(insert_row(state_->db, row));
+  return transaction->commit();
 }
 
 Result<std::vector<StudyRow>> Study::rows() const {

@@ -40,8 +40,8 @@ class Study {
   Study& operator=(Study&&) noexcept;
   ~Study();
 
-  /// On the disk when it returns. errors: Io.
-  Status add(const StudyRow& row);
+  /// All of them, or after an error none, on the disk when it returns. errors: Io.
+  Status add(const std::vector<StudyRow>& rows);
   /// In the order in which they were added. errors: Io, Package (a row that cannot be read).
   Result<std::vector<StudyRow>> rows() const;
   Result<StudyKey> key() const;

@@ -41,8 +41,8 @@ TEST_F(StudyTest, KeepsRowsToTheLastBit) {
   {
     Result<Study> study = Study::open(path_, kKey);
     ASSERT_TRUE(study) << to_string(study.error());
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(study->add(row(i)));
-    ASSERT_TRUE(study->add(row(1)));  // a point counts once
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(study->add({row(i)}));
+    ASSERT_TRUE(study->add({row(1)}));  // a point counts once
   }
   const Result<Study> study = Study::open(path_, kKey);
   ASSERT_TRUE(study) << to_string(study.error());
@@ -72,9 +72,8 @@ TEST_F(StudyTest, ADesignHasARowForEachLevel) {
   StudyRow checked = row(1);
   checked.level = "tsim";
   checked.trial.outcome.violations = {0.25};
-  ASSERT_TRUE(study->add(row(1)));
-  ASSERT_TRUE(study->add(checked));
-  ASSERT_TRUE(study->add(checked));
+  ASSERT_TRUE(study->add({row(1), checked}));
+  ASSERT_TRUE(study->add({checked}));
   const auto rows = study->rows();
   ASSERT_TRUE(rows);
   ASSERT_EQ(rows->size(), 2u);
@@ -110,7 +109,7 @@ TEST_F(StudyTest, AKilledProgramLosesNoRowThatWasAdded) {
     if (child == 0) {
       Result<Study> study = Study::open(path_, kKey);
       for (char i = 0; study && i < 100; ++i)
-        if (!study->add(row(i)) || write(ends[1], &i, 1) != 1) break;
+        if (!study->add({row(i)}) || write(ends[1], &i, 1) != 1) break;
       _exit(0);
     }
     close(ends[1]);

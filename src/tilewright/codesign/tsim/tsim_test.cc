@@ -31,7 +31,7 @@ TEST(Tsim, IsCloseToTheModelOfVta) {
     for (size_t i = 0; i < 2; ++i) {
       EXPECT_NE(tsim->layers[i].cycles, 0);
       EXPECT_NEAR(tsim->layers[i].cycles / model.layers[i].cycles, 1, 0.03) << name << " " << i;
-      EXPECT_EQ(tsim->layers[i].chip_pj, model.layers[i].chip_pj);
+      EXPECT_EQ(tsim->layers[i].energy.chip(), model.layers[i].energy.chip());
     }
     EXPECT_TRUE(tsim->layers[2].on_host);
     EXPECT_EQ(tsim->layers[2].cycles, 4);

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
 
+#include "tilewright/base/statistics.h"
+#include "tilewright/driver/codesign/parallel_chart.h"
 #include "tilewright/driver/report/html_page.h"
 #include "tilewright/driver/report/svg_chart.h"
 #include "tilewright/search/multi/hypervolume.h"
@@ -11,23 +16,72 @@
 namespace tilewright::driver {
 namespace {
 
-std::string axis(codesign::Objective objective, const codesign::Technology& technology) {
-  using codesign::Objective;
-  switch (objective) {
-    case Objective::Latency:
-      return "latency (cycles)";
-    case Objective::Power:
-      return "power (mW, without DRAM)";
-    case Objective::PeakPower:
-      return "peak power (mW)";
-    case Objective::Area:
-      return fmt::format("area ({})", codesign::area_unit(technology.formula));
-    case Objective::Energy:
-      return "energy (J)";
-    case Objective::Edp:
-      return "energy x delay (J s)";
+/// Of the front: the knee, and the least of each objective.
+std::vector<size_t> chosen_of(const std::vector<FrontPoint>& front, size_t objectives) {
+  std::vector<size_t> chosen;
+  if (front.empty()) return chosen;
+  chosen.push_back(knee_of(front));
+  for (size_t j = 0; j < objectives; ++j)
+    chosen.push_back(
+        static_cast<size_t>(std::min_element(front.begin(), front.end(),
+                                             [j](const FrontPoint& a, const FrontPoint& b) {
+                                               return a.objectives[j] < b.objectives[j];
+                                             }) -
+                            front.begin()));
+  return chosen;
+}
+
+/// Values of the parameters and objectives of all designs; the front and the knee stand out.
+std::string parallel_plot(const SearchSubject& subject, const SearchResult& result) {
+  std::vector<ParallelAxis> axes;
+  const auto& decisions = subject.space.points().decisions();
+  for (const search::Decision& decision : decisions) {
+    ParallelAxis axis{decision.name, false, {}};
+    for (const search::DecisionValue& value : decision.values) axis.words.push_back(value.text);
+    axes.push_back(std::move(axis));
   }
-  return {};
+  for (const codesign::Objective objective : subject.goals.objectives)
+    axes.push_back({std::string(codesign::name(objective)), true, {}});
+  std::set<size_t> front;
+  for (const FrontPoint& point : result.front) front.insert(point.number);
+  const size_t knee = result.front.empty() ? 0 : result.front[knee_of(result.front)].number;
+  std::vector<ParallelLine> lines;
+  for (size_t i = 0; i < result.rows.size(); ++i) {
+    const search::MultiTrial& trial = result.rows[i].trial;
+    if (trial.outcome.objectives.empty()) continue;
+    ParallelLine line{{}, i + 1 == knee ? 2 : front.contains(i + 1) ? 1 : 0};
+    for (const int value : trial.point) line.values.push_back(value);
+    line.values.insert(line.values.end(), trial.outcome.objectives.begin(),
+                       trial.outcome.objectives.end());
+    lines.push_back(std::move(line));
+  }
+  return parallel_chart(axes, lines);
+}
+
+/// How many designs break each limit, and what else keeps designs from a result.
+std::string reasons_table(const SearchSubject& subject, const SearchResult& result) {
+  std::vector<std::vector<std::string>> rows = {{"why not", "designs", "median excess"}};
+  for (size_t l = 0; l < subject.goals.limits.size(); ++l) {
+    std::vector<double> over;
+    for (const codesign::StudyRow& row : result.rows)
+      if (l < row.trial.outcome.violations.size() && row.trial.outcome.violations[l] > 0)
+        over.push_back(std::pow(10.0, row.trial.outcome.violations[l]) - 1);
+    const codesign::Limit& limit = subject.goals.limits[l];
+    rows.push_back({fmt::format("{} above {}", codesign::name(limit.objective), to_string(limit)),
+                    std::to_string(over.size()),
+                    over.empty() ? "" : fmt::format("{:+.1f} %", 100 * median(over))});
+  }
+  std::map<std::string, int> reasons;
+  for (const codesign::StudyRow& row : result.rows)
+    if (!row.trial.outcome.reason.empty()) ++reasons[row.trial.outcome.reason];
+  for (const auto& [reason, count] : reasons) rows.push_back({reason, std::to_string(count), ""});
+  const auto dominated =
+      static_cast<size_t>(std::count_if(
+          result.rows.begin(), result.rows.end(),
+          [](const codesign::StudyRow& row) { return search::feasible(row.trial.outcome); })) -
+      result.front.size();
+  rows.push_back({"another design is better in everything", std::to_string(dominated), ""});
+  return html_table(rows);
 }
 
 /// All designs with results, those that break a limit apart, and the front as a line.
@@ -44,11 +98,15 @@ std::string pair_plot(const SearchSubject& subject, const SearchResult& result, 
   }
   for (const FrontPoint& point : result.front)
     front.points.emplace_back(point.objectives[x], point.objectives[y]);
-  std::vector<PlotSeries> series = {front, met};
+  PlotSeries chosen{"knee and least of each", {}, false}, baseline{"default design", {}, false};
+  for (const size_t i : chosen_of(result.front, subject.goals.objectives.size()))
+    chosen.points.emplace_back(result.front[i].objectives[x], result.front[i].objectives[y]);
+  baseline.points.emplace_back(result.of_default[x], result.of_default[y]);
+  std::vector<PlotSeries> series = {front, chosen, met, baseline};
   if (!broken.points.empty()) series.push_back(broken);
   const auto& objectives = subject.goals.objectives;
-  return svg({"", axis(objectives[x], technology), axis(objectives[y], technology), true, true,
-              std::move(series)});
+  return svg({"", objective_axis(objectives[x], technology),
+              objective_axis(objectives[y], technology), true, true, std::move(series)});
 }
 
 /// Share of the hypervolume at the end, on the scale of all that was found.
@@ -78,6 +136,32 @@ std::string evidence(const codesign::Technology& technology) {
 
 }  // namespace
 
+std::string objective_axis(codesign::Objective objective, const codesign::Technology& technology) {
+  using codesign::Objective;
+  switch (objective) {
+    case Objective::Latency:
+      return "latency (cycles)";
+    case Objective::Power:
+      return "power (mW, without DRAM)";
+    case Objective::PeakPower:
+      return "peak power (mW)";
+    case Objective::Area:
+      return fmt::format("area ({})", codesign::area_unit(technology.formula));
+    case Objective::Energy:
+      return "energy (J)";
+    case Objective::Edp:
+      return "energy x delay (J s)";
+  }
+  return {};
+}
+
+std::string technology_note(const codesign::Technology& technology) {
+  return fmt::format(
+      "<p>Technology {}: {}. Its numbers: {}. Not checked: absolute power at a foundry node, DRAM, "
+      "long wires, the clock tree, and the clock that a design reaches.</p>\n",
+      html_text(technology.name), html_text(technology.about), evidence(technology));
+}
+
 std::string search_page(const SearchSubject& subject, const SearchResult& result) {
   const codesign::SpaceFile& space = subject.space.file();
   std::string page = html_head("co-design of " + subject.workload.name);
@@ -89,9 +173,11 @@ std::string search_page(const SearchSubject& subject, const SearchResult& result
   for (size_t x = 0; x < count; ++x)
     for (size_t y = x + 1; y < count; ++y) page += pair_plot(subject, result, x, y);
   page += volume_plot(result);
+  page += "<h2>All designs</h2>\n" + parallel_plot(subject, result);
+  page += "<h2>Why designs are not on the front</h2>\n" + reasons_table(subject, result);
   std::vector<std::vector<std::string>> rows = {{"design"}};
   for (const codesign::Objective objective : subject.goals.objectives)
-    rows[0].push_back(axis(objective, space.technology));
+    rows[0].push_back(objective_axis(objective, space.technology));
   const size_t knee = result.front.empty() ? 0 : knee_of(result.front);
   for (size_t i = 0; i < result.front.size(); ++i) {
     const FrontPoint& point = result.front[i];
@@ -101,12 +187,7 @@ std::string search_page(const SearchSubject& subject, const SearchResult& result
   page += "<h2>The front</h2>\n" + html_table(rows);
   if (!result.front.empty())
     page += fmt::format("<h2>The knee</h2>\n<pre>{}</pre>\n", html_text(result.front[knee].design));
-  page += fmt::format(
-      "<p>Technology {}: {}. Its numbers: {}. Not checked: absolute power at a foundry node, DRAM, "
-      "long wires, the "
-      "clock tree, and the clock that a design reaches.</p>\n</body></html>\n",
-      html_text(space.technology.name), html_text(space.technology.about),
-      evidence(space.technology));
+  page += technology_note(space.technology) + "</body></html>\n";
   return page;
 }
 

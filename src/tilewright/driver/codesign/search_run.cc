@@ -34,8 +34,9 @@ std::vector<std::string> names(const codesign::Goals& goals) {
 
 std::string short_hash(const std::string& text) { return sha256(text).substr(0, 16); }
 
-Result<codesign::StudyKey> key_of(const SearchSubject& subject,
-                                  const tune::MappingSearch& mapping) {
+}  // namespace
+
+codesign::StudyKey study_key(const SearchSubject& subject, const tune::MappingSearch& mapping) {
   std::vector<std::string> limits;
   for (const codesign::Limit& limit : subject.goals.limits)
     limits.push_back(fmt::format("{}={}", codesign::name(limit.objective), to_string(limit)));
@@ -50,6 +51,8 @@ Result<codesign::StudyKey> key_of(const SearchSubject& subject,
   if (!is_plain(mapping)) key["mapper"] = describe(mapping);
   return key;
 }
+
+namespace {
 
 nlohmann::ordered_json row_json(size_t number, const codesign::StudyRow& row,
                                 const std::vector<std::string>& objectives) {
@@ -84,19 +87,45 @@ Status write_exports(const SearchSubject& subject, const SearchResult& result,
   return write_file(folder + "/report.html", search_page(subject, result));
 }
 
-/// Each thread has an evaluator.
-std::vector<search::MultiOutcome> evaluate_all(const SearchSubject& subject,
-                                               std::vector<codesign::DesignEvaluator>& evaluators,
-                                               const std::vector<search::Point>& points) {
+}  // namespace
+
+Status check_subject(const SearchSubject& subject) {
+  if (const codesign::Generator& generator = *subject.space.file().generator; !generator.judged())
+    return fail(ErrorKind::Unsupported,
+                fmt::format("there is no model of what designs of {} cost", generator.name()));
+  return codesign::check_matches(codesign::units_of(subject.space), subject.workload);
+}
+
+Status make_folder(const std::string& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), error.message());
+  return {};
+}
+
+std::vector<search::MultiOutcome> evaluate_designs(const SearchSubject& subject,
+                                                   codesign::DesignEvaluator& evaluator,
+                                                   const std::vector<search::Point>& points) {
+  std::vector<codesign::Hardware> designs;
+  std::vector<double> memory;  // in KiB
+  for (const search::Point& point : points) {
+    designs.push_back(subject.space.hardware(point));
+    const codesign::Parts parts(designs.back());
+    memory.push_back(parts.scratchpad_kb() + parts.local_kb);
+  }
+  // Mappings for large memories often are the best for smaller ones too.
+  std::vector<size_t> order(points.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return memory[a] > memory[b]; });
   std::vector<search::MultiOutcome> outcomes(points.size());
-  for_each_part(points.size(), static_cast<int>(evaluators.size()), [&](size_t i, size_t thread) {
-    outcomes[i] = codesign::outcome(evaluators[thread].evaluate(subject.space.hardware(points[i])),
-                                    subject.goals.objectives, subject.goals.limits);
+  for_each_part(points.size(), runtime::default_threads(), [&](size_t i, size_t) {
+    const size_t at = order[i];
+    outcomes[at] = codesign::outcome(evaluator.evaluate(designs[at]), subject.goals.objectives,
+                                     subject.goals.limits);
   });
   return outcomes;
 }
-
-}  // namespace
 
 std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows) {
   std::vector<FrontPoint> designs;
@@ -186,6 +215,13 @@ std::string points_hash(const std::vector<search::Point>& points) {
   return short_hash(text);
 }
 
+/// The default design of the kind that the space is of.
+codesign::Hardware default_hardware(const codesign::DesignSpace& space) {
+  return std::visit(
+      [](const auto& unit) { return codesign::Hardware(std::decay_t<decltype(unit)>()); },
+      codesign::units_of(space)[0]);
+}
+
 /// One search, from whatever its study holds to its end. What comes next depends on the rows alone.
 class DesignSearch {
  public:
@@ -195,9 +231,7 @@ class DesignSearch {
         settings_(settings),
         study_(std::move(study)),
         warm_(std::move(warm)),
-        evaluators_(static_cast<size_t>(runtime::default_threads()),
-                    codesign::DesignEvaluator(subject.workload, subject.space.file().technology,
-                                              std::move(mapper))) {}
+        evaluator_(subject.workload, subject.space.file().technology, std::move(mapper)) {}
 
   Result<SearchResult> run() {
     rows_ = TW_TRY(study_.rows());
@@ -222,6 +256,9 @@ class DesignSearch {
     result.rows = model_rows(rows_);
     result.checked = checked_rows(rows_);
     result.front = front_of(rows_);
+    result.of_default = codesign::outcome(evaluator_.evaluate(default_hardware(subject_.space)),
+                                          subject_.goals.objectives, {})
+                            .objectives;
     result.fresh = fresh_;
     return result;
   }
@@ -232,7 +269,7 @@ class DesignSearch {
     options.seed = settings_.seed;
     options.acquisition = search::acquisition_named(settings_.acquisition);
     const auto searcher = TW_TRY(search::multi_searcher(
-        settings_.method, codesign::make_problem(subject_.space, evaluators_[0], subject_.goals),
+        settings_.method, codesign::make_problem(subject_.space, evaluator_, subject_.goals),
         options));
     std::vector<search::MultiTrial> earlier;
     for (const codesign::StudyRow& row : model_rows(rows_)) earlier.push_back(row.trial);
@@ -242,17 +279,17 @@ class DesignSearch {
     budget.evaluations = evaluations;
     budget.interrupted = [&] { return interrupted() || !stored; };
     budget.progress = [&](const std::vector<search::MultiTrial>& trials) {
-      for (const search::MultiTrial& trial : trials)
-        if (stored) stored = add(trial, codesign::kModelLevel);
+      if (stored) stored = add(trials, codesign::kModelLevel);
       progress_.update(static_cast<int64_t>(searcher->trials().size()), evaluations, "designs");
     };
     // Only `enumerate` knows what it wants next without the results before.
-    if (settings_.method == "enumerate") budget.batch = static_cast<int>(evaluators_.size());
+    constexpr int kAtOnce = 256;
+    if (settings_.method == "enumerate") budget.batch = kAtOnce;
     evaluate_warm(*searcher, budget);
     const search::Stop stop = search::run(
         *searcher,
         [&](const std::vector<search::Point>& points) {
-          return evaluate_all(subject_, evaluators_, points);
+          return evaluate_designs(subject_, evaluator_, points);
         },
         budget);
     TW_TRY_STATUS(std::move(stored));
@@ -264,7 +301,7 @@ class DesignSearch {
     for (const search::Point& point : warm_) {
       if (searcher.tried(point)) continue;
       if (searcher.trials().size() >= warm_.size() || budget.interrupted()) return;
-      const search::MultiTrial trial{point, evaluate_all(subject_, evaluators_, {point})[0], 0};
+      const search::MultiTrial trial{point, evaluate_designs(subject_, evaluator_, {point})[0], 0};
       searcher.tell({trial});
       budget.progress({trial});
     }
@@ -272,22 +309,23 @@ class DesignSearch {
 
   Status check(const FrontPoint& point, const codesign::Level& level) {
     const codesign::Hardware hardware = subject_.space.hardware(point.point);
-    codesign::DesignEvaluator& evaluator = evaluators_[0];
     const Result<codesign::DesignResult> result =
-        codesign::at_level(level, evaluator, hardware, evaluator.evaluate(hardware));
+        codesign::at_level(level, evaluator_, hardware, evaluator_.evaluate(hardware));
     search::MultiTrial trial{point.point, {}, 0};
     if (result)
       trial.outcome = codesign::outcome(*result, subject_.goals.objectives, subject_.goals.limits);
     else
       trial.outcome.reason = to_string(result.error());
-    return add(trial, level.name);
+    return add({trial}, level.name);
   }
 
-  Status add(const search::MultiTrial& trial, const std::string& level) {
-    codesign::StudyRow row{trial, codesign::to_toml(subject_.space.hardware(trial.point)), level};
-    TW_TRY_STATUS(study_.add(row));
-    rows_.push_back(std::move(row));
-    ++fresh_;
+  Status add(const std::vector<search::MultiTrial>& trials, const std::string& level) {
+    std::vector<codesign::StudyRow> rows;
+    for (const search::MultiTrial& trial : trials)
+      rows.push_back({trial, codesign::to_toml(subject_.space.hardware(trial.point)), level});
+    TW_TRY_STATUS(study_.add(rows));
+    rows_.insert(rows_.end(), rows.begin(), rows.end());
+    fresh_ += rows.size();
     return {};
   }
 
@@ -295,7 +333,7 @@ class DesignSearch {
   const SearchSettings& settings_;
   codesign::Study study_;
   std::vector<search::Point> warm_;
-  std::vector<codesign::DesignEvaluator> evaluators_;
+  codesign::DesignEvaluator evaluator_;
   std::vector<codesign::StudyRow> rows_;
   size_t fresh_ = 0;
   Progress progress_{"codesign"};
@@ -329,23 +367,18 @@ Status check_size(const SearchSubject& subject, const SearchSettings& settings) 
 
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
                                     const std::string& folder) {
-  if (const codesign::Generator& generator = *subject.space.file().generator; !generator.judged())
-    return fail(ErrorKind::Unsupported,
-                fmt::format("there is no model of what designs of {} cost", generator.name()));
-  const std::vector<codesign::Hardware> units = codesign::units_of(subject.space);
-  TW_TRY_STATUS(codesign::check_matches(units, subject.workload));
+  TW_TRY_STATUS(check_subject(subject));
   TW_TRY_STATUS(check_size(subject, settings));
   if (!settings.fidelity.empty())
-    TW_TRY_STATUS(TW_TRY(parse_fidelity(settings.fidelity)).level.accepts(units[0]));
-  codesign::StudyKey key = TW_TRY(key_of(subject, settings.mapping));
+    TW_TRY_STATUS(TW_TRY(parse_fidelity(settings.fidelity))
+                      .level.accepts(codesign::units_of(subject.space)[0]));
+  codesign::StudyKey key = study_key(subject, settings.mapping);
   std::vector<search::Point> warm;
   if (!settings.warm.empty()) {
     warm = TW_TRY(warm_points(subject, settings.warm, key));
     key["warm start"] = points_hash(warm);
   }
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), error.message());
+  TW_TRY_STATUS(make_folder(folder));
   codesign::Study study = TW_TRY(codesign::Study::open(folder + "/study.sqlite", key));
   const SearchResult result =
       TW_TRY(DesignSearch(subject, settings, std::move(study), std::move(warm),

@@ -43,20 +43,32 @@ struct SearchResult {
   std::vector<codesign::StudyRow> rows;
   std::vector<codesign::StudyRow> checked;  ///< evaluations at higher levels
   std::vector<FrontPoint> front;            ///< by the first objective
+  search::Objectives of_default;            ///< of the default design, by the model
   size_t fresh = 0;                         ///< evaluations of this run
   search::Stop stop = search::Stop::Trials;
 };
 
-/// Evaluates designs until there are `settings.evaluations`, and keeps each in
-/// `folder`/study.sqlite before the next begins; at the end writes points.jsonl, front.csv and
-/// report.html. With `settings.fidelity` the best designs of the front, nearest to the knee first,
-/// are looked at again at that level; each that breaks a limit there is infeasible and buys one
-/// evaluation more.
-/// errors: Usage (an unknown method or level), Package (the folder holds another search), Io;
-/// Capacity (no legal point; `enumerate` of too many); Unsupported (no layer matches, a level that
-/// has no programs for such designs).
+/// Evaluates designs until there are `settings.evaluations`, and keeps each (of `enumerate` some
+/// hundred at once) in `folder`/study.sqlite before the next begins; at the end writes
+/// points.jsonl, front.csv and report.html. With `settings.fidelity` the best designs of the front,
+/// nearest to the knee first, are looked at again at that level; each that breaks a limit there is
+/// infeasible and buys one evaluation more. errors: Usage (an unknown method or level), Package
+/// (the folder holds another search), Io; Capacity (no legal point; `enumerate` of too many);
+/// Unsupported (no layer matches, a level that has no programs for such designs).
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
                                     const std::string& folder);
+
+/// What must be the same for results to be comparable.
+codesign::StudyKey study_key(const SearchSubject& subject, const tune::MappingSearch& mapping);
+/// errors: Unsupported (no layer matches a unit of the space, or nobody knows what its designs
+/// cost).
+Status check_subject(const SearchSubject& subject);
+/// errors: Io.
+Status make_folder(const std::string& folder);
+/// Outcomes under the goals of the subject, on all threads.
+std::vector<search::MultiOutcome> evaluate_designs(const SearchSubject& subject,
+                                                   codesign::DesignEvaluator& evaluator,
+                                                   const std::vector<search::Point>& points);
 
 /// The designs that no other feasible one dominates, by the first objective; each with what the
 /// highest level said of it.

@@ -4,8 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <filesystem>
 
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/file.h"
@@ -13,9 +13,12 @@
 #include "tilewright/codesign/unmatched.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/codesign/choices_report.h"
+#include "tilewright/driver/codesign/contest_report.h"
+#include "tilewright/driver/codesign/design_page.h"
+#include "tilewright/driver/codesign/goals.h"
 #include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
-#include "tilewright/driver/codesign/search_run.h"
+#include "tilewright/driver/codesign/search_inputs.h"
 #include "tilewright/driver/console.h"
 
 namespace tilewright::driver {
@@ -24,8 +27,6 @@ namespace {
 using Rows = std::vector<std::vector<std::string>>;
 using codesign::Objective;
 
-constexpr Objective kObjectives[] = {Objective::Latency, Objective::Power,  Objective::PeakPower,
-                                     Objective::Area,    Objective::Energy, Objective::Edp};
 constexpr const char* kStudyFile = "/study.sqlite";
 
 struct CodesignOptions {
@@ -34,58 +35,13 @@ struct CodesignOptions {
   std::string space = "edge", design, study, pick = "knee", output, technology;
   std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
+  std::string methods = "random,nsga2,mobo,mobo:ehvi,ours", budgets = "10,20,40";
   SearchSettings search;
+  ContestSettings contest;
 };
 
 Result<codesign::Workload> workload_of(const CodesignOptions& options) {
   return joined_workload(TW_TRY(codesign_subjects(options.subject)), options.order);
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(',', begin), text.size());
-    words.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return words;
-}
-
-Result<std::vector<Objective>> parse_objectives(const std::string& text) {
-  std::vector<std::string> known;
-  for (const Objective objective : kObjectives) known.emplace_back(codesign::name(objective));
-  std::vector<Objective> objectives;
-  for (const std::string& word : words_of(text)) {
-    const auto found = std::find(known.begin(), known.end(), word);
-    if (found == known.end())
-      return fail(ErrorKind::Usage, fmt::format("there is no objective '{}'", word),
-                  fmt::format("--objectives takes {}", fmt::join(known, ", ")),
-                  did_you_mean(word, known));
-    objectives.push_back(kObjectives[found - known.begin()]);
-  }
-  return objectives;
-}
-
-/// Limits of the space; one of --limit takes the place of the space's on the same objective.
-Result<codesign::Goals> goals_of(const CodesignOptions& options,
-                                 const codesign::DesignSpace& space) {
-  codesign::Goals goals;
-  goals.objectives = TW_TRY(parse_objectives(options.objectives));
-  goals.limits = space.file().limits;
-  for (const std::string& text : options.limits) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos)
-      return fail(ErrorKind::Usage, fmt::format("--limit '{}' is not OBJECTIVE=VALUE", text), {},
-                  "--limit power=2W");
-    const codesign::Limit limit =
-        TW_TRY(codesign::parse_limit(text.substr(0, equals), text.substr(equals + 1)));
-    if (const std::string why = misplaced_unit(limit, space.file().technology); !why.empty())
-      return fail(ErrorKind::Usage, fmt::format("--limit '{}': {}", text, why));
-    std::erase_if(goals.limits,
-                  [&](const auto& other) { return other.objective == limit.objective; });
-    goals.limits.push_back(limit);
-  }
-  return goals;
 }
 
 // --- codesign space
@@ -219,17 +175,27 @@ tl::unexpected<Error> nothing_feasible(const std::vector<codesign::StudyRow>& ro
               "another --space, a looser --limit, or more --evaluations");
 }
 
+SearchInputs inputs_of(const CodesignOptions& options) {
+  SearchInputs inputs{options.subject, options.order, options.space, options.search.mapping};
+  inputs.mapping.seed = options.search.seed;
+  return inputs;
+}
+
+std::string folder_of(const CodesignOptions& options, std::string name) {
+  if (!options.output.empty()) return options.output;
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
 Result<int> search_verb(const CodesignOptions& options, bool as_json) {
-  codesign::DesignSpace space = TW_TRY(codesign::load_space(options.space));
-  codesign::Goals goals = TW_TRY(goals_of(options, space));
-  codesign::Workload workload = TW_TRY(workload_of(options));
-  std::string folder = options.output.empty() ? workload.name + "-codesign" : options.output;
-  if (options.output.empty()) std::replace(folder.begin(), folder.end(), '/', '-');
-  const SearchSubject subject{TW_TRY(workload_digest(options.subject, options.order)),
-                              std::move(workload), std::move(space), std::move(goals)};
+  const SearchInputs inputs = inputs_of(options);
+  SearchSubject subject = TW_TRY(load_search(inputs));
+  subject.goals = TW_TRY(parse_goals(options.objectives, options.limits, subject.space));
+  const std::string folder = folder_of(options, subject.workload.name + "-codesign");
   SearchSettings settings = options.search;
-  settings.mapping.seed = settings.seed;
+  settings.mapping = inputs.mapping;
   const SearchResult result = TW_TRY(search_designs(subject, settings, folder));
+  TW_TRY_STATUS(write_inputs(inputs, folder));
   if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
   const std::vector<std::string> objectives = words_of(options.objectives);
   print_front(result.front, objectives, as_json);
@@ -257,6 +223,20 @@ Result<size_t> picked(const std::string& pick, const std::vector<FrontPoint>& fr
                           fmt::join(objectives, ", ")));
 }
 
+/// The page of one design, from the files that the search was given.
+Result<std::string> page_of(const std::string& folder, codesign::StudyKey key,
+                            const FrontPoint& point) {
+  const SearchInputs inputs = TW_TRY(read_inputs(folder));
+  SearchSubject subject = TW_TRY(load_search(inputs));
+  subject.goals = TW_TRY(goals_of(key));
+  key.erase("warm start");
+  if (const std::string differ = differences(study_key(subject, inputs.mapping), key);
+      !differ.empty())
+    return fail(ErrorKind::Io, "its model or its space is no longer what was searched", differ);
+  return design_page(subject, TW_TRY(layer_mapper(inputs.mapping)), point.point,
+                     std::to_string(point.number));
+}
+
 Result<int> front_verb(const CodesignOptions& options, bool as_json) {
   const codesign::Study study = TW_TRY(codesign::Study::open_to_read(options.study + kStudyFile));
   codesign::StudyKey key = TW_TRY(study.key());
@@ -270,12 +250,42 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
     return 0;
   }
   const FrontPoint& point = front[TW_TRY(picked(options.pick, front, objectives))];
-  std::error_code error;
-  std::filesystem::create_directories(options.output, error);
-  if (error)
-    return fail(ErrorKind::Io, fmt::format("cannot make '{}'", options.output), error.message());
+  TW_TRY_STATUS(make_folder(options.output));
   TW_TRY_STATUS(write_file(options.output + "/hw.toml", point.design));
   say(fmt::format("{}/hw.toml: design {}", options.output, point.number));
+  const Result<std::string> page = page_of(options.study, key, point);
+  if (!page) {
+    say(fmt::format("no report.html: {}", page.error().what));
+    return 0;
+  }
+  TW_TRY_STATUS(write_file(options.output + "/report.html", *page));
+  return 0;
+}
+
+// --- codesign contest
+
+Result<std::vector<int>> parse_budgets(const std::string& text) {
+  std::vector<int> budgets;
+  for (const std::string& word : words_of(text)) {
+    int value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < 4 || value > 10000)
+      return fail(ErrorKind::Usage,
+                  fmt::format("--evaluations '{}' is no number of 4 to 10000", word), {},
+                  "--evaluations 10,20,40");
+    budgets.push_back(value);
+  }
+  return budgets;
+}
+
+Result<int> contest_verb(const CodesignOptions& options, bool as_json) {
+  ContestSettings settings = options.contest;
+  settings.methods = words_of(options.methods);
+  settings.evaluations = TW_TRY(parse_budgets(options.budgets));
+  SearchSubject subject = TW_TRY(load_search(inputs_of(options)));
+  subject.goals = TW_TRY(parse_goals(options.objectives, options.limits, subject.space));
+  const std::string folder = folder_of(options, subject.workload.name + "-contest");
+  print_contest(TW_TRY(run_contest(subject, settings, folder)), settings, as_json);
   return 0;
 }
 
@@ -292,7 +302,7 @@ nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
   if (result.on_host) return json;
   json["binds"] = cost::name(result.binds);
   json["dram_bytes"] = result.dram_bytes;
-  json["energy_pj"] = result.chip_pj + result.dram_pj;
+  json["energy_pj"] = result.energy.chip() + result.energy.dram;
   json["mapping"] = codesign::mapping_text(layer, result);
   return json;
 }
@@ -404,8 +414,21 @@ void add_codesign(Verb app, VerbContext& context) {
   Verb front = verb.add_verb("front", "The designs that no other beats; with -o, one of them");
   front.add_option("study", options->study, "folder of a search").required();
   front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
-  front.add_option("-o,--output", options->output, "folder for the design: hw.toml");
+  front.add_option("-o,--output", options->output, "folder for the design: hw.toml, report.html");
   act(front, front_verb);
+
+  Verb contest = verb.add_verb("contest", "Evaluates a whole space, then replays searches on it");
+  add_model_options(contest, options->subject, true);
+  add_order(contest);
+  contest.add_option("--space", options->space, "a built-in name or .toml (default edge)");
+  contest.add_option("-o,--output", options->output,
+                     "folder that keeps the evaluations (default NAME-contest)");
+  add_goals(contest);
+  contest.add_option("--methods", options->methods, "default random,nsga2,mobo,mobo:ehvi,ours");
+  contest.add_option("--evaluations", options->budgets, "of a search (default 10,20,40)");
+  contest.add_option("--seeds", options->contest.seeds, "runs of each (default 20)")
+      .in_range(1, 10000);
+  act(contest, contest_verb);
 
   Verb eval = verb.add_verb("eval", "Time, energy and mapping of each layer on a design");
   eval.add_option("design", options->design, "design.toml").required();
