@@ -230,7 +230,7 @@ Result<std::string> page_of(const std::string& folder, codesign::StudyKey key,
   SearchSubject subject = TW_TRY(load_search(inputs));
   subject.goals = TW_TRY(goals_of(key));
   key.erase("warm start");
-  if (const std::string differ = differences(study_key(subject, inputs.mapping), key);
+  if (const std::string differ = codesign::differences(study_key(subject, inputs.mapping), key);
       !differ.empty())
     return fail(ErrorKind::Io, "its model or its space is no longer what was searched", differ);
   return design_page(subject, TW_TRY(layer_mapper(inputs.mapping)), point.point,

@@ -43,7 +43,8 @@ Result<Generated> generate(const vta::Config& config) {
 
 Result<Generated> generate(const spatial::Design& design) {
   TW_TRY_STATUS(spatial::rtl_supports(design));
-  return Generated{design.name, spatial::kTop, spatial::verilog(design), spatial::to_toml(design), {}};
+  return Generated{
+      design.name, spatial::kTop, spatial::verilog(design), spatial::to_toml(design), {}};
 }
 
 Result<Generated> generated(const std::string& name) {
