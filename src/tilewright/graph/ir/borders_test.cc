@@ -160,6 +160,16 @@ TEST(Borders, DifferencesAreFound) {
   dropped.inputs.pop_back();
   std::swap(swapped.outputs[0], swapped.outputs[1]);
   EXPECT_EQ(border_difference(graph, graph), "");
+  // A bound may become a number of elements within it, and nothing else.
+  Graph bounded = graph, longer = graph, wider = graph;
+  const auto last = static_cast<size_t>(graph.outputs[3]);
+  bounded.values[last].type.dynamic_axis = 0;
+  EXPECT_EQ(border_difference(bounded, graph), "");
+  EXPECT_NE(border_difference(graph, bounded), "");
+  ++longer.values[last].type.shape[0];
+  EXPECT_NE(border_difference(bounded, longer), "");
+  ++wider.values[last].type.shape[1];
+  EXPECT_NE(border_difference(bounded, wider), "");
   EXPECT_THAT(border_difference(graph, renamed), testing::HasSubstr("'other'"));
   EXPECT_THAT(border_difference(graph, retyped), testing::HasSubstr("f16"));
   EXPECT_EQ(border_difference(graph, dropped), "1 inputs instead of 2");
