@@ -60,14 +60,15 @@ TEST(Tsim, CyclesOfALevelGoIntoEverythingThatDependsOnTime) {
               leaked * (result->seconds - model.seconds), 1e-6 * model.consumption.energy_pj);
 }
 
-TEST(Tsim, SaysWhatHasNoPrograms) {
+TEST(Tsim, SpatialArraysAreNearTheModel) {
   DesignEvaluator evaluator(two_layers(), *load_technology("asic45"));
   const spatial::Design design;
-  const auto result = at_level(tsim_level(), evaluator, design, evaluator.evaluate(design));
-  ASSERT_FALSE(result);
-  EXPECT_EQ(result.error().kind, ErrorKind::Unsupported);
-  EXPECT_FALSE(tsim_level().accepts(design));
-  EXPECT_TRUE(tsim_level().accepts(vta::Config()));
+  const DesignResult model = evaluator.evaluate(design);
+  EXPECT_TRUE(tsim_level().accepts(design));
+  const auto result = at_level(tsim_level(), evaluator, design, model);
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_NEAR(result->accelerator_cycles / model.accelerator_cycles, 1, 0.05);
+  EXPECT_NE(result->accelerator_cycles, model.accelerator_cycles);
 }
 
 }  // namespace

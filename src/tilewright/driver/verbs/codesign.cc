@@ -20,6 +20,7 @@
 #include "tilewright/driver/codesign/mapping_options.h"
 #include "tilewright/driver/codesign/search_inputs.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/generated_rtl.h"
 
 namespace tilewright::driver {
 namespace {
@@ -253,6 +254,12 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
   TW_TRY_STATUS(make_folder(options.output));
   TW_TRY_STATUS(write_file(options.output + "/hw.toml", point.design));
   say(fmt::format("{}/hw.toml: design {}", options.output, point.number));
+  const Result<GeneratedRtl> made =
+      generated_rtl(TW_TRY(codesign::read_hardware(point.design, "hw.toml")));
+  if (made)
+    TW_TRY_STATUS(write_rtl(*made, options.output + "/rtl"));
+  else
+    say(fmt::format("no rtl/: {}", made.error().what));
   const Result<std::string> page = page_of(options.study, key, point);
   if (!page) {
     say(fmt::format("no report.html: {}", page.error().what));
@@ -414,7 +421,8 @@ void add_codesign(Verb app, VerbContext& context) {
   Verb front = verb.add_verb("front", "The designs that no other beats; with -o, one of them");
   front.add_option("study", options->study, "folder of a search").required();
   front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
-  front.add_option("-o,--output", options->output, "folder for the design: hw.toml, report.html");
+  front.add_option("-o,--output", options->output,
+                   "folder for the design: hw.toml, rtl/, report.html");
   act(front, front_verb);
 
   Verb contest = verb.add_verb("contest", "Evaluates a whole space, then replays searches on it");

@@ -3,14 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "tilewright/accel/common/rtl/lint.h"
-#include "tilewright/accel/spatial/rtl/rtl.h"
-#include "tilewright/base/file.h"
-#include "tilewright/codesign/hardware.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/generated_rtl.h"
 
 namespace tilewright::driver {
 namespace {
@@ -20,50 +16,7 @@ struct RtlOptions {
   bool lint = false, benches = false;
 };
 
-constexpr std::pair<vta::Bench, const char*> kBenches[] = {{vta::Bench::Queue, "queue"},
-                                                           {vta::Bench::Tokens, "tokens"},
-                                                           {vta::Bench::Gemm, "gemm"},
-                                                           {vta::Bench::Alu, "alu"},
-                                                           {vta::Bench::Dma, "dma"}};
-
-/// What the generators make of one piece of hardware.
-struct Generated {
-  std::string label, top, verilog, toml;
-  std::vector<std::pair<std::string, std::string>> benches;  ///< name, text for Icarus
-};
-
-Result<Generated> generate(const vta::Config& config) {
-  TW_TRY_STATUS(vta::check(config));
-  TW_TRY_STATUS(vta::rtl_supports(config));
-  Generated made{vta::label(config), vta::kTop, vta::verilog(config), vta::to_toml(config), {}};
-  for (const auto& [bench, name] : kBenches)
-    made.benches.emplace_back(name, vta::testbench(config, bench, 1));
-  return made;
-}
-
-Result<Generated> generate(const spatial::Design& design) {
-  TW_TRY_STATUS(spatial::rtl_supports(design));
-  return Generated{
-      design.name, spatial::kTop, spatial::verilog(design), spatial::to_toml(design), {}};
-}
-
-Result<Generated> generated(const std::string& name) {
-  return std::visit([](const auto& hardware) { return generate(hardware); },
-                    TW_TRY(codesign::load_hardware(name)));
-}
-
-Status write_rtl(const Generated& made, const std::string& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  TW_TRY_STATUS(write_file(fmt::format("{}/{}.v", folder, made.top), made.verilog));
-  TW_TRY_STATUS(write_file(fmt::format("{}/{}.toml", folder, made.top), made.toml));
-  for (const auto& [name, text] : made.benches)
-    TW_TRY_STATUS(write_file(fmt::format("{}/{}_bench.v", folder, name), text));
-  say(fmt::format("{0}: {1}.v, {1}.toml and {2} benches", folder, made.top, made.benches.size()));
-  return {};
-}
-
-Status run_benches(const Generated& made, nlohmann::ordered_json& json) {
+Status run_benches(const GeneratedRtl& made, nlohmann::ordered_json& json) {
   if (made.benches.empty())
     return fail(ErrorKind::Unsupported,
                 fmt::format("there are no unit benches of '{}'", made.label),
@@ -81,7 +34,7 @@ Status run_benches(const Generated& made, nlohmann::ordered_json& json) {
 Result<int> rtl(const RtlOptions& options, bool as_json) {
   const bool to_stdout = options.output == "-";
   TW_TRY_STATUS(check_outputs({{}, {to_stdout ? "" : options.output}}, {}, as_json));
-  const Generated made = TW_TRY(generated(options.config));
+  const GeneratedRtl made = TW_TRY(generated_rtl(TW_TRY(codesign::load_hardware(options.config))));
   nlohmann::ordered_json json = document("rtl");
   json["config"] = made.label;
   if (options.lint) {
@@ -90,7 +43,11 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
     say("lint: clean");
   }
   if (options.benches) TW_TRY_STATUS(run_benches(made, json));
-  if (!options.output.empty() && !to_stdout) TW_TRY_STATUS(write_rtl(made, options.output));
+  if (!options.output.empty() && !to_stdout) {
+    TW_TRY_STATUS(write_rtl(made, options.output));
+    say(fmt::format("{0}: {1}.v, {1}.toml and {2} benches", options.output, made.top,
+                    made.benches.size()));
+  }
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
     print_json(json);
