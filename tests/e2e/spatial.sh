@@ -103,6 +103,33 @@ holds "its knee" "$program" -q codesign front found --pick knee -o picked
 exits 0 "the design of a search" "every node agrees" -- \
   verify resnet.onnx "${quantized[@]}" --hw picked/hw.toml --against cpu --per-node
 
+# Tuning: a task per distinct layer, the compiler's mapping first; records decide what is compiled.
+tune=(tune resnet.onnx "${quantized[@]}" --hw ws.toml --records tuned.sqlite)
+exits 0 "what would be tuned" "by the compiler" "points" -- "${tune[@]}" --dry-run
+exits 0 "tune" "kcycles" "stopped because" -- "${tune[@]}" --trials 200 -o tuned.twm
+exits 0 "a second run goes on" "of earlier runs" -- "${tune[@]}" --trials 200
+exits 0 "the tuned package" " ok" -- verify tuned.twm
+exits 2 "a method that needs loop programs" "does not search whole launches" -- "${tune[@]}" --method xgb
+# Records that name another mapping: one buffer of each, wherever a layer has its own record.
+other_mappings() {
+  "$program" -q records export --records tuned.sqlite -o all.jsonl || return 1
+  "$python" - <<'PY'
+import json
+lines = [json.loads(line) for line in open("all.jsonl")]
+races = [line for line in lines if line.get("kind") == "race"]
+assert races
+for race in races:
+    race["schedule"] = race["point"] = race["schedule"].rsplit("copies=", 1)[0] + "copies=1,1,1"
+open("other.jsonl", "w").writelines(json.dumps(line) + "\n" for line in lines if line.get("kind") in (None, "race"))
+PY
+  "$program" -q records import other.jsonl --records other.sqlite
+}
+holds "records with other mappings" other_mappings
+exits 0 "records decide mappings" "copies=1,1,1" -- \
+  explain resnet.onnx "${quantized[@]}" --hw ws.toml --records other.sqlite
+exits 0 "their program computes the same" "every node agrees" -- \
+  verify resnet.onnx "${quantized[@]}" --hw ws.toml --records other.sqlite --against cpu --per-node
+
 # What bad input gets.
 exits 2 "f32 without samples" "--quantize" -- compile resnet.onnx --target spatial -o x.twm
 exits 2 "scales per channel" "--per-channel" -- \

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "tilewright/base/file.h"
+
 namespace tilewright::spatial {
 
 using cost::ImageLayout;
@@ -88,9 +90,22 @@ SpatialLayer run_of(const Network& network, const ConvLayer& layer, int64_t grou
 }
 
 const std::optional<cost::SpatialBest>& Mappings::best(const SpatialLayer& layer) {
-  const auto [at, is_new] = known_.try_emplace(shape_of(layer));
+  const std::string shape = shape_of(layer);
+  if (chosen_) {
+    const auto [at, is_new] = taken_.try_emplace(shape);
+    if (is_new) at->second = chosen(layer);
+    if (at->second) return at->second;
+  }
+  const auto [at, is_new] = known_->try_emplace(shape);
   if (is_new) at->second = cost::best_mapping(design_, layer);
   return at->second;
+}
+
+Mappings Mappings::with(FindMapping chosen) const {
+  Mappings other = *this;
+  other.chosen_ = std::move(chosen);
+  other.taken_.clear();
+  return other;
 }
 
 Error misfit(const SpatialLayer& layer, const Design& design) {
@@ -103,6 +118,23 @@ Error misfit(const SpatialLayer& layer, const Design& design) {
   Error error{ErrorKind::Capacity, "no tile of it fits the accelerator"};
   error.why = fmt::format("{}", fmt::join(why, "; "));
   return error;
+}
+
+std::optional<cost::SpatialBest> Mappings::chosen(const SpatialLayer& layer) const {
+  const auto mapping = chosen_(layer);
+  if (!mapping) return std::nullopt;
+  const std::vector<cost::SpatialChoice> sound = cost::choices(design_, layer);
+  if (std::find(sound.begin(), sound.end(), mapping->choice) == sound.end() ||
+      !misfits(design_, layer, *mapping).empty())
+    return std::nullopt;
+  cost::SpatialBest best;
+  best.mapping = *mapping;
+  best.cost = cost::evaluate(design_, layer, *mapping);
+  return best;
+}
+
+std::string workload_of(const SpatialLayer& layer) {
+  return sha256("spatial layer " + shape_of(layer)).substr(0, 16);
 }
 
 Status supports(const Network& network, const ConvLayer& layer, Mappings& mappings) {

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,17 +46,32 @@ struct Network {
 cost::SpatialLayer run_of(const Network& network, const ConvLayer& layer, int64_t group,
                           cost::ImageLayout input, cost::ImageLayout output);
 
-/// Best mappings on one design, each found once. Not for several threads.
+/// The name of a layer's shapes, orders of axes included, in records of its mapping.
+std::string workload_of(const cost::SpatialLayer& layer);
+
+/// The mapping that a layer shall have instead of the best one by the model; absent: that.
+using FindMapping =
+    std::function<std::optional<cost::SpatialMapping>(const cost::SpatialLayer& layer)>;
+
+/// Mappings on one design, each found once, also for copies. Not for several threads.
 class Mappings {
  public:
   explicit Mappings(const Design& design) : design_(design) {}
   const Design& design() const { return design_; }
   /// Absent: no tile fits.
   const std::optional<cost::SpatialBest>& best(const cost::SpatialLayer& layer);
+  /// The same, but layers have what `chosen` names where the design can run it.
+  Mappings with(FindMapping chosen) const;
 
  private:
+  /// What was chosen for the layer, if the design can run it.
+  std::optional<cost::SpatialBest> chosen(const cost::SpatialLayer& layer) const;
+
+  using Found = std::map<std::string, std::optional<cost::SpatialBest>>;
   Design design_;
-  std::map<std::string, std::optional<cost::SpatialBest>> known_;
+  FindMapping chosen_;
+  Found taken_;  ///< what `chosen_` says; absent: nothing that runs
+  std::shared_ptr<Found> known_ = std::make_shared<Found>();  ///< the best by the model
 };
 
 /// Why no mapping of a layer fits: memory, tensors and KiB of the smallest one; or that the unit

@@ -134,6 +134,34 @@ TEST(SpatialNetwork, ComputesWhatItsLayersMean) {
   EXPECT_GT(channels_last, 5);
 }
 
+TEST(SpatialMappings, TakesWhatIsChosenIfItRuns) {
+  const Design design;
+  const cost::SpatialLayer layer =
+      cost::conv2d({.inputs = 32, .outputs = 48, .height = 14, .width = 14, .kernel = 3});
+  Mappings by_model(design);
+  const cost::SpatialMapping best = by_model.best(layer)->mapping;
+  const auto with = [&](const cost::SpatialMapping& mapping) {
+    const auto chosen = [&](const cost::SpatialLayer&) { return std::optional(mapping); };
+    return by_model.with(chosen).best(layer)->mapping;
+  };
+  cost::SpatialMapping other = best;
+  other.copies = {1, 1, 1};
+  EXPECT_EQ(with(other), other);
+  EXPECT_EQ(by_model.best(layer)->mapping, best) << "what is chosen is of the copy alone";
+  other.choice.k = 1;  // no loop that is summed over
+  EXPECT_EQ(with(other), best);
+  cost::SpatialMapping large = best;
+  large.copies = {2, 2, 2};
+  for (size_t loop = 0; loop < layer.loops.size(); ++loop)
+    large.tile[loop] = layer.loops[loop].extent;
+  Design small = design;
+  small.spad_kb = small.local_kb = 16;
+  ASSERT_FALSE(cost::misfits(small, layer, large).empty());
+  Mappings mappings =
+      Mappings(small).with([&](const cost::SpatialLayer&) { return std::optional(large); });
+  EXPECT_NE(mappings.best(layer)->mapping, large);
+}
+
 TEST(SpatialNetwork, SaysWhyALayerDoesNotFit) {
   Design design;
   design.rows = design.cols = 64;

@@ -76,6 +76,32 @@ std::vector<LayerNote> notes_of(const spatial::Compiled& compiled) {
   return notes;
 }
 
+/// Mappings that records have; what is no mapping of the layer is left to the model.
+spatial::FindMapping recorded_mappings(const FindNetwork& network) {
+  if (!network) return {};
+  return [network](const cost::SpatialLayer& layer) -> std::optional<cost::SpatialMapping> {
+    const auto record = network(spatial::workload_of(layer));
+    if (!record) return std::nullopt;
+    const Result<cost::SpatialMapping> mapping = cost::parse_mapping(layer, record->schedule);
+    return mapping ? std::optional(*mapping) : std::nullopt;
+  };
+}
+
+/// Of the records of its layers one whose mapping is in the code, one that changed something before
+/// others; those that do not fit are counted.
+void note_records(const SpatialLaunchCode& code, const FindNetwork& network, LaunchCode& launch) {
+  for (size_t i = 0; network && i < code.network.layers.size(); ++i) {
+    const spatial::LayerPlan& plan = code.compiled.layers[i];
+    auto record = network(spatial::workload_of(
+        run_of(code.network, code.network.layers[i], 0, *plan.input, *plan.output)));
+    if (!record) continue;
+    if (record->schedule != plan.mapping)
+      ++launch.stale_records;
+    else if (!launch.record || launch.record->point.empty())
+      launch.record = std::move(record);
+  }
+}
+
 class SpatialBackend final : public AcceleratorBackend {
  public:
   std::string_view name() const override { return kSpatialDevice; }
@@ -105,8 +131,10 @@ class SpatialBackend final : public AcceleratorBackend {
                                     const CompileOptions& options) const override {
     SpatialNetwork network = TW_TRY(spatial_network(graph, launch.nodes));
     auto detail = std::make_shared<SpatialLaunchCode>();
-    detail->compiled = TW_TRY(spatial::compile(network.network, spatial_memo(options).mappings,
-                                               [&] { return options.observer.check(); }));
+    spatial::Mappings mappings =
+        spatial_memo(options).mappings.with(recorded_mappings(options.network));
+    detail->compiled = TW_TRY(
+        spatial::compile(network.network, mappings, [&] { return options.observer.check(); }));
     spatial::Program& program = detail->compiled.program;
     arrange(network, launch.inputs, network.network.inputs, program.inputs);
     arrange(network, launch.outputs, network.network.outputs, program.outputs);
@@ -115,6 +143,7 @@ class SpatialBackend final : public AcceleratorBackend {
     made.bytes = spatial::serialise(program);
     made.notes = notes_of(detail->compiled);
     detail->network = std::move(network.network);
+    note_records(*detail, options.network, made);
     made.detail = std::move(detail);
     return made;
   }

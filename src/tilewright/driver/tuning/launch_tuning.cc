@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "tilewright/base/names.h"
 #include "tilewright/base/parallel.h"
@@ -196,7 +197,7 @@ Status LaunchTuning::keep(const TunedLaunch& launch, const std::vector<search::P
   return kept_->add(records);
 }
 
-/// `share`: of the time that is left.
+/// `share`: of the time and the trials that are left.
 Status LaunchTuning::search_one(TunedLaunch& launch, double share) {
   const double began = elapsed();
   const auto searcher =
@@ -215,8 +216,10 @@ Status LaunchTuning::search_one(TunedLaunch& launch, double share) {
   };
   const auto progress = std::make_shared<Progress>("tuning");
   search::Budget budget;
-  budget.trials = static_cast<int>(std::clamp<int64_t>(
-      settings_.trials - static_cast<int64_t>(trials()), 0, std::numeric_limits<int>::max()));
+  const double left =
+      std::max(0.0, static_cast<double>(settings_.trials) - static_cast<double>(trials()));
+  budget.trials =
+      static_cast<int>(std::min<double>(std::ceil(share * left), std::numeric_limits<int>::max()));
   if (settings_.stall_gain > 0) {
     budget.stall_trials = kStallTrials;
     budget.stall_gain = settings_.stall_gain;

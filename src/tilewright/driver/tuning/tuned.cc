@@ -10,6 +10,7 @@
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/compile/dpu/backend.h"
+#include "tilewright/compile/spatial/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
@@ -19,6 +20,7 @@
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/dpu/space.h"
 #include "tilewright/tune/space.h"
+#include "tilewright/tune/spatial/space.h"
 #include "tilewright/tune/vta/space.h"
 
 namespace tilewright::driver {
@@ -41,6 +43,8 @@ std::vector<std::string> record_keys(const compile::CompileOptions& options) {
     keys.push_back(tune::vta_target_key(vta->config));
   if (const compile::DpuTarget* dpu = compile::dpu_target(options.target))
     keys.push_back(tune::dpu_target_key(dpu->config));
+  if (const compile::SpatialTarget* spatial = compile::spatial_target(options.target))
+    keys.push_back(tune::spatial_target_key(spatial->design));
   return keys;
 }
 

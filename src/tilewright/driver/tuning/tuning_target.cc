@@ -6,6 +6,7 @@
 #include "tilewright/driver/tuning/dpu_launches.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/gpu_tasks.h"
+#include "tilewright/driver/tuning/spatial_layers.h"
 #include "tilewright/driver/tuning/vta_tasks.h"
 #include "tilewright/rules/vta/mapping_space.h"
 
@@ -62,6 +63,12 @@ const TuningTarget kTargets[] = {
      .simulated = true,
      .launches = dpu_launches,
      .cost = dpu_launch_cycles},
+    {.backend = "spatial",
+     .unit = "kcycles",
+     .large_unit = "Mcycles",
+     .simulated = true,
+     .launches = spatial_layers,
+     .cost = spatial_cycles},
 };
 
 }  // namespace
