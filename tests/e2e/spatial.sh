@@ -145,7 +145,7 @@ printf 'kind = "spatial"\nrows = 64\ncols = 64\nlocal_kb = 4\n' >small.toml
 exits 3 "a design that is too small" "small.toml:4" "gemm of 64 x 64 needs for sums and what stays 4.25 KiB" -- \
   compile resnet.onnx "${quantized[@]}" --hw small.toml -o x.twm
 exits 8 "a package for another design" "rows is 8 in the program, 16 in spatial" -- run one.twm --hw spatial
-exits 4 "no such device" "spatial:fsim" -- run one.twm --device spatial:rtl
+exits 4 "no such device" "spatial:fsim" -- run one.twm --device spatial:rlt
 head -c 3000 one.twm >cut.twm
 exits 8 "a package cut off" "at byte" -- run cut.twm
 holds "nothing is left half written" test ! -e x.twm

@@ -66,12 +66,12 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"synth", "tilewright synth vta\n"},
     {"codesign",
      "tilewright codesign choices model.onnx --intrinsics gemm,dot\n"
-     "tilewright codesign choices expression.tw --design design/hw.toml\n"
-     "tilewright codesign choices --workload operators.json --id hasco/mttkrp/m1\n"
+     "tilewright codesign choices examples/02_gemm_relu.tw\n"
      "tilewright codesign space edge\n"
      "tilewright codesign search model.onnx --space edge --evaluations 8 -o designs\n"
      "tilewright codesign front designs --pick knee -o design\n"
-     "tilewright codesign eval design/hw.toml model.onnx\n"},
+     "tilewright codesign eval design/hw.toml model.onnx\n"
+     "tilewright codesign choices examples/02_gemm_relu.tw --design design/hw.toml\n"},
 };
 
 }  // namespace
