@@ -1,6 +1,7 @@
 #include "tilewright/compile/hardware_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -33,6 +34,33 @@ std::vector<std::string> differing_settings(const std::map<std::string, std::str
       lines.push_back(fmt::format("{} is {} in the program, {} in {}", key, value,
                                   there == other.end() ? "absent" : there->second, name));
   return lines;
+}
+
+std::string settings_json(const std::map<std::string, std::string>& settings) {
+  nlohmann::ordered_json json;
+  for (const auto& [key, value] : settings) {
+    const bool text = value.starts_with('\'') || value.starts_with('"');
+    json[key] = text ? nlohmann::ordered_json(value.substr(1, value.size() - 2))
+                     : nlohmann::ordered_json::parse(value);
+  }
+  return json.dump();
+}
+
+Status check_same_hardware(const std::string& program, const std::string& target,
+                           const std::string& name, const std::string& own,
+                           const std::string& other, bool same_clock) {
+  const auto lines = differing_settings(toml_settings(own), toml_settings(other), name);
+  if (!lines.empty())
+    return fail(ErrorKind::Package,
+                fmt::format("'{}' is a program for other hardware than {}", program, name),
+                fmt::format("{}", fmt::join(lines, "\n")),
+                fmt::format("compile the model again: tilewright compile MODEL --target {} --hw {}",
+                            target, name));
+  if (same_clock) return {};
+  return fail(ErrorKind::Usage,
+              fmt::format("'{}' keeps the clock and the timing that it was made with", program),
+              fmt::format("{} has others", name),
+              fmt::format("tilewright sim PACKAGE --hw {}", name));
 }
 
 std::string dump_format(const std::string& folder) {

@@ -145,4 +145,19 @@ void ManifestReader::read_spans(const Json& json, const std::string& where,
   }
 }
 
+std::string ManifestReader::expected(const Json& output, uint64_t bytes, const std::string& where) {
+  const auto label = text(output, "expected", where, false);
+  if (!label) return {};
+  Json place = {{"file", *label}};
+  if (output.contains("offset")) place["offset"] = output["offset"];
+  return std::string(part(place, where, bytes).value_or(""));
+}
+
+void ManifestReader::add_setting(const Json& section, const std::string& key,
+                                 const std::string& where, std::string& toml) {
+  if (const Json* found = member(section, key, where, false))
+    toml += key + " = " +
+            found->dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace tilewright::accel

@@ -59,8 +59,32 @@ class ManifestReader {
   void check_format(std::string_view format);
   std::string read_info();
   void read_spans(const Json& json, const std::string& where, std::vector<Span>& into);
+  /// The bytes that an output is to have: `expected` names a file, `offset` the place in it. Empty:
+  /// the dump says nothing.
+  std::string expected(const Json& output, uint64_t bytes, const std::string& where);
+  /// Hardware as the TOML that it stands for: `kind`, `name`, and `keys` (entries with `table` and
+  /// `name`) but for those of the table `left_out`. Keys that are not known are left out.
+  template <class Keys>
+  std::string toml_of(const Json& hardware, const std::string& where, const Keys& keys,
+                      std::string_view left_out = {}) {
+    std::string toml;
+    for (const char* key : {"kind", "name"}) add_setting(hardware, key, where, toml);
+    std::string_view table;
+    for (const auto& key : keys) {
+      if (!left_out.empty() && key.table == left_out) continue;
+      if (key.table != table) toml += '[' + std::string(key.table) + "]\n";
+      table = key.table;
+      const Json* section =
+          table.empty() ? &hardware : member(hardware, std::string(table), where, false);
+      if (section != nullptr) add_setting(*section, std::string(key.name), where, toml);
+    }
+    return toml;
+  }
 
  private:
+  void add_setting(const Json& section, const std::string& key, const std::string& where,
+                   std::string& toml);
+
   DumpFolder folder_;
   uint64_t most_;
   Json json_;

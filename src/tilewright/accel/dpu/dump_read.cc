@@ -56,25 +56,8 @@ class DumpReader : accel::ManifestReader {
   void read_config() {
     const Json* config = member(json(), "config", "");
     if (config == nullptr) return;
-    const auto value = [](const Json& json) {
-      return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-    };
-    std::string toml;
-    for (const char* key : {"kind", "name"})
-      if (const Json* found = member(*config, key, "config", false))
-        toml += fmt::format("{} = {}\n", key, value(*found));
-    std::string_view table;
-    for (const Key& key : config_keys()) {
-      if (key.table == "compiler") continue;
-      if (key.table != table) toml += fmt::format("[{}]\n", key.table);
-      table = key.table;
-      const Json* section =
-          table.empty() ? config : member(*config, std::string(table), "config", false);
-      if (section == nullptr) continue;
-      if (const Json* found = member(*section, std::string(key.name), "config", false))
-        toml += fmt::format("{} = {}\n", key.name, value(*found));
-    }
-    Result<Config> parsed = parse_config(toml, "config");
+    Result<Config> parsed =
+        parse_config(toml_of(*config, "config", config_keys(), "compiler"), "config");
     if (parsed)
       dump_.program.config = *std::move(parsed);
     else
@@ -179,7 +162,7 @@ class DumpReader : accel::ManifestReader {
       const Region& region = dump_.program.regions[*id];
       dump_.program.outputs.push_back({*label, region.address + *addr, *bytes});
       dump_.program.output_tensors.push_back(tensor);
-      dump_.expected.push_back(read_expected(outputs[i], *bytes, where));
+      dump_.expected.push_back(expected(outputs[i], *bytes, where));
     }
   }
   static bool read_shape(const Json& shape, DdrTensor& tensor) {
@@ -190,13 +173,6 @@ class DumpReader : accel::ManifestReader {
     tensor.height = shape[2].get<int64_t>();
     tensor.width = shape[3].get<int64_t>();
     return true;
-  }
-  std::string read_expected(const Json& json, uint64_t bytes, const std::string& where) {
-    const auto label = text(json, "expected", where, false);
-    if (!label) return {};
-    Json place = {{"file", *label}};
-    if (json.contains("offset")) place["offset"] = json["offset"];
-    return std::string(part(place, where, bytes).value_or(""));
   }
 
   uint64_t insns_ = 0, patched_ = 0;

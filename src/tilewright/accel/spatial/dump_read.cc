@@ -47,24 +47,7 @@ class DumpReader : accel::ManifestReader {
   void read_design_values() {
     const Json* design = member(json(), "design", "");
     if (design == nullptr) return;
-    const auto value = [](const Json& json) {
-      return json.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-    };
-    std::string toml;
-    for (const char* key : {"kind", "name"})
-      if (const Json* found = member(*design, key, "design", false))
-        toml += fmt::format("{} = {}\n", key, value(*found));
-    std::string_view table;
-    for (const Key& key : design_keys()) {
-      if (key.table != table) toml += fmt::format("[{}]\n", key.table);
-      table = key.table;
-      const Json* section =
-          table.empty() ? design : member(*design, std::string(table), "design", false);
-      if (section == nullptr) continue;
-      if (const Json* found = member(*section, std::string(key.name), "design", false))
-        toml += fmt::format("{} = {}\n", key.name, value(*found));
-    }
-    Result<Design> parsed = read_design(toml, "design");
+    Result<Design> parsed = read_design(toml_of(*design, "design", design_keys()), "design");
     if (parsed)
       dump_.program.design = *std::move(parsed);
     else
@@ -127,15 +110,8 @@ class DumpReader : accel::ManifestReader {
       const auto bytes = number(regions[i], "bytes", where);
       if (!label || !address || !bytes) continue;
       into.push_back({*label, *address, *bytes});
-      if (outputs) dump_.expected.push_back(read_expected(regions[i], *bytes, where));
+      if (outputs) dump_.expected.push_back(expected(regions[i], *bytes, where));
     }
-  }
-  std::string read_expected(const Json& json, uint64_t bytes, const std::string& where) {
-    const auto label = text(json, "expected", where, false);
-    if (!label) return {};
-    Json place = {{"file", *label}};
-    if (json.contains("offset")) place["offset"] = json["offset"];
-    return std::string(part(place, where, bytes).value_or(""));
   }
 
   uint64_t insns_ = 0, patched_ = 0;

@@ -1,9 +1,7 @@
 // Configurations of the DPU for the verb `hw`, and whether a program fits one.
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tilewright/compile/dpu/backend.h"
 #include "tilewright/compile/dpu/device.h"
 #include "tilewright/compile/hardware_text.h"
 
@@ -19,15 +17,7 @@ class DpuHardware final : public Hardware {
     return toml_settings(dpu::to_toml(config_));
   }
   std::string toml() const override { return dpu::to_toml(config_); }
-  std::string json() const override {
-    nlohmann::ordered_json json;
-    for (const auto& [key, value] : settings()) {
-      const bool text = value.starts_with('\'') || value.starts_with('"');
-      json[key] = text ? nlohmann::ordered_json(value.substr(1, value.size() - 2))
-                       : nlohmann::ordered_json::parse(value);
-    }
-    return json.dump();
-  }
+  std::string json() const override { return settings_json(settings()); }
   std::string title() const override {
     return fmt::format("{} processing elements of {}x{}x{} MAC per cycle, {} MHz", config_.pe,
                        dpu::kBanks, dpu::kLanes, dpu::kLanes, config_.clock_mhz);
@@ -78,20 +68,8 @@ Status check_dpu_hardware(const std::string& program, const dpu::Config& own,
   other.clock_mhz = own.clock_mhz;
   other.timing = own.timing;
   other.compiler = own.compiler;
-  const auto lines = differing_settings(toml_settings(dpu::to_toml(own)),
-                                        toml_settings(dpu::to_toml(other)), name);
-  if (!lines.empty())
-    return fail(
-        ErrorKind::Package,
-        fmt::format("'{}' is a program for other hardware than {}", program, name),
-        fmt::format("{}", fmt::join(lines, "\n")),
-        fmt::format("compile the model again: tilewright compile MODEL --target dpu --hw {}",
-                    name));
-  if (same_clock) return {};
-  return fail(ErrorKind::Usage,
-              fmt::format("'{}' keeps the clock and the timing that it was made with", program),
-              fmt::format("{} has others", name),
-              fmt::format("tilewright sim PACKAGE --hw {}", name));
+  return check_same_hardware(program, kDpuDevice, name, dpu::to_toml(own), dpu::to_toml(other),
+                             same_clock);
 }
 
 }  // namespace tilewright::compile

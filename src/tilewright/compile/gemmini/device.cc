@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/gemmini/fsim.h"
 #include "tilewright/base/names.h"
@@ -136,12 +135,7 @@ class GemminiHardware final : public Hardware {
     return toml_settings(gemmini::to_toml(config_));
   }
   std::string toml() const override { return gemmini::to_toml(config_); }
-  std::string json() const override {
-    const nlohmann::ordered_json json = {{"kind", "gemmini"},      {"name", config_.name},
-                                         {"dim", config_.dim},     {"spad_kb", config_.spad_kb},
-                                         {"banks", config_.banks}, {"acc_kb", config_.acc_kb}};
-    return json.dump();
-  }
+  std::string json() const override { return settings_json(settings()); }
   std::string title() const override {
     return fmt::format("an array of {0}x{0} multipliers", config_.dim);
   }
@@ -200,15 +194,8 @@ Status check_gemmini_hardware(const std::string& program, const gemmini::Config&
                               const std::string& name) {
   gemmini::Config other = TW_TRY(gemmini::load_config(name));
   other.name = own.name;
-  const auto lines = differing_settings(toml_settings(gemmini::to_toml(own)),
-                                        toml_settings(gemmini::to_toml(other)), name);
-  if (lines.empty()) return {};
-  return fail(
-      ErrorKind::Package,
-      fmt::format("'{}' is a program for other hardware than {}", program, name),
-      fmt::format("{}", fmt::join(lines, "\n")),
-      fmt::format("compile the model again: tilewright compile MODEL --target gemmini --hw {}",
-                  name));
+  return check_same_hardware(program, kGemminiDevice, name, gemmini::to_toml(own),
+                             gemmini::to_toml(other), /*same_clock=*/true);
 }
 
 std::vector<Count> GemminiRecord::counters() const {

@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/compile/hardware_text.h"
+#include "tilewright/compile/spatial/backend.h"
 #include "tilewright/compile/spatial/device.h"
 
 namespace tilewright::compile {
@@ -22,15 +21,7 @@ class SpatialHardware final : public Hardware {
     return toml_settings(spatial::to_toml(design_));
   }
   std::string toml() const override { return spatial::to_toml(design_); }
-  std::string json() const override {
-    nlohmann::ordered_json json;
-    for (const auto& [key, value] : settings()) {
-      const bool text = value.starts_with('\'') || value.starts_with('"');
-      json[key] = text ? nlohmann::ordered_json(value.substr(1, value.size() - 2))
-                       : nlohmann::ordered_json::parse(value);
-    }
-    return json.dump();
-  }
+  std::string json() const override { return settings_json(settings()); }
   std::string title() const override {
     return fmt::format("{} of {}x{}, {} MAC per cycle, {} MHz", spatial::name(design_.unit),
                        design_.rows, design_.cols, design_.units(), design_.clock_mhz);
@@ -94,20 +85,8 @@ Status check_spatial_hardware(const std::string& program, const spatial::Design&
   other.clock_mhz = own.clock_mhz;
   other.timing = own.timing;
   other.host = own.host;
-  const auto lines = differing_settings(toml_settings(spatial::to_toml(own)),
-                                        toml_settings(spatial::to_toml(other)), name);
-  if (!lines.empty())
-    return fail(
-        ErrorKind::Package,
-        fmt::format("'{}' is a program for other hardware than {}", program, name),
-        fmt::format("{}", fmt::join(lines, "\n")),
-        fmt::format("compile the model again: tilewright compile MODEL --target spatial --hw {}",
-                    name));
-  if (same_clock) return {};
-  return fail(ErrorKind::Usage,
-              fmt::format("'{}' keeps the clock and the timing that it was made with", program),
-              fmt::format("{} has others", name),
-              fmt::format("tilewright sim PACKAGE --hw {}", name));
+  return check_same_hardware(program, kSpatialDevice, name, spatial::to_toml(own),
+                             spatial::to_toml(other), same_clock);
 }
 
 }  // namespace tilewright::compile

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "tilewright/accel/common/rtl/fill_in.h"
 #include "tilewright/accel/vta/rtl/parts.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/check.h"
@@ -11,7 +12,7 @@
 namespace tilewright::vta {
 namespace {
 
-using Values = std::map<std::string, std::string>;
+using Values = accel::VerilogValues;
 
 int log2_of(int64_t value) {
   int log = 0;
@@ -145,27 +146,10 @@ Values values_of(const Config& config) {
   return values;
 }
 
-/// Replaces ${NAME}; what is put in may have such places itself.
-std::string fill_in(std::string_view text, const Values& values) {
-  std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const size_t open = text.find("${", at);
-    if (open == std::string_view::npos) return out.append(text.substr(at));
-    const size_t close = text.find('}', open);
-    out.append(text.substr(at, open - at));
-    const std::string name(text.substr(open + 2, close - open - 2));
-    const auto found = values.find(name);
-    TW_CHECK(found != values.end(), "no value for {} in the Verilog text", name);
-    out.append(fill_in(found->second, values));
-    at = close + 1;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string rtl::fill(const Config& config, std::string_view text) {
-  return fill_in(text, values_of(config));
+  return accel::fill_in(text, values_of(config));
 }
 
 Status rtl_supports(const Config& config) {
@@ -215,7 +199,7 @@ std::string verilog(const Config& config) {
   for (const char* part : {rtl::kMemoryModules, rtl::kControlModules, rtl::kReadModules,
                            rtl::kMathModules, rtl::kAluModules, rtl::kLoadModule,
                            rtl::kComputeModule, rtl::kStoreModule, rtl::kTopModule})
-    text += fill_in(part, values);
+    text += accel::fill_in(part, values);
   return text;
 }
 
