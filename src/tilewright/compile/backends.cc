@@ -9,6 +9,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/cpu/backend.h"
 #include "tilewright/compile/dpu/backend.h"
+#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/compile/gemmini/backend.h"
 #include "tilewright/compile/gpu/backend.h"
 #include "tilewright/compile/spatial/backend.h"
@@ -28,6 +29,7 @@ std::vector<const Backend*>& backend_table() {
       &dpu_backend(),
       &gemmini_backend(),
       &spatial_backend(),
+      &fpga_backend(),
   };
   return table;
 }

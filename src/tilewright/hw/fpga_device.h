@@ -25,7 +25,8 @@ struct FpgaCells {
 
 /// Shares of the cells that a design may take before placing and routing get hard.
 struct FpgaShares {
-  double dsp = 0.9, lut = 0.7, bram = 0.85;
+  double dsp = 0.9, lut = 0.7, bram = 0.85;  ///< bram: of block RAM and UltraRAM
+  std::string source;
   friend bool operator==(const FpgaShares&, const FpgaShares&) = default;
 };
 
@@ -39,6 +40,7 @@ struct FpgaPort {
   int write_gap = 4;       ///< cycles between two written bursts
   double read_share = 0.941, write_share = 0.848;  ///< of a channel's rate that ports reach
   int count = 4;                                   ///< ports that there can be
+  std::string source;
   friend bool operator==(const FpgaPort&, const FpgaPort&) = default;
 };
 
@@ -46,13 +48,16 @@ struct FpgaPort {
 struct FpgaMemory {
   std::string name;  ///< `ddr`
   int channels = 1;
-  double gigabytes = 19.2;  ///< 10^9 bytes per second of one channel
-  int64_t bytes = int64_t{4} << 30;
+  double gigabytes = 19.2;           ///< 10^9 bytes per second of one channel
+  int64_t bytes = int64_t{4} << 30;  ///< of one channel
+  std::string source;
   friend bool operator==(const FpgaMemory&, const FpgaMemory&) = default;
 };
 
 /// Who makes the netlist: `hls`, a vendor's compiler from our C++; `rtl`, our own Verilog.
 enum class FpgaPath { Hls, Rtl };
+/// `hls`, `rtl`.
+std::string_view name(FpgaPath path);
 /// What one operator takes, working on a new pair of operands in each cycle.
 struct FpgaOperator {
   std::string op;     ///< `mac`, `add`, `mul`, `max`, ...
@@ -62,6 +67,7 @@ struct FpgaOperator {
   int latency = 1;  ///< cycles from operands to result
   /// Of `mac`: cycles from reading a sum to reading it again: read, add, write.
   int recurrence = 1;
+  std::string source;  ///< who says so: a data sheet, a tool, nobody
   friend bool operator==(const FpgaOperator&, const FpgaOperator&) = default;
 };
 
@@ -71,12 +77,13 @@ struct FpgaDevice {
   std::string part;  ///< as vendors order it
   FpgaFamily family = FpgaFamily::UltraScale;
   double clock_mhz = 250;
-  FpgaCells cells;  ///< that the board's shell leaves
+  FpgaCells cells;     ///< that the board's shell leaves
+  std::string source;  ///< of the cells
   FpgaShares usable;
   FpgaMemory memory;
   FpgaPort port;
-  int regions = 1;  ///< dies (SLRs) that wires between cost
-  std::vector<FpgaOperator> operators;
+  int regions = 1;                      ///< dies (SLRs) that wires between cost
+  std::vector<FpgaOperator> operators;  ///< by name, type and path
   friend bool operator==(const FpgaDevice&, const FpgaDevice&) = default;
 
   /// What a design may take: cells times the shares (flip-flops share with LUTs).

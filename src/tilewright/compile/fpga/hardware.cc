@@ -1,0 +1,88 @@
+// Devices for --hw, `targets` and the verb `hw`.
+#include <fmt/format.h>
+
+#include "tilewright/compile/fpga/backend.h"
+#include "tilewright/compile/hardware_text.h"
+#include "tilewright/hw/fpga_device_file.h"
+
+namespace tilewright::compile {
+namespace {
+
+std::string fpga_label(const hw::FpgaDevice& device) {
+  return fmt::format("{}, {} MHz", device.part, device.clock_mhz);
+}
+
+class FpgaRuntime final : public DeviceRuntime {
+ public:
+  std::vector<DeviceRow> devices() const override { return {}; }
+
+  Result<std::vector<TargetSummary>> targets() const override {
+    std::vector<TargetSummary> summaries;
+    for (const hw::FpgaDevice& device : hw::fpga_devices())
+      summaries.push_back(
+          {"accelerators",
+           {{"target", kFpgaTarget}, {"hw", device.name}, {"label", fpga_label(device)}},
+           {fmt::format("{} --hw {}", kFpgaTarget, device.name), fpga_label(device),
+            fmt::format("{} DSPs", device.cells.dsps), "no"}});
+    return summaries;
+  }
+
+  const HardwareReader* hardware() const override { return &fpga_hardware(); }
+};
+
+class FpgaHardware final : public Hardware {
+ public:
+  explicit FpgaHardware(hw::FpgaDevice device) : device_(std::move(device)) {}
+
+  void rename(const std::string& name) override { device_.name = name; }
+  std::map<std::string, std::string> settings() const override {
+    return toml_settings(hw::to_toml(device_));
+  }
+  std::string toml() const override { return hw::to_toml(device_); }
+  std::string json() const override { return settings_json(settings()); }
+  std::string title() const override {
+    return fmt::format("{} ({}), {} MHz: {} LUTs, {} FFs, {} DSPs, {} x {} GB/s", device_.name,
+                       device_.part, device_.clock_mhz, device_.cells.luts, device_.cells.ffs,
+                       device_.cells.dsps, device_.memory.channels, device_.memory.gigabytes);
+  }
+  std::vector<std::vector<std::string>> memories() const override {
+    std::vector<std::vector<std::string>> rows;
+    for (const hw::Memory& memory : as_target(FpgaTarget{device_}).memories)
+      rows.push_back({memory.name, std::to_string(memory.banks),
+                      std::to_string(memory.bytes / memory.banks),
+                      std::to_string(memory.bytes >> 10)});
+    return rows;
+  }
+  Status check() const override { return {}; }  // its reader has done that
+  Status compilable() const override { return {}; }
+
+ private:
+  hw::FpgaDevice device_;
+};
+
+class FpgaHardwareReader final : public HardwareReader {
+ public:
+  std::vector<std::string> builtin() const override { return hw::fpga_names(); }
+  std::string kind() const override { return kFpgaTarget; }
+  Result<std::unique_ptr<Hardware>> load(const std::string& name) const override {
+    return std::make_unique<FpgaHardware>(TW_TRY(hw::load_fpga_device(name)));
+  }
+  Result<std::unique_ptr<Hardware>> parse(const std::string& toml,
+                                          const std::string& place) const override {
+    return std::make_unique<FpgaHardware>(TW_TRY(hw::parse_fpga_device(toml, place)));
+  }
+};
+
+}  // namespace
+
+const DeviceRuntime& fpga_runtime() {
+  static const FpgaRuntime runtime;
+  return runtime;
+}
+
+const HardwareReader& fpga_hardware() {
+  static const FpgaHardwareReader reader;
+  return reader;
+}
+
+}  // namespace tilewright::compile
