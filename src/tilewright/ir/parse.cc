@@ -236,9 +236,8 @@ class FuncParser {
       const std::string word = TW_TRY(scan_.expect_name("a mark"));
       const auto kind = parse_mark_kind(word);
       if (!kind)
-        return scan_.error_at(
-            start, fmt::format("unknown mark `{}`", word),
-            "the marks are async atomic pipeline ii partition prefetch copies align pad");
+        return scan_.error_at(start, fmt::format("unknown mark `{}`", word),
+                              "the marks are " + mark_kinds());
       Mark mark{*kind};
       if (scan_.accept_symbol("=")) {
         if (scan_.peek().kind == Kind::Name) {

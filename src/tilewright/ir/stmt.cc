@@ -9,8 +9,9 @@ namespace {
 
 constexpr std::string_view kForKinds[] = {"serial", "parallel", "vector", "unroll", "bind"};
 constexpr std::string_view kIterKinds[] = {"space", "reduce", "scan"};
-constexpr std::string_view kMarkKinds[] = {"async",    "atomic", "pipeline", "ii", "partition",
-                                           "prefetch", "copies", "align",    "pad"};
+constexpr std::string_view kMarkKinds[] = {"async",     "atomic",   "pipeline", "ii",
+                                           "partition", "prefetch", "copies",   "align",
+                                           "pad",       "slots",    "port"};
 constexpr std::string_view kCombines[] = {"=", "+=", "*=", "max=", "min="};
 constexpr std::string_view kParamModes[] = {"in", "out", "inout", "const"};
 
@@ -179,6 +180,36 @@ std::optional<MarkKind> parse_mark_kind(std::string_view text) {
   for (size_t i = 0; i < std::size(kMarkKinds); ++i)
     if (kMarkKinds[i] == text) return static_cast<MarkKind>(i);
   return std::nullopt;
+}
+
+std::string mark_kinds() {
+  std::string all;
+  for (const std::string_view kind : kMarkKinds)
+    all += (all.empty() ? "" : " ") + std::string(kind);
+  return all;
+}
+
+const Mark* find_mark(const Marks& marks, MarkKind kind) {
+  for (const Mark& mark : marks)
+    if (mark.kind == kind) return &mark;
+  return nullptr;
+}
+
+std::optional<int64_t> int_mark(const Marks& marks, MarkKind kind) {
+  const Mark* mark = find_mark(marks, kind);
+  const auto* value = mark != nullptr ? std::get_if<int64_t>(&mark->value) : nullptr;
+  return value != nullptr ? std::optional(*value) : std::nullopt;
+}
+
+std::string_view fpga_memory(std::string_view scope) {
+  constexpr std::string_view kPrefix = "fpga.";
+  return scope.starts_with(kPrefix) ? scope.substr(kPrefix.size()) : std::string_view();
+}
+
+bool is_fpga_memory(std::string_view memory) {
+  for (const std::string_view known : kFpgaMemories)
+    if (memory == known) return true;
+  return false;
 }
 
 }  // namespace tilewright

@@ -42,7 +42,9 @@ enum class MarkKind {
   Prefetch,
   Copies,
   Align,
-  Pad
+  Pad,
+  Slots,
+  Port
 };
 struct Mark {
   MarkKind kind;
@@ -50,6 +52,10 @@ struct Mark {
   friend bool operator==(const Mark&, const Mark&) = default;
 };
 using Marks = std::vector<Mark>;
+/// The first mark of `kind`; null without one.
+const Mark* find_mark(const Marks& marks, MarkKind kind);
+/// The value of the first mark of `kind`; absent without one, or if it is no integer.
+std::optional<int64_t> int_mark(const Marks& marks, MarkKind kind);
 
 enum class ForKind { Serial, Parallel, Vector, Unroll, Bind };
 /// for var in extent: 0 <= var < extent. `axis` is used by Bind only (`block.x`, `thread.y`,
@@ -170,5 +176,13 @@ std::string_view name(MarkKind kind);
 std::string_view name(Combine combine);  ///< `=`, `+=`, `*=`, `max=`, `min=`
 std::string_view name(ParamMode mode);
 std::optional<MarkKind> parse_mark_kind(std::string_view text);
+/// The names of all marks with spaces between, for messages.
+std::string mark_kinds();
+
+/// Memories on the chip of an FPGA: a buffer lies in one of them if its scope is `fpga.<memory>`.
+inline constexpr std::string_view kFpgaMemories[] = {"bram", "uram", "lutram", "reg"};
+/// `bram` of the scope `fpga.bram`, known or not; empty for scopes that do not begin with `fpga.`.
+std::string_view fpga_memory(std::string_view scope);
+bool is_fpga_memory(std::string_view memory);
 
 }  // namespace tilewright

@@ -273,7 +273,7 @@ TEST(Text, TheExampleOfTheDocumentIsCanonical) {
   const auto f = parse_func(gemm + example);
   ASSERT_TRUE(f) << describe(f.error());
   EXPECT_EQ(print(*f), gemm + example);
-  for (int kind = 0; kind <= static_cast<int>(MarkKind::Pad); ++kind)
+  for (int kind = 0; kind <= static_cast<int>(MarkKind::Port); ++kind)
     EXPECT_THAT(*page, HasSubstr(fmt::format("| `{}` |", name(static_cast<MarkKind>(kind)))));
 }
 

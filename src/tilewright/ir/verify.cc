@@ -2,6 +2,7 @@
 #include "tilewright/ir/verify.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -59,6 +60,9 @@ class Verifier {
   void declare_buffer(const Buffer& buffer) {
     declare(buffer_names_, buffer.name(), "buffer");
     if (buffer.scope().empty()) report(fmt::format("`{}` has no scope", buffer.name()));
+    if (buffer.scope().starts_with("fpga.") && !is_fpga_memory(fpga_memory(buffer.scope())))
+      report(fmt::format("`{}` has the scope {}, which no FPGA has", buffer.name(), buffer.scope()),
+             fmt::format("fpga.{}", fmt::join(kFpgaMemories, ", fpga.")));
     for (const Expr& extent : buffer.shape()) {
       size(extent, fmt::format("an extent of `{}`", buffer.name()));
       if (const auto n = extent ? as_int(extent) : std::nullopt; n && *n < 0)
@@ -213,8 +217,23 @@ class Verifier {
         });
   }
 
+  /// Marks whose values are read as numbers of slots and ports (9.5).
+  void marks(const Marks& all, bool slots, bool port) {
+    for (const Mark& mark : all) {
+      const auto* n = std::get_if<int64_t>(&mark.value);
+      if (mark.kind == MarkKind::Slots && !slots)
+        report("mark `slots` stands on something that is no allocation");
+      if (mark.kind == MarkKind::Slots && (n == nullptr || *n < 1 || *n > 8))
+        report("the value of mark `slots` is not 1 to 8");
+      if (mark.kind == MarkKind::Port && !port) report("mark `port` stands on an allocation");
+      if (mark.kind == MarkKind::Port && (n == nullptr || *n < 0))
+        report("the value of mark `port` is no number of a port");
+    }
+  }
+
   void loop(const For& x) {
     const std::string outer = std::exchange(place_, fmt::format("loop `{}`", x.var.name()));
+    marks(x.marks, false, true);
     declare(loop_names_, x.var.name(), "loop or scalar");
     if (x.var.dtype() != DType::I64) report("the loop variable is not i64");
     size(x.extent, "the extent");
@@ -251,6 +270,7 @@ class Verifier {
     if (stage_ == Stage::Tensor && (x.buffer.scope() != "global" || !x.marks.empty()))
       report("an allocation of stage tensor is global and has no marks");
     declare_buffer(x.buffer);
+    marks(x.marks, true, false);
     allocated_.push_back(x.buffer);
     place_ = outer;
   }
@@ -265,6 +285,7 @@ class Verifier {
   void block(const Block& x) {
     const std::string outer = std::exchange(place_, fmt::format("block `{}`", x.name));
     declare(block_names_, x.name, "block");
+    marks(x.marks, false, true);
     if (stage_ == Stage::Tensor && !x.marks.empty()) report("a block of stage tensor has no marks");
     if (x.guard) expr_of(DType::Bool, x.guard, "the guard");
     std::set<std::string> names;
@@ -394,7 +415,7 @@ class Verifier {
                          to_string(sizes), to_string(extents)));
   }
 
-  // --- Stage tensor (9.5): one block per nest, except in nests over time.
+  // --- Stage tensor (9.6): one block per nest, except in nests over time.
   void tensor_nests() {
     const std::vector<Stmt> top =
         func_.body.as<Seq>() ? func_.body.as<Seq>()->stmts : std::vector<Stmt>{func_.body};

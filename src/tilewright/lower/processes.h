@@ -3,10 +3,11 @@
 //
 //   for t in 4 @(pipeline=dataflow) {
 //     alloc T: f32[16] fpga.bram @(slots=2)
-//     for i in 16 { block T.fill  T[i] = X[t*16 + i] }          process read_X:   for t { acquire
-//     T, fill, hand over } for i in 16 { block Y       Y[t*16 + i] = T[i] * 2.0 }    process
-//     compute:  for t { wait for T, Y, give back }
+//     for i in 16 { block T.fill  T[i] = X[t*16 + i] }
+//     for i in 16 { block Y       Y[t*16 + i] = T[i] * 2.0 }
 //   }
+//   =>  read_X:   for t in 4 { take a free T,  fill it,  hand it over }
+//       write_Y:  for t in 4 { wait for a full T,  write Y,  give T back }
 //
 // A process is a *slice*: the program with all blocks of other processes removed, and with the
 // loops that are left empty. A channel is an allocation with mark `slots`: each time its `alloc` is
@@ -15,9 +16,13 @@
 // there the writer waits for a free block and the reader for a full one, and at the end of the Seq
 // the writer hands its block over and the reader gives it back.
 //
-// Program order stays the meaning. Running the whole program in order needs one block of each
-// channel, and processes connected by bounded channels compute the same values in whatever order
-// they run (Kahn), so every legal slice ends with the same values for any `slots >= 1`.
+// Program order stays the meaning. Processes connected by bounded channels compute the same values
+// in whatever order they run (Kahn), and the requirements of the step `dataflow` keep them from
+// waiting for one another in a circle (process_graph.cc), so every legal slice ends with the same
+// values for any `slots >= 1`.
+//
+// Blocks that write the same channel or the same buffer in memory, or use the same buffer without
+// `slots`, are one process; so are reads of the same parameters through the same `port`.
 #pragma once
 
 #include <string>
@@ -27,7 +32,8 @@
 
 namespace tilewright::lower {
 
-/// What a process does with the memory outside of the chip.
+/// What a process does with the memory outside of the chip: a read brings parameters into
+/// channels, a write takes channels to a parameter, with what is computed on the way.
 enum class ProcessKind { Read, Compute, Write };
 /// `read`, `compute`, `write`.
 std::string_view name(ProcessKind kind);

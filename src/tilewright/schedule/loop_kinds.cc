@@ -112,7 +112,8 @@ constexpr MarkRow kMarks[] = {
     {MarkKind::Pipeline, true, false, false},  {MarkKind::InitiationInterval, true, false, false},
     {MarkKind::Partition, false, false, true}, {MarkKind::Prefetch, true, false, false},
     {MarkKind::Copies, false, true, true},     {MarkKind::Align, false, false, true},
-    {MarkKind::Pad, false, false, true},
+    {MarkKind::Pad, false, false, true},       {MarkKind::Slots, false, false, true},
+    {MarkKind::Port, true, true, false},
 };
 
 void put(Marks& marks, const Mark& mark) {
@@ -125,7 +126,7 @@ Result<Mark> parse_mark(const SetMark& step) {
   const auto kind = parse_mark_kind(step.mark);
   if (!kind)
     return fail(ErrorKind::Invalid, fmt::format("no mark is named {}", step.mark),
-                "marks: async, atomic, pipeline, ii, partition, prefetch, copies, align, pad");
+                "marks: " + mark_kinds());
   Mark mark{*kind, int64_t{0}};
   int64_t number = 0;
   const char* end = step.value.data() + step.value.size();
@@ -140,6 +141,16 @@ Result<Mark> parse_mark(const SetMark& step) {
                 fmt::format("it is \"{}\"", step.value));
   }
   return mark;
+}
+
+/// Marks whose values the verifier holds to a range.
+Status check_value(const Mark& mark) {
+  const auto* n = std::get_if<int64_t>(&mark.value);
+  if (mark.kind == MarkKind::Slots && (n == nullptr || *n < 1 || *n > 8))
+    return refuse(3, "the value of mark slots is not 1 to 8");
+  if (mark.kind == MarkKind::Port && (n == nullptr || *n < 0))
+    return refuse(3, "the value of mark port is no number of a port");
+  return {};
 }
 
 Status check_atomic(const Tree& tree, Id id) {
@@ -224,6 +235,7 @@ Result<Func> run(const Unroll& step, const Func& func) {
 Result<Func> run(const SetMark& step, const Func& func) {
   const Tree tree(func);
   const Mark mark = TW_TRY(parse_mark(step));
+  TW_TRY_STATUS(check_value(mark));
   const MarkRow* row = std::find_if(std::begin(kMarks), std::end(kMarks),
                                     [&](const MarkRow& r) { return r.kind == mark.kind; });
   Edit edit(tree);

@@ -14,6 +14,7 @@ namespace {
 bool known_scope(const std::string& scope) {
   for (std::string_view s : {"global", "shared", "warp", "local"})
     if (scope == s) return true;
+  if (scope.starts_with("fpga.")) return is_fpga_memory(fpga_memory(scope));
   const size_t dot = scope.find('.');
   return dot != std::string::npos && valid_name(scope) && dot > 0 && dot + 1 < scope.size();
 }

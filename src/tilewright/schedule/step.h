@@ -322,11 +322,11 @@ struct Unroll {
 };
 /// Sets a mark on a loop, block or allocated buffer; ignoring it never changes a result.
 ///   rewrite:  for k in n { S }  =>  for k in n @(ii=1) { S }
-///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch;
-///             blocks async, atomic, copies; allocations partition, align, pad, copies
+///   requires: 1. the target is of the kind the mark stands on: loops pipeline, ii, prefetch, port;
+///             blocks async, atomic, copies, port; allocations partition, align, pad, copies, slots
 ///             (unknown marks and values other than an integer or a word are Invalid)
 ///             2. atomic: the block combines, and does not sum floats
-///             in exact math
+///             in exact math  3. slots is 1 to 8, port not negative
 ///   keeps:    everything
 ///   source:   docs/ir.md (marks)
 struct SetMark {

@@ -186,7 +186,9 @@ class RandomFunc {
       if (last || rng_.chance(0.2)) {
         f.params.push_back({target.buffer, ParamMode::Out, {}, {}});
       } else {
-        body.push_back(make(Alloc{target.buffer, marks(MarkKind::Partition)}));
+        Marks all = marks(MarkKind::Partition);
+        if (rng_.chance(0.1)) all.push_back({MarkKind::Slots, rng_.between(1, 8)});
+        body.push_back(make(Alloc{target.buffer, all}));
       }
       body.push_back(define(target));
       if (rng_.chance(0.2)) body.push_back(touch(target));
@@ -209,7 +211,8 @@ class RandomFunc {
     return fmt::format(fmt::runtime(form), stem, ++names_);
   }
   std::string scope() {
-    static constexpr std::string_view kScopes[] = {"global", "local", "shared", "vta.acc"};
+    static constexpr std::string_view kScopes[] = {"global", "local", "shared", "vta.acc",
+                                                   "fpga.bram"};
     return std::string(kScopes[rng_.below(std::size(kScopes))]);
   }
   Marks marks(MarkKind kind) {
@@ -294,6 +297,7 @@ class RandomFunc {
     Block block;
     block.name = pick_name("S");
     block.marks = marks(MarkKind::Prefetch);
+    if (rng_.chance(0.05)) block.marks.push_back({MarkKind::Port, rng_.between(0, 3)});
     for (const Axis& a : axes) {
       visible.push_back({a.iter.var, *as_int(a.iter.extent)});
       if (a.iter.kind == IterKind::Space) indices.push_back(ref(a.iter.var));

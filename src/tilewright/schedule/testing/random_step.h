@@ -59,7 +59,8 @@ class RandomStep {
       case 18:
         return rfactor();
       case 19:
-        return SetScope{any_buffer(), word({"local", "shared", "vta.acc", "global"})};
+        return SetScope{any_buffer(),
+                        word({"local", "shared", "vta.acc", "fpga.lutram", "global"})};
       case 20:
         return layout();
       case 21:
