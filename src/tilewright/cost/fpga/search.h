@@ -1,0 +1,37 @@
+// The best design of a layer by the model, found by looking at all of them: bounds say which need
+// no look.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "tilewright/cost/fpga/model.h"
+
+namespace tilewright::cost {
+
+struct FpgaSearch {
+  /// Only these sizes side by side: output channels, input channels, pixels.
+  std::optional<std::array<int64_t, 3>> sizes;
+  bool overlap = true;
+  int slots = 2;               ///< of all buffers
+  int weight_ports = 2;        ///< 1 or 2; fewer are tried too
+  int64_t most_products = 0;   ///< 0: as many as there are cells for
+  bool divisors_only = false;  ///< sizes divide their loops, as in FlexTensor's spaces
+  std::vector<int64_t> blocks = {1, 4, 16};
+};
+
+struct FpgaBest {
+  FpgaDesign design;
+  FpgaTime time;
+  int64_t looked_at = 0;  ///< designs whose time was computed
+};
+
+/// Sizes of parts that are the least for their number: ceil(extent / n) for every n. Divisors only:
+/// those that divide it.
+std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only = false);
+
+/// Absent where no design fits the device.
+std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search = {});
+
+}  // namespace tilewright::cost
