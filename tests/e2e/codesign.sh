@@ -65,6 +65,29 @@ exits 0 "its front" "knee" -- codesign front run
 exits 0 "a design" "design/hw.toml" -- codesign front run --pick min:latency -o design
 holds "a design has a page" grep -q "one step" design/report.html
 holds "with loops" grep -q "one COMPUTE" design/report.html
+
+# Its program is the one that `compile` makes for it, and nothing is written where there is none any more.
+same_program() {
+  "$program" compile net.onnx --target spatial --hw design/hw.toml --quantize random:4 --fallback cpu -o own.twm 2>/dev/null &&
+    "$program" sim own.twm --asm >own.asm && "$program" sim design/net.twm --asm >design.asm && test -s own.asm && cmp own.asm design.asm
+}
+holds "the program of a design" same_program
+holds "its page names it" grep -q "net.twm" design/report.html
+exits 0 "it runs as it was compiled" "ok" -- verify design/net.twm
+exits 0 "an operator's design" "t.twm: the program" -- codesign front ttm -o design-ttm
+exits 0 "its program" "ok" -- verify design-ttm/*t.twm
+for target in dpu gemmini; do
+  exits 2 "an operator for $target" "takes whole models" -- compile --workload cases.json --id t --target $target -o t.twm
+done
+exits 0 "a design alone" "alone/hw.toml" -- codesign front run -o alone --no-package
+holds "without a program" test ! -e alone/net.twm -a -s alone/report.html
+mv net.onnx net-kept.onnx
+exits 8 "a design of a model that is gone" "net.onnx" "no longer there" -- codesign front run -o gone
+exits 0 "the design alone" "no report.html" -- codesign front run -o without --no-package
+"$program" -q zoo resnet18 --size 40 -o net.onnx
+exits 8 "a design of a model that was changed" "model: here" -- codesign front run -o gone
+mv net-kept.onnx net.onnx
+holds "nothing half written" test ! -e gone
 exits 0 "a contest" "on the true front" "ceiling" "ours reaches random" -- codesign contest net.onnx --space ./few.toml -o contest --seeds 3 --evaluations 4,8
 exits 0 "a contest on the table that is there" "mobo:ehvi" -- codesign contest net.onnx --space ./few.toml -o contest --seeds 2 --evaluations 8 --methods mobo:ehvi --objectives latency,energy
 exits 2 "a contest of an unknown method" "no search method" -- codesign contest net.onnx --space ./few.toml -o contest --methods magic
@@ -132,7 +155,7 @@ exits 0 "the same again has nothing to do" "0 of them in this run" -- \
 holds "a row per evaluation and level" test "$(wc -l <vta/points.jsonl)" -eq 9
 exits 0 "a design of VTA" "design-vta/hw.toml" -- codesign front vta --pick knee -o design-vta
 exits 0 "a design of VTA on a model" "units busy" "area" -- codesign eval design-vta/hw.toml net.onnx
-exits 0 "it compiles" "kernels" -- compile net.onnx --target vta --quantize random --hw design-vta/hw.toml -o net.twm
+exits 0 "it runs" "ok" -- verify design-vta/net.twm
 exits 0 "a spatial array's best on the cycle simulator" "tsim of 2 designs: latency" -- \
   codesign search net.onnx --space edge -o checked --evaluations 4 --fidelity tsim:2
 

@@ -1,5 +1,7 @@
 #include "tilewright/compile/accelerator_backend.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "tilewright/compile/cpu/backend.h"
@@ -8,6 +10,11 @@ namespace tilewright::compile {
 
 void AcceleratorBackend::describe(runtime::Program& program, const CompileOptions& options) const {
   cpu_backend().describe(program, options);
+}
+
+tl::unexpected<Error> takes_models(std::string_view target) {
+  return fail(ErrorKind::Usage, fmt::format("{} takes whole models", target),
+              "an operator alone has no scales of its integers", "name a model.onnx");
 }
 
 hw::Target accelerator_target(const std::string& name, std::any special) {

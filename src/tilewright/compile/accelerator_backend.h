@@ -21,6 +21,9 @@ class AcceleratorBackend : public Backend {
 /// A target of the back-end called `name`, with `special` in it; the back-end adds the rest.
 hw::Target accelerator_target(const std::string& name, std::any special);
 
+/// The error of a back-end that was given an operator and has no memo of its preparation: Usage.
+tl::unexpected<Error> takes_models(std::string_view target);
+
 /// `special` of a target, if it is a T; null for targets of other back-ends.
 template <class T>
 const T* special_of(const hw::Target& target) {

@@ -240,11 +240,22 @@ namespace {
 /// What the user asked for, with typical rates and without records: no schedule is chosen by it.
 Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options);
 
+/// An operator is no network to quantise: where Funcs are taken, it is its definition.
+Status prepare_operator(Subject& subject, const compile::CompileOptions& compile) {
+  if (!compile::backend_of(compile.target).takes_funcs()) return {};
+  subject.func =
+      TW_TRY(tensor::op_func(graph::op_call(*subject.graph, subject.graph->nodes.at(0))));
+  subject.graph.reset();
+  subject.single_operator = false;
+  return {};
+}
+
 /// For an accelerator the graph is replaced by its quantised, tiled form.
 Status prepare(Subject& subject, const SubjectOptions& options) {
   if (subject.package) return {};
   const compile::CompileOptions compile = TW_TRY(unfitted_options(options));
   if (compile.target.kind != hw::TargetKind::Accelerator) return {};
+  if (subject.single_operator) return prepare_operator(subject, compile);
   if (!subject.graph && compile::backend_of(compile.target).takes_funcs()) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
@@ -289,7 +300,11 @@ Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
     TW_TRY_STATUS(check_interrupt());
   }
   if (!options.workload.empty()) {
-    for (Subject& subject : TW_TRY(load_workload(options))) subjects.push_back(std::move(subject));
+    for (Subject& subject : TW_TRY(load_workload(options))) {
+      if (Status status = prepare(subject, options); !status)
+        return tl::unexpected<Error>(std::move(status.error()).at(subject.name));
+      subjects.push_back(std::move(subject));
+    }
   }
   if (subjects.empty())
     return fail(ErrorKind::Usage, "nothing to work on", {},

@@ -93,6 +93,7 @@ class DpuBackend final : public AcceleratorBackend {
 
   Result<std::vector<std::string>> place(const graph::Graph& graph,
                                          const CompileOptions& options) const override {
+    if (options.memo == nullptr) return takes_models(name());
     const DpuMemo& memo = memo_of(options);
     TW_CHECK(memo.devices.size() == graph.nodes.size(), "the memo is of another graph");
     return memo.devices;

@@ -245,10 +245,24 @@ std::string mappings(const SearchSubject& subject, const codesign::Hardware& har
   return page;
 }
 
+std::string programs(const std::vector<DesignPackage>& packages) {
+  std::string page;
+  for (const DesignPackage& package : packages)
+    page += package.problem.empty()
+                ? fmt::format(
+                      "<p>Its program: <code>{}</code>, mapped by the compiler. Models are "
+                      "calibrated with random inputs.</p>\n",
+                      html_text(package.file))
+                : fmt::format("<p>No {}: {}</p>\n", html_text(package.file),
+                              html_text(package.problem));
+  return page;
+}
+
 }  // namespace
 
 std::string design_page(const SearchSubject& subject, codesign::LayerMapper mapper,
-                        const search::Point& point, const std::string& name) {
+                        const search::Point& point, const std::string& name,
+                        const std::vector<DesignPackage>& packages) {
   codesign::DesignEvaluator evaluator(subject.workload, subject.space.file().technology,
                                       std::move(mapper));
   const codesign::Hardware hardware = subject.space.hardware(point);
@@ -256,6 +270,7 @@ std::string design_page(const SearchSubject& subject, codesign::LayerMapper mapp
   std::string page = html_head("design " + name);
   page += fmt::format("<h1>Design {} for {}</h1>\n<p>All figures are those of the model.</p>\n",
                       html_text(name), html_text(subject.workload.name));
+  page += programs(packages);
   page += totals(subject, result) + "<h2>Energy</h2>\n" + energy_by_level(subject, result);
   page += "<h2>Time</h2>\n" + what_binds(subject, result) + roofline(subject, hardware, result);
   page += layer_table(subject, hardware, result);

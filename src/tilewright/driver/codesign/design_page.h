@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "tilewright/driver/codesign/search_run.h"
+#include "tilewright/driver/codesign/design_package.h"
 
 namespace tilewright::driver {
 
@@ -15,8 +15,9 @@ std::string loop_nest(const spatial::Design& design, const cost::SpatialLayer& l
 /// One self-contained page of a design at `point` of the subject's space: what it costs, energy by
 /// level, what binds, all layers in a roofline, what one step of each parameter would change, and
 /// the mapping of each layer (of `spatial` as a loop nest). Evaluates the design and its neighbours
-/// by the model, with the mapper of the search.
+/// by the model, with the mapper of the search. `packages`: its programs, named.
 std::string design_page(const SearchSubject& subject, codesign::LayerMapper mapper,
-                        const search::Point& point, const std::string& name);
+                        const search::Point& point, const std::string& name,
+                        const std::vector<DesignPackage>& packages);
 
 }  // namespace tilewright::driver

@@ -366,7 +366,8 @@ Status check_size(const SearchSubject& subject, const SearchSettings& settings) 
 }  // namespace
 
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
-                                    const std::string& folder) {
+                                    const std::string& folder,
+                                    const std::function<Status()>& opened) {
   TW_TRY_STATUS(check_subject(subject));
   TW_TRY_STATUS(check_size(subject, settings));
   if (!settings.fidelity.empty())
@@ -380,6 +381,7 @@ Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSe
   }
   TW_TRY_STATUS(make_folder(folder));
   codesign::Study study = TW_TRY(codesign::Study::open(folder + "/study.sqlite", key));
+  if (opened) TW_TRY_STATUS(opened());
   const SearchResult result =
       TW_TRY(DesignSearch(subject, settings, std::move(study), std::move(warm),
                           TW_TRY(layer_mapper(settings.mapping)))

@@ -1,6 +1,7 @@
 // One search for designs: a model, a space and goals, kept in a folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -52,11 +53,13 @@ struct SearchResult {
 /// hundred at once) in `folder`/study.sqlite before the next begins; at the end writes
 /// points.jsonl, front.csv and report.html. With `settings.fidelity` the best designs of the front,
 /// nearest to the knee first, are looked at again at that level; each that breaks a limit there is
-/// infeasible and buys one evaluation more. errors: Usage (an unknown method or level), Package
+/// infeasible and buys one evaluation more. `opened` is called once the folder is known to be that
+/// of this search, before the first evaluation. errors: Usage (an unknown method or level), Package
 /// (the folder holds another search), Io; Capacity (no legal point; `enumerate` of too many);
 /// Unsupported (no layer matches, a level that has no programs for such designs).
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
-                                    const std::string& folder);
+                                    const std::string& folder,
+                                    const std::function<Status()>& opened = {});
 
 /// What must be the same for results to be comparable.
 codesign::StudyKey study_key(const SearchSubject& subject, const tune::MappingSearch& mapping);

@@ -14,6 +14,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/codesign/choices_report.h"
 #include "tilewright/driver/codesign/contest_report.h"
+#include "tilewright/driver/codesign/design_package.h"
 #include "tilewright/driver/codesign/design_page.h"
 #include "tilewright/driver/codesign/goals.h"
 #include "tilewright/driver/codesign/levels.h"
@@ -33,6 +34,8 @@ constexpr const char* kStudyFile = "/study.sqlite";
 struct CodesignOptions {
   SubjectOptions subject;
   int order = 0;
+  bool no_package = false;
+  std::string command;  ///< as typed
   std::string space = "edge", design, study, pick = "knee", output, technology;
   std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
@@ -195,8 +198,8 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   const std::string folder = folder_of(options, subject.workload.name + "-codesign");
   SearchSettings settings = options.search;
   settings.mapping = inputs.mapping;
-  const SearchResult result = TW_TRY(search_designs(subject, settings, folder));
-  TW_TRY_STATUS(write_inputs(inputs, folder));
+  const SearchResult result = TW_TRY(
+      search_designs(subject, settings, folder, [&] { return write_inputs(inputs, folder); }));
   if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
   const std::vector<std::string> objectives = words_of(options.objectives);
   print_front(result.front, objectives, as_json);
@@ -224,18 +227,67 @@ Result<size_t> picked(const std::string& pick, const std::vector<FrontPoint>& fr
                           fmt::join(objectives, ", ")));
 }
 
-/// The page of one design, from the files that the search was given.
-Result<std::string> page_of(const std::string& folder, codesign::StudyKey key,
-                            const FrontPoint& point) {
-  const SearchInputs inputs = TW_TRY(read_inputs(folder));
-  SearchSubject subject = TW_TRY(load_search(inputs));
-  subject.goals = TW_TRY(goals_of(key));
+/// What the search was given, read again: to compile and report what was judged, and nothing else.
+struct Searched {
+  SearchInputs inputs;
+  SearchSubject subject;
+};
+
+/// errors: Package (something is gone, or no longer what it was), with what differs.
+Result<Searched> searched_of(const std::string& folder, codesign::StudyKey key) {
+  const auto changed = [&](const std::string& differ) {
+    return fail(ErrorKind::Package,
+                fmt::format("'{}' is of a model or a space that is no longer there", folder),
+                differ, "search again; --no-package writes the design alone");
+  };
+  Result<SearchInputs> inputs = read_inputs(folder);
+  if (!inputs) return changed(inputs.error().what);
+  Result<SearchSubject> subject = load_search(*inputs);
+  if (!subject)
+    return changed(subject.error().why.empty()
+                       ? subject.error().what
+                       : fmt::format("{}: {}", subject.error().what, subject.error().why));
+  subject->goals = TW_TRY(goals_of(key));
   key.erase("warm start");
-  if (const std::string differ = codesign::differences(study_key(subject, inputs.mapping), key);
-      !differ.empty())
-    return fail(ErrorKind::Io, "its model or its space is no longer what was searched", differ);
-  return design_page(subject, TW_TRY(layer_mapper(inputs.mapping)), point.point,
-                     std::to_string(point.number));
+  const std::string differ = codesign::differences(study_key(*subject, inputs->mapping), key);
+  if (!differ.empty()) return changed(differ);
+  return Searched{*std::move(inputs), *std::move(subject)};
+}
+
+/// hw.toml and rtl/.
+Status write_design(const FrontPoint& point, const std::string& folder) {
+  TW_TRY_STATUS(write_file(folder + "/hw.toml", point.design));
+  say(fmt::format("{}/hw.toml: design {}", folder, point.number));
+  const Result<GeneratedRtl> made =
+      generated_rtl(TW_TRY(codesign::read_hardware(point.design, "hw.toml")));
+  if (made) return write_rtl(*made, folder + "/rtl");
+  say(fmt::format("no rtl/: {}", made.error().what));
+  return {};
+}
+
+/// The design with what runs on it. All that can fail or take long comes before the first file.
+Status write_picked(const CodesignOptions& options, const FrontPoint& point,
+                    const codesign::StudyKey& key) {
+  const std::string& folder = options.output;
+  const Result<Searched> searched = searched_of(options.study, key);
+  if (!searched && !options.no_package) return tl::unexpected<Error>(searched.error());
+  DesignPackages packages;
+  if (!options.no_package)
+    packages = TW_TRY(DesignPackages::compile(searched->inputs, point.design, options.command));
+  std::string page;
+  if (searched)
+    page = design_page(searched->subject, TW_TRY(layer_mapper(searched->inputs.mapping)),
+                       point.point, std::to_string(point.number), packages.list());
+  TW_TRY_STATUS(check_interrupt());
+  TW_TRY_STATUS(make_folder(folder));
+  TW_TRY_STATUS(packages.write(folder));
+  TW_TRY_STATUS(write_design(point, folder));
+  for (const DesignPackage& package : packages.list())
+    say(package.problem.empty() ? fmt::format("{}/{}: the program", folder, package.file)
+                                : fmt::format("no {}: {}", package.file, package.problem));
+  if (searched) return write_file(folder + "/report.html", page);
+  say(fmt::format("no report.html: {}", searched.error().why));
+  return {};
 }
 
 Result<int> front_verb(const CodesignOptions& options, bool as_json) {
@@ -250,22 +302,7 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
     print_front(front, objectives, as_json);
     return 0;
   }
-  const FrontPoint& point = front[TW_TRY(picked(options.pick, front, objectives))];
-  TW_TRY_STATUS(make_folder(options.output));
-  TW_TRY_STATUS(write_file(options.output + "/hw.toml", point.design));
-  say(fmt::format("{}/hw.toml: design {}", options.output, point.number));
-  const Result<GeneratedRtl> made =
-      generated_rtl(TW_TRY(codesign::read_hardware(point.design, "hw.toml")));
-  if (made)
-    TW_TRY_STATUS(write_rtl(*made, options.output + "/rtl"));
-  else
-    say(fmt::format("no rtl/: {}", made.error().what));
-  const Result<std::string> page = page_of(options.study, key, point);
-  if (!page) {
-    say(fmt::format("no report.html: {}", page.error().what));
-    return 0;
-  }
-  TW_TRY_STATUS(write_file(options.output + "/report.html", *page));
+  TW_TRY_STATUS(write_picked(options, front[TW_TRY(picked(options.pick, front, objectives))], key));
   return 0;
 }
 
@@ -367,6 +404,7 @@ void add_codesign(Verb app, VerbContext& context) {
   const auto act = [&context, options](Verb action,
                                        Result<int> (*run)(const CodesignOptions&, bool)) {
     action.callback([&context, options, run] {
+      options->command = context.command;
       context.action = [&context, options, run] { return run(*options, context.json); };
     });
   };
@@ -422,7 +460,8 @@ void add_codesign(Verb app, VerbContext& context) {
   front.add_option("study", options->study, "folder of a search").required();
   front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
   front.add_option("-o,--output", options->output,
-                   "folder for the design: hw.toml, rtl/, report.html");
+                   "folder for the design: hw.toml, rtl/, NAME.twm, report.html");
+  front.add_flag("--no-package", options->no_package, "leave NAME.twm, the compiled model, out");
   act(front, front_verb);
 
   Verb contest = verb.add_verb("contest", "Evaluates a whole space, then replays searches on it");
