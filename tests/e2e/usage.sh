@@ -85,7 +85,7 @@ holds "JSON of opt --list" "$python" -c "
 import json
 d = json.load(open('passes.json'))
 assert {p['name']: p['pipelines'] for p in d['passes']}['simplify'] == ['cpu', 'gpu'], d
-assert [p['name'] for p in d['pipelines']] == ['cpu', 'gpu', 'gpu-kernel'], d"
+assert [p['name'] for p in d['pipelines']] == ['cpu', 'gpu', 'gpu-kernel', 'fpga'], d"
 
 # Passes on a program.
 exits 0 "passes of a pipeline" "func gemm" -- opt gemm.tw --pipeline cpu --dump-ir-to new/cpu

@@ -65,6 +65,7 @@ const std::vector<Pass>& all_passes() {
       {"expand_math", "f32 exp, log, tanh, sigmoid, erf, rsqrt as arithmetic", Any, expand_math},
       {"keep_async_marks", "mark shared buffers whose copies may finish later", Any,
        keep_async_marks},
+      {"keep_ports", "let loops say through which port blocks reach memory", Any, keep_ports},
       {"fragments", "give memory of warps the register layout of their instructions", NoBlocks,
        fragments},
       {"privatize", "give each thread its own part of local memory", NoBlocks, privatize},
@@ -88,6 +89,10 @@ const std::vector<Pipeline>& all_pipelines() {
        {"keep_async_marks", "bind_iters", "simplify", "place_allocs", "compact", "hoist_guards",
         "fragments", "privatize", "hold_copies"}},
       {"gpu-kernel", "for each kernel of a GPU", {"insert_syncs", "insert_waits"}},
+      // Loops of one iteration stay: marks stand on them.
+      {"fpga",
+       "for FPGAs, before the program is cut into processes",
+       {"keep_ports", "bind_iters", "compact"}},
   };
   return pipelines;
 }

@@ -32,7 +32,8 @@ struct Pipeline {
   std::vector<std::string> passes;
 };
 
-/// `cpu`; `gpu`, up to the split into kernels; `gpu-kernel`, for each of these.
+/// `cpu`; `gpu`, up to the split into kernels; `gpu-kernel`, for each of these; `fpga`, before
+/// processes_of.
 const std::vector<Pipeline>& all_pipelines();
 /// errors: Usage (unknown pipeline, with the list).
 Result<const Pipeline*> find_pipeline(std::string_view name);

@@ -44,6 +44,12 @@ Result<Func> unroll(const Func& func);
 /// vectorises; relative error <= 1e-6, exact at NaN, infinities and zero.
 Result<Func> expand_math(const Func& func);
 
+// --- For FPGAs.
+
+/// Blocks lose their marks in lowering, loops keep them: the `port` of a block goes to a loop of
+/// its own around it.
+Result<Func> keep_ports(const Func& func);
+
 // --- For GPUs.
 
 /// Blocks lose their marks in lowering, allocations keep them: a shared buffer whose writers are

@@ -17,6 +17,21 @@
 namespace tilewright::lower {
 namespace {
 
+/// A copy through a port of its own.
+constexpr const char* kPorts = R"(
+func ports(X: f32[4], out Y: f32[4]) {
+  for t in 4 {
+    alloc T: f32[1] fpga.reg @(slots=2)
+    block T(t: space 4 = t) @(port=1) {
+      T[0] = X[t]
+    }
+    block Y(t: space 4 = t) {
+      Y[t] = T[0]
+    }
+  }
+}
+)";
+
 /// Sums of columns, 4 rows at a time in a ring that is filled one round ahead; what is copied is
 /// computed, so threads make the copies themselves.
 constexpr const char* kRing = R"(
@@ -105,6 +120,7 @@ std::vector<GpuKernel> kernels_of(const Func& func) {
 std::vector<Func> programs_of(const Pipeline& pipeline) {
   if (pipeline.name == "cpu") return cpu_programs();
   if (pipeline.name == "gpu") return gpu_programs();
+  if (pipeline.name == "fpga") return all_parsed({kPorts});
   std::vector<Func> kernels;
   for (const Func& func : gpu_programs())
     for (const GpuKernel& kernel : kernels_of(func)) kernels.push_back(kernel.func);

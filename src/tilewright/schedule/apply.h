@@ -32,5 +32,8 @@ Result<Func> run(const Bind& step, const Func& func);
 Result<Func> run(const Spread& step, const Func& func);
 Result<Func> run(const Pipeline& step, const Func& func);
 Result<Func> run(const Tensorize& step, const Func& func);
+Result<Func> run(const FpgaBuffer& step, const Func& func);
+Result<Func> run(const Dataflow& step, const Func& func);
+Result<Func> run(const Partition& step, const Func& func);
 
 }  // namespace tilewright::schedule

@@ -13,6 +13,7 @@
 #include <charconv>
 #include <set>
 
+#include "tilewright/lower/initiation.h"
 #include "tilewright/schedule/apply.h"
 #include "tilewright/schedule/regenerate.h"
 
@@ -150,6 +151,26 @@ Status check_value(const Mark& mark) {
     return refuse(3, "the value of mark slots is not 1 to 8");
   if (mark.kind == MarkKind::Port && (n == nullptr || *n < 0))
     return refuse(3, "the value of mark port is no number of a port");
+  if (mark.kind == MarkKind::InitiationInterval && (n == nullptr || *n < 1))
+    return refuse(3, "the value of mark ii is no number of cycles");
+  return {};
+}
+
+/// Whether `id` can begin an iteration of all loops around it every few cycles (4. to 6.).
+Status check_initiation(const Tree& tree, Id id) {
+  const Name& loop = tree.loop(id).var.name();
+  for (Id n = id + 1; n < tree.end(id); ++n)
+    if (const For* inner = tree.as<For>(n); inner && inner->kind != ForKind::Unroll)
+      return refuse(4,
+                    fmt::format("loop {} inside of {} is not unrolled", inner->var.name(), loop));
+  for (Id at = tree.parent(id); at != kNone && tree.parent(at) != kNone; at = tree.parent(at)) {
+    if (tree.as<For>(at)) continue;
+    const std::vector<Id> all = tree.children(at);
+    if (std::any_of(all.begin(), all.end(), [&](Id s) { return tree.as<Alloc>(s) != nullptr; }))
+      break;
+    return refuse(5, fmt::format("loop {} is not the only statement in the loop around it", loop));
+  }
+  if (auto why = lower::sums_out_of_order(tree.loop(id), tree.func().math)) return refuse(6, *why);
   return {};
 }
 
@@ -245,6 +266,7 @@ Result<Func> run(const SetMark& step, const Func& func) {
     return fail(ErrorKind::Invalid,
                 fmt::format("no loop, block or buffer is named {}", step.target));
   if (row->loop && loop) {
+    if (mark.kind == MarkKind::InitiationInterval) TW_TRY_STATUS(check_initiation(tree, *loop));
     For changed = tree.loop(*loop);
     put(changed.marks, mark);
     edit.replace(*loop, make(std::move(changed)));

@@ -326,7 +326,10 @@ struct Unroll {
 ///             blocks async, atomic, copies, port; allocations partition, align, pad, copies, slots
 ///             (unknown marks and values other than an integer or a word are Invalid)
 ///             2. atomic: the block combines, and does not sum floats
-///             in exact math  3. slots is 1 to 8, port not negative
+///             in exact math  3. slots is 1 to 8, port not negative, ii at least 1
+///             4. ii: all loops inside are unrolled  5. ii: the loop is the only statement in each
+///             loop around, up to the one whose body allocates what the loop works on: one counter
+///             counts them all  6. ii: unrolled loops inside do not sum floats in exact math
 ///   keeps:    everything
 ///   source:   docs/ir.md (marks)
 struct SetMark {
@@ -412,10 +415,62 @@ struct Tensorize {
   TW_FIELDS(TW_FIELD(Tensorize, loop), TW_FIELD(Tensorize, intrinsic))
 };
 
-using Step =
-    std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
-                 CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad, Inplace,
-                 Order, Parallel, Vectorize, Unroll, SetMark, Bind, Spread, Pipeline, Tensorize>;
+/// Lets a block read or write a buffer through blocks of memory on the chip of an FPGA: a channel
+/// between what fills them and what empties them.
+///   rewrite:  for t { for i { .. B[i] .. } }  =>
+///             for t { alloc T: fpga.bram @(slots=2)  for T.a0 { T[..] = B[..] }  for i { .. T[i] }
+///             } (copy=T, memory=bram, slots=2)
+///   requires: 1. as CacheRead; where the block writes the buffer, as CacheWrite  2. the memory is
+///             bram, uram, lutram or reg  3. 1 <= slots <= 8  4. what is copied has a constant size
+///   keeps:    whole-tensor coordinates; the pipeline `fpga` shrinks what is held to a tile
+///   source:   FlexTensor (ASPLOS 2020) `buffer`
+struct FpgaBuffer {
+  Name block, buffer, copy, loop, memory;
+  int64_t slots = 2;
+  static constexpr std::string_view name = "buffer";
+  TW_FIELDS(TW_FIELD(FpgaBuffer, block), TW_FIELD(FpgaBuffer, buffer), TW_FIELD(FpgaBuffer, copy),
+            TW_FIELD(FpgaBuffer, loop), TW_FIELD(FpgaBuffer, memory), TW_FIELD(FpgaBuffer, slots))
+};
+/// Runs what is in a loop as processes at the same time, connected by channels: allocations with
+/// mark `slots`. Blocks that write the same channel or the same buffer outside of the chip, or use
+/// the same buffer without slots, are one process; so are reads of the same parameters through the
+/// same `port` (lower/processes.h).
+///   rewrite:  for t in n { S }  =>  for t in n { S } @(pipeline=dataflow)
+///   requires: 1. the loop is serial and outermost, but for parallel loops without other statements
+///             2. every channel inside is written by one process and read by exactly one other
+///             3. in each life of a block all writes stand before all reads of the other process
+///             4. no process reads or writes a buffer outside of the chip that another writes
+///             5. conditions around a channel read nothing that only one process has (what they and
+///             extents depend on is in all slices)  6. channels lead forward: processes have an
+///             order  7. no reader waits for a block while it, or one that waits for it, has to
+///             empty channels inside of that block's life for the writer to come to its end
+///             8. no other nest uses a buffer on the chip that is used inside
+///   keeps:    everything; for all numbers of slots the processes end with the same values
+///   source:   FlexTensor (ASPLOS 2020) `pipeline`; Kahn process networks
+struct Dataflow {
+  Name loop;
+  static constexpr std::string_view name = "dataflow";
+  TW_FIELDS(TW_FIELD(Dataflow, loop))
+};
+/// Divides a buffer on the chip of an FPGA into banks, which are used at the same time.
+///   rewrite:  alloc T: f32[32,8] fpga.bram  =>  alloc T: f32[32,8] fpga.bram @(partition=c16_f)
+///   requires: 1. the buffer is allocated in a memory `fpga.*`  2. one part for each axis, joined
+///   by
+///             `_`: cN for N banks, cyclic; bN for N blocks; f for a bank per element
+///             3. 1 <= N <= extent of the axis, as far as it is used at a time
+///             4. at most 4096 banks
+///   keeps:    everything
+///   source:   FlexTensor (ASPLOS 2020) `partition`
+struct Partition {
+  Name buffer, factors;
+  static constexpr std::string_view name = "partition";
+  TW_FIELDS(TW_FIELD(Partition, buffer), TW_FIELD(Partition, factors))
+};
+
+using Step = std::variant<Split, Fuse, Reorder, Cut, ComputeAt, ReverseComputeAt, Inline, CacheRead,
+                          CacheWrite, Reindex, Merge, Divide, Slide, RFactor, SetScope, Layout, Pad,
+                          Inplace, Order, Parallel, Vectorize, Unroll, SetMark, Bind, Spread,
+                          Pipeline, Tensorize, FpgaBuffer, Dataflow, Partition>;
 
 /// The program after the step. errors: NotApplicable (the number of the broken requirement, names
 /// and sizes in the text), Invalid (no such loop, block or buffer).

@@ -40,6 +40,9 @@ Trace every_step() {
   trace.push_back(Spread{"C.p", {"thread.y", "thread.x"}, {4, 8}});
   trace.push_back(Pipeline{"C.k.o", {"A.shared", "B.shared"}, 3});
   trace.push_back(Tensorize{"C.b", "func f(out \"a\": i32[1]) {\n  a[0] = 1i32\n}\n"});
+  trace.push_back(FpgaBuffer{"C", "W", "W.t", "C.k.o", "bram", 2});
+  trace.push_back(Dataflow{"C.k.o"});
+  trace.push_back(Partition{"W.t", "c16_b2_f"});
   return trace;
 }
 const Trace kEveryStep = every_step();

@@ -92,13 +92,21 @@ class RandomStep {
         return merge();
       case 37:
         return divide();
+      case 38:
+      case 39:
+        return fpga_buffer();
+      case 40:
+        return dataflow();
+      case 41:
+      case 42:
+        return partition();
       default:
         return mark();
     }
   }
 
  private:
-  static constexpr int64_t kKinds = 39;
+  static constexpr int64_t kKinds = 44;
 
   template <class T>
   const T& one_of(const std::vector<T>& v) {
@@ -201,6 +209,41 @@ class RandomStep {
   Step cache_write() {
     const Id block = any_block();
     return CacheWrite{block_name(block), fresh(), rng_.chance(0.4) ? "" : loop_around(block)};
+  }
+  Step fpga_buffer() {
+    const Id block = any_block();
+    const auto result = result_of(block);
+    return FpgaBuffer{block_name(block),
+                      result && rng_.chance(0.4) ? result->name() : source_of(block),
+                      fresh(),
+                      rng_.chance(0.2) ? "" : loop_around(block),
+                      word({"bram", "uram", "lutram", "reg", rng_.chance(0.1) ? "dram" : "reg"}),
+                      rng_.chance(0.05) ? 9 : rng_.between(1, 3)};
+  }
+  /// Mostly an outermost loop with a channel inside.
+  Step dataflow() {
+    std::vector<Id> outer;
+    for (Id id = 0; id < tree_.size(); ++id) {
+      const Alloc* a = tree_.as<Alloc>(id);
+      if (a == nullptr || find_mark(a->marks, MarkKind::Slots) == nullptr) continue;
+      const std::vector<Id> around = tree_.loops_around(id);
+      if (!around.empty()) outer.push_back(around.front());
+    }
+    if (outer.empty() || rng_.chance(0.2)) return Dataflow{any_loop()};
+    return Dataflow{loop_name(one_of(outer))};
+  }
+  Step partition() {
+    std::vector<Buffer> on_chip;
+    for (Id id = 0; id < tree_.size(); ++id)
+      if (const Alloc* a = tree_.as<Alloc>(id); a && !fpga_memory(a->buffer.scope()).empty())
+        on_chip.push_back(a->buffer);
+    if (on_chip.empty()) return Partition{any_buffer(), "c2"};
+    const Buffer& buffer = one_of(on_chip);
+    std::vector<std::string> parts(buffer.rank());
+    for (std::string& part : parts)
+      part = rng_.chance(0.3) ? "f" : word({"b", "c"}) + fmt::to_string(rng_.between(1, 3));
+    return Partition{buffer.name(),
+                     rng_.chance(0.05) ? "f_f_f_d" : fmt::to_string(fmt::join(parts, "_"))};
   }
   Step reindex() {
     const Id id = any_block();
