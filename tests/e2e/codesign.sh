@@ -93,6 +93,23 @@ exits 0 "a contest on the table that is there" "mobo:ehvi" -- codesign contest n
 exits 2 "a contest of an unknown method" "no search method" -- codesign contest net.onnx --space ./few.toml -o contest --methods magic
 exits 0 "a design on a model" "units busy" "area" -- codesign eval design/hw.toml net.onnx
 
+# A mapping that is given is judged as it is: what eval found, given back, is what it found.
+same_mappings() { # same_mappings DESIGN
+  "$program" codesign eval "$1" net.onnx --mappings >mappings.txt && "$program" codesign eval "$1" net.onnx --json >found.json &&
+    "$program" codesign eval "$1" net.onnx --map mappings.txt --json >given.json && test -s mappings.txt && cmp found.json given.json
+}
+holds "mappings given back" same_mappings design/hw.toml
+holds "mappings given back, of VTA" same_mappings vta
+printf 'tensor g(A: i8[700, 190], B: i8[190, 130]) {\n  C[i in 700, j in 130] = sum(k in 190) i32(A[i, k]) * i32(B[k, j])\n  return C\n}\n' >g.tw
+eval_g=(codesign eval gemm.toml g.tw --map)
+exits 0 "a mapping by hand" "C " -- "${eval_g[@]}" "first=A i=i j=j k=k tile=i32,j32,k64"
+exits 6 "one that does not fit" "--map:1:3" "scratchpad: " "A 2 x 131" "private memory: " -- "${eval_g[@]}" "C: first=A i=i j=j k=k"
+exits 2 "a word that is none" "--map:1:29" "q130" -- "${eval_g[@]}" "first=A i=i j=j k=k tile=i8,q130"
+exits 2 "a choice that is none" "its choices: first=A i=i j=j k=k" -- "${eval_g[@]}" "C: first=A i=k j=j k=i"
+exits 2 "a layer that is not there" "did you mean" -- "${eval_g[@]}" "D: first=A i=i j=j k=k"
+printf '# two lines\nC: first=A i=i j=j k=k tile=i900\n' >wrong.txt
+exits 2 "a file of mappings" "wrong.txt:2:3" "1..700" -- "${eval_g[@]}" wrong.txt
+
 # The evaluation of a point is the same by whatever way it is asked for.
 same_latency() {
   "$program" codesign eval design/hw.toml net.onnx --technology hasco-fpga --json >eval.json 2>/dev/null &&

@@ -1,10 +1,13 @@
 #include "tilewright/codesign/evaluation.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "tilewright/accel/spatial/needs.h"
+#include "tilewright/rules/vta/mapping_text.h"
 
 namespace tilewright::codesign {
 namespace {
@@ -42,6 +45,86 @@ double host_cycles(const WorkloadLayer& layer, const spatial::Host& host) {
 cost::SpatialBinds vta_binds(const rules::VtaCost& cost) {
   if (cost.load >= cost.compute && cost.load >= cost.store) return cost::SpatialBinds::Load;
   return cost.compute >= cost.store ? cost::SpatialBinds::Steps : cost::SpatialBinds::Store;
+}
+
+/// On the array.
+void set_cost(const spatial::Design& design, const cost::SpatialLayer& layer,
+              const Technology& technology, const cost::SpatialCost& cost, LayerResult& result) {
+  result.cost = cost;
+  result.binds = cost.binds;
+  result.dram_bytes = static_cast<double>(cost.dram_bytes());
+  result.cycles = cost.cycles;
+  add_energy(design, layer, energies(design, technology), result);
+}
+
+void set_run(const vta::Config& config, const Technology& technology, VtaRun run,
+             LayerResult& result) {
+  const VtaBytes bytes = vta_bytes(run, config);
+  result.cycles = static_cast<double>(run.cost.cycles);
+  result.binds = vta_binds(run.cost);
+  result.dram_bytes = bytes.read + bytes.written;
+  result.energy = vta_energy(run, config, energies(config, technology));
+  result.vta = std::move(run);
+}
+
+tl::unexpected<Error> does_not_fit(const WorkloadLayer& layer,
+                                   const std::vector<std::string>& misfits) {
+  return fail(ErrorKind::Capacity,
+              fmt::format("the mapping of `{}` does not fit", layer.layer.name),
+              fmt::format("{}", fmt::join(misfits, "; ")));
+}
+
+/// `first=input i=x j=k k=c`: a mapping up to its tiles.
+std::string choice_text(const cost::SpatialLayer& layer, const cost::SpatialChoice& choice) {
+  cost::SpatialMapping mapping;
+  mapping.choice = choice;
+  const std::string text = cost::to_string(layer, mapping);
+  return text.substr(0, text.find(" tile="));
+}
+
+Status check_choice(const spatial::Design& design, const cost::SpatialLayer& layer,
+                    const cost::SpatialChoice& choice) {
+  const std::vector<cost::SpatialChoice> all = cost::choices(design, layer);
+  if (std::find(all.begin(), all.end(), choice) != all.end()) return {};
+  std::vector<std::string> texts;
+  for (const cost::SpatialChoice& one : all) texts.push_back(choice_text(layer, one));
+  return fail(
+      ErrorKind::Usage,
+      fmt::format("`{}` is no choice of {} for `{}`", choice_text(layer, choice),
+                  spatial::name(design.unit), layer.name),
+      texts.empty() ? "it has none" : fmt::format("its choices: {}", fmt::join(texts, "; ")));
+}
+
+Result<LayerResult> judge_on(const spatial::Design& design, const WorkloadLayer& layer,
+                             const Technology& technology, std::string_view text) {
+  LayerResult result;
+  Result<cost::SpatialMapping> mapping = cost::parse_mapping(layer.layer, text);
+  if (!mapping) {
+    if (mapping.error().kind == ErrorKind::Invalid) mapping.error().kind = ErrorKind::Usage;
+    return tl::unexpected<Error>(std::move(mapping.error()));
+  }
+  TW_TRY_STATUS(check_choice(design, layer.layer, mapping->choice));
+  const auto misfits = cost::misfits(design, layer.layer, *mapping);
+  if (!misfits.empty()) return does_not_fit(layer, misfits);
+  result.mapping = *mapping;
+  result.bound = cost::lower_bound(design, layer.layer);
+  set_cost(design, layer.layer, technology,
+           cost::SpatialEvaluator(design, layer.layer, mapping->choice).cost(*mapping), result);
+  return result;
+}
+
+Result<LayerResult> judge_on(const vta::Config& config, const WorkloadLayer& layer,
+                             const Technology& technology, std::string_view text) {
+  VtaRun run;
+  run.layer = TW_TRY(vta_layer(layer.layer, config));
+  run.mapping = TW_TRY(rules::parse_vta_mapping(run.layer, text));
+  const auto misfits = rules::misfits(run.layer, run.mapping, config);
+  if (!misfits.empty()) return does_not_fit(layer, misfits);
+  run.cost = rules::predict(run.layer, run.mapping, config);
+  LayerResult result;
+  result.bound = static_cast<double>(rules::layer_bound(run.layer, config));
+  set_run(config, technology, std::move(run), result);
+  return result;
 }
 
 double in_unit(const DesignResult& result, const Limit& limit) {
@@ -133,11 +216,11 @@ LayerResult DesignEvaluator::layer(const spatial::Design& design, size_t place) 
   const std::optional<cost::SpatialBest> mapped =
       mapper_ ? mapper_(design, layer.layer) : best(design, place);
   result.on_host = !mapped || host < mapped->cost.cycles;
-  if (mapped) result.mapping = mapped->mapping, result.cost = mapped->cost;
-  result.binds = result.cost.binds;
-  result.dram_bytes = static_cast<double>(result.cost.dram_bytes());
-  result.cycles = result.on_host ? host : result.cost.cycles;
-  if (!result.on_host) add_energy(design, layer.layer, energies(design, technology_), result);
+  if (mapped) {
+    result.mapping = mapped->mapping;
+    set_cost(design, layer.layer, technology_, mapped->cost, result);
+  }
+  if (result.on_host) result.cycles = host, result.energy = {};
   return result;
 }
 
@@ -152,13 +235,8 @@ LayerResult DesignEvaluator::layer(const vta::Config& config, size_t place) cons
     result.bound = run ? static_cast<double>(rules::layer_bound(run->layer, config)) : host;
     return result;
   }
-  const VtaBytes bytes = vta_bytes(*run, config);
-  result.cycles = static_cast<double>(run->cost.cycles);
   result.bound = static_cast<double>(rules::layer_bound(run->layer, config));
-  result.binds = vta_binds(run->cost);
-  result.dram_bytes = bytes.read + bytes.written;
-  result.energy = vta_energy(*run, config, energies(config, technology_));
-  result.vta = std::move(*run);
+  set_run(config, technology_, *std::move(run), result);
   return result;
 }
 
@@ -193,6 +271,12 @@ DesignResult DesignEvaluator::evaluate(const Hardware& hardware) {
 std::string mapping_text(const WorkloadLayer& layer, const LayerResult& result) {
   return result.vta ? rules::to_string(result.vta->mapping)
                     : cost::to_string(layer.layer, result.mapping);
+}
+
+Result<LayerResult> judge(const Hardware& hardware, const WorkloadLayer& layer,
+                          const Technology& technology, std::string_view mapping) {
+  return std::visit(
+      [&](const auto& design) { return judge_on(design, layer, technology, mapping); }, hardware);
 }
 
 DesignResult sum_up(const Workload& workload, const Technology& technology,

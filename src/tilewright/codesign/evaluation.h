@@ -49,6 +49,12 @@ struct DesignResult {
 
 /// One line: tiles, order, copies.
 std::string mapping_text(const WorkloadLayer& layer, const LayerResult& result);
+/// One run of a layer under a mapping that somebody gives, a line as mapping_text has it; what the
+/// host would take does not matter. errors: Parse (no such line; the place is a column), Usage
+/// (loops, tiles or a choice that the layer has not), Capacity (which memory, which tensor, KiB),
+/// Unsupported (a layer that the hardware cannot play).
+Result<LayerResult> judge(const Hardware& hardware, const WorkloadLayer& layer,
+                          const Technology& technology, std::string_view mapping);
 /// What layers cost together, with the nodes of the host, one after the other.
 DesignResult sum_up(const Workload& workload, const Technology& technology,
                     const Hardware& hardware, std::vector<LayerResult> layers);

@@ -1,6 +1,7 @@
 // Evaluations and problems: sums over layers, and what is known of a design before it is mapped.
 #include "tilewright/codesign/evaluation.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,6 +16,14 @@ Workload small_network() {
   zoo::Options options;
   options.size = 32;
   return *workload_of(*zoo::build("resnet18", options));
+}
+
+/// A mapping with nothing but its choice.
+std::string text_of_choice(const cost::SpatialLayer& layer, const cost::SpatialChoice& choice) {
+  cost::SpatialMapping mapping;
+  mapping.choice = choice;
+  const std::string text = cost::to_string(layer, mapping);
+  return text.substr(0, text.find(" tile="));
 }
 
 /// Legal points of a space, drawn evenly.
@@ -242,6 +251,103 @@ burst_bytes = 2048
   }
   EXPECT_EQ(fronts[0], fronts[1]);
   EXPECT_GT(skipped, 0u);
+}
+
+// What an evaluation prints, given back, is that evaluation: on arrays of all units and on VTA.
+TEST(Evaluation, MappingsReadBackAreJudgedTheSame) {
+  const Technology technology = *load_technology("asic45");
+  std::vector<Hardware> designs = {vta::Config(), *vta::builtin_config("vta-extended")};
+  for (const auto unit :
+       {spatial::Unit::Gemm, spatial::Unit::Gemv, spatial::Unit::Dot, spatial::Unit::Conv2d}) {
+    spatial::Design design;
+    design.unit = unit;
+    design.links = spatial::usual_links(unit);
+    designs.emplace_back(design);
+  }
+  DesignEvaluator evaluator(small_network(), technology);
+  int judged = 0;
+  for (const Hardware& design : designs) {
+    const DesignResult result = evaluator.evaluate(design);
+    for (size_t i = 0; i < result.layers.size(); ++i) {
+      const WorkloadLayer& layer = evaluator.workload().layers[i];
+      const LayerResult& one = result.layers[i];
+      if (one.on_host) continue;
+      const std::string text = mapping_text(layer, one);
+      const Result<LayerResult> again = judge(design, layer, technology, text);
+      ASSERT_TRUE(again) << text << " " << to_string(again.error());
+      EXPECT_EQ(again->cycles, one.cycles) << text;
+      EXPECT_EQ(again->bound, one.bound) << text;
+      EXPECT_EQ(again->energy.chip(), one.energy.chip()) << text;
+      EXPECT_EQ(again->energy.dram, one.energy.dram) << text;
+      EXPECT_EQ(again->dram_bytes, one.dram_bytes) << text;
+      EXPECT_EQ(mapping_text(layer, *again), text);
+      ++judged;
+    }
+  }
+  EXPECT_GT(judged, 40);
+}
+
+// Mappings that nobody would choose: judged, or refused with a reason; never less than the bound.
+TEST(Evaluation, AnyMappingOfVtaIsJudgedOrRefused) {
+  const Technology technology = *load_technology("asic45");
+  const WorkloadLayer layer{
+      cost::conv2d(
+          {.inputs = 128, .outputs = 120, .height = 24, .width = 23, .kernel = 3, .pad = 1}),
+      1,
+      {}};
+  const rules::VtaLayer tiled = *vta_layer(layer.layer, vta::Config());
+  const auto word = [](rules::TileAxis axis) { return "nohwcrs"[static_cast<size_t>(axis)]; };
+  Rng rng(3);
+  int fitting = 0, refused = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    std::string tiles, order;
+    std::vector<char> cut;
+    for (size_t a = 0; a < rules::kTileAxes; ++a) {
+      const auto axis = static_cast<rules::TileAxis>(a);
+      const auto size =
+          1 + static_cast<int64_t>(rng.below(static_cast<uint64_t>(tiled.extent[axis])));
+      tiles += fmt::format("{}{} ", word(axis), size);
+      if (size < tiled.extent[axis])
+        cut.insert(cut.begin() + static_cast<long>(rng.below(cut.size() + 1)), word(axis));
+    }
+    for (const char c : cut) order += fmt::format(" {}", c);
+    const std::string text =
+        fmt::format("{}, order{}, input@{} weights@{}, tail {}, copies {} {}", tiles, order,
+                    rng.below(cut.size() + 1), rng.below(cut.size() + 1), 1 + rng.below(3),
+                    1 + rng.below(2), 1 + rng.below(2));
+    const Result<LayerResult> judged = judge(vta::Config(), layer, technology, text);
+    if (!judged) {
+      EXPECT_EQ(judged.error().kind, ErrorKind::Capacity) << text << to_string(judged.error());
+      EXPECT_THAT(judged.error().why, testing::HasSubstr("KiB")) << text;
+      ++refused;
+      continue;
+    }
+    ++fitting;
+    EXPECT_GE(judged->cycles, judged->bound) << text;
+  }
+  EXPECT_GT(fitting, 20);
+  EXPECT_GT(refused, 5);
+}
+
+TEST(Evaluation, SaysWhereAMappingIsWrong) {
+  const Technology technology = *load_technology("asic45");
+  const WorkloadLayer layer{cost::matmul(700, 130, 190), 1, {}};
+  const auto error = [&](const Hardware& hardware, const std::string& text) {
+    const Result<LayerResult> judged = judge(hardware, layer, technology, text);
+    return judged ? Error() : judged.error();
+  };
+  const spatial::Design design;
+  const std::string choice = text_of_choice(layer.layer, cost::choices(design, layer.layer)[0]);
+  EXPECT_EQ(error(design, choice + " tiles=3").kind, ErrorKind::Parse);
+  EXPECT_EQ(error(design, choice + " tiles=3").place, std::to_string(choice.size() + 2));
+  EXPECT_EQ(error(design, choice + " tile=i701").kind, ErrorKind::Usage);
+  EXPECT_EQ(error(design, choice).kind, ErrorKind::Capacity);
+  EXPECT_THAT(error(design, choice).why, testing::HasSubstr("scratchpad: "));
+  EXPECT_EQ(error(design, "first=a").kind, ErrorKind::Usage);  // plays nothing
+  EXPECT_THAT(error(design, "first=a").why, testing::HasSubstr(choice));
+  EXPECT_EQ(error(vta::Config(), "n700 o9, copy 2").place, "10");
+  EXPECT_EQ(error(vta::Config(), "n700 o9 c12, order n").kind, ErrorKind::Usage);
+  EXPECT_THAT(error(vta::Config(), "n700").why, testing::HasSubstr("accumulators: result"));
 }
 
 }  // namespace

@@ -21,71 +21,106 @@ bool read_number(std::string_view text, int64_t& value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-tl::unexpected<Error> bad(std::string_view word, std::string why) {
-  return fail(ErrorKind::Parse, "`" + std::string(word) + "` is no part of a mapping",
-              std::move(why));
-}
-
-Status read_tiles(const SpatialLayer& layer, std::string_view value, SpatialMapping& mapping) {
-  for (std::string_view part : split(value, ',')) {
-    const size_t digits = std::min(part.find_first_of("0123456789"), part.size());
-    const int loop = layer.find(std::string(part.substr(0, digits)));
-    int64_t size = 0;
-    if (loop < 0 || !read_number(part.substr(digits), size))
-      return bad(part, "expected a loop of the layer and a number");
-    mapping.tile[loop] = size;
-  }
-  return {};
-}
-
-Status read_order(const SpatialLayer& layer, std::string_view value, SpatialMapping& mapping) {
-  const auto parts = split(value, ',');
-  if (parts.size() != layer.loops.size()) return bad(value, "the order names every loop once");
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const int loop = layer.find(std::string(parts[i]));
-    if (loop < 0) return bad(parts[i], "expected a loop of the layer");
-    mapping.order[i] = loop;
-  }
-  return {};
-}
-
-Status read_copies(std::string_view value, SpatialMapping& mapping) {
-  const auto parts = split(value, ',');
-  if (parts.size() != kSpatialTensors) return bad(value, "expected three numbers");
-  for (size_t i = 0; i < parts.size(); ++i) {
-    int64_t number = 0;
-    if (!read_number(parts[i], number)) return bad(parts[i], "expected a number");
-    mapping.copies[i] = static_cast<int>(std::clamp<int64_t>(number, 0, 3));
-  }
-  return {};
-}
-
-Status read_role(const SpatialLayer& layer, std::string_view word, std::string_view value,
-                 int& role) {
-  role = layer.find(std::string(value));
-  if (role < 0) return bad(word, "expected a loop of the layer");
-  return {};
-}
-
-Status read_word(const SpatialLayer& layer, std::string_view word, SpatialMapping& mapping) {
-  const size_t equals = word.find('=');
-  if (equals == word.npos) return bad(word, "expected key=value");
-  const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
-  SpatialChoice& choice = mapping.choice;
-  if (key == "tile") return read_tiles(layer, value, mapping);
-  if (key == "order") return read_order(layer, value, mapping);
-  if (key == "copies") return read_copies(value, mapping);
-  if (key == "i") return read_role(layer, word, value, choice.i);
-  if (key == "j") return read_role(layer, word, value, choice.j);
-  if (key == "k") return read_role(layer, word, value, choice.k);
-  if (key != "first") return bad(word, "expected first, i, j, k, tile, order or copies");
-  for (int factor : {0, 1})
-    if (layer.tensors[factor].name == value) {
-      choice.first = factor;
-      return {};
+/// Words of a line, read into a mapping; errors are at a column of the line.
+class MappingReader {
+ public:
+  MappingReader(const SpatialLayer& layer, std::string_view text) : layer_(layer), text_(text) {
+    for (size_t i = 0; i < layer.loops.size(); ++i) {
+      mapping_.tile[i] = layer.loops[i].extent;
+      mapping_.order[i] = static_cast<int>(i);
     }
-  return bad(word, "expected `" + layer.tensors[0].name + "` or `" + layer.tensors[1].name + "`");
-}
+  }
+
+  Result<SpatialMapping> read() {
+    for (std::string_view word : split(text_, ' '))
+      if (!word.empty()) TW_TRY_STATUS(read_word(word));
+    return mapping_;
+  }
+
+ private:
+  tl::unexpected<Error> bad(std::string_view word, std::string why) const {
+    Error error{
+        ErrorKind::Parse, "`" + std::string(word) + "` is no part of a mapping", {}, {}, {}, {}};
+    error.why = std::move(why);
+    error.place = std::to_string(word.data() - text_.data() + 1);
+    return tl::unexpected<Error>(std::move(error));
+  }
+
+  Status read_tiles(std::string_view value) {
+    const auto parts = split(value, ',');
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const std::string_view part = parts[i];
+      // Names of loops may end in digits: in a full list the loop whose turn it is, else the
+      // longest.
+      const size_t turn = parts.size() == layer_.loops.size() ? i : layer_.loops.size();
+      int64_t size = 0;
+      int found = -1;
+      for (size_t l = 0; l < layer_.loops.size() && found != static_cast<int>(turn); ++l) {
+        const std::string& name = layer_.loops[l].name;
+        int64_t number = 0;
+        if (!part.starts_with(name) || !read_number(part.substr(name.size()), number)) continue;
+        if (found >= 0 && l != turn && name.size() < layer_.loops[found].name.size()) continue;
+        found = static_cast<int>(l), size = number;
+      }
+      if (found < 0) return bad(part, "expected a loop of the layer and a number");
+      mapping_.tile[found] = size;
+    }
+    return {};
+  }
+
+  Status read_order(std::string_view value) {
+    const auto parts = split(value, ',');
+    if (parts.size() != layer_.loops.size()) return bad(value, "the order names every loop once");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int loop = layer_.find(std::string(parts[i]));
+      if (loop < 0) return bad(parts[i], "expected a loop of the layer");
+      mapping_.order[i] = loop;
+    }
+    return {};
+  }
+
+  Status read_copies(std::string_view value) {
+    const auto parts = split(value, ',');
+    if (parts.size() != kSpatialTensors) return bad(value, "expected three numbers");
+    for (size_t i = 0; i < parts.size(); ++i) {
+      int64_t number = 0;
+      if (!read_number(parts[i], number)) return bad(parts[i], "expected a number");
+      mapping_.copies[i] = static_cast<int>(std::clamp<int64_t>(number, 0, 3));
+    }
+    return {};
+  }
+
+  Status read_role(std::string_view word, std::string_view value, int& role) {
+    role = layer_.find(std::string(value));
+    if (role < 0) return bad(word, "expected a loop of the layer");
+    return {};
+  }
+
+  Status read_word(std::string_view word) {
+    const size_t equals = word.find('=');
+    if (equals == word.npos) return bad(word, "expected key=value");
+    const std::string_view key = word.substr(0, equals), value = word.substr(equals + 1);
+    SpatialChoice& choice = mapping_.choice;
+    if (key == "tile") return read_tiles(value);
+    if (key == "order") return read_order(value);
+    if (key == "copies") return read_copies(value);
+    if (key == "i") return read_role(word, value, choice.i);
+    if (key == "j") return read_role(word, value, choice.j);
+    if (key == "k") return read_role(word, value, choice.k);
+    if (key != "first") return bad(word, "expected first, i, j, k, tile, order or copies");
+    for (int factor : {0, 1})
+      if (layer_.tensors[factor].name == value) {
+        choice.first = factor;
+        return {};
+      }
+    return bad(word,
+               "expected `" + layer_.tensors[0].name + "` or `" + layer_.tensors[1].name + "`");
+  }
+
+  const SpatialLayer& layer_;
+  const std::string_view text_;
+  SpatialMapping mapping_;
+};
 
 Status validate(const SpatialLayer& layer, const SpatialMapping& mapping) {
   const size_t count = layer.loops.size();
@@ -131,13 +166,7 @@ std::string to_string(const SpatialLayer& layer, const SpatialMapping& mapping) 
 }
 
 Result<SpatialMapping> parse_mapping(const SpatialLayer& layer, std::string_view text) {
-  SpatialMapping mapping;
-  for (size_t i = 0; i < layer.loops.size(); ++i) {
-    mapping.tile[i] = layer.loops[i].extent;
-    mapping.order[i] = static_cast<int>(i);
-  }
-  for (std::string_view word : split(text, ' '))
-    if (!word.empty()) TW_TRY_STATUS(read_word(layer, word, mapping));
+  const SpatialMapping mapping = TW_TRY(MappingReader(layer, text).read());
   TW_TRY_STATUS(validate(layer, mapping));
   return mapping;
 }

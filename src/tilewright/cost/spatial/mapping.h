@@ -44,8 +44,8 @@ struct SpatialMapping {
 
 /// One line, as above.
 std::string to_string(const SpatialLayer& layer, const SpatialMapping& mapping);
-/// errors: Parse (unknown words and loops), Invalid (tiles out of range, order not a permutation
-/// with the loops summed over behind the others, copies).
+/// errors: Parse (unknown words and loops; the place is a column), Invalid (tiles out of range,
+/// order not a permutation with the loops summed over behind the others, copies).
 Result<SpatialMapping> parse_mapping(const SpatialLayer& layer, std::string_view text);
 
 }  // namespace tilewright::cost

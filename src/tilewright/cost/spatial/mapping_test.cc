@@ -73,6 +73,25 @@ TEST(SpatialMapping, RefusesWhatIsNoMapping) {
   }
 }
 
+TEST(SpatialMapping, SaysWhereALineIsWrong) {
+  const auto wrong = parse_mapping(small_conv(), "first=input i=x  j=k tile=k32,z14");
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().place, "31");  // of z14, from 1
+  EXPECT_EQ(wrong.error().what, "`z14` is no part of a mapping");
+}
+
+// Loops of expressions may be called l1 and l11.
+TEST(SpatialMapping, LoopsMayEndInDigits) {
+  SpatialLayer layer = matmul(20, 30, 40);
+  layer.loops[0].name = "l1", layer.loops[1].name = "l11";
+  SpatialMapping mapping;
+  mapping.choice = choices({}, layer)[0];
+  mapping.tile = {12, 3, 4}, mapping.order = {0, 1, 2};
+  const auto again = parse_mapping(layer, to_string(layer, mapping));
+  ASSERT_TRUE(again) << to_string(again.error());
+  EXPECT_EQ(*again, mapping);
+}
+
 TEST(SpatialMapping, SaysWhatDoesNotFit) {
   Design design;
   design.spad_kb = 16;

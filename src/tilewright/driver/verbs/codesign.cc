@@ -16,6 +16,7 @@
 #include "tilewright/driver/codesign/contest_report.h"
 #include "tilewright/driver/codesign/design_package.h"
 #include "tilewright/driver/codesign/design_page.h"
+#include "tilewright/driver/codesign/eval_run.h"
 #include "tilewright/driver/codesign/goals.h"
 #include "tilewright/driver/codesign/levels.h"
 #include "tilewright/driver/codesign/mapping_options.h"
@@ -36,12 +37,13 @@ struct CodesignOptions {
   int order = 0;
   bool no_package = false;
   std::string command;  ///< as typed
-  std::string space = "edge", design, study, pick = "knee", output, technology;
+  std::string space = "edge", design, study, pick = "knee", output;
   std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
   std::string methods = "random,nsga2,mobo,mobo:ehvi,ours", budgets = "10,20,40";
   SearchSettings search;
   ContestSettings contest;
+  EvalSettings eval;
 };
 
 Result<codesign::Workload> workload_of(const CodesignOptions& options) {
@@ -335,64 +337,12 @@ Result<int> contest_verb(const CodesignOptions& options, bool as_json) {
 
 // --- codesign eval
 
-nlohmann::ordered_json layer_json(const codesign::WorkloadLayer& layer,
-                                  const codesign::LayerResult& result) {
-  nlohmann::ordered_json json;
-  json["layer"] = layer.layer.name;
-  json["runs"] = layer.runs;
-  json["cycles"] = result.cycles;
-  json["bound"] = result.bound;
-  json["on_host"] = result.on_host;
-  if (result.on_host) return json;
-  json["binds"] = cost::name(result.binds);
-  json["dram_bytes"] = result.dram_bytes;
-  json["energy_pj"] = result.energy.chip() + result.energy.dram;
-  json["mapping"] = codesign::mapping_text(layer, result);
-  return json;
-}
-
 Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
-  const codesign::Hardware design = TW_TRY(codesign::load_hardware(options.design));
-  tune::MappingSearch mapping = options.search.mapping;
-  mapping.seed = options.search.seed;
-  codesign::DesignEvaluator evaluator(
-      TW_TRY(workload_of(options)),
-      TW_TRY(codesign::load_technology(options.technology.empty() ? "asic45" : options.technology)),
-      TW_TRY(layer_mapper(mapping)));
-  TW_TRY_STATUS(codesign::check_matches({design}, evaluator.workload()));
-  const codesign::DesignResult result = evaluator.evaluate(design);
-  nlohmann::ordered_json json = document("codesign.eval");
-  json["mapper"] = describe(mapping);
-  Rows rows = {{"layer", "runs", "cycles", "bound", "units busy", "binds", "DRAM KiB"}};
-  for (size_t i = 0; i < result.layers.size(); ++i) {
-    const codesign::WorkloadLayer& layer = evaluator.workload().layers[i];
-    const codesign::LayerResult& one = result.layers[i];
-    json["layers"].push_back(layer_json(layer, one));
-    const double busy =
-        static_cast<double>(layer.layer.macs()) / (one.cycles * codesign::Parts(design).units);
-    rows.push_back({layer.layer.name, std::to_string(layer.runs), short_number(one.cycles),
-                    fmt::format("{:.1f} %", 100 * one.bound / one.cycles),
-                    one.on_host ? "host" : fmt::format("{:.1f} %", 100 * busy),
-                    one.on_host ? "host" : std::string(cost::name(one.binds)),
-                    short_number(one.dram_bytes / 1024)});
-  }
-  for (const Objective objective : kObjectives)
-    json[std::string(codesign::name(objective))] = codesign::value(result, objective);
-  json["host_cycles"] = result.host_cycles;
-  json["seconds"] = result.seconds;
-  if (as_json) {
-    print_json(json);
-    return 0;
-  }
-  fmt::print("{}\n", table(rows));
-  fmt::print(
-      "latency     {:.4g} cycles ({:.4g} ms), of them {:.1f} % on the host\n"
-      "energy      {:.4g} mJ with DRAM\npower       {:.4g} mW without DRAM, peak {:.4g} mW\n"
-      "area        {:.4g} {}\n",
-      result.cycles(), result.seconds * 1e3, 100 * result.host_cycles / result.cycles(),
-      result.consumption.energy_pj * 1e-9, result.consumption.power_mw, result.peak_power_mw,
-      result.area.total(), codesign::area_unit(evaluator.technology().formula));
-  return 0;
+  EvalSettings settings = options.eval;
+  settings.design = options.design;
+  settings.mapping = options.search.mapping;
+  settings.mapping.seed = options.search.seed;
+  return run_eval(TW_TRY(workload_of(options)), settings, as_json);
 }
 
 }  // namespace
@@ -481,10 +431,15 @@ void add_codesign(Verb app, VerbContext& context) {
   eval.add_option("design", options->design, "design.toml").required();
   add_model_options(eval, options->subject, true);
   add_order(eval);
-  eval.add_option("--technology", options->technology,
+  eval.add_option("--technology", options->eval.technology,
                   "asic45, hasco-fpga, maestro28 or .toml (default asic45)");
   eval.add_option("--seed", options->search.seed, "of what a mapper draws");
   add_mapping_options(eval, options->search.mapping);
+  eval.add_option("--map", options->eval.maps,
+                  "a layer's mapping, judged as it is: `LAYER: LINE`, or a file of such lines")
+      .one_value();
+  eval.add_flag("--mappings", options->eval.print_mappings,
+                "print the mappings alone, as --map takes them");
   act(eval, eval_verb);
 }
 
