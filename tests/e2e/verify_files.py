@@ -59,6 +59,26 @@ def main(folder):
         [("y", FLOAT, [1, 1, 15, 15])],
         [("s", np.array([1, 1, 3, 3], np.float32))],
     )
+    aligned = {"coordinate_transformation_mode": "align_corners", "mode": "linear"}
+    save(  # computed when the model is read
+        folder,
+        "constant",
+        [node("Resize", ["c", "", "s"], ["r"], **aligned), node("Add", ["r", "x"], ["y"])],
+        [("x", FLOAT, [1, 1, 7, 7])],
+        [("y", FLOAT, [1, 1, 7, 7])],
+        [
+            ("c", np.arange(25, dtype=np.float32).reshape(1, 1, 5, 5) ** 2),
+            ("s", np.array([1, 1, 1.5, 1.5], np.float32)),
+        ],
+    )
+    window = {"kernel_shape": [5, 5], "dilations": [3, 2], "strides": [1, 2]}
+    save(  # ONNX Runtime makes no row of it, and in its own layout divides by zero
+        folder,
+        "nothing",
+        [node("MaxPool", ["x"], ["y"], auto_pad="SAME_LOWER", **window)],
+        [("x", FLOAT, [1, 64, 8, 28])],
+        [("y", FLOAT, [1, 64, 8, 14])],
+    )
     save(
         folder,
         "padded",

@@ -24,6 +24,7 @@
 #include "tilewright/compile/evaluate.h"
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/inputs/workload.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
@@ -74,21 +75,6 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
   return shapes;
 }
 
-Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
-  graph::ImportOptions import;
-  import.dims = TW_TRY(parse_dims(options.dims));
-  import.shapes = TW_TRY(parse_shapes(options.shapes));
-  import.allow_newer_opset = options.allow_newer_opset;
-  import.evaluate = compile::make_evaluate(console_observer());
-  for (const InputSpec& spec : TW_TRY(parse_input_specs(options.constants))) {
-    if (spec.name.empty() || !spec.value.starts_with("@"))
-      return fail(ErrorKind::Usage, fmt::format("--const {} needs a name and a file", spec.name),
-                  {}, fmt::format("--const {}=@value.npy", spec.name.empty() ? "x" : spec.name));
-    import.constants[spec.name] = TW_TRY(read_npy(spec.value.substr(1)));
-  }
-  return import;
-}
-
 std::string stem(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string file = slash == std::string::npos ? path : path.substr(slash + 1);
@@ -121,6 +107,21 @@ Result<Subject> load_path(const std::string& path, const SubjectOptions& options
 }
 
 }  // namespace
+
+Result<graph::ImportOptions> import_options(const SubjectOptions& options) {
+  graph::ImportOptions import;
+  import.dims = TW_TRY(parse_dims(options.dims));
+  import.shapes = TW_TRY(parse_shapes(options.shapes));
+  import.allow_newer_opset = options.allow_newer_opset;
+  import.evaluate = compile::make_evaluate(console_observer());
+  for (const InputSpec& spec : TW_TRY(parse_input_specs(options.constants))) {
+    if (spec.name.empty() || !spec.value.starts_with("@"))
+      return fail(ErrorKind::Usage, fmt::format("--const {} needs a name and a file", spec.name),
+                  {}, fmt::format("--const {}=@value.npy", spec.name.empty() ? "x" : spec.name));
+    import.constants[spec.name] = TW_TRY(read_npy(spec.value.substr(1)));
+  }
+  return import;
+}
 
 int threads_of(const SubjectOptions& options) {
   return options.threads > 0 ? options.threads : runtime::default_threads();

@@ -10,6 +10,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/report/quantization_report.h"
 #include "tilewright/driver/subject.h"
@@ -110,6 +111,14 @@ Result<graph::Graph> standard_form(const Subject& subject, bool per_node, const 
   return graph::layers_alone(whole, given);
 }
 
+Result<Named> ask_peer(const std::string& path, const OrtPeer::LoadOptions& load,
+                       const std::map<std::string, Array>& inputs) {
+  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
+  TW_TRY_STATUS(peer->load(path, load));
+  TW_TRY_STATUS(peer->set_inputs(inputs));
+  return peer->run();
+}
+
 Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verify,
                               std::map<std::string, Array> inputs, const Named& actual) {
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
@@ -125,13 +134,13 @@ Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verif
   } else {
     path = TW_TRY(model_file(subject, folder, rebound || more_outputs));
   }
-  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
   OrtPeer::LoadOptions load;
   load.threads = threads_of(options);
   load.optimise = !subject.quantized;  // fused forms round in other places
-  TW_TRY_STATUS(peer->load(path, load));
-  TW_TRY_STATUS(peer->set_inputs(inputs));
-  return peer->run();
+  Result<Named> outputs = ask_peer(path, load, inputs);
+  if (outputs || !load.optimise || outputs.error().kind != ErrorKind::Tool) return outputs;
+  load.optimise = false;  // some nodes end its process only in the layouts that it optimises for
+  return ask_peer(path, load, inputs);
 }
 
 Result<Named> outputs_of(const Runnable& runnable) {
@@ -237,11 +246,32 @@ Result<std::optional<Named>> ask(const Subject& subject, const std::string& agai
   return TW_TRY(ask_onnxruntime(subject, options, inputs, actual));
 }
 
-/// Adds to `row` where the references are known to differ.
-void explain(Row& row, const graph::Graph& graph) {
-  for (size_t id = 0; id < graph.values.size(); ++id)
-    if (graph.values[id].name == row.output)
-      row.known = known_differences_of(graph, static_cast<graph::ValueId>(id));
+/// The model with all nodes that ONNX Runtime may compute otherwise: when a model is read, nodes on
+/// constants become constants, and a difference could not be traced to them. As read, if that
+/// cannot be.
+Result<graph::Graph> with_suspects(const Subject& subject, const SubjectOptions& options) {
+  if (subject.path.empty() || subject.quantized) return *subject.graph;
+  graph::ImportOptions import = TW_TRY(import_options(options));
+  import.evaluate = [evaluate = import.evaluate](const tensor::OpCall& call,
+                                                 const std::vector<Array>& inputs) {
+    if (may_differ(call.domain, call.op))
+      return Result<std::vector<Array>>(fail(ErrorKind::Unsupported, "it stays a node"));
+    return evaluate(call, inputs);
+  };
+  Result<graph::Graph> whole = graph::import_onnx(subject.path, import);
+  return whole ? *std::move(whole) : *subject.graph;
+}
+
+/// Adds to the rows that are off where the references are known to differ.
+Status explain(std::vector<Row>& rows, const Subject& subject, const SubjectOptions& options) {
+  const auto off = [](const Row& row) { return !row.difference.ok(); };
+  if (!subject.graph || std::none_of(rows.begin(), rows.end(), off)) return {};
+  const graph::Graph graph = TW_TRY(with_suspects(subject, options));
+  for (Row& row : rows)
+    for (size_t id = 0; off(row) && id < graph.values.size(); ++id)
+      if (graph.values[id].name == row.output)
+        row.known = known_differences_of(graph, static_cast<graph::ValueId>(id));
+  return {};
 }
 
 /// `package`: whose results are compared; nullptr: those of `subject`, compiled now.
@@ -285,8 +315,9 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
     if (against == "ort" &&
         !subject.quantized)  // a quantised model is exported with other names inside
       for (const auto& output : *reference) mine.required.insert(output.first);
-    for (Row& row : compare_outputs(subject.name, against, actual, *reference, mine)) {
-      if (against == "ort" && subject.graph && !row.difference.ok()) explain(row, *subject.graph);
+    std::vector<Row> compared = compare_outputs(subject.name, against, actual, *reference, mine);
+    if (against == "ort") TW_TRY_STATUS(explain(compared, subject, options.subject));
+    for (Row& row : compared) {
       if (options.per_node && subject.graph) row.node = node_of(*subject.graph, row.output);
       rows.push_back(std::move(row));
     }

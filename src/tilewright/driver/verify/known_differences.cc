@@ -89,6 +89,26 @@ bool with_same_and_dilations(const Graph&, const Node& node) {
          std::any_of(dilations.begin(), dilations.end(), [](int64_t d) { return d != 1; });
 }
 
+/// Whether all elements of some window lie in the padding, and padding does not count.
+bool with_an_empty_window(const Graph& graph, const Node& node) {
+  if (node.attrs.get_int("count_include_pad", 0) != 0 || pads_to_same(node)) return false;
+  const Shape& from = operand(graph, node, 0)->type.shape;
+  const Shape& to = graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
+  const std::vector<int64_t> kernel = node.attrs.get_ints("kernel_shape");
+  const std::vector<int64_t> pads = node.attrs.get_ints("pads");
+  for (size_t i = 0; i < kernel.size(); ++i)
+    for (int64_t at = 0; at < to[i + 2]; ++at) {
+      const int64_t first = at * entry(node, "strides", i) - (pads.empty() ? 0 : pads[i]);
+      bool empty = true;
+      for (int64_t k = 0; k < kernel[i]; ++k) {
+        const int64_t place = first + k * entry(node, "dilations", i);
+        empty = empty && (place < 0 || place >= from[i + 2]);
+      }
+      if (empty) return true;
+    }
+  return false;
+}
+
 /// Whether `node` pads by zeros, at the ends of spatial axes only.
 bool pads_by_zeros(const Graph& graph, const Node& node) {
   if (node.attrs.get_string("mode", "constant") != "constant") return false;
@@ -134,6 +154,10 @@ std::vector<KnownDifference> make_table() {
        "auto_pad SAME_* and a kernel that reaches less far than the stride",
        "the definition pads nothing then, ONNX Runtime begins later, as if it cut the input off",
        with_pool_below_stride},
+      {{"AveragePool"},
+       "a window with nothing but padding in it, which does not count",
+       "by the definition it is 0 / 0, NaN; ONNX Runtime gives 0",
+       with_an_empty_window},
       {{"MaxPool"},
        "behind a Pad by zeros, values below zero in a window at the border",
        "by the definition the zeros are elements, ONNX Runtime folds the Pad into the pool's own "
@@ -198,6 +222,14 @@ std::string known_differences_section() {
     text +=
         fmt::format("| {} | {} | {} |\n", fmt::join(d.operators, ", "), d.condition, d.difference);
   return text;
+}
+
+bool may_differ(const std::string& domain, const std::string& op) {
+  return domain.empty() &&
+         std::any_of(
+             known_differences().begin(), known_differences().end(), [&](const KnownDifference& d) {
+               return std::find(d.operators.begin(), d.operators.end(), op) != d.operators.end();
+             });
 }
 
 std::vector<KnownCause> known_differences_of(const Graph& graph, ValueId id) {

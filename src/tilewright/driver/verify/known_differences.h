@@ -31,6 +31,9 @@ const std::vector<KnownDifference>& known_differences();
 /// The table as a section of docs/operators.md.
 std::string known_differences_section();
 
+/// Whether a row is about this operator, whatever its attributes and types.
+bool may_differ(const std::string& domain, const std::string& op);
+
 /// What may explain that value `id` differs from ONNX Runtime's: the rows that apply to the nodes
 /// on which the value depends.
 std::vector<KnownCause> known_differences_of(const graph::Graph& graph, graph::ValueId id);

@@ -73,6 +73,21 @@ TEST(KnownDifferences, ConvTransposeOfAShortKernel) {
   EXPECT_TRUE(found("ConvTranspose", DType::F32, {1, 1, 4, 4}, same, three).empty());
 }
 
+TEST(KnownDifferences, AveragePoolOfNothingButPadding) {
+  AttrList pool = {
+      {"kernel_shape", Ints{2, 1}}, {"dilations", Ints{2, 2}}, {"pads", Ints{1, 0, 1, 0}}};
+  EXPECT_EQ(found("AveragePool", DType::F32, {1, 2, 1, 1}, pool).size(), 1u);
+  EXPECT_TRUE(found("AveragePool", DType::F32, {1, 2, 3, 1}, pool).empty());
+  pool.push_back({"count_include_pad", int64_t{1}});
+  EXPECT_TRUE(found("AveragePool", DType::F32, {1, 2, 1, 1}, pool).empty());
+}
+
+TEST(KnownDifferences, OperatorsOfTheTable) {
+  EXPECT_TRUE(may_differ("", "Resize"));
+  EXPECT_FALSE(may_differ("", "Relu"));
+  EXPECT_FALSE(may_differ("tilewright", "MaxPool"));
+}
+
 /// What explains a MaxPool behind a Pad of `amounts` by `fill`.
 std::vector<KnownCause> padded(const Ints& amounts, double fill, const AttrList& attrs = {}) {
   graph::Builder b("net");
