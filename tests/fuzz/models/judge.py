@@ -4,7 +4,7 @@ Verdicts:
   ok        all outputs agree
   refused   `check` says that it cannot, and why
   known     differs where the references are known to differ (`verify` names it)
-  unsure    differs by no more than a change of the inputs by a few units in the last place makes
+  unsure    differs by no more than rounding errors in a reference make
   differs   ONNX Runtime differs, while the interpreter and onnx's reference side with the program
   nothing   no reference could run the model, or a limit of time was hit
 and the faults
@@ -22,22 +22,22 @@ import tempfile
 
 import numpy as np
 import onnx
-import onnx.reference
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TILEWRIGHT_PYTHON", sys.executable)  # `verify` runs ONNX Runtime by it
-import onnxruntime  # noqa: E402
+from steps import UNITS, Reference, Steps, stated, widened  # noqa: E402
 
 FAULTS = ("crash", "failed", "wrong")
 UNSUPPORTED, MISMATCH = 3, 5
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 2e-4, np.dtype(np.float16): 1e-2}
 NOT_FINITE = "not finite on one side"
 ROUNDED = 4  # limits apart that networks in few bits may be
+SHAKEN = 20  # times as far as rounding errors of a reference move its own result
 
 
 class Verdict:
-    def __init__(self, kind, text=""):
-        self.kind, self.text = kind, text
+    def __init__(self, kind, text="", rows=()):
+        self.kind, self.text, self.rows = kind, text, rows  # rows: of `verify`, those that are off
 
     @property
     def fault(self):
@@ -70,30 +70,6 @@ def distance(actual, expected):
     return far / (scale if scale > 0 else 1.0)
 
 
-class Reference:
-    """ONNX Runtime in this process, without its own rewriting of the graph."""
-
-    def __init__(self, model):
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        self.session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-        self.names = [o.name for o in self.session.get_outputs()]
-
-    def run(self, feeds):
-        return dict(zip(self.names, (np.asarray(v) for v in self.session.run(None, feeds))))
-
-
-def shaken(feeds, seed):
-    """The inputs changed by a few units in the last place."""
-    rng = np.random.default_rng(seed)
-    return {
-        name: np.asarray(v * (1 + 4e-7 * rng.choice([-1, 1], v.shape)), v.dtype) if v.dtype == np.float32 else v
-        for name, v in feeds.items()
-    }
-
-
 class Judge:
     def __init__(self, program, options=(), against="ort", seconds=60):
         self.program, self.options, self.against, self.seconds = program, list(options), against, seconds
@@ -118,13 +94,9 @@ class Judge:
     def judge_in(self, folder, model, feeds):
         path = os.path.join(folder, "model.onnx")
         onnx.save(model, path)
-        inputs = []
-        for name, value in feeds.items():
-            if value.dtype.kind in "fiub":
-                np.save(os.path.join(folder, file_name("in_" + name)), value)
-                inputs += ["--input", f"{name}=@{os.path.join(folder, file_name('in_' + name))}"]
+        inputs = saved(folder, feeds)
         if self.against == "interp":
-            return self.verified(path, inputs)
+            return self.rounded(self.verified(path, inputs), model, feeds)
         results = os.path.join(folder, "results")
         code, _, errors = self.call("run", path, *inputs, "--output-dir", results, *self.options)
         if code != 0:
@@ -133,19 +105,13 @@ class Judge:
             reference = Reference(model)
             expected = reference.run(feeds)
         except Exception as refused:  # ONNX Runtime lacks the operator, or finds fault with the model
-            verdict = self.verified(path, inputs)
+            verdict = self.rounded(self.verified(path, inputs), model, feeds)
             verdict.text += f" [ONNX Runtime: {str(refused)[:160]}]"
             return verdict
-        texts = []
-        for name, value in expected.items():
-            file = os.path.join(results, file_name(name))
-            found = distance(np.load(file), value) if os.path.exists(file) else "the output is missing"
-            limit = TOLERANCE.get(value.dtype, 0)
-            if isinstance(found, str) or not found <= limit:
-                texts.append((name, found, limit))
+        texts = compared(results, expected)
         if not texts:
             return Verdict("ok")
-        return self.second_opinion(path, inputs, model, feeds, reference, expected, texts, results)
+        return self.second_opinion(path, inputs, model, feeds, texts, results)
 
     def failure(self, path, code, errors):
         """What stands behind an exit code other than 0 of `run` or `verify`."""
@@ -168,52 +134,146 @@ class Judge:
             rows = [r for r in json.loads(out)["rows"] if not r["ok"]]
             # The interpreter rounds each value to its type, compiled code only those it stores.
             rounded = self.against == "interp" and all(r["state"] == "off" and r["error"] <= ROUNDED * r["limit"] for r in rows)
-            return Verdict("unsure" if rounded else "wrong", "interpreter: " + describe_rows(rows))
+            return Verdict("unsure" if rounded else "wrong", "interpreter: " + describe_rows(rows), rows)
         return Verdict("ok") if code == 0 else self.failure(path, code, errors)
 
-    def second_opinion(self, path, inputs, model, feeds, reference, expected, texts, results):
-        text = "; ".join(f"{n}: {f if isinstance(f, str) else f'{f:.2e} > {m:.0e}'}" for n, f, m in texts[:3])
+    def rounded(self, verdict, model, feeds):
+        """The interpreter's verdict, unless rounding errors in a reference move its results as far."""
+        if verdict.kind != "wrong" or any(r["state"] != "off" for r in verdict.rows):
+            return verdict
+        wide, amount = widened(model)
+        feeds = {n: v.astype(np.float32) if v.dtype == np.float16 or v.dtype.kind == "V" else v for n, v in feeds.items()}
+        texts = [(r["output"], r["error"], r["limit"]) for r in verdict.rows]
+        shaky = self.shaky(Steps(wide, [n for n, _, _ in texts]), feeds, {}, texts, amount)
+        return Verdict("unsure", verdict.text) if shaky else verdict
+
+    def known(self, path, inputs, not_finite):
+        """The row of the known differences that explains what `verify` finds off, or None."""
+        code, out, _ = self.call("verify", path, "--against", "ort", "--json", *inputs, *self.options)
+        off = [r for r in json.loads(out)["rows"] if not r["ok"]] if code == MISMATCH else []
+        certain = [[d["text"] for d in r["known_differences"] if not d["by_values"]] for r in off]
+        if off and all(certain):
+            return certain[0][0]
+        # Values that ONNX Runtime makes NaN where a row of the table says that it may.
+        causes = [[d["text"] for d in r["known_differences"]] for r in off]
+        return causes[0][0] if off and all(causes) and not_finite else None
+
+    def second_opinion(self, path, inputs, model, feeds, texts, results):
+        text = describe(texts)
+        inside = self.verified(path, inputs)
+        if inside.kind not in ("ok", "wrong"):
+            return inside
+        known = self.known(path, inputs, all(str(f).endswith(NOT_FINITE) for _, f, _ in texts))
+        if inside.kind == "ok" and known:
+            return Verdict("known", known)
+        try:
+            verdict = self.by_nodes(model, feeds, texts, results)
+        except Exception as refused:
+            verdict = Verdict("wrong", f"{text}; node by node: {str(refused)[:200]}")
+        if inside.kind == "wrong":  # whatever ONNX Runtime thinks
+            inside = self.rounded(inside, model, feeds)
+            return inside if inside.kind == "wrong" else verdict
+        return verdict
+
+    def by_nodes(self, model, feeds, texts, results):
+        """Each node alone on the reference's operands; then the results again, with what is known to differ taken over."""
+        steps = Steps(model, [n for n, _, _ in texts])
+        values, given, causes = steps.constants | dict(feeds), {}, []
+        for node in steps.nodes:
+            expected = steps.reference(node, values)
+            actual, verdict = self.alone(steps, node, values, expected)
+            if verdict is not None and verdict.kind == "wrong":
+                return Verdict("wrong", f"{describe(texts)}; {node.op_type} -> {node.output[0]} alone: {verdict.text}")
+            if verdict is not None:
+                causes.append(verdict)
+            if verdict is not None or expected is None:
+                given |= actual
+            values |= {n: (actual if node.output[0] in given else expected)[n] for n in node.output if n}
+        left = compared(results, {n: values[n] for n, _, _ in texts})
+        if left and not self.shaky(steps, feeds, given, left, UNITS):
+            return Verdict("wrong", f"{describe(left)}; every node alone agrees")
+        if not causes:
+            return Verdict("unsure", describe(texts))
+        return Verdict(min((c.kind for c in causes), key=("differs", "known").index), causes[0].text)
+
+    def alone(self, steps, node, values, expected):
+        """What the program makes of one node, and a verdict if that is not what is expected."""
+        constants = set(steps.constants)
+        first = {node.input[0]} if node.input else set()
+        for fixed in (constants - first, constants, set(values)):  # some operands must be constants
+            folder = tempfile.mkdtemp(prefix="node_")
+            try:
+                model, feeds = steps.alone(node, values, fixed)
+                path, results = os.path.join(folder, "model.onnx"), os.path.join(folder, "results")
+                onnx.save(model, path)
+                inputs = saved(folder, feeds)
+                if self.call("run", path, *inputs, "--output-dir", results, *self.options)[0] != 0:
+                    continue
+                actual = {n: np.load(os.path.join(results, file_name(n))) for n in node.output if n}
+                texts = compared(results, expected or {})
+                return actual, self.verdict_alone(path, inputs, model, feeds, texts, actual) if texts else None
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        if expected is None:
+            raise ValueError(f"nobody can run {node.op_type} alone")
+        return expected, None
+
+    def verdict_alone(self, path, inputs, model, feeds, texts, actual):
+        known = self.known(path, inputs, all(str(f).endswith(NOT_FINITE) for _, f, _ in texts))
+        if known:
+            return Verdict("known", known)
         inside = self.verified(path, inputs)
         if inside.kind != "ok":
-            shaky = self.shaky(feeds, reference, expected, texts)
-            return Verdict("unsure", text) if shaky else Verdict("wrong", f"{text}; {inside.text}")
-        code, out, _ = self.call("verify", path, "--against", "ort", "--json", *inputs, *self.options)
-        if code == 0 and all(isinstance(found, float) for _, found, _ in texts):
-            return Verdict("unsure", text)
-        if code == MISMATCH:
-            off = [r for r in json.loads(out)["rows"] if not r["ok"]]
-            known = [[d["text"] for d in r["known_differences"] if not d["by_values"]] for r in off]
-            if off and all(known):
-                return Verdict("known", known[0][0])
-            # Values that ONNX Runtime makes NaN where a row of the table says that it may.
-            causes = [[d["text"] for d in r["known_differences"]] for r in off]
-            if off and all(causes) and all(str(found).endswith(NOT_FINITE) for _, found, _ in texts):
-                return Verdict("known", causes[0][0])
-        if self.shaky(feeds, reference, expected, texts):
-            return Verdict("unsure", text)
+            return Verdict("wrong", inside.text)
         try:
-            stated = onnx.reference.ReferenceEvaluator(model).run(None, feeds)
-            stated = {o.name: np.asarray(v) for o, v in zip(model.graph.output, stated)}
+            official = stated(model, feeds)
+            far = [distance(actual[n], official[n]) for n, _, _ in texts]
+            if all(not isinstance(d, str) and d <= 10 * limit for d, (_, _, limit) in zip(far, texts)):
+                return Verdict("differs", f"{model.graph.node[0].op_type}: {describe(texts)}")
+            text = "onnx's reference does not"
         except Exception as refused:
-            return Verdict("wrong", f"{text}; the interpreter agrees; onnx's reference: {str(refused)[:100]}")
-        for name, _, limit in texts:
-            file = os.path.join(results, file_name(name))
-            found = distance(np.load(file), stated[name]) if os.path.exists(file) else "missing"
-            if isinstance(found, str) or not found <= 10 * limit:
-                return Verdict("wrong", f"{text}; the interpreter agrees, onnx's reference does not")
-        return Verdict("differs", text)
+            text = f"onnx's reference: {str(refused)[:100]}"
+        return Verdict("wrong", f"{describe(texts)}; the interpreter agrees, {text}")
 
     @staticmethod
-    def shaky(feeds, reference, expected, texts):
-        """Whether the reference itself moves as far when its inputs move by rounding errors."""
-        moved = [reference.run(shaken(feeds, seed)) for seed in range(3)]
+    def shaky(steps, feeds, given, texts, amount):
+        """Whether rounding errors behind every node of the reference move its results as far."""
+        try:
+            base = steps.run(feeds, given, 0, 0)
+            shaken = [steps.run(feeds, given, amount, seed) for seed in range(4)]
+        except Exception:
+            return False
         for name, found, _ in texts:
-            if isinstance(found, str):
-                return False
-            far = [distance(m[name], expected[name]) for m in moved]
-            if not any(not isinstance(d, str) and found <= 20 * d for d in far):
+            far = [distance(v[name], base[name]) for v in shaken]
+            if isinstance(found, str) or not any(not isinstance(d, str) and found <= SHAKEN * d for d in far):
                 return False
         return True
+
+
+def saved(folder, feeds):
+    """Options that give the program these inputs. NumPy has no bf16: those are cast from f32."""
+    options = ["--cast"] if any(v.dtype.kind == "V" for v in feeds.values()) else []
+    for name, value in feeds.items():
+        file = os.path.join(folder, file_name("in_" + name))
+        np.save(file, value.astype(np.float32) if value.dtype.kind == "V" else value)
+        options += ["--input", f"{name}=@{file}"]
+    return options
+
+
+def compared(results, expected):
+    """The outputs in the folder `results` that are off: name, how far, and the limit."""
+    texts = []
+    for name, value in expected.items():
+        file = os.path.join(results, file_name(name))
+        found = distance(np.load(file), value) if os.path.exists(file) else "the output is missing"
+        limit = TOLERANCE.get(value.dtype, 0)
+        if isinstance(found, str) or not found <= limit:
+            texts.append((name, found, limit))
+    return texts
+
+
+def describe(texts):
+    return "; ".join(f"{n}: {f if isinstance(f, str) else f'{f:.2e} > {m:.0e}'}" for n, f, m in texts[:3])
 
 
 def describe_rows(rows):

@@ -75,7 +75,10 @@ def conv_transpose(b):
     if max(strides) > 1 and b.chance(0.3) and "auto_pad" not in attributes:
         attributes["output_padding"] = [b.between(0, s - 1) for s in strides]
     w = b.weights(c, b.choice((1, 2, 8, 16)), *attributes["kernel_shape"])
-    b.add("ConvTranspose", [x, w, b.weights(w.shape[1] * groups) if b.chance(0.5) else None], group=groups, **attributes)
+    y = b.add("ConvTranspose", [x, w, b.weights(w.shape[1] * groups) if b.chance(0.5) else None], group=groups, **attributes)
+    reaches = [(k - 1) * d + 1 for k, d in zip(attributes["kernel_shape"], attributes["dilations"] or [1] * x.rank)]
+    if "auto_pad" in attributes and any(r < s for r, s in zip(reaches, strides)):
+        b.terminal.add(y.name)  # onnx's rule of shapes is not the operator's definition there
 
 
 def pool(b):
@@ -92,7 +95,7 @@ def pool(b):
             attributes.pop("dilations", None)
     if op == "AveragePool":
         attributes["count_include_pad"] = b.choice((0, 1))
-    if attributes["ceil_mode"] and "auto_pad" not in attributes:
+    if attributes["ceil_mode"] and not attributes.get("auto_pad", "").startswith("SAME"):
         whole_windows(x.shape[2:], attributes)
     pads = attributes.get("pads")
     require(not pads or all(p < k for p, k in zip(pads, attributes["kernel_shape"] * 2)))

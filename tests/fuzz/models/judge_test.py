@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Does the judge see defects, and let differences pass that are none? judge_test.py --program tilewright.
+
+A defect is a program between the judge and tilewright that spoils what `run` writes.
+"""
+
+import os
+import stat
+import sys
+import tempfile
+import unittest
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, HERE)
+from judge import Judge  # noqa: E402
+from run import environment  # noqa: E402
+
+PROGRAM = ""
+SPOILER = """#!{python}
+import glob, subprocess, sys
+import numpy as np, onnx
+done = subprocess.run([{program!r}, *sys.argv[1:]])
+if sys.argv[1] == "run":
+    model = onnx.load(sys.argv[2])
+    ops = {{n.op_type for n in model.graph.node}}
+    folder = sys.argv[sys.argv.index("--output-dir") + 1]
+    for file in glob.glob(folder + "/*.npy"):
+        if {spoilt!r} <= ops:
+            np.save(file, np.load(file) * np.float32(1.01))
+sys.exit(done.returncode)
+"""
+
+
+def spoilt(ops, folder):
+    """A program that is wrong by 1 % in models that have all these operators."""
+    path = os.path.join(folder, "spoilt.py")
+    with open(path, "w") as file:
+        file.write(SPOILER.format(python=sys.executable, program=PROGRAM, spoilt=set(ops)))
+    os.chmod(path, os.stat(path).st_mode | stat.S_IXUSR)
+    return path
+
+
+def network(nodes, feeds, outputs, constants=None, opset=18):
+    graph = helper.make_graph(
+        nodes,
+        "net",
+        [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(v.dtype), v.shape) for n, v in feeds.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in outputs.items()],
+        [numpy_helper.from_array(v, n) for n, v in (constants or {}).items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+def values(*shape):
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def chain():
+    feeds = {"x": values(1, 4, 9, 9)}
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Tanh", ["a"], ["y"])]
+    return network(nodes, feeds, {"y": (1, 4, 9, 9)}), feeds
+
+
+def dilated(dies):
+    """A pool on which ONNX Runtime differs; with `dies`, and a node that onnx's reference cannot run."""
+    feeds = {"x": values(1, 4, 12, 12)}
+    window = {"kernel_shape": [2, 2], "dilations": [3, 3], "auto_pad": "SAME_UPPER"}
+    nodes = [helper.make_node("MaxPool", ["x"], ["a"], **window), helper.make_node("Tanh", ["a"], ["y"])]
+    outputs = {"y": (1, 4, 12, 12)}
+    if dies:
+        feeds["g"] = np.tanh(values(1, 5, 5, 2))
+        nodes.append(helper.make_node("GridSample", ["x", "g"], ["z"], mode="bilinear"))  # `linear` since opset 20
+        outputs["z"] = (1, 4, 5, 5)
+    return network(nodes, feeds, outputs, opset=16), feeds
+
+
+def cancelling():
+    """A sum of which almost nothing is left, so that its last bits are all there is."""
+    x, w = values(16, 256), values(256, 1)
+    bias = -(x.astype(np.float64) @ w.astype(np.float64))
+    feeds = {"x": x, "w": w, "b": (bias * (1 + 1e-6)).astype(np.float32)}
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["p"]), helper.make_node("Add", ["p", "b"], ["y"])]
+    return network(nodes, feeds, {"y": (16, 1)}), feeds
+
+
+class TestJudge(unittest.TestCase):
+    def verdict(self, case, spoil=None, against="ort"):
+        with tempfile.TemporaryDirectory() as folder:
+            program = spoilt(spoil, folder) if spoil else PROGRAM
+            return Judge(program, ["--threads", "1"], against).judge(*case)
+
+    def test_right_results_are_ok(self):
+        self.assertEqual(self.verdict(chain()).kind, "ok")
+
+    def test_a_wrong_operator_is_named(self):
+        found = self.verdict(chain(), spoil=["Relu"])
+        self.assertEqual(found.kind, "wrong", found.text)
+        self.assertIn("Relu -> a alone", found.text)
+
+    def test_what_is_wrong_only_together_is_wrong(self):
+        found = self.verdict(chain(), spoil=["Relu", "Tanh"])
+        self.assertEqual(found.kind, "wrong", found.text)
+        self.assertIn("every node alone agrees", found.text)
+
+    def test_a_known_difference_is_named_wherever_a_reference_stops(self):
+        for dies in (False, True):
+            found = self.verdict(dilated(dies))
+            self.assertEqual(found.kind, "known", found.text)
+            self.assertIn("ignores the dilation", found.text)
+
+    def test_rounding_is_no_defect(self):
+        for against in ("ort", "interp"):
+            self.assertEqual(self.verdict(cancelling(), against=against).kind, "unsure")
+
+
+if __name__ == "__main__":
+    at = sys.argv.index("--program")
+    PROGRAM = os.path.abspath(sys.argv[at + 1])
+    os.environ.update(environment())
+    del sys.argv[at : at + 2]
+    unittest.main()
