@@ -1,0 +1,354 @@
+// Control, memories and ports of the top module.
+#include "tilewright/accel/fpga/rtl/generator.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewright/accel/fpga/rtl/parts.h"
+
+namespace tilewright::fpga::rtl {
+
+int bits_for(int64_t values) {
+  return std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(values - 1))));
+}
+
+/// A number of the design as an expression of 32 bits.
+std::string Generator::word(int64_t value) {
+  const auto bits = static_cast<uint32_t>(value);
+  if (numbers_ == Numbers::Fixed) return fmt::format("32'd{}", bits);
+  table_.push_back(bits);
+  return fmt::format("numbers[{}+:32]", 32 * (table_.size() - 1));
+}
+
+ControlText Generator::control_of(size_t process, bool data) const {
+  ControlText control;
+  control.prefix = fmt::format("p{}{}", process, data ? "" : "q");
+  control.process = static_cast<int>(process);
+  control.data = data;
+  const Process& whole = design_.processes[process];
+  control.program = data ? whole : requests_of(whole);
+  std::vector<int> open;
+  for (const Item& item : control.program.items) {
+    const bool begins = std::holds_alternative<LoopBegin>(item);
+    control.state.push_back(control.states);
+    control.loop.push_back(-1);
+    if (begins) {
+      control.loop.back() = static_cast<int>(control.loop_extents.size());
+      open.push_back(control.loop.back());
+      control.loop_extents.push_back(std::get<LoopBegin>(item).extent);
+    }
+    control.around.push_back(open);
+    if (std::holds_alternative<LoopEnd>(item)) {
+      control.loop.back() = open.back();
+      open.pop_back();
+    }
+    control.states += begins ? 0 : 1;
+  }
+  return control;
+}
+
+void Generator::emit_state(const ControlText& control, size_t i) {
+  const Item& item = control.program.items[i];
+  const std::string& p = control.prefix;
+  const int state = control.state[i];
+  if (const auto* acquire = std::get_if<Acquire>(&item)) {
+    add(fmt::format("      {}: if ({}_ready{}) {}_at <= {};", state, p, acquire->memory, p,
+                    state + 1));
+  } else if (std::holds_alternative<Release>(item)) {
+    add(fmt::format("      {}: {}_at <= {};", state, p, state + 1));
+  } else if (std::holds_alternative<Nest>(item)) {
+    add(fmt::format("      {}: if ({}_n{}_done) {}_at <= {};", state, p, i, p, state + 1));
+  } else if (std::holds_alternative<LoopEnd>(item)) {
+    const int loop = control.loop[i];
+    const auto begin = static_cast<size_t>(
+        std::find(control.loop.begin(), control.loop.end(), loop) - control.loop.begin());
+    add(fmt::format("      {}: if ({}_exit[{}]) begin {}_at <= {}; {}_l{} <= 32'd0; end", state, p,
+                    loop, p, state + 1, p, loop));
+    add(fmt::format("      else begin {}_at <= {}; {}_l{} <= {}_l{} + 32'd1; end", p,
+                    control.state[begin], p, loop, p, loop));
+  }
+}
+
+void Generator::emit_control(const ControlText& control) {
+  const std::string& p = control.prefix;
+  const size_t loops = std::max<size_t>(1, control.loop_extents.size());
+  add(fmt::format("// Process {}{}.", control.program.name, control.data ? "" : ": its requests"));
+  add(fmt::format("wire [{}:0] {}_step, {}_exit;", loops - 1, p, p));
+  if (control.loop_extents.empty())
+    add(fmt::format("assign {}_step = 1'b0, {}_exit = 1'b0;", p, p));
+  for (size_t i = 0; i < control.program.items.size(); ++i) {
+    if (!std::holds_alternative<LoopEnd>(control.program.items[i])) continue;
+    const int loop = control.loop[i];
+    const auto extent = word(control.loop_extents[static_cast<size_t>(loop)]);
+    add(fmt::format("reg [31:0] {}_l{};", p, loop));
+    add(fmt::format("wire {}_end{} = {}_l{} + 32'd1 == {};", p, loop, p, loop, extent));
+    add(fmt::format("assign {}_step[{}] = run && {}_at == {} && !{}_end{};", p, loop, p,
+                    control.state[i], p, loop));
+    add(fmt::format("assign {}_exit[{}] = run && {}_at == {} && {}_end{};", p, loop, p,
+                    control.state[i], p, loop));
+  }
+  emit_counts(control);
+  for (size_t i = 0; i < control.program.items.size(); ++i)
+    if (std::holds_alternative<Nest>(control.program.items[i])) {
+      add(fmt::format("wire {}_n{}_done;", p, i));
+      control.data ? emit_nest(control, i) : emit_requests(control, i);
+    }
+  add("always @(posedge clk) begin");
+  add(fmt::format("  if (run) begin case ({}_at)", p));
+  for (size_t i = 0; i < control.program.items.size(); ++i) emit_state(control, i);
+  add("      default: ;");
+  add("  endcase end else begin");
+  add(fmt::format("    {}_at <= 16'd0;", p));
+  for (size_t loop = 0; loop < control.loop_extents.size(); ++loop)
+    add(fmt::format("    {}_l{} <= 32'd0;", p, loop));
+  add("  end");
+  add("end");
+  ended_.push_back(fmt::format("{}_at == {}", p, control.states));
+}
+
+namespace {
+
+/// States in which a control acquires or releases a channel, as an expression.
+template <class T>
+std::string in_states(const ControlText& control, int memory) {
+  std::string out;
+  for (size_t i = 0; i < control.program.items.size(); ++i) {
+    const auto* item = std::get_if<T>(&control.program.items[i]);
+    if (item == nullptr || item->memory != memory) continue;
+    out +=
+        fmt::format("{}{}_at == {}", out.empty() ? "" : " || ", control.prefix, control.state[i]);
+  }
+  return out.empty() ? "1'b0" : "(" + out + ")";
+}
+
+}  // namespace
+
+/// Blocks that the control may take, for each of its channels, and the block that it has.
+void Generator::emit_counts(const ControlText& control) {
+  for (size_t m = 0; m < design_.memories.size(); ++m) {
+    const auto memory = static_cast<int>(m);
+    if (design_.memories[m].slots == 0) continue;
+    const Ends ends = ends_of(design_, memory);
+    if (ends.writer != control.process && ends.reader != control.process) continue;
+    const bool writes = ends.writer == control.process;
+    const ControlText other =
+        control_of(static_cast<size_t>(writes ? ends.reader : ends.writer), true);
+    const std::string& p = control.prefix;
+    const std::string takes = in_states<Acquire>(control, memory);
+    add(fmt::format("wire {}_ready{};", p, m));
+    add(fmt::format("wire {}_takes{} = run && {} && {}_ready{};", p, m, takes, p, m));
+    add(
+        fmt::format("fpga_count #(.START({})) {}_count{} (.clk(clk), .reset(!run), .up(run && {}), "
+                    ".down({}_takes{}), .ready({}_ready{}));",
+                    writes ? design_.memories[m].slots : 0, p, m, in_states<Release>(other, memory),
+                    p, m, p, m));
+    if (!control.data) continue;
+    add(fmt::format("wire [2:0] {}_slot{};", p, m));
+    add(fmt::format("wire {}_held{};", p, m));
+    add(fmt::format(
+        "fpga_slot #(.SLOTS({})) {}_slots{} (.clk(clk), .reset(!run), "
+        ".acquire({}_takes{}), .release_(run && {}), .slot({}_slot{}), "
+        ".held({}_held{}));",
+        design_.memories[m].slots, p, m, p, m, in_states<Release>(control, memory), p, m, p, m));
+  }
+}
+
+/// Address in a RAM that has all slots.
+std::string Generator::in_block(const Memory& memory, const std::string& slot,
+                                const std::string& at) const {
+  const std::string low = fmt::format("{}[{}:0]", at, bits_for(memory.words) - 1);
+  if (memory.slots <= 1 || memory.accumulated) return low;
+  return fmt::format("{{{}[{}:0], {}}}", slot, bits_for(memory.slots) - 1, low);
+}
+
+/// Word that `process` reads in a bank.
+std::string Generator::read_address(size_t m, int bank, int process) const {
+  std::vector<std::string> words;
+  for (const BankUse& use : reads_[m])
+    if (use.process == process && (!use.bank.empty() || use.fixed_bank == bank))
+      words.push_back(fmt::format("({{32{{{}}}}} & {})", use.valid, use.word));
+  return words.empty() ? "32'd0" : fmt::format("{}", fmt::join(words, " | "));
+}
+
+void Generator::emit_bank(size_t m, int bank) {
+  const Memory& memory = design_.memories[m];
+  const int bits = memory.element.bits;
+  const std::string b = fmt::format("m{}_b{}", m, bank);
+  std::vector<std::string> valid, at, data;
+  for (const BankUse& use : stores_[m]) {
+    if (use.bank.empty() && use.fixed_bank != bank) continue;
+    const std::string own = use.bank.empty()
+                                ? use.valid
+                                : fmt::format("({} && {} == 32'd{})", use.valid, use.bank, bank);
+    valid.push_back(own);
+    at.push_back(fmt::format("({{32{{{}}}}} & {})", own, use.word));
+    data.push_back(fmt::format("({{{}{{{}}}}} & {})", bits, own, use.data));
+  }
+  if (valid.empty()) valid = {"1'b0"}, at = {"32'd0"}, data = {fmt::format("{}'d0", bits)};
+  const Ends ends = memory.slots > 0 ? ends_of(design_, static_cast<int>(m)) : Ends{};
+  int reader = ends.reader;
+  for (const BankUse& use : reads_[m])
+    if (memory.slots == 0) reader = use.process;
+  add(fmt::format("wire [31:0] {}_wa = {};", b, fmt::join(at, " | ")));
+  add(fmt::format("wire [31:0] {}_ra = {};", b, read_address(m, bank, reader)));
+  add(fmt::format("wire {}_we = {};", b, fmt::join(valid, " || ")));
+  add(fmt::format("wire [{}:0] {}_in = {};", bits - 1, b, fmt::join(data, " | ")));
+  const int address = bits_for(memory.words);
+  if (!memory.accumulated) {
+    const int all = address + (memory.slots > 1 ? bits_for(memory.slots) : 0);
+    const int64_t words = memory.slots > 1 ? int64_t{memory.slots} << address : memory.words;
+    add(fmt::format(
+        "fpga_bank #(.WIDTH({}), .ADDRESS({}), .WORDS({}), .LATENCY({})) {} (.clk(clk), "
+        ".write({}_we), .write_at({}), .in({}_in), .read_at({}), .out({}_q));",
+        bits, all, words, memory.read_latency, b, b,
+        in_block(memory, fmt::format("p{}_slot{}", ends.writer, m), b + "_wa"), b,
+        in_block(memory, fmt::format("p{}_slot{}", ends.reader, m), b + "_ra"), b));
+    return;
+  }
+  add(fmt::format("wire [31:0] {}_sa = {};", b, read_address(m, bank, ends.writer)));
+  std::vector<std::string> of_writer, of_reader;
+  for (int slot = 0; slot < memory.slots; ++slot) {
+    const std::string mine =
+        fmt::format("p{}_held{} && p{}_slot{} == 3'd{}", ends.writer, m, ends.writer, m, slot);
+    add(fmt::format("wire {}_s{}_mine = {};", b, slot, mine));
+    add(fmt::format("wire [31:0] {}_s{}_ra = {}_s{}_mine ? {}_sa : {}_ra;", b, slot, b, slot, b,
+                    b));
+    add(fmt::format("wire [{}:0] {}_s{}_q;", bits - 1, b, slot));
+    add(
+        fmt::format("fpga_bank #(.WIDTH({}), .ADDRESS({}), .WORDS({}), .LATENCY({})) {}_s{} "
+                    "(.clk(clk), .write({}_we && {}_s{}_mine), .write_at({}), .in({}_in), "
+                    ".read_at({}), .out({}_s{}_q));",
+                    bits, address, memory.words, memory.read_latency, b, slot, b, b, slot,
+                    in_block(memory, "", b + "_wa"), b,
+                    in_block(memory, "", fmt::format("{}_s{}_ra", b, slot)), b, slot));
+    for (const bool writer : {true, false})
+      (writer ? of_writer : of_reader)
+          .push_back(fmt::format("({{{}{{p{}_slot{} == 3'd{}}}}} & {}_s{}_q)", bits,
+                                 writer ? ends.writer : ends.reader, m, slot, b, slot));
+  }
+  add(fmt::format("assign {}_q = {};", b, fmt::join(of_reader, " | ")));
+  add(fmt::format("assign {}_qw = {};", b, fmt::join(of_writer, " | ")));
+}
+
+std::string Generator::ports_text() const {
+  std::string out;
+  const int beat = design_.bus.beat_bytes;
+  for (size_t p = 0; p < design_.ports.size(); ++p) {
+    const bool writes = design_.ports[p].writes;
+    const char a = writes ? 'w' : 'r';
+    out += fmt::format(
+        ",\n    output wire axi{0}_a{1}valid, input wire axi{0}_a{1}ready"
+        ",\n    output wire [63:0] axi{0}_a{1}addr, output wire [7:0] axi{0}_a{1}len"
+        ",\n    output wire [2:0] axi{0}_a{1}size, output wire [1:0] axi{0}_a{1}burst",
+        p, a);
+    out += writes ? fmt::format(
+                        ",\n    output wire axi{0}_wvalid, input wire axi{0}_wready"
+                        ",\n    output wire [{1}:0] axi{0}_wdata, output wire [{2}:0] axi{0}_wstrb"
+                        ",\n    output wire axi{0}_wlast, input wire axi{0}_bvalid"
+                        ",\n    output wire axi{0}_bready",
+                        p, beat * 8 - 1, beat - 1)
+                  : fmt::format(
+                        ",\n    input wire axi{0}_rvalid, output wire axi{0}_rready"
+                        ",\n    input wire [{1}:0] axi{0}_rdata, input wire axi{0}_rlast",
+                        p, beat * 8 - 1);
+  }
+  return out;
+}
+
+Verilog Generator::run() {
+  reads_.resize(design_.memories.size());
+  stores_.resize(design_.memories.size());
+  for (size_t m = 0; m < design_.memories.size(); ++m)
+    for (int bank = 0; bank < design_.memories[m].banks; ++bank) {
+      const int top = design_.memories[m].element.bits - 1;
+      add(fmt::format("wire [{}:0] m{}_b{}_q;", top, m, bank));
+      if (design_.memories[m].accumulated)
+        add(fmt::format("wire [{}:0] m{}_b{}_qw;", top, m, bank));
+    }
+  for (size_t p = 0; p < design_.processes.size(); ++p)
+    for (const bool data : {false, true})
+      if (data || has_port(design_.processes[p]))
+        add(fmt::format("reg [15:0] p{}{}_at;", p, data ? "" : "q"));
+  for (size_t p = 0; p < design_.processes.size(); ++p) {
+    if (has_port(design_.processes[p])) emit_control(control_of(p, false));
+    emit_control(control_of(p, true));
+  }
+  for (size_t m = 0; m < design_.memories.size(); ++m) {
+    add(fmt::format("// Memory {}.", design_.memories[m].name));
+    for (int bank = 0; bank < design_.memories[m].banks; ++bank) emit_bank(m, bank);
+  }
+  std::vector<std::string> all = ended_;
+  all.insert(all.end(), quiet_.begin(), quiet_.end());
+  add(fmt::format("assign finished = {};", fmt::join(all, " && ")));
+
+  Verilog out;
+  out.text = fmt::format(
+      "// {}, generated by Tilewright. Verilog-2005. Timing: "
+      "docs/fpga-timing.md.\n",
+      numbers_ == Numbers::Fixed ? design_.name : "A design");
+  for (const auto& [name, text] : texts()) out.text += text;
+  const int arguments = std::max(1, design_.arguments);
+  const size_t words = std::max<size_t>(1, table_.size());
+  out.text += fmt::format(
+      R"(// The design.
+module {} (
+    input wire clk, input wire reset,
+    input wire s_awvalid, output wire s_awready, input wire [15:0] s_awaddr,
+    input wire s_wvalid, output wire s_wready, input wire [31:0] s_wdata,
+    output wire s_bvalid, input wire s_bready,
+    input wire s_arvalid, output wire s_arready, input wire [15:0] s_araddr,
+    output wire s_rvalid, input wire s_rready, output wire [31:0] s_rdata,
+    output wire busy{}
+);
+  wire run, finished;
+  assign busy = run;
+  wire [{}:0] arguments;
+  wire [{}:0] numbers;
+  fpga_control #(.ARGUMENTS({}), .TABLE({})) control (
+      .clk(clk), .reset(reset), .awvalid(s_awvalid), .awready(s_awready), .awaddr(s_awaddr),
+      .wvalid(s_wvalid), .wready(s_wready), .wdata(s_wdata), .bvalid(s_bvalid), .bready(s_bready),
+      .arvalid(s_arvalid), .arready(s_arready), .araddr(s_araddr), .rvalid(s_rvalid),
+      .rready(s_rready), .rdata(s_rdata), .run(run), .finished(finished),
+      .arguments(arguments), .numbers(numbers));
+)",
+      kTop, ports_text(), 64 * arguments - 1, 32 * words - 1, arguments, words);
+  out.text += body_ + "endmodule\n";
+  out.table = std::move(table_);
+  return out;
+}
+
+}  // namespace tilewright::fpga::rtl
+
+namespace tilewright::fpga {
+
+Status rtl_supports(const Design& design) {
+  if (const std::vector<std::string> wrong = problems(design); !wrong.empty())
+    return fail(ErrorKind::Invalid, "the design is not legal",
+                fmt::format("{}", fmt::join(wrong, "; ")));
+  for (const Process& process : design.processes)
+    for (const Item& item : process.items) {
+      const auto* nest = std::get_if<Nest>(&item);
+      if (nest == nullptr) continue;
+      for (const Node& node : nest->nodes) {
+        const bool moves = node.op == Op::Const || node.op == Op::Stream || node.op == Op::Read ||
+                           node.op == Op::Select || node.op == Op::Flag;
+        bool floats = node.type.is_float();
+        for (const int input : node.inputs)
+          floats |= nest->nodes[static_cast<size_t>(input)].type.is_float();
+        if (floats && !moves)
+          return fail(ErrorKind::Unsupported,
+                      fmt::format("the Verilog has no {} of {}", name(node.op), name(node.type)),
+                      {}, "the C++ has it");
+      }
+    }
+  return {};
+}
+
+Verilog verilog(const Design& design, Numbers numbers) {
+  return rtl::Generator(design, numbers).run();
+}
+
+}  // namespace tilewright::fpga

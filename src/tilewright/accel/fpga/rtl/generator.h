@@ -1,0 +1,85 @@
+// The generator of the top module. Internal.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tilewright/accel/fpga/rtl/rtl.h"
+
+namespace tilewright::fpga::rtl {
+
+/// An access to a bank: when its address is there, and what it writes.
+struct BankUse {
+  int process = 0;
+  std::string valid, word, bank;  ///< bank: expression, empty if `fixed_bank` says it
+  int64_t fixed_bank = 0;
+  std::string data;  ///< stores only
+};
+
+/// One control of a process: of its data or of its requests.
+struct ControlText {
+  std::string prefix;  ///< `p0` or `p0q`
+  int process = 0;
+  bool data = true;
+  Process program;
+  std::vector<int> state;  ///< of each item; of a LoopBegin: the first state inside
+  std::vector<int> loop;   ///< of LoopBegin and LoopEnd: number of the loop
+  std::vector<int64_t> loop_extents;
+  std::vector<std::vector<int>> around;  ///< of each item: loops around it
+  int states = 0;
+};
+
+class Generator {
+ public:
+  Generator(const Design& design, Numbers numbers) : design_(design), numbers_(numbers) {}
+  Verilog run();
+
+ private:
+  // generator.cc
+  void add(const std::string& line) { body_ += "  " + line + "\n"; }
+  std::string word(int64_t value);
+  ControlText control_of(size_t process, bool data) const;
+  void emit_control(const ControlText& control);
+  void emit_state(const ControlText& control, size_t item);
+  void emit_counts(const ControlText& control);
+  void emit_bank(size_t memory, int bank);
+  std::string read_address(size_t memory, int bank, int process) const;
+  std::string in_block(const Memory& memory, const std::string& slot,
+                       const std::string& word) const;
+  std::string ports_text() const;
+
+  // nest.cc
+  void emit_nest(const ControlText& control, size_t item);
+  void emit_requests(const ControlText& control, size_t item);
+  void emit_counters(const std::string& name, const std::vector<int64_t>& levels);
+  std::string affine(const ControlText& control, size_t item, const Affine& affine);
+  std::string in_ranges(const ControlText& control, size_t item, const std::vector<Range>& ranges);
+  std::string delayed(const std::string& wire, int bits, int cycles);
+  std::string emit_node(const ControlText& control, size_t item, const NestTimes& times, size_t n);
+  std::string emit_operator(const std::string& name, const Nest& nest, const Node& node,
+                            const std::vector<std::string>& inputs);
+  std::string emit_read(const ControlText& control, size_t item, const Node& node, int issue);
+  void emit_stores(const ControlText& control, size_t item, const NestTimes& times);
+  void emit_stream(const ControlText& control, size_t item);
+  void emit_writes(const ControlText& control, size_t item, const NestTimes& times);
+
+  const Design& design_;
+  Numbers numbers_;
+  std::string body_;
+  std::vector<uint32_t> table_;
+  int names_ = 0;
+  std::map<std::pair<std::string, int>, std::string> delays_;
+  std::map<std::string, std::string> affines_;  ///< by nest and value; only where numbers are fixed
+  std::vector<std::string> values_;             ///< wires of the nest at work, by node
+  std::vector<std::vector<BankUse>> reads_, stores_;  ///< by memory
+  std::vector<std::string> ended_, quiet_;
+};
+
+/// Bits that tell `values` from each other, at least one.
+int bits_for(int64_t values);
+/// `wire` with `width` bits, extended by its own sign.
+std::string extended(const std::string& wire, const Number& from, int width);
+
+}  // namespace tilewright::fpga::rtl

@@ -1,0 +1,388 @@
+// Nests: counters, affine values, operators, accesses to banks and ports.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "tilewright/accel/fpga/rtl/generator.h"
+
+namespace tilewright::fpga::rtl {
+namespace {
+
+std::string nest_name(const ControlText& control, size_t item) {
+  return fmt::format("{}_n{}", control.prefix, item);
+}
+const Nest& nest_of(const ControlText& control, size_t item) {
+  return std::get<Nest>(control.program.items[item]);
+}
+int log2_of(int power) { return std::countr_zero(static_cast<unsigned>(power)); }
+
+/// Extents of the counters that the hardware of this control has, outermost first.
+std::vector<int64_t> levels_of(const ControlText& control, const Nest& nest) {
+  std::vector<int64_t> levels = nest.extents;
+  if (!control.data) levels.pop_back();
+  if (levels.empty()) levels.push_back(1);
+  return levels;
+}
+
+}  // namespace
+
+std::string extended(const std::string& wire, const Number& from, int width) {
+  if (width == from.bits) return wire;
+  if (width < from.bits) return fmt::format("{}[{}:0]", wire, width - 1);
+  const int more = width - from.bits;
+  if (from.is_signed())
+    return fmt::format("{{{{{}{{{}[{}]}}}}, {}}}", more, wire, from.bits - 1, wire);
+  return fmt::format("{{{}'d0, {}}}", more, wire);
+}
+
+/// The affine value as a wire of 32 bits that is right when the iteration (or row) begins.
+std::string Generator::affine(const ControlText& control, size_t item, const Affine& a) {
+  if (a.is_constant()) return word(a.constant);
+  const std::string nest = nest_name(control, item);
+  const std::string key = fmt::format("{} {} {} {}", nest, a.constant, fmt::join(a.loops, ","),
+                                      fmt::join(a.counters, ","));
+  if (numbers_ == Numbers::Fixed && affines_.contains(key)) return affines_.at(key);
+  const std::vector<int64_t> levels = levels_of(control, nest_of(control, item));
+  std::vector<std::string> deltas, loop_deltas, loop_backs;
+  int64_t inner = 0;  // what the counters further in have added
+  for (size_t k = levels.size(); k-- > 0;) {
+    const int64_t of = k < a.counters.size() ? a.counters[k] : 0;
+    deltas.insert(deltas.begin(), word(of - inner));
+    inner += of * (levels[k] - 1);
+  }
+  std::vector<std::string> steps, exits;
+  const std::vector<int>& around = control.around[item];
+  for (size_t k = 0; k < around.size(); ++k) {
+    const int64_t of = k < a.loops.size() ? a.loops[k] : 0;
+    const int64_t extent = control.loop_extents[static_cast<size_t>(around[k])];
+    loop_deltas.push_back(word(of));
+    loop_backs.push_back(word(-of * (extent - 1)));
+    steps.push_back(fmt::format("{}_step[{}]", control.prefix, around[k]));
+    exits.push_back(fmt::format("{}_exit[{}]", control.prefix, around[k]));
+  }
+  if (around.empty()) loop_deltas = loop_backs = {"32'd0"}, steps = exits = {"1'b0"};
+  const std::string name = fmt::format("{}_a{}", nest, names_++);
+  add(fmt::format("wire [31:0] {};", name));
+  add(fmt::format(
+      "fpga_affine #(.LOOPS({}), .LEVELS({})) {}_of (.clk(clk), .reset(!run), .constant({}), "
+      ".loop_step({{{}}}), .loop_exit({{{}}}), .loop_deltas({{{}}}), .loop_backs({{{}}}), "
+      ".start({}_start), .advance({}_advance), .step({}_step), .deltas({{{}}}), .value({}));",
+      steps.size(), levels.size(), name, word(a.constant), fmt::join(steps, ", "),
+      fmt::join(exits, ", "), fmt::join(loop_deltas, ", "), fmt::join(loop_backs, ", "), nest, nest,
+      nest, fmt::join(deltas, ", "), name));
+  if (numbers_ == Numbers::Fixed) affines_[key] = name;
+  return name;
+}
+
+std::string Generator::in_ranges(const ControlText& control, size_t item,
+                                 const std::vector<Range>& ranges) {
+  if (ranges.empty()) return "1'b1";
+  std::vector<std::string> all;
+  for (const Range& range : ranges) {
+    const std::string value = affine(control, item, range.value);
+    all.push_back(fmt::format("{} < {}", value, word(range.extent)));
+  }
+  const std::string name = fmt::format("{}_f{}", nest_name(control, item), names_++);
+  add(fmt::format("wire {} = {};", name, fmt::join(all, " && ")));
+  return name;
+}
+
+std::string Generator::delayed(const std::string& wire, int bits, int cycles) {
+  const bool constant = wire.find('\'') != std::string::npos || wire.rfind("numbers[", 0) == 0;
+  if (cycles == 0 || constant) return wire;
+  const auto [found, first] = delays_.try_emplace({wire, cycles});
+  if (!first) return found->second;
+  const std::string name = fmt::format("d{}", names_++);
+  found->second = name;
+  add(fmt::format("wire [{}:0] {};", bits - 1, name));
+  add(fmt::format("fpga_delay #(.WIDTH({}), .DELAY({})) {}_of (.clk(clk), .in({}), .out({}));",
+                  bits, cycles, name, wire, name));
+  return name;
+}
+
+/// Reads the bank when the iteration is `issue` cycles old.
+std::string Generator::emit_read(const ControlText& control, size_t item, const Node& node,
+                                 int issue) {
+  const auto m = static_cast<size_t>(node.place.memory);
+  const Memory& memory = design_.memories[m];
+  const bool writer =
+      memory.slots > 0 && ends_of(design_, node.place.memory).writer == control.process;
+  const char* side = writer && memory.accumulated ? "qw" : "q";
+  BankUse use;
+  use.process = control.process;
+  use.valid = delayed(nest_name(control, item) + "_issue", 1, issue);
+  use.word = delayed(affine(control, item, node.place.word), 32, issue);
+  if (node.place.bank.is_constant()) {
+    use.fixed_bank = node.place.bank.constant;
+    reads_[m].push_back(use);
+    return fmt::format("m{}_b{}_{}", m, use.fixed_bank, side);
+  }
+  const std::string bank = affine(control, item, node.place.bank);
+  use.bank = delayed(bank, 32, issue);
+  reads_[m].push_back(use);
+  const std::string chosen = delayed(bank, 32, issue + memory.read_latency);
+  std::vector<std::string> all;
+  for (int b = 0; b < memory.banks; ++b)
+    all.push_back(fmt::format("({{{}{{{} == 32'd{}}}}} & m{}_b{}_{})", memory.element.bits, chosen,
+                              b, m, b, side));
+  return fmt::format("{}", fmt::join(all, " | "));
+}
+
+/// The operator as an instance of a module; its result is the wire `name`.
+std::string Generator::emit_operator(const std::string& name, const Nest& nest, const Node& node,
+                                     const std::vector<std::string>& in) {
+  const auto type = [&](size_t input) {
+    return nest.nodes[static_cast<size_t>(node.inputs[input])].type;
+  };
+  const auto needed = [&](size_t input) {  // bits as a signed number
+    return type(input).bits + (type(input).is_signed() ? 0 : 1);
+  };
+  const auto operand = [&](size_t input, int width) {
+    return extended(in[input], type(input), width);
+  };
+  const int bits = node.type.bits;
+  const std::string tail = fmt::format(".LATENCY({})) {}_of (.clk(clk), ", node.latency, name);
+  switch (node.op) {
+    case Op::Add:
+    case Op::Sub:
+      return fmt::format("fpga_add #(.WIDTH({}), .SUBTRACT({}), {}.a({}), .b({}), .out({}));", bits,
+                         node.op == Op::Sub ? 1 : 0, tail, operand(0, bits), operand(1, bits),
+                         name);
+    case Op::Mul:
+      return fmt::format("fpga_mul #(.A({}), .B({}), .WIDTH({}), {}.a({}), .b({}), .out({}));",
+                         needed(0), needed(1), bits, tail, operand(0, needed(0)),
+                         operand(1, needed(1)), name);
+    case Op::Eq:
+    case Op::Lt:
+    case Op::Le: {
+      const int width = std::max(needed(0), needed(1));
+      return fmt::format("fpga_compare #(.WIDTH({}), .KIND({}), {}.a({}), .b({}), .out({}));",
+                         width,
+                         node.op == Op::Eq   ? 0
+                         : node.op == Op::Lt ? 1
+                                             : 2,
+                         tail, operand(0, width), operand(1, width), name);
+    }
+    case Op::Min:
+    case Op::Max: {
+      const int width = std::max(needed(0), needed(1));
+      const bool min = node.op == Op::Min;
+      add(fmt::format("wire {}_less;", name));
+      add(
+          fmt::format("fpga_compare #(.WIDTH({}), .KIND(1), .LATENCY(0)) {}_by (.clk(clk), "
+                      ".a({}), .b({}), .out({}_less));",
+                      width, name, operand(0, width), operand(1, width), name));
+      return fmt::format("fpga_select #(.WIDTH({}), {}.flag({}_less), .a({}), .b({}), .out({}));",
+                         bits, tail, name, operand(min ? 0 : 1, bits), operand(min ? 1 : 0, bits),
+                         name);
+    }
+    case Op::Select:
+      return fmt::format("fpga_select #(.WIDTH({}), {}.flag({}), .a({}), .b({}), .out({}));", bits,
+                         tail, in[0], operand(1, bits), operand(2, bits), name);
+    case Op::Shl:
+    case Op::Shr: {
+      const int width = std::max(bits, needed(0));
+      add(fmt::format("wire [{}:0] {}_wide;", width - 1, name));
+      add(fmt::format("assign {} = {}_wide{};", name, name,
+                      width > bits ? fmt::format("[{}:0]", bits - 1) : ""));
+      return fmt::format("fpga_shift #(.WIDTH({}), .RIGHT({}), {}.a({}), .b({}), .out({}_wide));",
+                         width, node.op == Op::Shr ? 1 : 0, tail, operand(0, width), operand(1, 32),
+                         name);
+    }
+    default:  // Cast
+      return fmt::format(
+          "fpga_delay #(.WIDTH({}), .DELAY({})) {}_of (.clk(clk), .in({}), "
+          ".out({}));",
+          bits, node.latency, name, operand(0, bits), name);
+  }
+}
+
+std::string Generator::emit_node(const ControlText& control, size_t item, const NestTimes& times,
+                                 size_t n) {
+  const Nest& nest = nest_of(control, item);
+  const Node& node = nest.nodes[n];
+  const std::string name = fmt::format("{}_v{}", nest_name(control, item), n);
+  const int bits = node.type.bits;
+  const auto is = [&](const std::string& value) {
+    add(fmt::format("wire [{}:0] {} = {};", bits - 1, name, value));
+    return name;
+  };
+  if (node.op == Op::Const) {
+    const uint64_t value = bits >= 64 ? node.bits : node.bits & ((uint64_t{1} << bits) - 1);
+    return is(fmt::format("{}'h{:x}", bits, value));
+  }
+  if (node.op == Op::Flag)
+    return is(delayed(in_ranges(control, item, node.ranges), 1, node.latency));
+  if (node.op == Op::Read) return is(emit_read(control, item, node, times.issue[n]));
+  if (node.op == Op::Stream) {
+    const std::string nest_prefix = nest_name(control, item);
+    const int from = node.lane * nest.stream.element.bytes() * 8;
+    add(fmt::format("wire [{}:0] {}_now = {}_inside ? {}_group[{}+:{}] : {}'d0;", bits - 1, name,
+                    nest_prefix, nest_prefix, from, bits, bits));
+    return is(delayed(name + "_now", bits, node.latency));
+  }
+  add(fmt::format("wire [{}:0] {};", bits - 1, name));
+  std::vector<std::string> in;
+  for (const int input : node.inputs) {
+    const auto i = static_cast<size_t>(input);
+    const bool constant = nest.nodes[i].op == Op::Const;
+    in.push_back(
+        constant ? values_[i]
+                 : delayed(values_[i], nest.nodes[i].type.bits, times.issue[n] - times.ready[i]));
+  }
+  add(emit_operator(name, nest, node, in));
+  return name;
+}
+
+void Generator::emit_stores(const ControlText& control, size_t item, const NestTimes& times) {
+  const Nest& nest = nest_of(control, item);
+  for (size_t s = 0; s < nest.stores.size(); ++s) {
+    const Store& store = nest.stores[s];
+    const int at = times.store[s];
+    BankUse use;
+    use.process = control.process;
+    use.valid = delayed(nest_name(control, item) + "_issue", 1, at);
+    if (!store.ranges.empty())
+      use.valid = fmt::format("({} && {})", use.valid,
+                              delayed(in_ranges(control, item, store.ranges), 1, at));
+    use.word = delayed(affine(control, item, store.place.word), 32, at);
+    use.fixed_bank = store.place.bank.constant;
+    if (!store.place.bank.is_constant())
+      use.bank = delayed(affine(control, item, store.place.bank), 32, at);
+    const auto node = static_cast<size_t>(store.node);
+    const auto& memory = design_.memories[static_cast<size_t>(store.place.memory)];
+    use.data = extended(values_[node], nest.nodes[node].type, memory.element.bits);
+    stores_[static_cast<size_t>(store.place.memory)].push_back(use);
+  }
+}
+
+/// What the nest's port and its address say in the iteration that could begin now.
+void Generator::emit_stream(const ControlText& control, size_t item) {
+  const Nest& nest = nest_of(control, item);
+  const Stream& stream = nest.stream;
+  const std::string n = nest_name(control, item);
+  const int beat = design_.bus.beat_bytes, group = stream.group_bytes();
+  const std::string inside = in_ranges(control, item, stream.ranges);
+  add(fmt::format("wire {}_inside = {};", n, inside));
+  const std::string address = affine(control, item, stream.address);
+  add(fmt::format("wire [31:0] {}_address = {};", n, address));
+  add(fmt::format("wire [31:0] {}_place = {}_address & 32'd{};", n, n, beat - 1));
+  std::string ends = fmt::format("{}_row_end || {}_place == 32'd{}", n, n, beat - group);
+  if (stream.clipped) {
+    const std::string value = affine(control, item, stream.ranges[0].value);
+    ends += fmt::format(" || {} + 32'd1 == {}", value, word(stream.ranges[0].extent));
+  }
+  add(fmt::format("wire {}_ends_beat = {};", n, ends));
+  if (design_.ports[static_cast<size_t>(stream.port)].writes) {
+    add(fmt::format("wire {}_go = !{}_inside || {}_room;", n, n, n));
+    return;
+  }
+  const int p = stream.port;
+  add(fmt::format("wire {}_go = !{}_inside || axi{}_rvalid;", n, n, p));
+  add(fmt::format("wire [{}:0] {}_group = axi{}_rdata[{{{}_place[{}:0], 3'd0}}+:{}];",
+                  group * 8 - 1, n, p, n, std::max(0, log2_of(beat) - 1), group * 8));
+  add(fmt::format("assign axi{}_rready = {}_wants && {}_inside && {}_ends_beat && axi{}_rvalid;", p,
+                  n, n, n, p));
+}
+
+void Generator::emit_writes(const ControlText& control, size_t item, const NestTimes& times) {
+  const Nest& nest = nest_of(control, item);
+  const Stream& stream = nest.stream;
+  const std::string n = nest_name(control, item);
+  const int p = stream.port, beat = design_.bus.beat_bytes, bits = stream.element.bytes() * 8;
+  std::vector<std::string> lanes;  // the first is in the lowest bits
+  for (const int lane : stream.nodes) {
+    const auto node = static_cast<size_t>(lane);
+    const std::string value =
+        delayed(values_[node], nest.nodes[node].type.bits, times.stream - times.ready[node]);
+    lanes.insert(lanes.begin(), extended(value, nest.nodes[node].type, bits));
+  }
+  add(fmt::format("wire {}_issued = {}_issue && {}_inside;", n, n, n));
+  const std::string arrives = delayed(n + "_issued", 1, times.stream);
+  const std::string place = delayed(n + "_place", 32, times.stream);
+  const std::string ends = delayed(n + "_ends_beat", 1, times.stream);
+  add(fmt::format(
+      "fpga_write_port #(.BEAT({}), .LOG_BEAT({}), .GROUP({}), .DEPTH({}), .BURSTS({})) {}_port "
+      "(.clk(clk), .reset(!run), .issued({}_issued), .room({}_room), .arrives({}), "
+      ".group({{{}}}), .place({}[{}:0]), .ends_beat({}), "
+      ".burst(axi{}_awvalid && axi{}_awready), .burst_length(axi{}_awlen), .valid(axi{}_wvalid), "
+      ".ready(axi{}_wready), .data(axi{}_wdata), .strobe(axi{}_wstrb), .last(axi{}_wlast));",
+      beat, log2_of(beat), stream.group_bytes(), design_.bus.write_fifo, design_.bus.outstanding, n,
+      n, n, arrives, fmt::join(lanes, ", "), place, log2_of(beat), ends, p, p, p, p, p, p, p, p));
+  add(fmt::format("assign axi{}_bready = 1'b1;", p));
+}
+
+void Generator::emit_counters(const std::string& n, const std::vector<int64_t>& levels) {
+  std::vector<std::string> extents;
+  for (const int64_t extent : levels) extents.push_back(word(extent));
+  add(fmt::format("wire {}_start, {}_advance;", n, n));
+  add(fmt::format("wire [{}:0] {}_step;", levels.size() - 1, n));
+  add(fmt::format("wire [{}:0] {}_extents = {{{}}};", 32 * levels.size() - 1, n,
+                  fmt::join(extents, ", ")));
+}
+
+void Generator::emit_nest(const ControlText& control, size_t item) {
+  const Nest& nest = nest_of(control, item);
+  const std::string n = nest_name(control, item);
+  const NestTimes times = times_of(design_, nest);
+  const bool streams = nest.stream.port >= 0;
+  add(fmt::format("// Nest {}.", nest.name));
+  emit_counters(n, nest.extents);
+  add(fmt::format("wire {}_issue, {}_wants, {}_row_end, {}_room;", n, n, n, n));
+  if (!streams || !design_.ports[static_cast<size_t>(nest.stream.port)].writes)
+    add(fmt::format("assign {}_room = 1'b1;", n));
+  add(fmt::format("assign {}_advance = {}_issue;", n, n));
+  if (streams) emit_stream(control, item);
+  add(fmt::format(
+      "fpga_nest #(.LEVELS({}), .II({}), .DRAIN({})) {}_control (.clk(clk), .reset(!run), "
+      ".here(run && {}_at == {}), .go({}), .extents({}_extents), .start({}_start), "
+      ".wants({}_wants), .issue({}_issue), .step({}_step), .row_end({}_row_end), .done({}_done));",
+      nest.extents.size(), nest.ii, nest.ii + times.last, n, control.prefix, control.state[item],
+      streams ? n + "_go" : "1'b1", n, n, n, n, n, n, n));
+  values_.clear();
+  for (size_t k = 0; k < nest.nodes.size(); ++k)
+    values_.push_back(emit_node(control, item, times, k));
+  emit_stores(control, item, times);
+  if (streams && !nest.stream.nodes.empty()) emit_writes(control, item, times);
+}
+
+void Generator::emit_requests(const ControlText& control, size_t item) {
+  const Nest& nest = nest_of(control, item);
+  const Stream& stream = nest.stream;
+  const std::string n = nest_name(control, item);
+  const Port& port = design_.ports[static_cast<size_t>(stream.port)];
+  const int p = stream.port, beat = design_.bus.beat_bytes;
+  const char a = port.writes ? 'w' : 'r';
+  const std::vector<int64_t> levels = levels_of(control, nest);
+  emit_counters(n, levels);
+  const size_t own = stream.clipped ? 1 : 0;
+  const std::string inside = in_ranges(
+      control, item, {stream.ranges.begin() + static_cast<int64_t>(own), stream.ranges.end()});
+  const std::string address = affine(control, item, stream.address);
+  const std::string clip = stream.clipped ? affine(control, item, stream.ranges[0].value) : "32'd0";
+  const std::string limit = stream.clipped ? word(stream.ranges[0].extent) : "32'd0";
+  add(fmt::format("wire [31:0] {}_burst;", n));
+  add(fmt::format("wire {}_quiet;", n));
+  add(fmt::format(
+      "fpga_requests #(.LEVELS({}), .BEAT({}), .LOG_BEAT({}), .BURST({}), .OUTSTANDING({}), "
+      ".GROUP({}), .CLIPPED({})) {}_of (.clk(clk), .reset(!run), .here(run && {}_at == {}), "
+      ".extents({}_extents), .groups({}), .address({}), .row_moves({}), .clip_value({}), "
+      ".clip_extent({}), .start({}_start), .advance({}_advance), .step({}_step), .done({}_done), "
+      ".valid(axi{}_a{}valid), .ready(axi{}_a{}ready), .burst_address({}_burst), "
+      ".burst_length(axi{}_a{}len), .finished({}), .quiet({}_quiet));",
+      levels.size(), beat, log2_of(beat), design_.bus.burst_beats, design_.bus.outstanding,
+      stream.group_bytes(), stream.clipped ? 1 : 0, n, control.prefix, control.state[item], n,
+      word(nest.extents.back()), address, inside, clip, limit, n, n, n, n, p, a, p, a, n, p, a,
+      port.writes ? fmt::format("axi{}_bvalid", p)
+                  : fmt::format("axi{}_rvalid && axi{}_rready && axi{}_rlast", p, p, p),
+      n));
+  add(fmt::format("assign axi{}_a{}addr = arguments[{}+:64] + {{32'd0, {}_burst}};", p, a,
+                  64 * port.argument, n));
+  add(fmt::format("assign axi{}_a{}size = 3'd{}, axi{}_a{}burst = 2'd1;", p, a, log2_of(beat), p,
+                  a));
+  quiet_.push_back(n + "_quiet");
+}
+
+}  // namespace tilewright::fpga::rtl
