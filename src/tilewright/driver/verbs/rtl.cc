@@ -1,4 +1,4 @@
-// rtl, synth: hardware as Verilog, and how large it is.
+// rtl: hardware as Verilog.
 #include "tilewright/accel/vta/rtl/rtl.h"
 
 #include <fmt/format.h>
@@ -56,37 +56,6 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
   return 0;
 }
 
-struct SynthOptions {
-  std::string config;
-  double limit = 600;
-};
-
-Result<int> synth(const SynthOptions& options, bool as_json) {
-  const vta::Config config = TW_TRY(vta::load_config(options.config));
-  TW_TRY_STATUS(vta::check(config));
-  TW_TRY_STATUS(vta::rtl_supports(config));
-  say(fmt::format("synthesising {} with Yosys for xc7", vta::label(config)));
-  const vta::Area area = TW_TRY(vta::synthesise(config, options.limit));
-  nlohmann::ordered_json json = document("synth");
-  json["config"] = vta::label(config);
-  json["source"] = "yosys synth_xilinx xc7, module by module";
-  json["lut"] = area.lut;
-  json["ff"] = area.ff;
-  json["dsp"] = area.dsp;
-  json["bram18"] = area.bram18;
-  json["carry"] = area.carry;
-  json["seconds"] = area.seconds;
-  if (as_json) {
-    print_json(json);
-  } else {
-    fmt::print("{}", table({{"config", "LUT", "FF", "DSP", "BRAM18", "CARRY4"},
-                            {vta::label(config), std::to_string(area.lut), std::to_string(area.ff),
-                             std::to_string(area.dsp), std::to_string(area.bram18),
-                             std::to_string(area.carry)}}));
-  }
-  return 0;
-}
-
 }  // namespace
 
 void add_rtl(Verb app, VerbContext& context) {
@@ -99,16 +68,6 @@ void add_rtl(Verb app, VerbContext& context) {
   verb.add_flag("--bench", options->benches, "run the unit benches with Icarus");
   verb.callback([&context, options] {
     context.action = [&context, options] { return rtl(*options, context.json); };
-  });
-}
-
-void add_synth(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("synth", "Area of an accelerator by Yosys");
-  auto options = std::make_shared<SynthOptions>();
-  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
-  verb.add_option("--limit", options->limit, "seconds");
-  verb.callback([&context, options] {
-    context.action = [&context, options] { return synth(*options, context.json); };
   });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tilewright/accel/common/rtl/synth.h"
 #include "tilewright/accel/spatial/device.h"
 
 namespace tilewright::spatial {
@@ -17,6 +18,10 @@ Status rtl_supports(const Design& design);
 inline constexpr const char* kTop = "spatial";
 /// All modules in one file. requires: rtl_supports(design).
 std::string verilog(const Design& design);
+
+/// What Yosys is to do with it (accel::synthesise). Private memory has more ports than block RAMs:
+/// it is counted by its size. requires: rtl_supports(design).
+accel::SynthesisTask synthesis_task(const Design& design);
 
 /// The Verilog under Verilator, compiled on first use into the cache folder. Instructions reach as
 /// much DRAM as the host wrote. errors: as rtl_supports; Tool (verilator or the C++ compiler is

@@ -1,0 +1,118 @@
+// synth: how large hardware is, by Yosys, beside what the model of areas says.
+#include "tilewright/accel/common/rtl/synth.h"
+
+#include <fmt/format.h>
+
+#include "tilewright/accel/spatial/rtl/rtl.h"
+#include "tilewright/accel/vta/rtl/rtl.h"
+#include "tilewright/codesign/area.h"
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/generated_rtl.h"
+
+namespace tilewright::driver {
+namespace {
+
+struct SynthOptions {
+  std::string config, library;
+  double limit = 600;
+};
+
+constexpr const char* kTechnology = "hasco-fpga";  // the one that counts cells
+
+accel::SynthesisTask task_of(const vta::Config& config) {
+  return {.top = vta::kTop, .verilog = vta::verilog(config), .boxed = {}, .library = {}};
+}
+accel::SynthesisTask task_of(const spatial::Design& design) {
+  return spatial::synthesis_task(design);
+}
+
+nlohmann::ordered_json json_of(const accel::SynthesisedModule& module) {
+  nlohmann::ordered_json json = {{"name", module.name},        {"copies", module.copies},
+                                 {"lut", module.cells.lut},    {"ff", module.cells.ff},
+                                 {"dsp", module.cells.dsp},    {"bram18", module.cells.bram18},
+                                 {"carry", module.cells.carry}};
+  for (const accel::MemoryBox& box : module.memories)
+    json["memories"].push_back({{"words", box.size},
+                                {"bits", box.width},
+                                {"read_ports", box.reads},
+                                {"write_ports", box.writes}});
+  return json;
+}
+
+nlohmann::ordered_json json_of(const std::string& label, const accel::Synthesis& xc7,
+                               const codesign::CellCount& model) {
+  const accel::Cells cells = xc7.cells();
+  nlohmann::ordered_json json = document("synth");
+  json["config"] = label;
+  json["source"] = "yosys synth_xilinx xc7, module by module";
+  json["lut"] = cells.lut;
+  json["ff"] = cells.ff;
+  json["dsp"] = cells.dsp;
+  json["bram18"] = cells.bram18;
+  json["carry"] = cells.carry;
+  json["seconds"] = xc7.seconds;
+  json["model"] = {{"technology", kTechnology},
+                   {"lut", model.luts},
+                   {"ff", model.ffs},
+                   {"dsp", model.dsps},
+                   {"bram18", model.brams}};
+  for (const accel::SynthesisedModule& module : xc7.modules)
+    json["modules"].push_back(json_of(module));
+  return json;
+}
+
+std::string text_of(const std::string& label, const accel::Synthesis& xc7,
+                    const codesign::CellCount& model) {
+  const accel::Cells c = xc7.cells();
+  const auto text = [](auto number) { return fmt::format("{:.0f}", static_cast<double>(number)); };
+  return table({{label, "LUT", "FF", "DSP", "BRAM18", "CARRY4"},
+                {"Yosys", text(c.lut), text(c.ff), text(c.dsp), text(c.bram18), text(c.carry)},
+                {std::string("model (") + kTechnology + ")", text(model.luts), text(model.ffs),
+                 text(model.dsps), text(model.brams), ""}});
+}
+
+Result<int> synth(const SynthOptions& options, bool as_json) {
+  const codesign::Hardware hardware = TW_TRY(codesign::load_hardware(options.config));
+  const GeneratedRtl made = TW_TRY(generated_rtl(hardware));
+  accel::SynthesisTask task =
+      std::visit([](const auto& design) { return task_of(design); }, hardware);
+  task.limit_seconds = options.limit;
+  say(fmt::format("synthesising {} with Yosys for xc7", made.label));
+  const accel::Synthesis xc7 = TW_TRY(accel::synthesise(task));
+  const codesign::Technology technology = TW_TRY(codesign::load_technology(kTechnology));
+  const codesign::CellCount model = codesign::cells(codesign::Parts(hardware), technology).total();
+  nlohmann::ordered_json json = json_of(made.label, xc7, model);
+  std::string text = text_of(made.label, xc7, model);
+  if (!options.library.empty()) {
+    task.library = options.library;
+    say(fmt::format("synthesising {} for the cells of {}", made.label, options.library));
+    const accel::Synthesis cells = TW_TRY(accel::synthesise(task));
+    json["library"] = {{"file", options.library}, {"um2", cells.um2()}, {"seconds", cells.seconds}};
+    for (const accel::SynthesisedModule& module : cells.modules)
+      json["library"]["modules"].push_back(
+          {{"name", module.name}, {"copies", module.copies}, {"um2", module.um2}});
+    text += fmt::format("cells without memories: {:.0f} um2 ({})\n", cells.um2(), options.library);
+  }
+  if (as_json)
+    print_json(json);
+  else
+    fmt::print("{}", text);
+  return 0;
+}
+
+}  // namespace
+
+void add_synth(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("synth", "Area of an accelerator by Yosys");
+  auto options = std::make_shared<SynthOptions>();
+  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
+  verb.add_option("--library", options->library,
+                  "standard cells (Liberty): their area too, without memories");
+  verb.add_option("--limit", options->limit, "seconds for each of the two");
+  verb.callback([&context, options] {
+    context.action = [&context, options] { return synth(*options, context.json); };
+  });
+}
+
+}  // namespace tilewright::driver
