@@ -15,7 +15,8 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-DEVICES = ("tilewright::accel", "tilewright::vta", "tilewright::dpu", "tilewright::spatial", "tilewright::gemmini")
+DEVICES = ("tilewright::accel", "tilewright::vta", "tilewright::dpu", "tilewright::spatial", "tilewright::gemmini",
+           "tilewright::fpga")
 # Name: why it stands for several types in headers.
 SHARED_NAMES = {
     "Options": "what the main function of a layer can be asked for; always written with its namespace",

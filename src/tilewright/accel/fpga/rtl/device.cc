@@ -81,7 +81,11 @@ class Model : public RtlModel {
 
 Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers) {
   TW_TRY_STATUS(rtl_supports(design));
-  const std::string text = verilog(design, numbers).text;
+  return rtl::model_of(design, numbers, verilog(design, numbers).text);
+}
+
+Result<std::unique_ptr<RtlModel>> rtl::model_of(const Design& design, Numbers numbers,
+                                                const std::string& text) {
   const std::string path = TW_TRY(accel::compiled({kTop, text, rtl::harness_of(design)}));
   std::shared_ptr<void> library(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), [](void* opened) {
     if (opened != nullptr) ::dlclose(opened);
@@ -89,7 +93,7 @@ Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers
   if (library == nullptr)
     return fail(ErrorKind::Tool, fmt::format("cannot load the model '{}'", path), ::dlerror(),
                 "delete this folder; it is compiled again");
-  auto model = std::make_unique<Model>(text, numbers, std::move(library));
+  auto model = std::make_unique<Model>(verilog(design, numbers).text, numbers, std::move(library));
   TW_TRY_STATUS(model->open());
   return std::unique_ptr<RtlModel>(std::move(model));
 }

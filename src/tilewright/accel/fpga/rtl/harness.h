@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tilewright/accel/fpga/design.h"
+#include "tilewright/accel/fpga/rtl/rtl.h"
 
 // One text for both sides: the compiler reads it here, and it is put in front of the harness.
 #define FPGA_RTL_ABI                                                                          \
@@ -43,5 +43,9 @@ inline constexpr const char* kAbiText = FPGA_RTL_TEXT(FPGA_RTL_ABI);
 
 /// The C++ around the verilated model of a design with these ports.
 std::string harness_of(const Design& design);
+
+/// make_rtl with `text` in place of the design's own Verilog: tests break it.
+Result<std::unique_ptr<RtlModel>> model_of(const Design& design, Numbers numbers,
+                                           const std::string& text);
 
 }  // namespace tilewright::fpga::rtl

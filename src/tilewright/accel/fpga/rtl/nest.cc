@@ -130,6 +130,44 @@ std::string Generator::emit_read(const ControlText& control, size_t item, const 
   return fmt::format("{}", fmt::join(all, " | "));
 }
 
+namespace {
+
+/// The operator on floats of type `from` as an instance of a module.
+std::string float_operator(const std::string& name, const Node& node, const Number& from,
+                           const std::vector<std::string>& in) {
+  const auto format = [](const Number& type, const char* prefix) {
+    return fmt::format(".{}EXP({}), .{}MAN({}), ", prefix, type.exponent, prefix,
+                       type.bits - 1 - type.exponent);
+  };
+  const auto instance = [&](const char* module, const std::string& parameters) {
+    return fmt::format("fpga_{} #({}{}.LATENCY({})) {}_of (.clk(clk), .a({}){}, .out({}));", module,
+                       format(from, ""), parameters, node.latency, name, in[0],
+                       in.size() > 1 ? fmt::format(", .b({})", in[1]) : "", name);
+  };
+  switch (node.op) {
+    case Op::Add:
+      return instance("fadd", "");
+    case Op::Sub:
+      return instance("fadd", ".SUBTRACT(1), ");
+    case Op::Mul:
+      return instance("fmul", "");
+    case Op::Min:
+      return instance("fselect", "");
+    case Op::Max:
+      return instance("fselect", ".MAX(1), ");
+    case Op::Eq:
+      return instance("fcompare", "");
+    case Op::Lt:
+      return instance("fcompare", ".KIND(1), ");
+    case Op::Le:
+      return instance("fcompare", ".KIND(2), ");
+    default:  // Cast
+      return instance("fcast", format(node.type, "TO_"));
+  }
+}
+
+}  // namespace
+
 /// The operator as an instance of a module; its result is the wire `name`.
 std::string Generator::emit_operator(const std::string& name, const Nest& nest, const Node& node,
                                      const std::vector<std::string>& in) {
@@ -142,6 +180,7 @@ std::string Generator::emit_operator(const std::string& name, const Nest& nest, 
   const auto operand = [&](size_t input, int width) {
     return extended(in[input], type(input), width);
   };
+  if (node.op != Op::Select && type(0).is_float()) return float_operator(name, node, type(0), in);
   const int bits = node.type.bits;
   const std::string tail = fmt::format(".LATENCY({})) {}_of (.clk(clk), ", node.latency, name);
   switch (node.op) {

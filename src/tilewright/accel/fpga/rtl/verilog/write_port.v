@@ -31,10 +31,10 @@ module fpga_write_port #(
   reg [BEAT*8-1:0] part;
   reg [BEAT-1:0] part_strobe;
 
-  wire [BEAT*8-1:0] wide_group = {{(BEAT * 8) {1'b0}}} | group;
-  wire [BEAT-1:0] wide_ones = {{BEAT{1'b0}}} | {GROUP{1'b1}};
-  wire [BEAT*8-1:0] merged = part | (wide_group << {place, 3'd0});
-  wire [BEAT-1:0] merged_strobe = part_strobe | (wide_ones << place);
+  wire [(BEAT+GROUP)*8-1:0] wide_group = {{(BEAT * 8) {1'b0}}, group};
+  wire [BEAT+GROUP-1:0] wide_ones = {{BEAT{1'b0}}, {GROUP{1'b1}}};
+  wire [BEAT*8-1:0] merged = part | (wide_group[BEAT*8-1:0] << {place, 3'd0});
+  wire [BEAT-1:0] merged_strobe = part_strobe | (wide_ones[BEAT-1:0] << place);
   wire push = arrives && ends_beat;
   wire pop = valid && ready;
   wire pop_burst = pop && last;

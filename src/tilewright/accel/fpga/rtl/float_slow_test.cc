@@ -1,0 +1,186 @@
+// The floating-point operators of the Verilog against the interpreter's arithmetic.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/rtl/rtl.h"
+#include "tilewright/base/rng.h"
+#include "tilewright/interp/scalar.h"
+
+namespace tilewright::fpga {
+namespace {
+
+constexpr int64_t kBlock = 1024;
+constexpr Op kOps[] = {Op::Add, Op::Sub, Op::Mul, Op::Min, Op::Max};
+constexpr int kOpCount = 5;
+
+Process around(const std::string& name, int64_t blocks, const std::vector<int>& channels,
+               const Nest& nest) {
+  Process process{name, {LoopBegin{blocks}}};
+  for (const int channel : channels) process.items.push_back(Acquire{channel});
+  process.items.push_back(nest);
+  for (const int channel : channels) process.items.push_back(Release{channel});
+  process.items.push_back(LoopEnd{});
+  return process;
+}
+
+/// Two arguments through all operators into one argument each. Latencies are odd on purpose.
+Design pairs_design(const Number& type, int64_t blocks) {
+  const Place here{0, {}, {0, {}, {1}}};
+  const auto in = [&](int memory) {
+    Place place = here;
+    place.memory = memory;
+    return place;
+  };
+  Design design;
+  design.name = "pairs";
+  design.arguments = 2 + kOpCount;
+  Nest compute{"compute", {kBlock}};
+  std::vector<int> channels;
+  for (int m = 0; m < design.arguments; ++m) {
+    const bool writes = m >= 2;
+    const std::string name = writes ? std::string(fpga::name(kOps[m - 2])) : m == 0 ? "a" : "b";
+    channels.push_back(m);
+    design.memories.push_back({name, type, 1, kBlock, 2});
+    design.ports.push_back({name, writes, m, 0});
+    Nest move{name, {kBlock}};
+    const int64_t bytes = type.bytes();
+    move.stream = {m, type, 1, {0, {kBlock * bytes}, {bytes}}, {}, false, {}};
+    if (writes) {
+      move.nodes = {{Op::Read, type, {}, 0, 0, 0, in(m)}};
+      move.stream.nodes = {0};
+      compute.nodes.push_back({kOps[m - 2], type, {0, 1}, m});
+      compute.stores.push_back({in(m), m, {}});
+    } else {
+      move.nodes = {{Op::Stream, type, {}, 1}};
+      move.stores = {{in(m), 0, {}}};
+      compute.nodes.push_back({Op::Read, type, {}, 0, 0, 0, in(m)});
+    }
+    design.processes.push_back(around("move_" + name, blocks, {m}, move));
+  }
+  design.processes.push_back(around("compute", blocks, channels, compute));
+  return design;
+}
+
+/// 64 values where rules change: zeros, denormals, ends of ranges, ones, infinities, NaN.
+std::vector<uint64_t> special_values(const Number& type, Rng& rng) {
+  const int man = type.bits - 1 - type.exponent;
+  const uint64_t infinite = ((uint64_t{1} << type.exponent) - 1) << man;
+  const uint64_t one = ((uint64_t{1} << (type.exponent - 1)) - 1) << man;
+  std::vector<uint64_t> values = {0,
+                                  1,
+                                  2,
+                                  3,
+                                  (uint64_t{1} << man) - 1,
+                                  uint64_t{1} << man,
+                                  (uint64_t{1} << man) + 1,
+                                  one - 1,
+                                  one,
+                                  one + 1,
+                                  infinite - 1,
+                                  infinite - 2,
+                                  infinite,
+                                  infinite + 1,
+                                  infinite | uint64_t{1} << (man - 1),
+                                  one / 2};
+  while (values.size() < 32) values.push_back(rng.next() % (infinite + 1));
+  for (size_t i = 0; i < 32; ++i) values.push_back(values[i] | uint64_t{1} << (type.bits - 1));
+  return values;
+}
+
+/// All pairs of special values, then random ones: of any bits, or near each other.
+std::vector<std::string> operands(const Number& type, int64_t count, Rng& rng) {
+  std::vector<std::string> out(2);
+  const auto add = [&](size_t which, uint64_t bits) {
+    out[which].append(reinterpret_cast<const char*>(&bits), static_cast<size_t>(type.bytes()));
+  };
+  const std::vector<uint64_t> special = special_values(type, rng);
+  const int man = type.bits - 1 - type.exponent;
+  for (int64_t i = 0; i < count; ++i) {
+    if (i < 64 * 64) {
+      add(0, special[static_cast<size_t>(i / 64)]);
+      add(1, special[static_cast<size_t>(i % 64)]);
+      continue;
+    }
+    const uint64_t a = rng.next(), b = rng.next();
+    add(0, a);
+    const uint64_t near = uint64_t(rng.below(32)) << man;  // exponents that differ by little
+    add(1, rng.chance(0.5) ? b
+                           : (a + near) ^ (b & ((uint64_t{1} << man) - 1)) ^
+                                 (b & uint64_t{1} << (type.bits - 1)));
+  }
+  return out;
+}
+
+template <class T>
+typename T::Repr expected(Op op, typename T::Repr a, typename T::Repr b) {
+  switch (op) {
+    case Op::Add:
+      return interp::float_binary<T, BinaryOp::Add>(a, b);
+    case Op::Sub:
+      return interp::float_binary<T, BinaryOp::Sub>(a, b);
+    case Op::Mul:
+      return interp::float_binary<T, BinaryOp::Mul>(a, b);
+    case Op::Min:
+      return interp::float_binary<T, BinaryOp::Min>(a, b);
+    default:
+      return interp::float_binary<T, BinaryOp::Max>(a, b);
+  }
+}
+
+template <class T>
+void expect_equal(const std::vector<std::string>& arguments, int64_t count, const char* who) {
+  const auto element = [&](size_t argument, int64_t i) {
+    return interp::read_element<T>(reinterpret_cast<const std::byte*>(arguments[argument].data()),
+                                   i);
+  };
+  for (size_t op = 0; op < kOpCount; ++op)
+    for (int64_t i = 0; i < count; ++i) {
+      const auto a = element(0, i), b = element(1, i), got = element(2 + op, i);
+      const auto want = expected<T>(kOps[op], a, b);
+      // The sign of a zero that min and max choose is open.
+      const bool same = std::isnan(want)
+                            ? std::isnan(got)
+                            : got == want && (op > 2 || std::signbit(got) == std::signbit(want));
+      ASSERT_TRUE(same) << who << " pair " << i << ": " << fpga::name(kOps[op]) << std::hexfloat
+                        << " " << a << " " << b << " gives " << got << ", not " << want;
+    }
+}
+
+void expect_operators(DType dtype, int64_t blocks) {
+  const Number type = number_of(dtype);
+  const Design design = pairs_design(type, blocks);
+  Rng rng(7);
+  std::vector<std::string> arguments = operands(type, blocks * kBlock, rng);
+  arguments.resize(static_cast<size_t>(design.arguments),
+                   std::string(static_cast<size_t>(blocks * kBlock * type.bytes()), '\0'));
+  std::vector<std::string> simulated = arguments;
+  const auto tsim = simulate(design, {}, simulated);
+  ASSERT_TRUE(tsim) << to_string(tsim.error());
+  const auto model = make_rtl(design, Numbers::Table);
+  ASSERT_TRUE(model) << to_string(model.error());
+  const auto rtl = (*model)->run(design, {}, arguments);
+  ASSERT_TRUE(rtl) << to_string(rtl.error());
+  EXPECT_EQ(tsim->cycles, rtl->cycles);
+  interp::with_type(dtype, [&](auto t) {
+    if constexpr (decltype(t)::kFloat) {
+      expect_equal<decltype(t)>(simulated, blocks * kBlock, "tsim");
+      expect_equal<decltype(t)>(arguments, blocks * kBlock, "Verilog");
+    }
+  });
+}
+
+constexpr int64_t kBlocks = 4 + 1'000'000 / kBlock + 1;  // all special pairs, a million random ones
+
+TEST(FpgaFloatSlow, IsLintClean) {
+  const Status status = accel::lint_clean(
+      kTop, verilog(pairs_design(number_of(DType::BF16), 2), Numbers::Table).text);
+  EXPECT_TRUE(status) << to_string(status.error());
+}
+TEST(FpgaFloatSlow, F32) { expect_operators(DType::F32, kBlocks); }
+TEST(FpgaFloatSlow, Bf16) { expect_operators(DType::BF16, kBlocks); }
+TEST(FpgaFloatSlow, F16) { expect_operators(DType::F16, kBlocks); }
+
+}  // namespace
+}  // namespace tilewright::fpga
