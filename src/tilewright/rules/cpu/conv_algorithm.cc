@@ -41,8 +41,11 @@ cost::Contraction contraction_of(const tensor::Conv2dShape& conv, int64_t inputs
             {"w", conv.width, false}, {"ki", lanes, false},     {"co", inputs, true},
             {"r", conv.taps_h, true}, {"s", conv.taps_w, true}, {"ci", block, true}};
   auto plain = [](int axis, int64_t extent) { return cost::Index{{{axis, 1, 1, 0}}, extent}; };
-  auto window = [](int axis, int tap, int64_t extent, int64_t taps, int64_t dilation) {
-    return cost::Index{{{axis, 1, 1, 0}, {tap, dilation, 1, 0}}, extent + (taps - 1) * dilation};
+  // Without taps in the padding, the input is read as it lies: no larger copy is made of it.
+  auto window = [&](int axis, int tap, int64_t extent, int64_t taps, int64_t dilation) {
+    const int64_t whole = axis == kRow ? conv.input_h : conv.input_w;
+    return cost::Index{{{axis, 1, 1, 0}, {tap, dilation, 1, 0}},
+                       skip ? whole : extent + (taps - 1) * dilation};
   };
   cost::Operand input, weights, result;
   input.indices = {plain(kImage, conv.batch), plain(kChannels, inputs),

@@ -229,6 +229,19 @@ TEST(ConvAlgorithm, SeesDilatedWindowsWhereTheyLie) {
             predict_conv(far.phases(), 3, target, 1).total());
 }
 
+TEST(ConvAlgorithm, PaddingThatIsLeftOutIsNotRead) {
+  hw::CpuTarget target = winograd_schedule_target_of(32);
+  target.vector_bytes = 64;
+  target.l2_bytes = 2 << 20;
+  const tensor::Conv2dShape far{1, 1616, 272, 26, 27, 3, 3, 6, 6, 6, 6, 26, 27};
+  ASSERT_TRUE(direct_form(far, target, 2).skip);
+  // The input is read from L3 once for each vector of filters and row of the window at most.
+  const double input = 4.0 * 1616 * 26 * 27;
+  const hw::CpuRates rates = target.rates_or_assumed();
+  EXPECT_LT(predict_conv(far, 0, target, 1).l3, 17 * 3 * input / rates.l3.of(1));
+  EXPECT_EQ(winograd_tile(far, target, 2), 0);
+}
+
 TEST(ConvAlgorithm, ReadsBlocksWhereWeightsLeaveTheCache) {
   hw::CpuTarget target = winograd_schedule_target_of(32);
   target.vector_bytes = 64;
