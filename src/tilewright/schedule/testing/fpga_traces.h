@@ -1,0 +1,89 @@
+// For tests: sums of products scheduled for an FPGA from a few decisions, by
+// steps alone.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::schedule::testing {
+
+/// What a search would decide of a convolution: tiles of output channels, input
+/// channels, rows and pixels; how many of each work side by side; blocks of
+/// each channel.
+struct FpgaConv {
+  int64_t to = 4, tc = 2, th = 3, tw = 6;
+  int64_t uo = 2, ui = 2, us = 1;
+  int64_t slots_x = 2, slots_w = 2, slots_y = 2;
+  std::string tiles = "C.k.o, C.h.o, C.w.o";  ///< loops over tiles of the
+                                              ///< result, outermost first
+  std::string outermost = "C.k.o";            ///< of those
+  std::string innermost = "C.w.o";
+};
+
+/// Of a Func with blocks P (padded input), C.init, C over k, h, w, c, r, s, and
+/// Y.
+inline std::string conv_trace(const FpgaConv& d) {
+  return fmt::format(
+      R"(split(loop=C.k, factor={to})
+split(loop=C.h, factor={th})
+split(loop=C.w, factor={tw})
+split(loop=C.c, factor={tc})
+split(loop=C.k.i, factor={uo})
+split(loop=C.c.i, factor={ui})
+split(loop=C.w.i, factor={us})
+reorder(loops=[{tiles}, C.c.o, C.k.i.o, C.c.i.o, C.r, C.s, C.h.i, C.w.i.o, C.k.i.i, C.c.i.i, C.w.i.i])
+compute_at(block=C.init, loop={last})
+reverse_compute_at(block=Y, loop={last})
+set_scope(buffer=C, scope=fpga.bram)
+mark(target=C, mark=slots, value={sy})
+compute_at(block=P, loop=C.c.o)
+set_scope(buffer=P, scope=fpga.bram)
+mark(target=P, mark=slots, value={sx})
+buffer(block=C, buffer=W, copy=W.t, loop=C.c.o, memory=lutram, slots={sw})
+unroll(loop=C.k.i.i)
+unroll(loop=C.c.i.i)
+unroll(loop=C.w.i.i)
+mark(target=C.w.i.o, mark=ii, value=1)
+partition(buffer=C, factors=c{uo}_c1_c{us})
+partition(buffer=P, factors=c{ui}_c1_c{us})
+partition(buffer=W.t, factors=c{uo}_c{ui}_c1_c1)
+dataflow(loop={first})
+)",
+      fmt::arg("to", d.to), fmt::arg("tc", d.tc), fmt::arg("th", d.th), fmt::arg("tw", d.tw),
+      fmt::arg("uo", d.uo), fmt::arg("ui", d.ui), fmt::arg("us", d.us), fmt::arg("sx", d.slots_x),
+      fmt::arg("sw", d.slots_w), fmt::arg("sy", d.slots_y), fmt::arg("tiles", d.tiles),
+      fmt::arg("first", d.outermost), fmt::arg("last", d.innermost));
+}
+
+/// A product: tiles of rows, columns and the sum; columns side by side.
+struct FpgaProduct {
+  int64_t ti = 2, tj = 4, tk = 3, uj = 2;
+  int64_t slots_a = 2, slots_b = 2, slots_c = 2;
+};
+
+/// Of a Func with blocks C.init and C over i, j, k.
+inline std::string product_trace(const FpgaProduct& d) {
+  return fmt::format(
+      R"(split(loop=C.i, factor={ti})
+split(loop=C.j, factor={tj})
+split(loop=C.k, factor={tk})
+split(loop=C.j.i, factor={uj})
+reorder(loops=[C.i.o, C.j.o, C.k.o, C.k.i, C.i.i, C.j.i.o, C.j.i.i])
+buffer(block=C, buffer=C, copy=C.t, loop=C.j.o, memory=bram, slots={sc})
+compute_at(block=C.init, loop=C.j.o)
+buffer(block=C, buffer=A, copy=A.t, loop=C.k.o, memory=reg, slots={sa})
+buffer(block=C, buffer=B, copy=B.t, loop=C.k.o, memory=bram, slots={sb})
+unroll(loop=C.j.i.i)
+mark(target=C.j.i.o, mark=ii, value=1)
+partition(buffer=C.t, factors=c1_c{uj})
+partition(buffer=B.t, factors=c1_c{uj})
+dataflow(loop=C.i.o)
+)",
+      fmt::arg("ti", d.ti), fmt::arg("tj", d.tj), fmt::arg("tk", d.tk), fmt::arg("uj", d.uj),
+      fmt::arg("sa", d.slots_a), fmt::arg("sb", d.slots_b), fmt::arg("sc", d.slots_c));
+}
+
+}  // namespace tilewright::schedule::testing
