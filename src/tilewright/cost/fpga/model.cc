@@ -345,19 +345,19 @@ FpgaTime FpgaModel::time(const FpgaDesign& d) const {
   return time;
 }
 
-void FpgaModel::add_ram(hw::FpgaCells& cells, int64_t banks, int64_t depth, int64_t bits,
-                        bool uram) const {
+hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const {
+  hw::FpgaCells cells;
   if (uram)
-    cells.uram += banks * up(bits, kUramBits) * up(depth, kUramDepth);
+    cells.uram = banks * up(bits, kUramBits) * up(depth, kUramDepth);
   else if (depth <= kLutRamDepth && device_.family != hw::FpgaFamily::Ice40)
-    cells.luts +=
+    cells.luts =
         static_cast<double>(banks * kLutRamLuts * up(bits, kLutRamBits) * up(depth, kLutRamDepth));
   else
-    cells.bram18 += banks * bram18_of(depth, bits);
+    cells.bram18 = banks * bram18_of(depth, bits);
+  return cells;
 }
 
-hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
-  hw::FpgaCells cells;
+std::array<hw::FpgaCells, 3> FpgaModel::buffers(const FpgaDesign& d) const {
   const int64_t to = std::min(d.to, up(extent(roles_.outputs), d.uo) * d.uo);
   const auto span = [&](int loop, int64_t tile) {
     int64_t most = 1;
@@ -371,16 +371,23 @@ hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
   const int64_t weights = steps_o * steps_c * taps_;
   const int64_t sums = steps_o * std::min(d.th, extent(roles_.rows)) *
                        up(std::min(d.tw, extent(roles_.pixels)), d.us);
-  const auto buffer = [&](int64_t banks, int64_t depth, int slots, bool uram) {
-    if (options_.ram_per_slot)
-      add_ram(cells, banks * slots, depth, bits, uram);
-    else
-      add_ram(cells, banks, depth * slots, bits, uram);
+  const auto buffer = [&](int64_t banks, int64_t depth, int slots) {
+    return options_.ram_per_slot ? ram(banks * slots, depth, bits, d.uram)
+                                 : ram(banks, depth * slots, bits, d.uram);
   };
-  buffer(d.ui * pixel_banks(d), image, d.image_slots, d.uram);
-  buffer(d.uo * d.ui, weights, d.weight_slots, d.uram);
   // Sums are read by their writer too: a RAM for each slot.
-  add_ram(cells, d.uo * d.us * d.result_slots, sums, kSumBits, false);
+  return {buffer(d.ui * pixel_banks(d), image, d.image_slots),
+          buffer(d.uo * d.ui, weights, d.weight_slots),
+          ram(d.uo * d.us * d.result_slots, sums, kSumBits, false)};
+}
+
+hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
+  hw::FpgaCells cells;
+  for (const hw::FpgaCells& buffer : buffers(d)) {
+    cells.luts += buffer.luts;
+    cells.bram18 += buffer.bram18;
+    cells.uram += buffer.uram;
+  }
   const int64_t products = d.uo * d.ui * d.us;
   cells.luts += static_cast<double>(products) * mac_.luts;
   cells.ffs += static_cast<double>(products) * mac_.ffs;

@@ -100,6 +100,8 @@ class FpgaModel {
   /// No tiles and no ports make a design with these sizes side by side faster.
   double bound(int64_t uo, int64_t ui, int64_t us) const;
   hw::FpgaCells cells(const FpgaDesign& design) const;
+  /// Of one pipeline: memory for image, weights and sums.
+  std::array<hw::FpgaCells, 3> buffers(const FpgaDesign& design) const;
   /// Why the device cannot hold the design: `BRAM18 3 012 of 2 723`; empty where it can.
   std::string problem(const FpgaDesign& design) const;
 
@@ -124,7 +126,7 @@ class FpgaModel {
   double result_cycles(const FpgaDesign& design, int64_t outputs, const Kind& y, const Kind& x,
                        double& channel) const;
   double compute_cycles(const FpgaDesign& design, int64_t o, int64_t c, int64_t h, int64_t w) const;
-  void add_ram(hw::FpgaCells& cells, int64_t banks, int64_t depth, int64_t bits, bool uram) const;
+  hw::FpgaCells ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const;
 
   hw::FpgaDevice device_;
   SpatialLayer layer_;

@@ -20,18 +20,29 @@ std::vector<int64_t> tiles_of(int64_t extent, int64_t size, bool divisors_only) 
 class Search {
  public:
   Search(const FpgaModel& model, const FpgaSearch& search)
-      : model_(model), search_(search), roles_(model.roles()) {}
+      : model_(model), search_(search), roles_(model.roles()) {
+    const auto extent = [&](int loop) { return static_cast<double>(model.extent(loop)); };
+    const double word = static_cast<double>(model.device().port.bytes) /
+                        static_cast<double>(model.layer().tensors[0].element_bytes);
+    const double pixels =
+        extent(roles_.rows) * extent(roles_.pixels) * static_cast<double>(model.around());
+    image_ = extent(roles_.inputs) * pixels / word / search.image_ports;
+    result_ = extent(roles_.outputs) * pixels / word;
+    weights_ = extent(roles_.outputs) * extent(roles_.inputs) * static_cast<double>(model.taps()) /
+               word / search.weight_ports;
+  }
 
   std::optional<FpgaBest> run() {
     for (const Triple& triple : triples()) {
-      if (triple.bound >= least_) break;
+      if (triple.bound >= worth_) break;
       FpgaDesign design;
       design.uo = triple.sizes[0];
       design.ui = triple.sizes[1];
       design.us = triple.sizes[2];
+      design.pipelines = triple.pipelines;
       design.overlap = search_.overlap;
       design.image_slots = design.weight_slots = design.result_slots = search_.slots;
-      try_tiles(design, triple.bound);
+      try_tiles(design, model_.bound(design.uo, design.ui, design.us));
     }
     if (!found_) return std::nullopt;
     return best_;
@@ -39,24 +50,44 @@ class Search {
 
  private:
   struct Triple {
-    std::array<int64_t, 3> sizes;
+    std::array<int64_t, 3> sizes{};
+    int pipelines = 1;
     double bound = 0;
   };
 
   std::vector<Triple> triples() const {
-    if (search_.sizes)
-      return {{*search_.sizes,
-               model_.bound((*search_.sizes)[0], (*search_.sizes)[1], (*search_.sizes)[2])}};
     int64_t most = model_.most_products();
     if (search_.most_products > 0) most = std::min(most, search_.most_products);
     std::vector<Triple> all;
+    const auto add = [&](const std::array<int64_t, 3>& sizes) {
+      const double compute = model_.bound(sizes[0], sizes[1], sizes[2]);
+      for (int p = 1; p <= search_.pipelines && sizes[0] * sizes[1] * sizes[2] * p <= most; ++p)
+        all.push_back({sizes, p, at_least(compute, image_, weights_) / p});
+    };
+    if (search_.sizes) {
+      add(*search_.sizes);
+      return all;
+    }
     for (const int64_t uo : sizes_of(roles_.outputs))
       for (const int64_t ui : sizes_of(roles_.inputs))
         for (const int64_t us : sizes_of(roles_.pixels))
-          if (uo * ui * us <= most) all.push_back({{uo, ui, us}, model_.bound(uo, ui, us)});
+          if (uo * ui * us <= most) add({uo, ui, us});
     std::stable_sort(all.begin(), all.end(),
                      [](const Triple& a, const Triple& b) { return a.bound < b.bound; });
     return all;
+  }
+
+  /// Cycles that computing, reading the image and reading weights take together, at least.
+  double at_least(double compute, double image, double weights) const {
+    if (!search_.overlap) return compute + image + weights + result_;
+    if (search_.slots == 1) return compute + std::max(image, weights) + result_;
+    return std::max({compute, image, weights, result_});
+  }
+  /// The image is read again for each tile of outputs, weights for each of pixels, what stays once.
+  double tiles_at_least(double compute, double outputs, double pixels, bool one_input) const {
+    const double image = image_ * outputs, weights = weights_ * pixels;
+    if (!one_input) return at_least(compute, image, weights);
+    return std::min(at_least(compute, image_, weights), at_least(compute, image, weights_));
   }
 
   std::vector<int64_t> sizes_of(int loop) const {
@@ -79,7 +110,15 @@ class Search {
           for (const int64_t tc : cs) {
             const double tiles = count(roles_.outputs, to) * count(roles_.inputs, tc) *
                                  count(roles_.rows, th) * count(roles_.pixels, tw);
-            if (bound + depth * tiles >= least_) break;  // smaller tc: more tiles
+            if ((bound + depth * tiles) / design.pipelines >= worth_)
+              break;  // smaller tc: more tiles
+            const double pixels = count(roles_.rows, th) * count(roles_.pixels, tw);
+            const bool one_input = tc >= model_.extent(roles_.inputs);
+            if (tiles_at_least(bound + depth * tiles, count(roles_.outputs, to), pixels,
+                               one_input) /
+                    design.pipelines >=
+                worth_)
+              continue;
             design.to = to;
             design.tc = tc;
             design.th = th;
@@ -89,31 +128,45 @@ class Search {
   }
 
   void try_rest(FpgaDesign design) {
-    if (!model_.problem(design).empty()) return;
-    const bool one_input = design.tc >= model_.extent(roles_.inputs);
-    for (const FpgaStays stays : {FpgaStays::Nothing, FpgaStays::Image, FpgaStays::Weights}) {
-      if (stays != FpgaStays::Nothing && !one_input) continue;
-      for (int ports = 1; ports <= search_.weight_ports; ++ports)
-        for (const int64_t block : search_.blocks) {
-          design.stays = stays;
-          design.weight_ports = ports;
-          design.block = block;
-          if (ports > 1 && !model_.problem(design).empty()) continue;
-          const FpgaTime time = model_.time(design);
-          ++best_.looked_at;
-          if (time.cycles >= least_) continue;
-          found_ = true;
-          least_ = time.cycles;
-          best_.design = design;
-          best_.time = time;
+    for (const bool uram : {false, true}) {
+      if (uram && !search_.uram) continue;
+      design.uram = uram;
+      design.image_ports = design.weight_ports = 1;
+      if (!model_.problem(design).empty()) continue;
+      for (int image = 1; image <= search_.image_ports; ++image)
+        for (int weights = 1; weights <= search_.weight_ports; ++weights) {
+          design.image_ports = image;
+          design.weight_ports = weights;
+          if (image + weights == 2 || model_.problem(design).empty()) try_order(design);
         }
+    }
+  }
+
+  void try_order(FpgaDesign design) {
+    const bool one_input = design.tc >= model_.extent(roles_.inputs);
+    for (const FpgaStays stays : search_.stays) {
+      if (stays != FpgaStays::Nothing && !one_input) continue;
+      for (const int64_t block : search_.blocks) {
+        design.stays = stays;
+        design.block = block;
+        const FpgaTime time = model_.time(design);
+        ++best_.looked_at;
+        if (time.cycles >= least_) continue;
+        found_ = true;
+        least_ = time.cycles;
+        worth_ = least_ * (1 - search_.gap);
+        best_.design = design;
+        best_.time = time;
+      }
     }
   }
 
   const FpgaModel& model_;
   const FpgaSearch& search_;
   const FpgaRoles& roles_;
+  double image_ = 0, weights_ = 0, result_ = 0;  ///< cycles to move each once, at least
   double least_ = std::numeric_limits<double>::infinity();
+  double worth_ = least_;  ///< what is not below is no improvement to speak of
   bool found_ = false;
   FpgaBest best_;
 };

@@ -19,6 +19,11 @@ struct FpgaSearch {
   int64_t most_products = 0;   ///< 0: as many as there are cells for
   bool divisors_only = false;  ///< sizes divide their loops, as in FlexTensor's spaces
   std::vector<int64_t> blocks = {1, 4, 16};
+  int pipelines = 1;    ///< up to so many side by side
+  int image_ports = 1;  ///< up to so many
+  bool uram = false;    ///< also with image and weights in UltraRAM
+  double gap = 0;       ///< a share of cycles by which the best may be missed
+  std::vector<FpgaStays> stays = {FpgaStays::Nothing, FpgaStays::Image, FpgaStays::Weights};
 };
 
 struct FpgaBest {
