@@ -219,6 +219,12 @@ std::string CExprWriter::element(const Buffer& buffer, const std::vector<Expr>& 
   return fmt::format("{}[{}]", names_.of(buffer), at);
 }
 
+void CExprWriter::assign(const Buffer& buffer, const std::vector<Expr>& indices,
+                         const std::string& text, CText& out) {
+  const std::string target = element(buffer, indices, out);
+  out.line(fmt::format("{} = {};", target, text));
+}
+
 namespace {
 
 /// Whether `e` is an element of type `dtype`, perhaps one or zero by a condition, whose bits can be
@@ -260,8 +266,7 @@ void CExprWriter::store(const Store& x, CText& out) {
   begin(roots);
   const bool moved = (dtype == DType::F16 || dtype == DType::BF16) && is_moved(v, dtype);
   const std::string text = moved ? moved_text(v, dtype, out) : stored(dtype, value(v, out));
-  const std::string target = element(x.buffer, x.indices, out);
-  out.line(fmt::format("{} = {};", target, text));
+  assign(x.buffer, x.indices, text, out);
 }
 
 std::string CExprWriter::unary_text(const Expr& e, const Unary& u, CText& out) {
@@ -388,7 +393,7 @@ std::string CExprWriter::math_text(const Expr& e, const MathCall& m, CText& out)
   const std::string list = fmt::format("{}", fmt::join(args, ", "));
   if (m.fn == MathFn::IsNan || m.fn == MathFn::IsInf) {
     if (!is_float(dtype)) return "0";
-    return fmt::format("({}({}) != 0)", name(m.fn), list);
+    return fmt::format("({}{}({}) != 0)", dialect_.math_prefix, name(m.fn), list);
   }
   if (!is_float(dtype)) {
     const bool identity = m.fn == MathFn::Floor || m.fn == MathFn::Ceil || m.fn == MathFn::Round ||
@@ -402,9 +407,12 @@ std::string CExprWriter::math_text(const Expr& e, const MathCall& m, CText& out)
     return rounded(e.dtype(), fmt::format("tw_{}_{}({})", name(m.fn), type, list));
   const std::string suffix = type == "f64" ? "" : dialect_.f32_suffix;
   if (m.fn == MathFn::TruncDiv)
-    return rounded(e.dtype(), fmt::format("trunc{}({} / {})", suffix, args[0], args[1]));
+    return rounded(e.dtype(), fmt::format("{}trunc{}({} / {})", dialect_.math_prefix, suffix,
+                                          args[0], args[1]));
   for (const MathName& row : kLibm)
-    if (row.fn == m.fn) return rounded(e.dtype(), fmt::format("{}{}({})", row.name, suffix, list));
+    if (row.fn == m.fn)
+      return rounded(e.dtype(),
+                     fmt::format("{}{}{}({})", dialect_.math_prefix, row.name, suffix, list));
   TW_CHECK(false, "no C for {} of {}", name(m.fn), name(dtype));
 }
 

@@ -19,6 +19,7 @@ struct CDialect {
   bool narrow = false;             ///< i64 arithmetic on variables in 32 bits where that fits
   bool separate_products = false;  ///< products of floats through functions, never contracted
   bool halves = false;             ///< f16 arithmetic through functions, `tw_half_add` and so on
+  std::string math_prefix;         ///< before the names of mathematical functions: `std::`
 };
 
 /// Unique C identifiers for variables and buffers of one kernel.
@@ -53,6 +54,7 @@ class CExprWriter {
   using Strides = std::map<Buffer, std::vector<Expr>>;
   CExprWriter(CNames& names, const Strides& strides, CDialect dialect = {})
       : names_(names), strides_(strides), dialect_(std::move(dialect)) {}
+  virtual ~CExprWriter() = default;
 
   /// What is known of the variables here; used to write plain `/` for floor division.
   arith::Bounds bounds;
@@ -66,12 +68,18 @@ class CExprWriter {
   std::string value(const Expr& e, CText& out);
   /// The linear index of an element; axes of stride 0 are left out.
   std::string offset(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
-  /// `X[linear index]`.
-  std::string element(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
+  /// What an element is read as: `X[linear index]`, unless a language has other memories.
+  virtual std::string element(const Buffer& buffer, const std::vector<Expr>& indices, CText& out);
+  /// Writes `text`, of the type in memory, to an element.
+  virtual void assign(const Buffer& buffer, const std::vector<Expr>& indices,
+                      const std::string& text, CText& out);
   /// The assignment as a statement, with the declarations it needs before it.
   void store(const Store& x, CText& out);
   /// `value` converted to the type `dtype` has in memory.
   std::string stored(DType dtype, const std::string& value) const;
+
+ protected:
+  CNames& names_;
 
  private:
   /// A float of the 16-bit type `dtype`, or zero, as memory holds it.
@@ -93,7 +101,6 @@ class CExprWriter {
   bool narrow(const Expr& e);
   bool small(const Buffer& buffer);
 
-  CNames& names_;
   const Strides& strides_;
   CDialect dialect_;
   std::set<Var> narrow_vars_;
