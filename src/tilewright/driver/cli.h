@@ -39,6 +39,7 @@ void add_opt(Verb app, VerbContext& context);
 void add_hw(Verb app, VerbContext& context);
 void add_sim(Verb app, VerbContext& context);
 void add_rtl(Verb app, VerbContext& context);
+void add_hls(Verb app, VerbContext& context);
 void add_synth(Verb app, VerbContext& context);
 void add_codesign(Verb app, VerbContext& context);
 void add_worker(Verb app, VerbContext& context);

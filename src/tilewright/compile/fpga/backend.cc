@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/accelerator_backend.h"
+#include "tilewright/compile/fpga/launch.h"
 #include "tilewright/hw/fpga_device_file.h"
 
 namespace tilewright::compile {
@@ -27,6 +28,15 @@ class FpgaBackend final : public AcceleratorBackend {
                                                 const CompileOptions&) const override {
     return fail(ErrorKind::Unsupported, "models are not compiled for FPGAs",
                 "there is no code for their layers", "tilewright compile MODEL --target cpu");
+  }
+
+  bool takes_funcs() const override { return true; }
+  Result<std::optional<LaunchCode>> compile_func(const Func& func,
+                                                 const CompileOptions& options) const override {
+    LaunchCode made;
+    made.device = kFpgaTarget;
+    made.bytes = TW_TRY(fpga_code(func, fpga_target(options.target)->device));
+    return std::optional(std::move(made));
   }
 };
 

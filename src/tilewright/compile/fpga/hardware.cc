@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/fpga/backend.h"
+#include "tilewright/compile/fpga/launch.h"
 #include "tilewright/compile/hardware_text.h"
 #include "tilewright/hw/fpga_device_file.h"
 
@@ -14,7 +15,29 @@ std::string fpga_label(const hw::FpgaDevice& device) {
 
 class FpgaRuntime final : public DeviceRuntime {
  public:
-  std::vector<DeviceRow> devices() const override { return {}; }
+  std::vector<DeviceRow> devices() const override {
+    return {{kFpgaCsim, "the generated C++ under this machine's compiler: results, no time"}};
+  }
+
+  Result<std::unique_ptr<runtime::Launch>> load_launch(
+      const std::string&, std::string_view code, const LaunchSettings& settings,
+      const std::shared_ptr<LaunchLog>&) const override {
+    return load_fpga_launch(code, settings.device);
+  }
+
+  Result<LaunchSummary> summary(const std::string& name, std::string_view code) const override {
+    const FpgaCode parsed = TW_TRY(parse_fpga_code(code));
+    LaunchSummary summary;
+    summary.list = "accelerators";
+    summary.line = fmt::format("{}: target {}, hardware {} ({})", name, kFpgaTarget,
+                               parsed.device.name, fpga_label(parsed.device));
+    summary.json = {{"program", name},
+                    {"target", kFpgaTarget},
+                    {"hw", parsed.device.name},
+                    {"label", fpga_label(parsed.device)},
+                    {"clock_mhz", parsed.device.clock_mhz}};
+    return summary;
+  }
 
   Result<std::vector<TargetSummary>> targets() const override {
     std::vector<TargetSummary> summaries;
@@ -23,7 +46,7 @@ class FpgaRuntime final : public DeviceRuntime {
           {"accelerators",
            {{"target", kFpgaTarget}, {"hw", device.name}, {"label", fpga_label(device)}},
            {fmt::format("{} --hw {}", kFpgaTarget, device.name), fpga_label(device),
-            fmt::format("{} DSPs", device.cells.dsps), "no"}});
+            fmt::format("{} DSPs", device.cells.dsps), "simulator"}});
     return summaries;
   }
 

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Programs as C++ for FPGAs: the files, whole or not at all, and what bad input gets.
+# fpga.sh PROGRAM
+source "$(dirname "$0")/lib.sh"
+
+cat >twice.tw <<'EOF'
+func twice(X: f32[64], out Y: f32[64]) {
+  for t in 4 @(pipeline=dataflow) {
+    alloc T: f32[16] fpga.bram @(slots=2)
+    for i in 16 { block T(a: space 64 = t * 16 + i, b: space 16 = i) { T[b] = X[a] } }
+    for j in 16 { block Y(a: space 64 = t * 16 + j, b: space 16 = j) { Y[a] = T[b] * 2.0 } }
+  }
+}
+EOF
+
+exits 0 "C++ for Vitis" "twice for vu9p, 2 processes, 1 channels" -- hls twice.tw --hw vu9p -o out
+for file in kernel.cpp kernel.h tw_arithmetic.h host.cpp link.cfg build.sh README.md; do
+  holds "$file is there" test -s "out/$file"
+done
+holds "a function per process" grep -q "TW_PROCESS(write_Y, Y, T_blocks);" out/kernel.cpp
+holds "nothing else is left" test "$(ls -A out | wc -l)" = 7
+exits 0 "plain C++" "twice for zynq7020" -- hls twice.tw --hw zynq7020 --dialect plain -o plain
+holds "a compiler takes it" g++ -std=c++17 -Wall -Werror -c plain/kernel.cpp -o plain.o
+holds "no vendor in it" bash -c '! grep -q "hls::\|ap_uint" plain/kernel.cpp plain/tw_arithmetic.h'
+
+# build.sh without the vendor's compiler.
+env PATH=/usr/bin:/bin sh out/build.sh platform >"$log" 2>&1
+[ $? -eq 7 ] && grep -q "no v++" "$log" && ok "build.sh says what is missing" ||
+  bad "build.sh says what is missing" "another exit code or text"
+
+exits 2 "an unknown FPGA" "vu9p" -- hls twice.tw --hw vu9 -o none
+exits 2 "an unknown dialect" "plain" -- hls twice.tw --dialect c -o none
+sed 's/fpga.bram @(slots=2)/fpga.bram @(slots=2, partition=x3)/' twice.tw >bad.tw
+exits 3 "a partition that is none" "partition" -- hls bad.tw -o none
+holds "nothing was made" test ! -e none
+
+# Run here, against the interpreter: processes side by side, and a program without any.
+cat >gemm.tw <<'EOF'
+func gemm(A: f32[5,7], B: f32[7,3], out Y: f32[5,3]) {
+  for i in 5, j in 3 { block Y.init(m: space 5 = i, n: space 3 = j) { Y[m, n] = 0.0 } }
+  for i2 in 5, j2 in 3, k in 7 {
+    block Y(m: space 5 = i2, n: space 3 = j2, l: reduce 7 = k) { Y[m, n] += A[m, l] * B[l, n] }
+  }
+}
+EOF
+for file in twice gemm; do
+  exits 0 "$file.tw on the C++" "" -- verify $file.tw --target fpga --hw zcu104 --against interp
+done
+
+finish
