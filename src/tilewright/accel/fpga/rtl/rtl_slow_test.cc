@@ -2,9 +2,13 @@
 // cycles.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/rtl/harness.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/accel/fpga/testing/matmul_design.h"
+#include "tilewright/accel/fpga/testing/random_design.h"
 
 namespace tilewright::fpga {
 namespace {
@@ -90,6 +94,88 @@ TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
     expect_matmul(**model, shape, random_memory(rng), rng);
     if (::testing::Test::HasFailure()) return;
   }
+}
+
+/// Designs of one structure on one build.
+void expect_random_designs(uint64_t seed, int count) {
+  const testing::Structure structure = testing::random_structure(seed);
+  Rng rng(seed);
+  std::unique_ptr<RtlModel> model;
+  for (int i = 0; i < count; ++i) {
+    const testing::Sizes sizes = testing::random_sizes(rng);
+    const Design design = testing::random_design(structure, sizes);
+    SCOPED_TRACE(::testing::Message() << "seed " << seed << " design " << i << "\n"
+                                      << to_text(design));
+    if (model == nullptr) {
+      auto made = make_rtl(design, Numbers::Table);
+      ASSERT_TRUE(made) << to_string(made.error());
+      model = std::move(*made);
+    }
+    std::vector<std::string> simulated = testing::random_arguments(structure, sizes, rng);
+    std::vector<std::string> run = simulated;
+    RunOptions options;
+    options.memory = random_memory(rng);
+    options.max_cycles = 1'000'000;
+    const auto tsim = simulate(design, options, simulated);
+    ASSERT_TRUE(tsim) << to_string(tsim.error());
+    const auto rtl = model->run(design, options, run);
+    ASSERT_TRUE(rtl) << to_string(rtl.error());
+    ASSERT_EQ(tsim->cycles, rtl->cycles);
+    ASSERT_TRUE(simulated == run);
+  }
+}
+
+TEST(FpgaRtlSlow, TwentyRandomDesignsOnThreeBuilds) {
+  for (const uint64_t seed : {1, 2, 3}) expect_random_designs(seed, seed == 1 ? 6 : 7);
+}
+
+TEST(FpgaRtlFull, DISABLED_RandomDesigns) {
+  const char* from = std::getenv("TW_SEED");
+  const uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 100;
+  for (uint64_t seed = first; seed < first + 20; ++seed) {
+    expect_random_designs(seed, 10);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// `text` with one place changed.
+std::string broken(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return at == std::string::npos ? text : text.replace(at, from.size(), to);
+}
+
+/// Whether the Verilog `text` does anything else than the simulator says.
+bool differs(const Matmul& shape, const std::string& text) {
+  const Design design = testing::design_of(shape);
+  const auto model = rtl::model_of(design, Numbers::Table, text);
+  EXPECT_TRUE(model) << to_string(model.error());
+  if (!model) return false;
+  Rng rng(3);
+  std::vector<std::string> simulated = testing::arguments_of(shape, rng), run = simulated;
+  RunOptions options;
+  options.max_cycles = 200'000;
+  const auto tsim = simulate(design, options, simulated);
+  EXPECT_TRUE(tsim) << to_string(tsim.error());
+  const auto rtl = (*model)->run(design, options, run);
+  return !rtl || rtl->cycles != tsim->cycles || run != simulated;
+}
+
+TEST(FpgaRtlSlow, BrokenVerilogIsFound) {
+  Matmul shape = odd_shape();
+  shape.m = 118;  // a row crosses 4 KiB, the last tile is not full
+  shape.k = 44;
+  shape.tk = 22;
+  const std::string good = verilog(testing::design_of(shape), Numbers::Table).text;
+  EXPECT_FALSE(differs(shape, good));
+  const std::pair<const char*, const char*> mutants[] = {
+      {".up(run && ", ".up(1'b0 && "},         // a release is dropped
+      {"{p2_slot0[0:0]", "{~p2_slot0[0:0]"},   // the other slot
+      {" < numbers", " <= numbers"},           // a guard is off by one
+      {"PER_PAGE = 4096", "PER_PAGE = 8192"},  // bursts cross 4 KiB
+  };
+  for (const auto& [from, to] : mutants)
+    EXPECT_TRUE(differs(shape, broken(good, from, to))) << from << " -> " << to;
 }
 
 }  // namespace
