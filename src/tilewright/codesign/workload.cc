@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>
@@ -141,11 +142,20 @@ class WorkloadBuilder {
 
   void add(SpatialLayer layer, std::string name, int64_t runs, const std::string& node) {
     layer.name = std::move(name);
-    const auto [found, is_new] = index_.emplace(layer.name, result_.layers.size());
+    const auto [found, is_new] =
+        index_.emplace(std::pair{layer.name, layer.biased}, result_.layers.size());
     if (is_new) result_.layers.push_back({std::move(layer), 0, {}});
     WorkloadLayer& same = result_.layers[found->second];
     same.runs += runs;
     same.nodes.push_back(node);
+  }
+
+  /// Its own third operand, or what a normalisation behind it adds.
+  bool biased(const Node& node) const {
+    if (node.inputs.size() > 2 && node.inputs[2] >= 0) return true;
+    return std::any_of(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& other) {
+      return other.op == "BatchNormalization" && other.inputs[0] == node.outputs[0];
+    });
   }
 
   /// Why it is no layer; empty: it is one.
@@ -156,8 +166,9 @@ class WorkloadBuilder {
     if (window->rank() > 2)
       return "convolutions over three axes need more loops than a COMPUTE has";
     const int64_t groups = node.attrs.get_int("group", 1);
-    add(conv_layer(x[0], w[1], w[0] / groups, *window), describe(x, w[0], *window, groups), groups,
-        node.name);
+    SpatialLayer layer = conv_layer(x[0], w[1], w[0] / groups, *window);
+    layer.biased = biased(node);
+    add(std::move(layer), describe(x, w[0], *window, groups), groups, node.name);
     return {};
   }
 
@@ -170,8 +181,10 @@ class WorkloadBuilder {
     const int64_t depth = a.back(), columns = transposed ? b[0] : b[1];
     const int64_t rows = elements(a) / depth;
     const bool constant = graph_.values[static_cast<size_t>(node.inputs[1])].constant.has_value();
-    add(cost::matmul(rows, columns, depth, constant),
-        fmt::format("{}x{} times {}x{}", rows, depth, depth, columns), 1, node.name);
+    SpatialLayer layer = cost::matmul(rows, columns, depth, constant);
+    layer.biased = constant && biased(node);
+    add(std::move(layer), fmt::format("{}x{} times {}x{}", rows, depth, depth, columns), 1,
+        node.name);
     return {};
   }
 
@@ -214,7 +227,8 @@ class WorkloadBuilder {
 
   const Graph& graph_;
   Workload result_;
-  std::map<std::string, size_t> index_;
+  /// By shape and whether there are biases.
+  std::map<std::pair<std::string, bool>, size_t> index_;
 };
 
 }  // namespace

@@ -57,7 +57,7 @@ class LayerCoder {
         mapping_(mapping),
         operands_(operands),
         tensor_{mapping.choice.first, mapping.choice.second()},
-        packed_(packed_tensor(layer)),
+        packed_(layer.packed_tensor()),
         bias_loop_(cost_bias_loop()) {
     int64_t address = 0;
     for (int f : {0, 1}) {
@@ -84,7 +84,7 @@ class LayerCoder {
   }
 
  private:
-  int cost_bias_loop() const { return operands_.biased ? bias_loop(unit_.layer) : -1; }
+  int cost_bias_loop() const { return operands_.biased ? unit_.layer.bias_loop() : -1; }
 
   int depth_of(int factor) const {
     int depth = -1;

@@ -29,7 +29,7 @@ std::vector<SpatialDim> image(ImageLayout layout, std::optional<SpatialDim> n, S
 
 /// What decides the mapping of a layer.
 std::string shape_of(const SpatialLayer& layer) {
-  std::string text;
+  std::string text = layer.biased ? "b " : "";
   for (const cost::SpatialLoop& loop : layer.loops)
     text += fmt::format("{}{}{}", loop.name, loop.extent, loop.reduces ? "+" : " ");
   for (const cost::SpatialTensor& tensor : layer.tensors) {
@@ -64,6 +64,7 @@ SpatialLayer run_of(const Network& network, const ConvLayer& layer, int64_t grou
   const int64_t inputs = x.channels / layer.groups, outputs = y.channels / layer.groups;
   SpatialLayer run;
   run.name = layer.name;
+  run.biased = !layer.bias.empty();
   const auto add = [&](const char* name, int64_t extent, bool reduces) {
     run.loops.push_back({name, extent, reduces});
     return static_cast<int>(run.loops.size()) - 1;

@@ -18,7 +18,7 @@ class Packer {
  public:
   Packer(const SpatialUnit& unit, std::span<const int8_t> weights)
       : unit_(unit),
-        number_(packed_tensor(unit.layer)),
+        number_(unit.layer.packed_tensor()),
         factor_(number_ == unit.choice.first ? 0 : 1),
         tensor_(unit.layer.tensors[number_]),
         weights_(weights) {}
@@ -72,7 +72,7 @@ std::string pack(const Design& design, const cost::SpatialLayer& layer,
                  const cost::SpatialMapping& mapping, std::span<const int8_t> weights,
                  std::span<const int32_t> bias) {
   const SpatialUnit unit(design, layer, mapping.choice);
-  const int loop = bias_loop(layer);
+  const int loop = layer.bias_loop();
   std::vector<PackedTile> tiles;
   for (const auto& [key, tile] : packed_tiles(unit, mapping, !bias.empty())) tiles.push_back(tile);
   std::sort(tiles.begin(), tiles.end(),

@@ -43,29 +43,16 @@ SpatialSizes tile_key(const SpatialUnit& unit, int tensor, const SpatialBox& box
   return key;
 }
 
-int packed_tensor(const SpatialLayer& layer) {
-  for (int tensor : {0, 1})
-    if (layer.tensors[tensor].packed) return tensor;
-  return -1;
-}
-
-int bias_loop(const SpatialLayer& layer) {
-  const int tensor = packed_tensor(layer);
-  for (int loop = 0; tensor >= 0 && loop < static_cast<int>(layer.loops.size()); ++loop)
-    if (layer.moves(tensor, loop) && layer.moves(cost::kSpatialResult, loop)) return loop;
-  return -1;
-}
-
 int64_t packed_bytes(const SpatialUnit& unit, const SpatialSizes& size) {
   int64_t bytes = 1;
-  const int tensor = packed_tensor(unit.layer);
+  const int tensor = unit.layer.packed_tensor();
   for (size_t dim = 0; dim < unit.layer.tensors[tensor].dims.size(); ++dim)
     bytes *= unit.elements(tensor, dim, size);
   return bytes;
 }
 
 PackedTiles packed_tiles(const SpatialUnit& unit, const SpatialMapping& mapping, bool biased) {
-  const int tensor = packed_tensor(unit.layer), loop = bias_loop(unit.layer);
+  const int tensor = unit.layer.packed_tensor(), loop = unit.layer.bias_loop();
   PackedTiles tiles;
   uint64_t end = 0;
   for_each_tile(unit.layer, mapping, [&](const Tile& tile) {

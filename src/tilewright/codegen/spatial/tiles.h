@@ -18,11 +18,6 @@ void for_each_tile(const cost::SpatialLayer& layer, const cost::SpatialMapping& 
 /// Starts of the loops that move a tensor, 0 for the others: what tells its tiles apart.
 cost::SpatialSizes tile_key(const cost::SpatialUnit& unit, int tensor, const cost::SpatialBox& box);
 
-/// Number of the packed factor; -1: there is none.
-int packed_tensor(const cost::SpatialLayer& layer);
-/// The loop that moves the packed tensor and the result, whose positions have biases; -1: none.
-int bias_loop(const cost::SpatialLayer& layer);
-
 /// One tile of a packed tensor.
 struct PackedTile {
   cost::SpatialBox box;

@@ -17,12 +17,12 @@ Result<double> cycles_on(const vta::Config& config, const WorkloadLayer& layer,
       TW_TRY(tune::vta_cycles(func, trace, config, result.vta->mapping.copies)));
 }
 
-/// Biases are left out, as in the model.
 Result<double> cycles_on(const spatial::Design& design, const WorkloadLayer& layer,
                          const LayerResult& result) {
   spatial::LayerOperands operands;
   for (size_t tensor = 0; tensor < operands.address.size(); ++tensor)
     operands.address[tensor] = (uint64_t{1} + tensor) << 34;  // far from each other
+  operands.biased = layer.layer.biased;
   const std::vector<spatial::Insn> program = TW_TRY(spatial::with_tokens(
       design, spatial::layer_code(design, layer.layer, result.mapping, operands)));
   return static_cast<double>(TW_TRY(spatial::simulate_time(design, program)).cycles);

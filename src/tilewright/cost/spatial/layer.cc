@@ -17,6 +17,19 @@ bool SpatialLayer::moves(int tensor, int loop) const {
   return false;
 }
 
+int SpatialLayer::packed_tensor() const {
+  for (int tensor : {0, 1})
+    if (tensors[tensor].packed) return tensor;
+  return -1;
+}
+
+int SpatialLayer::bias_loop() const {
+  const int tensor = packed_tensor();
+  for (int loop = 0; tensor >= 0 && loop < static_cast<int>(loops.size()); ++loop)
+    if (moves(tensor, loop) && moves(kSpatialResult, loop)) return loop;
+  return -1;
+}
+
 int64_t SpatialLayer::macs() const {
   int64_t product = 1;
   for (const SpatialLoop& loop : loops) product *= loop.extent;

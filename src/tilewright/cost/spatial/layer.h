@@ -47,9 +47,15 @@ struct SpatialLayer {
   std::string name;
   std::vector<SpatialLoop> loops;
   std::array<SpatialTensor, kSpatialTensors> tensors;
+  /// LOADs of packed tiles that begin sums bring 32-bit biases with them.
+  bool biased = false;
 
   int find(const std::string& loop) const;  ///< -1: no such loop
   bool moves(int tensor, int loop) const;
+  /// Number of the packed factor; -1: there is none.
+  int packed_tensor() const;
+  /// The loop that moves the packed tensor and the result, whose positions have biases; -1: none.
+  int bias_loop() const;
   int64_t macs() const;
 };
 

@@ -1,5 +1,6 @@
 #include "tilewright/cost/spatial/model.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace tilewright::cost {
@@ -142,10 +143,40 @@ SpatialEvaluator::Tiles SpatialEvaluator::count(int tensor, const SpatialSizes& 
   };
   descend(descend, 0, 1);
   if (tensor == kSpatialResult) return all;
+  if (unit_.layer.biased && unit_.layer.tensors[tensor].packed) add_biases(tensor, tile, all);
   SpatialBox first;
   first.size = tile;
   all.first = unit_.load_cycles(factor, unit_.transfer(tensor, first), tile);
   return all;
+}
+
+/// Tiles at the beginning of the loops summed over have biases in front.
+void SpatialEvaluator::add_biases(int tensor, const SpatialSizes& tile, Tiles& all) {
+  const SpatialUnit& u = unit_;
+  const int factor = tensor == u.choice.first ? 0 : 1;
+  SpatialBox box;
+  box.size = tile;
+  auto descend = [&](auto& self, int loop, int64_t times) -> void {
+    if (loop < u.loops) {
+      const SpatialTrips trips(u.layer.loops[loop].extent, tile[loop]);
+      if (!u.in(u.moves[tensor], loop) || u.layer.loops[loop].reduces || trips.count == 1)
+        return self(self, loop + 1, times);
+      self(self, loop + 1, times * (trips.count - 1));
+      box.size[loop] = trips.last;
+      self(self, loop + 1, times);
+      box.size[loop] = tile[loop];
+      return;
+    }
+    const SpatialTransfer with = u.transfer(tensor, box);
+    SpatialTransfer without = with;
+    without.run -= SpatialUnit::kBiasBytes * with.biases;
+    without.biases = 0;
+    all.traffic.bytes += times * (with.bytes() - without.bytes());
+    all.traffic.bursts += times * (u.bursts(with) - u.bursts(without));
+    all.cycles += double(times) * (u.load_cycles(factor, with, box.size) -
+                                   u.load_cycles(factor, without, box.size));
+  };
+  descend(descend, 0, 1);
 }
 
 const SpatialEvaluator::Tiles& SpatialEvaluator::tiles(int tensor, const SpatialSizes& tile) {
@@ -253,6 +284,26 @@ double SpatialEvaluator::least(const SpatialSizes& tile, const int* order) {
   return std::max({before + steps + computes * each, load, before + result.cycles});
 }
 
+namespace {
+
+/// Positions of a dimension that some iteration reads: strides may leave some out.
+int64_t needed(const SpatialLayer& layer, const SpatialDim& dim) {
+  std::vector<bool> read(size_t(dim.extent));
+  auto descend = [&](auto& self, size_t at, int64_t index) -> void {
+    if (at == dim.terms.size()) {
+      if (index >= 0 && index < dim.extent) read[size_t(index)] = true;
+      return;
+    }
+    const SpatialTerm& term = dim.terms[at];
+    for (int64_t i = 0; i < layer.loops[term.loop].extent; ++i)
+      self(self, at + 1, index + i * term.stride);
+  };
+  descend(descend, 0, -dim.begin);
+  return std::count(read.begin(), read.end(), true);
+}
+
+}  // namespace
+
 SpatialCost evaluate(const spatial::Design& design, const SpatialLayer& layer,
                      const SpatialMapping& mapping) {
   return SpatialEvaluator(design, layer, mapping.choice).cost(mapping);
@@ -283,7 +334,7 @@ double lower_bound(const spatial::Design& design, const SpatialLayer& layer) {
   double most = steps;
   for (const SpatialTensor& tensor : layer.tensors) {
     double bytes = double(tensor.element_bytes);
-    for (const SpatialDim& dim : tensor.dims) bytes *= double(dim.extent);
+    for (const SpatialDim& dim : tensor.dims) bytes *= double(needed(layer, dim));
     most = std::max(most, bytes / design.bus_bytes);
   }
   return most;

@@ -67,6 +67,7 @@ class SpatialEvaluator {
   };
   const Tiles& tiles(int tensor, const SpatialSizes& tile);
   Tiles count(int tensor, const SpatialSizes& tile);
+  void add_biases(int tensor, const SpatialSizes& tile, Tiles& all);
   /// Spans of a dimension's tiles that differ, and how many tiles have each.
   using Spans = std::vector<std::pair<SpatialSpan, int64_t>>;
   const Spans& spans(int tensor, size_t dim, const SpatialSizes& tile);

@@ -35,13 +35,14 @@ void expect_counts(const SpatialCost& model, const spatial::Counters& sim,
 }
 
 TEST(SpatialModel, AgreesWithTheSimulator) {
-  CaseDraw draw(1);
+  CaseDraw draw(std::getenv("TW_SEED") ? std::uint64_t(std::atoll(std::getenv("TW_SEED"))) : 1);
   std::vector<double> errors;
   int64_t cycles = 0;
   const int wanted = std::getenv("TW_CASES") ? std::atoi(std::getenv("TW_CASES")) : 150;
   while (int(errors.size()) < wanted) {
     const spatial::Design design = draw.design();
-    const SpatialLayer layer = draw.layer(16, design);
+    SpatialLayer layer = draw.layer(16, design);
+    layer.biased = layer.packed_tensor() >= 0 && draw.below(2);
     SpatialMapping mapping;
     if (!draw.mapping(design, layer, mapping)) continue;
     const SpatialCost model = evaluate(design, layer, mapping);
@@ -53,7 +54,7 @@ TEST(SpatialModel, AgreesWithTheSimulator) {
     const double error = model.cycles / double(sim->cycles) - 1;
     errors.push_back(std::abs(error));
     cycles += int64_t(sim->cycles);
-    if (std::abs(error) > (std::getenv("TW_SHOW") ? 0.08 : 0.35)) {
+    if (std::abs(error) > (std::getenv("TW_SHOW") ? 0.08 : 0.25)) {
       std::string loops;
       for (const auto& l : layer.loops) loops += l.name + std::to_string(l.extent) + " ";
       ADD_FAILURE() << "unit " << int(design.unit) << " flow " << int(design.dataflow) << " links "
@@ -75,8 +76,8 @@ TEST(SpatialModel, AgreesWithTheSimulator) {
               100 * errors[errors.size() * 98 / 100], 100 * errors.back());
   EXPECT_LE(errors[errors.size() / 2], 0.02);
   // Far off are arrays that wait for one narrow bank: rows that share accesses by their addresses.
-  EXPECT_LE(errors[errors.size() * 95 / 100], 0.08);
-  EXPECT_LE(errors.back(), 0.35);
+  EXPECT_LE(errors[errors.size() * 95 / 100], 0.05);
+  EXPECT_LE(errors.back(), 0.25);
 }
 
 /// Loops that both factors and the result share: a stack of products, groups, channels.
@@ -126,7 +127,7 @@ TEST(SpatialModel, CountsLoopsThatAllTensorsShare) {
               100 * errors.back());
   EXPECT_GT(inside, 10);  // several iterations in one COMPUTE
   EXPECT_LE(errors[errors.size() / 2], 0.03);
-  EXPECT_LE(errors.back(), 0.35);
+  EXPECT_LE(errors.back(), 0.25);
 }
 
 }  // namespace

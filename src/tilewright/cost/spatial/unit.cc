@@ -100,6 +100,7 @@ SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const 
     find_skips(*this, factor);
   }
   find_joins(*this);
+  bias_loop = layer.bias_loop();
   stationary = weight_stationary(design) || design.unit == Unit::Conv2d;
   if (stationary) block_loops = moves[choice.second()];
   if (design.unit == Unit::Conv2d)
@@ -175,9 +176,9 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
   auto blocks = [&](int loop) {
     return lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
   };
+  const int own = lane_loop[factor];
   if (fetches(factor) > 1) {
     // The last block of lanes may be smaller.
-    const int own = lane_loop[factor];
     const int64_t last = size[own] - (blocks(own) - 1) * lanes[own];
     int64_t rows = (blocks(own) - 1) * ceil_div(bytes * fetches(factor), line) +
                    ceil_div(last * fetches(factor), line);
@@ -186,23 +187,54 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
     return {1, double(rows), double(rows)};
   }
   const SpatialSizes step = strides(factor, size);
-  int64_t aligned = word;  // rows begin at multiples of this
-  for (int loop = 0; loop < loops; ++loop)
-    if (blocks(loop) > 1 && step[loop] > 0) aligned = std::gcd(aligned, step[loop]);
+  // Where in their word rows begin: loops with many iterations get to every multiple of `aligned`,
+  // those with few to the places that they have.
+  int64_t aligned = word;
+  uint32_t few = 0;
+  for (int loop = 0; loop < loops; ++loop) {
+    if (blocks(loop) == 1 || step[loop] % word == 0) continue;
+    const int64_t common = std::gcd(word, step[loop]);
+    if (blocks(loop) * common < word)
+      few |= uint32_t{1} << loop;
+    else
+      aligned = std::gcd(aligned, common);
+  }
+  uint32_t in_span = 0;  // loops whose rows one access may serve
   // The share of places at which so many bytes need only one access.
-  auto fits = [&](int64_t span) {
+  const auto fits = [&](int64_t span) {
     if (span > line) return 0.0;
-    return std::min(1.0, double((line - span) / aligned + 1) / double(word / aligned));
+    std::vector<double> places(size_t(aligned), 0.0);
+    places[0] = 1;
+    for (int loop = 0; loop < loops; ++loop) {
+      if (!in(few & ~in_span, loop)) continue;
+      std::vector<double> moved(places.size(), 0.0);
+      for (int64_t i = 0; i < blocks(loop); ++i)
+        for (size_t at = 0; at < places.size(); ++at)
+          moved[(at + size_t(i * step[loop])) % places.size()] += places[at] / double(blocks(loop));
+      places = std::move(moved);
+    }
+    double share = 0;
+    for (int64_t at = 0; at < aligned; ++at)
+      if (at <= line - span)
+        share += places[size_t(at)] * std::min(1.0, double((line - span - at) / aligned + 1) *
+                                                        double(aligned) / double(word));
+    return share;
   };
   // Where the bytes of a loop's rows fit one access, that one serves all of them; elsewhere each
   // row needs its own.
-  double fitting = fits(bytes), together = 1,
-         apart = std::max(2.0, std::ceil(double(bytes) / double(line)));
-  if (bytes > line) {
-    const double more =
-        double(ceil_div(bytes, word) % design.banks == 0) * double(word - aligned) / double(word);
-    apart = double(ceil_div(bytes, line)) + more;
-  }
+  const double of_own = double(blocks(own));
+  const int64_t last = size[own] - (blocks(own) - 1) * lanes[own];  // it may be smaller
+  const auto mean_row = [&](const auto& of) {
+    return ((of_own - 1) * of(bytes) + of(std::min(bytes, last))) / of_own;
+  };
+  double fitting = bytes > line ? 0 : mean_row(fits), together = 1;
+  double apart = std::max(2.0, std::ceil(double(bytes) / double(line)));
+  if (bytes > line)
+    apart = mean_row([&](int64_t row) {
+      // One more where the row begins so late in its word that its end needs another line.
+      const int64_t lines = ceil_div(row, line);
+      return double(lines) + 1 - fits(row - (lines - 1) * line);
+    });
   int64_t span = bytes;
   bool run = true;     // rows go on where the last ones ended
   bool mixed = false;  // long times with rows that fit and long ones with rows that do not
@@ -217,6 +249,9 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
       mixed = mixed || (fitting > 0 && fitting < 1);
     } else if (run && (step[loop] == span || (step[loop] < span && span <= line))) {
       span += (count - 1) * step[loop];
+      in_span |= uint32_t{1} << loop;
+      // The last block of lanes may be smaller.
+      if (loop == own) span -= bytes - (size[own] - (count - 1) * lanes[own]);
       fitting = fits(span);
       apart = std::max(2.0, double(span) / double(line));
     } else {
@@ -233,6 +268,11 @@ SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& 
   if (mixed) return {fitting, together, apart};
   const double mean = fitting * together + (1 - fitting) * apart;
   return {1, mean, mean};
+}
+
+bool SpatialUnit::gathers_in(int factor, const SpatialSizes& size) const {
+  // Of one lane's elements those of the innermost dimension lie side by side.
+  return gathers[factor] && (size[lane_loop[factor]] > 1 || gather_pitch(factor, size) > 1);
 }
 
 int64_t SpatialUnit::gather_pitch(int factor, const SpatialSizes& size) const {
@@ -294,7 +334,13 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialBox& box) const {
   const std::vector<SpatialDim>& dims = layer.tensors[tensor].dims;
   std::array<SpatialSpan, kSpatialDims> spans;
   for (size_t i = 0; i < dims.size(); ++i) spans[i] = span(tensor, i, box);
-  return transfer(tensor, spans.data());
+  SpatialTransfer moved = transfer(tensor, spans.data());
+  if (!layer.biased || !layer.tensors[tensor].packed) return moved;
+  for (int loop = 0; loop < loops; ++loop)
+    if (layer.loops[loop].reduces && box.start[loop] > 0) return moved;
+  moved.biases = bias_loop < 0 ? 1 : box.size[bias_loop];
+  moved.run += kBiasBytes * moved.biases;
+  return moved;
 }
 
 int64_t SpatialUnit::elements(int tensor, size_t dim, const SpatialSizes& size) const {
@@ -339,73 +385,6 @@ int64_t SpatialUnit::sums_per_part(const SpatialSizes& tile) const {
 
 int64_t SpatialUnit::stationary_per_part(const SpatialSizes& tile) const {
   return stationary ? rows_of_block(tile) * design.cols / parts : 0;
-}
-
-int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
-  const int loop = lane_loop[factor];
-  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
-  const bool scattered =
-      !gathers[factor] && !tensor.packed && !skewed[factor] && size[loop] > lanes[loop];
-  return scattered ? lanes[loop] : 0;
-}
-
-/// Of each element or piece, if the next one lies `pitch` bytes further: those in one line share an
-/// access.
-double SpatialUnit::accesses_each(int64_t pitch) const {
-  return std::min(1.0, double(pitch) / double(line_bytes()));
-}
-
-double SpatialUnit::accesses_per_piece(int factor, const SpatialSizes& size) const {
-  const int64_t bytes = piece(factor, size);
-  if (bytes > design.bank_bytes) return double(ceil_div(bytes, line_bytes()));
-  const int loop = lane_loop[factor];
-  const double blocks = double(ceil_div(size[loop], lanes[loop]));
-  return std::min(1.0, accesses_each(strides(factor, size)[loop]) + 1 / blocks);
-}
-
-double SpatialUnit::write_accesses(int factor, const SpatialTransfer& t,
-                                   const SpatialSizes& size) const {
-  const double line = double(line_bytes());
-  const double padding = double(t.padding) / line;
-  if (gathers[factor])
-    return padding + double(t.bytes()) * accesses_each(gather_pitch(factor, size));
-  if (const int64_t bytes = piece(factor, size))
-    return padding + double(t.bytes()) / double(bytes) * accesses_per_piece(factor, size);
-  return padding + double(t.bytes()) / line;
-}
-
-double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
-                                const SpatialSizes& size) const {
-  const spatial::Timing& time = design.timing;
-  // Zeros come in pieces that lie side by side, as what is there.
-  const int64_t beside = gathers[factor] ? 1 : piece(factor, size);
-  const int64_t padding =
-      ceil_div(t.padding, beside ? std::min(beside, line_bytes()) : line_bytes());
-  if (t.rows == 0) return double(time.load_overhead + padding);
-  // A beat that needs several accesses takes several cycles.
-  const int64_t scatter = piece(factor, size);
-  const double at_once =
-      scatter ? double(scatter) / accesses_per_piece(factor, size) : double(line_bytes());
-  const double per_beat = gathers[factor] ? 1 : std::min(double(design.bus_bytes), at_once);
-  const int64_t bursts_per_row = ceil_div(t.run, design.burst_bytes);
-  auto beats_of = [&](int64_t bytes) { return int64_t(std::ceil(double(bytes) / per_beat)); };
-  const int64_t longest = beats_of(std::min<int64_t>(t.run, design.burst_bytes));
-  const int64_t tail = beats_of(t.run - (bursts_per_row - 1) * design.burst_bytes);
-  auto to_next = [&](int64_t beats) {
-    return std::max<int64_t>(time.read_latency, beats + time.burst_gap);
-  };
-  const int64_t row = (bursts_per_row - 1) * to_next(longest) + to_next(tail);
-  const int64_t beats = time.read_latency + t.rows * row - to_next(tail) + tail - 1;
-  const int64_t writes = padding + t.rows * ((bursts_per_row - 1) * longest + tail) - 1;
-  return double(time.load_overhead - 1 + std::max(beats, writes) + 2);
-}
-
-int64_t SpatialUnit::store_cycles(const SpatialTransfer& t) const {
-  const int64_t element = design.bank_bytes;
-  const int64_t beats = std::max<int64_t>(1, element / design.bus_bytes);
-  return 2 + bursts(t) * design.timing.store_row_overhead +
-         t.rows * ceil_div(t.run, t.line) * ceil_div(t.line, element) *
-             (beats + design.timing.store_element_extra);
 }
 
 SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size) const {

@@ -22,7 +22,8 @@ struct SpatialBox {
 /// What one LOAD or STORE moves: `rows` runs of `run` bytes each, and zeros around them.
 struct SpatialTransfer {
   int64_t rows = 0, run = 0, padding = 0;
-  int64_t line = 0;  ///< bytes of a run that follow each other in the sums too (STORE)
+  int64_t line = 0;    ///< bytes of a run that follow each other in the sums too (STORE)
+  int64_t biases = 0;  ///< words in front of the run, which has their bytes too
   int64_t bytes() const { return rows * run; }
 };
 
@@ -62,11 +63,14 @@ struct SpatialUnit {
   std::array<int64_t, 2> lane_stride{1, 1};       ///< of the lanes' loop in that dimension
   std::array<int, kSpatialLoops> inner{};         ///< loops of a COMPUTE, innermost first
   std::array<bool, 2> gathers{};                  ///< lanes are not neighbours in DRAM
-  std::array<bool, 2> skewed{};                   ///< rows of lanes overlap: a tap moves them
-  bool stationary = false;                        ///< blocks of the second factor stay
-  uint32_t block_loops = 0, tap_loops = 0;        ///< that choose the block; inside one (Conv2d)
-  int64_t parts = 1;                              ///< of the private memory
-  int64_t fill = 0;                               ///< cycles to fill and drain
+  /// The same of a tile of this size, which may have one lane only.
+  bool gathers_in(int factor, const SpatialSizes& size) const;
+  std::array<bool, 2> skewed{};             ///< rows of lanes overlap: a tap moves them
+  bool stationary = false;                  ///< blocks of the second factor stay
+  uint32_t block_loops = 0, tap_loops = 0;  ///< that choose the block; inside one (Conv2d)
+  int bias_loop = -1;                       ///< whose positions have biases
+  int64_t parts = 1;                        ///< of the private memory
+  int64_t fill = 0;                         ///< cycles to fill and drain
 
   bool in(uint32_t mask, int loop) const { return mask >> loop & 1; }
   /// Bytes that lie side by side in the scratchpad: lanes of a factor in a tile of this size.
@@ -118,6 +122,11 @@ struct SpatialUnit {
                         const SpatialSizes& size) const;
   /// Lanes of a run go to several blocks, a piece of this many bytes to each; 0: to one place.
   int64_t piece(int factor, const SpatialSizes& size) const;
+  /// Of a row of lanes that LOAD writes into several blocks.
+  double pieces_of_row(int factor, const SpatialSizes& size) const;
+  /// What LOAD takes in a cycle, in the mean: zeros; bytes of a run.
+  double zeros_at_once(int factor, const SpatialSizes& size) const;
+  double bytes_at_once(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
   double accesses_each(int64_t pitch) const;
   double accesses_per_piece(int factor, const SpatialSizes& size) const;
   /// Between the elements of a run that is gathered.
@@ -128,7 +137,7 @@ struct SpatialUnit {
     return transfer.rows * ceil_div(transfer.run, design.burst_bytes);
   }
   int64_t fetch_cycles() const { return ceil_div(kInstructionBytes, design.bus_bytes); }
-  static constexpr int64_t kInstructionBytes = 128;
+  static constexpr int64_t kInstructionBytes = 128, kBiasBytes = 4;
 };
 
 /// Tiles of a loop: all of `tile`, the last one what is left.

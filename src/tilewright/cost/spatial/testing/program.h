@@ -8,13 +8,14 @@
 
 namespace tilewright::cost {
 
-/// Without biases; the tensors lie far from each other.
+/// The tensors lie far from each other.
 inline std::vector<spatial::Insn> program_of(const spatial::Design& design,
                                              const SpatialLayer& layer,
                                              const SpatialMapping& mapping) {
   spatial::LayerOperands operands;
   for (size_t tensor = 0; tensor < operands.address.size(); ++tensor)
     operands.address[tensor] = uint64_t{1 + tensor} << 34;
+  operands.biased = layer.biased;
   auto program =
       spatial::with_tokens(design, spatial::layer_code(design, layer, mapping, operands));
   EXPECT_TRUE(program) << to_string(program.error());

@@ -1,0 +1,139 @@
+// Cycles of LOADs and STOREs, and the pieces in which they go to the scratchpad
+// (docs/spatial-timing.md, 3 and 5).
+#include <cmath>
+#include <numeric>
+
+#include "tilewright/cost/spatial/unit.h"
+
+namespace tilewright::cost {
+
+int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
+  const int loop = lane_loop[factor];
+  const SpatialTensor& tensor = layer.tensors[factor ? choice.second() : choice.first];
+  const bool scattered =
+      !gathers_in(factor, size) && !tensor.packed && !skewed[factor] && size[loop] > lanes[loop];
+  return scattered ? lanes[loop] : 0;
+}
+
+/// Of each element or piece, if the next one lies `pitch` bytes further: those in one line share an
+/// access.
+double SpatialUnit::accesses_each(int64_t pitch) const {
+  const int64_t line = line_bytes(), word = design.bank_bytes;
+  if (pitch >= line) return 1;
+  // A line begins with a word, its first element anywhere in it.
+  const auto in_line = [&](int64_t offset) { return double((line - 1 - offset) / pitch + 1); };
+  return 0.5 / in_line(0) + 0.5 / in_line(word - std::gcd(word, pitch));
+}
+
+double SpatialUnit::accesses_per_piece(int factor, const SpatialSizes& size) const {
+  const int64_t bytes = piece(factor, size);
+  if (bytes > design.bank_bytes) return double(ceil_div(bytes, line_bytes()));
+  const int loop = lane_loop[factor];
+  const double blocks = double(ceil_div(size[loop], lanes[loop]));
+  return std::min(1.0, accesses_each(strides(factor, size)[loop]) + 1 / blocks);
+}
+
+double SpatialUnit::write_accesses(int factor, const SpatialTransfer& t,
+                                   const SpatialSizes& size) const {
+  const double line = double(line_bytes());
+  const double padding = double(t.padding) / line;
+  if (gathers_in(factor, size))
+    return padding + double(t.bytes()) * accesses_each(gather_pitch(factor, size));
+  if (const int64_t bytes = piece(factor, size))
+    return padding + double(t.bytes()) / double(bytes) * accesses_per_piece(factor, size);
+  return padding + double(t.bytes() - kBiasBytes * t.biases) / line;
+}
+
+double SpatialUnit::pieces_of_row(int factor, const SpatialSizes& size) const {
+  const int64_t line = line_bytes(), word = design.bank_bytes;
+  const int64_t row = size[lane_loop[factor]], width = piece(factor, size);
+  // Blocks that begin late in a word go on in the next line.
+  const int64_t aligned = std::gcd(width, word), last = row % width;
+  const auto pieces = [&](int64_t bytes) {
+    const double late = double(line - std::min(line, bytes)) / double(aligned) + 1;
+    const double beyond = 1 - std::min(1.0, std::floor(late) * double(aligned) / double(word));
+    return double(ceil_div(bytes, line)) + beyond;
+  };
+  return double(row / width) * pieces(width) + (last ? pieces(last) : 0);
+}
+
+double SpatialUnit::zeros_at_once(int factor, const SpatialSizes& size) const {
+  if (gathers_in(factor, size)) return 1;
+  const int64_t width = piece(factor, size), line = line_bytes();
+  if (width == 0) return double(line);
+  const int64_t row = size[lane_loop[factor]];
+  return double(row) / pieces_of_row(factor, size);
+}
+
+double SpatialUnit::bytes_at_once(int factor, const SpatialTransfer& t,
+                                  const SpatialSizes& size) const {
+  if (gathers_in(factor, size)) return 1;
+  const int64_t beat = design.bus_bytes, width = piece(factor, size);
+  if (width == 0) return double(std::min(beat, line_bytes()));
+  // Pieces end with a block of lanes, with the lanes' dimension and with a beat; some of these ends
+  // meet. In a run of whole rows of lanes beats come to every multiple of `common` in a row.
+  const int64_t row = std::min(t.run, size[lane_loop[factor]]);
+  const double blocks = pieces_of_row(factor, size) * double(row) / double(size[lane_loop[factor]]);
+  double ends = double(ceil_div(row, beat)), meet;
+  if (t.run == row) {
+    meet = double((row - 1) / std::lcm(beat, width) + 1);
+  } else {
+    const int64_t common = std::gcd(beat, row);
+    ends = double(row) / double(beat);
+    meet = ends * double(ceil_div(row, std::lcm(common, width))) / double(row / common);
+  }
+  return double(row) / (blocks + ends - meet);
+}
+
+namespace {
+
+/// Of one run: words of biases have a cycle each, a beat that they share with weights one more.
+double biased_load_cycles(const SpatialUnit& unit, const SpatialTransfer& t, double per_beat) {
+  const spatial::Design& d = unit.design;
+  const spatial::Timing& time = d.timing;
+  constexpr int64_t kWord = SpatialUnit::kBiasBytes;
+  int64_t biases = kWord * t.biases, cycles = time.read_latency, latest = 0;
+  for (int64_t at = 0; at < t.run; at += d.burst_bytes) {
+    const int64_t burst = std::min<int64_t>(t.run - at, d.burst_bytes);
+    const int64_t bias = std::min(biases, burst);
+    biases -= bias;
+    const int64_t shared = std::min(burst - bias, -bias & (d.bus_bytes - 1));
+    cycles += latest ? std::max<int64_t>(time.read_latency, latest + time.burst_gap) : 0;
+    latest =
+        bias / kWord + (shared > 0) + int64_t(std::ceil(double(burst - bias - shared) / per_beat));
+  }
+  return double(time.load_overhead - 1 + cycles + latest - 1 + 2);
+}
+
+}  // namespace
+
+double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
+                                const SpatialSizes& size) const {
+  const spatial::Timing& time = design.timing;
+  // Zeros come in pieces that lie side by side, as what is there.
+  const auto padding = int64_t(std::ceil(double(t.padding) / zeros_at_once(factor, size)));
+  if (t.rows == 0) return double(time.load_overhead + padding);
+  const double per_beat = bytes_at_once(factor, t, size);
+  const int64_t bursts_per_row = ceil_div(t.run, design.burst_bytes);
+  auto beats_of = [&](int64_t bytes) { return int64_t(std::ceil(double(bytes) / per_beat)); };
+  const int64_t longest = beats_of(std::min<int64_t>(t.run, design.burst_bytes));
+  const int64_t tail = beats_of(t.run - (bursts_per_row - 1) * design.burst_bytes);
+  auto to_next = [&](int64_t beats) {
+    return std::max<int64_t>(time.read_latency, beats + time.burst_gap);
+  };
+  if (t.biases) return biased_load_cycles(*this, t, per_beat);
+  const int64_t row = (bursts_per_row - 1) * to_next(longest) + to_next(tail);
+  const int64_t beats = time.read_latency + t.rows * row - to_next(tail) + tail - 1;
+  const int64_t writes = padding + t.rows * ((bursts_per_row - 1) * longest + tail) - 1;
+  return double(time.load_overhead - 1 + std::max(beats, writes) + 2);
+}
+
+int64_t SpatialUnit::store_cycles(const SpatialTransfer& t) const {
+  const int64_t element = design.bank_bytes;
+  const int64_t beats = std::max<int64_t>(1, element / design.bus_bytes);
+  return 2 + bursts(t) * design.timing.store_row_overhead +
+         t.rows * ceil_div(t.run, t.line) * ceil_div(t.line, element) *
+             (beats + design.timing.store_element_extra);
+}
+
+}  // namespace tilewright::cost
