@@ -78,7 +78,7 @@ class Collector {
         expr(*e, at);
         continue;
       }
-      const tilewright::Region& region = std::get<tilewright::Region>(arg);
+      const Region& region = std::get<Region>(arg);
       std::vector<Expr> begins, sizes;
       for (const auto& dim : region.dims) {
         expr(dim.first, at), expr(dim.second, at);

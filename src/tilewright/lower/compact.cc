@@ -55,7 +55,7 @@ Stmt rebase_stmt(const Stmt& s, const ShrunkMap& map) {
         if (const auto* call = x.as<Call>()) {
           Call copy = *call;
           for (auto& arg : copy.args) {
-            auto* region = std::get_if<tilewright::Region>(&arg);
+            auto* region = std::get_if<Region>(&arg);
             if (region == nullptr || !map.contains(region->buffer)) continue;
             const Shrunk& to = map.at(region->buffer);
             region->buffer = to.buffer;

@@ -172,7 +172,7 @@ class BulkFinder {
     if (in == nullptr) return {};
     const auto how = TW_TRY(hw::gpu_instruction(*in));
     for (const auto& operand : how.operands) {
-      const Buffer& buffer = std::get<tilewright::Region>(call.args[operand.param]).buffer;
+      const Buffer& buffer = std::get<Region>(call.args[operand.param]).buffer;
       if (bulk_.contains(buffer) && !operand.panels)
         return refuse(buffer, fmt::format("{} uses it", in->name()), "it does not read panels");
     }

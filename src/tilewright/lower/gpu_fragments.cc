@@ -119,7 +119,7 @@ class Rewriter {
     if (hw::is_of_thread(*in)) return thread_call(x, bounds);
     Call out{lanes_form(*in), x.args};
     for (auto& arg : out.args) {
-      auto* region = std::get_if<tilewright::Region>(&arg);
+      auto* region = std::get_if<Region>(&arg);
       const auto it = region ? fragments_.find(region->buffer) : fragments_.end();
       if (it != fragments_.end()) divide(*region, it->second, *in, bounds);
     }
@@ -130,7 +130,7 @@ class Rewriter {
   Stmt thread_call(const Call& x, const arith::Bounds& bounds) const {
     Call out = x;
     for (auto& arg : out.args) {
-      auto* region = std::get_if<tilewright::Region>(&arg);
+      auto* region = std::get_if<Region>(&arg);
       const auto it = region ? fragments_.find(region->buffer) : fragments_.end();
       if (it == fragments_.end()) continue;
       std::vector<Expr> indices;
@@ -144,7 +144,7 @@ class Rewriter {
   }
 
   /// The region in tiles.
-  void divide(tilewright::Region& region, const Fragment& f, const hw::Intrinsic& in,
+  void divide(Region& region, const Fragment& f, const hw::Intrinsic& in,
               const arith::Bounds& bounds) {
     for (size_t d = 0; d < f.axes.size(); ++d) {
       auto& [begin, size] = region.dims[f.axes[d]];
@@ -196,7 +196,7 @@ class FragmentFinder {
   Status use(const hw::Intrinsic& in, const Call& call) {
     const hw::GpuInstruction instruction = TW_TRY(hw::gpu_instruction(in));
     for (const auto& operand : instruction.operands) {
-      const auto* region = std::get_if<tilewright::Region>(&call.args[operand.param]);
+      const auto* region = std::get_if<Region>(&call.args[operand.param]);
       if (region == nullptr) continue;
       const std::string& name = in.meaning.params[operand.param].buffer.name();
       const std::string wanted = operand.lanes ? "warp" : "shared";
@@ -210,8 +210,7 @@ class FragmentFinder {
     return {};
   }
 
-  Status add(const tilewright::Region& region, const hw::LaneLayout& layout,
-             const hw::Intrinsic& in) {
+  Status add(const Region& region, const hw::LaneLayout& layout, const hw::Intrinsic& in) {
     Fragment f{{}, layout, {}};
     for (size_t d = 0; d < region.dims.size(); ++d)
       if (!is_const_int(region.dims[d].second, 1)) f.axes.push_back(d);

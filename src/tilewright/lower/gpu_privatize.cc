@@ -189,7 +189,7 @@ class Privatizer {
   }
 
   /// A region keeps its sizes: it lies in one thread's part, or in that of all lanes.
-  static void divide_region(tilewright::Region& region, const Divided& to) {
+  static void divide_region(Region& region, const Divided& to) {
     std::vector<Expr> begins;
     for (const auto& dim : region.dims) begins.push_back(dim.first);
     const std::vector<Expr> indices = divided_indices(begins, to.digits);
@@ -222,7 +222,7 @@ class Privatizer {
           if (const auto* call = x.as<Call>()) {
             Call out = *call;
             for (auto& arg : out.args)
-              if (auto* region = std::get_if<tilewright::Region>(&arg);
+              if (auto* region = std::get_if<Region>(&arg);
                   region != nullptr && divided_.contains(region->buffer))
                 divide_region(*region, divided_.at(region->buffer));
             return make(std::move(out));
@@ -280,7 +280,7 @@ size_t thread_axes(const Buffer& buffer, const Stmt& body) {
           meet(store->indices, {});
         const auto* call = s.as<Call>();
         for (size_t i = 0; call != nullptr && i < call->args.size(); ++i) {
-          const auto* region = std::get_if<tilewright::Region>(&call->args[i]);
+          const auto* region = std::get_if<Region>(&call->args[i]);
           if (region == nullptr || !(region->buffer == buffer)) continue;
           std::vector<Expr> begins, sizes;
           for (const auto& [begin, size] : region->dims)

@@ -145,7 +145,7 @@ class Splitter {
           if (const auto* store = x.as<Store>()) use(store->buffer);
           if (const auto* call = x.as<Call>())
             for (const auto& arg : call->args)
-              if (const auto* region = std::get_if<tilewright::Region>(&arg)) use(region->buffer);
+              if (const auto* region = std::get_if<Region>(&arg)) use(region->buffer);
         },
         [&](const Expr& e) {
           if (const auto* l = e.as<Load>()) use(l->buffer);
@@ -166,8 +166,7 @@ class Splitter {
       written |= store != nullptr && store->buffer == b;
       const auto* call = x.as<Call>();
       for (size_t i = 0; call != nullptr && i < call->callee->params.size(); ++i) {
-        const auto* region =
-            std::get_if<tilewright::Region>(&call->args[call->callee->scalars.size() + i]);
+        const auto* region = std::get_if<Region>(&call->args[call->callee->scalars.size() + i]);
         const ParamMode mode = call->callee->params[i].mode;
         written |= region != nullptr && region->buffer == b &&
                    (mode == ParamMode::Out || mode == ParamMode::InOut);

@@ -162,8 +162,7 @@ class Toucher {
 
   void regions(const Call& call, const arith::Bounds& bounds) {
     for (size_t i = 0; i < call.callee->params.size(); ++i) {
-      const auto* region =
-          std::get_if<tilewright::Region>(&call.args[call.callee->scalars.size() + i]);
+      const auto* region = std::get_if<Region>(&call.args[call.callee->scalars.size() + i]);
       if (region == nullptr) continue;
       std::vector<Expr> begins, sizes;
       for (const auto& [begin, size] : region->dims) begins.push_back(begin), sizes.push_back(size);

@@ -24,8 +24,7 @@ bool touches(const Stmt& s, const Buffer& buffer) {
         if (const auto* store = x.as<Store>()) found |= store->buffer == buffer;
         if (const auto* call = x.as<Call>())
           for (const auto& arg : call->args)
-            if (const auto* region = std::get_if<tilewright::Region>(&arg))
-              found |= region->buffer == buffer;
+            if (const auto* region = std::get_if<Region>(&arg)) found |= region->buffer == buffer;
       },
       [&](const Expr& e) {
         if (const auto* l = e.as<Load>()) found |= l->buffer == buffer;

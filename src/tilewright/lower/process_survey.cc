@@ -75,8 +75,7 @@ class Surveyor {
     if (leaf.label.empty()) leaf.label = "the call of " + call->callee->name;
     for (size_t i = 0; i < call->callee->params.size(); ++i) {
       const ParamMode mode = call->callee->params[i].mode;
-      const auto& buffer =
-          std::get<tilewright::Region>(call->args.at(call->callee->scalars.size() + i)).buffer;
+      const auto& buffer = std::get<Region>(call->args.at(call->callee->scalars.size() + i)).buffer;
       if (mode != ParamMode::Out) add_once(leaf.reads, buffer);
       if (mode == ParamMode::Out || mode == ParamMode::InOut) add_once(leaf.writes, buffer);
     }

@@ -82,7 +82,7 @@ class ProcessMaker {
     for (const Stmt& alloc : allocs) TW_TRY_STATUS(place(alloc, nests));
     std::reverse(out_.scratch.begin(), out_.scratch.end());
     for (const Stmt& nest : nests) {
-      Result<Region> region = make_region(nest);
+      Result<DataflowRegion> region = make_region(nest);
       if (!region) return tl::unexpected<Error>(std::move(region.error()));
       if (!region->processes.empty()) out_.regions.push_back(std::move(*region));
     }
@@ -115,10 +115,10 @@ class ProcessMaker {
     return {};
   }
 
-  Result<Region> make_region(const Stmt& nest) {
+  Result<DataflowRegion> make_region(const Stmt& nest) {
     const bool dataflow = TW_TRY(is_region(nest));
     const Survey found = survey(nest);
-    Region region;
+    DataflowRegion region;
     if (found.leaves.empty()) return region;
     ProcessGraph graph;
     if (dataflow) {

@@ -41,7 +41,7 @@ std::string_view name(ProcessKind kind);
 struct Channel {
   Buffer buffer;
   int slots = 1;
-  int writer = 0, reader = 0;  ///< indices of Region::processes
+  int writer = 0, reader = 0;  ///< indices of DataflowRegion::processes
   /// The writer also reads what it wrote (a sum): each slot is a RAM of its own.
   bool accumulated = false;
 };
@@ -54,14 +54,14 @@ struct Process {
 };
 
 /// Processes that run at the same time. A region without channels has one process.
-struct Region {
+struct DataflowRegion {
   std::vector<Process> processes;  ///< in the order in which channels lead forward
   std::vector<Channel> channels;   ///< in the order of their allocs
 };
 
 /// Regions run one after the other, each beginning when all processes before it have ended.
 struct ProcessProgram {
-  std::vector<Region> regions;
+  std::vector<DataflowRegion> regions;
   /// Allocated outside of all regions and used in them; in memory outside of the chip.
   std::vector<Buffer> scratch;
 };

@@ -68,7 +68,7 @@ TEST(RunProcesses, AReaderThatDoesNotEmptyStopsItsWriter) {
         return reads && alloc && alloc->buffer.name() == "P" ? seq({}) : s;
       });
     };
-    Region region;
+    DataflowRegion region;
     region.processes = {{"read", ProcessKind::Read, slice(true), {}, {}},
                         {"write", ProcessKind::Compute, slice(false), {}, {}}};
     region.channels = {{a->buffer, 2, 0, 1, false}, {b->buffer, 2, 0, 1, false}};

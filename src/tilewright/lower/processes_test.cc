@@ -34,7 +34,7 @@ std::string names_of(const std::vector<Buffer>& buffers) {
 }
 
 /// `read_X: X -> ` per process, `T*2: read_X -> write_Y` per channel; `+` if accumulated.
-std::vector<std::string> summary(const Region& region) {
+std::vector<std::string> summary(const DataflowRegion& region) {
   std::vector<std::string> lines;
   for (const Process& p : region.processes)
     lines.push_back(std::string(name(p.kind)) + " " + p.name + ":" + names_of(p.reads) + " ->" +

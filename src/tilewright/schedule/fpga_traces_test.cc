@@ -67,7 +67,7 @@ Func scheduled(std::string_view text, const std::string& trace) {
   return *after;
 }
 
-std::string names_of(const lower::Region& region) {
+std::string names_of(const lower::DataflowRegion& region) {
   std::string all;
   for (const lower::Process& p : region.processes) all += p.name + " ";
   for (const lower::Channel& c : region.channels)
@@ -198,7 +198,7 @@ TEST(FpgaTraces, ProcessesOfRandomProgramsEqualTheProgramInOrder) {
     const auto program = lower::processes_of(func);
     if (!program) continue;
     int64_t here = 0;
-    for (const lower::Region& r : program->regions) here += std::ssize(r.channels);
+    for (const lower::DataflowRegion& r : program->regions) here += std::ssize(r.channels);
     if (here == 0) continue;
     channels += here;
     const int slots = 1 + static_cast<int>(seed % 3);

@@ -160,7 +160,7 @@ func f(X: f32[4], out Y: f32[4]) {
 })");
   ASSERT_TRUE(func) << to_string(func.error());
   const auto stmts = func->body.as<Seq>()->stmts;
-  lower::Region region;
+  lower::DataflowRegion region;
   region.processes.push_back(
       {"first", lower::ProcessKind::Compute, seq({stmts[0], stmts[1], stmts[2]}), {}, {}});
   region.processes.push_back(

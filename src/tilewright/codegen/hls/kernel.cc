@@ -99,7 +99,7 @@ class KernelWriter {
     std::map<Buffer, int> copies;
     std::map<Buffer, Access> touched = accesses(func_.body);
     if (vitis())
-      for (const lower::Region& region : program_.regions) {
+      for (const lower::DataflowRegion& region : program_.regions) {
         std::map<Buffer, int> users;
         for (const Process& process : region.processes)
           for (const auto& [buffer, access] : accesses(process.body))
@@ -171,7 +171,7 @@ class KernelWriter {
     body.indent = 1;
     const bool alone = program_.regions.size() == 1;
     for (size_t i = 0; i < program_.regions.size(); ++i) {
-      const lower::Region& region = program_.regions[i];
+      const lower::DataflowRegion& region = program_.regions[i];
       if (region.processes.size() == 1 || alone) {
         if (region.processes.size() > 1) body.text += "#pragma HLS dataflow\n";
         TW_TRY_STATUS(calls(region, body));
@@ -198,7 +198,7 @@ class KernelWriter {
   }
 
   /// Channels of a region, and calls of its processes.
-  Status calls(const lower::Region& region, CText& out) {
+  Status calls(const lower::DataflowRegion& region, CText& out) {
     std::vector<std::string> names;
     for (const Channel& channel : region.channels) {
       const std::string id = scope_.names.fresh(channel.buffer.name() + "_blocks");
@@ -228,7 +228,7 @@ class KernelWriter {
   }
 
   /// The function of one process, and what it is called with.
-  Status function(const lower::Region& region, int index, const std::string& name,
+  Status function(const lower::DataflowRegion& region, int index, const std::string& name,
                   std::map<Buffer, int>& users, std::vector<std::string>& arguments) {
     const Process& process = region.processes[static_cast<size_t>(index)];
     if (const int64_t n = products(process.body, 1); n > kMostProducts)
@@ -272,7 +272,7 @@ class KernelWriter {
   }
 
   /// How the banks of a channel are said to the tool.
-  Status partition(const Buffer& buffer, const std::string& id, const lower::Region& region,
+  Status partition(const Buffer& buffer, const std::string& id, const lower::DataflowRegion& region,
                    CText& out) {
     for (const Process& process : region.processes)
       if (const Alloc* alloc = alloc_of(process.body, buffer)) {
@@ -303,7 +303,7 @@ class KernelWriter {
       at = end + 1;
     }
     if (vitis())
-      for (const lower::Region& region : program_.regions)
+      for (const lower::DataflowRegion& region : program_.regions)
         for (const Channel& c : region.channels)
           out += fmt::format("// {}: {} -> {}, {} blocks\n", c.buffer.name(),
                              region.processes[static_cast<size_t>(c.writer)].name,

@@ -85,7 +85,7 @@ Result<int> hls(const HlsVerb& verb, bool as_json) {
   json["device"] = device.name;
   json["dialect"] = codegen::name(options.dialect);
   size_t processes = 0, channels = 0;
-  for (const lower::Region& region : program.regions) {
+  for (const lower::DataflowRegion& region : program.regions) {
     processes += region.processes.size(), channels += region.channels.size();
     for (const lower::Process& process : region.processes)
       json["processes"].push_back(process.name);

@@ -45,7 +45,7 @@ struct Blocks {
 /// What the processes of one region share.
 class RegionState {
  public:
-  RegionState(const Region& region, const RunOptions& options)
+  RegionState(const DataflowRegion& region, const RunOptions& options)
       : options_(options), waits_(region.processes.size()), alive_(region.processes.size()) {
     for (const Channel& c : region.channels)
       blocks_.push_back({&c, options.slots > 0 ? options.slots : c.slots, {}});
@@ -221,7 +221,7 @@ class SliceRunner {
             used.insert(store->buffer), written.insert(store->buffer);
           if (const auto* call = x.as<Call>())
             for (const auto& arg : call->args)
-              if (const auto* region = std::get_if<tilewright::Region>(&arg))
+              if (const auto* region = std::get_if<Region>(&arg))
                 used.insert(region->buffer), written.insert(region->buffer);
         },
         [&](const Expr& e) {
@@ -253,7 +253,7 @@ class SliceRunner {
 };
 
 /// One region; the reason if it does not come to its end.
-inline std::string run_region(const Region& region, std::map<Buffer, Array>& memory,
+inline std::string run_region(const DataflowRegion& region, std::map<Buffer, Array>& memory,
                               const std::map<Var, int64_t>& scalars, const RunOptions& options) {
   RegionState state(region, options);
   std::vector<std::string> wrong(region.processes.size());
@@ -299,7 +299,7 @@ inline Result<interp::Outcome> run_processes(const Func& func, const ProcessProg
       allocate(p.buffer);
     }
   }
-  for (const Region& region : program.regions)
+  for (const DataflowRegion& region : program.regions)
     if (const std::string wrong = run_region(region, memory, scalars, options); !wrong.empty())
       return fail(ErrorKind::Invalid, wrong);
   interp::Outcome out;

@@ -168,7 +168,9 @@ struct ap_value {
   }
   AP_ASSIGN(+)
   AP_ASSIGN(-)
-  AP_ASSIGN(*) AP_ASSIGN(/) AP_ASSIGN(%) AP_ASSIGN(&) AP_ASSIGN(|) AP_ASSIGN(^)
+  AP_ASSIGN(*)
+  AP_ASSIGN(/)
+  AP_ASSIGN(%) AP_ASSIGN(&) AP_ASSIGN(|) AP_ASSIGN(^)
 #undef AP_ASSIGN
       ap_value&
       operator<<=(int n) {
@@ -272,7 +274,9 @@ AP_TEMPLATE int ap_compare(const ap_value<W1, S1>& a, const ap_value<W2, S2>& b)
   }
 AP_COMPARE(==)
 AP_COMPARE(!=)
-AP_COMPARE(<) AP_COMPARE(<=) AP_COMPARE(>) AP_COMPARE(>=)
+AP_COMPARE(<)
+AP_COMPARE(<=)
+AP_COMPARE(>) AP_COMPARE(>=)
 #undef AP_COMPARE
 
 // The same with a built-in integer on either side.
