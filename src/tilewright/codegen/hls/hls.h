@@ -46,8 +46,10 @@ struct HlsKernel {
   KernelInfo info;  ///< of that function
 };
 
-/// The Func with calls inlined and indices simplified: what processes are made of.
-/// errors: Unsupported (a call that does not fit).
+/// What processes are made of: the Func with calls inlined and indices simplified. Buffers on the
+/// chip that hold more than is used of them at a time, as steps leave them, shrink to that
+/// (pipeline `fpga`); sums of such a program are not regrouped as trees, nor widths proven, since
+/// both need blocks. errors: Unsupported (a call that does not fit).
 Result<Func> prepare_hls(const Func& func);
 /// requires: `program` is of `func`, which is prepared. errors: Unsupported (an allocation without
 /// an upper bound; more than 4096 products side by side for `vitis`).

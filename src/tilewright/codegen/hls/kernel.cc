@@ -13,6 +13,7 @@
 #include "tilewright/codegen/hls/trees.h"
 #include "tilewright/codegen/hls/widths.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/lower/lower.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -333,6 +334,19 @@ class KernelWriter {
   CText functions_;
 };
 
+/// Of all buffers on the chip, those without constant extents left out.
+int64_t elements_on_chip(const Stmt& body) {
+  int64_t sum = 0;
+  walk(body, [&](const Stmt& s) {
+    const auto* alloc = s.as<Alloc>();
+    if (alloc == nullptr || fpga_memory(alloc->buffer.scope()).empty()) return;
+    int64_t elements = 1;
+    for (const Expr& extent : alloc->buffer.shape()) elements *= as_int(extent).value_or(0);
+    sum += elements;
+  });
+  return sum;
+}
+
 }  // namespace
 
 std::string_view name(HlsDialect dialect) {
@@ -347,6 +361,8 @@ std::optional<HlsDialect> parse_hls_dialect(std::string_view text) {
 
 Result<Func> prepare_hls(const Func& func) {
   Func out = TW_TRY(inline_calls(func));
+  Func held = TW_TRY(lower::run_pipeline(out, "fpga"));
+  if (elements_on_chip(held.body) < elements_on_chip(out.body)) out = std::move(held);
   out.body = arith::simplify(out.body, arith::Bounds(out));
   return out;
 }

@@ -170,7 +170,8 @@ struct ap_value {
   AP_ASSIGN(-)
   AP_ASSIGN(*)
   AP_ASSIGN(/)
-  AP_ASSIGN(%) AP_ASSIGN(&) AP_ASSIGN(|) AP_ASSIGN(^)
+  AP_ASSIGN(%)
+  AP_ASSIGN(&) AP_ASSIGN(|) AP_ASSIGN(^)
 #undef AP_ASSIGN
       ap_value&
       operator<<=(int n) {
@@ -272,11 +273,14 @@ AP_TEMPLATE int ap_compare(const ap_value<W1, S1>& a, const ap_value<W2, S2>& b)
   AP_TEMPLATE bool operator op(const ap_value<W1, S1>& a, const ap_value<W2, S2>& b) { \
     return ap_compare(a, b) op 0;                                                      \
   }
+// clang-format off: it takes > for the end of a template
 AP_COMPARE(==)
 AP_COMPARE(!=)
 AP_COMPARE(<)
 AP_COMPARE(<=)
-AP_COMPARE(>) AP_COMPARE(>=)
+AP_COMPARE(>)
+AP_COMPARE(>=)
+// clang-format on
 #undef AP_COMPARE
 
 // The same with a built-in integer on either side.
@@ -289,14 +293,15 @@ AP_COMPARE(>) AP_COMPARE(>=)
   auto operator op(T a, const ap_value<W, S>& b) {                                           \
     return ap_value<ap_detail::Operand<T>::width, ap_detail::Operand<T>::is_signed>(a) op b; \
   }
-    AP_MIXED(+) AP_MIXED(-) AP_MIXED(*) AP_MIXED(/) AP_MIXED(%) AP_MIXED(&) AP_MIXED(|) AP_MIXED(^)
-        AP_MIXED(==) AP_MIXED(!=) AP_MIXED(<) AP_MIXED(<=) AP_MIXED(>) AP_MIXED(>=)
+AP_MIXED(+)
+AP_MIXED(-) AP_MIXED(*) AP_MIXED(/) AP_MIXED(%) AP_MIXED(&) AP_MIXED(|) AP_MIXED(^) AP_MIXED(==)
+    AP_MIXED(!=) AP_MIXED(<) AP_MIXED(<=) AP_MIXED(>) AP_MIXED(>=)
 #undef AP_MIXED
 #undef AP_TEMPLATE
 #undef AP_RESULT
 
-            template <int W>
-            struct ap_int : ap_value<W, true> {
+        template <int W>
+        struct ap_int : ap_value<W, true> {
   using Base = ap_value<W, true>;
   using Base::Base;
   ap_int() = default;
