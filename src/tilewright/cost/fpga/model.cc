@@ -253,7 +253,7 @@ FpgaTime FpgaModel::time(const FpgaDesign& d) const {
   const auto& ys = kinds(roles_.rows, d.th);
   const auto& xs = kinds(roles_.pixels, d.tw);
   FpgaTime time;
-  double sum = 0, image_channel = 0, weight_channel = 0, result_channel = 0, tiles = 0;
+  double sum = 0, image_channel = 0, weight_channel = 0, result_channel = 0;
   double first_read = 0, last_write = 0;
   const bool one_input = cs.size() == 1 && cs[0].count == 1;
   const bool image_stays = d.stays == FpgaStays::Image && one_input;
@@ -287,7 +287,6 @@ FpgaTime FpgaModel::time(const FpgaDesign& d) const {
           image_channel += image_times * cx;
           time.weights += weight_times * rw;
           weight_channel += weight_times * cw;
-          tiles += times;
           kept = rx;
           // What overlaps does not before the first tile and after the last.
           if (d.image_slots > 1) first_read = std::max(first_read, rx);

@@ -64,8 +64,9 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
      "tilewright sim vta.twm --asm\n"},
     {"rtl", "tilewright rtl vta -o rtl/ --lint\n"},
     {"hls",
-     "tilewright hls conv.tw --hw vu9p -o conv/\n"
-     "tilewright hls conv.tw --trace steps.txt --dialect plain -o conv/\n"},
+     "tilewright hls examples/02_gemm_relu.tw --hw vu9p -o gemm/\n"
+     "tilewright hls examples/02_gemm_relu.tw --trace examples/02_gemm_relu_fpga.steps "
+     "--dialect plain -o gemm_tiles/\n"},
     {"synth", "tilewright synth vta\n"},
     {"codesign",
      "tilewright codesign choices model.onnx --intrinsics gemm,dot\n"

@@ -166,17 +166,18 @@ struct ap_value {
   ap_value& operator op##=(const T & v) { \
     return *this = ap_value(*this op v);  \
   }
+  // clang-format off: as below
   AP_ASSIGN(+)
   AP_ASSIGN(-)
   AP_ASSIGN(*)
   AP_ASSIGN(/)
   AP_ASSIGN(%)
-  AP_ASSIGN(&) AP_ASSIGN(|) AP_ASSIGN(^)
+  AP_ASSIGN(&)
+  AP_ASSIGN(|)
+  AP_ASSIGN(^)
+  // clang-format on
 #undef AP_ASSIGN
-      ap_value&
-      operator<<=(int n) {
-    return *this = *this << n;
-  }
+  ap_value& operator<<=(int n) { return *this = *this << n; }
   ap_value& operator>>=(int n) { return *this = *this >> n; }
   ap_value& operator++() { return *this += 1; }
   ap_value& operator--() { return *this -= 1; }
@@ -293,15 +294,28 @@ AP_COMPARE(>=)
   auto operator op(T a, const ap_value<W, S>& b) {                                           \
     return ap_value<ap_detail::Operand<T>::width, ap_detail::Operand<T>::is_signed>(a) op b; \
   }
+// clang-format off: as above
 AP_MIXED(+)
-AP_MIXED(-) AP_MIXED(*) AP_MIXED(/) AP_MIXED(%) AP_MIXED(&) AP_MIXED(|) AP_MIXED(^) AP_MIXED(==)
-    AP_MIXED(!=) AP_MIXED(<) AP_MIXED(<=) AP_MIXED(>) AP_MIXED(>=)
+AP_MIXED(-)
+AP_MIXED(*)
+AP_MIXED(/)
+AP_MIXED(%)
+AP_MIXED(&)
+AP_MIXED(|)
+AP_MIXED(^)
+AP_MIXED(==)
+AP_MIXED(!=)
+AP_MIXED(<)
+AP_MIXED(<=)
+AP_MIXED(>)
+AP_MIXED(>=)
+// clang-format on
 #undef AP_MIXED
 #undef AP_TEMPLATE
 #undef AP_RESULT
 
-        template <int W>
-        struct ap_int : ap_value<W, true> {
+template <int W>
+struct ap_int : ap_value<W, true> {
   using Base = ap_value<W, true>;
   using Base::Base;
   ap_int() = default;
