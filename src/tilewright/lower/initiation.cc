@@ -175,26 +175,20 @@ class InitiationReader {
     return {};
   }
 
-  const hw::FpgaOperator* row_of(std::string_view op, std::string_view dtype) const {
-    for (const hw::FpgaOperator& row : device_.operators)
-      if (row.op == op && row.dtype == dtype && row.path == path_) return &row;
-    return nullptr;
-  }
-
   /// Cycles from reading an element to reading it again when it is updated.
   Result<int64_t> latency_of(const Store& store) const {
     const auto* product = store.value.as<Binary>();
     const bool sum = store.combine == Combine::Add;
     if (sum && product != nullptr && product->op == BinaryOp::Mul) {
       const std::string type(tilewright::name(narrow(product->a)));
-      if (const auto* row = row_of("mac", type)) return row->recurrence;
+      if (const auto* row = device_.find("mac", type, path_)) return row->recurrence;
     }
     const std::string_view op = sum                             ? "add"
                                 : store.combine == Combine::Mul ? "mul"
                                 : store.combine == Combine::Max ? "max"
                                                                 : "min";
     const std::string type(tilewright::name(store.buffer.dtype()));
-    const auto* row = row_of(op, type);
+    const auto* row = device_.find(op, type, path_);
     if (row == nullptr)
       return fail(ErrorKind::Unsupported,
                   fmt::format("{} has no operator {} of {}", device_.name, op, type));

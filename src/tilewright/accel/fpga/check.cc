@@ -1,5 +1,6 @@
 // What makes a design illegal.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -21,12 +22,19 @@ class Checker {
     for (const Port& port : design_.ports)
       need(port.argument >= 0 && port.argument < design_.arguments,
            fmt::format("port {} has no argument", port.name));
-    std::map<int, const Process*> user;
     for (const Process& process : design_.processes) check(process);
     for (size_t m = 0; m < design_.memories.size(); ++m) {
-      if (design_.memories[m].slots == 0) continue;
-      const Ends ends = ends_of(design_, static_cast<int>(m));
-      need(ends.writer >= 0 && ends.reader >= 0,
+      const int memory = static_cast<int>(m);
+      const int64_t users = std::count_if(
+          design_.processes.begin(), design_.processes.end(),
+          [&](const Process& process) { return users_of_.contains({memory, &process}); });
+      if (design_.memories[m].slots == 0) {
+        need(users <= 1, fmt::format("{} is no channel, but {} processes use it",
+                                     design_.memories[m].name, users));
+        continue;
+      }
+      const Ends ends = ends_of(design_, memory);
+      need(users == 2 && ends.writer >= 0 && ends.reader >= 0,
            fmt::format("channel {} is not filled by one process and emptied by another",
                        design_.memories[m].name));
     }
@@ -69,6 +77,7 @@ class Checker {
         need(--depth >= 0, fmt::format("{} ends a loop that never began", process.name));
       } else if (const auto* acquire = std::get_if<Acquire>(&item)) {
         need(channel(acquire->memory), fmt::format("{} acquires no channel", process.name));
+        users_of_.insert({acquire->memory, &process});
         need(held.insert(acquire->memory).second,
              fmt::format("{} acquires a block that it has", process.name));
       } else if (const auto* release = std::get_if<Release>(&item)) {
@@ -107,6 +116,7 @@ class Checker {
       affine(p.bank), affine(p.word);
       if (!known) return;
       const Memory& memory = design_.memories[static_cast<size_t>(p.memory)];
+      if (memory.slots == 0) users_of_.insert({p.memory, &process});
       need(memory.slots == 0 || held.contains(p.memory),
            fmt::format("{} uses {} without a block of it", where, memory.name));
       need(!p.bank.is_constant() || (p.bank.constant >= 0 && p.bank.constant < memory.banks),
@@ -128,8 +138,14 @@ class Checker {
         }
       }
     }
+    std::set<std::pair<int, int64_t>> written;
     for (const Store& store : nest.stores) {
       place(store.place);
+      need(store.node >= 0 && store.node < static_cast<int>(nest.nodes.size()),
+           where + " stores a value that is not there");
+      if (store.place.bank.is_constant() && store.ranges.empty())
+        need(written.insert({store.place.memory, store.place.bank.constant}).second,
+             where + " stores to one bank twice in one iteration");
       for (const Range& range : store.ranges) affine(range.value);
     }
     if (nest.stream.port >= 0) check(where, nest);
@@ -158,11 +174,19 @@ class Checker {
   }
 
   const Design& design_;
+  std::set<std::pair<int, const Process*>> users_of_;  ///< memories and who uses them
   std::vector<std::string> problems_;
 };
 
 }  // namespace
 
 std::vector<std::string> problems(const Design& design) { return Checker(design).run(); }
+
+Status check_legal(const Design& design) {
+  const std::vector<std::string> wrong = problems(design);
+  if (wrong.empty()) return {};
+  return fail(ErrorKind::Invalid, "the design is not legal",
+              fmt::format("{}", fmt::join(wrong, "; ")));
+}
 
 }  // namespace tilewright::fpga

@@ -215,6 +215,8 @@ Process requests_of(const Process& process);
 
 /// What is wrong, with names; empty if the design is legal.
 std::vector<std::string> problems(const Design& design);
+/// errors: Invalid, with all problems.
+Status check_legal(const Design& design);
 
 /// For people and for tests.
 std::string to_text(const Design& design);

@@ -111,9 +111,6 @@ class FpgaModel {
     double count = 0;
     int64_t size = 1, span = 1;
   };
-  struct Reads {
-    double image = 0, weights = 0, image_channel = 0, weights_channel = 0;
-  };
   struct Tile;
   FpgaModel() = default;
   const std::vector<Kind>& kinds(int loop, int64_t tile) const;

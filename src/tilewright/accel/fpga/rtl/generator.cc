@@ -339,9 +339,7 @@ module {} (
 namespace tilewright::fpga {
 
 Status rtl_supports(const Design& design) {
-  if (const std::vector<std::string> wrong = problems(design); !wrong.empty())
-    return fail(ErrorKind::Invalid, "the design is not legal",
-                fmt::format("{}", fmt::join(wrong, "; ")));
+  TW_TRY_STATUS(check_legal(design));
   for (const Process& process : design.processes)
     for (const Item& item : process.items) {
       const auto* nest = std::get_if<Nest>(&item);

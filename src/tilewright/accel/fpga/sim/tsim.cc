@@ -453,8 +453,7 @@ class Simulator {
 
 Result<Report> simulate(const Design& design, const RunOptions& options,
                         std::vector<std::string>& arguments) {
-  if (const std::vector<std::string> wrong = problems(design); !wrong.empty())
-    return fail(ErrorKind::Invalid, "the design is not legal", wrong.front());
+  TW_TRY_STATUS(check_legal(design));
   return Simulator(design, options, arguments).run();
 }
 
