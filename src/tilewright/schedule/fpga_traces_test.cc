@@ -13,59 +13,9 @@ namespace tilewright::schedule {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr std::string_view kFpgaConv = R"(
-func conv(X: f32[4,6,6], const W: f32[8,4,3,3], bias: f32[8], out Y: f32[8,6,6]) {
-  alloc P: f32[4,8,8]
-  for P.c in 4, P.h in 8, P.w in 8 {
-    block P(c: space 4 = P.c, h: space 8 = P.h, w: space 8 = P.w) {
-      P[c, h, w] = select(1 <= h && h < 7 && 1 <= w && w < 7, X[c, h - 1, w - 1], 0.0)
-    }
-  }
-  alloc C: f32[8,6,6]
-  for C.init.k in 8, C.init.h in 6, C.init.w in 6 {
-    block C.init(k: space 8 = C.init.k, h: space 6 = C.init.h, w: space 6 = C.init.w) {
-      C[k, h, w] = 0.0
-    }
-  }
-  for C.k in 8, C.h in 6, C.w in 6, C.c in 4, C.r in 3, C.s in 3 {
-    block C(k: space 8 = C.k, h: space 6 = C.h, w: space 6 = C.w, c: reduce 4 = C.c, r: reduce 3 = C.r, s: reduce 3 = C.s) {
-      C[k, h, w] += P[c, h + r, w + s] * W[k, c, r, s]
-    }
-  }
-  for Y.k in 8, Y.h in 6, Y.w in 6 {
-    block Y(k: space 8 = Y.k, h: space 6 = Y.h, w: space 6 = Y.w) {
-      Y[k, h, w] = max(C[k, h, w] + bias[k], 0.0)
-    }
-  }
-}
-)";
-
-constexpr std::string_view kFpgaProduct = R"(
-func product(A: i8[4,6], B: i8[6,8], out C: i32[4,8]) exact {
-  for C.init.i in 4, C.init.j in 8 {
-    block C.init(i: space 4 = C.init.i, j: space 8 = C.init.j) {
-      C[i, j] = 0i32
-    }
-  }
-  for C.i in 4, C.j in 8, C.k in 6 {
-    block C(i: space 4 = C.i, j: space 8 = C.j, k: reduce 6 = C.k) {
-      C[i, j] += i32(A[i, k]) * i32(B[k, j])
-    }
-  }
-}
-)";
-
-/// The program after all steps.
-Func scheduled(std::string_view text, const std::string& trace) {
-  const auto func = parse_func(text);
-  if (!func) throw std::runtime_error(to_string(func.error()));
-  const auto after = replay(*func, parse_trace(trace).value());
-  if (!after) throw std::runtime_error(to_string(after.error()));
-  const Status ok = verify(*after, Stage::Scheduled);
-  if (!ok) throw std::runtime_error(to_string(ok.error()) + tilewright::print(*after));
-  return *after;
-}
+using testing::kFpgaConv;
+using testing::kFpgaProduct;
+using testing::scheduled;
 
 std::string names_of(const lower::DataflowRegion& region) {
   std::string all;
@@ -114,23 +64,10 @@ TEST(FpgaTraces, AProduct) {
             "read_A read_B compute write_C C.t*2 A.t*2 B.t*2 ");
 }
 
-int64_t divisor(Rng& rng, int64_t n) {
-  std::vector<int64_t> all;
-  for (int64_t d = 1; d <= n; ++d)
-    if (n % d == 0) all.push_back(d);
-  return all[static_cast<size_t>(rng.below(std::ssize(all)))];
-}
-
 TEST(FpgaTraces, RandomConvolutionsEqualTheProgramInOrder) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
-    testing::FpgaConv d;
-    d.to = divisor(rng, 8), d.tc = divisor(rng, 4), d.th = divisor(rng, 6);
-    d.tw = divisor(rng, 6);
-    d.uo = divisor(rng, d.to), d.ui = divisor(rng, d.tc), d.us = divisor(rng, d.tw);
-    if (rng.chance(0.5))
-      d.tiles = "C.h.o, C.w.o, C.k.o", d.outermost = "C.h.o", d.innermost = "C.k.o";
-    const std::string trace = testing::conv_trace(d);
+    const std::string trace = testing::conv_trace(testing::random_conv(rng));
     const Func lowered = lower::run_pipeline(scheduled(kFpgaConv, trace), "fpga").value();
     const int slots = 1 + static_cast<int>(seed % 3);
     EXPECT_EQ(processes_differ(lowered, {slots, seed, 5}), "") << trace;
@@ -140,10 +77,7 @@ TEST(FpgaTraces, RandomConvolutionsEqualTheProgramInOrder) {
 TEST(FpgaTraces, RandomProductsEqualTheProgramInOrder) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
-    testing::FpgaProduct d;
-    d.ti = divisor(rng, 4), d.tj = divisor(rng, 8), d.tk = divisor(rng, 6);
-    d.uj = divisor(rng, d.tj);
-    const std::string trace = testing::product_trace(d);
+    const std::string trace = testing::product_trace(testing::random_product(rng));
     const Func lowered = lower::run_pipeline(scheduled(kFpgaProduct, trace), "fpga").value();
     const int slots = 1 + static_cast<int>(seed % 3);
     EXPECT_EQ(processes_differ(lowered, {slots, seed, 5}), "") << trace;

@@ -1,0 +1,94 @@
+// Values of designs that were made from programs, against the interpreter.
+#include "tilewright/codegen/fpga/design_of.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/codegen/fpga/testing/run_design.h"
+#include "tilewright/lower/testing/dataflow_programs.h"
+#include "tilewright/schedule/testing/fpga_traces.h"
+
+namespace tilewright::codegen {
+namespace {
+
+using testing::design_for;
+using ::testing::HasSubstr;
+
+/// What differs between the program in order and the design in the simulator; empty if nothing.
+std::string wrong_with(const Func& func, uint64_t seed) {
+  const interp::Arguments arguments = lower::testing::arguments_of(func, seed);
+  const auto expected = interp::run(func, arguments);
+  if (!expected) return "in order: " + to_string(expected.error());
+  const auto design = design_for(func);
+  if (!design) return to_string(design.error());
+  std::vector<std::string> bytes = testing::bytes_of(func, arguments);
+  const auto report = fpga::simulate(*design, {}, bytes);
+  const std::string wrong =
+      report ? testing::difference(func, *expected, bytes) : to_string(report.error());
+  return wrong.empty() ? "" : wrong + "\n" + to_text(*design);
+}
+
+std::string refusal(std::string_view text) {
+  const auto design = design_for(parse_func(text).value());
+  return design ? "" : to_string(design.error());
+}
+
+TEST(DesignOf, ValuesAreThoseOfTheProgramInOrder) {
+  for (const std::string_view text : lower::testing::dataflow_programs()) {
+    const Func func = *parse_func(text);
+    if (func.name == "rows") continue;  // refused, see below
+    EXPECT_EQ(wrong_with(func, 1), "") << print(*lower::run_pipeline(func, "fpga"));
+  }
+}
+
+TEST(DesignOf, SchedulesOfConvolutions) {
+  int ran = 0;
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    Rng rng(seed);
+    const schedule::testing::FpgaConv d = schedule::testing::random_conv(rng);
+    const std::string trace = schedule::testing::conv_trace(d);
+    const Func func = schedule::testing::scheduled(schedule::testing::kFpgaConv, trace);
+    if (d.us > 1) {
+      // Which bank a pixel lies in depends on the tap of the window.
+      EXPECT_THAT(wrong_with(func, seed), HasSubstr("which bank of P an access goes to")) << trace;
+      continue;
+    }
+    EXPECT_EQ(wrong_with(func, seed), "") << trace;
+    ++ran;
+  }
+  EXPECT_GE(ran, 8);
+}
+
+TEST(DesignOf, SchedulesOfProducts) {
+  for (uint64_t seed = 1; seed <= 24; ++seed) {
+    Rng rng(seed);
+    const std::string trace =
+        schedule::testing::product_trace(schedule::testing::random_product(rng));
+    const Func func = schedule::testing::scheduled(schedule::testing::kFpgaProduct, trace);
+    EXPECT_EQ(wrong_with(func, seed), "") << trace;
+  }
+}
+
+TEST(DesignOf, WhatTheVerilogLacksIsRefused) {
+  for (const std::string_view text : lower::testing::dataflow_programs()) {
+    const Func func = *parse_func(text);
+    if (func.name != "rows") continue;
+    EXPECT_THAT(wrong_with(func, 1), HasSubstr("`t == 0 || r0 >= 2` is no comparison of loops"));
+  }
+  const auto of = [](const std::string& value, const std::string& marks = "") {
+    return refusal(
+        "func f(X: f32[8], out Y: f32[8]) { for t in 2 @(pipeline=dataflow) { alloc T: f32[4] "
+        "fpga.bram @(slots=2) for i in 4 { T[i] = X[t * 4 + i] } for j in 4 " +
+        marks + "{ Y[t * 4 + j] = " + value + " } } }");
+  };
+  EXPECT_EQ(of("T[j] * 2.0"), "");
+  EXPECT_THAT(of("exp(T[j])"), HasSubstr("the Verilog has no function `exp`"));
+  EXPECT_THAT(of("T[j] / 3.0"), HasSubstr("the Verilog has no operator `/`"));
+  EXPECT_THAT(of("T[j] + f32(j)"), HasSubstr("the Verilog has no cast from i64 to f32"));
+  EXPECT_THAT(of("T[j]", "parallel "), HasSubstr("one pipeline"));
+  EXPECT_THAT(refusal("func f(X: f32[8], inout S: f32[1]) { for i in 8 { S[0] += X[i] } }"),
+              HasSubstr("S is summed up in memory outside of the chip"));
+}
+
+}  // namespace
+}  // namespace tilewright::codegen
