@@ -70,7 +70,8 @@ bool has_rows(fpga::Nest& nest) {
   if (nest.extents.back() > 1 && along(stream.address) != stream.group_bytes()) return false;
   const auto cuts = [&](const fpga::Range& range) { return along(range.value) != 0; };
   if (std::count_if(stream.ranges.begin(), stream.ranges.end(), cuts) > 1) return false;
-  std::stable_partition(stream.ranges.begin(), stream.ranges.end(), cuts);
+  const auto cut = std::find_if(stream.ranges.begin(), stream.ranges.end(), cuts);
+  if (cut != stream.ranges.end()) std::rotate(stream.ranges.begin(), cut, cut + 1);
   stream.clipped = !stream.ranges.empty() && cuts(stream.ranges[0]);
   return !stream.clipped || along(stream.ranges[0].value) == 1;
 }
