@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/fpga/backend.h"
+#include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/compile/fpga/launch.h"
 #include "tilewright/compile/hardware_text.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -16,13 +17,18 @@ std::string fpga_label(const hw::FpgaDevice& device) {
 class FpgaRuntime final : public DeviceRuntime {
  public:
   std::vector<DeviceRow> devices() const override {
-    return {{kFpgaCsim, "the generated C++ under this machine's compiler: results, no time"}};
+    return {{kFpgaCsim, "the generated C++ under this machine's compiler: results, no time"},
+            {kFpgaTsim, "cycle simulator of designs: results, cycles, who waits for what"},
+            {kFpgaRtl, "Verilog of designs under Verilator: results, cycles"}};
   }
 
   Result<std::unique_ptr<runtime::Launch>> load_launch(
-      const std::string&, std::string_view code, const LaunchSettings& settings,
-      const std::shared_ptr<LaunchLog>&) const override {
-    return load_fpga_launch(code, settings.device);
+      const std::string& name, std::string_view code, const LaunchSettings& settings,
+      const std::shared_ptr<LaunchLog>& log) const override {
+    if (settings.device != kFpgaTsim && settings.device != kFpgaRtl)
+      return load_fpga_launch(code, settings.device);
+    const FpgaCode parsed = TW_TRY(parse_fpga_code(code));
+    return load_design_launch(parsed.func, parsed.device, name, settings, log);
   }
 
   Result<LaunchSummary> summary(const std::string& name, std::string_view code) const override {

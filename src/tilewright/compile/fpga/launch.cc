@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tilewright/codegen/hls/csim.h"
+#include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/ir/text.h"
 
@@ -74,7 +75,7 @@ Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(std::string_view code,
                                                           const std::string& id) {
   if (!id.empty() && id != kFpgaTarget && id != kFpgaCsim)
     return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for fpga", id),
-                fmt::format("devices for it: {}", kFpgaCsim));
+                fmt::format("devices for it: {}, {}, {}", kFpgaCsim, kFpgaTsim, kFpgaRtl));
   FpgaCode parsed = TW_TRY(parse_fpga_code(code));
   const codegen::HlsKernel kernel = TW_TRY(hls_kernel_of(parsed.func, parsed.device));
   codegen::CsimLibrary library = TW_TRY(codegen::CsimLibrary::build({kernel}));
