@@ -47,4 +47,19 @@ for file in twice gemm; do
   exits 0 "$file.tw on the C++" "" -- verify $file.tw --target fpga --hw zcu104 --against interp
 done
 
+# The same schedule as a design: values and cycles of the simulator and of the Verilog.
+for device in tsim rtl; do
+  exits 0 "twice.tw on fpga:$device" "" -- verify twice.tw --target fpga --hw zcu104 \
+    --device fpga:$device --against interp
+  exits 0 "its cycles on fpga:$device" "" -- bench twice.tw --target fpga --hw zcu104 --device fpga:$device
+  grep -o "takes [0-9]* cycles" "$log" >"cycles.$device"
+done
+holds "there are cycles" test -s cycles.tsim
+holds "the same on both" cmp cycles.tsim cycles.rtl
+exits 3 "what the Verilog lacks" "one region of processes" -- verify gemm.tw --target fpga --hw zcu104 \
+  --device fpga:tsim --against interp
+exits 0 "a package" "" -- compile twice.tw --target fpga --hw zcu104 -o twice.twm
+exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
+holds "a row for each process" grep -q read_X waits.json
+
 finish
