@@ -91,7 +91,10 @@ class Search {
   }
 
   std::vector<int64_t> sizes_of(int loop) const {
-    return part_sizes(model_.extent(loop), search_.divisors_only);
+    std::vector<int64_t> sizes = part_sizes(model_.extent(loop), search_.divisors_only);
+    if (loop == roles_.pixels && search_.most_pixels > 0)
+      std::erase_if(sizes, [&](int64_t size) { return size > search_.most_pixels; });
+    return sizes;
   }
 
   void try_tiles(FpgaDesign design, double bound) {

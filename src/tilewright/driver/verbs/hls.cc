@@ -10,6 +10,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/driver/tuning/fpga_program.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tensor/op.h"
@@ -74,10 +75,15 @@ Result<int> hls(const HlsVerb& verb, bool as_json) {
     if (!trace) return tl::unexpected<Error>(std::move(trace.error()).at(verb.trace));
     func = TW_TRY(schedule::replay(func, *trace));
     options.notes = text;
+  } else {
+    const FpgaProgram best = scheduled_for_fpga(func, device);
+    func = best.func;
+    options.notes = best.steps;
   }
   func = TW_TRY(codegen::prepare_hls(func));
   const lower::ProcessProgram program = TW_TRY(lower::processes_of(func));
-  const codegen::HlsKernel kernel = TW_TRY(codegen::emit_hls(func, program, device, options));
+  codegen::HlsKernel kernel = TW_TRY(codegen::emit_hls(func, program, device, options));
+  if (!options.notes.empty()) kernel.files["schedule.steps"] = options.notes;
   TW_TRY_STATUS(write_files(kernel, verb.output));
 
   nlohmann::ordered_json json = document("hls");
@@ -109,7 +115,8 @@ void add_hls(Verb app, VerbContext& context) {
   verb.add_option("--dialect", options->dialect,
                   "vitis: the vendor's pragmas and headers; plain: C++17 without them")
       .one_of({"vitis", "plain"});
-  verb.add_option("--trace", options->trace, "schedule steps to apply first, one per line");
+  verb.add_option("--trace", options->trace,
+                  "schedule steps, one per line (default: those of the model's best design)");
   verb.add_option("-o,--output", options->output, "folder; made if it is missing").required();
   verb.callback([&context, options] {
     context.action = [&context, options] { return hls(*options, context.json); };

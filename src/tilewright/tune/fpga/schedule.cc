@@ -1,0 +1,333 @@
+#include "tilewright/tune/fpga/schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "tilewright/codesign/computation.h"
+#include "tilewright/ir/walk.h"
+#include "tilewright/schedule/tree.h"
+
+namespace tilewright::tune {
+namespace {
+
+using schedule::Name;
+using schedule::Names;
+using schedule::Step;
+using schedule::Tree;
+
+tl::unexpected<Error> no_schedule(const std::string& why) {
+  return fail(ErrorKind::Unsupported, "no schedule for an FPGA is known for this program", why,
+              "steps of your own: hls --trace FILE");
+}
+
+/// One block and the loops around it.
+struct Stage {
+  std::string name;
+  Buffer result;
+  std::vector<std::string> loops;  ///< outermost first
+};
+
+/// The program in parts.
+struct Parts {
+  Stage sum;
+  std::string init;      ///< empty: the sum sets its result itself
+  std::string consumer;  ///< reads the result; empty: the result is a parameter
+  struct Operand {
+    Buffer buffer;
+    std::string copy;  ///< the block that makes it; empty: a parameter
+  } image, weights;
+};
+
+/// The schedule of one program for one design.
+class Writer {
+ public:
+  Writer(const Func& func, const cost::FpgaModel& model, const cost::FpgaDesign& design)
+      : tree_(func), model_(model), design_(design) {}
+
+  Result<schedule::Trace> run() {
+    TW_TRY_STATUS(find_parts());
+    TW_TRY_STATUS(order_loops());
+    place_result();
+    place(parts_.image, design_.image_slots,
+          design_.stays == cost::FpgaStays::Image ? image_at_ : tc_o_, image_banks());
+    place(parts_.weights, design_.weight_slots,
+          design_.stays == cost::FpgaStays::Weights ? weights_at_ : tc_o_, weight_banks());
+    for (const std::string& loop : side_) trace_.push_back(schedule::Unroll{loop});
+    trace_.push_back(schedule::SetMark{counted_, "ii", "1"});
+    for (const auto& [buffer, banks] : banks_) trace_.push_back(schedule::Partition{buffer, banks});
+    trace_.push_back(schedule::Dataflow{tiles_.front()});
+    return std::move(trace_);
+  }
+
+ private:
+  Status find_parts() {
+    const cost::SpatialLayer& layer = model_.layer();
+    const std::string& result = layer.tensors[cost::kSpatialResult].name;
+    for (const auto id : tree_.blocks()) {
+      const Block& block = tree_.block(id);
+      const auto* store = block.body.as<Store>();
+      if (store == nullptr)
+        return no_schedule(fmt::format("block {} stores several values", block.name));
+      if (store->buffer.name() != result) continue;
+      if (store->combine == Combine::Add) {
+        block_ = &block;
+        parts_.sum = {block.name, store->buffer, {}};
+        for (const auto loop : tree_.loops_around(id))
+          parts_.sum.loops.push_back(tree_.loop(loop).var.name());
+      } else {
+        parts_.init = block.name;
+      }
+    }
+    if (block_ == nullptr) return no_schedule("there is no block that adds to " + result);
+    TW_TRY_STATUS(
+        find_operand(layer.tensors[static_cast<size_t>(model_.roles().image)].name, parts_.image));
+    TW_TRY_STATUS(find_operand(layer.tensors[static_cast<size_t>(model_.roles().weights)].name,
+                               parts_.weights));
+    return find_consumer();
+  }
+
+  /// The buffer that the sum reads for a tensor of the layer: its own, or that of a copy.
+  Status find_operand(const std::string& tensor, Parts::Operand& operand) {
+    std::vector<Buffer> read;
+    walk(block_->body, {}, [&](const Expr& e) {
+      walk(e, [&](const Expr& part) {
+        if (const auto* load = part.as<Load>()) read.push_back(load->buffer);
+      });
+    });
+    for (const Buffer& buffer : read) {
+      if (buffer == parts_.sum.result) continue;
+      std::string copy;
+      bool copies = buffer.name() == tensor;
+      for (const auto id : tree_.blocks()) {
+        const auto* store = tree_.block(id).body.as<Store>();
+        if (store == nullptr || !(store->buffer == buffer)) continue;
+        if (!copy.empty())
+          return no_schedule(fmt::format("{} is written by two blocks", buffer.name()));
+        copy = tree_.block(id).name;
+        walk(store->value, [&](const Expr& part) {
+          const auto* load = part.as<Load>();
+          copies |= load != nullptr && load->buffer.name() == tensor;
+        });
+      }
+      if (copies) {
+        operand = {buffer, copy};
+        return {};
+      }
+    }
+    return no_schedule("the sum does not read " + tensor + " directly");
+  }
+
+  Status find_consumer() {
+    if (tree_.param_of(parts_.sum.result) != nullptr) return {};
+    for (const auto id : tree_.blocks()) {
+      const Block& block = tree_.block(id);
+      if (&block == block_) continue;
+      bool reads = false;
+      walk(block.body.as<Store>()->value, [&](const Expr& part) {
+        const auto* load = part.as<Load>();
+        reads |= load != nullptr && load->buffer == parts_.sum.result;
+      });
+      if (!reads) continue;
+      if (!parts_.consumer.empty()) return no_schedule("several blocks read the sum");
+      parts_.consumer = block.name;
+    }
+    if (parts_.consumer.empty()) return no_schedule("nothing reads the sum");
+    return {};
+  }
+
+  /// The loop around the sum that runs through a loop of the layer; empty for -1.
+  Result<std::string> loop_of(int role) const {
+    if (role < 0) return std::string();
+    const std::string& name = model_.layer().loops[static_cast<size_t>(role)].name;
+    for (const Iter& iter : block_->iters) {
+      const auto* var = iter.binding.as<VarRef>();
+      if (iter.var.name() == name && var != nullptr) return var->var.name();
+    }
+    return no_schedule(fmt::format("the loop {} was split already", name));
+  }
+
+  /// Splits a loop into tiles, and a tile into what works side by side (0: nothing does).
+  struct Levels {
+    std::string tiles, inside, side;
+  };
+  Levels split(const std::string& loop, int64_t tile, int64_t side) {
+    if (loop.empty()) return {};
+    trace_.push_back(schedule::Split{loop, tile});
+    if (side == 0) return {loop + ".o", loop + ".i", ""};
+    trace_.push_back(schedule::Split{loop + ".i", side});
+    return {loop + ".o", loop + ".i.o", loop + ".i.i"};
+  }
+
+  Status order_loops() {
+    const cost::FpgaRoles& roles = model_.roles();
+    const std::string o = TW_TRY(loop_of(roles.outputs)), c = TW_TRY(loop_of(roles.inputs));
+    const std::string h = TW_TRY(loop_of(roles.rows)), w = TW_TRY(loop_of(roles.pixels));
+    if (o.empty() || c.empty() || w.empty())
+      return no_schedule("it has no loops of output channels, input channels and pixels");
+    const Levels os = split(o, design_.to, design_.uo), cs = split(c, design_.tc, design_.ui);
+    const Levels hs = split(h, design_.th, 0), ws = split(w, design_.tw, design_.us);
+    Names taps, pixels;
+    for (const std::string& loop : parts_.sum.loops)
+      if (loop != o && loop != c && loop != h && loop != w)
+        (reduces(loop) ? taps : tiles_).push_back(loop);
+    if (!hs.tiles.empty()) pixels.push_back(hs.tiles);
+    pixels.push_back(ws.tiles);
+    const bool image_stays = design_.stays == cost::FpgaStays::Image;
+    // What stays is read outside of the loop that it does not depend on.
+    if (image_stays) {
+      tiles_.insert(tiles_.end(), pixels.begin(), pixels.end());
+      image_at_ = tiles_.back();
+      tiles_.push_back(os.tiles);
+    } else {
+      tiles_.push_back(os.tiles);
+      weights_at_ = tiles_.back();
+      tiles_.insert(tiles_.end(), pixels.begin(), pixels.end());
+    }
+    tc_o_ = cs.tiles;
+    side_ = {os.side, cs.side, ws.side};
+    Names all = tiles_;
+    all.insert(all.end(), {cs.tiles, os.inside, cs.inside});
+    all.insert(all.end(), taps.begin(), taps.end());
+    if (!hs.inside.empty()) all.push_back(hs.inside);
+    all.push_back(ws.inside);
+    counted_ = ws.inside;
+    all.insert(all.end(), side_.begin(), side_.end());
+    trace_.push_back(schedule::Reorder{all});
+    return {};
+  }
+
+  bool reduces(const std::string& loop) const {
+    return std::any_of(block_->iters.begin(), block_->iters.end(), [&](const Iter& iter) {
+      const auto* var = iter.binding.as<VarRef>();
+      return var != nullptr && var->var.name() == loop && iter.kind == IterKind::Reduce;
+    });
+  }
+
+  void place_result() {
+    const std::string& last = tiles_.back();
+    const std::string name = parts_.sum.result.name();
+    std::string held = name;
+    if (parts_.consumer.empty()) {
+      held = name + ".t";
+      trace_.push_back(
+          schedule::FpgaBuffer{parts_.sum.name, name, held, last, "bram", design_.result_slots});
+    }
+    if (!parts_.init.empty()) trace_.push_back(schedule::ComputeAt{parts_.init, last});
+    if (!parts_.consumer.empty()) {
+      trace_.push_back(schedule::ReverseComputeAt{parts_.consumer, last});
+      hold(name, design_.result_slots);
+    }
+    const cost::FpgaRoles& roles = model_.roles();
+    banks_.push_back({held, banks_of(block_->body.as<Store>()->indices,
+                                     {{roles.outputs, design_.uo}, {roles.pixels, design_.us}})});
+  }
+
+  void hold(const std::string& buffer, int slots) {
+    trace_.push_back(schedule::SetScope{buffer, "fpga.bram"});
+    trace_.push_back(schedule::SetMark{buffer, "slots", std::to_string(slots)});
+  }
+
+  void place(const Parts::Operand& operand, int slots, const std::string& loop,
+             const std::string& banks) {
+    std::string held = operand.buffer.name();
+    if (operand.copy.empty()) {
+      held += ".t";
+      trace_.push_back(
+          schedule::FpgaBuffer{parts_.sum.name, operand.buffer.name(), held, loop, "bram", slots});
+    } else {
+      trace_.push_back(schedule::ComputeAt{operand.copy, loop});
+      hold(operand.buffer.name(), slots);
+    }
+    banks_.push_back({held, banks});
+  }
+
+  /// `c4_c1`: an axis has as many banks as elements along it are used side by side.
+  std::string banks_of(const std::vector<Expr>& indices,
+                       const std::vector<std::pair<int, int64_t>>& sides) const {
+    std::vector<std::string> parts;
+    for (const Expr& index : indices) {
+      int64_t banks = 1;
+      for (const auto& [role, side] : sides)
+        for (const Iter& iter : block_->iters)
+          if (iter.var.name() == model_.layer().loops[static_cast<size_t>(role)].name &&
+              uses(index, iter.var))
+            banks = std::max(banks, side);
+      parts.push_back(fmt::format("c{}", banks));
+    }
+    return fmt::format("{}", fmt::join(parts, "_"));
+  }
+  std::vector<Expr> indices_of(const Buffer& buffer) const {
+    std::vector<Expr> indices;
+    walk(block_->body.as<Store>()->value, [&](const Expr& part) {
+      const auto* load = part.as<Load>();
+      if (load != nullptr && load->buffer == buffer) indices = load->indices;
+    });
+    return indices;
+  }
+  std::string image_banks() const {
+    const cost::FpgaRoles& roles = model_.roles();
+    return banks_of(indices_of(parts_.image.buffer),
+                    {{roles.inputs, design_.ui}, {roles.pixels, design_.us}});
+  }
+  std::string weight_banks() const {
+    const cost::FpgaRoles& roles = model_.roles();
+    return banks_of(indices_of(parts_.weights.buffer),
+                    {{roles.outputs, design_.uo}, {roles.inputs, design_.ui}});
+  }
+
+  const Tree tree_;
+  const cost::FpgaModel& model_;
+  const cost::FpgaDesign& design_;
+  const Block* block_ = nullptr;
+  Parts parts_;
+  schedule::Trace trace_;
+  Names tiles_, side_;
+  std::string tc_o_, image_at_, weights_at_, counted_;
+  std::vector<std::pair<std::string, std::string>> banks_;  ///< of buffers, once they are there
+};
+
+/// Whether pixels of the result read overlapping windows: which bank a pixel of the image lies in
+/// then depends on the tap, and several side by side would need all banks each.
+bool windowed(const cost::FpgaModel& model) {
+  const cost::SpatialLayer& layer = model.layer();
+  const cost::FpgaRoles& roles = model.roles();
+  for (const cost::SpatialDim& dim : layer.tensors[static_cast<size_t>(roles.image)].dims)
+    for (const cost::SpatialTerm& term : dim.terms)
+      if (term.loop == roles.pixels && (dim.terms.size() > 1 || term.stride > 1)) return true;
+  return false;
+}
+
+}  // namespace
+
+Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
+                                   const cost::FpgaDesign& design) {
+  return Writer(func, model, design).run();
+}
+
+Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
+                                        hw::FpgaPath path) {
+  const codesign::Computations found = codesign::computations_of(func);
+  if (found.sums.size() != 1)
+    return no_schedule(fmt::format("it has {} sums of products, not one", found.sums.size()));
+  cost::FpgaOptions options;
+  options.dtype = found.sums[0].dtypes.front();
+  options.path = path;
+  const cost::FpgaModel model =
+      TW_TRY(cost::FpgaModel::create(device, TW_TRY(codesign::layer_of(found.sums[0])), options));
+  cost::FpgaSearch search;
+  search.weight_ports = 1;
+  search.divisors_only = true;
+  search.blocks = {1};
+  if (windowed(model)) search.most_pixels = 1;
+  const auto best = best_fpga_design(model, search);
+  if (!best)
+    return fail(ErrorKind::Capacity,
+                fmt::format("no design for '{}' fits {}", func.name, device.name));
+  FpgaSchedule out{TW_TRY(fpga_trace(func, model, best->design)), best->design, best->time, {}};
+  out.func = TW_TRY(schedule::replay(func, out.trace));
+  return out;
+}
+
+}  // namespace tilewright::tune

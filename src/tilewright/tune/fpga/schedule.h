@@ -1,0 +1,35 @@
+// The steps that make a program read, compute and write at the same time, for a design of the
+// model.
+//
+//   C[i, j] += A[i, l] * B[l, j]; D = max(C + bias, 0)      design 8x1x4 tile 16x8x1x16
+//     ->  for tiles of the result, for tiles of l: A.t, B.t are read, C.t is summed up
+//         (8 columns, 4 rows side by side), D is written; blocks of A.t, B.t, C.t are channels
+//
+// What the model decides beyond these steps is left at its least: one pipeline, one port for each
+// tensor, tensors laid out as they are.
+#pragma once
+
+#include "tilewright/cost/fpga/search.h"
+#include "tilewright/schedule/step.h"
+
+namespace tilewright::tune {
+
+struct FpgaSchedule {
+  schedule::Trace trace;
+  cost::FpgaDesign design;
+  cost::FpgaTime time;  ///< of the sum of products, by the model
+  Func func;            ///< with the steps applied
+};
+
+/// `design` as steps for `func`, a sum of products with perhaps copies that pad before it and one
+/// element-wise block behind it. requires: the tiles of `design` divide their loops.
+/// errors: Unsupported (another program), those of the steps.
+Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
+                                   const cost::FpgaDesign& design);
+
+/// The model's best design of `func` whose tiles divide its loops, as a schedule.
+/// errors: Unsupported (no single sum of products; an operator that the device lacks), Capacity.
+Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
+                                        hw::FpgaPath path = hw::FpgaPath::Hls);
+
+}  // namespace tilewright::tune
