@@ -86,6 +86,12 @@ TEST(DesignOf, WhatTheVerilogLacksIsRefused) {
   EXPECT_THAT(of("T[j] / 3.0"), HasSubstr("the Verilog has no operator `/`"));
   EXPECT_THAT(of("T[j] + f32(j)"), HasSubstr("the Verilog has no cast from i64 to f32"));
   EXPECT_THAT(of("T[j]", "parallel "), HasSubstr("one pipeline"));
+  // A running sum in registers: what is read was stored one iteration before.
+  EXPECT_THAT(
+      refusal("func f(X: f32[6], out Y: f32[6]) { for t in 2 @(pipeline=dataflow) { alloc T: "
+              "f32[4] fpga.reg @(slots=2) T[0] = 0.0 for i in 3 { T[i + 1] = T[i] + X[t * 3 "
+              "+ i] } for j in 3 { Y[t * 3 + j] = T[j + 1] } } }"),
+      HasSubstr("T is read where an earlier iteration may have stored it"));
   EXPECT_THAT(refusal("func f(X: f32[8], inout S: f32[1]) { for i in 8 { S[0] += X[i] } }"),
               HasSubstr("S is summed up in memory outside of the chip"));
 }

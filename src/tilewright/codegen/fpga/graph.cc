@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "tilewright/arith/bounds.h"
@@ -18,7 +19,6 @@ using fpga::Node;
 using fpga::Number;
 using fpga::Op;
 
-const fpga::Affine kZero;
 constexpr Number kFlag{Number::Kind::Unsigned, 1};
 
 tl::unexpected<Error> lacks(const std::string& what) {
@@ -64,6 +64,18 @@ int latency_of(Op op, const Number& type, const hw::FpgaDevice& device) {
     return 1;
   const int sum = std::max(1, mac->recurrence - 3);
   return op == Op::Mul ? std::max(1, mac->latency - sum) : sum;
+}
+
+/// Whether two banks of one iteration differ, whichever iteration it is.
+bool other_bank(const fpga::Affine& a, const fpga::Affine& b) {
+  const fpga::Affine gap = plus(a, b, -1);
+  return gap.is_constant() && gap.constant != 0;
+}
+
+/// +0 and no other zero: what ports give where they read nothing.
+bool is_plus_zero(const Expr& e) {
+  const auto* real = e.as<FloatImm>();
+  return is_zero(e) && (real == nullptr || !std::signbit(real->value));
 }
 
 std::string text(const fpga::Affine& a) {
@@ -223,7 +235,8 @@ Result<int> GraphBuilder::chosen(const Select& op, DType dtype) {
   if (inside) conditions_.pop_back();
   const int a = TW_TRY(if_true);
   const auto* load = op.on_true.as<Load>();
-  if (inside && load != nullptr && around_.arguments.contains(load->buffer) && is_zero(op.on_false))
+  if (inside && load != nullptr && around_.arguments.contains(load->buffer) &&
+      is_plus_zero(op.on_false))
     return a;
   const int flag = TW_TRY(condition(op.condition)), b = TW_TRY(value(op.on_false));
   return apply(Op::Select, fpga::number_of(dtype), {flag, a, b});
@@ -324,11 +337,11 @@ Status GraphBuilder::store(const Store& s, const VarMap& copies) {
     return fail(ErrorKind::Unsupported,
                 fmt::format("an iteration stores to one element of {} twice", p.name));
   }
-  // A bank has one port to write, too. Banks of one loop that are some apart are different ones.
+  // A bank has one port to write, too.
   for (const Pending& p : pending_)
-    if (p.place.memory == now.place.memory && plus(p.place.bank, now.place.bank, -1) == kZero)
+    if (p.place.memory == now.place.memory && !other_bank(p.place.bank, now.place.bank))
       return fail(ErrorKind::Unsupported,
-                  fmt::format("an iteration stores two elements of one bank of {}", p.name),
+                  fmt::format("an iteration may store two elements of one bank of {}", p.name),
                   "partition it along the loops that are unrolled");
   pending_.push_back(std::move(now));
   return {};

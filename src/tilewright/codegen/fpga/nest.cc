@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 #include <set>
 
 #include "tilewright/base/integers.h"
@@ -103,21 +104,35 @@ std::optional<int64_t> distance(const fpga::Place& place, int64_t banks,
   return again;
 }
 
+/// Whether no iteration uses a bank of `a` that any iteration uses of `b`.
+bool apart_in_all(const fpga::Affine& a, const fpga::Affine& b) {
+  int64_t step = 0;
+  for (const fpga::Affine* bank : {&a, &b})
+    for (const auto* coefficients : {&bank->loops, &bank->counters})
+      for (const int64_t c : *coefficients) step = std::gcd(step, c);
+  const int64_t gap = a.constant - b.constant;
+  return step == 0 ? gap != 0 : gap % step != 0;
+}
+
 /// The interval at which sums are back in time. errors: Unsupported: an element is read that an
-/// earlier iteration stored, other than a sum.
+/// earlier iteration may have stored, other than a sum.
 Status pace(fpga::Nest& nest, const fpga::Design& design) {
   const fpga::NestTimes times = times_of(design, nest);
   for (const fpga::Store& store : nest.stores)
     for (const fpga::Node& node : nest.nodes) {
-      if (node.op != fpga::Op::Read || node.place.memory != store.place.memory) continue;
+      if (node.op != fpga::Op::Read || node.place.memory != store.place.memory ||
+          apart_in_all(node.place.bank, store.place.bank))
+        continue;
       const fpga::Memory& memory = design.memories[static_cast<size_t>(store.place.memory)];
-      if (!(node.place.word == store.place.word))
-        return fail(ErrorKind::Unsupported,
-                    fmt::format("{} is read where an earlier iteration stored it", memory.name));
-      const auto apart = distance(store.place, memory.banks, nest.extents);
-      if (!apart) continue;
+      if (!(node.place == store.place))
+        return fail(
+            ErrorKind::Unsupported,
+            fmt::format("{} is read where an earlier iteration may have stored it", memory.name),
+            "the C++ has it: device fpga:csim");
+      const auto again = distance(store.place, memory.banks, nest.extents);
+      if (!again) continue;
       const int64_t cycles = recurrence(nest, times, store.place.memory);
-      nest.ii = std::max(nest.ii, static_cast<int>(ceil_div(cycles, *apart)));
+      nest.ii = std::max(nest.ii, static_cast<int>(ceil_div(cycles, *again)));
     }
   return {};
 }
