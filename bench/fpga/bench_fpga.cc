@@ -11,9 +11,9 @@
 #include <cmath>
 #include <map>
 
-#include "tilewright/codesign/computation.h"
 #include "tilewright/cost/fpga/port.h"
 #include "tilewright/cost/fpga/testing/layers.h"
+#include "tilewright/cost/sums/computation.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/tune/fpga/space.h"
 #include "tilewright/tune/methods.h"
@@ -304,7 +304,7 @@ void searchers(int trials, int seeds) {
   for (const SpatialLayer& layer : cost::yolo_layers()) {
     auto space = tune::FpgaSpace::create(device("vu9p"), layer).value();
     measure::Task task;
-    task.func = codesign::func_of(layer.name, {codesign::computation_of(layer)});
+    task.func = cost::func_of(layer.name, {cost::computation_of(layer)});
     const auto begin = now();
     // All that the space has; three slots take memory and no less time by the closed form.
     const double optimum =

@@ -56,7 +56,7 @@ std::vector<Brackets> brackets_of(Mask factors) {
 
 class OrderMaker {
  public:
-  explicit OrderMaker(const Computation& product) : product_(product) {
+  explicit OrderMaker(const cost::Computation& product) : product_(product) {
     for (size_t f = 0; f < product.factors.size(); ++f)
       nodes_[Mask{1} << f] = {product.factors[f].name, product.factors[f], product.dtypes[f],
                               product.sources.empty() ? -1 : product.sources[f]};
@@ -108,8 +108,8 @@ class OrderMaker {
   }
 
   /// The two factors with the loops that they need.
-  Computation stage(const Node& a, const Node& b, const Node& made) const {
-    Computation c;
+  cost::Computation stage(const Node& a, const Node& b, const Node& made) const {
+    cost::Computation c;
     c.name = made.tensor.name;
     const Mask result = loops_of(made.tensor);
     const Mask used = loops_of(a.tensor) | loops_of(b.tensor) | result;
@@ -133,7 +133,7 @@ class OrderMaker {
     return c;
   }
 
-  const Computation& product_;
+  const cost::Computation& product_;
   std::map<Mask, Node> nodes_;
 };
 
@@ -150,12 +150,12 @@ bool plain(const SpatialTensor& tensor, const std::vector<SpatialLoop>& loops) {
 }
 
 /// `outer` with `inner`, whose result is factor `place`, put in; nothing: indices do not fit.
-std::optional<Computation> put_in(const Computation& outer, size_t place,
-                                  const Computation& inner) {
+std::optional<cost::Computation> put_in(const cost::Computation& outer, size_t place,
+                                        const cost::Computation& inner) {
   const SpatialTensor& read = outer.factors[place];
   if (!plain(read, outer.loops) || !plain(inner.result, inner.loops)) return std::nullopt;
   if (read.dims.size() != inner.result.dims.size()) return std::nullopt;
-  Computation c = outer;
+  cost::Computation c = outer;
   std::map<int, int> places;  // of the inner loops
   std::set<std::string> names;
   for (const SpatialLoop& loop : c.loops) names.insert(loop.name);
@@ -186,12 +186,12 @@ std::optional<Computation> put_in(const Computation& outer, size_t place,
 }
 
 /// The chain that ends in sum `last`.
-Chain chain_of(const Computations& all, size_t last, const std::vector<int>& readers) {
+Chain chain_of(const cost::Computations& all, size_t last, const std::vector<int>& readers) {
   Chain chain{all.sums[last], {last}, {}};
   for (size_t f = 0; f < chain.product.factors.size();) {
     const int source = chain.product.sources[f];
     const bool only = source >= 0 && readers[static_cast<size_t>(source)] == 1;
-    std::optional<Computation> merged;
+    std::optional<cost::Computation> merged;
     if (only) merged = put_in(chain.product, f, all.sums[static_cast<size_t>(source)]);
     if (!merged || merged->factors.size() > kMostFactors) {
       ++f;
@@ -204,7 +204,7 @@ Chain chain_of(const Computations& all, size_t last, const std::vector<int>& rea
 }
 
 /// Which sum makes which factor, by name.
-void relink(std::vector<Computation>& sums) {
+void relink(std::vector<cost::Computation>& sums) {
   std::map<std::string, int> made;
   for (size_t i = 0; i < sums.size(); ++i) {
     for (size_t f = 0; f < sums[i].factors.size(); ++f) {
@@ -217,7 +217,7 @@ void relink(std::vector<Computation>& sums) {
 
 }  // namespace
 
-std::vector<AssociationOrder> association_orders(const Computation& product) {
+std::vector<AssociationOrder> association_orders(const cost::Computation& product) {
   std::vector<AssociationOrder> orders;
   for (const Brackets& brackets : brackets_of((Mask{1} << product.factors.size()) - 1))
     orders.push_back(OrderMaker(product).make(brackets));
@@ -229,9 +229,9 @@ std::vector<AssociationOrder> association_orders(const Computation& product) {
   return orders;
 }
 
-std::vector<Chain> chains_of(const Computations& all) {
+std::vector<Chain> chains_of(const cost::Computations& all) {
   std::vector<int> readers(all.sums.size());
-  for (const Computation& sum : all.sums)
+  for (const cost::Computation& sum : all.sums)
     for (const int source : sum.sources)
       if (source >= 0) ++readers[static_cast<size_t>(source)];
   std::vector<Chain> chains;
@@ -248,12 +248,12 @@ std::vector<Chain> chains_of(const Computations& all) {
   return chains;
 }
 
-Result<Computations> with_order(const Computations& all, int order) {
+Result<cost::Computations> with_order(const cost::Computations& all, int order) {
   const std::vector<Chain> chains = chains_of(all);
   if (order > 0 && chains.empty())
     return fail(ErrorKind::Usage, "there is no product of three or more factors",
                 "--order says in which order such a product is contracted");
-  std::map<size_t, std::vector<Computation>> replaced;  // by the place of a sum
+  std::map<size_t, std::vector<cost::Computation>> replaced;  // by the place of a sum
   for (const Chain& chain : chains) {
     if (order > static_cast<int>(chain.orders.size()))
       return fail(ErrorKind::Usage, fmt::format("there is no order {}", order),
@@ -265,7 +265,7 @@ Result<Computations> with_order(const Computations& all, int order) {
     for (const size_t i : chain.sums) replaced[i] = {};
     replaced[chain.sums.back()] = chain.orders[static_cast<size_t>(std::max(order, 1)) - 1].stages;
   }
-  Computations out;
+  cost::Computations out;
   out.others = all.others;
   for (size_t i = 0; i < all.sums.size(); ++i) {
     const auto found = replaced.find(i);

@@ -8,21 +8,21 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 
 namespace tilewright::codesign {
 
 struct AssociationOrder {
-  std::string text;                 ///< `(A * B) * C`
-  std::vector<Computation> stages;  ///< of two factors each, the last one makes the result
+  std::string text;                       ///< `(A * B) * C`
+  std::vector<cost::Computation> stages;  ///< of two factors each, the last one makes the result
   int64_t macs = 0;
   int64_t intermediate_bytes = 0;  ///< of what stands between the stages, as int8
 };
 
 /// A product of three or more factors in a Func, perhaps computed in several of its sums.
 struct Chain {
-  Computation product;       ///< as one sum
-  std::vector<size_t> sums;  ///< the places of those it is made of, the last one makes the result
+  cost::Computation product;  ///< as one sum
+  std::vector<size_t> sums;   ///< the places of those it is made of, the last one makes the result
   std::vector<AssociationOrder> orders;  ///< the one with the fewest multiplications first
 };
 
@@ -30,14 +30,14 @@ struct Chain {
 inline constexpr size_t kMostFactors = 6;
 
 /// requires: up to kMostFactors factors, at least two.
-std::vector<AssociationOrder> association_orders(const Computation& product);
+std::vector<AssociationOrder> association_orders(const cost::Computation& product);
 
 /// A sum whose result only one other sum reads, as a factor, is put in its place there.
-std::vector<Chain> chains_of(const Computations& computations);
+std::vector<Chain> chains_of(const cost::Computations& computations);
 
 /// The computations with each chain contracted in its order number `order` (from 1). 0: as the Func
 /// has it, but sums of more than two factors in their first order.
 /// errors: Usage (a chain without an order of this number; no chain).
-Result<Computations> with_order(const Computations& computations, int order);
+Result<cost::Computations> with_order(const cost::Computations& computations, int order);
 
 }  // namespace tilewright::codesign

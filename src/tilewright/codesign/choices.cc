@@ -88,7 +88,7 @@ SpatialChoice mapping_of(Unit unit, const Numbers& numbers) {
   return choice;
 }
 
-double idle_of(const Computation& c, const Computation& unit, const Numbers& numbers) {
+double idle_of(const cost::Computation& c, const cost::Computation& unit, const Numbers& numbers) {
   double share = 1;
   for (const auto& [of_unit, own] : numbers.loops) {
     const int64_t extent = c.loops[static_cast<size_t>(own)].extent,
@@ -136,7 +136,7 @@ void describe_reads(const cost::SpatialLayer& layer, const spatial::Design& desi
 }
 
 /// Factors of the computation that the unit does not multiply.
-std::string left_over(const Computation& c, const Numbers& numbers) {
+std::string left_over(const cost::Computation& c, const Numbers& numbers) {
   std::string names;
   for (size_t f = 0; f < c.factors.size(); ++f)
     if (std::find(numbers.operands.begin(), numbers.operands.end(), f) == numbers.operands.end())
@@ -144,7 +144,7 @@ std::string left_over(const Computation& c, const Numbers& numbers) {
   return names;
 }
 
-std::vector<std::string> loops_where(const Computation& c, size_t with, size_t without,
+std::vector<std::string> loops_where(const cost::Computation& c, size_t with, size_t without,
                                      bool in_result) {
   std::vector<std::string> names;
   for (int loop = 0; loop < static_cast<int>(c.loops.size()); ++loop) {
@@ -156,7 +156,7 @@ std::vector<std::string> loops_where(const Computation& c, size_t with, size_t w
 }
 
 /// Why no match was found: the first role that no loop can have.
-std::string why_none(const Computation& c, Unit unit) {
+std::string why_none(const cost::Computation& c, Unit unit) {
   const auto both = [&] {
     for (int loop = 0; loop < static_cast<int>(c.loops.size()); ++loop) {
       if (moves(c.result, loop)) continue;
@@ -180,10 +180,10 @@ std::string why_none(const Computation& c, Unit unit) {
 
 }  // namespace
 
-Computation unit_computation(const spatial::Design& design) {
+cost::Computation unit_computation(const spatial::Design& design) {
   const UnitText& text = text_of(design.unit);
   const std::map<char, int64_t> lanes = lanes_of(design);
-  Computation unit;
+  cost::Computation unit;
   unit.name = spatial::name(design.unit);
   for (size_t i = 0; i < text.loops.size(); ++i) {
     const auto found = lanes.find(text.loops[i]);
@@ -209,11 +209,11 @@ Computation unit_computation(const spatial::Design& design) {
   return unit;
 }
 
-UnitChoices choices_of(const Computation& c, const spatial::Design& design) {
+UnitChoices choices_of(const cost::Computation& c, const spatial::Design& design) {
   UnitChoices found;
   found.unit = spatial::name(design.unit);
-  const Computation unit = unit_computation(design);
-  const Func own = nest_for_matching(c), intrinsic = nest_for_matching(unit);
+  const cost::Computation unit = unit_computation(design);
+  const Func own = cost::nest_for_matching(c), intrinsic = cost::nest_for_matching(unit);
   const auto counts = schedule::count_matches(own, intrinsic);
   const auto matches = schedule::find_matches(own, intrinsic);
   TW_CHECK(counts && matches, "the nest of {} is not one computation", c.name);
@@ -258,7 +258,7 @@ UnitChoices choices_of(const Computation& c, const spatial::Design& design) {
   return found;
 }
 
-void predict_cycles(const Computation& c, const spatial::Design& design, UnitChoices& found) {
+void predict_cycles(const cost::Computation& c, const spatial::Design& design, UnitChoices& found) {
   const Result<cost::SpatialLayer> layer = layer_of(c);
   if (!layer) return;
   for (TensorizeChoice& choice : found.choices) {
@@ -273,7 +273,7 @@ void predict_cycles(const Computation& c, const spatial::Design& design, UnitCho
   }
 }
 
-std::vector<std::string> notes_on(const Computation& c) {
+std::vector<std::string> notes_on(const cost::Computation& c) {
   std::vector<std::string> notes;
   for (size_t f = 0; f < c.factors.size(); ++f)
     if (c.sources[f] >= 0)

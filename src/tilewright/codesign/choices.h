@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/codesign/computation.h"
 #include "tilewright/cost/spatial/mapping.h"
+#include "tilewright/cost/sums/computation.h"
 #include "tilewright/schedule/match.h"
 
 namespace tilewright::codesign {
@@ -54,15 +54,15 @@ struct UnitChoices {
 /// What one step of a design's unit computes, as a computation with the sizes of the design:
 /// gemm C[i, j] += M[i, k] * N[k, j], gemv C[i] += M[i, j] * V[j], dot C += A[i] * B[i], conv2d
 /// O[k, x, y] += A[c, x + r, y + s] * B[k, c, r, s].
-Computation unit_computation(const spatial::Design& design);
+cost::Computation unit_computation(const spatial::Design& design);
 
-UnitChoices choices_of(const Computation& computation, const spatial::Design& design);
+UnitChoices choices_of(const cost::Computation& computation, const spatial::Design& design);
 
 /// Predicts each usable choice with its best mapping; those that no mapping fits become unusable.
-void predict_cycles(const Computation& computation, const spatial::Design& design,
+void predict_cycles(const cost::Computation& computation, const spatial::Design& design,
                     UnitChoices& found);
 
 /// What is to be known of a computation beside its choices: operands that are sums themselves.
-std::vector<std::string> notes_on(const Computation& computation);
+std::vector<std::string> notes_on(const cost::Computation& computation);
 
 }  // namespace tilewright::codesign

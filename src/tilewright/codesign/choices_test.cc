@@ -62,14 +62,14 @@ std::string expression(const std::string& spec, int64_t extent) {
                      accesses[0].tensor, space, over, value, accesses[0].tensor);
 }
 
-Computations read(const std::string& text) {
+cost::Computations read(const std::string& text) {
   const Result<Func> func = tensor::parse_tensor_file(text);
   EXPECT_TRUE(func) << to_string(func.error()) << text;
-  return computations_of(*func);
+  return cost::computations_of(*func);
 }
 
-Computation one(const std::string& spec, int64_t extent = 3) {
-  const Computations found = read(expression(spec, extent));
+cost::Computation one(const std::string& spec, int64_t extent = 3) {
+  const cost::Computations found = read(expression(spec, extent));
   EXPECT_EQ(found.sums.size(), 1u) << spec;
   return found.sums.at(0);
 }
@@ -127,7 +127,7 @@ const std::vector<Row> kTable = {
 
 TEST(Choices, CountsAreThoseOfTheTable) {
   for (const Row& row : kTable) {
-    const Computation c = one(row.workload);
+    const cost::Computation c = one(row.workload);
     for (const auto& [unit, counts] : row.counts) {
       const UnitChoices found = choices_of(c, design(unit_named(unit)));
       const std::string what = row.workload + " on " + unit;
@@ -149,7 +149,7 @@ TEST(Choices, CountsAreThoseOfTheTable) {
 // The matcher and the models of costs find choices in different ways.
 TEST(Choices, ModelsOfCostsKnowTheSame) {
   for (const Row& row : kTable) {
-    const Computation c = one(row.workload);
+    const cost::Computation c = one(row.workload);
     const Result<cost::SpatialLayer> layer = layer_of(c);
     if (c.factors.size() != 2) {
       EXPECT_FALSE(layer);
@@ -186,7 +186,7 @@ std::map<std::string, TensorizeChoice> by_text(const UnitChoices& found) {
 TEST(Choices, RowsOfTtmAreNearOrFar) {
   spatial::Design os = design(Unit::Gemm);
   os.dataflow = spatial::Dataflow::OutputStationary;
-  const Computation c =
+  const cost::Computation c =
       read(
           "tensor w(A: i8[20, 24, 40], B: i8[40, 32]) {\n C[i in 20, j in 24, k in 32] = "
           "sum(l in 40) i32(A[i, j, l]) * i32(B[l, k])\n return C\n}\n")
@@ -215,7 +215,7 @@ TEST(Choices, RowsOfTtmAreNearOrFar) {
 
 // Rows that lie far apart cost bursts; the best of all choices is the best of one of them.
 TEST(Choices, CyclesAreThoseOfTheBestMappingOfEach) {
-  const Computation c =
+  const cost::Computation c =
       read(
           "tensor w(A: i8[40, 40, 40], B: i8[40, 40]) {\n C[i in 40, j in 40, k in 40] = "
           "sum(l in 40) i32(A[i, j, l]) * i32(B[l, k])\n return C\n}\n")
@@ -248,7 +248,7 @@ TEST(Choices, SymmetricOnesPointToTheFirst) {
 }
 
 TEST(Choices, UnusableOnesSayWhy) {
-  const Computation three = one("D[i,j] = A[i,k,l] * B[l,j] * C[k,j]");
+  const cost::Computation three = one("D[i,j] = A[i,k,l] * B[l,j] * C[k,j]");
   for (const TensorizeChoice& choice : choices_of(three, design(Unit::Gemv)).choices) {
     EXPECT_FALSE(choice.mapping);
     EXPECT_THAT(choice.unusable, ::testing::HasSubstr("contract in pairs"));

@@ -109,8 +109,8 @@ tl::unexpected<Error> no_layer(const Workload& workload) {
 }
 
 /// What layers leave of a Func; stages that LOADs and STOREs do take no time of their own.
-void add_others(const Computations& computations, const std::string& op, Workload& workload) {
-  for (const OtherStage& other : computations.others)
+void add_others(const cost::Computations& computations, const std::string& op, Workload& workload) {
+  for (const cost::OtherStage& other : computations.others)
     if (!other.free)
       workload.host.push_back({other.name, op, other.reason, other.bytes, other.macs});
 }
@@ -195,10 +195,10 @@ class WorkloadBuilder {
     if (def == nullptr || !def->define || def->fusion != tensor::Fusion::Complex) return false;
     const Result<Func> func = tensor::op_func(graph::op_call(graph_, node));
     if (!func) return false;
-    const Result<Computations> found = with_order(computations_of(*func), 0);
+    const Result<cost::Computations> found = with_order(cost::computations_of(*func), 0);
     if (!found || found->sums.empty()) return false;
     std::vector<SpatialLayer> layers;
-    for (const Computation& sum : found->sums) {
+    for (const cost::Computation& sum : found->sums) {
       Result<SpatialLayer> layer = layer_of(sum);
       if (!layer) {
         why = layer.error().why;
@@ -242,10 +242,10 @@ int64_t Workload::macs() const {
 Result<Workload> workload_of(const Graph& graph) { return WorkloadBuilder(graph).run(); }
 
 Result<Workload> workload_of(const Func& func, int order) {
-  const Computations found = TW_TRY(with_order(computations_of(func), order));
+  const cost::Computations found = TW_TRY(with_order(cost::computations_of(func), order));
   Workload workload;
   workload.name = func.name;
-  for (const Computation& sum : found.sums) {
+  for (const cost::Computation& sum : found.sums) {
     Result<SpatialLayer> layer = layer_of(sum);
     if (layer) {
       workload.layers.push_back({*std::move(layer), 1, {func.name}});

@@ -14,7 +14,7 @@ struct Observer {
   /// `done` of `total` steps of `task` are done, `what` is next; the last call has done == total.
   std::function<void(const std::string& task, int64_t done, int64_t total, const std::string& what)>
       progress;
-  /// One warning, as text for people.
+  /// One remark or warning, as text for people.
   std::function<void(const std::string&)> warn;
   /// Whether to stop; called by several threads at once.
   std::function<bool()> cancelled;
@@ -24,7 +24,7 @@ struct Observer {
   }
   void end(const std::string& task) const { step(task, 1, 1, {}); }
   void say(const std::string& text) const {
-    if (warn) warn(text);
+    if (warn && !text.empty()) warn(text);
   }
   bool stop() const { return cancelled && cancelled(); }
   /// errors: Interrupted.

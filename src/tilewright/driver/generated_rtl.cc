@@ -4,9 +4,11 @@
 
 #include <filesystem>
 
+#include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/accel/spatial/rtl/rtl.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/file.h"
+#include "tilewright/compile/fpga/design_launch.h"
 
 namespace tilewright::driver {
 namespace {
@@ -20,7 +22,9 @@ constexpr std::pair<vta::Bench, const char*> kBenches[] = {{vta::Bench::Queue, "
 Result<GeneratedRtl> generate(const vta::Config& config) {
   TW_TRY_STATUS(vta::check(config));
   TW_TRY_STATUS(vta::rtl_supports(config));
-  GeneratedRtl made{vta::label(config), vta::kTop, vta::verilog(config), vta::to_toml(config), {}};
+  GeneratedRtl made{vta::label(config),   vta::kTop,
+                    vta::verilog(config), fmt::format("{}.toml", vta::kTop),
+                    vta::to_toml(config), {}};
   for (const auto& [bench, name] : kBenches)
     made.benches.emplace_back(name, vta::testbench(config, bench, 1));
   return made;
@@ -28,8 +32,12 @@ Result<GeneratedRtl> generate(const vta::Config& config) {
 
 Result<GeneratedRtl> generate(const spatial::Design& design) {
   TW_TRY_STATUS(spatial::rtl_supports(design));
-  return GeneratedRtl{
-      design.name, spatial::kTop, spatial::verilog(design), spatial::to_toml(design), {}};
+  return GeneratedRtl{design.name,
+                      spatial::kTop,
+                      spatial::verilog(design),
+                      fmt::format("{}.toml", spatial::kTop),
+                      spatial::to_toml(design),
+                      {}};
 }
 
 }  // namespace
@@ -38,11 +46,50 @@ Result<GeneratedRtl> generated_rtl(const codesign::Hardware& hardware) {
   return std::visit([](const auto& design) { return generate(design); }, hardware);
 }
 
+Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
+  const fpga::Design design = TW_TRY(compile::fpga_design(program.program.func, program.device));
+  TW_TRY_STATUS(fpga::rtl_supports(design));
+  return GeneratedRtl{fmt::format("{} for {}", program.program.func.name, program.device.name),
+                      fpga::kTop,
+                      fpga::verilog(design, fpga::Numbers::Fixed).text,
+                      "schedule.steps",
+                      program.steps,
+                      {}};
+}
+
+Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input) {
+  if (input.is_program()) return generated_rtl(TW_TRY(load_fpga_program(input.program)));
+  return generated_rtl(TW_TRY(input.hardware()));
+}
+
+Result<codesign::Hardware> HardwareOrProgram::hardware() const {
+  const std::vector<std::string>& names = program.subject.paths;
+  if (names.size() != 1)
+    return fail(ErrorKind::Usage, "one accelerator is taken at a time",
+                fmt::format("there are {}", names.size()),
+                "a built-in name or a file; for a program: --target fpga");
+  return codesign::load_hardware(names[0]);
+}
+
+void add_hardware_or_program(Verb verb, HardwareOrProgram& input) {
+  SubjectOptions& subject = input.program.subject;
+  verb.add_option("input", subject.paths,
+                  "an accelerator: a built-in name, .toml or VTA's .json; with --target fpga a "
+                  "program: file.tw");
+  verb.add_option("--target", subject.target, "fpga: the input is a program")
+      .one_of({compile::kFpgaTarget});
+  verb.add_option("--hw", input.program.hw, "FPGA: a name that `targets` lists, or FILE.toml");
+  verb.add_option("--workload", subject.workload, "FPGA: an operator of a workload file (JSON)");
+  verb.add_option("--id", subject.id, "FPGA: the case of the workload file");
+  add_trace_option(verb, input.program);
+}
+
 Status write_rtl(const GeneratedRtl& made, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   TW_TRY_STATUS(write_file(fmt::format("{}/{}.v", folder, made.top), made.verilog));
-  TW_TRY_STATUS(write_file(fmt::format("{}/{}.toml", folder, made.top), made.toml));
+  if (!made.text.empty())
+    TW_TRY_STATUS(write_file(fmt::format("{}/{}", folder, made.file), made.text));
   for (const auto& [name, text] : made.benches)
     TW_TRY_STATUS(write_file(fmt::format("{}/{}_bench.v", folder, name), text));
   return {};

@@ -7,18 +7,34 @@
 
 #include "tilewright/base/result.h"
 #include "tilewright/codesign/hardware.h"
+#include "tilewright/compile/fpga/backend.h"
+#include "tilewright/driver/inputs/fpga_program.h"
 
 namespace tilewright::driver {
 
 /// What the generators make of one piece of hardware.
 struct GeneratedRtl {
-  std::string label, top, verilog, toml;
+  std::string label, top, verilog;
+  std::string file, text;  ///< what it was made from: its name in the folder, and what it holds
   std::vector<std::pair<std::string, std::string>> benches;  ///< name, text for Icarus
 };
 
+/// What `rtl` and `synth` take: an accelerator, or with `--target fpga` a program.
+struct HardwareOrProgram {
+  FpgaProgramOptions program;
+  bool is_program() const { return program.subject.target == compile::kFpgaTarget; }
+  /// A name or a file. requires: !is_program(). errors: Usage (not one).
+  Result<codesign::Hardware> hardware() const;
+};
+void add_hardware_or_program(Verb verb, HardwareOrProgram& input);
+
 /// errors: what the hardware's own checks say; Unsupported (the generator cannot build it).
 Result<GeneratedRtl> generated_rtl(const codesign::Hardware& hardware);
-/// TOP.v, TOP.toml and the benches in `folder`, which is made. errors: Io.
+/// The design of a program for an FPGA. errors: Unsupported (what the Verilog lacks).
+Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program);
+/// Either. errors: besides these, those of reading it.
+Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input);
+/// TOP.v, what it was made from and the benches in `folder`, which is made. errors: Io.
 Status write_rtl(const GeneratedRtl& made, const std::string& folder);
 
 }  // namespace tilewright::driver

@@ -22,13 +22,11 @@
 #include "tilewright/base/names.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/evaluate.h"
-#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
 #include "tilewright/driver/inputs/workload.h"
-#include "tilewright/driver/tuning/fpga_program.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/driver/tuning/tuned.h"
@@ -400,11 +398,7 @@ Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
 
 Result<compile::CompiledModel> compile_subject(const Subject& subject,
                                                const compile::CompileOptions& options) {
-  if (!subject.graph) {
-    if (const compile::FpgaTarget* fpga = compile::fpga_target(options.target))
-      return compile::compile_func(scheduled_for_fpga(*subject.func, fpga->device).func, options);
-    return compile::compile_func(*subject.func, options);
-  }
+  if (!subject.graph) return compile::compile_func(*subject.func, options);
   if (!subject.quantized) return compile::compile_graph(*subject.graph, options);
   compile::CompileOptions again = options;
   again.memo = subject.quantized->memo;

@@ -78,6 +78,20 @@ bool is_plus_zero(const Expr& e) {
   return is_zero(e) && (real == nullptr || !std::signbit(real->value));
 }
 
+/// Whether every value of `from` is one of `type`.
+bool holds(const Number& type, const Number& from) {
+  if (from.is_signed()) return type.is_signed() && type.bits >= from.bits;
+  return type.bits >= from.bits + (type.is_signed() ? 1 : 0);
+}
+
+/// The least type of integers that has all sums, differences or products of `a` and `b`.
+Number sum_or_product(Op op, const Number& a, const Number& b) {
+  const bool is_signed = a.is_signed() || b.is_signed() || op == Op::Sub;
+  const auto bits = [&](const Number& n) { return n.bits + (is_signed && !n.is_signed() ? 1 : 0); };
+  return {is_signed ? Number::Kind::Signed : Number::Kind::Unsigned,
+          op == Op::Mul ? bits(a) + bits(b) : std::max(bits(a), bits(b)) + 1};
+}
+
 std::string text(const fpga::Affine& a) {
   return fmt::format("{};{};{}", a.constant, fmt::join(a.loops, ","), fmt::join(a.counters, ","));
 }
@@ -107,11 +121,32 @@ int GraphBuilder::node(Node node) {
 }
 
 int GraphBuilder::apply(Op op, Number type, std::vector<int> inputs) {
+  const bool grows = op == Op::Add || op == Op::Sub || op == Op::Mul;
+  if (grows && !type.is_float()) {
+    for (int& input : inputs) input = before_cast(input);
+    const Number least = sum_or_product(op, type_of(inputs[0]), type_of(inputs[1]));
+    if (least.bits < type.bits && holds(type, least)) {
+      Node made{op, least, std::move(inputs), latency_of(op, least, *around_.device)};
+      return apply(Op::Cast, type, {node(std::move(made))});
+    }
+  }
   Number timed = type;  // comparisons are timed by what they compare
   if (op == Op::Eq || op == Op::Lt || op == Op::Le)
     timed = nest_.nodes[static_cast<size_t>(inputs[0])].type;
   Node made{op, type, std::move(inputs), latency_of(op, timed, *around_.device)};
   return node(std::move(made));
+}
+
+const Number& GraphBuilder::type_of(int node) const {
+  return nest_.nodes[static_cast<size_t>(node)].type;
+}
+
+/// The node that `n` only widens, or `n`.
+int GraphBuilder::before_cast(int n) const {
+  const Node& cast = nest_.nodes[static_cast<size_t>(n)];
+  if (cast.op != Op::Cast) return n;
+  const Number& from = type_of(cast.inputs[0]);
+  return !from.is_float() && !cast.type.is_float() && holds(cast.type, from) ? cast.inputs[0] : n;
 }
 
 int GraphBuilder::constant(DType dtype, double real, int64_t whole) {
@@ -416,7 +451,29 @@ Result<fpga::Nest> GraphBuilder::run(const Stmt& body) {
   TW_TRY_STATUS(finish());
   for (const int lane : nest_.stream.nodes)
     if (lane < 0) return fail(ErrorKind::Unsupported, "groups that are not written whole");
+  leave_out_unused();
   return std::move(nest_);
+}
+
+/// Casts that nobody needs any more: what reads them took the value before.
+void GraphBuilder::leave_out_unused() {
+  std::vector<bool> used(nest_.nodes.size(), false);
+  for (const fpga::Store& store : nest_.stores) used[static_cast<size_t>(store.node)] = true;
+  for (const int lane : nest_.stream.nodes) used[static_cast<size_t>(lane)] = true;
+  for (size_t n = used.size(); n-- > 0;)
+    for (const int input : nest_.nodes[n].inputs)
+      if (used[n]) used[static_cast<size_t>(input)] = true;
+  std::vector<int> now(used.size(), -1);
+  std::vector<Node> kept;
+  for (size_t n = 0; n < used.size(); ++n) {
+    if (!used[n]) continue;
+    now[n] = static_cast<int>(kept.size());
+    kept.push_back(std::move(nest_.nodes[n]));
+    for (int& input : kept.back().inputs) input = now[static_cast<size_t>(input)];
+  }
+  nest_.nodes = std::move(kept);
+  for (fpga::Store& store : nest_.stores) store.node = now[static_cast<size_t>(store.node)];
+  for (int& lane : nest_.stream.nodes) lane = now[static_cast<size_t>(lane)];
 }
 
 }  // namespace tilewright::codegen::fpga_design

@@ -66,10 +66,14 @@ class GraphBuilder {
   Result<fpga::Place> place(const Buffer& buffer, const std::vector<Expr>& indices);
   int constant(DType dtype, double real, int64_t whole);
   int node(fpga::Node node);
+  /// Of type `type`; sums and products of integers are computed no wider than they can be.
   int apply(fpga::Op op, fpga::Number type, std::vector<int> inputs);
+  const fpga::Number& type_of(int node) const;
+  int before_cast(int node) const;
   int tree(fpga::Op op, fpga::Number type, std::vector<int> terms);
   Status read_once(const fpga::Place& place, const std::string& name);
   Status finish();
+  void leave_out_unused();
 
   const Surroundings& around_;
   const Loops& loops_;

@@ -223,7 +223,7 @@ struct Tally {
 };
 
 /// Every choice of every unit gives `expected` of the factors.
-void run_choices(const Computation& computation, const std::array<Values, 2>& factors,
+void run_choices(const cost::Computation& computation, const std::array<Values, 2>& factors,
                  const Values& sums, const Stored& stored, Tally& tally) {
   const Result<cost::SpatialLayer> layer = layer_of(computation);
   ASSERT_TRUE(layer) << to_string(layer.error());
@@ -279,9 +279,9 @@ TEST(Choices, AllRunAndGiveWhatTheInterpreterDoes) {
   for (const char* spec : kWorkloads) {
     SCOPED_TRACE(spec);
     const Func func = parsed(spec);
-    const Computations found = computations_of(func);
+    const cost::Computations found = cost::computations_of(func);
     ASSERT_EQ(found.sums.size(), 1u);
-    const Computation& sum = found.sums[0];
+    const cost::Computation& sum = found.sums[0];
     std::map<std::string, Values> inputs;
     for (const cost::SpatialTensor& factor : sum.factors)
       inputs[factor.name] = drawn(elements(factor), rng);
@@ -301,7 +301,7 @@ TEST(Choices, AllRunAndGiveWhatTheInterpreterDoes) {
 // STORE, and what no unit does (the product element by element) is the interpreter's.
 TEST(Choices, EveryOrderOfMttkrpRuns) {
   const Func func = parsed("D[i,j] = A[i,k,l] * B[l,j] * C[k,j]");
-  const std::vector<Chain> chains = chains_of(computations_of(func));
+  const std::vector<Chain> chains = chains_of(cost::computations_of(func));
   ASSERT_EQ(chains.size(), 1u);
   ASSERT_EQ(chains[0].orders.size(), 3u);
   for (const AssociationOrder& order : chains[0].orders) {
@@ -312,10 +312,10 @@ TEST(Choices, EveryOrderOfMttkrpRuns) {
     for (const cost::SpatialTensor& factor : chains[0].product.factors)
       values[factor.name] = drawn(elements(factor), rng);
     for (size_t s = 0; s < order.stages.size(); ++s) {
-      Computation stage = order.stages[s];
+      cost::Computation stage = order.stages[s];
       const bool last = s + 1 == order.stages.size();
       stage.sources.assign(stage.factors.size(), -1);  // given from outside
-      const Values sums = interpreted(func_of("stage", {stage}), values);
+      const Values sums = interpreted(cost::func_of("stage", {stage}), values);
       const Stored stored = last ? Stored{} : Stored{false, 8};
       run_choices(stage, {values[stage.factors[0].name], values[stage.factors[1].name]}, sums,
                   stored, tally);

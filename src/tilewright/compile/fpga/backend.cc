@@ -4,6 +4,7 @@
 
 #include "tilewright/compile/accelerator_backend.h"
 #include "tilewright/compile/fpga/launch.h"
+#include "tilewright/compile/fpga/program.h"
 #include "tilewright/hw/fpga_device_file.h"
 
 namespace tilewright::compile {
@@ -33,9 +34,26 @@ class FpgaBackend final : public AcceleratorBackend {
   bool takes_funcs() const override { return true; }
   Result<std::optional<LaunchCode>> compile_func(const Func& func,
                                                  const CompileOptions& options) const override {
+    const hw::FpgaDevice& device = fpga_target(options.target)->device;
+    auto detail = std::make_shared<FpgaLaunchCode>();
+    FpgaProgram& program = detail->program;
+    program = fpga_program(func, device, options.network);
+    options.observer.say(program.remark);
     LaunchCode made;
     made.device = kFpgaTarget;
-    made.bytes = TW_TRY(fpga_code(func, fpga_target(options.target)->device));
+    made.bytes = TW_TRY(fpga_code(program.func, device));
+    made.notes = TW_TRY(fpga_notes(program, device));
+    made.stale_records = program.stale_records;
+    made.record = program.record;
+    if (!program.steps.empty()) {
+      KernelReport& report = made.kernels.emplace_back();
+      report.steps = {func.name};
+      report.func = func;
+      report.trace = program.steps;
+      report.scheduled = program.func;
+      report.record = program.record;
+    }
+    made.detail = std::move(detail);
     return std::optional(std::move(made));
   }
 };

@@ -113,14 +113,17 @@ fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device) {
   return timing;
 }
 
+Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device) {
+  const Func lowered = TW_TRY(lower::run_pipeline(func, "fpga"));
+  return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
+}
+
 Result<std::unique_ptr<runtime::Launch>> load_design_launch(const Func& func,
                                                             const hw::FpgaDevice& device,
                                                             const std::string& name,
                                                             const LaunchSettings& settings,
                                                             std::shared_ptr<LaunchLog> log) {
-  const Func lowered = TW_TRY(lower::run_pipeline(func, "fpga"));
-  fpga::Design design =
-      TW_TRY(codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device));
+  fpga::Design design = TW_TRY(fpga_design(func, device));
   auto launch = std::make_unique<DesignLaunch>(func, std::move(design), device, name, settings,
                                                std::move(log));
   if (settings.device == kFpgaRtl) TW_TRY_STATUS(launch->verilate());

@@ -10,14 +10,14 @@
 namespace tilewright::driver {
 namespace {
 
-using codesign::Computation;
 using codesign::OperandUse;
 using codesign::TensorizeChoice;
 using codesign::UnitChoices;
+using cost::Computation;
 using Json = nlohmann::ordered_json;
 using Rows = std::vector<std::vector<std::string>>;
 
-std::vector<UnitChoices> on_units(const Computation& computation,
+std::vector<UnitChoices> on_units(const cost::Computation& computation,
                                   const std::vector<spatial::Design>& designs, bool cycles) {
   std::vector<UnitChoices> units;
   for (const spatial::Design& design : designs) {
@@ -61,7 +61,7 @@ std::string change_text(const TensorizeChoice& choice) {
   return text;
 }
 
-std::string sizes_text(const Computation& computation) {
+std::string sizes_text(const cost::Computation& computation) {
   std::string text;
   for (const cost::SpatialLoop& loop : computation.loops)
     text += fmt::format("{}{}{}", text.empty() ? "" : " ", loop.name, loop.extent);
@@ -90,7 +90,7 @@ void add_rows(const UnitChoices& unit, Rows& rows) {
 constexpr size_t kCycles = 4;  ///< the column
 
 std::string computation_text(const ComputationReport& report) {
-  const Computation& c = report.computation;
+  const cost::Computation& c = report.computation;
   std::string text = fmt::format("{}: {}\n  {}\n", report.title, to_string(c), sizes_text(c));
   for (const std::string& note : codesign::notes_on(c)) text += fmt::format("  note: {}\n", note);
   Rows rows = {{"unit", "loops", "operands", "idle lanes", "cycles", "reads", "without gathering"}};
@@ -106,14 +106,14 @@ std::string computation_text(const ComputationReport& report) {
   return text + table(rows);
 }
 
-bool sums(const Computation& c) {
+bool sums(const cost::Computation& c) {
   return std::any_of(c.loops.begin(), c.loops.end(), [](const auto& loop) { return loop.reduces; });
 }
 
 /// Sets of loops of each stage on a unit: `2 + 0`.
 std::string stage_counts(const codesign::AssociationOrder& order, const spatial::Design& design) {
   std::string text;
-  for (const Computation& stage : order.stages)
+  for (const cost::Computation& stage : order.stages)
     text += (text.empty() ? "" : " + ") +
             (sums(stage) ? std::to_string(codesign::choices_of(stage, design).counts.loop_sets)
                          : std::string("host"));
@@ -175,20 +175,20 @@ Result<SubjectReport> choices_report(const CodesignSubject& subject,
                                      const std::vector<spatial::Design>& designs, bool cycles) {
   SubjectReport report;
   report.name = subject.name;
-  const auto add = [&](std::string title, Computation computation) {
+  const auto add = [&](std::string title, cost::Computation computation) {
     std::vector<UnitChoices> units = on_units(computation, designs, cycles);
     report.computations.push_back({std::move(title), std::move(computation), std::move(units)});
   };
   if (subject.func) {
-    codesign::Computations found = codesign::computations_of(*subject.func);
+    cost::Computations found = cost::computations_of(*subject.func);
     report.chains = codesign::chains_of(found);
-    for (const Computation& sum : found.sums) add(sum.name, sum);
+    for (const cost::Computation& sum : found.sums) add(sum.name, sum);
     report.others = std::move(found.others);
     return report;
   }
   const codesign::Workload workload = TW_TRY(codesign::workload_of(*subject.graph));
   for (const codesign::WorkloadLayer& layer : workload.layers)
-    add(layer.layer.name, codesign::computation_of(layer.layer));
+    add(layer.layer.name, cost::computation_of(layer.layer));
   for (const codesign::HostNode& node : workload.host)
     report.others.push_back(
         {node.node + " (" + node.op + ")", node.reason, false, node.bytes, node.macs});
@@ -201,7 +201,7 @@ std::string to_text(const SubjectReport& report, const std::vector<spatial::Desi
   for (const codesign::Chain& chain : report.chains) text += chain_text(chain, designs) + "\n";
   if (report.others.empty()) return text;
   Rows rows = {{"on no unit", "who", "why"}};
-  for (const codesign::OtherStage& other : report.others)
+  for (const cost::OtherStage& other : report.others)
     rows.push_back({other.name, other.free ? "free" : "host", other.reason});
   return text + table(rows);
 }
@@ -226,7 +226,7 @@ Json to_json(const SubjectReport& report, const std::vector<spatial::Design>& de
                    {"text", order.text},
                    {"macs", order.macs},
                    {"intermediate_bytes", order.intermediate_bytes}};
-      for (const Computation& stage : order.stages) {
+      for (const cost::Computation& stage : order.stages) {
         Json part = {{"computation", to_string(stage)}, {"on_host", !sums(stage)}};
         for (const spatial::Design& design : designs)
           part["sets_of_loops"][std::string(spatial::name(design.unit))] =
@@ -237,7 +237,7 @@ Json to_json(const SubjectReport& report, const std::vector<spatial::Design>& de
     }
     json["orders_of_contraction"].push_back(std::move(one));
   }
-  for (const codesign::OtherStage& other : report.others)
+  for (const cost::OtherStage& other : report.others)
     json["others"].push_back({{"name", other.name},
                               {"free", other.free},
                               {"why", other.reason},

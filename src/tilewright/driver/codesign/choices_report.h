@@ -14,7 +14,7 @@ namespace tilewright::driver {
 /// One computation on several units.
 struct ComputationReport {
   std::string title;  ///< of the layer or the computation
-  codesign::Computation computation;
+  cost::Computation computation;
   std::vector<codesign::UnitChoices> units;
 };
 
@@ -22,7 +22,7 @@ struct SubjectReport {
   std::string name;
   std::vector<ComputationReport> computations;
   std::vector<codesign::Chain> chains;
-  std::vector<codesign::OtherStage> others;
+  std::vector<cost::OtherStage> others;
 };
 
 /// `cycles`: predicted for each choice. errors: as codesign::workload_of of a model.

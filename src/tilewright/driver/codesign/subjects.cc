@@ -35,7 +35,7 @@ Result<codesign::Workload> joined_workload(const std::vector<CodesignSubject>& s
   std::vector<codesign::Workload> parts;
   for (const CodesignSubject& subject : subjects) {
     int own = 0;
-    if (subject.func && !codesign::chains_of(codesign::computations_of(*subject.func)).empty())
+    if (subject.func && !codesign::chains_of(cost::computations_of(*subject.func)).empty())
       own = order;
     ordered |= own > 0;
     parts.push_back(subject.func ? TW_TRY(codesign::workload_of(*subject.func, own))

@@ -164,7 +164,7 @@ std::vector<search::Point> LaunchTuning::starts(TunedLaunch& launch) const {
                    [](const auto& a, const auto& b) { return a.cost < b.cost; });
   for (const records::Record& record : records) {
     if (launch.resumed >= kResumed) break;
-    const auto point = launch.task.space->find(record.schedule);
+    const auto point = launch.task.space->find(record.point);
     if (!point || std::find(points.begin(), points.end(), *point) != points.end()) continue;
     points.push_back(*point);
     ++launch.resumed;
@@ -183,7 +183,8 @@ Status LaunchTuning::keep(const TunedLaunch& launch, const std::vector<search::P
     record.kind = records::kScheduleKind;
     record.target = launch.task.target;
     record.compiler = compiler_key();
-    record.point = record.schedule = launch.task.space->schedule(points[i]);
+    record.point = launch.task.space->decisions(points[i]);
+    record.schedule = launch.task.space->schedule(points[i]);
     record.outcome = ok ? "ok" : "invalid";
     record.reason = outcomes[i].reason;
     record.cost = record.least = ok ? outcomes[i].cost : 0;
@@ -273,7 +274,7 @@ std::optional<records::Record> LaunchTuning::winner(const std::string& workload)
     record.target = launch.task.target;
     record.compiler = compiler_key();
     record.schedule = launch.task.space->schedule(launch.best);
-    if (launch.better()) record.point = record.schedule;
+    if (launch.better()) record.point = launch.task.space->decisions(launch.best);
     record.outcome = "ok";
     record.cost = record.least = launch.cost;
     record.unit = "cycles";

@@ -10,6 +10,7 @@
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/compile/dpu/backend.h"
+#include "tilewright/compile/fpga/program.h"
 #include "tilewright/compile/spatial/backend.h"
 #include "tilewright/compile/vta/backend.h"
 #include "tilewright/driver/console.h"
@@ -45,6 +46,8 @@ std::vector<std::string> record_keys(const compile::CompileOptions& options) {
     keys.push_back(tune::dpu_target_key(dpu->config));
   if (const compile::SpatialTarget* spatial = compile::spatial_target(options.target))
     keys.push_back(tune::spatial_target_key(spatial->design));
+  if (const compile::FpgaTarget* fpga = compile::fpga_target(options.target))
+    keys.push_back(compile::fpga_record_key(fpga->device));
   return keys;
 }
 

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/check.h"
 #include "tilewright/driver/tuning/dpu_launches.h"
+#include "tilewright/driver/tuning/fpga_launches.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/gpu_tasks.h"
 #include "tilewright/driver/tuning/spatial_layers.h"
@@ -69,6 +70,12 @@ const TuningTarget kTargets[] = {
      .simulated = true,
      .launches = spatial_layers,
      .cost = spatial_cycles},
+    {.backend = "fpga",
+     .unit = "kcycles",
+     .large_unit = "Mcycles",
+     .simulated = true,
+     .launches = fpga_launches,
+     .cost = fpga_launch_cycles},
 };
 
 }  // namespace

@@ -25,9 +25,11 @@ class LaunchSpace {
   virtual const search::Space& space() const = 0;
   /// In cycles. May be called by several threads at once.
   virtual search::Evaluation judge(const search::Point& point) const = 0;
-  /// As records keep it, and back; absent for what is none of this space's.
+  /// What the compiler takes from a record.
   virtual std::string schedule(const search::Point& point) const = 0;
-  virtual std::optional<search::Point> find(const std::string& schedule) const = 0;
+  /// As records keep it on one line, and back; absent for what is none of this space's.
+  virtual std::string decisions(const search::Point& point) const { return schedule(point); }
+  virtual std::optional<search::Point> find(const std::string& decisions) const = 0;
   virtual std::string describe(const search::Point& point) const = 0;  ///< for people
 };
 

@@ -12,7 +12,8 @@ namespace tilewright::driver {
 namespace {
 
 struct RtlOptions {
-  std::string config, output;
+  HardwareOrProgram input;
+  std::string output;
   bool lint = false, benches = false;
 };
 
@@ -21,7 +22,7 @@ Status run_benches(const GeneratedRtl& made, nlohmann::ordered_json& json) {
     return fail(ErrorKind::Unsupported,
                 fmt::format("there are no unit benches of '{}'", made.label),
                 "its Verilog is compared with the cycle simulator as a whole",
-                "run a program on the device `spatial:rtl`");
+                "run a program on the device `spatial:rtl` or `fpga:rtl`");
   for (const auto& [name, text] : made.benches) {
     Status status = vta::run_testbench(text);
     if (!status) return tl::unexpected<Error>(std::move(status.error()).at(name));
@@ -34,7 +35,7 @@ Status run_benches(const GeneratedRtl& made, nlohmann::ordered_json& json) {
 Result<int> rtl(const RtlOptions& options, bool as_json) {
   const bool to_stdout = options.output == "-";
   TW_TRY_STATUS(check_outputs({{}, {to_stdout ? "" : options.output}}, {}, as_json));
-  const GeneratedRtl made = TW_TRY(generated_rtl(TW_TRY(codesign::load_hardware(options.config))));
+  const GeneratedRtl made = TW_TRY(generated_rtl(options.input));
   nlohmann::ordered_json json = document("rtl");
   json["config"] = made.label;
   if (options.lint) {
@@ -45,8 +46,8 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
   if (options.benches) TW_TRY_STATUS(run_benches(made, json));
   if (!options.output.empty() && !to_stdout) {
     TW_TRY_STATUS(write_rtl(made, options.output));
-    say(fmt::format("{0}: {1}.v, {1}.toml and {2} benches", options.output, made.top,
-                    made.benches.size()));
+    say(fmt::format("{}: {}.v{} and {} benches", options.output, made.top,
+                    made.text.empty() ? "" : ", " + made.file, made.benches.size()));
   }
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
@@ -59,10 +60,11 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
 }  // namespace
 
 void add_rtl(Verb app, VerbContext& context) {
-  Verb verb =
-      app.add_verb("rtl", "Writes an accelerator as Verilog, lints it, runs its unit benches");
+  Verb verb = app.add_verb("rtl",
+                           "Writes an accelerator, or a program for an FPGA, as Verilog, lints it, "
+                           "runs its unit benches");
   auto options = std::make_shared<RtlOptions>();
-  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
+  add_hardware_or_program(verb, options->input);
   verb.add_option("-o,--output", options->output, "folder (default: Verilog to stdout)");
   verb.add_flag("--lint", options->lint, "check with Verilator");
   verb.add_flag("--bench", options->benches, "run the unit benches with Icarus");

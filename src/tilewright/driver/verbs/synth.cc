@@ -14,7 +14,8 @@ namespace tilewright::driver {
 namespace {
 
 struct SynthOptions {
-  std::string config, library;
+  HardwareOrProgram input;
+  std::string library;
   double limit = 600;
 };
 
@@ -40,11 +41,42 @@ nlohmann::ordered_json json_of(const accel::SynthesisedModule& module) {
   return json;
 }
 
-nlohmann::ordered_json json_of(const std::string& label, const accel::Synthesis& xc7,
-                               const codesign::CellCount& model) {
+/// What was made, and what a model said of it beforehand.
+struct ToSynthesise {
+  std::string label;
+  accel::SynthesisTask task;
+  std::string model;  ///< its name; empty: there is none
+  double luts = 0, ffs = 0, dsps = 0, bram18 = 0;
+};
+
+Result<ToSynthesise> accelerator(const codesign::Hardware& hardware) {
+  ToSynthesise made{TW_TRY(generated_rtl(hardware)).label,
+                    std::visit([](const auto& design) { return task_of(design); }, hardware),
+                    kTechnology};
+  const codesign::Technology technology = TW_TRY(codesign::load_technology(kTechnology));
+  const codesign::CellCount model = codesign::cells(codesign::Parts(hardware), technology).total();
+  made.luts = model.luts, made.ffs = model.ffs, made.dsps = model.dsps, made.bram18 = model.brams;
+  return made;
+}
+
+Result<ToSynthesise> program(const FpgaProgramOptions& options) {
+  const LoadedFpgaProgram loaded = TW_TRY(load_fpga_program(options));
+  const GeneratedRtl rtl = TW_TRY(generated_rtl(loaded));
+  ToSynthesise made{rtl.label,
+                    {.top = rtl.top, .verilog = rtl.verilog, .boxed = {}, .library = {}}};
+  if (const auto& schedule = loaded.program.model) {
+    const hw::FpgaCells& model = schedule->cells;
+    made.model = compile::kFpgaTarget;
+    made.luts = model.luts, made.ffs = model.ffs, made.dsps = model.dsps;
+    made.bram18 = static_cast<double>(model.bram18);
+  }
+  return made;
+}
+
+nlohmann::ordered_json json_of(const ToSynthesise& made, const accel::Synthesis& xc7) {
   const accel::Cells cells = xc7.cells();
   nlohmann::ordered_json json = document("synth");
-  json["config"] = label;
+  json["config"] = made.label;
   json["source"] = "yosys synth_xilinx xc7, module by module";
   json["lut"] = cells.lut;
   json["ff"] = cells.ff;
@@ -52,42 +84,42 @@ nlohmann::ordered_json json_of(const std::string& label, const accel::Synthesis&
   json["bram18"] = cells.bram18;
   json["carry"] = cells.carry;
   json["seconds"] = xc7.seconds;
-  json["model"] = {{"technology", kTechnology},
-                   {"lut", model.luts},
-                   {"ff", model.ffs},
-                   {"dsp", model.dsps},
-                   {"bram18", model.brams}};
+  if (!made.model.empty())
+    json["model"] = {{"technology", made.model},
+                     {"lut", made.luts},
+                     {"ff", made.ffs},
+                     {"dsp", made.dsps},
+                     {"bram18", made.bram18}};
   for (const accel::SynthesisedModule& module : xc7.modules)
     json["modules"].push_back(json_of(module));
   return json;
 }
 
-std::string text_of(const std::string& label, const accel::Synthesis& xc7,
-                    const codesign::CellCount& model) {
+std::string text_of(const ToSynthesise& made, const accel::Synthesis& xc7) {
   const accel::Cells c = xc7.cells();
   const auto text = [](auto number) { return fmt::format("{:.0f}", static_cast<double>(number)); };
-  return table({{label, "LUT", "FF", "DSP", "BRAM18", "CARRY4"},
-                {"Yosys", text(c.lut), text(c.ff), text(c.dsp), text(c.bram18), text(c.carry)},
-                {std::string("model (") + kTechnology + ")", text(model.luts), text(model.ffs),
-                 text(model.dsps), text(model.brams), ""}});
+  std::vector<std::vector<std::string>> rows = {
+      {made.label, "LUT", "FF", "DSP", "BRAM18", "CARRY4"},
+      {"Yosys", text(c.lut), text(c.ff), text(c.dsp), text(c.bram18), text(c.carry)}};
+  if (!made.model.empty())
+    rows.push_back({fmt::format("model ({})", made.model), text(made.luts), text(made.ffs),
+                    text(made.dsps), text(made.bram18), ""});
+  return table(rows);
 }
 
 Result<int> synth(const SynthOptions& options, bool as_json) {
-  const codesign::Hardware hardware = TW_TRY(codesign::load_hardware(options.config));
-  const GeneratedRtl made = TW_TRY(generated_rtl(hardware));
-  accel::SynthesisTask task =
-      std::visit([](const auto& design) { return task_of(design); }, hardware);
-  task.limit_seconds = options.limit;
+  ToSynthesise made =
+      TW_TRY(options.input.is_program() ? program(options.input.program)
+                                        : accelerator(TW_TRY(options.input.hardware())));
+  made.task.limit_seconds = options.limit;
   say(fmt::format("synthesising {} with Yosys for xc7", made.label));
-  const accel::Synthesis xc7 = TW_TRY(accel::synthesise(task));
-  const codesign::Technology technology = TW_TRY(codesign::load_technology(kTechnology));
-  const codesign::CellCount model = codesign::cells(codesign::Parts(hardware), technology).total();
-  nlohmann::ordered_json json = json_of(made.label, xc7, model);
-  std::string text = text_of(made.label, xc7, model);
+  const accel::Synthesis xc7 = TW_TRY(accel::synthesise(made.task));
+  nlohmann::ordered_json json = json_of(made, xc7);
+  std::string text = text_of(made, xc7);
   if (!options.library.empty()) {
-    task.library = options.library;
+    made.task.library = options.library;
     say(fmt::format("synthesising {} for the cells of {}", made.label, options.library));
-    const accel::Synthesis cells = TW_TRY(accel::synthesise(task));
+    const accel::Synthesis cells = TW_TRY(accel::synthesise(made.task));
     json["library"] = {{"file", options.library}, {"um2", cells.um2()}, {"seconds", cells.seconds}};
     for (const accel::SynthesisedModule& module : cells.modules)
       json["library"]["modules"].push_back(
@@ -104,9 +136,10 @@ Result<int> synth(const SynthOptions& options, bool as_json) {
 }  // namespace
 
 void add_synth(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("synth", "Area of an accelerator by Yosys");
+  Verb verb =
+      app.add_verb("synth", "Cells of an accelerator, or of a program for an FPGA, by Yosys");
   auto options = std::make_shared<SynthOptions>();
-  verb.add_option("hw", options->config, "a built-in name, .toml or VTA's .json").required();
+  add_hardware_or_program(verb, options->input);
   verb.add_option("--library", options->library,
                   "standard cells (Liberty): their area too, without memories");
   verb.add_option("--limit", options->limit, "seconds for each of the two");

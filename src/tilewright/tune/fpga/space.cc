@@ -6,7 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
+#include "tilewright/rules/fpga/schedule.h"
 
 namespace tilewright::tune {
 namespace {
@@ -41,12 +42,15 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
   }
   const cost::FpgaModel& model = space->models_[0];
   const cost::FpgaRoles& r = model.roles();
-  const bool exact = options.divisors_only;
+  const bool exact = options.divisors_only || options.as_steps;
+  const auto beyond = [&](std::vector<int64_t> more) {  // what steps cannot express
+    return options.as_steps ? std::vector<int64_t>{more.front()} : more;
+  };
   const auto sides = [&](int loop) { return cost::part_sizes(model.extent(loop), exact); };
   const auto tiles = [&](int loop) { return counts(model.extent(loop), exact); };
   space->add("uo", sides(r.outputs));
   space->add("ui", sides(r.inputs));
-  space->add("us", sides(r.pixels));
+  space->add("us", rules::reads_windows(model) ? beyond(sides(r.pixels)) : sides(r.pixels));
   space->add("to", tiles(r.outputs));
   space->add("tc", tiles(r.inputs));
   space->add("th", tiles(r.rows));
@@ -54,11 +58,11 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
   space->add("stays", {0, 1, 2});
   for (const char* name : {"image_slots", "weight_slots", "result_slots"})
     space->add(name, {1, 2, 3});
-  space->add("image_ports", {1, 2});
-  space->add("weight_ports", {1, 2});
-  space->add("pipelines", {1, 2, 3, 4});
-  space->add("block", {1, 2, 4, 8, 16, 32});
-  space->add("uram", device.cells.uram > 0 ? std::vector<int64_t>{0, 1} : std::vector<int64_t>{0});
+  space->add("image_ports", beyond({1, 2}));
+  space->add("weight_ports", beyond({1, 2}));
+  space->add("pipelines", beyond({1, 2, 3, 4}));
+  space->add("block", beyond({1, 2, 4, 8, 16, 32}));
+  space->add("uram", device.cells.uram > 0 ? beyond({0, 1}) : std::vector<int64_t>{0});
   std::vector<int64_t> types;
   for (const DType dtype : dtypes) types.push_back(static_cast<int64_t>(dtype));
   space->add("dtype", std::move(types));
@@ -68,15 +72,15 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
 
 Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& device, const Func& func,
                                                      const FpgaSpaceOptions& options) {
-  const codesign::Computations found = codesign::computations_of(func);
+  const cost::Computations found = cost::computations_of(func);
   if (found.sums.size() != 1)
     return fail(ErrorKind::Unsupported,
                 fmt::format("'{}' has {} sums of products, not one", func.name, found.sums.size()),
                 found.others.empty() ? "" : found.others[0].reason);
   FpgaSpaceOptions typed = options;
   typed.model.dtype = found.sums[0].dtypes.front();
-  auto space = TW_TRY(create(device, TW_TRY(codesign::layer_of(found.sums[0])), typed));
-  space->func_ = func;
+  auto space = TW_TRY(create(device, TW_TRY(cost::layer_of(found.sums[0])), typed));
+  if (options.as_steps) space->func_ = func;
   return space;
 }
 
@@ -172,9 +176,11 @@ std::vector<double> FpgaSpace::terms(const search::Point& point) const {
   return {time.compute, time.image, time.weights, time.result, time.channel};
 }
 
-Result<schedule::Trace> FpgaSpace::trace(const search::Point&) const {
-  return fail(ErrorKind::NotApplicable, "designs for FPGAs have no schedule yet",
-              "the space is for the model alone");
+Result<schedule::Trace> FpgaSpace::trace(const search::Point& point) const {
+  if (!func_)
+    return fail(ErrorKind::NotApplicable, "these designs for FPGAs have no schedule",
+                "the space is for the model alone");
+  return rules::fpga_trace(*func_, model(point), design(point));
 }
 
 }  // namespace tilewright::tune

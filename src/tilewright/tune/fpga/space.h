@@ -22,6 +22,8 @@ struct FpgaSpaceOptions {
   cost::FpgaOptions model;
   std::vector<DType> dtypes;   ///< to choose among; empty: the model's
   bool divisors_only = false;  ///< sizes divide their loops. source: FlexTensor paper
+  /// Only designs that rules::fpga_trace has steps for; `trace` answers for those.
+  bool as_steps = false;
 };
 
 /// Not for several threads: the model remembers kinds of tiles.
@@ -36,7 +38,7 @@ class FpgaSpace final : public ScheduleSpace {
                                                    const FpgaSpaceOptions& options = {});
 
   const search::Space& space() const override { return *space_; }
-  /// errors: NotApplicable: the space was made of a layer; those of the steps.
+  /// errors: NotApplicable (the space is not `as_steps`, or was made of a layer); of the steps.
   Result<schedule::Trace> trace(const search::Point& point) const override;
   /// units: cycles.
   double prior(const search::Point& point) const override { return judge(point).cost; }
@@ -78,7 +80,7 @@ class FpgaSpace final : public ScheduleSpace {
   std::vector<std::vector<int64_t>> values_;
   std::vector<search::Decision> decisions_;
   std::unique_ptr<search::Space> space_;
-  std::optional<Func> func_;
+  std::optional<Func> func_;  ///< of a space `as_steps`
 };
 
 }  // namespace tilewright::tune

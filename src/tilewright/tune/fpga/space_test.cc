@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tilewright/base/rng.h"
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 #include "tilewright/hw/fpga_device_file.h"
 
 namespace tilewright::tune {
@@ -77,7 +77,7 @@ TEST(FpgaSpace, TypesAreADecision) {
 }
 
 TEST(FpgaSpace, OfAFunc) {
-  const Func func = codesign::func_of("conv", {codesign::computation_of(layer())});
+  const Func func = cost::func_of("conv", {cost::computation_of(layer())});
   const auto space = FpgaSpace::create(*hw::load_fpga_device("vu9p"), func);
   ASSERT_TRUE(space) << to_string(space.error());
   const cost::FpgaModel& model = (*space)->model((*space)->space().at(0));

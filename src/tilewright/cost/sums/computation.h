@@ -12,15 +12,15 @@
 #include "tilewright/cost/spatial/layer.h"
 #include "tilewright/ir/stmt.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 
 /// result[...] += factor[...] * factor[...] * ..., each index a sum of strided loops; a factor is
 /// zero outside of its extents.
 struct Computation {
   std::string name;
-  std::vector<cost::SpatialLoop> loops;  ///< those of the result first
-  std::vector<cost::SpatialTensor> factors;
-  cost::SpatialTensor result;
+  std::vector<SpatialLoop> loops;  ///< those of the result first
+  std::vector<SpatialTensor> factors;
+  SpatialTensor result;
   /// Of the factors and, last, of the result.
   std::vector<DType> dtypes;
   /// By factor: the computation of the same Func whose result it is; -1: given from outside.
@@ -29,7 +29,7 @@ struct Computation {
   int64_t macs() const;  ///< iterations of all loops
 };
 
-bool moves(const cost::SpatialTensor& tensor, int loop);
+bool moves(const SpatialTensor& tensor, int loop);
 /// `C[i, j] += A[i, k] * B[k, j]`; padding shows as `x + r - 1`.
 std::string to_string(const Computation& computation);
 
@@ -54,9 +54,9 @@ Computations computations_of(const Func& func);
 
 /// As models of costs see it. errors: Unsupported (not two factors; more loops or dimensions than
 /// there is room for; indices that run backwards or along a diagonal).
-Result<cost::SpatialLayer> layer_of(const Computation& computation);
+Result<SpatialLayer> layer_of(const Computation& computation);
 /// A layer of a model: int8 factors, sums in i32.
-Computation computation_of(const cost::SpatialLayer& layer);
+Computation computation_of(const SpatialLayer& layer);
 
 /// The Func of computations that read one another's results. The last one's result is the output,
 /// factors from outside are the inputs; sums between have the output's type.
@@ -67,4 +67,4 @@ Func func_of(const std::string& name, const std::vector<Computation>& stages);
 /// `n` is called `l<n>`, padding is left out.
 Func nest_for_matching(const Computation& computation);
 
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

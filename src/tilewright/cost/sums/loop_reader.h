@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 
 struct SourceLoop {
   Var var;
@@ -36,7 +36,7 @@ class LoopReader {
   /// Notes where `e` cuts loops. To be called with every expression before `make_loops`.
   void find_cuts(const Expr& e);
   /// Those of the result first.
-  std::vector<cost::SpatialLoop> make_loops();
+  std::vector<SpatialLoop> make_loops();
   /// Nothing: it is no sum of strided loops.
   std::optional<LoopIndex> read(const Expr& e) const;
 
@@ -58,4 +58,4 @@ bool is_padding(const LoopIndex& index, const Computation& computation);
 /// of their image, and leaves out loops and axes of one element that no unit needs.
 void tidy(Computation& computation);
 
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

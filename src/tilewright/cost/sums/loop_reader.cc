@@ -1,16 +1,12 @@
-#include "tilewright/codesign/loop_reader.h"
+#include "tilewright/cost/sums/loop_reader.h"
 
 #include <algorithm>
 
 #include "tilewright/arith/bounds.h"
 #include "tilewright/ir/walk.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 namespace {
-
-using cost::SpatialDim;
-using cost::SpatialLoop;
-using cost::SpatialTensor;
 
 /// Splits an index `g * n + k` whose loop g runs through all tensors: [g][k].
 void split_shared(const std::vector<SpatialLoop>& loops, const std::set<int>& shared,
@@ -19,7 +15,7 @@ void split_shared(const std::vector<SpatialLoop>& loops, const std::set<int>& sh
   for (const SpatialDim& dim : tensor.dims) {
     if (dim.terms.size() == 2 && dim.begin == 0) {
       const bool first = dim.terms[0].stride > dim.terms[1].stride;
-      const cost::SpatialTerm &outer = dim.terms[first ? 0 : 1], &inner = dim.terms[first ? 1 : 0];
+      const SpatialTerm &outer = dim.terms[first ? 0 : 1], &inner = dim.terms[first ? 1 : 0];
       const int64_t groups = loops[static_cast<size_t>(outer.loop)].extent,
                     each = loops[static_cast<size_t>(inner.loop)].extent;
       if (shared.contains(outer.loop) && inner.stride == 1 && outer.stride == each &&
@@ -54,7 +50,7 @@ uint32_t every_tensor(const Computation& c) { return (uint32_t{1} << (c.factors.
 bool alone_everywhere(Computation& c, int loop) {
   for (const SpatialTensor* tensor : tensors_of(c))
     for (const SpatialDim& dim : tensor->dims)
-      for (const cost::SpatialTerm& term : dim.terms)
+      for (const SpatialTerm& term : dim.terms)
         if (term.loop == loop && dim.terms.size() > 1) return false;
   return true;
 }
@@ -64,7 +60,7 @@ void erase_loop(Computation& c, int loop) {
   for (SpatialTensor* tensor : tensors_of(c))
     for (SpatialDim& dim : tensor->dims) {
       std::erase_if(dim.terms, [&](const auto& term) { return term.loop == loop; });
-      for (cost::SpatialTerm& term : dim.terms) term.loop -= term.loop > loop;
+      for (SpatialTerm& term : dim.terms) term.loop -= term.loop > loop;
     }
 }
 
@@ -202,7 +198,7 @@ bool is_padding(const LoopIndex& index, const Computation& c) {
   for (const SpatialTensor& factor : c.factors)
     for (const SpatialDim& dim : factor.dims) {
       LoopIndex low{{}, -dim.begin}, high{{}, dim.extent - 1 + dim.begin};
-      for (const cost::SpatialTerm& term : dim.terms) {
+      for (const SpatialTerm& term : dim.terms) {
         low.terms[term.loop] = term.stride;
         high.terms[term.loop] = -term.stride;
       }
@@ -220,4 +216,4 @@ void tidy(Computation& c) {
   drop_single(c);
 }
 
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

@@ -1,4 +1,4 @@
-#include "tilewright/tune/fpga/schedule.h"
+#include "tilewright/rules/fpga/schedule.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include "tilewright/lower/testing/meaning.h"
 #include "tilewright/schedule/testing/fpga_traces.h"
 
-namespace tilewright::tune {
+namespace tilewright::rules {
 namespace {
 
 using ::testing::HasSubstr;
@@ -57,4 +57,4 @@ TEST(FpgaSchedule, ProgramsWithoutOneSumHaveNone) {
 }
 
 }  // namespace
-}  // namespace tilewright::tune
+}  // namespace tilewright::rules

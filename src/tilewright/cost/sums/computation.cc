@@ -1,4 +1,4 @@
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,8 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/tensor/tensor.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 namespace {
-
-using cost::SpatialDim;
-using cost::SpatialLoop;
-using cost::SpatialTensor;
-using cost::SpatialTerm;
 
 std::string index_text(const std::vector<SpatialLoop>& loops, const SpatialDim& dim) {
   std::string text;
@@ -53,9 +48,9 @@ std::string bad_indices(const Computation& computation, const SpatialTensor& ten
         return fmt::format("loop {} runs along a diagonal of {}", loop, tensor.name);
       seen.push_back(term.loop);
     }
-  if (tensor.dims.size() > cost::kSpatialDims)
+  if (tensor.dims.size() > kSpatialDims)
     return fmt::format("{} has {} dimensions, there is room for {}", tensor.name,
-                       tensor.dims.size(), cost::kSpatialDims);
+                       tensor.dims.size(), kSpatialDims);
   return {};
 }
 
@@ -165,26 +160,26 @@ std::string to_string(const Computation& c) {
   return text;
 }
 
-Result<cost::SpatialLayer> layer_of(const Computation& c) {
+Result<SpatialLayer> layer_of(const Computation& c) {
   if (c.factors.size() != 2)
     return unsupported(c, fmt::format("it multiplies {} factors, a unit two", c.factors.size()));
-  if (c.loops.size() > cost::kSpatialLoops)
-    return unsupported(c, fmt::format("it has {} loops, there is room for {}", c.loops.size(),
-                                      cost::kSpatialLoops));
+  if (c.loops.size() > kSpatialLoops)
+    return unsupported(
+        c, fmt::format("it has {} loops, there is room for {}", c.loops.size(), kSpatialLoops));
   for (const SpatialTensor* tensor : {&c.factors[0], &c.factors[1], &c.result})
     if (std::string why = bad_indices(c, *tensor); !why.empty()) return unsupported(c, why);
-  cost::SpatialLayer layer;
+  SpatialLayer layer;
   layer.name = c.name;
   layer.loops = c.loops;
   layer.tensors = {c.factors[0], c.factors[1], c.result};
   return layer;
 }
 
-Computation computation_of(const cost::SpatialLayer& layer) {
+Computation computation_of(const SpatialLayer& layer) {
   return {layer.name,
           layer.loops,
           {layer.tensors[0], layer.tensors[1]},
-          layer.tensors[cost::kSpatialResult],
+          layer.tensors[kSpatialResult],
           {DType::I8, DType::I8, DType::I32},
           {-1, -1}};
 }
@@ -229,4 +224,4 @@ Func nest_for_matching(const Computation& c) {
   return *func;
 }
 
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

@@ -12,12 +12,13 @@
 #include "tilewright/cost/fpga/search.h"
 #include "tilewright/schedule/step.h"
 
-namespace tilewright::tune {
+namespace tilewright::rules {
 
 struct FpgaSchedule {
   schedule::Trace trace;
   cost::FpgaDesign design;
   cost::FpgaTime time;  ///< of the sum of products, by the model
+  hw::FpgaCells cells;  ///< likewise
   Func func;            ///< with the steps applied
 };
 
@@ -27,9 +28,13 @@ struct FpgaSchedule {
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design);
 
+/// Whether pixels of the result read overlapping windows: which bank a pixel of the image lies in
+/// then depends on the tap, and several side by side would need all banks each.
+bool reads_windows(const cost::FpgaModel& model);
+
 /// The model's best design of `func` whose tiles divide its loops, as a schedule.
 /// errors: Unsupported (no single sum of products; an operator that the device lacks), Capacity.
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
                                         hw::FpgaPath path = hw::FpgaPath::Hls);
 
-}  // namespace tilewright::tune
+}  // namespace tilewright::rules

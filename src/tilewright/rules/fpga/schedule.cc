@@ -1,20 +1,18 @@
-#include "tilewright/tune/fpga/schedule.h"
+#include "tilewright/rules/fpga/schedule.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/schedule/tree.h"
 
-namespace tilewright::tune {
+namespace tilewright::rules {
 namespace {
 
-using schedule::Name;
 using schedule::Names;
-using schedule::Step;
 using schedule::Tree;
 
 tl::unexpected<Error> no_schedule(const std::string& why) {
@@ -22,16 +20,13 @@ tl::unexpected<Error> no_schedule(const std::string& why) {
               "steps of your own: hls --trace FILE");
 }
 
-/// One block and the loops around it.
-struct Stage {
-  std::string name;
-  Buffer result;
-  std::vector<std::string> loops;  ///< outermost first
-};
-
 /// The program in parts.
 struct Parts {
-  Stage sum;
+  struct {
+    std::string name;
+    Buffer result;
+    std::vector<std::string> loops;  ///< outermost first
+  } sum;
   std::string init;      ///< empty: the sum sets its result itself
   std::string consumer;  ///< reads the result; empty: the result is a parameter
   struct Operand {
@@ -288,9 +283,9 @@ class Writer {
   std::vector<std::pair<std::string, std::string>> banks_;  ///< of buffers, once they are there
 };
 
-/// Whether pixels of the result read overlapping windows: which bank a pixel of the image lies in
-/// then depends on the tap, and several side by side would need all banks each.
-bool windowed(const cost::FpgaModel& model) {
+}  // namespace
+
+bool reads_windows(const cost::FpgaModel& model) {
   const cost::SpatialLayer& layer = model.layer();
   const cost::FpgaRoles& roles = model.roles();
   for (const cost::SpatialDim& dim : layer.tensors[static_cast<size_t>(roles.image)].dims)
@@ -299,8 +294,6 @@ bool windowed(const cost::FpgaModel& model) {
   return false;
 }
 
-}  // namespace
-
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design) {
   return Writer(func, model, design).run();
@@ -308,26 +301,30 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
 
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
                                         hw::FpgaPath path) {
-  const codesign::Computations found = codesign::computations_of(func);
+  const cost::Computations found = cost::computations_of(func);
   if (found.sums.size() != 1)
     return no_schedule(fmt::format("it has {} sums of products, not one", found.sums.size()));
   cost::FpgaOptions options;
   options.dtype = found.sums[0].dtypes.front();
   options.path = path;
   const cost::FpgaModel model =
-      TW_TRY(cost::FpgaModel::create(device, TW_TRY(codesign::layer_of(found.sums[0])), options));
+      TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options));
   cost::FpgaSearch search;
   search.weight_ports = 1;
   search.divisors_only = true;
   search.blocks = {1};
-  if (windowed(model)) search.most_pixels = 1;
+  if (reads_windows(model)) search.most_pixels = 1;
   const auto best = best_fpga_design(model, search);
   if (!best)
     return fail(ErrorKind::Capacity,
                 fmt::format("no design for '{}' fits {}", func.name, device.name));
-  FpgaSchedule out{TW_TRY(fpga_trace(func, model, best->design)), best->design, best->time, {}};
+  FpgaSchedule out{TW_TRY(fpga_trace(func, model, best->design)),
+                   best->design,
+                   best->time,
+                   model.cells(best->design),
+                   {}};
   out.func = TW_TRY(schedule::replay(func, out.trace));
   return out;
 }
 
-}  // namespace tilewright::tune
+}  // namespace tilewright::rules

@@ -6,18 +6,15 @@
 #include <map>
 #include <set>
 
-#include "tilewright/codesign/computation.h"
-#include "tilewright/codesign/loop_reader.h"
+#include "tilewright/cost/sums/computation.h"
+#include "tilewright/cost/sums/loop_reader.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/schedule/access.h"
 #include "tilewright/schedule/tree.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 namespace {
 
-using cost::SpatialDim;
-using cost::SpatialLoop;
-using cost::SpatialTensor;
 using schedule::Id;
 
 /// One block beside inits; indices, guard and value in terms of the loops around.
@@ -367,4 +364,4 @@ class FuncReader {
 
 Computations computations_of(const Func& func) { return FuncReader(func).run(); }
 
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

@@ -1,92 +1,22 @@
 // Reading computations out of Funcs: what is a sum of products, what is folded, what is left over.
-#include "tilewright/codesign/computation.h"
+#include "tilewright/cost/sums/computation.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tilewright/base/rng.h"
-#include "tilewright/codesign/association.h"
-#include "tilewright/interp/interp.h"
+#include "tilewright/cost/sums/testing/sums.h"
 #include "tilewright/ir/text.h"
-#include "tilewright/tensor/text.h"
-#include "tilewright/tensor/workload.h"
 
-namespace tilewright::codesign {
+namespace tilewright::cost {
 namespace {
 
+using sums_testing::expect_same_results;
+using sums_testing::kMttkrp;
+using sums_testing::operation;
+using sums_testing::parsed;
+using sums_testing::texts;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-Func parsed(const std::string& text) {
-  const Result<Func> func = tensor::parse_tensor_file(text);
-  EXPECT_TRUE(func) << to_string(func.error());
-  return *func;
-}
-
-Func operation(const std::string& name, const std::map<std::string, int64_t>& params,
-               DType dtype = DType::I8) {
-  const auto call = tensor::workload_call(name, params, dtype);
-  EXPECT_TRUE(call) << to_string(call.error());
-  const auto func = tensor::op_func(*call);
-  EXPECT_TRUE(func) << to_string(func.error());
-  return *func;
-}
-
-std::vector<std::string> texts(const Computations& found) {
-  std::vector<std::string> out;
-  for (const Computation& sum : found.sums) out.push_back(to_string(sum));
-  return out;
-}
-
-/// Small random numbers for every input.
-interp::Arguments arguments(const Func& func, uint64_t seed) {
-  Rng rng(seed);
-  interp::Arguments args;
-  for (const Param& param : func.params) {
-    if (param.mode == ParamMode::Out) continue;
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    Array array(param.buffer.dtype(), shape);
-    for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, rng.between(-9, 9));
-    args.arrays.emplace(param.buffer.name(), std::move(array));
-  }
-  return args;
-}
-
-/// The first output, flat; inputs by name, in whatever shape `func` has them.
-std::vector<int64_t> result(const Func& func, const interp::Arguments& flat) {
-  interp::Arguments args;
-  std::string output;
-  for (const Param& param : func.params) {
-    Shape shape;
-    for (const Expr& extent : param.buffer.shape()) shape.push_back(*as_int(extent));
-    if (param.mode == ParamMode::Out) {
-      output = param.buffer.name();
-      continue;
-    }
-    const Array& values = flat.arrays.at(param.buffer.name());
-    Array array(param.buffer.dtype(), shape);
-    EXPECT_EQ(array.size(), values.size()) << param.buffer.name();
-    for (int64_t i = 0; i < array.size(); ++i) array.set_int(i, values.get_int(i));
-    args.arrays.emplace(param.buffer.name(), std::move(array));
-  }
-  const auto outcome = interp::run(func, args);
-  EXPECT_TRUE(outcome) << to_string(outcome.error()) << print(func);
-  std::vector<int64_t> values;
-  if (!outcome) return values;
-  const Array& array = outcome->outputs.at(output);
-  for (int64_t i = 0; i < array.size(); ++i) values.push_back(array.get_int(i));
-  return values;
-}
-
-void expect_same_results(const Func& one, const Func& other, const std::string& what) {
-  const interp::Arguments args = arguments(one, 7);
-  const std::vector<int64_t> expected = result(one, args);
-  EXPECT_EQ(result(other, args), expected) << what;
-  EXPECT_NE(expected, std::vector<int64_t>(expected.size(), 0)) << what;
-}
-
-const std::map<std::string, int64_t> kMttkrp = {{"i", 3}, {"j", 4}, {"k", 5}, {"l", 2}};
 
 TEST(Computations, MttkrpHasTwo) {
   const Computations found = computations_of(operation("mttkrp", kMttkrp));
@@ -121,7 +51,7 @@ TEST(Computations, PaddingIsPartOfTheIndex) {
   ASSERT_EQ(found.others.size(), 1u);
   EXPECT_TRUE(found.others[0].free);
   EXPECT_THAT(found.others[0].reason, HasSubstr("zeros around"));
-  const Result<cost::SpatialLayer> layer = layer_of(found.sums[0]);
+  const Result<SpatialLayer> layer = layer_of(found.sums[0]);
   ASSERT_TRUE(layer);
   EXPECT_EQ(layer->tensors[0].dims[1].begin, 1);
   EXPECT_EQ(layer->tensors[0].dims[1].extent, 7);
@@ -233,76 +163,5 @@ TEST(Computations, LoopsAsTheyAreWritten) {
   EXPECT_TRUE(found.others.empty());
 }
 
-// --- Orders of contraction
-
-struct ChainCase {
-  std::string text;
-  size_t factors, orders;
-};
-
-TEST(Association, EveryOrderComputesTheSame) {
-  const std::vector<ChainCase> cases = {
-      {"tensor w(A: i32[3, 5, 2], B: i32[2, 4], C: i32[5, 4]) {\n D[i in 3, j in 4] = sum(k in 5, "
-       "l in 2) A[i, k, l] * B[l, j] * C[k, j]\n return D\n}\n",
-       3, 3},
-      // TTMc in its three-factor form, and as two steps.
-      {"tensor w(A: i32[3, 5, 2], B: i32[5, 4], C: i32[2, 7]) {\n D[i in 3, j in 4, n in 7] = "
-       "sum(k "
-       "in 5, l in 2) A[i, k, l] * B[k, j] * C[l, n]\n return D\n}\n",
-       3, 3},
-      {"tensor w(A: i32[3, 5, 2], B: i32[5, 4], C: i32[2, 7]) {\n T[i in 3, l in 2, j in 4] = "
-       "sum(k "
-       "in 5) A[i, k, l] * B[k, j]\n D[i in 3, j in 4, n in 7] = sum(k in 2) T[i, k, j] * C[k, "
-       "n]\n "
-       "return D\n}\n",
-       3, 3},
-      // Windows and a loop that one factor has alone.
-      {"tensor w(A: i32[6, 3], B: i32[2, 4], C: i32[3, 4], E: i32[5, 2]) {\n D[x in 5, j in 4] = "
-       "sum(r in 2, k in 3, u in 2) A[x + r, k] * B[r, j] * C[k, j] * E[x, u]\n return D\n}\n",
-       4, 15},
-  };
-  for (const ChainCase& one : cases) {
-    const Func func = parsed(one.text);
-    const std::vector<Chain> chains = chains_of(computations_of(func));
-    ASSERT_EQ(chains.size(), 1u) << one.text;
-    EXPECT_EQ(chains[0].product.factors.size(), one.factors);
-    EXPECT_EQ(chains[0].orders.size(), one.orders);
-    std::set<std::string> different;
-    for (const AssociationOrder& order : chains[0].orders) {
-      EXPECT_EQ(order.stages.size(), one.factors - 1);
-      for (const Computation& stage : order.stages) EXPECT_EQ(stage.factors.size(), 2u);
-      expect_same_results(func, func_of("order", order.stages), order.text);
-      different.insert(order.text);
-    }
-    EXPECT_EQ(different.size(), one.orders);
-  }
-}
-
-TEST(Association, MttkrpsOrdersHaveTheirCosts) {
-  const std::vector<Chain> chains = chains_of(computations_of(operation("mttkrp", kMttkrp)));
-  ASSERT_EQ(chains.size(), 1u);
-  const int64_t i = 3, j = 4, k = 5, l = 2;
-  std::map<std::string, std::pair<int64_t, int64_t>> costs;
-  for (const AssociationOrder& order : chains[0].orders)
-    costs[order.text] = {order.macs, order.intermediate_bytes};
-  const int64_t whole = i * j * k * l;
-  EXPECT_EQ(costs.at("(x0 * x1) * x2"), std::pair(whole + i * j * k, i * j * k));
-  EXPECT_EQ(costs.at("(x0 * x2) * x1"), std::pair(whole + i * j * l, i * j * l));
-  EXPECT_EQ(costs.at("x0 * (x1 * x2)"), std::pair(whole + j * k * l, j * k * l));
-  EXPECT_EQ(chains[0].orders[0].text, "(x0 * x2) * x1");
-}
-
-TEST(Association, TheOrderOfTheFuncIsKeptUnlessAsked) {
-  const Computations as_is = computations_of(operation("mttkrp", kMttkrp));
-  EXPECT_EQ(texts(*with_order(as_is, 0)), texts(as_is));
-  const Computations first = *with_order(as_is, 1);
-  EXPECT_THAT(texts(first), ElementsAre("y0.1[i, j, l] += x0[i, k, l] * x2[k, j]",
-                                        "y0[i, j] += y0.1[i, j, l] * x1[l, j]"));
-  EXPECT_THAT(first.sums[1].sources, ElementsAre(0, -1));
-  EXPECT_EQ(with_order(as_is, 4).error().kind, ErrorKind::Usage);
-  const Computations product = computations_of(operation("ttm", kMttkrp));
-  EXPECT_EQ(with_order(product, 1).error().kind, ErrorKind::Usage);
-}
-
 }  // namespace
-}  // namespace tilewright::codesign
+}  // namespace tilewright::cost

@@ -1,0 +1,96 @@
+#include "tilewright/driver/tuning/fpga_launches.h"
+
+#include <fmt/format.h>
+
+#include "tilewright/compile/fpga/design_launch.h"
+#include "tilewright/compile/fpga/program.h"
+#include "tilewright/tune/fpga/space.h"
+
+namespace tilewright::driver {
+namespace {
+
+/// What `func`, with its schedule, takes. errors: what the Verilog lacks, what exceeds the device.
+Result<int64_t> cycles_of(const Func& func, const hw::FpgaDevice& device) {
+  const fpga::Design design = TW_TRY(compile::fpga_design(func, device));
+  fpga::RunOptions options;
+  options.memory = compile::memory_timing(device);
+  options.values = false;
+  std::vector<std::string> no_values;
+  return TW_TRY(fpga::simulate(design, options, no_values)).cycles;
+}
+
+class FpgaLaunchSpace final : public LaunchSpace {
+ public:
+  FpgaLaunchSpace(std::unique_ptr<tune::FpgaSpace> space, Func func, hw::FpgaDevice device)
+      : space_(std::move(space)), func_(std::move(func)), device_(std::move(device)) {}
+
+  const search::Space& space() const override { return space_->space(); }
+  search::Evaluation judge(const search::Point& point) const override {
+    // What a model remembers is for one thread.
+    const cost::FpgaModel model = space_->model(point);
+    if (std::string problem = model.problem(space_->design(point)); !problem.empty())
+      return {search::kInvalid, problem};
+    const auto cycles = [&]() -> Result<int64_t> {
+      return cycles_of(TW_TRY(schedule::replay(func_, TW_TRY(space_->trace(point)))), device_);
+    }();
+    if (!cycles) return {search::kInvalid, cycles.error().what};
+    return {static_cast<double>(*cycles), ""};
+  }
+  std::string schedule(const search::Point& point) const override {
+    const auto trace = space_->trace(point);
+    return trace ? schedule::print(*trace) : "";
+  }
+  std::string decisions(const search::Point& point) const override { return space().text(point); }
+  std::optional<search::Point> find(const std::string& decisions) const override {
+    return space().find(decisions);
+  }
+  std::string describe(const search::Point& point) const override {
+    return to_string(space_->design(point));
+  }
+
+ private:
+  std::unique_ptr<tune::FpgaSpace> space_;
+  Func func_;
+  hw::FpgaDevice device_;
+};
+
+/// Null: it is of another back-end.
+const compile::FpgaProgram* program_of(const compile::LaunchCode& launch) {
+  const auto* code = dynamic_cast<const compile::FpgaLaunchCode*>(launch.detail.get());
+  return code == nullptr ? nullptr : &code->program;
+}
+
+}  // namespace
+
+Result<std::vector<LaunchTask>> fpga_launches(const compile::CompiledModel& model,
+                                              const compile::CompileOptions& options) {
+  const hw::FpgaDevice& device = compile::fpga_target(options.target)->device;
+  std::vector<LaunchTask> tasks;
+  for (const auto& [name, launch] : model.launches) {
+    const compile::FpgaProgram* program = program_of(launch);
+    if (program == nullptr || !program->model) continue;
+    tune::FpgaSpaceOptions limits;
+    limits.as_steps = true;
+    auto space = TW_TRY(tune::FpgaSpace::create(device, program->source, limits));
+    LaunchTask task;
+    task.name = name;
+    task.workload = compile::fpga_workload(program->source);
+    task.target = compile::fpga_record_key(device);
+    if (const auto taken = space->point(program->model->design)) task.start.push_back(*taken);
+    task.space = std::make_shared<FpgaLaunchSpace>(std::move(space), program->source, device);
+    tasks.push_back(std::move(task));
+  }
+  return tasks;
+}
+
+Result<double> fpga_launch_cycles(const compile::CompiledModel& model,
+                                  const compile::CompileOptions& options) {
+  const hw::FpgaDevice& device = compile::fpga_target(options.target)->device;
+  double cycles = 0;
+  for (const auto& [name, launch] : model.launches)
+    if (const compile::FpgaProgram* program = program_of(launch))
+      cycles += static_cast<double>(TW_TRY(cycles_of(program->func, device)));
+  return cycles;
+}
+
+}  // namespace tilewright::driver
