@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tilewright/codegen/fpga/first_sum.h"
 #include "tilewright/codegen/fpga/nest.h"
 #include "tilewright/codegen/fpga/operands.h"
 #include "tilewright/ir/walk.h"
@@ -85,6 +86,7 @@ class DesignWriter {
         if (error.place.empty()) error.place = "process " + process.name;
         return tl::unexpected<Error>(std::move(error));
       }
+      fpga_design::start_sums_with_first(process_);
       design_.processes.push_back(std::move(process_));
     }
     TW_TRY_STATUS(check_legal(design_));

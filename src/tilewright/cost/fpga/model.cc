@@ -193,6 +193,23 @@ double FpgaModel::image_cycles(const FpgaDesign& design, const Kind& c, const Ki
   return std::max(moved.port, stored / design.image_ports);
 }
 
+/// Least cycles to move `elements` of `tensor` between a port and banks; 0 where layouts are free.
+double FpgaModel::as_written_cycles(const FpgaDesign& d, const SpatialTensor& tensor,
+                                    double elements) const {
+  if (!options_.as_written || tensor.dims.empty()) return 0;
+  int64_t banks = 1;
+  const std::vector<SpatialTerm>& last = tensor.dims.back().terms;
+  if (last.size() == 1 && last[0].stride == 1) {
+    const int loop = last[0].loop;
+    banks = loop == roles_.outputs  ? d.uo
+            : loop == roles_.inputs ? d.ui
+            : loop == roles_.pixels ? d.us
+                                    : 1;
+  }
+  const int64_t beat = std::max<int64_t>(1, device_.port.bytes / tensor.element_bytes);
+  return elements / static_cast<double>(std::min(banks, beat));
+}
+
 double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,
                                 double& channel) const {
   const SpatialTensor& weights = layer_.tensors[static_cast<size_t>(roles_.weights)];
@@ -206,7 +223,9 @@ double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64
   }
   const FpgaTransfer moved = read_runs(device_, runs / design.weight_ports, run);
   channel += moved.channel * design.weight_ports;
-  return moved.port;
+  return std::max(
+      moved.port,
+      as_written_cycles(design, weights, bytes / static_cast<double>(weights.element_bytes)));
 }
 
 double FpgaModel::result_cycles(const FpgaDesign& design, int64_t outputs, const Kind& y,
@@ -222,7 +241,8 @@ double FpgaModel::result_cycles(const FpgaDesign& design, int64_t outputs, const
       static_cast<double>(outputs_last ? y.size * x.size : up(outputs, block) * y.size);
   const FpgaTransfer moved = write_runs(device_, runs, run);
   channel += moved.channel;
-  return moved.port;
+  const double elements = static_cast<double>(outputs * y.size * x.size);
+  return std::max(moved.port, as_written_cycles(design, result, elements));
 }
 
 double FpgaModel::compute_cycles(const FpgaDesign& d, int64_t o, int64_t c, int64_t h,

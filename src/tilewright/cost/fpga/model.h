@@ -55,6 +55,9 @@ struct FpgaOptions {
   /// Each slot of a buffer is a RAM of its own, as vendors' compilers may make it; else slots are
   /// the upper part of one address.
   bool ram_per_slot = false;
+  /// Tensors lie as the program has them, and a cycle moves the elements of a row that lie in
+  /// different banks; else weights are packed in the order of their use.
+  bool as_written = false;
 };
 
 /// Cycles of all tiles added up, and what they come to.
@@ -116,6 +119,8 @@ class FpgaModel {
   const std::vector<Kind>& kinds(int loop, int64_t tile) const;
   int64_t image_stride(int loop) const;
   int64_t pixel_banks(const FpgaDesign& design) const;
+  double as_written_cycles(const FpgaDesign& design, const SpatialTensor& tensor,
+                           double elements) const;
   double image_cycles(const FpgaDesign& design, const Kind& c, const Kind& y, const Kind& x,
                       double& channel) const;
   double weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,

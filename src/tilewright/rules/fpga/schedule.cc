@@ -307,6 +307,7 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   cost::FpgaOptions options;
   options.dtype = found.sums[0].dtypes.front();
   options.path = path;
+  options.as_written = true;
   const cost::FpgaModel model =
       TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options));
   cost::FpgaSearch search;

@@ -38,6 +38,7 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
   for (const DType dtype : dtypes) {
     cost::FpgaOptions one = options.model;
     one.dtype = dtype;
+    one.as_written = options.as_steps;
     space->models_.push_back(TW_TRY(cost::FpgaModel::create(device, layer, one)));
   }
   const cost::FpgaModel& model = space->models_[0];
