@@ -80,6 +80,22 @@ exits 0 "its steps are written" "by the model" -- hls mm.tw --hw zcu104 -o mm
 holds "as a file" grep -q "dataflow(loop=" mm/schedule.steps
 exits 0 "and can be taken again" "4 processes" -- hls mm.tw --hw zcu104 --trace mm/schedule.steps -o again
 holds "for the same C++" cmp mm/kernel.cpp again/kernel.cpp
+exits 0 "why" "cycles by the model, bound by" "II 1" "cells by the model" -- explain mm.tw --target fpga --hw zcu104
+exits 0 "designs are searched by their cycles" "tried 20 ways" -- \
+  tune mm.tw --target fpga --hw zcu104 --trials 20 --records tuned.sqlite -o tuned.twm
+exits 0 "and what is found is taken" "of tuning" -- \
+  verify mm.tw --target fpga --hw zcu104 --records tuned.sqlite --device fpga:tsim --against interp
+"$program" --json tune mm.tw --target fpga --hw zcu104 --trials 60 --records tuned.sqlite >tuned.json 2>>"$log"
+holds "it is faster" grep -q '"better": *true' tuned.json
+exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
+exits 2 "an accelerator is no program" "--target fpga" -- rtl mm.tw mm.tw
+cat >dot.tw <<'EOF'
+tensor dot(A: i8[m, k], B: i8[k, n]) where m = 2, n = 3, k = 4 {
+  C[i in m, j in n] = sum(l in k) i32(A[i, l]) * i32(B[l, j])
+  return C
+}
+EOF
+exits 0 "cells" "Yosys" "model (fpga)" -- synth dot.tw --target fpga --hw zynq7020
 sed 's/T\[b\] \* 2.0/exp(T[b])/' twice.tw >exp.tw
 exits 3 "what the Verilog lacks" "has no function" -- verify exp.tw --target fpga --hw zcu104 \
   --device fpga:tsim --against interp

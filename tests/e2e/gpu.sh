@@ -97,9 +97,11 @@ network() {  # NAME REFERENCE OPTIONS...
   [ "$name" != bert_base ] || inputs=(--input attention_mask=ones)
   exits 0 "D1 $name on OpenCL" " ok" -- verify net.onnx --target opencl --against "$reference" "${inputs[@]}"
 }
-for form in residual turned bytes; do
+for form in residual turned; do
   exits 0 "$form" " ok" -- verify $form.onnx --target opencl --against ort
 done
+# ONNX Runtime saturates sums of byte products on processors without VNNI.
+exits 0 "bytes" " ok" -- verify bytes.onnx --target opencl --against interp
 network lenet5 interp
 # PoCL's optimiser would take most of the time; what it makes of kernels shows above.
 export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable

@@ -254,14 +254,15 @@ graph = h.make_graph([h.make_node("Conv", ["x", "w"], ["s"], name="conv", pads=[
 onnx.save(h.make_model(graph, opset_imports=[h.make_opsetid("", 17)], ir_version=8), "conv.onnx")
 PY
 "$program" --json tune conv.onnx --threads 2 --trials 32 --records forms.sqlite >forms.json 2>>"$log"
-holds "both forms are measured" [ "$(value forms.json 'len(d["forms"])')" = 1 ]
+# How many other forms are not hopeless depends on the processor.
+holds "both forms are measured" [ "$(value forms.json 'len(d["forms"])')" -ge 1 ]
 holds "their kernels are tasks" [ "$(value forms.json 'len(d["tasks"])')" -ge 2 ]
 exits 0 "records of algorithms are valid" " 0 do not" -- records --store forms.sqlite validate
 "$program" --json records ls --store forms.sqlite --limit 1000 >rows.json 2>>"$log"
 "$python" - <<'PY'
 import json
 rows = [r for r in json.load(open("rows.json"))["records"] if r["kind"] == "algorithm"]
-assert len(rows) == 1, rows
+assert rows
 for form, file in (("direct", "direct.jsonl"), ("winograd 2", "winograd.jsonl")):
     lines = [{"format": "tilewright-records", "version": 1}, dict(rows[0], point="algorithm: " + form)]
     open(file, "w").write("".join(json.dumps(line) + "\n" for line in lines))
