@@ -69,6 +69,55 @@ TEST(DesignOf, SchedulesOfProducts) {
   }
 }
 
+/// `sum` between a tile of X in T, which is filled first, and Y, which gets S.
+Func summed(const std::string& sum) {
+  return *parse_func(
+      "func f(X: i8[3,4], out Y: i32[4]) { for t in 2 @(pipeline=dataflow) { alloc T: i8[3,4] "
+      "fpga.bram @(slots=2) for a in 3, b in 4 { T[a, b] = X[a, b] } alloc S: i32[4] fpga.bram "
+      "@(slots=2) for i in 4 { S[i] = 7i32 } " +
+      sum + " for j in 4 { Y[j] = S[j] } } }");
+}
+
+/// The nests of the process that computes.
+std::vector<fpga::Nest> computing(const fpga::Design& design) {
+  std::vector<fpga::Nest> nests;
+  for (const fpga::Process& process : design.processes)
+    for (const fpga::Item& item : process.items)
+      if (const auto* nest = std::get_if<fpga::Nest>(&item); nest && process.name == "compute")
+        nests.push_back(*nest);
+  return nests;
+}
+
+TEST(DesignOf, SumsBeginWithTheirFirstTerm) {
+  const auto nests = [](const std::string& sum) {
+    const Func func = summed(sum);
+    EXPECT_EQ(wrong_with(func, 3), "") << sum;
+    const auto design = design_for(func);
+    return design ? computing(*design).size() : 0;
+  };
+  EXPECT_EQ(nests("for k in 3, i in 4 { S[i] += i32(T[k, i]) }"), 1);
+  EXPECT_EQ(nests("for u in 2 { for k in 3, i in 4 { S[i] += i32(T[k, i]) } }"), 1);
+  EXPECT_EQ(nests("for i in 4, k in 3 { S[3 - i] += i32(T[k, i]) }"), 1);
+  // One sum keeps what it was set to; terms that a condition leaves out; another order of nests.
+  EXPECT_EQ(nests("for k in 3, i in 3 { S[i] += i32(T[k, i]) }"), 2);
+  EXPECT_EQ(nests("for k in 3, i in 4 { if k + i >= 1 { S[i] += i32(T[k, i]) } }"), 2);
+  EXPECT_EQ(nests("for k in 3, i in 4 { S[i] += i32(T[k, i]) } for i in 4 { S[i] += 5i32 }"), 2);
+}
+
+TEST(DesignOf, IntegersAreAsWideAsTheyCanGet) {
+  const Func func = *parse_func(
+      "func f(X: i8[3,4], out Y: i32[4]) { for t in 2 @(pipeline=dataflow) { alloc T: i8[3,4] "
+      "fpga.bram @(slots=2, partition=f_c1) for a in 3, b in 4 { T[a, b] = X[a, b] } alloc S: "
+      "i32[4] fpga.bram @(slots=2) for i in 4 { for k in 3 unroll { S[i] += i32(T[k, i]) * "
+      "i32(T[k, i]) } } for j in 4 { Y[j] = S[j] } } }");
+  const auto design = design_for(func);
+  ASSERT_TRUE(design) << to_string(design.error());
+  std::vector<std::string> types;
+  for (const fpga::Node& node : computing(*design).at(0).nodes)
+    if (node.op == fpga::Op::Mul || node.op == fpga::Op::Add) types.push_back(name(node.type));
+  EXPECT_THAT(types, ::testing::ElementsAre("i16", "i16", "i16", "i17", "i18", "i32"));
+}
+
 TEST(DesignOf, WhatTheVerilogLacksIsRefused) {
   for (const std::string_view text : lower::testing::dataflow_programs()) {
     const Func func = *parse_func(text);
