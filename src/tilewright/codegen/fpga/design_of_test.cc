@@ -112,8 +112,9 @@ TEST(DesignOf, IntegersAreAsWideAsTheyCanGet) {
       "i32(T[k, i]) } } for j in 4 { Y[j] = S[j] } } }");
   const auto design = design_for(func);
   ASSERT_TRUE(design) << to_string(design.error());
+  const std::vector<fpga::Nest> nests = computing(*design);
   std::vector<std::string> types;
-  for (const fpga::Node& node : computing(*design).at(0).nodes)
+  for (const fpga::Node& node : nests.at(0).nodes)
     if (node.op == fpga::Op::Mul || node.op == fpga::Op::Add) types.push_back(name(node.type));
   EXPECT_THAT(types, ::testing::ElementsAre("i16", "i16", "i16", "i17", "i18", "i32"));
 }
