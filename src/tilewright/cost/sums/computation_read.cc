@@ -84,7 +84,7 @@ Stage stage_of(const schedule::Tree& tree, Id id) {
 
 class FuncReader {
  public:
-  explicit FuncReader(const Func& func) : func_(func), tree_(func), uses_(tree_) {
+  explicit FuncReader(const Func& func) : tree_(func), uses_(tree_) {
     std::set<Id> inits;
     for (const Id id : tree_.blocks())
       if (const Store* store = schedule::single_store(tree_.block(id)))
@@ -349,7 +349,6 @@ class FuncReader {
     if (multiplies || stage.store.combine == Combine::Add) other.macs = iterations;
   }
 
-  const Func& func_;
   schedule::Tree tree_;
   schedule::Uses uses_;
   std::vector<Stage> stages_;
