@@ -130,6 +130,12 @@ bool behind_a_pad_of_zeros(const Graph& graph, const Node& node) {
   });
 }
 
+/// Whether the weights, the second tensor of a product of bytes, are signed.
+bool with_signed_weights(const Graph& graph, const Node& node) {
+  const bool scaled = node.op.starts_with("QLinear");  // a scale and a zero point follow a tensor
+  return operand(graph, node, scaled ? 3 : 1)->type.dtype == DType::I8;
+}
+
 bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
 
 std::vector<KnownDifference> make_table() {
@@ -189,6 +195,12 @@ std::vector<KnownDifference> make_table() {
        "NaN among the values",
        "the definition leaves open which value is chosen",
        on_floats,
+       true},
+      {{"ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"},
+       "weights of i8, a processor without VNNI, large values",
+       "ONNX Runtime adds two products of bytes in 16 bits there and saturates; Tilewright is "
+       "exact",
+       with_signed_weights,
        true},
       {{"Cast", "CastLike"},
        "floats out of the range of whole numbers",

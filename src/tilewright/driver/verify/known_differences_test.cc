@@ -65,6 +65,23 @@ TEST(KnownDifferences, DependOnTypesAndAttributes) {
   EXPECT_TRUE(found("Tan", DType::F32, {3}, {}).empty());
 }
 
+TEST(KnownDifferences, ProductsOfBytesDependOnTheWeights) {
+  EXPECT_EQ(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::I8, {3, 4})}).size(), 1u);
+  EXPECT_TRUE(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::U8, {3, 4})}).empty());
+  const auto scaled = [](DType weights) {
+    const Array scale = floats({1}).reshaped({});
+    return std::vector<Array>{scale,
+                              Array(DType::U8, Shape{}),
+                              Array(weights, Shape{3, 4}),
+                              scale,
+                              Array(weights, Shape{}),
+                              scale,
+                              Array(DType::U8, Shape{})};
+  };
+  EXPECT_EQ(found("QLinearMatMul", DType::U8, {2, 3}, {}, scaled(DType::I8)).size(), 1u);
+  EXPECT_TRUE(found("QLinearMatMul", DType::U8, {2, 3}, {}, scaled(DType::U8)).empty());
+}
+
 TEST(KnownDifferences, ConvTransposeOfAShortKernel) {
   const AttrList same = {{"strides", Ints{3, 3}}, {"auto_pad", std::string("SAME_UPPER")}};
   const std::vector<Array> two = {Array(DType::F32, {1, 1, 2, 2})};
