@@ -3,8 +3,8 @@
 # Declares one layer: every *.cc of the current folder, and of its FOLDERS, except the tests becomes
 # the static library tilewright_NAME. DEPS are the only layers its sources may include (scripts/check_layers.py reads
 # them back from here). *_test.cc become the program NAME_test (label unit), *_slow_test.cc become
-# NAME_slow_test (label slow); tests may use any layer named in DEPS or TEST_DEPS. The target
-# `unit_tests` builds all programs with the label unit.
+# NAME_slow_test (label slow), of which sanitizers see nothing (see tw_test for single suites); tests may
+# use any layer named in DEPS or TEST_DEPS. The target `unit_tests` builds all programs with the label unit.
 add_custom_target(unit_tests)
 add_library(tilewright_flags INTERFACE)
 target_include_directories(tilewright_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -41,7 +41,12 @@ function(tw_library name)
   if(sources)
     tw_grouped(sources ${name} ${sources})
     add_library(tilewright_${name} STATIC ${sources})
-    tw_precompile(tilewright_${name} library)
+    if(name IN_LIST TILEWRIGHT_OPTIMISED)
+      target_compile_options(tilewright_${name} PRIVATE -O1)
+      tw_precompile(tilewright_${name} optimised)
+    else()
+      tw_precompile(tilewright_${name} library)
+    endif()
     set(scope PUBLIC)
   else()
     add_library(tilewright_${name} INTERFACE)
@@ -64,6 +69,7 @@ function(tw_library name)
       set(label slow)
     endif()
     if(files)
+      set(of_kind ${files})
       tw_grouped(files ${name}_${kind} ${files})
       add_executable(${name}_${kind} ${files})
       target_link_libraries(${name}_${kind} PRIVATE tilewright_${name} ${ARG_TEST_DEPS} GTest::gmock
@@ -76,8 +82,7 @@ function(tw_library name)
       if(label STREQUAL unit)
         add_dependencies(unit_tests ${name}_${kind})
       endif()
-      add_test(NAME ${name}_${kind} COMMAND ${name}_${kind})
-      set_tests_properties(${name}_${kind} PROPERTIES LABELS ${label} TIMEOUT 900)
+      tw_test(${name}_${kind} ${label} ${of_kind})
     endif()
   endforeach()
 endfunction()

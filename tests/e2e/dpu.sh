@@ -31,8 +31,10 @@ model mobilenet_v2 mobilenet --size 64
 if [ "${2:-}" = full ]; then
   model yolov3_voc yolo --size 64
   model unet unet --size 188
-  every_node dpu yolo unet
-  every_node dpu-paper yolo mobilenet unet
+  model squeezenet1.1 squeezenet --size 64
+  model dcgan dcgan
+  every_node dpu yolo unet squeezenet mobilenet
+  every_node dpu-paper yolo mobilenet unet resnet squeezenet dcgan
   for part in 2 4 8; do in_memory $part resnet inception mobilenet yolo; done
   finish
   exit
@@ -40,8 +42,8 @@ fi
 model squeezenet1.1 squeezenet --size 64
 model dcgan dcgan
 model yolov3_tiny tiny --size 64
-every_node dpu resnet squeezenet inception mobilenet dcgan tiny
-every_node dpu-paper resnet squeezenet inception dcgan
+every_node dpu resnet inception dcgan tiny
+every_node dpu-paper inception
 exits 0 "against the interpreter" "every node agrees: " " against interp" -- \
   verify squeezenet.onnx "${quantized[@]}" --fallback cpu --against interp --per-node
 

@@ -65,7 +65,7 @@ TEST(GuardSample, TheFencesCatchWhatReachesBeyond) {
   }
 }
 
-TEST(Guard, EveryKernelTouchesOnlyItsBuffers) {
+TEST(GuardSlow, EveryKernelTouchesOnlyItsBuffers) {
   for (const char* name : {"cpu", "x86-64-v4", "x86-64-v3", "x86-64-v2"}) {
     const hw::CpuTarget target = *hw::find_target(name);
     if (!hw::missing_features(target).empty()) continue;
@@ -113,12 +113,12 @@ void expect_deterministic(const std::string& network, int64_t size) {
       EXPECT_TRUE(identical(results[r][i], results[0][i])) << network << " run " << r;
 }
 
-TEST(Threads, NetworksGiveTheSameBits) {
+TEST(ThreadsSlow, NetworksGiveTheSameBits) {
   expect_deterministic("mobilenet_v2", 96);
   expect_deterministic("resnet18", 64);
 }
 
-TEST(Threads, OperatorsGiveTheSameBits) {
+TEST(ThreadsSlow, OperatorsGiveTheSameBits) {
   const hw::CpuTarget& target = hw::host();
   std::vector<Func> funcs, one, two;
   for (const OperatorCase& test : kernel_matrix(target)) {

@@ -14,11 +14,13 @@ export TILEWRIGHT_RECORDS=$work/records.sqlite  # not the user's
 passed=0
 failed=0
 skipped=0
+since=$SECONDS  # when the last result was printed
 log=$work/.log
 
 ok() {
   passed=$((passed + 1))
-  echo "ok $((passed + failed)) $1"
+  echo "ok $((passed + failed)) $1 ($((SECONDS - since)) s)"
+  since=$SECONDS
 }
 bad() {
   failed=$((failed + 1))

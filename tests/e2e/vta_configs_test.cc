@@ -12,9 +12,6 @@
 namespace tilewright::e2e {
 namespace {
 
-constexpr int kConfigs = 50;
-constexpr int kRtlRuns = 3;
-
 /// Convolutions with stride 1 and 2, a residual block, max pooling, a dense layer; channels that
 /// are no multiple of any block, a batch that is not of every tile.
 Network small_network(int64_t batch) {
@@ -64,11 +61,13 @@ void expect_explained(const Error& error, const std::string& what) {
   EXPECT_NE(error.why.find("on chip"), std::string::npos) << what << ": " << to_string(error);
 }
 
-TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
+/// Compiles a network for random hardware and runs it on the simulators, the first `rtl_runs` that
+/// can be on Verilog too.
+void expect_configurations(int configs, int rtl_runs) {
   const Network networks[] = {small_network(1), small_network(2)};
   Rng rng(2024);
   int fitting = 0, refused = 0, rtl = 0;
-  for (int i = 0; i < kConfigs; ++i) {
+  for (int i = 0; i < configs; ++i) {
     const vta::Config config = random_hardware(rng, i % 3 == 2);
     const Network& network = networks[i % 2];
     const std::string what = fmt::format("{} {}", i, describe(config));
@@ -84,7 +83,7 @@ TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
     expect_clean(*model, what);
     uint64_t cycles = 0;
     std::vector<std::string> devices = {"vta:fsim", "vta:tsim"};
-    const bool on_rtl = rtl < kRtlRuns && config.log_block_out <= 4 && rtl_supports(config);
+    const bool on_rtl = rtl < rtl_runs && config.log_block_out <= 4 && rtl_supports(config);
     if (on_rtl) devices.push_back("vta:rtl"), ++rtl;
     for (const std::string& device : devices) {
       const Result<DeviceRun> run = run_network(network, *model, device);
@@ -100,8 +99,12 @@ TEST(VtaConfigs, F2_D4_FiftyRandomLegalConfigurations) {
   }
   fmt::print("{} configurations fit, {} are refused, {} ran on rtl\n", fitting, refused, rtl);
   EXPECT_LE(refused, 5) << "7 if windows are never cut";
-  EXPECT_EQ(rtl, kRtlRuns);
+  EXPECT_EQ(rtl, rtl_runs);
 }
+
+TEST(VtaConfigs, F2_D4_RandomLegalConfigurations) { expect_configurations(12, 1); }
+
+TEST(VtaConfigsFull, F2_D4_FiftyRandomLegalConfigurations) { expect_configurations(50, 3); }
 
 /// The kinds of layers of ResNet-18 on a small map: its first convolution and pooling, a block with
 /// and one without a change of size, the mean and the dense layer.

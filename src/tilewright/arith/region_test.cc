@@ -170,7 +170,7 @@ TEST_F(Regions, ClampedEnds) {
   EXPECT_EQ(box({min(o * 16 + i, int_imm(54))}, {int_imm(55)}), "o * 16:+16 hull");
 }
 
-TEST(Touched, RandomAffine) {
+TEST(TouchedSlow, RandomAffine) {
   Rng rng(3);
   for (int n = 0; n < 500 && !::testing::Test::HasFailure(); ++n) {
     std::vector<Ranged> outer = {{Var("a"), 0, rng.below(4)}, {Var("b"), -2, rng.below(3)}};
@@ -231,7 +231,7 @@ std::set<Point> elements(const Box& box, const Values& at) {
   return out;
 }
 
-TEST(Boxes, AgreeWithSetsOfElements) {
+TEST(BoxesSlow, AgreeWithSetsOfElements) {
   Rng rng(9);
   int contained = 0, apart = 0, exact = 0;
   for (int n = 0; n < 1500 && !::testing::Test::HasFailure(); ++n) {

@@ -177,7 +177,7 @@ TEST(Evaluation, DoesNotDependOnWhatWasEvaluatedBefore) {
 }
 
 // What the prior calls exact is, and what it calls a bound is one.
-TEST(Problem, OptimisticIsABoundAndKnownIsExact) {
+TEST(ProblemSlow, OptimisticIsABoundAndKnownIsExact) {
   for (const char* name : {"edge", "hasco-gemv", "hasco-dot"}) {
     const Result<DesignSpace> space = load_space(name);
     ASSERT_TRUE(space);
@@ -200,7 +200,7 @@ TEST(Problem, OptimisticIsABoundAndKnownIsExact) {
 }
 
 // The front with bounds that skip designs is the front without.
-TEST(Problem, EnumerationWithBoundsFindsTheSameFront) {
+TEST(ProblemSlow, EnumerationWithBoundsFindsTheSameFront) {
   const Result<DesignSpace> space = read_space(R"(kind = "space"
 name = "few"
 technology = "hasco-fpga"
@@ -254,7 +254,7 @@ burst_bytes = 2048
 }
 
 // What an evaluation prints, given back, is that evaluation: on arrays of all units and on VTA.
-TEST(Evaluation, MappingsReadBackAreJudgedTheSame) {
+TEST(EvaluationSlow, MappingsReadBackAreJudgedTheSame) {
   const Technology technology = *load_technology("asic45");
   std::vector<Hardware> designs = {vta::Config(), *vta::builtin_config("vta-extended")};
   for (const auto unit :

@@ -44,7 +44,7 @@ std::string space_errors(const std::string& text) {
   return read ? "" : to_string(read.error());
 }
 
-TEST(DesignSpace, HascosSpacesHaveAsManyPointsAsItsCode) {
+TEST(DesignSpaceSlow, HascosSpacesHaveAsManyPointsAsItsCode) {
   for (const auto& [name, count] :
        {std::pair("hasco-gemm", 1728), {"hasco-gemv", 864}, {"hasco-truth", 6728}}) {
     const DesignSpace read = space(name);

@@ -33,7 +33,7 @@ int64_t convolutions(const Workload& workload) {
 
 // source: the ResNet paper, table 1: 53 convolutions with their shortcuts, a product; 3.8 GMAC at
 // 224x224.
-TEST(Workload, Resnet50HasItsLayersAndItsWork) {
+TEST(WorkloadSlow, Resnet50HasItsLayersAndItsWork) {
   const Workload made = workload("resnet50", 224);
   EXPECT_EQ(convolutions(made), 53);
   EXPECT_NEAR(static_cast<double>(made.macs()), 3.8e9, 0.1e9);

@@ -154,7 +154,7 @@ int compare(const Contraction& c, const std::vector<NestLoop>& nest, const Sizes
   return compared;
 }
 
-TEST(ContractionTest, TrafficIsWhatASimulatedCacheFetches) {
+TEST(ContractionTestSlow, TrafficIsWhatASimulatedCacheFetches) {
   const Contraction c = matmul(48, 128, 128);
   const Sizes tile = {4, 32, 1};
   const NestLoop m{0, 12}, n{1, 4}, k{2, 128};

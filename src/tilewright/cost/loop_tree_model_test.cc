@@ -63,7 +63,7 @@ double loop_tree_model_pairs_in_order(const std::vector<double>& scores,
   return right / pairs;
 }
 
-TEST(LoopTreeModel, LearnsARankingFromLoopsAlone) {
+TEST(LoopTreeModelSlow, LearnsARankingFromLoopsAlone) {
   const Func func = product();
   Rng rng(5);
   std::vector<std::vector<double>> seen, unseen;

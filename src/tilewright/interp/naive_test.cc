@@ -295,7 +295,7 @@ bool agree(const Array& a, const Array& b) {
   return true;
 }
 
-TEST(Naive, RandomProgramsMeanTheSame) {
+TEST(NaiveSlow, RandomProgramsMeanTheSame) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     Rng rng(seed);
     const Func f = tilewright::testing::random_func(rng);

@@ -46,7 +46,7 @@ std::string mutate(std::string text, Rng& rng) {
   return text;
 }
 
-TEST(TextFuzz, MutatedProgramsNeverCrash) {
+TEST(TextFuzzSlow, MutatedProgramsNeverCrash) {
   std::vector<std::string> seeds;
   for (const std::string_view text : {testing::kMatmul, testing::kConv, testing::kConvScheduled,
                                       testing::kSoftmax, testing::kLstm, testing::kOddities})

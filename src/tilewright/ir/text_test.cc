@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(All, Corpus,
                                            testing::kConvScheduled, testing::kSoftmax,
                                            testing::kLstm, testing::kOddities));
 
-TEST(Text, RandomProgramsRoundTrip) {
+TEST(TextSlow, RandomProgramsRoundTrip) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     Rng rng(seed);
     const Func f = testing::random_func(rng);

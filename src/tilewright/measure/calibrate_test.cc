@@ -68,7 +68,7 @@ hw::CpuTarget fake_target() {
   return target;
 }
 
-TEST(Calibrate, AClockThatLosesTimeDoesNotChangeWhatIsKept) {
+TEST(CalibrateSlow, AClockThatLosesTimeDoesNotChangeWhatIsKept) {
   const hw::CpuTarget target = fake_target();
   CalibrateFakeMachine machine;
   machine.lose_every = 1000;

@@ -331,7 +331,7 @@ TEST(MeasureOnDevice, TheDevicesClockCounts) {
   EXPECT_THAT(*ratios, ::testing::ElementsAre(1, 0.1, search::kInvalid));
 }
 
-TEST(MeasureOnDevice, A2_A3_WhateverHappensIsAnOutcome) {
+TEST(MeasureOnDeviceSlow, A2_A3_WhateverHappensIsAnOutcome) {
   Rig rig(options(), gpu_task());
   EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
   EXPECT_EQ(rig.one("refused").kind, OutcomeKind::CompileError);

@@ -48,7 +48,7 @@ std::string manifest_of(const Program& program) {
          sha256(std::string(256, '\0')) + R"("}],"program":)" + to_json(program) + "}";
 }
 
-TEST(PackageFuzz, SeedsAndTheirMutations) {
+TEST(PackageFuzzSlow, SeedsAndTheirMutations) {
   const std::vector<std::string> seeds = {to_json(host_program()), manifest_of(host_program()),
                                           pack({{"manifest.json", manifest_of(host_program())}})};
   EXPECT_TRUE(fuzz_program(host_program()));

@@ -171,7 +171,7 @@ TEST(Program, AllProblemsAreReportedTogether) {
   EXPECT_EQ(result.error().others.size(), 3u) << to_string(result.error());
 }
 
-TEST(Program, TextThatIsNoJsonIsRefused) {
+TEST(ProgramSlow, TextThatIsNoJsonIsRefused) {
   for (const char* text :
        {"", "{", "[]", "null", "{\"a\":1,}", "\xff\xfe", "{\"name\": \"\xff\"}"}) {
     const auto result = program_from_json(text);
@@ -181,7 +181,7 @@ TEST(Program, TextThatIsNoJsonIsRefused) {
   EXPECT_FALSE(program_from_json(std::string(1 << 20, '[')));
 }
 
-TEST(Program, MutatedTextNeverCrashes) {
+TEST(ProgramSlow, MutatedTextNeverCrashes) {
   const std::string good = to_json(sample());
   Rng rng(11);
   int accepted = 0;

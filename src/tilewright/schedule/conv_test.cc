@@ -59,7 +59,7 @@ unroll(loop=Y.w)
 cut(loop=C.w.o, parts=[2, 1])
 )";
 
-TEST(Conv, ScheduleKeepsItsMeaningStepByStep) {
+TEST(ConvSlow, ScheduleKeepsItsMeaningStepByStep) {
   const auto func = parse_func(kConv);
   ASSERT_TRUE(func) << to_string(func.error());
   const auto trace = parse_trace(kTrace);

@@ -64,7 +64,7 @@ TEST(FpgaTraces, AProduct) {
             "read_A read_B compute write_C C.t*2 A.t*2 B.t*2 ");
 }
 
-TEST(FpgaTraces, RandomConvolutionsEqualTheProgramInOrder) {
+TEST(FpgaTracesSlow, RandomConvolutionsEqualTheProgramInOrder) {
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     Rng rng(seed);
     const std::string trace = testing::conv_trace(testing::random_conv(rng));
@@ -125,7 +125,7 @@ Func random_processes(uint64_t seed, int64_t& cut, int64_t& refused) {
   return now;
 }
 
-TEST(FpgaTraces, ProcessesOfRandomProgramsEqualTheProgramInOrder) {
+TEST(FpgaTracesSlow, ProcessesOfRandomProgramsEqualTheProgramInOrder) {
   int64_t cut = 0, refused = 0, channels = 0;
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const Func func = random_processes(seed, cut, refused);

@@ -284,7 +284,7 @@ TEST(Match, CountsAreThoseOfTheTable) {
   EXPECT_EQ(rejected, 548);
 }
 
-TEST(Match, EverySoundMappingComputesTheResult) {
+TEST(MatchSlow, EverySoundMappingComputesTheResult) {
   constexpr int64_t kExtent = 3, kTile = 2;  // the last tile is ragged
   int checked = 0, wrong = 0;
   for (const Row& row : kTable) {

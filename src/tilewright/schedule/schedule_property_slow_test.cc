@@ -23,10 +23,18 @@ void run(const testing::Source& source, uint64_t programs, int traces, int steps
 }
 
 TEST(SchedulePropertySlow, RandomTracesKeepTheMeaning) {
-  run(testing::operator_graphs(), 4000, 4, 40);
+  run(testing::operator_graphs(), 1000, 4, 40);
 }
 
 TEST(SchedulePropertySlow, OddProgramsKeepTheirMeaning) {
+  run(testing::odd_programs(), 1000, 3, 30);
+}
+
+TEST(SchedulePropertyFull, RandomTracesKeepTheMeaning) {
+  run(testing::operator_graphs(), 4000, 4, 40);
+}
+
+TEST(SchedulePropertyFull, OddProgramsKeepTheirMeaning) {
   run(testing::odd_programs(), 4000, 3, 30);
 }
 

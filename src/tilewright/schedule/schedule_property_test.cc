@@ -10,7 +10,7 @@ constexpr uint64_t kGraphs = 700, kOddPrograms = 700;
 /// Every kind of step must have applied this often, or the test says nothing about it.
 constexpr int64_t kLeast = 20;
 
-TEST(ScheduleProperty, RandomTracesKeepTheMeaning) {
+TEST(SchedulePropertySlow, RandomTracesKeepTheMeaning) {
   testing::Tally tally;
   const testing::Source source = testing::operator_graphs();
   for (uint64_t seed = 1; seed <= kGraphs; ++seed) {
@@ -21,7 +21,7 @@ TEST(ScheduleProperty, RandomTracesKeepTheMeaning) {
     EXPECT_GE(tally.accepted[i], kLeast) << testing::kind_name(i) << "\n" << testing::report(tally);
 }
 
-TEST(ScheduleProperty, OddProgramsKeepTheirMeaning) {
+TEST(SchedulePropertySlow, OddProgramsKeepTheirMeaning) {
   testing::Tally tally;
   const testing::Source source = testing::odd_programs();
   for (uint64_t seed = 1; seed <= kOddPrograms; ++seed) {

@@ -85,7 +85,7 @@ TEST(ConstructiveSpace, ItsBestPointIsTheRulesSchedule) {
     }
 }
 
-TEST(ConstructiveSpace, RandomPointsKeepTheMeaning) {
+TEST(ConstructiveSpaceSlow, RandomPointsKeepTheMeaning) {
   int valid = 0, all = 0;
   for (const rules::OpCase& c : cases()) {
     const measure::Task task = task_of(c, 2);

@@ -115,7 +115,7 @@ TEST(GpuSpace, EveryAxisOnItsOwn) {
   check_points(func, *space, 6);
 }
 
-TEST(GpuSpace, HoldsTheRulesOwnTile) {
+TEST(GpuSpaceSlow, HoldsTheRulesOwnTile) {
   const hw::GpuTarget target = *hw::find_gpu_target("cuda");
   const Func func = rules::func_of(rules::OpCase{"", "MatMul", {{256, 320}, {320, 512}}, {}});
   const auto space = constructive_gpu_space(func, target);

@@ -50,7 +50,7 @@ double exhaustive(const rules::GpuTileTable& table) {
   return least;
 }
 
-TEST(GpuTileChoice, IsNearlyTheBestOfAllPoints) {
+TEST(GpuTileChoiceSlow, IsNearlyTheBestOfAllPoints) {
   const std::pair<const char*, rules::OpCase> cases[] = {{"cuda", matmul(4096, 4096, 4096)},
                                                          {"cuda-sm_80", matmul(64, 64, 8192)},
                                                          {"cuda", conv(64, 56, 64, 3)},

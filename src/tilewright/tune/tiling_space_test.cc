@@ -116,7 +116,7 @@ std::vector<Row> operators() {
       {"shift_conv2d", image(9, 9, 6, 3)}};
 }
 
-TEST(TilingSpace, PointsOfEveryOperatorApplyAndKeepItsMeaning) {
+TEST(TilingSpaceSlow, PointsOfEveryOperatorApplyAndKeepItsMeaning) {
   for (const Row& row : operators()) {
     const measure::Task task = task_of(row.op, row.params);
     for (const bool paper : {false, true}) expect_sound(task, *tiling_space(task, {paper}), 6, 0.8);
@@ -231,7 +231,7 @@ measure::Task blocked(const std::string& op, std::vector<Shape> inputs, int64_t 
   return task_of(*std::move(func));
 }
 
-TEST(SketchSpace, TemplatesApplyAndKeepTheMeaning) {
+TEST(SketchSpaceSlow, TemplatesApplyAndKeepTheMeaning) {
   const std::pair<const char*, measure::Task> rows[] = {
       {"gemm", task_of("gemm", {{"m", 12}, {"n", 20}, {"k", 6}})},
       {"conv2d", blocked("ConvBlocked", {{1, 2, 7, 9, 4}, {2, 2, 3, 3, 4, 4}}, 1, 1)},

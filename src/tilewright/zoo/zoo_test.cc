@@ -51,7 +51,7 @@ TEST(Zoo, NamesAreUniqueAndDescribed) {
   for (const std::string& name : kSmall) EXPECT_TRUE(names.contains(name)) << name;
 }
 
-TEST(Zoo, BuildsAtTheSmallestSizeAndVerifies) {
+TEST(ZooSlow, BuildsAtTheSmallestSizeAndVerifies) {
   for (const std::string& name : kSmall) {
     Options options;
     options.size = entry(name).smallest_size;
@@ -96,7 +96,7 @@ double giga_operations(const graph::Graph& graph) {
 }
 
 // source: the operations per image that the vendor of the DPU lists for its networks.
-TEST(Zoo, OperationsOfTheNetworksOfTheDpuAreThoseListed) {
+TEST(ZooSlow, OperationsOfTheNetworksOfTheDpuAreThoseListed) {
   const std::vector<std::pair<std::string, double>> expected = {
       {"inception_v1_bn", 3.16}, {"yolov3_voc", 65.43}, {"squeezenet1.1", 0.78}};
   for (const auto& [name, operations] : expected) {
@@ -121,7 +121,7 @@ TEST(Zoo, BatchAndSizeReachTheInput) {
   EXPECT_EQ(usual->values[usual->inputs[0]].type.shape, (Shape{1, 3, 224, 224}));
 }
 
-TEST(Zoo, SeedsDecideTheWeights) {
+TEST(ZooSlow, SeedsDecideTheWeights) {
   for (const std::string name : {"lenet5", "dqn", "mobilenet_v2"}) {
     Options other;
     other.seed = 2;

@@ -223,7 +223,7 @@ size_t fewest(const Stream& stream, const std::vector<Edge>& conflicts) {
   return count;
 }
 
-TEST(Tokens, OrderConflictsAndNothingElse) {
+TEST(TokensSlow, OrderConflictsAndNothingElse) {
   size_t tokens = 0;
   for (const Queues& queues : designs())
     for (uint64_t seed = 1; seed <= 200; ++seed) {
@@ -283,7 +283,7 @@ TEST(Tokens, NoOpsOnlyPassTokens) {
   EXPECT_GT(no_ops, 10u);
 }
 
-TEST(Tokens, OutstandingOnesAreBounded) {
+TEST(TokensSlow, OutstandingOnesAreBounded) {
   for (Queues queues : designs())
     for (uint64_t seed = 1; seed <= 60; ++seed) {
       SCOPED_TRACE(seed);
@@ -365,7 +365,7 @@ TEST(Tokens, RefuseWrongInput) {
 }
 
 /// Tiles of a long program: what is loaded, used and stored moves through all memories.
-TEST(Tokens, LongStreamsTakeLinearTime) {
+TEST(TokensSlow, LongStreamsTakeLinearTime) {
   for (const Queues& queues : designs()) {
     Stream stream;
     for (uint64_t i = 0; stream.queue.size() < 50000; ++i) {

@@ -60,7 +60,7 @@ TEST(Assembly, NamesOfLayersStayInTheirLine) {
   EXPECT_EQ(assembly(parse_assembly(text, {}, "F.asm")->runs), text);
 }
 
-TEST(Assembly, ATextByItselfTakesTheSameTime) {
+TEST(AssemblySlow, ATextByItselfTakesTheSameTime) {
   const Program program = testing::example_layer(3, true, true);
   const Result<Program> read = parse_assembly(assembly(program.runs), program.config, "F.asm");
   ASSERT_TRUE(read) << to_string(read.error());

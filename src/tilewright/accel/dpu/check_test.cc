@@ -199,7 +199,7 @@ bool move_address(const Config& config, Op& op) {
 /// Whoever reads or writes elsewhere races, reads what nothing wrote, or leaves another result,
 /// except where the result is overwritten before anybody looks. What the checker accepts computes
 /// the same under any time.
-TEST(Check, MovedAddressesAreFlaggedOrSeen) {
+TEST(CheckSlow, MovedAddressesAreFlaggedOrSeen) {
   int moved = 0, flagged = 0, seen = 0, neither = 0;
   for (uint64_t seed = 0; seed < 12; ++seed) {
     Rng rng(seed + 100);

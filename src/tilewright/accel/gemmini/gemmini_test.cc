@@ -112,7 +112,7 @@ Result<std::string> image_after(const Program& program) {
   return image;
 }
 
-TEST(GemminiFsim, DoesWhatTheBitsSay) {
+TEST(GemminiFsimSlow, DoesWhatTheBitsSay) {
   Rng rng(1);
   int changed = 0;
   for (int trial = 0; trial < 200; ++trial) {

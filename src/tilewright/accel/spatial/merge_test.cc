@@ -36,7 +36,7 @@ TEST(SpatialMerge, JoinsAxesThatFollowEachOther) {
   EXPECT_EQ(axes_in_use(merged(store)), 2U);
 }
 
-TEST(SpatialMerge, RandomTransfersDoTheSame) {
+TEST(SpatialMergeSlow, RandomTransfersDoTheSame) {
   constexpr int64_t kFirstByte = 4096;
   int shorter = 0;
   for (uint64_t seed = 0; seed < 300; ++seed) {

@@ -108,7 +108,7 @@ Case random_case(Rng& rng) {
   return c;
 }
 
-TEST(UopPlan, RandomPlansAreValidAndLoadNoMoreThanNeeded) {
+TEST(UopPlanSlow, RandomPlansAreValidAndLoadNoMoreThanNeeded) {
   Rng rng(11);
   size_t several = 0, fewer = 0;
   for (int i = 0; i < 600; ++i) {

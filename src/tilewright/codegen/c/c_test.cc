@@ -48,7 +48,7 @@ class Loaded {
   void* handle_ = nullptr;
 };
 
-TEST(EmitC, AgreesWithTheInterpreter) {
+TEST(EmitCSlow, AgreesWithTheInterpreter) {
   const std::vector<testing::Case> cases = testing::standard_cases();
   const auto lowered = testing::lower_all(cases);
   ASSERT_TRUE(lowered) << to_string(lowered.error());

@@ -56,7 +56,7 @@ size_t count_ops(const Program& program, std::string_view op) {
   return count;
 }
 
-TEST(DpuCompile, RandomNetworksComputeWhatTheyMean) {
+TEST(DpuCompileSlow, RandomNetworksComputeWhatTheyMean) {
   for (uint64_t seed = 0; seed < 120; ++seed) {
     Rng rng(seed);
     const Network network = random_network(rng, 8, 20);
@@ -69,7 +69,7 @@ TEST(DpuCompile, RandomNetworksComputeWhatTheyMean) {
   }
 }
 
-TEST(DpuCompile, TinyMemoriesChangeNoResult) {
+TEST(DpuCompileSlow, TinyMemoriesChangeNoResult) {
   int refused = 0;
   const int count = 120;
   for (uint64_t seed = 0; seed < count; ++seed) {
@@ -140,7 +140,7 @@ int attempt_with(const Compiled& compiled, const std::string& words) {
 }
 
 // Four POOLs make the rows of a CONV; the map between them needs a window only.
-TEST(DpuCompile, ConvolutionsFollowPools) {
+TEST(DpuCompileSlow, ConvolutionsFollowPools) {
   for (const int stride : {1, 2}) {
     NetBuilder net;
     const ValueId x = net.input(32, 41, 37);
@@ -189,7 +189,7 @@ TEST(DpuCompile, PoolsStayAloneUnderTheRulesOfThePaper) {
 }
 
 // Zeros, copies and convolution go over the rows together: the longest of them is all it takes.
-TEST(DpuCompile, TransposedConvolutionsOverZerosAreOneLayer) {
+TEST(DpuCompileSlow, TransposedConvolutionsOverZerosAreOneLayer) {
   NetBuilder net;
   Network network = net.finish({net.deconv(net.input(16, 48, 90), 16, square(4, 2, 1))});
   Rng rng(8);
@@ -292,7 +292,7 @@ TEST(DpuCompile, AdditionsSpareWhatIsStillRead) {
 }
 
 // A map between two fused layers must not take the way through DDR.
-TEST(DpuCompile, ChainsOfAdditionsInTinyMemories) {
+TEST(DpuCompileSlow, ChainsOfAdditionsInTinyMemories) {
   Rng rng(100703);
   const Network network = random_network(rng, 6, 32, false);
   const Config config = random_config(rng, 128);
@@ -300,7 +300,7 @@ TEST(DpuCompile, ChainsOfAdditionsInTinyMemories) {
     ASSERT_EQ(problem_of(network, config, rng, options), "") << options.only;
 }
 
-TEST(DpuCompile, SplitsGiveTheSameBytes) {
+TEST(DpuCompileSlow, SplitsGiveTheSameBytes) {
   NetBuilder net;
   Network network = net.finish({net.conv(net.input(40, 30, 50), 70, square(3, 1, 1))});
   Rng rng(7);
@@ -387,7 +387,7 @@ TEST(DpuCompile, StridedLayersAvoidConflicts) {
   }
 }
 
-TEST(DpuCompile, ReorderedLayersComputeWhatTheyMean) {
+TEST(DpuCompileSlow, ReorderedLayersComputeWhatTheyMean) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     Rng rng(seed + 30'000);
     NetBuilder net;

@@ -29,7 +29,7 @@ double simulated_ms(const Network& network, const Config& config) {
   return static_cast<double>(cycles) / config.clock_mhz / 1000;
 }
 
-TEST(DpuFigures, PaperModeIsNearThePaperAndBestModeBetter) {
+TEST(DpuFiguresFull, PaperModeIsNearThePaperAndBestModeBetter) {
   const Config paper = *load_config("dpu-paper"), best = *load_config("dpu");
   double squares = 0;
   for (const Published& row : kPublished) {

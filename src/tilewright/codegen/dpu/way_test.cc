@@ -63,7 +63,7 @@ TEST(DpuWay, SaysWhatItCannotRead) {
 }
 
 // Every decision alone and with others, on any hardware: results are those of the network.
-TEST(DpuWay, RandomWaysComputeWhatTheyMean) {
+TEST(DpuWaySlow, RandomWaysComputeWhatTheyMean) {
   int made = 0;
   for (uint64_t seed = 0; seed < 150; ++seed) {
     Rng rng(seed + 40'000);

@@ -259,7 +259,7 @@ void expect_agreement(const std::vector<testing::Case>& cases) {
   }
 }
 
-TEST(EmitOpenCl, KernelsAgreeWithTheInterpreter) {
+TEST(EmitOpenClSlow, KernelsAgreeWithTheInterpreter) {
   std::vector<testing::Case> cases;
   for (const Program& p : kPrograms) cases.push_back({p.name, parsed(p.text), 1e-6, false});
   expect_agreement(cases);

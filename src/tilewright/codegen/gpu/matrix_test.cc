@@ -21,7 +21,7 @@ Func product() {
   return std::move(*func);
 }
 
-TEST(MatrixInstructions, EmulatedTheyAgreeWithTheInterpreter) {
+TEST(MatrixInstructionsSlow, EmulatedTheyAgreeWithTheInterpreter) {
   const auto device = runtime::open_gpu("opencl");
   if (!device) GTEST_SKIP() << to_string(device.error());
   const Func func = product();
@@ -106,7 +106,7 @@ std::string trial(const hw::Intrinsic& in) {
                      matrix_function_name(in), body, args, result);
 }
 
-TEST(MatrixInstructions, EveryOneIsWrittenAsTheAssemblerWantsIt) {
+TEST(MatrixInstructionsSlow, EveryOneIsWrittenAsTheAssemblerWantsIt) {
   if (const auto version = nvrtc_version(); !version) GTEST_SKIP() << to_string(version.error());
   std::string source = gpu_prelude(*hw::find_gpu_target("cuda"), false) + cuda_matrix_helpers();
   for (const hw::Intrinsic& in : hw::gpu_intrinsics())

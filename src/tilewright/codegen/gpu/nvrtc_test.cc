@@ -30,7 +30,7 @@ TEST(Nvrtc, MachineCodeAndPtx) {
   }
 }
 
-TEST(Nvrtc, WhatKernelsTake) {
+TEST(NvrtcSlow, WhatKernelsTake) {
   NVRTC_OR_SKIP();
   // 200 numbers live at once in blocks of 1024 threads, which leave 64 registers to each.
   const std::string crowded = R"(

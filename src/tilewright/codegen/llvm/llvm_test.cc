@@ -16,7 +16,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(Llvm, AgreesWithTheInterpreter) {
+TEST(LlvmSlow, AgreesWithTheInterpreter) {
   const std::vector<testing::Case> cases = testing::standard_cases();
   const auto lowered = testing::lower_all(cases);
   ASSERT_TRUE(lowered) << to_string(lowered.error());

@@ -28,7 +28,7 @@ std::string copy(const char* type, int tiles, int rows, int lanes, const char* v
       type, width, rows, lanes, tiles, fmt::format(fmt::runtime(value), "X[c, h, w]"));
 }
 
-TEST(Transpose, EqualsTheInterpreter) {
+TEST(TransposeSlow, EqualsTheInterpreter) {
   std::vector<testing::Case> cases;
   const auto add = [&](const std::string& text) {
     const auto func = parse_func(text);

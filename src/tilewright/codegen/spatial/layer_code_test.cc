@@ -48,7 +48,7 @@ void expect_counts(const Case& c, const Counters& did) {
   same(did.load_bursts, a.bursts + b.bursts, "bursts of loads");
 }
 
-TEST(SpatialCode, ComputesWhatLayersMean) {
+TEST(SpatialCodeSlow, ComputesWhatLayersMean) {
   cost::CaseDraw draw(7);
   const int wanted = std::getenv("TW_CASES") ? std::atoi(std::getenv("TW_CASES")) : 500;
   int units[4] = {};

@@ -16,18 +16,21 @@ Graph zoo_network(const std::string& name, int64_t size, int64_t batch = 1) {
 }
 
 TEST(DpuNetworkSlow, NetworksOfTheZooAreEqualValueByValue) {
+  EXPECT_EQ(expect_layers_equal(zoo_network("squeezenet1.1", 64)), 38u);
+  EXPECT_EQ(expect_layers_equal(zoo_network("mobilenet_v2", 32)), 64u);
+}
+
+TEST(DpuNetworkFull, NetworksOfTheZooAreEqualValueByValue) {
   // 21 products, 8 sums, 2 pools
   EXPECT_EQ(expect_layers_equal(zoo_network("resnet18", 48, 2)), 31u);
-  EXPECT_EQ(expect_layers_equal(zoo_network("squeezenet1.1", 64)), 38u);
   EXPECT_EQ(expect_layers_equal(zoo_network("yolov3_tiny", 64)), 21u);
-  EXPECT_EQ(expect_layers_equal(zoo_network("mobilenet_v2", 32)), 64u);
   EXPECT_EQ(expect_layers_equal(zoo_network("inception_v1_bn", 64)), 81u);
   expect_layers_equal(zoo_network("yolov1", 64));
   expect_layers_equal(zoo_network("dcgan", 16));
 }
 
 TEST(DpuNetworkSlow, RandomNetworksAreEqualValueByValue) {
-  for (uint64_t seed = 5; seed <= 24; ++seed) {
+  for (uint64_t seed = 5; seed <= 14; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     EXPECT_GT(expect_layers_equal(RandomNet(seed).make()), 6u);
   }

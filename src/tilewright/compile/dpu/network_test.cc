@@ -12,13 +12,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(DpuNetwork, SmallNetworksAreEqualValueByValue) {
+TEST(DpuNetworkSlow, SmallNetworksAreEqualValueByValue) {
   EXPECT_EQ(expect_layers_equal(graph::residual_net(3), {"it clips to 0 ... "}), 10u);
   expect_layers_equal(graph::branching_net());
   EXPECT_EQ(expect_layers_equal(small_unet(2)), 17u);
 }
 
-TEST(DpuNetwork, RandomNetworksAreEqualValueByValue) {
+TEST(DpuNetworkSlow, RandomNetworksAreEqualValueByValue) {
   for (uint64_t seed = 1; seed <= 4; ++seed) {
     SCOPED_TRACE(fmt::format("seed {}", seed));
     EXPECT_GT(expect_layers_equal(RandomNet(seed).make()), 6u);

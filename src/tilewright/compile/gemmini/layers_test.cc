@@ -66,7 +66,7 @@ std::vector<Array> outputs_with(const Graph& graph, const CompileOptions& option
   return outputs;
 }
 
-TEST(GemminiNetwork, AllBitsAreThoseOfTheIntegerGraph) {
+TEST(GemminiNetworkSlow, AllBitsAreThoseOfTheIntegerGraph) {
   gemmini::Config small;
   small.dim = 4, small.spad_kb = 4, small.acc_kb = 1, small.banks = 1;
   const CompileOptions options = gemmini_options(small);

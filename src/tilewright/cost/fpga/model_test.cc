@@ -154,7 +154,7 @@ TEST(FpgaSearchTest, PartSizes) {
 }
 
 // Bounds leave out no design: every one of a small layer, looked at.
-TEST(FpgaSearchTest, FindsTheOptimum) {
+TEST(FpgaSearchTestSlow, FindsTheOptimum) {
   const FpgaModel model =
       model_of(conv2d({.inputs = 6, .outputs = 10, .height = 9, .width = 9, .kernel = 3, .pad = 1}),
                "zynq7020");

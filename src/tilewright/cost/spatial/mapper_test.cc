@@ -14,7 +14,7 @@
 namespace tilewright::cost {
 namespace {
 
-TEST(SpatialMapper, EqualsBruteForce) {
+TEST(SpatialMapperSlow, EqualsBruteForce) {
   CaseDraw draw(7);
   int pairs = 0;
   int64_t predicted = 0, all = 0;
@@ -39,7 +39,7 @@ TEST(SpatialMapper, EqualsBruteForce) {
 }
 
 // What is known of the layer on other designs changes how soon mappings are skipped, nothing else.
-TEST(SpatialMapper, KnownMappingsDoNotChangeTheResult) {
+TEST(SpatialMapperSlow, KnownMappingsDoNotChangeTheResult) {
   CaseDraw draw(11);
   int pairs = 0;
   int64_t alone = 0, helped = 0;
@@ -98,7 +98,7 @@ constexpr int kResNet[][5] = {
     {1024, 512, 14, 1, 2}, {512, 512, 7, 3, 1},   {512, 2048, 7, 1, 1},  {2048, 512, 7, 1, 1}};
 
 /// The layers on one design, channels last; `TW_SHOW` prints them.
-TEST(SpatialMapper, ResNet) {
+TEST(SpatialMapperSlow, ResNet) {
   spatial::Design design;
   if (const char* bus = std::getenv("TW_BUS")) design.bus_bytes = std::atoi(bus);
   if (std::getenv("TW_OS")) design.dataflow = spatial::Dataflow::OutputStationary;

@@ -34,7 +34,7 @@ void expect_counts(const SpatialCost& model, const spatial::Counters& sim,
   same(out.bursts, sim.store_bursts);
 }
 
-TEST(SpatialModel, AgreesWithTheSimulator) {
+TEST(SpatialModelSlow, AgreesWithTheSimulator) {
   CaseDraw draw(std::getenv("TW_SEED") ? std::uint64_t(std::atoll(std::getenv("TW_SEED"))) : 1);
   std::vector<double> errors;
   int64_t cycles = 0;

@@ -159,7 +159,7 @@ void expect_agreement(const Compiled& compiled, const std::map<std::string, Arra
   }
 }
 
-TEST(HostileValues, EveryOperandWithLimitsIsLookedAt) {
+TEST(HostileValuesSlow, EveryOperandWithLimitsIsLookedAt) {
   Trial trial;
   const std::vector<Operand> operands = add_all(trial);
   std::set<std::string> tried = {"Scatter"};  // left ONNX when the others came
@@ -239,7 +239,7 @@ void add_tolerant(Trial& trial) {
   }
 }
 
-TEST(HostileValues, WhatTakesAnyValueComputesWhatTheInterpreterDoes) {
+TEST(HostileValuesSlow, WhatTakesAnyValueComputesWhatTheInterpreterDoes) {
   Trial trial;
   add_tolerant(trial);
   const Compiled compiled = compile(trial);

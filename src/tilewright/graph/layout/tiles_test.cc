@@ -94,7 +94,7 @@ TEST(TileLayout, PoolsOfPositiveNumbersStartFromZero) {
   }
 }
 
-TEST(TileLayout, ResNetMeetsPlainLayoutTwice) {
+TEST(TileLayoutSlow, ResNetMeetsPlainLayoutTwice) {
   const auto graph = zoo::build("resnet18", {1, 1, 64});
   ASSERT_TRUE(graph);
   const Graph p = prepared(*graph);

@@ -292,7 +292,7 @@ TEST(ImportBroken, OptionsThatNameNoInput) {
 }
 
 /// Byte mutations of real files: an error or a graph, never a crash.
-TEST(ImportFuzz, B2_MutatedModels) {
+TEST(ImportFuzzSlow, B2_MutatedModels) {
   std::vector<std::string> seeds = {sound_model().SerializeAsString()};
   for (const Broken& broken : kBroken) {
     onnx::ModelProto model = sound_model();

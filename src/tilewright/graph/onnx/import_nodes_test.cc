@@ -33,7 +33,7 @@ std::map<std::string, Array> test_inputs(const fs::path& model) {
   return arrays;
 }
 
-TEST(ImportNodes, B2_EveryCaseImportsOrSaysWhyNot) {
+TEST(ImportNodesSlow, B2_EveryCaseImportsOrSaysWhyNot) {
   if (!fs::exists(kData)) GTEST_SKIP() << "libonnx-testdata is not installed";
   std::vector<fs::path> models;
   for (const char* set : {"node", "simple", "pytorch-operator", "pytorch-converted"})

@@ -101,7 +101,7 @@ TEST(Arena, AgreesWithAllOrdersOfSmallInstances) {
   }
 }
 
-TEST(Arena, ProvesThatTheBoundCannotBeReached) {
+TEST(ArenaSlow, ProvesThatTheBoundCannotBeReached) {
   const std::vector<Lifetime> pieces = {{256, 5, 6}, {256, 4, 6}, {256, 0, 1}, {192, 3, 6},
                                         {192, 1, 2}, {128, 1, 6}, {64, 3, 4},  {192, 2, 4},
                                         {192, 2, 3}, {128, 1, 2}};

@@ -207,7 +207,7 @@ for folder in sys.argv[1:]:
     numpy.save(folder + "/y.npy", y)
 )";
 
-TEST(ToQdq, OnnxRuntimeAgrees) {
+TEST(ToQdqSlow, OnnxRuntimeAgrees) {
   namespace fs = std::filesystem;
   const fs::path root = fs::temp_directory_path() / ("qdq_test_" + std::to_string(getpid()));
   struct Remove {

@@ -424,7 +424,7 @@ std::set<std::string> real_operators(const std::string& network, int64_t size,
   return real;
 }
 
-TEST(Quantize, ResNetLeavesOnlySoftmax) {
+TEST(QuantizeSlow, ResNetLeavesOnlySoftmax) {
   std::map<std::string, int> counts;
   EXPECT_EQ(real_operators("resnet18", 64, counts), std::set<std::string>{"Softmax"});
   // 20 convolutions, dense, its mean, and that mean's low part; additions are inside Requantize.
@@ -435,7 +435,7 @@ TEST(Quantize, ResNetLeavesOnlySoftmax) {
   EXPECT_EQ(counts["QuantizeLinear"], 1);
 }
 
-TEST(Quantize, MobileNetLeavesOnlySoftmax) {
+TEST(QuantizeSlow, MobileNetLeavesOnlySoftmax) {
   std::map<std::string, int> counts;
   EXPECT_EQ(real_operators("mobilenet_v2", 64, counts), std::set<std::string>{"Softmax"});
   EXPECT_EQ(counts["ConvInteger"], 52 + 3);

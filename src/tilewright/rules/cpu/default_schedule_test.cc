@@ -79,7 +79,7 @@ OpCase pool(const std::string& op, Shape size, int64_t kernel, int64_t stride, i
            {"kernel_shape", Ints{kernel, kernel}}}};
 }
 
-TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
+TEST(DefaultScheduleSlow, WindowsKeepTheirMeaning) {
   const Ints one = {1, 1, 1, 1}, two = {2, 2, 2, 2};
   for (const OpCase& c :
        {depthwise(3, {9, 19}, 3, 1, one), depthwise(1, {14, 14}, 3, 1, one),
@@ -95,7 +95,7 @@ TEST(DefaultSchedule, WindowsKeepTheirMeaning) {
       expect_same_meaning(c);
 }
 
-TEST(DefaultSchedule, ConvolutionsKeepTheirMeaning) {
+TEST(DefaultScheduleSlow, ConvolutionsKeepTheirMeaning) {
   auto conv = [](int64_t in_blocks, int64_t in_block, int64_t out_blocks, Shape size,
                  int64_t kernel, int64_t stride) {
     const int64_t pad = kernel / 2;
@@ -128,7 +128,7 @@ OpCase dilated(Shape size, Shape kernel, int64_t dilation, int64_t stride = 1) {
            {"skip_padding", int64_t{1}}}};
 }
 
-TEST(DefaultSchedule, ConvolutionsWithoutPaddingKeepTheirMeaning) {
+TEST(DefaultScheduleSlow, ConvolutionsWithoutPaddingKeepTheirMeaning) {
   for (const OpCase& c :
        {dilated({14, 14}, {3, 3}, 6), dilated({9, 13}, {3, 3}, 4), dilated({7, 33}, {3, 3}, 18),
         dilated({12, 17}, {3, 3}, 1), dilated({5, 23}, {5, 5}, 5), dilated({13, 28}, {3, 3}, 12),
@@ -207,7 +207,7 @@ TEST(DefaultSchedule, WindowsTestPaddingAtTheBorderOnly) {
   }
 }
 
-TEST(DefaultSchedule, EveryPointOfAContractionComputesTheSame) {
+TEST(DefaultScheduleSlow, EveryPointOfAContractionComputesTheSame) {
   const std::vector<OpCase> cases = {
       {"tilewright",
        "ConvBlocked",

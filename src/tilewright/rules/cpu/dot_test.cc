@@ -77,7 +77,7 @@ std::vector<DotCase> window_cases(int64_t b, DType x = DType::U8) {
   return cases;
 }
 
-TEST(DotRule, WindowsOfOneChannelBecomeDotProductsOfTaps) {
+TEST(DotRuleSlow, WindowsOfOneChannelBecomeDotProductsOfTaps) {
   for (const int threads : {1, 2}) {
     for (const DotCase& c : window_cases(16))
       expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);
@@ -90,7 +90,7 @@ TEST(DotRule, WindowsOfOneChannelBecomeDotProductsOfTaps) {
   EXPECT_FALSE(dot_trace(dot_func_of(window_cases(16)[0]), *hw::find_target("x86-64-v4"), 1));
 }
 
-TEST(DotRule, BytesBecomeDotProducts) {
+TEST(DotRuleSlow, BytesBecomeDotProducts) {
   for (const int threads : {1, 2}) {
     for (const DotCase& c : byte_cases(16))
       expect_dots(c, with("x86-64-v4", "+avx512vnni"), threads);

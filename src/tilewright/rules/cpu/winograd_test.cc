@@ -91,7 +91,7 @@ void expect_same(const Func& func, const schedule::Trace& trace, const std::stri
   EXPECT_GT(largest, 1) << what;
 }
 
-TEST(WinogradSchedule, KeepsTheMeaning) {
+TEST(WinogradScheduleSlow, KeepsTheMeaning) {
   const std::vector<WinogradScheduleCase> cases = {
       {4, 8, 8, 1, 32, false},          {4, 7, 9, 1, 32, true},
       {4, 14, 14, 2, 16, true},         {4, 7, 7, 2, 32, false},

@@ -61,7 +61,7 @@ void expect_same(const Func& func, const Func& other, const interp::Arguments& a
       ASSERT_NEAR(got->outputs.at(name).get(i), value.get(i), 1e-5 * std::abs(value.get(i)) + 1e-6);
 }
 
-TEST(GpuKeyParts, AreKernelsOfTheirOwnThatKeepTheMeaning) {
+TEST(GpuKeyPartsSlow, AreKernelsOfTheirOwnThatKeepTheMeaning) {
   for (const bool masked : {true, false})
     for (const char* name : {"opencl", "cuda"}) {
       const hw::GpuTarget target = little_memory(name);

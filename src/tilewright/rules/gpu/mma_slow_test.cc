@@ -171,7 +171,7 @@ TEST(GpuMmaSlow, MachineCodeOfProductsInPartsOfTheirRows) {
   EXPECT_EQ(code->kernels.size(), 3u);  // the terms of the second are shared out, then added up
 }
 
-TEST(GpuMmaSlow, SoDoTheyInLargerTiles) {
+TEST(GpuMmaFull, SoDoTheyInLargerTiles) {
   const std::vector<MmaCase> cases = {
       {"ragged", "MatMul", {{150, 70}, {70, 141}}, {}},
       {"dense", "Gemm", {{130, 64}, {136, 64}, {136}}, {{"transB", int64_t{1}}}},
@@ -187,7 +187,7 @@ GpuPlan plan_wide(const BlockFacts& block, const hw::GpuTarget& target) {
   return plan;
 }
 
-TEST(GpuMmaSlow, SoDoGroupsOfWarps) {
+TEST(GpuMmaFull, SoDoGroupsOfWarps) {
   expect_agreement(group_mma_cases(), plan_cores);
   expect_agreement(bulk_mma_cases(), plan_groups);
   for (const int64_t columns : {270, 264})  // these are fetched in panels

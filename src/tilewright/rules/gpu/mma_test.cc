@@ -161,7 +161,7 @@ INSTANTIATE_TEST_SUITE_P(Products, GpuMmaBulk, ::testing::ValuesIn(bulk_mma_case
 
 /// What the rule has the engine fetch is never refused later, in any tile, depth or number of
 /// parts.
-TEST(GpuMmaBulkChoice, WhatIsPlannedIsLowered) {
+TEST(GpuMmaBulkChoiceSlow, WhatIsPlannedIsLowered) {
   Rng rng(3);
   int fetched = 0;
   for (int round = 0; round < 60; ++round) {

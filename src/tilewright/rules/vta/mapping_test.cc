@@ -66,11 +66,11 @@ Simulated expect_predicted(const vta::Config& config) {
   return total;
 }
 
-TEST(VtaMapping, PredictsTheSimulatorOnResNetLayers) {
+TEST(VtaMappingSlow, PredictsTheSimulatorOnResNetLayers) {
   EXPECT_LE(expect_predicted(vta::Config()).cycles, 7'302'748u);
 }
 
-TEST(VtaMapping, PredictsTheSimulatorOfTheExtendedDesign) {
+TEST(VtaMappingSlow, PredictsTheSimulatorOfTheExtendedDesign) {
   const Simulated total = expect_predicted(*vta::builtin_config("vta-extended"));
   EXPECT_LE(total.cycles, 6'660'000u);
   EXPECT_GE(static_cast<double>(total.gemm_steps), 0.99 * static_cast<double>(total.cycles));

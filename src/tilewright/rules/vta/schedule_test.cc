@@ -139,7 +139,7 @@ TEST(VtaTrace, RandomMappingsOfSmallLayersAreRight) {
   EXPECT_GE(tried, 16);
 }
 
-TEST(VtaTrace, BestMappingsFitAndAreRight) {
+TEST(VtaTraceSlow, BestMappingsFitAndAreRight) {
   const vta::Config config = small_config(0, 2);
   const std::vector<TestLayer> layers = {
       {.in = 6, .out = 9, .h = 9, .w = 8, .kernel = 3, .pad = 1, .residual = true},
@@ -160,7 +160,7 @@ TEST(VtaTrace, BestMappingsFitAndAreRight) {
   }
 }
 
-TEST(VtaTrace, WindowsCutIntoTapsAreRight) {
+TEST(VtaTraceSlow, WindowsCutIntoTapsAreRight) {
   for (const auto& [name, test, config] : cut_windows()) {
     SCOPED_TRACE(name);
     const Func func = make_layer(test, config);
@@ -198,7 +198,7 @@ TEST(VtaTrace, CopiesOfTheInputAreAsLargeAsTheirNeed) {
   expect_right(groups, config, m);
 }
 
-TEST(VtaTrace, RandomWindowsInTinyMemoriesAreRight) {
+TEST(VtaTraceSlow, RandomWindowsInTinyMemoriesAreRight) {
   Rng rng(991);
   int cut = 0, refused = 0;
   for (int i = 0; i < 100; ++i) {

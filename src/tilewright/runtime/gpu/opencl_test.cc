@@ -206,7 +206,7 @@ TEST(OpenCl, RefusesWhatItCannotRun) {
   EXPECT_THAT(to_string(error), HasSubstr("uses buffer 77 of 5"));
 }
 
-TEST(OpenCl, RefusesTooMuchSharedMemory) {
+TEST(OpenClSlow, RefusesTooMuchSharedMemory) {
   DEVICE_OR_SKIP();
   const Error error = load_error(device, [](GpuProgram& p) {
     p.source.replace(p.source.find("part[32]"), 8, "part[99999999]");

@@ -88,7 +88,7 @@ TEST(Contest, EvolutionFindsKnownFronts) {
   EXPECT_GT(median_share(zdt1(4, 7), "nsga2", 200, {}), 0.9);
 }
 
-TEST(Contest, ModelsFindKnownFrontsInFewEvaluations) {
+TEST(ContestSlow, ModelsFindKnownFrontsInFewEvaluations) {
   for (Acquisition acquisition : {Acquisition::Hvpi, Acquisition::Ehvi}) {
     MultiOptions options;
     options.acquisition = acquisition;

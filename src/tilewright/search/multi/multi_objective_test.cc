@@ -246,7 +246,7 @@ TEST(MultiSearcher, EnumerationWithBoundsKeepsTheFrontExact) {
   }
 }
 
-TEST(MultiSearcher, ModelsLearnWhatFailsAndWhatBreaksLimits) {
+TEST(MultiSearcherSlow, ModelsLearnWhatFailsAndWhatBreaksLimits) {
   // The better half of DTLZ2 fails or breaks a limit; trials that meet it only say 0.
   for (bool fails : {true, false}) {
     ContestTable table = dtlz2(3, 9);

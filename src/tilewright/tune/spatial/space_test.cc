@@ -26,7 +26,7 @@ const cost::SpatialLayer kLayer =
     cost::conv2d({.inputs = 32, .outputs = 48, .height = 14, .width = 14, .kernel = 3, .pad = 1});
 
 // Exactly the mappings that fit have a cost: the cost model's, and about that of the simulator.
-TEST(SpatialSpace, PointsThatFitRunOthersSayWhy) {
+TEST(SpatialSpaceSlow, PointsThatFitRunOthersSayWhy) {
   cost::CaseDraw draw(11);
   Rng rng(4);
   int fitting = 0, others = 0;
@@ -81,7 +81,7 @@ TEST(SpatialSpace, SchedulesNamePoints) {
 }
 
 // All points of a space together: the best of them is what the mapper's brute force finds.
-TEST(SpatialSpace, ExhaustiveSearchEqualsTheMapper) {
+TEST(SpatialSpaceSlow, ExhaustiveSearchEqualsTheMapper) {
   cost::CaseDraw draw(21);
   int spaces = 0;
   while (spaces < 40) {
@@ -152,7 +152,7 @@ TEST(Layouts, ChannelsStandFirstOrLast) {
   EXPECT_EQ(layout_variants(cost::matmul(4, 5, 6)).size(), 1u);
 }
 
-TEST(SpatialMethods, EverySearcherFindsAMapping) {
+TEST(SpatialMethodsSlow, EverySearcherFindsAMapping) {
   const spatial::Design design;
   const double ours = cost::best_mapping(design, kLayer)->cost.cycles;
   const auto found = [&](const std::string& method, int trials) {

@@ -10,7 +10,7 @@ namespace {
 
 using testing::Scheme;
 
-TEST(Fsim, RandomProgramsMatchTheFormulas) {
+TEST(FsimSlow, RandomProgramsMatchTheFormulas) {
   for (uint64_t seed = 0; seed < 3; ++seed) testing::compare_with_formulas(seed);
 }
 

@@ -5,7 +5,7 @@
 namespace tilewright::dpu {
 namespace {
 
-TEST(Meaning, SimulatorComputesWhatTheLoopProgramsSay) {
+TEST(MeaningSlow, SimulatorComputesWhatTheLoopProgramsSay) {
   for (uint64_t seed = 0; seed < 300 && !HasFailure(); ++seed) testing::MeaningCase(seed).run();
 }
 

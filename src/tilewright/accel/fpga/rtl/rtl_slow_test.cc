@@ -129,7 +129,7 @@ TEST(FpgaRtlSlow, TwentyRandomDesignsOnThreeBuilds) {
   for (const uint64_t seed : {1, 2, 3}) expect_random_designs(seed, seed == 1 ? 6 : 7);
 }
 
-TEST(FpgaRtlFull, DISABLED_RandomDesigns) {
+TEST(FpgaRtlFull, RandomDesigns) {
   const char* from = std::getenv("TW_SEED");
   const uint64_t first = from != nullptr ? std::strtoull(from, nullptr, 10) : 100;
   for (uint64_t seed = first; seed < first + 20; ++seed) {

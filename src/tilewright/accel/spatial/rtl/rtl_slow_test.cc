@@ -189,9 +189,9 @@ TEST(SpatialRtlSlow, EachUnitEqualsTheSimulators) {
   expect_arrays_same(designs);
 }
 
-TEST(SpatialRtlFull, DISABLED_AllArraysEqualTheSimulators) { expect_arrays_same(all_arrays()); }
+TEST(SpatialRtlFull, AllArraysEqualTheSimulators) { expect_arrays_same(all_arrays()); }
 
-TEST(SpatialRtlFull, DISABLED_RandomDesignsEqualTheSimulators) {
+TEST(SpatialRtlFull, RandomDesignsEqualTheSimulators) {
   const char* from = std::getenv("TW_SEED");
   const char* count = std::getenv("TW_CASES");
   const uint64_t first = from ? std::strtoull(from, nullptr, 10) : 0;

@@ -25,7 +25,7 @@ Result<std::string> image_after(const Design& design, const std::string& image,
   return out;
 }
 
-TEST(SpatialFsim, RandomProgramsDoWhatTheirTextSays) {
+TEST(SpatialFsimSlow, RandomProgramsDoWhatTheirTextSays) {
   std::array<int, 4> units{};
   for (uint64_t seed = 0; seed < 100; ++seed)
     ++units[static_cast<size_t>(testing::compare_with_text(seed, 25))];

@@ -187,7 +187,7 @@ constexpr Sizes kSizes[] = {
     {"1 in, 2 out", 0, 0, 1, 3, 3, 3, 12, 8, 9, 12, true},
 };
 
-TEST(FsimTest, RandomStreamsMeanWhatTheSpecSays) {
+TEST(FsimTestSlow, RandomStreamsMeanWhatTheSpecSays) {
   Rng rng(7);
   for (const Sizes& sizes : kSizes) {
     const Config config = make(sizes);

@@ -141,7 +141,7 @@ Result<std::string> outputs_of(const std::function<void(std::vector<Insn>&)>& ch
   return bytes;
 }
 
-TEST(Toy, TokensKeepQueuesInOrder) {
+TEST(ToySlow, TokensKeepQueuesInOrder) {
   const auto good = outputs_of([](std::vector<Insn>&) {});
   ASSERT_TRUE(good) << to_string(good.error());
   const auto none = outputs_of([](std::vector<Insn>& insns) {
@@ -181,7 +181,7 @@ std::pair<int, std::string> tilewright_says(std::vector<std::string> arguments) 
   return {code, ::testing::internal::GetCapturedStdout()};
 }
 
-TEST(Toy, IsReachedByTheVerbs) {
+TEST(ToySlow, IsReachedByTheVerbs) {
   const Result<TemporaryFolder> folder = TemporaryFolder::create();
   ASSERT_TRUE(folder);
   const std::string onnx = folder->file("net.onnx"), package = folder->file("net.twm");
@@ -207,7 +207,7 @@ TEST(Toy, IsReachedByTheVerbs) {
   EXPECT_EQ(tilewright_says({"run", package, "--device", "cpu"}).first, 4);
 }
 
-TEST(Toy, NobodyElseComparesNamesOfTargets) {
+TEST(ToySlow, NobodyElseComparesNamesOfTargets) {
   const Result<ToolResult> done =
       run_tool({"python3", std::string(TILEWRIGHT_ROOT_DIR) + "/scripts/check_targets.py"});
   ASSERT_TRUE(done) << to_string(done.error());
