@@ -5,7 +5,7 @@ Edges are read from `tw_library(NAME DEPS ... TEST_DEPS ...)` in src/tilewright/
 file belongs to the nearest folder above it that declares a library. Sources and headers may include
 their own layer and its DEPS; tests and their helpers (`*_test.cc`, `*_testing.h`, `test_*.h`, files
 in a `testing` folder) also its TEST_DEPS, and nothing else may include such a helper. Headers of include/tilewright are the runtime's interface. LLVM headers belong to
-codegen_llvm alone, SQLite's to records_sqlite and codesign_sqlite.
+codegen_llvm alone, SQLite's to records_sqlite and codesign_sqlite, libpq's to postgres.
 
 usage: check_layers.py [ROOT]      exit status 1 and one line per violation, `file:line: ...`
        check_layers.py --self-test
@@ -22,7 +22,8 @@ LINK_WORDS = {"DEPS", "TEST_DEPS", "LINK", "FOLDERS"}
 PUBLIC_LAYER = "runtime"
 # Headers of libraries that few layers may include.
 LIBRARIES = [(("llvm/", "llvm-c/"), "LLVM", {"codegen_llvm"}),
-             (("sqlite3",), "SQLite", {"records_sqlite", "codesign_sqlite"})]
+             (("sqlite3",), "SQLite", {"records_sqlite", "codesign_sqlite"}),
+             (("libpq",), "libpq", {"postgres"})]
 
 
 class Layer:
@@ -191,6 +192,8 @@ def self_test():
          ["src/tilewright/top/v.cc:1: layer top may not include LLVM"]),
         ({"src/tilewright/top/v.cc": '#include <sqlite3.h>\n'},
          ["src/tilewright/top/v.cc:1: layer top may not include SQLite"]),
+        ({"src/tilewright/top/v.cc": '#include <libpq-fe.h>\n'},
+         ["src/tilewright/top/v.cc:1: layer top may not include libpq"]),
         ({"src/tilewright/top/v.cc": '#include "tilewright/nowhere/x.h"\n'},
          ["src/tilewright/top/v.cc:1: tilewright/nowhere/x.h belongs to no layer"]),
         ({"src/tilewright/ir/b.cc": '#include "tilewright/ir/testing/t.h"\n'},

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/npy.h"
 
 namespace tilewright {
 namespace {
@@ -69,6 +70,21 @@ TEST(Array, BrokenNpyFilesAreErrors) {
     EXPECT_FALSE(read_npy(path)) << cut;
   }
   std::remove(path.c_str());
+}
+
+TEST(Array, ShapesThatNoNpyFileHasAreErrors) {
+  const auto parse = [](const std::string& shape) {
+    std::string header = "{'descr': '<f4', 'fortran_order': True, 'shape': " + shape + ", }\n";
+    header.insert(0, {'\x93', 'N', 'U', 'M', 'P', 'Y', 1, 0, static_cast<char>(header.size()), 0});
+    return parse_npy(header + std::string(16, '\0'), "x");
+  };
+  EXPECT_EQ(parse("(2, 2)")->shape(), (Shape{2, 2}));
+  EXPECT_EQ(parse("()")->shape(), Shape{});
+  EXPECT_EQ(parse("(0, 7)")->shape(), (Shape{0, 7}));
+  for (const char* shape :
+       {"", "(2", "2", "(-2, 2)", "(2.0,)", "(x)", "(9223372036854775808, 0)",
+        "(4294967296, 4294967296, 0)", "(0, 4294967296, 4294967296)", "(4294967296, 4294967296)"})
+    EXPECT_FALSE(parse(shape)) << shape;
 }
 
 TEST(File, ErrorsNameThePathAndTheReason) {

@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cstring>
+#include <optional>
 
 #include "tilewright/base/file.h"
 
@@ -34,18 +37,28 @@ std::string_view field(std::string_view header, std::string_view key) {
   return header;
 }
 
-/// Reads `extent`s of a shape such as `(2, 3,)`.
-Shape parse_shape(std::string_view dims) {
+constexpr int64_t kMostElements = int64_t{1} << 48;
+constexpr size_t kMostDims = 64;
+
+/// Reads a shape such as `(2, 3,)`; absent if it is none, or larger than any file.
+std::optional<Shape> parse_shape(std::string_view dims) {
+  if (dims.size() < 2 || dims.front() != '(' || dims.back() != ')') return std::nullopt;
   Shape shape;
-  for (size_t i = 0; i < dims.size();) {
-    if (dims[i] < '0' || dims[i] > '9') {
+  int64_t product = 1;  // of the extents that are not 0: the order of the axes must not matter
+  for (size_t i = 1; i + 1 < dims.size();) {
+    const char c = dims[i];
+    if (c == ' ' || c == ',' || c == 'L') {  // 3L: as Python 2 wrote it
       ++i;
       continue;
     }
     int64_t extent = 0;
-    for (; i < dims.size() && dims[i] >= '0' && dims[i] <= '9' && extent < (int64_t{1} << 40); ++i)
-      extent = extent * 10 + (dims[i] - '0');
+    const auto [end, error] = std::from_chars(dims.data() + i, dims.data() + dims.size(), extent);
+    if (error != std::errc() || extent < 0 || extent > kMostElements || shape.size() == kMostDims)
+      return std::nullopt;
+    if (extent > 0 && product > kMostElements / extent) return std::nullopt;
+    product *= std::max<int64_t>(extent, 1);
     shape.push_back(extent);
+    i = static_cast<size_t>(end - dims.data());
   }
   return shape;
 }
@@ -85,7 +98,9 @@ Result<Array> parse_npy(std::string_view file, const std::string& path) {
   if (start + length > file.size()) return bad("the header is cut off");
   const std::string_view header(file.data() + start, length);
   const std::string_view descr = field(header, "descr"), order = field(header, "fortran_order");
-  const Shape shape = parse_shape(field(header, "shape"));
+  const std::optional<Shape> given = parse_shape(field(header, "shape"));
+  if (!given) return bad("its header has no shape, or one that no file has");
+  const Shape& shape = *given;
   if (order != "False" && order != "True") return bad("its header has no fortran_order");
   for (const NpyType& type : kTypes) {
     if (descr != fmt::format("'{}'", type.code)) continue;

@@ -22,6 +22,7 @@ enum class ErrorKind {
   Io,             ///< the file system refused
   Tool,           ///< an external tool is missing, too old or failed
   Limit,          ///< time or memory limit hit before any result
+  Unreachable,    ///< a server does not answer, or lets nobody in
   Interrupted,    ///< the user pressed Ctrl-C
 };
 

@@ -14,6 +14,15 @@ inline double median(std::vector<double> values) {
   return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
+/// The value below which `share` of the values lie; 0 for no values.
+template <class T>
+double quantile(std::vector<T> values, double share) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  return static_cast<double>(
+      values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)]);
+}
+
 /// Width of the middle half; 0 for no values.
 inline double middle_half(std::vector<double> values) {
   if (values.empty()) return 0;
