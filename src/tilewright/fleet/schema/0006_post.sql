@@ -1,0 +1,186 @@
+-- What a worker posts: results of a job that it has leased.
+--
+-- One transaction locks the device, compares the token there, stores results and records, moves
+-- `next`, and at the last item ends the job; the last job ends the lease. So a repeated post finds
+-- its items below `next`, and one under a lease that is over finds another token, or none.
+
+SET LOCAL search_path = fleet, pg_temp;
+
+-- The results of a post, a row per item from `from_item` on; values of the wrong type end it with
+-- class 22.
+CREATE FUNCTION read_results(results jsonb, from_item int)
+RETURNS TABLE (item int, outcome text, reason text, cost double precision, "least" double precision,
+               spread double precision, fastest double precision, readings bigint, output jsonb,
+               record jsonb)
+LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN QUERY
+    SELECT from_item + ordinality::int - 1, coalesce(r->>'outcome', ''), coalesce(r->>'reason', ''),
+           (r->>'cost')::double precision, (r->>'least')::double precision,
+           (r->>'spread')::double precision, (r->>'fastest')::double precision,
+           (r->>'readings')::bigint, nullif(r->'output', 'null'), nullif(r->'record', 'null')
+    FROM jsonb_array_elements(results) WITH ORDINALITY AS each (r, ordinality);
+END $$;
+
+-- Whether a number is missing or one that a measurement can give. NaN is above infinity.
+CREATE FUNCTION measurable(number double precision) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT coalesce(number >= 0 AND number < 'infinity', true)
+$$;
+
+-- errors: TW400 of what a worker posts for a job: it is data, and not believed.
+CREATE FUNCTION check_results(results jsonb, from_item int, job jobs) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  bad record;
+BEGIN
+  SELECT r.item, CASE
+      WHEN r.outcome NOT IN ('ok', 'invalid', 'compile_error', 'wrong_result', 'timeout', 'crash',
+                             'oom', 'lost') THEN format('its outcome is %s', left(r.outcome, 40))
+      WHEN NOT (measurable(r.cost) AND measurable(r.least) AND measurable(r.spread)
+                AND measurable(r.fastest) AND coalesce(r.readings, 0) >= 0)
+        THEN 'a number is negative or not finite'
+      WHEN r.outcome = 'ok' AND r.cost = 0 THEN 'its cost is 0'
+      WHEN r.outcome = 'ok' AND r.cost IS NULL AND (job.kind = 'measure' OR r.record IS NOT NULL)
+        THEN 'it has no cost'
+      WHEN r.least > r.cost THEN 'its fastest reading is above its cost'
+      WHEN length(r.reason) > 65536 OR length(r.output::text) > 65536 THEN 'a text is over 64 KiB'
+      WHEN jsonb_typeof(r.record) <> 'object' THEN 'its record is no object'
+      WHEN EXISTS (SELECT FROM jsonb_each_text(r.record) f WHERE length(f.value) > 65536)
+        THEN 'a text of its record is over 64 KiB'
+    END AS why
+  INTO bad FROM read_results(results, from_item) r ORDER BY 2 NULLS LAST LIMIT 1;
+  IF bad.why IS NOT NULL THEN
+    PERFORM refuse('TW400', format('item %s of job %s is refused', bad.item, job.id), bad.why);
+  END IF;
+END $$;
+
+-- Stores items from `next` on, with their records; `next` is behind the last one then.
+CREATE FUNCTION store_results(results jsonb, from_item int, job jobs, d devices) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+  r record;
+  now timestamptz;
+BEGIN
+  FOR r IN SELECT * FROM read_results(results, from_item) i WHERE i.item >= job.next ORDER BY i.item
+  LOOP
+    now := clock_timestamp();
+    INSERT INTO results (job, item, token, outcome, reason, cost, least, spread, fastest, readings,
+                         output, at)
+      VALUES (job.id, r.item, d.token, r.outcome, r.reason, r.cost, r.least, r.spread, r.fastest,
+              r.readings, r.output, now);
+    IF r.record IS NOT NULL AND NOT d.emulated THEN
+      PERFORM measured(r, job, d, now);
+    END IF;
+  END LOOP;
+END $$;
+
+-- What answers the post of a job that the lease does not hold: `known` if it ended, or its items
+-- came, under this token; else `stale`, and what was posted goes to `late`.
+CREATE FUNCTION not_leased(w workers, device bigint, job uuid, token bigint, from_item int,
+                           results jsonb)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  count int := jsonb_array_length(results);
+BEGIN
+  IF EXISTS (SELECT FROM ended e WHERE e.id = not_leased.job AND e.token = not_leased.token
+             AND e.worker = w.id AND e.state IN ('done', 'failed')
+             AND from_item + count <= e.next) THEN
+    RETURN 'known';
+  END IF;
+  IF count > 0 AND count = (
+       SELECT count(*) FROM results r
+       WHERE r.job = not_leased.job AND r.token = not_leased.token
+         AND r.item >= from_item AND r.item < from_item + count AND r.outcome <> 'lost') THEN
+    RETURN 'known';
+  END IF;
+  INSERT INTO late (at, job, token, device, worker, from_item, results)
+    VALUES (clock_timestamp(), not_leased.job, not_leased.token, not_leased.device, w.id, from_item,
+            not_leased.results);
+  PERFORM note('late', not_leased.job, not_leased.token, not_leased.device, w.id, NULL);
+  RETURN 'stale';
+END $$;
+
+-- Posts results from `from_item` on. `failed`: after them the job ends as failed, for this reason.
+-- ok: stored. known: stored before. stale: not stored, the lease or the job is over; a job that is
+-- over because its run was cancelled is named in `cancel`, and the others of the lease go on.
+-- A post is a renewal, too. errors: TW400, TW403, TW409 (items before `from_item` are missing).
+CREATE FUNCTION post(worker uuid, secret text, device bigint, job uuid, token bigint, from_item int,
+                     results jsonb, failed text)
+RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
+SET enable_seqscan = off SET jit = off AS $$
+DECLARE
+  w workers := known_worker(worker, secret);
+  d devices;
+  j jobs;
+  answer text;
+BEGIN
+  PERFORM durably();
+  results := list(results);
+  IF jsonb_typeof(results) <> 'array' OR jsonb_array_length(results) > 10000
+     OR length(results::text) > 8 << 20 OR coalesce(from_item, -1) < 0 OR token IS NULL THEN
+    PERFORM refuse('TW400', 'results are a list of at most 10000 and 8 MiB, from item 0 or later');
+  END IF;
+  d := leased_under(w, device, token);
+  IF d.id IS NOT NULL THEN
+    SELECT * INTO j FROM jobs v
+    WHERE v.id = post.job AND v.token = d.token AND v.device = d.id FOR NO KEY UPDATE;
+  END IF;
+  IF j.id IS NULL THEN
+    answer := not_leased(w, device, job, token, from_item, results);
+  ELSE
+    BEGIN
+      answer := take(j, d, w, from_item, results, failed);
+    EXCEPTION
+      WHEN data_exception OR not_null_violation THEN
+        PERFORM refuse('TW400', format('the results of job %s are not what they should be', job),
+                       SQLERRM);
+    END;
+  END IF;
+  RETURN jsonb_build_object('answer', answer) || signs(d, w)
+    || CASE WHEN answer = 'stale' AND d.id IS NOT NULL
+            THEN jsonb_build_object('cancel', signs(d, w)->'cancel' || to_jsonb(job)) ELSE '{}' END;
+END $$;
+
+-- The same of a job that the lease holds; device and job are locked.
+CREATE FUNCTION take(j jobs, d devices, w workers, from_item int, results jsonb, failed text)
+RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  upto int := from_item + jsonb_array_length(results);
+  answer text := 'ok';
+BEGIN
+  IF EXISTS (SELECT FROM runs r WHERE r.id = j.run AND r.cancelled IS NOT NULL) THEN
+    PERFORM end_job(j, 'cancelled', 'its run was cancelled', w.id);
+    answer := 'stale';
+  ELSIF from_item > j.next THEN
+    PERFORM refuse('TW409', format('items %s to %s of job %s are missing', j.next, from_item - 1,
+                                   j.id), 'posts of a job follow each other');
+  ELSIF upto > j.n THEN
+    PERFORM refuse('TW400', format('job %s has %s items, not %s', j.id, j.n, upto));
+  ELSE
+    IF upto <= j.next AND jsonb_array_length(results) > 0 AND failed IS NULL THEN
+      answer := 'known';
+    END IF;
+    PERFORM check_results(results, from_item, j);
+    PERFORM store_results(results, from_item, j, d);
+    IF upto > j.next THEN
+      PERFORM note('posted', j.id, d.token, d.id, w.id, j.login, NULL,
+                   format('%s to %s', j.next, upto - 1));
+      UPDATE jobs v SET next = upto WHERE v.id = j.id RETURNING * INTO j;
+    END IF;
+    IF failed IS NOT NULL THEN
+      PERFORM end_job(j, 'failed', failed, w.id);
+    ELSIF j.next = j.n THEN
+      PERFORM end_job(j, 'done', '', w.id);
+    END IF;
+  END IF;
+  IF EXISTS (SELECT FROM jobs v WHERE v.device = d.id AND v.token = d.token AND v.state = 'leased')
+  THEN
+    UPDATE devices v SET losses = 0, since = began(v, t.now), renewed = t.now,
+                         ends = t.now + m.lease_s * interval '1 s'
+    FROM meta m, (SELECT clock_timestamp() AS now) t WHERE v.id = d.id;
+  ELSE
+    UPDATE devices v SET losses = 0 WHERE v.id = d.id AND losses > 0;
+    PERFORM end_lease(d, 'done');
+  END IF;
+  RETURN answer;
+END $$;
