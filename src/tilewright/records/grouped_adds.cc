@@ -1,34 +1,64 @@
 #include "tilewright/records/grouped_adds.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
+#include "tilewright/base/process.h"
 #include "tilewright/base/stopwatch.h"
 
 namespace tilewright::records {
 namespace {
 
 constexpr double kShare = 0.01, kLongest = 2;  ///< of the time; units: s
+/// Of the time, for attempts to reach a server; how long to wait for it at the end. units: s
+constexpr double kShareAway = 0.2, kPatience = 120, kPatienceInterrupted = 5;
+constexpr auto kPause = std::chrono::milliseconds(200);
+
+bool is_away(const Status& status) {
+  return !status && status.error().kind == ErrorKind::Unreachable;
+}
 
 }  // namespace
 
-GroupedAdds::GroupedAdds(std::shared_ptr<Store> store, std::function<double()> seconds)
-    : store_(std::move(store)), seconds_(std::move(seconds)) {
+GroupedAdds::GroupedAdds(std::shared_ptr<Store> store, std::function<double()> seconds, Away away)
+    : store_(std::move(store)), seconds_(std::move(seconds)), away_(std::move(away)) {
   if (!seconds_) seconds_ = [begin = SteadyClock::now()] { return seconds_since(begin); };
 }
 
 Status GroupedAdds::add(const std::vector<Record>& records) {
   waiting_.insert(waiting_.end(), records.begin(), records.end());
-  return seconds_() < next_ ? Status() : flush();
+  if (seconds_() < next_) return {};
+  Status done = commit();
+  return is_away(done) ? Status() : done;
 }
 
 Status GroupedAdds::flush() {
+  for (const double begin = seconds_();;) {
+    Status done = commit();
+    const double patience = interrupt_requested ? kPatienceInterrupted : kPatience;
+    if (!is_away(done) || seconds_() - begin >= patience) return done;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+Status GroupedAdds::commit() {
   if (waiting_.empty()) return {};
   const double begin = seconds_();
-  TW_TRY(store_->add_all(waiting_));
-  waiting_.clear();
+  const Result<int64_t> added = store_->add_all(waiting_);
   const double end = seconds_();
-  next_ = end + std::min((end - begin) / kShare, kLongest);
-  return {};
+  if (added) {
+    waiting_.clear();
+    since_ = -1;
+    next_ = end + std::min((end - begin) / kShare, kLongest);
+    return {};
+  }
+  if (added.error().kind == ErrorKind::Unreachable) {
+    if (since_ < 0) since_ = begin;
+    next_ = end + std::max((end - begin) / kShareAway, kLongest);
+    if (away_) away_(end - since_, added.error());
+  }
+  return tl::unexpected<Error>(added.error());
 }
 
 }  // namespace tilewright::records

@@ -54,6 +54,10 @@ class SlowStore final : public Store {
   explicit SlowStore(double seconds) : takes_(seconds) {}
   Result<int64_t> add_all(const std::vector<Record>& records, const Workloads&) override {
     if (full) return fail(ErrorKind::Io, "the disk is full");
+    if (away) {
+      now += passes;
+      return fail(ErrorKind::Unreachable, "nobody answers");
+    }
     now += takes_, waited += takes_;
     ++commits;
     rows += static_cast<int64_t>(records.size());
@@ -79,7 +83,8 @@ class SlowStore final : public Store {
   double now = 0, waited = 0;
   int commits = 0;
   int64_t rows = 0;
-  bool full = false;
+  bool full = false, away = false;
+  double passes = 0;  ///< until it is clear that nobody answers
 
  private:
   double takes_;
@@ -134,6 +139,38 @@ TEST(GroupedAdds, TellOfErrorsAndTryAgain) {
   EXPECT_EQ(store->rows, 1);
   EXPECT_TRUE(adds.flush());
   EXPECT_EQ(store->commits, 1) << "nothing waits";
+}
+
+TEST(GroupedAdds, KeepWhatAServerThatIsAwayDoesNotTake) {
+  const auto store = std::make_shared<SlowStore>(0.005);
+  std::vector<double> told;
+  GroupedAdds adds(
+      store, [&] { return store->now; },
+      [&](double seconds, const Error&) {
+        told.push_back(seconds);
+        if (told.size() == 8) store->away = false;  // it comes back while `flush` waits
+      });
+  store->away = true;
+  for (int batch = 0; batch < 10; ++batch) {
+    EXPECT_TRUE(adds.add({Record()})) << "measuring goes on";
+    store->now += 1;
+  }
+  EXPECT_EQ(store->rows, 0);
+  EXPECT_GE(told.size(), 3u);
+  EXPECT_LE(told.size(), 6u) << "it is asked every two seconds";
+  EXPECT_GT(told.back(), 5);
+  const size_t before = told.size();
+  EXPECT_TRUE(adds.flush());
+  EXPECT_EQ(told.size(), 8u);
+  EXPECT_GT(told.size(), before);
+  EXPECT_EQ(store->rows, 10);
+  // One that stays away is an error in the end.
+  store->away = true;
+  EXPECT_TRUE(adds.add({Record()}));
+  store->passes = 50;
+  const Status lost = adds.flush();
+  ASSERT_FALSE(lost);
+  EXPECT_EQ(lost.error().kind, ErrorKind::Unreachable);
 }
 
 }  // namespace

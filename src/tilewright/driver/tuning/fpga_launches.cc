@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/fpga/design_launch.h"
-#include "tilewright/compile/fpga/program.h"
+#include "tilewright/compile/fpga/layers.h"
 #include "tilewright/tune/fpga/space.h"
 
 namespace tilewright::driver {
@@ -55,9 +55,13 @@ class FpgaLaunchSpace final : public LaunchSpace {
 };
 
 /// Null: it is of another back-end.
-const compile::FpgaProgram* program_of(const compile::LaunchCode& launch) {
-  const auto* code = dynamic_cast<const compile::FpgaLaunchCode*>(launch.detail.get());
-  return code == nullptr ? nullptr : &code->program;
+const compile::FpgaLaunchCode* code_of(const compile::LaunchCode& launch) {
+  return dynamic_cast<const compile::FpgaLaunchCode*>(launch.detail.get());
+}
+
+/// Layers that run design `i` of a launch; a program alone runs once.
+size_t calls_of(const compile::LaunchCode& launch, size_t i) {
+  return i < launch.kernels.size() ? launch.kernels[i].steps.size() : 1;
 }
 
 }  // namespace
@@ -67,18 +71,21 @@ Result<std::vector<LaunchTask>> fpga_launches(const compile::CompiledModel& mode
   const hw::FpgaDevice& device = compile::fpga_target(options.target)->device;
   std::vector<LaunchTask> tasks;
   for (const auto& [name, launch] : model.launches) {
-    const compile::FpgaProgram* program = program_of(launch);
-    if (program == nullptr || !program->model) continue;
-    tune::FpgaSpaceOptions limits;
-    limits.as_steps = true;
-    auto space = TW_TRY(tune::FpgaSpace::create(device, program->source, limits));
-    LaunchTask task;
-    task.name = name;
-    task.workload = compile::fpga_workload(program->source);
-    task.target = compile::fpga_record_key(device);
-    if (const auto taken = space->point(program->model->design)) task.start.push_back(*taken);
-    task.space = std::make_shared<FpgaLaunchSpace>(std::move(space), program->source, device);
-    tasks.push_back(std::move(task));
+    const compile::FpgaLaunchCode* code = code_of(launch);
+    for (size_t i = 0; code != nullptr && i < code->programs.size(); ++i) {
+      const compile::FpgaProgram& program = code->programs[i];
+      if (!program.model) continue;
+      tune::FpgaSpaceOptions limits;
+      limits.as_steps = true;
+      auto space = TW_TRY(tune::FpgaSpace::create(device, program.source, limits));
+      LaunchTask task;
+      task.name = code->programs.size() == 1 ? name : launch.kernels[i].steps.front();
+      task.workload = compile::fpga_workload(program.source);
+      task.target = compile::fpga_record_key(device);
+      if (const auto taken = space->point(program.model->design)) task.start.push_back(*taken);
+      task.space = std::make_shared<FpgaLaunchSpace>(std::move(space), program.source, device);
+      tasks.push_back(std::move(task));
+    }
   }
   return tasks;
 }
@@ -87,9 +94,12 @@ Result<double> fpga_launch_cycles(const compile::CompiledModel& model,
                                   const compile::CompileOptions& options) {
   const hw::FpgaDevice& device = compile::fpga_target(options.target)->device;
   double cycles = 0;
-  for (const auto& [name, launch] : model.launches)
-    if (const compile::FpgaProgram* program = program_of(launch))
-      cycles += static_cast<double>(TW_TRY(cycles_of(program->func, device)));
+  for (const auto& [name, launch] : model.launches) {
+    const compile::FpgaLaunchCode* code = code_of(launch);
+    for (size_t i = 0; code != nullptr && i < code->programs.size(); ++i)
+      cycles += static_cast<double>(calls_of(launch, i)) *
+                static_cast<double>(TW_TRY(cycles_of(code->programs[i].func, device)));
+  }
   return cycles;
 }
 

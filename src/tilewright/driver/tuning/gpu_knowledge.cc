@@ -7,7 +7,7 @@
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/driver/tuning/tuned.h"
-#include "tilewright/records/sqlite/sqlite.h"
+#include "tilewright/records/open/open.h"
 
 namespace tilewright::driver {
 namespace {
@@ -22,9 +22,7 @@ bool any_rates() {
 }
 
 bool any_records(const SubjectOptions& options) {
-  std::error_code ignored;
-  return !options.records.empty() ||
-         std::filesystem::exists(records::default_store_path(), ignored);
+  return !options.records.empty() || records::store_exists(records::default_store());
 }
 
 }  // namespace

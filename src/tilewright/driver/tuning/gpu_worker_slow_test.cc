@@ -1,4 +1,5 @@
-// Schedules for a GPU through the real worker, `tilewright worker`, on the first OpenCL device.
+// Schedules for a GPU through the real worker, `tilewright measure-child`, on the first OpenCL
+// device.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +48,7 @@ class GpuWorker : public testing::Test {
 
 std::unique_ptr<measure::Measurer> measurer() {
   measure::MeasureOptions options;
-  options.worker = {TILEWRIGHT_PROGRAM, "worker"};
+  options.worker = {TILEWRIGHT_PROGRAM, "measure-child"};
   options.limit_seconds = 60;
   options.readings = 3;
   auto started = measure::start_measurer(options);

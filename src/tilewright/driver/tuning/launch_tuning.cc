@@ -17,7 +17,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/samples.h"
 #include "tilewright/driver/tuning/tuned.h"
-#include "tilewright/records/sqlite/sqlite.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/search/searchers.h"
 
 namespace tilewright::driver {
@@ -146,8 +146,8 @@ Status LaunchTuning::prepare() {
   prepared_seconds_ = elapsed();
   if (settings_.dry) return {};
   const std::string& path = settings_.subject.records;
-  store_ = TW_TRY(records::open_store(path.empty() ? records::default_store_path() : path));
-  kept_ = std::make_unique<records::GroupedAdds>(store_);
+  store_ = TW_TRY(records::open_any_store(path.empty() ? records::default_store() : path));
+  kept_ = std::make_unique<records::GroupedAdds>(store_, nullptr, say_away());
   return {};
 }
 

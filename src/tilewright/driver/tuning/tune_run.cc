@@ -19,6 +19,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/lines.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/evaluators.h"
@@ -41,6 +42,7 @@ double look_seconds(double seconds, size_t models) {
 
 /// A store of records made from a file: another store, or JSON lines.
 Result<std::shared_ptr<records::Store>> open_replayed(const std::string& path) {
+  if (records::store_file(path).empty()) return records::open_any_store_to_read(path);
   if (!std::filesystem::exists(path))
     return fail(ErrorKind::Io, fmt::format("there is no file {}", path), {},
                 "--measure replay:FILE names a record store or exported lines");
@@ -131,7 +133,7 @@ Status TuneRun::open() {
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
     const std::string& path = settings_.subject.records;
-    store_ = TW_TRY(records::open_store(path.empty() ? records::default_store_path() : path));
+    store_ = TW_TRY(records::open_any_store(path.empty() ? records::default_store() : path));
     TW_TRY_STATUS(keep_workloads());
     const auto measuring = target().measuring;
     if (runs_here())
@@ -164,7 +166,7 @@ Status TuneRun::open() {
                              settings_.search_seconds);
   options.interrupted = [] { return driver::interrupted(); };
   if (store_) {
-    kept_ = std::make_unique<records::GroupedAdds>(store_);
+    kept_ = std::make_unique<records::GroupedAdds>(store_, nullptr, say_away());
     options.keep = [this](const auto& records) { return kept_->add(records); };
   }
   const auto progress = std::make_shared<Progress>("tuning");

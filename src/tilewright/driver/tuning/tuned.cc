@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <mutex>
 
@@ -17,7 +16,7 @@
 #include "tilewright/driver/tuning/conv_forms.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/hw/rates.h"
-#include "tilewright/records/sqlite/sqlite.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/dpu/space.h"
 #include "tilewright/tune/space.h"
@@ -85,22 +84,34 @@ StoredRecords answers_of(std::shared_ptr<const records::Store> store,
 
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys) {
-  const std::string file = path.empty() ? records::default_store_path() : path;
-  std::error_code ignored;
-  if (!std::filesystem::exists(file, ignored)) {
+  const std::string name = path.empty() ? records::default_store() : path;
+  if (!records::store_exists(name)) {
     if (path.empty()) return StoredRecords();
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune --records " + path + " makes one");
   }
-  auto store = records::open_store_to_read(file);
+  auto store = records::open_any_store_to_read(name);
   if (store) return answers_of(*store, target_keys);
-  if (!path.empty()) return tl::unexpected<Error>(std::move(store.error()));
+  // A file that happens to be there need not be a store; a server was named for its records.
+  if (!path.empty() || records::store_file(name).empty())
+    return tl::unexpected<Error>(std::move(store.error()));
   static std::once_flag said;  // a verb may ask for several targets
   std::call_once(said, [&] {
-    say(fmt::format("warning: schedules by rule alone: {}: {}: {}", file, store.error().what,
+    say(fmt::format("warning: schedules by rule alone: {}: {}: {}", name, store.error().what,
                     store.error().why));
   });
   return StoredRecords();
+}
+
+records::GroupedAdds::Away say_away() {
+  constexpr double kEvery = 10;  // units: s
+  return [next = 0.0](double seconds, const Error& error) mutable {
+    if (seconds + kEvery < next) next = 0;  // it had come back
+    if (seconds < next) return;
+    next = seconds + kEvery;
+    say(fmt::format("the store does not answer ({:.0f} s); measuring goes on: {}", seconds,
+                    error.what));
+  };
 }
 
 RecordedKernels recorded_kernels(const compile::CompiledModel& model) {
@@ -176,10 +187,9 @@ std::string nearest_difference(const std::vector<records::Record>& records,
 
 void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
                    const std::string& path, const std::string& device) {
-  const std::string file = path.empty() ? records::default_store_path() : path;
-  std::error_code ignored;
-  if (!options.tuned || !std::filesystem::exists(file, ignored)) return;
-  const auto store = records::open_store_to_read(file);
+  const std::string name = path.empty() ? records::default_store() : path;
+  if (!options.tuned || !records::store_exists(name)) return;
+  const auto store = records::open_any_store_to_read(name);
   if (!store) return;  // who asked it for schedules has said so
   const records::Record here = record_for(options, device);
   std::map<std::string, int64_t> counts;

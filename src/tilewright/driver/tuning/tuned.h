@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tilewright/compile/compile.h"
+#include "tilewright/records/grouped_adds.h"
 #include "tilewright/records/store.h"
 
 namespace tilewright::driver {
@@ -21,7 +22,8 @@ struct StoredRecords {
 };
 /// Answers from the store at `path`, or the user's own where that is empty (empty functions, if
 /// there is none). `target_keys`: as in records, best first.
-///   errors: Io (a named store that is not there), Package (of another schema).
+///   errors: Io (a named store that is not there), Package (of another schema), Unreachable (a
+///   server).
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys);
 /// The same from a store that is open.
@@ -36,6 +38,9 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads);
 /// The keys of all that code for a target consists of: of the processor's kernels and, for
 /// accelerators, of layers. GPUs have keys by device (gpu_kernel.h).
 std::vector<std::string> record_keys(const compile::CompileOptions& options);
+
+/// Tells the user now and then that a search goes on although the store does not answer.
+records::GroupedAdds::Away say_away();
 
 /// Kernels, and layers of launches, for which there is a record.
 struct RecordedKernels {

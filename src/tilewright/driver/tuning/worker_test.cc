@@ -1,4 +1,4 @@
-// Real kernels through the real worker: `tilewright worker`.
+// Real kernels through the real worker: `tilewright measure-child`.
 #include <gtest/gtest.h>
 
 #include "tilewright/compile/cpu/shared_code.h"
@@ -45,7 +45,7 @@ measure::Task conv_task(int threads = 1) {
 
 std::unique_ptr<measure::Measurer> measurer() {
   measure::MeasureOptions options;
-  options.worker = {TILEWRIGHT_PROGRAM, "worker"};
+  options.worker = {TILEWRIGHT_PROGRAM, "measure-child"};
   options.limit_seconds = 20;
   options.memory_bytes = int64_t{512} << 20;
   auto started = measure::start_measurer(options);

@@ -233,7 +233,8 @@ std::string record_columns() {
   return names;
 }
 
-Result<std::shared_ptr<Database>> Database::open(const std::string& path) {
+Result<std::shared_ptr<Database>> Database::open(const std::string& path, FileSystemOf kind_of) {
+  TW_TRY_STATUS(check_file_system(path, kind_of));
   std::error_code ignored;  // a folder that cannot be made shows when the file is opened
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   if (!folder.empty()) std::filesystem::create_directories(folder, ignored);
@@ -243,7 +244,9 @@ Result<std::shared_ptr<Database>> Database::open(const std::string& path) {
   return database;
 }
 
-Result<std::shared_ptr<Database>> Database::open_to_read(const std::string& path) {
+Result<std::shared_ptr<Database>> Database::open_to_read(const std::string& path,
+                                                         FileSystemOf kind_of) {
+  TW_TRY_STATUS(check_file_system(path, kind_of));
   const std::filesystem::path folder = std::filesystem::path(path).parent_path();
   const bool ours = ::access(path.c_str(), W_OK) == 0 &&
                     ::access(folder.empty() ? "." : folder.c_str(), W_OK) == 0;

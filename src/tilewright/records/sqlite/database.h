@@ -8,6 +8,7 @@
 
 #include "tilewright/base/result.h"
 #include "tilewright/records/record.h"
+#include "tilewright/records/sqlite/file_system.h"
 
 namespace tilewright::records {
 
@@ -72,11 +73,14 @@ struct Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// Makes the tables, or brings those of an older schema to the newest. errors: Io, Package.
-  static Result<std::shared_ptr<Database>> open(const std::string& path);
+  /// Makes the tables, or brings those of an older schema to the newest. errors: Io (also: a file
+  /// system that machines share), Package.
+  static Result<std::shared_ptr<Database>> open(const std::string& path,
+                                                FileSystemOf kind_of = file_system_of);
   /// Tables of an older schema are seen as those of the newest, and stay as they are. errors: Io,
   /// Package.
-  static Result<std::shared_ptr<Database>> open_to_read(const std::string& path);
+  static Result<std::shared_ptr<Database>> open_to_read(const std::string& path,
+                                                        FileSystemOf kind_of = file_system_of);
 };
 
 }  // namespace tilewright::records

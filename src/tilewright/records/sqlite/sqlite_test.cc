@@ -266,6 +266,37 @@ TEST_F(SqliteFile, CommitsReachTheDisk) {
   EXPECT_EQ(level, 2) << "FULL: below, a loss of power takes commits away";
 }
 
+TEST_F(SqliteFile, FileSystemsOfSeveralMachinesAreRefused) {
+  ASSERT_TRUE(open_store(path));
+  constexpr FileSystemOf kRefused[] = {[](const std::string&) -> int64_t { return 0x6969; },
+                                       [](const std::string&) -> int64_t { return 0xff534d42; },
+                                       [](const std::string&) -> int64_t { return 0xfe534d42; },
+                                       [](const std::string&) -> int64_t { return 0x65735546; },
+                                       [](const std::string&) -> int64_t { return 0x0bd00bd0; },
+                                       [](const std::string&) -> int64_t { return 0x00c36400; },
+                                       [](const std::string&) -> int64_t { return 0x47504653; }};
+  for (const FileSystemOf kind : kRefused)
+    for (const auto& opened : {Database::open(path, kind), Database::open_to_read(path, kind)}) {
+      ASSERT_FALSE(opened);
+      EXPECT_EQ(opened.error().kind, ErrorKind::Io);
+      EXPECT_THAT(opened.error().what, HasSubstr(path));
+      EXPECT_THAT(opened.error().fix, HasSubstr("postgresql://"));
+    }
+  EXPECT_THAT(check_file_system(path, kRefused[0]).error().why, HasSubstr("NFS"));
+  EXPECT_TRUE(check_file_system(":memory:", kRefused[0]));
+  constexpr FileSystemOf kLocal = [](const std::string&) -> int64_t { return 0xef53; };
+  EXPECT_TRUE(Database::open(path, kLocal));
+  EXPECT_TRUE(Database::open_to_read(path, kLocal));
+  // The folder of a file that is not there yet is asked for.
+  constexpr FileSystemOf kExists = [](const std::string& there) -> int64_t {
+    return access(there.c_str(), F_OK) == 0 ? 0x6969 : 0xef53;
+  };
+  EXPECT_FALSE(check_file_system(folder.path() + "/none/at/all.sqlite", kExists));
+  EXPECT_FALSE(check_file_system("relative.sqlite", kExists));
+  EXPECT_NE(file_system_of("/"), 0);
+  EXPECT_EQ(file_system_of("/proc"), 0x9fa0);
+}
+
 TEST_F(SqliteFile, A6_SurvivesAKilledWriter) {
   for (int round = 0; round < 10; ++round) {
     ASSERT_TRUE(open_store(path));
