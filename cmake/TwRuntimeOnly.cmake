@@ -1,4 +1,4 @@
-# The runtime's library and the C example alone, for a device: needs a C and C++ compiler for it, and
+# The runtime's library, the program that runs packages and the C example, for a device: needs a C and C++ compiler for it, and
 # the headers of fmt, nlohmann_json and tl::expected, which are the same for every processor.
 add_library(tilewright_flags INTERFACE)
 target_include_directories(tilewright_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
@@ -16,4 +16,5 @@ endforeach()
 target_include_directories(tilewright_flags SYSTEM INTERFACE ${headers})
 
 add_subdirectory(src/tilewright/runtime/shared)
+add_subdirectory(src/tilewright/runner)
 add_subdirectory(examples)

@@ -27,6 +27,8 @@ build_runner() {
 emulated() { "$emulator" -cpu max -L "$sysroot" -E "LD_LIBRARY_PATH=$installed/lib" "$@"; }
 holds "the runtime and the C example are cross-built for AArch64" build_runtime
 holds "a program is built against the installed runtime" build_runner
+small_enough() { cmake "-DPROGRAM=$work/build/tilewright-runner" -P "$root/src/tilewright/runner/check_runner.cmake"; }
+holds "the runner is built too, one small file" small_enough
 example_explains() {
   ! emulated "$work/build/01_run_package" none.twm 2>error.txt && grep -q none.twm error.txt
 }
@@ -49,6 +51,11 @@ compare() {
       "$python" "$here/aarch64_files.py" compare want.npy "got$threads.raw" "$tolerance"
   done
   holds "$model gives the same bits with 1 and 2 threads, $target" cmp got1.raw got2.raw
+  rm -rf job
+  lay_out job "$target.twm" '{"threads": 2, "warmup": 1, "runs": 2}' "$model.npy"
+  holds "tilewright-runner runs $model, $target" emulated "$work/build/tilewright-runner" job
+  tail -c "$(stat -c %s got2.raw)" job/outputs/0.npy >job.raw
+  holds "with the same bits as through the library, $target" cmp got2.raw job.raw
 }
 
 "$python" "$here/aarch64_files.py" write || exit 1
@@ -67,6 +74,12 @@ multiplies_matrices() {
 }
 mkdir code
 holds "rows of bytes are multiplied by matrix instructions" multiplies_matrices
+
+runner_explains() {
+  ! emulated "$work/build/tilewright-runner" job && grep -q '"kind":"package"' job/result.json
+}
+truncate -s 2000 job/model.twm
+holds "tilewright-runner says what is wrong" runner_explains
 
 # A package for another processor is refused here.
 exits 8 "not for this machine" aarch64 -- run aarch64.twm

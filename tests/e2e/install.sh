@@ -5,7 +5,7 @@ prefix=$work/prefix
 root=$(realpath "$here/../..")
 holds "cmake --install" cmake --install "$2" --prefix "$prefix"
 documents=share/doc/tilewright
-for file in bin/tilewright lib/libtilewright_runtime.so include/tilewright/runtime.h \
+for file in bin/tilewright bin/tilewright-runner lib/libtilewright_runtime.so include/tilewright/runtime.h \
   include/tilewright/runtime.hpp lib/pkgconfig/tilewright-runtime.pc share/tilewright/hw/vta.toml \
   share/tilewright/sketches/gemm.sketch share/tilewright/spaces/edge.toml $documents/README.md $documents/LICENSE \
   $documents/docs/architecture.md $documents/bench/results/cpu.md $documents/examples/01_run_package.c \

@@ -58,6 +58,17 @@ holds() {
   if "$@" >"$log" 2>&1; then ok "$what"; else bad "$what" "'$*' failed"; fi
 }
 
+# lay_out FOLDER PACKAGE JOB INPUT.npy...: a folder as tilewright-runner reads it; JOB is job.json.
+lay_out() {
+  local folder=$1 package=$2 job=$3 index=0 input
+  shift 3
+  mkdir -p "$folder/inputs" && cp "$package" "$folder/model.twm" && echo "$job" >"$folder/job.json"
+  for input in "$@"; do
+    cp "$input" "$folder/inputs/$index.npy"
+    index=$((index + 1))
+  done
+}
+
 # within SECONDS COMMAND...: waits until the command succeeds; fails if it does not in that time.
 within() {
   local end=$((SECONDS + $1))

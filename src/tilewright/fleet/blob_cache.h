@@ -1,0 +1,34 @@
+// Blobs that a worker keeps on its disk, so that a package it ran before need not travel again.
+// Files named by their hash; those used least recently go when there are too many bytes.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::fleet {
+
+/// Several workers may share a folder.
+class BlobCache {
+ public:
+  /// `most_bytes`: what the folder may hold. errors: Io.
+  static Result<BlobCache> open(const std::string& folder, int64_t most_bytes);
+
+  /// The bytes of a blob: from the folder, where they still have that hash, else from `fetch`, and
+  /// kept. `fetched` is told whether they had to be. errors: those of `fetch`.
+  Result<std::string> get(const std::string& sha256,
+                          const std::function<Result<std::string>()>& fetch,
+                          bool* fetched = nullptr) const;
+  /// Removes what was used least recently until at most `most_bytes` are left.
+  void trim() const;
+
+ private:
+  BlobCache(std::string folder, int64_t most_bytes)
+      : folder_(std::move(folder)), most_bytes_(most_bytes) {}
+  std::string folder_;
+  int64_t most_bytes_;
+};
+
+}  // namespace tilewright::fleet

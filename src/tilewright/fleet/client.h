@@ -1,0 +1,63 @@
+// The functions of the schema `fleet`, called by name: JSON in, JSON out.
+//
+// Example: `client.call("tick", {})` runs `SELECT fleet.tick()` and parses what comes back.
+//
+// A call may be repeated: whatever the schema's functions did already, they do not do again. So a
+// lost connection is made anew and the call is made again, for as long as the caller has patience.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+#include "tilewright/postgres/connection.h"
+
+namespace tilewright::fleet {
+
+/// How long a caller waits for a store that does not answer.
+struct Patience {
+  double seconds = 0;  ///< 0: the first failure is the answer
+  /// Told every few seconds while nothing answers. May be empty.
+  std::function<void(double waited, const Error& error)> waiting;
+  /// Ends the wait when it returns true. May be empty.
+  std::function<bool()> stop;
+};
+
+/// For one thread at a time.
+class Client {
+ public:
+  /// Connects, and looks at the version of the schema.
+  /// errors: Unreachable, Usage, Tool, Package (schema and program do not fit together).
+  static Result<std::unique_ptr<Client>> open(const std::string& url, Patience patience = {});
+
+  /// What `fleet.FUNCTION` returns; null for NULL and for nothing.
+  /// errors: Unreachable (patience ended), those of the function.
+  Result<nlohmann::json> call(const std::string& function,
+                              const std::vector<postgres::Parameter>& parameters);
+  /// The same of a function that returns bytes; empty for NULL.
+  Result<std::string> bytes(const std::string& function,
+                            const std::vector<postgres::Parameter>& parameters);
+
+  const std::string& url() const { return url_; }
+  void set_patience(Patience patience) { patience_ = std::move(patience); }
+
+ private:
+  Client(std::string url, Patience patience)
+      : url_(std::move(url)), patience_(std::move(patience)) {}
+  Status connect();
+  /// Calls `once` until it does not fail for want of a server, or patience ends.
+  template <class T>
+  Result<T> repeat(const std::function<Result<T>()>& once);
+
+  std::string url_;
+  Patience patience_;
+  std::unique_ptr<postgres::Connection> connection_;
+};
+
+/// A UUID of version 7: those made later are greater, so indexes grow at their end.
+std::string new_uuid();
+
+}  // namespace tilewright::fleet

@@ -1,0 +1,36 @@
+// Which devices a user means: `cpu:znver4`, `vta:tsim`, `name=desk/cpu`, `tag=lab`, joined by
+// commas, or `any`.
+//
+// Example: `--worker cpu,tag=lab` takes every device whose class begins with `cpu` and that has the
+// tag `lab`.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "tilewright/fleet/jobs.h"
+
+namespace tilewright::fleet {
+
+struct DeviceSpec {
+  std::string text;
+  std::string device_class;  ///< the class, its words before `@`, or the target; empty: any
+  std::string name;
+  std::vector<std::string> tags;
+};
+
+/// errors: Usage (an unknown word before `=`, an empty part).
+Result<DeviceSpec> parse_spec(const std::string& text);
+
+/// What a spec selects: all devices of one class, the class with the most of them; `others` are
+/// further classes that it fits.
+struct Selected {
+  std::string device_class;
+  std::vector<Device> devices;
+  std::vector<std::string> others;
+};
+/// Devices that are off count: they may come back. errors: Device, with the nearest class or name,
+/// or with what there is.
+Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices);
+
+}  // namespace tilewright::fleet

@@ -1,0 +1,83 @@
+#include "tilewright/fleet/device_spec.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace tilewright::fleet {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Device device(const std::string& name, const std::string& device_class, const std::string& target,
+              std::vector<std::string> tags = {}, const std::string& state = "free") {
+  Device made;
+  made.name = name;
+  made.device_class = device_class;
+  made.target = target;
+  made.tags = std::move(tags);
+  made.state = state;
+  return made;
+}
+
+std::vector<Device> lab() {
+  return {device("a/cpu", "cpu:znver4@11", "cpu", {"lab"}),
+          device("b/cpu", "cpu:znver4@11", "cpu", {"lab", "fast"}),
+          device("c/cpu", "cpu:znver3@22", "cpu", {"desk"}), device("c/vta", "vta:tsim", "vta"),
+          device("d/runner", "aarch64", "aarch64", {"lab"}, "off")};
+}
+
+/// The names that a text selects, or the error.
+std::string selected(const std::string& text) {
+  const Result<DeviceSpec> spec = parse_spec(text);
+  if (!spec) return to_string(spec.error());
+  const Result<Selected> found = select_devices(*spec, lab());
+  if (!found) return to_string(found.error());
+  std::string names;
+  for (const Device& one : found->devices) names += (names.empty() ? "" : " ") + one.name;
+  return names;
+}
+
+TEST(DeviceSpec, ClassesNamesTagsAndTargets) {
+  EXPECT_EQ(selected("cpu:znver4@11"), "a/cpu b/cpu");
+  EXPECT_EQ(selected("cpu:znver4"), "a/cpu b/cpu");
+  EXPECT_EQ(selected("cpu:znver3"), "c/cpu");
+  EXPECT_EQ(selected("vta:tsim"), "c/vta");
+  EXPECT_EQ(selected("vta"), "c/vta");
+  EXPECT_EQ(selected("aarch64"), "d/runner");
+  EXPECT_EQ(selected("name=c/cpu"), "c/cpu");
+  EXPECT_EQ(selected("tag=fast"), "b/cpu");
+  EXPECT_EQ(selected("tag=lab,cpu"), "a/cpu b/cpu");
+  EXPECT_EQ(selected("tag=lab,tag=fast"), "b/cpu");
+}
+
+TEST(DeviceSpec, TheClassWithMostUsableDevicesIsTaken) {
+  EXPECT_EQ(selected("any"), "a/cpu b/cpu");
+  EXPECT_EQ(selected("cpu"), "a/cpu b/cpu");
+  const Result<Selected> found = select_devices(*parse_spec("cpu"), lab());
+  EXPECT_THAT(found->others, ElementsAre("cpu:znver3@22"));
+  // What is off counts less than what can work.
+  EXPECT_EQ(selected("tag=lab"), "a/cpu b/cpu");
+}
+
+TEST(DeviceSpec, AWordIsNoPartOfAnother) {
+  EXPECT_THAT(selected("cpu:znver"), HasSubstr("no device"));
+}
+
+TEST(DeviceSpec, WhatMatchesNothingNamesTheNearest) {
+  EXPECT_THAT(selected("cpu:zvner4"), HasSubstr("did you mean 'cpu:znver4'?"));
+  EXPECT_THAT(selected("tag=lap"), HasSubstr("did you mean 'tag=lab'?"));
+  const Result<Selected> none = select_devices(*parse_spec("cpu"), {});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().kind, ErrorKind::Device);
+  EXPECT_THAT(none.error().fix, HasSubstr("tilewright worker"));
+}
+
+TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
+  EXPECT_THAT(selected("tga=lab"), HasSubstr("did you mean 'tag'?"));
+  for (const char* text : {"", "cpu,", ",cpu", "name=", "tag=,cpu"})
+    EXPECT_THAT(selected(text), HasSubstr("empty part")) << text;
+}
+
+}  // namespace
+}  // namespace tilewright::fleet

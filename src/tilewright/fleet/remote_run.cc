@@ -1,0 +1,175 @@
+#include "tilewright/fleet/remote_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "tilewright/base/file.h"
+#include "tilewright/base/npy.h"
+#include "tilewright/base/stopwatch.h"
+#include "tilewright/fleet/blobs.h"
+#include "tilewright/fleet/package_job.h"
+#include "tilewright/fleet/package_pieces.h"
+
+namespace tilewright::fleet {
+namespace {
+
+using Json = nlohmann::json;
+
+/// The submitter asks at once after 5 ms, then less and less often.
+constexpr double kLookFirst = .005, kLookLongest = .25;
+
+/// Uploads what the job needs, and describes it.
+Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& request,
+                     RemoteResult& result) {
+  const auto begin = SteadyClock::now();
+  Job job;
+  job.id = new_uuid();
+  job.kind = "run";
+  job.pool = on.devices.at(0).pool;
+  job.device_class = on.device_class;
+  if (request.by_name) job.device = on.devices[0].name;
+  job.band = 0;
+  job.limit_s = request.limit_s;
+  PackageRun run;
+  run.device = request.device;
+  run.threads = request.threads;
+  run.warmup = request.warmup;
+  run.runs = request.runs;
+  run.seconds = request.seconds;
+  const auto add = [&](const std::string& hash, std::string_view bytes,
+                       const std::string& name) -> Status {
+    result.uploaded_bytes += TW_TRY(put_blob(client, hash, bytes));
+    if (std::none_of(job.blobs.begin(), job.blobs.end(),
+                     [&](const BlobName& blob) { return blob.sha256 == hash; }))
+      job.blobs.push_back({hash, name});
+    return {};
+  };
+  for (const Piece& piece : TW_TRY(cut_package(request.package))) {
+    TW_TRY_STATUS(add(piece.sha256, piece.bytes, fmt::format("piece {}", run.pieces.size())));
+    run.pieces.push_back(piece.sha256);
+  }
+  for (const Array& input : request.inputs) {
+    const std::string bytes = TW_TRY(npy_bytes(input));
+    const std::string hash = sha256(bytes);
+    TW_TRY_STATUS(add(hash, bytes, fmt::format("input {}", run.inputs.size())));
+    run.inputs.push_back(hash);
+  }
+  job.payload = to_json(run);
+  result.upload_ms = 1e3 * seconds_since(begin);
+  return job;
+}
+
+/// Why a job waits, for people.
+std::string waits_for(const Selected& on) {
+  size_t off = 0;
+  double seen = 1e18;
+  for (const Device& device : on.devices) {
+    off += device.state == "off" || device.state == "suspect";
+    seen = std::min(seen, device.seen_s);
+  }
+  if (off == on.devices.size())
+    return fmt::format("all {} devices of class {} are off, the last since {:.0f} s", off,
+                       on.device_class, seen);
+  return fmt::format("waiting for one of {} devices of class {}", on.devices.size() - off,
+                     on.device_class);
+}
+
+/// Looks at the job until it is over.
+Result<JobState> wait_for(Client& client, const std::string& run, const std::string& job,
+                          const Selected& on, const RemoteRequest& request, const Waiting& waiting,
+                          const Stop& stop, RemoteResult& result) {
+  const auto begin = SteadyClock::now();
+  double pause = kLookFirst, told = 0, ticked = 0;
+  bool leased = false;
+  for (;;) {
+    std::vector<JobState> states =
+        TW_TRY(states_of(TW_TRY(client.call("look", {run, Json{{job, 0}}.dump()}))));
+    const double waited = seconds_since(begin);
+    if (states.empty())
+      return fail(ErrorKind::Package, "the store does not know the job that it took", job,
+                  "tilewright fleet check");
+    if (!leased && states[0].state != "waiting" && states[0].state != "ready") {
+      leased = true;
+      result.wait_ms = 1e3 * waited;
+    }
+    if (states[0].over()) return std::move(states[0]);
+    const bool too_long = !leased && request.wait_s > 0 && waited >= request.wait_s;
+    if (too_long || stop()) {
+      (void)client.call("cancel", {run});
+      if (!too_long) return fail(ErrorKind::Interrupted, "interrupted", "the job is cancelled");
+      return fail(ErrorKind::Limit, fmt::format("no device took the job within {:.0f} s", waited),
+                  waits_for(on), "a longer --wait, or start a worker");
+    }
+    if (waited - told >= 4 && waiting) {
+      waiting(leased ? fmt::format("running on {}", states[0].device) : waits_for(on));
+      told = waited;
+    }
+    if (waited - ticked >= 1) {  // leases of workers that died end by this
+      (void)client.call("tick", {});
+      ticked = waited;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    pause = std::min(1.5 * pause, kLookLongest);
+  }
+}
+
+/// The error of a job that gave no result.
+tl::unexpected<Error> refusal(const JobState& state) {
+  if (state.results.empty())
+    return fail(state.state == "cancelled" ? ErrorKind::Interrupted : ErrorKind::Device,
+                fmt::format("the job is {}", state.state), state.reason,
+                "tilewright fleet log shows what happened");
+  const ItemResult& item = state.results[0];
+  const ErrorKind kind =
+      item.outcome == "timeout" || item.outcome == "oom" ? ErrorKind::Limit : ErrorKind::Device;
+  return fail(kind, fmt::format("{} did not run it: {}", state.device, item.outcome), item.reason);
+}
+
+Status read_result(Client& client, const ItemResult& item, RemoteResult& result) {
+  try {
+    const Json& reply = item.output.at("result");
+    const Json &listed = reply.at("outputs"), &hashes = item.output.at("outputs");
+    result.open_ms = reply.value("open_ms", 0.);
+    reply.at("run_ns").get_to(result.run_ns);
+    for (size_t i = 0; i < listed.size(); ++i) {
+      const std::string name = listed.at(i).at("name"), hash = hashes.at(i);
+      const std::string bytes = TW_TRY(get_blob(client, hash));
+      result.outputs.push_back({name, TW_TRY(parse_npy(bytes, name))});
+    }
+  } catch (const Json::exception& error) {
+    return fail(ErrorKind::Package, "the worker's answer is not as expected", error.what(),
+                "a worker of this program's version");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<Device>> list_devices(Client& client) {
+  return devices_of(TW_TRY(client.call("devices", {})));
+}
+
+Result<RemoteResult> run_remotely(Client& client, const Selected& on, const RemoteRequest& request,
+                                  const Waiting& waiting, const Stop& stop) {
+  RemoteResult result;
+  result.device_class = on.device_class;
+  const Job job = TW_TRY(prepared(client, on, request, result));
+  const std::string run = new_uuid();
+  TW_TRY(client.call("new_run", {run, request.command, false}));
+  const Json answer = TW_TRY(client.call("submit", {run, Json::array({to_json(job)}).dump()}));
+  for (const Json& warning : answer.value("warnings", Json::array()))
+    if (waiting) waiting("warning: " + warning.get<std::string>());
+  const JobState state = TW_TRY(wait_for(client, run, job.id, on, request, waiting, stop, result));
+  result.device = state.device;
+  result.worker = state.worker;
+  if (state.state != "done" || state.results.empty() || state.results[0].outcome != "ok")
+    return refusal(state);
+  TW_TRY_STATUS(read_result(client, state.results[0], result));
+  (void)client.call("close_run", {run});
+  return result;
+}
+
+}  // namespace tilewright::fleet

@@ -1,0 +1,249 @@
+// The program tilewright-runner on folders that are right, wrong and damaged.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "tilewright/base/array.h"
+#include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
+#include "tilewright/runtime/package.h"
+
+namespace tilewright::runtime {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+using Place = ValueSpec::Place;
+
+/// A package: y = x * w + 2 for eight floats; where = NonZero(mask) with mask [2, 3].
+void write_sample(const std::string& path, DType kind_of_y = DType::F32) {
+  Program program;
+  program.name = "sample";
+  program.target.name = "cpu";
+  program.values = {{Place::Input, "x", DType::F32, {8}, 0, -1},
+                    {Place::Weights, "w", DType::F32, {8}, 0, -1},
+                    {Place::Output, "y", kind_of_y, {8}, 0, -1},
+                    {Place::Input, "mask", DType::Bool, {2, 3}, 0, -1},
+                    {Place::Output, "where", DType::I64, {2, 6}, 0, 1}};
+  program.inputs = {0, 3};
+  program.outputs = {2, 4};
+  program.kernels["scale_and_shift"] = {"scale_and_shift", 0, 0};
+  program.steps = {{"scale", "scale_and_shift", "", "", {0, 1, 2}, 1},
+                   {"find", "", "NonZero", "", {3, 4}, 1}};
+  program.weights_bytes = 32;
+  const float weights[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::string code = *read_file(KERNELS_2);
+  const Status status = write_package(
+      path, {program, "graph", code, {{0, {reinterpret_cast<const char*>(weights), 32}}}, ""});
+  ASSERT_TRUE(status) << to_string(status.error());
+}
+
+class Runner : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    write_sample(file("model.twm"));
+    std::filesystem::create_directory(file("inputs"));
+    Array x(DType::F32, {8}), mask(DType::Bool, {2, 3});
+    for (int i = 0; i < 8; ++i) x.set(i, i + 1);
+    for (const int i : {1, 3, 5}) mask.set(i, 1);
+    ASSERT_TRUE(write_npy(file("inputs/0.npy"), x));
+    ASSERT_TRUE(write_npy(file("inputs/1.npy"), mask));
+    write("job.json", R"({"device": "cpu", "threads": 2, "warmup": 1, "runs": 3})");
+  }
+
+  std::string file(const std::string& name) const { return folder_.file(name); }
+  void write(const std::string& name, std::string_view bytes) {
+    ASSERT_TRUE(write_file(file(name), bytes));
+  }
+  /// Runs the program. Whatever it finds, it leaves an answer that fits its exit status.
+  Json run() {
+    const auto ended = run_tool({TILEWRIGHT_RUNNER, folder_.path()}, {.limit_seconds = 60});
+    EXPECT_TRUE(ended);
+    status_ = ended->status;
+    output_ = ended->output;
+    const auto text = read_file(file("result.json"));
+    EXPECT_TRUE(text) << "status " << status_ << ", " << output_;
+    const Json result = Json::parse(text.value_or(""), nullptr, false);
+    EXPECT_EQ(result.value("ok", false), status_ == 0) << output_;
+    return result;
+  }
+  /// The kind and text of a failure.
+  std::string refused() {
+    const Json result = run();
+    EXPECT_NE(status_, 0);
+    if (status_ == 0) return "";
+    const std::string error = result.at("error");
+    EXPECT_EQ(output_, "error: " + error + "\n");
+    return result.at("kind").get<std::string>() + ": " + error;
+  }
+
+  const TemporaryFolder folder_ = *TemporaryFolder::create();
+  int status_ = -1;
+  std::string output_;
+};
+
+TEST_F(Runner, LeavesOutputsAndTimes) {
+  const Json result = run();
+  ASSERT_EQ(status_, 0) << output_;
+  EXPECT_EQ(output_, "");
+  EXPECT_GT(result.at("open_ms"), 0);
+  EXPECT_GT(result.at("first_ns"), 0);
+  ASSERT_EQ(result.at("run_ns").size(), 3u);
+  for (const Json& ns : result["run_ns"]) EXPECT_GT(ns, 0);
+  EXPECT_EQ(result.at("outputs"), Json::parse(R"([{"name": "y", "dtype": "f32", "shape": [8]},
+                            {"name": "where", "dtype": "i64", "shape": [2, 3]}])"));
+  EXPECT_FALSE(result.contains("steps"));
+  EXPECT_THAT(read_npy(file("outputs/0.npy"))->to_doubles(),
+              ElementsAre(2, 4, 8, 14, 22, 32, 44, 58));
+  const Array where = *read_npy(file("outputs/1.npy"));
+  EXPECT_THAT(where.shape(), ElementsAre(2, 3));
+  EXPECT_THAT(where.to_doubles(), ElementsAre(0, 1, 1, 1, 0, 2));
+}
+
+TEST_F(Runner, ProfilesSteps) {
+  write("job.json", R"({"warmup": 2, "runs": 3, "profile": true})");
+  const Json steps = run().at("steps");
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_EQ(steps[1].at("callee"), "NonZero");
+  EXPECT_EQ(steps[1].at("calls"), 5);
+  EXPECT_GE(steps[1].at("total_ns"), steps[1].at("min_ns"));
+}
+
+TEST_F(Runner, GoesOnForTheSecondsThatWereAskedFor) {
+  write("job.json", R"({"runs": 2, "seconds": 0.05})");
+  const Json result = run();
+  int64_t sum = 0;
+  for (const Json& ns : result.at("run_ns")) sum += ns.get<int64_t>();
+  EXPECT_GT(result["run_ns"].size(), 2u);
+  EXPECT_TRUE(sum > 10'000'000 || result["run_ns"].size() == 10'000) << sum;
+  write("job.json", R"({"runs": 0})");
+  EXPECT_EQ(run().at("run_ns").size(), 1u) << "there must be outputs";
+}
+
+TEST_F(Runner, AnEarlierResultIsNeverTakenForThisOne) {
+  write("result.json", R"({"ok": true})");
+  std::filesystem::remove(file("job.json"));
+  EXPECT_THAT(refused(), HasSubstr("io: cannot open"));
+  EXPECT_EQ(status_, 20);
+  write("result.json", R"({"ok": true})");
+  write("job.json", R"({"warmup": 1000000})");
+  EXPECT_TRUE(run_tool({TILEWRIGHT_RUNNER, folder_.path()}, {.limit_seconds = 0.2})->timed_out);
+  EXPECT_FALSE(std::filesystem::exists(file("result.json")));
+  std::filesystem::create_directory(file("result.json"));
+  const auto ended = run_tool({TILEWRIGHT_RUNNER, folder_.path()});
+  EXPECT_EQ(ended->status, 20);
+  EXPECT_THAT(ended->output, HasSubstr("cannot write"));
+}
+
+TEST_F(Runner, JobsAreCheckedFieldByField) {
+  const auto job = [&](const char* text) {
+    write("job.json", text);
+    return refused();
+  };
+  EXPECT_THAT(job(""), HasSubstr("no JSON object"));
+  EXPECT_THAT(job("[1]"), HasSubstr("no JSON object"));
+  EXPECT_THAT(job(R"({"runs": 1)"), HasSubstr("no JSON object"));
+  EXPECT_THAT(job(R"({"run": 1})"), HasSubstr("'run' is none of"));
+  EXPECT_THAT(job(R"({"runs": -1})"), HasSubstr("'runs' is a whole number from 0 to 10000"));
+  EXPECT_THAT(job(R"({"runs": 10001})"), HasSubstr("'runs'"));
+  EXPECT_THAT(job(R"({"runs": 4294967297})"), HasSubstr("'runs'"));
+  EXPECT_THAT(job(R"({"warmup": 1.5})"), HasSubstr("'warmup'"));
+  EXPECT_THAT(job(R"({"threads": 18446744073709551615})"), HasSubstr("'threads'"));
+  EXPECT_THAT(job(R"({"seconds": -0.1})"), HasSubstr("'seconds'"));
+  EXPECT_THAT(job(R"({"seconds": 1e300})"), HasSubstr("'seconds'"));
+  EXPECT_THAT(job(R"({"profile": 1})"), HasSubstr("'profile'"));
+  EXPECT_THAT(job(R"({"device": null})"), HasSubstr("'device'"));
+  EXPECT_THAT(job(R"({"device": "opencl:0"})"), HasSubstr("its code is for the CPU"));
+  EXPECT_THAT(job(std::string(100'000, '[').c_str()), HasSubstr("no JSON object"));
+}
+
+TEST_F(Runner, InputsAreCheckedOneByOne) {
+  const std::string x = *read_file(file("inputs/0.npy"));
+  std::filesystem::remove(file("inputs/1.npy"));
+  EXPECT_THAT(refused(), HasSubstr("invalid: input 1 ('mask') is missing"));
+  EXPECT_EQ(status_, 2);
+  ASSERT_TRUE(write_npy(file("inputs/1.npy"), Array(DType::Bool, {3, 2})));
+  EXPECT_THAT(refused(), HasSubstr("[2, 3] is expected, [3, 2] was given"));
+  ASSERT_TRUE(write_npy(file("inputs/1.npy"), Array(DType::F32, {2, 3})));
+  EXPECT_THAT(refused(), HasSubstr("'mask' cannot be used"));
+  ASSERT_TRUE(write_npy(file("inputs/1.npy"), Array(DType::U8, {2, 3})));
+  EXPECT_TRUE(run().at("ok")) << "bytes may stand for bools";
+  for (const char* name : {"2.npy", "00.npy", "-1.npy", "x"}) {
+    write(std::string("inputs/") + name, x);
+    EXPECT_THAT(refused(), HasSubstr(std::string("'inputs/") + name + "' is for no input"));
+    std::filesystem::remove(file("inputs/") + name);
+  }
+  std::filesystem::remove(file("inputs/0.npy"));
+  ASSERT_EQ(::mkfifo(file("inputs/0.npy").c_str(), 0600), 0);
+  EXPECT_THAT(refused(), HasSubstr("'inputs/0.npy' is no regular file"));
+  std::filesystem::remove_all(file("inputs"));
+  EXPECT_THAT(refused(), HasSubstr("input 0 ('x') is missing"));
+}
+
+TEST_F(Runner, OutputsThatNoFileHoldsAreToldBeforeTheRun) {
+  write_sample(file("model.twm"), DType::BF16);
+  EXPECT_THAT(refused(), HasSubstr("unsupported: output 'y' is bf16"));
+  EXPECT_FALSE(std::filesystem::exists(file("outputs")));
+}
+
+TEST_F(Runner, AFolderThatCannotBeWritten) {
+  std::filesystem::create_directory(file("outputs"));
+  std::filesystem::create_directories(file("outputs/0.npy/x"));
+  EXPECT_THAT(refused(), HasSubstr("io: cannot write"));
+}
+
+TEST_F(Runner, ArgumentsOfTheProgram) {
+  EXPECT_EQ(run_tool({TILEWRIGHT_RUNNER})->status, 2);
+  EXPECT_EQ(run_tool({TILEWRIGHT_RUNNER, "-x"})->status, 2);
+  EXPECT_EQ(run_tool({TILEWRIGHT_RUNNER, "/nowhere"})->status, 20);
+  EXPECT_THAT(run_tool({TILEWRIGHT_RUNNER, "--version"})->output, HasSubstr("0.1.0"));
+}
+
+/// `bytes` with a change: cut off, a byte flipped, a stretch of it repeated or zeroed.
+std::string damaged(std::string bytes, std::mt19937_64& random) {
+  const size_t at = random() % bytes.size(), length = 1 + random() % 64;
+  switch (random() % 4) {
+    case 0:
+      return bytes.substr(0, at);
+    case 1:
+      bytes[at] ^= static_cast<char>(1 << random() % 8);
+      return bytes;
+    case 2:
+      return bytes.insert(at, bytes.substr(at, length));
+    default:
+      return bytes.replace(at, length, length, '\0');
+  }
+}
+
+using RunnerSlow = Runner;
+
+TEST_F(RunnerSlow, DamagedFilesAreAnsweredNeverACrash) {
+  std::mt19937_64 random(7);
+  int refusals = 0;
+  for (const char* name : {"model.twm", "inputs/0.npy", "job.json"}) {
+    const std::string whole = *read_file(file(name));
+    for (int i = 0; i < 40; ++i) {
+      std::string bytes = whole;
+      // Most of a package is code; its other parts are at both ends.
+      const size_t edge = std::min<size_t>(bytes.size(), 8192);
+      if (i % 2 == 0) bytes = damaged(bytes.substr(0, edge), random) + bytes.substr(edge);
+      if (i % 2 == 1) bytes = damaged(bytes, random);
+      write(name, bytes);
+      const Json result = run();
+      EXPECT_LT(status_, 128) << name << " " << i << ": " << output_;
+      refusals += result.value("ok", false) ? 0 : 1;
+    }
+    write(name, whole);
+  }
+  EXPECT_GT(refusals, 60);
+  EXPECT_TRUE(run().at("ok"));
+}
+
+}  // namespace
+}  // namespace tilewright::runtime
