@@ -21,7 +21,8 @@ import tempfile
 SOURCE = "src/tilewright"
 # Code that is for one kind of target, below src/tilewright.
 OWN = ("accel/", "codegen/", "runtime/gpu/", "rules/gpu/", "rules/vta/", "hw/", "compile/cpu/",
-       "compile/gpu/", "compile/vta/", "compile/backends.cc")
+       "compile/gpu/", "compile/vta/", "compile/dpu/", "compile/gemmini/", "compile/spatial/",
+       "compile/fpga/", "compile/backends.cc")
 # File, text of the line, and why it may stay.
 EXCEPTIONS = [
     ("records/record.cc", 'target.starts_with("vta:")',
@@ -29,11 +30,21 @@ EXCEPTIONS = [
     ("tune/vta/space.cc", 'unnamed.name = "vta"',
      "the key of records: a hash over a configuration with this name"),
     ("tune/vta/space.cc", 'return "vta:"', "the key of records"),
+    ("tune/dpu/space.cc", 'unnamed.name = "dpu"', "the key of records: a hash over a configuration with this name"),
+    ("tune/dpu/space.cc", 'return "dpu:"', "the key of records"),
+    ("tune/spatial/space.cc", 'unnamed.name = "spatial"', "the key of records, likewise"),
+    ("tune/spatial/space.cc", '"spatial:"', "the key of records"),
     ("codesign/vta_generator.cc", 'return "vta"', "what space files call VTA"),
+    ("codesign/gemmini_generator.cc", 'return "gemmini"', "what space files call Gemmini"),
+    ("codesign/generator.cc", 'return "spatial"', "what space files call the family of designs"),
+    ("lower/lower.cc", '{"fpga",', "a pipeline's name"),
+    ("schedule/dataflow.cc", 'run_pipeline(func, "fpga")', "a pipeline's name"),
+    ("graph/onnx/opset.cc", '"spatial"', "an attribute of ONNX"),
     ("driver/tuning/tuning_target.cc", '{.backend = "', "the table of what can be tuned"),
 ]
 
-NAME = re.compile(r'"(?:vta|cuda|opencl|toy)(?::\w*)?"')  # toy: of compile/testing/toy
+NAMES = "vta|cuda|opencl|dpu|gemmini|spatial|fpga|toy"  # toy: of compile/testing/toy
+NAME = re.compile(rf'"(?:{NAMES})(?::\w*)?"')
 OPTIONAL = re.compile(r"\boptional<\s*(?:const\s+)?(?:\w+::)*(?:vta::Config|GpuTarget)\b")
 COMMENT = re.compile(r"//.*")
 
