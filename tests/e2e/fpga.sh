@@ -103,4 +103,32 @@ exits 0 "a package" "" -- compile twice.tw --target fpga --hw zcu104 -o twice.tw
 exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
 holds "a row for each process" grep -q read_X waits.json
 
+# Networks: products on the FPGA, the rest on the processor.
+network=(--target fpga --hw zcu104)
+"$program" -q zoo lenet5 -o lenet5.onnx
+exits 0 "a network" "5 layers, each a design of its own" "cycles by the model" \
+  "the largest design takes LUT" -- compile lenet5.onnx "${network[@]}" -o lenet5.twm
+exits 0 "it runs as C++" "" -- run lenet5.twm --device fpga:csim
+exits 0 "its layers" "1 layer, a design of its own" "cycles by the model" -- inspect lenet5.twm
+exits 0 "why" "design 0" "II 1" -- explain lenet5.onnx "${network[@]}"
+exits 0 "node by node" "every node agrees" -- \
+  verify lenet5.onnx "${network[@]}" --against interp,ort --per-node
+exits 0 "its cycles" "takes" "cycles" -- bench lenet5.onnx "${network[@]}" --device fpga:tsim
+exits 0 "in integers" "" -- \
+  verify lenet5.onnx "${network[@]}" --quantize random:2 --fallback cpu --against cpu,ort
+exits 0 "what goes where" "Tanh" "supported" -- check lenet5.onnx "${network[@]}"
+exits 8 "a package for another device" "dsps is 1728 in the program, 220 in zynq7020" -- \
+  run lenet5.twm --hw zynq7020 --device fpga:csim
+"$program" -q hw new zcu104 --set luts=700 -o small.toml
+exits 6 "a device that is too small" "needs LUT" "of 490" "Conv" -- \
+  compile lenet5.onnx --target fpga --hw small.toml -o small.twm
+exits 0 "the processor does it" "0 layers" -- \
+  compile lenet5.onnx --target fpga --hw small.toml --fallback cpu -o small.twm
+"$program" -q zoo mobilenet_v2 --size 32 -o mobile.onnx
+exits 3 "channels one by one" "does not run on fpga" "--fallback cpu" -- \
+  compile mobile.onnx "${network[@]}" -o mobile.twm
+"$program" -q zoo alexnet --size 67 -o alexnet.onnx
+exits 0 "groups of channels" "8 layers, each a design of its own" -- \
+  verify alexnet.onnx --target fpga --hw vu9p --against ort
+
 finish

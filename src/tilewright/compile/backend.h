@@ -102,6 +102,9 @@ class Backend {
   /// where kernels of the processor do it.
   virtual Result<std::optional<LaunchCode>> compile_func(const Func& func,
                                                          const CompileOptions& options) const;
+  /// Of an accelerator: whether `prepare` takes models in f32 as they are, unless there are
+  /// samples. What it returns then has placements and the graph alone.
+  virtual bool takes_floats() const { return false; }
   /// Of an accelerator: whether `compile_func` answers.
   virtual bool takes_funcs() const { return false; }
   /// The rules that choose schedules of its kernels, in the order in which they are asked.

@@ -14,6 +14,7 @@
 
 #include "tilewright/base/result.h"
 #include "tilewright/base/tool_version.h"
+#include "tilewright/compile/observer.h"
 #include "tilewright/runtime/launch.h"
 
 namespace tilewright::compile {
@@ -40,6 +41,7 @@ struct LaunchSettings {
   std::string device;         ///< empty: the fastest that can run the package's code
   bool record_times = false;  ///< keep what each instruction did (timed devices)
   std::string dump_folder;    ///< write every program as a dump below it; empty: no
+  Observer observer;          ///< hears of what takes long: building simulators, runs of them
 };
 
 struct Count {

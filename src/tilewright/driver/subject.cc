@@ -30,7 +30,7 @@
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/driver/tuning/tuned.h"
-#include "tilewright/records/sqlite/sqlite.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/runtime/thread_pool.h"
 #include "tilewright/tensor/text.h"
 
@@ -168,7 +168,9 @@ void add_code_options(Verb verb, CodeOptions& options) {
 }
 
 void add_records_option(Verb verb, TuningOptions& options) {
-  verb.add_option("--records", options.records, "store of tuning records (default: the user's)");
+  verb.add_option("--records,--store", options.records,
+                  "tuning records: FILE, sqlite:FILE or postgresql://HOST/DATABASE (default: the "
+                  "user's file)");
 }
 
 void add_calibrate_option(Verb verb, TuningOptions& options) {
@@ -211,9 +213,9 @@ void add_run_options(Verb verb, SubjectOptions& options, bool several) {
 
 std::vector<std::string> input_files(const SubjectOptions& options) {
   std::vector<std::string> files = options.paths;
-  files.insert(files.end(),
-               {options.workload, options.hw, options.quantize,
-                options.records.empty() ? records::default_store_path() : options.records});
+  files.insert(files.end(), {options.workload, options.hw, options.quantize,
+                             records::store_file(options.records.empty() ? records::default_store()
+                                                                         : options.records)});
   for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
     for (const std::string& text : *texts)
       if (const size_t at = text.find('@'); at != std::string::npos)
@@ -269,8 +271,12 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
   settings.per_channel = options.per_channel;
   settings.allow_cpu = options.fallback == "cpu";
   const compile::Backend& backend = compile::backend_of(compile.target);
-  subject.quantized = TW_TRY(backend.prepare(*subject.graph, settings, compile));
-  if (subject.quantized) subject.graph = subject.quantized->laid_out;
+  auto prepared = TW_TRY(backend.prepare(*subject.graph, settings, compile));
+  if (!prepared) return {};
+  subject.graph = prepared->laid_out;
+  subject.placements = prepared->placements;
+  subject.memo = prepared->memo;
+  if (!prepared->quantized.graph.nodes.empty()) subject.quantized = std::move(prepared);
   return {};
 }
 
@@ -399,9 +405,8 @@ Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
 Result<compile::CompiledModel> compile_subject(const Subject& subject,
                                                const compile::CompileOptions& options) {
   if (!subject.graph) return compile::compile_func(*subject.func, options);
-  if (!subject.quantized) return compile::compile_graph(*subject.graph, options);
   compile::CompileOptions again = options;
-  again.memo = subject.quantized->memo;
+  if (subject.memo) again.memo = subject.memo;
   return compile::compile_graph(*subject.graph, again);
 }
 
@@ -416,6 +421,7 @@ runtime::SessionOptions session_options(const SubjectOptions& options, bool reco
   launch.device = options.device == "cpu" ? "" : options.device;
   launch.record_times = record_times;
   launch.dump_folder = options.dump_program;
+  launch.observer = console_observer();
   session.load_launch = compile::make_launch_loader(launch, log);
   return session;
 }

@@ -48,7 +48,7 @@ struct CodeOptions {
 };
 /// What schedules are chosen by.
 struct TuningOptions {
-  std::string records;        ///< store of tuning records; empty: the user's
+  std::string records;        ///< name of a store (records/open/open.h); empty: the user's
   bool no_records = false;    ///< schedules by rule alone
   bool no_calibrate = false;  ///< schedules follow typical rates, not those of this machine
 };
@@ -106,8 +106,11 @@ struct Subject {
   std::optional<Func> func;           ///< a tensor expression
   std::shared_ptr<const runtime::Package> package;
   double open_seconds = 0;  ///< of the package: mapped, hashes checked, code loaded
-  /// For accelerators: how `graph`, its laid out form, was quantised and placed.
+  /// For accelerators that compute in integers: how `graph`, its laid out form, was quantised.
   std::optional<compile::QuantizedModel> quantized;
+  /// For accelerators: where each node runs, and what finding that out showed.
+  std::vector<graph::Placement> placements;
+  std::shared_ptr<compile::BackendMemo> memo;
   bool single_operator = false;
   std::string anchor_op;  ///< of a single operator: whose time counts
 };

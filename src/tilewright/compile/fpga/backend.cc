@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/accelerator_backend.h"
-#include "tilewright/compile/fpga/launch.h"
-#include "tilewright/compile/fpga/program.h"
+#include "tilewright/compile/fpga/layers.h"
+#include "tilewright/compile/pass_names.h"
+#include "tilewright/compile/quantize_model.h"
 #include "tilewright/hw/fpga_device_file.h"
 
 namespace tilewright::compile {
@@ -25,36 +26,65 @@ class FpgaBackend final : public AcceleratorBackend {
     return as_target(fpga);
   }
 
-  Result<std::optional<QuantizedModel>> prepare(const graph::Graph&, const QuantizeSettings&,
-                                                const CompileOptions&) const override {
-    return fail(ErrorKind::Unsupported, "models are not compiled for FPGAs",
-                "there is no code for their layers", "tilewright compile MODEL --target cpu");
+  bool takes_floats() const override { return true; }
+  Result<std::optional<QuantizedModel>> prepare(const graph::Graph& graph,
+                                                const QuantizeSettings& settings,
+                                                const CompileOptions& options) const override {
+    QuantizedModel result;
+    const bool integers = settings.samples || graph::is_qdq(graph);
+    if (integers) {
+      graph::QuantizeOptions form;
+      form.target.first_convolutions = true;
+      form.wide_outputs = false;  // sums cannot be read twice
+      result = TW_TRY(quantize_model(graph, settings, options, form));
+      result.laid_out = result.quantized.graph;
+    } else {
+      result.laid_out = graph;
+    }
+    auto memo = std::make_shared<FpgaMemo>(integers);
+    CompileOptions own = options;
+    own.memo = result.memo = memo;
+    own.network = {};  // records say how designs are made, not which there are
+    const graph::Graph planned = TW_TRY(plan_graph(result.laid_out, own)).graph;
+    FpgaPlaces places = TW_TRY(place_on_fpga(planned, own, *memo));
+    options.observer.say(places.summary);
+    result.placements = std::move(places.nodes);
+    if (!settings.allow_cpu) TW_TRY_STATUS(all_placed(result.placements, kFpgaTarget));
+    return std::optional(std::move(result));
+  }
+
+  /// Those of plain values: designs read and write tensors as the model has them.
+  std::string passes(const CompileOptions& options) const override {
+    const auto* memo = dynamic_cast<const FpgaMemo*>(options.memo.get());
+    if (memo != nullptr && memo->integers()) return {};
+    return pass_names(options, {"integer_products", "zero_points", "join_groups", "block_layout"});
+  }
+
+  Result<std::vector<std::string>> place(const graph::Graph& graph,
+                                         const CompileOptions& options) const override {
+    FpgaMemo own;
+    return TW_TRY(place_on_fpga(graph, options, memo_of(options, own))).devices;
+  }
+
+  Result<LaunchCode> compile_launch(const graph::Graph& graph, const graph::Group& launch,
+                                    const CompileOptions& options) const override {
+    FpgaMemo own;
+    return compile_fpga_layers(graph, launch, options, memo_of(options, own));
   }
 
   bool takes_funcs() const override { return true; }
   Result<std::optional<LaunchCode>> compile_func(const Func& func,
                                                  const CompileOptions& options) const override {
-    const hw::FpgaDevice& device = fpga_target(options.target)->device;
-    auto detail = std::make_shared<FpgaLaunchCode>();
-    FpgaProgram& program = detail->program;
-    program = fpga_program(func, device, options.network);
-    options.observer.say(program.remark);
-    LaunchCode made;
-    made.device = kFpgaTarget;
-    made.bytes = TW_TRY(fpga_code(program.func, device));
-    made.notes = TW_TRY(fpga_notes(program, device));
-    made.stale_records = program.stale_records;
-    made.record = program.record;
-    if (!program.steps.empty()) {
-      KernelReport& report = made.kernels.emplace_back();
-      report.steps = {func.name};
-      report.func = func;
-      report.trace = program.steps;
-      report.scheduled = program.func;
-      report.record = program.record;
-    }
-    made.detail = std::move(detail);
-    return std::optional(std::move(made));
+    return std::optional(TW_TRY(compile_fpga_program(func, options)));
+  }
+
+  std::shared_ptr<BackendMemo> make_memo() const override { return std::make_shared<FpgaMemo>(); }
+
+ private:
+  /// `own` where the caller keeps none.
+  static FpgaMemo& memo_of(const CompileOptions& options, FpgaMemo& own) {
+    auto* memo = dynamic_cast<FpgaMemo*>(options.memo.get());
+    return memo == nullptr ? own : *memo;
   }
 };
 

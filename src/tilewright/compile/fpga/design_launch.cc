@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/codegen/fpga/design_of.h"
@@ -12,52 +14,96 @@
 namespace tilewright::compile {
 namespace {
 
-/// What a design did in its last run.
+/// What designs did in the last run of a launch, one after the other.
 class DesignRecord final : public LaunchRecord {
  public:
-  DesignRecord(std::string device, double clock_mhz, std::shared_ptr<const fpga::Design> design,
-               fpga::Report report)
-      : device_(std::move(device)),
-        clock_mhz_(clock_mhz),
-        design_(std::move(design)),
-        report_(std::move(report)) {}
+  using Calls = std::vector<std::pair<std::string, DesignRun>>;
+  DesignRecord(std::string device, double clock_mhz, Calls calls)
+      : device_(std::move(device)), clock_mhz_(clock_mhz), calls_(std::move(calls)) {}
 
   std::string device() const override { return device_; }
-  uint64_t cycles() const override { return static_cast<uint64_t>(report_.cycles); }
+  uint64_t cycles() const override {
+    uint64_t sum = 0;
+    for (const auto& [name, run] : calls_) sum += static_cast<uint64_t>(run.report.cycles);
+    return sum;
+  }
   double clock_mhz() const override { return clock_mhz_; }
+  /// Of a single design with its processes.
   std::vector<Count> counters() const override {
     std::vector<Count> counts = {{"cycles", cycles()}};
-    for (const fpga::ProcessReport& process : report_.processes)
+    if (single()) add_processes(calls_[0].second, counts);
+    return counts;
+  }
+  std::vector<LaunchLayer> layers() const override {
+    std::vector<LaunchLayer> layers;
+    for (const auto& [name, run] : calls_) {
+      if (single()) break;
+      const auto cycles = static_cast<uint64_t>(run.report.cycles);
+      LaunchLayer& layer = layers.emplace_back();
+      layer.name = name;
+      layer.cycles = {{"cycles", cycles}};
+      add_processes(run, layer.counters);
+      layer.row = {name, std::to_string(cycles)};
+    }
+    return layers;
+  }
+  std::vector<std::string> headings() const override {
+    return single() ? std::vector<std::string>{} : std::vector<std::string>{"layer", "cycles"};
+  }
+  std::vector<std::string> row(const std::string& name) const override {
+    return {name, std::to_string(cycles())};
+  }
+  std::optional<std::string> trace() const override {
+    std::string text;
+    int64_t begin = 0;
+    for (const auto& [name, run] : calls_) {
+      if (run.report.spans.empty()) return std::nullopt;
+      fpga::Report report = run.report;
+      for (fpga::Span& span : report.spans) span.begin += begin, span.end += begin;
+      begin += report.cycles;
+      if (single()) return fpga::perfetto_trace(*run.design, report);
+      text = joined(text, fpga::perfetto_trace(*run.design, report));
+    }
+    return text;
+  }
+
+ private:
+  bool single() const { return calls_.size() == 1; }
+
+  static void add_processes(const DesignRun& run, std::vector<Count>& counts) {
+    for (const fpga::ProcessReport& process : run.report.processes)
       for (size_t i = 0; i < fpga::kDoings; ++i)
         if (const auto doing = static_cast<fpga::Doing>(i); doing != fpga::Doing::Done)
           counts.push_back({fmt::format("{}: {}", process.name, fpga::name(doing)),
                             static_cast<uint64_t>(process.cycles[i])});
-    return counts;
-  }
-  std::optional<std::string> trace() const override {
-    if (report_.spans.empty()) return std::nullopt;
-    return fpga::perfetto_trace(*design_, report_);
   }
 
- private:
+  /// The events of both, those of `more` as processes of another design.
+  static std::string joined(const std::string& text, const std::string& more) {
+    auto next = nlohmann::ordered_json::parse(more);
+    if (text.empty()) return next.dump();
+    auto all = nlohmann::ordered_json::parse(text);
+    int64_t design = 1;
+    for (const auto& event : all["traceEvents"])
+      design = std::max(design, event["pid"].get<int64_t>());
+    for (auto& event : next["traceEvents"]) {
+      event["pid"] = design + 1;
+      all["traceEvents"].push_back(std::move(event));
+    }
+    return all.dump();
+  }
+
   std::string device_;
   double clock_mhz_;
-  std::shared_ptr<const fpga::Design> design_;
-  fpga::Report report_;
+  Calls calls_;
 };
 
-class DesignLaunch final : public runtime::Launch {
+class DesignKernel final : public FpgaKernel {
  public:
-  DesignLaunch(Func func, fpga::Design design, const hw::FpgaDevice& device, std::string name,
-               const LaunchSettings& settings, std::shared_ptr<LaunchLog> log)
-      : func_(std::move(func)),
-        design_(std::make_shared<const fpga::Design>(std::move(design))),
-        clock_mhz_(device.clock_mhz),
-        name_(std::move(name)),
-        device_(settings.device),
-        log_(std::move(log)) {
+  DesignKernel(const Func& func, fpga::Design design, const hw::FpgaDevice& device, bool spans)
+      : params_(func.params), design_(std::make_shared<const fpga::Design>(std::move(design))) {
     options_.memory = memory_timing(device);
-    options_.spans = settings.record_times;
+    options_.spans = spans;
   }
 
   /// errors: Tool.
@@ -66,34 +112,23 @@ class DesignLaunch final : public runtime::Launch {
     return {};
   }
 
-  Status run(const std::vector<Array>& inputs, std::vector<Array>& outputs) override {
+  Status run(const std::vector<void*>& buffers, DesignRun& did) override {
     std::vector<std::string> bytes;
-    size_t input = 0, output = 0;
-    for (const Param& p : func_.params) {
-      const Array& array = p.mode == ParamMode::Out ? outputs.at(output++)
-                           : p.values               ? *p.values
-                                                    : inputs.at(input++);
-      bytes.emplace_back(static_cast<const char*>(array.data()),
-                         static_cast<size_t>(array.bytes()));
-    }
-    fpga::Report report = TW_TRY(rtl_ != nullptr ? rtl_->run(*design_, options_, bytes)
-                                                 : fpga::simulate(*design_, options_, bytes));
-    output = 0;
-    for (size_t i = 0; i < func_.params.size(); ++i)
-      if (func_.params[i].mode == ParamMode::Out)
-        std::memcpy(outputs[output++].data(), bytes[i].data(), bytes[i].size());
-    if (log_)
-      log_->set(name_,
-                std::make_shared<DesignRecord>(device_, clock_mhz_, design_, std::move(report)));
+    for (size_t i = 0; i < params_.size(); ++i)
+      bytes.emplace_back(static_cast<const char*>(buffers[i]),
+                         static_cast<size_t>(TW_TRY(param_bytes(params_[i]))));
+    did.design = design_;
+    did.report = TW_TRY(rtl_ != nullptr ? rtl_->run(*design_, options_, bytes)
+                                        : fpga::simulate(*design_, options_, bytes));
+    for (size_t i = 0; i < params_.size(); ++i)
+      if (params_[i].mode == ParamMode::Out)
+        std::memcpy(buffers[i], bytes[i].data(), bytes[i].size());
     return {};
   }
 
  private:
-  Func func_;
+  std::vector<Param> params_;
   std::shared_ptr<const fpga::Design> design_;
-  double clock_mhz_;
-  std::string name_, device_;
-  std::shared_ptr<LaunchLog> log_;
   fpga::RunOptions options_;
   std::unique_ptr<fpga::RtlModel> rtl_;
 };
@@ -118,16 +153,17 @@ Result<fpga::Design> fpga_design(const Func& func, const hw::FpgaDevice& device)
   return codegen::design_of(lowered, TW_TRY(lower::processes_of(lowered)), device);
 }
 
-Result<std::unique_ptr<runtime::Launch>> load_design_launch(const Func& func,
-                                                            const hw::FpgaDevice& device,
-                                                            const std::string& name,
-                                                            const LaunchSettings& settings,
-                                                            std::shared_ptr<LaunchLog> log) {
-  fpga::Design design = TW_TRY(fpga_design(func, device));
-  auto launch = std::make_unique<DesignLaunch>(func, std::move(design), device, name, settings,
-                                               std::move(log));
-  if (settings.device == kFpgaRtl) TW_TRY_STATUS(launch->verilate());
-  return std::unique_ptr<runtime::Launch>(std::move(launch));
+Result<std::unique_ptr<FpgaKernel>> load_design(const Func& func, const hw::FpgaDevice& device,
+                                                const LaunchSettings& settings) {
+  auto kernel = std::make_unique<DesignKernel>(func, TW_TRY(fpga_design(func, device)), device,
+                                               settings.record_times);
+  if (settings.device == kFpgaRtl) TW_TRY_STATUS(kernel->verilate());
+  return std::unique_ptr<FpgaKernel>(std::move(kernel));
+}
+
+std::shared_ptr<LaunchRecord> design_record(std::string device, double clock_mhz,
+                                            std::vector<std::pair<std::string, DesignRun>> calls) {
+  return std::make_shared<DesignRecord>(std::move(device), clock_mhz, std::move(calls));
 }
 
 }  // namespace tilewright::compile

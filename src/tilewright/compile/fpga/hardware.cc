@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include "tilewright/compile/fpga/backend.h"
-#include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/compile/fpga/launch.h"
+#include "tilewright/compile/fpga/network.h"
 #include "tilewright/compile/hardware_text.h"
 #include "tilewright/hw/fpga_device_file.h"
 
@@ -25,24 +25,43 @@ class FpgaRuntime final : public DeviceRuntime {
   Result<std::unique_ptr<runtime::Launch>> load_launch(
       const std::string& name, std::string_view code, const LaunchSettings& settings,
       const std::shared_ptr<LaunchLog>& log) const override {
-    if (settings.device != kFpgaTsim && settings.device != kFpgaRtl)
-      return load_fpga_launch(code, settings.device);
-    const FpgaCode parsed = TW_TRY(parse_fpga_code(code));
-    return load_design_launch(parsed.func, parsed.device, name, settings, log);
+    return load_fpga_launch(name, code, settings, log);
   }
 
   Result<LaunchSummary> summary(const std::string& name, std::string_view code) const override {
-    const FpgaCode parsed = TW_TRY(parse_fpga_code(code));
+    const FpgaNetwork network = TW_TRY(parse_fpga_network(code));
+    const hw::FpgaDevice& device = network.device;
     LaunchSummary summary;
     summary.list = "accelerators";
-    summary.line = fmt::format("{}: target {}, hardware {} ({})", name, kFpgaTarget,
-                               parsed.device.name, fpga_label(parsed.device));
+    summary.line =
+        fmt::format("{}: target {}, hardware {} ({}), {}", name, kFpgaTarget, device.name,
+                    fpga_label(device), layers_text(network.calls.size(), network.designs.size()));
     summary.json = {{"program", name},
                     {"target", kFpgaTarget},
-                    {"hw", parsed.device.name},
-                    {"label", fpga_label(parsed.device)},
-                    {"clock_mhz", parsed.device.clock_mhz}};
+                    {"hw", device.name},
+                    {"label", fpga_label(device)},
+                    {"clock_mhz", device.clock_mhz},
+                    {"designs", network.designs.size()},
+                    {"model_cycles", network.cycles()}};
+    summary.title = name;
+    summary.rows = {{"layer", "design", "cycles by the model"}};
+    for (const FpgaNetwork::Call& call : network.calls) {
+      const int64_t cycles = network.designs[static_cast<size_t>(call.design)].cycles;
+      summary.rows.push_back({call.name, std::to_string(call.design),
+                              cycles > 0 ? std::to_string(cycles) : "unknown"});
+    }
     return summary;
+  }
+
+  /// The clock is part of a device: how long a cycle is says how much may happen in it.
+  Result<bool> fits_hardware(const std::string& name, std::string_view code,
+                             const std::string& hardware) const override {
+    const hw::FpgaDevice own = TW_TRY(parse_fpga_network(code)).device;
+    hw::FpgaDevice other = TW_TRY(hw::load_fpga_device(hardware));
+    other.name = own.name;
+    TW_TRY_STATUS(check_same_hardware(name, kFpgaTarget, hardware, hw::to_toml(own),
+                                      hw::to_toml(other), true));
+    return true;
   }
 
   Result<std::vector<TargetSummary>> targets() const override {

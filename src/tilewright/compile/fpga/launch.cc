@@ -3,87 +3,165 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <nlohmann/json.hpp>
+#include <mutex>
 
+#include "tilewright/base/parallel.h"
 #include "tilewright/codegen/hls/csim.h"
+#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/compile/fpga/design_launch.h"
-#include "tilewright/hw/fpga_device_file.h"
-#include "tilewright/ir/text.h"
+#include "tilewright/runtime/thread_pool.h"
 
 namespace tilewright::compile {
 namespace {
 
-Result<codegen::HlsKernel> hls_kernel_of(const Func& func, const hw::FpgaDevice& device) {
-  const Func prepared = TW_TRY(codegen::prepare_hls(func));
-  return codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device);
-}
-
-/// The C++ as a launch: no memory of the runtime is touched but inputs and outputs.
-class CsimLaunch final : public runtime::Launch {
+/// The C++ of a design.
+class CsimKernel final : public FpgaKernel {
  public:
-  CsimLaunch(Func func, codegen::CsimLibrary library, tw_kernel kernel)
-      : func_(std::move(func)), library_(std::move(library)), kernel_(kernel) {}
+  static Result<std::unique_ptr<FpgaKernel>> load(const Func& func, const hw::FpgaDevice& device) {
+    const Func prepared = TW_TRY(codegen::prepare_hls(func));
+    const codegen::HlsKernel kernel =
+        TW_TRY(codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device));
+    codegen::CsimLibrary library = TW_TRY(codegen::CsimLibrary::build({kernel}));
+    const tw_kernel found = library.find(kernel);
+    if (found == nullptr)
+      return fail(ErrorKind::Package, fmt::format("no kernel {} was made", kernel.symbol));
+    return std::unique_ptr<FpgaKernel>(new CsimKernel(std::move(library), found));
+  }
 
-  Status run(const std::vector<Array>& inputs, std::vector<Array>& outputs) override {
-    std::vector<void*> buffers;
-    size_t input = 0, output = 0;
-    for (const Param& p : func_.params) {
-      if (p.mode == ParamMode::Out)
-        buffers.push_back(outputs.at(output++).data());
-      else
-        buffers.push_back(
-            const_cast<void*>(p.values ? p.values->data() : inputs.at(input++).data()));
-    }
-    kernel_(buffers.data(), nullptr, nullptr, nullptr);
+  Status run(const std::vector<void*>& buffers, DesignRun&) override {
+    std::vector<void*> mine = buffers;
+    kernel_(mine.data(), nullptr, nullptr, nullptr);
     return library_.finished();
   }
 
  private:
-  Func func_;
+  CsimKernel(codegen::CsimLibrary library, tw_kernel kernel)
+      : library_(std::move(library)), kernel_(kernel) {}
+
   codegen::CsimLibrary library_;
   tw_kernel kernel_;
 };
 
+/// The layers, one after the other; values between them have memory of their own.
+class FpgaLaunch final : public runtime::Launch {
+ public:
+  FpgaLaunch(std::string name, FpgaNetwork network,
+             std::vector<std::unique_ptr<FpgaKernel>> kernels, LaunchSettings settings,
+             std::shared_ptr<LaunchLog> log)
+      : name_(std::move(name)),
+        network_(std::move(network)),
+        kernels_(std::move(kernels)),
+        settings_(std::move(settings)),
+        log_(std::move(log)) {
+    for (const FpgaNetwork::Value& value : network_.values)
+      memory_.emplace_back(value.constant < 0 ? static_cast<size_t>(value.bytes) : 0, '\0');
+  }
+
+  Status run(const std::vector<Array>& inputs, std::vector<Array>& outputs) override {
+    TW_TRY_STATUS(check_sizes("inputs", network_.inputs, inputs));
+    TW_TRY_STATUS(check_sizes("outputs", network_.outputs, outputs));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      std::memcpy(place_of(network_.inputs[i]), inputs[i].data(),
+                  static_cast<size_t>(inputs[i].bytes()));
+    std::vector<std::pair<std::string, DesignRun>> did;
+    for (size_t i = 0; i < network_.calls.size(); ++i) {
+      const FpgaNetwork::Call& call = network_.calls[i];
+      TW_TRY_STATUS(settings_.observer.check());
+      settings_.observer.step("simulating", static_cast<int64_t>(i),
+                              static_cast<int64_t>(network_.calls.size()), call.name);
+      Status done = run(call, did.emplace_back(call.name, DesignRun()).second);
+      if (!done) return tl::unexpected<Error>(std::move(done.error()).at(call.name));
+    }
+    settings_.observer.end("simulating");
+    for (size_t i = 0; i < outputs.size(); ++i)
+      std::memcpy(outputs[i].data(), place_of(network_.outputs[i]),
+                  static_cast<size_t>(outputs[i].bytes()));
+    if (log_ && !did.empty() && did.front().second.design != nullptr)
+      log_->set(name_, design_record(settings_.device, network_.device.clock_mhz, std::move(did)));
+    return {};
+  }
+
+ private:
+  Status check_sizes(const char* what, const std::vector<int>& values,
+                     const std::vector<Array>& arrays) const {
+    bool fit = values.size() == arrays.size();
+    for (size_t i = 0; fit && i < values.size(); ++i)
+      fit = arrays[i].bytes() == network_.values[static_cast<size_t>(values[i])].bytes;
+    if (fit) return {};
+    return fail(ErrorKind::Package,
+                fmt::format("the {} of '{}' have other sizes than its code", what, name_));
+  }
+
+  char* place_of(int index) {
+    const FpgaNetwork::Value& value = network_.values[static_cast<size_t>(index)];
+    return value.constant >= 0 ? network_.constants.data() + value.constant
+                               : memory_[static_cast<size_t>(index)].data();
+  }
+
+  Status run(const FpgaNetwork::Call& call, DesignRun& did) {
+    const auto design = static_cast<size_t>(call.design);
+    std::vector<void*> buffers;
+    size_t next = 0;
+    for (const Param& p : network_.designs[design].func.params)
+      buffers.push_back(p.values ? const_cast<void*>(p.values->data())
+                                 : place_of(call.values[next++]));
+    return kernels_[design]->run(buffers, did);
+  }
+
+  std::string name_;
+  FpgaNetwork network_;
+  std::vector<std::unique_ptr<FpgaKernel>> kernels_;
+  LaunchSettings settings_;
+  std::shared_ptr<LaunchLog> log_;
+  std::vector<std::string> memory_;  ///< of values that are no constants
+};
+
+/// Every design on the device, several compilers at a time.
+Result<std::vector<std::unique_ptr<FpgaKernel>>> load_kernels(const FpgaNetwork& network,
+                                                              const LaunchSettings& settings) {
+  const size_t count = network.designs.size();
+  std::vector<std::unique_ptr<FpgaKernel>> kernels(count);
+  std::mutex lock;
+  std::optional<Error> problem;
+  int64_t done = 0;
+  for_each_part(count, runtime::default_threads(), [&](size_t i, size_t) {
+    const Func& func = network.designs[i].func;
+    {
+      const std::lock_guard<std::mutex> guard(lock);
+      if (problem || settings.observer.stop()) return;
+      settings.observer.step("compiling designs", done, static_cast<int64_t>(count), func.name);
+    }
+    Result<std::unique_ptr<FpgaKernel>> kernel = settings.device == kFpgaCsim
+                                                     ? CsimKernel::load(func, network.device)
+                                                     : load_design(func, network.device, settings);
+    const std::lock_guard<std::mutex> guard(lock);
+    ++done;
+    if (kernel)
+      kernels[i] = *std::move(kernel);
+    else if (!problem)
+      problem = std::move(kernel.error());
+  });
+  settings.observer.end("compiling designs");
+  if (problem) return tl::unexpected<Error>(std::move(*problem));
+  TW_TRY_STATUS(settings.observer.check());
+  return kernels;
+}
+
 }  // namespace
 
-Result<std::string> fpga_code(const Func& func, const hw::FpgaDevice& device) {
-  for (const Param& p : func.params) {
-    const char* what = p.mode == ParamMode::InOut ? "is read and written"
-                       : !p.strides.empty()       ? "has strides"
-                                                  : nullptr;
-    if (what != nullptr)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("parameter {} of '{}' {}", p.buffer.name(), func.name, what),
-                  "programs for FPGAs take whole arrays in and give whole arrays out",
-                  "`tilewright hls` writes its C++");
-  }
-  TW_TRY(hls_kernel_of(func, device));
-  const nlohmann::json json = {{"device", hw::to_toml(device)}, {"program", print(func)}};
-  return json.dump();
-}
-
-Result<FpgaCode> parse_fpga_code(std::string_view code) {
-  const nlohmann::json json = nlohmann::json::parse(code, nullptr, false);
-  if (!json.is_object() || !json.contains("device") || !json["device"].is_string() ||
-      !json.contains("program") || !json["program"].is_string())
-    return fail(ErrorKind::Package, "the code for an FPGA is damaged");
-  return FpgaCode{TW_TRY(hw::parse_fpga_device(json["device"].get<std::string>(), "package")),
-                  TW_TRY(parse_func(json["program"].get<std::string>()))};
-}
-
-Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(std::string_view code,
-                                                          const std::string& id) {
-  if (!id.empty() && id != kFpgaTarget && id != kFpgaCsim)
-    return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for fpga", id),
+Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(const std::string& name,
+                                                          std::string_view code,
+                                                          const LaunchSettings& settings,
+                                                          std::shared_ptr<LaunchLog> log) {
+  LaunchSettings mine = settings;
+  if (mine.device.empty() || mine.device == kFpgaTarget) mine.device = kFpgaCsim;
+  if (mine.device != kFpgaCsim && mine.device != kFpgaTsim && mine.device != kFpgaRtl)
+    return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for fpga", mine.device),
                 fmt::format("devices for it: {}, {}, {}", kFpgaCsim, kFpgaTsim, kFpgaRtl));
-  FpgaCode parsed = TW_TRY(parse_fpga_code(code));
-  const codegen::HlsKernel kernel = TW_TRY(hls_kernel_of(parsed.func, parsed.device));
-  codegen::CsimLibrary library = TW_TRY(codegen::CsimLibrary::build({kernel}));
-  const tw_kernel found = library.find(kernel);
-  if (found == nullptr)
-    return fail(ErrorKind::Package, fmt::format("no kernel {} was made", kernel.symbol));
-  return std::unique_ptr<runtime::Launch>(
-      new CsimLaunch(std::move(parsed.func), std::move(library), found));
+  FpgaNetwork network = TW_TRY(parse_fpga_network(code));
+  auto kernels = TW_TRY(load_kernels(network, mine));
+  return std::unique_ptr<runtime::Launch>(std::make_unique<FpgaLaunch>(
+      name, std::move(network), std::move(kernels), std::move(mine), std::move(log)));
 }
 
 }  // namespace tilewright::compile

@@ -1,27 +1,41 @@
-// A program as C++ for an FPGA, as packages hold it, and run here.
+// Code for an FPGA as a launch of the runtime: its layers one after the other, on one of the
+// devices that stand for the FPGA here.
 #pragma once
 
-#include "tilewright/compile/fpga/backend.h"
-#include "tilewright/ir/stmt.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/accel/fpga/sim/tsim.h"
+#include "tilewright/compile/device_backend.h"
+#include "tilewright/compile/fpga/network.h"
 
 namespace tilewright::compile {
 
-/// The device that runs the generated C++ under this machine's compiler.
-inline constexpr const char* kFpgaCsim = "fpga:csim";
+/// The device that runs the generated C++ under this machine's compiler; the cycle simulator of
+/// designs, with values; their Verilog under Verilator.
+inline constexpr const char *kFpgaCsim = "fpga:csim", *kFpgaTsim = "fpga:tsim",
+                            *kFpgaRtl = "fpga:rtl";
 
-/// What packages hold: the program as text, and the FPGA that it is for. errors: Unsupported
-/// (scalars, strides, parameters that are read and written), and what the C++ cannot express.
-Result<std::string> fpga_code(const Func& func, const hw::FpgaDevice& device);
-
-/// The FPGA that `code` is for, and the program in it. errors: Package.
-struct FpgaCode {
-  hw::FpgaDevice device;
-  Func func;
+/// What a call did on a device that counts cycles.
+struct DesignRun {
+  std::shared_ptr<const fpga::Design> design;
+  fpga::Report report;
 };
-Result<FpgaCode> parse_fpga_code(std::string_view code);
 
-/// Compiles the C++ and loads it. errors: Device (`id` is no device for it), Package, Tool.
-Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(std::string_view code,
-                                                          const std::string& id);
+/// One design, ready to run. Not for several threads.
+class FpgaKernel {
+ public:
+  virtual ~FpgaKernel() = default;
+  /// `buffers`: of all parameters, in order. `did`: set by devices that count cycles.
+  virtual Status run(const std::vector<void*>& buffers, DesignRun& did) = 0;
+};
+
+/// Compiles and loads `code`; a program that was compiled before comes from the cache.
+/// errors: Device (no device for it), Package, Tool; Unsupported (what the Verilog lacks).
+Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(const std::string& name,
+                                                          std::string_view code,
+                                                          const LaunchSettings& settings,
+                                                          std::shared_ptr<LaunchLog> log);
 
 }  // namespace tilewright::compile

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "tilewright/base/file.h"
 #include "tilewright/codegen/hls/hls.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -23,17 +26,14 @@ bool is_cut(const Func& func) {
 
 LayerNote model_note(const rules::FpgaSchedule& schedule, const hw::FpgaDevice& device) {
   const cost::FpgaTime& time = schedule.time;
-  const hw::FpgaCells &takes = schedule.cells, there = device.usable_cells();
   LayerNote note;
   note.lines = {
       fmt::format("design {}", to_string(schedule.design)),
       fmt::format("{:.0f} cycles by the model, bound by {}: reads {:.0f} (image) and {:.0f} "
                   "(weights), computes {:.0f}, writes {:.0f}",
                   time.cycles, time.bound, time.image, time.weights, time.compute, time.result),
-      fmt::format("cells by the model, of those that a design may take: LUT {:.0f} of {:.0f}, FF "
-                  "{:.0f} of {:.0f}, DSP {:.0f} of {:.0f}, BRAM18 {} of {}, URAM {} of {}",
-                  takes.luts, there.luts, takes.ffs, there.ffs, takes.dsps, there.dsps,
-                  takes.bram18, there.bram18, takes.uram, there.uram)};
+      fmt::format("cells by the model, of those that a design may take: {}",
+                  cells_text(schedule.cells, device))};
   return note;
 }
 
@@ -47,8 +47,12 @@ std::string loop_line(const lower::Initiation& loop) {
 
 }  // namespace
 
+int64_t FpgaProgram::cycles() const {
+  return std::llround(model ? model->time.cycles : record ? record->cost : 0);
+}
+
 FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device, const FindNetwork& tuned) {
-  FpgaProgram program{func, func, {}, {}, {}, 0, ""};
+  FpgaProgram program{func, func, {}, {}, {}, 0, {}, ""};
   if (is_cut(func)) return program;
   if (auto record = tuned ? tuned(fpga_workload(func)) : std::nullopt) {
     const auto steps = schedule::parse_trace(record->schedule);
@@ -67,6 +71,7 @@ FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device, const F
     const Error& e = best.error();
     program.remark = fmt::format("note: {} is not scheduled: {}{}", func.name, e.what,
                                  e.why.empty() ? "" : ", " + e.why);
+    program.unscheduled = e;
     return program;
   }
   program.remark =
@@ -76,6 +81,31 @@ FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device, const F
   program.steps = best->trace;
   program.model = *std::move(best);
   return program;
+}
+
+Status check_cpp(const Func& func, const hw::FpgaDevice& device) {
+  const Func prepared = TW_TRY(codegen::prepare_hls(func));
+  TW_TRY(codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device));
+  return {};
+}
+
+std::string cells_text(const hw::FpgaCells& cells, const hw::FpgaDevice& device) {
+  const hw::FpgaCells there = device.usable_cells();
+  return fmt::format(
+      "LUT {:.0f} of {:.0f}, FF {:.0f} of {:.0f}, DSP {:.0f} of {:.0f}, BRAM18 {} of {}, URAM {} "
+      "of {}",
+      cells.luts, there.luts, cells.ffs, there.ffs, cells.dsps, there.dsps, cells.bram18,
+      there.bram18, cells.uram, there.uram);
+}
+
+double share_of_cells(const hw::FpgaCells& cells, const hw::FpgaDevice& device) {
+  const hw::FpgaCells there = device.usable_cells();
+  const auto share = [](auto some, auto all) {
+    return all > 0 ? static_cast<double>(some) / static_cast<double>(all) : 0.0;
+  };
+  return std::max({share(cells.luts, there.luts), share(cells.ffs, there.ffs),
+                   share(cells.dsps, there.dsps), share(cells.bram18, there.bram18),
+                   share(cells.uram, there.uram)});
 }
 
 std::string fpga_workload(const Func& func) {

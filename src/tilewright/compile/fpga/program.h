@@ -18,21 +18,27 @@ struct FpgaProgram {
   std::optional<rules::FpgaSchedule> model;
   std::optional<records::Record> record;  ///< that had the steps
   int64_t stale_records = 0;              ///< that do not fit the program any more
+  std::optional<Error> unscheduled;       ///< why it has no steps, where some were wanted
   std::string remark;  ///< for people: the schedule, or why there is none; empty: it is their own
+
+  int64_t cycles() const;  ///< by the model, or of the record; 0: nobody knows
 };
 /// With the steps of the record that `tuned` knows, else with those of the model's best design, or
 /// as it was. A program that is already cut into processes stays as it is.
 FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device,
                          const FindNetwork& tuned = {});
 
-/// What the back-end alone knows of a launch.
-struct FpgaLaunchCode final : LaunchDetail {
-  FpgaProgram program;
-};
+/// Whether its C++ can be written. errors: Unsupported.
+Status check_cpp(const Func& func, const hw::FpgaDevice& device);
 
 /// Of records: the program, names apart, and the device with a hash of its file.
 std::string fpga_workload(const Func& func);
 std::string fpga_record_key(const hw::FpgaDevice& device);
+
+/// `LUT 1 of 2, FF ...`
+std::string cells_text(const hw::FpgaCells& cells, const hw::FpgaDevice& device);
+/// The largest share of one kind of cell that a design may take.
+double share_of_cells(const hw::FpgaCells& cells, const hw::FpgaDevice& device);
 
 /// For `explain`: by the model what reading, computing and writing take, what bounds them and what
 /// the cells come to; then each process with its loops, the interval of each and its reason.

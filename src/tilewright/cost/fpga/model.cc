@@ -432,7 +432,8 @@ std::string FpgaModel::problem(const FpgaDesign& d) const {
       {"FF", needed.ffs, there.ffs},
       {"ports", ports, std::max(device_.port.count, 3)}};
   for (const auto& [what, want, have] : rows)
-    if (want > have) return fmt::format("{} {} of {}", what, in_groups(want), in_groups(have));
+    if (want > have)
+      return fmt::format("{} {} of {}", what, in_groups(want), in_groups(std::floor(have + 1e-6)));
   if (d.uram && up(d.tc, d.ui) * d.th * up(d.tw, d.us) * d.image_slots < kLeastUramDepth)
     return fmt::format("UltraRAM is for {} words and more", in_groups(kLeastUramDepth));
   return "";

@@ -96,6 +96,8 @@ class FpgaModel {
   int64_t taps() const { return taps_; }
   int64_t around() const { return around_; }  ///< iterations of loops that are not tiled
   double macs() const { return static_cast<double>(layer_.macs()); }
+  /// Cycles between two additions to one sum, at least.
+  int recurrence() const { return mac_.recurrence; }
   /// Products side by side that the usable DSPs are enough for.
   int64_t most_products() const;
 

@@ -92,8 +92,10 @@ class Search {
 
   std::vector<int64_t> sizes_of(int loop) const {
     std::vector<int64_t> sizes = part_sizes(model_.extent(loop), search_.divisors_only);
-    if (loop == roles_.pixels && search_.most_pixels > 0)
-      std::erase_if(sizes, [&](int64_t size) { return size > search_.most_pixels; });
+    const int64_t most = loop == roles_.pixels   ? search_.most_pixels
+                         : loop == roles_.inputs ? search_.most_inputs
+                                                 : 0;
+    if (most > 0) std::erase_if(sizes, [&](int64_t size) { return size > most; });
     return sizes;
   }
 

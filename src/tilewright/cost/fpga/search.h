@@ -14,6 +14,7 @@ struct FpgaSearch {
   /// Only these sizes side by side: output channels, input channels, pixels.
   std::optional<std::array<int64_t, 3>> sizes;
   int64_t most_pixels = 0;  ///< side by side; 0: any number
+  int64_t most_inputs = 0;  ///< likewise, input channels: whose products are added up
   bool overlap = true;
   int slots = 2;               ///< of all buffers
   int weight_ports = 2;        ///< 1 or 2; fewer are tried too

@@ -101,7 +101,9 @@ Result<std::map<std::string, Array>> run_compiled(const compile::CompiledModel& 
   runtime::SessionOptions session;
   session.threads = options.threads;
   session.flush_denormals = true;
-  session.load_launch = compile::make_launch_loader({}, std::make_shared<compile::LaunchLog>());
+  compile::LaunchSettings launch;
+  launch.observer = options.observer;
+  session.load_launch = compile::make_launch_loader(launch, std::make_shared<compile::LaunchLog>());
   const auto opened = TW_TRY(compile::open_session(model, session));
   std::map<std::string, Array> outputs = TW_TRY(run_session(*opened, inputs));
   for (auto& [name, value] : outputs) value = value.clone();

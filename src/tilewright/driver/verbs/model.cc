@@ -45,12 +45,14 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
   nlohmann::ordered_json json = document("check");
   json["model"] = subject.path;
   json["target"] = target;
-  json["notes"] = subject.quantized->quantized.notes;
+  const std::vector<std::string> notes =
+      subject.quantized ? subject.quantized->quantized.notes : std::vector<std::string>();
+  json["notes"] = notes;
   std::map<std::string, std::map<std::string, int>> counts;
   std::vector<std::vector<std::string>> rows = {{"node", "operator", "device", "reason"}};
-  const Status all = compile::all_placed(subject.quantized->placements, target);
+  const Status all = compile::all_placed(subject.placements, target);
   const bool supported = all || options.fallback == "cpu";
-  for (const graph::Placement& place : subject.quantized->placements) {
+  for (const graph::Placement& place : subject.placements) {
     if (place.where == graph::Where::Nothing) continue;
     const std::string device = place.where == graph::Where::Accelerator ? target : "cpu";
     ++counts[place.op][device];
@@ -75,7 +77,7 @@ int report_placements(const Subject& subject, const SubjectOptions& options, boo
     summary.push_back({op, on(target), on("cpu")});
   }
   fmt::print("{}\n{}", table(summary), rows.size() > 1 ? table(rows) : "");
-  for (const std::string& note : subject.quantized->quantized.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : notes) fmt::print("note: {}\n", note);
   if (supported) {
     fmt::print("supported\n");
     return 0;
@@ -160,13 +162,14 @@ Result<int> check(SubjectOptions options, bool as_json) {
   const hw::Target target = TW_TRY(compile::find_target(options.target));
   const bool accelerator = target.kind == hw::TargetKind::Accelerator;
   // Placement does not depend on the values that calibration sees.
-  if (accelerator && options.quantize.empty()) options.quantize = "random:1";
+  if (accelerator && !compile::backend_of(target).takes_floats() && options.quantize.empty())
+    options.quantize = "random:1";
   SubjectOptions all_nodes = options;  // what does not run on an accelerator is in the report
   if (accelerator) all_nodes.fallback = "cpu";
   const Result<std::vector<Subject>> subjects = load_subjects(all_nodes);
   if (!subjects) return report_problems(subjects.error(), options.paths[0], as_json);
   const Subject& subject = subjects->front();
-  if (subject.quantized) return report_placements(subject, options, as_json);
+  if (!subject.placements.empty()) return report_placements(subject, options, as_json);
   if (subject.func) return report_expression(subject, options.target, as_json);
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is a package", options.paths[0]),

@@ -7,6 +7,7 @@
 
 #include "tilewright/cost/sums/computation.h"
 #include "tilewright/ir/walk.h"
+#include "tilewright/schedule/access.h"
 #include "tilewright/schedule/tree.h"
 
 namespace tilewright::rules {
@@ -18,6 +19,47 @@ using schedule::Tree;
 tl::unexpected<Error> no_schedule(const std::string& why) {
   return fail(ErrorKind::Unsupported, "no schedule for an FPGA is known for this program", why,
               "steps of your own: hls --trace FILE");
+}
+
+/// A program without the blocks that stand between the sum and what is computed of it, and the
+/// steps that removed them.
+struct Joined {
+  Func func;
+  schedule::Trace steps;
+};
+
+/// Whether a block that adds reads what block `id` makes: that is a copy, which stays.
+bool feeds_sum(const Tree& tree, const schedule::Uses& uses, const Buffer& made) {
+  const auto& readers = uses.readers(made);
+  return std::any_of(readers.begin(), readers.end(), [&](schedule::Id reader) {
+    const Store* store = schedule::single_store(tree.block(reader));
+    return store != nullptr && store->combine == Combine::Add;
+  });
+}
+
+/// The first block that can go; empty: there is none.
+std::string block_between(const Func& func) {
+  const Tree tree(func);
+  const schedule::Uses uses(tree);
+  for (const schedule::Id id : tree.blocks()) {
+    const Store* store = schedule::single_store(tree.block(id));
+    if (store == nullptr || store->combine != Combine::Set) continue;
+    if (tree.param_of(store->buffer) != nullptr || uses.writers(store->buffer).size() != 1)
+      continue;
+    if (!feeds_sum(tree, uses, store->buffer)) return tree.block(id).name;
+  }
+  return "";
+}
+
+/// `c = a + b; y = max(c, 0)` becomes `y = max(a + b, 0)`.
+Result<Joined> joined(const Func& func) {
+  Joined out{func, {}};
+  for (std::string block; !(block = block_between(out.func)).empty();) {
+    const schedule::Trace step = {schedule::Inline{block}};
+    out.func = TW_TRY(schedule::replay(out.func, step));
+    out.steps.push_back(step[0]);
+  }
+  return out;
 }
 
 /// The program in parts.
@@ -132,15 +174,21 @@ class Writer {
     return {};
   }
 
-  /// The loop around the sum that runs through a loop of the layer; empty for -1.
-  Result<std::string> loop_of(int role) const {
+  /// The loop around the sum that runs through a loop of the layer; empty for -1. Groups of
+  /// channels are a loop of the layer, not of the program: it is split for them.
+  Result<std::string> loop_of(int role) {
     if (role < 0) return std::string();
-    const std::string& name = model_.layer().loops[static_cast<size_t>(role)].name;
+    const cost::SpatialLoop& wanted = model_.layer().loops[static_cast<size_t>(role)];
     for (const Iter& iter : block_->iters) {
       const auto* var = iter.binding.as<VarRef>();
-      if (iter.var.name() == name && var != nullptr) return var->var.name();
+      if (iter.var.name() != wanted.name || var == nullptr) continue;
+      const std::string& loop = var->var.name();
+      if (as_int(iter.extent) == wanted.extent) return loop;
+      trace_.push_back(schedule::Split{loop, wanted.extent});
+      std::replace(parts_.sum.loops.begin(), parts_.sum.loops.end(), loop, loop + ".o");
+      return loop + ".i";
     }
-    return no_schedule(fmt::format("the loop {} was split already", name));
+    return no_schedule(fmt::format("the loop {} was split already", wanted.name));
   }
 
   /// Splits a loop into tiles, and a tile into what works side by side (0: nothing does).
@@ -185,6 +233,11 @@ class Writer {
     Names all = tiles_;
     all.insert(all.end(), {cs.tiles, os.inside, cs.inside});
     all.insert(all.end(), taps.begin(), taps.end());
+    // An addition waits for the one before to the same sum: few pixels need other sums between.
+    if (design_.th * (design_.tw / design_.us) < model_.recurrence()) {
+      std::erase(all, os.inside);
+      all.push_back(os.inside);
+    }
     if (!hs.inside.empty()) all.push_back(hs.inside);
     all.push_back(ws.inside);
     counted_ = ws.inside;
@@ -296,7 +349,10 @@ bool reads_windows(const cost::FpgaModel& model) {
 
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design) {
-  return Writer(func, model, design).run();
+  Joined whole = TW_TRY(joined(func));
+  const schedule::Trace steps = TW_TRY(Writer(whole.func, model, design).run());
+  whole.steps.insert(whole.steps.end(), steps.begin(), steps.end());
+  return std::move(whole.steps);
 }
 
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
@@ -315,10 +371,15 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   search.divisors_only = true;
   search.blocks = {1};
   if (reads_windows(model)) search.most_pixels = 1;
+  // Exact sums of floats keep their order.
+  if (func.math == MathMode::Exact && is_float(options.dtype)) search.most_inputs = 1;
   const auto best = best_fpga_design(model, search);
   if (!best)
     return fail(ErrorKind::Capacity,
-                fmt::format("no design for '{}' fits {}", func.name, device.name));
+                fmt::format("no design for '{}' fits {}", func.name, device.name),
+                fmt::format("the smallest one needs {} that a design may take",
+                            model.problem(cost::FpgaDesign{})),
+                "a larger device, or larger shares in the table [usable] of its file");
   FpgaSchedule out{TW_TRY(fpga_trace(func, model, best->design)),
                    best->design,
                    best->time,

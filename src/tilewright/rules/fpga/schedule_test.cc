@@ -5,10 +5,12 @@
 
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/lower/initiation.h"
 #include "tilewright/lower/lower.h"
 #include "tilewright/lower/processes.h"
 #include "tilewright/lower/testing/meaning.h"
 #include "tilewright/schedule/testing/fpga_traces.h"
+#include "tilewright/tensor/text.h"
 
 namespace tilewright::rules {
 namespace {
@@ -36,6 +38,75 @@ TEST(FpgaSchedule, ConvolutionsAndProducts) {
     for (const std::string_view text :
          {schedule::testing::kFpgaConv, schedule::testing::kFpgaProduct})
       EXPECT_EQ(wrong_with(*parse_func(text), device, 4), "") << device << text;
+}
+
+Func func_of_text(std::string_view text) {
+  const auto func = tensor::parse_tensor_file(text);
+  EXPECT_TRUE(func) << to_string(func.error());
+  return *func;
+}
+
+TEST(FpgaSchedule, StepsBehindASumBecomeOneBlock) {
+  const Func func = func_of_text(R"(
+tensor f(A: f32[m, k], B: f32[k, n], c: f32[n], R: f32[m, n]) where m = 6, n = 10, k = 9 {
+  S[i in m, j in n] = sum(l in k) A[i, l] * B[l, j]
+  T[i in m, j in n] = S[i, j] + c[j]
+  U[i in m, j in n] = T[i, j] + R[i, j]
+  Y[i in m, j in n] = max(U[i, j], 0)
+  return Y
+})");
+  EXPECT_EQ(wrong_with(func, "zcu104", 4), "");
+}
+
+TEST(FpgaSchedule, GroupsOfChannelsAreALoopAroundTheTiles) {
+  const Func func = func_of_text(R"(
+tensor f(X: f32[4, h, w], W: f32[k, 2, 3, 3]) where h = 7, w = 6, k = 10 {
+  C[o in k, y in h - 2, x in w - 2] = sum(i in 2, p in 3, q in 3) X[o / 5 * 2 + i, y + p, x + q] * W[o, i, p, q]
+  return C
+})");
+  EXPECT_EQ(wrong_with(func, "zcu104", 4), "");
+  const auto best = best_fpga_schedule(func, *hw::load_fpga_device("zcu104"));
+  ASSERT_TRUE(best);
+  EXPECT_LE(best->design.to, 5) << "a tile is of one group";
+}
+
+/// Of a single row there are other outputs between two additions to the same one.
+TEST(FpgaSchedule, ProductsOfOneRowDoNotWaitForTheirAdditions) {
+  const Func func = func_of_text(R"(
+tensor f(A: f32[1, k], B: f32[k, n]) where n = 1024, k = 48 {
+  S[i in 1, j in n] = sum(l in k) A[i, l] * B[l, j]
+  return S
+})");
+  EXPECT_EQ(wrong_with(func, "zcu104", 4), "");
+  const hw::FpgaDevice device = *hw::load_fpga_device("zcu104");
+  const auto best = best_fpga_schedule(func, device);
+  ASSERT_TRUE(best);
+  const Func lowered = lower::run_pipeline(best->func, "fpga").value();
+  const lower::ProcessProgram program = lower::processes_of(lowered).value();
+  int64_t slowest = 0;
+  for (const lower::Process& process : program.regions[0].processes) {
+    const auto loops = lower::initiations_of(process, lowered.math, device, hw::FpgaPath::Hls);
+    ASSERT_TRUE(loops) << to_string(loops.error());
+    for (const lower::Initiation& loop : *loops) slowest = std::max(slowest, loop.cycles());
+  }
+  EXPECT_EQ(slowest, best->time.ii) << print(best->trace);
+}
+
+TEST(FpgaSchedule, ExactSumsHaveNoProductsSideBySide) {
+  Func func = *parse_func(schedule::testing::kFpgaConv);
+  func.math = MathMode::Exact;
+  EXPECT_EQ(wrong_with(func, "vu9p", 4), "");
+  EXPECT_EQ(best_fpga_schedule(func, *hw::load_fpga_device("vu9p"))->design.ui, 1);
+}
+
+TEST(FpgaSchedule, ADeviceWithoutRoomSaysWhatTheSmallestDesignNeeds) {
+  hw::FpgaDevice device = *hw::load_fpga_device("zcu104");
+  device.cells.luts = 100;
+  const auto best = best_fpga_schedule(*parse_func(schedule::testing::kFpgaConv), device);
+  ASSERT_FALSE(best);
+  EXPECT_EQ(best.error().kind, ErrorKind::Capacity);
+  EXPECT_THAT(best.error().why, HasSubstr("LUT"));
+  EXPECT_THAT(best.error().why, HasSubstr(" of 70 "));
 }
 
 TEST(FpgaSchedule, WhatTheDesignKeepsIsReadOutsideOfItsTiles) {

@@ -1,0 +1,61 @@
+// Which layers of a network an FPGA computes, and their code: sums of products, with what is
+// computed element by element behind them. Each distinct layer is a design of its own.
+//
+//   conv 1, relu | pool, lrn (processor) | conv 2, relu, conv 3, relu   =>   two launches
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tilewright/compile/fpga/network.h"
+#include "tilewright/compile/fpga/program.h"
+#include "tilewright/compile/fpga/weights.h"
+#include "tilewright/compile/quantized_model.h"
+#include "tilewright/graph/partition/fuse.h"
+
+namespace tilewright::compile {
+
+struct FpgaLayer {
+  FpgaProgram program;
+  std::optional<AxisOrder> order;  ///< of the program's weights; absent: as the model has them
+};
+
+/// Designs that were found for one model: searching for them takes long.
+class FpgaMemo final : public BackendMemo {
+ public:
+  explicit FpgaMemo(bool integers = false) : integers_(integers) {}
+
+  /// Whether the graph was quantised: it needs no passes any more.
+  bool integers() const { return integers_; }
+  /// The design of `func`, names apart, with known weights in the best order. errors: why there is
+  /// none.
+  Result<const FpgaLayer*> layer(const Func& func, const CompileOptions& options);
+
+ private:
+  bool integers_;
+  std::map<std::string, FpgaLayer> layers_;
+};
+
+/// Where each node of a graph runs.
+struct FpgaPlaces {
+  std::vector<graph::Placement> nodes;
+  std::vector<std::string> devices;  ///< of each node: kFpgaTarget, or nothing
+  std::string summary;  ///< for people: layers, designs, their time and cells by the model
+};
+/// What is no sum of products is meant for the processor.
+Result<FpgaPlaces> place_on_fpga(const graph::Graph& graph, const CompileOptions& options,
+                                 FpgaMemo& memo);
+
+/// What the back-end alone knows of a launch: the programs of its designs.
+struct FpgaLaunchCode final : LaunchDetail {
+  std::vector<FpgaProgram> programs;
+};
+/// errors: Unsupported, Capacity, at the layer's name.
+Result<LaunchCode> compile_fpga_layers(const graph::Graph& graph, const graph::Group& launch,
+                                       const CompileOptions& options, FpgaMemo& memo);
+/// The same of one program, which runs without a schedule too.
+Result<LaunchCode> compile_fpga_program(const Func& func, const CompileOptions& options);
+
+}  // namespace tilewright::compile

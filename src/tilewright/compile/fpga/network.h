@@ -1,0 +1,59 @@
+// Layers that an FPGA runs one after the other, as packages hold them: designs, and calls of them.
+//
+//   conv1 -> conv2 -> conv3, the last two alike   =>   designs  conv_relu, conv_relu_1
+//                                                      calls    conv1: 0, conv2: 1, conv3: 1
+//
+// A call names its design and its values; whose extents a design has is its own business. So one
+// design with extents of each call in a table could take the place of several.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilewright/hw/fpga_device.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::compile {
+
+struct FpgaNetwork {
+  struct Design {
+    Func func;           ///< what the C++ and the Verilog are made of
+    int64_t cycles = 0;  ///< by the model; 0: it has none for the program
+  };
+  /// A tensor in memory outside of the chip.
+  struct Value {
+    int64_t bytes = 0;
+    int64_t constant = -1;  ///< where in `constants` it begins; -1: it is computed, or given
+  };
+  struct Call {
+    std::string name;  ///< of the layer
+    int design = 0;
+    std::vector<int> values;  ///< of the design's parameters without values, in order
+  };
+
+  hw::FpgaDevice device;
+  std::vector<Design> designs;
+  std::vector<Value> values;
+  std::vector<Call> calls;
+  std::vector<int> inputs, outputs;  ///< values
+  std::string constants;
+
+  int64_t cycles() const;  ///< of all calls, by the model
+};
+
+std::string serialise(const FpgaNetwork& network);
+/// errors: Package.
+Result<FpgaNetwork> parse_fpga_network(std::string_view code);
+
+/// `5 layers, each a design of its own`, `12 layers in 9 designs of their own`.
+std::string layers_text(size_t layers, size_t designs);
+
+/// Bytes of a parameter. errors: Unsupported (a symbolic shape).
+Result<int64_t> param_bytes(const Param& param);
+/// `func` alone, with `cycles` by the model: parameters without values are inputs and outputs.
+/// errors: Unsupported (scalars, strides, parameters that are read and written).
+Result<FpgaNetwork> network_of(const Func& func, int64_t cycles, const hw::FpgaDevice& device);
+
+}  // namespace tilewright::compile
