@@ -257,7 +257,7 @@ Status run(const Options& options) {
 }
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "worker")
+  if (argc > 1 && std::string(argv[1]) == "measure-child")
     return measure::serve_worker(compile::compile_kernel);
   Options options;
   CLI::App app("What is reached without measuring, and how soon the rest");

@@ -108,7 +108,7 @@ Status hand(const Options& options) {
 }
 
 int main(int argc, char** argv) {
-  if (argc > 1 && std::string(argv[1]) == "worker")
+  if (argc > 1 && std::string(argv[1]) == "measure-child")
     return measure::serve_worker(compile::compile_kernel);
   Options options;
   CLI::App app("Experiments with searchers");

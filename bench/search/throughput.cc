@@ -106,7 +106,7 @@ Status run(const Options& options) {
 
 int main(int argc, char** argv) {
   using namespace tilewright;
-  if (argc > 1 && std::string(argv[1]) == "worker")
+  if (argc > 1 && std::string(argv[1]) == "measure-child")
     return measure::serve_worker(compile::compile_kernel);
   bench::Options options;
   CLI::App app("Candidates compiled and measured per second");

@@ -105,10 +105,11 @@ void add_all(CLI::App& app, VerbContext& context) {
   app.require_subcommand(1);
   app.fallthrough();
   for (const auto add :
-       {add_doctor,  add_devices, add_targets,  add_calibrate, add_zoo,  add_check,
-        add_compile, add_run,     add_bench,    add_verify,    add_tune, add_records,
-        add_inspect, add_explain, add_opt,      add_hw,        add_sim,  add_rtl,
-        add_hls,     add_synth,   add_codesign, add_worker,    add_probe})
+       {add_doctor,     add_devices, add_targets,  add_calibrate, add_zoo,    add_check,
+        add_compile,    add_run,     add_bench,    add_verify,    add_tune,   add_records,
+        add_inspect,    add_explain, add_opt,      add_hw,        add_sim,    add_rtl,
+        add_hls,        add_synth,   add_codesign, add_fleet,     add_worker, add_measure_child,
+        add_run_folder, add_probe})
     add(Verb(app), context);
   add_help(app, context);
   add_version(Verb(app), context);

@@ -42,7 +42,10 @@ void add_rtl(Verb app, VerbContext& context);
 void add_hls(Verb app, VerbContext& context);
 void add_synth(Verb app, VerbContext& context);
 void add_codesign(Verb app, VerbContext& context);
+void add_fleet(Verb app, VerbContext& context);
 void add_worker(Verb app, VerbContext& context);
+void add_measure_child(Verb app, VerbContext& context);
+void add_run_folder(Verb app, VerbContext& context);
 void add_probe(Verb app, VerbContext& context);
 
 /// A JSON document of one verb: schema name and version first.

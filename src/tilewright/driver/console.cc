@@ -48,6 +48,8 @@ int exit_code(ErrorKind kind) {
       return 8;
     case ErrorKind::Limit:
       return 9;
+    case ErrorKind::Unreachable:
+      return 10;
     case ErrorKind::Io:
       return 2;
     case ErrorKind::Interrupted:

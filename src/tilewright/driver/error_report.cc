@@ -91,6 +91,8 @@ std::string_view name(ErrorKind kind) {
       return "tool";
     case ErrorKind::Limit:
       return "limit";
+    case ErrorKind::Unreachable:
+      return "unreachable";
     case ErrorKind::Interrupted:
       return "interrupted";
   }

@@ -47,7 +47,7 @@ double WorkerSlot::allowed() const {
 Result<std::shared_ptr<WorkerPool>> WorkerPool::start(const MeasureOptions& options) {
   auto pool = std::make_shared<WorkerPool>();
   pool->options_ = options;
-  if (options.worker.empty()) pool->options_.worker = {this_program(), "worker"};
+  if (options.worker.empty()) pool->options_.worker = {this_program(), "measure-child"};
   pool->turn_ = TW_TRY(nameless_file("turn"));
   pool->results_ = TW_TRY(nameless_file("results"));
   pool->slots_.resize(static_cast<size_t>(std::max(1, options.workers)));

@@ -41,6 +41,13 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
      "tilewright tune model.onnx --for 10s -o tuned.twm\n"
      "tilewright tune model.onnx --until-stall 20% --for 20s --report page.html\n"
      "tilewright tune model.onnx --dry-run\n"},
+    {"fleet",
+     "tilewright fleet init --private pool\n"
+     "tilewright fleet status\n"
+     "tilewright fleet launch slurm\n"},
+    {"worker",
+     "tilewright worker --device cpu --tag desk\n"
+     "tilewright worker --device vta:tsim --idle-exit 5m\n"},
     {"records",
      "tilewright records ls\n"
      "tilewright records best\n"

@@ -30,7 +30,7 @@ TEST(ExitCode, IsTheTableOfTheManual) {
       {ErrorKind::Invalid, 3},      {ErrorKind::Unsupported, 3},   {ErrorKind::Device, 4},
       {ErrorKind::Mismatch, 5},     {ErrorKind::NotApplicable, 6}, {ErrorKind::Capacity, 6},
       {ErrorKind::Tool, 7},         {ErrorKind::Package, 8},       {ErrorKind::Limit, 9},
-      {ErrorKind::Interrupted, 130}};
+      {ErrorKind::Unreachable, 10}, {ErrorKind::Interrupted, 130}};
   for (const auto& [kind, code] : table) EXPECT_EQ(exit_code(kind), code) << static_cast<int>(kind);
 }
 

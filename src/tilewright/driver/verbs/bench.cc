@@ -5,11 +5,13 @@
 #include <chrono>
 #include <thread>
 
+#include "tilewright/base/statistics.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/remote_bench.h"
 #include "tilewright/driver/report/bench_compare.h"
 #include "tilewright/driver/report/gpu_profile.h"
 #include "tilewright/driver/report/launch_report.h"
@@ -24,6 +26,7 @@ namespace {
 
 struct BenchOptions {
   SubjectOptions subject;
+  WorkerChoice remote;
   std::string against;
   std::string compare;   ///< what the subject is to be faster than
   double threshold = 0;  ///< percent of its time that may be lost
@@ -32,14 +35,6 @@ struct BenchOptions {
 };
 
 using Times = std::vector<int64_t>;
-
-/// The value below which `share` of the sorted times lie.
-double percentile(Times times, double share) {
-  if (times.empty()) return 0;
-  std::sort(times.begin(), times.end());
-  const auto index = static_cast<size_t>(share * static_cast<double>(times.size() - 1) + 0.5);
-  return static_cast<double>(times[index]);
-}
 
 struct BenchRow {
   std::string subject;
@@ -118,8 +113,8 @@ Status time_copies(runtime::Session& session, const std::map<std::string, Array>
       TW_TRY(session.get_output(session.program().values[static_cast<size_t>(id)].name)).clone();
     out.push_back(now_ns() - start);
   }
-  row.in_ms = percentile(in, 0.5) / 1e6;
-  row.out_ms = percentile(out, 0.5) / 1e6;
+  row.in_ms = quantile(in, 0.5) / 1e6;
+  row.out_ms = quantile(out, 0.5) / 1e6;
   return {};
 }
 
@@ -212,7 +207,7 @@ void set_profile(const runtime::Session& session, const Sampler& sampler,
   const std::vector<double> medians = sampler.steps.medians();
   for (size_t i = 0; i < medians.size(); ++i)
     row.profile.push_back({session.profile()[i].name, session.profile()[i].callee, medians[i]});
-  row.latency_ns = percentile(sampler.whole, 0.5);
+  row.latency_ns = quantile(sampler.whole, 0.5);
   hw::CpuTarget machine = hw::host();
   machine.rates = known_rates(!options.subject.no_calibrate);
   row.limits = step_limits(session.program(), machine, threads_of(options.subject));
@@ -259,9 +254,9 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
 nlohmann::ordered_json to_json(const BenchRow& row) {
   nlohmann::ordered_json json;
   auto times = [](const Times& t) {
-    return nlohmann::ordered_json{{"median", percentile(t, 0.5) / 1e6},
-                                  {"p10", percentile(t, 0.1) / 1e6},
-                                  {"p90", percentile(t, 0.9) / 1e6},
+    return nlohmann::ordered_json{{"median", quantile(t, 0.5) / 1e6},
+                                  {"p10", quantile(t, 0.1) / 1e6},
+                                  {"p90", quantile(t, 0.9) / 1e6},
                                   {"runs", t.size()}};
   };
   json["subject"] = row.subject;
@@ -269,7 +264,7 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
   json["load"] = row.load_ms;
   json["first_run"] = row.first_run_ms;
   json["h2d"] = row.in_ms;
-  json["compute"] = percentile(row.ours, 0.5) / 1e6;
+  json["compute"] = quantile(row.ours, 0.5) / 1e6;
   json["d2h"] = row.out_ms;
   if (row.cycles > 0) {
     json["cycles"] = row.cycles;
@@ -278,9 +273,9 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
   if (!row.peer.empty()) {
     json["peer"] = row.peer_name;
     json["peer_ms"] = times(row.peer);
-    json["ratio"] = percentile(row.peer, 0.5) / percentile(row.ours, 0.5);
-    json["ratio_spread"] = {percentile(row.peer, 0.25) / percentile(row.ours, 0.75),
-                            percentile(row.peer, 0.75) / percentile(row.ours, 0.25)};
+    json["ratio"] = quantile(row.peer, 0.5) / quantile(row.ours, 0.5);
+    json["ratio_spread"] = {quantile(row.peer, 0.25) / quantile(row.ours, 0.75),
+                            quantile(row.peer, 0.75) / quantile(row.ours, 0.25)};
   } else if (!row.peer_name.empty()) {
     json["peer"] = row.peer_name;
   }
@@ -314,15 +309,15 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
     json["rows"].push_back(to_json(row));
     std::vector<std::string> line = {row.subject};
     for (double share : {0.5, 0.1, 0.9})
-      line.push_back(fmt::format("{:.4g}", percentile(row.ours, share) / 1e6));
+      line.push_back(fmt::format("{:.4g}", quantile(row.ours, share) / 1e6));
     if (row.cycles > 0)
       say(
           fmt::format("note: {} takes {} cycles at {:g} MHz on the accelerator; work on this "
                       "machine's processor is not in them",
                       row.subject, row.cycles, row.clock_mhz));
     if (!row.peer.empty()) {
-      line.push_back(fmt::format("{:.4g}", percentile(row.peer, 0.5) / 1e6));
-      line.push_back(fmt::format("{:.2f}", percentile(row.peer, 0.5) / percentile(row.ours, 0.5)));
+      line.push_back(fmt::format("{:.4g}", quantile(row.peer, 0.5) / 1e6));
+      line.push_back(fmt::format("{:.2f}", quantile(row.peer, 0.5) / quantile(row.ours, 0.5)));
     } else if (!options.against.empty()) {
       line.insert(line.end(), {"n/a", "n/a"});
     }
@@ -387,7 +382,7 @@ Result<Comparison> compare_sides(const Side& now, const Side& before, double sec
       const Side& side = which == 0 ? now : before;
       TW_TRY_STATUS(run_for(*side.runnable.session, seconds / kRounds, times[which]));
     }
-    ratios.push_back(percentile(times[0], 0.5) / percentile(times[1], 0.5));
+    ratios.push_back(quantile(times[0], 0.5) / quantile(times[1], 0.5));
   }
   return compare_rounds(std::move(ratios));
 }
@@ -414,6 +409,19 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
   return result.low > 1 + options.threshold / 100 ? exit_code(ErrorKind::Mismatch) : 0;
 }
 
+/// On devices of the fleet. errors: Usage (what needs this machine), those of the fleet.
+Result<int> bench_there(const BenchOptions& options, const VerbContext& context) {
+  const bool peer = !options.against.empty() || !options.compare.empty();
+  if (peer || options.profile || !options.subject.device.empty())
+    return fail(ErrorKind::Usage,
+                fmt::format("{} needs this machine", peer              ? "a peer"
+                                                     : options.profile ? "--profile"
+                                                                       : "--device"),
+                "--worker measures on another one", "leave one of them out");
+  return bench_remotely(options.subject, options.remote, options.seconds, context.command,
+                        context.json);
+}
+
 }  // namespace
 
 void add_bench(Verb app, VerbContext& context) {
@@ -422,6 +430,7 @@ void add_bench(Verb app, VerbContext& context) {
   auto options = std::make_shared<BenchOptions>();
   add_run_options(verb, options->subject, true);
   add_input_options(verb, options->subject);
+  add_worker_options(verb, options->remote);
   verb.add_option("--against", options->against, "ort");
   verb.add_option("--compare", options->compare,
                   "run in turn with this model or package; exit code 5 if that is faster");
@@ -434,6 +443,7 @@ void add_bench(Verb app, VerbContext& context) {
                 "time of every kernel beside what the machine allows");
   verb.callback([&context, options] {
     context.action = [&context, options] {
+      if (!options->remote.workers.empty()) return bench_there(*options, context);
       return options->compare.empty() ? bench(*options, context.json)
                                       : bench_compare(*options, context.json);
     };

@@ -165,8 +165,8 @@ void add_opt(Verb app, VerbContext& context) {
   verb.add_option("file", options->path, "FILE.tw");
   verb.add_option("--passes", options->passes, "comma-separated, in this order; see --list");
   verb.add_option("--pipeline", options->pipeline,
-                  "all passes of it: cpu, gpu (with the split into kernels), gpu-kernel; with "
-                  "--dump-ir-to and no --passes: cpu");
+                  "all passes of it: cpu, gpu (with the split into kernels), gpu-kernel, fpga; "
+                  "with --dump-ir-to and no --passes: cpu");
   verb.add_option("--trace", options->trace, "schedule steps to apply first, one per line");
   verb.add_option("--dump-ir-to", options->dump,
                   "folder for the program after each pass; made if it is missing");

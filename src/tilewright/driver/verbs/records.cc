@@ -2,7 +2,6 @@
 // same.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <map>
 
 #include "tilewright/base/file.h"
@@ -18,6 +17,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/records/lines.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/records/sqlite/sqlite.h"
 #include "tilewright/runtime/package.h"
 
@@ -39,18 +39,17 @@ struct RecordsVerb {
   bool code = false;
 };
 
-std::string path_of(const RecordsVerb& verb) {
-  return verb.store.empty() ? records::default_store_path() : verb.store;
+std::string name_of(const RecordsVerb& verb) {
+  return verb.store.empty() ? records::default_store() : verb.store;
 }
 
-/// A store that is there. `open`: to read or to write. errors: Io, Package.
-Opened open_existing(const std::string& path,
-                     Opened (*open)(const std::string& path) = records::open_store_to_read) {
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored))
-    return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
-                "tilewright tune makes one; --records and TILEWRIGHT_RECORDS name another");
-  return open(path);
+/// A store that is there. `open`: to read or to write. errors: Io, Package, Unreachable.
+Opened open_existing(const std::string& name,
+                     Opened (*open)(const std::string& name) = records::open_any_store_to_read) {
+  if (!records::store_exists(name))
+    return fail(ErrorKind::Io, fmt::format("there is no record store {}", name), {},
+                "tilewright tune makes one; --store and TILEWRIGHT_STORE name another");
+  return open(name);
 }
 
 /// Records that the options select; a workload may be given by the first digits of its key.
@@ -116,13 +115,13 @@ int show(const std::vector<Record>& records, const std::string& action, int64_t 
 }
 
 Result<int> list(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(name_of(verb)));
   return show(TW_TRY(selected(*store, verb)), "ls", verb.limit, as_json);
 }
 
 /// What the compiler would take, per workload and target.
 Result<int> best(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(name_of(verb)));
   std::map<std::tuple<std::string, std::string, std::string>, bool> seen;
   std::vector<Record> winners;
   for (const Record& record : TW_TRY(selected(*store, verb))) {
@@ -174,7 +173,7 @@ Result<int> import(const RecordsVerb& verb, bool as_json) {
     if (broken == 0 && lines->broken > 0) problem = file + ": " + lines->first_problem;
     broken += lines->broken;
   }
-  const auto store = TW_TRY(records::open_store(path_of(verb)));
+  const auto store = TW_TRY(records::open_any_store(name_of(verb)));
   records::Imported counts = TW_TRY(records::merge(*store, *found));
   counts.broken = broken;
   counts.first_problem = problem;
@@ -182,7 +181,7 @@ Result<int> import(const RecordsVerb& verb, bool as_json) {
 }
 
 Result<int> merge(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(records::open_store(path_of(verb)));
+  const auto store = TW_TRY(records::open_any_store(name_of(verb)));
   records::Imported sum;
   for (const std::string& file : verb.files) {
     const auto other = TW_TRY(open_existing(file));
@@ -195,8 +194,8 @@ Result<int> merge(const RecordsVerb& verb, bool as_json) {
 
 Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
   const std::string file = verb.output.empty() ? "-" : verb.output;
-  TW_TRY_STATUS(check_outputs({{file}, {}}, {path_of(verb)}, as_json));
-  const auto store = TW_TRY(open_existing(path_of(verb)));
+  TW_TRY_STATUS(check_outputs({{file}, {}}, {records::store_file(name_of(verb))}, as_json));
+  const auto store = TW_TRY(open_existing(name_of(verb)));
   std::string text = records::lines_header();
   const std::vector<Record> records = TW_TRY(selected(*store, verb));
   std::map<std::string, bool> written;
@@ -218,7 +217,7 @@ Result<int> export_lines(const RecordsVerb& verb, bool as_json) {
 }
 
 Result<int> prune(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(open_existing(path_of(verb), records::open_store));
+  const auto store = TW_TRY(open_existing(name_of(verb), records::open_any_store));
   const int64_t removed = TW_TRY(store->prune(verb.keep));
   nlohmann::ordered_json json = document("records");
   json["action"] = "prune";
@@ -269,7 +268,7 @@ Result<Replayed> replay_record(const Store& store, const Record& record) {
 
 /// Valid records must replay. Exit status of a package mismatch if one does not.
 Result<int> validate(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(name_of(verb)));
   nlohmann::ordered_json json = document("records");
   json["action"] = "validate";
   json["broken"] = nlohmann::ordered_json::array();
@@ -313,7 +312,7 @@ Result<int> validate(const RecordsVerb& verb, bool as_json) {
 
 /// The program of what the compiler would take for one workload.
 Result<int> replay(const RecordsVerb& verb, bool as_json) {
-  const auto store = TW_TRY(open_existing(path_of(verb)));
+  const auto store = TW_TRY(open_existing(name_of(verb)));
   std::vector<Record> records = TW_TRY(selected(*store, verb));
   std::erase_if(records, [](const Record& record) {
     return record.outcome != "ok" || compile::form_in(record);
@@ -368,7 +367,8 @@ constexpr Action kActions[] = {
 void add_records(Verb app, VerbContext& context) {
   Verb verb = app.add_verb("records", "What tuning has measured");
   auto options = std::make_shared<RecordsVerb>();
-  verb.add_option("--records,--store", options->store, "record store (default: the user's)");
+  verb.add_option("--records,--store", options->store,
+                  "FILE, sqlite:FILE or postgresql://HOST/DATABASE (default: the user's file)");
   verb.needs_action();
   for (const Action& action : kActions) {
     Verb sub = verb.add_verb(action.name, action.what);

@@ -7,6 +7,7 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/inputs/outputs.h"
 #include "tilewright/driver/report/launch_report.h"
 #include "tilewright/driver/subject.h"
@@ -17,6 +18,7 @@ namespace {
 struct RunVerb {
   SubjectOptions subject;
   OutputOptions output;
+  WorkerChoice remote;
   int64_t top = 0;       ///< classes to print; 0: none
   std::string labels;    ///< file with their names
   std::string trace;     ///< file for ui.perfetto.dev
@@ -24,11 +26,11 @@ struct RunVerb {
 };
 
 /// The inputs given; says which ones had to be made up.
-Result<std::map<std::string, Array>> inputs_for(const Runnable& runnable,
+Result<std::map<std::string, Array>> inputs_for(const std::vector<InputType>& types,
                                                 const SubjectOptions& options) {
-  std::map<std::string, Array> inputs = TW_TRY(given_inputs(
-      runnable.inputs, TW_TRY(parse_input_specs(options.inputs)), options.seed, options.files));
-  const std::vector<std::string> made = make_up(runnable.inputs, inputs, options.seed);
+  std::map<std::string, Array> inputs = TW_TRY(
+      given_inputs(types, TW_TRY(parse_input_specs(options.inputs)), options.seed, options.files));
+  const std::vector<std::string> made = make_up(types, inputs, options.seed);
   if (!made.empty())
     say(
         fmt::format("note: random numbers are the value of input{} {} (--seed {}); "
@@ -87,7 +89,62 @@ Result<std::string> report_top(const RunVerb& verb, const NamedArrays& outputs,
   return table(rows);
 }
 
-Result<int> run(const RunVerb& verb, bool as_json) {
+/// What a run gave, wherever it was.
+struct Executed {
+  OutputPlan plan;
+  NamedArrays outputs;
+  std::shared_ptr<compile::LaunchLog> launches = std::make_shared<compile::LaunchLog>();
+  std::optional<fleet::RemoteResult> remote;
+};
+
+Result<Executed> run_here(const RunVerb& verb) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  SubjectOptions settings = verb.subject;
+  settings.record_times =
+      compile::keeps_time(settings.device) || !verb.trace.empty() || !verb.timeline.empty();
+  const Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
+  const runtime::Program& program = runnable.session->program();
+  std::vector<std::string> names;
+  for (int id : program.outputs) names.push_back(program.values[static_cast<size_t>(id)].name);
+  Executed done;
+  done.plan = TW_TRY(plan_outputs(verb.output, names));
+  for (const auto& [name, value] : TW_TRY(inputs_for(runnable.inputs, verb.subject)))
+    TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(tilewright::driver::run(runnable));
+  for (const std::string& name : names)
+    done.outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)).clone());
+  done.launches = runnable.launches;
+  return done;
+}
+
+Result<Executed> run_there(const RunVerb& verb, const std::string& command) {
+  for (const auto& [option, text] :
+       {std::pair{"--trace", verb.trace}, std::pair{"--timeline", verb.timeline},
+        std::pair{"--dump-program", verb.subject.dump_program},
+        std::pair{"--device", verb.subject.device}})
+    if (!text.empty())
+      return fail(ErrorKind::Usage, fmt::format("{} is for this machine's devices", option),
+                  "--worker runs on another one", "leave one of them out");
+  if (verb.remote.workers.size() > 1)
+    return fail(ErrorKind::Usage, "one run is on one device",
+                fmt::format("--worker is there {} times", verb.remote.workers.size()),
+                "verify and bench take several");
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  RemoteDevice device =
+      TW_TRY(find_remote(verb.remote, verb.remote.workers[0], verb.subject.records));
+  const SubjectOptions options = TW_TRY(for_device(verb.subject, device, folder));
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
+  const RemotePackage package = TW_TRY(remote_package(subjects[0], options, device, folder));
+  Executed done;
+  done.plan = TW_TRY(plan_outputs(verb.output, package.outputs));
+  const std::map<std::string, Array> inputs = TW_TRY(inputs_for(package.inputs, verb.subject));
+  done.remote = TW_TRY(run_remote(device, package, inputs, options, {}, command));
+  done.outputs = remote_outputs(*done.remote);
+  return done;
+}
+
+Result<int> run(const RunVerb& verb, const VerbContext& context) {
+  const bool as_json = context.json;
   if (!verb.labels.empty() && verb.top == 0)
     return fail(ErrorKind::Usage, "--labels names classes, but none are printed", {}, "--top 5");
   std::vector<std::string> files = output_paths(verb.output);
@@ -96,21 +153,9 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   files.push_back(verb.timeline);
   TW_TRY_STATUS(check_outputs({files, {verb.subject.dump_program, verb.output.folder}},
                               input_files(verb.subject), as_json));
-  const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
-  SubjectOptions settings = verb.subject;
-  settings.record_times =
-      compile::keeps_time(settings.device) || !verb.trace.empty() || !verb.timeline.empty();
-  Runnable runnable = TW_TRY(make_runnable(subjects[0], settings));
-  const runtime::Program& program = runnable.session->program();
-  std::vector<std::string> names;
-  for (int id : program.outputs) names.push_back(program.values[static_cast<size_t>(id)].name);
-  const OutputPlan plan = TW_TRY(plan_outputs(verb.output, names));
-  for (const auto& [name, value] : TW_TRY(inputs_for(runnable, verb.subject)))
-    TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(tilewright::driver::run(runnable));
-  NamedArrays outputs;
-  for (const std::string& name : names)
-    outputs.emplace_back(name, TW_TRY(runnable.session->get_output(name)));
+  const Executed done =
+      TW_TRY(verb.remote.workers.empty() ? run_here(verb) : run_there(verb, context.command));
+  const auto& [plan, outputs, log, remote] = done;
   TW_TRY_STATUS(write_outputs(plan, outputs));
 
   nlohmann::ordered_json json = document("run");
@@ -132,10 +177,11 @@ Result<int> run(const RunVerb& verb, bool as_json) {
                                {"file", file}});
   }
   const std::string top = verb.top > 0 ? TW_TRY(report_top(verb, outputs, json)) : "";
-  const compile::LaunchLog& launches = *runnable.launches;
+  const compile::LaunchLog& launches = *log;
   if (!verb.trace.empty()) TW_TRY_STATUS(write_trace(verb.trace, launches));
   if (!verb.timeline.empty()) TW_TRY_STATUS(write_timeline(verb.timeline, launches));
   if (has_counts(launches)) json["launches"] = launches_json(launches);
+  if (remote) json.update(remote_json(*remote));
   if (as_json) {
     print_json(json);
     return 0;
@@ -143,6 +189,11 @@ Result<int> run(const RunVerb& verb, bool as_json) {
   std::string text = table(rows);
   if (!top.empty()) text += "\n" + top;
   if (const std::string more = launches_table(launches); !more.empty()) text += "\n" + more;
+  if (remote)
+    text += fmt::format(
+        "on {}: waited {:.0f} ms, sent {:.1f} MB in {:.0f} ms, opened in {:.0f} ms\n",
+        remote->device, remote->wait_ms, static_cast<double>(remote->uploaded_bytes) / 1e6,
+        remote->upload_ms, remote->open_ms);
   if (to_stdout)
     say(text);
   else
@@ -166,11 +217,12 @@ void add_run(Verb app, VerbContext& context) {
   verb.add_option("--labels", options->labels, "names of the classes: a text file, one per line");
   verb.add_flag("--verify-weights", options->subject.verify_weights,
                 "check the hashes of a package's weights, graph and records first");
+  add_worker_options(verb, options->remote);
   verb.add_option("--timeline", options->timeline,
                   "a picture of what an accelerator did: F.html or F.svg");
   verb.add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
   verb.callback([&context, options] {
-    context.action = [&context, options] { return run(*options, context.json); };
+    context.action = [&context, options] { return run(*options, context); };
   });
 }
 

@@ -1,12 +1,12 @@
 // tune: searches schedules for the kernels of models and operators, and keeps what it measures.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <map>
 
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/amount.h"
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/report/roof.h"
@@ -28,30 +28,6 @@ struct TuneVerb {
   bool no_transfer = false, dry_run = false;
 };
 
-/// A number and the unit behind it. errors: Usage.
-Result<std::pair<double, std::string>> parse_amount(const std::string& option,
-                                                    const std::string& text,
-                                                    const std::string& example) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || !(value > 0))
-    return fail(ErrorKind::Usage, fmt::format("{} '{}' is no positive amount", option, text), {},
-                fmt::format("{} {}", option, example));
-  return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
-}
-
-/// `90s`, `10m`, `1.5h`, `500ms`; a plain number is seconds.
-Result<double> parse_seconds(const std::string& text) {
-  const auto amount = TW_TRY(parse_amount("--for", text, "90s"));
-  const std::map<std::string, double> units = {
-      {"", 1}, {"s", 1}, {"ms", 1e-3}, {"m", 60}, {"h", 3600}};
-  const auto unit = units.find(amount.second);
-  if (unit == units.end())
-    return fail(ErrorKind::Usage, fmt::format("--for '{}' has the unit '{}'", text, amount.second),
-                "units are ms, s, m and h", "--for 90s");
-  return amount.first * unit->second;
-}
-
 /// `2%` or `0.02`.
 Result<double> parse_share(const std::string& text) {
   const auto amount = TW_TRY(parse_amount("--until-stall", text, "2%"));
@@ -64,7 +40,7 @@ Result<double> parse_share(const std::string& text) {
 
 Status set_budget(TuneVerb& verb) {
   TuneSettings& settings = verb.settings;
-  if (!verb.budget.empty()) settings.seconds = TW_TRY(parse_seconds(verb.budget));
+  if (!verb.budget.empty()) settings.seconds = TW_TRY(parse_seconds("--for", verb.budget));
   if (!verb.stall.empty()) settings.stall_gain = TW_TRY(parse_share(verb.stall));
   if (verb.trials > 0) settings.trials = verb.trials;
   if (verb.budget.empty() && verb.stall.empty() && verb.trials == 0)

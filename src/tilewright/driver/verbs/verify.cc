@@ -10,9 +10,9 @@
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
-#include "tilewright/driver/report/quantization_report.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/verify/compare_outputs.h"
 #include "tilewright/driver/verify/known_differences.h"
@@ -20,6 +20,7 @@
 #include "tilewright/driver/verify/package_check.h"
 #include "tilewright/driver/verify/reference.h"
 #include "tilewright/driver/verify/rounding_limit.h"
+#include "tilewright/driver/verify/verify_report.h"
 #include "tilewright/graph/onnx/export.h"
 #include "tilewright/measure/compare.h"
 
@@ -28,8 +29,12 @@ namespace {
 
 struct VerifyOptions {
   SubjectOptions subject;
-  std::string against;  ///< empty: interp; a package's own samples
-  std::string model;    ///< what a package was made from; empty: not said
+  WorkerChoice remote;
+  std::string command;                      ///< as typed
+  RemoteDevice* device = nullptr;           ///< of the fleet; null: here
+  const TemporaryFolder* folder = nullptr;  ///< for what goes there
+  std::string against;                      ///< empty: interp; a package's own samples
+  std::string model;                        ///< what a package was made from; empty: not said
   bool per_node = false;
   std::string test_inputs;  ///< for f32: FILE.npz or random:N; empty: those of the calibration
 
@@ -274,11 +279,51 @@ Status explain(std::vector<Row>& rows, const Subject& subject, const SubjectOpti
   return {};
 }
 
+/// What is compared, and the inputs that it is the result of.
+struct Computed {
+  std::map<std::string, Array> inputs;
+  Named actual;
+  bool tf32 = false;
+};
+
+Result<Computed> compute_here(const Subject& subject, const VerifyOptions& options,
+                              const Subject* package) {
+  Runnable runnable =
+      TW_TRY(make_runnable(package != nullptr ? *package : subject, options.subject));
+  runnable.inputs = input_types(runnable.session->program(), subject);
+  Computed computed;
+  computed.inputs =
+      TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
+                         options.subject.seed, options.subject.files));
+  for (const auto& [name, value] : computed.inputs)
+    TW_TRY_STATUS(runnable.session->set_input(name, value));
+  TW_TRY_STATUS(run(runnable));
+  for (auto& [name, value] : TW_TRY(outputs_of(runnable)))
+    computed.actual.emplace_back(name, value.clone());
+  computed.tf32 = runnable.session->program().notes.contains("tf32");
+  return computed;
+}
+
+Result<Computed> compute_there(const Subject& subject, const VerifyOptions& options,
+                               const Subject* package) {
+  const RemotePackage remote = TW_TRY(remote_package(
+      package != nullptr ? *package : subject, options.subject, *options.device, *options.folder));
+  const runtime::Program& program = remote.package->program();
+  Computed computed;
+  computed.inputs = TW_TRY(make_inputs(input_types(program, subject),
+                                       TW_TRY(parse_input_specs(options.subject.inputs)),
+                                       options.subject.seed, options.subject.files));
+  computed.actual = remote_outputs(TW_TRY(
+      run_remote(*options.device, remote, computed.inputs, options.subject, {}, options.command)));
+  computed.tf32 = program.notes.contains("tf32");
+  return computed;
+}
+
 /// `package`: whose results are compared; nullptr: those of `subject`, compiled now.
 Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& options,
                                         const Subject* package) {
   if (subject.package) {
-    if (options.against.empty() && !options.per_node)
+    if (options.against.empty() && !options.per_node && options.device == nullptr)
       return verify_by_samples(subject, options.subject);
     return fail(ErrorKind::Usage,
                 fmt::format("--{} needs the model that '{}' was made from",
@@ -295,16 +340,10 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
       settings.required.insert(subject.graph->values[id].name);
     if (package == nullptr) add_checked_values(subject, options.per_node);
   }
-  Runnable runnable =
-      TW_TRY(make_runnable(package != nullptr ? *package : subject, options.subject));
-  runnable.inputs = input_types(runnable.session->program(), subject);
-  const std::map<std::string, Array> inputs =
-      TW_TRY(make_inputs(runnable.inputs, TW_TRY(parse_input_specs(options.subject.inputs)),
-                         options.subject.seed, options.subject.files));
-  for (const auto& [name, value] : inputs) TW_TRY_STATUS(runnable.session->set_input(name, value));
-  TW_TRY_STATUS(run(runnable));
-  const Named actual = TW_TRY(outputs_of(runnable));
-  const bool tf32 = runnable.session->program().notes.contains("tf32");
+  const Computed computed =
+      TW_TRY(options.device == nullptr ? compute_here(subject, options, package)
+                                       : compute_there(subject, options, package));
+  const auto& [inputs, actual, tf32] = computed;
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {
     if (!options.asks_for(against)) continue;
@@ -345,21 +384,6 @@ Result<QuantizationLoss> loss_of(const Subject& subject, const VerifyOptions& op
   return quantization_loss(*subject.quantized, samples, compile);
 }
 
-std::string state_of(const measure::Difference& difference) {
-  if (!difference.problem.empty()) return difference.problem;
-  if (difference.nonfinite > 0) return fmt::format("{} elements not finite", difference.nonfinite);
-  return difference.ok() ? "ok" : "off";
-}
-
-/// `35 values against cpu, 34 against ort`
-std::string counts_text(const std::map<std::string, int>& compared) {
-  std::string text;
-  for (const auto& [against, count] : compared)
-    text += fmt::format("{}{}{} against {}", text.empty() ? "" : ", ", count,
-                        text.empty() ? " values" : "", against);
-  return text;
-}
-
 /// The package's model, if one is named.
 Result<std::optional<Subject>> model_of(const Subject& package, const VerifyOptions& options) {
   if (options.model.empty()) return std::nullopt;
@@ -374,76 +398,53 @@ Result<std::optional<Subject>> model_of(const Subject& package, const VerifyOpti
   return std::move(TW_TRY(load_subjects(model)).at(0));
 }
 
-Result<int> verify(const VerifyOptions& options, bool as_json) {
-  const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
-  for (size_t start = 0; !options.against.empty() && start <= options.against.size();) {
-    const size_t end = std::min(options.against.find(',', start), options.against.size());
-    const std::string word = options.against.substr(start, end - start);
-    const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
+/// That the words of `--against` are known ones. errors: Usage.
+Status check_against(const std::string& against) {
+  const std::vector<std::string> words = {"interp", "ort", "cpu", "f32"};
+  for (size_t start = 0; !against.empty() && start <= against.size();) {
+    const size_t end = std::min(against.find(',', start), against.size());
+    const std::string word = against.substr(start, end - start);
     if (std::find(words.begin(), words.end(), word) == words.end())
       return fail(ErrorKind::Usage, fmt::format("cannot verify against '{}'", word),
                   fmt::format("it takes {}", fmt::join(words, ", ")), did_you_mean(word, words));
     start = end + 1;
   }
-  nlohmann::ordered_json json = document("verify");
-  json["rows"] = nlohmann::ordered_json::array();
-  std::vector<std::vector<std::string>> text = {
-      {"subject", "against", "output", "error", "limit", "state"}};
-  bool good = true;
-  std::set<std::string> notes;
-  std::string losses;
-  std::vector<std::string> first_off;
-  std::map<std::string, int> compared;  // values, by what they were compared with
+  return {};
+}
+
+/// All subjects, on one place.
+Status verify_all(const VerifyOptions& options, VerifyReport& report) {
+  const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  TW_TRY_STATUS(check_against(options.against));
+  const std::string place = options.device == nullptr ? "" : options.device->selected.device_class;
   for (const Subject& subject : subjects) {
-    if (options.asks_for("f32")) {
-      const QuantizationLoss loss = TW_TRY(loss_of(subject, options));
-      losses += loss_text(loss);
-      json["loss"].push_back(loss_json(loss));
-      json["loss"].back()["subject"] = subject.name;
-    }
+    if (options.asks_for("f32")) report.add(TW_TRY(loss_of(subject, options)), subject.name);
     if (options.against == "f32") continue;
     const std::optional<Subject> model = TW_TRY(model_of(subject, options));
     for (const Row& row :
-         TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr))) {
-      const measure::Difference& d = row.difference;
-      good &= d.ok();
-      ++compared[row.against];
-      nlohmann::ordered_json known = nlohmann::ordered_json::array();
-      for (const KnownCause& cause : row.known) {
-        known.push_back({{"text", cause.text}, {"by_values", cause.by_values}});
-        notes.insert(fmt::format("note: {} depends on {}", row.output, cause.text));
-      }
-      const bool show = !options.per_node || !d.ok();
-      if (show)
-        text.push_back({row.subject, row.against, row.output, fmt::format("{:.2e}", d.error),
-                        fmt::format("{:.0e}", d.limit), state_of(d)});
-      json["rows"].push_back({{"subject", row.subject},
-                              {"against", row.against},
-                              {"output", row.output},
-                              {"error", d.error},
-                              {"max_abs", d.max_abs},
-                              {"limit", d.limit},
-                              {"ok", d.ok()},
-                              {"state", state_of(d)},
-                              {"known_differences", known}});
-      if (options.per_node) json["rows"].back()["node"] = row.node;
-      if (!row.node.empty() && !d.ok())
-        first_off.push_back(fmt::format("the first that is off against {}: {}, which computes {}\n",
-                                        row.against, row.node, row.output));
-    }
+         TW_TRY(verify_subject(model ? *model : subject, options, model ? &subject : nullptr)))
+      report.add(row, place);
   }
-  json["ok"] = good;
-  if (as_json) {
-    print_json(json);
-  } else {
-    fmt::print("{}", losses);
-    if (options.against == "f32") return 0;
-    if (options.per_node && good) fmt::print("every node agrees: {}\n", counts_text(compared));
-    if (!options.per_node || !good) fmt::print("{}", table(text));
-    for (const std::string& line : first_off) fmt::print("{}", line);
-    for (const std::string& note : notes) fmt::print("{}\n", note);
+  return {};
+}
+
+Result<int> verify(const VerifyOptions& options, bool as_json) {
+  VerifyReport report(options.per_node);
+  if (options.remote.workers.empty()) TW_TRY_STATUS(verify_all(options, report));
+  for (const std::string& worker : options.remote.workers) {
+    const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+    RemoteDevice device = TW_TRY(find_remote(options.remote, worker, options.subject.records));
+    VerifyOptions there = options;
+    there.device = &device;
+    there.folder = &folder;
+    there.subject = TW_TRY(for_device(options.subject, device, folder));
+    TW_TRY_STATUS(verify_all(there, report));
   }
-  return good ? 0 : exit_code(ErrorKind::Mismatch);
+  if (as_json)
+    print_json(report.document());
+  else
+    fmt::print("{}", report.text(options.against == "f32"));
+  return report.good() ? 0 : exit_code(ErrorKind::Mismatch);
 }
 
 }  // namespace
@@ -455,6 +456,7 @@ void add_verify(Verb app, VerbContext& context) {
   auto options = std::make_shared<VerifyOptions>();
   add_run_options(verb, options->subject, true);
   add_input_options(verb, options->subject);
+  add_worker_options(verb, options->remote);
   verb.add_option(
       "--against", options->against,
       "interp, ort, cpu, f32 (what quantisation costs), or several with commas (default "
@@ -465,6 +467,7 @@ void add_verify(Verb app, VerbContext& context) {
   options->subject.verify_weights = true;
   verb.add_flag("--per-node", options->per_node, "compare every node, name the first that is off");
   verb.callback([&context, options] {
+    options->command = context.command;
     context.action = [&context, options] { return verify(*options, context.json); };
   });
 }

@@ -1,18 +1,126 @@
-// worker: compiles, runs and times what a tuning process tells it to. Not for people.
-#include "tilewright/measure/worker.h"
+// worker: this machine takes jobs from a fleet, until it is told to leave.
+#include <fmt/format.h>
+#include <unistd.h>
 
-#include "tilewright/compile/cpu/shared_code.h"
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+
+#include "tilewright/base/environment.h"
 #include "tilewright/driver/cli.h"
-#include "tilewright/driver/tuning/gpu_kernel.h"
+#include "tilewright/driver/command_line/amount.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/child.h"
+#include "tilewright/driver/fleet/offers.h"
+#include "tilewright/driver/fleet/run_folder.h"
+#include "tilewright/driver/fleet/store_url.h"
+#include "tilewright/driver/tuning/tuned.h"
+#include "tilewright/fleet/agent.h"
+#include "tilewright/fleet/schema/migrate.h"
 
 namespace tilewright::driver {
+namespace {
+
+struct WorkerVerb {
+  std::vector<std::string> devices, tags;
+  std::string store, pool = "default", sandbox = "auto", cache = "10G", cache_folder;
+  std::string idle_exit, max_time;
+  bool emulated = false;
+};
+
+/// SIGTERM asks a worker to leave, as Ctrl-C does.
+std::atomic<bool>& asked_to_leave() {
+  static std::atomic<bool> asked = false;
+  return asked;
+}
+
+void leave_on_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) {
+    if (asked_to_leave().exchange(true)) _exit(130);  // asked twice: at once
+  };
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+std::string cache_folder(const WorkerVerb& verb) {
+  if (!verb.cache_folder.empty()) return verb.cache_folder;
+  if (const auto folder = environment("TILEWRIGHT_CACHE_DIR")) return *folder + "/fleet";
+  if (const auto folder = environment("XDG_CACHE_HOME")) return *folder + "/tilewright/fleet";
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : ".") + "/.cache/tilewright/fleet";
+}
+
+Result<int> work(const WorkerVerb& verb, bool as_json) {
+  fleet::AgentOptions options;
+  options.url = TW_TRY(fleet_store(verb.store));
+  options.pool = verb.pool;
+  options.offers = TW_TRY(offers_of(verb.devices, verb.tags, verb.emulated));
+  options.host = host_name();
+  options.program = fleet::program_version();
+  options.compiler = compiler_key();
+  const ChildRunner children = TW_TRY(ChildRunner::create(verb.sandbox));
+  options.sandbox = children.sandbox();
+  options.child = [&](const fleet::Offer& offer, const std::string& folder, double limit_s,
+                      const std::function<bool()>& stop) {
+    return children.run(offer, folder, limit_s, stop);
+  };
+  options.cache_folder = cache_folder(verb);
+  options.cache_bytes = TW_TRY(parse_bytes("--cache", verb.cache));
+  if (!verb.idle_exit.empty())
+    options.idle_exit_s = TW_TRY(parse_seconds("--idle-exit", verb.idle_exit, "5m"));
+  if (!verb.max_time.empty())
+    options.max_time_s = TW_TRY(parse_seconds("--max-time", verb.max_time, "55m"));
+  options.say = [](const std::string& line) { say(line); };
+  leave_on_signals();
+  options.leave = &asked_to_leave();
+  fleet::AgentCounts counts;
+  TW_TRY_STATUS(fleet::run_agent(options, counts));
+  nlohmann::ordered_json json = document("worker");
+  json["done"] = counts.done.load();
+  json["stale"] = counts.stale.load();
+  json["failed"] = counts.failed.load();
+  if (as_json)
+    print_json(json);
+  else
+    say(fmt::format("left: {} jobs done, {} came too late, {} could not be posted",
+                    counts.done.load(), counts.stale.load(), counts.failed.load()));
+  return 0;
+}
+
+}  // namespace
 
 void add_worker(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("worker", "Measures schedules for another process");
+  Verb verb = app.add_verb("worker", "Takes jobs from a fleet, until Ctrl-C or SIGTERM");
+  auto options = std::make_shared<WorkerVerb>();
+  verb.add_option("--device", options->devices,
+                  "what to offer (`tilewright devices`), or runner:CMD; several times")
+      .required();
+  verb.add_option("--tag", options->tags, "a word that jobs may ask for: lab, site=berlin");
+  verb.add_option("--pool", options->pool, "which pool it serves");
+  add_store_option(verb, options->store);
+  verb.add_flag("--emulated", options->emulated, "its times mean nothing");
+  verb.add_option("--sandbox", options->sandbox,
+                  "how jobs are confined: auto, bwrap, landlock, or none (you trust them)")
+      .one_of({"auto", "bwrap", "landlock", "none"});
+  verb.add_option("--cache", options->cache, "bytes of packages to keep: 10G");
+  verb.add_option("--cache-dir", options->cache_folder, "where to keep them");
+  verb.add_option("--idle-exit", options->idle_exit, "leave after so long without work: 5m");
+  verb.add_option("--max-time", options->max_time, "leave after so long, between jobs: 55m");
+  verb.callback([&context, options] {
+    context.action = [&context, options] { return work(*options, context.json); };
+  });
+}
+
+void add_run_folder(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("run-folder", "Runs a package for a worker");
   verb.hide();
-  verb.callback([&context] {
-    context.action = []() -> Result<int> {
-      return measure::serve_worker(compile::compile_kernel, load_gpu_kernel);
+  auto folder = std::make_shared<std::string>();
+  verb.add_option("folder", *folder, "where the package, its inputs and job.json are").required();
+  verb.callback([&context, folder] {
+    context.action = [folder]() -> Result<int> {
+      TW_TRY_STATUS(run_folder(*folder));
+      return 0;
     };
   });
 }

@@ -1,0 +1,29 @@
+// The child that a worker starts for a job: which program runs the package, and how it is confined.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "tilewright/base/process.h"
+#include "tilewright/fleet/jobs.h"
+#include "tilewright/fleet/sandbox.h"
+
+namespace tilewright::driver {
+
+class ChildRunner {
+ public:
+  /// `sandbox`: auto, bwrap, landlock or none. errors: Tool (what this machine refuses, and why).
+  static Result<ChildRunner> create(const std::string& sandbox);
+
+  /// Its name, for people.
+  std::string sandbox() const;
+  /// To the end of the child, `limit_s`, or until `stop` is true. errors: those of the sandbox.
+  Result<ToolResult> run(const fleet::Offer& offer, const std::string& folder, double limit_s,
+                         const std::function<bool()>& stop) const;
+
+ private:
+  explicit ChildRunner(fleet::SandboxKind kind) : kind_(kind) {}
+  fleet::SandboxKind kind_;
+};
+
+}  // namespace tilewright::driver

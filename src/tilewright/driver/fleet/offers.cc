@@ -1,0 +1,117 @@
+#include "tilewright/driver/fleet/offers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <map>
+
+#include "tilewright/base/file.h"
+#include "tilewright/base/names.h"
+#include "tilewright/base/process.h"
+#include "tilewright/compile/backends.h"
+#include "tilewright/compile/devices.h"
+#include "tilewright/driver/command_line/usage.h"
+#include "tilewright/hw/target_file.h"
+
+namespace tilewright::driver {
+namespace {
+
+using fleet::Offer;
+
+/// A name of the machine that stays when it is started anew.
+std::string machine_id() {
+  const Result<std::string> id = read_file("/etc/machine-id");
+  return id && id->size() >= 32 ? id->substr(0, 32) : host_name();
+}
+
+/// This machine's processor: comparable are those with the same caches, cores and features.
+Offer processor() {
+  Offer offer;
+  const hw::CpuTarget& host = hw::host();
+  offer.device = "cpu";
+  offer.target = "cpu";
+  offer.target_file = hw::to_toml(hw::as_target(host));
+  offer.device_class = fmt::format("cpu:{}@{}", host.cpu, host.machine);
+  return offer;
+}
+
+/// Any other device of this program.
+Result<Offer> device_of(const std::string& id) {
+  std::vector<std::string> known = {"cpu"};
+  for (const compile::Backend* backend : compile::backends())
+    for (const compile::DeviceState& state : backend->runtime().states()) {
+      known.push_back(state.id);
+      if (state.id != id) continue;
+      if (!state.reason.empty())
+        return fail(ErrorKind::Device, fmt::format("{} is not usable here", id), state.reason,
+                    "tilewright devices tries all of them");
+      Offer offer;
+      offer.device = id;
+      offer.target = std::string(backend->name());
+      // Simulators count the same cycles on any machine; others are known by what they are.
+      offer.device_class = compile::keeps_time(id) || !backend->runtime().implies_target()
+                               ? id
+                               : fmt::format("{}:{}", backend->name(), state.detail);
+      return offer;
+    }
+  return fail(ErrorKind::Device, fmt::format("there is no device '{}'", id),
+              fmt::format("there are {}, and runner:CMD", fmt::join(known, ", ")),
+              did_you_mean(id, known));
+}
+
+/// What `CMD --version` says of the machine that it runs code for: its last word.
+Result<Offer> runner_of(const std::string& command) {
+  std::vector<std::string> argv = split_words(command);
+  if (argv.empty())
+    return fail(ErrorKind::Usage, "runner: has no command", {},
+                "--device 'runner:qemu-aarch64 -L /usr/aarch64-linux-gnu tilewright-runner'");
+  argv.push_back("--version");
+  ToolOptions options;
+  options.limit_seconds = 30;
+  const ToolResult answer = TW_TRY(run_checked(argv, options));
+  const std::vector<std::string> words = split_words(answer.output);
+  if (words.size() != 3 || words[0] != "tilewright-runner")
+    return fail(ErrorKind::Tool, fmt::format("'{}' is no runner", command),
+                fmt::format("with --version it prints '{}'", answer.output.substr(0, 80)),
+                "CMD ends with tilewright-runner, built for the device");
+  Offer offer;
+  offer.device = "runner:" + command;
+  offer.target = words[2];
+  offer.device_class = words[2];
+  return offer;
+}
+
+Result<Offer> offer_of(const std::string& device) {
+  if (device == "cpu") return processor();
+  if (device.starts_with("runner:")) return runner_of(device.substr(7));
+  return device_of(device);
+}
+
+}  // namespace
+
+std::string host_name() {
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == '\0') return "localhost";
+  return name;
+}
+
+Result<std::vector<Offer>> offers_of(const std::vector<std::string>& devices,
+                                     const std::vector<std::string>& tags, bool emulated) {
+  std::vector<Offer> offers;
+  std::map<std::string, int> times;
+  for (const std::string& device : devices) {
+    Offer offer = TW_TRY(offer_of(device));
+    const std::string kind = device.starts_with("runner:") ? "runner" : device;
+    const int n = times[kind]++;
+    const std::string suffix = n == 0 ? "" : fmt::format("#{}", n + 1);
+    offer.key = fmt::format("{}/{}{}", machine_id(), kind, suffix);
+    offer.name = fmt::format("{}/{}{}", host_name(), kind, suffix);
+    offer.tags = tags;
+    offer.emulated = emulated;
+    offers.push_back(std::move(offer));
+  }
+  return offers;
+}
+
+}  // namespace tilewright::driver

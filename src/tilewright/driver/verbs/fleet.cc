@@ -1,0 +1,254 @@
+// fleet: the database in which users and workers meet: making it, looking at it, tending it.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "tilewright/driver/cli.h"
+#include "tilewright/driver/command_line/amount.h"
+#include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/launchers.h"
+#include "tilewright/driver/fleet/status_report.h"
+#include "tilewright/driver/fleet/store_url.h"
+#include "tilewright/fleet/client.h"
+#include "tilewright/fleet/schema/migrate.h"
+#include "tilewright/postgres/server.h"
+
+namespace tilewright::driver {
+namespace {
+
+using Json = nlohmann::json;
+
+struct FleetVerb {
+  std::string store;
+  std::string private_folder;
+  std::string name;          ///< of a device, worker or run
+  std::string time = "10m";  ///< of a hold
+  std::string kind;          ///< of a launcher
+  std::vector<std::string> devices;
+  double every = 2;  ///< seconds between pictures of `top`
+  int64_t limit = 50;
+};
+
+Result<std::unique_ptr<fleet::Client>> client_of(const FleetVerb& verb) {
+  return fleet::Client::open(TW_TRY(fleet_store(verb.store)));
+}
+
+/// A server of one's own, running when this returns: also after this program has ended.
+Result<std::string> private_server(const std::string& folder) {
+  const std::string path = std::filesystem::absolute(folder).lexically_normal().string();
+  const std::string url = postgres::PrivateServer::url(path);
+  TW_TRY_STATUS(postgres::PrivateServer::init(path));
+  if (postgres::Connection::open(url)) return url;  // it runs already
+  postgres::ServerOptions options;
+  options.bound = false;
+  TW_TRY(postgres::PrivateServer::start(path, options));
+  return url;
+}
+
+Result<int> init(const FleetVerb& verb, bool as_json) {
+  if (!verb.private_folder.empty() && !verb.store.empty())
+    return fail(ErrorKind::Usage, "--private and --store are two fleets", {}, "leave one out");
+  const std::string url = verb.private_folder.empty() ? TW_TRY(fleet_store(verb.store))
+                                                      : TW_TRY(private_server(verb.private_folder));
+  const auto connection = TW_TRY(postgres::Connection::open(url));
+  TW_TRY_STATUS(fleet::migrate(*connection));
+  TW_TRY(connection->query("SELECT fleet.check_server()"));
+  TW_TRY_STATUS(keep_fleet_store(url));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = "init";
+  json["store"] = url;
+  json["settings"] = settings_path();
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}\n", url);
+  say(
+      fmt::format("the fleet is ready; {} names it\n"
+                  "next: tilewright worker --device cpu &\n"
+                  "      tilewright fleet status",
+                  settings_path()));
+  return 0;
+}
+
+Result<int> stop(const FleetVerb& verb) {
+  TW_TRY_STATUS(postgres::PrivateServer::stop(
+      std::filesystem::absolute(verb.private_folder).lexically_normal().string()));
+  say("stopped; `tilewright fleet init --private` with the same folder starts it again");
+  return 0;
+}
+
+Result<int> migrate(const FleetVerb& verb) {
+  const auto connection = TW_TRY(postgres::Connection::open(TW_TRY(fleet_store(verb.store))));
+  TW_TRY_STATUS(fleet::migrate(*connection));
+  say("the fleet's schema is that of this program");
+  return 0;
+}
+
+Result<int> check(const FleetVerb& verb, bool as_json) {
+  const auto connection = TW_TRY(postgres::Connection::open(TW_TRY(fleet_store(verb.store))));
+  TW_TRY_STATUS(fleet::check(TW_TRY(fleet::state(*connection))));
+  TW_TRY(connection->query("SELECT fleet.check_server()"));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = "check";
+  json["place"] = connection->place();
+  if (as_json)
+    print_json(json);
+  else
+    fmt::print("{}: schema and settings are sound\n", connection->place());
+  return 0;
+}
+
+Result<int> status(const FleetVerb& verb, bool as_json) {
+  const auto client = TW_TRY(client_of(verb));
+  const Json json = TW_TRY(client->call("status", {}));
+  if (as_json) {
+    nlohmann::ordered_json answer = document("fleet");
+    answer["action"] = "status";
+    answer["status"] = json;
+    print_json(answer);
+  } else {
+    fmt::print("{}", TW_TRY(status_text(json)));
+  }
+  return 0;
+}
+
+/// The status, again and again, until Ctrl-C.
+Result<int> top(const FleetVerb& verb) {
+  const auto client = TW_TRY(client_of(verb));
+  const bool terminal = isatty(fileno(stdout)) != 0;
+  while (!interrupted()) {
+    const Json json = TW_TRY(client->call("status", {}));
+    fmt::print("{}{}\n", terminal ? "\x1b[H\x1b[2J" : "", TW_TRY(status_text(json)));
+    std::fflush(stdout);
+    for (double left = verb.every; left > 0 && !interrupted(); left -= .1)
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  return 0;
+}
+
+/// What a function of the schema answers, as it is.
+Result<int> tell_answer(const FleetVerb& verb, const std::string& function,
+                        const std::vector<postgres::Parameter>& parameters, bool as_json) {
+  const auto client = TW_TRY(client_of(verb));
+  const Json answer = TW_TRY(client->call(function, parameters));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = function;
+  json["answer"] = answer;
+  if (as_json)
+    print_json(json);
+  else if (answer.is_string())
+    fmt::print("{}\n", answer.get<std::string>());
+  else if (answer.is_null())
+    say(function + ": done");
+  else
+    fmt::print("{}", answer_text(answer));
+  return 0;
+}
+
+Result<int> log(const FleetVerb& verb, bool as_json) {
+  const auto client = TW_TRY(client_of(verb));
+  const Json events = TW_TRY(client->call("last_events", {verb.limit}));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = "log";
+  json["events"] = events;
+  as_json ? print_json(json) : fmt::print("{}", events_text(events));
+  return 0;
+}
+
+Result<int> launch(const FleetVerb& verb) {
+  fmt::print("{}", TW_TRY(launcher_script(verb.kind, verb.devices)));
+  return 0;
+}
+
+using Options = std::shared_ptr<FleetVerb>;
+
+/// An action with `--store`, and what it does.
+template <class Action>
+Verb add_action(Verb verb, const Options& options, VerbContext& context, const std::string& name,
+                const std::string& what, const Action& action) {
+  Verb added = verb.add_verb(name, what);
+  add_store_option(added, options->store);
+  added.callback([&context, options, action] {
+    context.action = [&context, options, action] { return action(*options, context.json); };
+  });
+  return added;
+}
+
+/// One that hands the name it is given to a function of the schema.
+void add_named(Verb verb, const Options& options, VerbContext& context, const std::string& name,
+               const std::string& function, const std::string& subject, const std::string& what) {
+  add_action(verb, options, context, name, what,
+             [function](const FleetVerb& fleet, bool as_json) {
+               return tell_answer(fleet, function, {fleet.name}, as_json);
+             })
+      .add_option(subject, options->name, "which")
+      .required();
+}
+
+void add_making(Verb verb, const Options& options, VerbContext& context) {
+  add_action(verb, options, context, "init", "Makes a fleet, here or in a database", init)
+      .add_option("--private", options->private_folder,
+                  "a PostgreSQL of your own in this folder, started and kept running");
+  Verb stopping = verb.add_verb("stop", "Stops a private server");
+  stopping.add_option("--private", options->private_folder, "its folder").required();
+  stopping.callback([&context, options] { context.action = [options] { return stop(*options); }; });
+  add_action(verb, options, context, "migrate", "Brings the schema to this program's version",
+             [](const FleetVerb& fleet, bool) { return migrate(fleet); });
+  add_action(verb, options, context, "check", "Whether server and schema are as they must be",
+             check);
+}
+
+void add_looking(Verb verb, const Options& options, VerbContext& context) {
+  add_action(verb, options, context, "status", "Devices, who has them, and what waits", status);
+  add_action(verb, options, context, "top", "The status again and again, until Ctrl-C",
+             [](const FleetVerb& fleet, bool) { return top(fleet); })
+      .add_option("--every", options->every, "seconds between")
+      .in_range(.2, 3600);
+  add_named(verb, options, context, "who", "who", "device", "Who has a device, and until when");
+  add_action(verb, options, context, "log", "What happened last", log)
+      .add_option("--limit", options->limit, "events")
+      .in_range(1, 10000);
+  add_action(verb, options, context, "metrics", "Numbers for Prometheus' text files",
+             [](const FleetVerb& fleet, bool as_json) {
+               return tell_answer(fleet, "metrics", {}, as_json);
+             });
+}
+
+void add_tending(Verb verb, const Options& options, VerbContext& context) {
+  add_named(verb, options, context, "cancel", "cancel", "run", "Ends the jobs of a run");
+  add_named(verb, options, context, "drain", "drain", "worker", "Asks a worker to leave");
+  add_named(verb, options, context, "clear", "clear_device", "device",
+            "A suspect device may work again");
+  Verb hold = add_action(verb, options, context, "hold", "Keeps a device for yourself",
+                         [](const FleetVerb& fleet, bool as_json) -> Result<int> {
+                           const double seconds = TW_TRY(parse_seconds("--for", fleet.time, "10m"));
+                           return tell_answer(fleet, "hold", {fleet.name, seconds}, as_json);
+                         });
+  hold.add_option("device", options->name, "which").required();
+  hold.add_option("--for", options->time, "how long: 10m");
+  add_named(verb, options, context, "release", "release_hold", "device", "Ends a hold");
+  add_action(
+      verb, options, context, "gc", "Removes what is too old to be of use",
+      [](const FleetVerb& fleet, bool as_json) { return tell_answer(fleet, "gc", {}, as_json); });
+  Verb launching = verb.add_verb("launch", "Prints a script that starts workers elsewhere");
+  launching.add_option("where", options->kind, "slurm, k8s, ssh or systemd").required();
+  launching.add_option("--device", options->devices, "what each worker offers (default cpu)");
+  launching.callback(
+      [&context, options] { context.action = [options] { return launch(*options); }; });
+}
+
+}  // namespace
+
+void add_fleet(Verb app, VerbContext& context) {
+  Verb verb = app.add_verb("fleet", "Devices that many share: makes, shows and tends a fleet");
+  auto options = std::make_shared<FleetVerb>();
+  verb.needs_action();
+  add_making(verb, options, context);
+  add_looking(verb, options, context);
+  add_tending(verb, options, context);
+}
+
+}  // namespace tilewright::driver

@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# A fleet on this machine: a private PostgreSQL, workers, models that run on them; and what users get
+# who ask for what is not there.
+# fleet.sh PROGRAM
+source "$(dirname "$0")/lib.sh"
+chmod 711 "$work"  # a server of root runs as the user postgres, who has to get through
+export XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache
+unset TILEWRIGHT_STORE
+workers=()
+leave() {
+  for pid in "${workers[@]}"; do kill -TERM "$pid" 2>/dev/null; done
+  wait 2>/dev/null
+  "$program" -q fleet stop --private "$work/pool" 2>/dev/null
+  rm -rf "$work"
+}
+trap leave EXIT
+
+# worker OPTION...: starts one and remembers its process.
+worker() {
+  "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
+  workers+=($!)
+}
+# devices STATE: how many devices are in it.
+devices() {
+  "$program" --json fleet status 2>/dev/null |
+    "$python" -c "import json,sys; print(sum(d['state'] == '$1' for d in json.load(sys.stdin)['status']['devices']))"
+}
+has() { [ "$(devices "$1")" = "$2" ]; }
+# member FILE PATH: a member of a JSON document, by a path of Python.
+member() { "$python" -c "import json; print(json.load(open('$1'))$2)"; }
+
+"$program" -q zoo lenet5 -o net.onnx || exit 1
+
+exits 2 "no fleet yet" "there is no fleet yet" "fleet init --private" -- fleet status
+exits 2 "a file is no fleet" "has no queue" -- fleet status --store sqlite:x.db
+exits 10 "H1 nobody there" "error: " -- fleet status --store "postgresql:///x?host=$work/nowhere"
+exits 2 "a password in an address" "password" -- fleet status --store "postgresql://me:secret@127.0.0.1/x"
+holds "it is not shown" [ "$(grep -c secret "$log")" -eq 0 ]
+
+exits 0 "a private server" "postgresql://" -- fleet init --private pool
+exits 0 "again: it is there" "postgresql://" -- fleet init --private pool
+exits 0 "later commands find it" "no devices" -- fleet status
+exits 0 "server and schema are sound" sound -- fleet check
+exits 4 "no worker was ever started" "no device of the fleet" "tilewright worker" -- run net.onnx --worker cpu
+url=$("$program" -q fleet init --private pool)
+exits 10 "H1 PostgreSQL without a fleet" "has no fleet" "fleet init" -- \
+  fleet status --store "${url/:5432\/*\?/:5432/template1?}"
+
+worker --device cpu --tag desk --cache 1G
+holds "H8 a worker offers its devices" within 20 has free 1
+exits 0 "the status names it" "/cpu" desk free -- fleet status
+exits 4 "nothing matches: the nearest" "did you mean 'tag=desk'?" -- run net.onnx --worker tag=desc
+exits 2 "an unknown word in a SPEC" "name=DEVICE and tag=TAG" -- run net.onnx --worker tga=desk
+exits 2 "no trace from there" "--trace is for this machine" -- run net.onnx --worker cpu --trace t.json
+
+exits 0 "a model runs there" "on " "opened in" -- run net.onnx --worker cpu --seed 3 --output there.npy
+exits 0 "and here" "" -- run net.onnx --seed 3 --output here.npy
+holds "with the same bits" cmp here.npy there.npy
+exits 0 "a package runs there" "" -- compile net.onnx -o net.twm
+"$program" --json -q run net.twm --worker tag=desk >run1.json 2>"$log"
+"$program" --json -q run net.twm --worker tag=desk >run2.json 2>"$log"
+holds "what was sent before stays there" [ "$(member run2.json "['uploaded_bytes']")" = 0 ]
+holds "the document says where" [ "$(member run2.json "['worker']['class'][:4]")" = cpu: ]
+exits 0 "values against references here" interp ort ok -- verify net.onnx --worker cpu --against interp,ort
+exits 0 "times of there" "median ms" -- bench net.onnx --worker cpu --duration 0.1
+exits 2 "a peer needs this machine" "needs this machine" -- bench net.onnx --worker cpu --against ort
+exits 2 "one run, one device" "one run is on one device" -- run net.onnx --worker cpu --worker any
+exits 0 "the log tells what happened" claimed -- fleet log
+exits 0 "figures for Prometheus" tilewright_jobs -- fleet metrics
+
+worker --device vta:tsim --device vta:tsim --sandbox landlock
+holds "two simulators are two devices" within 20 has free 3
+exits 0 "an accelerator's simulator" ok -- \
+  verify net.onnx --worker vta:tsim --quantize random --fallback cpu --against cpu
+exits 0 "a package for vta" "" -- compile net.onnx --target vta --quantize random --fallback cpu -o vta.twm
+exits 8 "a package for another device" "its code is for vta" -- run vta.twm --worker cpu
+
+name=$("$program" --json fleet status | "$python" -c "
+import json, sys
+print(next(d['name'] for d in json.load(sys.stdin)['status']['devices'] if d['target'] == 'cpu'))")
+exits 0 "a device is held" "held_by" -- fleet hold "$name" --for 1m
+exits 0 "its holder still uses it" "on $name" -- run net.twm --worker "name=$name"
+exits 0 "who has it" "held_by" -- fleet who "$name"
+exits 0 "and given back" "release_hold: done" -- fleet release "$name"
+exits 4 "no such device" "there is no device" -- fleet who nobody/cpu
+
+# A damaged package: the worker says so, and goes on.
+head -c 20000 net.twm >cut.twm
+exits 8 "a package that is cut off" "" -- run cut.twm --worker cpu
+exits 0 "the worker goes on" "on " -- run net.twm --worker cpu
+
+# A worker that dies: its device is free again, its job runs elsewhere or later.
+kill -KILL "${workers[0]}"
+exits 9 "nobody takes it in time" "no device took the job" -- run net.twm --worker cpu --wait 1s
+worker --device cpu
+holds "H2 another worker takes over" within 60 "$program" -q run net.twm --worker cpu --wait 5s
+kill -TERM "${workers[2]}"
+wait "${workers[2]}"
+holds "a worker that is asked to leave says what it did" grep -q "jobs done" "$work/worker2.log"
+
+exits 0 "the server stops" "" -- fleet stop --private pool
+exits 10 "and is missed" "error: " -- fleet status
+exits 0 "and comes back with all it had" "postgresql://" -- fleet init --private pool
+exits 0 "H2 its memory too" claimed -- fleet log
+
+for kind in slurm ssh; do
+  exits 0 "H7 a script for $kind" "tilewright worker" -- fleet launch $kind
+  "$program" fleet launch $kind >launch.sh
+  holds "that a shell reads" bash -n launch.sh
+done
+exits 0 "H7 a Job for Kubernetes" "kind: Job" runAsNonRoot -- fleet launch k8s --device cpu
+exits 0 "a unit for systemd" "DynamicUser=yes" -- fleet launch systemd
+exits 2 "another launcher" "did you mean 'slurm'" -- fleet launch slrm
+finish
