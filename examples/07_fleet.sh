@@ -25,7 +25,7 @@ tilewright -q zoo lenet5 -o lenet5.onnx
 # --sandbox auto, the default, asks for bubblewrap or Landlock.
 tilewright worker --device cpu --device vta:tsim --tag desk &
 worker=$!
-until tilewright --json fleet status | grep -q '"free"'; do sleep 0.2; done
+until tilewright --json fleet status | grep '"free"' >/dev/null; do sleep 0.2; done
 tilewright fleet status
 
 tilewright run lenet5.onnx --worker cpu --output y.npy
