@@ -23,7 +23,7 @@ cd "$work"
 tilewright fleet init --private pool
 tilewright -q zoo lenet5 -o lenet5.onnx
 # --sandbox auto, the default, asks for bubblewrap or Landlock.
-tilewright worker --device cpu --device vta:tsim --tag desk &
+"$program" worker --device cpu --device vta:tsim --tag desk &
 worker=$!
 until tilewright --json fleet status | grep '"free"' >/dev/null; do sleep 0.2; done
 tilewright fleet status
