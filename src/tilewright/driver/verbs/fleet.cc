@@ -168,7 +168,7 @@ using Options = std::shared_ptr<FleetVerb>;
 /// An action with `--store`, and what it does.
 template <class Action>
 Verb add_action(Verb verb, const Options& options, VerbContext& context, const std::string& name,
-                const std::string& what, const Action& action) {
+                const std::string& what, Action action) {
   Verb added = verb.add_verb(name, what);
   add_store_option(added, options->store);
   added.callback([&context, options, action] {
