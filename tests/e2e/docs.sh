@@ -48,7 +48,8 @@ for page in "$@"; do
   runs "$(basename "$page")" < <(commands "$page")
 done
 
-# `--help` of every verb has examples. Those of rtl and synth take long: other tests run these verbs.
+# `--help` of every verb has examples. Those of rtl and synth take long, workers do not end by themselves: other tests
+# run these verbs.
 # In the folder of the recipes, where many of them ran.
 if [ -d "$work/recipes" ]; then
   cd "$work/recipes" || exit 1
@@ -61,7 +62,7 @@ for verb in $(tilewright --help | awk '/^Verbs:/ { verbs = 1; next } verbs && NF
   tilewright "$verb" --help | awk '/^Examples:/ { found = 1; next } found && NF' >"examples_of/$verb.txt"
   holds "$verb --help has examples" [ -s "examples_of/$verb.txt" ]
 done
-first=(zoo compile tune) longer=(rtl synth calibrate)
+first=(zoo compile tune) longer=(rtl synth calibrate fleet worker)
 rest=$(cd examples_of && ls | sed 's/\.txt$//' | grep -vxF "$(printf '%s\n' "${first[@]}" "${longer[@]}")")
 for verb in "${first[@]}" $rest; do runs "--help" <"examples_of/$verb.txt"; done
 finish
