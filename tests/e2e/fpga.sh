@@ -119,16 +119,16 @@ exits 0 "in integers" "" -- \
 exits 0 "what goes where" "Tanh" "supported" -- check lenet5.onnx "${network[@]}"
 exits 8 "a package for another device" "dsps is 1728 in the program, 220 in zynq7020" -- \
   run lenet5.twm --hw zynq7020 --device fpga:csim
-"$program" -q hw new zcu104 --set luts=700 -o small.toml
-exits 6 "a device that is too small" "needs LUT" "of 490" "Conv" -- \
-  compile lenet5.onnx --target fpga --hw small.toml -o small.twm
-exits 0 "the processor does it" "0 layers" -- \
-  compile lenet5.onnx --target fpga --hw small.toml --fallback cpu -o small.twm
 "$program" -q zoo mobilenet_v2 --size 32 -o mobile.onnx
 exits 3 "channels one by one" "does not run on fpga" "--fallback cpu" -- \
   compile mobile.onnx "${network[@]}" -o mobile.twm
 "$program" -q zoo alexnet --size 67 -o alexnet.onnx
 exits 0 "groups of channels" "8 layers, each a design of its own" -- \
-  verify alexnet.onnx --target fpga --hw vu9p --against ort
+  verify alexnet.onnx --target fpga --hw zynq7020 --against ort
+"$program" -q hw new zynq7020 --set bram18=1 -o small.toml
+small=(alexnet.onnx --target fpga --hw small.toml)
+exits 6 "a device that is too small" "needs BRAM18 2 of 0" -- compile "${small[@]}" -o small.twm
+holds "nothing is half made" test ! -e small.twm
+exits 0 "the processor can do that" "needs BRAM18 2 of 0" "supported" -- check "${small[@]}" --fallback cpu
 
 finish

@@ -206,8 +206,10 @@ double FpgaModel::as_written_cycles(const FpgaDesign& d, const SpatialTensor& te
             : loop == roles_.pixels ? d.us
                                     : 1;
   }
+  // A port moves groups of a power of two; the same banks hold all of them.
+  const int64_t group = banks & -banks;
   const int64_t beat = std::max<int64_t>(1, device_.port.bytes / tensor.element_bytes);
-  return elements / static_cast<double>(std::min(banks, beat));
+  return elements / static_cast<double>(std::min(group, beat));
 }
 
 double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,

@@ -370,6 +370,8 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   search.weight_ports = 1;
   search.divisors_only = true;
   search.blocks = {1};
+  // Large tiles come first; small ones that are hardly better are not, by what no model counts.
+  search.gap = 0.005;
   if (reads_windows(model)) search.most_pixels = 1;
   // Exact sums of floats keep their order.
   if (func.math == MathMode::Exact && is_float(options.dtype)) search.most_inputs = 1;
