@@ -125,7 +125,7 @@ exits 3 "channels one by one" "does not run on fpga" "--fallback cpu" -- \
 "$program" -q zoo alexnet --size 67 -o alexnet.onnx
 exits 0 "groups of channels" "8 layers, each a design of its own" -- \
   verify alexnet.onnx --target fpga --hw zynq7020 --against ort
-"$program" -q hw new zynq7020 --set bram18=1 -o small.toml
+"$program" -q hw new zynq7020 --set bram18=1 -o small.toml >"$log"
 small=(alexnet.onnx --target fpga --hw small.toml)
 exits 6 "a device that is too small" "needs BRAM18 2 of 0" -- compile "${small[@]}" -o small.twm
 holds "nothing is half made" test ! -e small.twm

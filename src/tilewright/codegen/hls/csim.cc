@@ -22,19 +22,12 @@ constexpr const char* kCompiler = "g++";
 /// Warnings are errors: pragmas of the vendor aside, the text is clean. What a program computes is
 /// its own business, as `0 > (a != b)`.
 const std::vector<std::string>& flags() {
-  static const std::vector<std::string> all = {"-std=c++17",
-                                               "-O1",
-                                               "-Wall",
-                                               "-Werror",
-                                               "-Wno-unknown-pragmas",
-                                               "-Wno-bool-compare",
-                                               "-Wno-bool-operation",
-                                               "-Wno-int-in-bool-context",
-                                               "-ffp-contract=off",
-                                               "-shared",
-                                               "-fPIC",
-                                               "-pthread",
-                                               "-fno-strict-aliasing"};
+  static const std::vector<std::string> all = {
+      "-std=c++17", "-O1", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-Wno-bool-compare",
+      "-Wno-bool-operation", "-Wno-int-in-bool-context", "-ffp-contract=off", "-shared", "-fPIC",
+      "-pthread", "-fno-strict-aliasing",
+      // Each library has a state of its own, which goes when it is closed.
+      "-fno-gnu-unique"};
   return all;
 }
 
