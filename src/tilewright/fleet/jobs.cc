@@ -66,8 +66,14 @@ LeasedJob leased_of(const Json& json) {
 }
 
 ItemResult result_of(const Json& json) {
-  return {json.at("item"), json.at("outcome"), member<std::string>(json, "reason"),
-          member(json, "cost", 0.), member(json, "output", Json())};
+  return {json.at("item"),
+          json.at("outcome"),
+          member<std::string>(json, "reason"),
+          member(json, "cost", 0.),
+          member(json, "output", Json()),
+          member(json, "least", 0.),
+          member(json, "spread", 0.),
+          member(json, "readings", int64_t{0})};
 }
 
 }  // namespace
@@ -103,9 +109,11 @@ Json to_json(const Job& job) {
 }
 
 Json to_json(const ItemResult& result) {
-  return {{"outcome", result.outcome},
-          {"reason", result.reason},
-          {"cost", result.outcome == "ok" && result.cost > 0 ? Json(result.cost) : Json()},
+  const bool measured = result.outcome == "ok" && result.cost > 0;
+  const auto number = [&](double value) { return measured ? Json(value) : Json(); };
+  return {{"outcome", result.outcome},       {"reason", result.reason},
+          {"cost", number(result.cost)},     {"least", number(result.least)},
+          {"spread", number(result.spread)}, {"readings", result.readings},
           {"output", result.output}};
 }
 

@@ -44,7 +44,7 @@ struct BlobName {
 /// A job to submit.
 struct Job {
   std::string id = {};
-  std::string kind;  ///< `run`
+  std::string kind;  ///< `run`, `measure`, `race`
   std::string pool;
   std::optional<std::string> device_class;
   std::optional<std::string> device;  ///< by name; else any of the class
@@ -77,6 +77,8 @@ struct ItemResult {
   std::string outcome, reason;
   double cost = 0;
   nlohmann::json output;
+  double least = 0, spread = 0;  ///< of a measurement, as in records::Record
+  int64_t readings = 0;          ///< 0: none
 };
 
 /// A job as its submitter sees it.
