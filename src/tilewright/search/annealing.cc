@@ -13,7 +13,7 @@ class AnnealingSearcher final : public Searcher {
   AnnealingSearcher(const Space& space, uint64_t seed, const AnnealingOptions& options)
       : Searcher(space), rng_(seed), options_(options) {}
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     if (history_.best() == nullptr) {
       add_random(batch, count, rng_);

@@ -13,7 +13,7 @@ class EvolutionSearcher final : public Searcher {
   EvolutionSearcher(const Space& space, uint64_t seed, const EvolutionOptions& options)
       : Searcher(space), rng_(seed), options_(options) {}
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     const std::vector<size_t> parents = history_.cheapest(static_cast<size_t>(options_.population));
     const bool started = parents.size() >= 2 && history_.trials().size() >= kFirst;

@@ -18,7 +18,7 @@ class ModelSearcher final : public Searcher {
       options_.features = [&space](const Point& point) { return space.features(point); };
   }
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     if (fitted_ > 0) {
       walk(count);
@@ -81,7 +81,7 @@ class ModelSearcher final : public Searcher {
   }
 
   void keep(const Point& point, double value, size_t most) {
-    if (history_.tried(point)) return;
+    if (taken(point)) return;
     found_.insert({value, point});
     if (found_.size() > most) found_.erase(found_.begin());
   }

@@ -11,7 +11,7 @@ class PSearcher final : public Searcher {
   PSearcher(const Space& space, uint64_t seed, const PMethodOptions& options)
       : Searcher(space), rng_(seed), options_(options) {}
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     while (batch.size() < static_cast<size_t>(count)) {
       if (waiting_.empty() && !expand()) break;

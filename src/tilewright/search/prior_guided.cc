@@ -6,7 +6,8 @@
 //
 // Points to choose from: all of a small space, else what breeding by the prior finds; from then on
 // half of a batch are neighbours of the four cheapest. Within a batch, each chosen point makes
-// those like it less worth knowing, so that a batch is not one point in eight variations.
+// those like it less worth knowing, so that a batch is not one point in eight variations; points of
+// other batches that are not told yet do the same.
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
@@ -63,10 +64,15 @@ class PriorSearcher final : public Searcher {
     collect();
   }
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     const auto wanted = static_cast<size_t>(count);
     std::optional<Residual> expected = residual_;
+    for (const Point& point : out()) {
+      const Eigen::VectorXd& x = look(point).x;
+      if (!expected) expected.emplace(x.size());
+      expected->expect(x);
+    }
     const bool first = history_.trials().size() < static_cast<size_t>(options_.first);
     if (!first && history_.best() != nullptr) {
       const auto local = static_cast<size_t>(std::ceil(options_.local_share * count));
@@ -215,8 +221,7 @@ class PriorSearcher final : public Searcher {
     for (const Eigen::Index i : order) {
       const Point& point = from.points[static_cast<size_t>(i)];
       if (kept.size() == kShortList || !std::isfinite(value[i])) break;
-      if (history_.tried(point) || std::find(batch.begin(), batch.end(), point) != batch.end())
-        continue;
+      if (taken(point) || std::find(batch.begin(), batch.end(), point) != batch.end()) continue;
       kept.push_back(i);
       best.points.push_back(point);
     }

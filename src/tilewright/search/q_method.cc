@@ -40,9 +40,9 @@ class PaperSearcher final : public Searcher {
         options_(options),
         learner_(space.feature_count(), space.moves().size(), options.hidden, rng_) {}
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
-    const auto seen = static_cast<int>(history_.trials().size());
+    const auto seen = static_cast<int>(history_.trials().size() + out().size());
     add_random(batch, std::clamp(options_.warm_up - seen, 0, count), rng_);
     while (batch.size() < static_cast<size_t>(count)) {
       const size_t before = batch.size();
@@ -83,8 +83,7 @@ class PaperSearcher final : public Searcher {
   }
 
   bool usable(const std::vector<Point>& batch, const Point& from, const Point& to) const {
-    return to != from && !history_.tried(to) &&
-           std::find(batch.begin(), batch.end(), to) == batch.end();
+    return to != from && !taken(to) && std::find(batch.begin(), batch.end(), to) == batch.end();
   }
 
   void follow_drawn(std::vector<Point>& batch) {
@@ -145,17 +144,18 @@ class ReleasedSearcher final : public Searcher {
                              options.hidden, rng_);
   }
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     while (waiting_.size() < static_cast<size_t>(count) && !heap_.empty()) {
       const Point start = history_.trials()[heap_.begin()->second].point;
       retired_.insert(*heap_.begin());
       heap_.erase(heap_.begin());
       for (size_t d = 0; d < learners_.size(); ++d) follow(start, d);
     }
-    const auto ready = std::min(waiting_.size(), static_cast<size_t>(count));
-    const auto end = waiting_.begin() + static_cast<long>(ready);
-    std::vector<Point> batch(waiting_.begin(), end);
-    waiting_.erase(waiting_.begin(), end);
+    std::vector<Point> batch;
+    auto next = waiting_.begin();
+    for (; next != waiting_.end() && batch.size() < static_cast<size_t>(count); ++next)
+      add_new(batch, std::move(*next));
+    waiting_.erase(waiting_.begin(), next);
     add_random(batch, count, rng_);
     return batch;
   }

@@ -7,7 +7,7 @@ class RandomSearcher final : public Searcher {
  public:
   RandomSearcher(const Space& space, uint64_t seed) : Searcher(space), rng_(seed) {}
 
-  std::vector<Point> propose(int count) override {
+  std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
     add_random(batch, count, rng_);
     return batch;

@@ -252,6 +252,94 @@ TEST_P(EverySearcher, TriesEveryPointOfASmallSpace) {
   EXPECT_EQ(result.trials.size(), 10u);
 }
 
+/// Batches that are evaluated at the same time, and told in any order.
+class Flights {
+ public:
+  Flights(const Problem& problem, Searcher& searcher) : problem_(problem), searcher_(searcher) {}
+
+  void begin() {
+    std::vector<Point> batch = searcher_.propose(8);
+    for (const Point& point : batch)
+      EXPECT_TRUE(proposed_.insert(point).second) << problem_.space.text(point);
+    if (!batch.empty()) out_.push_back(std::move(batch));
+  }
+  std::vector<Point> take(size_t which) {
+    std::vector<Point> batch = std::move(out_[which]);
+    out_.erase(out_.begin() + static_cast<long>(which));
+    return batch;
+  }
+  void tell(size_t which) {
+    std::vector<Trial> trials;
+    for (const Point& point : take(which)) trials.push_back({point, {problem_.cost(point), ""}, 0});
+    searcher_.tell(trials);
+  }
+  void give_up(size_t which) {
+    const std::vector<Point> batch = take(which);
+    searcher_.give_up(batch);
+    for (const Point& point : batch) proposed_.erase(point);
+  }
+  size_t out() const { return out_.size(); }
+  size_t proposed() const { return proposed_.size(); }
+
+ private:
+  const Problem& problem_;
+  Searcher& searcher_;
+  std::set<Point> proposed_;
+  std::vector<std::vector<Point>> out_;
+};
+
+TEST_P(EverySearcher, ProposesNothingTwiceWhileBatchesAreOut) {
+  const Problem problem;
+  const auto searcher = GetParam().make(problem, 1);
+  Flights flights(problem, *searcher);
+  Rng rng(1);
+  while (flights.proposed() < 250) {
+    if (flights.out() == 0 || (flights.out() < 16 && rng.chance(0.6)))
+      flights.begin();
+    else
+      flights.tell(static_cast<size_t>(rng.below(static_cast<int64_t>(flights.out()))));
+  }
+  EXPECT_EQ(searcher->out().size(), 8 * flights.out());
+  while (flights.out() > 0) flights.tell(flights.out() - 1);
+  EXPECT_TRUE(searcher->out().empty());
+  EXPECT_EQ(searcher->history().trials().size(), flights.proposed());
+}
+
+TEST_P(EverySearcher, ProposesAgainWhatWasGivenUp) {
+  Problem problem;
+  problem.space = conditional();
+  const auto searcher =
+      std::string(GetParam().name) == "prior"
+          ? prior_searcher(problem.space, 1, {.prior = [](const Point&) { return 1.0; }})
+          : GetParam().make(problem, 1);
+  Flights flights(problem, *searcher);
+  searcher->expect({problem.space.at(0)});
+  for (int i = 0; i < 3; ++i) flights.begin();
+  EXPECT_EQ(flights.proposed(), 9u);  // all are out
+  EXPECT_EQ(flights.out(), 2u);
+  flights.give_up(0);
+  EXPECT_EQ(flights.proposed(), 1u);
+  searcher->give_up({problem.space.at(0)});
+  for (int i = 0; i < 3; ++i) flights.begin();
+  EXPECT_EQ(flights.proposed(), 10u);
+}
+
+/// A prior that says nothing, over one choice and a wide split: what is alike is seen by the split.
+TEST(PriorGuided, LooksElsewhereThanOtherBatchesDo) {
+  const Space space({choice_decision("c", {"a", "b", "c", "d"}),
+                     ordered_decision("o", {{"0", {0}}, {"1", {1}}, {"7", {7}}, {"63", {63}}})});
+  PriorGuidedOptions options;
+  options.prior = [](const Point&) { return 1.0; };
+  const auto searcher = prior_searcher(space, 1, options);
+  const Point first = searcher->propose(1).at(0), second = searcher->propose(1).at(0);
+  // One by one or together: what is out counts as what is in the batch.
+  const auto together = prior_searcher(space, 1, options)->propose(2);
+  EXPECT_EQ((std::vector<Point>{first, second}), together);
+  const auto blind = prior_searcher(space, 1, options);
+  blind->tell({{first, {kInvalid, "no cost, nothing learnt"}, 0}});
+  EXPECT_NE(blind->propose(1).at(0), second);
+}
+
 TEST_P(EverySearcher, FindsBetterPointsThanChance) {
   if (std::string(GetParam().name) == "random") GTEST_SKIP() << "is chance itself";
   const Problem problem;

@@ -30,13 +30,29 @@ std::vector<size_t> History::cheapest(size_t count) const {
   return found;
 }
 
+std::vector<Point> Searcher::propose(int count) {
+  std::vector<Point> batch = choose(count);
+  expect(batch);
+  return batch;
+}
+
 void Searcher::tell(const std::vector<Trial>& trials) {
-  for (const Trial& trial : trials) history_.add(trial);
+  for (const Trial& trial : trials) {
+    out_.erase(trial.point);
+    history_.add(trial);
+  }
+}
+
+void Searcher::expect(const std::vector<Point>& points) {
+  out_.insert(points.begin(), points.end());
+}
+
+void Searcher::give_up(const std::vector<Point>& points) {
+  for (const Point& point : points) out_.erase(point);
 }
 
 bool Searcher::add_new(std::vector<Point>& batch, Point point) const {
-  if (history_.tried(point) || std::find(batch.begin(), batch.end(), point) != batch.end())
-    return false;
+  if (taken(point) || std::find(batch.begin(), batch.end(), point) != batch.end()) return false;
   batch.push_back(std::move(point));
   return true;
 }

@@ -47,24 +47,40 @@ class History {
   std::multimap<double, size_t> by_cost_;
 };
 
-/// A way to search. Proposals are points never told of; fewer than asked where no more are found.
+/// A way to search. What is proposed is *out* until it is told or given up, so several batches may
+/// be evaluated at the same time, and told in any order:
+///
+///   a = propose(8), b = propose(8)     16 points, all different
+///   tell(costs of b), tell(costs of a)
 class Searcher {
  public:
   explicit Searcher(const Space& space) : space_(space) {}
   virtual ~Searcher() = default;
-  virtual std::vector<Point> propose(int count) = 0;
+  /// Points that are neither told of nor out; fewer than asked where no more are found.
+  std::vector<Point> propose(int count);
   virtual void tell(const std::vector<Trial>& trials);
+  /// Points that others chose to evaluate are out, too.
+  void expect(const std::vector<Point>& points);
+  /// These will never be told: they may be proposed again.
+  void give_up(const std::vector<Point>& points);
 
   const History& history() const { return history_; }
+  const std::set<Point>& out() const { return out_; }
 
  protected:
-  /// Adds `point` to `batch` if it is neither tried nor already in it.
+  virtual std::vector<Point> choose(int count) = 0;
+  /// Whether `point` is tried or out.
+  bool taken(const Point& point) const { return history_.tried(point) || out_.contains(point); }
+  /// Adds `point` to `batch` if it is neither taken nor already in it.
   bool add_new(std::vector<Point>& batch, Point point) const;
-  /// Fills `batch` up to `count` with untried random points.
+  /// Fills `batch` up to `count` with random points that are not taken.
   void add_random(std::vector<Point>& batch, int count, Rng& rng) const;
 
   const Space& space_;
   History history_;
+
+ private:
+  std::set<Point> out_;
 };
 
 /// Evaluates a batch; one outcome per point, in order.
