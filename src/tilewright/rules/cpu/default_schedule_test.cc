@@ -236,6 +236,26 @@ TEST(DefaultScheduleSlow, EveryPointOfAContractionComputesTheSame) {
   }
 }
 
+/// Blocks of rows are few, and a partial tile of columns is cut off: the threads get both joined.
+TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
+  const Func func =
+      func_of({"tilewright", "GemmPacked", {{90, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}});
+  cost::TilePoint point{6, 2};
+  point.block = 30;
+  const Result<schedule::Trace> trace = trace_at(func, point, target_of(16), 2);
+  ASSERT_TRUE(trace) << to_string(trace.error());
+  const Result<Func> scheduled = schedule::replay(func, *trace);
+  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  std::vector<int64_t> pieces;
+  walk(scheduled->body, [&](const Stmt& s) {
+    const For* loop = s.as<For>();
+    if (loop != nullptr && loop->kind == ForKind::Parallel)
+      pieces.push_back(as_int(loop->extent).value_or(0));
+  });
+  // 3 blocks of 5 tiles, by 2 whole tiles of columns and a partial one.
+  EXPECT_THAT(pieces, ::testing::ElementsAre(3 * 2 * 5, 3 * 5));
+}
+
 TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
   const Func func = func_of(OpCase{"", "MatMul", {{40, 64}, {64, 48}}, {}});
   const hw::CpuTarget target = target_of(32);

@@ -16,6 +16,7 @@
 #include <set>
 
 #include "tilewright/base/integers.h"
+#include "tilewright/cost/tile_space.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/borders.h"
 #include "tilewright/rules/cpu/common_steps.h"
@@ -408,6 +409,7 @@ class TileRule {
   /// Cuts partial tiles off, and the tiles at the border if the block tests for it; tiles along the
   /// row not if they are cut for their taps.
   void cut(bool bordered, bool skipped) {
+    if (!bordered && !skipped) cut_columns();
     if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
     for (const std::string& loop : ragged_)
       if (loop != row_outer_ || !(bordered || (skipped && row_block_.empty())))
@@ -416,6 +418,31 @@ class TileRule {
       const bool partial = std::find(ragged_.begin(), ragged_.end(), row_outer_) != ragged_.end();
       cut_borders(draft_, name_, row_outer_, partial);
     }
+  }
+
+  /// Cuts a partial tile of columns off outside of the loops around it, where these alone are too
+  /// few pieces for the threads: a loop that is cut inside of them cannot be joined with them.
+  void cut_columns() {
+    if (threads_ < 2 || std::find(ragged_.begin(), ragged_.end(), vec_outer_) == ragged_.end())
+      return;
+    const LoopNest nest = draft_.nest_of(name_);
+    const auto at = std::find(nest.names.begin(), nest.names.end(), vec_outer_);
+    int64_t around = 1;
+    for (long i = 0; i < at - nest.names.begin(); ++i)
+      around *= nest.extents[static_cast<size_t>(i)];
+    if (around == 1 || around >= cost::kPiecesPerThread * threads_) return;
+    std::vector<std::string> order = {vec_outer_};
+    order.insert(order.end(), nest.names.begin(), at);
+    if (!draft_.attempt(schedule::Reorder{order})) return;
+    cut_borders(draft_, name_, vec_outer_, true);
+    for (const std::string& piece : draft_.pieces_of(name_)) {
+      const LoopNest part = draft_.nest_of(piece);
+      std::vector<std::string> back(part.names.begin(),
+                                    part.names.begin() + static_cast<long>(order.size()));
+      std::rotate(back.begin(), back.begin() + 1, back.end());
+      draft_.attempt(schedule::Reorder{back});
+    }
+    std::erase(ragged_, vec_outer_);
   }
 
   Draft& draft_;
