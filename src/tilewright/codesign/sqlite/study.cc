@@ -112,7 +112,11 @@ Result<Study> Study::open_to_read(const std::string& path) {
   return Study(std::move(state));
 }
 
-Result<Study> Study::open(const std::string& path, const StudyKey& key) {
+Result<Study> Study::open(const std::string& path, const StudyKey& key,
+                          records::FileSystemOf kind_of) {
+  if (const Status local = records::check_file_system(path, kind_of); !local)
+    return fail(ErrorKind::Io, fmt::format("the study {} is on a network file system", path),
+                local.error().why, "-o names a folder on a local disk; copy it when all is done");
   {
     auto state = TW_TRY(State::open(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE));
     const Result<int64_t> application = state->pragma("application_id");

@@ -11,6 +11,7 @@
 
 #include "tilewright/base/result.h"
 #include "tilewright/codesign/level.h"
+#include "tilewright/records/sqlite/file_system.h"
 #include "tilewright/search/multi/multi_objective.h"
 
 namespace tilewright::codesign {
@@ -32,8 +33,9 @@ struct StudyRow {
 class Study {
  public:
   /// Makes the file, or opens one of the same key.
-  /// errors: Io; Package (another key: what differs; no study).
-  static Result<Study> open(const std::string& path, const StudyKey& key);
+  /// errors: Io (a network file system, too); Package (another key: what differs; no study).
+  static Result<Study> open(const std::string& path, const StudyKey& key,
+                            records::FileSystemOf kind_of = records::file_system_of);
   /// As it is. errors: Io, Package.
   static Result<Study> open_to_read(const std::string& path);
   Study(Study&&) noexcept;

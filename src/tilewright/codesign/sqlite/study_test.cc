@@ -57,6 +57,16 @@ TEST_F(StudyTest, KeepsRowsToTheLastBit) {
   }
 }
 
+TEST_F(StudyTest, NetworkFileSystemsAreRefused) {
+  const auto nfs = [](const std::string&) -> int64_t { return 0x6969; };
+  const Result<Study> study = Study::open(path_, kKey, nfs);
+  ASSERT_FALSE(study);
+  EXPECT_EQ(study.error().kind, ErrorKind::Io);
+  EXPECT_THAT(study.error().what, HasSubstr("the study " + path_ + " is on a network file system"));
+  EXPECT_THAT(study.error().why, HasSubstr("NFS"));
+  EXPECT_FALSE(std::filesystem::exists(path_));
+}
+
 TEST_F(StudyTest, AnotherKeyIsRefusedWithWhatDiffers) {
   ASSERT_TRUE(Study::open(path_, kKey));
   const Result<Study> study = Study::open(path_, {{"model", "other"}, {"space", "edge"}});
