@@ -18,8 +18,8 @@ class FpgaRuntime final : public DeviceRuntime {
  public:
   std::vector<DeviceRow> devices() const override {
     return {{kFpgaCsim, "the generated C++ under this machine's compiler: results, no time"},
-            {kFpgaTsim, "cycle simulator of designs: results, cycles, who waits for what"},
-            {kFpgaRtl, "Verilog of designs under Verilator: results, cycles"}};
+            {kFpgaTsim, "cycle simulator of designs: results, cycles, who waits for what", true},
+            {kFpgaRtl, "Verilog of designs under Verilator: results, cycles", true}};
   }
 
   Result<std::unique_ptr<runtime::Launch>> load_launch(

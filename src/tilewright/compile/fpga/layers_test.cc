@@ -223,6 +223,13 @@ TEST(FpgaLayers, ProductsAndWhatFollowsThem) {
   EXPECT_TRUE(all.error().others.empty()) << "the others are meant for the processor";
 }
 
+TEST(FpgaLayers, DevicesThatCountCyclesSaySo) {
+  EXPECT_TRUE(keeps_time("fpga:tsim"));
+  EXPECT_TRUE(keeps_time("fpga:rtl"));
+  EXPECT_FALSE(keeps_time("fpga:csim"));
+  EXPECT_EQ(timed_device("fpga"), "fpga:tsim");
+}
+
 TEST(FpgaLayers, ADeviceThatIsTooSmallSaysWhatItLacks) {
   ExactLayers l;
   l.b.output(l.conv(l.b.input("x", DType::F32, {1, 3, 6, 6}), 4, 3), "y");
