@@ -17,6 +17,9 @@ namespace tilewright::measure {
 struct Candidate {
   search::Point point;
   schedule::Trace trace;
+  // For judges on other machines: they know neither the space nor what it expects.
+  std::string text = {};  ///< the point as in records; empty: the rules' schedule
+  double prior = 0;       ///< expected cost; 0: unknown
 };
 
 enum class OutcomeKind {
@@ -44,6 +47,7 @@ struct Reading {
   double least = 0,
          spread = 0;  ///< fastest; middle half of the readings / median
   int64_t readings = 0;
+  double fastest = 0;  ///< reading by the clock, beside whatever else ran. units: ns
 };
 
 /// Makes candidates one by one; absent after the last.

@@ -5,7 +5,8 @@
 //      uses * cost * (0.7 * recent gain + 0.3 * hope); hope falls with each batch without a gain.
 //   3. A task that has tried all points of its space goes on to the next space, or is finished.
 //
-// Each schedule is measured once; a point that gives a known schedule gets its reading. The
+// Each schedule is measured once (twice if it is still being measured in another batch when it is
+// proposed again); a point that gives a known schedule gets its reading. The
 // cheapest few of each task are kept as finalists, which driver/tuning/final_race.h compares again.
 #include "tilewright/tune/tuner.h"
 
@@ -30,13 +31,13 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+}  // namespace
+
 /// What a reading takes, by its own numbers: the same whenever it is replayed.
-double nominal_seconds(const measure::Reading& reading) {
+double Tuner::nominal_seconds(const measure::Reading& reading) {
   const double run = std::max(reading.cost * 1e-9, 2e-4);
   return kCompileSeconds + 2 * run * static_cast<double>(std::max<int64_t>(reading.readings, 1));
 }
-
-}  // namespace
 
 std::string utc_now() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
@@ -90,6 +91,10 @@ double Tuner::tuned() const {
 
 Result<search::Stop> Tuner::run() {
   start_ = wall_seconds();
+  return options_.batches == nullptr ? run_one_by_one() : run_side_by_side();
+}
+
+Result<search::Stop> Tuner::run_one_by_one() {
   while (!stop()) {
     const size_t index = next();
     if (index == tasks_.size()) return search::Stop::Exhausted;
@@ -109,8 +114,9 @@ bool Tuner::stop() {
   if (options_.interrupted && options_.interrupted())
     return stop_ = search::Stop::Interrupted, true;
   if (trials_ >= options_.trials) return stop_ = search::Stop::Trials, true;
-  // However short the time, something is tried.
-  if (trials_ > 0 && out_of_time()) return stop_ = search::Stop::Time, true;
+  // However short the time, something is tried; devices of others may never come.
+  if ((trials_ > 0 || options_.batches != nullptr) && out_of_time())
+    return stop_ = search::Stop::Time, true;
   if (options_.stall_gain <= 0) return false;
   const double now = tuned();
   if (now < reference_ * (1 - options_.stall_gain)) reference_ = now, since_gain_ = trials_;
@@ -121,18 +127,23 @@ bool Tuner::stop() {
 bool Tuner::out_of_time() const { return seconds() >= options_.seconds; }
 
 /// Tasks that have not had their first trials come first, those in use before the spare ones and
-/// the most expensive before the others; then the one with the most to gain.
+/// the most expensive before the others; then the one with the most to gain. What is judged already
+/// counts: a task of which n batches are out is worth an (n + 1)th of what it is else, so devices
+/// share out among tasks.
 size_t Tuner::next() const {
   size_t best = tasks_.size();
   double most = -1;
   int most_urgent = -1;
   for (size_t i = 0; i < tasks_.size(); ++i) {
     const TaskState& state = states_[i];
-    if (state.exhausted) continue;
-    const int64_t seen = state.resumed + static_cast<int64_t>(state.trials.size());
+    const Pace& pace = paces_[i];
+    if (state.exhausted || pace.waits) continue;
+    const int64_t seen =
+        state.resumed + static_cast<int64_t>(state.trials.size()) + pace.out_points;
     const bool is_first = !state.visited || seen < options_.first;
     const double cost = state.best() > 0 ? state.best() : tasks_[i].expected;
-    const double value = is_first ? static_cast<double>(tasks_[i].task.uses) * cost : merit(i);
+    const double value =
+        (is_first ? static_cast<double>(tasks_[i].task.uses) * cost : merit(i)) / (1 + pace.out);
     const int urgent = !is_first ? 0 : tasks_[i].spare ? 1 : 2;
     if (urgent > most_urgent || (urgent == most_urgent && value > most))
       best = i, most = value, most_urgent = urgent;
@@ -179,14 +190,33 @@ Status Tuner::measure_rule(size_t index) {
   return options_.keep({row});
 }
 
+Tuner::Batch::Batch(std::vector<search::Point> all)
+    : points(std::move(all)),
+      traces(points.size()),
+      texts(points.size()),
+      readings(points.size()) {}
+
+void Tuner::Batch::shorten(size_t size) {
+  points.resize(size), traces.resize(size), texts.resize(size), readings.resize(size);
+}
+
+/// One batch of a task. Points for which there was no time any more are dropped from its end.
 Status Tuner::step(size_t index) {
   const int64_t left = options_.trials - trials_;
-  const int count = static_cast<int>(std::min<int64_t>(options_.batch, left));
-  std::vector<search::Point> points = proposals(index, count);
-  if (points.empty()) return widen(index);
-  std::vector<schedule::Trace> traces(points.size());
-  const std::vector<measure::Reading> readings = judge(index, points, traces);
-  return account(index, points, traces, readings);
+  Batch batch(proposals(index, static_cast<int>(std::min<int64_t>(options_.batch, left))));
+  if (batch.points.empty()) return widen(index);
+  size_t at = 0;
+  const auto next = [&]() -> std::optional<measure::Candidate> {
+    while (at < batch.points.size() && (at == 0 || !out_of_time()))
+      if (std::optional<measure::Candidate> made = candidate(index, batch, at++)) return made;
+    return std::nullopt;
+  };
+  const std::vector<measure::Reading> found = paces_[index].evaluator->evaluate_each(next);
+  tasks_[index].searcher->give_up(
+      {batch.points.begin() + static_cast<long>(at), batch.points.end()});
+  batch.shorten(at);
+  settle(index, batch, found);
+  return account(index, batch);
 }
 
 /// The next space of a task that has seen all of this one.
@@ -209,56 +239,46 @@ std::vector<search::Point> Tuner::proposals(size_t index, int count) {
   for (size_t& i = paces_[index].started;
        i < task.start.size() && points.size() < static_cast<size_t>(count); ++i)
     if (!task.searcher->history().tried(task.start[i])) points.push_back(task.start[i]);
-  if (points.empty()) points = task.searcher->propose(count);
+  if (points.empty()) return task.searcher->propose(count);
+  task.searcher->expect(points);
   return points;
 }
 
-/// Readings of `points`; each schedule is measured once. Points for which there was no time any
-/// more are dropped from the end of `points`.
-std::vector<measure::Reading> Tuner::judge(size_t index, std::vector<search::Point>& points,
-                                           std::vector<schedule::Trace>& traces) {
-  Pace& pace = paces_[index];
-  std::vector<measure::Reading> readings(points.size());
-  std::vector<std::string> texts(points.size()), asked;
-  size_t at = 0;
-  const auto next = [&]() -> std::optional<measure::Candidate> {
-    while (at < points.size() && (at == 0 || !out_of_time())) {
-      const size_t i = at++;
-      Result<schedule::Trace> trace = tasks_[index].space->trace(points[i]);
-      if (!trace) {
-        const Error& error = trace.error();
-        readings[i].kind = measure::OutcomeKind::Invalid;
-        readings[i].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
-        continue;
-      }
-      traces[i] = *std::move(trace);
-      texts[i] = schedule::print(traces[i]);
-      if (pace.measured.contains(texts[i]) ||
-          std::find(asked.begin(), asked.end(), texts[i]) != asked.end())
-        continue;
-      asked.push_back(texts[i]);
-      return measure::Candidate{points[i], traces[i]};
-    }
+/// What is to be judged of the point at a place; absent where it has no schedule, or a known one.
+std::optional<measure::Candidate> Tuner::candidate(size_t index, Batch& batch, size_t place) const {
+  const search::Point& point = batch.points[place];
+  Result<schedule::Trace> trace = tasks_[index].space->trace(point);
+  if (!trace) {
+    const Error& error = trace.error();
+    batch.readings[place].kind = measure::OutcomeKind::Invalid;
+    batch.readings[place].reason = error.why.empty() ? error.what : error.what + ": " + error.why;
     return std::nullopt;
-  };
-  const std::vector<measure::Reading> found = pace.evaluator->evaluate_each(next);
-  points.resize(at);
-  readings.resize(at);
+  }
+  batch.traces[place] = *std::move(trace);
+  const std::string& text = batch.texts[place] = schedule::print(batch.traces[place]);
+  if (paces_[index].measured.contains(text) ||
+      std::any_of(batch.asked.begin(), batch.asked.end(),
+                  [&](size_t other) { return batch.texts[other] == text; }))
+    return std::nullopt;
+  batch.asked.push_back(place);
+  return measure::Candidate{point, batch.traces[place]};
+}
+
+/// Gives all points of a batch their readings; `found`: of those that were judged.
+void Tuner::settle(size_t index, Batch& batch, const std::vector<measure::Reading>& found) {
+  Pace& pace = paces_[index];
   for (size_t i = 0; i < found.size(); ++i) {
     nominal_seconds_ += nominal_seconds(found[i]);
-    pace.measured.emplace(asked[i], found[i]);
+    pace.measured.emplace(batch.texts[batch.asked[i]], found[i]);
   }
-  for (size_t i = 0; i < points.size(); ++i)
-    if (const auto known = pace.measured.find(texts[i]);
-        readings[i].kind != measure::OutcomeKind::Invalid && known != pace.measured.end())
-      readings[i] = known->second;
-  return readings;
+  for (size_t i = 0; i < batch.points.size(); ++i)
+    if (const auto known = pace.measured.find(batch.texts[i]);
+        batch.readings[i].kind != measure::OutcomeKind::Invalid && known != pace.measured.end())
+      batch.readings[i] = known->second;
 }
 
 /// Tells the searcher, keeps records, and notes what the batch brought.
-Status Tuner::account(size_t index, const std::vector<search::Point>& points,
-                      const std::vector<schedule::Trace>& traces,
-                      const std::vector<measure::Reading>& readings) {
+Status Tuner::account(size_t index, const Batch& batch) {
   TaskState& state = states_[index];
   Pace& pace = paces_[index];
   const bool leaving = options_.interrupted && options_.interrupted();
@@ -266,18 +286,21 @@ Status Tuner::account(size_t index, const std::vector<search::Point>& points,
   double took = 0;
   std::vector<search::Trial> told;
   std::vector<records::Record> rows;
-  for (size_t i = 0; i < points.size(); ++i) {
-    const measure::Reading& reading = readings[i];
+  for (size_t i = 0; i < batch.points.size(); ++i) {
+    const search::Point& point = batch.points[i];
+    const measure::Reading& reading = batch.readings[i];
     if (leaving && reading.kind == measure::OutcomeKind::Lost) continue;  // not its own fault
     const bool ok = reading.kind == measure::OutcomeKind::Ok;
-    told.push_back({points[i], {ok ? reading.cost : search::kInvalid, reading.reason}, now});
+    told.push_back({point, {ok ? reading.cost : search::kInvalid, reading.reason}, now});
     state.trials.push_back(
-        {now, point_text(index, points[i]), tasks_[index].space->prior(points[i]), reading});
+        {now, point_text(index, point), tasks_[index].space->prior(point), reading});
     ++state.outcomes[reading.kind];
     if (!ok) ++state.reasons[reading.reason];
     took += nominal_seconds(reading);
-    rows.push_back(record(index, points[i], schedule::print(traces[i]), reading));
-    if (ok) enter(state, {traces[i], rows.back().point, reading});
+    const bool kept = options_.batches != nullptr &&
+                      std::find(batch.asked.begin(), batch.asked.end(), i) != batch.asked.end();
+    if (!kept) rows.push_back(record(index, point, schedule::print(batch.traces[i]), reading));
+    if (ok) enter(state, {batch.traces[i], state.trials.back().point, reading});
   }
   trials_ += static_cast<int64_t>(told.size());
   tasks_[index].searcher->tell(told);

@@ -1,4 +1,5 @@
-// Many tasks under one budget: each gets its share by what it is expected to gain.
+// Many tasks under one budget: each gets its share by what it is expected to gain. Batches of
+// candidates are judged one after the other, or several at the same time (measure/batches.h).
 #pragma once
 
 #include <functional>
@@ -8,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/measure/batches.h"
 #include "tilewright/measure/evaluator.h"
 #include "tilewright/records/record.h"
 #include "tilewright/search/searcher.h"
@@ -25,8 +27,8 @@ struct TunerTask {
   /// Called when the searcher has nothing left to propose: puts another space, its name and its
   /// searcher in place, and answers whether there is one. Empty: `space` is the only one.
   std::function<Result<bool>(TunerTask&)> widen;
-  /// Asked once, when the task's turn comes. errors: of the evaluator; they end the task, not the
-  /// run.
+  /// Asked once, when the task's turn comes; not where batches are judged side by side. errors: of
+  /// the evaluator; they end the task, not the run.
   std::function<Result<std::unique_ptr<measure::Evaluator>>()> evaluator;
   schedule::Trace rule;  ///< the schedule without tuning
   double expected = 0;   ///< its cost as far as known: decides whose turn comes first
@@ -47,6 +49,9 @@ struct TunerOptions {
   /// Time is what the readings should have taken, not what passes: for readings that are replayed.
   bool nominal_time = false;
   std::function<bool()> interrupted;
+  /// Judges several batches at the same time; null: each task's evaluator judges, one batch after
+  /// the other. What it judged it also keeps.
+  measure::BatchEvaluator* batches = nullptr;
   /// Called with every batch; an error ends the run. Empty: nothing is kept.
   std::function<Status(const std::vector<records::Record>&)> keep;
   std::function<void()> progress;  ///< called after every batch
@@ -88,7 +93,7 @@ class Tuner {
  public:
   Tuner(std::vector<TunerTask> tasks, TunerOptions options);
 
-  /// Searches until the budget is spent. errors: of `keep`.
+  /// Searches until the budget is spent. errors: of `keep` and `batches`.
   Result<search::Stop> run();
 
   const std::vector<TunerTask>& tasks() const { return tasks_; }
@@ -96,12 +101,34 @@ class Tuner {
   /// Index of the task whose turn it was last.
   size_t current() const { return current_; }
   int64_t trials() const { return trials_; }
+  /// Candidates that are being judged.
+  int64_t in_flight() const { return out_; }
   double seconds() const;
   /// Sum over tasks in use of uses x cost. units: as costs.
   double untuned() const;
   double tuned() const;
 
  private:
+  /// Points of a task on their way to readings; all vectors but `asked` are as long as `points`.
+  struct Batch {
+    Batch() = default;
+    explicit Batch(std::vector<search::Point> all);
+    void shorten(size_t size);
+
+    std::vector<search::Point> points;
+    std::vector<schedule::Trace> traces;
+    std::vector<std::string> texts;  ///< of the traces
+    std::vector<measure::Reading> readings;
+    std::vector<size_t> asked;  ///< places in `points` of those that are judged
+  };
+  /// A batch that is being judged beside others; without points: the rules' schedule.
+  struct Flight {
+    size_t task = 0;
+    Batch batch;
+  };
+
+  Result<search::Stop> run_one_by_one();
+  Result<search::Stop> run_side_by_side();
   bool stop();
   size_t next() const;
   void open(size_t index);
@@ -110,11 +137,15 @@ class Tuner {
   Status widen(size_t index);
   bool out_of_time() const;
   std::vector<search::Point> proposals(size_t index, int count);
-  std::vector<measure::Reading> judge(size_t index, std::vector<search::Point>& points,
-                                      std::vector<schedule::Trace>& traces);
-  Status account(size_t index, const std::vector<search::Point>& points,
-                 const std::vector<schedule::Trace>& traces,
-                 const std::vector<measure::Reading>& readings);
+  std::optional<measure::Candidate> candidate(size_t index, Batch& batch, size_t place) const;
+  void settle(size_t index, Batch& batch, const std::vector<measure::Reading>& found);
+  Status account(size_t index, const Batch& batch);
+  Result<bool> launch();
+  bool launch_rule(size_t index);
+  Result<bool> launch_points(size_t index, int count);
+  Status land(const measure::JudgedBatch& judged);
+  void leave();
+  int batch_size(size_t index) const;
   void resume(size_t index);
   void tell_known(size_t index);
   std::string point_text(size_t index, const search::Point& point) const;
@@ -122,6 +153,7 @@ class Tuner {
   records::Record record(size_t index, const search::Point& point, const std::string& schedule,
                          const measure::Reading& reading) const;
   double merit(size_t index) const;
+  static double nominal_seconds(const measure::Reading& reading);
 
   /// What decides a task's next turn.
   struct Pace {
@@ -132,6 +164,10 @@ class Tuner {
     int idle = 0;                                      ///< batches without a gain
     double batch_seconds = 0;                          ///< nominal
     size_t started = 0;                                ///< of TunerTask::start
+    // Side by side only:
+    int out = 0, out_points = 0;   ///< batches and points that are being judged
+    bool waits = false;            ///< has nothing to begin until one of these is done
+    double candidate_seconds = 0;  ///< that a device needs; 0: unknown
   };
 
   std::vector<TunerTask> tasks_;
@@ -139,7 +175,8 @@ class Tuner {
   std::vector<TaskState> states_;
   std::vector<Pace> paces_;
   size_t current_ = 0;
-  int64_t trials_ = 0, since_gain_ = 0;
+  std::map<int64_t, Flight> flights_;  ///< by number of the batch
+  int64_t trials_ = 0, since_gain_ = 0, out_ = 0;
   double nominal_seconds_ = 0, reference_ = search::kInvalid, start_ = 0;
   search::Stop stop_ = search::Stop::Trials;
 };
