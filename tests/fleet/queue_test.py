@@ -22,6 +22,7 @@ from operators import *  # noqa: E402, F403
 from posts import *  # noqa: E402, F403
 from records import *  # noqa: E402, F403
 from rights import *  # noqa: E402, F403
+from suspects import *  # noqa: E402, F403
 from times import *  # noqa: E402, F403
 
 

@@ -146,7 +146,7 @@ class Agent:
                 time.sleep(self.random.uniform(0.001, 0.01))
 
     def made(self, job, first, count, token, failed=None):
-        """Arguments of a post. The record lies about target and login: neither is the caller's to name."""
+        """Arguments of a post. What it says of the record is a lie: that is not the worker's to name."""
         results = []
         for item in range(first, first + count):
             value = cost(job["id"], item, token)
@@ -154,12 +154,7 @@ class Agent:
             result = {"outcome": outcome, "reason": "" if outcome == "ok" else "differs", "cost": value,
                       "least": value - 1, "spread": 0.25, "fastest": 0, "readings": 3, "output": None}
             if job["kind"] == "measure":
-                result["record"] = {
-                    "workload": f"sha256:{job['id']}", "name": "f", "kind": "schedule", "target": "model:evil",
-                    "machine": "m", "compiler": COMPILER, "point": str(item), "schedule": f"s{item}",
-                    "outcome": outcome, "reason": result["reason"], "cost": value, "unit": "ns", "least": value - 1,
-                    "spread": 0.25, "readings": 3, "searcher": "random", "seed": 1, "when": "2026-01-01T00:00:00Z",
-                    "login": "mallory", "device": 0}
+                result["record"] = {"workload": "w", "target": "model:evil", "login": "mallory", "device": 0}
             results.append(result)
         return {"worker": self.worker, "secret": self.secret, "device": self.id, "job": job["id"], "token": token,
                 "first": first, "results": results, "failed": failed}

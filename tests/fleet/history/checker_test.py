@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import checker  # noqa: E402
 from log import History  # noqa: E402
 from tables import Tables  # noqa: E402
-from world import BLOBS, OWNERS, USERS, cost  # noqa: E402
+from world import BLOBS, OWNERS, USERS, cost, measuring  # noqa: E402
 
 BASE = 1_000_000.0
 RUN, J, K = "run", "job-j", "job-k"
@@ -74,7 +74,8 @@ def truth():
     """What a fleet without a fault leaves behind."""
     s = Story()
     s.note(0.5, "run", run=RUN, login="alice")
-    jobs = [{"id": J, "n": 2, "kind": "measure", "blobs": [{"sha256": BLOB, "name": "weights"}]},
+    jobs = [{"id": J, "n": 2, "kind": "measure", "payload": measuring(J, 2),
+             "blobs": [{"sha256": BLOB, "name": "weights"}]},
             {"id": K, "n": 1, "kind": "run", "blobs": []}]
     s.note(0.6, "batch", run=RUN, jobs=jobs)
     s.call(1, "submit", {"run": RUN, "jobs": [J, K]}, {"accepted": 2, "known": 0})
@@ -103,13 +104,14 @@ def truth():
         for item in range(n):
             s.row("results", job=job, item=item, token=token, written_by=100 + item, **result(job, item, token))
     for item in range(2):
-        s.row("records", id=item, job=J, item=item, token=5, device=1, target="model:a", login="alice",
-              written_by=100 + item, **{"class": "model-a"}, **result(J, item, 5))
+        s.row("records", id=item, job=J, item=item, token=5, device=1, target="cpu:model@a:2", login="alice",
+              written_by=100 + item, workload=measuring(J, 2)["record"]["workload"], schedule=f"{J} {item}",
+              **{"class": "cpu:model@a"}, **result(J, item, 5))
     for token, seconds in ((5, 0.8), (6, 1.0), (7, 0.2)):
         s.row("usage", token=token, login="alice", seconds=seconds)
     for device in (1, 2):
-        s.row("devices", id=device, name=f"d{device}", state="free", token=None, target="model:a",
-              **{"class": "model-a"})
+        s.row("devices", id=device, name=f"d{device}", state="free", token=None, target="cpu",
+              **{"class": "cpu:model@a"})
     return s
 
 
@@ -179,6 +181,8 @@ CASES = {
     "blob after the lease": (7, lambda s: s.call(5.5, "worker_blob_get", {
         "device": 1, "token": 5, "job": J, "sha256": BLOB, "part": 0}, "1 byte")),
     "false target": (8, lambda s: change(s, "records", 0, target="model:evil")),
+    "false schedule": (8, lambda s: change(s, "records", 0, schedule=f"{J} 1")),
+    "false workload": (8, lambda s: change(s, "records", 1, workload="w")),
     "false login": (8, lambda s: change(s, "records", 0, login=USERS[1])),
     "paid twice": (9, lambda s: s.tables["usage"].append(dict(s.tables["usage"][0]))),
     "paid too much": (9, lambda s: change(s, "usage", 0, seconds=1.6)),

@@ -1,7 +1,7 @@
 """Who may read what, who pays, and that nothing waits for nothing.
 
   7  bytes of a blob are read by its login, and by the holder of a live lease on a job that names it
-  8  a record's target is its device's, its login its job's, whatever the post said
+  8  a record's target is its device's, its login and texts its job's, whatever the post said
   9  usage of a login is the seconds of its ended leases
   idle   no ready job waits 5 s beside a free device whose agent asks; the drain comes to its end
   error  no call fails in a way that the interface does not know
@@ -13,7 +13,7 @@ import collections
 import math
 
 from evidence import Violation
-from world import LEASE, OWNERS
+from world import LEASE, OWNERS, THREADS
 
 IDLE = 5.0  # seconds
 LATER = 2.0  # seconds that the commit of a lease's end may take, until which a read rightly sees the lease
@@ -55,9 +55,14 @@ def records_name_the_truth(e):
         lease = e.leases.get(row["token"])
         if lease is not None and lease.device != row["device"]:
             yield Violation(8, f"record {row['id']}: device {row['device']}, its lease is of {lease.device}")
-        if device is None or row["target"] != device["target"] or row["class"] != device["class"]:
-            yield Violation(8, f"record {row['id']}: target {row['target']}, its device's is "
-                               f"{device and device['target']}")
+        if device is None or row["target"] != f"{device['class']}:{THREADS}" or row["class"] != device["class"]:
+            yield Violation(8, f"record {row['id']}: target {row['target']}, its device's class is "
+                               f"{device and device['class']}")
+        payload = e.specs[job]["payload"] if job in e.specs else None
+        schedules = dict(enumerate(c["schedule"] for c in payload["candidates"])) if payload else {}
+        if payload and (row["schedule"] != schedules.get(row["item"]) or row["workload"] != payload["record"]["workload"]):
+            yield Violation(8, f"record {row['id']}: {row['schedule']} of {row['workload']}, not what job {job} says "
+                               f"of item {row['item']}")
         if row["login"] != e.login_of_run.get(e.run_of.get(job)):
             yield Violation(8, f"record {row['id']}: login {row['login']}, its job's is "
                                f"{e.login_of_run.get(e.run_of.get(job))}")

@@ -60,7 +60,7 @@ DEFECTS = {
         "a repeated post stores its items again", (4,), ("results", "records"),
         [Patch("results", ",\n  PRIMARY KEY (job, item)\n", "\n"),
          Patch("records_item", "CREATE UNIQUE INDEX", "CREATE INDEX"),
-         Patch("store_results", "WHERE i.item >= job.next ", "")]),
+         Patch("store_results", " WHERE r.item >= job.next;", ";")]),
     "cancel_revives": Defect(
         "a cancelled run's job whose lease ends is ready again", (6,), ("its run was cancelled",),
         [Patch("end_lease", "IF gone THEN", "IF false THEN"),
@@ -88,14 +88,14 @@ DEFECTS = {
         [Patch("take", "ELSIF from_item > j.next THEN", "ELSIF false THEN")]),
     "records_outside": Defect(
         "records are put aside, without the log, and stored by the next tick", (4,), ("0 records", "record of"),
-        [Patch("measured", "EXIT WHEN add_record(r);", "INSERT INTO stash SELECT r.*; EXIT;"),
+        [Patch("make_records", "INSERT INTO records (", "INSERT INTO stash ("),
          Patch("tick", "PERFORM fold_usage();",
                "PERFORM fold_usage(); PERFORM add_record(jsonb_populate_record(NULL::records, to_jsonb(s))) "
                "FROM stash s; DELETE FROM stash;")],
-        "CREATE UNLOGGED TABLE stash AS SELECT * FROM records WHERE false;"),
+        "CREATE UNLOGGED TABLE stash (LIKE records INCLUDING DEFAULTS INCLUDING IDENTITY);"),
     "token_per_worker": Defect(
         "a worker has one token for all its leases", (2,), ("second lease", "given twice"),
-        [Patch("claim", "nextval('tokens')", "(hashtext(w.id::text) & 1073741823)"),
+        [Patch("claim", "next_token()", "(m.epoch << 40) + (hashtext(w.id::text) & 1073741823)"),
          Patch("usage", "token bigint PRIMARY KEY,", "token bigint,"),
          Patch("suspects", "PRIMARY KEY (job, item, token)", "CHECK (true)")]),
     "no_blob_check": Defect(

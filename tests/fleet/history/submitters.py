@@ -13,7 +13,7 @@ import psycopg2
 
 from client import Client, Late, Refused, Unknown
 from log import Log, lines_of
-from world import BLOBS, CLASSES, COMPILER, LEASE, OWNERS, POOL, SUBMITTERS, USERS, new_id, parts_of
+from world import BLOBS, CLASSES, COMPILER, LEASE, OWNERS, POOL, SHARED, SUBMITTERS, USERS, measuring, new_id, parts_of
 
 OPEN_RUNS = 2
 OFTEN = {"again": 0.1, "close": 0.15, "spy": 0.04, "damage": 0.1}
@@ -105,6 +105,8 @@ class Submitter:
                "device": None, "compiler": COMPILER, "needs": self.random.choice(([], ["t"])),
                "band": self.random.choice((0, 1, 2)), "after": [], "payload": {"salt": self.random.random()},
                "limit_s": 60, "n": self.random.choice((1, 2, 3, 5, 8)), "blobs": [], "key": None, "signature": None}
+        if kind == "measure":
+            job["payload"] = measuring(SHARED if self.random.random() < 0.2 else job["id"], job["n"])
         if before and self.random.random() < 0.25:
             job["after"] = [self.random.choice(before)["id"]]
         if self.random.random() < 0.3:

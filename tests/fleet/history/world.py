@@ -25,9 +25,23 @@ class Device:
                 "emulated": False, "facts": {}, "rates": {}}
 
 
-DEVICES = [Device(f"site/d{i}", "model-a", "model:a", WORKERS[i % 2]) for i in range(4)]
-DEVICES += [Device(f"site/d{i}", "model-b", "model:b", WORKERS[i % 2]) for i in (4, 5)]
+DEVICES = [Device(f"site/d{i}", "cpu:model@a", "cpu", WORKERS[i % 2]) for i in range(4)]
+DEVICES += [Device(f"site/d{i}", "cpu:model@b", "cpu", WORKERS[i % 2]) for i in (4, 5)]
 CLASSES = sorted({d.kind for d in DEVICES})
+
+
+THREADS = 2
+SHARED = "shared"  # name of candidates that many jobs have
+
+
+def measuring(name, n):
+    """The payload of a job of kind `measure`. Jobs with the same `name` have the same candidates: their devices are
+    compared, and as costs are random, many become suspects."""
+    func = f"func {name}"
+    record = {"workload": f"sha256:{sha256(func.encode())}", "name": "f", "kind": "schedule", "machine": "m",
+              "compiler": COMPILER, "unit": "ns", "searcher": "random", "seed": 1}  # fmt: skip
+    candidates = [{"schedule": f"{name} {i}", "point": str(i), "prior": 1} for i in range(n)]
+    return {"func": func, "threads": THREADS, "record": record, "candidates": candidates}
 
 
 def _number(*parts):

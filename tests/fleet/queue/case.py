@@ -6,6 +6,7 @@ PostgreSQL and no more.
 
 import contextlib
 import datetime
+import hashlib
 import itertools
 import pathlib
 import sys
@@ -20,7 +21,11 @@ sys.path.insert(0, str(FOLDER))
 
 from server import PrivateServer  # noqa: E402
 
-TARGET, CLASS = "cpu:znver4", "cpu:znver4/8f3a"
+TARGET, CLASS = "cpu", "cpu:znver4@8f3a"
+RECORD_TARGET = "cpu:znver4@8f3a:2"  # of records that a device of that class makes, on two threads
+FUNC = "func f(x: f32[8]) -> y"
+RECORD = {"workload": "sha256:" + hashlib.sha256(FUNC.encode()).hexdigest(), "name": "conv", "kind": "schedule", "machine": "8f3a",
+          "compiler": "cc 1", "unit": "ns", "searcher": "ours", "seed": -3}  # fmt: skip
 MIB = 1 << 20
 LOGINS = {"ann": "user", "bob": "user", "wes": "worker", "wil": "worker", "mon": "monitor"}
 server = None
@@ -83,6 +88,13 @@ def adapted(value):
 
 def new_id():
     return str(uuid.uuid4())
+
+
+def measuring(n, name="s", **more):
+    """The payload of a job of kind `measure` with the candidates s0, s1, ...: their points are p0, p1, ..."""
+    candidates = [{"schedule": f"{name}{i}", "point": f"p{i}", "prior": 1.5} for i in range(n)]
+    return {"func": FUNC, "target": "cpu", "threads": 2, "anchor": "", "anchor_cost": 0, "best_cost": 0, "limit_s": 5,
+            "record": RECORD, "candidates": candidates, **more}  # fmt: skip
 
 
 def ok(cost=100.0, **more):
@@ -184,9 +196,13 @@ class FleetCase(unittest.TestCase):
         return run
 
     def job(self, **more):
-        return {"id": new_id(), "kind": "measure", "pool": "default", "class": CLASS, "device": None, "compiler": None,
-                "needs": [], "band": 1, "after": [], "payload": {}, "limit_s": 10, "n": 2, "blobs": [], "key": None,
-                "signature": None, **more}  # fmt: skip
+        job = {"id": new_id(), "kind": "measure", "pool": "default", "class": CLASS, "device": None, "compiler": None,
+               "needs": [], "band": 1, "after": [], "payload": {}, "limit_s": 10, "n": 2, "blobs": [], "key": None,
+               "signature": None, **more}  # fmt: skip
+        # Those of all jobs are different, so that no device is compared with another by chance.
+        if job["kind"] == "measure" and "payload" not in more and isinstance(job["n"], int):
+            job["payload"] = measuring(job["n"], f"{job['id']} ")
+        return job
 
     def submitted(self, count=1, run=None, login="ann", **more):
         """Ids of new jobs."""
@@ -245,9 +261,9 @@ class FleetCase(unittest.TestCase):
                 "SELECT token FROM fleet.events WHERE what = 'freed' EXCEPT ALL SELECT token FROM fleet.usage",
             "tokens began once":
                 "SELECT token FROM fleet.events WHERE what = 'claimed' GROUP BY token HAVING count(DISTINCT device) > 1",
-            "a record has its device's target and its job's login":
+            "a record has its device's class as target and its job's login":
                 "SELECT r.id FROM fleet.records r JOIN fleet.devices d ON d.id = r.device JOIN (SELECT id, login FROM fleet.jobs "
-                "UNION ALL SELECT id, login FROM fleet.ended) j ON j.id = r.job WHERE r.target <> d.target OR r.login <> j.login",
+                "UNION ALL SELECT id, login FROM fleet.ended) j ON j.id = r.job WHERE r.target <> d.class || ':2' OR r.login <> j.login",
         }  # fmt: skip
         for what, sql in nothing.items():
             self.assertEqual(self.keeper.rows(sql), [], what)

@@ -264,10 +264,59 @@ class Jobs(FleetCase):
         self.ann.new_run(run, "tune", True)
         self.assertEqual(self.column("runs", "keep"), [True])
 
-    def test_listeners_hear_of_work(self):
-        self.bob.rows("LISTEN fleet")
-        self.submitted()
-        self.submitted()  # the line was not empty
+    def heard(self):
+        """Channels of what bob was told since the last time."""
         self.bob.rows("SELECT 1")
         self.bob.connection.poll()
-        self.assertEqual([n.payload for n in self.bob.connection.notifies], ["default"])
+        channels = [n.channel for n in self.bob.connection.notifies]
+        self.bob.connection.notifies.clear()
+        return channels
+
+    def not_just_now(self):
+        """As if nobody had been told anything for a second."""
+        self.change("UPDATE fleet.queues SET notified = notified - interval '1 s'")
+
+    def test_listeners_hear_of_work(self):
+        worker = self.worker()
+        enrolled = self.wes.enroll("h", "p", "cc 1", "none", "default", [self.device("e")])["devices"][0]
+        own, any_class = enrolled["listen"]
+        for channel in (own, any_class):
+            self.bob.rows(f'LISTEN "{channel}"')
+        self.submitted(n=1)
+        self.assertEqual(self.heard(), [own])
+        self.not_just_now()
+        self.submitted(n=1)
+        self.assertEqual(self.heard(), [], "there was work already")
+        for _ in range(2):
+            worker.post(worker.claimed()[0], 0, [ok()])
+        self.submitted(n=1)
+        self.assertEqual(self.heard(), [own], "all was taken, though no tick has seen it")
+        self.submitted(n=1, login="bob")
+        self.assertEqual(self.heard(), [], "ten times a second at most")
+        self.submitted(n=1, **{"class": None})
+        self.assertEqual(self.heard(), [any_class])
+        self.submitted(n=1, **{"class": "vta:tsim"})
+        self.assertEqual(self.heard(), [], "another class")
+
+    def test_listeners_hear_of_what_waited(self):
+        worker = self.worker()
+        own = self.keeper.one("SELECT fleet.channel_of('default', %s)", (CLASS,))
+        run = self.run_of()
+        first = self.submitted(run=run, n=1)[0]
+        self.submitted(run=run, n=1, after=[first])
+        worker.claim()
+        self.not_just_now()
+        self.bob.rows(f'LISTEN "{own}"')
+        worker.post(first, 0, [ok()])
+        self.assertEqual(self.heard(), [own])
+
+    def test_submitters_hear_of_the_end(self):
+        run = self.run_of()
+        self.bob.rows(f'LISTEN "fleet_{run}"')
+        worker = self.worker()
+        for band, told in ((0, [f"fleet_{run}"]), (1, []), (2, [])):
+            job = self.submitted(run=run, n=1, band=band)[0]
+            worker.claim()
+            self.assertEqual(self.heard(), [])
+            worker.post(job, 0, [ok()])
+            self.assertEqual(self.heard(), told, "only urgent ones: NOTIFY has one lock for all")

@@ -1,10 +1,7 @@
 """Posting: results, repeated and late ones, gaps, values that no measurement gives, records."""
 
-from case import CLASS, TARGET, FleetCase, ok
+from case import CLASS, FUNC, RECORD, RECORD_TARGET, FleetCase, measuring, ok
 from psycopg2.extras import Json
-
-RECORD = {"workload": "sha256:w", "name": "conv", "kind": "schedule", "machine": "m", "compiler": "cc 1", "point": "p",
-          "schedule": "s", "unit": "ns", "searcher": "ours", "seed": -3, "when": "yesterday"}  # fmt: skip
 
 
 class Posts(FleetCase):
@@ -98,9 +95,8 @@ class Posts(FleetCase):
                           (ok(5, least=6), "above its cost"), (ok(spread=-1), "negative"), (ok(fastest="NaN"), "not finite"),
                           (ok(readings=-1), "negative"), ({"outcome": "ok"}, "no cost"), ({"outcome": "good", "cost": 1}, "good"),
                           ({}, "its outcome is"), (ok(reason="x" * 70000), "64 KiB"), (ok(output="x" * 70000), "64 KiB"),
-                          (ok(record={"schedule": "x" * 70000}), "64 KiB"), (ok(record=[1]), "no object"),
-                          (ok("dear"), "invalid input"), (ok(record={"seed": "x"}), "invalid input"),
-                          (ok(record={"seed": 1e30}), "bigint")):  # fmt: skip
+                          (ok("dear"), "invalid input"), (ok(readings="x"), "invalid input"), (ok(readings=1e30), "bigint"),
+                          (7, "array of objects"), ([ok()], "array of objects")):  # fmt: skip
             with self.subTest(bad=str(bad)[:60]), self.refused("TW400", text):
                 worker.post(job, 0, [bad])
         for bad in ({}, 7):
@@ -113,32 +109,109 @@ class Posts(FleetCase):
         self.assertEqual(worker.answer(job, 0, [{"outcome": "timeout", "reason": "10 s"}]), "ok")
 
     def test_records(self):
-        worker, job = self.leased(n=3)
-        worker.post(job, 0, [ok(5, record=RECORD), ok(5, record=RECORD), {"outcome": "crash", "reason": "signal 11", "record": RECORD}])
-        rows = self.keeper.rows("SELECT item, workload, kind, target, outcome, reason, cost, least, spread, readings, seed, login, class, "
-                                "trust, job::text, token, worker::text, device FROM fleet.records ORDER BY item")
-        want = ("sha256:w", "schedule", TARGET, "ok", "", 5, 4.5, 0.01, 7, -3, "ann", CLASS, 0, job, worker.token, worker.id, worker.device)
-        self.assertEqual(rows[0], (0, *want))
-        self.assertEqual(rows[1], (1, *want), "an equal reading is a second record")
-        self.assertEqual(rows[2][4:7], ("crash", "signal 11", 0))
+        """Their texts are the job's, their numbers the result's, target and login those of device and job."""
+        worker, job = self.leased(n=3, payload=measuring(3))
+        worker.post(job, 0, [ok(5), ok(5), {"outcome": "crash", "reason": "signal 11"}])
+        rows = self.keeper.rows("SELECT item, workload, name, kind, machine, compiler, unit, searcher, target, outcome, reason, cost, "
+                                "least, spread, readings, seed, login, class, trust, job::text, token, worker::text, device, schedule, "
+                                "point FROM fleet.records ORDER BY item")
+        texts = tuple(RECORD[field] for field in ("workload", "name", "kind", "machine", "compiler", "unit", "searcher"))
+        want = (*texts, RECORD_TARGET, "ok", "", 5, 4.5, 0.01, 7, -3, "ann", CLASS, 0, job, worker.token, worker.id, worker.device)
+        self.assertEqual(rows[0], (0, *want, "s0", "p0"))
+        self.assertEqual(rows[1], (1, *want, "s1", "p1"))
+        self.assertEqual(rows[2][9:12] + rows[2][-2:], ("crash", "signal 11", 0, "s2", "p2"))
         whens = self.column("records", '"when"')
         self.assertTrue(all(when.startswith("2") and when.endswith("Z") for when in whens), whens)
         same = self.keeper.rows("SELECT count(DISTINCT xmin::text) FROM (SELECT xmin FROM fleet.records UNION ALL SELECT xmin FROM "
                                 "fleet.results) t")
         self.assertEqual(same, [(1,)], "of one transaction")
+        self.check_invariants()
+
+    def test_records_of_several_posts(self):
+        worker, job = self.leased(n=4, payload=measuring(4))
+        worker.post(job, 0, [ok(1)])
+        worker.post(job, 0, [ok(7), ok(2), ok(3)])  # the first is there
+        worker.post(job, 3, [ok(4)])
+        self.assertEqual(self.keeper.rows("SELECT item, schedule, cost FROM fleet.records ORDER BY item"),
+                         [(0, "s0", 1), (1, "s1", 2), (2, "s2", 3), (3, "s3", 4)])  # fmt: skip
+
+    def test_equal_readings_are_two_records(self):
+        payload = measuring(2)
+        payload["candidates"][1] = payload["candidates"][0]
+        worker, job = self.leased(payload=payload)
+        worker.post(job, 0, [ok(5), ok(5)])
+        self.assertEqual(self.column("records", "item", "true ORDER BY item"), [0, 1])
+
+    def test_what_a_worker_says_of_records_is_not_read(self):
+        worker, job = self.leased(n=1, payload=measuring(1))
+        lie = {"workload": "w", "target": "cuda:h200", "login": "bob", "kind": "race", "schedule": "mine", "cost": 0.5}
+        self.assertEqual(worker.answer(job, 0, [ok(9, record=lie)]), "ok")
+        self.assertEqual(self.keeper.rows("SELECT workload, target, login, kind, schedule, cost FROM fleet.records"),
+                         [(RECORD["workload"], RECORD_TARGET, "ann", "schedule", "s0", 9)])
+
+    def test_the_schedule_of_the_rules(self):
+        payload = measuring(1)
+        payload["candidates"][0]["point"] = ""
+        worker, job = self.leased(n=1, payload=payload)
+        worker.post(job, 0, [ok()])
+        self.assertEqual(self.keeper.rows("SELECT kind, searcher FROM fleet.records"), [("rule", "rule")])
+
+    def test_targets_of_records(self):
+        for n, (kind, target) in enumerate({"cpu:x@1": "cpu:x@1:2", "cuda-sm_90a:NVIDIA H200": "cuda-sm_90a:NVIDIA H200", "vta:tsim": "vta:tsim"}.items()):
+            job = self.submitted(n=1, **{"class": kind})[0]
+            worker = self.worker(f"d{n}", **{"class": kind})
+            self.assertEqual(worker.claimed(), [job])
+            worker.post(job, 0, [ok()])
+            self.assertEqual(self.column("records", "target", f"job = '{job}'"), [target])
+
+    def test_other_kinds_make_no_records(self):
+        for kind in ("run", "race", "build"):
+            job = self.submitted(n=1, kind=kind)[0]
+            worker = self.worker()
+            worker.claim()
+            self.assertEqual(worker.answer(job, 0, [ok(output={"ratios": [1]})]), "ok")
+        self.assertEqual(self.column("records", "id"), [])
+        self.assertEqual(self.column("results", "output"), [{"ratios": [1]}] * 3)
 
     def test_emulated_devices_make_no_records(self):
         job = self.submitted(n=1)[0]
         worker = self.worker(emulated=True)
         worker.claim()
-        self.assertEqual(worker.answer(job, 0, [ok(record=RECORD)]), "ok")
+        self.assertEqual(worker.answer(job, 0, [ok()]), "ok")
         self.assertEqual(self.column("records", "id"), [])
 
+    def test_programs_are_kept(self):
+        self.submitted(2)
+        self.assertEqual(self.keeper.rows("SELECT key, func FROM fleet.workloads"), [(RECORD["workload"], FUNC)])
+        self.assertEqual(self.ann.workload_text(RECORD["workload"]), FUNC)
+
+    def test_jobs_that_measure_nothing(self):
+        good = measuring(2)
+        record = good["record"]
+        for bad, text in (({"candidates": good["candidates"][:1]}, "not as many"), ({"candidates": {}}, "not as many"),
+                          ({"func": FUNC + " "}, "not the hash"), ({"func": None}, "not the hash"), ({"func": 7}, "not the hash"),
+                          ({"record": None}, "a seed"), ({"record": {**record, "seed": None}}, "a seed"),
+                          ({"record": {**record, "seed": "x"}}, "invalid input"), ({"record": {**record, "kind": None}}, "the kind"),
+                          ({"record": {**record, "unit": 7}}, "the unit"), ({"record": {**record, "name": "x" * 1025}}, "the name"),
+                          ({"record": {**record, "workload": "sha256:x"}}, "not the hash"), ({"threads": 0}, "threads"),
+                          ({"threads": None}, "threads"), ({"threads": 1.5}, "invalid input"),
+                          ({"candidates": [{"schedule": "s", "point": 1}] * 2}, "a candidate"),
+                          ({"candidates": [{"schedule": "s"}] * 2}, "a candidate"), ({"candidates": [7, 8]}, "a candidate"),
+                          ({"candidates": [{"schedule": "s" * 65537, "point": ""}] * 2}, "64 KiB")):  # fmt: skip
+            with self.subTest(bad=str(bad)[:60]), self.refused("TW400", text):
+                self.submitted(payload={**good, **bad})
+        for n in (0, 257):
+            with self.refused("TW400", "1 to 256"):
+                self.submitted(n=n, payload=measuring(n))
+        with self.refused("TW400"):
+            self.submitted(payload=[])
+        self.assertEqual(self.column("jobs", "id") + self.column("workloads", "key"), [])
+
     def measure(self, key, cost, **more):
-        job = self.submitted(n=1)[0]
+        job = self.submitted(n=1, payload=measuring(1))[0]
         worker = self.worker(key, **more)
         self.assertEqual(worker.claimed(), [job])
-        worker.post(job, 0, [ok(cost, record=RECORD)])
+        worker.post(job, 0, [ok(cost)])
 
     def trusts(self):
         return self.column("records", "trust", "true ORDER BY id")
@@ -157,8 +230,8 @@ class Posts(FleetCase):
         worker, job = self.leased(n=1)
         self.change("ALTER TABLE fleet.usage ADD CONSTRAINT broken CHECK (seconds < 0) NOT VALID")
         with self.refused("23514"):
-            worker.post(job, 0, [ok(record=RECORD)])
+            worker.post(job, 0, [ok()])
         self.change("ALTER TABLE fleet.usage DROP CONSTRAINT broken")
         self.assertEqual(self.column("results", "item") + self.column("records", "id"), [])
         self.assertEqual(self.state(job), "leased")
-        self.assertEqual(worker.answer(job, 0, [ok(record=RECORD)]), "ok")
+        self.assertEqual(worker.answer(job, 0, [ok()]), "ok")

@@ -4,7 +4,7 @@ import contextlib
 import hashlib
 
 import case
-from case import FOLDER, MIB, TARGET, FleetCase, Worker, matrix, new_id, ok
+from case import CLASS, FOLDER, MIB, FleetCase, Worker, matrix, new_id, ok
 from psycopg2 import errors
 
 
@@ -79,7 +79,7 @@ class Rights(FleetCase):
         self.keeper.member_set("lab", "wes", "serve", "cpu:*")
         self.worker("lab1", pool="lab")
         self.keeper.member_set("lab", "ann", "submit", "vta:*")
-        with self.refused("TW403", "for " + TARGET):
+        with self.refused("TW403", "for " + CLASS):
             self.submitted(pool="lab", limit_s=1)
         self.keeper.member_set("lab", "ann", "submit", "*")
         with self.refused("TW400", "at most 5 s"):
@@ -92,7 +92,7 @@ class Rights(FleetCase):
             self.submitted(pool="attic")
 
     def test_patterns_are_no_wildcards_of_sql(self):
-        self.keeper.member_set("default", "wes", "serve", "cpu_znver4")
+        self.keeper.member_set("default", "wes", "serve", "cpu:znver4_8f3a")
         with self.refused("TW403"):
             self.worker()
         self.keeper.member_set("default", "wes", "serve", "%")
@@ -157,7 +157,7 @@ class Rights(FleetCase):
             caller.blob_begin(shas[login], len(data[login]), 1)
             caller.blob_put(shas[login], 0, data[login])
             self.assertTrue(caller.blob_finish(shas[login]))
-        hers = self.submitted(blobs=[{"sha256": shas["ann"], "name": "w"}], payload={"secret": 1})[0]
+        hers = self.submitted(kind="run", blobs=[{"sha256": shas["ann"], "name": "w"}], payload={"secret": 1})[0]
         worker = self.worker()
         with self.refused("TW403"):
             self.wes.worker_blob_get(worker.id, worker.secret, worker.device, 1, hers, shas["ann"], 0)
@@ -179,15 +179,6 @@ class Rights(FleetCase):
             self.bob.blob_get(shas["ann"], 0)
         self.assertEqual(self.bob.blob_state(shas["ann"]), {"whole": False, "have": []}, "a hash tells nothing")
         self.assertLess(len(data["ann"]), MIB)
-
-    def test_of_what_others_measured(self):
-        """A record names its device's target and its job's login, whatever the post says."""
-        job = self.submitted(n=1)[0]
-        worker = self.worker()
-        worker.claim()
-        lie = {"workload": "w", "target": "cuda:h200", "login": "bob", "kind": "schedule", "schedule": "s", "cost": 0.5}
-        self.assertEqual(worker.answer(job, 0, [ok(9, record=lie)]), "ok")
-        self.assertEqual(self.keeper.rows("SELECT target, login, cost FROM fleet.records"), [(TARGET, "ann", 9)])
 
     def test_timeouts_of_logins(self):
         # They are of the database in which login_set() was called.

@@ -60,11 +60,10 @@ CREATE TABLE logins (
 
 CREATE TABLE pools (
   pool text PRIMARY KEY CHECK (pool <> '' AND length(pool) <= 63),
-  max_seconds double precision NOT NULL DEFAULT 600 CHECK (max_seconds > 0),
-  notified timestamptz NOT NULL DEFAULT '2000-01-01'  -- when listeners were last told of work
+  max_seconds double precision NOT NULL DEFAULT 600 CHECK (max_seconds > 0)
 );
 
--- Who trusts whom with what. `target`: a pattern with *, as in cpu:*.
+-- Who trusts whom with what. `target`: a pattern with * for the classes of devices, as in cpu:*.
 CREATE TABLE members (
   pool text NOT NULL REFERENCES pools ON DELETE CASCADE,
   login text NOT NULL REFERENCES logins ON DELETE CASCADE,
@@ -116,6 +115,7 @@ CREATE TABLE devices (
   renewed timestamptz,            -- what the clock said when `ends` was set
   ends timestamptz,
   losses int NOT NULL DEFAULT 0,  -- leases that ended by time since the last result
+  sound_from bigint NOT NULL DEFAULT 0,  -- what it measured under earlier tokens confirms nothing
   held_by text,                   -- only this login's jobs go there
   held_until timestamptz,
   CHECK ((state = 'leased') = (token IS NOT NULL)),
@@ -144,6 +144,7 @@ CREATE TABLE queues (
   device text NOT NULL,
   needs text[] NOT NULL,
   used timestamptz NOT NULL DEFAULT clock_timestamp(),
+  notified timestamptz NOT NULL DEFAULT '2000-01-01',  -- when listeners were last told of work
   UNIQUE (pool, class, compiler, device, needs)
 );
 
@@ -217,7 +218,7 @@ CREATE TABLE jobs (
   run uuid NOT NULL REFERENCES runs,
   login text NOT NULL,
   queue bigint NOT NULL REFERENCES queues,
-  kind text NOT NULL CHECK (kind IN ('run', 'measure', 'build')),
+  kind text NOT NULL CHECK (kind IN ('run', 'measure', 'race', 'build')),
   band smallint NOT NULL CHECK (band BETWEEN 0 AND 2),  -- urgent, normal, batch
   after uuid[] NOT NULL,          -- jobs of the run that must be done first
   payload jsonb NOT NULL,
@@ -282,9 +283,12 @@ CREATE TABLE results (
   readings bigint,
   output jsonb,
   at timestamptz NOT NULL,
+  device bigint,                  -- these two of an emulated device only: it makes no records, but
+  same bytea,                     -- its times are compared with other devices' all the same
   PRIMARY KEY (job, item)
 );
 CREATE INDEX results_at ON results USING brin (at);
+CREATE INDEX results_same ON results (same) WHERE same IS NOT NULL;
 
 -- What was posted under a lease that was over: it may overlap another's.
 CREATE TABLE late (
@@ -337,13 +341,27 @@ CREATE TABLE records (
   device bigint,
   class text,
   trust smallint NOT NULL DEFAULT 0,  -- 1: a second device of the class agrees
-  same bytea NOT NULL,                -- sha256 of what was measured
+  same bytea NOT NULL,                -- half a sha256 of what was measured
   identity bytea NOT NULL UNIQUE,     -- sha256 of what makes it this measurement and no other
   made timestamptz NOT NULL DEFAULT clock_timestamp()
 );
 CREATE INDEX records_cost ON records (workload, target, outcome, cost);
 CREATE INDEX records_same ON records (same);
+CREATE INDEX records_trusted ON records (device) WHERE trust > 0;
 CREATE UNIQUE INDEX records_item ON records (job, item) WHERE job IS NOT NULL;
+
+-- Two devices of a class measured the same candidate: a row for each of the two. `ratio`: the
+-- natural logarithm of its cost over the other's. The last ten of a device are kept, and the last
+-- three with each other one. `fresh`: tick() has not judged by it yet.
+CREATE TABLE pairs (
+  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  device bigint NOT NULL REFERENCES devices ON DELETE CASCADE,
+  other bigint NOT NULL REFERENCES devices ON DELETE CASCADE,
+  ratio double precision NOT NULL,
+  fresh boolean NOT NULL DEFAULT true
+);
+CREATE INDEX pairs_device ON pairs (device, id);
+CREATE INDEX pairs_fresh ON pairs (device) WHERE fresh;
 
 CREATE TABLE workloads (
   key text PRIMARY KEY,

@@ -141,14 +141,14 @@ BEGIN
   RETURN w;
 END $$;
 
--- Whether a login may submit to a pool or serve in it, with devices of this target; an empty
--- target: with some.
-CREATE FUNCTION may(login text, pool text, what text, target text) RETURNS boolean
+-- Whether a login may submit to a pool or serve in it, with devices of this class; an empty class:
+-- with some.
+CREATE FUNCTION may(login text, pool text, what text, class text) RETURNS boolean
 LANGUAGE sql STABLE AS $$
   SELECT is_owner() OR EXISTS (
     SELECT FROM members m
     WHERE m.pool = may.pool AND m.login = may.login AND m.may = may.what
-      AND (may.target = '' OR may.target LIKE replace(replace(replace(replace(
+      AND (may.class = '' OR may.class LIKE replace(replace(replace(replace(
              m.target, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')))
 $$;
 

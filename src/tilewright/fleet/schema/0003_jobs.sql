@@ -116,6 +116,30 @@ BEGIN
   WHERE l.queue = stand_in_line.queue AND l.login = stand_in_line.login;
 END $$;
 
+-- Where workers whose devices can take such jobs LISTEN; an empty class: whatever it is. A name
+-- tells nothing to who does not know pool and class.
+CREATE FUNCTION channel_of(pool text, class text) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT 'fleet_' || md5(jsonb_build_array(channel_of.pool, channel_of.class)::text)
+$$;
+
+-- Where the submitter of urgent jobs may LISTEN for their end: `fleet_` and the id of the run.
+CREATE FUNCTION channel_of(run uuid) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+  SELECT 'fleet_' || run
+$$;
+
+-- Tells those who listen that a queue has work: ten times a second at most, since NOTIFY takes a
+-- lock of the whole server until the transaction has ended. Who was not told finds it by asking.
+CREATE FUNCTION tell(q queues) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM queues v
+    WHERE v.id = (q).id AND abs(extract(epoch FROM clock_timestamp() - v.notified)) > 0.1
+    FOR NO KEY UPDATE SKIP LOCKED;
+  IF FOUND THEN
+    UPDATE queues v SET notified = clock_timestamp() WHERE v.id = (q).id;
+    PERFORM pg_notify(channel_of((q).pool, (q).class), '');
+  END IF;
+END $$;
+
 -- Moves a job, whose row the caller has locked, to `ended`.
 CREATE FUNCTION end_job(job jobs, how text, reason text, worker uuid DEFAULT NULL)
 RETURNS void LANGUAGE plpgsql AS $$
@@ -128,6 +152,9 @@ BEGIN
             job.device, worker, clock_timestamp());
   DELETE FROM suspects s WHERE s.job = (end_job.job).id;
   PERFORM note('ended', job.id, job.token, job.device, worker, job.login, NULL, how);
+  IF job.band = 0 THEN  -- somebody sits and waits; there are few of these
+    PERFORM pg_notify(channel_of(job.run), '');
+  END IF;
   PERFORM wake_those_after(job.run, job.id);
 END $$;
 
@@ -164,34 +191,43 @@ BEGIN
   ELSIF NOT EXISTS (SELECT FROM jobs j WHERE j.id = ANY (waiting.after)) THEN
     UPDATE jobs SET state = 'ready', ready_at = clock_timestamp() WHERE id = waiting.id;
     PERFORM stand_in_line(waiting.queue, waiting.login, waiting.seq);
+    PERFORM tell(q) FROM queues q WHERE q.id = waiting.queue;
   END IF;
 END $$;
 
 -- Whether the clock was not set since a lease was renewed: else the renewal seems to lie in the
 -- future, or further back than a lease lasts.
 CREATE FUNCTION same_clock(renewed timestamptz, now timestamptz) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-  SELECT extract(epoch FROM now - renewed) BETWEEN 0 AND (SELECT lease_s FROM meta) + 5
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN extract(epoch FROM now - renewed) BETWEEN 0 AND (SELECT lease_s FROM meta) + 5;
+END $$;
 
 -- When a lease began, by the clock that says `now`.
-CREATE FUNCTION began(d devices, now timestamptz) RETURNS timestamptz LANGUAGE sql STABLE AS $$
-  SELECT CASE WHEN same_clock((d).renewed, now) THEN (d).since
-         ELSE now - ((d).renewed - (d).since) END
-$$;
+CREATE FUNCTION began(d devices, now timestamptz) RETURNS timestamptz
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN CASE WHEN same_clock(d.renewed, now) THEN d.since ELSE now - (d.renewed - d.since) END;
+END $$;
 
 -- Seconds that a lease lasted until now. What came after the last renewal is not counted where the
 -- clock was set after it.
 CREATE FUNCTION lasted(d devices, now timestamptz) RETURNS double precision
-LANGUAGE sql STABLE AS $$
-  SELECT greatest(0, extract(epoch FROM
-    CASE WHEN same_clock((d).renewed, now) THEN least(now, (d).ends) ELSE (d).renewed END
-    - (d).since))
-$$;
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN greatest(0, extract(epoch FROM
+    CASE WHEN same_clock(d.renewed, now) THEN least(now, d.ends) ELSE d.renewed END - d.since));
+END $$;
+
+-- Tokens rise; those of a later epoch are above all of an earlier one.
+CREATE FUNCTION next_token() RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT epoch << 40 FROM meta) + nextval('tokens');
+END $$;
 
 -- The lease of a device, whose row the caller has locked, is over: `how` is done, given, left,
--- lost, void. Its jobs, if any are left, are ready at their old place, or over if their run was
--- cancelled.
+-- lost, void, doubted. Its jobs, if any are left, are ready at their old place, or over if their run
+-- was cancelled.
 CREATE FUNCTION end_lease(d devices, how text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   job jobs;

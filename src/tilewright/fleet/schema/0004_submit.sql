@@ -57,14 +57,13 @@ CREATE FUNCTION check_job(j record, me text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   named text := format('job %s', j.id);
   most double precision;
-  of_class text := '';
   missing text;
 BEGIN
   IF j.id IS NULL THEN
     PERFORM refuse('TW400', format('job number %s has no id', j.place));
-  ELSIF j.kind NOT IN ('run', 'measure', 'build') THEN
+  ELSIF j.kind NOT IN ('run', 'measure', 'race', 'build') THEN
     PERFORM refuse('TW400', format('%s is of the kind %s', named, j.kind), '',
-                   'run, measure or build');
+                   'run, measure, race or build');
   ELSIF j.band NOT BETWEEN 0 AND 2 THEN
     PERFORM refuse('TW400', format('%s is in band %s', named, j.band), '', '0, 1 or 2');
   ELSIF j.n NOT BETWEEN 0 AND 10000 THEN
@@ -89,11 +88,14 @@ BEGIN
     PERFORM refuse('TW400', format('%s may take %s s', named, j.limit_s),
                    format('the pool %s gives a job more than 0 and at most %s s', j.pool, most));
   END IF;
-  SELECT target INTO of_class FROM classes c WHERE c.class = j.class;
-  IF NOT may(me, j.pool, 'submit', coalesce(of_class, '')) THEN
+  IF NOT may(me, j.pool, 'submit', j.class) THEN
     PERFORM refuse('TW403', format('%s may not submit to the pool %s%s', me, j.pool,
-                                   coalesce(' for ' || of_class, '')), '',
-                   format('its owner allows it: tilewright fleet grant %s submit %s', j.pool, me));
+                                   CASE j.class WHEN '' THEN '' ELSE ' for ' || j.class END), '',
+                   format('its owner allows it: tilewright fleet grant %s --pool %s --submit', me,
+                          j.pool));
+  END IF;
+  IF j.kind = 'measure' THEN
+    PERFORM check_measure(j.payload, j.n, named);
   END IF;
   SELECT b->>'sha256' INTO missing FROM jsonb_array_elements(j.blobs) b
   WHERE NOT EXISTS (SELECT FROM blobs w
@@ -101,6 +103,41 @@ BEGIN
   IF FOUND THEN
     PERFORM refuse('TW409', format('%s needs a blob that is not here', named), missing,
                    'upload it first');
+  END IF;
+END $$;
+
+-- errors: TW400 of what a job of kind `measure` holds: the store makes records of it.
+CREATE FUNCTION check_measure(payload jsonb, n int, named text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  bad text;
+  field text;
+BEGIN
+  IF n NOT BETWEEN 1 AND 256 OR jsonb_typeof(payload->'candidates') IS DISTINCT FROM 'array'
+     OR jsonb_array_length(payload->'candidates') <> n THEN
+    bad := format('it has %s items and not as many candidates, of which there are 1 to 256', n);
+  ELSIF jsonb_typeof(payload->'record') IS DISTINCT FROM 'object'
+     OR (payload->'record'->>'seed')::bigint IS NULL
+     OR coalesce((payload->>'threads')::int, 0) NOT BETWEEN 1 AND 4096 THEN
+    bad := 'it has a record with a seed, and 1 to 4096 threads';
+  ELSIF jsonb_typeof(payload->'func') IS DISTINCT FROM 'string' OR payload->'record'->>'workload'
+     IS DISTINCT FROM 'sha256:' || encode(sha256(convert_to(payload->>'func', 'UTF8')), 'hex') THEN
+    bad := 'the workload of its record is not the hash of its program';
+  ELSIF EXISTS (
+      SELECT FROM jsonb_array_elements(payload->'candidates') c
+      WHERE jsonb_typeof(c->'schedule') IS DISTINCT FROM 'string'
+         OR jsonb_typeof(c->'point') IS DISTINCT FROM 'string'
+         OR length(c->>'schedule') > 65536 OR length(c->>'point') > 4096) THEN
+    bad := 'a candidate is a schedule of at most 64 KiB and a point of at most 4 KiB';
+  END IF;
+  FOREACH field IN ARRAY ARRAY['name', 'kind', 'machine', 'compiler', 'unit', 'searcher'] LOOP
+    IF bad IS NULL AND (jsonb_typeof(payload->'record'->field) IS DISTINCT FROM 'string'
+                        OR length(payload->'record'->>field) > 1024) THEN
+      bad := format('the %s of its record is a text of at most 1024 characters', field);
+    END IF;
+  END LOOP;
+  IF bad IS NOT NULL THEN
+    PERFORM refuse('TW400', format('%s is no job of kind measure', named), bad,
+                   'submit it with the program that the worker has');
   END IF;
 END $$;
 
@@ -160,20 +197,27 @@ BEGIN
                             'warnings', warnings_of(wanted));
 END $$;
 
--- The line of a login in a queue, locked until the end of the transaction. A line that had nothing
--- ready before is said to whoever listens, ten times a second at most.
+-- The line of a login in a queue, locked until the end of the transaction. If the login has nothing
+-- ready there yet, those who listen are told.
 CREATE FUNCTION open_line(queue bigint, login text) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   q queues;
-  was_idle boolean;
+  line lines;
 BEGIN
   SELECT * INTO q FROM queues WHERE id = open_line.queue;
   INSERT INTO lines (queue, login, idle) VALUES (open_line.queue, open_line.login, true)
     ON CONFLICT DO NOTHING;
-  SELECT idle INTO was_idle FROM lines l
+  SELECT * INTO line FROM lines l
   WHERE l.queue = open_line.queue AND l.login = open_line.login FOR NO KEY UPDATE;
-  IF NOT was_idle THEN
+  IF line.idle OR NOT EXISTS (
+      SELECT FROM (VALUES (0), (1), (2)) b (band) CROSS JOIN LATERAL (
+        SELECT FROM jobs j
+        WHERE j.queue = line.queue AND j.band = b.band AND j.login = line.login
+          AND j.state = 'ready' AND j.seq >= line.low LIMIT 1) ready) THEN
+    PERFORM tell(q);
+  END IF;
+  IF NOT line.idle THEN
     RETURN;
   END IF;
   IF q.class <> '' THEN
@@ -182,13 +226,6 @@ BEGIN
   UPDATE lines l SET idle = false WHERE l.queue = open_line.queue AND l.login = open_line.login;
   UPDATE queues SET used = clock_timestamp()
     WHERE id = q.id AND used < clock_timestamp() - interval '1 day';
-  PERFORM FROM pools p WHERE p.pool = q.pool
-    AND abs(extract(epoch FROM clock_timestamp() - p.notified)) > 0.1
-    FOR NO KEY UPDATE SKIP LOCKED;
-  IF FOUND THEN
-    UPDATE pools p SET notified = clock_timestamp() WHERE p.pool = q.pool;
-    PERFORM pg_notify('fleet', q.pool);
-  END IF;
 END $$;
 
 -- Inserts those that are new; the lines are locked. The ids of these.
@@ -227,6 +264,11 @@ BEGIN
   IF FOUND THEN
     PERFORM refuse('TW400', format('a job shall run after %s', theirs), 'the run has no such job');
   END IF;
+  INSERT INTO workloads (key, func)
+    SELECT DISTINCT ON (1) j.payload->'record'->>'workload', j.payload->>'func' FROM jobs j
+    WHERE j.id = ANY (made) AND j.kind = 'measure'
+      AND NOT EXISTS (SELECT FROM workloads w WHERE w.key = j.payload->'record'->>'workload')
+    ORDER BY 1 ON CONFLICT DO NOTHING;
   INSERT INTO job_blobs (job, login, sha256, name)
     SELECT i.id, me, b->>'sha256', coalesce(b->>'name', b->>'sha256')
     FROM read_jobs(given) i, jsonb_array_elements(i.blobs) b WHERE i.id = ANY (made);

@@ -21,9 +21,10 @@ BEGIN
     PERFORM refuse('TW400', format('the description of device %s is too large', g->>'name'),
                    'at most 64 tags, 64 KiB');
   END IF;
-  IF NOT may(me, pool, 'serve', g->>'target') THEN
-    PERFORM refuse('TW403', format('%s may not serve the pool %s with %s', me, pool, g->>'target'),
-                   '', format('its owner allows it: tilewright fleet grant %s serve %s', pool, me));
+  IF NOT may(me, pool, 'serve', g->>'class') THEN
+    PERFORM refuse('TW403', format('%s may not serve the pool %s with %s', me, pool, g->>'class'),
+                   '', format('its owner allows it: tilewright fleet grant %s --pool %s --serve', me,
+                              pool));
   END IF;
 END $$;
 
@@ -48,7 +49,7 @@ BEGIN
   END IF;
   SELECT * INTO d FROM devices WHERE key = g->>'key' FOR NO KEY UPDATE;
   IF d.id IS NOT NULL THEN
-    IF d.pool <> add_device.pool AND NOT may(me, d.pool, 'serve', d.target) THEN
+    IF d.pool <> add_device.pool AND NOT may(me, d.pool, 'serve', d.class) THEN
       PERFORM refuse('TW403', format('the device %s belongs to another pool', d.key));
     END IF;
     IF d.state = 'leased' AND (d.target, d.class, d.pool) <>
@@ -80,11 +81,12 @@ END $$;
 
 -- A worker begins, with its devices: [{key, name, class, target, tags, emulated, facts, rates}].
 -- The answer has its id, its secret, and the devices in the order given; a name that another device
--- has gets a number. errors: TW400, TW403, TW404, TW409.
+-- has gets a number. `listen`: names for LISTEN, where one is told of new jobs for the device.
+-- errors: TW400, TW403, TW404, TW409.
 CREATE FUNCTION enroll(host text, program text, compiler text, sandbox text, pool text,
                        devices jsonb)
 RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 #variable_conflict use_variable
 DECLARE
   me text := caller('worker');
@@ -116,7 +118,9 @@ BEGIN
     WHEN data_exception THEN
       PERFORM refuse('TW400', 'the devices are not what they should be', SQLERRM);
   END;
-  SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'key', f.key, 'name', f.name)
+  SELECT coalesce(jsonb_agg(jsonb_build_object('id', f.id, 'key', f.key, 'name', f.name, 'listen',
+                              jsonb_build_array(channel_of(f.pool, f.class),
+                                                channel_of(f.pool, '')))
                             ORDER BY e.ordinality), '[]') INTO made
   FROM jsonb_array_elements(devices) WITH ORDINALITY AS e (j, ordinality)
   JOIN devices f ON f.key = e.j->>'key';
@@ -216,7 +220,7 @@ END $$;
 -- errors: TW403, TW404.
 CREATE FUNCTION claim(worker uuid, secret text, device bigint, most int, warm text[])
 RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   m meta;
@@ -265,7 +269,7 @@ BEGIN
   IF cardinality(taken) = 0 THEN
     RETURN NULL;
   END IF;
-  d.token := (m.epoch << 40) + nextval('tokens');
+  d.token := next_token();
   UPDATE jobs j SET state = 'leased', token = d.token, device = d.id,
                     place = array_position(taken, j.id)
     WHERE j.id = ANY (taken);
@@ -345,7 +349,7 @@ END $$;
 -- worker may ask with token 0, to hear of `drain`. errors: TW403.
 CREATE FUNCTION renew(worker uuid, secret text, device bigint, token bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices := leased_under(w, device, token);
@@ -360,7 +364,7 @@ END $$;
 -- Ends a lease whose jobs, if any are left, shall run elsewhere or later: no loss. errors: TW403.
 CREATE FUNCTION give_back(worker uuid, secret text, device bigint, token bigint) RETURNS jsonb
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices := leased_under(w, device, token);
@@ -376,7 +380,7 @@ END $$;
 -- errors: TW403.
 CREATE FUNCTION leave(worker uuid, secret text) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices;

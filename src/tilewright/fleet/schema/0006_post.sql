@@ -10,17 +10,15 @@ SET LOCAL search_path = fleet, pg_temp;
 -- class 22.
 CREATE FUNCTION read_results(results jsonb, from_item int)
 RETURNS TABLE (item int, outcome text, reason text, cost double precision, "least" double precision,
-               spread double precision, fastest double precision, readings bigint, output jsonb,
-               record jsonb)
-LANGUAGE plpgsql AS $$
-BEGIN
-  RETURN QUERY
-    SELECT from_item + ordinality::int - 1, coalesce(r->>'outcome', ''), coalesce(r->>'reason', ''),
-           (r->>'cost')::double precision, (r->>'least')::double precision,
-           (r->>'spread')::double precision, (r->>'fastest')::double precision,
-           (r->>'readings')::bigint, nullif(r->'output', 'null'), nullif(r->'record', 'null')
-    FROM jsonb_array_elements(results) WITH ORDINALITY AS each (r, ordinality);
-END $$;
+               spread double precision, fastest double precision, readings bigint, output jsonb)
+LANGUAGE sql STABLE AS $$
+  SELECT from_item + ordinality::int - 1, coalesce(outcome, ''), coalesce(reason, ''), cost,
+         "least", spread, fastest, readings, output
+  FROM ROWS FROM (jsonb_to_recordset(results) AS (
+    outcome text, reason text, cost double precision, "least" double precision,
+    spread double precision, fastest double precision, readings bigint, output jsonb))
+  WITH ORDINALITY
+$$;
 
 -- Whether a number is missing or one that a measurement can give. NaN is above infinity.
 CREATE FUNCTION measurable(number double precision) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
@@ -40,13 +38,9 @@ BEGIN
                 AND measurable(r.fastest) AND coalesce(r.readings, 0) >= 0)
         THEN 'a number is negative or not finite'
       WHEN r.outcome = 'ok' AND r.cost = 0 THEN 'its cost is 0'
-      WHEN r.outcome = 'ok' AND r.cost IS NULL AND (job.kind = 'measure' OR r.record IS NOT NULL)
-        THEN 'it has no cost'
+      WHEN r.outcome = 'ok' AND r.cost IS NULL AND job.kind = 'measure' THEN 'it has no cost'
       WHEN r.least > r.cost THEN 'its fastest reading is above its cost'
       WHEN length(r.reason) > 65536 OR length(r.output::text) > 65536 THEN 'a text is over 64 KiB'
-      WHEN jsonb_typeof(r.record) <> 'object' THEN 'its record is no object'
-      WHEN EXISTS (SELECT FROM jsonb_each_text(r.record) f WHERE length(f.value) > 65536)
-        THEN 'a text of its record is over 64 KiB'
     END AS why
   INTO bad FROM read_results(results, from_item) r ORDER BY 2 NULLS LAST LIMIT 1;
   IF bad.why IS NOT NULL THEN
@@ -54,24 +48,22 @@ BEGIN
   END IF;
 END $$;
 
--- Stores items from `next` on, with their records; `next` is behind the last one then.
+-- Stores items from `next` on; those that were measured become records.
 CREATE FUNCTION store_results(results jsonb, from_item int, job jobs, d devices) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
-  r record;
-  now timestamptz;
+  measured boolean := job.kind = 'measure';
 BEGIN
-  FOR r IN SELECT * FROM read_results(results, from_item) i WHERE i.item >= job.next ORDER BY i.item
-  LOOP
-    now := clock_timestamp();
-    INSERT INTO results (job, item, token, outcome, reason, cost, least, spread, fastest, readings,
-                         output, at)
-      VALUES (job.id, r.item, d.token, r.outcome, r.reason, r.cost, r.least, r.spread, r.fastest,
-              r.readings, r.output, now);
-    IF r.record IS NOT NULL AND NOT d.emulated THEN
-      PERFORM measured(r, job, d, now);
-    END IF;
-  END LOOP;
+  INSERT INTO results (job, item, token, outcome, reason, cost, least, spread, fastest, readings,
+                       output, at)
+    SELECT job.id, r.item, d.token, r.outcome, r.reason, r.cost, r.least, r.spread, r.fastest,
+           r.readings, r.output, clock_timestamp()
+    FROM read_results(results, from_item) r WHERE r.item >= job.next;
+  IF measured AND d.emulated THEN
+    PERFORM remember_emulated(job, d);
+  ELSIF measured THEN
+    PERFORM make_records(job, d);
+  END IF;
 END $$;
 
 -- What answers the post of a job that the lease does not hold: `known` if it ended, or its items
@@ -100,14 +92,15 @@ BEGIN
   RETURN 'stale';
 END $$;
 
--- Posts results from `from_item` on. `failed`: after them the job ends as failed, for this reason.
+-- Posts results from `from_item` on: {outcome, reason, cost, least, spread, fastest, readings,
+-- output}. `failed`: after them the job ends as failed, for this reason.
 -- ok: stored. known: stored before. stale: not stored, the lease or the job is over; a job that is
 -- over because its run was cancelled is named in `cancel`, and the others of the lease go on.
 -- A post is a renewal, too. errors: TW400, TW403, TW409 (items before `from_item` are missing).
 CREATE FUNCTION post(worker uuid, secret text, device bigint, job uuid, token bigint, from_item int,
                      results jsonb, failed text)
 RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
-SET enable_seqscan = off SET jit = off AS $$
+SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
   d devices;
@@ -117,7 +110,7 @@ BEGIN
   PERFORM durably();
   results := list(results);
   IF jsonb_typeof(results) <> 'array' OR jsonb_array_length(results) > 10000
-     OR length(results::text) > 8 << 20 OR coalesce(from_item, -1) < 0 OR token IS NULL THEN
+     OR pg_column_size(results) > 8 << 20 OR coalesce(from_item, -1) < 0 OR token IS NULL THEN
     PERFORM refuse('TW400', 'results are a list of at most 10000 and 8 MiB, from item 0 or later');
   END IF;
   d := leased_under(w, device, token);
@@ -165,7 +158,10 @@ BEGIN
     IF upto > j.next THEN
       PERFORM note('posted', j.id, d.token, d.id, w.id, j.login, NULL,
                    format('%s to %s', j.next, upto - 1));
-      UPDATE jobs v SET next = upto WHERE v.id = j.id RETURNING * INTO j;
+      j.next := upto;
+      IF failed IS NULL AND upto < j.n THEN
+        UPDATE jobs v SET next = upto WHERE v.id = j.id;
+      END IF;
     END IF;
     IF failed IS NOT NULL THEN
       PERFORM end_job(j, 'failed', failed, w.id);

@@ -45,6 +45,7 @@ BEGIN
   END IF;
   UPDATE ticks SET last = now, moves = moves + (moved <> 0)::int;
   ended := ended + end_leases(now);
+  PERFORM judge_devices();
   PERFORM end_holds(now);
   PERFORM wake_waiting();
   PERFORM end_lost_runs(now);
@@ -178,6 +179,81 @@ BEGIN
       UPDATE lines v SET low = first WHERE v.queue = l.queue AND v.login = l.login;
     END IF;
   END LOOP;
+END $$;
+
+-- Looks at the devices that new pairs are about: those that are at odds with others get no more jobs
+-- until somebody clears them, and nothing that they measured is trusted. A device that somebody has
+-- locked is judged by the next tick.
+CREATE FUNCTION judge_devices() RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  d devices;
+  why text;
+BEGIN
+  FOR d IN
+    SELECT * FROM devices v WHERE v.id IN (SELECT p.device FROM pairs p WHERE p.fresh)
+    ORDER BY v.id FOR NO KEY UPDATE SKIP LOCKED
+  LOOP
+    why := odds_of(d.id);
+    UPDATE pairs p SET fresh = false WHERE p.device = d.id AND p.fresh;
+    DELETE FROM pairs p USING (
+      SELECT q.id, row_number() OVER (ORDER BY q.id DESC) AS place,
+             row_number() OVER (PARTITION BY q.other ORDER BY q.id DESC) AS place_of_other
+      FROM pairs q WHERE q.device = d.id) old
+    WHERE p.id = old.id AND old.place > 10 AND old.place_of_other > 3;
+    CONTINUE WHEN why IS NULL OR d.state = 'suspect';
+    IF d.state = 'leased' THEN
+      PERFORM end_lease(d, 'doubted');
+    END IF;
+    UPDATE devices v SET state = 'suspect', reason = why WHERE v.id = d.id;
+    UPDATE records r SET trust = 0 WHERE r.device = d.id AND r.trust > 0;
+    PERFORM note('suspect', NULL, NULL, d.id, NULL, NULL, NULL, why);
+  END LOOP;
+END $$;
+
+-- Why a device is taken for another machine than it says, or null.
+--
+-- Of two devices that disagree, a third must tell which one is wrong. Example: a, b and c are alike,
+-- x is slow with every second candidate. x disagrees with a, who agrees with b: a is *backed*. So
+-- are b and c: three are against x, and nobody is like it. For a it looks different: x is against
+-- it, but nobody agrees with x. So a device is at odds where the median of its last ten pairs is out
+-- of the tenth that devices may differ by, and more backed devices are against it than are of its
+-- own kind, itself included. With fewer than six pairs, or two devices in a class, nobody can tell.
+CREATE FUNCTION odds_of(device bigint) RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+  pairs_seen int;
+  median double precision;
+  against text[];
+  beside int;
+BEGIN
+  WITH mine AS (
+    SELECT p.id, p.other, abs(p.ratio) AS off FROM pairs p
+    JOIN devices o ON o.id = p.other AND o.state <> 'suspect'
+    WHERE p.device = odds_of.device),
+  last AS (SELECT * FROM mine ORDER BY id DESC LIMIT 10),
+  others AS (
+    SELECT m.other, alike(percentile_cont(0.5) WITHIN GROUP (ORDER BY m.off)) AS near
+    FROM mine m GROUP BY m.other)
+  SELECT (SELECT count(*) FROM last),
+         (SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY off) FROM last),
+         array_agg(d.name ORDER BY d.name)
+           FILTER (WHERE NOT o.near AND is_backed(o.other, odds_of.device)),
+         count(*) FILTER (WHERE o.near)
+  INTO pairs_seen, median, against, beside
+  FROM others o JOIN devices d ON d.id = o.other;
+  IF pairs_seen >= 6 AND NOT alike(median) AND cardinality(against) > beside + 1 THEN
+    RETURN format('the same candidates cost it %s %% more or less than %s (median of %s)',
+                  round(100 * (exp(median) - 1)), array_to_string(against[:5], ', '), pairs_seen);
+  END IF;
+  RETURN NULL;
+END $$;
+
+-- Whether a device is like some other one, apart from `but`.
+CREATE FUNCTION is_backed(device bigint, but bigint) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN EXISTS (
+    SELECT FROM pairs p JOIN devices o ON o.id = p.other AND o.state <> 'suspect'
+    WHERE p.device = is_backed.device AND p.other <> but GROUP BY p.other
+    HAVING alike(percentile_cont(0.5) WITHIN GROUP (ORDER BY abs(p.ratio))));
 END $$;
 
 -- Brings the seconds of ended leases into the shares.

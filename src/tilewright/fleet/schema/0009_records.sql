@@ -1,19 +1,29 @@
 -- Records of tuning: measurements, and decisions between them.
 --
--- Those of a post carry the target of the device and the login of the job, whatever the worker
--- says. A login sees its own records, and others' from trust 1 on: what another login measured is
--- taken only if a second device of the class came within 10 % of it.
+-- Those of a post are made by the store: all texts are the job's, that is its submitter's; the worker
+-- gives numbers. A login sees its own records, and others' from trust 1 on: what another login
+-- measured is taken only if a second device of the class came within 10 % of it.
 
 SET LOCAL search_path = fleet, pg_temp;
 
--- What makes two measurements the same one, and what makes them measurements of the same thing.
-CREATE FUNCTION identity_of(r records) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-  SELECT sha256(convert_to(jsonb_build_array(r.workload, r.target, r.compiler, r.kind, r.schedule,
-                                             r.point, r.searcher, r."when", r.cost)::text, 'UTF8'))
+-- What makes two records measurements of the same thing, and what makes them the same measurement.
+-- Half a SHA-256 is enough to tell them apart, and makes half as large an index.
+CREATE FUNCTION same_of(workload text, target text, compiler text, kind text, schedule text,
+                        point text)
+RETURNS bytea LANGUAGE sql STABLE AS $$
+  SELECT substr(sha256(convert_to(jsonb_build_array(
+    workload, target, compiler, kind, schedule, point)::text, 'UTF8')), 1, 16)
 $$;
-CREATE FUNCTION same_of(r records) RETURNS bytea LANGUAGE sql IMMUTABLE AS $$
-  SELECT sha256(convert_to(jsonb_build_array(r.workload, r.target, r.compiler, r.kind, r.schedule,
-                                             r.point)::text, 'UTF8'))
+CREATE FUNCTION identity_of(same bytea, searcher text, "when" text, cost double precision)
+RETURNS bytea LANGUAGE sql STABLE AS $$
+  SELECT substr(sha256(same || convert_to(jsonb_build_array(searcher, "when", cost)::text, 'UTF8')),
+                1, 16)
+$$;
+
+-- The target of records that a device of this class makes, of kernels on so many threads: as in
+-- records of who measures on his own machine.
+CREATE FUNCTION target_of(class text, threads int) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT CASE WHEN class LIKE 'cpu:%' THEN class || ':' || threads ELSE class END
 $$;
 
 -- A row of `records` out of an object with its fields; a missing text is empty, a missing number 0.
@@ -63,49 +73,109 @@ BEGIN
     VALUES (r.workload, r.name, r.kind, r.target, r.machine, r.compiler, r.point, r.schedule,
             r.outcome, r.reason, r.cost, r.unit, r.least, r.spread, r.readings, r.searcher, r.seed,
             r."when", r.login, r.job, r.item, r.token, r.worker, r.device, r.class, r.trust,
-            r.same, identity_of(r), r.made)
+            r.same, identity_of(r.same, r.searcher, r."when", r.cost), r.made)
     ON CONFLICT (identity) DO NOTHING;
   RETURN FOUND;
 END $$;
 
--- The record of a result that is being posted. Its values are the result's, its time is the
--- server's, to the microsecond: two readings are two records even if they are equal.
-CREATE FUNCTION measured(result record, job jobs, d devices, now timestamptz) RETURNS void
-LANGUAGE plpgsql AS $$
+-- Whether two costs of one candidate are alike: within 10 %. `ratio`: of their logarithms.
+CREATE FUNCTION alike(ratio double precision) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
+  SELECT abs(ratio) <= -ln(0.9::double precision)
+$$;
+
+-- Makes the records of a job's items from `next` on, whose results have just been stored. Records
+-- get times a microsecond apart, so that two equal readings are two records. What another device of
+-- the class has measured, too, makes pairs; where the two are alike both are trusted.
+CREATE FUNCTION make_records(job jobs, d devices) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  r records := read_record(result.record);
-  agree bigint[];
+  shared jsonb := job.payload->'record';
+  candidates jsonb := job.payload->'candidates';
+  target text := target_of(d.class, (job.payload->>'threads')::int);
+  now timestamptz := clock_timestamp();
+  others bigint[];
+  ratios double precision[];
+  confirmed bigint[];
 BEGIN
-  r.target := d.target;
-  r.outcome := result.outcome;
-  r.reason := result.reason;
-  r.cost := coalesce(result.cost, 0);
-  r.least := coalesce(result.least, 0);
-  r.spread := coalesce(result.spread, 0);
-  r.readings := coalesce(result.readings, 0);
-  r.login := job.login;
-  r.job := job.id;
-  r.item := result.item;
-  r.token := d.token;
-  r.worker := d.worker;
-  r.device := d.id;
-  r.class := d.class;
-  r.same := same_of(r);
-  IF r.outcome = 'ok' THEN
-    SELECT array_agg(o.id) INTO agree FROM records o
-    WHERE o.same = r.same AND o.outcome = 'ok' AND o.device <> r.device AND o.class = r.class
-      AND r.cost BETWEEN o.cost * 0.9 AND o.cost / 0.9;
-    r.trust := (agree IS NOT NULL)::int;
+  WITH made AS (
+    INSERT INTO records (workload, name, kind, target, machine, compiler, point, schedule, outcome,
+                         reason, cost, unit, least, spread, readings, searcher, seed, "when", login,
+                         job, item, token, worker, device, class, same, identity, made)
+      SELECT s.workload, s.name, k.kind, target, s.machine, s.compiler, c.point, c.schedule,
+             r.outcome, r.reason, coalesce(r.cost, 0), s.unit, coalesce(r.least, 0),
+             coalesce(r.spread, 0), coalesce(r.readings, 0), k.searcher, s.seed, k."when",
+             job.login, job.id, r.item, d.token, d.worker, d.id, d.class, h.same,
+             identity_of(h.same, k.searcher, k."when", coalesce(r.cost, 0)), now
+      FROM jsonb_to_record(shared) AS s (workload text, name text, kind text, machine text,
+                                         compiler text, unit text, searcher text, seed bigint)
+      CROSS JOIN results r
+      CROSS JOIN LATERAL jsonb_to_record(candidates -> r.item) AS c (schedule text, point text)
+      CROSS JOIN LATERAL (
+        SELECT CASE c.point WHEN '' THEN 'rule' ELSE s.kind END AS kind,
+               CASE c.point WHEN '' THEN 'rule' ELSE s.searcher END AS searcher,
+               to_char((now + (r.item - job.next) * interval '1 us') AT TIME ZONE 'UTC',
+                       'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "when" OFFSET 0) k
+      CROSS JOIN LATERAL (
+        SELECT same_of(s.workload, target, s.compiler, k.kind, c.schedule, c.point) AS same
+        OFFSET 0) h
+      WHERE r.job = job.id AND r.item >= job.next
+      RETURNING id, same, outcome, cost),
+  met AS (
+    SELECT m.id, o.id AS other, o.device, ln(m.cost) - ln(o.cost) AS ratio
+    FROM made m CROSS JOIN LATERAL (
+      SELECT t.id, t.device, t.cost FROM records t
+      WHERE t.same = m.same AND t.outcome = 'ok' AND t.device <> d.id AND t.class = d.class
+        AND t.token >= (SELECT v.sound_from FROM devices v
+                        WHERE v.id = t.device AND v.state <> 'suspect')
+      ORDER BY t.id DESC LIMIT 4) o
+    WHERE m.outcome = 'ok')
+  SELECT array_agg(device), array_agg(ratio),
+         array_agg(id) FILTER (WHERE alike(ratio)) || array_agg(other) FILTER (WHERE alike(ratio))
+  INTO others, ratios, confirmed FROM met;
+  IF others IS NOT NULL THEN
+    PERFORM add_pairs(d.id, others, ratios);
     -- What another post has locked is being confirmed by that one: waiting could be for each other.
     UPDATE records SET trust = 1 WHERE id IN (
-      SELECT o.id FROM records o WHERE o.id = ANY (agree) AND o.trust = 0
+      SELECT o.id FROM records o WHERE o.id = ANY (confirmed) AND o.trust = 0
       FOR NO KEY UPDATE SKIP LOCKED);
   END IF;
-  FOR i IN 1 .. 100 LOOP
-    r."when" := to_char(now AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
-    EXIT WHEN add_record(r);
-    now := now + interval '1 us';
-  END LOOP;
+END $$;
+
+-- The same of an emulated device, without records: its results remember what was measured where, and
+-- pairs are found among those that are still there.
+CREATE FUNCTION remember_emulated(job jobs, d devices) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  shared jsonb := job.payload->'record';
+  candidates jsonb := job.payload->'candidates';
+  target text := target_of(d.class, (job.payload->>'threads')::int);
+  others bigint[];
+  ratios double precision[];
+BEGIN
+  UPDATE results r SET device = d.id, same = same_of(
+      shared->>'workload', target, shared->>'compiler', shared->>'kind',
+      candidates->r.item->>'schedule', candidates->r.item->>'point')
+    WHERE r.job = (remember_emulated.job).id AND r.item >= (remember_emulated.job).next
+      AND r.outcome = 'ok';
+  SELECT array_agg(o.device), array_agg(ln(m.cost) - ln(o.cost)) INTO others, ratios
+  FROM results m CROSS JOIN LATERAL (
+    SELECT t.device, t.cost FROM results t JOIN devices v ON v.id = t.device
+    WHERE t.same = m.same AND t.device <> d.id AND v.class = d.class AND v.state <> 'suspect'
+      AND t.token >= v.sound_from
+    ORDER BY t.token DESC LIMIT 4) o
+  WHERE m.job = (remember_emulated.job).id AND m.item >= (remember_emulated.job).next
+    AND m.outcome = 'ok';
+  IF others IS NOT NULL THEN
+    PERFORM add_pairs(d.id, others, ratios);
+  END IF;
+END $$;
+
+-- Remembers that a device's costs were so many times (`ratios`: logarithms) those of others.
+CREATE FUNCTION add_pairs(device bigint, others bigint[], ratios double precision[]) RETURNS void
+LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO pairs (device, other, ratio)
+    SELECT add_pairs.device, u.other, u.ratio FROM unnest(others, ratios) AS u (other, ratio)
+    UNION ALL
+    SELECT u.other, add_pairs.device, -u.ratio FROM unnest(others, ratios) AS u (other, ratio);
 END $$;
 
 -- Adds records, with the programs that they are about: {key: text}. The number of those that are
@@ -134,7 +204,7 @@ BEGIN
   LOOP
     r := read_record(j);
     r.login := me;
-    r.same := same_of(r);
+    r.same := same_of(r.workload, r.target, r.compiler, r.kind, r.schedule, r.point);
     added := added + add_record(r)::int;
   END LOOP;
   RETURN added;

@@ -65,7 +65,7 @@ EXCEPTION
     PERFORM refuse('TW400', 'a pool has a name, and a limit above 0 s', SQLERRM);
 END $$;
 
--- Lets a login submit to a pool or serve in it, with devices whose target matches (`cpu:*`); a null
+-- Lets a login submit to a pool or serve in it, with devices whose class matches (`cpu:*`); a null
 -- pattern takes that away. errors: TW400, TW403, TW404.
 CREATE FUNCTION member_set(pool text, login text, may text, target_pattern text) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$
@@ -115,7 +115,7 @@ DECLARE
 BEGIN
   SELECT CASE WHEN is_owner() THEN 7 * 86400 ELSE p.max_seconds END INTO most
   FROM pools p WHERE p.pool = d.pool;
-  IF NOT may(me, d.pool, 'submit', d.target) THEN
+  IF NOT may(me, d.pool, 'submit', d.class) THEN
     PERFORM refuse('TW403', format('%s may not use the device %s', me, device));
   ELSIF seconds IS NULL OR NOT (seconds > 0 AND seconds <= most) THEN
     PERFORM refuse('TW400', format('%s cannot be held for %s s', device, seconds),
@@ -157,7 +157,8 @@ BEGIN
   END IF;
 END $$;
 
--- Trusts a suspect device again. errors: TW403, TW404.
+-- Trusts a suspect device again, from now on: what it has measured is compared with nothing any
+-- more. errors: TW403, TW404.
 CREATE FUNCTION clear_device(name text) RETURNS void LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$
 DECLARE
@@ -165,7 +166,9 @@ DECLARE
 BEGIN
   PERFORM require_owner();
   d := named_device(name);
+  DELETE FROM pairs p WHERE d.id IN (p.device, p.other);
   UPDATE devices v SET losses = 0, reason = '',
+      sound_from = CASE v.state WHEN 'suspect' THEN next_token() ELSE v.sound_from END,
       state = CASE WHEN v.state <> 'suspect' THEN v.state
                    WHEN reached(v.id) THEN 'free' ELSE 'off' END
     WHERE v.id = d.id;
