@@ -66,6 +66,7 @@ Reply reply_of(const Reading& reading) {
   reply.least = reading.least;
   reply.spread = reading.spread;
   reply.readings = reading.readings;
+  reply.fastest = reading.fastest;
   return reply;
 }
 
@@ -78,6 +79,7 @@ Reading reading_of(const Reply& reply) {
   reading.least = reply.least;
   reading.spread = reply.spread;
   reading.readings = reply.readings;
+  reading.fastest = reply.fastest;
   return reading;
 }
 

@@ -59,6 +59,8 @@ struct MeasureJob {
   std::string anchor_trace;
   double anchor_cost = 0;  ///< units: ns
   double best_cost = 0;    ///< far above it is not worth knowing exactly
+  /// The anchor's cost is of another machine: it may take longer here without being disturbed.
+  bool elsewhere = false;
   static constexpr std::string_view name = "measure";
   static constexpr auto fields() {
     return std::tuple{field("task", &MeasureJob::task),
@@ -67,7 +69,8 @@ struct MeasureJob {
                       field("anchor", &MeasureJob::anchor),
                       field("anchor_trace", &MeasureJob::anchor_trace),
                       field("anchor_cost", &MeasureJob::anchor_cost),
-                      field("best_cost", &MeasureJob::best_cost)};
+                      field("best_cost", &MeasureJob::best_cost),
+                      field("elsewhere", &MeasureJob::elsewhere)};
   }
 };
 /// Run several schedules in turn.

@@ -71,14 +71,14 @@ Result<PoolEvent> outcome_of(WorkerPool& pool, size_t slot, PendingJob::Kind kin
   for (;;) {
     for (PoolEvent& event : pool.wait())
       if (event.slot == slot && event.job.kind == kind) return std::move(event);
-    if (interrupt_requested) {
+    if (pool.interrupted()) {
       pool.stop();
       return fail(ErrorKind::Interrupted, "interrupted");
     }
   }
 }
 
-class PooledEvaluator final : public Evaluator {
+class PooledEvaluator final : public AnchoredEvaluator {
  public:
   PooledEvaluator(std::shared_ptr<WorkerPool> pool, int64_t task)
       : pool_(std::move(pool)), task_(task) {}
@@ -88,6 +88,9 @@ class PooledEvaluator final : public Evaluator {
 
   std::vector<Reading> evaluate(const std::vector<Candidate>& candidates) override;
   std::vector<Reading> evaluate_each(const CandidateSource& next) override;
+  std::vector<Reading> evaluate_beside(const Anchor& anchor,
+                                       const std::vector<Candidate>& candidates,
+                                       const OnReading& told) override;
 
   /// Lets every worker load the task; waits for the first. errors: as
   /// Measurer::evaluator.
@@ -96,10 +99,11 @@ class PooledEvaluator final : public Evaluator {
  private:
   /// What candidates are measured beside. It changes seldom: each change
   /// carries the error of one measurement over to all later costs.
-  struct Anchor {
+  struct Beside {
     int64_t id = -1;
     std::string trace;
     double cost = 0;
+    bool given = false;  ///< by the caller: it stays
   };
   /// What becomes of one batch.
   struct Batch {
@@ -115,12 +119,17 @@ class PooledEvaluator final : public Evaluator {
   bool fill(Batch& batch);
   void dispatch(Batch& batch);
   void settle(Batch& batch, const PoolEvent& event);
+  bool judge(Batch& batch, size_t index, const PoolEvent& event);
+  void tell(const Batch& batch, size_t index) const {
+    if (told_) told_(index, batch.readings[index]);
+  }
 
   std::shared_ptr<WorkerPool> pool_;
   int64_t task_;
   int64_t next_id_ = 0;
   std::map<size_t, int64_t> ids_;  ///< of the candidates that run, by slot
-  Anchor anchor_;
+  Beside anchor_;
+  OnReading told_;
   double best_ = search::kInvalid;
 };
 
@@ -159,6 +168,7 @@ void PooledEvaluator::dispatch(Batch& batch) {
     batch.waiting.pop_front();
     if (const Status status = pool_->load(slot, task_); !status) {
       batch.readings[index] = lost(status.error().what + ": " + status.error().why);
+      tell(batch, index);
       continue;
     }
     MeasureJob job;
@@ -169,28 +179,38 @@ void PooledEvaluator::dispatch(Batch& batch) {
     job.anchor_trace = anchor_.trace;
     job.anchor_cost = anchor_.cost;
     job.best_cost = anchor_.id < 0 ? 0 : best_;
+    job.elsewhere = anchor_.given;
     batch.running[slot] = index;
     pool_->submit(slot, job, task_, pool_->options().limit_seconds);
   }
 }
 
 void PooledEvaluator::settle(Batch& batch, const PoolEvent& event) {
-  constexpr int kAttempts = 3;
-  constexpr double kMuchFaster = 0.5;
   if (event.job.kind != PendingJob::Kind::Run) return;
   const auto found = batch.running.find(event.slot);
   if (found == batch.running.end()) return;
   const size_t index = found->second;
   batch.running.erase(found);
+  if (judge(batch, index, event))
+    tell(batch, index);
+  else
+    batch.waiting.push_front(index);
+}
+
+/// The reading of a candidate whose run has ended; false if it is to run again.
+bool PooledEvaluator::judge(Batch& batch, size_t index, const PoolEvent& event) {
+  constexpr int kAttempts = 3;
+  constexpr double kMuchFaster = 0.5;
   Reading& reading = batch.readings[index];
   if (event.reply) {
     reading = reading_of(*event.reply);
-    if (reading.kind != OutcomeKind::Ok) return;
+    if (reading.kind != OutcomeKind::Ok) return true;
     best_ = std::min(best_, reading.cost);
     // By the clock too: beside a disturbed anchor everything looks fast.
-    const double cost = std::max(reading.cost, event.reply->fastest);
-    if (anchor_.id >= 0 && cost > kMuchFaster * anchor_.cost) return;
-    anchor_ = {ids_[event.slot], schedule::print(batch.candidates[index].trace), reading.cost};
+    const double cost = std::max(reading.cost, reading.fastest);
+    if (anchor_.given || (anchor_.id >= 0 && cost > kMuchFaster * anchor_.cost)) return true;
+    anchor_ = {ids_[event.slot], schedule::print(batch.candidates[index].trace), reading.cost,
+               false};
   } else if (event.timed_out) {
     reading = {OutcomeKind::Timeout,
                fmt::format("no result within {} s", pool_->options().limit_seconds),
@@ -201,10 +221,30 @@ void PooledEvaluator::settle(Batch& batch, const PoolEvent& event) {
   } else if (event.started) {
     reading = reading_of(event.ending);
   } else if (++batch.losses[index] < kAttempts) {
-    batch.waiting.push_front(index);
+    return false;
   } else {
     reading = lost("no worker could begin with it: " + ending_text(event.ending));
   }
+  return true;
+}
+
+std::vector<Reading> PooledEvaluator::evaluate_beside(const Anchor& anchor,
+                                                      const std::vector<Candidate>& candidates,
+                                                      const OnReading& told) {
+  if (anchor.trace.empty()) {
+    anchor_ = {};
+    best_ = search::kInvalid;
+  } else {
+    // Under its number the workers know it, and have it as code.
+    const bool known = anchor_.id >= 0 && anchor_.trace == anchor.trace;
+    anchor_ = {known ? anchor_.id : next_id_++, anchor.trace, anchor.cost, true};
+    best_ = anchor.best > 0 ? anchor.best : anchor.cost;
+  }
+  told_ = told;
+  std::vector<Reading> readings = evaluate(candidates);
+  told_ = {};
+  anchor_.given = false;
+  return readings;
 }
 
 std::vector<Reading> PooledEvaluator::evaluate(const std::vector<Candidate>& candidates) {
@@ -218,26 +258,26 @@ std::vector<Reading> PooledEvaluator::evaluate(const std::vector<Candidate>& can
 
 std::vector<Reading> PooledEvaluator::evaluate_each(const CandidateSource& next) {
   Batch batch(next);
-  while (!interrupt_requested) {
+  while (!pool_->interrupted()) {
     dispatch(batch);
     if (batch.running.empty()) break;
     fill(batch);  // while the workers have something to do
     for (const PoolEvent& event : pool_->wait()) settle(batch, event);
   }
-  if (interrupt_requested) pool_->stop();
+  if (pool_->interrupted()) pool_->stop();
   return std::move(batch.readings);
 }
 
-class PooledMeasurer final : public Measurer {
+class PooledMeasurer final : public LocalMeasurer {
  public:
   explicit PooledMeasurer(std::shared_ptr<WorkerPool> pool) : pool_(std::move(pool)) {}
 
-  Result<std::unique_ptr<Evaluator>> evaluator(const Task& task) override {
+  Result<std::unique_ptr<AnchoredEvaluator>> anchored(const Task& task) override {
     TW_TRY_STATUS(runs_here(task));
     const int64_t bytes = TW_TRY(result_bytes(task.func));
     auto made = std::make_unique<PooledEvaluator>(pool_, pool_->add_task(task, bytes));
     TW_TRY_STATUS(made->load());
-    return std::unique_ptr<Evaluator>(std::move(made));
+    return std::unique_ptr<AnchoredEvaluator>(std::move(made));
   }
 
   Result<std::vector<double>> race(const Task& task, const std::vector<schedule::Trace>& traces,
@@ -275,7 +315,11 @@ class PooledMeasurer final : public Measurer {
 
 }  // namespace
 
-Result<std::unique_ptr<Measurer>> start_measurer(const MeasureOptions& options) {
+Result<std::unique_ptr<Evaluator>> LocalMeasurer::evaluator(const Task& task) {
+  return anchored(task).map([](auto made) { return std::unique_ptr<Evaluator>(std::move(made)); });
+}
+
+Result<std::unique_ptr<LocalMeasurer>> start_measurer(const MeasureOptions& options) {
   auto pool = TW_TRY(WorkerPool::start(options));
   // One worker that answers is enough to know that the program is one.
   const PoolEvent event = TW_TRY(outcome_of(*pool, 0, PendingJob::Kind::Setup));

@@ -19,6 +19,7 @@
 
 #include "tilewright/base/result.h"
 #include "tilewright/measure/evaluator.h"
+#include "tilewright/measure/running_worker.h"
 #include "tilewright/measure/task.h"
 
 namespace tilewright::measure {
@@ -31,11 +32,34 @@ struct MeasureOptions {
   double limit_seconds = 5;  ///< per candidate, compiling and running; waiting does not count
   int64_t memory_bytes = 2LL << 30;     ///< per candidate, beyond what the tasks' operands need
   double seconds_per_reading = 200e-6;  ///< the least time a reading lasts: short kernels repeat
-  int readings = 7;  ///< of one not clearly worse than the cheapest; 3 of long ones
+  int readings = 7;            ///< of one not clearly worse than the cheapest; 3 of long ones
+  StartWorker start;           ///< empty: start_unconfined
+  std::function<bool()> stop;  ///< asked every 50 ms; true interrupts, as Ctrl-C does. May be empty
+};
+
+/// What candidates are measured beside, if it is known before they are.
+struct Anchor {
+  std::string trace;  ///< printed; empty: the first good candidate becomes it
+  double cost = 0;    ///< perhaps on another machine: all costs are its multiples. units: ns
+  double best = 0;    ///< far above it is not worth knowing exactly; 0: unknown
+};
+
+/// Told of each candidate once it is judged, in the order of time.
+using OnReading = std::function<void(size_t candidate, const Reading& reading)>;
+
+/// An evaluator of whoever measures for others.
+class AnchoredEvaluator : public Evaluator {
+ public:
+  /// As `evaluate`, beside `anchor`, which stays whatever the candidates cost. What an interruption
+  /// leaves out is told to nobody.
+  virtual std::vector<Reading> evaluate_beside(const Anchor& anchor,
+                                               const std::vector<Candidate>& candidates,
+                                               const OnReading& told) = 0;
 };
 
 /// A pool of worker processes, each restarted when it dies. For one thread at a time. Once
-/// `interrupt_requested` is set (base/process.h), calls come back within a fraction of a second.
+/// `interrupt_requested` is set (base/process.h), or `stop` of its options is true, calls come back
+/// within a fraction of a second.
 class Measurer {
  public:
   virtual ~Measurer() = default;
@@ -51,7 +75,14 @@ class Measurer {
                                            const std::vector<schedule::Trace>& traces,
                                            int rounds) = 0;
 };
-/// errors: Tool, Io (no worker starts).
-Result<std::unique_ptr<Measurer>> start_measurer(const MeasureOptions& options);
+/// The measurer of this machine.
+class LocalMeasurer : public Measurer {
+ public:
+  /// As `evaluator`.
+  virtual Result<std::unique_ptr<AnchoredEvaluator>> anchored(const Task& task) = 0;
+  Result<std::unique_ptr<Evaluator>> evaluator(const Task& task) final;
+};
+/// errors: Tool, Io (no worker starts), Interrupted.
+Result<std::unique_ptr<LocalMeasurer>> start_measurer(const MeasureOptions& options);
 
 }  // namespace tilewright::measure

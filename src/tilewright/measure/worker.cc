@@ -390,7 +390,7 @@ std::vector<Timing> Worker::timings_of(MeasuredTask& task, const BuiltKernel& ke
     const double anchor = alone ? 1 : task.reading(anchor_);
     const double time = task.reading(kernel);
     const Timing timing{anchor, time, alone ? time : time * job.anchor_cost / anchor};
-    if (!alone) usual_ = std::min({usual_, anchor, job.anchor_cost});
+    if (!alone) usual_ = std::min({usual_, anchor, job.elsewhere ? anchor : job.anchor_cost});
     calmest = std::min(calmest, anchor);
     (anchor > kDisturbed * usual_ ? disturbed : good).push_back(timing);
     const double length = seconds_since(begin);

@@ -48,6 +48,7 @@ Result<std::shared_ptr<WorkerPool>> WorkerPool::start(const MeasureOptions& opti
   auto pool = std::make_shared<WorkerPool>();
   pool->options_ = options;
   if (options.worker.empty()) pool->options_.worker = {this_program(), "measure-child"};
+  if (!options.start) pool->options_.start = start_unconfined;
   pool->turn_ = TW_TRY(nameless_file("turn"));
   pool->results_ = TW_TRY(nameless_file("results"));
   pool->slots_.resize(static_cast<size_t>(std::max(1, options.workers)));
@@ -72,7 +73,8 @@ Status WorkerPool::ready(size_t index) {
   WorkerSlot& slot = slots_[index];
   if (slot.process) return {};
   slot = {};
-  slot.process = TW_TRY(WorkerProcess::start(options_.worker, turn_.get(), results_.get()));
+  slot.process =
+      TW_TRY(WorkerProcess::start(options_.start, options_.worker, turn_.get(), results_.get()));
   SetupJob setup;
   setup.worker = static_cast<int64_t>(index);
   setup.workers = static_cast<int64_t>(slots_.size());

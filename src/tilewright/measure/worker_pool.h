@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/base/process.h"
 #include "tilewright/measure/measurer.h"
 #include "tilewright/measure/worker_process.h"
 
@@ -59,6 +60,8 @@ class WorkerPool {
   const MeasureOptions& options() const { return options_; }
   size_t size() const { return slots_.size(); }
   bool busy(size_t slot) const { return slots_[slot].busy(); }
+  /// Whether whoever waits for results wants them no longer.
+  bool interrupted() const { return interrupt_requested || (options_.stop && options_.stop()); }
 
   /// Knows `task` under the number it returns.
   int64_t add_task(const Task& task, int64_t result_bytes);

@@ -6,6 +6,7 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,6 +20,8 @@ namespace {
 
 /// Beyond the numbers a worker gets its files under.
 constexpr int kAside = 16;
+/// Of a line from a worker: what it runs may write there too, and without an end.
+constexpr size_t kLongestReply = 1 << 20;
 
 tl::unexpected<Error> refused(const std::string& what) {
   return fail(ErrorKind::Io, what, std::strerror(errno));
@@ -35,6 +38,38 @@ std::string last_line(int file) {
   text.erase(text.find_last_not_of(" \n") + 1);
   return text.substr(text.rfind('\n') + 1);
 }
+
+/// A process of ours with all that a user may.
+class SpawnedWorker final : public RunningWorker {
+ public:
+  SpawnedWorker(pid_t pid, OwnedFile log) : pid_(pid), log_(std::move(log)) {}
+  ~SpawnedWorker() override { (void)end(false); }
+  SpawnedWorker(const SpawnedWorker&) = delete;
+  SpawnedWorker& operator=(const SpawnedWorker&) = delete;
+
+  Ending end(bool) override {
+    Ending ending;
+    if (pid_ <= 0) return ending;
+    int status = 0;
+    // It may be about to end by itself, which tells more than our signal would.
+    pid_t done = ::waitpid(pid_, &status, WNOHANG);
+    if (done == 0) {
+      ::kill(-pid_, SIGKILL);
+      ::kill(pid_, SIGKILL);
+      while ((done = ::waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
+      }
+    }
+    if (done == pid_ && WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
+    if (done == pid_ && WIFEXITED(status)) ending.status = WEXITSTATUS(status);
+    ending.log = last_line(log_.get());
+    pid_ = -1;
+    return ending;
+  }
+
+ private:
+  pid_t pid_;
+  OwnedFile log_;
+};
 
 }  // namespace
 
@@ -53,14 +88,8 @@ Result<OwnedFile> nameless_file(const char* purpose) {
   return moved_aside(file.get());
 }
 
-Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<std::string>& argv,
-                                                            int turn_file, int results_file) {
-  int ends[2];
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    return refused("cannot create a pair of sockets");
-  const OwnedFile first(ends[0]), second(ends[1]);
-  OwnedFile ours = moved_aside(first.get());
-  const OwnedFile theirs = moved_aside(second.get());
+Result<std::unique_ptr<RunningWorker>> start_unconfined(const std::vector<std::string>& argv,
+                                                        const std::array<int, 3>& files) {
   OwnedFile log = TW_TRY(nameless_file("log"));
   std::vector<char*> args;
   for (const std::string& arg : argv) args.push_back(const_cast<char*>(arg.c_str()));
@@ -70,9 +99,8 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
   posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, log.get(), 2);
-  posix_spawn_file_actions_adddup2(&actions, theirs.get(), kJobsFile);
-  posix_spawn_file_actions_adddup2(&actions, turn_file, kTurnFile);
-  posix_spawn_file_actions_adddup2(&actions, results_file, kResultsFile);
+  for (size_t i = 0; i < files.size(); ++i)
+    posix_spawn_file_actions_adddup2(&actions, files[i], kJobsFile + static_cast<int>(i));
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
@@ -83,10 +111,21 @@ Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const std::vector<st
   posix_spawnattr_destroy(&attributes);
   if (error != 0)
     return fail(ErrorKind::Tool, fmt::format("cannot start '{}'", argv[0]), std::strerror(error));
-  return std::unique_ptr<WorkerProcess>(new WorkerProcess(pid, std::move(ours), std::move(log)));
+  return std::make_unique<SpawnedWorker>(pid, std::move(log));
 }
 
-WorkerProcess::~WorkerProcess() { end(); }
+Result<std::unique_ptr<WorkerProcess>> WorkerProcess::start(const StartWorker& start,
+                                                            const std::vector<std::string>& argv,
+                                                            int turn_file, int results_file) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+    return refused("cannot create a pair of sockets");
+  const OwnedFile first(ends[0]), second(ends[1]);
+  OwnedFile ours = moved_aside(first.get());
+  const OwnedFile theirs = moved_aside(second.get());
+  auto running = TW_TRY(start(argv, {theirs.get(), turn_file, results_file}));
+  return std::unique_ptr<WorkerProcess>(new WorkerProcess(std::move(running), std::move(ours)));
+}
 
 bool WorkerProcess::send(const Job& job) {
   const std::string line = to_line(job);
@@ -104,9 +143,11 @@ std::vector<Reply> WorkerProcess::receive(bool& gone) {
   for (;;) {
     const ssize_t n = ::recv(socket(), chunk, sizeof chunk, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
-    gone = n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+    closed_ = n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK);
+    gone = closed_;
     if (n <= 0) break;
     text_.append(chunk, static_cast<size_t>(n));
+    if (text_.size() > kLongestReply) break;
   }
   std::vector<Reply> replies;
   for (size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
@@ -115,26 +156,8 @@ std::vector<Reply> WorkerProcess::receive(bool& gone) {
     gone |= !reply;
     text_.erase(0, end + 1);
   }
+  gone |= text_.size() > kLongestReply;
   return replies;
-}
-
-Ending WorkerProcess::end() {
-  Ending ending;
-  if (pid_ <= 0) return ending;
-  int status = 0;
-  // It may be about to end by itself, which tells more than our signal would.
-  pid_t done = ::waitpid(pid_, &status, WNOHANG);
-  if (done == 0) {
-    ::kill(-pid_, SIGKILL);
-    ::kill(pid_, SIGKILL);
-    while ((done = ::waitpid(pid_, &status, 0)) < 0 && errno == EINTR) {
-    }
-  }
-  if (done == pid_ && WIFSIGNALED(status)) ending.signal = WTERMSIG(status);
-  if (done == pid_ && WIFEXITED(status)) ending.status = WEXITSTATUS(status);
-  ending.log = last_line(log_.get());
-  pid_ = -1;
-  return ending;
 }
 
 }  // namespace tilewright::measure

@@ -1,14 +1,13 @@
 // A worker as its parent sees it: started, talked to, ended.
 #pragma once
 
-#include <sys/types.h>
-
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/result.h"
 #include "tilewright/measure/job.h"
+#include "tilewright/measure/running_worker.h"
 
 namespace tilewright::measure {
 
@@ -28,36 +27,30 @@ class OwnedFile {
 /// A file without a name, gone with the last process that has it. errors: Io.
 Result<OwnedFile> nameless_file(const char* purpose);
 
-/// How a process ended.
-struct Ending {
-  int signal = 0;  ///< 0: it ended by itself
-  int status = 0;
-  std::string log;  ///< the last line it wrote to stderr
-};
-
-/// Killed and waited for when destroyed: no zombie stays.
+/// A worker that takes jobs.
 class WorkerProcess {
  public:
-  /// In a process group of its own, so that Ctrl-C reaches the parent alone.
   /// errors: Tool, Io.
-  static Result<std::unique_ptr<WorkerProcess>> start(const std::vector<std::string>& argv,
+  static Result<std::unique_ptr<WorkerProcess>> start(const StartWorker& start,
+                                                      const std::vector<std::string>& argv,
                                                       int turn_file, int results_file);
-  ~WorkerProcess();
 
   int socket() const { return socket_.get(); }
   /// False if the worker is gone.
   bool send(const Job& job);
-  /// What has arrived by now, without waiting; `gone` once the worker closed its side.
+  /// What has arrived by now, without waiting; `gone` once the worker closed its side, or writes
+  /// what is no reply.
   std::vector<Reply> receive(bool& gone);
   /// Kills it if it still runs.
-  Ending end();
+  Ending end() { return running_->end(closed_); }
 
  private:
-  WorkerProcess(pid_t pid, OwnedFile socket, OwnedFile log)
-      : pid_(pid), socket_(std::move(socket)), log_(std::move(log)) {}
-  pid_t pid_;
-  OwnedFile socket_, log_;
-  std::string text_;  ///< the beginning of a line
+  WorkerProcess(std::unique_ptr<RunningWorker> running, OwnedFile socket)
+      : running_(std::move(running)), socket_(std::move(socket)) {}
+  std::unique_ptr<RunningWorker> running_;
+  OwnedFile socket_;
+  std::string text_;     ///< the beginning of a line
+  bool closed_ = false;  ///< by the worker
 };
 
 }  // namespace tilewright::measure
