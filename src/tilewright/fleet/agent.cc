@@ -2,14 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <mutex>
 #include <thread>
 
 #include "tilewright/base/stopwatch.h"
-#include "tilewright/fleet/blobs.h"
-#include "tilewright/fleet/package_job.h"
+#include "tilewright/fleet/leased_port.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -64,8 +64,8 @@ class DeviceLoop {
       if (!connected()) continue;
       (void)client_->call("tick", {});  // somebody has to look at the server's clock
       const double sent = boot_seconds();
-      const Result<Json> claimed =
-          client_->call("claim", {agent_.worker, agent_.secret, id_, int64_t{1}, "{}"});
+      const Result<Json> claimed = client_->call(
+          "claim", {agent_.worker, agent_.secret, id_, int64_t{agent_.options.most_jobs}, warm()});
       if (!claimed) {
         agent_.say(fmt::format("{}: {}", offer_.name, claimed.error().what));
         if (claimed.error().kind != ErrorKind::Unreachable) agent_.ending = true;
@@ -74,6 +74,8 @@ class DeviceLoop {
       }
       if (!claimed->is_object() || !claimed->contains("token")) {
         draining_ = claimed->is_object() && claimed->value("drain", false);
+        for (const auto& server : servers_)
+          if (server != nullptr) server->idle(seconds_since(worked_));
         nap(agent_, pause);
         pause = std::min(pause * 1.5, kIdleLongest);
         continue;
@@ -118,74 +120,71 @@ class DeviceLoop {
             return renewing->call("renew", {agent_.worker, agent_.secret, id_, lease.token});
           },
           sent, lease.seconds);
+      bool left = false;  // a job whose rest has to run elsewhere, or later
       for (const LeasedJob& job : lease.jobs) {
-        if (agent_.leaving() || watch.lost()) break;
-        if (!watch.cancelled(job.id)) do_job(lease, job, watch);
+        left |= agent_.leaving() || watch.yield();
+        if (left || watch.lost()) break;
+        if (!watch.cancelled(job.id)) left = do_job(lease, job, watch) == JobEnd::Kind::Left;
       }
       draining_ = watch.drain();
-      if (agent_.leaving() || draining_)
+      if (left || draining_ || agent_.leaving())
         (void)client_->call("give_back", {agent_.worker, agent_.secret, id_, lease.token});
     }
     --agent_.busy;
     agent_.was_busy();
+    worked_ = SteadyClock::now();
   }
 
-  void do_job(const Lease& lease, const LeasedJob& job, LeaseWatch& watch) {
-    const LeaseKey key{agent_.worker, agent_.secret, id_, lease.token, job.id};
-    const auto stop = [&] { return agent_.leaving() || watch.lost() || watch.cancelled(job.id); };
-    JobTools tools;
-    tools.get = [&](const std::string& sha) {
-      return agent_.cache.get(sha, [&] { return get_leased_blob(*client_, key, sha); });
-    };
-    tools.put = [&](const std::string& sha, std::string_view bytes) {
-      return put_result_blob(*client_, key, sha, bytes);
-    };
-    tools.child = [&](const std::string& folder, double limit_s) {
-      return agent_.options.child(offer_, folder, limit_s, stop);
-    };
+  JobEnd::Kind do_job(const Lease& lease, const LeasedJob& job, LeaseWatch& watch) {
+    LeasedPort port(*client_, agent_.cache, watch,
+                    {agent_.worker, agent_.secret, id_, lease.token, job.id}, job,
+                    [this] { return agent_.leaving(); });
     const auto begin = SteadyClock::now();
-    Result<ItemResult> result = run_job(job, tools);
-    if (stop()) return;  // its outcome says nothing of the job
-    const Json results = result ? Json::array({to_json(*result)}) : Json::array();
-    const postgres::Parameter failed =
-        result ? postgres::Parameter(nullptr) : postgres::Parameter(text_of(result.error()));
-    const Result<Json> answer =
-        client_->call("post", {agent_.worker, agent_.secret, id_, job.id, lease.token,
-                               int64_t{job.next}, results.dump(), failed});
-    count(job, answer, result, seconds_since(begin));
-    if (answer) watch.hear(*answer);
+    JobServer* server = server_of(job.kind);
+    const JobEnd end = port.finish(
+        server != nullptr
+            ? server->serve(job, port)
+            : Status(fail(ErrorKind::Package,
+                          fmt::format("{} does no jobs of kind '{}'", offer_.name, job.kind))));
+    AgentCounts& counts = agent_.counts;
+    if (end.kind == JobEnd::Kind::Done) ++counts.done;
+    if (end.kind == JobEnd::Kind::Stale) ++counts.stale;
+    if (end.kind == JobEnd::Kind::Unanswered) ++counts.failed;
+    agent_.say(fmt::format("{}: job {} of {}: {}{} ({:.1f} s)", offer_.name,
+                           job.id.substr(job.id.size() - 6), job.login,
+                           end.kind == JobEnd::Kind::Left ? "given back: " : "", end.text,
+                           seconds_since(begin)));
+    return end.kind;
   }
 
-  static std::string text_of(const Error& error) {
-    return error.why.empty() ? error.what : error.what + ": " + error.why;
-  }
-
-  static Result<ItemResult> run_job(const LeasedJob& job, const JobTools& tools) {
-    if (job.kind == "run") return run_package_job(job, tools);
-    return fail(ErrorKind::Package, fmt::format("this worker does no jobs of kind '{}'", job.kind));
-  }
-
-  void count(const LeasedJob& job, const Result<Json>& answer, const Result<ItemResult>& result,
-             double seconds) {
-    const std::string name = job.id.substr(job.id.size() - 6);
-    if (!answer) {
-      ++agent_.counts.failed;
-      agent_.say(fmt::format("{}: job {}: its result could not be posted: {}", offer_.name, name,
-                             answer.error().what));
-    } else if (answer->value("answer", "") == "stale") {
-      ++agent_.counts.stale;
-      agent_.say(fmt::format("{}: job {}: the lease was over", offer_.name, name));
-    } else {
-      ++agent_.counts.done;
-      agent_.say(fmt::format("{}: job {} of {}: {} ({:.1f} s)", offer_.name, name, job.login,
-                             result ? result->outcome : result.error().what, seconds));
+  /// Null: nobody does such jobs here.
+  JobServer* server_of(const std::string& kind) {
+    const std::vector<Service>& services = agent_.options.services;
+    servers_.resize(services.size());
+    for (size_t i = 0; i < services.size(); ++i) {
+      const std::vector<std::string>& kinds = services[i].kinds;
+      if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) continue;
+      if (servers_[i] == nullptr) servers_[i] = services[i].make(offer_);
+      if (servers_[i] != nullptr) return servers_[i].get();
     }
+    return nullptr;
+  }
+
+  /// An array of SQL. Keys are hashes, so nothing in them has to be quoted.
+  std::string warm() const {
+    std::string keys;
+    for (const auto& server : servers_)
+      for (const std::string& key : server != nullptr ? server->warm() : std::vector<std::string>())
+        keys += (keys.empty() ? "" : ",") + key;
+    return "{" + keys + "}";
   }
 
   Agent& agent_;
   const Offer& offer_;
   int64_t id_;
   std::unique_ptr<Client> client_;
+  std::vector<std::unique_ptr<JobServer>> servers_;  ///< by service, once it was needed
+  SteadyClock::time_point worked_ = SteadyClock::now();
   bool draining_ = false;
 };
 

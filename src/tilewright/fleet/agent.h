@@ -1,22 +1,31 @@
 // The agent of a worker: it offers devices to the fleet, and does what is asked of them.
 //
 // A thread per device goes round: claim a lease, do its jobs one after the other, post what became
-// of them, claim again. While the store is away, what runs goes on as long as its lease lasts;
-// everybody connects again by himself. An agent that is told to leave gives back what it holds.
+// of them, claim again. What a job is, only the server of its kind knows (job_server.h). While the
+// store is away, what runs goes on as long as its lease lasts; everybody connects again by himself.
+// An agent that is told to leave posts what it has and gives back what it holds.
 #pragma once
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "tilewright/base/process.h"
 #include "tilewright/fleet/blob_cache.h"
 #include "tilewright/fleet/client.h"
-#include "tilewright/fleet/jobs.h"
+#include "tilewright/fleet/job_server.h"
 #include "tilewright/fleet/lease_watch.h"
 
 namespace tilewright::fleet {
+
+/// Jobs of some kinds, and who does them.
+struct Service {
+  std::vector<std::string> kinds;
+  /// Makes who does them on a device, in the device's thread, when the first such job comes. Null:
+  /// the device does none.
+  std::function<std::unique_ptr<JobServer>(const Offer& offer)> make;
+};
 
 struct AgentOptions {
   std::string url;
@@ -27,10 +36,8 @@ struct AgentOptions {
   int64_t cache_bytes = int64_t{10} << 30;
   double idle_exit_s = 0;  ///< leaves after so long without work; 0: never
   double max_time_s = 0;   ///< leaves after so long, between jobs; 0: never
-  /// Runs the child of a job on a folder: to its end, its limit, or until `stop` is true.
-  std::function<Result<ToolResult>(const Offer& offer, const std::string& folder, double limit_s,
-                                   const std::function<bool()>& stop)>
-      child;
+  std::vector<Service> services;
+  int most_jobs = 1;  ///< of a lease; more leave less for devices that are idle
   std::function<void(const std::string& line)> say;  ///< one line for people
   const std::atomic<bool>* leave = nullptr;          ///< set by a signal
 };

@@ -8,6 +8,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/fleet/agent.h"
+#include "tilewright/fleet/package_job.h"
 #include "tilewright/fleet/remote_run.h"
 #include "tilewright/fleet/schema/migrate.h"
 #include "tilewright/postgres/testing/test_server.h"
@@ -66,8 +67,12 @@ class TestAgent {
     offer.device_class = "cpu:test";
     options_.offers = {offer};
     options_.cache_folder = folder_.path();
-    options_.child = [child](const Offer&, const std::string& folder, double,
-                             const std::function<bool()>& stop) { return child(folder, stop); };
+    options_.services = {{{"run"}, [child](const Offer&) {
+                            return package_server([child](const std::string& folder, double,
+                                                          const std::function<bool()>& stop) {
+                              return child(folder, stop);
+                            });
+                          }}};
     options_.leave = &leave_;
     thread_ = std::thread([this] {
       const Result<void> ended = run_agent(options_, counts);

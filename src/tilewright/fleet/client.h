@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewright/base/result.h"
@@ -42,7 +43,8 @@ class Client {
                             const std::vector<postgres::Parameter>& parameters);
 
   const std::string& url() const { return url_; }
-  void set_patience(Patience patience) { patience_ = std::move(patience); }
+  /// The one before.
+  Patience set_patience(Patience patience) { return std::exchange(patience_, std::move(patience)); }
 
  private:
   Client(std::string url, Patience patience)

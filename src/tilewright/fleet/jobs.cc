@@ -73,7 +73,8 @@ ItemResult result_of(const Json& json) {
           member(json, "output", Json()),
           member(json, "least", 0.),
           member(json, "spread", 0.),
-          member(json, "readings", int64_t{0})};
+          member(json, "readings", int64_t{0}),
+          member(json, "fastest", 0.)};
 }
 
 }  // namespace
@@ -105,16 +106,16 @@ Json to_json(const Job& job) {
           {"compiler", nullptr},    {"band", job.band},
           {"after", Json::array()}, {"payload", job.payload},
           {"limit_s", job.limit_s}, {"n", job.items},
-          {"blobs", blobs}};
+          {"blobs", blobs},         {"key", job.key.empty() ? Json() : Json(job.key)}};
 }
 
 Json to_json(const ItemResult& result) {
   const bool measured = result.outcome == "ok" && result.cost > 0;
   const auto number = [&](double value) { return measured ? Json(value) : Json(); };
-  return {{"outcome", result.outcome},       {"reason", result.reason},
-          {"cost", number(result.cost)},     {"least", number(result.least)},
-          {"spread", number(result.spread)}, {"readings", result.readings},
-          {"output", result.output}};
+  return {{"outcome", result.outcome},         {"reason", result.reason},
+          {"cost", number(result.cost)},       {"least", number(result.least)},
+          {"spread", number(result.spread)},   {"readings", result.readings},
+          {"fastest", number(result.fastest)}, {"output", result.output}};
 }
 
 Result<std::vector<Device>> devices_of(const Json& json) {

@@ -54,6 +54,7 @@ struct Job {
   double limit_s = 600;
   int items = 1;
   std::vector<BlobName> blobs;
+  std::string key = {};  ///< equal for jobs that need the same thing loaded; empty: nothing
 };
 
 /// A job as its worker gets it.
@@ -79,6 +80,7 @@ struct ItemResult {
   nlohmann::json output;
   double least = 0, spread = 0;  ///< of a measurement, as in records::Record
   int64_t readings = 0;          ///< 0: none
+  double fastest = 0;            ///< as of measure::Reading
 };
 
 /// A job as its submitter sees it.

@@ -49,6 +49,29 @@ Result<Json> send_outputs(const std::string& folder, const Json& result, const J
   return hashes;
 }
 
+class PackageServer final : public JobServer {
+ public:
+  explicit PackageServer(RunChild child) : child_(std::move(child)) {}
+
+  Status serve(const LeasedJob& job, JobPort& port) override {
+    JobTools tools;
+    tools.get = [&](const std::string& sha) { return port.get(sha); };
+    tools.put = [&](const std::string& sha, std::string_view bytes) {
+      return port.put(sha, bytes);
+    };
+    tools.child = [&](const std::string& folder, double limit_s) {
+      return child_(folder, limit_s, [&] { return port.stop(); });
+    };
+    Result<ItemResult> result = run_package_job(job, tools);
+    if (port.stop()) return {};  // how the child ended says nothing of the job
+    port.add(TW_TRY(std::move(result)));
+    return {};
+  }
+
+ private:
+  RunChild child_;
+};
+
 }  // namespace
 
 Json to_json(const PackageRun& run) {
@@ -121,6 +144,10 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
   result.outcome = "ok";
   result.output["outputs"] = TW_TRY(std::move(hashes));
   return result;
+}
+
+std::unique_ptr<JobServer> package_server(RunChild child) {
+  return std::make_unique<PackageServer>(std::move(child));
 }
 
 }  // namespace tilewright::fleet

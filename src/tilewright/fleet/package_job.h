@@ -8,11 +8,12 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "tilewright/base/process.h"
-#include "tilewright/fleet/jobs.h"
+#include "tilewright/fleet/job_server.h"
 
 namespace tilewright::fleet {
 
@@ -41,5 +42,11 @@ struct JobTools {
 /// errors: Package (the job cannot be run by anyone: damaged blobs, a payload that is none), Io,
 /// those of the tools.
 Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools);
+
+/// Runs the child of a job on a folder: to its end, its limit, or until `stop` is true.
+using RunChild = std::function<Result<ToolResult>(const std::string& folder, double limit_s,
+                                                  const std::function<bool()>& stop)>;
+/// Does jobs of kind `run`.
+std::unique_ptr<JobServer> package_server(RunChild child);
 
 }  // namespace tilewright::fleet

@@ -69,6 +69,7 @@ Child child_of(const Setting& setting, int output, int further_processes) {
       limits_of(confined.limit_seconds, confined.devices.empty() ? confined.memory_bytes : 0,
                 confined.file_bytes, there + confined.processes + further_processes);
   child.output = output;
+  child.descriptors = confined.descriptors;
   return child;
 }
 
@@ -96,10 +97,11 @@ Result<ToolResult> run_in_bubblewrap(const Setting& setting, Supervisor& supervi
   const OwnedFd filter = TW_TRY(filter_file(TW_TRY(
       filter_of({.shares_pids = false, .starts_processes = setting.confined.starts_processes}))));
   Child child = child_of(setting, supervisor.output(), kBubblewrapProcesses);
-  constexpr int kStatus = 3, kFilter = 4;
-  child.descriptors = {supervisor.status(), filter.get()};
+  // Behind those of the program; bwrap keeps these two to itself.
+  const int first = 3 + static_cast<int>(child.descriptors.size());
+  child.descriptors.insert(child.descriptors.end(), {supervisor.status(), filter.get()});
   child.argv =
-      bubblewrap_command(setting.confined, setting.program, setting.environment, kStatus, kFilter);
+      bubblewrap_command(setting.confined, setting.program, setting.environment, first, first + 1);
   child.argv[0] = bwrap;
   child.argv.push_back(setting.program);
   child.argv.insert(child.argv.end(), setting.confined.argv.begin() + 1,

@@ -52,6 +52,8 @@ struct Confined {
   bool starts_processes = false;          ///< else it has threads only
   /// `NAME=value`, besides PATH, HOME and TMPDIR (the folder).
   std::vector<std::string> environment = {};
+  std::vector<int> descriptors = {};        ///< of this process, for it as 3, 4, ...
+  std::function<void()> started = nullptr;  ///< called once when it has them. May be empty
 };
 
 /// Runs it to its end, a limit, or until `stop` is true, and ends what it has started. As root it

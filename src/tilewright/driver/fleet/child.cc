@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tilewright/base/names.h"
+#include "tilewright/fleet/measure/confined_worker.h"
 
 namespace tilewright::driver {
 namespace {
@@ -34,6 +35,20 @@ std::vector<std::string> command_of(const fleet::Offer& offer, const std::string
   return {program, "run-folder", folder, "--quiet"};
 }
 
+/// Files through which drivers reach GPUs; what their libraries read goes to `read_only`.
+std::vector<std::string> gpu_nodes(std::vector<std::string>& read_only) {
+  std::vector<std::string> nodes;
+  std::error_code error;
+  for (const char* folder : {"/dev", "/dev/dri"})
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("nvidia") || name.starts_with("renderD") || name == "kfd")
+        nodes.push_back(entry.path());
+    }
+  if (std::filesystem::exists("/etc/OpenCL", error)) read_only.emplace_back("/etc/OpenCL");
+  return nodes;
+}
+
 }  // namespace
 
 Result<ChildRunner> ChildRunner::create(const std::string& sandbox) {
@@ -61,6 +76,16 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   // qemu and the like start programs; a package has threads only.
   child.starts_processes = offer.device.starts_with("runner:");
   return fleet::run_confined(kind_, child, stop);
+}
+
+measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {
+  fleet::Confined child;
+  child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
+  if (offer.device != "cpu") child.devices = gpu_nodes(child.read_only);
+  child.memory_bytes = kMemory;
+  child.file_bytes = kFile;
+  child.processes = kProcesses;
+  return fleet::confined_workers(kind_, child);
 }
 
 }  // namespace tilewright::driver

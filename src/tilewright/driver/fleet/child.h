@@ -1,4 +1,5 @@
-// The child that a worker starts for a job: which program runs the package, and how it is confined.
+// The children that a worker starts for jobs: which program runs a package or measures schedules,
+// and how it is confined.
 #pragma once
 
 #include <functional>
@@ -7,6 +8,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/fleet/jobs.h"
 #include "tilewright/fleet/sandbox.h"
+#include "tilewright/measure/running_worker.h"
 
 namespace tilewright::driver {
 
@@ -20,6 +22,8 @@ class ChildRunner {
   /// To the end of the child, `limit_s`, or until `stop` is true. errors: those of the sandbox.
   Result<ToolResult> run(const fleet::Offer& offer, const std::string& folder, double limit_s,
                          const std::function<bool()>& stop) const;
+  /// Starts what measures schedules on a device of this machine.
+  measure::StartWorker measuring(const fleet::Offer& offer) const;
 
  private:
   explicit ChildRunner(fleet::SandboxKind kind) : kind_(kind) {}

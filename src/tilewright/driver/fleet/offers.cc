@@ -12,6 +12,7 @@
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/driver/command_line/usage.h"
+#include "tilewright/fleet/measure/model_device.h"
 #include "tilewright/hw/target_file.h"
 
 namespace tilewright::driver {
@@ -82,10 +83,30 @@ Result<Offer> runner_of(const std::string& command) {
   return offer;
 }
 
+/// No machine: its costs are the model's. Spaces for it are those of this machine's processor.
+Result<Offer> model_of(const std::string& device) {
+  TW_TRY(fleet::parse_model_device(device));
+  Offer offer = processor();
+  offer.device = device;
+  offer.target = "model";
+  offer.device_class = "model";
+  offer.emulated = true;
+  return offer;
+}
+
 Result<Offer> offer_of(const std::string& device) {
   if (device == "cpu") return processor();
+  if (device.starts_with("model")) return model_of(device);
   if (device.starts_with("runner:")) return runner_of(device.substr(7));
   return device_of(device);
+}
+
+/// What names of devices hold of it: neither commands nor the numbers of a model.
+std::string kind_of(const std::string& device) {
+  if (device.starts_with("runner:")) return "runner";
+  if (!device.starts_with("model")) return device;
+  const uint64_t id = fleet::parse_model_device(device).value_or(fleet::ModelDevice()).id;
+  return id == 0 ? "model" : fmt::format("model-{}", id);
 }
 
 }  // namespace
@@ -102,7 +123,7 @@ Result<std::vector<Offer>> offers_of(const std::vector<std::string>& devices,
   std::map<std::string, int> times;
   for (const std::string& device : devices) {
     Offer offer = TW_TRY(offer_of(device));
-    const std::string kind = device.starts_with("runner:") ? "runner" : device;
+    const std::string kind = kind_of(device);
     const int n = times[kind]++;
     const std::string suffix = n == 0 ? "" : fmt::format("#{}", n + 1);
     offer.key = fmt::format("{}/{}{}", machine_id(), kind, suffix);

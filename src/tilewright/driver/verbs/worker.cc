@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "tilewright/base/environment.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/command_line/amount.h"
 #include "tilewright/driver/console.h"
@@ -16,6 +17,9 @@
 #include "tilewright/driver/fleet/store_url.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/fleet/agent.h"
+#include "tilewright/fleet/measure/measure_server.h"
+#include "tilewright/fleet/measure/model_device.h"
+#include "tilewright/fleet/package_job.h"
 #include "tilewright/fleet/schema/migrate.h"
 
 namespace tilewright::driver {
@@ -51,6 +55,32 @@ std::string cache_folder(const WorkerVerb& verb) {
   return std::string(home != nullptr ? home : ".") + "/.cache/tilewright/fleet";
 }
 
+/// Simulators count cycles where they are; everything else is measured.
+bool measures_schedules(const std::string& device) {
+  return device == "cpu" || hw::find_gpu_target(compile::backend_name(device)).has_value();
+}
+
+/// What devices of this machine do. `children` outlives the services.
+std::vector<fleet::Service> services(const ChildRunner& children) {
+  const auto packages = [&](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
+    if (offer.device.starts_with("model")) return nullptr;
+    return fleet::package_server(
+        [&, offer](const std::string& folder, double limit_s, const std::function<bool()>& stop) {
+          return children.run(offer, folder, limit_s, stop);
+        });
+  };
+  const auto schedules = [&](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
+    if (offer.device.starts_with("model"))
+      return fleet::model_server(*fleet::parse_model_device(offer.device), offer.key);
+    if (!measures_schedules(offer.device)) return nullptr;
+    fleet::ServedDevice device;
+    device.id = offer.device;
+    device.start = children.measuring(offer);
+    return fleet::measure_server(std::move(device));
+  };
+  return {{{"run"}, packages}, {{"measure", "race"}, schedules}};
+}
+
 Result<int> work(const WorkerVerb& verb, bool as_json) {
   fleet::AgentOptions options;
   options.url = TW_TRY(fleet_store(verb.store));
@@ -61,10 +91,7 @@ Result<int> work(const WorkerVerb& verb, bool as_json) {
   options.compiler = compiler_key();
   const ChildRunner children = TW_TRY(ChildRunner::create(verb.sandbox));
   options.sandbox = children.sandbox();
-  options.child = [&](const fleet::Offer& offer, const std::string& folder, double limit_s,
-                      const std::function<bool()>& stop) {
-    return children.run(offer, folder, limit_s, stop);
-  };
+  options.services = services(children);
   options.cache_folder = cache_folder(verb);
   options.cache_bytes = TW_TRY(parse_bytes("--cache", verb.cache));
   if (!verb.idle_exit.empty())

@@ -84,6 +84,7 @@ Result<ToolResult> Supervisor::run(Child child) {
   process_ = OwnedFd(open_process(pid_));
   output_write_.reset();
   status_write_.reset();
+  if (confined_->started) confined_->started();
   ToolResult result;
   for (double looked = 0; !has_ended();) {
     wait(process_ ? kTickMs : 1);

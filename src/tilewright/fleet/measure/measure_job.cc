@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "tilewright/base/fields.h"
+#include "tilewright/base/file.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -46,6 +47,10 @@ Status check_limits(const char* kind, const MeasuredKernel& kernel, size_t items
 
 }  // namespace
 
+std::string kernel_key(const MeasuredKernel& kernel) {
+  return sha256(fmt::format("{}\n{}\n{}", kernel.func, kernel.target, kernel.threads));
+}
+
 Json to_json(const MeasureRequest& request) {
   Json json = to_json(request.kernel);
   json["anchor"] = request.anchor;
@@ -67,6 +72,10 @@ Json to_json(const RaceRequest& request) {
   json["schedules"] = request.schedules;
   json["rounds"] = request.rounds;
   json["limit_s"] = request.limit_s;
+  if (!request.priors.empty()) {
+    json["priors"] = request.priors;
+    json["points"] = request.points;
+  }
   return json;
 }
 
@@ -101,12 +110,19 @@ Result<RaceRequest> race_request_of(const Json& payload) {
     payload.at("schedules").get_to(request.schedules);
     request.rounds = payload.at("rounds");
     request.limit_s = payload.at("limit_s");
+    if (payload.contains("priors")) {
+      payload.at("priors").get_to(request.priors);
+      payload.at("points").get_to(request.points);
+    }
   } catch (const Json::exception& error) {
     return no_job("race", error.what());
   }
   TW_TRY_STATUS(check_limits("race", request.kernel, request.schedules.size(), request.limit_s));
   if (request.rounds < 1 || request.rounds > kMostRounds)
     return no_job("race", fmt::format("1 to {} rounds", kMostRounds));
+  if (!request.priors.empty() && (request.priors.size() != request.schedules.size() ||
+                                  request.points.size() != request.schedules.size()))
+    return no_job("race", "a prior and a point for each schedule, or none");
   return request;
 }
 

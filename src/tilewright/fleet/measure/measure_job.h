@@ -22,6 +22,8 @@ struct MeasuredKernel {
   std::string target;  ///< measure::print_target
   int threads = 1;
 };
+/// Of jobs that need the same kernel loaded, as a job's `key`.
+std::string kernel_key(const MeasuredKernel& kernel);
 
 /// One candidate, and what the store puts into its record.
 struct MeasureItem {
@@ -50,11 +52,15 @@ struct RaceRequest {
   std::vector<std::string> schedules;  ///< printed traces
   int rounds = 0;
   double limit_s = 5;  ///< per schedule
+  /// What a device `model` goes by, per schedule as of MeasureItem; empty: it knows those only that
+  /// it has measured.
+  std::vector<double> priors = {};
+  std::vector<std::string> points = {};
 };
 
 // Payloads: {"func", "target", "threads", "limit_s", and for `measure` "anchor", "anchor_cost",
 // "best_cost", "record": {...}, "candidates": [{"schedule", "point", "prior"}]; for `race`
-// "schedules", "rounds"}.
+// "schedules", "rounds", and if they are known "priors", "points"}.
 nlohmann::json to_json(const MeasureRequest& request);
 nlohmann::json to_json(const RaceRequest& request);
 /// errors: Package, with what is missing, of another type or beyond its limits.

@@ -1,0 +1,56 @@
+#include "tilewright/fleet/measure/confined_worker.h"
+
+#include <csignal>
+#include <memory>
+#include <utility>
+
+#include "tilewright/fleet/confined_process.h"
+
+namespace tilewright::fleet {
+namespace {
+
+/// How long a process may take from closing its files to its end, before it is killed.
+constexpr double kLeaveSeconds = .5;
+/// Of a worker: it waits for jobs, and each of these has a limit of its own.
+constexpr double kForEver = 1e9;
+
+measure::Ending ending_of_worker(const Result<ToolResult>& result) {
+  if (!result) return {0, 1, to_string(result.error())};
+  measure::Ending ending;
+  if (result->status > 128)
+    ending.signal = result->status - 128;
+  else
+    ending.status = result->status;
+  std::string text = result->output;
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  ending.log = text.substr(text.rfind('\n') + 1);
+  return ending;
+}
+
+class ConfinedWorker final : public measure::RunningWorker {
+ public:
+  explicit ConfinedWorker(std::unique_ptr<ConfinedProcess> process)
+      : process_(std::move(process)) {}
+  measure::Ending end(bool leaving) override {
+    return ending_of_worker(process_->end(leaving ? kLeaveSeconds : 0));
+  }
+
+ private:
+  std::unique_ptr<ConfinedProcess> process_;
+};
+
+}  // namespace
+
+measure::StartWorker confined_workers(SandboxKind kind, Confined confined) {
+  confined.limit_seconds = kForEver;
+  return [kind, confined](
+             const std::vector<std::string>& argv,
+             const std::array<int, 3>& files) -> Result<std::unique_ptr<measure::RunningWorker>> {
+    Confined one = confined;
+    one.argv = argv;
+    one.descriptors = {files.begin(), files.end()};
+    return std::make_unique<ConfinedWorker>(TW_TRY(ConfinedProcess::start(kind, std::move(one))));
+  };
+}
+
+}  // namespace tilewright::fleet

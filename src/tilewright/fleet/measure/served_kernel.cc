@@ -1,0 +1,105 @@
+#include "tilewright/fleet/measure/served_kernel.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/text.h"
+#include "tilewright/measure/target_text.h"
+
+namespace tilewright::fleet {
+namespace {
+
+constexpr int64_t kMostOperandBytes = int64_t{1} << 30;
+
+/// Bytes from the first to the last element. errors: Unsupported, Limit.
+Result<int64_t> parameter_bytes(const Param& param) {
+  const auto too_large = [&] {
+    return fail(
+        ErrorKind::Limit, "this kernel is too large for a worker of a fleet",
+        fmt::format("{} has more than {} MiB", param.buffer.name(), kMostOperandBytes >> 20));
+  };
+  int64_t last = 0, dense = 1;
+  const std::vector<Expr>& shape = param.buffer.shape();
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto extent = as_int(shape[axis]);
+    const auto stride =
+        param.strides.empty() ? std::optional<int64_t>(dense) : as_int(param.strides[axis]);
+    if (!extent || !stride)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("{} has sizes known only at run time", param.buffer.name()));
+    int64_t way = 0;
+    if (*extent < 0 || *stride < 0 || __builtin_mul_overflow(*extent, dense, &dense) ||
+        __builtin_mul_overflow(*extent, *stride, &way) ||
+        __builtin_add_overflow(last, way, &last) || last > kMostOperandBytes)
+      return too_large();
+  }
+  const int64_t bytes = (last + 1) * ((bit_width(param.buffer.dtype()) + 7) / 8);
+  if (bytes > kMostOperandBytes) return too_large();
+  return bytes;
+}
+
+Status runs_on(const hw::CpuTarget& target) {
+  const std::vector<std::string> missing = hw::missing_features(target);
+  if (target.triple == hw::host().triple && missing.empty()) return {};
+  return fail(ErrorKind::Device, fmt::format("this machine cannot run code for {}", target.name),
+              missing.empty() ? fmt::format("that is for {}, this machine is {}", target.triple,
+                                            hw::host().triple)
+                              : "it lacks " + missing.front());
+}
+
+}  // namespace
+
+Result<measure::Task> served_task(const MeasuredKernel& kernel, bool on_processor) {
+  measure::Task task;
+  task.func = TW_TRY(parse_func(kernel.func));
+  task.name = task.func.name;
+  task.target = TW_TRY(measure::parse_target(kernel.target));
+  task.threads = kernel.threads;
+  task.host = hw::host();
+  if ((task.target.cpu() != nullptr) != on_processor)
+    return fail(ErrorKind::Device, fmt::format("this device runs no code for {}", task.target.name),
+                on_processor ? "it is a processor" : "it is a GPU");
+  if (task.target.cpu() != nullptr) TW_TRY_STATUS(runs_on(*task.target.cpu()));
+  return task;
+}
+
+Result<int64_t> operand_bytes(const Func& func) {
+  int64_t bytes = 0;
+  for (const Param& param : func.params) {
+    bytes += TW_TRY(parameter_bytes(param));
+    if (bytes > kMostOperandBytes)
+      return fail(ErrorKind::Limit, "this kernel is too large for a worker of a fleet",
+                  fmt::format("its operands have more than {} MiB", kMostOperandBytes >> 20));
+  }
+  return bytes;
+}
+
+ItemResult item_of(int item, const measure::Reading& reading) {
+  ItemResult result{.item = item,
+                    .outcome = std::string(measure::to_string(reading.kind)),
+                    .reason = shown(reading.reason)};
+  if (reading.kind != measure::OutcomeKind::Ok) return result;
+  const auto measurable = [](double value) { return std::isfinite(value) && value >= 0; };
+  if (!(measurable(reading.cost) && reading.cost > 0 && measurable(reading.least) &&
+        measurable(reading.spread) && measurable(reading.fastest) &&
+        reading.least <= reading.cost && reading.readings > 0))
+    return {.item = item, .outcome = "lost", .reason = "its numbers are none of a measurement"};
+  result.cost = reading.cost;
+  result.least = reading.least;
+  result.spread = reading.spread;
+  result.fastest = reading.fastest;
+  result.readings = reading.readings;
+  return result;
+}
+
+std::string shown(const std::string& text) {
+  constexpr size_t kLongest = 4000;
+  std::string kept = text.substr(0, kLongest);
+  for (char& c : kept)
+    if (c != '\n' && c != '\t' && (c < ' ' || c > '~')) c = '?';
+  return kept;
+}
+
+}  // namespace tilewright::fleet
