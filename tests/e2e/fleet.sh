@@ -46,6 +46,34 @@ url=$("$program" -q fleet init --private pool)
 exits 10 "H1 PostgreSQL without a fleet" "has no fleet" "fleet init" -- \
   fleet status --store "${url/:5432\/*\?/:5432/template1?}"
 
+# Who may do what.
+exits 4 "a login that PostgreSQL does not have" "has no login ann" "CREATE ROLE ann" -- fleet login ann
+"$python" - "$url" <<'END'
+import sys
+import psycopg2
+connection = psycopg2.connect(sys.argv[1])
+connection.cursor().execute("CREATE ROLE ann LOGIN; CREATE ROLE wes LOGIN")
+connection.commit()
+END
+exits 0 "a user" "the fleet knows ann" -- fleet login ann --kind user --weight 2 --max-ready 100 --blobs 1G
+exits 0 "a worker" "the fleet knows wes" -- fleet login wes --kind worker
+exits 0 "a pool" "there is a pool lab" -- fleet pool lab --max-time 5m
+exits 0 "who submits" "ann may submit in lab, devices of class cpu:*" -- \
+  fleet grant ann --pool lab --submit --class 'cpu:*'
+exits 0 "who serves" "wes may serve in lab" -- fleet grant wes --pool lab --serve
+exits 0 "and no longer" "wes may no longer serve" -- fleet grant wes --pool lab --serve --revoke
+exits 2 "one of two" "takes one of --submit and --serve" -- fleet grant ann --pool lab
+exits 4 "a pool that is not there" "no pool attic" "tilewright fleet pool" -- fleet grant ann --pool attic --submit
+exits 2 "no weight" "--weight" -- fleet login ann --weight 0
+exits 2 "another kind" "did you mean" -- fleet login ann --kind users
+hers=${url/:\/\/*@/:\/\/ann@}
+exits 0 "ann looks" "no devices" -- fleet status --store "$hers"
+exits 2 "she owns nothing" "only the owner" "ask " -- fleet pool mine --store "$hers"
+exits 0 "she is switched off" "knows ann" -- fleet login ann --off
+exits 2 "and told so" "switched off" -- fleet status --store "$hers"
+exits 0 "and on again" "knows ann" -- fleet login ann --on
+exits 0 "she looks again" "no devices" -- fleet status --store "$hers"
+
 worker --device cpu --tag desk --cache 1G
 holds "H8 a worker offers its devices" within 20 has free 1
 exits 0 "the status names it" "/cpu" desk free -- fleet status

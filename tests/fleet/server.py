@@ -45,9 +45,9 @@ class PrivateServer:
 
     owner = "owner"
 
-    def __init__(self, settings=None, environment=None, prefix=()):
+    def __init__(self, settings=None, environment=None, prefix=(), base=None):
         """`settings`: more lines for postgresql.conf; `environment`: more variables of the server;
-        `prefix`: words before the command of the server."""
+        `prefix`: words before the command of the server; `base`: where its folder is made, else in memory if it can."""
         self.settings = dict(settings or {})
         self.environment = dict(environment or {})
         # A test that is killed takes its server along.
@@ -55,7 +55,7 @@ class PrivateServer:
         self.process = None
         self.maker = os.getpid()
         self.user = pwd.getpwnam("postgres") if os.geteuid() == 0 else None
-        base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        base = base or ("/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="tw-pg-", dir=base))
         self.data = self.folder / "data"
         self.log = self.folder / "log"

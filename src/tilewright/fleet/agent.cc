@@ -52,11 +52,17 @@ void nap(const Agent& agent, double seconds) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }
 
+/// What the store says of a device.
+struct Enrolled {
+  int64_t id = 0;
+  std::vector<std::string> listen;  ///< channels where it tells of jobs for it
+};
+
 /// One device, in a thread of its own.
 class DeviceLoop {
  public:
-  DeviceLoop(Agent& agent, const Offer& offer, int64_t id)
-      : agent_(agent), offer_(offer), id_(id) {}
+  DeviceLoop(Agent& agent, const Offer& offer, const Enrolled& enrolled)
+      : agent_(agent), offer_(offer), id_(enrolled.id), listen_(enrolled.listen) {}
 
   void run() {
     double pause = kIdleFirst;
@@ -76,8 +82,7 @@ class DeviceLoop {
         draining_ = claimed->is_object() && claimed->value("drain", false);
         for (const auto& server : servers_)
           if (server != nullptr) server->idle(seconds_since(worked_));
-        nap(agent_, pause);
-        pause = std::min(pause * 1.5, kIdleLongest);
+        pause = client_->wait(pause) ? kIdleFirst : std::min(pause * 1.5, kIdleLongest);
         continue;
       }
       pause = kIdleFirst;
@@ -105,6 +110,7 @@ class DeviceLoop {
       return false;
     }
     client_ = *std::move(opened);
+    for (const std::string& channel : listen_) client_->listen(channel);
     return true;
   }
 
@@ -182,34 +188,36 @@ class DeviceLoop {
   Agent& agent_;
   const Offer& offer_;
   int64_t id_;
+  std::vector<std::string> listen_;
   std::unique_ptr<Client> client_;
   std::vector<std::unique_ptr<JobServer>> servers_;  ///< by service, once it was needed
   SteadyClock::time_point worked_ = SteadyClock::now();
   bool draining_ = false;
 };
 
-/// The numbers that the store gave to the devices, in the order of the offers.
-Result<std::vector<int64_t>> enroll(Agent& agent, Client& client) {
+/// The devices as the store knows them, in the order of the offers.
+Result<std::vector<Enrolled>> enroll(Agent& agent, Client& client) {
   const AgentOptions& options = agent.options;
   Json devices = Json::array();
   for (const Offer& offer : options.offers) devices.push_back(to_json(offer));
   const Json answer =
       TW_TRY(client.call("enroll", {options.host, options.program, options.compiler,
                                     options.sandbox, options.pool, devices.dump()}));
-  std::vector<int64_t> ids;
+  std::vector<Enrolled> enrolled;
   try {
     agent.worker = answer.at("worker");
     agent.secret = answer.at("secret");
     for (const Offer& offer : options.offers)
       for (const Json& device : answer.at("devices"))
-        if (device.at("key") == offer.key) ids.push_back(device.at("id"));
+        if (device.at("key") == offer.key)
+          enrolled.push_back({device.at("id"), device.at("listen")});
   } catch (const Json::exception& error) {
     return fail(ErrorKind::Package, "the store's answer to a worker is not as expected",
                 error.what(), "tilewright fleet check");
   }
-  if (ids.size() != options.offers.size())
+  if (enrolled.size() != options.offers.size())
     return fail(ErrorKind::Package, "the store does not know every device of this worker");
-  return ids;
+  return enrolled;
 }
 
 }  // namespace
@@ -218,13 +226,13 @@ Result<void> run_agent(const AgentOptions& options, AgentCounts& counts) {
   auto client = TW_TRY(Client::open(options.url));
   Agent agent{
       options, counts, TW_TRY(BlobCache::open(options.cache_folder, options.cache_bytes)), {}, {}};
-  const std::vector<int64_t> ids = TW_TRY(enroll(agent, *client));
+  const std::vector<Enrolled> enrolled = TW_TRY(enroll(agent, *client));
   for (const Offer& offer : options.offers)
     agent.say(
         fmt::format("{} ({}) takes jobs of pool {}", offer.name, offer.device_class, options.pool));
   std::vector<std::thread> threads;
-  for (size_t i = 0; i < ids.size(); ++i)
-    threads.emplace_back([&, i] { DeviceLoop(agent, options.offers[i], ids[i]).run(); });
+  for (size_t i = 0; i < enrolled.size(); ++i)
+    threads.emplace_back([&, i] { DeviceLoop(agent, options.offers[i], enrolled[i]).run(); });
   for (std::thread& thread : threads) thread.join();
   (void)client->call("leave", {agent.worker, agent.secret});
   return {};

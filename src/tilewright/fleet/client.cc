@@ -37,6 +37,7 @@ double jittered(double seconds) {
 
 constexpr double kConnectFirst = .5, kConnectLongest = 30;  ///< seconds between attempts to connect
 constexpr double kTellEvery = 4;                            ///< seconds
+constexpr double kNap = .05;  ///< seconds until a pause asks whether it shall stop
 
 }  // namespace
 
@@ -50,8 +51,27 @@ Result<std::unique_ptr<Client>> Client::open(const std::string& url, Patience pa
 Status Client::connect() {
   auto connection = TW_TRY(postgres::Connection::open(url_));
   TW_TRY_STATUS(check(TW_TRY(state(*connection))));
+  for (const std::string& channel : channels_) TW_TRY(connection->listen(channel));
   connection_ = std::move(connection);
   return {};
+}
+
+void Client::listen(const std::string& channel) {
+  channels_.push_back(channel);
+  if (connection_ != nullptr && !connection_->lost()) (void)connection_->listen(channel);
+}
+
+bool Client::wait(double seconds) {
+  const auto begin = SteadyClock::now();
+  for (double left = seconds; left > 0 && !(patience_.stop && patience_.stop());
+       left = seconds - seconds_since(begin)) {
+    const double nap = std::min(left, kNap);
+    if (channels_.empty() || connection_ == nullptr || connection_->lost())
+      std::this_thread::sleep_for(std::chrono::duration<double>(nap));
+    else if (connection_->wait_for_notification(nap).value_or(false))
+      return true;
+  }
+  return false;
 }
 
 template <class T>
@@ -73,7 +93,7 @@ Result<T> Client::repeat(const std::function<Result<T>()>& once) {
     // In short naps, so that a stop is noticed.
     for (const auto nap = SteadyClock::now(); seconds_since(nap) < rest;) {
       if (patience_.stop && patience_.stop()) return result;
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(std::chrono::duration<double>(kNap));
     }
     pause = std::min(2 * pause, kConnectLongest);
   }

@@ -42,6 +42,13 @@ class Client {
   Result<std::string> bytes(const std::string& function,
                             const std::vector<postgres::Parameter>& parameters);
 
+  /// From now on `wait` ends when somebody tells of news on a channel, where the store lets us
+  /// hear: not through a pooler. Who does not hear finds out by asking.
+  void listen(const std::string& channel);
+  /// A pause; true: it was ended early by news. Ends early, too, when patience is told to stop.
+  /// units: s.
+  bool wait(double seconds);
+
   const std::string& url() const { return url_; }
   /// The one before.
   Patience set_patience(Patience patience) { return std::exchange(patience_, std::move(patience)); }
@@ -57,6 +64,7 @@ class Client {
   std::string url_;
   Patience patience_;
   std::unique_ptr<postgres::Connection> connection_;
+  std::vector<std::string> channels_;
 };
 
 /// A UUID of version 7: those made later are greater, so indexes grow at their end.

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/npy.h"
@@ -111,7 +109,7 @@ Result<JobState> wait_for(Client& client, const std::string& run, const std::str
       (void)client.call("tick", {});
       ticked = waited;
     }
-    std::this_thread::sleep_for(std::chrono::duration<double>(pause));
+    client.wait(pause);
     pause = std::min(1.5 * pause, kLookLongest);
   }
 }
@@ -158,6 +156,7 @@ Result<RemoteResult> run_remotely(Client& client, const Selected& on, const Remo
   result.device_class = on.device_class;
   const Job job = TW_TRY(prepared(client, on, request, result));
   const std::string run = new_uuid();
+  client.listen("fleet_" + run);  // the store tells of an urgent job's end there
   TW_TRY(client.call("new_run", {run, request.command, false}));
   const Json answer = TW_TRY(client.call("submit", {run, Json::array({to_json(job)}).dump()}));
   for (const Json& warning : answer.value("warnings", Json::array()))

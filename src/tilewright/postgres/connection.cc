@@ -213,6 +213,33 @@ Result<std::string> Connection::query_bytes(const std::string& sql,
                      static_cast<size_t>(pq_->getlength(answer.get(), 0, 0)));
 }
 
+Result<bool> Connection::listen(const std::string& channel) {
+  // A pooler makes up the number that it tells at the beginning.
+  const Rows rows = TW_TRY(query("SELECT pg_backend_pid()"));
+  if (rows.at(0).at(0) != std::to_string(pq_->backendPID(handle_))) return false;
+  std::string quoted;
+  for (const char c : channel) quoted.append(c == '"' ? 2 : 1, c);
+  TW_TRY(query("LISTEN \"" + quoted + "\""));
+  return true;
+}
+
+Result<bool> Connection::wait_for_notification(double seconds) {
+  for (const double end = now() + seconds;;) {
+    if (lost_) return lose("it was lost before");
+    bool told = false;
+    while (PGnotify* notification = pq_->notifies(handle_)) {
+      pq_->freemem(notification);
+      told = true;
+    }
+    if (told) return true;
+    if (wait_at(pq_->socket(handle_), POLLIN, end) == 0) {
+      if (now() >= end) return false;
+    } else if (pq_->consumeInput(handle_) == 0) {
+      return lose(pq_->errorMessage(handle_));
+    }
+  }
+}
+
 Status Connection::execute_script(const std::string& sql) {
   TW_TRY(ask(sql, nullptr, 0));
   return {};

@@ -54,6 +54,13 @@ class Connection {
   /// Several statements, with an hour's time. errors: as `query`.
   Status execute_script(const std::string& sql);
 
+  /// Asks to be told of each NOTIFY on a channel. False: there is a pooler between, which gives the
+  /// server's connections to others after each statement. errors: as `query`.
+  Result<bool> listen(const std::string& channel);
+  /// Waits until the server has told of a NOTIFY, also of one that came with an earlier answer;
+  /// false: `seconds` are over. errors: Unreachable.
+  Result<bool> wait_for_notification(double seconds);
+
   /// Whether it is of no use any more: only a new one helps.
   bool lost() const { return lost_; }
   /// Whether the server broke the last statement off for the sake of others: a deadlock, a

@@ -115,6 +115,38 @@ TEST(PostgresConnection, WhatWasBrokenOffForOthersIsRepeated) {
   EXPECT_EQ((*connection->query("SELECT last_value FROM tries"))[0][0], "11");
 }
 
+TEST(PostgresConnection, AListenerIsTold) {
+  const auto listener = connect(url()), teller = connect(url());
+  EXPECT_FALSE(*listener->wait_for_notification(0));
+  ASSERT_TRUE(*listener->listen("a \"channel\""));
+  const auto tell = [&](const char* channel) {
+    ASSERT_TRUE(teller->query("SELECT pg_notify($1, '')", {std::string(channel)}));
+  };
+  std::thread later([&] { tell("a \"channel\""); });
+  EXPECT_TRUE(*listener->wait_for_notification(30));
+  later.join();
+  EXPECT_FALSE(*listener->wait_for_notification(0)) << "told once";
+  tell("another");
+  EXPECT_FALSE(*listener->wait_for_notification(.02));
+  // What comes with the answer to a statement is not lost.
+  tell("a \"channel\"");
+  tell("a \"channel\"");
+  EXPECT_EQ((*listener->query("SELECT 5"))[0][0], "5");
+  EXPECT_TRUE(*listener->wait_for_notification(30));
+}
+
+TEST(PostgresConnection, AListenerWhoseServerEndsIsLost) {
+  const auto listener = connect(url()), teller = connect(url());
+  ASSERT_TRUE(*listener->listen("a"));
+  const std::string pid = *(*listener->query("SELECT pg_backend_pid()"))[0][0];
+  ASSERT_TRUE(teller->query("SELECT pg_terminate_backend($1)", {pid}));
+  const Result<bool> told = listener->wait_for_notification(30);
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().kind, ErrorKind::Unreachable);
+  EXPECT_TRUE(listener->lost());
+  EXPECT_FALSE(listener->wait_for_notification(0));
+}
+
 TEST(PostgresConnection, AStoppedServerIsLost) {
   const auto connection = connect(url());
   const pid_t backend = std::atoi((*connection->query("SELECT pg_backend_pid()"))[0][0]->c_str());

@@ -11,9 +11,9 @@ namespace tilewright::postgres {
 // clang-format off
 /// `TW_LIBPQ_FUNCTIONS(X)`: X(name) for each function `PQname` that is used.
 #define TW_LIBPQ_FUNCTIONS(X)                                                                      \
-  X(clear) X(connectPoll) X(connectStartParams) X(connectionNeedsPassword) X(conninfo)             \
+  X(backendPID) X(clear) X(connectPoll) X(connectStartParams) X(connectionNeedsPassword) X(conninfo)             \
   X(conninfoFree) X(conninfoParse) X(consumeInput) X(errorMessage) X(finish) X(flush) X(freemem)   \
-  X(getResult) X(getisnull) X(getlength) X(getvalue) X(isBusy) X(nfields) X(ntuples)               \
+  X(getResult) X(getisnull) X(getlength) X(getvalue) X(isBusy) X(nfields) X(notifies) X(ntuples)   \
   X(resultErrorField) X(resultStatus) X(sendQuery) X(sendQueryParams) X(setErrorVerbosity)         \
   X(setNoticeProcessor) X(setnonblocking) X(socket) X(status) X(transactionStatus)
 // clang-format on

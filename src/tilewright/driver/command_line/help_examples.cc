@@ -44,6 +44,8 @@ constexpr std::pair<std::string_view, const char*> kExamples[] = {
     {"fleet",
      "tilewright fleet init --private pool\n"
      "tilewright fleet status\n"
+     "tilewright fleet login ann --kind user --weight 2\n"
+     "tilewright fleet grant ann --pool default --submit --class 'cpu:*'\n"
      "tilewright fleet launch slurm\n"},
     {"worker",
      "tilewright worker --device cpu --tag desk\n"

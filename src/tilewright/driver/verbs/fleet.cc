@@ -29,6 +29,10 @@ struct FleetVerb {
   std::vector<std::string> devices;
   double every = 2;  ///< seconds between pictures of `top`
   int64_t limit = 50;
+  std::string login_kind, pool, device_class = "*", most_time, blobs;
+  double weight = 0;       ///< 0: as it is
+  int64_t most_ready = 0;  ///< likewise
+  bool off = false, on = false, submit = false, serve = false, revoke = false;
 };
 
 Result<std::unique_ptr<fleet::Client>> client_of(const FleetVerb& verb) {
@@ -148,6 +152,62 @@ Result<int> tell_answer(const FleetVerb& verb, const std::string& function,
   return 0;
 }
 
+/// Calls a function of the owner's, and says `text` when it is done.
+Result<int> change(const FleetVerb& verb, const std::string& action, const std::string& function,
+                   const std::vector<postgres::Parameter>& parameters, const std::string& text,
+                   bool as_json) {
+  TW_TRY(TW_TRY(client_of(verb))->call(function, parameters));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = action;
+  json["name"] = verb.name;
+  as_json ? print_json(json) : say(text);
+  return 0;
+}
+
+/// NULL leaves a value as it is.
+template <class T>
+postgres::Parameter unless(bool same, const T& value) {
+  return same ? postgres::Parameter(nullptr) : postgres::Parameter(value);
+}
+
+Result<int> login(const FleetVerb& verb, bool as_json) {
+  if (verb.off && verb.on)
+    return fail(ErrorKind::Usage, "--off and --on exclude each other", {}, "leave one out");
+  const int64_t bytes = verb.blobs.empty() ? 0 : TW_TRY(parse_bytes("--blobs", verb.blobs));
+  return change(
+      verb, "login", "login_set",
+      {verb.name, unless(verb.login_kind.empty(), verb.login_kind),
+       unless(verb.weight == 0, verb.weight), unless(verb.most_ready == 0, verb.most_ready),
+       unless(bytes == 0, bytes), unless(!verb.off && !verb.on, verb.off)},
+      fmt::format("the fleet knows {}; what it may do: tilewright fleet grant {} ...", verb.name,
+                  verb.name),
+      as_json);
+}
+
+Result<int> pool(const FleetVerb& verb, bool as_json) {
+  const double seconds =
+      verb.most_time.empty() ? 0 : TW_TRY(parse_seconds("--max-time", verb.most_time, "10m"));
+  return change(verb, "pool", "pool_set", {verb.name, unless(seconds == 0, seconds)},
+                fmt::format("there is a pool {}; who may use it: tilewright fleet grant LOGIN "
+                            "--pool {} --submit",
+                            verb.name, verb.name),
+                as_json);
+}
+
+Result<int> grant(const FleetVerb& verb, bool as_json) {
+  if (verb.submit == verb.serve)
+    return fail(ErrorKind::Usage, "grant takes one of --submit and --serve",
+                "who submits has jobs run; who serves runs those of others",
+                fmt::format("tilewright fleet grant {} --pool {} --submit", verb.name, verb.pool));
+  const char* what = verb.submit ? "submit" : "serve";
+  return change(verb, "grant", "member_set",
+                {verb.pool, verb.name, std::string(what), unless(verb.revoke, verb.device_class)},
+                verb.revoke ? fmt::format("{} may no longer {} in {}", verb.name, what, verb.pool)
+                            : fmt::format("{} may {} in {}, devices of class {}", verb.name, what,
+                                          verb.pool, verb.device_class),
+                as_json);
+}
+
 Result<int> log(const FleetVerb& verb, bool as_json) {
   const auto client = TW_TRY(client_of(verb));
   const Json events = TW_TRY(client->call("last_events", {verb.limit}));
@@ -217,6 +277,36 @@ void add_looking(Verb verb, const Options& options, VerbContext& context) {
              });
 }
 
+void add_rights(Verb verb, const Options& options, VerbContext& context) {
+  Verb knowing = add_action(verb, options, context, "login",
+                            "Makes a login of PostgreSQL one of the fleet, or changes it", login);
+  knowing.add_option("login", options->name, "which").required();
+  knowing
+      .add_option("--kind", options->login_kind,
+                  "a user submits, a worker serves, a monitor looks (default user)")
+      .one_of({"user", "worker", "monitor"});
+  knowing.add_option("--weight", options->weight, "of its share of devices; others have 1")
+      .in_range(1e-3, 1e5);
+  knowing.add_option("--max-ready", options->most_ready, "jobs that it may have waiting")
+      .in_range(1, 10'000'000);
+  knowing.add_option("--blobs", options->blobs, "bytes of files that it may store: 20G");
+  knowing.add_flag("--off", options->off, "it may do nothing any more");
+  knowing.add_flag("--on", options->on, "it may work again");
+  Verb pooling =
+      add_action(verb, options, context, "pool", "Makes a pool of devices, or changes it", pool);
+  pooling.add_option("pool", options->name, "which").required();
+  pooling.add_option("--max-time", options->most_time, "that a job may take there (default 10m)");
+  Verb granting = add_action(verb, options, context, "grant",
+                             "Lets a login submit to a pool, or serve in it", grant);
+  granting.add_option("login", options->name, "who").required();
+  granting.add_option("--pool", options->pool, "where").required();
+  granting.add_flag("--submit", options->submit, "have jobs run there");
+  granting.add_flag("--serve", options->serve, "run jobs of others");
+  granting.add_option("--class", options->device_class,
+                      "on devices of these classes only: 'cpu:*' (default *)");
+  granting.add_flag("--revoke", options->revoke, "takes it away");
+}
+
 void add_tending(Verb verb, const Options& options, VerbContext& context) {
   add_named(verb, options, context, "cancel", "cancel", "run", "Ends the jobs of a run");
   add_named(verb, options, context, "drain", "drain", "worker", "Asks a worker to leave");
@@ -248,6 +338,7 @@ void add_fleet(Verb app, VerbContext& context) {
   verb.needs_action();
   add_making(verb, options, context);
   add_looking(verb, options, context);
+  add_rights(verb, options, context);
   add_tending(verb, options, context);
 }
 

@@ -83,7 +83,9 @@ CREATE FUNCTION require_owner() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT is_owner() THEN
     PERFORM refuse('TW403', 'only the owner of the fleet may do this',
-                   format('%s is no member of the role that owns it', session_user));
+                   format('%s is no member of the role that owns it', session_user),
+                   format('ask %s', (SELECT nspowner::regrole FROM pg_namespace
+                                     WHERE nspname = 'fleet')));
   END IF;
 END $$;
 

@@ -41,7 +41,7 @@ CREATE FUNCTION read_jobs(jobs jsonb)
 RETURNS TABLE (place bigint, id uuid, kind text, pool text, class text, device text, compiler text,
                needs text[], band smallint, after uuid[], payload jsonb, limit_s double precision,
                n int, blobs jsonb, key text, signature text)
-LANGUAGE sql AS $$
+LANGUAGE sql STABLE AS $$
   SELECT ordinality, (j->>'id')::uuid, coalesce(j->>'kind', 'run'), coalesce(j->>'pool', 'default'),
          coalesce(j->>'class', ''), coalesce(j->>'device', ''), coalesce(j->>'compiler', ''),
          ARRAY(SELECT DISTINCT v FROM jsonb_array_elements_text(list(j->'needs')) v ORDER BY v),
