@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <chrono>
+#include <map>
 #include <thread>
 
 #include "tilewright/base/process.h"
@@ -201,6 +202,55 @@ TEST(Measure, AnInterruptionEndsItSoon) {
   }
   interrupt_requested = false;
   EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok);
+}
+
+/// Whoever measures for others brings the scale along, and hears of each candidate at once.
+TEST(Measure, BesideAGivenAnchor) {
+  auto measurer = start_measurer(options());
+  ASSERT_TRUE(measurer);
+  auto evaluator = (*measurer)->anchored(small_task());
+  ASSERT_TRUE(evaluator);
+  const Anchor anchor{schedule::print(candidate("slow").trace), 8e6, 1e9};  // it takes 0.5 ms here
+  for (int i = 0; i < 2; ++i) {  // again, with what is loaded
+    std::map<size_t, Reading> told;
+    const auto readings =
+        (*evaluator)
+            ->evaluate_beside(anchor, {candidate("fast"), candidate("segv"), candidate("slow")},
+                              [&](size_t index, const Reading& reading) { told[index] = reading; });
+    ASSERT_EQ(readings.size(), 3u);
+    ASSERT_EQ(told.size(), 3u);
+    EXPECT_EQ(told[1].kind, OutcomeKind::Crash);
+    EXPECT_EQ(told[2].cost, readings[2].cost);
+    EXPECT_GT(readings[2].cost, 4e6);  // 8e6 where nothing else runs
+    EXPECT_LT(readings[0].cost, readings[2].cost / 2);
+    EXPECT_GT(readings[0].cost, 10 * readings[0].fastest);  // which is by the clock of here
+  }
+}
+
+TEST(Measure, WhoWaitsCanStopIt) {
+  MeasureOptions chosen = options();
+  chosen.limit_seconds = 60;
+  bool stop = false;
+  chosen.stop = [&] { return stop; };
+  auto measurer = start_measurer(chosen);
+  ASSERT_TRUE(measurer);
+  auto evaluator = (*measurer)->anchored(small_task());
+  ASSERT_TRUE(evaluator);
+  int told = 0;
+  const auto readings =
+      (*evaluator)
+          ->evaluate_beside({}, {candidate("fast"), candidate("endless"), candidate("endless")},
+                            [&](size_t, const Reading&) {
+                              ++told;
+                              stop = true;
+                            });
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(readings[0].kind, OutcomeKind::Ok);
+  EXPECT_EQ(readings[1].kind, OutcomeKind::Lost);
+  EXPECT_EQ((*measurer)->race(small_task(), {candidate("fast").trace}, 5).error().kind,
+            ErrorKind::Interrupted);
+  stop = false;
+  EXPECT_EQ((*evaluator)->evaluate({candidate("fast")}).at(0).kind, OutcomeKind::Ok);
 }
 
 TEST(Measure, Races) {

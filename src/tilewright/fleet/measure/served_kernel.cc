@@ -29,9 +29,10 @@ Result<int64_t> parameter_bytes(const Param& param) {
     if (!extent || !stride)
       return fail(ErrorKind::Unsupported,
                   fmt::format("{} has sizes known only at run time", param.buffer.name()));
+    if (*extent == 0) return 0;
     int64_t way = 0;
     if (*extent < 0 || *stride < 0 || __builtin_mul_overflow(*extent, dense, &dense) ||
-        __builtin_mul_overflow(*extent, *stride, &way) ||
+        __builtin_mul_overflow(*extent - 1, *stride, &way) ||
         __builtin_add_overflow(last, way, &last) || last > kMostOperandBytes)
       return too_large();
   }
