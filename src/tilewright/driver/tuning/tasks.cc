@@ -198,6 +198,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       };
     const double begin = now_ns();
     model.compiled = TW_TRY(compile_subject(subject, watched));
+    model.compile_seconds = 1e-9 * (now_ns() - begin);
     model.subject = std::move(subject);
     std::map<std::string, double> times;
     runtime::SessionOptions session;
@@ -216,7 +217,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
       times = step_times(*model.session);
     }
     add_tasks(plan, model.compiled, times, options, false, [](const std::string&) { return true; });
-    if (model.session)
+    if (model.session && limits.forms)
       TW_TRY_STATUS(add_forms(plan, model, asked, options, session,
                               {subject_options.seed, limits.look}, end));
     plan.models.push_back(std::move(model));

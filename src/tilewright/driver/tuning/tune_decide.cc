@@ -110,6 +110,10 @@ Result<Duel> TuneRun::race(runtime::Session& before, runtime::Session& after) co
 
 /// The model as compiled by rule against its form with the present verdicts.
 Result<Duel> TuneRun::race_tuned(TunedModel& model) {
+  if (remote_) {
+    model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
+    return duel_there(model);
+  }
   if (target().duel != nullptr) {
     model.tuned = TW_TRY(compile_subject(model.subject, with_verdicts({})));
     return target().duel(model.compiled, *model.tuned, settings_.subject, duel_seconds());
@@ -133,13 +137,20 @@ Status TuneRun::compare(TunedModel& model) {
     gain.before += uses * verdict->rule_cost;
     gain.after += uses * verdict->record.cost;
   }
-  if (runs_here() && !any) gain.before = gain.after = model.latency;
+  if (model.latency > 0 && !any) gain.before = gain.after = model.latency;
   const double turn = model.compile_seconds + race_seconds();
-  if (!runs_here() || !any || interrupted() || !time_for(turn)) {
+  if (!(runs_here() || remote_) || !any || interrupted() || !time_for(turn)) {
     gains_.push_back(std::move(gain));
     return {};
   }
-  Duel times = TW_TRY(race_tuned(model));
+  Result<Duel> raced = race_tuned(model);
+  if (!raced && remote_ && raced.error().kind != ErrorKind::Interrupted) {
+    say(fmt::format("warning: {} as a whole could not be measured: {}", gain.name,
+                    raced.error().what));
+    gains_.push_back(std::move(gain));
+    return {};
+  }
+  Duel times = TW_TRY(std::move(raced));
   if (give_up_slower(model, times) && (time_for(turn) || times.after >= times.before))
     times = TW_TRY(race_tuned(model));
   gain.raced = true;

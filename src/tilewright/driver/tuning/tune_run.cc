@@ -32,6 +32,7 @@ namespace {
 constexpr int kTransferred = 4;     ///< points tried first because a shape alike liked them
 constexpr double kRaceShare = 0.1;  ///< of the time between compiling and the races of models
 constexpr std::string_view kReplay = "replay:";
+constexpr double kSendSeconds = 3;  ///< for the jobs of a duel on a device of a fleet
 /// Of the budget, at most: until all tasks are known, and kept for the end.
 constexpr double kPlanShare = 0.2, kEndShare = 0.35;
 
@@ -74,7 +75,7 @@ double TuneRun::duel_seconds() const {
 }
 
 /// Of one model against its untuned form, both warmed up.
-double TuneRun::race_seconds() const { return 0.1 + duel_seconds(); }
+double TuneRun::race_seconds() const { return 0.1 + duel_seconds() + (remote_ ? kSendSeconds : 0); }
 
 /// Whether something that takes `seconds` ends within the budget.
 bool TuneRun::time_for(double seconds) const { return elapsed() + seconds <= settings_.seconds; }
@@ -84,12 +85,14 @@ double TuneRun::elapsed() const {
 }
 
 Status TuneRun::prepare() {
+  TW_TRY_STATUS(find_devices());
   SubjectOptions by_rule = settings_.subject;
   by_rule.no_records = true;
   TW_TRY_STATUS(check_paths(by_rule));
   compile_ = TW_TRY(compile_options(by_rule));
   TW_TRY_STATUS(check_tunable(compile_.target));
   compile_.command = settings_.command;
+  take_class();
   if (target().ready != nullptr && runs_here() && !settings_.dry)
     TW_TRY_STATUS(target().ready(compile_, settings_.subject));
   if (const auto missing = hw::missing_features(compile_.cpu()); runs_here() && !missing.empty())
@@ -113,7 +116,8 @@ Status TuneRun::prepare() {
 Status TuneRun::plan(std::vector<Subject> subjects, const SubjectOptions& by_rule) {
   PlanLimits limits;
   limits.look =
-      runs_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
+      looks_here() && !settings_.dry ? look_seconds(settings_.seconds, subjects.size()) : 0;
+  limits.forms = !remote_;
   const double before = elapsed();
   limits.seconds = kPlanShare * settings_.seconds - before;
   plan_ = TW_TRY(target().plan(std::move(subjects), by_rule, compile_, limits));
@@ -133,12 +137,17 @@ Status TuneRun::open() {
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
     const std::string& path = settings_.subject.records;
-    store_ = TW_TRY(records::open_any_store(path.empty() ? records::default_store() : path));
+    store_ = TW_TRY(records::open_any_store(remote_        ? fleet_url()
+                                            : path.empty() ? records::default_store()
+                                                           : path));
     TW_TRY_STATUS(keep_workloads());
     const auto measuring = target().measuring;
-    if (runs_here())
+    if (remote_) TW_TRY_STATUS(open_fleet());
+    if (runs_here()) {
+      use_ = TW_TRY(use_device(compile_.target.name));
       measurer_ = TW_TRY(measure::start_measurer(measuring == nullptr ? measure::MeasureOptions()
                                                                       : measuring(compile_)));
+    }
   }
   std::vector<tune::TunerTask> tasks;
   for (const KernelTask& task : plan_.tasks) {
@@ -165,6 +174,7 @@ Status TuneRun::open() {
   options.seconds = std::min(on_device() ? rest() * (1 - kRaceShare) : settings_.seconds,
                              settings_.search_seconds);
   options.interrupted = [] { return driver::interrupted(); };
+  options.batches = fleet_;
   if (store_) {
     kept_ = std::make_unique<records::GroupedAdds>(store_, nullptr, say_away());
     options.keep = [this](const auto& records) { return kept_->add(records); };
@@ -263,6 +273,10 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
   if (runs_here())
     made.evaluator = [this, &kernel = task.task] { return measurer_->evaluator(kernel); };
   made.known = TW_TRY(store_->find(records_of(task)));
+  if (fleet_ != nullptr)
+    for (const records::Record& known : made.known)
+      if (known.kind == records::kRuleKind && known.outcome == "ok")
+        fleet_->set_anchor(task.task, known.schedule, known.cost);
   if (settings_.transfer && made.known.empty()) {
     tune::Transferred start = TW_TRY(tune::transferred_points(
         *store_, task.task, made.space->space(), made.space_name, kTransferred));
@@ -306,6 +320,8 @@ std::string progress_line(const TuneRun& run) {
   if (now > 0)
     text += fmt::format("  kernels {:.3g} -> {:.3g} {} ({:.2f}x)", before / 1e6, now / 1e6,
                         run.large_unit(), before / now);
+  if (const fleet::RemoteMeasurer* fleet = run.fleet())
+    text += fmt::format("  {} of {} devices", fleet->busy(), fleet->devices());
   return text + "  " + label_of(tuner.tasks()[tuner.current()]);
 }
 

@@ -8,8 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/driver/fleet/device_use.h"
+#include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/tuning/final_race.h"
 #include "tilewright/driver/tuning/tuning_target.h"
+#include "tilewright/fleet/measure/remote_measurer.h"
 #include "tilewright/records/grouped_adds.h"
 
 namespace tilewright::driver {
@@ -23,6 +26,7 @@ struct TuneSettings {
   std::string method = "ours";
   std::string space;  ///< empty: constructive, and tiling where that is at its end; VTA has its own
   std::string measure = "device";  ///< or `model`, or `replay:FILE`
+  WorkerChoice remote;             ///< measure on devices of a fleet, all of one class
   bool transfer = true;            ///< start where the nearest shape tuned before was fastest
   bool dry = false;                ///< only up to `open`, and without a store
   std::string output;              ///< package to write; empty: none
@@ -57,6 +61,10 @@ class TuneRun {
   const std::vector<Verdict>& verdicts() const { return verdicts_; }
   const std::vector<ModelGain>& gains() const { return gains_; }
   const compile::CompileOptions& compile() const { return compile_; }
+  /// The devices of a fleet that measure; null: this machine does.
+  const fleet::RemoteMeasurer* fleet() const { return fleet_; }
+  /// The store of that fleet.
+  const std::string& fleet_url() const { return remote_->client->url(); }
   search::Stop stop() const { return stop_; }
   /// The spaces that kernels are searched in, one after the other, by their names in records.
   std::vector<std::string> spaces() const;
@@ -73,7 +81,15 @@ class TuneRun {
   const TuningTarget& target() const { return tuning_target(compile_.target); }
   bool on_device() const { return settings_.measure == "device"; }
   /// Whether kernels run here: a device of its own is simulated.
-  bool runs_here() const { return on_device() && !target().simulated; }
+  bool runs_here() const { return on_device() && !target().simulated && !remote_; }
+  bool looks_here() const;
+  // Measuring on devices of a fleet (tune_fleet.cc).
+  Status find_devices();
+  void take_class();
+  Status open_fleet();
+  Result<RemotePackage> packed(const TunedModel& model, const compile::CompiledModel& compiled,
+                               const std::string& file) const;
+  Result<Duel> duel_there(const TunedModel& model) const;
   Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
@@ -105,7 +121,12 @@ class TuneRun {
   std::unique_ptr<records::GroupedAdds> kept_;        ///< what the search adds to store_
   std::string newest_;                                ///< time of the newest replayed record
   std::map<std::string, int64_t> elsewhere_;  ///< kernels whose search starts there, by machine
+  std::optional<RemoteDevice> remote_;        ///< absent: this machine measures
+  std::optional<TemporaryFolder> folder_;
+  std::vector<std::string> names_, tags_;  ///< of the devices that --worker names, if it does
+  DeviceUse use_;  ///< of this machine's device, where it measures
   std::unique_ptr<measure::Measurer> measurer_;
+  fleet::RemoteMeasurer* fleet_ = nullptr;  ///< is measurer_, where devices of a fleet measure
   std::unique_ptr<tune::Tuner> tuner_;
   search::Stop stop_ = search::Stop::Trials;
   std::vector<Verdict> verdicts_;

@@ -14,6 +14,7 @@
 #include "tilewright/driver/report/why_stopped.h"
 #include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/driver/verbs/tune_launches.h"
+#include "tilewright/records/open/open.h"
 #include "tilewright/tune/methods.h"
 
 namespace tilewright::driver {
@@ -118,6 +119,12 @@ void print_summary(const TuneRun& run) {
              run.tuner().trials(), run.tuner().trials() == 1 ? "" : "s", tally.tried, kernels,
              kernels == 1 ? "" : "s", run.elapsed(), tally.faster);
   fmt::print("stopped because {}\n", reason_of(run));
+  if (const fleet::RemoteMeasurer* fleet = run.fleet()) {
+    fmt::print("measured on {} device{} of class {}\n", fleet->used().size(),
+               fleet->used().size() == 1 ? "" : "s", fleet->on().device_class);
+    if (records::default_store() != run.fleet_url())
+      fmt::print("what was found is in the fleet's store: compile --store {}\n", run.fleet_url());
+  }
   if (tally.limit > 0)
     fmt::print(
         "left to gain: at most {:.2f}x by the limits of the machine; most in {}: {:.1f} of {:.1f} "
@@ -151,6 +158,8 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
   json["stop"] = stop_name(run.stop());
   json["limit_hit"] = run.stop() == search::Stop::Time || run.stop() == search::Stop::Trials;
   json["trials"] = run.tuner().trials();
+  if (const fleet::RemoteMeasurer* fleet = run.fleet())
+    json["worker"] = {{"class", fleet->on().device_class}, {"devices", fleet->used()}};
   json["proposals"] = run.proposals_hash();
   const Tally tally = tally_of(run);
   json["kernels_tried"] = tally.tried;
@@ -236,6 +245,21 @@ void print_result(const TuneRun& run) {
     for (const std::string& reason : main_reasons(run)) say(reason);
 }
 
+/// Devices of a fleet measure code for processors only.
+Status check_worker(const TuneSettings& settings, const hw::Target& target) {
+  if (settings.remote.workers.empty()) {
+    if (settings.remote.wait.empty()) return {};
+    return fail(ErrorKind::Usage, "--wait is for devices of the fleet", {}, "add --worker SPEC");
+  }
+  if (target.cpu() != nullptr) return {};
+  return fail(ErrorKind::Unsupported,
+              fmt::format("code for {} is not tuned on devices of a fleet", target.name),
+              tuning_target(target).simulated
+                  ? "its simulator counts the same cycles on every machine"
+                  : "GPUs are tuned by the machine that has them",
+              "leave out --worker");
+}
+
 /// A space in which no schedule is possible is no result. errors: NotApplicable, with what rules
 /// them out.
 Status check_possible(const TuneRun& run) {
@@ -260,6 +284,7 @@ Result<int> tune(TuneVerb verb, const VerbContext& context) {
   TW_TRY_STATUS(check_paths(settings.subject));
   const hw::Target target = TW_TRY(target_of(settings.subject));
   TW_TRY_STATUS(check_tunable(target));
+  TW_TRY_STATUS(check_worker(settings, target));
   if (tuning_target(target).launches != nullptr)
     return tune_launches(settings, verb.report, context);
   TuneRun run(settings);
@@ -292,6 +317,9 @@ void add_tune(Verb app, VerbContext& context) {
   verb.add_option("--space", settings.space,
                   "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
   verb.add_option("--measure", settings.measure, "device, model or replay:FILE");
+  verb.add_option("--worker", settings.remote.workers,
+                  "measure on all devices of the fleet that fit: cpu:znver4, name=DEVICE, tag=TAG");
+  verb.add_option("--wait", settings.remote.wait, "give up if no device is free after so long: 5m");
   verb.add_flag("--no-transfer", options->no_transfer,
                 "do not start where the nearest shape was fastest");
   verb.add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
