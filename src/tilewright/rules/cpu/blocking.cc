@@ -71,10 +71,10 @@ int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int thr
   double least = 0;
   for (int64_t rows = height; rows >= 1; --rows) {
     // Strips of a single axis would begin inside vectors.
-    if (height % rows != 0 || (!image && rows < height)) continue;
+    if (!image && rows < height) continue;
     if (2 * reach(rows) * row > target.l2_bytes) continue;
-    if (even && extent(sum, kBatchAxis) * (height / rows) % threads != 0) continue;
-    const int64_t strips = height / rows, pieces = around * strips;
+    const int64_t strips = ceil_div(height, rows), pieces = around * strips;
+    if (even && (height % rows != 0 || extent(sum, kBatchAxis) * strips % threads != 0)) continue;
     const double waiting =
         static_cast<double>(ceil_div(pieces, threads) * threads) / static_cast<double>(pieces);
     const double again =

@@ -110,6 +110,19 @@ TEST(Blocking, StripsAreCopiedWhereTheWindowReadsThem) {
   EXPECT_EQ(collect_blocks(*scheduled).front().extents.front() % 2, 0) << print(*scheduled);
 }
 
+/// A height that only 1 divides: single rows would be copied once for each tap.
+TEST(Blocking, TheLastStripMayBeShorter) {
+  hw::CpuTarget target = small_target();
+  target.l2_bytes = 4 * 8 * 18 * 4 * 4;  // of a channel block, 16 rows of 18 elements
+  const Func func = joined(graph_of({.spatial = {29, 18}, .channels = 4}));
+  const auto scheduled = schedule::replay(func, default_trace(func, target, 1));
+  ASSERT_TRUE(scheduled);
+  const std::vector<BlockFacts> blocks = collect_blocks(*scheduled);
+  const BlockFacts* copy = find_block(blocks, "to_blocked");
+  ASSERT_NE(copy, nullptr) << print(*scheduled);
+  EXPECT_LE(copy->extents.front(), 29 / 4) << print(*scheduled);
+}
+
 /// The loop that threads share.
 std::string shared_loop(const Layer& layer) {
   const Func func = joined(graph_of(layer));

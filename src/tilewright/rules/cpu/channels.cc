@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/common_steps.h"
 #include "tilewright/rules/cpu/strip_steps.h"
@@ -63,9 +64,9 @@ int64_t strip_rows(const ChannelPair& pair, const hw::CpuTarget& target, int thr
       storage_bytes(pair.maker->store->buffer.dtype(), pair.maker->work() / (height * images));
   int64_t best = 0, least = 0;
   for (int64_t rows = height; rows >= 1; --rows) {
-    if (height % rows != 0 || 2 * rows * row > target.l2_bytes) continue;
-    const int64_t strips = images * (height / rows);
-    const int64_t longest = (strips + threads - 1) / threads * rows;
+    if (2 * rows * row > target.l2_bytes) continue;
+    const int64_t strips = images * ceil_div(height, rows);
+    const int64_t longest = ceil_div(strips, threads) * rows;
     if (best == 0 || longest < least) best = rows, least = longest;
   }
   return best;

@@ -173,19 +173,28 @@ class TileRule {
     const BlockFacts* input = find_block(blocks, padding);
     const int64_t bytes = input->work() * bit_width(input->store->buffer.dtype()) / 8;
     const int64_t extent = extent_of_loop(block, batch_.back());
-    int64_t around = 1, best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
+    int64_t around = 1;
     for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
-    for (int64_t rows = std::min(kStripRows, extent); tile_.block == 0 && rows >= kLeastStripRows;
-         --rows) {
-      const int64_t strips = around * (extent / rows);
-      const int64_t most = ceil_div(strips, threads_) * threads_;  // with those who wait
-      if (extent % rows != 0 || 8 * most > 9 * strips) continue;
-      best = rows;
-      if (bytes / strips <= target_.l2_bytes / 2) break;
-    }
+    int64_t best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
+    if (tile_.block == 0) best = strip_rows(extent, around, bytes, true);
+    if (tile_.block == 0 && best == 0) best = strip_rows(extent, around, bytes, false);
     if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
     rows_per_strip_ = best;
+  }
+
+  /// Rows of a strip of `extent` rows, with `around` iterations around them; `bytes`: of all that
+  /// is padded. `even`: the last strip is as long as the others. 0: none shares out the work.
+  int64_t strip_rows(int64_t extent, int64_t around, int64_t bytes, bool even) const {
+    int64_t best = 0;
+    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
+      const int64_t strips = around * ceil_div(extent, rows);
+      const int64_t most = ceil_div(strips, threads_) * threads_;  // with those who wait
+      if ((even && extent % rows != 0) || 8 * most > 9 * strips) continue;
+      best = rows;
+      if (bytes / strips <= target_.l2_bytes / 2) break;
+    }
+    return best;
   }
 
   bool split_last(int64_t rows) {
