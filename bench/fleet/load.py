@@ -41,7 +41,7 @@ class Pooler:
             raise RuntimeError("pgbouncer is not installed")
         self.folder = server.folder / "pgbouncer"
         self.folder.mkdir()
-        (self.folder / "users").write_text("".join(f'"{login}" ""\n' for login in ("ann", "bob", "wes")))
+        (self.folder / "users").write_text("".join(f'"{login}" ""\n' for login in ("ann", "bob", "wes", server.owner)))
         (self.folder / "ini").write_text(
             f"[databases]\npostgres = host={server.folder} dbname=postgres\n[pgbouncer]\nlisten_addr =\nunix_socket_dir = {self.folder}\n"
             f"listen_port = 6432\nauth_type = trust\nauth_file = {self.folder}/users\npool_mode = transaction\nmax_client_conn = 5000\n"

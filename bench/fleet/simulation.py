@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "fleet"))
 
 from libpq import Link, Loop  # noqa: E402, F401
-from server import PrivateServer  # noqa: E402
+from server import PrivateServer, schema_files  # noqa: E402
 
 CLASS = "cpu:simulated@1"
 POOL = "default"
@@ -52,6 +52,7 @@ def server_for(connections, folder="/var/tmp"):
     server.apply_schema()
     with server.connect() as owner, owner.cursor() as cursor:
         owner.autocommit = True
+        cursor.execute("UPDATE fleet.meta SET version = %s", (len(schema_files()),))
         for login, kind in (("ann", "user"), ("bob", "user"), ("wes", "worker")):
             cursor.execute(f"CREATE ROLE {login} LOGIN")
             cursor.execute("SELECT fleet.login_set(%s, %s, max_ready => 1000000)", (login, kind))

@@ -68,7 +68,7 @@ exits 2 "no weight" "--weight" -- fleet login ann --weight 0
 exits 2 "another kind" "did you mean" -- fleet login ann --kind users
 hers=${url/:\/\/*@/:\/\/ann@}
 exits 0 "ann looks" "no devices" -- fleet status --store "$hers"
-exits 2 "she owns nothing" "only the owner" "ask " -- fleet pool mine --store "$hers"
+exits 2 "she owns nothing" "may not do this" "owner of the fleet" -- fleet pool mine --store "$hers"
 exits 0 "she is switched off" "knows ann" -- fleet login ann --off
 exits 2 "and told so" "switched off" -- fleet status --store "$hers"
 exits 0 "and on again" "knows ann" -- fleet login ann --on
@@ -95,6 +95,13 @@ exits 2 "a peer needs this machine" "needs this machine" -- bench net.onnx --wor
 exits 2 "one run, one device" "one run is on one device" -- run net.onnx --worker cpu --worker any
 exits 0 "the log tells what happened" claimed -- fleet log
 exits 0 "figures for Prometheus" tilewright_jobs -- fleet metrics
+
+# Commands of this machine and leases of its worker take turns.
+mkdir -p "$XDG_CACHE_HOME/tilewright/locks"
+(flock 9 && touch held && sleep 2) 9>"$XDG_CACHE_HOME/tilewright/locks/cpu.use" &
+holds "a lease is at work" within 20 test -e held
+exits 0 "a local command waits for the worker" "this machine's cpu is measuring for the fleet; waiting" -- \
+  bench net.onnx --duration 0.1
 
 worker --device vta:tsim --device vta:tsim --sandbox landlock
 holds "two simulators are two devices" within 20 has free 3

@@ -73,6 +73,12 @@ TEST(PostgresConnection, ErrorsOfTheSchemaKeepTheirParts) {
   EXPECT_THAT(wrong.error().why, HasSubstr("none_such"));
   EXPECT_FALSE(connection->lost());
   EXPECT_EQ((*connection->query("SELECT 5"))[0][0], "5");
+  const Status barred = connection->execute_script(
+      "DO $$ BEGIN RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'no right to f' ; END $$");
+  ASSERT_FALSE(barred);
+  EXPECT_EQ(barred.error().kind, ErrorKind::Usage);
+  EXPECT_THAT(barred.error().why, HasSubstr("no right to f"));
+  EXPECT_NE(barred.error().fix, "");
 }
 
 TEST(PostgresConnection, AScriptEndsAtItsFirstError) {

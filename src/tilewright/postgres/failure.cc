@@ -119,6 +119,13 @@ Error statement_failure(const Complaint& complaint, const std::string& place) {
   };
   for (const auto& [own, kind] : kKinds)
     if (own == code) return {kind, complaint.message, {}, complaint.detail, complaint.hint, {}};
+  if (code == "42501")  // who may call what is told by PostgreSQL's own rights
+    return {ErrorKind::Usage,
+            "this login may not do this",
+            {},
+            fmt::format("{} at {}", complaint.message, place),
+            "the owner of the fleet may, or makes it a login that does: tilewright fleet login",
+            {}};
   std::string why = fmt::format("{} ({})", complaint.message, code);
   if (!complaint.detail.empty()) why += ": " + complaint.detail;
   return {ErrorKind::Io,
