@@ -68,6 +68,12 @@ class DeviceLoop {
     double pause = kIdleFirst;
     while (!agent_.leaving() && !agent_.time_is_up() && !draining_) {
       if (!connected()) continue;
+      std::shared_ptr<void> held =
+          agent_.options.hold ? agent_.options.hold(offer_) : std::make_shared<int>();
+      if (held == nullptr) {
+        nap(agent_, kIdleFirst);
+        continue;
+      }
       (void)client_->call("tick", {});  // somebody has to look at the server's clock
       const double sent = boot_seconds();
       const Result<Json> claimed = client_->call(
@@ -75,10 +81,12 @@ class DeviceLoop {
       if (!claimed) {
         agent_.say(fmt::format("{}: {}", offer_.name, claimed.error().what));
         if (claimed.error().kind != ErrorKind::Unreachable) agent_.ending = true;
+        held.reset();
         nap(agent_, kIdleLongest);
         continue;
       }
       if (!claimed->is_object() || !claimed->contains("token")) {
+        held.reset();
         draining_ = claimed->is_object() && claimed->value("drain", false);
         for (const auto& server : servers_)
           if (server != nullptr) server->idle(seconds_since(worked_));

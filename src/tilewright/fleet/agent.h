@@ -37,6 +37,9 @@ struct AgentOptions {
   double idle_exit_s = 0;  ///< leaves after so long without work; 0: never
   double max_time_s = 0;   ///< leaves after so long, between jobs; 0: never
   std::vector<Service> services;
+  /// Keeps commands of this machine's user off a device while it is at work: held for each lease.
+  /// Null: they use it now, so nothing is claimed. May be empty.
+  std::function<std::shared_ptr<void>(const Offer& offer)> hold;
   int most_jobs = 1;  ///< of a lease; more leave less for devices that are idle
   std::function<void(const std::string& line)> say;  ///< one line for people
   const std::atomic<bool>* leave = nullptr;          ///< set by a signal

@@ -22,6 +22,7 @@
 #include "tilewright/base/statistics.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_use.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/measure/calibrate.h"
 #include "tilewright/measure/probes.h"
@@ -171,6 +172,7 @@ Result<hw::CpuRates> kept_rates() {
 }
 
 Result<hw::CpuRates> measure_rates() {
+  const DeviceUse use = TW_TRY(use_device("cpu"));
   Progress progress("calibrating");
   measure::CompileKernel compile;
 #if TILEWRIGHT_LLVM

@@ -11,6 +11,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_use.h"
 #include "tilewright/driver/fleet/remote_bench.h"
 #include "tilewright/driver/report/bench_compare.h"
 #include "tilewright/driver/report/gpu_profile.h"
@@ -444,8 +445,12 @@ void add_bench(Verb app, VerbContext& context) {
   verb.callback([&context, options] {
     context.action = [&context, options] {
       if (!options->remote.workers.empty()) return bench_there(*options, context);
-      return options->compare.empty() ? bench(*options, context.json)
-                                      : bench_compare(*options, context.json);
+      const SubjectOptions& subject = options->subject;
+      return use_device(subject.device.empty() ? subject.target : subject.device)
+          .and_then([&](const DeviceUse&) {
+            return options->compare.empty() ? bench(*options, context.json)
+                                            : bench_compare(*options, context.json);
+          });
     };
   });
 }

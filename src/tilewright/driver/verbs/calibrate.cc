@@ -8,6 +8,7 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_use.h"
 #include "tilewright/driver/tuning/gpu_calibrate.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
@@ -140,6 +141,7 @@ Result<int> calibrate_device(const std::string& id, const std::string& target_na
   Result<hw::GpuRates> rates = kept_gpu_rates(key, target.rates);
   const bool measure = force || !rates;
   if (measure) {
+    const DeviceUse use = TW_TRY(use_device(id));
     Progress progress("calibrating");
     rates =
         TW_TRY(calibrate_gpu(target, *device, [&](int done, int total, const std::string& what) {

@@ -12,6 +12,7 @@
 #include "tilewright/driver/command_line/amount.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/child.h"
+#include "tilewright/driver/fleet/device_use.h"
 #include "tilewright/driver/fleet/offers.h"
 #include "tilewright/driver/fleet/run_folder.h"
 #include "tilewright/driver/fleet/store_url.h"
@@ -92,6 +93,10 @@ Result<int> work(const WorkerVerb& verb, bool as_json) {
   const ChildRunner children = TW_TRY(ChildRunner::create(verb.sandbox));
   options.sandbox = children.sandbox();
   options.services = services(children);
+  options.hold = [](const fleet::Offer& offer) -> std::shared_ptr<void> {
+    if (offer.emulated) return std::make_shared<int>();
+    return take_device(offer.device);
+  };
   options.cache_folder = cache_folder(verb);
   options.cache_bytes = TW_TRY(parse_bytes("--cache", verb.cache));
   if (!verb.idle_exit.empty())

@@ -147,9 +147,11 @@ AgentOptions options_of(const std::string& url, const std::string& name,
 class TestWorker {
  public:
   TestWorker(const std::string& url, const std::string& name, const std::string& device_class,
-             const std::function<std::unique_ptr<JobServer>()>& make)
+             const std::function<std::unique_ptr<JobServer>()>& make,
+             decltype(AgentOptions::hold) hold = {})
       : options_(options_of(url, name, device_class, folder_.path(), make)) {
     options_.leave = &leave_;
+    options_.hold = std::move(hold);
     thread_ = std::thread([this] {
       const Result<void> ended = run_agent(options_, counts);
       EXPECT_TRUE(ended) << to_string(ended.error());
@@ -360,6 +362,28 @@ TEST(MeasureServerLoss, WhatALostWorkerHasPostedStays) {
   ASSERT_GT(std::abs(first - others), 100);
   EXPECT_NEAR(after.results.front().cost, first, 50);
   EXPECT_NEAR(after.results.back().cost, others, 50);
+}
+
+TEST(MeasureServerLoss, NothingIsClaimedWhileTheDeviceIsInUse) {
+  const std::string url = fleet_of_leases(60);
+  Submitter submitter(url);
+  ModelDevice device;
+  device.seconds = 0;
+  std::atomic<bool> in_use = true;
+  std::atomic<int> asked = 0;
+  TestWorker worker(
+      url, "a", "model", [&] { return model_server(device, "a"); },
+      [&](const Offer&) -> std::shared_ptr<void> {
+        ++asked;
+        return in_use ? nullptr : std::make_shared<int>();
+      });
+  const Job job = job_of(request_of({"fast"}, 5), "model");
+  submitter.submit(job);
+  const int before = asked;
+  EXPECT_TRUE(within(kPatience, [&] { return asked >= before + 3; }));
+  EXPECT_EQ(submitter.look(job.id).state, "ready");
+  in_use = false;
+  EXPECT_EQ(submitter.wait(job.id).state, "done");
 }
 
 TEST(MeasureServerLoss, AWorkerThatLeavesPostsWhatItHas) {
