@@ -275,6 +275,12 @@ void Tuner::settle(size_t index, Batch& batch, const std::vector<measure::Readin
     if (const auto known = pace.measured.find(batch.texts[i]);
         batch.readings[i].kind != measure::OutcomeKind::Invalid && known != pace.measured.end())
       batch.readings[i] = known->second;
+  if (options_.batches == nullptr) return;
+  // That a device was lost says nothing of a schedule: another point may try it again.
+  for (const size_t place : batch.asked)
+    if (const auto known = pace.measured.find(batch.texts[place]);
+        known != pace.measured.end() && known->second.kind == measure::OutcomeKind::Lost)
+      pace.measured.erase(known);
 }
 
 /// Tells the searcher, keeps records, and notes what the batch brought.

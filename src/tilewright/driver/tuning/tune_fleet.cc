@@ -114,7 +114,9 @@ Status TuneRun::open_fleet() {
   if (compile_.cpu().rates.measured && looks_here())
     measuring.least = [](const measure::Task& task) {
       const std::optional<Roof> roof = roof_of(task);
-      return roof ? kPlausible * roof->limit() : 0;
+      if (!roof) return 0.;
+      // What fits into L2 may be in L1, of which the roof knows nothing.
+      return kPlausible * (roof->level == "l2" ? roof->compute : roof->limit());
     };
   fleet::Client* client = remote_->client.get();
   client->set_patience({});  // the measurer waits by itself

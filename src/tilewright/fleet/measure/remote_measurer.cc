@@ -27,6 +27,8 @@ constexpr double kMostJobSeconds = 600;                ///< what a pool gives by
 constexpr double kJobSeconds = 30;                     ///< of a job beside its candidates
 constexpr double kReplacesAnchor = .5;                 ///< of its cost
 constexpr int kAttempts = 3;                           ///< of a job that the store cancelled
+/// Jobs that fail in a row: the next will fail, too. Later one device may be what is wrong.
+constexpr int kMostFailed = 4, kMostFailedLater = 32;
 constexpr int64_t kFirstRepeats = 3, kRepeatEvery = 50;
 
 Reading lost(std::string reason) { return {OutcomeKind::Lost, std::move(reason), 0, 0, 0, 0}; }
@@ -260,6 +262,8 @@ void RemoteMeasurer::add_reading(Batch& batch, const ItemResult& item) {
   }
   const size_t place = batch.readings.size();
   batch.readings.push_back(reading);
+  failed_ = 0;
+  measured_ = true;
   if (reading.kind != OutcomeKind::Ok) return;
   Scale& scale = scales_[batch.request.record.workload];
   scale.best = scale.best > 0 ? std::min(scale.best, reading.cost) : reading.cost;
@@ -286,6 +290,10 @@ bool RemoteMeasurer::hear(Batch& batch, const JobState& state) {
     batch.job = new_uuid();
     batch.sent = false;
     return false;
+  }
+  if (state.state == "failed" && batch.readings.empty()) {
+    ++failed_;
+    why_ = state.device + ": " + state.reason;
   }
   const std::string why = state.reason.empty() ? "" : ": " + state.reason;
   batch.readings.resize(batch.request.items.size(), lost("the job is " + state.state + why));
@@ -332,8 +340,13 @@ Status RemoteMeasurer::count_devices() {
   return {};
 }
 
-/// Says what the search waits for. errors: Limit.
+/// Says what the search waits for. errors: Limit, Device.
 Status RemoteMeasurer::check_waiting() {
+  if (failed_ >= (measured_ ? kMostFailedLater : kMostFailed))
+    return fail(ErrorKind::Device,
+                fmt::format("devices of class {} do not measure: {} jobs in a row failed",
+                            on_.device_class, failed_),
+                why_, "tilewright fleet log shows what happened");
   if (asked_at_ < 0 || !busy_.empty() || away_since_ >= 0) return {};
   const double waited = now() - asked_at_;
   const auto off =

@@ -60,7 +60,8 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   int devices() const override;
   int64_t begin(const measure::Task& task,
                 const std::vector<measure::Candidate>& candidates) override;
-  /// errors: Limit (no device took a job within `wait_s`), of the store.
+  /// errors: Limit (no device took a job within `wait_s`), Device (job after job fails), of the
+  /// store.
   Result<std::optional<measure::JudgedBatch>> wait(double seconds) override;
   void cancel() override;
 
@@ -137,6 +138,9 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   std::vector<Batch> out_;               ///< as they were begun
   std::deque<measure::JudgedBatch> done_;
   std::set<std::string> busy_, used_;
+  int failed_ = 0;         ///< jobs in a row that ended as failed, without any reading
+  bool measured_ = false;  ///< there was a reading
+  std::string why_;        ///< the last of the failed jobs did
   int64_t last_id_ = 0, turn_ = 0;
   double away_since_ = -1, retry_at_ = 0;                ///< of a store that does not answer
   double told_at_ = 0, ticked_at_ = 0, counted_at_ = 0;  ///< when it was last done

@@ -110,6 +110,10 @@ class FakeStore {
       const bool next =
           state["state"] == "ready" && (job.at("device").is_null() || job.at("device") == device);
       if (!its && !next) continue;
+      if (fails) {
+        state["state"] = "failed", state["reason"] = "no such program", state["device"] = device;
+        return;
+      }
       state["state"] = "leased", state["device"] = device;
       const size_t done = state["results"].size();
       Json result = job.at("kind") == "race" ? race(device) : reading(job, done);
@@ -135,7 +139,7 @@ class FakeStore {
   std::map<std::string, Json> ratios;   ///< of races, by device
   int away = 0;                         ///< calls that are not answered
   bool accepts_unheard = false;         ///< what is not answered is done all the same
-  bool full = false, idle = false;
+  bool full = false, idle = false, fails = false;
   size_t end_after = 0;  ///< items after which a job ends early, as `end_state`
   std::string end_state;
 };
@@ -276,6 +280,30 @@ TEST(RemoteMeasurer, JobsThatEndEarly) {
   EXPECT_THAT(costs_of(all_of(*made->measurer, 1).begin()->second), ElementsAre(100, 100, 80));
   ASSERT_EQ(store.order.size(), 3u);
   EXPECT_EQ(store.payload(2).at("candidates").size(), 1u);
+}
+
+TEST(RemoteMeasurer, EndsWhereJobAfterJobFails) {
+  for (const bool measured : {false, true}) {
+    FakeStore store(1);
+    const auto made = measurer_of(store);
+    const measure::Task task = small_task();
+    if (measured) {
+      made->measurer->begin(task, {candidate(2)});
+      (void)all_of(*made->measurer, 1);
+    }
+    store.fails = true;
+    int lost = 0;
+    Result<std::optional<measure::JudgedBatch>> batch = std::optional<measure::JudgedBatch>();
+    while (batch && lost < 100) {
+      made->measurer->begin(task, {candidate(4)});
+      batch = made->measurer->wait(1);
+      if (batch && *batch) ++lost;
+    }
+    EXPECT_EQ(lost, measured ? 32 : 4);
+    ASSERT_FALSE(batch);
+    EXPECT_EQ(batch.error().kind, ErrorKind::Device);
+    EXPECT_EQ(batch.error().why, "d0: no such program");
+  }
 }
 
 TEST(RemoteMeasurer, WhatTheMachineCannotDoIsLost) {

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Tuning on devices of a fleet: two devices measure, the package is tuned for their class; and what
+# becomes of a search whose worker or store goes away, or that is interrupted.
+# fleet_tune.sh PROGRAM
+source "$(dirname "$0")/lib.sh"
+chmod 711 "$work"  # a server of root runs as the user postgres, who has to get through
+export XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache TILEWRIGHT_CALIBRATE=off
+unset TILEWRIGHT_STORE
+workers=()
+leave() {
+  for pid in "${workers[@]}"; do kill -TERM "$pid" 2>/dev/null; done
+  wait 2>/dev/null
+  "$program" -q fleet stop --private "$work/pool" 2>/dev/null
+  rm -rf "$work"
+}
+trap leave EXIT
+
+# worker OPTION...: starts one and remembers its process.
+worker() {
+  "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
+  workers+=($!)
+}
+# free N: whether so many devices are.
+free() {
+  [ "$("$program" --json fleet status 2>/dev/null |
+    "$python" -c "import json,sys; print(sum(d['state'] == 'free' for d in json.load(sys.stdin)['status']['devices']))")" = "$1" ]
+}
+# tuned FILE EXPRESSION: whether it holds for the document `t` of a search.
+tuned() { "$python" -c "import json,sys; t = json.load(open('$1')); sys.exit(not ($2))"; }
+
+"$program" -q zoo lenet5 -o net.onnx || exit 1
+exits 0 "a private server" "postgresql://" -- fleet init --private pool
+exits 4 "no worker was ever started" "no device of the fleet" -- tune net.onnx --worker cpu --trials 8
+worker --device cpu --device cpu --device vta:tsim
+holds "two processors and a simulator" within 20 free 3
+
+exits 2 "models do not measure there" "leave one of them out" -- \
+  tune net.onnx --worker cpu --measure model --trials 8
+exits 2 "--wait without devices" "add --worker" -- tune net.onnx --wait 5s --trials 8
+exits 3 "simulators need no fleet" "same cycles on every machine" -- \
+  tune net.onnx --worker vta:tsim --trials 8
+exits 3 "of whatever target" "same cycles on every machine" -- \
+  tune net.onnx --target vta --quantize random --fallback cpu --worker cpu --trials 8
+exits 2 "one class only" "cannot be compared" -- \
+  tune net.onnx --worker cpu --worker vta:tsim --trials 8
+
+"$program" --json -q tune net.onnx --worker cpu --threads 1 --trials 40 --for 120s -o tuned.twm >one.json 2>"$log"
+holds "all trials are spent" tuned one.json "t['trials'] == 40 and t['stop'] == 'trials'"
+holds "both devices measure" tuned one.json "len(t['worker']['devices']) == 2"
+holds "most can be measured" tuned one.json "sum(k.get('outcomes', {}).get('ok', 0) for k in t['tasks']) >= 20"
+exits 0 "the package computes the same" ok -- verify tuned.twm
+exits 0 "and runs there" "on " -- run tuned.twm --worker cpu
+
+"$program" --json -q tune net.onnx --worker cpu --threads 1 --trials 16 --for 120s >two.json 2>"$log"
+holds "the same command goes on from what is in the store" \
+  tuned two.json "sum(k['resumed'] for k in t['tasks']) >= 40 and t['trials'] == 16"
+
+# The store is away for some seconds, then the worker dies: the search goes on.
+"$program" --json tune net.onnx --worker cpu --threads 1 --for 25s >three.json 2>away.log &
+search=$!
+holds "it measures" within 20 grep -q "ok" away.log
+exits 0 "the store stops" "" -- fleet stop --private pool
+holds "the search says so" within 20 grep -q "measuring goes on" away.log
+exits 0 "and is back" "postgresql://" -- fleet init --private pool
+kill -KILL "${workers[0]}"
+worker --device cpu
+wait "$search"
+holds "the search ended as always" tuned three.json "t['trials'] > 0 and t['stop'] == 'time'"
+
+"$program" tune net.onnx --worker cpu --threads 1 --for 100s >four.log 2>&1 &
+search=$!
+holds "another one measures" within 60 grep -q "tried" four.log
+kill -INT "$search"
+wait "$search"
+holds "an interrupt ends it with what it has" [ $? -eq 130 ]
+holds "nothing of it is left to do" within 40 free 1
+finish
