@@ -35,6 +35,11 @@ exits 3 "B1 check names every defect in one pass" "operator   node" scan_one sca
   "Conv and its activation" misfit "'nowhere'" dangling "5 problems" -- check several.onnx
 exits 3 "B3 an opset not tested" "opset 23" "--allow-newer-opset" -- check opset.onnx
 exits 0 "B3 an opset not tested, if asked" supported -- check opset.onnx --allow-newer-opset
+exits 3 "B1 attributes that an operator does not have" "no attribute 'alhpa'" "did you mean 'alpha'?" misspelt \
+  "'perm' of Transpose is an integer instead of a list" turned "a float instead of an integer" halved -- check attributes.onnx
+exits 7 "ONNX Runtime's own rules are named as such" "does not read the model" "two nodes with same node name" \
+  "--against interp" -- verify names.onnx --against ort
+exits 0 "which the interpreter does not have" ok -- verify names.onnx --against interp
 exits 3 "no fixed size" "input 'x' has no fixed size: its dimension 0 is called N" \
   "--dim N=1, or --shape x:1x3x32x32" -- check unbound.onnx
 exits 0 "memory of a huge model" "inputs and outputs 305175.78 MiB" "warning: a run needs 298.0 GiB" \

@@ -151,7 +151,26 @@ def refused():
     save("huge.onnx", [h.make_node("Relu", ["x"], ["y"])], [value("x", huge)], [value("y", huge)])
 
 
+def attributes():
+    """What nobody would read: a name that ONNX does not have, and types that it does not give."""
+    x, y = value("x", [2, 3]), value("y", None)
+    nodes = [
+        h.make_node("LeakyRelu", ["x"], ["a"], name="misspelt", alhpa=0.3),
+        h.make_node("Transpose", ["a"], ["b"], name="turned", perm=1),
+        h.make_node("Softmax", ["b"], ["y"], name="halved", axis=0.5),
+    ]
+    save("attributes.onnx", nodes, [x], [y])
+
+
+def not_of_onnxruntime():
+    """ONNX Runtime wants names of nodes to differ; the definition does not."""
+    nodes = [h.make_node(op, [i], [o], name="n") for op, i, o in [("Relu", "x", "t"), ("Neg", "t", "y")]]
+    save("names.onnx", nodes, [value("x", [2])], [value("y", None)])
+
+
 def write():
+    attributes()
+    not_of_onnxruntime()
     unet()
     heads()
     bf16()

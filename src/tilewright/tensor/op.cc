@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {
@@ -50,7 +51,8 @@ Status check_inputs(const OpDef& def, const OpCall& call) {
                                  : def.min_inputs == def.max_inputs
                                      ? std::to_string(def.min_inputs)
                                      : fmt::format("{} to {}", def.min_inputs, def.max_inputs);
-    return invalid(call, fmt::format("takes {} inputs, got {}", expected, count));
+    return invalid(call, fmt::format("takes {} input{}, got {}", expected,
+                                     expected.ends_with("1") ? "" : "s", count));
   }
   for (int i = 0; i < def.min_inputs; ++i)
     if (!call.inputs[i].present) return invalid(call, fmt::format("input {} is missing", i));
@@ -121,8 +123,8 @@ Result<std::vector<TensorType>> infer(const OpCall& call) {
   TW_TRY_STATUS(check_inputs(*def, call));
   std::vector<TensorType> types = TW_TRY(def->infer(call));
   if (call.num_outputs > static_cast<int>(types.size()))
-    return invalid(call,
-                   fmt::format("has {} outputs, {} are asked for", types.size(), call.num_outputs));
+    return invalid(call, fmt::format("has {}, {} are asked for", counted(types.size(), "output"),
+                                     call.num_outputs));
   return types;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/window.h"
 
@@ -254,11 +255,15 @@ Result<Window> conv_window(const OpCall& call, const Shape& x, const Shape& w) {
   TW_TRY_STATUS(check_conv_ranks(call));
   const int64_t groups = call.attrs.get_int("group", 1);
   if (groups < 1 || x[1] % groups != 0 || w[0] % groups != 0 || w[1] != x[1] / groups)
-    return invalid(call,
-                   fmt::format("input {}, weight {} and group {} do not fit together", to_string(x),
-                               to_string(w), groups),
-                   fmt::format("the weight needs {} input channels, has {}",
-                               groups < 1 ? 0 : x[1] / groups, w[1]));
+    return invalid(
+        call,
+        fmt::format("input {}, weight {} and group {} do not fit together", to_string(x),
+                    to_string(w), groups),
+        groups < 1           ? "group must be at least 1"
+        : x[1] % groups != 0 ? fmt::format("{} channels do not form {} groups", x[1], groups)
+        : w[0] % groups != 0 ? fmt::format("{} filters do not form {} groups", w[0], groups)
+                             : fmt::format("the weight needs {} per filter, has {}",
+                                           counted(x[1] / groups, "channel"), w[1]));
   const Ints kernel = spatial_of(w);
   TW_TRY_STATUS(check_kernel_shape(call, kernel));
   return window_of(call, spatial_of(x), kernel);

@@ -256,7 +256,7 @@ TEST(Elementwise, WrongInputsAreNamed) {
   EXPECT_THAT(error_of(call_of("NoSuchOp", {f})), HasSubstr("NoSuchOp is not known"));
   OpCall call = call_of("Exp", {f});
   call.num_outputs = 2;
-  EXPECT_THAT(error_of(call), HasSubstr("has 1 outputs, 2 are asked for"));
+  EXPECT_THAT(error_of(call), HasSubstr("has 1 output, 2 are asked for"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
 #include "tilewright/tensor/value_limits.h"
@@ -24,7 +25,7 @@ Inferred infer_top_k(const OpCall& call) {
       static_cast<size_t>(TW_TRY(normalize_axis(call.attrs.get_int("axis", -1), x.shape.size())));
   if (k.size() != 1 || k[0] < 0 || k[0] > x.shape[axis])
     return invalid(call, fmt::format("K is {}", to_string(k)),
-                   fmt::format("axis {} has {} elements", axis, x.shape[axis]));
+                   fmt::format("axis {} has {}", axis, counted(x.shape[axis], "element")));
   Shape shape = x.shape;
   shape[axis] = k[0];
   return asked(call, {{x.dtype, shape}, {DType::I64, shape}});

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/shape_util.h"
 
 namespace tilewright::tensor {
@@ -217,7 +218,7 @@ Inferred infer_split(const OpCall& call) {
     if (negative || std::accumulate(sizes.begin(), sizes.end(), int64_t{0}) != shape[axis])
       return invalid(call,
                      fmt::format("the parts {} do not make up axis {}", to_string(sizes), axis),
-                     fmt::format("it has {} elements", shape[axis]));
+                     "it has " + counted(shape[axis], "element"));
   } else {
     const int64_t parts = call.attrs.get_int("num_outputs", call.num_outputs);
     if (parts < 1) return invalid(call, fmt::format("num_outputs is {}", parts));

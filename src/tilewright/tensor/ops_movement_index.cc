@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
 
@@ -111,7 +112,7 @@ Inferred infer_one_hot(const OpCall& call) {
   if (depth.size() != 1 || depth.get(0) < 1)
     return invalid(call, "the depth must be one positive number",
                    depth.size() == 1 ? fmt::format("it is {}", depth.get(0))
-                                     : fmt::format("it has {} elements", depth.size()));
+                                     : "it has " + counted(depth.size(), "element"));
   TW_TRY_STATUS(require_shape(call, 2, {2}));
   const int64_t axis = TW_TRY(normalize_axis(call.attrs.get_int("axis", -1), indices.size() + 1));
   Shape shape = indices;

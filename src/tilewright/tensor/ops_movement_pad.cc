@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
 
@@ -43,7 +44,7 @@ Inferred infer_pad(const OpCall& call) {
     if (extent < 0 || (mode != "constant" && extent > 0 && kept <= 0))
       return invalid(call,
                      fmt::format("axis {} cannot be padded by {} and {}", i, m.before, m.after),
-                     fmt::format("it has {} elements, mode {}", shape[i], mode));
+                     fmt::format("it has {}, mode {}", counted(shape[i], "element"), mode));
     shape[i] = extent;
   }
   if (const InputInfo* value = call.input(2)) {

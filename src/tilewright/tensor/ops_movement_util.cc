@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/counted.h"
 #include "tilewright/tensor/ops_movement.h"
 #include "tilewright/tensor/shape_util.h"
 
@@ -51,8 +52,9 @@ Result<DType> dtype_attr(const OpCall& call, const std::string& key, DType fallb
     case 16:
       return DType::BF16;
     default:
-      return unsupported(call, fmt::format("{} is ONNX element type {}", key, number),
-                         "strings, complex numbers and types below 8 bits are not supported");
+      return unsupported(
+          call, fmt::format("{} is ONNX element type {}", key, number),
+          "strings, complex numbers, and floats of 8 bits or integers of less are not supported");
   }
 }
 
@@ -88,7 +90,7 @@ Status require_indices(const OpCall& call, size_t i, int64_t extent) {
   for (const int64_t v : in->value->to_ints())
     if (v < -extent || v >= extent)
       return invalid(call, fmt::format("index {} is out of range", v),
-                     fmt::format("the axis has {} elements", extent));
+                     "the axis has " + counted(extent, "element"));
   return {};
 }
 

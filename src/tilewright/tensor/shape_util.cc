@@ -232,7 +232,9 @@ Result<DType> onnx_dtype(int64_t number) {
   return fail(ErrorKind::Unsupported, fmt::format("ONNX element type {} is not supported", number),
               number == 8                    ? "8 is string"
               : number == 14 || number == 15 ? "complex numbers"
-                                             : "");
+              : number >= 17 && number <= 26 ? "it is a type of 8 bits or less"
+              : number == 0                  ? "0 means that the type is not set"
+                                             : "ONNX defines no such type");
 }
 
 Status require_rank(const OpCall& call, size_t i, size_t rank) {

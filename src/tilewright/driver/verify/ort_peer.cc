@@ -23,11 +23,40 @@ std::string python_program() {
   return "python3";
 }
 
+namespace {
+constexpr size_t kReasonLetters = 240;  // of a reason: three lines
+
+/// What ONNX Runtime says, on one line: without error codes and places in its sources.
+std::string plain_reason(const std::string& text) {
+  std::string line;
+  for (const char c : text)
+    if (c != '\n' || !line.ends_with(' ')) line += c == '\n' ? ' ' : c;
+  // `Fail: [ONNXRuntimeError] : 1 : FAIL : Load model from PATH failed:REASON`
+  for (const std::string mark :
+       {" failed:", "Status Message: ", "Exception during initialization: "})
+    if (const size_t at = line.find(mark); at != std::string::npos)
+      line = line.substr(at + mark.size());
+  // `/src/file.cc:12 onnxruntime::F(const T&) [with T = float] REASON`
+  if (line.starts_with("/"))
+    if (const size_t at = line.find("] ", line.find(" [with ")); at != std::string::npos)
+      line = line.substr(at + 2);
+  return line.size() <= kReasonLetters ? line : line.substr(0, kReasonLetters) + "...";
+}
+}  // namespace
+
+Result<nlohmann::json> OrtPeer::ask(const char* done, const nlohmann::json& request) {
+  nlohmann::json reply = TW_TRY(process_->ask(request));
+  if (reply.value("ok", false)) return reply;
+  return fail(ErrorKind::Tool, fmt::format("ONNX Runtime {} does not {} the model", version_, done),
+              plain_reason(reply.value("error", "")),
+              "--against interp compares with the reference interpreter");
+}
+
 Result<std::unique_ptr<OrtPeer>> OrtPeer::start() {
   std::unique_ptr<OrtPeer> peer(new OrtPeer(TW_TRY(TemporaryFolder::create())));
   peer->process_ = TW_TRY(JsonProcess::start({python_program(), "-c", kOrtPeerScript}));
   const Result<nlohmann::json> hello = peer->process_->ask({{"cmd", "hello"}});
-  if (!hello)
+  if (!hello || !hello->value("ok", false))
     return fail(ErrorKind::Tool, "ONNX Runtime did not start",
                 fmt::format("'{}' cannot import onnxruntime", python_program()),
                 "run scripts/setup, or set TILEWRIGHT_PYTHON to a Python that has onnxruntime");
@@ -36,13 +65,13 @@ Result<std::unique_ptr<OrtPeer>> OrtPeer::start() {
 }
 
 Status OrtPeer::load(const std::string& model, const LoadOptions& options) {
-  TW_TRY(process_->ask({{"cmd", "load"},
-                        {"model", std::filesystem::absolute(model).string()},
-                        {"threads", options.threads},
-                        {"profile", options.profile},
-                        {"intermediates", options.intermediates},
-                        {"optimise", options.optimise},
-                        {"dims", options.dims}}));
+  TW_TRY(ask("read", {{"cmd", "load"},
+                      {"model", std::filesystem::absolute(model).string()},
+                      {"threads", options.threads},
+                      {"profile", options.profile},
+                      {"intermediates", options.intermediates},
+                      {"optimise", options.optimise},
+                      {"dims", options.dims}}));
   return {};
 }
 
@@ -54,12 +83,12 @@ Status OrtPeer::set_inputs(const std::map<std::string, Array>& inputs) {
     TW_TRY_STATUS(write_npy(path, value));
     paths[name] = path;
   }
-  TW_TRY(process_->ask({{"cmd", "set_inputs"}, {"inputs", paths}}));
+  TW_TRY(ask("take the inputs of", {{"cmd", "set_inputs"}, {"inputs", paths}}));
   return {};
 }
 
 Result<std::vector<std::pair<std::string, Array>>> OrtPeer::run() {
-  const nlohmann::json reply = TW_TRY(process_->ask({{"cmd", "run"}, {"out_dir", folder_.path()}}));
+  const nlohmann::json reply = TW_TRY(ask("run", {{"cmd", "run"}, {"out_dir", folder_.path()}}));
   std::vector<std::pair<std::string, Array>> outputs;
   for (size_t i = 0; i < reply["names"].size(); ++i)
     outputs.emplace_back(reply["names"][i], TW_TRY(read_npy(reply["paths"][i])));
@@ -68,12 +97,12 @@ Result<std::vector<std::pair<std::string, Array>>> OrtPeer::run() {
 
 Result<std::vector<int64_t>> OrtPeer::bench(double seconds, int min_runs) {
   const nlohmann::json reply =
-      TW_TRY(process_->ask({{"cmd", "bench"}, {"seconds", seconds}, {"min_runs", min_runs}}));
+      TW_TRY(ask("run", {{"cmd", "bench"}, {"seconds", seconds}, {"min_runs", min_runs}}));
   return reply["times_ns"].get<std::vector<int64_t>>();
 }
 
 Result<std::vector<int64_t>> OrtPeer::own_times() {
-  const nlohmann::json reply = TW_TRY(process_->ask({{"cmd", "profile_end"}}));
+  const nlohmann::json reply = TW_TRY(ask("time", {{"cmd", "profile_end"}}));
   return reply["own_ns"].get<std::vector<int64_t>>();
 }
 

@@ -40,6 +40,8 @@ class OrtPeer {
 
  private:
   explicit OrtPeer(TemporaryFolder folder) : folder_(std::move(folder)) {}
+  /// `done` is what ONNX Runtime does not do with the model. errors: Tool, with its reason.
+  Result<nlohmann::json> ask(const char* done, const nlohmann::json& request);
   std::unique_ptr<JsonProcess> process_;
   TemporaryFolder folder_;
   std::string version_;

@@ -90,9 +90,6 @@ Result<nlohmann::json> JsonProcess::ask(const nlohmann::json& request) {
   buffer_.erase(0, end + 1);
   nlohmann::json reply = nlohmann::json::parse(reply_text, nullptr, false);
   if (reply.is_discarded()) return died(reply_text.c_str());
-  if (!reply.value("ok", false))
-    return fail(ErrorKind::Tool, fmt::format("'{}' refused {}", name_, request.value("cmd", "?")),
-                reply.value("error", ""));
   return reply;
 }
 

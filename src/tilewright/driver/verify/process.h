@@ -15,8 +15,8 @@ class JsonProcess {
  public:
   static Result<std::unique_ptr<JsonProcess>> start(const std::vector<std::string>& argv);
   ~JsonProcess();
-  /// Sends one request and waits for its reply. errors: Tool (the child died or replied "ok":
-  /// false).
+  /// Sends one request and waits for its reply, which may say "ok": false and why as "error".
+  /// errors: Tool (the child died).
   Result<nlohmann::json> ask(const nlohmann::json& request);
 
  private:

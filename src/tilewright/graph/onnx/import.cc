@@ -90,6 +90,18 @@ const char* kind_of(const onnx::TypeProto& type) {
   }
 }
 
+/// A type as the model writes it, like `to_string` of a TensorType: `i32[2, n, ?]`.
+std::string declared_text(const onnx::TypeProto_Tensor& declared) {
+  const auto dtype = dtype_of_onnx(declared.elem_type());
+  std::vector<std::string> dims;
+  for (const auto& dim : declared.shape().dim())
+    dims.push_back(dim.has_dim_value()       ? std::to_string(dim.dim_value())
+                   : dim.dim_param().empty() ? "?"
+                                             : printable(dim.dim_param()));
+  const std::string type = dtype ? std::string(name(*dtype)) : onnx_type_name(declared.elem_type());
+  return declared.has_shape() ? fmt::format("{}[{}]", type, fmt::join(dims, ", ")) : type;
+}
+
 }  // namespace
 
 Importer::Importer(onnx::ModelProto& model, std::string folder, const ImportOptions& options)
@@ -186,7 +198,8 @@ void Importer::check_options(const GraphProto& graph) {
 void Importer::read_initializers(GraphProto& graph, Body& body) {
   for (const auto& sparse : graph.sparse_initializer())
     report(ErrorKind::Unsupported,
-           fmt::format("sparse weight '{}'", printable(sparse.values().name())), body.path);
+           fmt::format("sparse weight '{}' is not supported", printable(sparse.values().name())),
+           body.path, {}, "save it as an ordinary tensor");
   for (auto& tensor : *graph.mutable_initializer()) {
     const std::string name = printable(tensor.name());
     const std::string where =
@@ -405,8 +418,8 @@ void Importer::read_outputs(const GraphProto& graph, const Body& body) {
       }
     }
     if (!agrees)
-      graph_.warnings.push_back(fmt::format(
-          "output '{}' is {}, which is not what the model declares", name, to_string(type)));
+      graph_.warnings.push_back(fmt::format("output '{}' is {}, but the model declares {}", name,
+                                            to_string(type), declared_text(declared)));
   }
 }
 

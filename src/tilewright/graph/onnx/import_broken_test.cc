@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tilewright/base/file.h"
+#include "tilewright/graph/onnx/attributes.h"
 #include "tilewright/graph/testing/models.h"
 
 namespace tilewright::graph {
@@ -157,7 +158,7 @@ const Broken kBroken[] = {
        auto& w = *m.mutable_graph()->add_initializer();
        w.set_name("w"), w.set_data_type(1), w.add_dims(3), w.add_float_data(1);
      },
-     {"weight 'w'", "1 elements"}},
+     {"weight 'w'", "1 element,"}},
     {"huge and negative dimensions",
      [](onnx::ModelProto& m) {
        add_input(m, "big", {int64_t{1} << 40, int64_t{1} << 40});
@@ -208,13 +209,29 @@ const Broken kBroken[] = {
        }
        add_node(m, "F", {"x"}, {"z"}, "call").set_domain("own");
      },
-     {"levels deep"}},
+     {"function 'own.F' calls itself", "'own.F' -> 'own.G' -> 'own.F'"}},
     {"too many outputs",
      [](onnx::ModelProto& m) { add_node(m, "Relu", {"x"}, {"p", "q"}, "two"); },
      {"node 'two'"}},
     {"missing input",
      [](onnx::ModelProto& m) { add_node(m, "Add", {"x"}, {"p"}, "lonely"); },
      {"node 'lonely'"}},
+    {"attribute that the operator does not have, in any opset",
+     [](onnx::ModelProto& m) {
+       auto& a = *add_node(m, "LeakyRelu", {"x"}, {"p"}, "leaky").add_attribute();
+       a.set_name("alhpa"), a.set_type(1), a.set_f(0.5F);
+     },
+     {"node 'leaky'", "no attribute 'alhpa'", "did you mean 'alpha'?"}},
+    {"attributes of other types than the operator's",
+     [](onnx::ModelProto& m) {
+       onnx::NodeProto& node = add_node(m, "Transpose", {"x"}, {"p"}, "turn");
+       auto& perm = *node.add_attribute();
+       perm.set_name("perm"), perm.set_type(2), perm.set_i(1);
+       auto& axis = *add_node(m, "Softmax", {"x"}, {"q"}, "soft").add_attribute();
+       axis.set_name("axis"), axis.set_type(1), axis.set_f(1.5F);
+     },
+     {"'perm' of Transpose is an integer instead of a list of integers", "node 'soft'",
+      "'axis' of Softmax is a float instead of an integer"}},
     {"attribute tensor that is damaged",
      [](onnx::ModelProto& m) {
        auto& a = *add_node(m, "Constant", {}, {"c"}, "const1").add_attribute();
@@ -234,6 +251,14 @@ TEST(ImportBroken, B1_EachModelGivesAllItsDefects) {
     ASSERT_FALSE(graph);
     for (const char* text : broken.says) EXPECT_THAT(to_string(graph.error()), HasSubstr(text));
   }
+}
+
+TEST(ImportBroken, AttributesOfEveryOperatorAreKnown) {
+  const std::vector<std::string> known = operators_with_known_attributes();
+  for (const tensor::OpDef& op : tensor::all_ops())
+    if (op.domain.empty()) {
+      EXPECT_NE(std::find(known.begin(), known.end(), op.name), known.end()) << op.name;
+    }
 }
 
 TEST(ImportBroken, B1_SeveralDefectsAreReportedTogether) {

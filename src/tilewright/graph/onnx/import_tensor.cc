@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/graph/ir/graph.h"
 
 namespace tilewright::graph {
@@ -31,15 +32,17 @@ const OnnxType kOnnxTypes[] = {
     {17, "float8e4m3fn", {}},   {18, "float8e4m3fnuz", {}},
     {19, "float8e5m2", {}},     {20, "float8e5m2fnuz", {}},
     {21, "uint4", {}},          {22, "int4", {}},
-    {23, "float4e2m1", {}},
+    {23, "float4e2m1", {}},     {24, "float8e8m0", {}},
+    {25, "uint2", {}},          {26, "int2", {}},
 };
 
 /// Copies a typed repeated field into an array, converting each element by storage width.
 template <class Field>
 Result<Array> from_field(const Field& field, DType dtype, const Shape& shape, int64_t count) {
   if (field.size() != count)
-    return fail(ErrorKind::Invalid, fmt::format("has {} elements, but its shape {} needs {}",
-                                                field.size(), to_string(shape), count));
+    return fail(ErrorKind::Invalid,
+                fmt::format("the tensor has {}, but its shape {} needs {}",
+                            counted(field.size(), "element"), to_string(shape), count));
   Array array(dtype, shape);
   const bool half = dtype == DType::F16 || dtype == DType::BF16;
   for (int64_t i = 0; i < count; ++i) {
@@ -117,7 +120,7 @@ int onnx_of_dtype(DType dtype) {
 std::string onnx_type_name(int number) {
   for (const OnnxType& type : kOnnxTypes)
     if (type.number == number) return type.name;
-  return number == 0 ? "undefined" : fmt::format("element type {}", number);
+  return number == 0 ? "undefined" : fmt::format("number {}", number);
 }
 
 Result<Array> ExternalData::read(const onnx::TensorProto& tensor, DType dtype, const Shape& shape,
@@ -161,12 +164,13 @@ Result<Array> ExternalData::read(const onnx::TensorProto& tensor, DType dtype, c
 Result<Array> take_tensor(onnx::TensorProto& tensor, ExternalData& external) {
   const std::optional<DType> dtype = dtype_of_onnx(tensor.data_type());
   if (!dtype)
-    return fail(ErrorKind::Unsupported,
-                fmt::format("has the unsupported type {}", onnx_type_name(tensor.data_type())));
+    return fail(ErrorKind::Unsupported, fmt::format("element type {} is not supported",
+                                                    onnx_type_name(tensor.data_type())));
   const Shape shape(tensor.dims().begin(), tensor.dims().end());
   const std::optional<int64_t> bytes = checked_bytes(*dtype, shape);
   if (!bytes)
-    return fail(ErrorKind::Invalid, fmt::format("has the impossible shape {}", to_string(shape)),
+    return fail(ErrorKind::Invalid,
+                fmt::format("the tensor has the impossible shape {}", to_string(shape)),
                 fmt::format("dimensions must be 0 or more, sizes at most {} bytes", kMaxBytes));
   Array array;
   if (tensor.data_location() == 1) {
@@ -174,8 +178,9 @@ Result<Array> take_tensor(onnx::TensorProto& tensor, ExternalData& external) {
   } else if (tensor.has_raw_data()) {
     const auto size = static_cast<int64_t>(tensor.raw_data().size());
     if (size != *bytes)
-      return fail(ErrorKind::Invalid, fmt::format("has {} bytes, but {}{} needs {}", size,
-                                                  name(*dtype), to_string(shape), *bytes));
+      return fail(ErrorKind::Invalid,
+                  fmt::format("the tensor has {}, but {}{} needs {}", counted(size, "byte"),
+                              name(*dtype), to_string(shape), *bytes));
     auto owner = std::make_shared<std::string>(std::move(*tensor.mutable_raw_data()));
     const char* data = owner->data();
     array = view_or_copy(*dtype, shape, std::move(owner), data);

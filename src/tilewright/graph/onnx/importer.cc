@@ -15,6 +15,7 @@
 
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/graph/onnx/advice.h"
+#include "tilewright/graph/onnx/attributes.h"
 
 namespace tilewright::graph {
 namespace {
@@ -174,6 +175,7 @@ void Importer::import_nodes(const NodeList& nodes, Body& body) {
 std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, const Body& body,
                                                        const std::string& name) {
   tensor::Attrs attrs;
+  const bool is_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
   bool sound = true;
   for (const onnx::AttributeProto& written : proto.attribute()) {
     const onnx::AttributeProto* a = &written;
@@ -212,11 +214,18 @@ std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, c
               std::move(array.error()).at(fmt::format("attribute '{}'", printable(written.name()))),
               node_place(name, printable(proto.op_type()), body));
           sound = false;
+          attrs.values.erase(written.name());
         }
         break;
       }
       default:  // graphs are read where they matter; no supported operator has the other kinds
         attrs.values.erase(written.name());
+    }
+    const auto kept = attrs.values.find(written.name());
+    if (!is_onnx || kept == attrs.values.end()) continue;
+    if (auto error = attribute_error(proto.op_type(), printable(written.name()), kept->second)) {
+      report(*std::move(error), node_place(name, printable(proto.op_type()), body));
+      sound = false;
     }
   }
   if (!sound) return std::nullopt;
@@ -373,7 +382,8 @@ bool Importer::import_constant(const NodeProto& proto, const Node& node, Body& b
   }
   if (!array) {
     report(ErrorKind::Unsupported,
-           fmt::format("a Constant whose value is given as '{}'", printable(key)), where);
+           fmt::format("a Constant with the value '{}' is not supported", printable(key)), where,
+           key == "value_string" || key == "value_strings" ? "it holds text" : "");
     return false;
   }
   const std::string name = body.prefix + printable(proto.output(0));
@@ -391,8 +401,8 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
   const auto& value = graph_.values[static_cast<size_t>(condition)].constant;
   if (known && !value && bind_if_offered(condition)) known = force(condition);
   if (!known || !value || value->size() != 1)
-    return report(ErrorKind::Unsupported, "If whose condition is known only at run time", where,
-                  known ? "it depends on " + inputs_behind(condition) : known.error().what,
+    return report(ErrorKind::Unsupported, "the condition of this If is known only at run time",
+                  where, known ? "it depends on " + inputs_behind(condition) : known.error().what,
                   "--const NAME=@FILE.npy binds that input, if its value never changes");
   const std::string branch = value->get(0) != 0 ? "then_branch" : "else_branch";
   for (const onnx::AttributeProto& attribute : proto.attribute()) {
@@ -402,6 +412,7 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
     inner.scope.parent = &body.scope;
     inner.opsets = body.opsets;
     inner.arguments = body.arguments;
+    inner.calls = body.calls;
     inner.prefix = node.name + "/";
     inner.path = fmt::format("{} of {}", branch, where);
     inner.depth = body.depth + 1;
@@ -429,11 +440,17 @@ void Importer::import_function(const NodeProto& proto, const onnx::FunctionProto
                                const Node& node, Body& body) {
   const std::string where = node_place(node.name, node.op, body);
   poison_outputs(proto, body);
+  std::vector<std::string> calls = body.calls;
+  calls.push_back(fmt::format("'{}{}{}'", node.domain, node.domain.empty() ? "" : ".", node.op));
+  if (std::find(body.calls.begin(), body.calls.end(), calls.back()) != body.calls.end())
+    return report(ErrorKind::Invalid, fmt::format("function {} calls itself", calls.back()), where,
+                  fmt::format("{}", fmt::join(calls, " -> ")));
   if (body.depth >= kMaxDepth)
     return report(ErrorKind::Invalid,
                   fmt::format("functions call each other more than {} levels deep", kMaxDepth),
                   where);
   Body inner;
+  inner.calls = std::move(calls);
   inner.prefix = node.name + "/";
   inner.path = fmt::format("function '{}' of {}", node.op, where);
   inner.depth = body.depth + 1;

@@ -29,8 +29,9 @@ struct Body {
   std::map<std::string, int64_t> opsets;  ///< by domain
   /// Arguments of the function being inlined, for attributes that refer to them.
   std::map<std::string, const tilewright_onnx::AttributeProto*> arguments;
-  std::string prefix;  ///< of node and value names
-  std::string path;    ///< `function 'f' of node 'n'`, for messages; empty at the top
+  std::string prefix;              ///< of node and value names
+  std::string path;                ///< `function 'f' of node 'n'`, for messages; empty at the top
+  std::vector<std::string> calls;  ///< functions being inlined, the outermost first
   int depth = 0;
 };
 

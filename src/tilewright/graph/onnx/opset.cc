@@ -114,9 +114,9 @@ Status old_resize(Node& node, Context& context) {
     const auto below = [](double f) { return f < 1; };
     shrinks = std::any_of(factors.begin(), factors.end(), below);
     if (shrinks && std::any_of(factors.begin(), factors.end(), [](double f) { return f > 1; }))
-      return fail(ErrorKind::Unsupported,
-                  "an opset-10 Resize that enlarges one axis and shrinks another", {},
-                  "convert the model to opset 11 or newer");
+      return fail(
+          ErrorKind::Unsupported, "this Resize of opset 10 enlarges one axis and shrinks another",
+          "its way of rounding would be ambiguous", "convert the model to opset 11 or newer");
   }
   node.inputs = {node.inputs.empty() ? -1 : node.inputs[0], -1, scales};
   node.attrs.values["coordinate_transformation_mode"] = std::string("asymmetric");
@@ -171,12 +171,12 @@ Status coerce_to_matrix(Node& node, Context& context) {
 
 Status old_batch_norm(Node& node, Context&) {
   if (node.attrs.get_int("spatial", 1) != 1)
-    return fail(ErrorKind::Unsupported, "BatchNormalization with spatial=0");
+    return fail(ErrorKind::Unsupported, "BatchNormalization with spatial=0 is not supported",
+                "it has a mean for every element instead of every channel");
   if (node.outputs.size() > 1)
-    return fail(
-        ErrorKind::Unsupported,
-        fmt::format("BatchNormalization in training mode ({} outputs)", node.outputs.size()), {},
-        "export the model in inference mode");
+    return fail(ErrorKind::Unsupported, "BatchNormalization in training mode is not supported",
+                fmt::format("it has {} outputs", node.outputs.size()),
+                "export the model in inference mode");
   node.attrs.values.erase("spatial");
   return {};
 }
