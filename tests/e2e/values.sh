@@ -24,4 +24,14 @@ for op in LSTM GRU RNN; do
   done
 done
 
+# Inputs that are made up keep the model's rules, also for its package.
+for name in LSTM taken; do
+  "$program" -q compile $name.onnx -o $name.twm || exit 1
+  for seed in 1 2 3; do
+    exits 0 "made-up inputs of the package $name, seed $seed" -- run $name.twm --seed $seed -o package.npz
+    exits 0 "and of its model" -- run $name.onnx --seed $seed -o model.npz
+    holds "are the same" cmp package.npz model.npz
+  done
+done
+
 finish

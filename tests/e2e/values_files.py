@@ -154,3 +154,11 @@ for op, gates in ("LSTM", 4), ("GRU", 3), ("RNN", 1):
             "negative": np.array([-5, 1, 3, 2], np.int32),
         },
     )
+
+# Indices that are an input.
+save(
+    "taken",
+    [h.make_node("GatherND", ["x", "i"], ["g"], batch_dims=1), h.make_node("Div", ["n", "d"], ["q"])],
+    [("x", T.FLOAT, [2, 3, 4]), ("i", T.INT64, [2, 5, 1]), ("n", T.INT32, [9]), ("d", T.INT32, [9])],
+    [("g", T.FLOAT, None), ("q", T.INT32, None)],
+)

@@ -26,6 +26,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
+#include "tilewright/driver/inputs/samples.h"
 #include "tilewright/driver/inputs/workload.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
@@ -47,7 +48,8 @@ Result<std::map<std::string, int64_t>> parse_dims(const std::vector<std::string>
   for (const std::string& text : texts) {
     const size_t equals = text.rfind('=');
     int64_t value = 0;
-    if (equals == std::string::npos || !parse_int(text.substr(equals + 1), value) || value < 0)
+    const bool named = equals != std::string::npos && equals > 0;
+    if (!named || !parse_int(text.substr(equals + 1), value) || value < 0)
       return fail(ErrorKind::Usage, fmt::format("--dim '{}' is not NAME=EXTENT", text), {},
                   "--dim batch=1");
     dims[text.substr(0, equals)] = value;
@@ -60,7 +62,7 @@ Result<std::map<std::string, Shape>> parse_shapes(const std::vector<std::string>
   for (const std::string& text : texts) {
     const size_t colon = text.rfind(':');
     Shape shape;
-    bool good = colon != std::string::npos;
+    bool good = colon != std::string::npos && colon > 0;
     for (size_t start = colon + 1; good && start < text.size();) {
       const size_t end = std::min(text.find('x', start), text.size());
       int64_t extent = 0;
@@ -137,33 +139,53 @@ void add_model_options(Verb verb, ModelOptions& options, bool several) {
   } else {
     verb.add_option("input", options.paths, what).required().only_one();
   }
-  verb.add_option("--dim", options.dims, "a symbolic dimension: NAME=EXTENT");
-  verb.add_option("--shape", options.shapes, "an input's shape: INPUT:1x3x224x224");
-  verb.add_option("--const", options.constants, "an input known at compile time: NAME=@file.npy");
-  verb.add_flag("--allow-newer-opset", options.allow_newer_opset, "import opsets not tested yet");
+  verb.add_option("--dim", options.dims, "the size of a dimension that has a name instead: NAME=N");
+  verb.add_option("--shape", options.shapes, "the shape of an input: INPUT:1x3x224x224");
+  verb.add_option("--const", options.constants,
+                  "the value of an input that never changes: NAME=@FILE.npy");
+  verb.add_flag("--allow-newer-opset", options.allow_newer_opset,
+                "read a model of a newer opset than any tested one");
 }
 
 void add_target_options(Verb verb, TargetChoice& options) {
   verb.add_option("--target", options.target, "what to compile for (`tilewright targets`)");
-  verb.add_option("--hw", options.hw, "accelerator: vta, vta-paper, vdla, ..., a .toml or .json");
+  verb.add_option("--hw", options.hw,
+                  "configuration of the accelerator: a built-in name (vta, vta-paper, vdla, ...), "
+                  "FILE.toml, or "
+                  "VTA's FILE.json");
 }
 
 void add_quantize_options(Verb verb, QuantizeChoice& options) {
-  verb.add_option("--quantize", options.quantize,
-                  "int8 calibration: FILE.npz (arrays named as the inputs) or random[:N]");
-  verb.add_option("--fallback", options.fallback, "operators the accelerator lacks: error or cpu")
+  verb.add_option(
+      "--quantize", options.quantize,
+      "make integers of 8 bits of the model; calibrate with FILE.npz (arrays named as the inputs), "
+      "or with N random inputs: random[:N]");
+  verb.add_option(
+          "--fallback", options.fallback,
+          "operators that the accelerator lacks: error (default), or cpu: the processor runs them")
       .one_of({"error", "cpu"});
-  verb.add_flag("--per-channel", options.per_channel, "weights with a scale per output channel");
+  verb.add_flag("--per-channel", options.per_channel,
+                "with --quantize: weights have a scale for each output channel");
 }
 
 void add_code_options(Verb verb, CodeOptions& options) {
-  verb.add_option("--math", options.math, "fast or exact").one_of({"fast", "exact"});
-  verb.add_flag("--direct", options.direct, "no Winograd, although --math fast allows it");
-  verb.add_flag("--tf32", options.tf32,
-                "CUDA: round factors of f32 products to 10 bits, for matrix instructions");
-  verb.add_option("--backend", options.backend, "llvm or c").one_of({"llvm", "c"});
-  verb.add_option("--threads", options.threads, "worker threads").in_range(1, 1024);
-  verb.add_option("-O,--level", options.level, "0: loops as written, 1: fusion, 2: layouts too")
+  verb.add_option("--math", options.math,
+                  "fast (default): sums may be regrouped; exact: every sum keeps its order")
+      .one_of({"fast", "exact"});
+  verb.add_flag("--direct", options.direct,
+                "no Winograd convolutions, although --math fast allows them");
+  verb.add_flag(
+      "--tf32", options.tf32,
+      "CUDA: matrix instructions for products of f32, whose factors are rounded to 10 bits");
+  verb.add_option("--backend", options.backend,
+                  "code generator for processors: llvm (default), or c (through the C compiler)")
+      .one_of({"llvm", "c"});
+  verb.add_option("--threads", options.threads, "threads that compute (default: one per core)")
+      .in_range(1, 1024);
+  verb.add_option("-O,--level", options.level,
+                  "0: loops as written, no graph passes, no records; 1: schedules, fusion and the "
+                  "simpler graph passes; 2 (default): also blocked layouts, products of bytes, and "
+                  "kernels of several convolutions")
       .in_range(0, 2);
 }
 
@@ -175,12 +197,13 @@ void add_records_option(Verb verb, TuningOptions& options) {
 
 void add_calibrate_option(Verb verb, TuningOptions& options) {
   verb.add_flag("--no-calibrate", options.no_calibrate,
-                "follow typical rates of a processor, not those of this machine");
+                "assume typical speeds instead of measuring this machine");
 }
 
 void add_tuning_options(Verb verb, TuningOptions& options) {
   add_records_option(verb, options);
-  verb.add_flag("--no-records", options.no_records, "schedules by rule alone");
+  verb.add_flag("--no-records", options.no_records,
+                "use no tuning records: only the compiler's own schedules");
   add_calibrate_option(verb, options);
 }
 
@@ -189,11 +212,12 @@ void add_device_option(Verb verb, DeviceOptions& options) {
 }
 
 void add_dump_option(Verb verb, DeviceOptions& options) {
-  verb.add_option("--dump-program", options.dump_program, "folder for accelerator program dumps");
+  verb.add_option("--dump-program", options.dump_program,
+                  "folder for the accelerator's programs, with data and expected results");
 }
 
 void add_seed_option(Verb verb, InputOptions& options) {
-  verb.add_option("--seed", options.seed, "of made-up inputs and weights");
+  verb.add_option("--seed", options.seed, "of random inputs and weights");
 }
 
 void add_compile_options(Verb verb, SubjectOptions& options, bool several) {
@@ -231,8 +255,9 @@ void add_input_options(Verb verb, InputOptions& options) {
   verb.add_flag("--cast", options.files.cast, "convert arrays to the inputs' element types");
   ImageOptions& image = options.files.image;
   verb.add_option("--mean", image.mean,
-                  "images: taken off pixels (0 to 255): X, or X,Y,Z per channel");
-  verb.add_option("--scale", image.scale, "images: then times this: 1/255, or one per channel");
+                  "images: subtracted from pixels (0 to 255): X, or X,Y,Z per channel");
+  verb.add_option("--scale", image.scale,
+                  "images: multiplied with afterwards: 1/255, or one per channel");
   verb.add_option("--layout", image.layout, "images: nchw or nhwc inputs (default nchw)")
       .one_of({"nchw", "nhwc"});
   verb.add_flag("--resize", image.resize, "images: stretch to the input's size");
@@ -242,6 +267,8 @@ namespace {
 
 /// What the user asked for, with typical rates and without records: no schedule is chosen by it.
 Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options);
+Status check_fit(const std::string& subject, const std::set<std::string>& kinds,
+                 const SubjectOptions& options);
 
 /// An operator is no network to quantise: where Funcs are taken, it is its definition.
 Status prepare_operator(Subject& subject, const compile::CompileOptions& compile) {
@@ -257,12 +284,17 @@ Status prepare_operator(Subject& subject, const compile::CompileOptions& compile
 Status prepare(Subject& subject, const SubjectOptions& options) {
   if (subject.package) return {};
   const compile::CompileOptions compile = TW_TRY(unfitted_options(options));
-  if (compile.target.kind != hw::TargetKind::Accelerator) return {};
+  TW_TRY_STATUS(check_fit(subject.name, {compile.target.backend}, options));
+  if (compile.target.kind != hw::TargetKind::Accelerator) {
+    if (options.fallback != "cpu" && !options.per_channel) return {};
+    return fail(ErrorKind::Usage, "--fallback and --per-channel are for accelerators",
+                fmt::format("the target is {}", options.target), "--target vta, or leave them out");
+  }
   if (subject.single_operator) return prepare_operator(subject, compile);
   if (!subject.graph && compile::backend_of(compile.target).takes_funcs()) return {};
   if (!subject.graph)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", subject.name),
-                "this accelerator takes whole models");
+                fmt::format("{} takes whole models", options.target));
   compile::QuantizeSettings settings;
   if (!options.quantize.empty())
     settings.samples = [&](const graph::Graph& graph) {
@@ -365,8 +397,8 @@ Result<compile::CompileOptions> unfitted_options(const SubjectOptions& options) 
   compile.target = TW_TRY(target_of(options));
   compile.memo = compile::backend_of(compile.target).make_memo();
   if (options.tf32 && options.math == "exact")
-    return fail(ErrorKind::Usage, "--tf32 rounds what --math exact must not", {},
-                "leave one of them out");
+    return fail(ErrorKind::Usage, "--tf32 and --math exact exclude each other",
+                "--tf32 rounds the factors of products", "leave one of them out");
   compile.threads = threads_of(options);
   compile.math = options.math == "exact" ? MathMode::Exact : MathMode::Fast;
   compile.direct = options.direct;
@@ -450,6 +482,7 @@ Status run(const Runnable& runnable) {
 std::vector<InputType> input_types(const runtime::Program& program, const Subject& subject) {
   std::map<std::string, InputLimits> limits;
   if (subject.graph) limits = input_limits(*subject.graph);
+  if (subject.package) limits = sample_limits(*subject.package);
   std::vector<InputType> types;
   for (int id : program.inputs) {
     const auto& input = program.values[static_cast<size_t>(id)];

@@ -231,6 +231,15 @@ Result<std::optional<PackageSamples>> read_samples(const runtime::Package& packa
   return samples;
 }
 
+std::map<std::string, InputLimits> sample_limits(const runtime::Package& package) {
+  std::map<std::string, InputLimits> limits;
+  const auto samples = read_samples(package);
+  if (!samples || !*samples) return limits;
+  for (const SampleInput& input : (*samples)->inputs)
+    if (input.low && *input.low <= *input.high) limits[input.name] = {*input.low, *input.high};
+  return limits;
+}
+
 Result<std::vector<SampleResult>> check_samples(runtime::Session& session,
                                                 const PackageSamples& samples) {
   const runtime::Program& program = session.program();

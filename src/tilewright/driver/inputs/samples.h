@@ -55,6 +55,10 @@ Result<std::optional<PackageSamples>> make_samples(const Subject& subject,
 Result<std::map<std::string, std::string>> sample_members(const PackageSamples& samples);
 Result<std::optional<PackageSamples>> read_samples(const runtime::Package& package);
 
+/// Limits of whole numbers in a package's sample inputs, by input: those of the model it was made
+/// from. Nothing for a package without samples.
+std::map<std::string, InputLimits> sample_limits(const runtime::Package& package);
+
 /// How far one output is from what is expected.
 struct SampleResult {
   std::string output;
