@@ -49,6 +49,9 @@ grep -v '^#' dumps/gemmini_1/commands.txt >one.asm
 "$program" sim one.asm --target gemmini --asm >again.asm
 holds "it has several runs" grep -q '^fence$' one.asm
 holds "text is read as it is printed" cmp one.asm again.asm
+"$program" sim r.twm --asm >all.asm
+holds "several programs have their names" test "$(grep -c '^# program gemmini_' all.asm)" -gt 1
+exits 0 "and are read one by one" "gemmini_1: no problems" -- sim all.asm --target gemmini --check
 echo "3 0x1000 0x0010001080000000" >bad.asm
 exits 5 "the checker on text" "mvout before its config_mvout" -- sim bad.asm --target gemmini --check
 printf '0 0x3f80000000000001 16\n0 2 16\n2 0x1000 0x0010001000000000\n3 0x1000 0x0010001000000000\n' >same.asm

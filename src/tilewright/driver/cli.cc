@@ -47,9 +47,11 @@ void add_help(CLI::App& app, VerbContext& context) {
   CLI::App* verb =
       app.add_subcommand("help", "Prints the verbs, or the options of one: help compile");
   auto words = std::make_shared<std::vector<std::string>>();
+  auto all = std::make_shared<bool>(false);
   verb->add_option("verb", *words, "which verb, and its action");
-  verb->callback([&app, &context, words] {
-    context.action = [&app, words]() -> Result<int> {
+  verb->add_flag("--all", *all, "the options of every verb");
+  verb->callback([&app, &context, words, all] {
+    context.action = [&app, words, all]() -> Result<int> {
       const CLI::App* scope = &app;
       for (const std::string& word : *words) {
         const std::vector<const CLI::App*> verbs = scope->get_subcommands({});
@@ -68,6 +70,9 @@ void add_help(CLI::App& app, VerbContext& context) {
       fmt::print("{}", scope == &app
                            ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
                            : scope->help("tilewright"));
+      if (*all)  // hidden verbs are in no group
+        for (const CLI::App* other : scope->get_subcommands({}))
+          if (!other->get_group().empty()) fmt::print("\n{}", other->help("tilewright"));
       return 0;
     };
   });

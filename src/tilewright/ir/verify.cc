@@ -53,12 +53,13 @@ class Verifier {
   }
 
   // --- Names (9.1).
+  /// `what`: what has names of this kind, in the plural.
   void declare(std::set<std::string>& names, const std::string& name, const char* what) {
-    if (name.empty()) report(fmt::format("a {} has no name", what));
-    if (!names.insert(name).second) report(fmt::format("two {}s are named `{}`", what, name));
+    if (name.empty()) report(fmt::format("one of the {} has no name", what));
+    if (!names.insert(name).second) report(fmt::format("two {} are named `{}`", what, name));
   }
   void declare_buffer(const Buffer& buffer) {
-    declare(buffer_names_, buffer.name(), "buffer");
+    declare(buffer_names_, buffer.name(), "buffers");
     if (buffer.scope().empty()) report(fmt::format("`{}` has no scope", buffer.name()));
     if (buffer.scope().starts_with("fpga.") && !is_fpga_memory(fpga_memory(buffer.scope())))
       report(fmt::format("`{}` has the scope {}, which no FPGA has", buffer.name(), buffer.scope()),
@@ -72,7 +73,7 @@ class Verifier {
   }
 
   void scalar(const Scalar& s) {
-    declare(loop_names_, s.var.name(), "loop or scalar");
+    declare(loop_names_, s.var.name(), "loops or scalars");
     if (s.var.dtype() != DType::I64) report(fmt::format("scalar `{}` is not i64", s.var.name()));
     if (s.lo > s.hi)
       report(fmt::format("scalar `{}` has the empty range {}..{}", s.var.name(), s.lo, s.hi));
@@ -234,7 +235,7 @@ class Verifier {
   void loop(const For& x) {
     const std::string outer = std::exchange(place_, fmt::format("loop `{}`", x.var.name()));
     marks(x.marks, false, true);
-    declare(loop_names_, x.var.name(), "loop or scalar");
+    declare(loop_names_, x.var.name(), "loops or scalars");
     if (x.var.dtype() != DType::I64) report("the loop variable is not i64");
     size(x.extent, "the extent");
     if (const auto n = x.extent ? as_int(x.extent) : std::nullopt; n && *n < 0)
@@ -284,14 +285,14 @@ class Verifier {
 
   void block(const Block& x) {
     const std::string outer = std::exchange(place_, fmt::format("block `{}`", x.name));
-    declare(block_names_, x.name, "block");
+    declare(block_names_, x.name, "blocks");
     marks(x.marks, false, true);
     if (stage_ == Stage::Tensor && !x.marks.empty()) report("a block of stage tensor has no marks");
     if (x.guard) expr_of(DType::Bool, x.guard, "the guard");
     std::set<std::string> names;
     for (const Iter& iter : x.iters) {
       const std::string what = fmt::format("iteration `{}`", iter.var.name());
-      declare(names, iter.var.name(), "iteration");
+      declare(names, iter.var.name(), "iterations");
       if (iter.var.dtype() != DType::I64) report(what + " is not i64");
       for (const Var& s : scalars_)
         if (s.name() == iter.var.name()) report(what + " has the name of a scalar");

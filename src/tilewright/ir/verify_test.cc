@@ -59,13 +59,13 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(
         Case{TW_Y("for a in 4 { block Y(i: space 4 = a) { Y[i] = X[i] } }\n"
                   "for a in 4 { block Z(i: space 4 = a) { Y[i] = X[i] } }"),
-             "two loop or scalars are named `a`"},
+             "two loops or scalars are named `a`"},
         Case{TW_Y("for a in 4 { block Y(i: space 4 = a) { Y[i] = X[i] } }\n"
                   "for b in 4 { block Y(i: space 4 = b) { Y[i] = X[i] } }"),
              "two blocks are named `Y`"},
         Case{TW_Y("alloc T: f32[1]\nalloc T: f32[2]"), "two buffers are named `T`"},
         Case{TW_Y("alloc X: f32[1]"), "two buffers are named `X`"},
-        Case{"func f(n: int in 0..4) { for n in 4 { } }", "two loop or scalars are named `n`"},
+        Case{"func f(n: int in 0..4) { for n in 4 { } }", "two loops or scalars are named `n`"},
         Case{"func f(n: int in 0..4, out Y: i64[4]) { for a in 4 { block Y(n: space 4 = a) { Y[n] "
              "= n } } }",
              "iteration `n` has the name of a scalar"}));
@@ -200,7 +200,7 @@ TEST(Verify, HandMadeNamesAndScopes) {
   expect(p, "the function has no name");
   p = Parts();
   p.block = "";
-  expect(p, "a block has no name");
+  expect(p, "one of the blocks has no name");
   p = Parts();
   p.value = cast(DType::F32, ref(p.loop));
   expect(p, "loop `a` is not seen inside a block body");

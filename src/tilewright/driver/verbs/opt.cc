@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "tilewright/base/file.h"
 #include "tilewright/compile/backends.h"
@@ -12,6 +13,8 @@
 #include "tilewright/driver/subject.h"
 #include "tilewright/hw/gpu_target.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/ir/unique_names.h"
+#include "tilewright/ir/walk.h"
 #include "tilewright/lower/gpu.h"
 #include "tilewright/lower/lower.h"
 
@@ -82,17 +85,31 @@ class Dump {
   int count_ = 0;
 };
 
-/// The program of the file, after the schedule steps of the other, if one is named.
-Result<Func> program_of(const OptVerb& verb) {
+/// Whether two loops have one name, as text may have it in different nests.
+bool shares_names(const Func& func) {
+  std::set<std::string> names;
+  bool shared = false;
+  walk(func.body, [&](const Stmt& s) {
+    if (const auto* loop = s.as<For>()) shared |= !names.insert(loop->var.name()).second;
+  });
+  return shared;
+}
+
+/// The program of the file, after the schedule steps of the other, if one is named. Steps and
+/// passes tell loops apart by their names: they get it with unique ones.
+Result<Func> program_of(const OptVerb& verb, const std::string& pipeline) {
   SubjectOptions options;
   options.paths = {verb.path};
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   if (!subjects[0].func)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no .tw file", verb.path));
-  if (verb.trace.empty()) return *subjects[0].func;
+  Func func = *subjects[0].func;
+  const bool changed = !verb.trace.empty() || !verb.passes.empty() || !pipeline.empty();
+  if (changed && shares_names(func)) func = with_unique_names(func);
+  if (verb.trace.empty()) return func;
   Result<schedule::Trace> trace = schedule::parse_trace(TW_TRY(read_file(verb.trace)));
   if (!trace) return tl::unexpected<Error>(std::move(trace.error()).at(verb.trace));
-  return schedule::replay(*subjects[0].func, *trace);
+  return schedule::replay(func, *trace);
 }
 
 /// All of the way to a GPU: passes, the split into kernels, passes on each.
@@ -136,7 +153,7 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
   if (verb.path.empty()) return fail(ErrorKind::Usage, "opt needs a FILE.tw", {}, "opt --list");
   TW_TRY_STATUS(check_outputs({{}, {verb.dump}}, {verb.path, verb.trace}, as_json));
   const std::string pipeline = TW_TRY(pipeline_of(verb));
-  const Func func = TW_TRY(program_of(verb));
+  const Func func = TW_TRY(program_of(verb, pipeline));
   Dump dump = TW_TRY(Dump::into(verb.dump));
   lower::PassOptions options;
   options.verify_each = verb.verify_each;
@@ -160,7 +177,8 @@ Result<int> opt(const OptVerb& verb, bool as_json) {
 }  // namespace
 
 void add_opt(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("opt", "Schedule steps and lowering passes on IR text");
+  Verb verb =
+      app.add_verb("opt", "Applies schedule steps and lowering passes to a loop program (FILE.tw)");
   auto options = std::make_shared<OptVerb>();
   verb.add_option("file", options->path, "FILE.tw");
   verb.add_option("--passes", options->passes, "comma-separated, in this order; see --list");

@@ -82,8 +82,31 @@ Result<std::vector<NamedProgram>> load_programs(const std::string& path) {
 
 bool is_text(const std::string& path) { return path.ends_with(".asm"); }
 
-/// A program as text, which says nothing of the hardware. errors: Usage, those of the reader.
-Result<NamedProgram> load_text(const SimOptions& options) {
+/// The line that begins the text of one of several programs: `# program vta_0`.
+constexpr std::string_view kProgramLine = "# program ";
+
+/// Texts of programs with their names. Each keeps its place in the file by empty lines before it,
+/// so that messages have the file's line numbers.
+std::vector<std::pair<std::string, std::string>> parts_of(const std::string& name,
+                                                          const std::string& text) {
+  std::vector<std::pair<std::string, std::string>> parts = {{name, ""}};
+  size_t lines = 0;
+  for (size_t at = 0, end = 0; at < text.size(); at = end, ++lines) {
+    end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string line = text.substr(at, end - at);
+    if (line.starts_with(kProgramLine)) {
+      std::string next = line.substr(kProgramLine.size());
+      next.erase(next.find_last_not_of(" \t\r\n") + 1);
+      if (parts.back().second.find_first_not_of(" \t\r\n") == std::string::npos) parts.pop_back();
+      parts.emplace_back(next.empty() ? name : next, std::string(lines, '\n'));
+    }
+    parts.back().second += line;
+  }
+  return parts;
+}
+
+/// Programs as text, which says nothing of the hardware. errors: Usage, those of the reader.
+Result<std::vector<NamedProgram>> load_text(const SimOptions& options) {
   if (options.target.empty())
     return fail(ErrorKind::Usage, fmt::format("'{}' does not say what it is for", options.path),
                 "instructions as text name no accelerator", "--target dpu");
@@ -95,19 +118,19 @@ Result<NamedProgram> load_text(const SimOptions& options) {
     return fail(ErrorKind::Usage, fmt::format("{} has no programs of its own", options.target),
                 "sim is for accelerators");
   const std::string text = TW_TRY(read_file(options.path));
-  const std::string name = std::filesystem::path(options.path).stem().string();
-  return NamedProgram{
-      name, std::string(backend.name()),
-      TW_TRY(backend.runtime().programs()->parse_text(name, text, options.path, options.hw))};
+  const std::string stem = std::filesystem::path(options.path).stem().string();
+  std::vector<NamedProgram> programs;
+  for (const auto& [name, part] : parts_of(stem, text))
+    programs.push_back(
+        {name, std::string(backend.name()),
+         TW_TRY(backend.runtime().programs()->parse_text(name, part, options.path, options.hw))});
+  return programs;
 }
 
 /// All programs, with the clock and timing that the user asks for.
 Result<std::vector<NamedProgram>> load_all(const SimOptions& options) {
   std::vector<NamedProgram> programs;
-  if (is_text(options.path)) {
-    programs.push_back(TW_TRY(load_text(options)));
-    return programs;
-  }
+  if (is_text(options.path)) return load_text(options);
   if (!options.target.empty())
     return fail(ErrorKind::Usage, "--target is for instructions as text, F.asm",
                 fmt::format("'{}' says itself what its programs are for", options.path),
@@ -191,6 +214,8 @@ Result<int> sim(const SimOptions& options, bool as_json) {
   compile::LaunchLog log;
   const std::vector<NamedProgram> programs = TW_TRY(load_all(options));
   for (const NamedProgram& named : programs) {
+    if (options.disassemble && programs.size() > 1 && !as_json)
+      fmt::print("{}{}\n", kProgramLine, named.name);
     if (options.disassemble)
       for (const std::string& line : named.program->assembly())
         as_json ? json["assembly"][named.name].push_back(line) : fmt::print("{}\n", line);
