@@ -59,8 +59,8 @@ PY
 holds "sets of loops of each order" counts_of_table
 exits 0 "a space" "14976 points" "power at most 2000 mW" -- codesign space edge
 exits 0 "a search" "latency" "power" "area" "knee" -- "${search[@]}" -o run --evaluations 12
-holds "a search leaves its files" test -s run/study.sqlite -a -s run/points.jsonl -a -s run/front.csv -a -s run/report.html
-holds "a row per evaluation" test "$(wc -l <run/points.jsonl)" -eq 12
+holds "G4 a search leaves its files" test -s run/study.sqlite -a -s run/points.jsonl -a -s run/front.csv -a -s run/report.html
+holds "G4 a row per evaluation" test "$(wc -l <run/points.jsonl)" -eq 12
 exits 0 "its front" "knee" -- codesign front run
 exits 0 "a design" "design/hw.toml" -- codesign front run --pick min:latency -o design
 holds "a design has a page" grep -q "one step" design/report.html
@@ -112,11 +112,12 @@ exits 2 "a file of mappings" "wrong.txt:2:3" "1..700" -- "${eval_g[@]}" wrong.tx
 
 # The evaluation of a point is the same by whatever way it is asked for.
 same_latency() {
-  "$program" codesign eval design/hw.toml net.onnx --technology hasco-fpga --json >eval.json 2>/dev/null &&
+  "$program" codesign eval design/hw.toml net.onnx --json >eval.json 2>/dev/null &&
     "$python" - <<'PY'
 import csv, json
 least = min(float(row["latency"]) for row in csv.DictReader(open("run/front.csv")))
-assert abs(json.load(open("eval.json"))["latency"] - least) < 1e-6 * least
+found = json.load(open("eval.json"))
+assert abs(found["latency"] - least) < 1e-6 * least and found["technology"] == "hasco-fpga", found
 PY
 }
 holds "eval says of a picked design what the search did" same_latency
@@ -165,11 +166,25 @@ space four '"gemm", "gemv", "dot", "conv2d"' '' >four.toml
 exits 0 "four units in one space" "16 points" "gemm gemv dot conv2d" -- codesign space four.toml
 exits 0 "a search over units" "16 designs evaluated" -- codesign search net.onnx --space four.toml -o four --method enumerate
 holds "every unit was tried" test "$(grep -oE 'intrinsic = [^a-z]*[a-z0-9]+' four/points.jsonl | sort -u | wc -l)" -eq 4
-exits 0 "a search for VTA, its best on the cycle simulator" "tsim of 3 designs: latency" "tsim" -- \
+exits 0 "G6 a search for VTA, its best on the cycle simulator" "tsim of 3 designs: latency" "tsim" -- \
   codesign search net.onnx --space vta -o vta --evaluations 6 --fidelity tsim:3
 exits 0 "the same again has nothing to do" "0 of them in this run" -- \
   codesign search net.onnx --space vta -o vta --evaluations 6 --fidelity tsim:3
 holds "a row per evaluation and level" test "$(wc -l <vta/points.jsonl)" -eq 9
+exits 0 "F9 the front is of one level, which is said" "these are the designs that tsim judged" "--level model" -- codesign front vta
+exits 0 "the model's own front" "knee" -- codesign front vta --level model
+one_source() {
+  "$program" --json codesign front vta >tsim.json 2>/dev/null &&
+    "$program" --json codesign front vta --level model >model.json 2>/dev/null &&
+    "$python" - <<'PY'
+import csv, json
+levels = {name: {point["level"] for point in json.load(open(name + ".json"))["front"]} for name in ("tsim", "model")}
+assert levels == {"tsim": {"tsim"}, "model": {"model"}}, levels
+assert {row["level"] for row in csv.DictReader(open("vta/front.csv"))} == {"tsim"}
+assert "Figures of two levels do not compare" in open("vta/report.html").read()
+PY
+}
+holds "F9 in tables, files and the page" one_source
 exits 0 "a design of VTA" "design-vta/hw.toml" -- codesign front vta --pick knee -o design-vta
 exits 0 "a design of VTA on a model" "units busy" "area" -- codesign eval design-vta/hw.toml net.onnx
 exits 0 "it runs" "ok" -- verify design-vta/net.twm
@@ -206,6 +221,7 @@ PY
 }
 holds "what breaks a limit on the simulator is lost, and the search goes on" broken_at_a_level
 
+holds "G1 it needs no other program" env PATH=/nonexistent "$program" codesign search net.onnx --space edge -o alone-here --evaluations 2
 exits 0 "a warm start" "designs evaluated" -- "${search[@]}" -o warm --evaluations 8 --warm run
 warm_first() {
   "$python" - <<'PY'
@@ -252,13 +268,13 @@ exits 2 "an unknown method" "it takes random" -- "${search[@]}" -o x --method ma
 exits 2 "a pick that is not on the front" "it takes knee" -- codesign front run --pick 999 -o y
 exits 2 "no study there" "cannot open" -- codesign front nowhere
 printf 'kind = "space"\nname = "s"\nrows = 3\n[parameters]\nrow = [8, 16]\nbanks = { from = 4, to = 1 }\n' >bad.toml
-exits 2 "a space with several problems" "bad.toml:" "did you mean" -- codesign space bad.toml
+exits 2 "G2 a space with several problems" "bad.toml:" "did you mean" -- codesign space bad.toml
 printf 'kind = "spatial"\nrows = 0\ncolumns = 8\n' >bad-design.toml
-exits 2 "a design with several problems" "bad-design.toml:" "rows" "columns" -- codesign eval bad-design.toml net.onnx
+exits 2 "G2 a design with several problems" "bad-design.toml:" "rows" "columns" -- codesign eval bad-design.toml net.onnx
 
 # Bad input: all of it at once, with its place; and what cannot be.
 printf 'kind = "space"\nname = "s"\ntecnology = "asic45"\n[parameters]\nrows = []\nbanks = { from = 8, to = 1 }\nspad_kb = { from = 64 }\n[fixed]\nintrinsic = "gem"\n' >bad.toml
-exits 2 "keys and ranges" "bad.toml:1:1" "bad.toml:3:13" "'technology'" "bad.toml:5:8" "no choices" "bad.toml:6:9" \
+exits 2 "G2 keys and ranges" "bad.toml:1:1" "bad.toml:3:13" "'technology'" "bad.toml:5:8" "no choices" "bad.toml:6:9" \
   "reversed: 8..1" "bad.toml:7:11" "to\` is missing" "bad.toml:9:13" "'gemv'" "cols\` is missing" -- codesign space bad.toml
 space s '"gemm"' '' | sed 's/^\[parameters/rules = ["rows > 99"]\n&/' >bad.toml
 exits 2 "a rule that nothing meets" "bad.toml:4:10" "rows > 99" -- codesign space bad.toml

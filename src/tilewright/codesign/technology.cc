@@ -224,7 +224,9 @@ std::vector<std::pair<Evidence, int>> Technology::evidence() const {
 
 Result<Technology> read_technology(std::string_view text, const std::string& place) {
   const toml::table top = TW_TRY(parse_toml(text, place, kTechnology.example));
-  return TechnologyReader(top, place).read();
+  Technology technology = TW_TRY(TechnologyReader(top, place).read());
+  technology.text = text;
+  return technology;
 }
 
 Result<Technology> load_technology(const std::string& name_or_path) {

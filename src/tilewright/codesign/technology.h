@@ -80,6 +80,7 @@ struct Technology {
   std::string name, about;
   Formula formula = Formula::Components;
   std::array<Number, kQuantities> numbers;  ///< those of other formulas are 0
+  std::string text;                         ///< the file
 
   double operator[](Quantity quantity) const { return number(quantity).value; }
   const Number& number(Quantity quantity) const { return numbers[static_cast<size_t>(quantity)]; }

@@ -149,20 +149,29 @@ void print_totals(const codesign::DesignResult& result, const codesign::Technolo
   fmt::print(
       "\nlatency     {:.4g} cycles ({:.4g} ms), of them {:.1f} % on the host\n"
       "energy      {:.4g} mJ with DRAM\npower       {:.4g} mW without DRAM, peak {:.4g} mW\n"
-      "area        {:.4g} {}\n",
+      "area        {:.4g} {}\ntechnology  {}\n",
       result.cycles(), result.seconds * 1e3, 100 * result.host_cycles / result.cycles(),
       result.consumption.energy_pj * 1e-9, result.consumption.power_mw, result.peak_power_mw,
-      result.area.total(), codesign::area_unit(technology.formula));
+      result.area.total(), codesign::area_unit(technology.formula), technology.name);
 }
 
 }  // namespace
+
+std::string technology_of(const std::string& design) {
+  const std::filesystem::path beside =
+      std::filesystem::path(design).replace_filename(kTechnologyFile);
+  std::error_code ignored;
+  const bool both = std::filesystem::is_regular_file(design, ignored) &&
+                    std::filesystem::is_regular_file(beside, ignored);
+  return both ? beside.string() : "asic45";
+}
 
 Result<int> run_eval(codesign::Workload of, const EvalSettings& settings, bool as_json) {
   const codesign::Hardware design = TW_TRY(codesign::load_hardware(settings.design));
   codesign::DesignEvaluator evaluator(
       std::move(of),
-      TW_TRY(
-          codesign::load_technology(settings.technology.empty() ? "asic45" : settings.technology)),
+      TW_TRY(codesign::load_technology(settings.technology.empty() ? technology_of(settings.design)
+                                                                   : settings.technology)),
       TW_TRY(layer_mapper(settings.mapping)));
   const codesign::Workload& workload = evaluator.workload();
   const std::vector<GivenMapping> given = TW_TRY(given_mappings(workload, settings.maps));
@@ -175,6 +184,7 @@ Result<int> run_eval(codesign::Workload of, const EvalSettings& settings, bool a
   }
   nlohmann::ordered_json json = document("codesign.eval");
   json["mapper"] = describe(settings.mapping);
+  json["technology"] = evaluator.technology().name;
   std::vector<std::vector<std::string>> rows = {
       {"layer", "runs", "cycles", "bound", "units busy", "binds", "DRAM KiB"}};
   for (size_t i = 0; i < result.layers.size(); ++i) {

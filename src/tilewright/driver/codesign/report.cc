@@ -58,6 +58,11 @@ std::string parallel_plot(const SearchSubject& subject, const SearchResult& resu
   return parallel_chart(axes, lines);
 }
 
+/// Evaluations at the level of the front: figures of one plot have one source.
+const std::vector<codesign::StudyRow>& judged_rows(const SearchResult& result) {
+  return result.checked.empty() ? result.rows : result.checked;
+}
+
 /// How many designs break each limit, and what else keeps designs from a result.
 std::string reasons_table(const SearchSubject& subject, const SearchResult& result) {
   std::vector<std::vector<std::string>> rows = {{"why not", "designs", "median excess"}};
@@ -75,11 +80,17 @@ std::string reasons_table(const SearchSubject& subject, const SearchResult& resu
   for (const codesign::StudyRow& row : result.rows)
     if (!row.trial.outcome.reason.empty()) ++reasons[row.trial.outcome.reason];
   for (const auto& [reason, count] : reasons) rows.push_back({reason, std::to_string(count), ""});
-  const auto dominated =
-      static_cast<size_t>(std::count_if(
-          result.rows.begin(), result.rows.end(),
-          [](const codesign::StudyRow& row) { return search::feasible(row.trial.outcome); })) -
-      result.front.size();
+  const auto feasible = [](const std::vector<codesign::StudyRow>& among) {
+    std::set<search::Point> points;
+    for (const codesign::StudyRow& row : among)
+      if (search::feasible(row.trial.outcome)) points.insert(row.trial.point);
+    return points.size();
+  };
+  const size_t judged = feasible(judged_rows(result)), met = feasible(result.rows);
+  if (met > judged)
+    rows.push_back({fmt::format("not judged at level {}", result.checked[0].level),
+                    std::to_string(met - judged), ""});
+  const size_t dominated = judged - std::min(judged, result.front.size());
   rows.push_back({"another design is better in everything", std::to_string(dominated), ""});
   return html_table(rows);
 }
@@ -90,7 +101,7 @@ std::string pair_plot(const SearchSubject& subject, const SearchResult& result, 
   const codesign::Technology& technology = subject.space.file().technology;
   PlotSeries met{"meets all limits", {}, false}, broken{"breaks a limit", {}, false},
       front{"front", {}, false};
-  for (const codesign::StudyRow& row : result.rows) {
+  for (const codesign::StudyRow& row : judged_rows(result)) {
     const search::MultiOutcome& outcome = row.trial.outcome;
     if (outcome.objectives.empty()) continue;
     (search::feasible(outcome) ? met : broken)
@@ -101,8 +112,11 @@ std::string pair_plot(const SearchSubject& subject, const SearchResult& result, 
   PlotSeries chosen{"knee and least of each", {}, false}, baseline{"default design", {}, false};
   for (const size_t i : chosen_of(result.front, subject.goals.objectives.size()))
     chosen.points.emplace_back(result.front[i].objectives[x], result.front[i].objectives[y]);
-  baseline.points.emplace_back(result.of_default[x], result.of_default[y]);
-  std::vector<PlotSeries> series = {front, chosen, met, baseline};
+  std::vector<PlotSeries> series = {front, chosen, met};
+  if (result.checked.empty()) {  // only the model judged the default design
+    baseline.points.emplace_back(result.of_default[x], result.of_default[y]);
+    series.push_back(baseline);
+  }
   if (!broken.points.empty()) series.push_back(broken);
   const auto& objectives = subject.goals.objectives;
   return svg({"", objective_axis(objectives[x], technology),
@@ -169,6 +183,11 @@ std::string search_page(const SearchSubject& subject, const SearchResult& result
       "<h1>Designs for {}</h1>\n<p>Space {}: {}. {} designs evaluated, {} on the front.</p>\n",
       html_text(subject.workload.name), html_text(space.name), html_text(space.about),
       result.rows.size(), result.front.size());
+  if (!result.checked.empty())
+    page += fmt::format(
+        "<p>The front and the plots of two objectives are of level {}, which judged {} designs; "
+        "hypervolume and parameters are of the model. Figures of two levels do not compare.</p>\n",
+        html_text(result.checked[0].level), result.checked.size());
   const size_t count = subject.goals.objectives.size();
   for (size_t x = 0; x < count; ++x)
     for (size_t y = x + 1; y < count; ++y) page += pair_plot(subject, result, x, y);

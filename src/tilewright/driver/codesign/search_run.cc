@@ -157,6 +157,28 @@ std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows) {
   return front;
 }
 
+std::string highest_level(const std::vector<codesign::StudyRow>& rows) {
+  std::string level = codesign::kModelLevel;
+  for (const codesign::StudyRow& row : rows)
+    if (row.level != codesign::kModelLevel) level = row.level;
+  return level;
+}
+
+std::vector<FrontPoint> front_at(const std::vector<codesign::StudyRow>& rows,
+                                 const std::string& level) {
+  std::map<search::Point, size_t> numbers;
+  std::vector<codesign::StudyRow> judged;
+  for (const codesign::StudyRow& row : rows) {
+    numbers.emplace(row.trial.point, numbers.size() + 1);
+    if (row.level == level) judged.push_back(row);
+  }
+  // What broke a limit elsewhere breaks it here.
+  if (level == codesign::kModelLevel) judged = model_rows(rows);
+  std::vector<FrontPoint> front = front_of(judged);
+  for (FrontPoint& point : front) point.number = numbers.at(point.point);
+  return front;
+}
+
 std::vector<double> knee_distances(const std::vector<FrontPoint>& front) {
   std::vector<search::Objectives> points;
   for (const FrontPoint& point : front) points.push_back(point.objectives);
@@ -255,7 +277,7 @@ class DesignSearch {
     }
     result.rows = model_rows(rows_);
     result.checked = checked_rows(rows_);
-    result.front = front_of(rows_);
+    result.front = front_at(rows_, highest_level(rows_));
     result.of_default = codesign::outcome(evaluator_.evaluate(default_hardware(subject_.space)),
                                           subject_.goals.objectives, {})
                             .objectives;

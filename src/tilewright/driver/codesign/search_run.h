@@ -43,7 +43,7 @@ struct SearchResult {
   /// higher level, or have no result there, say so.
   std::vector<codesign::StudyRow> rows;
   std::vector<codesign::StudyRow> checked;  ///< evaluations at higher levels
-  std::vector<FrontPoint> front;            ///< by the first objective
+  std::vector<FrontPoint> front;            ///< `front_at` the highest level
   search::Objectives of_default;            ///< of the default design, by the model
   size_t fresh = 0;                         ///< evaluations of this run
   search::Stop stop = search::Stop::Trials;
@@ -76,6 +76,12 @@ std::vector<search::MultiOutcome> evaluate_designs(const SearchSubject& subject,
 /// The designs that no other feasible one dominates, by the first objective; each with what the
 /// highest level said of it.
 std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows);
+/// Where figures are of: the highest level that judged a design of `rows`.
+std::string highest_level(const std::vector<codesign::StudyRow>& rows);
+/// The front of the designs that `level` judged, by its figures: those of two levels do not
+/// compare, and one front of both would favour the level that flatters.
+std::vector<FrontPoint> front_at(const std::vector<codesign::StudyRow>& rows,
+                                 const std::string& level);
 /// How far each point of the front is from the best of every objective, on their log scales.
 std::vector<double> knee_distances(const std::vector<FrontPoint>& front);
 /// The point of the front that is nearest to the best of every objective, on their log scales.

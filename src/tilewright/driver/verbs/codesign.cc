@@ -37,7 +37,7 @@ struct CodesignOptions {
   int order = 0;
   bool no_package = false;
   std::string command;  ///< as typed
-  std::string space = "edge", design, study, pick = "knee", output;
+  std::string space = "edge", design, study, pick = "knee", level, output;
   std::string objectives = "latency,power,area", intrinsics = "gemm,gemv,dot,conv2d";
   std::vector<std::string> limits;
   std::string methods = "random,nsga2,mobo,mobo:ehvi,ours", budgets = "10,20,40";
@@ -256,9 +256,12 @@ Result<Searched> searched_of(const std::string& folder, codesign::StudyKey key) 
   return Searched{*std::move(inputs), *std::move(subject)};
 }
 
-/// hw.toml and rtl/.
-Status write_design(const FrontPoint& point, const std::string& folder) {
+/// hw.toml, the technology by which it was judged (null: not known any more), and rtl/.
+Status write_design(const FrontPoint& point, const codesign::Technology* technology,
+                    const std::string& folder) {
   TW_TRY_STATUS(write_file(folder + "/hw.toml", point.design));
+  if (technology != nullptr)
+    TW_TRY_STATUS(write_file(folder + "/" + kTechnologyFile, technology->text));
   say(fmt::format("{}/hw.toml: design {}", folder, point.number));
   const Result<GeneratedRtl> made =
       generated_rtl(TW_TRY(codesign::read_hardware(point.design, "hw.toml")));
@@ -283,7 +286,8 @@ Status write_picked(const CodesignOptions& options, const FrontPoint& point,
   TW_TRY_STATUS(check_interrupt());
   TW_TRY_STATUS(make_folder(folder));
   TW_TRY_STATUS(packages.write(folder));
-  TW_TRY_STATUS(write_design(point, folder));
+  TW_TRY_STATUS(
+      write_design(point, searched ? &searched->subject.space.file().technology : nullptr, folder));
   for (const DesignPackage& package : packages.list())
     say(package.problem.empty() ? fmt::format("{}/{}: the program", folder, package.file)
                                 : fmt::format("no {}: {}", package.file, package.problem));
@@ -296,10 +300,18 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
   const codesign::Study study = TW_TRY(codesign::Study::open_to_read(options.study + kStudyFile));
   codesign::StudyKey key = TW_TRY(study.key());
   const std::vector<std::string> objectives = words_of(key["objectives"]);
-  const std::vector<FrontPoint> front = front_of(TW_TRY(study.rows()));
+  const std::vector<codesign::StudyRow> rows = TW_TRY(study.rows());
+  const std::string level = options.level.empty() ? highest_level(rows) : options.level;
+  const std::vector<FrontPoint> front = front_at(rows, level);
   if (front.empty())
     return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits",
-                fmt::format("limits: {}", key["limits"]), "search on with more --evaluations");
+                fmt::format("limits: {}; level: {}", key["limits"], level),
+                "search on with more --evaluations");
+  if (options.level.empty() && level != codesign::kModelLevel)
+    say(
+        fmt::format("note: these are the designs that {} judged; --level {} shows the front by the "
+                    "model, whose figures do not compare with them",
+                    level, codesign::kModelLevel));
   if (options.output.empty()) {
     print_front(front, objectives, as_json);
     return 0;
@@ -348,7 +360,8 @@ Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
 }  // namespace
 
 void add_codesign(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("codesign", "Accelerators for a model: what may be built, what is best");
+  Verb verb = app.add_verb(
+      "codesign", "Designs accelerators for a model: which can be built, and which are best");
   verb.needs_action();
   auto options = std::make_shared<CodesignOptions>();
   const auto act = [&context, options](Verb action,
@@ -410,7 +423,11 @@ void add_codesign(Verb app, VerbContext& context) {
   front.add_option("study", options->study, "folder of a search").required();
   front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
   front.add_option("-o,--output", options->output,
-                   "folder for the design: hw.toml, rtl/, NAME.twm, report.html");
+                   "folder for the design: hw.toml, technology.toml, rtl/, NAME.twm, report.html");
+  front
+      .add_option("--level", options->level,
+                  "whose figures: model or tsim (default: of what judged most exactly)")
+      .one_of({codesign::kModelLevel, "tsim"});
   front.add_flag("--no-package", options->no_package, "leave NAME.twm, the compiled model, out");
   act(front, front_verb);
 
@@ -431,8 +448,10 @@ void add_codesign(Verb app, VerbContext& context) {
   eval.add_option("design", options->design, "design.toml").required();
   add_model_options(eval, options->subject, true);
   add_order(eval);
-  eval.add_option("--technology", options->eval.technology,
-                  "asic45, hasco-fpga, maestro28 or .toml (default asic45)");
+  eval.add_option(
+      "--technology", options->eval.technology,
+      "what energies and areas are: asic45, hasco-fpga, maestro28 or FILE.toml (default: "
+      "technology.toml beside the design, which `codesign front` writes; else asic45)");
   eval.add_option("--seed", options->search.seed, "of what a mapper draws");
   add_mapping_options(eval, options->search.mapping);
   eval.add_option("--map", options->eval.maps,
