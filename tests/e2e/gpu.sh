@@ -21,9 +21,9 @@ exits 4 "no such target" "there is no target 'opencl-nope'" "opencl-mali" -- \
 exits 0 "the schedule" "axis=thread.x" "scope=shared" -- explain product.tw --target opencl
 
 # CUDA: compiled without a GPU.
-TILEWRIGHT_CUDA_DRIVER=$work/none.so exits 0 "C5 compile for CUDA without a GPU" "1 kernels" -- \
+TILEWRIGHT_CUDA_DRIVER=$work/none.so exits 0 "C5 compile for CUDA without a GPU" "1 kernel," -- \
   compile product.tw --target cuda-sm_90 -o cuda.twm
-exits 0 "for an older one" "1 kernels" -- compile product.tw --target cuda-sm_80 -o sm80.twm
+exits 0 "for an older one" "1 kernel," -- compile product.tw --target cuda-sm_80 -o sm80.twm
 "$python" "$here/gpu_files.py"
 exits 0 "convolutions for CUDA" "2 kernels" -- compile residual.onnx --target cuda -o plain.twm
 exits 0 "in TF32, with weights laid out and rounded ahead" "4 kernels" -- \
@@ -67,6 +67,7 @@ exits 0 "compile" -- compile product.tw --target opencl -o product.twm
 exits 0 "run a package" -- run product.twm --output gpu.npy
 exits 0 "a device names the target" -- run product.tw --device opencl --output device.npy
 holds "model and package agree" cmp gpu.npy device.npy
+exits 0 "tensors without elements" " ok" -- verify empty.onnx --target opencl --against interp
 exits 0 "E1 a profile of kernels on OpenCL" "step on the GPU" "product" -- \
   bench product.tw --target opencl --duration 0.2 --profile
 

@@ -48,3 +48,7 @@ save("bytes", [
     "ws": np.full(16, 0.01, np.float32), "wz": np.zeros(16, np.int8),
     "ys": np.float32(0.05), "yz": np.uint8(130),
     "b": rng.integers(-500, 500, 16).astype(np.int32)})
+
+# Nothing comes in, nothing goes out.
+save("empty", [h.make_node("MatMul", ["x", "w"], ["t"]), h.make_node("Relu", ["t"], ["y"])],
+     [0, 4], [0, 3], {"w": normal(4, 3)})

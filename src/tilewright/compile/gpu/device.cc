@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/runtime/gpu/device.h"
 
 namespace tilewright::compile {
@@ -110,9 +111,9 @@ class GpuRuntime final : public DeviceRuntime {
                     {"language", program.language},
                     {"arch", program.arch},
                     {"weight_bytes", program.constants.size()}};
-    summary.title = fmt::format("{} for {} {}: {} kernels, arena {} bytes, weights {} bytes", name,
-                                program.language, program.arch, program.kernels.size(),
-                                program.arena_bytes, program.constants.size());
+    summary.title = fmt::format(
+        "{} for {} {}: {}, arena {} bytes, weights {} bytes", name, program.language, program.arch,
+        counted(program.kernels.size(), "kernel"), program.arena_bytes, program.constants.size());
     summary.rows = {{"step", "kernel", "blocks", "threads"}};
     for (const runtime::GpuCall& call : program.calls) {
       const runtime::GpuKernelCode& kernel = program.kernels[static_cast<size_t>(call.kernel)];

@@ -69,11 +69,11 @@ class GpuLaunch : public Launch {
     TW_TRY_STATUS(check_sizes("input", program_->inputs, inputs));
     TW_TRY_STATUS(check_sizes("output", program_->outputs, outputs));
     for (size_t i = 0; i < inputs.size(); ++i)
-      TW_TRY_STATUS(instance_->write_input(i, inputs[i].data()));
+      if (inputs[i].bytes() > 0) TW_TRY_STATUS(instance_->write_input(i, inputs[i].data()));
     TW_TRY_STATUS(instance_->execute());
     if (options_.on_times) options_.on_times(instance_->call_times());
     for (size_t i = 0; i < outputs.size(); ++i)
-      TW_TRY_STATUS(instance_->read_output(i, outputs[i].data()));
+      if (outputs[i].bytes() > 0) TW_TRY_STATUS(instance_->read_output(i, outputs[i].data()));
     return {};
   }
 
@@ -85,7 +85,8 @@ class GpuLaunch : public Launch {
                                                   buffers.size(), what, arrays.size()));
     for (size_t i = 0; i < arrays.size(); ++i) {
       const GpuBuffer& buffer = program_->buffers[static_cast<size_t>(buffers[i])];
-      if (arrays[i].bytes() != buffer.bytes)
+      // A tensor without elements has a buffer of one byte, which nobody reads.
+      if (std::max<int64_t>(1, arrays[i].bytes()) != buffer.bytes)
         return fail(ErrorKind::Package,
                     fmt::format("{} '{}' of '{}' has {} bytes, not {}", what, buffer.name, name_,
                                 buffer.bytes, arrays[i].bytes()));
