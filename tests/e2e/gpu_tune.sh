@@ -49,12 +49,12 @@ holds "report is one file" grep -q '<svg' page.html
 "$program" --json records ls --limit 1000 >rows.json 2>>"$log"
 holds "a record per trial, rule and race" [ "$(value rows.json 'd["count"]')" -ge 14 ]
 holds "of this device" [ "$(value rows.json 'all(r["target"].startswith("opencl:") and len(r["target"]) > 8 for r in d["records"])')" = True ]
-exits 0 "compile uses records" "of 1 kernels from tuning records" -- compile product.tw --target opencl -o again.twm
+exits 0 "compile uses records" "of 1 kernel from tuning records" -- compile product.tw --target opencl -o again.twm
 exits 0 "and can leave them" "" -- compile product.tw --target opencl --no-records -o plain.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 exits 0 "the processor has no records" "" -- compile product.tw -o cpu.twm
 holds "which shows too" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
-exits 0 "results are right" " ok" "of 1 kernels from tuning records" -- verify product.tw --target opencl --against interp
+exits 0 "results are right" " ok" "of 1 kernel from tuning records" -- verify product.tw --target opencl --against interp
 "$program" -q run product.tw --output cpu.npy 2>"$log"
 exits 0 "the package runs" "" -- run tuned.twm --output gpu.npy
 holds "and computes the same" "$python" -c 'import numpy; assert numpy.allclose(numpy.load("cpu.npy"), numpy.load("gpu.npy"), 1e-4)'

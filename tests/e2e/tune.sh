@@ -57,7 +57,7 @@ if [ "${2:-}" = kills ]; then
 fi
 
 # Wrong usage: exit 2 with what is wrong.
-exits 2 "no length of time" "no positive amount" "--for 90s" -- tune product.tw --for soon
+exits 2 "no length of time" "no positive number with a unit" "--for 90s" -- tune product.tw --for soon
 exits 2 "unknown unit" "units are" -- tune product.tw --for 3weeks
 exits 2 "no share" "--until-stall 2%" -- tune product.tw --until-stall 5x
 exits 2 "no such method" "--method" -- tune product.tw --method oracle
@@ -86,11 +86,11 @@ holds "report is one file" grep -q '<svg' page.html
 holds "report loads nothing" sh -c "! grep -qE 'https?://|src=' page.html"
 tried=$(rows)
 holds "a record per trial, rule and race" [ "$tried" -ge 26 ]
-exits 0 "compile uses records" "of 1 kernels from tuning records" -- compile product.tw -o again.twm
+exits 0 "compile uses records" "of 1 kernel from tuning records" -- compile product.tw -o again.twm
 exits 0 "and can leave them" "" -- compile product.tw --no-records -o plain.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
-exits 0 "verify uses records" "of 1 kernels from tuning records" -- verify product.tw --against interp
-exits 0 "run uses records" "of 1 kernels from tuning records" -- run product.tw
+exits 0 "verify uses records" "of 1 kernel from tuning records" -- verify product.tw --against interp
+exits 0 "run uses records" "of 1 kernel from tuning records" -- run product.tw
 exits 0 "A7 other threads, other records, which is said" "of 1 kernel do not count here: they are for threads " "here 7" -- compile product.tw --threads 7 -o seven.twm
 holds "which shows too" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 
@@ -106,7 +106,7 @@ exits 0 "import" "$tried added" -- records --store other.sqlite import all.jsonl
 exits 0 "import again" "0 added, $tried known" -- records --store other.sqlite import all.jsonl
 exits 0 "merge" "0 added, $tried known" -- records --store other.sqlite merge "$store"
 exits 0 "import from a package" "1 added" -- records --store packed.sqlite import tuned.twm
-exits 0 "compile from a package's records" "of 1 kernels from tuning records" -- compile product.tw --records packed.sqlite -o p.twm
+exits 0 "compile from a package's records" "of 1 kernel from tuning records" -- compile product.tw --records packed.sqlite -o p.twm
 exits 0 "prune" "left" -- records --store other.sqlite prune --keep 2
 exits 0 "the best stays" "race" -- records --store other.sqlite best
 "$python" - "$work/broken.sqlite" "$store" <<'PY'
@@ -153,12 +153,12 @@ PY
 exits 0 "A7 records of another machine do not count" "1 kernel do not count here: they are for machine ffff0000" -- compile product.tw --records moved.sqlite -o m.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
 exits 0 "but a search starts from them" "tuning records of 1 kernel are for machine ffff0000" -- tune product.tw --trials 4 --records moved.sqlite
-exits 0 "and measures anew" "of 1 kernels from tuning records" -- compile product.tw --records moved.sqlite -o m.twm
+exits 0 "and measures anew" "of 1 kernel from tuning records" -- compile product.tw --records moved.sqlite -o m.twm
 
 # Stores of programs before and after this one.
 "$python" edit.py "$store" old.sqlite old
 before=$(sha256sum <old.sqlite)
-exits 0 "an old store is read" "of 1 kernels from tuning records" -- compile product.tw --records old.sqlite -o o.twm
+exits 0 "an old store is read" "of 1 kernel from tuning records" -- compile product.tw --records old.sqlite -o o.twm
 exits 0 "with all that it has" " rule " " race " " schedule " -- records --store old.sqlite ls --limit 1000
 holds "and stays as it is" [ "$(sha256sum <old.sqlite)" = "$before" ]
 exits 0 "an old store takes records" "0 added, $tried known" -- records --store old.sqlite import all.jsonl

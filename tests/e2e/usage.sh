@@ -16,6 +16,7 @@ TW
 exits 0 "the name alone prints help" Verbs --
 exits 0 "help" Verbs -- help
 exits 0 "help of a verb" --against -- help verify
+exits 0 "help of all verbs" "Writes a program as C++" --samples --until-stall -- help --all
 exits 0 "version" "tilewright 0." -- version
 exits 2 "unknown verb" "there is no verb 'frobnicate'" "the verbs are" -- frobnicate
 exits 2 "mistyped verb" "did you mean 'compile'?" -- compil lenet5.onnx
@@ -26,6 +27,9 @@ exits 2 "option of another verb" "check has no option '--device'" "it is for" --
 exits 2 "option without its value" "needs a value" -- run lenet5.onnx --dim
 exits 2 "number that is none" "'abc'" number -- run lenet5.onnx --threads abc
 exits 2 "number out of range" "between 1 and 1024" -- run lenet5.onnx --threads 0
+exits 2 "number below zero" "--seed -1 is negative" -- run lenet5.onnx --seed -1
+exits 2 "a value that is empty" "the value of --output is empty" -- compile lenet5.onnx -o ""
+exits 2 "a size of no dimension" "NAME=" -- run lenet5.onnx --dim =3
 exits 2 "missing model" "run needs model.onnx" -- run
 exits 2 "word too many" "'two.onnx'" -- run lenet5.onnx two.onnx
 exits 2 "missing action" "the actions are ls" -- records
@@ -51,6 +55,12 @@ for name in 'opencl', 'cuda':
 assert devices['cpu']['usable'] and not devices['cpu']['reason'], devices"
 }
 holds "C2 without a GPU devices say why" without_gpu
+
+exits 4 "compiling for another device" "'lenet5' does not run on vta:tsim" "--target vta" -- \
+  compile lenet5.onnx --device vta:tsim -o none.twm
+exits 2 "an accelerator's option for the processor" "are for accelerators" "--target vta" -- \
+  compile lenet5.onnx --fallback cpu -o none.twm
+holds "nothing was compiled" test ! -e none.twm
 
 # The environment.
 TILEWRIGHT_THREADS=abc exits 2 "threads that are no number" TILEWRIGHT_THREADS "'abc'" -- run gemm.tw
@@ -100,6 +110,18 @@ exits 2 "a target that no pass reads" "--pipeline gpu" -- opt gemm.tw --passes s
 exits 4 "a target that is no GPU" "'x86-64-v3'" -- opt gemm.tw --pipeline gpu --target x86-64-v3
 exits 2 "passes and a pipeline" "exclude each other" -- opt gemm.tw --passes simplify --pipeline cpu
 
+# Nests that share names of loops, which people write, are taken as `run` takes them.
+cat >shared.tw <<'TW'
+func shared(A: i32[9], out B: i32[9], out C: i32[9]) {
+  for i in 9 { block b(k: space 9 = i) { B[k] = A[k] + 1i32 } }
+  for i in 9 { block c(k: space 9 = i) { C[k] = B[k] * 2i32 } }
+}
+TW
+exits 0 "loops of one name" "" -- run shared.tw
+exits 0 "in a pipeline" "func shared" -- opt shared.tw --pipeline cpu
+exits 0 "for a GPU" "blocks of" -- opt shared.tw --pipeline gpu
+exits 0 "in a pass" "for c.i in 9" -- opt shared.tw --passes simplify
+
 # Hardware files.
 printf 'log_batch = 99\n' > bad.toml
 exits 2 "value out of range, with its line" "bad.toml:1:13" "0..12" -- hw check bad.toml
@@ -145,6 +167,8 @@ holds "F6 it runs on the cycle simulator" env PATH=/nonexistent "$program" run a
 printf '#!/bin/sh\n[ "$1" = -V ] && echo Yosys 0.23 && exit\nkill -9 $$\n' > tools/yosys
 chmod +x tools/yosys
 PATH=$work/tools:$PATH exits 9 "F7 a tool that the system killed" "'yosys' was killed" "MiB of memory" -- synth vta
+printf '#!/bin/sh\n[ "$1" = -V ] && echo Yosys 0.23 && exit\necho ERROR: no cell of that name; exit 3\n' > tools/yosys
+PATH=$work/tools:$PATH exits 7 "G3 a tool that fails" "yosys failed with status 3" "no cell of that name" -- synth vta
 holds "no internal error was reported" test ! -e tilewright-bug.txt
 
 # A store that may only be read.

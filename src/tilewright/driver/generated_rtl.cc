@@ -65,7 +65,7 @@ Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input) {
 Result<codesign::Hardware> HardwareOrProgram::hardware() const {
   const std::vector<std::string>& names = program.subject.paths;
   if (names.size() != 1)
-    return fail(ErrorKind::Usage, "one accelerator is taken at a time",
+    return fail(ErrorKind::Usage, "give exactly one accelerator",
                 fmt::format("there are {}", names.size()),
                 "a built-in name or a file; for a program: --target fpga");
   return codesign::load_hardware(names[0]);

@@ -80,11 +80,11 @@ std::vector<testing::Case> some_of(size_t first, size_t step) {
   return out;
 }
 
-TEST(Csim, VitisAgreesWithTheInterpreter) { check_all(some_of(0, 2), {}); }
+TEST(Csim, F8_VitisAgreesWithTheInterpreter) { check_all(some_of(0, 2), {}); }
 
 TEST(Csim, OtherWidthsOfPortsToo) { check_all(some_of(1, 10), {}, 16); }
 
-TEST(Csim, PlainAgreesWithTheInterpreter) {
+TEST(Csim, F8_PlainAgreesWithTheInterpreter) {
   HlsOptions options;
   options.dialect = HlsDialect::Plain;
   check_all(some_of(0, 6), options);

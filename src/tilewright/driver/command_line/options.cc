@@ -17,6 +17,17 @@ Refused refused(std::string what, std::string why = {}, std::string fix = {}) {
   return {Error{ErrorKind::Usage, std::move(what), {}, std::move(why), std::move(fix), {}}};
 }
 
+/// An empty value is none: `-o "$OUT"` of a script whose OUT is not set.
+CLI::Option* with_text(CLI::Option* option) {
+  const std::string name = option->get_name();
+  return option->check(CLI::Validator(
+      [name](std::string& text) -> std::string {
+        if (text.empty()) throw refused(fmt::format("the value of {} is empty", name));
+        return {};
+      },
+      ""));
+}
+
 }  // namespace
 
 Option& Option::required(bool is) {
@@ -68,15 +79,15 @@ Verb Verb::add_verb(const std::string& name, const std::string& what) {
 }
 
 Option Verb::add_option(const std::string& names, std::string& into, const std::string& what) {
-  return Option(*app_->add_option(names, into, what));
+  return Option(*with_text(app_->add_option(names, into, what)));
 }
 Option Verb::add_option(const std::string& names, std::optional<std::string>& into,
                         const std::string& what) {
-  return Option(*app_->add_option(names, into, what));
+  return Option(*with_text(app_->add_option(names, into, what)));
 }
 Option Verb::add_option(const std::string& names, std::vector<std::string>& into,
                         const std::string& what) {
-  return Option(*app_->add_option(names, into, what));
+  return Option(*with_text(app_->add_option(names, into, what)));
 }
 Option Verb::add_option(const std::string& names, int& into, const std::string& what) {
   return Option(*app_->add_option(names, into, what));
@@ -85,7 +96,14 @@ Option Verb::add_option(const std::string& names, int64_t& into, const std::stri
   return Option(*app_->add_option(names, into, what));
 }
 Option Verb::add_option(const std::string& names, uint64_t& into, const std::string& what) {
-  return Option(*app_->add_option(names, into, what));
+  CLI::Option* option = app_->add_option(names, into, what);
+  option->check(CLI::Validator(
+      [name = option->get_name()](std::string& word) -> std::string {
+        if (word.starts_with("-")) throw refused(fmt::format("{} {} is negative", name, word));
+        return {};
+      },
+      ""));
+  return Option(*option);
 }
 Option Verb::add_option(const std::string& names, double& into, const std::string& what) {
   return Option(*app_->add_option(names, into, what));

@@ -16,7 +16,7 @@ namespace {
 Result<Func> func_of_subject(const SubjectOptions& options) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   if (subjects.size() != 1)
-    return fail(ErrorKind::Usage, "one program is taken at a time",
+    return fail(ErrorKind::Usage, "give exactly one program",
                 fmt::format("there are {}", subjects.size()), "name one: --id ID");
   const Subject& subject = subjects[0];
   if (subject.func) return *subject.func;

@@ -102,7 +102,7 @@ Result<Array> from_file(const InputType& type, size_t position, const std::strin
     return fitted(type, *array, path, files.cast);
   }
   if (!bytes.starts_with("\x93NUMPY"))
-    return fail(ErrorKind::Parse, fmt::format("'{}' is of no format that is read", path), {},
+    return fail(ErrorKind::Parse, fmt::format("the format of '{}' is unknown", path), {},
                 "give a .npy, .npz, .png or .jpg file");
   return fitted(type, TW_TRY(parse_npy(bytes, path)), path, files.cast);
 }

@@ -62,7 +62,8 @@ Result<OutputPlan> plan_outputs(const OutputOptions& options,
     if (!name.empty()) {
       const size_t i = TW_TRY(find_named(names, name, "output"));
       if (path.ends_with(".npz"))
-        return fail(ErrorKind::Usage, fmt::format("'{}' is for all outputs", path), {},
+        return fail(ErrorKind::Usage,
+                    fmt::format("a .npz file takes all outputs, not '{}' alone", name), {},
                     fmt::format("-o {}", path));
       plan.files[i] = path;
     } else if (path.ends_with(".npz")) {

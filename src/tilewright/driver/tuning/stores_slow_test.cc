@@ -61,7 +61,7 @@ TEST_F(Stores, TuneCompileAndRecordsWorkOnAServer) {
   EXPECT_GE(rows, 7) << "six candidates and the schedule by rule";
   const ToolResult compiled = run({"compile", "product.tw", "--store", fleet_, "-o", "p.twm"});
   EXPECT_EQ(compiled.status, 0) << compiled.output;
-  EXPECT_THAT(compiled.output, HasSubstr("of 1 kernels from tuning records"));
+  EXPECT_THAT(compiled.output, HasSubstr("of 1 kernel from tuning records"));
   EXPECT_THAT(run({"records", "best", "--store", fleet_}).output, HasSubstr("product"));
   EXPECT_THAT(run({"records", "validate", "--store", fleet_}).output, HasSubstr(" 0 do not"));
   // To a file and back: the same records.
@@ -80,7 +80,7 @@ TEST_F(Stores, TuneCompileAndRecordsWorkOnAServer) {
   EXPECT_EQ(run({"records", "prune", "--keep", "1", "--store", fleet_}).status, 0);
   EXPECT_LT(count(fleet_), rows);
   EXPECT_THAT(run({"compile", "product.tw", "--store", fleet_, "-o", "p.twm"}).output,
-              HasSubstr("of 1 kernels from tuning records"));
+              HasSubstr("of 1 kernel from tuning records"));
 }
 
 TEST_F(Stores, TheOptionCountsBeforeTheVariable) {

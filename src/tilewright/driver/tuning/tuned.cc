@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/compile/dpu/backend.h"
@@ -218,17 +219,17 @@ void say_tuned(const compile::CompiledModel& model) {
                                : fmt::format(" ({} measured, whose default schedule was fastest)",
                                              recorded.measured - recorded.faster);
   const std::string forms =
-      model.forms.empty() ? ""
-                          : fmt::format("; the algorithm of {} convolution{} too",
-                                        model.forms.size(), model.forms.size() == 1 ? "" : "s");
+      model.forms.empty()
+          ? ""
+          : fmt::format("; the algorithm of {} too", counted(model.forms.size(), "convolution"));
   const std::string stale = model.stale_records == 0
                                 ? ""
                                 : fmt::format(
                                       "; {} records do not fit this compiler's kernels "
                                       "and are skipped",
                                       model.stale_records);
-  say(fmt::format("schedules: {} of {} kernels from tuning records{}{}{}", recorded.faster,
-                  compile::all_kernels(model).size(), best, forms, stale));
+  say(fmt::format("schedules: {} of {} from tuning records{}{}{}", recorded.faster,
+                  counted(compile::all_kernels(model).size(), "kernel"), best, forms, stale));
 }
 
 }  // namespace tilewright::driver

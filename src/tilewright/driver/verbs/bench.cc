@@ -287,8 +287,8 @@ nlohmann::ordered_json to_json(const BenchRow& row) {
 
 Result<int> bench(const BenchOptions& options, bool as_json) {
   if (!options.against.empty() && options.against != "ort")
-    return fail(ErrorKind::Usage, fmt::format("cannot bench against '{}'", options.against),
-                "the only peer is ort");
+    return fail(ErrorKind::Usage, fmt::format("bench cannot compare with '{}'", options.against),
+                "it can run ONNX Runtime beside it", "--against ort");
   nlohmann::ordered_json json = document("bench");
   json["threads"] = threads_of(options.subject);
   json["what"] =
@@ -391,10 +391,12 @@ Result<Comparison> compare_sides(const Side& now, const Side& before, double sec
 /// The subject beside `--compare`. Exit code 5 if it is slower by more than the threshold.
 Result<int> bench_compare(const BenchOptions& options, bool as_json) {
   if (options.subject.paths.size() != 1)
-    return fail(ErrorKind::Usage, "--compare compares two: one subject, and the one it names", {},
-                "tilewright bench NEW.twm --compare OLD.twm");
+    return fail(
+        ErrorKind::Usage,
+        "--compare takes exactly two: the model or package, and the one it is compared with", {},
+        "tilewright bench NEW.twm --compare OLD.twm");
   if (!options.against.empty() || options.profile)
-    return fail(ErrorKind::Usage, "--compare has no --against and no --profile", {},
+    return fail(ErrorKind::Usage, "--compare does not go together with --against or --profile", {},
                 "leave one of them out");
   const Side now = TW_TRY(open_side(options.subject, options.subject.paths[0]));
   const Side before = TW_TRY(open_side(options.subject, options.compare));
@@ -415,7 +417,7 @@ Result<int> bench_there(const BenchOptions& options, const VerbContext& context)
   const bool peer = !options.against.empty() || !options.compare.empty();
   if (peer || options.profile || !options.subject.device.empty())
     return fail(ErrorKind::Usage,
-                fmt::format("{} needs this machine", peer              ? "a peer"
+                fmt::format("{} needs this machine", peer              ? "--against"
                                                      : options.profile ? "--profile"
                                                                        : "--device"),
                 "--worker measures on another one", "leave one of them out");
@@ -426,8 +428,8 @@ Result<int> bench_there(const BenchOptions& options, const VerbContext& context)
 }  // namespace
 
 void add_bench(Verb app, VerbContext& context) {
-  Verb verb =
-      app.add_verb("bench", "Medians of runs; --against ort runs ONNX Runtime in turn with it");
+  Verb verb = app.add_verb("bench",
+                           "Times inferences; --against ort runs ONNX Runtime alternately with it");
   auto options = std::make_shared<BenchOptions>();
   add_run_options(verb, options->subject, true);
   add_input_options(verb, options->subject);

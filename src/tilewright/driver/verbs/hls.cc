@@ -75,7 +75,7 @@ Result<int> hls(const HlsVerb& verb, bool as_json) {
 }  // namespace
 
 void add_hls(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("hls", "A program as C++ for high-level synthesis of FPGAs");
+  Verb verb = app.add_verb("hls", "Writes a program as C++ for high-level synthesis of FPGAs");
   auto options = std::make_shared<HlsVerb>();
   add_model_options(verb, options->program.subject, true);
   verb.add_option("--hw", options->program.hw,

@@ -240,7 +240,7 @@ Result<int> explain(const ExplainVerb& verb, bool as_json) {
 }  // namespace
 
 void add_inspect(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("inspect", "What is in a package");
+  Verb verb = app.add_verb("inspect", "Shows what is in a package");
   auto path = std::make_shared<std::string>();
   auto weights = std::make_shared<bool>(false);
   verb.add_option("package", *path, "package.twm").required();

@@ -105,12 +105,14 @@ Result<int> targets(bool as_json) {
 }  // namespace
 
 void add_doctor(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("doctor", "Checks this machine: processor, back-ends, tools");
+  Verb verb =
+      app.add_verb("doctor", "Checks what works on this machine: processor, drivers, tools");
   verb.callback([&context] { context.action = [&context] { return doctor(context.json); }; });
 }
 
 void add_devices(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("devices", "Lists devices, each tried with a tiny kernel");
+  Verb verb =
+      app.add_verb("devices", "Lists devices; the processor and GPUs are tried with a tiny kernel");
   verb.callback([&context] { context.action = [&context] { return devices(context.json); }; });
 }
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/base/stopwatch.h"
@@ -145,8 +146,8 @@ Result<int> report_problems(const Error& error, const std::string& path, bool as
     const size_t width = ::isatty(1) != 0 ? 44 : std::string::npos;
     fmt::print("{}", problems_table(error, path, width));
     std::fflush(stdout);
-    tell(fmt::format("error: {} cannot be compiled: {} problem{}, listed above\n", path, count,
-                     count == 1 ? "" : "s"));
+    tell(fmt::format("error: {} cannot be compiled: {}, listed above\n", path,
+                     counted(count, "problem")));
     return exit_code(error.kind);
   }
   nlohmann::ordered_json json = document("check");
@@ -217,7 +218,10 @@ Result<int> check(SubjectOptions options, bool as_json) {
       "bound {:.2f})\n",
       mib(weights), mib(borders), mib(plan.arena_bytes), mib(plan.lower_bound));
   for (size_t i = graph.warnings.size(); i < warnings.size(); ++i) say("warning: " + warnings[i]);
-  fmt::print("supported: all {} nodes on {}\n", graph.nodes.size(), options.target);
+  const std::string nodes = graph.nodes.size() == 1 ? "the only node"
+                            : graph.nodes.empty()   ? "no nodes, so everything"
+                                                  : fmt::format("all {} nodes", graph.nodes.size());
+  fmt::print("supported: {} on {}\n", nodes, options.target);
   return 0;
 }
 
@@ -252,12 +256,12 @@ Result<int> compile(const CompileVerb& verb, const VerbContext& context) {
   TW_TRY_STATUS(check_outputs({{verb.output}, {}}, inputs, context.json));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
   if (subjects.size() != 1)
-    return fail(ErrorKind::Usage,
-                fmt::format("a package is of one subject, not {}", subjects.size()), {},
-                "name one model, or one case of a workload file by --id");
+    return fail(ErrorKind::Usage, fmt::format("a package holds one model, not {}", subjects.size()),
+                {}, "name one model, or one case of a workload file by --id");
   const Subject& subject = subjects[0];
   if (subject.package)
-    return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]));
+    return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", verb.subject.paths[0]),
+                "it is a package", "name the model that it was made from");
   if (verb.subject.quantize.starts_with("random"))
     say("warning: the model is calibrated with random inputs: good enough to try the hardware, not "
         "to use the results\n  fix: --quantize FILE.npz with inputs as the model will see");
@@ -291,18 +295,18 @@ Result<int> compile(const CompileVerb& verb, const VerbContext& context) {
   if (verb.explain)
     for (const std::string& line : model.changes)
       path == "-" ? say(line) : fmt::print("{}\n", line);
-  say(
-      fmt::format("{}: {} steps, {} kernels, weights {:.1f} MiB, arena {:.2f} MiB (lower bound "
-                  "{:.2f}), {:.1f} s",
-                  path, program.steps.size(), size.kernels, mib(size.weights), mib(size.arena),
-                  mib(program.arena_lower_bound), seconds_since(start)));
+  say(fmt::format("{}: {}, {}, weights {:.1f} MiB, arena {:.2f} MiB (lower bound {:.2f}), {:.1f} s",
+                  path, counted(program.steps.size(), "step"), counted(size.kernels, "kernel"),
+                  mib(size.weights), mib(size.arena), mib(program.arena_lower_bound),
+                  seconds_since(start)));
   return 0;
 }
 
 }  // namespace
 
 void add_check(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("check", "Imports a model without building it; every problem at once");
+  Verb verb = app.add_verb(
+      "check", "Says whether a model is supported, without building it; lists every problem");
   auto options = std::make_shared<SubjectOptions>();
   add_model_options(verb, *options, false);
   add_target_options(verb, *options);
@@ -313,7 +317,8 @@ void add_check(Verb app, VerbContext& context) {
 }
 
 void add_compile(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("compile", "Compiles a model or expression to a package");
+  Verb verb =
+      app.add_verb("compile", "Compiles a model, or an operator in a .tw file, to a package");
   auto options = std::make_shared<CompileVerb>();
   add_compile_options(verb, options->subject, true);
   add_tuning_options(verb, options->subject);

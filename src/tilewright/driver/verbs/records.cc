@@ -365,7 +365,7 @@ constexpr Action kActions[] = {
 }  // namespace
 
 void add_records(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("records", "What tuning has measured");
+  Verb verb = app.add_verb("records", "Lists, merges, exports and checks what tuning has measured");
   auto options = std::make_shared<RecordsVerb>();
   verb.add_option("--records,--store", options->store,
                   "FILE, sqlite:FILE or postgresql://HOST/DATABASE (default: the user's file)");

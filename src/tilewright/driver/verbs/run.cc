@@ -204,7 +204,7 @@ Result<int> run(const RunVerb& verb, const VerbContext& context) {
 }  // namespace
 
 void add_run(Verb app, VerbContext& context) {
-  Verb verb = app.add_verb("run", "One inference");
+  Verb verb = app.add_verb("run", "Computes the outputs for one set of inputs");
   auto options = std::make_shared<RunVerb>();
   add_run_options(verb, options->subject, false);
   add_input_options(verb, options->subject);

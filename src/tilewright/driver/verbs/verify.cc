@@ -162,8 +162,9 @@ Result<Named> outputs_of(const Runnable& runnable) {
 Result<Named> compute_on_cpu(const Subject& subject, const SubjectOptions& options,
                              const std::map<std::string, Array>& inputs) {
   if (!subject.graph)
-    return fail(ErrorKind::Usage, fmt::format("'{}' cannot be compiled again", subject.name),
-                "it is no ONNX model");
+    return fail(ErrorKind::Usage,
+                fmt::format("--against cpu is not possible for '{}'", subject.name),
+                "it compiles the model again, and this is no ONNX model");
   SubjectOptions on_cpu = options;
   on_cpu.target = on_cpu.device = "cpu";
   on_cpu.hw = on_cpu.quantize = "";

@@ -136,6 +136,20 @@ bool with_signed_weights(const Graph& graph, const Node& node) {
   return operand(graph, node, scaled ? 3 : 1)->type.dtype == DType::I8;
 }
 
+bool over_nothing(const Graph& graph, const Node& node) {
+  return element_count(operand(graph, node, 0)->type.shape) == 0;
+}
+
+bool with_nan_bound(const Graph& graph, const Node& node) {
+  for (const size_t i : {1, 2}) {
+    const graph::Value* bound = operand(graph, node, i);
+    if (bound != nullptr && bound->constant && bound->constant->size() == 1 &&
+        is_float(bound->type.dtype) && std::isnan(bound->constant->get(0)))
+      return true;
+  }
+  return false;
+}
+
 bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
 
 std::vector<KnownDifference> make_table() {
@@ -182,6 +196,14 @@ std::vector<KnownDifference> make_table() {
        "negative, and its root NaN; Tilewright sums the squares of differences from the mean",
        on_floats,
        true},
+      {{"ReduceMean"},
+       "axes without any element",
+       "by the definition it is 0 / 0, NaN; ONNX Runtime gives 0",
+       over_nothing},
+      {{"Clip"},
+       "a bound that is NaN",
+       "Tilewright hands NaN on, ONNX Runtime ignores such a bound",
+       with_nan_bound},
       {{"ReduceLogSumExp"},
        "whole numbers",
        "onnx has no reference for them; results may be one apart",

@@ -12,8 +12,8 @@ Result<std::vector<Row>> verify_by_samples(const Subject& subject, const Subject
   const std::optional<PackageSamples> samples = TW_TRY(read_samples(*subject.package));
   if (!samples)
     return fail(ErrorKind::Usage, fmt::format("'{}' has no samples to verify it by", subject.name),
-                "compile adds them where the code runs on the compiling machine, or --samples asks "
-                "for the interpreter's",
+                "`compile` adds them if the code runs on the machine that compiles; with --samples "
+                "interp the interpreter computes them",
                 "--model MODEL.onnx compares it with the model");
   const Runnable runnable = TW_TRY(make_runnable(subject, options));
   std::vector<Row> rows;
@@ -37,7 +37,9 @@ Status check_made_from(const Subject& package, const Subject& model) {
                 fmt::format("{} is {} in the model, {} in the package", name, there, here),
                 "give the same --dim and --shape as for compile");
   };
-  if (!model.graph) return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", model.name));
+  if (!model.graph)
+    return fail(ErrorKind::Usage, fmt::format("'{}' is no ONNX model", model.name),
+                "a package is compared with the model that it was made from");
   const auto check = [&](const std::vector<graph::ValueId>& wanted,
                          const std::vector<int>& there) -> Status {
     for (const graph::ValueId id : wanted) {

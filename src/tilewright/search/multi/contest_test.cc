@@ -111,7 +111,7 @@ TEST(Contest, OursCorrectsItsPrior) {
   EXPECT_LT(median_share(stubborn, "ours", 20, {}, 1), ours - 0.02);
 }
 
-TEST(Contest, OursMeetsLimits) {
+TEST(Contest, G5_OursMeetsLimits) {
   for (const auto& [most_power, least_share] : {std::pair{400.0, 0.97}, std::pair{300.0, 0.8}}) {
     const auto runs = contest(accelerators(most_power), "ours", {}, {0, 1}, 20);
     ASSERT_TRUE(runs);
