@@ -58,7 +58,10 @@ class DrawnOrder final : public measure::BatchEvaluator {
       }
       double cost = 1000;
       for (const int value : candidate.point) cost -= 10 * value;
-      batch.readings.push_back({measure::OutcomeKind::Ok, "", cost, cost - 1, 0.01, 7});
+      if (loses)
+        batch.readings.push_back({measure::OutcomeKind::Lost, "the worker died", 0, 0, 0, 0});
+      else
+        batch.readings.push_back({measure::OutcomeKind::Ok, "", cost, cost - 1, 0.01, 7});
     }
     order.push_back(task.name);
     sizes.push_back(candidates.size());
@@ -84,6 +87,7 @@ class DrawnOrder final : public measure::BatchEvaluator {
   size_t most_out = 0, cancelled = 0;
   double seconds_each = 0;
   bool stuck = false;  ///< nothing is ever done
+  bool loses = false;  ///< all that it is given
 
  private:
   int devices_;
@@ -214,6 +218,25 @@ TEST(SideBySide, OpensTheNextSpaceWhenAllOfOneIsTold) {
   });
   EXPECT_EQ(invalid, 2 * (kGridPoints - static_cast<int64_t>(judge.asked.size())));
   EXPECT_EQ(static_cast<int64_t>(kept.size()), invalid / 2 + kGridPoints);
+}
+
+TEST(SideBySide, WhatWasLostMayBeTriedAgainByAnotherPoint) {
+  DrawnOrder judge(2, 1);
+  judge.loses = true;
+  std::vector<TunerTask> tasks = grid_tasks(1);
+  size_t before = 0;
+  tasks[0].widen = [&](TunerTask& task) -> Result<bool> {
+    if (before > 0) return false;
+    before = judge.asked.size();
+    judge.loses = false;
+    task.space_name = "more";
+    task.searcher = search::random_searcher(task.space->space(), 9);
+    return true;
+  };
+  Tuner tuner(std::move(tasks), beside(judge, 10000));
+  EXPECT_EQ(*tuner.run(), search::Stop::Exhausted);
+  EXPECT_EQ(judge.asked.size(), 2 * before);
+  EXPECT_EQ(tuner.states()[0].outcomes.at(measure::OutcomeKind::Ok), static_cast<int64_t>(before));
 }
 
 }  // namespace
