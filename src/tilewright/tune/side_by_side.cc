@@ -52,7 +52,8 @@ bool Tuner::launch_rule(size_t index) {
   states_[index].visited = true;
   if (states_[index].rule.readings > 0) return true;  // known of an earlier run
   Pace& pace = paces_[index];
-  const int64_t id = options_.batches->begin(tasks_[index].task, {{{}, tasks_[index].rule}});
+  const TunerTask& task = tasks_[index];
+  const int64_t id = options_.batches->begin(task.task, {{{}, task.rule, "", task.expected}});
   flights_.emplace(id, Flight{index, Batch()});
   ++pace.out;
   pace.waits = true;
