@@ -95,6 +95,7 @@ exits 2 "a peer needs this machine" "needs this machine" -- bench net.onnx --wor
 exits 2 "one run, one device" "one run is on one device" -- run net.onnx --worker cpu --worker any
 exits 0 "the log tells what happened" claimed -- fleet log
 exits 0 "figures for Prometheus" tilewright_jobs -- fleet metrics
+holds "top ends with its reader" timeout 20 bash -c '"$0" fleet top | head -2 | grep -q device' "$program"
 
 # Commands of this machine and leases of its worker take turns.
 mkdir -p "$XDG_CACHE_HOME/tilewright/locks"

@@ -119,14 +119,14 @@ Result<int> status(const FleetVerb& verb, bool as_json) {
   return 0;
 }
 
-/// The status, again and again, until Ctrl-C.
+/// The status, again and again, until Ctrl-C or until nobody reads it.
 Result<int> top(const FleetVerb& verb) {
   const auto client = TW_TRY(client_of(verb));
   const bool terminal = isatty(fileno(stdout)) != 0;
   while (!interrupted()) {
     const Json json = TW_TRY(client->call("status", {}));
     fmt::print("{}{}\n", terminal ? "\x1b[H\x1b[2J" : "", TW_TRY(status_text(json)));
-    std::fflush(stdout);
+    if (std::fflush(stdout) != 0) break;
     for (double left = verb.every; left > 0 && !interrupted(); left -= .1)
       std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
