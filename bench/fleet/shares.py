@@ -4,7 +4,9 @@
   shares.py --seconds 60                 weights 1:1, then 3:1
   shares.py --seconds 60 --weights 3
 
-ann has 2 000 jobs waiting all the time, bob 2; each lease takes 0.1 s. Device seconds are those of the table `usage`.
+ann has 16 000 jobs waiting all the time, bob 16: enough never to run out of them while submits take their time, since
+who wants nothing for a moment loses what is due to him. Each lease takes 0.1 s. Device seconds are those of the table
+`usage`.
 """
 
 import argparse
@@ -25,7 +27,7 @@ def measure(weight, seconds, period):
             cursor.execute("SELECT fleet.login_set('bob', NULL, %s)", (weight,))
         loop = Loop()
         submitters = [Submitter(loop, server.url(login), wanted, 1, kind="run", batch=batch)
-                      for login, wanted, batch in (("ann", 2000, 200), ("bob", 2, 1))]  # fmt: skip
+                      for login, wanted, batch in (("ann", 16000, 1000), ("bob", 16, 4))]  # fmt: skip
 
         def told(lease, _):
             for submitter in submitters:
@@ -33,8 +35,9 @@ def measure(weight, seconds, period):
 
         Ticker(loop, server.url("ann"))
         device = Device(loop, server.url("wes"), *simulation.enrol(server, 1)[0], period, 1, told)
-        loop.after(3, device.claim)
-        end = time.monotonic() + 3 + seconds
+        loop.run(lambda: len(submitters[0].times) >= 16 and submitters[1].times)
+        device.claim()
+        end = time.monotonic() + seconds
         loop.run(lambda: time.monotonic() > end)
         with server.connect() as owner, owner.cursor() as cursor:
             cursor.execute("SELECT login, sum(seconds) FROM fleet.usage GROUP BY login")

@@ -91,7 +91,7 @@ class Submitter:
             return
         missing = self.wanted - len(self.out)
         if missing < min(self.batch, self.wanted):
-            self.loop.after(0.02, self.fill)
+            self.loop.after(0.005, self.fill)
             return
         ids = [str(uuid.UUID(int=random.getrandbits(128), version=4)) for _ in range(min(missing, self.batch))]
         jobs = "[" + ",".join((self.text % ident).replace("~~", ident) for ident in ids) + "]"

@@ -76,9 +76,20 @@ class Suspects(Comparing):
         self.measure("x", self.names(12), 1.4)
         self.assertEqual(self.suspects(), [])
         self.assertEqual(self.pairs(), 20, "ten of each")
-        self.assertEqual(self.pairs("fresh"), 0)
+        self.assertEqual(self.pairs("fresh"), 20, "and it may be told later")
         self.measure("b", self.names(4))
         self.assertEqual(self.suspects(), ["x"], "a third one has come")
+
+    def test_who_is_wrong_may_show_later(self):
+        """a and b are against x, and are compared with each other only after that."""
+        self.measure("x", self.names(4) + self.names(4, "t"), 1.4)
+        self.measure("a", self.names(4))
+        self.measure("b", self.names(4, "t"))
+        self.assertEqual(self.suspects(), [])
+        for key in ("a", "b"):
+            self.measure(key, self.names(2, "u"))
+        self.assertEqual(self.suspects(), ["x"])
+        self.assertEqual(self.pairs("fresh"), 0)
 
     def test_few_pairs_say_nothing(self):
         for count, found in ((2, []), (3, ["x"])):

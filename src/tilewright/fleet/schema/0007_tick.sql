@@ -194,13 +194,15 @@ BEGIN
     ORDER BY v.id FOR NO KEY UPDATE SKIP LOCKED
   LOOP
     why := odds_of(d.id);
-    UPDATE pairs p SET fresh = false WHERE p.device = d.id AND p.fresh;
+    IF why IS DISTINCT FROM '' THEN
+      UPDATE pairs p SET fresh = false WHERE p.device = d.id AND p.fresh;
+    END IF;
     DELETE FROM pairs p USING (
       SELECT q.id, row_number() OVER (ORDER BY q.id DESC) AS place,
              row_number() OVER (PARTITION BY q.other ORDER BY q.id DESC) AS place_of_other
       FROM pairs q WHERE q.device = d.id) old
     WHERE p.id = old.id AND old.place > 10 AND old.place_of_other > 3;
-    CONTINUE WHEN why IS NULL OR d.state = 'suspect';
+    CONTINUE WHEN coalesce(why, '') = '' OR d.state = 'suspect';
     IF d.state = 'leased' THEN
       PERFORM end_lease(d, 'doubted');
     END IF;
@@ -210,7 +212,8 @@ BEGIN
   END LOOP;
 END $$;
 
--- Why a device is taken for another machine than it says, or null.
+-- Why a device is taken for another machine than it says; null: it is not. Empty: it is unlike
+-- others, and nobody can tell who is wrong until those are compared among themselves.
 --
 -- Of two devices that disagree, a third must tell which one is wrong. Example: a, b and c are alike,
 -- x is slow with every second candidate. x disagrees with a, who agrees with b: a is *backed*. So
@@ -240,7 +243,10 @@ BEGIN
          count(*) FILTER (WHERE o.near)
   INTO pairs_seen, median, against, beside
   FROM others o JOIN devices d ON d.id = o.other;
-  IF pairs_seen >= 6 AND NOT alike(median) AND cardinality(against) > beside + 1 THEN
+  IF pairs_seen >= 6 AND NOT alike(median) THEN
+    IF coalesce(cardinality(against), 0) <= beside + 1 THEN
+      RETURN '';
+    END IF;
     RETURN format('the same candidates cost it %s %% more or less than %s (median of %s)',
                   round(100 * (exp(median) - 1)), array_to_string(against[:5], ', '), pairs_seen);
   END IF;
