@@ -20,7 +20,7 @@ exits 0 "padded convolution of bf16 by the C back-end" ok -- \
   verify bf16_16_2.onnx --against interp --backend c
 
 # Names of outputs.
-for model in if function; do
+for model in if function optional; do
   exits 0 "outputs of $model.onnx" ok -- verify "$model.onnx" --against ort
 done
 exits 0 "the output of an If is called as in the model" '"name": "y"' -- \

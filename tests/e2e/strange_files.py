@@ -168,7 +168,18 @@ def not_of_onnxruntime():
     save("names.onnx", nodes, [value("x", [2])], [value("y", None)])
 
 
+def optional_inputs():
+    """A function that hands an absent input on: Clip without a least value."""
+    x, y = value("x", [2, 3]), value("y", None)
+    nodes = [h.make_node("Clip", ["i", "low", "high"], ["o"])]
+    function = h.make_function("own", "Below", ["i", "low", "high"], ["o"], nodes, [h.make_opsetid("", 18)])
+    half = numpy_helper.from_array(np.float32(0.5), "half")
+    call = h.make_node("Below", ["x", "", "half"], ["y"], domain="own")
+    save("optional.onnx", [call], [x], [y], [half], 18, [function], ["own"])
+
+
 def write():
+    optional_inputs()
     attributes()
     not_of_onnxruntime()
     unet()

@@ -11,8 +11,8 @@ namespace tilewright::graph {
 namespace {
 
 /// Operators with the same attributes, of all opsets together: `name:type`, with the types
-/// i integer, f float, s text, t tensor, and I, F, S lists of these. A whole number is a float,
-/// too.
+/// i integer, f float, s text, t tensor, and I, F, S lists of these; p a sparse tensor, which
+/// nobody reads. A whole number is a float, too.
 // source: the ONNX operator changelog
 struct AttributeRow {
   const char *operators, *attributes;
@@ -40,7 +40,7 @@ constexpr AttributeRow kAttributeRows[] = {
      "axis:i"},
     {"Constant",
      "value:t value_float:f value_floats:F value_int:i value_ints:I value_string:s "
-     "value_strings:S"},
+     "value_strings:S sparse_value:p"},
     {"ConstantOfShape", "value:t"},
     {"GlobalLpPool", "p:fi"},
     {"Conv ConvInteger QLinearConv",
@@ -144,7 +144,7 @@ std::string names_of_types(const std::string& letters) {
 }  // namespace
 
 std::optional<Error> attribute_error(const std::string& op, const std::string& key,
-                                     const tensor::AttrValue& value) {
+                                     const tensor::AttrValue* value) {
   const auto known = attribute_table().find(op);
   if (known == attribute_table().end()) return std::nullopt;
   const auto found = known->second.find(key);
@@ -158,7 +158,9 @@ std::optional<Error> attribute_error(const std::string& op, const std::string& k
                 meant.empty() ? "export the model without it" : meant)
         .value();
   }
-  const AttributeLetter& given = kAttributeLetters[value.index()];
+  if (found->second == "p") return std::nullopt;  // whoever reads the node refuses it
+  const AttributeLetter given = value == nullptr ? AttributeLetter{'?', "of another kind"}
+                                                 : kAttributeLetters[value->index()];
   const bool fits = found->second.find(given.letter) != std::string::npos ||
                     (given.letter == 'i' && found->second == "f");
   if (fits) return std::nullopt;

@@ -398,7 +398,11 @@ void Importer::read_outputs(const GraphProto& graph, const Body& body) {
       report(ErrorKind::Invalid, fmt::format("output '{}' is never produced", name), where);
       continue;
     }
-    if (*id < 0) continue;
+    if (*id < 0) {  // what is behind it has an error; if nothing has, this is one
+      if (errors_.empty())
+        report(ErrorKind::Invalid, fmt::format("output '{}' is never produced", name), where);
+      continue;
+    }
     const auto made = output_value(*id, name);
     if (!made) {
       report(Error(made.error()), where);

@@ -210,6 +210,27 @@ const Broken kBroken[] = {
        add_node(m, "F", {"x"}, {"z"}, "call").set_domain("own");
      },
      {"function 'own.F' calls itself", "'own.F' -> 'own.G' -> 'own.F'"}},
+    {"function that is called with too much",
+     [](onnx::ModelProto& m) {
+       auto& f = *m.add_functions();
+       f.set_name("F"), f.set_domain("own"), f.add_input("i"), f.add_output("o");
+       *f.add_node() = make_node("Relu", {"i"}, {"o"});
+       add_node(m, "F", {"x", "x"}, {"p", "q"}, "call").set_domain("own");
+     },
+     {"node 'call'", "it has 1 input and 1 output, the call 2 inputs and 2 outputs"}},
+    {"attribute that is a graph, where there is none",
+     [](onnx::ModelProto& m) {
+       auto& a = *add_node(m, "Relu", {"x"}, {"p"}, "odd").add_attribute();
+       a.set_name("body"), a.set_type(5), a.mutable_g()->set_name("g");
+     },
+     {"node 'odd'", "Relu has no attribute 'body'"}},
+    {"condition of several values",
+     [](onnx::ModelProto& m) {
+       auto& w = *m.mutable_graph()->add_initializer();
+       w.set_name("two"), w.set_data_type(9), w.add_dims(2), w.set_raw_data(std::string("\1\0", 2));
+       add_node(m, "If", {"two"}, {"p"}, "branch");
+     },
+     {"node 'branch'", "not a single value"}},
     {"too many outputs",
      [](onnx::ModelProto& m) { add_node(m, "Relu", {"x"}, {"p", "q"}, "two"); },
      {"node 'two'"}},

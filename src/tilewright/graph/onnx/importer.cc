@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <queue>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/graph/onnx/advice.h"
 #include "tilewright/graph/onnx/attributes.h"
@@ -222,8 +223,9 @@ std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, c
         attrs.values.erase(written.name());
     }
     const auto kept = attrs.values.find(written.name());
-    if (!is_onnx || kept == attrs.values.end()) continue;
-    if (auto error = attribute_error(proto.op_type(), printable(written.name()), kept->second)) {
+    if (!is_onnx) continue;
+    if (auto error = attribute_error(proto.op_type(), printable(written.name()),
+                                     kept == attrs.values.end() ? nullptr : &kept->second)) {
       report(*std::move(error), node_place(name, printable(proto.op_type()), body));
       sound = false;
     }
@@ -243,7 +245,7 @@ bool Importer::read_node_inputs(const NodeProto& proto, const Body& body, Node& 
     if (id == nullptr)
       report(ErrorKind::Invalid, fmt::format("value '{}' is never defined", printable(input)),
              node_place(node.name, node.op, body));
-    known = known && id != nullptr && *id >= 0;
+    known = known && id != nullptr && *id != kUnknown;  // -1: absent where a function is called
     node.inputs.push_back(id == nullptr ? kUnknown : *id);
   }
   while (!node.inputs.empty() && node.inputs.back() == -1) node.inputs.pop_back();
@@ -277,7 +279,8 @@ void Importer::report_unsupported(const Node& node, const std::string& where) {
                             ? advice_for(node.domain, node.op)
                             : Advice{};
   report(ErrorKind::Unsupported,
-         node.domain.empty()
+         node.op.empty() ? std::string("a node does not say which operator it is")
+         : node.domain.empty()
              ? fmt::format("operator {} is not supported", node.op)
              : fmt::format("operator {} of domain '{}' is not supported", node.op, node.domain),
          where, advice.why, advice.fix);
@@ -394,6 +397,12 @@ bool Importer::import_constant(const NodeProto& proto, const Node& node, Body& b
 void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
   const std::string where = node_place(node.name, node.op, body);
   poison_outputs(proto, body);
+  if (!node.inputs.empty() && node.inputs[0] >= 0 &&
+      element_count(graph_.values[static_cast<size_t>(node.inputs[0])].type.shape) != 1)
+    return report(
+        ErrorKind::Invalid, "the condition of this If is not a single value", where,
+        fmt::format("its shape is {}",
+                    to_string(graph_.values[static_cast<size_t>(node.inputs[0])].type.shape)));
   if (node.inputs.size() != 1 || node.inputs[0] < 0 || body.depth >= kMaxDepth)
     return report(ErrorKind::Invalid, "If needs one condition", where);
   const ValueId condition = node.inputs[0];
@@ -449,6 +458,12 @@ void Importer::import_function(const NodeProto& proto, const onnx::FunctionProto
     return report(ErrorKind::Invalid,
                   fmt::format("functions call each other more than {} levels deep", kMaxDepth),
                   where);
+  if (proto.input_size() > function.input_size() || proto.output_size() > function.output_size())
+    report(
+        ErrorKind::Invalid, fmt::format("function '{}' is called with too much", node.op), where,
+        fmt::format("it has {} and {}, the call {} and {}", counted(function.input_size(), "input"),
+                    counted(function.output_size(), "output"), counted(proto.input_size(), "input"),
+                    counted(proto.output_size(), "output")));
   Body inner;
   inner.calls = std::move(calls);
   inner.prefix = node.name + "/";
