@@ -32,7 +32,9 @@ Offer processor() {
   const hw::CpuTarget& host = hw::host();
   offer.device = "cpu";
   offer.target = "cpu";
-  offer.target_file = hw::to_toml(hw::as_target(host));
+  hw::CpuTarget named = host;  // others read it: there `cpu` is another processor
+  named.name = fmt::format("{}-{}", host.cpu, host.machine);
+  offer.target_file = hw::to_toml(hw::as_target(named));
   offer.device_class = fmt::format("cpu:{}@{}", host.cpu, host.machine);
   return offer;
 }

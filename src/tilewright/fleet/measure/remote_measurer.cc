@@ -117,6 +117,8 @@ RemoteMeasurer::Batch RemoteMeasurer::make_batch(const measure::Task& task,
 int64_t RemoteMeasurer::begin(const measure::Task& task, const std::vector<Candidate>& candidates) {
   Batch batch = make_batch(task, candidates);
   const int64_t id = batch.id = ++last_id_;
+  std::map<std::string, MeasureItem>& sent = scales_[task.key()].sent;
+  for (const MeasureItem& item : batch.request.items) sent.emplace(item.schedule, item);
   out_.push_back(std::move(batch));
   repeat(task, candidates);
   return id;

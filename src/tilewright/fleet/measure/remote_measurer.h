@@ -87,8 +87,9 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   struct Scale {
     std::string anchor;  ///< printed; empty: not found yet
     double cost = 0, best = 0;
-    bool sought = false;  ///< a job is out that will find it
-    int64_t counted = 0;  ///< candidates, for repeats
+    bool sought = false;                      ///< a job is out that will find it
+    int64_t counted = 0;                      ///< candidates, for repeats
+    std::map<std::string, MeasureItem> sent;  ///< all of them, by schedule, for races
   };
   /// A batch and the job that is out for what is left of it.
   struct Batch {

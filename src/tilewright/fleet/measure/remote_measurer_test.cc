@@ -390,6 +390,7 @@ TEST(RemoteMeasurer, OfTwoRacesTheWorseRatiosCount) {
   EXPECT_EQ(request->rounds, 21);
   EXPECT_EQ(request->schedules.at(3), schedule::print(split_by(8)));
   EXPECT_EQ(store.order.at(1).at("device"), "d1");
+  EXPECT_TRUE(request->priors.empty());
   // Alone there is nobody to confirm it.
   FakeStore one(1);
   one.ratios = store.ratios;
@@ -401,6 +402,16 @@ TEST(RemoteMeasurer, OfTwoRacesTheWorseRatiosCount) {
   EXPECT_FALSE(alone->measurer->race(small_task(), traces, 21));
   one.ratios["d0"] = {1};
   EXPECT_FALSE(alone->measurer->race(small_task(), traces, 21));
+  // What was measured before is raced with what was expected of it.
+  made->measurer->begin(small_task(), {{{}, split_by(1), "", 50}});
+  made->measurer->begin(small_task(), {candidate(2)});
+  (void)all_of(*made->measurer, 2);
+  store.ratios = {{"d0", {1, .8}}, {"d1", {1, .8}}};
+  ASSERT_TRUE(made->measurer->race(small_task(), {split_by(1), split_by(2)}, 3));
+  const auto known = race_request_of(store.order.back().at("payload"));
+  ASSERT_TRUE(known) << to_string(known.error());
+  EXPECT_THAT(known->priors, ElementsAre(50, 7));
+  EXPECT_THAT(known->points, ElementsAre("", "splits: 2"));
 }
 
 TEST(RemoteMeasurer, AnInterruptEndsAllWaiting) {

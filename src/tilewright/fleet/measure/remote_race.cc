@@ -97,7 +97,15 @@ Result<std::vector<double>> RemoteMeasurer::race(const measure::Task& task,
   request.kernel = kernel_of(task);
   request.rounds = rounds;
   request.limit_s = options_.limit_s;
-  for (const schedule::Trace& trace : traces) request.schedules.push_back(schedule::print(trace));
+  const std::map<std::string, MeasureItem>& sent = scales_[task.key()].sent;
+  for (const schedule::Trace& trace : traces) {
+    const auto item = sent.find(request.schedules.emplace_back(schedule::print(trace)));
+    if (item == sent.end()) continue;
+    request.priors.push_back(item->second.prior);
+    request.points.push_back(item->second.point);
+  }
+  // Of all or of none: records of earlier runs have no priors.
+  if (request.priors.size() != traces.size()) request.priors.clear(), request.points.clear();
   std::string first, second;
   std::vector<double> ratios = TW_TRY(race_on("", request, kRacePatience, first));
   const std::string other = other_device(first);
