@@ -120,7 +120,13 @@ TEST(Conv, PadsOnlyWhereWindowsReach) {
 
 TEST(Conv, RejectsWhatDoesNotFit) {
   const Array x(DType::F32, {1, 4, 5, 5}), w(DType::F32, {6, 3, 3, 3});
-  EXPECT_THAT(error_of(call_of("Conv", {x, w})), HasSubstr("needs 4 input channels, has 3"));
+  EXPECT_THAT(error_of(call_of("Conv", {x, w})), HasSubstr("needs 4 channels per filter, has 3"));
+  EXPECT_THAT(
+      error_of(call_of("Conv", {x, Array(DType::F32, {6, 1, 3, 3})}, {{"group", int64_t{3}}})),
+      HasSubstr("4 channels do not form 3 groups"));
+  EXPECT_THAT(
+      error_of(call_of("Conv", {x, Array(DType::F32, {6, 1, 3, 3})}, {{"group", int64_t{4}}})),
+      HasSubstr("6 filters do not form 4 groups"));
   EXPECT_THAT(error_of(call_of("Conv", {x, Array(DType::F32, {6, 4, 7, 3})})),
               HasSubstr("window 7, input 5, pads 0 and 0"));
   EXPECT_THAT(error_of(call_of("Conv", {x, Array(DType::F32, {6, 4, 3})})), HasSubstr("rank"));
