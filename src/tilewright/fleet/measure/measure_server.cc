@@ -95,6 +95,7 @@ Status MeasureServer::prepare(const std::string& login, double limit_s, int64_t 
   options.worker = device_.worker;
   options.start = device_.start;
   options.limit_seconds = limit_s;
+  options.memory_bytes = device_.memory_bytes;
   options.stop = [this] { return stop_ && stop_(); };
   rig_.measurer = TW_TRY(measure::start_measurer(options));
   rig_.login = login;

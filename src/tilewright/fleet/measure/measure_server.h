@@ -15,10 +15,11 @@
 namespace tilewright::fleet {
 
 struct ServedDevice {
-  std::string id;                   ///< `cpu`, `opencl:0`
-  std::string name;                 ///< of a GPU, as its driver calls it
-  measure::StartWorker start;       ///< of the processes; empty: unconfined
-  std::vector<std::string> worker;  ///< their program; empty: this one, as measure-child
+  std::string id;                    ///< `cpu`, `opencl:0`
+  std::string name;                  ///< of a GPU, as its driver calls it
+  measure::StartWorker start;        ///< of the processes; empty: unconfined
+  std::vector<std::string> worker;   ///< their program; empty: this one, as measure-child
+  int64_t memory_bytes = 2LL << 30;  ///< per candidate, beyond what the kernels' operands need
 };
 std::unique_ptr<JobServer> measure_server(ServedDevice device);
 

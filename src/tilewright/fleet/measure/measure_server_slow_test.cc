@@ -32,7 +32,8 @@ namespace {
 using testing::HasSubstr;
 using Json = nlohmann::json;
 
-constexpr double kPatience = 120;  ///< of tests, for what comes sooner on an idle machine
+constexpr int64_t kMemory = 256 << 20;  ///< per candidate
+constexpr double kPatience = 120;       ///< of tests, for what comes sooner on an idle machine
 
 bool within(double seconds, const std::function<bool()>& event) {
   for (const auto begin = SteadyClock::now(); seconds_since(begin) < seconds;) {
@@ -181,6 +182,7 @@ class MeasureServerTest : public testing::Test {
     ServedDevice device;
     device.id = "cpu";
     device.worker = {program_};
+    device.memory_bytes = kMemory;
     Confined confined;
     confined.memory_bytes = int64_t{4} << 30;
     device.start =
@@ -199,6 +201,7 @@ TEST_F(MeasureServerTest, OutcomesAreThoseOfThisMachine) {
   measure::MeasureOptions here;
   here.worker = {program_};
   here.limit_seconds = kLimit;
+  here.memory_bytes = kMemory;
   const auto measurer = *measure::start_measurer(here);
   const auto evaluator = *measurer->evaluator(task_of_doubling());
   std::vector<measure::Candidate> candidates;
