@@ -88,6 +88,11 @@ struct FpgaDevice {
 
   /// What a design may take: cells times the shares (flip-flops share with LUTs).
   FpgaCells usable_cells() const;
+  /// Who makes netlists for it: no vendor's compiler of C++ knows the iCE40.
+  FpgaPath path() const { return family == FpgaFamily::Ice40 ? FpgaPath::Rtl : FpgaPath::Hls; }
+  /// Cycles by which an answer to a written burst is later for each of its beats. source: what AMD
+  /// published of a U200; the iCE40's RAM answers behind the last beat.
+  int write_beat() const { return family == FpgaFamily::Ice40 ? 0 : 3; }
   /// The row of `op` on `dtype`; null where the device has none.
   const FpgaOperator* find(std::string_view op, std::string_view dtype, FpgaPath path) const;
 };

@@ -63,12 +63,16 @@ std::string stored_in(const Stmt& s) {
   return name;
 }
 
+/// Beats that wait to be written where no LUT is a RAM: they lie in flip-flops.
+constexpr int kIce40WriteFifo = 8;
+
 class DesignWriter {
  public:
   DesignWriter(const Func& func, const hw::FpgaDevice& device) : func_(func) {
     around_.device = &device;
     design_.name = func.name;
     design_.bus = {device.port.bytes, device.port.burst_beats, device.port.outstanding};
+    if (device.family == hw::FpgaFamily::Ice40) design_.bus.write_fifo = kIce40WriteFifo;
     design_.arguments = static_cast<int>(func.params.size());
     for (size_t i = 0; i < func.params.size(); ++i)
       around_.arguments[func.params[i].buffer] = static_cast<int>(i);

@@ -155,6 +155,12 @@ Result<BuiltNest> build_nest(const Loops& loops, const Stmt& body, int64_t wante
         if (load != nullptr && around.arguments.contains(load->buffer))
           outside.insert(load->buffer.dtype());
       });
+  for (const DType dtype : outside)
+    if (fpga::number_of(dtype).bytes() > design.bus.beat_bytes)
+      return fail(ErrorKind::Unsupported,
+                  fmt::format("elements of {} do not fit the device's ports", name(dtype)),
+                  fmt::format("its ports move {} bytes at a time", design.bus.beat_bytes),
+                  "smaller elements in the program, or [port] bytes in the file of the device");
   int64_t lanes = 1;
   if (outside.size() == 1)
     lanes = design.bus.beat_bytes / fpga::number_of(*outside.begin()).bytes();

@@ -141,6 +141,7 @@ fpga::MemoryTiming memory_timing(const hw::FpgaDevice& device) {
   timing.read_latency = port.read_latency;
   timing.write_latency = port.write_latency;
   timing.write_gap = port.write_gap;
+  timing.write_beat = device.write_beat();
   // Cycles of the channel for one beat, in 1/65536.
   const double beat = port.bytes * device.clock_mhz * 1e6 / (device.memory.gigabytes * 1e9);
   timing.read_cost = static_cast<int32_t>(std::lround(65536 * beat / port.read_share));

@@ -66,7 +66,7 @@ FpgaProgram fpga_program(const Func& func, const hw::FpgaDevice& device, const F
     }
     ++program.stale_records;
   }
-  auto best = rules::best_fpga_schedule(func, device);
+  auto best = rules::best_fpga_schedule(func, device, device.path());
   if (!best) {
     const Error& e = best.error();
     program.remark = fmt::format("note: {} is not scheduled: {}{}", func.name, e.what,
@@ -136,7 +136,7 @@ Result<std::vector<LayerNote>> fpga_notes(const FpgaProgram& program,
                                          channel.slots == 1 ? "" : "s"));
       }
       // What has no interval is nevertheless built: the C++ leaves it to the vendor's compiler.
-      const auto loops = lower::initiations_of(process, prepared.math, device, hw::FpgaPath::Hls);
+      const auto loops = lower::initiations_of(process, prepared.math, device, device.path());
       if (!loops) {
         note.lines.push_back(fmt::format("its intervals are not known: {}", loops.error().what));
         continue;

@@ -18,6 +18,15 @@ constexpr int64_t kSumBits = 32;
 
 int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
+/// Blocks of 4 Kbit of the iCE40.
+int64_t ice40_blocks_of(int64_t depth, int64_t bits) {
+  constexpr std::pair<int64_t, int64_t> kBlocks[] = {{16, 256}, {8, 512}, {4, 1024}, {2, 2048}};
+  int64_t least = std::numeric_limits<int64_t>::max();
+  for (const auto& [width, words] : kBlocks)
+    least = std::min(least, up(bits, width) * up(depth, words));
+  return least;
+}
+
 /// Elements that all terms of `dim` but that of `loop` reach.
 int64_t other_reach(const SpatialLayer& layer, const SpatialDim& dim, int loop) {
   int64_t reach = 0;
@@ -374,7 +383,8 @@ hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool ur
     cells.luts =
         static_cast<double>(banks * kLutRamLuts * up(bits, kLutRamBits) * up(depth, kLutRamDepth));
   else
-    cells.bram18 = banks * bram18_of(depth, bits);
+    cells.bram18 = banks * (device_.family == hw::FpgaFamily::Ice40 ? ice40_blocks_of(depth, bits)
+                                                                    : bram18_of(depth, bits));
   return cells;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tilewright/accel/fpga/rtl/ice40.h"
 #include "tilewright/base/process.h"
 #include "tilewright/base/tool_version.h"
 #include "tilewright/codegen/gpu/sass.h"
@@ -43,6 +44,8 @@ std::vector<ToolFinding> find_tools() {
   for (const compile::Backend* backend : compile::backends())
     for (const compile::DeviceTool& need : backend->runtime().tools())
       findings.push_back(versioned(need.tool, need.needed_for));
+  findings.push_back(versioned(fpga::kNextpnrIce40, "synth --bitstream"));
+  findings.push_back(first_of(fpga::kIcepack, {fpga::kIcepack}, "synth --bitstream"));
   const Result<std::string> nvdisasm = codegen::find_nvdisasm();
   findings.push_back({"nvdisasm", nvdisasm.has_value(),
                       nvdisasm ? *nvdisasm : nvdisasm.error().why + " (only for explain --sass)"});

@@ -9,13 +9,14 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/generated_rtl.h"
+#include "tilewright/driver/verbs/bitstream.h"
 
 namespace tilewright::driver {
 namespace {
 
 struct SynthOptions {
   HardwareOrProgram input;
-  std::string library;
+  std::string library, bitstream, pins;
   double limit = 600;
 };
 
@@ -107,7 +108,20 @@ std::string text_of(const ToSynthesise& made, const accel::Synthesis& xc7) {
   return table(rows);
 }
 
+/// `--bitstream` takes another way: another family of cells, placed and routed.
+Result<int> bitstream(const SynthOptions& options, bool as_json) {
+  if (!options.input.is_program() || !options.library.empty())
+    return fail(ErrorKind::Usage, "--bitstream is for programs on an FPGA",
+                options.library.empty() ? "the input is an accelerator" : "--library is given",
+                "--target fpga --hw ice40up5k");
+  TW_TRY_STATUS(check_outputs({{options.bitstream}, {}}, input_files(options.input.program.subject),
+                              as_json));
+  return write_bitstream({options.input.program, options.bitstream, options.pins, options.limit},
+                         as_json);
+}
+
 Result<int> synth(const SynthOptions& options, bool as_json) {
+  if (!options.bitstream.empty()) return bitstream(options, as_json);
   ToSynthesise made =
       TW_TRY(options.input.is_program() ? program(options.input.program)
                                         : accelerator(TW_TRY(options.input.hardware())));
@@ -142,7 +156,10 @@ void add_synth(Verb app, VerbContext& context) {
   add_hardware_or_program(verb, options->input);
   verb.add_option("--library", options->library,
                   "standard cells (Liberty): their area too, without memories");
-  verb.add_option("--limit", options->limit, "seconds for each of the two");
+  verb.add_option("--bitstream", options->bitstream,
+                  "FPGA: a file for iCE40's programmer; placed and routed");
+  verb.add_option("--pins", options->pins, "with --bitstream: a PCF file for clk, rx and tx");
+  verb.add_option("--limit", options->limit, "seconds for each of the two, or for the bitstream");
   verb.callback([&context, options] {
     context.action = [&context, options] { return synth(*options, context.json); };
   });

@@ -15,12 +15,45 @@ int bits_for(int64_t values) {
   return std::max(1, static_cast<int>(std::bit_width(static_cast<uint64_t>(values - 1))));
 }
 
-/// A number of the design as an expression of 32 bits.
-std::string Generator::word(int64_t value) {
-  const auto bits = static_cast<uint32_t>(value);
-  if (numbers_ == Numbers::Fixed) return fmt::format("32'd{}", bits);
-  table_.push_back(bits);
+namespace {
+
+uint64_t low_bits(int64_t value, int bits) {
+  const auto all = static_cast<uint64_t>(value);
+  return bits >= 64 ? all : all & ((uint64_t{1} << bits) - 1);
+}
+
+/// Bits that a number between `low` and `high` takes, with a sign if it may be negative.
+int bits_between(int64_t low, int64_t high) {
+  if (low >= 0) return bits_for(high + 1);
+  return 1 + static_cast<int>(
+                 std::max(std::bit_width(static_cast<uint64_t>(~low)),
+                          std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, high)))));
+}
+
+}  // namespace
+
+std::string sized(const Value& value, int bits) {
+  if (value.is_constant()) return fmt::format("{}'d{}", bits, low_bits(value.low, bits));
+  return extended(value.wire, value.type, bits);
+}
+
+/// Bits for what lies between `low` and `high`: those of the table have room for anything.
+int Generator::width(int64_t low, int64_t high) const {
+  return numbers_ == Numbers::Table ? 32 : bits_between(low, high);
+}
+
+/// A number of the design as an expression. requires: 32 bits, where there is a table.
+std::string Generator::word(int64_t value, int bits) {
+  if (numbers_ == Numbers::Fixed) return fmt::format("{}'d{}", bits, low_bits(value, bits));
+  table_.push_back(static_cast<uint32_t>(value));
   return fmt::format("numbers[{}+:32]", 32 * (table_.size() - 1));
+}
+
+Value Generator::number(int64_t value) {
+  if (numbers_ == Numbers::Fixed) return {"", {}, value, value};
+  const std::string name = fmt::format("k{}", names_++);
+  add(fmt::format("wire [31:0] {} = {};", name, word(value)));
+  return {name};
 }
 
 ControlText Generator::control_of(size_t process, bool data) const {
@@ -50,25 +83,38 @@ ControlText Generator::control_of(size_t process, bool data) const {
   return control;
 }
 
+std::string state_text(const ControlText& control, int state) {
+  return fmt::format("{}'d{}", bits_for(control.states + 1), state);
+}
+
+/// Bits of the counter of a loop: it is compared with its extent.
+int Generator::loop_bits(const ControlText& control, int loop) const {
+  return width(0, control.loop_extents[static_cast<size_t>(loop)]);
+}
+
 void Generator::emit_state(const ControlText& control, size_t i) {
   const Item& item = control.program.items[i];
   const std::string& p = control.prefix;
   const int state = control.state[i];
   if (const auto* acquire = std::get_if<Acquire>(&item)) {
-    add(fmt::format("      {}: if ({}_ready{}) {}_at <= {};", state, p, acquire->memory, p,
-                    state + 1));
+    add(fmt::format("      {}: if ({}_ready{}) {}_at <= {};", state_text(control, state), p,
+                    acquire->memory, p, state_text(control, state + 1)));
   } else if (std::holds_alternative<Release>(item)) {
-    add(fmt::format("      {}: {}_at <= {};", state, p, state + 1));
+    add(fmt::format("      {}: {}_at <= {};", state_text(control, state), p,
+                    state_text(control, state + 1)));
   } else if (std::holds_alternative<Nest>(item)) {
-    add(fmt::format("      {}: if ({}_n{}_done) {}_at <= {};", state, p, i, p, state + 1));
+    add(fmt::format("      {}: if ({}_n{}_done) {}_at <= {};", state_text(control, state), p, i, p,
+                    state_text(control, state + 1)));
   } else if (std::holds_alternative<LoopEnd>(item)) {
     const int loop = control.loop[i];
     const auto begin = static_cast<size_t>(
         std::find(control.loop.begin(), control.loop.end(), loop) - control.loop.begin());
-    add(fmt::format("      {}: if ({}_exit[{}]) begin {}_at <= {}; {}_l{} <= 32'd0; end", state, p,
-                    loop, p, state + 1, p, loop));
-    add(fmt::format("      else begin {}_at <= {}; {}_l{} <= {}_l{} + 32'd1; end", p,
-                    control.state[begin], p, loop, p, loop));
+    const int bits = loop_bits(control, loop);
+    add(fmt::format("      {}: if ({}_exit[{}]) begin {}_at <= {}; {}_l{} <= {}'d0; end",
+                    state_text(control, state), p, loop, p, state_text(control, state + 1), p, loop,
+                    bits));
+    add(fmt::format("      else begin {}_at <= {}; {}_l{} <= {}_l{} + {}'d1; end", p,
+                    state_text(control, control.state[begin]), p, loop, p, loop, bits));
   }
 }
 
@@ -82,13 +128,14 @@ void Generator::emit_control(const ControlText& control) {
   for (size_t i = 0; i < control.program.items.size(); ++i) {
     if (!std::holds_alternative<LoopEnd>(control.program.items[i])) continue;
     const int loop = control.loop[i];
-    const auto extent = word(control.loop_extents[static_cast<size_t>(loop)]);
-    add(fmt::format("reg [31:0] {}_l{};", p, loop));
-    add(fmt::format("wire {}_end{} = {}_l{} + 32'd1 == {};", p, loop, p, loop, extent));
+    const int bits = loop_bits(control, loop);
+    const auto extent = word(control.loop_extents[static_cast<size_t>(loop)], bits);
+    add(fmt::format("reg [{}:0] {}_l{};", bits - 1, p, loop));
+    add(fmt::format("wire {}_end{} = {}_l{} + {}'d1 == {};", p, loop, p, loop, bits, extent));
     add(fmt::format("assign {}_step[{}] = run && {}_at == {} && !{}_end{};", p, loop, p,
-                    control.state[i], p, loop));
+                    state_text(control, control.state[i]), p, loop));
     add(fmt::format("assign {}_exit[{}] = run && {}_at == {} && {}_end{};", p, loop, p,
-                    control.state[i], p, loop));
+                    state_text(control, control.state[i]), p, loop));
   }
   emit_counts(control);
   for (size_t i = 0; i < control.program.items.size(); ++i)
@@ -101,12 +148,12 @@ void Generator::emit_control(const ControlText& control) {
   for (size_t i = 0; i < control.program.items.size(); ++i) emit_state(control, i);
   add("      default: ;");
   add("  endcase end else begin");
-  add(fmt::format("    {}_at <= 16'd0;", p));
+  add(fmt::format("    {}_at <= {};", p, state_text(control, 0)));
   for (size_t loop = 0; loop < control.loop_extents.size(); ++loop)
-    add(fmt::format("    {}_l{} <= 32'd0;", p, loop));
+    add(fmt::format("    {}_l{} <= {}'d0;", p, loop, loop_bits(control, static_cast<int>(loop))));
   add("  end");
   add("end");
-  ended_.push_back(fmt::format("{}_at == {}", p, control.states));
+  ended_.push_back(fmt::format("{}_at == {}", p, state_text(control, control.states)));
 }
 
 namespace {
@@ -118,8 +165,8 @@ std::string in_states(const ControlText& control, int memory) {
   for (size_t i = 0; i < control.program.items.size(); ++i) {
     const auto* item = std::get_if<T>(&control.program.items[i]);
     if (item == nullptr || item->memory != memory) continue;
-    out +=
-        fmt::format("{}{}_at == {}", out.empty() ? "" : " || ", control.prefix, control.state[i]);
+    out += fmt::format("{}{}_at == {}", out.empty() ? "" : " || ", control.prefix,
+                       state_text(control, control.state[i]));
   }
   return out.empty() ? "1'b0" : "(" + out + ")";
 }
@@ -159,63 +206,64 @@ void Generator::emit_counts(const ControlText& control) {
 /// Address in a RAM that has all slots.
 std::string Generator::in_block(const Memory& memory, const std::string& slot,
                                 const std::string& at) const {
-  const std::string low = fmt::format("{}[{}:0]", at, bits_for(memory.words) - 1);
-  if (memory.slots <= 1 || memory.accumulated) return low;
-  return fmt::format("{{{}[{}:0], {}}}", slot, bits_for(memory.slots) - 1, low);
+  if (memory.slots <= 1 || memory.accumulated) return at;
+  return fmt::format("{{{}[{}:0], {}}}", slot, bits_for(memory.slots) - 1, at);
 }
 
 /// Word that `process` reads in a bank.
 std::string Generator::read_address(size_t m, int bank, int process) const {
+  const int bits = bits_for(design_.memories[m].words);
   std::vector<std::string> words;
   for (const BankUse& use : reads_[m])
     if (use.process == process && (!use.bank.empty() || use.fixed_bank == bank))
-      words.push_back(fmt::format("({{32{{{}}}}} & {})", use.valid, use.word));
-  return words.empty() ? "32'd0" : fmt::format("{}", fmt::join(words, " | "));
+      words.push_back(fmt::format("({{{}{{{}}}}} & {})", bits, use.valid, use.word));
+  return words.empty() ? fmt::format("{}'d0", bits) : fmt::format("{}", fmt::join(words, " | "));
 }
 
 void Generator::emit_bank(size_t m, int bank) {
   const Memory& memory = design_.memories[m];
   const int bits = memory.element.bits;
   const std::string b = fmt::format("m{}_b{}", m, bank);
-  std::vector<std::string> valid, at, data;
+  const int address = bits_for(memory.words);
+  std::vector<std::string> valid, words, data;
   for (const BankUse& use : stores_[m]) {
     if (use.bank.empty() && use.fixed_bank != bank) continue;
-    const std::string own = use.bank.empty()
-                                ? use.valid
-                                : fmt::format("({} && {} == 32'd{})", use.valid, use.bank, bank);
+    const std::string own = use.bank.empty() ? use.valid
+                                             : fmt::format("({} && {} == {}'d{})", use.valid,
+                                                           use.bank, bits_for(memory.banks), bank);
     valid.push_back(own);
-    at.push_back(fmt::format("({{32{{{}}}}} & {})", own, use.word));
+    words.push_back(fmt::format("({{{}{{{}}}}} & {})", address, own, use.word));
     data.push_back(fmt::format("({{{}{{{}}}}} & {})", bits, own, use.data));
   }
-  if (valid.empty()) valid = {"1'b0"}, at = {"32'd0"}, data = {fmt::format("{}'d0", bits)};
+  if (valid.empty())
+    valid = {"1'b0"}, words = {fmt::format("{}'d0", address)}, data = {fmt::format("{}'d0", bits)};
   const Ends ends = memory.slots > 0 ? ends_of(design_, static_cast<int>(m)) : Ends{};
   int reader = ends.reader;
   for (const BankUse& use : reads_[m])
     if (memory.slots == 0) reader = use.process;
-  add(fmt::format("wire [31:0] {}_wa = {};", b, fmt::join(at, " | ")));
-  add(fmt::format("wire [31:0] {}_ra = {};", b, read_address(m, bank, reader)));
+  add(fmt::format("wire [{}:0] {}_wa = {};", address - 1, b, fmt::join(words, " | ")));
+  add(fmt::format("wire [{}:0] {}_ra = {};", address - 1, b, read_address(m, bank, reader)));
   add(fmt::format("wire {}_we = {};", b, fmt::join(valid, " || ")));
   add(fmt::format("wire [{}:0] {}_in = {};", bits - 1, b, fmt::join(data, " | ")));
-  const int address = bits_for(memory.words);
   if (!memory.accumulated) {
     const int all = address + (memory.slots > 1 ? bits_for(memory.slots) : 0);
-    const int64_t words = memory.slots > 1 ? int64_t{memory.slots} << address : memory.words;
+    const int64_t depth = memory.slots > 1 ? int64_t{memory.slots} << address : memory.words;
     add(fmt::format(
         "fpga_bank #(.WIDTH({}), .ADDRESS({}), .WORDS({}), .LATENCY({})) {} (.clk(clk), "
         ".write({}_we), .write_at({}), .in({}_in), .read_at({}), .out({}_q));",
-        bits, all, words, memory.read_latency, b, b,
+        bits, all, depth, memory.read_latency, b, b,
         in_block(memory, fmt::format("p{}_slot{}", ends.writer, m), b + "_wa"), b,
         in_block(memory, fmt::format("p{}_slot{}", ends.reader, m), b + "_ra"), b));
     return;
   }
-  add(fmt::format("wire [31:0] {}_sa = {};", b, read_address(m, bank, ends.writer)));
+  add(fmt::format("wire [{}:0] {}_sa = {};", address - 1, b, read_address(m, bank, ends.writer)));
   std::vector<std::string> of_writer, of_reader;
   for (int slot = 0; slot < memory.slots; ++slot) {
     const std::string mine =
         fmt::format("p{}_held{} && p{}_slot{} == 3'd{}", ends.writer, m, ends.writer, m, slot);
     add(fmt::format("wire {}_s{}_mine = {};", b, slot, mine));
-    add(fmt::format("wire [31:0] {}_s{}_ra = {}_s{}_mine ? {}_sa : {}_ra;", b, slot, b, slot, b,
-                    b));
+    add(fmt::format("wire [{}:0] {}_s{}_ra = {}_s{}_mine ? {}_sa : {}_ra;", address - 1, b, slot, b,
+                    slot, b, b));
     add(fmt::format("wire [{}:0] {}_s{}_q;", bits - 1, b, slot));
     add(
         fmt::format("fpga_bank #(.WIDTH({}), .ADDRESS({}), .WORDS({}), .LATENCY({})) {}_s{} "
@@ -271,6 +319,22 @@ std::string Generator::ports_text() const {
   return out;
 }
 
+/// The same ports, each connected to the wire of its name.
+std::string Generator::connections_text() const {
+  std::string out;
+  for (size_t p = 0; p < design_.ports.size(); ++p) {
+    const bool writes = design_.ports[p].writes;
+    const char a = writes ? 'w' : 'r';
+    for (const char* name : {"valid", "ready", "addr", "len", "size", "burst"})
+      out += fmt::format(",\n      .axi{0}_a{1}{2}(axi{0}_a{1}{2})", p, a, name);
+    const std::vector<const char*> data =
+        writes ? std::vector{"wvalid", "wready", "wdata", "wstrb", "wlast", "bvalid", "bready"}
+               : std::vector{"rvalid", "rready", "rdata", "rlast"};
+    for (const char* name : data) out += fmt::format(",\n      .axi{0}_{1}(axi{0}_{1})", p, name);
+  }
+  return out;
+}
+
 Verilog Generator::run() {
   reads_.resize(design_.memories.size());
   stores_.resize(design_.memories.size());
@@ -284,7 +348,8 @@ Verilog Generator::run() {
   for (size_t p = 0; p < design_.processes.size(); ++p)
     for (const bool data : {false, true})
       if (data || has_port(design_.processes[p]))
-        add(fmt::format("reg [15:0] p{}{}_at;", p, data ? "" : "q"));
+        add(fmt::format("reg [{}:0] p{}{}_at;", bits_for(control_of(p, data).states + 1) - 1, p,
+                        data ? "" : "q"));
   for (size_t p = 0; p < design_.processes.size(); ++p) {
     if (has_port(design_.processes[p])) emit_control(control_of(p, false));
     emit_control(control_of(p, true));
@@ -303,11 +368,20 @@ Verilog Generator::run() {
       "docs/fpga-timing.md.\n",
       numbers_ == Numbers::Fixed ? design_.name : "A design");
   for (const auto& [name, text] : texts())
-    if (name != "float" || has_floats(design_)) out.text += text;
+    if (name != "ice40" && (name != "float" || has_floats(design_))) out.text += text;
   const int arguments = std::max(1, design_.arguments);
   const size_t words = std::max<size_t>(1, table_.size());
   out.text += fmt::format(
-      R"(// The design.
+      R"(// The design without its control: it runs while `run` is set.
+module {} (
+    input wire clk, input wire run, output wire finished,
+    input wire [{}:0] arguments, input wire [{}:0] numbers{}
+);
+)",
+      kKernel, 64 * arguments - 1, 32 * words - 1, ports_text());
+  out.text += body_ + "endmodule\n";
+  out.text += fmt::format(
+      R"(// The design behind its control.
 module {} (
     input wire clk, input wire reset,
     input wire s_awvalid, output wire s_awready, input wire [15:0] s_awaddr,
@@ -327,9 +401,12 @@ module {} (
       .arvalid(s_arvalid), .arready(s_arready), .araddr(s_araddr), .rvalid(s_rvalid),
       .rready(s_rready), .rdata(s_rdata), .run(run), .finished(finished),
       .arguments(arguments), .numbers(numbers));
+  {} kernel (
+      .clk(clk), .run(run), .finished(finished), .arguments(arguments), .numbers(numbers){});
+endmodule
 )",
-      kTop, ports_text(), 64 * arguments - 1, 32 * words - 1, arguments, words);
-  out.text += body_ + "endmodule\n";
+      kTop, ports_text(), 64 * arguments - 1, 32 * words - 1, arguments, words, kKernel,
+      connections_text());
   out.table = std::move(table_);
   return out;
 }

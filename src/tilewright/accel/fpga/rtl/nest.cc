@@ -37,53 +37,93 @@ std::string extended(const std::string& wire, const Number& from, int width) {
   return fmt::format("{{{}'d0, {}}}", more, wire);
 }
 
-/// The affine value as a wire of 32 bits that is right when the iteration (or row) begins.
-std::string Generator::affine(const ControlText& control, size_t item, const Affine& a) {
-  if (a.is_constant()) return word(a.constant);
+/// The affine value as a wire that is right when the iteration (or row) begins. Of a wider one only
+/// the lowest `most_bits` are there.
+Value Generator::affine(const ControlText& control, size_t item, const Affine& a, int most_bits) {
+  if (a.is_constant()) return number(a.constant);
   const std::string nest = nest_name(control, item);
-  const std::string key = fmt::format("{} {} {} {}", nest, a.constant, fmt::join(a.loops, ","),
-                                      fmt::join(a.counters, ","));
+  const std::string key = fmt::format("{} {} {} {} {}", nest, a.constant, fmt::join(a.loops, ","),
+                                      fmt::join(a.counters, ","), most_bits);
   if (numbers_ == Numbers::Fixed && affines_.contains(key)) return affines_.at(key);
+  Value value;
+  if (numbers_ == Numbers::Fixed) {
+    value.low = value.high = a.constant;
+    const auto add_term = [&](int64_t of, int64_t extent) {
+      (of < 0 ? value.low : value.high) += of * (extent - 1);
+    };
+    const std::vector<int64_t> levels = levels_of(control, nest_of(control, item));
+    const std::vector<int>& around = control.around[item];
+    for (size_t k = 0; k < std::min(levels.size(), a.counters.size()); ++k)
+      add_term(a.counters[k], levels[k]);
+    for (size_t k = 0; k < std::min(around.size(), a.loops.size()); ++k)
+      add_term(a.loops[k], control.loop_extents[static_cast<size_t>(around[k])]);
+    if (value.is_constant()) return affines_[key] = value;
+    const bool negative = value.low < 0;
+    value.type = {negative ? Number::Kind::Signed : Number::Kind::Unsigned,
+                  width(value.low, value.high)};
+    if (value.type.bits > most_bits) {
+      value.type = {Number::Kind::Unsigned, most_bits};
+      value.low = 0;
+      value.high = (int64_t{1} << most_bits) - 1;
+    }
+  }
+  value.wire = affine_module(control, item, a, value.type.bits);
+  if (numbers_ == Numbers::Fixed) affines_[key] = value;
+  return value;
+}
+
+/// The module that keeps the lowest `bits` of an affine value; its output's wire.
+std::string Generator::affine_module(const ControlText& control, size_t item, const Affine& a,
+                                     int bits) {
+  const std::string nest = nest_name(control, item);
   const std::vector<int64_t> levels = levels_of(control, nest_of(control, item));
   std::vector<std::string> deltas, loop_deltas, loop_backs;
   int64_t inner = 0;  // what the counters further in have added
   for (size_t k = levels.size(); k-- > 0;) {
     const int64_t of = k < a.counters.size() ? a.counters[k] : 0;
-    deltas.insert(deltas.begin(), word(of - inner));
+    deltas.insert(deltas.begin(), word(of - inner, bits));
     inner += of * (levels[k] - 1);
   }
   std::vector<std::string> steps, exits;
   const std::vector<int>& around = control.around[item];
   for (size_t k = 0; k < around.size(); ++k) {
     const int64_t of = k < a.loops.size() ? a.loops[k] : 0;
+    if (of == 0 && numbers_ == Numbers::Fixed) continue;
     const int64_t extent = control.loop_extents[static_cast<size_t>(around[k])];
-    loop_deltas.push_back(word(of));
-    loop_backs.push_back(word(-of * (extent - 1)));
+    loop_deltas.push_back(word(of, bits));
+    loop_backs.push_back(word(-of * (extent - 1), bits));
     steps.push_back(fmt::format("{}_step[{}]", control.prefix, around[k]));
     exits.push_back(fmt::format("{}_exit[{}]", control.prefix, around[k]));
   }
-  if (around.empty()) loop_deltas = loop_backs = {"32'd0"}, steps = exits = {"1'b0"};
+  if (steps.empty()) loop_deltas = loop_backs = {word(0, bits)}, steps = exits = {"1'b0"};
   const std::string name = fmt::format("{}_a{}", nest, names_++);
-  add(fmt::format("wire [31:0] {};", name));
+  add(fmt::format("wire [{}:0] {};", bits - 1, name));
   add(fmt::format(
-      "fpga_affine #(.LOOPS({}), .LEVELS({})) {}_of (.clk(clk), .reset(!run), .constant({}), "
+      "fpga_affine #(.LOOPS({}), .LEVELS({}), .WIDTH({})) {}_of (.clk(clk), .reset(!run), "
+      ".constant({}), "
       ".loop_step({{{}}}), .loop_exit({{{}}}), .loop_deltas({{{}}}), .loop_backs({{{}}}), "
       ".start({}_start), .advance({}_advance), .step({}_step), .deltas({{{}}}), .value({}));",
-      steps.size(), levels.size(), name, word(a.constant), fmt::join(steps, ", "),
+      steps.size(), levels.size(), bits, name, word(a.constant, bits), fmt::join(steps, ", "),
       fmt::join(exits, ", "), fmt::join(loop_deltas, ", "), fmt::join(loop_backs, ", "), nest, nest,
       nest, fmt::join(deltas, ", "), name));
-  if (numbers_ == Numbers::Fixed) affines_[key] = name;
   return name;
 }
 
 std::string Generator::in_ranges(const ControlText& control, size_t item,
                                  const std::vector<Range>& ranges) {
-  if (ranges.empty()) return "1'b1";
   std::vector<std::string> all;
   for (const Range& range : ranges) {
-    const std::string value = affine(control, item, range.value);
-    all.push_back(fmt::format("{} < {}", value, word(range.extent)));
+    const Value value = affine(control, item, range.value);
+    if (value.low >= 0 && value.high < range.extent) continue;
+    if (value.high < 0 || value.low >= range.extent) return "1'b0";
+    const int bits = value.type.bits;
+    // A negative value has its highest bit set, and so is as large as no extent is.
+    if (value.high < range.extent)
+      all.push_back(fmt::format("!{}[{}]", value.wire, bits - 1));
+    else
+      all.push_back(fmt::format("{} < {}", sized(value, bits), word(range.extent, bits)));
   }
+  if (all.empty()) return "1'b1";
   const std::string name = fmt::format("{}_f{}", nest_name(control, item), names_++);
   add(fmt::format("wire {} = {};", name, fmt::join(all, " && ")));
   return name;
@@ -102,6 +142,12 @@ std::string Generator::delayed(const std::string& wire, int bits, int cycles) {
   return name;
 }
 
+Value Generator::delayed(const Value& value, int cycles) {
+  Value later = value;
+  if (!value.is_constant()) later.wire = delayed(value.wire, value.type.bits, cycles);
+  return later;
+}
+
 /// Reads the bank when the iteration is `issue` cycles old.
 std::string Generator::emit_read(const ControlText& control, size_t item, const Node& node,
                                  int issue) {
@@ -113,20 +159,21 @@ std::string Generator::emit_read(const ControlText& control, size_t item, const 
   BankUse use;
   use.process = control.process;
   use.valid = delayed(nest_name(control, item) + "_issue", 1, issue);
-  use.word = delayed(affine(control, item, node.place.word), 32, issue);
+  use.word = sized(delayed(affine(control, item, node.place.word), issue), bits_for(memory.words));
   if (node.place.bank.is_constant()) {
     use.fixed_bank = node.place.bank.constant;
     reads_[m].push_back(use);
     return fmt::format("m{}_b{}_{}", m, use.fixed_bank, side);
   }
-  const std::string bank = affine(control, item, node.place.bank);
-  use.bank = delayed(bank, 32, issue);
+  const int bits = bits_for(memory.banks);
+  const Value bank = affine(control, item, node.place.bank);
+  use.bank = sized(delayed(bank, issue), bits);
   reads_[m].push_back(use);
-  const std::string chosen = delayed(bank, 32, issue + memory.read_latency);
+  const std::string chosen = sized(delayed(bank, issue + memory.read_latency), bits);
   std::vector<std::string> all;
   for (int b = 0; b < memory.banks; ++b)
-    all.push_back(fmt::format("({{{}{{{} == 32'd{}}}}} & m{}_b{}_{})", memory.element.bits, chosen,
-                              b, m, b, side));
+    all.push_back(fmt::format("({{{}{{{} == {}'d{}}}}} & m{}_b{}_{})", memory.element.bits, chosen,
+                              bits, b, m, b, side));
   return fmt::format("{}", fmt::join(all, " | "));
 }
 
@@ -286,15 +333,27 @@ void Generator::emit_stores(const ControlText& control, size_t item, const NestT
     if (!store.ranges.empty())
       use.valid = fmt::format("({} && {})", use.valid,
                               delayed(in_ranges(control, item, store.ranges), 1, at));
-    use.word = delayed(affine(control, item, store.place.word), 32, at);
-    use.fixed_bank = store.place.bank.constant;
-    if (!store.place.bank.is_constant())
-      use.bank = delayed(affine(control, item, store.place.bank), 32, at);
     const auto node = static_cast<size_t>(store.node);
     const auto& memory = design_.memories[static_cast<size_t>(store.place.memory)];
+    use.word = sized(delayed(affine(control, item, store.place.word), at), bits_for(memory.words));
+    use.fixed_bank = store.place.bank.constant;
+    if (!store.place.bank.is_constant())
+      use.bank =
+          sized(delayed(affine(control, item, store.place.bank), at), bits_for(memory.banks));
     use.data = extended(values_[node], nest.nodes[node].type, memory.element.bits);
     stores_[static_cast<size_t>(store.place.memory)].push_back(use);
   }
+}
+
+/// Whether the iteration that could begin now is the last one in the range.
+std::string Generator::is_last_in(const ControlText& control, size_t item, const Range& range) {
+  const Value value = affine(control, item, range.value);
+  if (numbers_ == Numbers::Table)
+    return fmt::format("{} + 32'd1 == {}", sized(value, 32), word(range.extent));
+  if (value.high < range.extent - 1 || value.is_constant())
+    return value.low == range.extent - 1 ? "1'b1" : "1'b0";
+  const int bits = value.type.bits;
+  return fmt::format("{} == {}", sized(value, bits), word(range.extent - 1, bits));
 }
 
 /// What the nest's port and its address say in the iteration that could begin now.
@@ -305,14 +364,13 @@ void Generator::emit_stream(const ControlText& control, size_t item) {
   const int beat = design_.bus.beat_bytes, group = stream.group_bytes();
   const std::string inside = in_ranges(control, item, stream.ranges);
   add(fmt::format("wire {}_inside = {};", n, inside));
-  const std::string address = affine(control, item, stream.address);
-  add(fmt::format("wire [31:0] {}_address = {};", n, address));
-  add(fmt::format("wire [31:0] {}_place = {}_address & 32'd{};", n, n, beat - 1));
-  std::string ends = fmt::format("{}_row_end || {}_place == 32'd{}", n, n, beat - group);
-  if (stream.clipped) {
-    const std::string value = affine(control, item, stream.ranges[0].value);
-    ends += fmt::format(" || {} + 32'd1 == {}", value, word(stream.ranges[0].extent));
-  }
+  const int log_beat = log2_of(beat);
+  const std::string low =
+      log_beat == 0 ? "" : ", " + sized(affine(control, item, stream.address, log_beat), log_beat);
+  add(fmt::format("wire [{}:0] {}_place = {{1'b0{}}};", log_beat, n, low));
+  std::string ends =
+      fmt::format("{}_row_end || {}_place == {}'d{}", n, n, log_beat + 1, beat - group);
+  if (stream.clipped) ends += " || " + is_last_in(control, item, stream.ranges[0]);
   add(fmt::format("wire {}_ends_beat = {};", n, ends));
   if (design_.ports[static_cast<size_t>(stream.port)].writes) {
     add(fmt::format("wire {}_go = !{}_inside || {}_room;", n, n, n));
@@ -321,7 +379,7 @@ void Generator::emit_stream(const ControlText& control, size_t item) {
   const int p = stream.port;
   add(fmt::format("wire {}_go = !{}_inside || axi{}_rvalid;", n, n, p));
   add(fmt::format("wire [{}:0] {}_group = axi{}_rdata[{{{}_place[{}:0], 3'd0}}+:{}];",
-                  group * 8 - 1, n, p, n, std::max(0, log2_of(beat) - 1), group * 8));
+                  group * 8 - 1, n, p, n, std::max(0, log_beat - 1), group * 8));
   add(fmt::format("assign axi{}_rready = {}_wants && {}_inside && {}_ends_beat && axi{}_rvalid;", p,
                   n, n, n, p));
 }
@@ -340,7 +398,7 @@ void Generator::emit_writes(const ControlText& control, size_t item, const NestT
   }
   add(fmt::format("wire {}_issued = {}_issue && {}_inside;", n, n, n));
   const std::string arrives = delayed(n + "_issued", 1, times.stream);
-  const std::string place = delayed(n + "_place", 32, times.stream);
+  const std::string place = delayed(n + "_place", log2_of(beat) + 1, times.stream);
   const std::string ends = delayed(n + "_ends_beat", 1, times.stream);
   add(fmt::format(
       "fpga_write_port #(.BEAT({}), .LOG_BEAT({}), .GROUP({}), .DEPTH({}), .BURSTS({})) {}_port "
@@ -353,13 +411,16 @@ void Generator::emit_writes(const ControlText& control, size_t item, const NestT
   add(fmt::format("assign axi{}_bready = 1'b1;", p));
 }
 
-void Generator::emit_counters(const std::string& n, const std::vector<int64_t>& levels) {
+/// The bits of each counter.
+int Generator::emit_counters(const std::string& n, const std::vector<int64_t>& levels) {
+  const int bits = width(0, *std::max_element(levels.begin(), levels.end()));
   std::vector<std::string> extents;
-  for (const int64_t extent : levels) extents.push_back(word(extent));
+  for (const int64_t extent : levels) extents.push_back(word(extent, bits));
   add(fmt::format("wire {}_start, {}_advance;", n, n));
   add(fmt::format("wire [{}:0] {}_step;", levels.size() - 1, n));
-  add(fmt::format("wire [{}:0] {}_extents = {{{}}};", 32 * levels.size() - 1, n,
-                  fmt::join(extents, ", ")));
+  add(fmt::format("wire [{}:0] {}_extents = {{{}}};", static_cast<size_t>(bits) * levels.size() - 1,
+                  n, fmt::join(extents, ", ")));
+  return bits;
 }
 
 void Generator::emit_nest(const ControlText& control, size_t item) {
@@ -368,23 +429,47 @@ void Generator::emit_nest(const ControlText& control, size_t item) {
   const NestTimes times = times_of(design_, nest);
   const bool streams = nest.stream.port >= 0;
   add(fmt::format("// Nest {}.", nest.name));
-  emit_counters(n, nest.extents);
+  const int bits = emit_counters(n, nest.extents);
   add(fmt::format("wire {}_issue, {}_wants, {}_row_end, {}_room;", n, n, n, n));
   if (!streams || !design_.ports[static_cast<size_t>(nest.stream.port)].writes)
     add(fmt::format("assign {}_room = 1'b1;", n));
   add(fmt::format("assign {}_advance = {}_issue;", n, n));
   if (streams) emit_stream(control, item);
   add(fmt::format(
-      "fpga_nest #(.LEVELS({}), .II({}), .DRAIN({})) {}_control (.clk(clk), .reset(!run), "
-      ".here(run && {}_at == {}), .go({}), .extents({}_extents), .start({}_start), "
+      "fpga_nest #(.LEVELS({}), .WIDTH({}), .II({}), .DRAIN({})) {}_control (.clk(clk), "
+      ".reset(!run), .here(run && {}_at == {}), .go({}), .extents({}_extents), .start({}_start), "
       ".wants({}_wants), .issue({}_issue), .step({}_step), .row_end({}_row_end), .done({}_done));",
-      nest.extents.size(), nest.ii, nest.ii + times.last, n, control.prefix, control.state[item],
-      streams ? n + "_go" : "1'b1", n, n, n, n, n, n, n));
+      nest.extents.size(), bits, nest.ii, nest.ii + times.last, n, control.prefix,
+      state_text(control, control.state[item]), streams ? n + "_go" : "1'b1", n, n, n, n, n, n, n));
   values_.clear();
   for (size_t k = 0; k < nest.nodes.size(); ++k)
     values_.push_back(emit_node(control, item, times, k));
   emit_stores(control, item, times);
   if (streams && !nest.stream.nodes.empty()) emit_writes(control, item, times);
+}
+
+/// What the requests of a nest know of a row, in as few bits as there can be.
+RowText Generator::row_text(const ControlText& control, size_t item) {
+  const Nest& nest = nest_of(control, item);
+  const Stream& stream = nest.stream;
+  const int64_t groups = nest.extents.back(), group = stream.group_bytes();
+  const int64_t beat = design_.bus.beat_bytes;
+  const Value address = affine(control, item, stream.address);
+  const Value clip =
+      stream.clipped ? affine(control, item, stream.ranges[0].value) : Value{"", {}, 0, 0};
+  const int64_t limit = stream.clipped ? stream.ranges[0].extent : 0;
+  RowText row;
+  row.address_bits = width(0, address.high + groups * group + beat);
+  // Signed, with room for the groups that are left to the limit.
+  row.clip_bits = width(std::min(clip.low, limit - clip.high) - 1,
+                        std::max({clip.high, limit - clip.low, -clip.low, groups}));
+  // A row that begins in the middle of a beat reaches into one more.
+  row.beats_bits = std::min(31, width(0, (groups - 1) * group / beat + (group < beat ? 2 : 1)));
+  row.address = sized(address, row.address_bits);
+  row.clip = sized(clip, row.clip_bits);
+  row.groups = sized(number(groups), row.clip_bits);
+  row.limit = sized(number(limit), row.clip_bits);
+  return row;
 }
 
 void Generator::emit_requests(const ControlText& control, size_t item) {
@@ -395,25 +480,25 @@ void Generator::emit_requests(const ControlText& control, size_t item) {
   const int p = stream.port, beat = design_.bus.beat_bytes;
   const char a = port.writes ? 'w' : 'r';
   const std::vector<int64_t> levels = levels_of(control, nest);
-  emit_counters(n, levels);
+  const int bits = emit_counters(n, levels);
   const size_t own = stream.clipped ? 1 : 0;
   const std::string inside = in_ranges(
       control, item, {stream.ranges.begin() + static_cast<int64_t>(own), stream.ranges.end()});
-  const std::string address = affine(control, item, stream.address);
-  const std::string clip = stream.clipped ? affine(control, item, stream.ranges[0].value) : "32'd0";
-  const std::string limit = stream.clipped ? word(stream.ranges[0].extent) : "32'd0";
+  const RowText row = row_text(control, item);
   add(fmt::format("wire [31:0] {}_burst;", n));
   add(fmt::format("wire {}_quiet;", n));
   add(fmt::format(
-      "fpga_requests #(.LEVELS({}), .BEAT({}), .LOG_BEAT({}), .BURST({}), .OUTSTANDING({}), "
-      ".GROUP({}), .CLIPPED({})) {}_of (.clk(clk), .reset(!run), .here(run && {}_at == {}), "
+      "fpga_requests #(.LEVELS({}), .WIDTH({}), .ADDRESS({}), .CLIP({}), .BEATS({}), .BEAT({}), "
+      ".LOG_BEAT({}), .BURST({}), .OUTSTANDING({}), .GROUP({}), .CLIPPED({})) {}_of (.clk(clk), "
+      ".reset(!run), .here(run && {}_at == {}), "
       ".extents({}_extents), .groups({}), .address({}), .row_moves({}), .clip_value({}), "
       ".clip_extent({}), .start({}_start), .advance({}_advance), .step({}_step), .done({}_done), "
       ".valid(axi{}_a{}valid), .ready(axi{}_a{}ready), .burst_address({}_burst), "
       ".burst_length(axi{}_a{}len), .finished({}), .quiet({}_quiet));",
-      levels.size(), beat, log2_of(beat), design_.bus.burst_beats, design_.bus.outstanding,
-      stream.group_bytes(), stream.clipped ? 1 : 0, n, control.prefix, control.state[item], n,
-      word(nest.extents.back()), address, inside, clip, limit, n, n, n, n, p, a, p, a, n, p, a,
+      levels.size(), bits, row.address_bits, row.clip_bits, row.beats_bits, beat, log2_of(beat),
+      design_.bus.burst_beats, design_.bus.outstanding, stream.group_bytes(),
+      stream.clipped ? 1 : 0, n, control.prefix, state_text(control, control.state[item]), n,
+      row.groups, row.address, inside, row.clip, row.limit, n, n, n, n, p, a, p, a, n, p, a,
       port.writes ? fmt::format("axi{}_bvalid", p)
                   : fmt::format("axi{}_rvalid && axi{}_rready && axi{}_rlast", p, p, p),
       n));

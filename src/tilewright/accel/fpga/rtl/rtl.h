@@ -17,6 +17,9 @@ Status rtl_supports(const Design& design);
 /// The module at the top, and so the name of the file.
 inline constexpr const char* kTop = "fpga_top";
 
+/// The module inside of it that computes: without control.
+inline constexpr const char* kKernel = "fpga_kernel";
+
 /// Where extents, addresses and limits stand in the Verilog.
 enum class Numbers {
   Fixed,  ///< in its text: small and fast

@@ -96,8 +96,8 @@ TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
   }
 }
 
-/// Designs of one structure on one build.
-void expect_random_designs(uint64_t seed, int count) {
+/// Designs of one structure, with a table of their numbers on one build.
+void expect_random_designs(uint64_t seed, int count, Numbers numbers = Numbers::Table) {
   const testing::Structure structure = testing::random_structure(seed);
   Rng rng(seed);
   std::unique_ptr<RtlModel> model;
@@ -106,8 +106,8 @@ void expect_random_designs(uint64_t seed, int count) {
     const Design design = testing::random_design(structure, sizes);
     SCOPED_TRACE(::testing::Message() << "seed " << seed << " design " << i << "\n"
                                       << to_text(design));
-    if (model == nullptr) {
-      auto made = make_rtl(design, Numbers::Table);
+    if (model == nullptr || numbers == Numbers::Fixed) {
+      auto made = make_rtl(design, numbers);
       ASSERT_TRUE(made) << to_string(made.error());
       model = std::move(*made);
     }
@@ -127,6 +127,11 @@ void expect_random_designs(uint64_t seed, int count) {
 
 TEST(FpgaRtlSlow, TwentyRandomDesignsOnThreeBuilds) {
   for (const uint64_t seed : {1, 2, 3}) expect_random_designs(seed, seed == 1 ? 6 : 7);
+}
+
+/// Counters and addresses are as narrow as their values let them be.
+TEST(FpgaRtlSlow, FourRandomDesignsWithFixedNumbers) {
+  for (const uint64_t seed : {4, 5}) expect_random_designs(seed, 2, Numbers::Fixed);
 }
 
 TEST(FpgaRtlFull, RandomDesigns) {

@@ -54,8 +54,8 @@ module fpga_shift #(
 );
   wire [WIDTH-1:0] left = a << b;
   wire signed [WIDTH-1:0] right = a >>> b;
-  fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) behind (
-      .clk(clk), .in(RIGHT != 0 ? right : left), .out(out));
+  wire [WIDTH-1:0] moved = RIGHT != 0 ? right : left;
+  fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) behind (.clk(clk), .in(moved), .out(out));
 endmodule
 
 module fpga_select #(

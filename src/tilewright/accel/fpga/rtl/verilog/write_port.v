@@ -24,9 +24,21 @@ module fpga_write_port #(
 );
   localparam LOG_DEPTH = $clog2(DEPTH);
   localparam LOG_BURSTS = BURSTS > 1 ? $clog2(BURSTS) : 1;
+  localparam COUNT = $clog2(DEPTH + 1);
+  localparam BURST_COUNT = $clog2(BURSTS + 1);
+  localparam [31:0] LAST_BEAT = DEPTH - 1;
+  localparam [31:0] LAST_BURST = BURSTS - 1;
+  localparam [31:0] ALL_BEATS = DEPTH;
+  localparam [LOG_DEPTH-1:0] NEXT = 1;
+  localparam [LOG_BURSTS-1:0] NEXT_BURST = 1;
+  localparam [COUNT-1:0] ONE = 1;
+  localparam [BURST_COUNT-1:0] ONE_BURST = 1;
   reg [BEAT*9-1:0] beats[0:DEPTH-1];
   reg [7:0] bursts[0:BURSTS-1];
-  reg [15:0] head, tail, count, in_flight, burst_head, burst_tail, burst_count;
+  reg [LOG_DEPTH-1:0] head, tail;
+  reg [COUNT-1:0] count, in_flight;
+  reg [LOG_BURSTS-1:0] burst_head, burst_tail;
+  reg [BURST_COUNT-1:0] burst_count;
   reg [7:0] beat;
   reg [BEAT*8-1:0] part;
   reg [BEAT-1:0] part_strobe;
@@ -38,37 +50,41 @@ module fpga_write_port #(
   wire push = arrives && ends_beat;
   wire pop = valid && ready;
   wire pop_burst = pop && last;
-  assign room = {16'd0, in_flight} + {16'd0, count} < DEPTH;
-  assign valid = count != 16'd0 && burst_count != 16'd0;
-  assign {strobe, data} = beats[head[LOG_DEPTH-1:0]];
-  assign last = beat == bursts[burst_head[LOG_BURSTS-1:0]];
+  assign room = {1'b0, in_flight} + {1'b0, count} < {1'b0, ALL_BEATS[COUNT-1:0]};
+  assign valid = count != {COUNT{1'b0}} && burst_count != {BURST_COUNT{1'b0}};
+  assign {strobe, data} = beats[head];
+  assign last = beat == bursts[burst_head];
 
   always @(posedge clk) begin
     if (arrives) begin
       part <= ends_beat ? {(BEAT * 8) {1'b0}} : merged;
       part_strobe <= ends_beat ? {BEAT{1'b0}} : merged_strobe;
     end
-    if (push) beats[tail[LOG_DEPTH-1:0]] <= {merged_strobe, merged};
-    if (push) tail <= {16'd0, tail} == DEPTH - 1 ? 16'd0 : tail + 16'd1;
-    if (pop) head <= {16'd0, head} == DEPTH - 1 ? 16'd0 : head + 16'd1;
-    if (push && !pop) count <= count + 16'd1;
-    if (pop && !push) count <= count - 16'd1;
-    if (issued && !arrives) in_flight <= in_flight + 16'd1;
-    if (arrives && !issued) in_flight <= in_flight - 16'd1;
-    if (burst) bursts[burst_tail[LOG_BURSTS-1:0]] <= burst_length;
-    if (burst) burst_tail <= {16'd0, burst_tail} == BURSTS - 1 ? 16'd0 : burst_tail + 16'd1;
-    if (pop_burst) burst_head <= {16'd0, burst_head} == BURSTS - 1 ? 16'd0 : burst_head + 16'd1;
-    if (burst && !pop_burst) burst_count <= burst_count + 16'd1;
-    if (pop_burst && !burst) burst_count <= burst_count - 16'd1;
+    if (push) beats[tail] <= {merged_strobe, merged};
+    if (push) tail <= tail == LAST_BEAT[LOG_DEPTH-1:0] ? {LOG_DEPTH{1'b0}} : tail + NEXT;
+    if (pop) head <= head == LAST_BEAT[LOG_DEPTH-1:0] ? {LOG_DEPTH{1'b0}} : head + NEXT;
+    if (push && !pop) count <= count + ONE;
+    if (pop && !push) count <= count - ONE;
+    if (issued && !arrives) in_flight <= in_flight + ONE;
+    if (arrives && !issued) in_flight <= in_flight - ONE;
+    if (burst) bursts[burst_tail] <= burst_length;
+    if (burst)
+      burst_tail <= burst_tail == LAST_BURST[LOG_BURSTS-1:0] ? {LOG_BURSTS{1'b0}} :
+          burst_tail + NEXT_BURST;
+    if (pop_burst)
+      burst_head <= burst_head == LAST_BURST[LOG_BURSTS-1:0] ? {LOG_BURSTS{1'b0}} :
+          burst_head + NEXT_BURST;
+    if (burst && !pop_burst) burst_count <= burst_count + ONE_BURST;
+    if (pop_burst && !burst) burst_count <= burst_count - ONE_BURST;
     if (pop) beat <= last ? 8'd0 : beat + 8'd1;
     if (reset) begin
-      head <= 16'd0;
-      tail <= 16'd0;
-      count <= 16'd0;
-      in_flight <= 16'd0;
-      burst_head <= 16'd0;
-      burst_tail <= 16'd0;
-      burst_count <= 16'd0;
+      head <= {LOG_DEPTH{1'b0}};
+      tail <= {LOG_DEPTH{1'b0}};
+      count <= {COUNT{1'b0}};
+      in_flight <= {COUNT{1'b0}};
+      burst_head <= {LOG_BURSTS{1'b0}};
+      burst_tail <= {LOG_BURSTS{1'b0}};
+      burst_count <= {BURST_COUNT{1'b0}};
       beat <= 8'd0;
       part <= {(BEAT * 8) {1'b0}};
       part_strobe <= {BEAT{1'b0}};
