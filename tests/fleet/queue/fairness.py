@@ -5,7 +5,10 @@ from case import CLASS, FleetCase, ok
 
 class Fairness(FleetCase):
     def age(self, job, seconds):
+        """As if the job had waited for so long, and its login had got nothing meanwhile."""
         self.change("UPDATE fleet.jobs SET ready_at = clock_timestamp() - %s * interval '1 s' WHERE id = %s", seconds, job)
+        self.change("UPDATE fleet.shares SET at = clock_timestamp() - %s * interval '1 s' WHERE login = (SELECT login FROM fleet.jobs "
+                    "WHERE id = %s)", seconds, job)
 
     def order(self, worker, count):
         """Whose jobs a device gets, each done at once."""
@@ -41,12 +44,19 @@ class Fairness(FleetCase):
         self.age(batch, 61)
         self.assertEqual(worker.claimed(), [urgent], "it rose by one only")
         worker.give_back()
-        self.age(batch, 121)
         self.share("ann", 1)
+        self.age(batch, 121)
         self.assertEqual(worker.claimed(), [batch])
         worker.give_back()
         self.age(batch, -1000)  # the clock was set back
         self.assertEqual(worker.claimed(), [urgent])
+
+    def test_many_old_jobs_do_not_raise_those_who_are_served(self):
+        old, new = self.submitted(2, band=2)[0], self.submitted(band=2, login="bob")[0]
+        self.age(old, 300)
+        self.share("ann", 20)  # got something just now
+        self.share("bob", 10)
+        self.assertEqual(self.worker().claimed(), [new])
 
     def test_the_least_virtual_time_goes_first(self):
         self.submitted(3, n=1)

@@ -129,7 +129,8 @@ BEGIN
 END $$;
 
 -- The lines that a device may take from, best first. A line's head is its oldest ready job of a
--- band. It rises a band for each minute it waits. An urgent one does not count as urgent while its
+-- band. It rises a band for each minute in which its login got nothing of the class: who has many
+-- jobs waiting has old ones, and would go before all others for ever. An urgent one does not count as urgent while its
 -- login has another that runs, or has had a tenth of a device-hour for such. In a band the login
 -- with the least virtual time goes first, then its urgent job, then the oldest.
 CREATE FUNCTION lines_for(d devices, compiler text)
@@ -150,7 +151,7 @@ BEGIN
     LEFT JOIN shares h ON h.class = (d).class AND h.login = l.login
     WHERE s.device = (d).id AND ((d).held_by IS NULL OR (d).held_by = l.login)
     ORDER BY greatest(0, b.band - greatest(0, floor(
-               extract(epoch FROM statement_timestamp() - j.ready_at) / 60)))
+               extract(epoch FROM statement_timestamp() - greatest(j.ready_at, h.at)) / 60)))
                + CASE WHEN b.band = 0 AND (
                         faded(h.urgent, h.at) > 360
                         OR EXISTS (SELECT FROM jobs u WHERE u.login = l.login AND u.state = 'leased'
