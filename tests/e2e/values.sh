@@ -33,5 +33,7 @@ for name in LSTM taken; do
     holds "are the same" cmp package.npz model.npz
   done
 done
+exits 0 "random samples for calibration do, too" -- \
+  compile taken.onnx --target gemmini --quantize random:2 --fallback cpu -o quantised.twm
 
 finish

@@ -35,11 +35,14 @@ Result<std::optional<int>> random_count(const std::string& source) {
 
 compile::Samples random_samples(const graph::Graph& graph, int count, uint64_t seed) {
   compile::Samples samples(static_cast<size_t>(count));
+  const std::map<std::string, InputLimits> limits = input_limits(graph);
   for (size_t s = 0; s < samples.size(); ++s)
     for (size_t i = 0; i < graph.inputs.size(); ++i) {
       const auto& value = graph.values[static_cast<size_t>(graph.inputs[i])];
+      const auto found = limits.find(value.name);
       samples[s][value.name] =
-          random_array(value.type.dtype, value.type.shape, seed * 1000003 + s * 1009 + i);
+          random_array(value.type.dtype, value.type.shape, seed * 1000003 + s * 1009 + i,
+                       found == limits.end() ? std::optional<InputLimits>() : found->second);
     }
   return samples;
 }
