@@ -68,6 +68,7 @@ class DeviceLoop {
     double pause = kIdleFirst;
     while (!agent_.leaving() && !agent_.time_is_up() && !draining_) {
       if (!connected()) continue;
+      if (!fit()) break;
       std::shared_ptr<void> held =
           agent_.options.hold ? agent_.options.hold(offer_) : std::make_shared<int>();
       if (held == nullptr) {
@@ -120,6 +121,15 @@ class DeviceLoop {
     client_ = *std::move(opened);
     for (const std::string& channel : listen_) client_->listen(channel);
     return true;
+  }
+
+  /// False, with a line that says why, where all devices of this worker have to leave.
+  bool fit() {
+    const std::string why = agent_.options.unfit ? agent_.options.unfit() : "";
+    if (why.empty()) return true;
+    agent_.ending = true;
+    agent_.say(fmt::format("{} leaves: {}", offer_.name, why));
+    return false;
   }
 
   /// All jobs of a lease. `sent`: boot_seconds before it was asked for.

@@ -40,6 +40,9 @@ struct AgentOptions {
   /// Keeps commands of this machine's user off a device while it is at work: held for each lease.
   /// Null: they use it now, so nothing is claimed. May be empty.
   std::function<std::shared_ptr<void>(const Offer& offer)> hold;
+  /// Why this worker can do no jobs any more: asked before each claim, and it leaves then. Empty:
+  /// it can. May be absent.
+  std::function<std::string()> unfit;
   int most_jobs = 1;  ///< of a lease; more leave less for devices that are idle
   std::function<void(const std::string& line)> say;  ///< one line for people
   const std::atomic<bool>* leave = nullptr;          ///< set by a signal

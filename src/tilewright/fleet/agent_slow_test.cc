@@ -55,8 +55,10 @@ class TestAgent {
  public:
   using Child = std::function<Result<ToolResult>(const std::string& folder,
                                                  const std::function<bool()>& stop)>;
-  TestAgent(const std::string& url, const std::string& name, Child child) {
+  TestAgent(const std::string& url, const std::string& name, Child child,
+            std::function<std::string()> unfit = {}) {
     options_.url = url;
+    options_.unfit = std::move(unfit);
     options_.host = name;
     options_.program = program_version();
     options_.compiler = "test";
@@ -82,6 +84,9 @@ class TestAgent {
   ~TestAgent() { end(); }
   void end() {
     leave_ = true;
+    wait();
+  }
+  void wait() {
     if (thread_.joinable()) thread_.join();
   }
   AgentCounts counts;
@@ -202,6 +207,24 @@ TEST(FleetAgent, AnAgentThatLeavesGivesItsJobBack) {
   submitter.join();
   ASSERT_TRUE(result) << to_string(result.error());
   EXPECT_EQ(result->device, "b/cpu");
+}
+
+TEST(FleetAgent, LeavesOnceItCanDoNoMoreJobs) {
+  const std::string url = new_fleet(), package = package_of("w");
+  std::atomic<bool> broken = false;
+  TestAgent agent(
+      url, "a",
+      [&](const std::string& folder, const std::function<bool()>&) { return echo(folder); },
+      [&] { return broken ? "it is broken" : ""; });
+  const auto client = *Client::open(url);
+  ASSERT_TRUE(run(*client, request_of(package)));
+  broken = true;
+  agent.wait();
+  RemoteRequest request = request_of(package);
+  request.wait_s = .3;
+  const auto result = run(*client, request);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().why, HasSubstr("are off"));
 }
 
 TEST(FleetAgent, WithoutAWorkerTheWaitEnds) {

@@ -51,6 +51,8 @@ std::vector<std::string> gpu_nodes(std::vector<std::string>& read_only) {
 
 }  // namespace
 
+bool program_is_there() { return ::access(this_program().c_str(), X_OK) == 0; }
+
 Result<ChildRunner> ChildRunner::create(const std::string& sandbox) {
   if (sandbox == "auto") return ChildRunner(TW_TRY(fleet::best_sandbox()));
   const fleet::SandboxKind kind = TW_TRY(fleet::parse_sandbox(sandbox));

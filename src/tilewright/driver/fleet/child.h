@@ -12,6 +12,9 @@
 
 namespace tilewright::driver {
 
+/// Whether the file of this program is still there: all children are started from it.
+bool program_is_there();
+
 class ChildRunner {
  public:
   /// `sandbox`: auto, bwrap, landlock or none. errors: Tool (what this machine refuses, and why).

@@ -97,6 +97,9 @@ Result<int> work(const WorkerVerb& verb, bool as_json) {
     if (offer.emulated) return std::make_shared<int>();
     return take_device(offer.device);
   };
+  options.unfit = [] {
+    return program_is_there() ? "" : "the file of this program was replaced; start it anew";
+  };
   options.cache_folder = cache_folder(verb);
   options.cache_bytes = TW_TRY(parse_bytes("--cache", verb.cache));
   if (!verb.idle_exit.empty())
