@@ -13,7 +13,8 @@ Result<std::pair<double, std::string>> parse_amount(const std::string& option,
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || !(value > 0))
-    return fail(ErrorKind::Usage, fmt::format("{} '{}' is no positive number with a unit", option, text), {},
+    return fail(ErrorKind::Usage,
+                fmt::format("{} '{}' is no positive number with a unit", option, text), {},
                 fmt::format("{} {}", option, example));
   return std::pair(value, text.substr(static_cast<size_t>(end - text.data())));
 }

@@ -124,7 +124,7 @@ class TuneRun {
   std::optional<RemoteDevice> remote_;        ///< absent: this machine measures
   std::optional<TemporaryFolder> folder_;
   std::vector<std::string> names_, tags_;  ///< of the devices that --worker names, if it does
-  DeviceUse use_;  ///< of this machine's device, where it measures
+  DeviceUse use_;                          ///< of this machine's device, where it measures
   std::unique_ptr<measure::Measurer> measurer_;
   fleet::RemoteMeasurer* fleet_ = nullptr;  ///< is measurer_, where devices of a fleet measure
   std::unique_ptr<tune::Tuner> tuner_;
