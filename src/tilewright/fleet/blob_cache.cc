@@ -1,9 +1,13 @@
 #include "tilewright/fleet/blob_cache.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <system_error>
 #include <vector>
 
@@ -11,6 +15,26 @@
 
 namespace tilewright::fleet {
 namespace fs = std::filesystem;
+
+namespace {
+
+/// What changes when somebody writes to a file or puts another one in its place: its number, size,
+/// and when it was changed last, which nobody can set.
+std::array<int64_t, 4> state_of(const std::string& path) {
+  struct stat found{};
+  if (::stat(path.c_str(), &found) != 0) return {};
+  return {static_cast<int64_t>(found.st_ino), static_cast<int64_t>(found.st_size),
+          static_cast<int64_t>(found.st_ctim.tv_sec), static_cast<int64_t>(found.st_ctim.tv_nsec)};
+}
+
+Status append_bytes(const std::string& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::app);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (file.flush()) return {};
+  return fail(ErrorKind::Io, fmt::format("cannot write {}", path), std::strerror(errno));
+}
+
+}  // namespace
 
 Result<BlobCache> BlobCache::open(const std::string& folder, int64_t most_bytes) {
   std::error_code error;
@@ -29,8 +53,9 @@ Result<std::string> BlobCache::get(const std::string& sha,
   std::error_code ignored;
   if (fs::exists(path, ignored)) {
     Result<std::string> kept = read_file(path);
-    if (kept && sha256(*kept) == sha) {
+    if (kept && (is_as_seen(path) || sha256(*kept) == sha)) {
       fs::last_write_time(path, fs::file_time_type::clock::now(), ignored);  // used just now
+      see(path);
       return kept;
     }
     fs::remove(path, ignored);
@@ -38,8 +63,36 @@ Result<std::string> BlobCache::get(const std::string& sha,
   std::string bytes = TW_TRY(fetch());
   if (fetched != nullptr) *fetched = true;
   // A full disk costs the next job time, not this one its result.
-  if (static_cast<int64_t>(bytes.size()) <= most_bytes_ && write_file(path, bytes)) trim();
+  if (static_cast<int64_t>(bytes.size()) <= most_bytes_ && write_file(path, bytes)) {
+    see(path);
+    trim();
+  }
   return bytes;
+}
+
+Status BlobCache::append(const std::string& sha, const std::string& path,
+                         const std::function<Result<std::string>()>& fetch) const {
+  const std::string kept = folder_ + "/" + sha;
+  if (is_as_seen(kept))
+    if (const Result<MappedFile> mapped = map_file(kept)) {
+      const std::string_view bytes(mapped->bytes.data(), mapped->bytes.size());
+      std::error_code ignored;
+      fs::last_write_time(kept, fs::file_time_type::clock::now(), ignored);  // used just now
+      see(kept);
+      return append_bytes(path, bytes);
+    }
+  return append_bytes(path, TW_TRY(get(sha, fetch)));
+}
+
+bool BlobCache::is_as_seen(const std::string& path) const {
+  const std::lock_guard<std::mutex> lock(seen_->mutex);
+  const auto found = seen_->states.find(path);
+  return found != seen_->states.end() && found->second == state_of(path);
+}
+
+void BlobCache::see(const std::string& path) const {
+  const std::lock_guard<std::mutex> lock(seen_->mutex);
+  seen_->states[path] = state_of(path);
 }
 
 void BlobCache::trim() const {

@@ -26,6 +26,26 @@ TEST(BlobCache, FetchesOnceAndKeeps) {
   EXPECT_EQ(fetches, 1);
 }
 
+TEST(BlobCache, AppendsToAFile) {
+  const TemporaryFolder folder = *TemporaryFolder::create();
+  const BlobCache cache = *BlobCache::open(folder.file("kept"), 1 << 20);
+  int fetches = 0;
+  const auto append = [&](const std::string& bytes) {
+    return cache.append(sha256(bytes), folder.file("all"), [&]() -> Result<std::string> {
+      ++fetches;
+      return bytes;
+    });
+  };
+  for (const char* bytes : {"first", "", "second", "first"}) ASSERT_TRUE(append(bytes));
+  EXPECT_EQ(*read_file(folder.file("all")), "firstsecondfirst");
+  EXPECT_EQ(fetches, 3);
+  ASSERT_TRUE(write_file(folder.file("kept/" + sha256("first")), "other"));
+  ASSERT_TRUE(append("first"));
+  EXPECT_EQ(*read_file(folder.file("all")), "firstsecondfirstfirst");
+  EXPECT_EQ(fetches, 4);
+  EXPECT_EQ(cache.append(sha256("first"), folder.file("none/all"), {}).error().kind, ErrorKind::Io);
+}
+
 TEST(BlobCache, WhatWasChangedOnDiskIsFetchedAgain) {
   const TemporaryFolder folder = *TemporaryFolder::create();
   const BlobCache cache = *BlobCache::open(folder.path(), 1 << 20);

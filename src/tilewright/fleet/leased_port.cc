@@ -28,9 +28,9 @@ LeasedPort::LeasedPort(Client& client, BlobCache& cache, LeaseWatch& watch, Leas
                 return post(from, results, failed);
               }) {}
 
-Result<std::string> LeasedPort::get(const std::string& sha256) {
+Status LeasedPort::append(const std::string& sha256, const std::string& path) {
   const std::lock_guard<std::mutex> lock(calling_);
-  return cache_.get(sha256, [&] { return get_leased_blob(client_, key_, sha256); });
+  return cache_.append(sha256, path, [&] { return get_leased_blob(client_, key_, sha256); });
 }
 
 Status LeasedPort::put(const std::string& sha256, std::string_view bytes) {

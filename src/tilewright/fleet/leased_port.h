@@ -30,7 +30,7 @@ class LeasedPort final : public JobPort {
   LeasedPort(Client& client, BlobCache& cache, LeaseWatch& watch, LeaseKey key,
              const LeasedJob& job, std::function<bool()> leaving);
 
-  Result<std::string> get(const std::string& sha256) override;
+  Status append(const std::string& sha256, const std::string& path) override;
   Status put(const std::string& sha256, std::string_view bytes) override;
   void add(ItemResult result) override;
   bool stop() override;

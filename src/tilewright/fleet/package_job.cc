@@ -18,17 +18,15 @@ constexpr int64_t kMostOutputBytes = int64_t{1} << 30;
 constexpr int64_t kMostResultBytes = 256 << 10;
 
 Status write_folder(const std::string& folder, const PackageRun& run, const JobTools& tools) {
-  std::string package;
-  for (const std::string& piece : run.pieces) package += TW_TRY(tools.get(piece));
-  TW_TRY_STATUS(write_file(folder + "/model.twm", package));
+  for (const std::string& piece : run.pieces)
+    TW_TRY_STATUS(tools.append(piece, folder + "/model.twm"));
   for (const char* name : {"/inputs", "/outputs"}) {
     std::error_code error;
     std::filesystem::create_directory(folder + name, error);
     if (error) return fail(ErrorKind::Io, "cannot make a folder for a job", error.message());
   }
   for (size_t i = 0; i < run.inputs.size(); ++i)
-    TW_TRY_STATUS(
-        write_file(fmt::format("{}/inputs/{}.npy", folder, i), TW_TRY(tools.get(run.inputs[i]))));
+    TW_TRY_STATUS(tools.append(run.inputs[i], fmt::format("{}/inputs/{}.npy", folder, i)));
   const Json job = {{"device", run.device}, {"threads", run.threads}, {"warmup", run.warmup},
                     {"runs", run.runs},     {"seconds", run.seconds}, {"profile", false}};
   return write_file(folder + "/job.json", job.dump());
@@ -55,7 +53,9 @@ class PackageServer final : public JobServer {
 
   Status serve(const LeasedJob& job, JobPort& port) override {
     JobTools tools;
-    tools.get = [&](const std::string& sha) { return port.get(sha); };
+    tools.append = [&](const std::string& sha, const std::string& path) {
+      return port.append(sha, path);
+    };
     tools.put = [&](const std::string& sha, std::string_view bytes) {
       return port.put(sha, bytes);
     };

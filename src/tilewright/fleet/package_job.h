@@ -32,7 +32,7 @@ Result<PackageRun> package_run_of(const nlohmann::json& json);
 
 /// What a worker lends to a job.
 struct JobTools {
-  std::function<Result<std::string>(const std::string& sha256)> get;
+  std::function<Status(const std::string& sha256, const std::string& path)> append;
   std::function<Status(const std::string& sha256, std::string_view bytes)> put;
   /// Runs the child on a folder, to its end or to the job's limit.
   std::function<Result<ToolResult>(const std::string& folder, double limit_s)> child;

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <fstream>
 #include <map>
 
 #include "tilewright/base/file.h"
@@ -38,9 +39,10 @@ struct Fixture {
   }
   Result<ItemResult> run() {
     JobTools tools;
-    tools.get = [this](const std::string& sha) -> Result<std::string> {
+    tools.append = [this](const std::string& sha, const std::string& path) -> Status {
       if (blobs.count(sha) == 0) return fail(ErrorKind::Package, "no such blob");
-      return blobs[sha];
+      std::ofstream(path, std::ios::app) << blobs[sha];
+      return {};
     };
     tools.put = [this](const std::string& sha, std::string_view bytes) -> Status {
       put[sha] = bytes;
