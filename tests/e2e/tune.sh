@@ -180,7 +180,7 @@ holds "A10 replay repeats the package" cmp a/replay.twm b/replay.twm
 exits 0 "tune for another target" "product" -- tune product.tw --target x86-64-v3 --trials 8 --records v3.sqlite
 exits 0 "A5 merge of two targets" " added" -- records --store both.sqlite merge "$store" v3.sqlite
 for target in cpu x86-64-v3; do
-  exits 0 "A5 compile for $target takes its own records" "kernels from tuning records" -- \
+  exits 0 "A5 compile for $target takes its own records" "from tuning records" -- \
     compile product.tw --target $target --records both.sqlite -o $target.twm
 done
 exits 0 "A7 and for a third target" "they are for processor x86-64-v3, here x86-64-v2" -- compile product.tw --target x86-64-v2 --records both.sqlite -o v2.twm
@@ -278,7 +278,7 @@ done
 # Layers for VTA: cycles of its simulator decide, and compiling takes what won.
 exits 0 "tune for VTA" "kcycles" -- tune conv.onnx --target vta --quantize random --trials 40 --records vta.sqlite
 exits 0 "whose records count cycles" " kcycles " -- records --store vta.sqlite ls
-exits 0 "compile for VTA by records" "of 3 kernels from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
+exits 0 "compile for VTA by records" "of 3 from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
 exits 0 "which computes the same" "" -- verify conv.onnx --target vta --quantize random --records vta.sqlite
 exits 0 "other hardware, other records" "" -- compile conv.onnx --target vta --hw vta-extended --quantize random --records vta.sqlite -o vta2.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
