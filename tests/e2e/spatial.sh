@@ -85,10 +85,10 @@ assert counters["macs"] == 16 * 16 * 64 * 7 * 7 * 3, counters
 assert counters["insns"] == counters["loads"] + counters["computes"] + counters["stores"], counters
 END
 sed '0,/gives=/s/ gives=[LCS]*//' one.asm >race.asm
-exits 5 "a token that is missing" "deadlock at race run 0 instruction" -- \
+exits 5 "a token that is missing" "deadlock at spatial_0 run 0 instruction" -- \
   sim race.asm --target spatial --hw ws.toml
-sed '2s/dram=/dam=/' one.asm >fields.asm
-exits 2 "a bad field" "fields.asm:2" "did you mean 'dram'?" -- \
+sed '3s/dram=/dam=/' one.asm >fields.asm
+exits 2 "a bad field" "fields.asm:3" "did you mean 'dram'?" -- \
   sim fields.asm --target spatial --hw ws.toml
 dump=dumps/$(ls dumps | head -1)
 cp -r "$dump" cut && truncate -s -6 cut/insns.bin
