@@ -278,7 +278,7 @@ done
 # Layers for VTA: cycles of its simulator decide, and compiling takes what won.
 exits 0 "tune for VTA" "kcycles" -- tune conv.onnx --target vta --quantize random --trials 40 --records vta.sqlite
 exits 0 "whose records count cycles" " kcycles " -- records --store vta.sqlite ls
-exits 0 "compile for VTA by records" "of 3 from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
+exits 0 "compile for VTA by records" "of 3 kernels from tuning records" -- compile conv.onnx --target vta --quantize random --records vta.sqlite -o vta.twm
 exits 0 "which computes the same" "" -- verify conv.onnx --target vta --quantize random --records vta.sqlite
 exits 0 "other hardware, other records" "" -- compile conv.onnx --target vta --hw vta-extended --quantize random --records vta.sqlite -o vta2.twm
 holds "which shows" [ "$(grep -c "from tuning records" "$log")" -eq 0 ]
