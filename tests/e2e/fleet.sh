@@ -2,30 +2,8 @@
 # A fleet on this machine: a private PostgreSQL, workers, models that run on them; and what users get
 # who ask for what is not there.
 # fleet.sh PROGRAM
-source "$(dirname "$0")/lib.sh"
-chmod 711 "$work"  # a server of root runs as the user postgres, who has to get through
-export XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache
-unset TILEWRIGHT_STORE
-workers=()
-leave() {
-  for pid in "${workers[@]}"; do kill -TERM "$pid" 2>/dev/null; done
-  wait 2>/dev/null
-  "$program" -q fleet stop --private "$work/pool" 2>/dev/null
-  rm -rf "$work"
-}
-trap leave EXIT
+source "$(dirname "$0")/fleet_lib.sh"
 
-# worker OPTION...: starts one and remembers its process.
-worker() {
-  "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
-  workers+=($!)
-}
-# devices STATE: how many devices are in it.
-devices() {
-  "$program" --json fleet status 2>/dev/null |
-    "$python" -c "import json,sys; print(sum(d['state'] == '$1' for d in json.load(sys.stdin)['status']['devices']))"
-}
-has() { [ "$(devices "$1")" = "$2" ]; }
 # member FILE PATH: a member of a JSON document, by a path of Python.
 member() { "$python" -c "import json; print(json.load(open('$1'))$2)"; }
 

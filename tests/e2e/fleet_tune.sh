@@ -2,29 +2,8 @@
 # Tuning on devices of a fleet: two devices measure, the package is tuned for their class; and what
 # becomes of a search whose worker or store goes away, or that is interrupted.
 # fleet_tune.sh PROGRAM
-source "$(dirname "$0")/lib.sh"
-chmod 711 "$work"  # a server of root runs as the user postgres, who has to get through
-export XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache TILEWRIGHT_CALIBRATE=off
-unset TILEWRIGHT_STORE
-workers=()
-leave() {
-  for pid in "${workers[@]}"; do kill -TERM "$pid" 2>/dev/null; done
-  wait 2>/dev/null
-  "$program" -q fleet stop --private "$work/pool" 2>/dev/null
-  rm -rf "$work"
-}
-trap leave EXIT
+source "$(dirname "$0")/fleet_lib.sh"
 
-# worker OPTION...: starts one and remembers its process.
-worker() {
-  "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
-  workers+=($!)
-}
-# free N: whether so many devices are.
-free() {
-  [ "$("$program" --json fleet status 2>/dev/null |
-    "$python" -c "import json,sys; print(sum(d['state'] == 'free' for d in json.load(sys.stdin)['status']['devices']))")" = "$1" ]
-}
 # tuned FILE EXPRESSION: whether it holds for the document `t` of a search.
 tuned() { "$python" -c "import json,sys; t = json.load(open('$1')); sys.exit(not ($2))"; }
 
@@ -32,7 +11,7 @@ tuned() { "$python" -c "import json,sys; t = json.load(open('$1')); sys.exit(not
 exits 0 "a private server" "postgresql://" -- fleet init --private pool
 exits 4 "no worker was ever started" "no device of the fleet" -- tune net.onnx --worker cpu --trials 8
 worker --device cpu --device cpu --device vta:tsim
-holds "two processors and a simulator" within 20 free 3
+holds "two processors and a simulator" within 20 has free 3
 
 exits 2 "models do not measure there" "leave one of them out" -- \
   tune net.onnx --worker cpu --measure model --trials 8
@@ -46,7 +25,8 @@ exits 2 "one class only" "cannot be compared" -- \
 
 "$program" --json -q tune net.onnx --worker cpu --threads 1 --trials 40 --for 120s -o tuned.twm >one.json 2>"$log"
 holds "all trials are spent" tuned one.json "t['trials'] == 40 and t['stop'] == 'trials'"
-holds "both devices measure" tuned one.json "len(t['worker']['devices']) == 2"
+# Two devices of one processor take turns, so one may have done it all.
+holds "its document says who measured" tuned one.json "0 < len(t['worker']['devices']) <= 2"
 holds "most can be measured" tuned one.json "sum(k.get('outcomes', {}).get('ok', 0) for k in t['tasks']) >= 20"
 exits 0 "the package computes the same" ok -- verify tuned.twm
 exits 0 "and runs there" "on " -- run tuned.twm --worker cpu
@@ -57,8 +37,9 @@ holds "the same command goes on from what is in the store" \
 
 # A class of another machine than this: its target comes with its offer, and nothing of it runs here.
 worker --device model:id=1,seconds=0.02 --device model:id=2,seconds=0.02
-holds "two devices that compute nothing" within 20 free 5
+holds "two devices that compute nothing" within 20 has free 5
 "$program" --json -q tune net.onnx --worker model --trials 60 --for 60s -o model.twm >model.json 2>"$log"
+holds "both devices measure" tuned model.json "len(t['worker']['devices']) == 2"
 holds "a search for them" tuned model.json "t['trials'] == 60 and any(k.get('better') for k in t['tasks'])"
 
 # The store is away for some seconds, then the worker dies: the search goes on.
@@ -79,5 +60,5 @@ holds "another one measures" within 60 grep -q "tried" four.log
 kill -INT "$search"
 wait "$search"
 holds "an interrupt ends it with what it has" [ $? -eq 130 ]
-holds "nothing of it is left to do" within 90 free 3
+holds "nothing of it is left to do" within 90 has free 3
 finish

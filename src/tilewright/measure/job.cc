@@ -119,10 +119,14 @@ Result<int64_t> span_of(const Param& param) {
       return fail(ErrorKind::Unsupported,
                   fmt::format("{} has sizes known only at run time", param.buffer.name()),
                   "a measurement needs them now");
-    span += (*extent - 1) * *stride;
-    dense *= *extent;
+    if (*extent == 0) return 0;
+    int64_t way = 0;
+    if (*extent < 0 || *stride < 0 || __builtin_mul_overflow(*extent - 1, *stride, &way) ||
+        __builtin_add_overflow(span, way, &span) || __builtin_mul_overflow(dense, *extent, &dense))
+      return fail(ErrorKind::Limit,
+                  fmt::format("{} has more elements than can be counted", param.buffer.name()));
   }
-  return dense == 0 ? 0 : span;
+  return span;
 }
 
 }  // namespace tilewright::measure

@@ -123,7 +123,7 @@ Result<Job> parse_job(std::string_view line);
 Result<Reply> parse_reply(std::string_view line);
 
 /// Elements from the first to the last of a parameter, gaps between strides included.
-/// errors: Unsupported for sizes known only at run time.
+/// errors: Unsupported for sizes known only at run time; Limit for more than can be counted.
 Result<int64_t> span_of(const Param& param);
 
 }  // namespace tilewright::measure

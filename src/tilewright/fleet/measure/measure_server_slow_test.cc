@@ -234,6 +234,8 @@ TEST_F(MeasureServerTest, OutcomesAreThoseOfThisMachine) {
   EXPECT_EQ(state.results.back().outcome, "invalid");
 }
 
+/// On a busy machine one of several attempts is undisturbed; without the anchor none would fit: the
+/// slow ones would cost 0.5e6, as they take here.
 TEST_F(MeasureServerTest, AnAnchorFromElsewhereIsTheScale) {
   const std::string url = fleet_of_leases(30);
   TestWorker worker(url, "a", "cpu", [this] { return measuring(); });
@@ -242,16 +244,27 @@ TEST_F(MeasureServerTest, AnAnchorFromElsewhereIsTheScale) {
   request.anchor = schedule::print(trace_called("slow"));
   request.anchor_cost = 8e6;  // it takes 0.5 ms here
   request.best_cost = 1e9;
-  const Job job = job_of(request, "cpu");
-  submitter.submit(job);
-  const JobState state = submitter.wait(job.id);
-  ASSERT_EQ(state.results.size(), 4u) << state.reason;
-  for (const int slow : {1, 3}) EXPECT_NEAR(state.results[slow].cost, 8e6, 2e6);
-  for (const int fast : {0, 2}) {
-    EXPECT_GT(state.results[fast].cost, .4e6);
-    EXPECT_LT(state.results[fast].cost, 2e6);
-    EXPECT_LT(state.results[fast].fastest, .2e6);  // by the clock of here
+  const auto fits = [](const std::vector<ItemResult>& results) {
+    const auto near = [](double value, double least, double most) {
+      return value > least && value < most;
+    };
+    return results.size() == 4 && near(results[1].cost, 6e6, 10e6) &&
+           near(results[3].cost, 6e6, 10e6) && near(results[0].cost, .4e6, 2e6) &&
+           near(results[2].cost, .4e6, 2e6) && results[0].fastest < .2e6 &&  // by the clock of here
+           results[2].fastest < .2e6;
+  };
+  std::string seen;
+  bool fitted = false;
+  for (int attempt = 0; attempt < 5 && !fitted; ++attempt) {
+    const Job job = job_of(request, "cpu");
+    submitter.submit(job);
+    const JobState state = submitter.wait(job.id);
+    ASSERT_EQ(state.results.size(), 4u) << state.reason;
+    fitted = fits(state.results);
+    for (const ItemResult& result : state.results)
+      seen += fmt::format("{} ({}) ", result.cost, result.fastest);
   }
+  EXPECT_TRUE(fitted) << seen;
 }
 
 TEST_F(MeasureServerTest, KernelsForOtherMachinesAreRefused) {

@@ -6,6 +6,7 @@
 
 #include "tilewright/hw/target.h"
 #include "tilewright/ir/text.h"
+#include "tilewright/measure/job.h"
 #include "tilewright/measure/target_text.h"
 
 namespace tilewright::fleet {
@@ -15,30 +16,12 @@ constexpr int64_t kMostOperandBytes = int64_t{1} << 30;
 
 /// Bytes from the first to the last element. errors: Unsupported, Limit.
 Result<int64_t> parameter_bytes(const Param& param) {
-  const auto too_large = [&] {
-    return fail(
-        ErrorKind::Limit, "this kernel is too large for a worker of a fleet",
-        fmt::format("{} has more than {} MiB", param.buffer.name(), kMostOperandBytes >> 20));
-  };
-  int64_t last = 0, dense = 1;
-  const std::vector<Expr>& shape = param.buffer.shape();
-  for (size_t axis = shape.size(); axis-- > 0;) {
-    const auto extent = as_int(shape[axis]);
-    const auto stride =
-        param.strides.empty() ? std::optional<int64_t>(dense) : as_int(param.strides[axis]);
-    if (!extent || !stride)
-      return fail(ErrorKind::Unsupported,
-                  fmt::format("{} has sizes known only at run time", param.buffer.name()));
-    if (*extent == 0) return 0;
-    int64_t way = 0;
-    if (*extent < 0 || *stride < 0 || __builtin_mul_overflow(*extent, dense, &dense) ||
-        __builtin_mul_overflow(*extent - 1, *stride, &way) ||
-        __builtin_add_overflow(last, way, &last) || last > kMostOperandBytes)
-      return too_large();
-  }
-  const int64_t bytes = (last + 1) * ((bit_width(param.buffer.dtype()) + 7) / 8);
-  if (bytes > kMostOperandBytes) return too_large();
-  return bytes;
+  const Result<int64_t> span = measure::span_of(param);
+  if (!span && span.error().kind != ErrorKind::Limit) return span;
+  const int64_t each = (bit_width(param.buffer.dtype()) + 7) / 8;
+  if (span && *span <= kMostOperandBytes / each) return *span * each;
+  return fail(ErrorKind::Limit, "this kernel is too large for a worker of a fleet",
+              fmt::format("{} has more than {} MiB", param.buffer.name(), kMostOperandBytes >> 20));
 }
 
 Status runs_on(const hw::CpuTarget& target) {

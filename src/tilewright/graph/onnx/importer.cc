@@ -16,7 +16,6 @@
 #include "tilewright/base/counted.h"
 #include "tilewright/graph/ir/fold.h"
 #include "tilewright/graph/onnx/advice.h"
-#include "tilewright/graph/onnx/attributes.h"
 
 namespace tilewright::graph {
 namespace {
@@ -25,32 +24,6 @@ namespace onnx = tilewright_onnx;
 
 constexpr int kMaxDepth = 32;             ///< functions and branches within each other
 constexpr int64_t kMaxNodes = 1'000'000;  ///< after inlining
-
-enum AttributeType {
-  kFloat = 1,
-  kInt,
-  kString,
-  kTensor,
-  kGraph,
-  kFloats,
-  kInts,
-  kStrings,
-  kTensors,
-  kGraphs
-};
-
-/// The type of an attribute; files of the first IR versions leave it out.
-int type_of(const onnx::AttributeProto& a) {
-  if (a.has_type() && a.type() != 0) return a.type();
-  if (a.has_f()) return kFloat;
-  if (a.has_i()) return kInt;
-  if (a.has_s()) return kString;
-  if (a.has_t()) return kTensor;
-  if (a.has_g()) return kGraph;
-  if (a.floats_size() > 0) return kFloats;
-  if (a.strings_size() > 0) return kStrings;
-  return a.graphs_size() > 0 ? kGraphs : kInts;
-}
 
 /// Names of values that a node reads, those of its branches included.
 void collect_reads(const onnx::NodeProto& node, std::set<std::string>& reads, int depth = 0) {
@@ -171,67 +144,6 @@ void Importer::import_nodes(const NodeList& nodes, Body& body) {
     const onnx::NodeProto& node = nodes.Get(n);
     import_node(node, body.prefix + name_of(node, n), body);
   }
-}
-
-std::optional<tensor::Attrs> Importer::read_attributes(const NodeProto& proto, const Body& body,
-                                                       const std::string& name) {
-  tensor::Attrs attrs;
-  const bool is_onnx = proto.domain().empty() || proto.domain() == "ai.onnx";
-  bool sound = true;
-  for (const onnx::AttributeProto& written : proto.attribute()) {
-    const onnx::AttributeProto* a = &written;
-    if (!written.ref_attr_name().empty()) {
-      const auto found = body.arguments.find(written.ref_attr_name());
-      if (found == body.arguments.end()) continue;  // absent at the call: absent here
-      a = found->second;
-    }
-    tensor::AttrValue& value = attrs.values[written.name()];
-    switch (type_of(*a)) {
-      case kFloat:
-        value = static_cast<double>(a->f());
-        break;
-      case kInt:
-        value = a->i();
-        break;
-      case kString:
-        value = a->s();
-        break;
-      case kFloats:
-        value = std::vector<double>(a->floats().begin(), a->floats().end());
-        break;
-      case kInts:
-        value = std::vector<int64_t>(a->ints().begin(), a->ints().end());
-        break;
-      case kStrings:
-        value = std::vector<std::string>(a->strings().begin(), a->strings().end());
-        break;
-      case kTensor: {
-        onnx::TensorProto copy = a->t();
-        Result<Array> array = take_tensor(copy, external_);
-        if (array) {
-          value = *std::move(array);
-        } else {
-          report(
-              std::move(array.error()).at(fmt::format("attribute '{}'", printable(written.name()))),
-              node_place(name, printable(proto.op_type()), body));
-          sound = false;
-          attrs.values.erase(written.name());
-        }
-        break;
-      }
-      default:  // graphs are read where they matter; no supported operator has the other kinds
-        attrs.values.erase(written.name());
-    }
-    const auto kept = attrs.values.find(written.name());
-    if (!is_onnx) continue;
-    if (auto error = attribute_error(proto.op_type(), printable(written.name()),
-                                     kept == attrs.values.end() ? nullptr : &kept->second)) {
-      report(*std::move(error), node_place(name, printable(proto.op_type()), body));
-      sound = false;
-    }
-  }
-  if (!sound) return std::nullopt;
-  return attrs;
 }
 
 bool Importer::read_node_inputs(const NodeProto& proto, const Body& body, Node& node) {

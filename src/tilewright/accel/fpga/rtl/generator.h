@@ -100,6 +100,14 @@ class Generator {
   std::vector<std::string> ended_, quiet_;
 };
 
+/// What names of a nest begin with.
+std::string nest_name(const ControlText& control, size_t item);
+/// requires: the item is a nest.
+const Nest& nest_of(const ControlText& control, size_t item);
+/// Extents of the counters that the hardware of this control has, outermost first.
+std::vector<int64_t> levels_of(const ControlText& control, const Nest& nest);
+/// requires: a power of two.
+int log2_of(int power);
 /// The place of a control in its program, as a constant.
 std::string state_text(const ControlText& control, int state);
 /// Bits that tell `values` from each other, at least one.

@@ -1,0 +1,26 @@
+# What the tests of a fleet have in common: folders of their own, workers that end with the test, and
+# a private server in $work/pool. It sources lib.sh.
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+chmod 711 "$work"  # a server of root runs as the user postgres, who has to get through
+export XDG_CONFIG_HOME=$work/config XDG_CACHE_HOME=$work/cache
+unset TILEWRIGHT_STORE
+workers=()
+leave() {
+  for pid in "${workers[@]}"; do kill -TERM "$pid" 2>/dev/null; done
+  wait 2>/dev/null
+  "$program" -q fleet stop --private "$work/pool" 2>/dev/null
+  rm -rf "$work"
+}
+trap leave EXIT
+
+# worker OPTION...: starts one and remembers its process.
+worker() {
+  "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
+  workers+=($!)
+}
+# devices STATE: how many devices are in it.
+devices() {
+  "$program" --json fleet status 2>/dev/null |
+    "$python" -c "import json,sys; print(sum(d['state'] == '$1' for d in json.load(sys.stdin)['status']['devices']))"
+}
+has() { [ "$(devices "$1")" = "$2" ]; }
