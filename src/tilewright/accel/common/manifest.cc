@@ -33,6 +33,25 @@ Json spans_json(const std::vector<Span>& spans) {
   return json;
 }
 
+Json with_part(Json entry, Files& files, const std::string& file, std::string_view bytes) {
+  std::string& contents = files[file];
+  entry["file"] = file, entry["offset"] = contents.size(), entry["bytes"] = bytes.size();
+  contents += bytes;
+  return entry;
+}
+
+Json header_json(std::string_view format, int version, const Image& image) {
+  Json json = {{"format", format}, {"version", version}};
+  if (!image.producer.empty()) json["producer"] = image.producer;
+  return json;
+}
+
+Status check_final_image(const Image& image, std::string_view final_image) {
+  if (final_image.empty() || final_image.size() == image.image.size()) return {};
+  return fail(ErrorKind::Invalid, fmt::format("the final image has {} bytes, but the image {}",
+                                              final_image.size(), image.image.size()));
+}
+
 Status ManifestReader::open() {
   const std::filesystem::path path = std::filesystem::path(folder_.path()) / "manifest.json";
   std::error_code code;
@@ -128,12 +147,45 @@ void ManifestReader::check_format(std::string_view format) {
     problem("", fmt::format("format is '{}', not '{}'", *found, format));
 }
 
+void ManifestReader::read_header(std::string_view format, int version, Image& into) {
+  check_format(format);
+  if (const auto found = number(json_, "version", "");
+      found && *found != static_cast<uint64_t>(version))
+    problem("", fmt::format("version {} is not known; {} is", *found, version));
+  into.producer = read_producer();
+  into.info = read_info();
+}
+
 std::string ManifestReader::read_info() {
   const Json* info = member(json_, "info", "", false);
   if (info == nullptr) return {};
   if (info->is_object()) return info->dump(-1, ' ', false, Json::error_handler_t::replace);
   problem("", "`info` must be an object", ErrorKind::Parse);
   return {};
+}
+
+std::optional<std::string_view> ManifestReader::patch_part(const Json& patch,
+                                                           const std::string& where,
+                                                           std::optional<uint64_t> bytes) {
+  const auto contents = part(patch, where, bytes);
+  if (!contents) return std::nullopt;
+  patched_ += contents->size();
+  if (patched_ <= most_) return contents;
+  problem(where, "all patches together are too large");
+  return std::nullopt;
+}
+
+std::vector<Region> ManifestReader::read_regions(const std::string& key) {
+  std::vector<Region> regions;
+  const Json& entries = list(json_, key, "");
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const std::string where = fmt::format("{} {}", key, i);
+    const auto name = text(entries[i], "name", where);
+    const auto address = number(entries[i], "address", where);
+    const auto bytes = number(entries[i], "bytes", where);
+    if (name && address && bytes) regions.push_back({*name, *address, *bytes});
+  }
+  return regions;
 }
 
 void ManifestReader::read_spans(const Json& json, const std::string& where,
@@ -150,7 +202,12 @@ std::string ManifestReader::expected(const Json& output, uint64_t bytes, const s
   if (!label) return {};
   Json place = {{"file", *label}};
   if (output.contains("offset")) place["offset"] = output["offset"];
-  return std::string(part(place, where, bytes).value_or(""));
+  const auto contents = part(place, where, bytes);
+  if (!contents) return {};
+  expected_ += contents->size();
+  if (expected_ <= most_) return std::string(*contents);
+  problem(where, "all expected results together are too large");
+  return {};
 }
 
 void ManifestReader::add_setting(const Json& section, const std::string& key,

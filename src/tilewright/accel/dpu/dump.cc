@@ -1,8 +1,6 @@
 // Writing program dumps, the format `dpu-program-dump` (docs/dpu.md).
 #include <fmt/format.h>
 
-#include <map>
-
 #include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/accel/dpu/device.h"
@@ -13,7 +11,7 @@ namespace tilewright::dpu {
 namespace {
 
 using Json = accel::Json;
-using Files = std::map<std::string, std::string>;
+using accel::Files;
 
 std::string letters(unsigned mask) {
   std::string text;
@@ -78,13 +76,8 @@ Result<Json> run_json(const Program& program, const Run& run, Files& files) {
   json["patches"] = Json::array();
   for (const Patch& patch : run.patches) {
     const size_t reg = TW_TRY(region_of(program, patch.address, patch.data.size()));
-    std::string& patches = files["patches.bin"];
-    json["patches"].push_back({{"reg", reg},
-                               {"addr", patch.address - program.regions[reg].address},
-                               {"file", "patches.bin"},
-                               {"offset", patches.size()},
-                               {"bytes", patch.data.size()}});
-    patches += patch.data;
+    const Json place = {{"reg", reg}, {"addr", patch.address - program.regions[reg].address}};
+    json["patches"].push_back(accel::with_part(place, files, "patches.bin", patch.data));
   }
   json["spans"] = accel::spans_json(run.spans);
   return json;
@@ -162,9 +155,7 @@ std::string times_text(const Program& program, const DumpResults& results) {
 }
 
 Status check_results(const Program& program, const DumpResults& results) {
-  if (!results.final_image.empty() && results.final_image.size() != program.image.size())
-    return fail(ErrorKind::Invalid, fmt::format("the final image has {} bytes, but the image {}",
-                                                results.final_image.size(), program.image.size()));
+  TW_TRY_STATUS(accel::check_final_image(program, results.final_image));
   if (results.times.empty()) return {};
   bool fits = results.times.size() == program.runs.size();
   for (size_t r = 0; fits && r < program.runs.size(); ++r)
@@ -180,10 +171,7 @@ Status write_dump(const std::string& folder, const Program& program, const DumpR
   TW_TRY_STATUS(validate(program));
   TW_TRY_STATUS(check_results(program, results));
   Files files;
-  Json json;
-  json["format"] = kDumpFormat;
-  json["version"] = kDumpVersion;
-  if (!program.producer.empty()) json["producer"] = program.producer;
+  Json json = accel::header_json(kDumpFormat, kDumpVersion, program);
   json["config"] = config_json(program.config);
   json["regions"] = regions_json(program, files);
   json["runs"] = Json::array();

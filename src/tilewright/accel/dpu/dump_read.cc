@@ -23,7 +23,7 @@ class DumpReader : accel::ManifestReader {
 
   Result<Dump> read() {
     TW_TRY_STATUS(open());
-    read_header();
+    read_header(kDumpFormat, kDumpVersion, dump_.program);
     read_config();
     read_regions();
     read_runs();
@@ -42,14 +42,6 @@ class DumpReader : accel::ManifestReader {
     if (*value < kDumpedRegs.size()) return static_cast<size_t>(*value);
     problem(where, fmt::format("there is no region {}", *value));
     return std::nullopt;
-  }
-
-  void read_header() {
-    check_format(kDumpFormat);
-    if (const auto version = number(json(), "version", ""); version && *version != kDumpVersion)
-      problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
-    dump_.program.producer = text(json(), "producer", "", false).value_or("");
-    dump_.program.info = read_info();
   }
 
   /// As the TOML it stands for; keys that are not known are left out.
@@ -127,14 +119,12 @@ class DumpReader : accel::ManifestReader {
   void read_patch(const Json& json, const std::string& where, Run& run) {
     const auto id = reg(json, where);
     const auto addr = number(json, "addr", where);
-    const auto contents = part(json, where, number(json, "bytes", where, false));
+    const auto contents = patch_part(json, where, number(json, "bytes", where, false));
     if (!id || !addr || !contents) return;
     const Region& region = dump_.program.regions[*id];
     if (*addr > region.bytes || contents->size() > region.bytes - *addr)
       return problem(where, fmt::format("{} bytes at {} are not inside the region of {}",
                                         contents->size(), *addr, region.bytes));
-    patched_ += contents->size();
-    if (patched_ > kFileLimit) return problem(where, "all patches together are too large");
     run.patches.push_back({region.address + *addr, std::string(*contents)});
   }
 
@@ -175,7 +165,7 @@ class DumpReader : accel::ManifestReader {
     return true;
   }
 
-  uint64_t insns_ = 0, patched_ = 0;
+  uint64_t insns_ = 0;
   Dump dump_;
 };
 

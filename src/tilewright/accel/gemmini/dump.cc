@@ -1,7 +1,6 @@
 // Program dumps, the format `gemmini-program-dump` (docs/gemmini.md): written and read.
 #include <fmt/format.h>
 
-#include <map>
 #include <optional>
 
 #include "tilewright/accel/common/manifest.h"
@@ -12,6 +11,7 @@ namespace tilewright::gemmini {
 namespace {
 
 using Json = accel::Json;
+using accel::Files;
 
 constexpr std::string_view kDumpFormat = "gemmini-program-dump";
 constexpr int kDumpVersion = 1;
@@ -34,7 +34,7 @@ Json regions_json(const std::vector<Region>& regions) {
   return json;
 }
 
-Json run_json(const Run& run, std::map<std::string, std::string>& files) {
+Json run_json(const Run& run, Files& files) {
   std::string& commands = files["commands.bin"];
   Json json;
   json["commands"] = {
@@ -44,14 +44,9 @@ Json run_json(const Run& run, std::map<std::string, std::string>& files) {
     put_number(commands, raw.funct), put_number(commands, raw.rs1), put_number(commands, raw.rs2);
   }
   json["patches"] = Json::array();
-  for (const Patch& patch : run.patches) {
-    std::string& patches = files["patches.bin"];
-    json["patches"].push_back({{"address", patch.address},
-                               {"file", "patches.bin"},
-                               {"offset", patches.size()},
-                               {"bytes", patch.data.size()}});
-    patches += patch.data;
-  }
+  for (const Patch& patch : run.patches)
+    json["patches"].push_back(
+        accel::with_part({{"address", patch.address}}, files, "patches.bin", patch.data));
   json["spans"] = accel::spans_json(run.spans);
   return json;
 }
@@ -62,20 +57,16 @@ class DumpReader : accel::ManifestReader {
 
   Result<Dump> read() {
     TW_TRY_STATUS(open());
-    check_format(kDumpFormat);
-    if (const auto version = number(json(), "version", ""); version && *version != kDumpVersion)
-      problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
     Program& program = dump_.program;
-    program.producer = text(json(), "producer", "", false).value_or("");
-    program.info = read_info();
+    read_header(kDumpFormat, kDumpVersion, program);
     read_config();
     if (const Json* image = member(json(), "image", "")) {
       if (const auto base = number(*image, "address", "image")) program.base = *base;
       if (const auto bytes = part(*image, "image", number(*image, "bytes", "image")))
         program.image = *bytes;
     }
-    read_regions("inputs", program.inputs);
-    read_regions("outputs", program.outputs);
+    program.inputs = read_regions("inputs");
+    program.outputs = read_regions("outputs");
     read_runs();
     TW_TRY_STATUS(status());
     if (Status status = validate(program); !status)
@@ -86,20 +77,6 @@ class DumpReader : accel::ManifestReader {
   }
 
  private:
-  /// `bytes` bytes (default: the rest) of the file that an object names, from its offset on.
-  std::optional<std::string_view> part(const Json& object, const std::string& where,
-                                       std::optional<uint64_t> bytes) {
-    const auto name = text(object, "file", where);
-    const std::string* contents = name ? file(*name, where) : nullptr;
-    if (contents == nullptr) return std::nullopt;
-    const uint64_t offset = number(object, "offset", where, false).value_or(0);
-    if (offset <= contents->size() && bytes.value_or(0) <= contents->size() - offset)
-      return std::string_view(*contents).substr(offset, bytes.value_or(std::string::npos));
-    problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'",
-                               bytes.value_or(0), offset, contents->size(), *name));
-    return std::nullopt;
-  }
-
   void read_config() {
     const Json* config = member(json(), "config", "");
     if (config == nullptr) return;
@@ -113,17 +90,6 @@ class DumpReader : accel::ManifestReader {
     read("banks", into.banks), read("acc_kb", into.acc_kb);
   }
 
-  void read_regions(const char* key, std::vector<Region>& into) {
-    const Json& regions = list(json(), key, "");
-    for (size_t i = 0; i < regions.size(); ++i) {
-      const std::string where = fmt::format("{} {}", key, i);
-      const auto name = text(regions[i], "name", where);
-      const auto address = number(regions[i], "address", where);
-      const auto bytes = number(regions[i], "bytes", where);
-      if (name && address && bytes) into.push_back({*name, *address, *bytes});
-    }
-  }
-
   void read_runs() {
     const Json& runs = list(json(), "runs", "");
     for (size_t i = 0; i < runs.size(); ++i) {
@@ -135,10 +101,8 @@ class DumpReader : accel::ManifestReader {
       for (size_t p = 0; p < patches.size(); ++p) {
         const std::string place = fmt::format("{}: patch {}", where, p);
         const auto address = number(patches[p], "address", place);
-        const auto bytes = part(patches[p], place, number(patches[p], "bytes", place));
+        const auto bytes = patch_part(patches[p], place, number(patches[p], "bytes", place));
         if (!address || !bytes) continue;
-        patched_ += bytes->size();
-        if (patched_ > kFileLimit) return problem(place, "all patches together are too large");
         run.patches.push_back({*address, std::string(*bytes)});
       }
       read_spans(list(runs[i], "spans", where, false), where, run.spans);
@@ -179,7 +143,7 @@ class DumpReader : accel::ManifestReader {
           image->substr(program.outputs[o].address - program.base, program.outputs[o].bytes);
   }
 
-  uint64_t commands_ = 0, patched_ = 0;
+  uint64_t commands_ = 0;
   Dump dump_;
 };
 
@@ -188,14 +152,9 @@ class DumpReader : accel::ManifestReader {
 Status write_dump(const std::string& folder, const Program& program,
                   const std::string& final_image) {
   TW_TRY_STATUS(validate(program));
-  if (!final_image.empty() && final_image.size() != program.image.size())
-    return fail(ErrorKind::Invalid, fmt::format("the final image has {} bytes, but the image {}",
-                                                final_image.size(), program.image.size()));
-  std::map<std::string, std::string> files;
-  Json json;
-  json["format"] = kDumpFormat;
-  json["version"] = kDumpVersion;
-  if (!program.producer.empty()) json["producer"] = program.producer;
+  TW_TRY_STATUS(accel::check_final_image(program, final_image));
+  Files files;
+  Json json = accel::header_json(kDumpFormat, kDumpVersion, program);
   json["config"] = config_json(program.config);
   json["image"] = {
       {"address", program.base}, {"bytes", program.image.size()}, {"file", "image.bin"}};

@@ -1,8 +1,6 @@
 // Writing program dumps, the format `spatial-program-dump` (docs/spatial.md).
 #include <fmt/format.h>
 
-#include <map>
-
 #include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/spatial/assembly.h"
 #include "tilewright/accel/spatial/design_keys.h"
@@ -13,7 +11,7 @@ namespace tilewright::spatial {
 namespace {
 
 using Json = accel::Json;
-using Files = std::map<std::string, std::string>;
+using accel::Files;
 
 Json value_json(const Key& key, const Design& design) {
   if (const auto* words = std::get_if<Words>(&key.value))
@@ -37,14 +35,9 @@ Json run_json(const Run& run, Files& files) {
   json["insns"] = {{"file", "insns.bin"}, {"offset", insns.size()}, {"count", run.insns.size()}};
   for (const Insn& insn : run.insns) insns += encode(insn);
   json["patches"] = Json::array();
-  for (const Patch& patch : run.patches) {
-    std::string& patches = files["patches.bin"];
-    json["patches"].push_back({{"address", patch.address},
-                               {"file", "patches.bin"},
-                               {"offset", patches.size()},
-                               {"bytes", patch.data.size()}});
-    patches += patch.data;
-  }
+  for (const Patch& patch : run.patches)
+    json["patches"].push_back(
+        accel::with_part({{"address", patch.address}}, files, "patches.bin", patch.data));
   json["spans"] = accel::spans_json(run.spans);
   return json;
 }
@@ -67,14 +60,9 @@ Json regions_json(const Program& program, const std::vector<Region>& regions, bo
 Status write_dump(const std::string& folder, const Program& program,
                   const std::string& final_image) {
   TW_TRY_STATUS(validate(program));
-  if (!final_image.empty() && final_image.size() != program.image.size())
-    return fail(ErrorKind::Invalid, fmt::format("the final image has {} bytes, but the image {}",
-                                                final_image.size(), program.image.size()));
+  TW_TRY_STATUS(accel::check_final_image(program, final_image));
   Files files;
-  Json json;
-  json["format"] = kDumpFormat;
-  json["version"] = kDumpVersion;
-  if (!program.producer.empty()) json["producer"] = program.producer;
+  Json json = accel::header_json(kDumpFormat, kDumpVersion, program);
   json["design"] = design_json(program.design);
   json["image"] = {
       {"address", program.base}, {"bytes", program.image.size()}, {"file", "image.bin"}};

@@ -22,12 +22,13 @@ class DumpReader : accel::ManifestReader {
 
   Result<Dump> read() {
     TW_TRY_STATUS(open());
-    read_header();
+    read_header(kDumpFormat, kDumpVersion, dump_.program);
     read_design_values();
     read_image();
     read_runs();
-    read_regions("inputs", dump_.program.inputs, false);
-    read_regions("outputs", dump_.program.outputs, true);
+    dump_.program.inputs = read_regions("inputs");
+    dump_.program.outputs = read_regions("outputs");
+    read_expected();
     TW_TRY_STATUS(status());
     if (Status status = validate(dump_.program); !status)
       return tl::unexpected<Error>(std::move(status.error()).at(folder()));
@@ -35,14 +36,6 @@ class DumpReader : accel::ManifestReader {
   }
 
  private:
-  void read_header() {
-    check_format(kDumpFormat);
-    if (const auto version = number(json(), "version", ""); version && *version != kDumpVersion)
-      problem("", fmt::format("version {} is not known; {} is", *version, kDumpVersion));
-    dump_.program.producer = text(json(), "producer", "", false).value_or("");
-    dump_.program.info = read_info();
-  }
-
   /// As the TOML it stands for; keys that are not known are left out.
   void read_design_values() {
     const Json* design = member(json(), "design", "");
@@ -94,27 +87,20 @@ class DumpReader : accel::ManifestReader {
   }
   void read_patch(const Json& json, const std::string& where, Run& run) {
     const auto address = number(json, "address", where);
-    const auto contents = part(json, where, number(json, "bytes", where));
+    const auto contents = patch_part(json, where, number(json, "bytes", where));
     if (!address || !contents) return;
-    patched_ += contents->size();
-    if (patched_ > kFileLimit) return problem(where, "all patches together are too large");
     run.patches.push_back({*address, std::string(*contents)});
   }
 
-  void read_regions(const std::string& key, std::vector<Region>& into, bool outputs) {
-    const Json& regions = list(json(), key, "");
-    for (size_t i = 0; i < regions.size(); ++i) {
-      const std::string where = fmt::format("{} {}", key, i);
-      const auto label = text(regions[i], "name", where);
-      const auto address = number(regions[i], "address", where);
-      const auto bytes = number(regions[i], "bytes", where);
-      if (!label || !address || !bytes) continue;
-      into.push_back({*label, *address, *bytes});
-      if (outputs) dump_.expected.push_back(expected(regions[i], *bytes, where));
-    }
+  /// What each output is to hold; entries without a region were problems.
+  void read_expected() {
+    const Json& outputs = list(json(), "outputs", "");
+    for (size_t i = 0; i < outputs.size(); ++i)
+      if (const auto bytes = number(outputs[i], "bytes", "", false))
+        dump_.expected.push_back(expected(outputs[i], *bytes, fmt::format("outputs {}", i)));
   }
 
-  uint64_t insns_ = 0, patched_ = 0;
+  uint64_t insns_ = 0;
   Dump dump_;
 };
 

@@ -1,8 +1,6 @@
 // Writing program dumps, the format `vta-program-dump` (docs/vta.md).
 #include <fmt/format.h>
 
-#include <map>
-
 #include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/vta/program.h"
 
@@ -10,7 +8,7 @@ namespace tilewright::vta {
 namespace {
 
 using Json = accel::Json;
-using Files = std::map<std::string, std::string>;
+using accel::Files;
 
 constexpr std::string_view kDumpFormat = "vta-program-dump";
 
@@ -25,14 +23,9 @@ Json run_json(const Config& config, const Run& run, Files& files) {
   for (const Insn& insn : run.insns)
     for (const uint64_t word : encode(config, insn))
       for (int i = 0; i < 8; ++i) insns += static_cast<char>(word >> (8 * i) & 0xff);
-  for (const Patch& patch : run.patches) {
-    std::string& patches = files["patches.bin"];
-    json["patches"].push_back({{"addr", patch.address},
-                               {"file", "patches.bin"},
-                               {"offset", patches.size()},
-                               {"bytes", patch.data.size()}});
-    patches += patch.data;
-  }
+  for (const Patch& patch : run.patches)
+    json["patches"].push_back(
+        accel::with_part({{"addr", patch.address}}, files, "patches.bin", patch.data));
   return json;
 }
 
@@ -71,11 +64,9 @@ Json own_json(const Program& program) {
 
 Result<Json> manifest_json(const Program& program, bool with_final, Files& files) {
   const Extensions& extensions = program.config.extensions;
-  Json json;
-  json["format"] = kDumpFormat;
   // Version 1 readers know neither four modules nor the extra bit of GEMM.
-  json["version"] = extensions.pipeline4 || extensions.fused_reset ? 2 : 1;
-  if (!program.producer.empty()) json["producer"] = program.producer;
+  const int version = extensions.pipeline4 || extensions.fused_reset ? 2 : 1;
+  Json json = accel::header_json(kDumpFormat, version, program);
   json["config"] = Json::parse(to_json(program.config));
   json["dram"] = {{"file", "dram.bin"}, {"base", program.base}, {"size", program.image.size()}};
   json["runs"] = Json::array();
@@ -95,10 +86,8 @@ Result<Json> manifest_json(const Program& program, bool with_final, Files& files
 Status write_dump(const std::string& folder, const Program& program,
                   const std::string& final_image) {
   TW_TRY_STATUS(validate(program));
-  if (!final_image.empty() && final_image.size() != program.image.size())
-    return fail(ErrorKind::Invalid, fmt::format("the final image has {} bytes, but the image {}",
-                                                final_image.size(), program.image.size()));
-  std::map<std::string, std::string> files = {{"dram.bin", program.image}};
+  TW_TRY_STATUS(accel::check_final_image(program, final_image));
+  Files files = {{"dram.bin", program.image}};
   const Json manifest = TW_TRY(manifest_json(program, !final_image.empty(), files));
   if (!final_image.empty()) files["final.bin"] = final_image;
   files["manifest.json"] = accel::manifest_text(manifest);

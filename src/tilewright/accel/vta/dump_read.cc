@@ -13,7 +13,6 @@ namespace {
 using Json = accel::Json;
 
 constexpr uint64_t kInsnLimit = uint64_t{1} << 24;  // instructions of all runs
-constexpr uint64_t kPatchLimit = kDramLimit;        // bytes of all patches
 
 class DumpReader : accel::ManifestReader {
  public:
@@ -52,7 +51,7 @@ class DumpReader : accel::ManifestReader {
     version_ = number(json(), "version", "").value_or(1);
     if (version_ != 1 && version_ != 2)
       problem("", fmt::format("version {} is not known; 1 and 2 are", version_));
-    dump_.program.producer = text(json(), "producer", "", false).value_or("");
+    dump_.program.producer = read_producer();
     dump_.program.info = read_info();
   }
 
@@ -113,24 +112,13 @@ class DumpReader : accel::ManifestReader {
 
   void read_patch(const Json& json, const std::string& where, Run& run) {
     const auto address = number(json, "addr", where);
-    const uint64_t offset = number(json, "offset", where, false).value_or(0);
-    const std::string* contents = file_of(json, where);
-    if (!address || contents == nullptr) return;
-    if (offset > contents->size())
-      return problem(
-          where, fmt::format("offset {} is beyond the file's {} bytes", offset, contents->size()));
-    const uint64_t rest = contents->size() - offset;
-    const uint64_t bytes = number(json, "bytes", where, false).value_or(rest);
-    if (bytes > rest)
-      return problem(where, fmt::format("{} bytes from offset {} go beyond the file's {}", bytes,
-                                        offset, contents->size()));
-    if (!inside(*address, bytes))
-      return problem(where,
-                     fmt::format("{} bytes at {} are not inside the image", bytes, *address));
-    patched_ += bytes;
-    if (patched_ > kPatchLimit) return problem(where, "all patches together exceed 4 GiB");
-    run.patches.push_back({*address, contents->substr(offset, bytes)});
-    memory_.replace(*address - dump_.program.base, bytes, run.patches.back().data);
+    const auto contents = patch_part(json, where, number(json, "bytes", where, false));
+    if (!address || !contents) return;
+    if (!inside(*address, contents->size()))
+      return problem(where, fmt::format("{} bytes at {} are not inside the image", contents->size(),
+                                        *address));
+    run.patches.push_back({*address, std::string(*contents)});
+    memory_.replace(*address - dump_.program.base, contents->size(), *contents);
   }
 
   void read_insns(const Json& json, const std::string& where, Run& run) {
@@ -199,33 +187,12 @@ class DumpReader : accel::ManifestReader {
           number(outputs[i], "after_run", where, false).value_or(runs == 0 ? 0 : runs - 1);
       if (after >= runs)
         problem(where, fmt::format("`after_run` is {}, but there are {} runs", after, runs));
-      std::string expected;
-      if (const auto name = text(outputs[i], "expected", where, false)) {
-        any = true;
-        expected = read_expected(*name, outputs[i], *found, where);
-      }
+      any = any || outputs[i].contains("expected");
       dump_.program.outputs.push_back(*found);
       dump_.after_run.push_back(static_cast<int>(std::min<uint64_t>(after, runs)));
-      dump_.expected.push_back(std::move(expected));
+      dump_.expected.push_back(expected(outputs[i], found->bytes, where));
     }
     if (!any) dump_.expected.clear();
-  }
-  std::string read_expected(const std::string& name, const Json& json, const Region& region,
-                            const std::string& where) {
-    const uint64_t offset = number(json, "offset", where, false).value_or(0);
-    const std::string* contents = file(name, where);
-    if (contents == nullptr) return {};
-    if (offset > contents->size() || region.bytes > contents->size() - offset) {
-      problem(where, fmt::format("{} bytes from offset {} go beyond the {} of '{}'", region.bytes,
-                                 offset, contents->size(), name));
-      return {};
-    }
-    expected_ += region.bytes;
-    if (expected_ > kDramLimit) {
-      problem(where, "all expected results together exceed 4 GiB");
-      return {};
-    }
-    return contents->substr(offset, region.bytes);
   }
 
   void read_final() {
@@ -272,7 +239,7 @@ class DumpReader : accel::ManifestReader {
     config = *std::move(hw);
   }
 
-  uint64_t version_ = 1, total_insns_ = 0, patched_ = 0, expected_ = 0;
+  uint64_t version_ = 1, total_insns_ = 0;
   bool have_config_ = false, have_image_ = false;
   std::string memory_;  ///< the image with the patches so far
   Dump dump_;
