@@ -58,6 +58,25 @@ bool between_whole_numbers(const Graph& graph, const Node& node) {
   return on_whole_numbers(graph, node) && node.attrs.get_string("mode", "nearest") != "nearest";
 }
 
+/// Whether a region is cut out along an axis that keeps its extent.
+bool with_a_region_of_a_kept_axis(const Graph& graph, const Node& node) {
+  const graph::Value* roi = operand(graph, node, 1);
+  if (node.attrs.get_string("coordinate_transformation_mode", "half_pixel") != "tf_crop_and_resize")
+    return false;
+  if (roi == nullptr || !roi->constant) return false;
+  const Shape& from = operand(graph, node, 0)->type.shape;
+  const Shape& to = graph.values[static_cast<size_t>(node.outputs[0])].type.shape;
+  const std::vector<int64_t> axes = node.attrs.get_ints("axes");
+  const int64_t count = roi->constant->size() / 2;
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t axis = axes.empty() ? i : axes[static_cast<size_t>(i)];
+    const auto at = static_cast<size_t>(axis < 0 ? axis + static_cast<int64_t>(from.size()) : axis);
+    const bool whole = roi->constant->get(i) == 0 && roi->constant->get(i + count) == 1;
+    if (from[at] == to[at] && !whole) return true;
+  }
+  return false;
+}
+
 bool pads_to_same(const Node& node) {
   return node.attrs.get_string("auto_pad", "NOTSET").starts_with("SAME");
 }
@@ -162,6 +181,10 @@ std::vector<KnownDifference> make_table() {
        "whole numbers, mode linear or cubic",
        "Tilewright and onnx's reference round to the nearest, ONNX Runtime cuts off",
        between_whole_numbers},
+      {{"Resize"},
+       "tf_crop_and_resize and a region along an axis that keeps its size",
+       "by the definition the region is stretched to that size, ONNX Runtime takes the whole axis",
+       with_a_region_of_a_kept_axis},
       {{"ConvTranspose"},
        "auto_pad SAME_* and a kernel that reaches less far than the stride",
        "by the definition the output is the input times the stride, ONNX Runtime's is smaller",

@@ -65,6 +65,17 @@ TEST(KnownDifferences, DependOnTypesAndAttributes) {
   EXPECT_TRUE(found("Tan", DType::F32, {3}, {}).empty());
 }
 
+TEST(KnownDifferences, RegionsOfAxesThatKeepTheirSize) {
+  const AttrList crop = {{"coordinate_transformation_mode", std::string("tf_crop_and_resize")},
+                         {"mode", std::string("linear")}};
+  const auto causes = [&](const std::vector<double>& roi) {
+    return found("Resize", DType::F32, {1, 1, 7, 8}, crop, {floats(roi), floats({1, 1, 2, 1})})
+        .size();
+  };
+  EXPECT_EQ(causes({0, 0, .1, .2, 1, 1, .8, .9}), 1u);
+  EXPECT_EQ(causes({0, 0, .1, 0, 1, 1, .8, 1}), 0u);
+}
+
 TEST(KnownDifferences, ProductsOfBytesDependOnTheWeights) {
   EXPECT_EQ(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::I8, {3, 4})}).size(), 1u);
   EXPECT_TRUE(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::U8, {3, 4})}).empty());

@@ -127,6 +127,7 @@ Result<Graph> Importer::run() {
   Body body;
   read_opsets(body);
   check_options(graph);
+  body.read = names_read(graph);
   read_initializers(graph, body);
   read_inputs(graph, body);
   import_nodes(graph.node(), body);
@@ -196,33 +197,34 @@ void Importer::check_options(const GraphProto& graph) {
 }
 
 void Importer::read_initializers(GraphProto& graph, Body& body) {
-  for (const auto& sparse : graph.sparse_initializer())
-    report(ErrorKind::Unsupported,
-           fmt::format("sparse weight '{}' is not supported", printable(sparse.values().name())),
-           body.path, {}, "save it as an ordinary tensor");
-  for (auto& tensor : *graph.mutable_initializer()) {
-    const std::string name = printable(tensor.name());
-    const std::string where =
-        "weight '" + name + "'" + (body.path.empty() ? "" : " of " + body.path);
-    if (body.scope.values.contains(tensor.name())) {
-      report(ErrorKind::Invalid, fmt::format("two weights are named '{}'", name), where);
-      continue;
-    }
-    body.scope.values[tensor.name()] = kUnknown;
-    Result<Array> array = take_tensor(tensor, external_);
-    if (!array) {
+  for (auto& sparse : *graph.mutable_sparse_initializer())
+    read_initializer(sparse.values().name(), "sparse weight", body,
+                     [&] { return take_sparse_tensor(sparse, external_); });
+  for (auto& tensor : *graph.mutable_initializer())
+    read_initializer(tensor.name(), "weight", body, [&] { return take_tensor(tensor, external_); });
+}
+
+void Importer::read_initializer(const std::string& id, const char* what, Body& body,
+                                const std::function<Result<Array>()>& take) {
+  const std::string name = printable(id);
+  const std::string where =
+      fmt::format("{} '{}'{}", what, name, body.path.empty() ? "" : " of " + body.path);
+  if (body.scope.values.contains(id))
+    return report(ErrorKind::Invalid, fmt::format("two weights are named '{}'", name), where);
+  body.scope.values[id] = kUnknown;
+  Result<Array> array = take();
+  if (!array) {
+    // What nobody reads may be of a type that there is no room for.
+    if (array.error().kind != ErrorKind::Unsupported || body.read.contains(id))
       report(std::move(array.error()), where);
-      continue;
-    }
-    if (Status fits = add_bytes({array->dtype(), array->shape()}); !fits) {
-      report(std::move(fits.error()), where);
-      continue;
-    }
-    if (const int64_t nans = count_nans(*array); nans > 0)
-      graph_.warnings.push_back(
-          fmt::format("weight '{}' has {} NaN of {} values", name, nans, array->size()));
-    body.scope.values[tensor.name()] = add_constant(body.prefix + name, *std::move(array));
+    return;
   }
+  if (Status fits = add_bytes({array->dtype(), array->shape()}); !fits)
+    return report(std::move(fits.error()), where);
+  if (const int64_t nans = count_nans(*array); nans > 0)
+    graph_.warnings.push_back(
+        fmt::format("weight '{}' has {} NaN of {} values", name, nans, array->size()));
+  body.scope.values[id] = add_constant(body.prefix + name, *std::move(array));
 }
 
 std::optional<Shape> Importer::input_shape(const onnx::ValueInfoProto& info,

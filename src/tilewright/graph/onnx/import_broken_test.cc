@@ -196,9 +196,20 @@ const Broken kBroken[] = {
      {"input 'q' is a sequence"}},
     {"sparse weight",
      [](onnx::ModelProto& m) {
-       m.mutable_graph()->add_sparse_initializer()->mutable_values()->set_name("sp");
+       onnx::SparseTensorProto& sparse = *m.mutable_graph()->add_sparse_initializer();
+       sparse.mutable_values()->set_name("sp"), sparse.mutable_values()->set_data_type(8);
+       add_node(m, "Relu", {"sp"}, {"q"}, "reader");
      },
-     {"sparse weight 'sp'"}},
+     {"sparse weight 'sp'", "string"}},
+    {"sparse weight of too many zeros",
+     [](onnx::ModelProto& m) {
+       onnx::SparseTensorProto& sparse = *m.mutable_graph()->add_sparse_initializer();
+       sparse.mutable_values()->set_name("sp"), sparse.mutable_values()->set_data_type(1);
+       sparse.mutable_values()->add_dims(0);
+       sparse.mutable_indices()->set_data_type(7), sparse.mutable_indices()->add_dims(0);
+       sparse.add_dims(1 << 30);
+     },
+     {"sparse weight 'sp'", "4294967296 bytes"}},
     {"functions that call each other",
      [](onnx::ModelProto& m) {
        for (const char* name : {"F", "G"}) {
@@ -258,6 +269,7 @@ const Broken kBroken[] = {
        auto& a = *add_node(m, "Constant", {}, {"c"}, "const1").add_attribute();
        a.set_name("value"), a.set_type(4);
        a.mutable_t()->set_data_type(1), a.mutable_t()->add_dims(1000);
+       add_node(m, "Relu", {"c"}, {"q"}, "reader");
      },
      {"node 'const1'", "1000"}},
 };

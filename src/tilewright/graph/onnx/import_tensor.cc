@@ -36,6 +36,9 @@ const OnnxType kOnnxTypes[] = {
     {25, "uint2", {}},          {26, "int2", {}},
 };
 
+/// units: bytes; a few bytes of a file must not ask for more memory than there is
+constexpr int64_t kMostDense = int64_t{1} << 31;
+
 /// Copies a typed repeated field into an array, converting each element by storage width.
 template <class Field>
 Result<Array> from_field(const Field& field, DType dtype, const Shape& shape, int64_t count) {
@@ -189,6 +192,46 @@ Result<Array> take_tensor(onnx::TensorProto& tensor, ExternalData& external) {
   }
   if (*dtype == DType::Bool) normalise_bools(array);
   return array;
+}
+
+Result<Array> take_sparse_tensor(onnx::SparseTensorProto& sparse, ExternalData& external) {
+  const Array values = TW_TRY(take_tensor(*sparse.mutable_values(), external));
+  const Array indices = TW_TRY(take_tensor(*sparse.mutable_indices(), external));
+  const Shape shape(sparse.dims().begin(), sparse.dims().end());
+  const auto rank = static_cast<int64_t>(shape.size());
+  const bool linear = indices.shape() == Shape{values.size()};
+  const bool fits = indices.dtype() == DType::I64 && values.shape() == Shape{values.size()} &&
+                    (linear || indices.shape() == Shape{values.size(), rank});
+  const std::optional<int64_t> bytes = checked_bytes(values.dtype(), shape);
+  if (bytes && *bytes > kMostDense)
+    return fail(ErrorKind::Capacity,
+                fmt::format("with its zeros the sparse tensor has {} bytes, at most {} are read",
+                            *bytes, kMostDense));
+  if (!fits || !bytes)
+    return fail(ErrorKind::Invalid, "values, indices and shape of the sparse tensor do not fit",
+                fmt::format("values {}{}, indices {}{}, shape {}", name(values.dtype()),
+                            to_string(values.shape()), name(indices.dtype()),
+                            to_string(indices.shape()), to_string(shape)));
+  Array dense(values.dtype(), shape);
+  const auto width = static_cast<size_t>(bit_width(values.dtype()) / 8);
+  for (int64_t i = 0; i < values.size(); ++i) {
+    int64_t at = 0;
+    bool inside = true;
+    for (int64_t axis = 0; axis < (linear ? 1 : rank); ++axis) {
+      const int64_t extent = linear ? dense.size() : shape[static_cast<size_t>(axis)];
+      const int64_t place = indices.get_int(linear ? i : i * rank + axis);
+      inside = inside && place >= 0 && place < extent;
+      if (inside) at = at * extent + place;
+    }
+    if (!inside)
+      return fail(
+          ErrorKind::Invalid,
+          fmt::format("the index of value {} lies outside the shape {} of the sparse tensor", i,
+                      to_string(shape)));
+    std::memcpy(static_cast<char*>(dense.data()) + static_cast<size_t>(at) * width,
+                static_cast<const char*>(values.data()) + static_cast<size_t>(i) * width, width);
+  }
+  return dense;
 }
 
 std::string printable(std::string_view text) {

@@ -35,6 +35,11 @@ class ExternalData {
 /// Unsupported, Io.
 Result<Array> take_tensor(tilewright_onnx::TensorProto& tensor, ExternalData& external);
 
+/// The same of a sparse tensor, with its zeros. Indices are positions in the whole tensor, or a row
+/// of coordinates for each value.
+Result<Array> take_sparse_tensor(tilewright_onnx::SparseTensorProto& sparse,
+                                 ExternalData& external);
+
 /// `text` as valid UTF-8 without control characters (others become '?'), for names and messages.
 std::string printable(std::string_view text);
 

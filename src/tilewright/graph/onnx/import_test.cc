@@ -52,6 +52,56 @@ TEST(Import, ShapeArithmeticIsFolded) {
   EXPECT_THAT(print(*graph), HasSubstr("y: f32[2, 12]"));
 }
 
+TEST(Import, WhatNobodyReadsMayHoldText) {
+  onnx::ModelProto m = empty_model();
+  add_input(m, "x", {2});
+  onnx::TensorProto* labels = m.mutable_graph()->add_initializer();
+  labels->set_name("labels"), labels->set_data_type(8), labels->add_dims(1);
+  labels->add_string_data("cat");
+  onnx::AttributeProto* text = add_node(m, "Constant", {}, {"t"}, "text").add_attribute();
+  text->set_name("value_string"), text->set_type(3), text->set_s("cat");
+  onnx::AttributeProto* tensor = add_node(m, "Constant", {}, {"u"}, "more").add_attribute();
+  tensor->set_name("value"), tensor->set_type(4), *tensor->mutable_t() = *labels;
+  add_node(m, "Relu", {"x"}, {"y"});
+  add_output(m, "y");
+  ASSERT_TRUE(import(m)) << to_string(import(m).error());
+  for (const char* name : {"labels", "t", "u"}) {
+    onnx::ModelProto reads = m;
+    add_node(reads, "Identity", {name}, {"z"});
+    add_output(reads, "z");
+    const auto graph = import(reads);
+    ASSERT_FALSE(graph) << name;
+    EXPECT_EQ(graph.error().kind, ErrorKind::Unsupported);
+  }
+}
+
+TEST(Import, SparseWeightsGetTheirZeros) {
+  for (const std::vector<int64_t>& indices : {std::vector<int64_t>{1, 5}, {0, 1, 1, 2}}) {
+    onnx::ModelProto m = empty_model();
+    add_input(m, "x", {2, 3});
+    onnx::SparseTensorProto& sparse = *m.mutable_graph()->add_sparse_initializer();
+    sparse.add_dims(2), sparse.add_dims(3);
+    onnx::TensorProto& values = *sparse.mutable_values();
+    values.set_name("w"), values.set_data_type(1), values.add_dims(2);
+    values.add_float_data(1.5F), values.add_float_data(-2.0F);
+    onnx::TensorProto& places = *sparse.mutable_indices();
+    places.set_data_type(7), places.add_dims(2);
+    if (indices.size() == 4) places.add_dims(2);
+    for (const int64_t index : indices) places.add_int64_data(index);
+    add_node(m, "Add", {"x", "w"}, {"y"});
+    add_output(m, "y");
+    const auto graph = import(m);
+    ASSERT_TRUE(graph) << to_string(graph.error());
+    const Array& w = *graph->values[static_cast<size_t>(graph->nodes[0].inputs[1])].constant;
+    ASSERT_EQ(w.shape(), (Shape{2, 3}));
+    for (int64_t i = 0; i < 6; ++i) EXPECT_EQ(w.get(i), i == 1 ? 1.5 : i == 5 ? -2.0 : 0.0);
+    places.set_int64_data(1, indices.size() == 4 ? 3 : 6);
+    EXPECT_THAT(to_string(import(m).error()), HasSubstr("index of value"));
+    places.mutable_int64_data()->RemoveLast(), places.set_dims(0, 1);
+    EXPECT_THAT(to_string(import(m).error()), HasSubstr("sparse weight 'w'"));
+  }
+}
+
 TEST(Import, NodesMayBeOutOfOrder) {
   onnx::ModelProto m = empty_model();
   add_input(m, "x", {2});

@@ -53,6 +53,18 @@ std::string name_of(const onnx::NodeProto& node, int index) {
 
 }  // namespace
 
+std::set<std::string> names_read(const google::protobuf::RepeatedPtrField<onnx::NodeProto>& nodes) {
+  std::set<std::string> names;
+  for (const onnx::NodeProto& node : nodes) collect_reads(node, names);
+  return names;
+}
+
+std::set<std::string> names_read(const onnx::GraphProto& graph) {
+  std::set<std::string> names = names_read(graph.node());
+  for (const auto& output : graph.output()) names.insert(output.name());
+  return names;
+}
+
 const ValueId* Scope::find(const std::string& name) const {
   for (const Scope* scope = this; scope != nullptr; scope = scope->parent)
     if (const auto found = scope->values.find(name); found != scope->values.end())
@@ -223,6 +235,8 @@ void Importer::import_node(const NodeProto& proto, const std::string& name, Body
         where);
     return poison_outputs(proto, body);
   }
+  if (node.op == "Constant" && proto.output_size() == 1 && !body.read.contains(proto.output(0)))
+    return poison_outputs(proto, body);  // it may be of a type that there is no room for
   auto attrs = read_attributes(proto, body, name);
   if (!attrs || !inputs_known) return poison_outputs(proto, body);
   node.attrs = *std::move(attrs);
@@ -337,6 +351,7 @@ void Importer::import_if(const NodeProto& proto, const Node& node, Body& body) {
     inner.prefix = node.name + "/";
     inner.path = fmt::format("{} of {}", branch, where);
     inner.depth = body.depth + 1;
+    inner.read = names_read(graph);
     read_initializers(graph, inner);
     import_nodes(graph.node(), inner);
     std::vector<ValueId> outputs;
@@ -402,6 +417,8 @@ void Importer::import_function(const NodeProto& proto, const onnx::FunctionProto
     const bool given = i < static_cast<int>(node.inputs.size());
     inner.scope.values[function.input(i)] = given ? node.inputs[static_cast<size_t>(i)] : -1;
   }
+  inner.read = names_read(function.node());
+  inner.read.insert(function.output().begin(), function.output().end());
   import_nodes(function.node(), inner);
   std::vector<ValueId> outputs;
   for (const std::string& output : function.output()) {

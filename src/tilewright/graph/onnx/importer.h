@@ -3,6 +3,7 @@
 
 #include <tilewright_onnx.pb.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -27,6 +28,7 @@ struct Scope {
 struct Body {
   Scope scope;
   std::map<std::string, int64_t> opsets;  ///< by domain
+  std::set<std::string> read;             ///< names that a node reads or that are outputs
   /// Arguments of the function being inlined, for attributes that refer to them.
   std::map<std::string, const tilewright_onnx::AttributeProto*> arguments;
   std::string prefix;              ///< of node and value names
@@ -34,6 +36,12 @@ struct Body {
   std::vector<std::string> calls;  ///< functions being inlined, the outermost first
   int depth = 0;
 };
+
+/// Names that nodes read, those inside their branches included.
+std::set<std::string> names_read(
+    const google::protobuf::RepeatedPtrField<tilewright_onnx::NodeProto>& nodes);
+/// The same of a graph with its outputs.
+std::set<std::string> names_read(const tilewright_onnx::GraphProto& graph);
 
 class Importer {
  public:
@@ -57,6 +65,9 @@ class Importer {
   bool check_binding(const std::string& name, const Array& array,
                      const tilewright_onnx::ValueInfoProto& info);
   void read_initializers(GraphProto& graph, Body& body);
+  /// One of them, called `id` in the file; `what`: for messages.
+  void read_initializer(const std::string& id, const char* what, Body& body,
+                        const std::function<Result<Array>()>& take);
   /// Says once how the dimensions that nobody gave an extent can be given one; `unbound` has their
   /// names by axis (empty for none), `likely` a shape to suggest.
   void report_unbound(const std::string& name, const Shape& likely,
