@@ -87,6 +87,13 @@ exits 0 "and what is found is taken" "of tuning" -- \
   verify mm.tw --target fpga --hw zcu104 --records tuned.sqlite --device fpga:tsim --against interp
 "$program" --json tune mm.tw --target fpga --hw zcu104 --trials 60 --records tuned.sqlite >tuned.json 2>>"$log"
 holds "it is faster" grep -q '"better": *true' tuned.json
+exits 0 "the optimum by the model, in two types" "the optimum by the model is" "conv f32: " "conv i8: " -- \
+  tune conv.tw --target fpga --hw vu9p --dtypes f32,i8 --method exhaustive --trials 8 --records types.sqlite
+exits 2 "a type that is none" "did you mean 'i8'" -- tune conv.tw --target fpga --dtypes f32,i9
+exits 2 "types where they are part of the program" "--target fpga" -- tune conv.tw --dtypes f32
+exits 2 "every schedule of a processor" "ours, random" -- tune conv.tw --method exhaustive
+exits 2 "a package of two programs" "-o names one package" -- \
+  tune conv.tw --target fpga --dtypes f32,i8 --trials 1 --records types.sqlite -o types.twm
 exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
 exits 2 "an accelerator is no program" "--target fpga" -- rtl mm.tw mm.tw
 cat >dot.tw <<'EOF'

@@ -87,6 +87,14 @@ TEST(Space, DecisionsAreAskedUnderTheirParentsOnly) {
   EXPECT_EQ(space.text(space.at(0)), "algorithm=direct k=1x12");
 }
 
+TEST(Searchers, AListIsTriedInItsOrderAndEnds) {
+  const Space space({choice_decision("a", {"0", "1", "2", "3"})});
+  const auto searcher = list_searcher(space, {{2}, {0}, {3}});
+  EXPECT_THAT(searcher->propose(2), ElementsAre(Point{2}, Point{0}));
+  EXPECT_THAT(searcher->propose(2), ElementsAre(Point{3}));
+  EXPECT_TRUE(searcher->propose(2).empty());
+}
+
 TEST(Starts, AreDrawnByRelativePerformance) {
   EXPECT_NEAR(start_probability(0.5, 1, 0.5), 0.7788, 1e-4);
   EXPECT_EQ(start_probability(2, 2, 0.5), 1);

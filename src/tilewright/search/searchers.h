@@ -8,6 +8,9 @@ namespace tilewright::search {
 /// Even draws without repetition.
 std::unique_ptr<Searcher> random_searcher(const Space& space, uint64_t seed);
 
+/// These points in their order, and then none.
+std::unique_ptr<Searcher> list_searcher(const Space& space, std::vector<Point> points);
+
 /// One walk: a random neighbour is accepted if cheaper, else with probability
 /// exp(-log(cost / present) / temperature); the temperature falls by `cooling` per trial.
 struct AnnealingOptions {

@@ -153,6 +153,40 @@ TEST(FpgaSearchTest, PartSizes) {
   EXPECT_THAT(part_sizes(1), ElementsAre(1));
 }
 
+/// The twelve best, slots of each buffer included, against all designs of tiles that divide.
+TEST(FpgaSearchTest, TheBestOfAllInOrder) {
+  const FpgaModel model =
+      model_of(conv2d({.inputs = 6, .outputs = 8, .height = 8, .width = 4, .kernel = 3, .pad = 1}),
+               "zynq7020", {.as_written = true});
+  FpgaSearch search;
+  search.divisors_only = search.fewer_slots = true;
+  search.weight_ports = 1;
+  search.blocks = {1};
+  search.most_pixels = 1;
+  std::vector<double> all;
+  const auto sizes = [](int64_t extent) { return part_sizes(extent, true); };
+  FpgaDesign d;
+  for (const int64_t uo : sizes(8))
+    for (const int64_t ui : sizes(6))
+      for (const int64_t o : sizes(8 / uo))
+        for (const int64_t c : sizes(6 / ui))
+          for (const int64_t th : sizes(8))
+            for (const int64_t tw : sizes(4))
+              for (int slots = 0; slots < 8; ++slots)
+                for (const FpgaStays stays : search.stays) {
+                  if (stays != FpgaStays::Nothing && c * ui < 6) continue;
+                  d.uo = uo, d.ui = ui, d.to = o * uo, d.tc = c * ui, d.th = th, d.tw = tw;
+                  d.image_slots = 1 + slots % 2, d.weight_slots = 1 + slots / 2 % 2;
+                  d.result_slots = 1 + slots / 4, d.stays = stays;
+                  if (model.problem(d).empty()) all.push_back(model.time(d).cycles);
+                }
+  std::sort(all.begin(), all.end());
+  const std::vector<FpgaBest> best = best_fpga_designs(model, search, 12);
+  ASSERT_EQ(best.size(), 12u);
+  for (size_t i = 0; i < best.size(); ++i) EXPECT_EQ(best[i].time.cycles, all[i]) << i;
+  EXPECT_LT(best[0].looked_at, static_cast<int64_t>(all.size()));
+}
+
 // Bounds leave out no design: every one of a small layer, looked at.
 TEST(FpgaSearchTestSlow, FindsTheOptimum) {
   const FpgaModel model =

@@ -19,8 +19,8 @@ std::vector<int64_t> tiles_of(int64_t extent, int64_t size, bool divisors_only) 
 
 class Search {
  public:
-  Search(const FpgaModel& model, const FpgaSearch& search)
-      : model_(model), search_(search), roles_(model.roles()) {
+  Search(const FpgaModel& model, const FpgaSearch& search, size_t most)
+      : model_(model), search_(search), roles_(model.roles()), most_(most) {
     const auto extent = [&](int loop) { return static_cast<double>(model.extent(loop)); };
     const double word = static_cast<double>(model.device().port.bytes) /
                         static_cast<double>(model.layer().tensors[0].element_bytes);
@@ -32,7 +32,7 @@ class Search {
                word / search.weight_ports;
   }
 
-  std::optional<FpgaBest> run() {
+  std::vector<FpgaBest> run() {
     for (const Triple& triple : triples()) {
       if (triple.bound >= worth_) break;
       FpgaDesign design;
@@ -41,11 +41,10 @@ class Search {
       design.us = triple.sizes[2];
       design.pipelines = triple.pipelines;
       design.overlap = search_.overlap;
-      design.image_slots = design.weight_slots = design.result_slots = search_.slots;
       try_tiles(design, model_.bound(design.uo, design.ui, design.us));
     }
-    if (!found_) return std::nullopt;
-    return best_;
+    for (FpgaBest& one : best_) one.looked_at = looked_at_;
+    return std::move(best_);
   }
 
  private:
@@ -133,6 +132,18 @@ class Search {
   }
 
   void try_rest(FpgaDesign design) {
+    const int least = search_.fewer_slots ? 1 : search_.slots;
+    for (int image = search_.slots; image >= least; --image)
+      for (int weights = search_.slots; weights >= least; --weights)
+        for (int result = search_.slots; result >= least; --result) {
+          design.image_slots = image;
+          design.weight_slots = weights;
+          design.result_slots = result;
+          try_memories(design);
+        }
+  }
+
+  void try_memories(FpgaDesign design) {
     for (const bool uram : {false, true}) {
       if (uram && !search_.uram) continue;
       design.uram = uram;
@@ -155,25 +166,33 @@ class Search {
         design.stays = stays;
         design.block = block;
         const FpgaTime time = model_.time(design);
-        ++best_.looked_at;
-        if (time.cycles >= least_) continue;
-        found_ = true;
-        least_ = time.cycles;
-        worth_ = least_ * (1 - search_.gap);
-        best_.design = design;
-        best_.time = time;
+        ++looked_at_;
+        if (time.cycles < least_) keep({design, time, 0});
       }
     }
+  }
+
+  /// Of equal ones the first is better.
+  void keep(FpgaBest one) {
+    const auto at = std::upper_bound(
+        best_.begin(), best_.end(), one,
+        [](const FpgaBest& a, const FpgaBest& b) { return a.time.cycles < b.time.cycles; });
+    best_.insert(at, std::move(one));
+    if (best_.size() > most_) best_.pop_back();
+    if (best_.size() < most_) return;
+    least_ = best_.back().time.cycles;
+    worth_ = least_ * (1 - search_.gap);
   }
 
   const FpgaModel& model_;
   const FpgaSearch& search_;
   const FpgaRoles& roles_;
   double image_ = 0, weights_ = 0, result_ = 0;  ///< cycles to move each once, at least
-  double least_ = std::numeric_limits<double>::infinity();
+  size_t most_ = 1;
+  double least_ = std::numeric_limits<double>::infinity();  ///< of the last of `most_`
   double worth_ = least_;  ///< what is not below is no improvement to speak of
-  bool found_ = false;
-  FpgaBest best_;
+  int64_t looked_at_ = 0;
+  std::vector<FpgaBest> best_;  ///< by cycles
 };
 
 }  // namespace
@@ -189,7 +208,13 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only) {
 }
 
 std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search) {
-  return Search(model, search).run();
+  const std::vector<FpgaBest> found = best_fpga_designs(model, search, 1);
+  return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+std::vector<FpgaBest> best_fpga_designs(const FpgaModel& model, const FpgaSearch& search,
+                                        size_t most) {
+  return Search(model, search, most).run();
 }
 
 }  // namespace tilewright::cost

@@ -17,6 +17,7 @@ struct FpgaSearch {
   int64_t most_inputs = 0;  ///< likewise, input channels: whose products are added up
   bool overlap = true;
   int slots = 2;               ///< of all buffers
+  bool fewer_slots = false;    ///< also of single buffers, down to 1
   int weight_ports = 2;        ///< 1 or 2; fewer are tried too
   int64_t most_products = 0;   ///< 0: as many as there are cells for
   bool divisors_only = false;  ///< sizes divide their loops, as in FlexTensor's spaces
@@ -40,5 +41,9 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only = false);
 
 /// Absent where no design fits the device.
 std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search = {});
+
+/// The `most` best designs, best first: no other is better than the last of them.
+std::vector<FpgaBest> best_fpga_designs(const FpgaModel& model, const FpgaSearch& search,
+                                        size_t most);
 
 }  // namespace tilewright::cost

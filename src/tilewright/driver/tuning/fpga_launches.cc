@@ -4,6 +4,7 @@
 
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/compile/fpga/layers.h"
+#include "tilewright/rules/fpga/schedule.h"
 #include "tilewright/tune/fpga/space.h"
 
 namespace tilewright::driver {
@@ -46,6 +47,21 @@ class FpgaLaunchSpace final : public LaunchSpace {
   }
   std::string describe(const search::Point& point) const override {
     return to_string(space_->design(point));
+  }
+  RankedPoints ranked(size_t most) const override {
+    const cost::FpgaModel model = space_->model(space().at(0));
+    cost::FpgaSearch search = rules::steps_search(func_, model);
+    search.fewer_slots = true;
+    const auto best = cost::best_fpga_designs(model, search, most);
+    RankedPoints ranked;
+    for (const cost::FpgaBest& one : best)
+      if (auto point = space_->point(one.design)) ranked.points.push_back(*std::move(point));
+    if (!best.empty())
+      ranked.remark = fmt::format(
+          "the optimum by the model is {:.0f} cycles: it looked at {} of {:.4g} designs, bounds "
+          "leave out the others; its best {} are simulated",
+          best.front().time.cycles, best.front().looked_at, space().size(), ranked.points.size());
+    return ranked;
   }
 
  private:

@@ -25,6 +25,7 @@ namespace {
 
 constexpr size_t kResumed = 8;     ///< ways of earlier runs that are tried first
 constexpr int kStallTrials = 128;  ///< without the gain that --until-stall asks for
+constexpr size_t kRanked = 64;     ///< points that `exhaustive` tries where --trials does not say
 constexpr double kLeastEnd = 0.3;  ///< of compiling, that compiling once more takes
 
 /// Most ways that differ much from a good one are bad: children of a few of the best, one decision
@@ -107,6 +108,40 @@ double LaunchTuning::rest(double judging) const {
   return settings_.seconds - elapsed() - std::max(kLeastEnd * end, end - tried);
 }
 
+Status LaunchTuning::check_method() const {
+  if (settings_.method == kExhaustive) {
+    if (target().ranks) return {};
+    return fail(
+        ErrorKind::Usage,
+        fmt::format("launches for {} are not searched by '{}'", compile_.target.name, kExhaustive),
+        "no model ranks all ways to plan them",
+        fmt::format("the methods are {}", fmt::join(launch_methods(), ", ")));
+  }
+  const search::Space none({search::choice_decision("a", {"b"})});
+  TW_TRY(launch_searcher(settings_.method, none, 1));
+  return {};
+}
+
+/// Each program once in each type that was asked for.
+Result<std::vector<Subject>> LaunchTuning::in_types(std::vector<Subject> subjects) const {
+  if (settings_.dtypes.empty()) return subjects;
+  std::vector<Subject> typed;
+  for (const Subject& subject : subjects) {
+    if (!subject.func)
+      return fail(ErrorKind::Usage, fmt::format("'{}' is no program of loops", subject.name),
+                  "--dtypes changes the types of programs", "a FILE.tw; networks: --quantize");
+    for (const DType dtype : settings_.dtypes) {
+      Subject one = subject;
+      auto func = target().in_type(*subject.func, dtype);
+      if (!func) return tl::unexpected<Error>(Error(func.error()).at(subject.name));
+      one.func = *std::move(func);
+      one.name = fmt::format("{} {}", subject.name, name(dtype));
+      typed.push_back(std::move(one));
+    }
+  }
+  return typed;
+}
+
 Status LaunchTuning::prepare() {
   SubjectOptions by_rule = settings_.subject;
   by_rule.no_records = true;
@@ -116,9 +151,8 @@ Status LaunchTuning::prepare() {
   if (settings_.measure != "device")
     return fail(ErrorKind::Usage, fmt::format("cannot measure launches by '{}'", settings_.measure),
                 "their measure is the cycle simulator", "leave out --measure");
-  const search::Space none({search::choice_decision("a", {"b"})});
-  TW_TRY(launch_searcher(settings_.method, none, 1));
-  std::vector<Subject> subjects = TW_TRY(load_subjects(by_rule));
+  TW_TRY_STATUS(check_method());
+  std::vector<Subject> subjects = TW_TRY(in_types(TW_TRY(load_subjects(by_rule))));
   if (!settings_.output.empty() && subjects.size() > 1)
     return fail(ErrorKind::Usage, "-o names one package",
                 fmt::format("there are {} subjects", subjects.size()));
@@ -198,11 +232,21 @@ Status LaunchTuning::keep(const TunedLaunch& launch, const std::vector<search::P
   return kept_->add(records);
 }
 
+Result<std::unique_ptr<search::Searcher>> LaunchTuning::searcher_for(
+    const TunedLaunch& launch) const {
+  const LaunchSpace& space = *launch.task.space;
+  if (settings_.method != kExhaustive)
+    return launch_searcher(settings_.method, space.space(), settings_.subject.seed);
+  const bool limited = settings_.trials < std::numeric_limits<int64_t>::max();
+  RankedPoints ranked = space.ranked(limited ? static_cast<size_t>(settings_.trials) : kRanked);
+  say(fmt::format("{}: {}", launch.task.name, ranked.remark));
+  return search::list_searcher(space.space(), std::move(ranked.points));
+}
+
 /// `share`: of the time and the trials that are left.
 Status LaunchTuning::search_one(TunedLaunch& launch, double share) {
   const double began = elapsed();
-  const auto searcher =
-      TW_TRY(launch_searcher(settings_.method, launch.task.space->space(), settings_.subject.seed));
+  const auto searcher = TW_TRY(searcher_for(launch));
   const std::vector<search::Point> first = starts(launch);
   Status stored;
   double judging = 0, until = elapsed() + share * rest(0);

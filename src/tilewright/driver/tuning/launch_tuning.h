@@ -15,6 +15,8 @@
 
 namespace tilewright::driver {
 
+/// The method that tries the model's best points of all, where a target's spaces are ranked.
+inline constexpr const char* kExhaustive = "exhaustive";
 /// The searchers that need nothing but a space: `ours`, `random`, `annealing`, `p`, `q`,
 /// `evolution`.
 std::vector<std::string> launch_methods();
@@ -58,6 +60,9 @@ class LaunchTuning {
   const TuningTarget& target() const { return tuning_target(compile_.target); }
 
  private:
+  Status check_method() const;
+  Result<std::vector<Subject>> in_types(std::vector<Subject> subjects) const;
+  Result<std::unique_ptr<search::Searcher>> searcher_for(const TunedLaunch& launch) const;
   double rest(double judging) const;
   Status search_one(TunedLaunch& launch, double share);
   std::vector<search::Point> starts(TunedLaunch& launch) const;

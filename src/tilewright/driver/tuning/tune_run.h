@@ -24,6 +24,7 @@ struct TuneSettings {
   int64_t trials = std::numeric_limits<int64_t>::max();
   double stall_gain = 0;  ///< as in tune::TunerOptions
   std::string method = "ours";
+  std::vector<DType> dtypes;  ///< of the operands of programs; empty: as they are
   std::string space;  ///< empty: constructive, and tiling where that is at its end; VTA has its own
   std::string measure = "device";  ///< or `model`, or `replay:FILE`
   WorkerChoice remote;             ///< measure on devices of a fleet, all of one class

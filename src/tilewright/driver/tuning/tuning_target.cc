@@ -9,6 +9,7 @@
 #include "tilewright/driver/tuning/gpu_tasks.h"
 #include "tilewright/driver/tuning/spatial_layers.h"
 #include "tilewright/driver/tuning/vta_tasks.h"
+#include "tilewright/rules/fpga/operand_type.h"
 #include "tilewright/rules/vta/mapping_space.h"
 
 namespace tilewright::driver {
@@ -75,6 +76,8 @@ const TuningTarget kTargets[] = {
      .large_unit = "Mcycles",
      .simulated = true,
      .launches = fpga_launches,
+     .ranks = true,
+     .in_type = rules::with_operands,
      .cost = fpga_launch_cycles},
 };
 

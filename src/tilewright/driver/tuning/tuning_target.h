@@ -18,6 +18,12 @@ struct OwnTuning {
   std::function<Result<std::unique_ptr<measure::Evaluator>>()> evaluator;
 };
 
+/// Points of a space in an order that somebody vouches for.
+struct RankedPoints {
+  std::vector<search::Point> points;  ///< best first
+  std::string remark;                 ///< for people: what was looked at, and by what
+};
+
 /// The decisions about one launch that is planned as a whole.
 class LaunchSpace {
  public:
@@ -31,6 +37,8 @@ class LaunchSpace {
   virtual std::string decisions(const search::Point& point) const { return schedule(point); }
   virtual std::optional<search::Point> find(const std::string& decisions) const = 0;
   virtual std::string describe(const search::Point& point) const = 0;  ///< for people
+  /// The `most` best points of all by its model, which is proved. Where TuningTarget::ranks.
+  virtual RankedPoints ranked(size_t) const { return {}; }
 };
 
 /// A launch to tune.
@@ -54,6 +62,9 @@ struct TuningTarget {
   /// follows.
   Result<std::vector<LaunchTask>> (*launches)(const compile::CompiledModel&,
                                               const compile::CompileOptions&) = nullptr;
+  bool ranks = false;  ///< its spaces of launches are ranked whole: the method `exhaustive`
+  /// A program with its operands in another type: the option --dtypes. errors: Unsupported.
+  Result<Func> (*in_type)(const Func&, DType) = nullptr;
   /// Compiles the subjects by rule; their distinct kernels are the tasks.
   Result<TunePlan> (*plan)(std::vector<Subject>, const SubjectOptions&,
                            const compile::CompileOptions&, const PlanLimits&) = nullptr;

@@ -4,7 +4,9 @@
 #include <cmath>
 #include <map>
 
+#include "tilewright/base/names.h"
 #include "tilewright/compile/conv_record.h"
+#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/command_line/amount.h"
 #include "tilewright/driver/command_line/usage.h"
@@ -12,6 +14,7 @@
 #include "tilewright/driver/report/roof.h"
 #include "tilewright/driver/report/tune_report.h"
 #include "tilewright/driver/report/why_stopped.h"
+#include "tilewright/driver/tuning/launch_tuning.h"
 #include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/driver/verbs/tune_launches.h"
 #include "tilewright/records/open/open.h"
@@ -21,10 +24,11 @@ namespace tilewright::driver {
 namespace {
 
 constexpr double kDefaultSeconds = 60;
+constexpr DType kOperandTypes[] = {DType::F32, DType::BF16, DType::F16, DType::I16, DType::I8};
 
 struct TuneVerb {
   TuneSettings settings;
-  std::string budget, stall, report;
+  std::string budget, stall, report, dtypes;
   int64_t trials = 0;
   bool no_transfer = false, dry_run = false;
 };
@@ -260,6 +264,38 @@ Status check_worker(const TuneSettings& settings, const hw::Target& target) {
               "leave out --worker");
 }
 
+/// `f32,i8`; each once.
+Result<std::vector<DType>> parse_dtypes(const std::string& text) {
+  std::vector<DType> dtypes;
+  std::vector<std::string> known;
+  for (const DType dtype : kOperandTypes) known.emplace_back(name(dtype));
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string word = text.substr(at, comma - at);
+    at = comma + 1;
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      return fail(ErrorKind::Usage, fmt::format("--dtypes: '{}' is no type of operands", word),
+                  fmt::format("these are {}", fmt::join(known, ", ")), did_you_mean(word, known));
+    const DType dtype = *parse_dtype(word);
+    if (std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end()) dtypes.push_back(dtype);
+  }
+  return dtypes;
+}
+
+/// What only some targets take.
+Status check_choices(const TuneSettings& settings, const hw::Target& target) {
+  if (!settings.dtypes.empty() && tuning_target(target).in_type == nullptr)
+    return fail(ErrorKind::Usage, fmt::format("--dtypes is not for {}", target.name),
+                "the types of a program are part of what it computes there",
+                fmt::format("--target {}", compile::kFpgaTarget));
+  if (settings.method == kExhaustive && tuning_target(target).launches == nullptr)
+    return fail(ErrorKind::Usage,
+                fmt::format("kernels for {} are not searched by '{}'", target.name, kExhaustive),
+                "measuring every schedule would not end",
+                fmt::format("the methods are {}", fmt::join(tune::search_methods(), ", ")));
+  return {};
+}
+
 /// A space in which no schedule is possible is no result. errors: NotApplicable, with what rules
 /// them out.
 Status check_possible(const TuneRun& run) {
@@ -285,6 +321,8 @@ Result<int> tune(TuneVerb verb, const VerbContext& context) {
   const hw::Target target = TW_TRY(target_of(settings.subject));
   TW_TRY_STATUS(check_tunable(target));
   TW_TRY_STATUS(check_worker(settings, target));
+  if (!verb.dtypes.empty()) settings.dtypes = TW_TRY(parse_dtypes(verb.dtypes));
+  TW_TRY_STATUS(check_choices(settings, target));
   if (tuning_target(target).launches != nullptr)
     return tune_launches(settings, verb.report, context);
   TuneRun run(settings);
@@ -313,7 +351,13 @@ void add_tune(Verb app, VerbContext& context) {
   verb.add_option("--trials", options->trials, "candidates to measure, of all kernels together")
       .in_range(int64_t{1}, int64_t{1} << 40);
   verb.add_option("--until-stall", options->stall, "stop once that much is not gained any more");
-  verb.add_option("--method", settings.method, "how to search").one_of(tune::search_methods());
+  std::vector<std::string> methods = tune::search_methods();
+  methods.emplace_back(kExhaustive);
+  verb.add_option("--method", settings.method,
+                  "how to search (exhaustive: FPGA, the model's best designs of all)")
+      .one_of(methods);
+  verb.add_option("--dtypes", options->dtypes,
+                  "FPGA: types of a program's operands, each searched: f32,bf16,f16,i16,i8");
   verb.add_option("--space", settings.space,
                   "constructive, tiling or FILE.sketch (default: constructive, then tiling)");
   verb.add_option("--measure", settings.measure, "device, model or replay:FILE");

@@ -355,6 +355,17 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
   return std::move(whole.steps);
 }
 
+cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model) {
+  cost::FpgaSearch search;
+  search.weight_ports = 1;
+  search.divisors_only = true;
+  search.blocks = {1};
+  if (reads_windows(model)) search.most_pixels = 1;
+  // Exact sums of floats keep their order.
+  if (func.math == MathMode::Exact && is_float(model.options().dtype)) search.most_inputs = 1;
+  return search;
+}
+
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,
                                         hw::FpgaPath path) {
   const cost::Computations found = cost::computations_of(func);
@@ -366,15 +377,9 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   options.as_written = true;
   const cost::FpgaModel model =
       TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options));
-  cost::FpgaSearch search;
-  search.weight_ports = 1;
-  search.divisors_only = true;
-  search.blocks = {1};
+  cost::FpgaSearch search = steps_search(func, model);
   // Large tiles come first; small ones that are hardly better are not, by what no model counts.
   search.gap = 0.005;
-  if (reads_windows(model)) search.most_pixels = 1;
-  // Exact sums of floats keep their order.
-  if (func.math == MathMode::Exact && is_float(options.dtype)) search.most_inputs = 1;
   const auto best = best_fpga_design(model, search);
   if (!best)
     return fail(ErrorKind::Capacity,

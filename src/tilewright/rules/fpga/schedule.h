@@ -32,6 +32,10 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
 /// then depends on the tap, and several side by side would need all banks each.
 bool reads_windows(const cost::FpgaModel& model);
 
+/// What of the model's designs has steps for `func`: tiles that divide their loops, one pipeline, one
+/// port for each tensor, tensors as they are.
+cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model);
+
 /// The model's best design of `func` whose tiles divide its loops, as a schedule.
 /// errors: Unsupported (no single sum of products; an operator that the device lacks), Capacity.
 Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& device,

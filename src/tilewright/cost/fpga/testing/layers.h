@@ -9,22 +9,27 @@
 
 namespace tilewright::cost {
 
-/// The convolutions of YOLO-v1 that FlexTensor's table 4 calls C1 to C15.
+/// The convolutions of YOLO-v1 that FlexTensor's table 4 calls C1 to C15; padded so that stride 1
+/// keeps the size.
+struct YoloConv {
+  int64_t inputs, outputs, size, kernel, stride;
+};
+inline constexpr YoloConv kYoloConvs[] = {
+    {3, 64, 448, 7, 2},     {64, 192, 112, 3, 1},   {192, 128, 56, 1, 1},  {128, 256, 56, 3, 1},
+    {256, 256, 56, 1, 1},   {256, 512, 56, 3, 1},   {512, 256, 28, 1, 1},  {256, 512, 28, 3, 1},
+    {512, 512, 28, 1, 1},   {512, 1024, 28, 3, 1},  {1024, 512, 14, 1, 1}, {512, 1024, 14, 3, 1},
+    {1024, 1024, 14, 3, 1}, {1024, 1024, 14, 3, 2}, {1024, 1024, 7, 3, 1}};
+
 inline std::vector<SpatialLayer> yolo_layers() {
-  constexpr std::array<int64_t, 5> kLayers[] = {
-      {3, 64, 448, 7, 2},     {64, 192, 112, 3, 1},   {192, 128, 56, 1, 1},  {128, 256, 56, 3, 1},
-      {256, 256, 56, 1, 1},   {256, 512, 56, 3, 1},   {512, 256, 28, 1, 1},  {256, 512, 28, 3, 1},
-      {512, 512, 28, 1, 1},   {512, 1024, 28, 3, 1},  {1024, 512, 14, 1, 1}, {512, 1024, 14, 3, 1},
-      {1024, 1024, 14, 3, 1}, {1024, 1024, 14, 3, 2}, {1024, 1024, 7, 3, 1}};
   std::vector<SpatialLayer> layers;
-  for (const auto& [inputs, outputs, size, kernel, stride] : kLayers) {
-    layers.push_back(conv2d({.inputs = inputs,
-                             .outputs = outputs,
-                             .height = size,
-                             .width = size,
-                             .kernel = kernel,
-                             .stride = stride,
-                             .pad = kernel / 2}));
+  for (const YoloConv& conv : kYoloConvs) {
+    layers.push_back(conv2d({.inputs = conv.inputs,
+                             .outputs = conv.outputs,
+                             .height = conv.size,
+                             .width = conv.size,
+                             .kernel = conv.kernel,
+                             .stride = conv.stride,
+                             .pad = conv.kernel / 2}));
     layers.back().name = "C" + std::to_string(layers.size());
   }
   return layers;

@@ -1,0 +1,124 @@
+// The model against the cycle simulator, on random designs of C1 to C15 that steps can express.
+//
+// A point is drawn from the space until it fits the device and the model says that it takes no more
+// cycles than can be simulated here; how many are left out for that is printed.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "figures.h"
+#include "programs.h"
+#include "tilewright/base/rng.h"
+#include "tilewright/compile/fpga/design_launch.h"
+#include "tilewright/hw/fpga_device_file.h"
+#include "tilewright/schedule/step.h"
+#include "tilewright/tune/fpga/space.h"
+
+namespace tilewright::bench {
+namespace {
+
+struct Sample {
+  std::string layer;
+  double model = 0, simulated = 0;
+  cost::FpgaDesign design;
+  double error() const { return std::abs(model / simulated - 1); }
+};
+
+struct Samples {
+  std::vector<Sample> points;
+  int drawn = 0, beyond_device = 0, too_long = 0;
+  std::map<std::string, int> without_design;  ///< by reason
+};
+
+Result<int64_t> simulated(const Func& func, const schedule::Trace& steps,
+                          const hw::FpgaDevice& device) {
+  const fpga::Design design =
+      TW_TRY(compile::fpga_design(TW_TRY(schedule::replay(func, steps)), device));
+  fpga::RunOptions options;
+  options.memory = compile::memory_timing(device);
+  options.values = false;
+  std::vector<std::string> none;
+  return TW_TRY(fpga::simulate(design, options, none)).cycles;
+}
+
+Samples sample(const Func& func, const hw::FpgaDevice& device, int count, double most_cycles,
+               Rng& rng) {
+  tune::FpgaSpaceOptions options;
+  options.as_steps = true;
+  const auto space = tune::FpgaSpace::create(device, func, options).value();
+  Samples found;
+  while (static_cast<int>(found.points.size()) < count && found.drawn < 1000 * count) {
+    ++found.drawn;
+    const search::Point point = space->space().random(rng);
+    const search::Evaluation outcome = space->judge(point);
+    if (!outcome.reason.empty()) {
+      ++found.beyond_device;
+      continue;
+    }
+    if (outcome.cost > most_cycles) {
+      ++found.too_long;
+      continue;
+    }
+    const auto steps = space->trace(point);
+    const auto cycles = steps ? simulated(func, *steps, device)
+                              : Result<int64_t>(tl::unexpected<Error>(steps.error()));
+    if (!cycles)
+      ++found.without_design[cycles.error().what];
+    else
+      found.points.push_back(
+          {func.name, outcome.cost, static_cast<double>(*cycles), space->design(point)});
+  }
+  return found;
+}
+
+std::vector<double> errors_of(const std::vector<Sample>& points) {
+  std::vector<double> errors;
+  for (const Sample& point : points) errors.push_back(100 * point.error());
+  return errors;
+}
+
+void print_row(const std::string& name, const std::vector<Sample>& points, const Samples& counts) {
+  std::vector<double> model, simulated;
+  for (const Sample& point : points)
+    model.push_back(point.model), simulated.push_back(point.simulated);
+  const std::vector<double> errors = errors_of(points);
+  fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.2f} | {:.4f} |\n", name, points.size(),
+             counts.too_long, quantile(errors, 0.5), quantile(errors, 0.95), quantile(errors, 1),
+             rank_correlation(model, simulated));
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+int model_accuracy(const Selection& selection) {
+  const hw::FpgaDevice device = hw::load_fpga_device(selection.device).value();
+  const int count = selection.count > 0 ? selection.count : 60;
+  const double most = selection.limit > 0 ? selection.limit : 2e7;
+  fmt::print(
+      "| layer | points | left out: longer than {:.0f} million cycles | median error % | 95 % | "
+      "most | rank correlation |\n|---|---|---|---|---|---|---|\n",
+      most / 1e6);
+  Samples all;
+  std::map<std::string, int> reasons;
+  for (const auto& [name, conv] : yolo_convs(selection.layers)) {
+    Rng rng(selection.seed);
+    const Samples found = sample(conv_program(name, conv, DType::F32), device, count, most, rng);
+    print_row(name, found.points, found);
+    all.points.insert(all.points.end(), found.points.begin(), found.points.end());
+    all.too_long += found.too_long;
+    for (const auto& [reason, times] : found.without_design) reasons[reason] += times;
+  }
+  print_row("all", all.points, all);
+  std::sort(all.points.begin(), all.points.end(),
+            [](const Sample& a, const Sample& b) { return a.error() > b.error(); });
+  for (size_t i = 0; i < std::min<size_t>(8, all.points.size()); ++i)
+    fmt::print("worst: {:.0f} by the model, {:.0f} in the simulator: {} {}\n", all.points[i].model,
+               all.points[i].simulated, all.points[i].layer, to_string(all.points[i].design));
+  for (const auto& [reason, times] : reasons)
+    fmt::print("{} without a design: {}\n", times, reason);
+  return 0;
+}
+
+}  // namespace tilewright::bench

@@ -1,0 +1,39 @@
+// The figures that `bench_fpga NAME` prints, as tables for bench/results/fpga.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace tilewright::bench {
+
+// By the cost model alone.
+void alexnet();
+void fig6c();
+void overlap();
+/// C1 to C15 in four types; no devices: all four.
+void widths(const std::vector<std::string>& devices);
+void split();
+void network();
+void searchers(int trials, int seeds);
+
+/// What the figures below are about; empty lists mean all.
+struct Selection {
+  std::vector<std::string> layers;  ///< `C1` to `C15`
+  std::string device = "vu9p";
+  int count = 0;      ///< points of each layer, or designs; 0: the figure's own number
+  uint64_t seed = 1;  ///< of what is drawn
+  double limit = 0;   ///< the figure's own unit; 0: its own number
+};
+
+// These run what is generated. The status of the program: 0 if nothing differs.
+
+/// C1 to C15 at full size, f32 and i8: the C++ against the code for processors.
+int layers_check(const Selection& selection);
+/// Designs drawn at random: the Verilog under Verilator against the cycle simulator.
+int rtl(const Selection& selection);
+/// Random points of the space of designs: the model against the cycle simulator. `limit`: points
+/// that take more cycles by the model are not simulated.
+int model_accuracy(const Selection& selection);
+
+}  // namespace tilewright::bench
