@@ -38,6 +38,9 @@ holds "the same command goes on from what is in the store" \
 # A class of another machine than this: its target comes with its offer, and nothing of it runs here.
 worker --device model:id=1,seconds=0.02 --device model:id=2,seconds=0.02
 holds "two devices that compute nothing" within 20 has free 5
+"$program" --json fleet status >status.json
+holds "whose numbers become no records, and whose leases lock no processor" \
+  tuned status.json "[d['emulated'] for d in t['status']['devices'] if d['class'] == 'model'] == [True, True]"
 "$program" --json -q tune net.onnx --worker model --trials 60 --for 60s -o model.twm >model.json 2>"$log"
 holds "both devices measure" tuned model.json "len(t['worker']['devices']) == 2"
 holds "a search for them" tuned model.json "t['trials'] == 60 and any(k.get('better') for k in t['tasks'])"

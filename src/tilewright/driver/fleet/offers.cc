@@ -131,7 +131,7 @@ Result<std::vector<Offer>> offers_of(const std::vector<std::string>& devices,
     offer.key = fmt::format("{}/{}{}", machine_id(), kind, suffix);
     offer.name = fmt::format("{}/{}{}", host_name(), kind, suffix);
     offer.tags = tags;
-    offer.emulated = emulated;
+    offer.emulated |= emulated;
     offers.push_back(std::move(offer));
   }
   return offers;
