@@ -4,10 +4,11 @@
 
 namespace tilewright::fleet {
 
-Result<std::unique_ptr<ConfinedProcess>> ConfinedProcess::start(SandboxKind kind,
-                                                                Confined confined) {
+Result<std::unique_ptr<ConfinedProcess>> ConfinedProcess::start(SandboxKind kind, Confined confined,
+                                                                const Prepare& prepare) {
   std::unique_ptr<ConfinedProcess> process(new ConfinedProcess(TW_TRY(TemporaryFolder::create())));
   ConfinedProcess& it = *process;
+  if (prepare) TW_TRY_STATUS(prepare(it.folder_.path()));
   it.confined_ = std::move(confined);
   it.confined_.writable_folder = it.folder_.path();
   it.confined_.started = [&it] {

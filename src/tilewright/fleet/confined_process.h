@@ -16,9 +16,12 @@ namespace tilewright::fleet {
 /// Ended when destroyed. Its limits are watched all the time, as run_confined does.
 class ConfinedProcess {
  public:
+  /// Puts into the folder what the program finds there.
+  using Prepare = std::function<Status(const std::string& folder)>;
   /// In a folder of its own, so `confined` names none. When this returns, the program has its
-  /// descriptors, and the caller may close them. errors: those of run_confined.
-  static Result<std::unique_ptr<ConfinedProcess>> start(SandboxKind kind, Confined confined);
+  /// descriptors, and the caller may close them. errors: those of `prepare` and run_confined.
+  static Result<std::unique_ptr<ConfinedProcess>> start(SandboxKind kind, Confined confined,
+                                                        const Prepare& prepare = {});
   ~ConfinedProcess();
   ConfinedProcess(const ConfinedProcess&) = delete;
   ConfinedProcess& operator=(const ConfinedProcess&) = delete;

@@ -16,6 +16,8 @@ class JobPort {
   /// Puts bytes that the job names, by their hash, at the end of a file, which may not be there
   /// yet. errors: those of the store; Io.
   virtual Status append(const std::string& sha256, const std::string& path) = 0;
+  /// The same bytes, in memory.
+  virtual Result<std::string> get(const std::string& sha256) = 0;
   /// Sends bytes back to the submitter. errors: those of the store.
   virtual Status put(const std::string& sha256, std::string_view bytes) = 0;
   /// What became of an item. Items may come in any order; what follows the last one that was posted

@@ -33,6 +33,11 @@ Status LeasedPort::append(const std::string& sha256, const std::string& path) {
   return cache_.append(sha256, path, [&] { return get_leased_blob(client_, key_, sha256); });
 }
 
+Result<std::string> LeasedPort::get(const std::string& sha256) {
+  const std::lock_guard<std::mutex> lock(calling_);
+  return cache_.get(sha256, [&] { return get_leased_blob(client_, key_, sha256); });
+}
+
 Status LeasedPort::put(const std::string& sha256, std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(calling_);
   return put_result_blob(client_, key_, sha256, bytes);

@@ -31,6 +31,7 @@ class LeasedPort final : public JobPort {
              const LeasedJob& job, std::function<bool()> leaving);
 
   Status append(const std::string& sha256, const std::string& path) override;
+  Result<std::string> get(const std::string& sha256) override;
   Status put(const std::string& sha256, std::string_view bytes) override;
   void add(ItemResult result) override;
   bool stop() override;

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
+#include <fstream>
 
 #include "tilewright/base/file.h"
 #include "tilewright/fleet/sandbox.h"
@@ -17,6 +20,21 @@ constexpr double kMostSeconds = 3600;
 constexpr int64_t kMostOutputBytes = int64_t{1} << 30;
 constexpr int64_t kMostResultBytes = 256 << 10;
 
+/// Nobody waits for it to reach the disk: its reader is a child of this process.
+Status write_text(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  if (file << text && file.flush()) return {};
+  return fail(ErrorKind::Io, fmt::format("cannot write {}", path), std::strerror(errno));
+}
+
+/// The runner's reply says that it did not run the package.
+ItemResult refused(ItemResult result, const Json& reply) {
+  result.outcome = "invalid";
+  result.reason = reply.value("error", Json()).is_string() ? reply["error"].get<std::string>()
+                                                           : "the runner said no reason";
+  return result;
+}
+
 Status write_folder(const std::string& folder, const PackageRun& run, const JobTools& tools) {
   for (const std::string& piece : run.pieces)
     TW_TRY_STATUS(tools.append(piece, folder + "/model.twm"));
@@ -29,7 +47,7 @@ Status write_folder(const std::string& folder, const PackageRun& run, const JobT
     TW_TRY_STATUS(tools.append(run.inputs[i], fmt::format("{}/inputs/{}.npy", folder, i)));
   const Json job = {{"device", run.device}, {"threads", run.threads}, {"warmup", run.warmup},
                     {"runs", run.runs},     {"seconds", run.seconds}, {"profile", false}};
-  return write_file(folder + "/job.json", job.dump());
+  return write_text(folder + "/job.json", job.dump());
 }
 
 /// The outputs that `result` lists, sent to the submitter; their hashes in its order.
@@ -47,11 +65,32 @@ Result<Json> send_outputs(const std::string& folder, const Json& result, const J
   return hashes;
 }
 
+/// What makes two jobs runs of one open package: a process that ran a login's code is for no other.
+std::string key_of(const LeasedJob& job, const PackageRun& run) {
+  return Json{job.login, run.device, run.threads, run.pieces}.dump();
+}
+
 class PackageServer final : public JobServer {
  public:
-  explicit PackageServer(RunChild child) : child_(std::move(child)) {}
+  PackageServer(RunChild child, OpenChild open)
+      : child_(std::move(child)), open_(std::move(open)) {}
 
   Status serve(const LeasedJob& job, JobPort& port) override {
+    Result<ItemResult> result = open_ ? run_open(job, port) : run_once(job, port);
+    if (port.stop()) return {};  // how the child ended says nothing of the job
+    port.add(TW_TRY(std::move(result)));
+    return {};
+  }
+
+  void idle(double seconds) override {
+    if (seconds > kKeptSeconds) package_.reset();
+  }
+
+ private:
+  /// Its memory is wanted by others, too.
+  static constexpr double kKeptSeconds = 60;
+
+  Result<ItemResult> run_once(const LeasedJob& job, JobPort& port) {
     JobTools tools;
     tools.append = [&](const std::string& sha, const std::string& path) {
       return port.append(sha, path);
@@ -62,14 +101,60 @@ class PackageServer final : public JobServer {
     tools.child = [&](const std::string& folder, double limit_s) {
       return child_(folder, limit_s, [&] { return port.stop(); });
     };
-    Result<ItemResult> result = run_package_job(job, tools);
-    if (port.stop()) return {};  // how the child ended says nothing of the job
-    port.add(TW_TRY(std::move(result)));
+    return run_package_job(job, tools);
+  }
+
+  Result<ItemResult> run_open(const LeasedJob& job, JobPort& port) {
+    const PackageRun run = TW_TRY(package_run_of(job.payload));
+    std::vector<std::string> inputs;
+    for (const std::string& sha : run.inputs) inputs.push_back(TW_TRY(port.get(sha)));
+    const Json how = {{"warmup", run.warmup}, {"runs", run.runs}, {"seconds", run.seconds}};
+    for (;;) {
+      const bool was_open = package_ != nullptr && key_ == key_of(job, run);
+      if (!was_open) TW_TRY_STATUS(open_package(job, run, port));
+      Result<OpenRun> ran = package_->run(how, inputs, job.limit_s, [&] { return port.stop(); });
+      // One that could not open its package has nothing to stay for.
+      if (!ran || ran->end.outcome != "ok" || !ran->reply.value("ok", false)) package_.reset();
+      const OpenRun& known = TW_TRY(ran);
+      // A process that stayed may have died of what ran before, or while nothing did.
+      const std::string& end = known.end.outcome;
+      if (!was_open || end == "ok" || end == "timeout" || port.stop())
+        return result_of_open(known, port);
+    }
+  }
+
+  Status open_package(const LeasedJob& job, const PackageRun& run, JobPort& port) {
+    package_.reset();  // before another one needs memory
+    package_ = TW_TRY(OpenPackage::start(open_, [&](const std::string& folder) -> Status {
+      for (const std::string& piece : run.pieces)
+        TW_TRY_STATUS(port.append(piece, folder + "/model.twm"));
+      const Json how = {{"device", run.device}, {"threads", run.threads}};
+      return write_text(folder + "/job.json", how.dump());
+    }));
+    key_ = key_of(job, run);
     return {};
   }
 
- private:
+  static Result<ItemResult> result_of_open(const OpenRun& ran, JobPort& port) {
+    if (ran.end.outcome != "ok")
+      return ItemResult{.outcome = ran.end.outcome, .reason = ran.end.reason};
+    ItemResult result;
+    result.output["result"] = ran.reply;
+    if (!ran.reply["ok"].get<bool>()) return refused(std::move(result), ran.reply);
+    Json hashes = Json::array();
+    for (const std::string& bytes : ran.outputs) {
+      hashes.push_back(sha256(bytes));
+      TW_TRY_STATUS(port.put(hashes.back().get<std::string>(), bytes));
+    }
+    result.outcome = "ok";
+    result.output["outputs"] = std::move(hashes);
+    return result;
+  }
+
   RunChild child_;
+  OpenChild open_;
+  std::string key_;  ///< of package_
+  std::unique_ptr<OpenPackage> package_;
 };
 
 }  // namespace
@@ -123,12 +208,7 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
     return result;
   }
   result.output["result"] = reply;
-  if (!reply["ok"].get<bool>()) {
-    result.outcome = "invalid";
-    result.reason = reply.value("error", Json()).is_string() ? reply["error"].get<std::string>()
-                                                             : "the runner said no reason";
-    return result;
-  }
+  if (!reply["ok"].get<bool>()) return refused(std::move(result), reply);
   const Json listed = reply.value("outputs", Json());
   if (!listed.is_array() || listed.size() > 4096) {
     result.outcome = "invalid";
@@ -146,8 +226,8 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
   return result;
 }
 
-std::unique_ptr<JobServer> package_server(RunChild child) {
-  return std::make_unique<PackageServer>(std::move(child));
+std::unique_ptr<JobServer> package_server(RunChild child, OpenChild open) {
+  return std::make_unique<PackageServer>(std::move(child), std::move(open));
 }
 
 }  // namespace tilewright::fleet

@@ -5,6 +5,9 @@
 // back the outputs and `result.json`:
 //
 //   model.twm  inputs/0.npy  inputs/1.npy  job.json      ->      outputs/0.npy  result.json
+//
+// Where the runner can keep a package open (open_package.h), the child stays for further runs of
+// the same package by the same login.
 #pragma once
 
 #include <functional>
@@ -14,6 +17,7 @@
 
 #include "tilewright/base/process.h"
 #include "tilewright/fleet/job_server.h"
+#include "tilewright/fleet/open_package.h"
 
 namespace tilewright::fleet {
 
@@ -46,7 +50,8 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools);
 /// Runs the child of a job on a folder: to its end, its limit, or until `stop` is true.
 using RunChild = std::function<Result<ToolResult>(const std::string& folder, double limit_s,
                                                   const std::function<bool()>& stop)>;
-/// Does jobs of kind `run`.
-std::unique_ptr<JobServer> package_server(RunChild child);
+/// Does jobs of kind `run`. `open`: starts children that keep a package open; empty: every job has
+/// a child of its own, by `child`.
+std::unique_ptr<JobServer> package_server(RunChild child, OpenChild open = {});
 
 }  // namespace tilewright::fleet

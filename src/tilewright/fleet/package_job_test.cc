@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include "tilewright/base/file.h"
 
@@ -145,6 +146,118 @@ TEST(PackageJob, JobsThatNobodyCanRunAreErrors) {
     ASSERT_FALSE(result) << name << value;
     EXPECT_EQ(result.error().kind, ErrorKind::Package);
   }
+}
+
+/// What a worker lends to a server of packages, and a server whose children are shells.
+struct Served {
+  struct Port final : JobPort {
+    std::map<std::string, std::string> blobs;
+    std::vector<std::string> put_bytes;
+    std::optional<ItemResult> result;
+
+    Result<std::string> get(const std::string& sha) override {
+      if (blobs.count(sha) == 0) return fail(ErrorKind::Package, "no such blob");
+      return blobs.at(sha);
+    }
+    Status append(const std::string& sha, const std::string& path) override {
+      std::ofstream(path, std::ios::app) << TW_TRY(get(sha));
+      return {};
+    }
+    Status put(const std::string&, std::string_view bytes) override {
+      put_bytes.emplace_back(bytes);
+      return {};
+    }
+    void add(ItemResult added) override { result = std::move(added); }
+    bool stop() override { return false; }
+    bool stop_between_items() override { return false; }
+  };
+
+  Port port;
+  int starts = 0;
+  /// Answers requests of one input of 5 bytes with its process, until the package says `die`.
+  std::unique_ptr<JobServer> server = package_server(
+      [](const std::string&, double, const std::function<bool()>&) -> Result<ToolResult> {
+        ADD_FAILURE() << "children stay";
+        return ToolResult();
+      },
+      [this](int descriptor, const ConfinedProcess::Prepare& prepare) {
+        ++starts;
+        Confined confined;
+        confined.argv = {
+            "sh", "-c",
+            "while read line <&3; do input=$(head -c 5 <&3); test \"$input\" = break "
+            "&& kill -SEGV $$; text=$(cat model.twm):$$; printf "
+            "'{\"ok\":true,\"run_ns\":[1],\"outputs\":[{\"name\":\"y\",\"bytes\":%d}]}\\n%s' "
+            "${#text} $text >&3; test $(cat model.twm) = die && exit; done"};
+        confined.limit_seconds = 1e9;
+        confined.descriptors = {descriptor};
+        return ConfinedProcess::start(SandboxKind::None, std::move(confined), prepare);
+      });
+
+  /// The output of a run of `package` by `login`.
+  std::string run(const std::string& login, const std::string& package,
+                  const std::string& input = "input") {
+    PackageRun run;
+    run.pieces = {sha256(package)};
+    run.inputs = {sha256(input)};
+    port.blobs[sha256(package)] = package;
+    port.blobs[sha256(input)] = input;
+    LeasedJob job;
+    job.login = login;
+    job.kind = "run";
+    job.payload = to_json(run);
+    job.limit_s = 20;
+    port.put_bytes.clear();
+    port.result.reset();
+    const Status status = server->serve(job, port);
+    EXPECT_TRUE(status) << to_string(status.error());
+    if (!port.result || port.result->outcome != "ok")
+      return port.result ? port.result->outcome : "none";
+    EXPECT_EQ(port.result->output["outputs"], Json::array({sha256(port.put_bytes.at(0))}));
+    return port.put_bytes.at(0);
+  }
+};
+
+TEST(PackageServerSlow, APackageStaysOpenForItsLogin) {
+  Served served;
+  const std::string first = served.run("ann", "one");
+  EXPECT_THAT(first, testing::StartsWith("one:"));
+  EXPECT_EQ(served.run("ann", "one"), first);
+  EXPECT_EQ(served.starts, 1);
+  EXPECT_NE(served.run("bob", "one"), first) << "a process is for one login";
+  EXPECT_THAT(served.run("bob", "two"), testing::StartsWith("two:"));
+  EXPECT_EQ(served.starts, 3);
+  served.server->idle(3600);
+  served.run("bob", "two");
+  EXPECT_EQ(served.starts, 4) << "it does not stay for ever";
+}
+
+TEST(PackageServerSlow, AChildThatDiedBetweenRunsIsStartedAgain) {
+  Served served;
+  EXPECT_THAT(served.run("ann", "die"), testing::StartsWith("die:"));
+  EXPECT_THAT(served.run("ann", "die"), testing::StartsWith("die:"));
+  EXPECT_EQ(served.starts, 2);
+}
+
+TEST(PackageServerSlow, ARunThatCrashesIsAnOutcome) {
+  Served served;
+  served.run("ann", "one");
+  EXPECT_EQ(served.run("ann", "one", "break"), "crash");
+  EXPECT_EQ(served.starts, 2) << "a fresh child says whose fault it was";
+  EXPECT_THAT(served.run("ann", "one"), testing::StartsWith("one:"));
+}
+
+TEST(PackageServerSlow, DamagedBlobsAreTheJobsEnd) {
+  Served served;
+  served.port.blobs.clear();
+  LeasedJob job;
+  PackageRun run;
+  run.pieces = {sha256("gone")};
+  job.payload = to_json(run);
+  job.limit_s = 20;
+  const Status status = served.server->serve(job, served.port);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().kind, ErrorKind::Package);
 }
 
 }  // namespace

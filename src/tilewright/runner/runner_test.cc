@@ -1,15 +1,22 @@
 // The program tilewright-runner on folders that are right, wrong and damaged.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <utility>
+#include <vector>
 
 #include "tilewright/base/array.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/npy.h"
 #include "tilewright/base/process.h"
 #include "tilewright/runtime/package.h"
 
@@ -243,6 +250,99 @@ TEST_F(RunnerSlow, DamagedFilesAreAnsweredNeverACrash) {
   }
   EXPECT_GT(refusals, 60);
   EXPECT_TRUE(run().at("ok"));
+}
+
+/// `tilewright-runner --serve` at the other end of a socket.
+class Serving {
+ public:
+  explicit Serving(const std::string& folder) {
+    int ends[2] = {-1, -1};
+    EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    socket_ = ends[0];
+    child_ = ::fork();
+    if (child_ == 0) {
+      if (ends[1] == 3)
+        ::fcntl(3, F_SETFD, 0);
+      else
+        ::dup2(ends[1], 3);
+      ::execl(TILEWRIGHT_RUNNER, TILEWRIGHT_RUNNER, "--serve", folder.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(ends[1]);
+  }
+  ~Serving() { (void)end(); }
+  void send(const std::string& bytes) const {
+    EXPECT_EQ(::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  /// The next reply, with the bytes of its outputs.
+  Json reply(std::vector<std::string>* outputs = nullptr) const {
+    std::string line;
+    for (char c = 0; ::read(socket_, &c, 1) == 1 && c != '\n';) line += c;
+    const Json reply = Json::parse(line, nullptr, false);
+    for (const Json& output : reply.value("outputs", Json::array())) {
+      std::string bytes(output.at("bytes").get<size_t>(), '\0');
+      for (size_t have = 0; have < bytes.size();) {
+        const ssize_t got = ::read(socket_, bytes.data() + have, bytes.size() - have);
+        if (got <= 0) break;
+        have += static_cast<size_t>(got);
+      }
+      if (outputs != nullptr) outputs->push_back(bytes);
+    }
+    return reply;
+  }
+  /// Its exit status, once it has been told that nothing more comes.
+  int end() {
+    if (child_ <= 0) return -1;
+    ::close(socket_);
+    int status = 0;
+    ::waitpid(std::exchange(child_, -1), &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  int socket_ = -1;
+  pid_t child_ = -1;
+};
+
+TEST_F(Runner, ServesRunsOneAfterTheOther) {
+  Serving serving(folder_.path());
+  const std::string mask = *read_file(file("inputs/1.npy"));
+  for (int turn = 1; turn <= 3; ++turn) {
+    Array x(DType::F32, {8});
+    for (int i = 0; i < 8; ++i) x.set(i, turn * (i + 1));
+    const std::string input = *npy_bytes(x);
+    serving.send(Json{{"runs", turn}, {"inputs", {input.size(), mask.size()}}}.dump() + "\n" +
+                 input + mask);
+    std::vector<std::string> outputs;
+    const Json reply = serving.reply(&outputs);
+    ASSERT_TRUE(reply.value("ok", false)) << reply;
+    EXPECT_EQ(reply["run_ns"].size(), static_cast<size_t>(turn));
+    EXPECT_EQ(reply["open_ms"] > 0, turn == 1) << "opened once";
+    EXPECT_EQ(reply["outputs"][0]["name"], "y");
+    const Array y = *parse_npy(outputs.at(0), "y");
+    for (int i = 0; i < 8; ++i) EXPECT_EQ(y.get(i), turn * (i + 1) * i + 2);
+    EXPECT_THAT(parse_npy(outputs.at(1), "where")->shape(), ElementsAre(2, 3));
+  }
+  // What is wrong with one request is told, and the next one is served.
+  serving.send(Json{{"inputs", {mask.size()}}}.dump() + "\n" + mask);
+  EXPECT_THAT(serving.reply().value("error", ""), HasSubstr("1 inputs were given"));
+  serving.send(Json{{"inputs", {mask.size(), mask.size()}}}.dump() + "\n" + mask + mask);
+  EXPECT_THAT(serving.reply().value("error", ""), HasSubstr("[8] is expected"));
+  serving.send(Json{{"inputs", {3, mask.size()}}}.dump() + "\nxyz" + mask);
+  EXPECT_FALSE(serving.reply().value("ok", true));
+  EXPECT_EQ(serving.end(), 0);
+  for (const char* none : {"x\n", "{\"inputs\": 3}\n", "{\"inputs\": [-1]}\n",
+                           "{\"inputs\": [], \"runs\": -1}\n", "{\"inputs\": [5]}\nxyz"}) {
+    Serving wrong(folder_.path());
+    wrong.send(none);
+    EXPECT_EQ(wrong.end(), 20) << none;
+  }
+  std::filesystem::remove(file("model.twm"));
+  Serving empty(folder_.path());
+  empty.send("{\"inputs\": []}\n");
+  const Json failed = empty.reply();
+  EXPECT_EQ(failed.value("kind", ""), "io") << failed;
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kMemory = int64_t{8} << 30, kFile = int64_t{2} << 30;
 constexpr int kProcesses = 256;  ///< threads count too
+constexpr double kForEver = 1e9;
 
 /// This program, by a path that is valid in the sandbox too.
 std::string this_program() {
@@ -20,19 +21,23 @@ std::string this_program() {
   return error ? "/proc/self/exe" : path.string();
 }
 
-/// Packages for processors are run by the small runner where it lies beside this program: it
-/// loads in a tenth of the time.
+/// The small runner, where it lies beside this program; else empty.
+std::string small_runner() {
+  const std::filesystem::path folder = std::filesystem::path(this_program()).parent_path();
+  const std::string runner = (folder / "tilewright-runner").string();
+  return ::access(runner.c_str(), X_OK) == 0 ? runner : "";
+}
+
+/// Packages for processors are run by the small runner: it loads in a tenth of the time.
 std::vector<std::string> command_of(const fleet::Offer& offer, const std::string& folder) {
   if (offer.device.starts_with("runner:")) {
     std::vector<std::string> argv = split_words(offer.device.substr(7));
     argv.push_back(folder);
     return argv;
   }
-  const std::string program = this_program();
-  const std::string runner =
-      (std::filesystem::path(program).parent_path() / "tilewright-runner").string();
-  if (offer.device == "cpu" && ::access(runner.c_str(), X_OK) == 0) return {runner, folder};
-  return {program, "run-folder", folder, "--quiet"};
+  const std::string runner = offer.device == "cpu" ? small_runner() : "";
+  if (!runner.empty()) return {runner, folder};
+  return {this_program(), "run-folder", folder, "--quiet"};
 }
 
 /// Files through which drivers reach GPUs; what their libraries read goes to `read_only`.
@@ -78,6 +83,22 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   // qemu and the like start programs; a package has threads only.
   child.starts_processes = offer.device.starts_with("runner:");
   return fleet::run_confined(kind_, child, stop);
+}
+
+fleet::OpenChild ChildRunner::opening(const fleet::Offer& offer) const {
+  const std::string runner = offer.device == "cpu" ? small_runner() : "";
+  if (runner.empty()) return {};
+  fleet::Confined child;
+  child.argv = {runner, "--serve", "."};
+  child.limit_seconds = kForEver;  // each run has a limit of its own
+  child.memory_bytes = kMemory;
+  child.file_bytes = kFile;
+  child.processes = kProcesses;
+  return [kind = kind_, child](int descriptor, const fleet::ConfinedProcess::Prepare& prepare) {
+    fleet::Confined one = child;
+    one.descriptors = {descriptor};
+    return fleet::ConfinedProcess::start(kind, std::move(one), prepare);
+  };
 }
 
 measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {

@@ -7,6 +7,7 @@
 
 #include "tilewright/base/process.h"
 #include "tilewright/fleet/jobs.h"
+#include "tilewright/fleet/open_package.h"
 #include "tilewright/fleet/sandbox.h"
 #include "tilewright/measure/running_worker.h"
 
@@ -25,6 +26,8 @@ class ChildRunner {
   /// To the end of the child, `limit_s`, or until `stop` is true. errors: those of the sandbox.
   Result<ToolResult> run(const fleet::Offer& offer, const std::string& folder, double limit_s,
                          const std::function<bool()>& stop) const;
+  /// Starts what keeps a package open on a device. Empty: it cannot be kept there.
+  fleet::OpenChild opening(const fleet::Offer& offer) const;
   /// Starts what measures schedules on a device of this machine.
   measure::StartWorker measuring(const fleet::Offer& offer) const;
 

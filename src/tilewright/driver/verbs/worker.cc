@@ -68,7 +68,8 @@ std::vector<fleet::Service> services(const ChildRunner& children) {
     return fleet::package_server(
         [&, offer](const std::string& folder, double limit_s, const std::function<bool()>& stop) {
           return children.run(offer, folder, limit_s, stop);
-        });
+        },
+        children.opening(offer));
   };
   const auto schedules = [&](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
     if (offer.device.starts_with("model"))

@@ -62,6 +62,7 @@ TEST(ModelDevice, IsNamed) {
 /// An agent that takes what it is given.
 struct FakePort final : JobPort {
   Status append(const std::string&, const std::string&) override { return {}; }
+  Result<std::string> get(const std::string&) override { return std::string(); }
   Status put(const std::string&, std::string_view) override { return {}; }
   void add(ItemResult result) override { results.push_back(std::move(result)); }
   bool stop() override { return false; }

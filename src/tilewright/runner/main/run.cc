@@ -38,7 +38,6 @@
 namespace tilewright::runner {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 int64_t ns_since(Clock::time_point begin) {
@@ -107,15 +106,65 @@ Status set_inputs(const std::string& folder, PackageSession& session) {
   return {};
 }
 
-struct Times {
-  int64_t first_ns = 0;
-  std::vector<int64_t> run_ns;
-};
-
 Result<int64_t> timed_run(PackageSession& session) {
   const Clock::time_point begin = Clock::now();
   TW_TRY_STATUS(session.run());
   return ns_since(begin);
+}
+
+/// Writes outputs/ and describes them.
+Result<Json> write_outputs(const std::string& folder, const PackageSession& session) {
+  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
+    return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), std::strerror(errno));
+  Json outputs = Json::array();
+  for (size_t i = 0; i < session.outputs().size(); ++i) {
+    const Array value = TW_TRY(session.output(i));
+    TW_TRY_STATUS(write_new(fmt::format("{}/{}.npy", folder, i), TW_TRY(npy_bytes(value))));
+    outputs.push_back(describe_output(session, i, value));
+  }
+  return outputs;
+}
+
+Json describe(const std::vector<Step>& steps) {
+  Json list = Json::array();
+  for (const Step& step : steps)
+    list.push_back({{"name", step.name},
+                    {"callee", step.callee},
+                    {"calls", step.calls},
+                    {"total_ns", step.total_ns},
+                    {"min_ns", step.min_ns},
+                    {"last_ns", step.last_ns}});
+  return list;
+}
+
+Result<Json> run_job(const std::string& folder) {
+  const RunnerJob job = TW_TRY(parse_job(TW_TRY(read_regular(folder, "job.json"))));
+  double open_ms = 0;
+  PackageSession session = TW_TRY(open_package(folder, job, open_ms));
+  TW_TRY_STATUS(set_inputs(folder, session));
+  const Times times = TW_TRY(run_times(session, job));
+  Json result = {{"ok", true},
+                 {"open_ms", open_ms},
+                 {"first_ns", times.first_ns},
+                 {"run_ns", times.run_ns},
+                 {"outputs", TW_TRY(write_outputs(folder + "/outputs", session))}};
+  if (job.profile) result["steps"] = describe(TW_TRY(session.steps()));
+  return result;
+}
+
+}  // namespace
+
+Result<PackageSession> open_package(const std::string& folder, const RunnerJob& job,
+                                    double& open_ms) {
+  const Clock::time_point begin = Clock::now();
+  PackageSession session = TW_TRY(PackageSession::open(
+      folder + "/model.twm", job.device == "cpu" ? "" : job.device, job.threads));
+  open_ms = static_cast<double>(ns_since(begin)) * 1e-6;
+  for (const TensorName& output : session.outputs())
+    if (output.dtype == DType::BF16)  // told before the time is spent
+      return fail(ErrorKind::Unsupported, fmt::format("output '{}' is bf16", output.name),
+                  "a .npy file cannot hold it", "cast the output to f32");
+  return session;
 }
 
 Result<Times> run_times(PackageSession& session, const RunnerJob& job) {
@@ -135,62 +184,13 @@ Result<Times> run_times(PackageSession& session, const RunnerJob& job) {
   return times;
 }
 
-/// Writes outputs/ and describes them.
-Result<Json> write_outputs(const std::string& folder, const PackageSession& session) {
-  if (::mkdir(folder.c_str(), 0755) != 0 && errno != EEXIST)
-    return fail(ErrorKind::Io, fmt::format("cannot make '{}'", folder), std::strerror(errno));
-  Json outputs = Json::array();
-  for (size_t i = 0; i < session.outputs().size(); ++i) {
-    const Array value = TW_TRY(session.output(i));
-    TW_TRY_STATUS(write_new(fmt::format("{}/{}.npy", folder, i), TW_TRY(npy_bytes(value))));
-    outputs.push_back({{"name", session.outputs()[i].name},
-                       {"dtype", name(value.dtype())},
-                       {"shape", value.shape()}});
-  }
-  return outputs;
+Json describe_output(const PackageSession& session, size_t index, const Array& value) {
+  return {{"name", session.outputs()[index].name},
+          {"dtype", name(value.dtype())},
+          {"shape", value.shape()}};
 }
 
-Json describe(const std::vector<Step>& steps) {
-  Json list = Json::array();
-  for (const Step& step : steps)
-    list.push_back({{"name", step.name},
-                    {"callee", step.callee},
-                    {"calls", step.calls},
-                    {"total_ns", step.total_ns},
-                    {"min_ns", step.min_ns},
-                    {"last_ns", step.last_ns}});
-  return list;
-}
-
-Result<Json> run_job(const std::string& folder) {
-  const RunnerJob job = TW_TRY(parse_job(TW_TRY(read_regular(folder, "job.json"))));
-  const Clock::time_point begin = Clock::now();
-  PackageSession session = TW_TRY(PackageSession::open(
-      folder + "/model.twm", job.device == "cpu" ? "" : job.device, job.threads));
-  const double open_ms = static_cast<double>(ns_since(begin)) * 1e-6;
-  for (const TensorName& output : session.outputs())
-    if (output.dtype == DType::BF16)  // told before the time is spent
-      return fail(ErrorKind::Unsupported, fmt::format("output '{}' is bf16", output.name),
-                  "a .npy file cannot hold it", "cast the output to f32");
-  TW_TRY_STATUS(set_inputs(folder, session));
-  const Times times = TW_TRY(run_times(session, job));
-  Json result = {{"ok", true},
-                 {"open_ms", open_ms},
-                 {"first_ns", times.first_ns},
-                 {"run_ns", times.run_ns},
-                 {"outputs", TW_TRY(write_outputs(folder + "/outputs", session))}};
-  if (job.profile) result["steps"] = describe(TW_TRY(session.steps()));
-  return result;
-}
-
-/// What went wrong, as result.json has it.
-struct Failure {
-  int code = TW_INTERNAL;
-  const char* kind = "internal";
-  std::string text;
-};
-
-Failure failure_of(const Error& error) {
+JobFailure failure_of(const Error& error) {
   std::string text = to_string(error).substr(std::strlen("error: "));
   while (!text.empty() && text.back() == '\n') text.pop_back();
   switch (error.kind) {
@@ -209,32 +209,33 @@ Failure failure_of(const Error& error) {
   }
 }
 
-/// Runs the job; nothing is thrown.
-tl::expected<Json, Failure> try_job(const std::string& folder) {
+Json failure_json(const JobFailure& failure) {
+  return {{"ok", false}, {"kind", failure.kind}, {"error", failure.text}};
+}
+
+tl::expected<Json, JobFailure> guarded(const std::function<Result<Json>()>& job) {
   try {
-    Result<Json> result = run_job(folder);
+    Result<Json> result = job();
     if (!result) return tl::unexpected(failure_of(result.error()));
     return *std::move(result);
   } catch (const std::bad_alloc&) {
-    return tl::unexpected(Failure{TW_MEMORY, "memory", "no memory"});
+    return tl::unexpected(JobFailure{TW_MEMORY, "memory", "no memory"});
   } catch (const std::exception& error) {
-    return tl::unexpected(Failure{TW_INTERNAL, "internal", error.what()});
+    return tl::unexpected(JobFailure{TW_INTERNAL, "internal", error.what()});
   }
 }
-
-}  // namespace
 
 Result<int> run_folder(const std::string& folder) {
   const std::string file = folder + "/result.json";
   if (::unlink(file.c_str()) != 0 && errno != ENOENT)  // of an earlier run: this one may not end
     return fail(ErrorKind::Io, fmt::format("cannot write '{}'", file), std::strerror(errno));
-  tl::expected<Json, Failure> result = try_job(folder);
+  tl::expected<Json, JobFailure> result = guarded([&] { return run_job(folder); });
   int code = TW_OK;
   if (!result) {
-    const Failure& failure = result.error();
+    const JobFailure& failure = result.error();
     std::fprintf(stderr, "error: %s\n", failure.text.c_str());
     code = failure.code;
-    result = Json{{"ok", false}, {"kind", failure.kind}, {"error", failure.text}};
+    result = failure_json(failure);
   }
   // Names are what the package says they are, UTF-8 or not.
   const std::string text =
