@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "tilewright/cost/boosted_trees.h"
 #include "tilewright/cost/loop_features.h"
 #include "tilewright/cost/loop_tree_model.h"
+#include "tilewright/records/workload.h"
 #include "tilewright/search/searchers.h"
 #include "tilewright/tune/methods.h"
+#include "tilewright/tune/transfer.h"
 
 namespace tilewright::bench {
 namespace {
@@ -36,8 +39,25 @@ search::Features program_features(const tune::ScheduleSpace& space, const measur
 
 using Made = Result<std::unique_ptr<search::Searcher>>;
 
+/// Those of the structure of `task`, the nearest first, as many as `tune` takes.
+std::vector<tune::KnownProgram> alike(const std::vector<tune::KnownProgram>& known,
+                                      const measure::Task& task) {
+  constexpr size_t kPrograms = 6;
+  std::multimap<double, const tune::KnownProgram*> near;
+  const std::string text = records::workload_text(task.func);
+  for (const tune::KnownProgram& program : known)
+    if (const auto apart = tune::shape_distance(text, records::workload_text(program.func)))
+      near.emplace(*apart, &program);
+  std::vector<tune::KnownProgram> taken;
+  for (const auto& [apart, program] : near)
+    if (taken.size() < kPrograms) taken.push_back(*program);
+  return taken;
+}
+
 Made make(const std::string& method, const tune::ScheduleSpace& space, const measure::Task& task,
-          uint64_t seed) {
+          uint64_t seed, const std::vector<tune::KnownProgram>& known) {
+  if (const size_t suffix = method.find("-taught"); suffix != method.npos)
+    return tune::make_searcher(method.substr(0, suffix), space, task, seed, alike(known, task));
   search::ModelGuidedOptions options;
   if (method == "tree" || method == "xgb") {
     // What a point's program looks like takes milliseconds to find out: fewer and shorter chains.
@@ -148,6 +168,34 @@ double seconds_to(const Run& run, double cost, double share) {
   return i < run.costs.size() ? run.seconds[i] : search::kInvalid;
 }
 
+Result<tune::KnownProgram> taught_by(const measure::Task& task, const tune::ScheduleSpace& space,
+                                     const std::string& method, int trials) {
+  constexpr size_t kSchedules = 48;  // as many as `tune` takes of a program
+  const auto searcher = TW_TRY(tune::make_searcher(method, space, task, 1));
+  search::Budget budget;
+  budget.trials = trials;
+  search::run(
+      *searcher,
+      [&](const std::vector<Point>& points) {
+        std::vector<search::Evaluation> outcomes;
+        for (const Point& point : points) outcomes.push_back({space.prior(point), ""});
+        return outcomes;
+      },
+      budget);
+  tune::KnownProgram program{task.name, task.func, {}};
+  const std::vector<size_t> order =
+      searcher->history().cheapest(searcher->history().trials().size());
+  const size_t count = std::min(order.size(), kSchedules);
+  for (size_t i = 0; i < count; ++i) {
+    const search::Trial& trial =
+        searcher->history()
+            .trials()[order[i * (order.size() - 1) / std::max<size_t>(count - 1, 1)]];
+    if (auto trace = space.trace(trial.point))
+      program.measured.emplace_back(*std::move(trace), trial.outcome.cost);
+  }
+  return program;
+}
+
 Result<Contest> hold_contest(const measure::Task& task, const std::string& space_name,
                              const tune::ScheduleSpace& space, Judge& judge,
                              const ContestOptions& options) {
@@ -159,7 +207,7 @@ Result<Contest> hold_contest(const measure::Task& task, const std::string& space
     for (const std::string& method : options.methods) {
       const auto s = static_cast<uint64_t>(seed);
       Run& run = contest.runs.emplace_back(Run{method, s, {}, {}, 0});
-      const auto searcher = TW_TRY(make(method, space, task, s));
+      const auto searcher = TW_TRY(make(method, space, task, s, options.known));
       Clocked clocked(space, judge, options.by_model, run);
       search::Budget budget;
       budget.trials = options.trials, budget.batch = options.batch;

@@ -28,7 +28,8 @@ struct Options {
   CaseOptions made;
   ContestOptions contest;
   double limit = measure::MeasureOptions().limit_seconds;
-  bool replay = false;  ///< measure nothing
+  bool replay = false;   ///< measure nothing
+  std::string teachers;  ///< cases that are searched before, by model
 };
 
 std::vector<std::string> words(const std::string& text, char by) {
@@ -68,6 +69,11 @@ Status contests(Options options) {
   options.contest.methods = words(options.methods, ',');
   const auto measurer = TW_TRY(measurer_of(options));
   std::vector<Contest> all;
+  for (const std::string& name : words(options.teachers, ';')) {
+    const measure::Task task = TW_TRY(make_case(name, options.made));
+    const auto space = TW_TRY(make_space(words(options.spaces, ',').at(0), task));
+    options.contest.known.push_back(TW_TRY(taught_by(task, *space, "xgb", options.contest.trials)));
+  }
   for (const std::string& name : words(options.cases, ';')) {
     const measure::Task task = TW_TRY(make_case(name, options.made));
     const auto judge =
@@ -134,6 +140,8 @@ int main(int argc, char** argv) {
   contest->add_option("--batch", options.contest.batch);
   contest->add_flag("--by-model", options.contest.by_model,
                     "Costs by the model of the machine: nothing is measured but the rule");
+  contest->add_option("--teachers", options.teachers,
+                      "Cases that are searched before, for xgb-taught; with --by-model");
   contest->add_option("--seconds", options.contest.seconds, "Per run");
   add("surface", "Performance over two splits of a matrix product",
       [](Options o) { return surface(o); });

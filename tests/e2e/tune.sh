@@ -204,12 +204,15 @@ exits 0 "resume" "" -- --json tune product.tw --trials 8
 "$program" --json tune product.tw --trials 8 >resumed.json 2>>"$log"
 holds "A7 what was measured is not measured again" [ "$(value resumed.json 'd["tasks"][0]["resumed"]')" -ge 24 ]
 exits 0 "nearby shape" "" -- tune nearby.tw --trials 8
-exits 0 "nearby shape, on its own" "" -- tune nearby.tw --trials 8 --no-transfer
+exits 0 "nearby shape, on its own" "" -- tune nearby.tw --trials 8 --transfer none
 
-# A learned model as guide, over loop programs.
+# A learned model as guide, over loop programs; and one that begins with what another kernel taught.
 exits 0 "A11 a learned model guides the search" "product" -- tune product.tw --method xgb --trials 48 --records xgb.sqlite
 holds "A11 by trials beyond the random ones" [ "$("$program" --json records ls --store xgb.sqlite 2>>"$log" | "$python" -c '
 import json,sys; print(sum(r["searcher"] == "xgb" for r in json.load(sys.stdin)["records"]))')" -ge 40 ]
+"$program" --json tune nearby.tw --method xgb --trials 8 --records xgb.sqlite >taught.json 2>taught.log
+holds "a kernel alike teaches the model" [ "$(value taught.json 'd["transfer"]["taught"]')" = 1 ]
+holds "and a line says so" grep -q "learned from .* schedules" taught.log
 
 # A suite under a budget that is too short for it: something is tried, the rest is named.
 "$python" - <<'PY'

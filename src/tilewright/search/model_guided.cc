@@ -1,6 +1,8 @@
 // TVM's explorer: many simulated-annealing chains walk over the scores of a learned model, which
 // cost no measurement; the best untried points that they saw are measured, with some random ones.
-// After 16 new trials the model is fitted anew, and the chains go on from where they are.
+// After 16 new trials the model is fitted anew, and the chains go on from where they are. Where
+// samples of other spaces are known the model learns from them, too, and guides the first batch
+// already: costs of each space count as shares of its cheapest.
 #include <algorithm>
 #include <cmath>
 
@@ -16,11 +18,17 @@ class ModelSearcher final : public Searcher {
       : Searcher(space), rng_(seed), model_(std::move(model)), options_(options) {
     if (!options_.features)
       options_.features = [&space](const Point& point) { return space.features(point); };
+    for (const KnownSamples& known : options_.known) {
+      features_.insert(features_.end(), known.features.begin(), known.features.end());
+      add_shares(known.costs, costs_);
+    }
+    learned_ = !costs_.empty();
+    if (learned_) model_->fit(features_, costs_);
   }
 
   std::vector<Point> choose(int count) override {
     std::vector<Point> batch;
-    if (fitted_ > 0) {
+    if (learned_) {
       walk(count);
       const int guided = count - static_cast<int>(std::ceil(options_.random_share * count));
       for (auto it = found_.rbegin(); it != found_.rend(); ++it)
@@ -35,17 +43,25 @@ class ModelSearcher final : public Searcher {
     const size_t known = history_.trials().size();
     if (history_.best() == nullptr || known < fitted_ + static_cast<size_t>(options_.refit_every))
       return;
-    std::vector<std::vector<double>> features;
-    std::vector<double> costs;
+    std::vector<std::vector<double>> features = features_;
+    std::vector<double> own, costs = costs_;
     for (const Trial& trial : history_.trials()) {
       features.push_back(options_.features(trial.point));
-      costs.push_back(trial.outcome.cost);
+      own.push_back(trial.outcome.cost);
     }
+    add_shares(own, costs);
     model_->fit(features, costs);
     fitted_ = known;
+    learned_ = true;
   }
 
  private:
+  /// Costs of one space, in multiples of the cheapest: so that those of several can be compared.
+  static void add_shares(const std::vector<double>& costs, std::vector<double>& shares) {
+    const double least = costs.empty() ? 1 : *std::min_element(costs.begin(), costs.end());
+    for (const double cost : costs) shares.push_back(std::isfinite(cost) ? cost / least : cost);
+  }
+
   std::vector<double> score(const std::vector<Point>& points) const {
     std::vector<std::vector<double>> features;
     for (const Point& point : points) features.push_back(options_.features(point));
@@ -91,7 +107,10 @@ class ModelSearcher final : public Searcher {
   ModelGuidedOptions options_;
   std::vector<Point> chains_;
   std::set<std::pair<double, Point>> found_;
-  size_t fitted_ = 0;
+  std::vector<std::vector<double>> features_;  ///< of known samples
+  std::vector<double> costs_;                  ///< of these, in multiples
+  size_t fitted_ = 0;                          ///< trials
+  bool learned_ = false;
 };
 
 }  // namespace

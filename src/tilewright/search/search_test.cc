@@ -224,6 +224,31 @@ const Row kRows[] = {
      }},
 };
 
+/// What other spaces have taught counts from the first batch on, in whatever unit it was measured.
+TEST(ModelSearcher, KnownSamplesGuideTheFirstBatch) {
+  const Problem problem;
+  const auto first = [&](double unit) {
+    ModelGuidedOptions options;
+    options.chains = 16, options.steps = 20, options.random_share = 0;
+    Rng rng(5);
+    KnownSamples known;
+    for (int i = 0; unit > 0 && i < 200; ++i) {
+      const Point point = problem.space.random(rng);
+      known.features.push_back(problem.space.features(point));
+      known.costs.push_back(unit * problem.cost(point));
+    }
+    options.known = {known, {}};
+    const auto searcher = model_searcher(problem.space, 3, std::make_unique<Nearest>(), options);
+    std::vector<double> costs;
+    for (const Point& point : searcher->propose(16)) costs.push_back(problem.cost(point));
+    std::sort(costs.begin(), costs.end());
+    return costs[8];
+  };
+  const double untaught = first(0), taught = first(1);
+  EXPECT_LT(taught, 0.7 * untaught);
+  EXPECT_EQ(first(1e9), taught);
+}
+
 class EverySearcher : public testing::TestWithParam<Row> {};
 
 TEST_P(EverySearcher, NeverRepeatsAndIsDeterministic) {

@@ -66,6 +66,12 @@ struct EvolutionOptions {
 std::unique_ptr<Searcher> evolution_searcher(const Space& space, uint64_t seed,
                                              const EvolutionOptions& options = {});
 
+/// Points of another space, as a model sees them, and what they cost there.
+struct KnownSamples {
+  std::vector<std::vector<double>> features;  ///< as many of each as of the space that is searched
+  std::vector<double> costs;                  ///< in any unit: they are compared with each other
+};
+
 /// TVM's explorer: parallel annealing chains over a learned model's scores. The chains go on where
 /// they were when the model is updated; a random batch while there are no data. source: TVM paper,
 /// section 5.3.
@@ -74,6 +80,8 @@ struct ModelGuidedOptions {
   double temperature = 1.0, random_share = 0.05;
   int refit_every = 16;  ///< trials
   Features features;
+  /// Of other spaces: the model learns from them before there is any trial, and beside the trials.
+  std::vector<KnownSamples> known;
 };
 std::unique_ptr<Searcher> model_searcher(const Space& space, uint64_t seed,
                                          std::unique_ptr<Model> model,

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tilewright/base/file.h"
+#include "tilewright/ir/text.h"
 #include "tilewright/records/workload.h"
 
 namespace tilewright::tune {
@@ -112,9 +114,32 @@ std::optional<double> shape_distance(std::string_view func, std::string_view oth
   return distance(numbers, other_numbers);
 }
 
-Result<Transferred> transferred_points(const records::Store& store, const measure::Task& task,
-                                       const search::Space& space, const std::string& space_name,
-                                       int count) {
+Result<ProgramsAlike> ProgramsAlike::read(const records::Store& store) {
+  ProgramsAlike alike;
+  TW_TRY_STATUS(store.each_workload([&](const std::string& key, const std::string& func) {
+    auto [shape, numbers] = without_numbers(func);
+    alike.programs_[sha256(shape)].push_back({std::move(numbers), key});
+  }));
+  return alike;
+}
+
+std::vector<std::string> ProgramsAlike::nearest(const std::string& text) const {
+  const auto [shape, numbers] = without_numbers(text);
+  const auto found = programs_.find(sha256(shape));
+  std::vector<std::pair<double, std::string>> others;
+  if (found != programs_.end())
+    for (const Program& program : found->second)
+      if (program.numbers != numbers)
+        others.emplace_back(distance(numbers, program.numbers), program.key);
+  std::sort(others.begin(), others.end());
+  std::vector<std::string> keys;
+  for (auto& [apart, key] : others) keys.push_back(std::move(key));
+  return keys;
+}
+
+Result<Transferred> transferred_points(const records::Store& store, const ProgramsAlike& alike,
+                                       const measure::Task& task, const search::Space& space,
+                                       const std::string& space_name, int count) {
   const std::string own = records::workload_text(task.func);
   const std::string own_key = records::workload_key(own);
   const std::string prefix = space_name + ": ";
@@ -126,18 +151,46 @@ Result<Transferred> transferred_points(const records::Store& store, const measur
     found.machine = elsewhere.front().machine;
     return found;
   }
-  std::vector<std::pair<double, std::string>> others;
-  TW_TRY_STATUS(store.each_workload([&](const std::string& key, const std::string& func) {
-    const std::optional<double> apart = key == own_key ? std::nullopt : shape_distance(own, func);
-    if (apart) others.emplace_back(*apart, key);
-  }));
-  std::sort(others.begin(), others.end());
-  for (size_t i = 0; i < others.size() && found.points.empty(); ++i) {
+  for (const std::string& key : alike.nearest(own)) {
     const records::RecordFilter filter{
-        .workload = others[i].second, .target = task.target_key(), .ok_only = true};
-    found.points = suggested(TW_TRY(store.find(filter)), space, prefix, static_cast<size_t>(count));
+        .workload = key, .target = task.target_key(), .ok_only = true};
+    found.points = suggested(TW_TRY(store.find(filter)), space, prefix, most);
+    if (!found.points.empty()) break;
   }
   return found;
+}
+
+Result<std::vector<KnownProgram>> known_programs(const records::Store& store,
+                                                 const ProgramsAlike& alike,
+                                                 const measure::Task& task,
+                                                 const std::string& compiler) {
+  // A schedule takes milliseconds to look at, and the model is fitted anew every 16 trials.
+  constexpr size_t kPrograms = 6, kSchedules = 48;
+  std::vector<KnownProgram> programs;
+  for (const std::string& key : alike.nearest(records::workload_text(task.func))) {
+    if (programs.size() == kPrograms) break;
+    std::vector<records::Record> records = TW_TRY(store.find({.workload = key,
+                                                              .target = task.target_key(),
+                                                              .compiler = compiler,
+                                                              .ok_only = true,
+                                                              .kind = records::kScheduleKind}));
+    if (records.size() < 2) continue;  // nothing to compare
+    const Result<Func> func = parse_func(TW_TRY(store.workload(key)));
+    if (!func) continue;  // of another version
+    std::stable_sort(
+        records.begin(), records.end(),
+        [](const records::Record& a, const records::Record& b) { return a.cost < b.cost; });
+    KnownProgram program{records[0].name, *func, {}};
+    const size_t count = std::min(records.size(), kSchedules);
+    for (size_t i = 0; i < count; ++i) {
+      const records::Record& record =
+          records[i * (records.size() - 1) / std::max<size_t>(count - 1, 1)];
+      if (auto trace = schedule::parse_trace(record.schedule))
+        program.measured.emplace_back(*std::move(trace), record.cost);
+    }
+    if (program.measured.size() >= 2) programs.push_back(std::move(program));
+  }
+  return programs;
 }
 
 }  // namespace tilewright::tune

@@ -1,6 +1,7 @@
 // Points known from elsewhere: those of earlier runs, and those of shapes alike.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "tilewright/records/store.h"
 #include "tilewright/search/space.h"
+#include "tilewright/tune/methods.h"
 #include "tilewright/tune/space.h"
 
 namespace tilewright::tune {
@@ -20,6 +22,24 @@ search::Point nearest_point(const search::Space& space, std::string_view text);
 /// of these; absent where the structures differ.
 std::optional<double> shape_distance(std::string_view func, std::string_view other);
 
+/// The programs of a store by their structure, read once for all kernels of a run.
+class ProgramsAlike {
+ public:
+  ProgramsAlike() = default;  ///< knows none
+  /// errors: what the store reports.
+  static Result<ProgramsAlike> read(const records::Store& store);
+  /// Keys of those whose structure is that of a program (records::workload_text), itself excepted;
+  /// the nearest first.
+  std::vector<std::string> nearest(const std::string& text) const;
+
+ private:
+  struct Program {
+    std::vector<double> numbers;
+    std::string key;
+  };
+  std::map<std::string, std::vector<Program>> programs_;  ///< by hash of the structure
+};
+
 /// Where a search may start.
 struct Transferred {
   std::vector<search::Point> points;  ///< best first; their costs say nothing here
@@ -28,8 +48,16 @@ struct Transferred {
 /// The points that the best `count` records of the same program on another machine suggest for
 /// `task`, or of the nearest shape of the same structure on its own; none where the store has
 /// neither. `space_name`: as in Record::point. errors: what the store reports.
-Result<Transferred> transferred_points(const records::Store& store, const measure::Task& task,
-                                       const search::Space& space, const std::string& space_name,
-                                       int count);
+Result<Transferred> transferred_points(const records::Store& store, const ProgramsAlike& alike,
+                                       const measure::Task& task, const search::Space& space,
+                                       const std::string& space_name, int count);
+
+/// What a model may learn from: the nearest programs of the structure of `task` that have records
+/// of its target and compiler, a few, each with a few schedules between the cheapest and the
+/// dearest. errors: what the store reports.
+Result<std::vector<KnownProgram>> known_programs(const records::Store& store,
+                                                 const ProgramsAlike& alike,
+                                                 const measure::Task& task,
+                                                 const std::string& compiler);
 
 }  // namespace tilewright::tune

@@ -401,14 +401,45 @@ TEST(Transfer, StartsFromTheNearestShape) {
       ASSERT_TRUE(store->add(record));
     }
   }
-  const auto [points, machine] =
-      *transferred_points(*store, small_task("new", 600), space.space(), "splits", 2);
+  const auto [points, machine] = *transferred_points(
+      *store, *ProgramsAlike::read(*store), small_task("new", 600), space.space(), "splits", 2);
   EXPECT_EQ(machine, "");
   ASSERT_EQ(points.size(), 2u);
   EXPECT_EQ(space.space().text(points[0]), "factor=23 unroll=yes");
   EXPECT_EQ(space.space().text(points[1]), "factor=22 unroll=yes");
-  EXPECT_TRUE(transferred_points(*store, small_task("new", 600), space.space(), "other", 2)
+  EXPECT_TRUE(transferred_points(*store, *ProgramsAlike::read(*store), small_task("new", 600),
+                                 space.space(), "other", 2)
                   ->points.empty());
+}
+
+TEST(Transfer, ProgramsOfTheStructureTeachAModel) {
+  const auto store = *records::open_store(":memory:");
+  const auto add = [&](int64_t extent, int count, const std::string& compiler) {
+    measure::Task task = small_task("add", extent);
+    ASSERT_TRUE(store->add_workload(task.key(), records::workload_text(task.func)));
+    for (int i = 0; i < count; ++i) {
+      records::Record record = task.record();
+      record.workload = task.key();
+      record.kind = records::kScheduleKind;
+      record.compiler = compiler;
+      record.point = fmt::format("splits: {}", i);
+      record.outcome = "ok";
+      record.cost = 100 + (i * 7) % count;
+      ASSERT_TRUE(store->add(record));
+    }
+  };
+  add(640, 100, "c");
+  add(64, 3, "c");
+  add(600, 50, "c");    // its own
+  add(320, 50, "old");  // of another compiler
+  add(620, 1, "c");     // nothing to compare
+  const auto programs =
+      *known_programs(*store, *ProgramsAlike::read(*store), small_task("new", 600), "c");
+  ASSERT_EQ(programs.size(), 2u);
+  EXPECT_EQ(programs[0].measured.size(), 48u) << "640 is nearer than 64";
+  EXPECT_EQ(programs[0].measured.front().second, 100);
+  EXPECT_EQ(programs[0].measured.back().second, 199) << "from the cheapest to the dearest";
+  EXPECT_EQ(programs[1].measured.size(), 3u);
 }
 
 TEST(Transfer, AnotherMachinesRecordsAreAStartOnly) {
@@ -424,7 +455,10 @@ TEST(Transfer, AnotherMachinesRecordsAreAStartOnly) {
     record.cost = cost;
     ASSERT_TRUE(store->add(record));
   };
-  const auto start = [&] { return *transferred_points(*store, here, space.space(), "splits", 1); };
+  const auto start = [&] {
+    return *transferred_points(*store, *ProgramsAlike::read(*store), here, space.space(), "splits",
+                               1);
+  };
   measure::Task there = here;
   cpu_of(there).machine = "";
   add(there, "factor=20 unroll=yes", 1);  // of any machine: it may be this one's level

@@ -24,7 +24,6 @@
 #include "tilewright/records/workload.h"
 #include "tilewright/tune/evaluators.h"
 #include "tilewright/tune/methods.h"
-#include "tilewright/tune/transfer.h"
 
 namespace tilewright::driver {
 namespace {
@@ -140,6 +139,7 @@ Status TuneRun::open() {
     store_ = TW_TRY(records::open_any_store(remote_        ? fleet_url()
                                             : path.empty() ? records::default_store()
                                                            : path));
+    if (settings_.transfer != "none") alike_ = TW_TRY(tune::ProgramsAlike::read(*store_));
     TW_TRY_STATUS(keep_workloads());
     const auto measuring = target().measuring;
     if (remote_) TW_TRY_STATUS(open_fleet());
@@ -159,6 +159,14 @@ Status TuneRun::open() {
         "note: tuning records of {} kernel{} are for machine {}: the search starts from "
         "them and measures anew",
         count, count == 1 ? "" : "s", machine));
+  if (taken_.started > 0 || taken_.taught > 0)
+    say(fmt::format(
+        "note: from kernels of the same structure that were tuned before: the search of "
+        "{} starts where they were fastest{}; --transfer none begins anew",
+        taken_.started,
+        taken_.taught == 0 ? ""
+                           : fmt::format(", the model of {} learned from {} schedules",
+                                         taken_.taught, taken_.samples)));
   if (tasks.empty())
     return fail(ErrorKind::NotApplicable, "there is nothing to tune",
                 fmt::format("none of {} kernels has a choice of schedules in the space {}",
@@ -210,7 +218,8 @@ records::RecordFilter TuneRun::records_of(const KernelTask& task) const {
 
 /// Puts the first space in `left` that has a choice for the task in place, and takes it and those
 /// before it off; whether there is one.
-Result<bool> TuneRun::place_space(tune::TunerTask& made, std::vector<std::string>& left) const {
+Result<bool> TuneRun::place_space(tune::TunerTask& made, std::vector<std::string>& left,
+                                  const Known& known) const {
   while (!left.empty()) {
     const std::string name = left.front();
     left.erase(left.begin());
@@ -218,8 +227,8 @@ Result<bool> TuneRun::place_space(tune::TunerTask& made, std::vector<std::string
     if (space == nullptr || space->space().size() <= 1) continue;
     made.space_name = std::filesystem::path(name).filename().string();
     made.space = std::move(space);
-    made.searcher = TW_TRY(
-        tune::make_searcher(settings_.method, *made.space, made.task, settings_.subject.seed));
+    made.searcher = TW_TRY(tune::make_searcher(settings_.method, *made.space, made.task,
+                                               settings_.subject.seed, *known));
     return true;
   }
   return false;
@@ -243,11 +252,12 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
         tune::make_searcher(settings_.method, *made.space, task.task, settings_.subject.seed));
   } else {
     std::vector<std::string> left = spaces();
-    if (!TW_TRY(place_space(made, left))) return made;
+    const Known known = TW_TRY(known_of(task));
+    if (!TW_TRY(place_space(made, left, known))) return made;
     // A model of the costs of one space says nothing about another.
     if (settings_.measure != "model")
-      made.widen = [this, left](tune::TunerTask& wider) mutable {
-        return place_space(wider, left);
+      made.widen = [this, left, known](tune::TunerTask& wider) mutable {
+        return place_space(wider, left, known);
       };
   }
   if (settings_.measure == "model") {
@@ -277,13 +287,32 @@ Result<tune::TunerTask> TuneRun::tuner_task(const KernelTask& task) {
     for (const records::Record& known : made.known)
       if (known.kind == records::kRuleKind && known.outcome == "ok")
         fleet_->set_anchor(task.task, known.schedule, known.cost);
-  if (settings_.transfer && made.known.empty()) {
-    tune::Transferred start = TW_TRY(tune::transferred_points(
-        *store_, task.task, made.space->space(), made.space_name, kTransferred));
-    made.start = std::move(start.points);
-    if (!start.machine.empty()) ++elsewhere_[start.machine];
-  }
+  TW_TRY_STATUS(take_over(task, made));
   return made;
+}
+
+/// Programs that a learned model of a kernel may begin with; none for other methods.
+Result<TuneRun::Known> TuneRun::known_of(const KernelTask& task) {
+  std::vector<tune::KnownProgram> known;
+  if (store_ && settings_.transfer == "model" && tune::learns_programs(settings_.method))
+    known = TW_TRY(tune::known_programs(*store_, alike_, task.task, compiler_key()));
+  taken_.taught += !known.empty();
+  for (const tune::KnownProgram& program : known)
+    taken_.samples += static_cast<int64_t>(program.measured.size());
+  return std::make_shared<const std::vector<tune::KnownProgram>>(std::move(known));
+}
+
+/// Where the search of a kernel without records of its own starts.
+Status TuneRun::take_over(const KernelTask& task, tune::TunerTask& made) {
+  if (settings_.transfer == "none" || !made.known.empty()) return {};
+  tune::Transferred start = TW_TRY(tune::transferred_points(
+      *store_, alike_, task.task, made.space->space(), made.space_name, kTransferred));
+  made.start = std::move(start.points);
+  if (!start.machine.empty())
+    ++elsewhere_[start.machine];
+  else
+    taken_.started += !made.start.empty();
+  return {};
 }
 
 Status TuneRun::search() {

@@ -14,6 +14,7 @@
 #include "tilewright/driver/tuning/tuning_target.h"
 #include "tilewright/fleet/measure/remote_measurer.h"
 #include "tilewright/records/grouped_adds.h"
+#include "tilewright/tune/transfer.h"
 
 namespace tilewright::driver {
 
@@ -28,10 +29,13 @@ struct TuneSettings {
   std::string space;  ///< empty: constructive, and tiling where that is at its end; VTA has its own
   std::string measure = "device";  ///< or `model`, or `replay:FILE`
   WorkerChoice remote;             ///< measure on devices of a fleet, all of one class
-  bool transfer = true;            ///< start where the nearest shape tuned before was fastest
-  bool dry = false;                ///< only up to `open`, and without a store
-  std::string output;              ///< package to write; empty: none
-  std::string command;             ///< for the package
+  /// What is taken over from kernels of the same structure that were tuned before: `model`: where
+  /// the nearest was fastest and, for methods with a learned model, what they cost; `points`: the
+  /// former; `none`.
+  std::string transfer = "model";
+  bool dry = false;     ///< only up to `open`, and without a store
+  std::string output;   ///< package to write; empty: none
+  std::string command;  ///< for the package
 };
 
 /// What a model gained. units: ns, or cycles of a simulator.
@@ -41,6 +45,13 @@ struct ModelGain {
          after = 0;    ///< medians of runs in turn; by the kernels' costs without a device
   bool raced = false;  ///< measured as a whole
   double in_race = 0;  ///< the tuned model's time in that race, whoever won
+};
+
+/// What kernels of other networks gave to this run.
+struct TakenOver {
+  int64_t started = 0;  ///< kernels whose search starts where one alike was fastest
+  int64_t taught = 0;   ///< kernels whose model learned from others
+  int64_t samples = 0;  ///< schedules that these learned from
 };
 
 class TuneRun {
@@ -69,6 +80,7 @@ class TuneRun {
   search::Stop stop() const { return stop_; }
   /// The spaces that kernels are searched in, one after the other, by their names in records.
   std::vector<std::string> spaces() const;
+  const TakenOver& taken_over() const { return taken_; }
   bool interrupted() const { return stop_ == search::Stop::Interrupted; }
   double elapsed() const;
   double prepared_seconds() const { return prepared_seconds_; }  ///< before the search began
@@ -94,7 +106,11 @@ class TuneRun {
   Status plan(std::vector<Subject> subjects, const SubjectOptions& by_rule);
   Status compare_launches(TunedModel& model);
   Result<tune::TunerTask> tuner_task(const KernelTask& task);
-  Result<bool> place_space(tune::TunerTask& made, std::vector<std::string>& left) const;
+  using Known = std::shared_ptr<const std::vector<tune::KnownProgram>>;
+  Result<bool> place_space(tune::TunerTask& made, std::vector<std::string>& left,
+                           const Known& known) const;
+  Result<Known> known_of(const KernelTask& task);
+  Status take_over(const KernelTask& task, tune::TunerTask& made);
   records::RecordFilter records_of(const KernelTask& task) const;
   bool time_for(double seconds) const;
   double duel_seconds() const;
@@ -122,7 +138,9 @@ class TuneRun {
   std::unique_ptr<records::GroupedAdds> kept_;        ///< what the search adds to store_
   std::string newest_;                                ///< time of the newest replayed record
   std::map<std::string, int64_t> elsewhere_;  ///< kernels whose search starts there, by machine
-  std::optional<RemoteDevice> remote_;        ///< absent: this machine measures
+  tune::ProgramsAlike alike_;                 ///< of store_, where something is taken over
+  TakenOver taken_;
+  std::optional<RemoteDevice> remote_;  ///< absent: this machine measures
   std::optional<TemporaryFolder> folder_;
   std::vector<std::string> names_, tags_;  ///< of the devices that --worker names, if it does
   DeviceUse use_;                          ///< of this machine's device, where it measures

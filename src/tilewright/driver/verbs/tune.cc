@@ -30,7 +30,7 @@ struct TuneVerb {
   TuneSettings settings;
   std::string budget, stall, report, dtypes;
   int64_t trials = 0;
-  bool no_transfer = false, dry_run = false;
+  bool dry_run = false;
 };
 
 /// `2%` or `0.02`.
@@ -164,6 +164,10 @@ nlohmann::ordered_json run_json(const TuneRun& run) {
   json["trials"] = run.tuner().trials();
   if (const fleet::RemoteMeasurer* fleet = run.fleet())
     json["worker"] = {{"class", fleet->on().device_class}, {"devices", fleet->used()}};
+  const TakenOver& taken = run.taken_over();
+  if (taken.started > 0 || taken.taught > 0)
+    json["transfer"] = {
+        {"started", taken.started}, {"taught", taken.taught}, {"samples", taken.samples}};
   json["proposals"] = run.proposals_hash();
   const Tally tally = tally_of(run);
   json["kernels_tried"] = tally.tried;
@@ -312,7 +316,6 @@ Status check_possible(const TuneRun& run) {
 Result<int> tune(TuneVerb verb, const VerbContext& context) {
   TW_TRY_STATUS(set_budget(verb));
   TuneSettings& settings = verb.settings;
-  settings.transfer = !verb.no_transfer;
   settings.command = context.command;
   settings.dry = verb.dry_run;
   TW_TRY_STATUS(check_outputs({{settings.output, verb.report}, {}}, input_files(settings.subject),
@@ -364,8 +367,9 @@ void add_tune(Verb app, VerbContext& context) {
   verb.add_option("--worker", settings.remote.workers,
                   "measure on all devices of the fleet that fit: cpu:znver4, name=DEVICE, tag=TAG");
   verb.add_option("--wait", settings.remote.wait, "give up if no device is free after so long: 5m");
-  verb.add_flag("--no-transfer", options->no_transfer,
-                "do not start where the nearest shape was fastest");
+  verb.add_option("--transfer", settings.transfer,
+                  "what to take over from kernels alike: model (default), points, none")
+      .one_of({"model", "points", "none"});
   verb.add_flag("--dry-run", options->dry_run, "list the kernels and their spaces");
   verb.add_option("--report", options->report, "HTML page of the run");
   verb.add_option("-o,--output", settings.output, "package with the schedules found");
