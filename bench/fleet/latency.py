@@ -82,6 +82,7 @@ def main():
     parser.add_argument("--pooled", action="store_true")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
+    chosen.program = str(pathlib.Path(chosen.program).resolve())
     with simulation.server_for(20) as server, tempfile.TemporaryDirectory(prefix="tw-latency-") as folder:
         pooler = Pooler(server) if chosen.pooled else None
         url = (pooler or server).url(server.owner)

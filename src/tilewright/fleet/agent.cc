@@ -75,7 +75,7 @@ class DeviceLoop {
         nap(agent_, kIdleFirst);
         continue;
       }
-      (void)client_->call("tick", {});  // somebody has to look at the server's clock
+      tick();
       const double sent = boot_seconds();
       const Result<Json> claimed = client_->call(
           "claim", {agent_.worker, agent_.secret, id_, int64_t{agent_.options.most_jobs}, warm()});
@@ -121,6 +121,14 @@ class DeviceLoop {
     client_ = *std::move(opened);
     for (const std::string& channel : listen_) client_->listen(channel);
     return true;
+  }
+
+  /// Somebody has to look at the server's clock; it does so once a second, whoever asks.
+  void tick() {
+    constexpr double kEvery = 1;
+    if (seconds_since(ticked_) < kEvery) return;
+    (void)client_->call("tick", {});
+    ticked_ = SteadyClock::now();
   }
 
   /// False, with a line that says why, where all devices of this worker have to leave.
@@ -209,7 +217,7 @@ class DeviceLoop {
   std::vector<std::string> listen_;
   std::unique_ptr<Client> client_;
   std::vector<std::unique_ptr<JobServer>> servers_;  ///< by service, once it was needed
-  SteadyClock::time_point worked_ = SteadyClock::now();
+  SteadyClock::time_point worked_ = SteadyClock::now(), ticked_{};
   bool draining_ = false;
 };
 

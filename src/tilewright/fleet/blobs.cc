@@ -1,9 +1,9 @@
 #include "tilewright/fleet/blobs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 #include "tilewright/base/file.h"
 
@@ -60,6 +60,16 @@ Result<int64_t> put_blob(Client& client, const std::string& sha, std::string_vie
                 fmt::format("the store computes another SHA-256 than {}", sha.substr(0, 12)),
                 "run the command again");
   return sent;
+}
+
+Result<std::set<std::string>> whole_blobs(Client& client, const std::vector<std::string>& hashes) {
+  // An array of SQL: in hashes nothing has to be quoted.
+  const nlohmann::json listed =
+      TW_TRY(client.call("blobs_whole", {fmt::format("{{{}}}", fmt::join(hashes, ","))}));
+  std::set<std::string> whole;
+  for (const nlohmann::json& hash : listed)
+    if (hash.is_string()) whole.insert(hash.get<std::string>());
+  return whole;
 }
 
 Result<std::string> get_blob(Client& client, const std::string& sha) {

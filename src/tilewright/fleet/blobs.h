@@ -3,8 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tilewright/fleet/client.h"
 
@@ -15,6 +17,9 @@ inline constexpr int64_t kPartBytes = 1 << 20;
 /// Puts `bytes` into the store of this login; the number of bytes that had to travel. Parts that an
 /// interrupted upload left are kept. errors: Limit (the login's quota), those of the client.
 Result<int64_t> put_blob(Client& client, const std::string& sha256, std::string_view bytes);
+
+/// Which of these the store has whole, for this login. errors: those of the client.
+Result<std::set<std::string>> whole_blobs(Client& client, const std::vector<std::string>& sha256s);
 
 /// Reads a blob of this login. errors: Package (its bytes do not have the hash), those of the
 /// client.

@@ -51,14 +51,22 @@ Result<std::unique_ptr<Client>> Client::open(const std::string& url, Patience pa
 Status Client::connect() {
   auto connection = TW_TRY(postgres::Connection::open(url_));
   TW_TRY_STATUS(check(TW_TRY(state(*connection))));
-  for (const std::string& channel : channels_) TW_TRY(connection->listen(channel));
+  for (const std::string& channel : channels_) hears_ = TW_TRY(connection->listen(channel));
   connection_ = std::move(connection);
   return {};
 }
 
 void Client::listen(const std::string& channel) {
   channels_.push_back(channel);
-  if (connection_ != nullptr && !connection_->lost()) (void)connection_->listen(channel);
+  if (connection_ != nullptr && !connection_->lost())
+    hears_ = connection_->listen(channel).value_or(false);
+}
+
+void Client::tell(const std::string& function, const std::vector<postgres::Parameter>& parameters) {
+  if (!hears_ || connection_ == nullptr || connection_->lost())
+    (void)call(function, parameters);
+  else
+    (void)connection_->tell(statement(function, parameters.size()), parameters);
 }
 
 bool Client::wait(double seconds) {

@@ -42,6 +42,10 @@ class Client {
   Result<std::string> bytes(const std::string& function,
                             const std::vector<postgres::Parameter>& parameters);
 
+  /// Calls what nobody needs an answer of, and what may be left undone if the store goes away now.
+  /// It is not waited for on a direct connection; a pooler would take the end of one for trouble.
+  void tell(const std::string& function, const std::vector<postgres::Parameter>& parameters);
+
   /// From now on `wait` ends when somebody tells of news on a channel, where the store lets us
   /// hear: not through a pooler. Who does not hear finds out by asking.
   void listen(const std::string& channel);
@@ -65,6 +69,7 @@ class Client {
   Patience patience_;
   std::unique_ptr<postgres::Connection> connection_;
   std::vector<std::string> channels_;
+  bool hears_ = false;  ///< it is a direct connection
 };
 
 /// A UUID of version 7: those made later are greater, so indexes grow at their end.

@@ -24,14 +24,20 @@ Result<size_t> size_in(std::string_view header) {
 
 }  // namespace
 
-Result<std::vector<Piece>> cut_package(std::string_view file, size_t large) {
+Result<std::vector<Piece>> cut_package(std::string_view file, const std::vector<Piece>& members,
+                                       size_t large) {
   std::vector<Piece> pieces;
   size_t begin = 0;
   const auto cut_at = [&](size_t end) {
     if (end == begin) return;
     const std::string_view bytes = file.substr(begin, end - begin);
-    pieces.push_back({sha256(bytes), bytes});
     begin = end;
+    for (const Piece& member : members)
+      if (member.bytes.data() == bytes.data() && member.bytes.size() == bytes.size()) {
+        pieces.push_back({member.sha256, bytes, true});
+        return;
+      }
+    pieces.push_back({sha256(bytes), bytes});
   };
   for (size_t at = 0; at + kTarBlock <= file.size() && file[at] != '\0';) {
     const size_t size = TW_TRY(size_in(file.substr(at, kTarBlock)));
@@ -48,6 +54,16 @@ Result<std::vector<Piece>> cut_package(std::string_view file, size_t large) {
   }
   cut_at(file.size());
   return pieces;
+}
+
+Status check_piece(const Piece& piece) {
+  if (!piece.promised) return {};
+  const std::string found = sha256(piece.bytes);
+  if (found == piece.sha256) return {};
+  return fail(ErrorKind::Package, "the package is damaged",
+              fmt::format("sha256 {} is expected of {} bytes in it, {} was found",
+                          piece.sha256.substr(0, 12), piece.bytes.size(), found.substr(0, 12)),
+              "copy or compile the package again");
 }
 
 }  // namespace tilewright::fleet

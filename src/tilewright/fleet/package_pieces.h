@@ -21,10 +21,18 @@ namespace tilewright::fleet {
 struct Piece {
   std::string sha256;
   std::string_view bytes;  ///< of the file that was cut
+  bool promised = false;   ///< the hash is what the package says it is
 };
 
-/// `file`: a package. `large`: members of at least so many bytes are pieces of their own.
-/// errors: Package (it is no tar).
-Result<std::vector<Piece>> cut_package(std::string_view file, size_t large = 256 << 10);
+/// `file`: a package. `members`: what its manifest says of parts of `file`; hashing these again
+/// would take longer than running a package. `large`: members of at least so many bytes are pieces
+/// of their own. errors: Package (it is no tar).
+Result<std::vector<Piece>> cut_package(std::string_view file,
+                                       const std::vector<Piece>& members = {},
+                                       size_t large = 256 << 10);
+
+/// Bytes with a hash that was promised have to be looked at before anybody else sees them.
+/// errors: Package (they are damaged).
+Status check_piece(const Piece& piece);
 
 }  // namespace tilewright::fleet

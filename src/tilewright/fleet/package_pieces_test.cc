@@ -35,7 +35,7 @@ std::string joined(const std::vector<Piece>& pieces) {
 TEST(PackagePieces, InARowTheyAreTheFile) {
   for (const size_t size : {0, 1, 511, 512, 513, 1000, 100'000}) {
     const std::string file = tar_of({{"manifest", 300}, {"weights", size}, {"records", 77}});
-    const auto pieces = cut_package(file, 512);
+    const auto pieces = cut_package(file, {}, 512);
     ASSERT_TRUE(pieces) << size;
     EXPECT_EQ(joined(*pieces), file) << size;
     EXPECT_EQ(pieces->size(), size >= 512 ? 3u : 1u) << size;
@@ -48,12 +48,26 @@ TEST(PackagePieces, WeightsArePiecesThatDoNotChangeWithTheManifest) {
   const std::string two = tar_of({{"manifest", 2000}, {"code", 1200}, {"weights", 9000}});
   const auto of = [](const std::string& file) {
     std::vector<std::string> hashes;
-    const std::vector<Piece> pieces = *cut_package(file, 4096);
+    const std::vector<Piece> pieces = *cut_package(file, {}, 4096);
     for (const Piece& piece : pieces) hashes.push_back(piece.sha256);
     return hashes;
   };
   EXPECT_EQ(of(one)[1], of(two)[1]);
   EXPECT_NE(of(one)[0], of(two)[0]);
+}
+
+TEST(PackagePieces, PromisedHashesAreTakenAndDamageIsFound) {
+  std::string file = tar_of({{"manifest", 300}, {"weights", 9000}});
+  const Piece weights = (*cut_package(file, {}, 4096))[1];
+  file[static_cast<size_t>(weights.bytes.data() - file.data()) + 5000] ^= 1;
+  const std::vector<Piece> pieces = *cut_package(file, {weights}, 4096);
+  EXPECT_TRUE(check_piece(pieces[0]));
+  EXPECT_EQ(pieces[1].sha256, weights.sha256);
+  const Status damaged = check_piece(pieces[1]);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().kind, ErrorKind::Package);
+  EXPECT_THAT(damaged.error().why, testing::HasSubstr(weights.sha256.substr(0, 12)));
+  EXPECT_TRUE(check_piece({weights.sha256, weights.bytes}));  // hashed just now
 }
 
 TEST(PackagePieces, WhatIsCutOffOrNoTarIsRefused) {

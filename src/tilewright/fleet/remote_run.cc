@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/blobs.h"
 #include "tilewright/fleet/package_job.h"
-#include "tilewright/fleet/package_pieces.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -18,6 +19,23 @@ using Json = nlohmann::json;
 
 /// The submitter asks at once after 5 ms, then less and less often.
 constexpr double kLookFirst = .005, kLookLongest = .25;
+
+/// Uploads what the store lacks of a job's files, and names them all in the job.
+Status upload(Client& client, const std::vector<Piece>& files, Job& job, RemoteResult& result) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < files.size(); ++i) places.emplace(files[i].sha256, i);
+  std::vector<std::string> hashes;
+  for (const auto& [hash, place] : places) hashes.push_back(hash);
+  const std::set<std::string> whole = TW_TRY(whole_blobs(client, hashes));
+  for (const auto& [hash, place] : places) {
+    if (whole.count(hash) == 0) {
+      TW_TRY_STATUS(check_piece(files[place]));
+      result.uploaded_bytes += TW_TRY(put_blob(client, hash, files[place].bytes));
+    }
+    job.blobs.push_back({hash, fmt::format("file {}", place)});
+  }
+  return {};
+}
 
 /// Uploads what the job needs, and describes it.
 Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& request,
@@ -37,24 +55,16 @@ Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& re
   run.warmup = request.warmup;
   run.runs = request.runs;
   run.seconds = request.seconds;
-  const auto add = [&](const std::string& hash, std::string_view bytes,
-                       const std::string& name) -> Status {
-    result.uploaded_bytes += TW_TRY(put_blob(client, hash, bytes));
-    if (std::none_of(job.blobs.begin(), job.blobs.end(),
-                     [&](const BlobName& blob) { return blob.sha256 == hash; }))
-      job.blobs.push_back({hash, name});
-    return {};
-  };
-  for (const Piece& piece : TW_TRY(cut_package(request.package))) {
-    TW_TRY_STATUS(add(piece.sha256, piece.bytes, fmt::format("piece {}", run.pieces.size())));
-    run.pieces.push_back(piece.sha256);
-  }
+  std::vector<Piece> all = TW_TRY(cut_package(request.package, request.members));
+  for (const Piece& piece : all) run.pieces.push_back(piece.sha256);
+  std::vector<std::string> files;
+  files.reserve(request.inputs.size());
   for (const Array& input : request.inputs) {
-    const std::string bytes = TW_TRY(npy_bytes(input));
-    const std::string hash = sha256(bytes);
-    TW_TRY_STATUS(add(hash, bytes, fmt::format("input {}", run.inputs.size())));
-    run.inputs.push_back(hash);
+    files.push_back(TW_TRY(npy_bytes(input)));
+    all.push_back({sha256(files.back()), files.back()});
+    run.inputs.push_back(all.back().sha256);
   }
+  TW_TRY_STATUS(upload(client, all, job, result));
   job.payload = to_json(run);
   result.upload_ms = 1e3 * seconds_since(begin);
   return job;
@@ -157,8 +167,8 @@ Result<RemoteResult> run_remotely(Client& client, const Selected& on, const Remo
   const Job job = TW_TRY(prepared(client, on, request, result));
   const std::string run = new_uuid();
   client.listen("fleet_" + run);  // the store tells of an urgent job's end there
-  TW_TRY(client.call("new_run", {run, request.command, false}));
-  const Json answer = TW_TRY(client.call("submit", {run, Json::array({to_json(job)}).dump()}));
+  const Json answer =
+      TW_TRY(client.call("submit_run", {run, request.command, Json::array({to_json(job)}).dump()}));
   for (const Json& warning : answer.value("warnings", Json::array()))
     if (waiting) waiting("warning: " + warning.get<std::string>());
   const JobState state = TW_TRY(wait_for(client, run, job.id, on, request, waiting, stop, result));
@@ -167,7 +177,7 @@ Result<RemoteResult> run_remotely(Client& client, const Selected& on, const Remo
   if (state.state != "done" || state.results.empty() || state.results[0].outcome != "ok")
     return refusal(state);
   TW_TRY_STATUS(read_result(client, state.results[0], result));
-  (void)client.call("close_run", {run});
+  client.tell("close_run", {run});
   return result;
 }
 

@@ -12,12 +12,14 @@
 #include "tilewright/base/array.h"
 #include "tilewright/fleet/client.h"
 #include "tilewright/fleet/device_spec.h"
+#include "tilewright/fleet/package_pieces.h"
 
 namespace tilewright::fleet {
 
 struct RemoteRequest {
-  std::string command;       ///< as typed: shown by `fleet status`
-  std::string_view package;  ///< the bytes of a .twm
+  std::string command;         ///< as typed: shown by `fleet status`
+  std::string_view package;    ///< the bytes of a .twm
+  std::vector<Piece> members;  ///< of `package`: what its manifest says of them
   std::vector<Array> inputs;
   std::string device;  ///< of the package: `vta:tsim`; empty: what the worker offers
   int threads = 0, warmup = 0, runs = 1;

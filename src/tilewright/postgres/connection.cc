@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 #include <thread>
+#include <utility>
 
 #include "tilewright/postgres/address.h"
 #include "tilewright/postgres/failure.h"
@@ -139,12 +140,17 @@ Status Connection::send(const std::string& sql, const Arguments* arguments, int 
   return sent != 0 ? Status() : lose(pq_->errorMessage(handle_));
 }
 
-/// The last result, or the first that is an error.
-Result<Connection::Answer> Connection::receive(double end) {
+Status Connection::flush(double end) {
   for (int left; (left = pq_->flush(handle_)) != 0;) {
     if (left < 0) return lose(pq_->errorMessage(handle_));
     TW_TRY_STATUS(wait(POLLIN | POLLOUT, end));
   }
+  return {};
+}
+
+/// The last result, or the first that is an error.
+Result<Connection::Answer> Connection::receive(double end) {
+  TW_TRY_STATUS(flush(end));
   Answer answer(nullptr, Clear{pq_});
   for (bool failed = false;;) {
     while (pq_->isBusy(handle_) != 0) {
@@ -166,6 +172,7 @@ Result<Connection::Answer> Connection::ask_once(const std::string& sql, const Ar
                                                 int format) {
   code_.clear();
   if (lost_) return lose("it was lost before");
+  if (std::exchange(told_, false)) TW_TRY(receive(now() + limit_));
   TW_TRY_STATUS(send(sql, arguments, format));
   Answer answer = TW_TRY(receive(now() + (arguments == nullptr ? kScriptLimit : limit_)));
   const ExecStatusType status = pq_->resultStatus(answer.get());
@@ -190,6 +197,15 @@ Result<Connection::Answer> Connection::ask(const std::string& sql,
     if (answer || !alone || attempt == kAttempts || !broken_off()) return answer;
     std::this_thread::sleep_for(std::chrono::milliseconds(5 << attempt));
   }
+}
+
+Status Connection::tell(const std::string& sql, const std::vector<Parameter>& parameters) {
+  if (lost_) return lose("it was lost before");
+  if (std::exchange(told_, false)) TW_TRY(receive(now() + limit_));
+  const Arguments arguments(parameters);
+  TW_TRY_STATUS(send(sql, &arguments, 0));
+  told_ = true;
+  return flush(now() + limit_);
 }
 
 Result<Rows> Connection::query(const std::string& sql, const std::vector<Parameter>& parameters) {

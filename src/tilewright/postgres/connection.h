@@ -51,6 +51,9 @@ class Connection {
   Result<Rows> query(const std::string& sql, const std::vector<Parameter>& parameters = {});
   /// The first column of the first row as bytes; empty without one. errors: as `query`.
   Result<std::string> query_bytes(const std::string& sql, const std::vector<Parameter>& parameters);
+  /// One statement whose answer nobody waits for: it is read, and not looked at, before the next
+  /// one. The server runs it even if the connection ends right behind it. errors: Unreachable.
+  Status tell(const std::string& sql, const std::vector<Parameter>& parameters);
   /// Several statements, with an hour's time. errors: as `query`.
   Status execute_script(const std::string& sql);
 
@@ -84,6 +87,7 @@ class Connection {
   Result<Answer> ask_once(const std::string& sql, const Arguments* arguments, int format);
   Status send(const std::string& sql, const Arguments* arguments, int format);
   Result<Answer> receive(double end);
+  Status flush(double end);
   Status wait(int events, double end);
   tl::unexpected<Error> lose(const std::string& why);
 
@@ -92,6 +96,7 @@ class Connection {
   std::string place_, code_;  ///< code_: SQLSTATE of the last statement
   double limit_ = 120;        ///< units: s
   bool lost_ = false;
+  bool told_ = false;  ///< there is an answer that nobody waited for
 };
 
 }  // namespace tilewright::postgres

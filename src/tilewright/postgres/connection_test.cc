@@ -57,6 +57,21 @@ TEST(PostgresConnection, BytesTravelAsTheyAre) {
   EXPECT_EQ(*connection->query_bytes("SELECT ''::bytea WHERE false", {}), "");
 }
 
+TEST(PostgresConnection, WhatIsToldIsDoneAndItsAnswerIsNobodys) {
+  const std::string here = new_database();
+  auto connection = connect(here);
+  ASSERT_TRUE(connection->execute_script("CREATE TABLE told (n int)"));
+  ASSERT_TRUE(connection->tell("INSERT INTO told VALUES ($1) RETURNING n", {int64_t{1}}));
+  ASSERT_TRUE(connection->tell("SELECT none_such", {}));
+  EXPECT_EQ((*connection->query("SELECT sum(n) FROM told"))[0][0], "1");
+  ASSERT_TRUE(connection->tell("INSERT INTO told SELECT 1 FROM pg_sleep(0.2)", {}));
+  connection.reset();  // it is done all the same
+  connection = connect(here);
+  for (int i = 0; i < 500 && (*connection->query("SELECT count(*) FROM told"))[0][0] != "2"; ++i)
+    ASSERT_TRUE(connection->query("SELECT pg_sleep(0.02)"));
+  EXPECT_EQ((*connection->query("SELECT count(*) FROM told"))[0][0], "2");
+}
+
 TEST(PostgresConnection, ErrorsOfTheSchemaKeepTheirParts) {
   const auto connection = connect(url());
   const Status raised = connection->execute_script(

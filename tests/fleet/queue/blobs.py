@@ -37,6 +37,19 @@ class Blobs(FleetCase):
         self.assertEqual(self.keeper.one("SELECT attstorage FROM pg_attribute WHERE attrelid = 'fleet.blob_parts'::regclass AND "
                                          "attname = 'data'"), "e", "not compressed")  # fmt: skip
 
+    def test_those_that_are_whole(self):
+        whole, part, hers = (os.urandom(MIB + 1) for _ in range(3))
+        shas = [hashlib.sha256(data).hexdigest() for data in (whole, part, hers)]
+        self.put(whole)
+        with self.refused("TW409"):
+            self.put(part, skip=[1])
+        self.put(hers, login="bob")
+        self.keeper.rows("UPDATE fleet.blobs SET used = used - interval '2 days' RETURNING 1")
+        listed = "{" + ",".join([*shas, "0" * 64]) + "}"
+        self.assertEqual(self.ann.one("SELECT fleet.blobs_whole(%s)", (listed,)), [shas[0]])
+        self.assertEqual(self.keeper.rows("SELECT sha256 FROM fleet.blobs WHERE used > clock_timestamp() - interval '1 day'"),
+                         [(shas[0],)], "they count as used")  # fmt: skip
+
     def test_small_ones(self):
         for data in (b"", b"x", bytes(MIB), bytes(MIB + 1)):
             self.assertIs(self.put(data), True)

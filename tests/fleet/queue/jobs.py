@@ -24,6 +24,19 @@ class Jobs(FleetCase):
         self.assertEqual(self.ann.submit(run, [twice, twice])["accepted"], 1)
         self.check_invariants()
 
+    def test_a_run_and_its_jobs_at_once(self):
+        run, jobs = new_id(), [self.job(n=1)]
+        self.worker()
+        self.assertEqual(self.ann.submit_run(run, "run", jobs), {"accepted": 1, "known": 0, "warnings": []})
+        self.assertEqual(self.ann.submit_run(run, "run", jobs), {"accepted": 0, "known": 1, "warnings": []})
+        self.assertEqual(self.ann.rows("SELECT command FROM fleet.my_runs"), [("run",)])
+        with self.refused("TW409", "is taken"):
+            self.bob.submit_run(run, "run", [self.job()])
+        none = new_id()
+        with self.refused("TW400"):
+            self.ann.submit_run(none, "run", [{"id": "x"}])
+        self.assertEqual(self.keeper.rows("SELECT FROM fleet.runs WHERE id = %s", (none,)), [], "all of it or nothing")
+
     def test_submit_while_the_job_ends(self):
         """The job leaves `jobs` for `ended` while it is submitted again: it is never in both."""
         run, jobs = self.run_of(), [self.job(n=1)]

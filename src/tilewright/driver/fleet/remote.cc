@@ -78,7 +78,7 @@ Result<RemotePackage> remote_package(const Subject& subject, const SubjectOption
   remote.file = TW_TRY(map_file(path));
   runtime::OpenOptions open;
   open.load_code = false;
-  remote.package = TW_TRY(runtime::Package::open(path, open));
+  remote.package = TW_TRY(runtime::Package::open(remote.file, path, open));
   const runtime::Program& program = remote.package->program();
   remote.inputs = input_types(program, subject);
   for (const int id : program.outputs)
@@ -103,6 +103,8 @@ Result<fleet::RemoteResult> run_remote(RemoteDevice& device, const RemotePackage
   fleet::RemoteRequest request;
   request.command = command;
   request.package = {package.file.bytes.data(), package.file.bytes.size()};
+  for (const runtime::PackageMember& member : package.package->members())
+    if (!member.sha256.empty()) request.members.push_back({member.sha256, member.bytes});
   for (const InputType& input : package.inputs) request.inputs.push_back(inputs.at(input.name));
   request.device = package.device;
   request.threads = options.threads;

@@ -1,4 +1,4 @@
--- What users call to have work done: new_run, submit, look, cancel, close_run.
+-- What users call to have work done: new_run, submit, submit_run, look, cancel, close_run.
 --
 -- enable_seqscan is off in the functions that are called often: a plan that was made while a table
 -- was small would read all of it later, and stays with its connection. jit is off in all: compiling
@@ -195,6 +195,14 @@ BEGIN
   UPDATE runs r SET lapsed = NULL, seen = clock_timestamp() WHERE r.id = run;
   RETURN jsonb_build_object('accepted', accepted, 'known', jsonb_array_length(jobs) - accepted,
                             'warnings', warnings_of(wanted));
+END $$;
+
+-- new_run and submit at once: a round trip and a commit less, for commands that somebody waits for.
+CREATE FUNCTION submit_run(run uuid, command text, jobs jsonb) RETURNS jsonb LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$
+BEGIN
+  PERFORM new_run(run, command, false);
+  RETURN submit(run, jobs);
 END $$;
 
 -- The line of a login in a queue, locked until the end of the transaction. If the login has nothing

@@ -192,7 +192,7 @@ END $$;
 -- A worker asks for work for a device whose lease it has: the first answer was lost. It gets the
 -- same lease again, without what was cancelled; null: nothing is left of it, and the device is
 -- free. Who asks a fourth time can do nothing with it: the lease may end by time, as a loss.
-CREATE FUNCTION claim_again(d devices, lease_s double precision) RETURNS jsonb
+CREATE FUNCTION claim_again(d devices, lease_s double precision) RETURNS json
 LANGUAGE plpgsql AS $$
 DECLARE
   job jobs;
@@ -220,7 +220,7 @@ END $$;
 -- leave gets {"drain": true} instead. `warm`: keys of what the device has loaded.
 -- errors: TW403, TW404.
 CREATE FUNCTION claim(worker uuid, secret text, device bigint, most int, warm text[])
-RETURNS jsonb LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
+RETURNS json LANGUAGE plpgsql SECURITY DEFINER SET search_path = fleet, pg_temp
 SET enable_seqscan = off SET plan_cache_mode = force_generic_plan SET jit = off AS $$
 DECLARE
   w workers := known_worker(worker, secret);
@@ -229,7 +229,7 @@ DECLARE
   l record;
   job jobs;
   taken uuid[] := '{}';
-  again jsonb;
+  again json;
   now timestamptz := clock_timestamp();
 BEGIN
   PERFORM durably();
@@ -243,12 +243,12 @@ BEGIN
   ELSIF d.worker = w.id THEN
     again := claim_again(d, m.lease_s);
     IF again IS NOT NULL THEN
-      RETURN nullif(again, '{}');
+      RETURN CASE WHEN again::text <> '{}' THEN again END;
     END IF;
     SELECT * INTO d FROM devices v WHERE v.id = device;
   END IF;
   IF w.state <> 'up' THEN
-    RETURN jsonb_build_object('drain', true);
+    RETURN json_build_object('drain', true);
   ELSIF d.state <> 'free' THEN
     RETURN NULL;
   END IF;
@@ -284,18 +284,19 @@ BEGIN
   RETURN lease_of(d.id, m.lease_s);
 END $$;
 
--- The lease of a device as claim() gives it.
-CREATE FUNCTION lease_of(device bigint, lease_s double precision) RETURNS jsonb
+-- The lease of a device as claim() gives it: a text, since putting payloads together as jsonb would
+-- copy them again and again.
+CREATE FUNCTION lease_of(device bigint, lease_s double precision) RETURNS json
 LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (
-    SELECT jsonb_build_object('token', d.token, 'seconds', lease_s, 'jobs', (
-      SELECT coalesce(jsonb_agg(jsonb_build_object(
+    SELECT json_build_object('token', d.token, 'seconds', lease_s, 'jobs', (
+      SELECT coalesce(json_agg(json_build_object(
           'id', j.id, 'kind', j.kind, 'run', j.run, 'login', j.login, 'payload', j.payload,
           'limit_s', j.limit_s, 'n', j.n, 'next', j.next, 'compiler', q.compiler,
           'signature', j.signature, 'key', j.key, 'blobs', (
-            SELECT coalesce(jsonb_agg(jsonb_build_object('sha256', b.sha256, 'name', b.name)
-                                      ORDER BY b.name), '[]')
+            SELECT coalesce(json_agg(json_build_object('sha256', b.sha256, 'name', b.name)
+                                     ORDER BY b.name), '[]')
             FROM job_blobs b WHERE b.job = j.id AND NOT b.output)) ORDER BY j.place), '[]')
       FROM jobs j JOIN queues q ON q.id = j.queue
       WHERE j.device = d.id AND j.token = d.token AND j.state = 'leased'))

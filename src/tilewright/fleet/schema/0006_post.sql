@@ -129,6 +129,12 @@ BEGIN
                        SQLERRM);
     END;
   END IF;
+  -- Most posts end their lease: then there is nothing to cancel, and nobody to yield to.
+  IF j.id IS NOT NULL AND answer = 'ok'
+     AND NOT EXISTS (SELECT FROM devices v WHERE v.id = d.id AND v.token = d.token) THEN
+    RETURN jsonb_build_object('answer', answer, 'cancel', '[]'::jsonb,
+                              'drain', w.state IS DISTINCT FROM 'up', 'yield', false);
+  END IF;
   RETURN jsonb_build_object('answer', answer) || signs(d, w)
     || CASE WHEN answer = 'stale' AND d.id IS NOT NULL
             THEN jsonb_build_object('cancel', signs(d, w)->'cancel' || to_jsonb(job)) ELSE '{}' END;

@@ -119,6 +119,19 @@ BEGIN
   RETURN state_of_blob(caller('user'), sha256);
 END $$;
 
+-- Those of some blobs of the caller's login that are whole; they count as used now.
+CREATE FUNCTION blobs_whole(sha256s text[]) RETURNS jsonb LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$
+DECLARE
+  me text := caller('user');
+BEGIN
+  UPDATE blobs b SET used = clock_timestamp()
+    WHERE b.login = me AND b.sha256 = ANY (sha256s) AND b.whole
+      AND b.used < clock_timestamp() - interval '1 hour';
+  RETURN (SELECT coalesce(jsonb_agg(b.sha256 ORDER BY b.sha256), '[]') FROM blobs b
+          WHERE b.login = me AND b.sha256 = ANY (sha256s) AND b.whole);
+END $$;
+
 -- Announces a blob; the same answer as of blob_state. errors: TW400, TW409, TW429.
 CREATE FUNCTION blob_begin(sha256 text, bytes bigint, parts int) RETURNS jsonb LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$

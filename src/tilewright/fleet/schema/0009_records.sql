@@ -88,14 +88,17 @@ $$;
 -- the class has measured, too, makes pairs; where the two are alike both are trusted.
 CREATE FUNCTION make_records(job jobs, d devices) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  shared jsonb := job.payload->'record';
-  candidates jsonb := job.payload->'candidates';
-  target text := target_of(d.class, (job.payload->>'threads')::int);
+  shared jsonb;
+  candidates jsonb;
+  target text;
   now timestamptz := clock_timestamp();
   others bigint[];
   ratios double precision[];
   confirmed bigint[];
 BEGIN
+  -- At once: each look at a payload unpacks all of it.
+  SELECT p.record, p.candidates, target_of(d.class, p.threads) INTO shared, candidates, target
+  FROM jsonb_to_record(job.payload) AS p (record jsonb, candidates jsonb, threads int);
   WITH made AS (
     INSERT INTO records (workload, name, kind, target, machine, compiler, point, schedule, outcome,
                          reason, cost, unit, least, spread, readings, searcher, seed, "when", login,
@@ -144,12 +147,14 @@ END $$;
 -- pairs are found among those that are still there.
 CREATE FUNCTION remember_emulated(job jobs, d devices) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  shared jsonb := job.payload->'record';
-  candidates jsonb := job.payload->'candidates';
-  target text := target_of(d.class, (job.payload->>'threads')::int);
+  shared jsonb;
+  candidates jsonb;
+  target text;
   others bigint[];
   ratios double precision[];
 BEGIN
+  SELECT p.record, p.candidates, target_of(d.class, p.threads) INTO shared, candidates, target
+  FROM jsonb_to_record(job.payload) AS p (record jsonb, candidates jsonb, threads int);
   UPDATE results r SET device = d.id, same = same_of(
       shared->>'workload', target, shared->>'compiler', shared->>'kind',
       candidates->r.item->>'schedule', candidates->r.item->>'point')

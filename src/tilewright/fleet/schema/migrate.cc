@@ -75,17 +75,20 @@ std::span<const Migration> migrations() { return kMigrations; }
 std::string program_version() { return TILEWRIGHT_VERSION; }
 
 Result<SchemaState> state(postgres::Connection& connection) {
+  const Result<postgres::Rows> rows = connection.query(
+      "SELECT v->>'version', v->>'min_program', v->>'epoch' FROM fleet.version() AS v");
+  if (rows)
+    return SchemaState{number((*rows)[0][0]), (*rows)[0][1].value_or(""),
+                       (*rows)[0][2].value_or("")};
+  if (connection.lost()) return tl::unexpected<Error>(rows.error());
   // The catalogue tells everybody; asking for what is in a schema needs rights.
   const postgres::Rows found = TW_TRY(connection.query(
       "SELECT 1 FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace WHERE n.nspname = "
       "'fleet' AND p.proname = 'version'"));
-  if (found.empty())
-    return fail(ErrorKind::Unreachable,
-                fmt::format("PostgreSQL answers at {}, but has no fleet", connection.place()),
-                "there is no schema 'fleet' in the database", "tilewright fleet init makes it");
-  const postgres::Rows rows = TW_TRY(connection.query(
-      "SELECT v->>'version', v->>'min_program', v->>'epoch' FROM fleet.version() AS v"));
-  return SchemaState{number(rows[0][0]), rows[0][1].value_or(""), rows[0][2].value_or("")};
+  if (!found.empty()) return tl::unexpected<Error>(rows.error());
+  return fail(ErrorKind::Unreachable,
+              fmt::format("PostgreSQL answers at {}, but has no fleet", connection.place()),
+              "there is no schema 'fleet' in the database", "tilewright fleet init makes it");
 }
 
 Status check(const SchemaState& state, std::span<const Migration> files,
