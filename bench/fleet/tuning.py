@@ -48,18 +48,27 @@ def devices(program):
 
 
 class Outage(threading.Thread):
-    """Stops the server for some seconds, once candidates are measured."""
+    """Stops the server for some seconds, once so many candidates are measured."""
 
     def __init__(self, server, after, seconds):
         super().__init__(daemon=True)
-        self.server, self.after, self.seconds = server, after, seconds
+        self.server, self.after, self.seconds, self.over = server, after, seconds, threading.Event()
+        self.connection = server.connect()
+        self.connection.autocommit = True
 
     def run(self):
-        time.sleep(self.after)
+        results = 0
+        while results < self.after:
+            time.sleep(0.2)
+            with self.connection.cursor() as cursor:
+                cursor.execute("SELECT count(*) FROM fleet.results")
+                results = cursor.fetchone()[0]
+        self.connection.close()
         self.server.process.send_signal(signal.SIGINT)  # PostgreSQL's fast shutdown
         self.server.process.wait()
         time.sleep(self.seconds)
         self.server.start()
+        self.over.wait()  # a server goes with the thread that started it
 
 
 # Items that a device has posted: `3 to 5`.
@@ -130,6 +139,8 @@ def measure(chosen, count, seed):
         with server.connect() as owner, owner.cursor() as cursor:
             cursor.execute("SELECT count(*), count(*) FILTER (WHERE state = 'done') FROM fleet.ended WHERE kind = 'measure'")
             jobs, done = cursor.fetchone()
+        if outage:
+            outage.over.set()
     model = tuned["models"][0] if tuned.get("models") else {}
     result = {"devices": count, "seed": seed, "trials": tuned["trials"], "measuring_s": seconds, "posted": items,
               "search_s": round(tuned["seconds"] - tuned["seconds_before_search"], 1),
@@ -161,7 +172,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--bad", type=int, default=0, help="each so many-th device is another machine than it says")
     parser.add_argument("--outage", type=float, default=0, help="seconds without a server")
-    parser.add_argument("--outage-after", type=float, default=60, help="seconds after the start of the command")
+    parser.add_argument("--outage-after", type=int, default=300, help="candidates")
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     chosen.program = str(pathlib.Path(chosen.program).resolve())

@@ -29,7 +29,9 @@ constexpr double kReplacesAnchor = .5;                 ///< of its cost
 constexpr int kAttempts = 3;                           ///< of a job that the store cancelled
 /// Jobs that fail in a row: the next will fail, too. Later one device may be what is wrong.
 constexpr int kMostFailed = 4, kMostFailedLater = 32;
-constexpr int64_t kFirstRepeats = 3, kRepeatEvery = 50;
+/// Of candidates, one in so many is measured again: the more often while devices are new, so that
+/// each has met others ten times, which the store judges by, before it has measured `kNew`.
+constexpr int64_t kNew = 60, kNewEvery = 8, kRepeatEvery = 50;
 
 Reading lost(std::string reason) { return {OutcomeKind::Lost, std::move(reason), 0, 0, 0, 0}; }
 
@@ -124,16 +126,16 @@ int64_t RemoteMeasurer::begin(const measure::Task& task, const std::vector<Candi
   return id;
 }
 
-/// Measures the first few candidates of a task, and some later, a second time: perhaps another
-/// device does it, and the store sees whether they agree.
+/// Measures some candidates a second time: perhaps another device does it, and the store sees
+/// whether they agree.
 void RemoteMeasurer::repeat(const measure::Task& task, const std::vector<Candidate>& candidates) {
   if (devices() < 2) return;
   std::vector<Candidate> chosen;
-  int64_t& counted = scales_[task.key()].counted;
   for (const Candidate& candidate : candidates) {
     if (candidate.text.empty()) continue;
-    const int64_t number = counted++;
-    if (number < kFirstRepeats || number % kRepeatEvery == 0) chosen.push_back(candidate);
+    const int64_t number = counted_++;
+    if (number % (number < kNew * devices() ? kNewEvery : kRepeatEvery) == 0)
+      chosen.push_back(candidate);
   }
   if (chosen.empty()) return;
   out_.push_back(make_batch(task, chosen));

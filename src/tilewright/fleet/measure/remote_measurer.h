@@ -7,8 +7,9 @@
 //   begin batch -> job 2, 3    their devices measure beside that anchor: costs are its multiples
 //
 // A store that does not answer is asked again, for as long as the search goes on: jobs keep their
-// ids, so nothing is measured twice or lost. Of each task a few candidates are measured a second
-// time, in jobs of which nobody is told: the store compares what two devices say of one schedule.
+// ids, so nothing is measured twice or lost. Some candidates are measured a second time on
+// purpose, in jobs of which nobody is told: the store compares what two devices say of one
+// schedule.
 #pragma once
 
 #include <chrono>
@@ -88,7 +89,6 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
     std::string anchor;  ///< printed; empty: not found yet
     double cost = 0, best = 0;
     bool sought = false;                      ///< a job is out that will find it
-    int64_t counted = 0;                      ///< candidates, for repeats
     std::map<std::string, MeasureItem> sent;  ///< all of them, by schedule, for races
   };
   /// A batch and the job that is out for what is left of it.
@@ -143,6 +143,7 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   bool measured_ = false;  ///< there was a reading
   std::string why_;        ///< the last of the failed jobs did
   int64_t last_id_ = 0, turn_ = 0;
+  int64_t counted_ = 0;                                  ///< candidates, for repeats
   double away_since_ = -1, retry_at_ = 0;                ///< of a store that does not answer
   double told_at_ = 0, ticked_at_ = 0, counted_at_ = 0;  ///< when it was last done
   double asked_at_ = -1;  ///< when the first job was sent; -1: none was

@@ -155,13 +155,14 @@ END $$;
 -- Whether a login may submit to a pool or serve in it, with devices of this class; an empty class:
 -- with some.
 CREATE FUNCTION may(login text, pool text, what text, class text) RETURNS boolean
-LANGUAGE sql STABLE AS $$
-  SELECT is_owner() OR EXISTS (
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN is_owner() OR EXISTS (
     SELECT FROM members m
     WHERE m.pool = may.pool AND m.login = may.login AND m.may = may.what
       AND (may.class = '' OR may.class LIKE replace(replace(replace(replace(
-             m.target, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')))
-$$;
+             m.target, '\', '\\'), '%', '\%'), '_', '\_'), '*', '%')));
+END $$;
 
 CREATE FUNCTION note(what text, job uuid, token bigint, device bigint, worker uuid, login text,
                      seconds double precision DEFAULT NULL, note text DEFAULT '')

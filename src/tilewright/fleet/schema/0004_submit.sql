@@ -361,13 +361,15 @@ EXCEPTION
 END $$;
 
 -- Stable: it sees what the statement that calls it sees.
-CREATE FUNCTION results_of(job uuid, from_item int) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT coalesce(jsonb_agg(jsonb_build_object(
-      'item', r.item, 'outcome', r.outcome, 'reason', r.reason, 'cost', r.cost, 'least', r.least,
-      'spread', r.spread, 'fastest', r.fastest, 'readings', r.readings, 'output', r.output)
-      ORDER BY r.item), '[]')
-  FROM results r WHERE r.job = results_of.job AND r.item >= from_item
-$$;
+CREATE FUNCTION results_of(job uuid, from_item int) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    SELECT coalesce(jsonb_agg(jsonb_build_object(
+        'item', r.item, 'outcome', r.outcome, 'reason', r.reason, 'cost', r.cost, 'least', r.least,
+        'spread', r.spread, 'fastest', r.fastest, 'readings', r.readings, 'output', r.output)
+        ORDER BY r.item), '[]')
+    FROM results r WHERE r.job = results_of.job AND r.item >= from_item);
+END $$;
 
 -- Ends the jobs of a run: those that no device has at once, the others with their next post or with
 -- their lease. The number of those that ended at once. errors: TW404.

@@ -5,33 +5,38 @@
 SET LOCAL search_path = fleet, pg_temp;
 
 -- A device as others see it. A device whose workers are silent is shown as off: nobody serves it.
-CREATE FUNCTION device_json(d devices) RETURNS jsonb LANGUAGE sql STABLE AS $$
-  SELECT jsonb_build_object(
-    'name', (d).name, 'key', (d).key, 'pool', (d).pool, 'class', (d).class, 'target', (d).target,
-    'tags', (d).tags, 'emulated', (d).emulated,
-    'facts', (SELECT c.facts FROM classes c WHERE c.class = (d).class),
-    'state', CASE WHEN (d).state = 'free' AND coalesce(w.silent > 60, true) THEN 'off'
-             ELSE (d).state END,
-    'reason', CASE WHEN (d).state = 'free' AND w.silent > 60
-                   THEN format('its worker was seen %s s ago', round(w.silent)) ELSE (d).reason END,
-    'worker', w.id, 'host', w.host, 'program', w.program, 'compiler', w.compiler,
-    'draining', w.state = 'draining', 'seen_s', w.silent, 'login_of_lease', (d).login,
-    'ends_s', extract(epoch FROM (d).ends - clock_timestamp()), 'held_by', (d).held_by,
-    'held_s', extract(epoch FROM (d).held_until - clock_timestamp()),
-    'waiting', (SELECT count(*) FROM serves s JOIN jobs j ON j.queue = s.queue AND j.state = 'ready'
-                WHERE s.device = (d).id))
-  FROM (SELECT 1) one LEFT JOIN LATERAL (
-    SELECT v.*, greatest(0, extract(epoch FROM clock_timestamp() - v.seen)) AS silent
-    FROM reaches r JOIN workers v ON v.id = r.worker
-    WHERE r.device = (d).id AND v.state <> 'gone'
-    ORDER BY v.id = (d).worker DESC NULLS LAST, v.seen DESC LIMIT 1) w ON true
-$$;
+CREATE FUNCTION device_json(d devices) RETURNS jsonb LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    SELECT jsonb_build_object(
+      'name', (d).name, 'key', (d).key, 'pool', (d).pool, 'class', (d).class, 'target', (d).target,
+      'tags', (d).tags, 'emulated', (d).emulated,
+      'facts', (SELECT c.facts FROM classes c WHERE c.class = (d).class),
+      'state', CASE WHEN (d).state = 'free' AND coalesce(w.silent > 60, true) THEN 'off'
+               ELSE (d).state END,
+      'reason', CASE WHEN (d).state = 'free' AND w.silent > 60
+                     THEN format('its worker was seen %s s ago', round(w.silent))
+                ELSE (d).reason END,
+      'worker', w.id, 'host', w.host, 'program', w.program, 'compiler', w.compiler,
+      'draining', w.state = 'draining', 'seen_s', w.silent, 'login_of_lease', (d).login,
+      'ends_s', extract(epoch FROM (d).ends - clock_timestamp()), 'held_by', (d).held_by,
+      'held_s', extract(epoch FROM (d).held_until - clock_timestamp()),
+      'waiting', (SELECT count(*) FROM serves s
+                  JOIN jobs j ON j.queue = s.queue AND j.state = 'ready' WHERE s.device = (d).id))
+    FROM (SELECT 1) one LEFT JOIN LATERAL (
+      SELECT v.*, greatest(0, extract(epoch FROM clock_timestamp() - v.seen)) AS silent
+      FROM reaches r JOIN workers v ON v.id = r.worker
+      WHERE r.device = (d).id AND v.state <> 'gone'
+      ORDER BY v.id = (d).worker DESC NULLS LAST, v.seen DESC LIMIT 1) w ON true);
+END $$;
 
 -- The owner and monitors see what is of all.
-CREATE FUNCTION sees_all(login text) RETURNS boolean LANGUAGE sql STABLE AS $$
-  SELECT is_owner() OR EXISTS (SELECT FROM logins l
-                               WHERE l.login = sees_all.login AND l.kind = 'monitor')
-$$;
+CREATE FUNCTION sees_all(login text) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (
+    SELECT is_owner() OR EXISTS (SELECT FROM logins l
+                                 WHERE l.login = sees_all.login AND l.kind = 'monitor'));
+END $$;
 
 -- The devices of pools that the caller may use. The owner and monitors see all.
 CREATE FUNCTION devices() RETURNS jsonb LANGUAGE plpgsql
