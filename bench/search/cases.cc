@@ -88,8 +88,9 @@ Result<measure::Task> make_case(const std::string& name, const CaseOptions& opti
   measure::Task task;
   task.name = name;
   task.func = TW_TRY(tensor::op_func(TW_TRY(call_of(name, options))));
-  task.target = hw::host();
-  if (const auto rates = driver::kept_rates()) task.target.rates = *rates;
+  hw::CpuTarget host = hw::host();
+  if (const auto rates = driver::kept_rates()) host.rates = *rates;
+  task.target = hw::as_target(std::move(host));
   task.threads = options.threads;
   return task;
 }

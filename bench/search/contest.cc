@@ -85,11 +85,11 @@ class Clocked {
   Clocked(const tune::ScheduleSpace& space, Judge& judge, bool by_model, Run& run)
       : space_(space), judge_(judge), by_model_(by_model), run_(run), since_(now()) {}
 
-  std::vector<search::Outcome> evaluate(const std::vector<Point>& points) {
+  std::vector<search::Evaluation> evaluate(const std::vector<Point>& points) {
     const double thought = now() - since_;
     run_.thinking += thought, clock_ += thought;
-    const std::vector<search::Outcome> outcomes = by_model_ ? predict(points) : measure(points);
-    for (const search::Outcome& outcome : outcomes) {
+    const std::vector<search::Evaluation> outcomes = by_model_ ? predict(points) : measure(points);
+    for (const search::Evaluation& outcome : outcomes) {
       run_.costs.push_back(outcome.cost);
       run_.seconds.push_back(clock_);
     }
@@ -99,16 +99,16 @@ class Clocked {
   double clock() const { return clock_; }
 
  private:
-  std::vector<search::Outcome> predict(const std::vector<Point>& points) const {
-    std::vector<search::Outcome> outcomes;
+  std::vector<search::Evaluation> predict(const std::vector<Point>& points) const {
+    std::vector<search::Evaluation> outcomes;
     for (const Point& point : points)
       outcomes.push_back({space_.prior(point) / judge_.rule_ns(), ""});
     return outcomes;
   }
 
-  std::vector<search::Outcome> measure(const std::vector<Point>& points) {
+  std::vector<search::Evaluation> measure(const std::vector<Point>& points) {
     std::vector<schedule::Trace> traces;
-    std::vector<search::Outcome> outcomes(points.size());
+    std::vector<search::Evaluation> outcomes(points.size());
     std::vector<size_t> valid;
     for (size_t i = 0; i < points.size(); ++i) {
       auto trace = space_.trace(points[i]);

@@ -70,7 +70,7 @@ Result<std::unique_ptr<Judge>> Judge::open(const measure::Task& task, const std:
 
 Result<measure::Reading> Judge::start() {
   evaluator_ = TW_TRY(measurer_->evaluator(task_));
-  rule_ = rules::default_trace(task_.func, task_.target, task_.threads);
+  rule_ = rules::default_trace(task_.func, task_.cpu(), task_.threads);
   const measure::Reading reading = evaluator_->evaluate({{{}, rule_}}).at(0);
   if (reading.kind == measure::OutcomeKind::Ok) rule_ns_ = reading.cost;
   return reading;

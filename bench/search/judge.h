@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tilewright/measure/measurer.h"
+#include "tilewright/search/searcher.h"
 
 namespace tilewright::bench {
 
