@@ -88,22 +88,9 @@ Result<Place> staging_place(const Tree& tree, const Uses& uses, Id reader, const
   return place;
 }
 
-}  // namespace
-
-Result<Func> run(const Reindex& step, const Func& func) {
-  const Tree tree(func);
-  const Uses uses(tree);
-  const Id id = TW_TRY(tree.find_block(step.block));
-  const Buffer buffer = TW_TRY(tree.find_buffer(step.buffer));
-  const Block& block = tree.block(id);
-  NamePool names(tree);
-  if (!valid_name(step.copy))
-    return fail(ErrorKind::Invalid,
-                fmt::format("\"{}\" cannot be the name of a buffer", step.copy));
-  if (names.has_buffer(step.copy) || names.has_block(step.copy))
-    return fail(ErrorKind::Invalid, fmt::format("the name {} is in use", step.copy));
-  if (block.body.as<Call>()) return refuse(1, fmt::format("block {} is an intrinsic", step.block));
-  const std::vector<Expr> access = TW_TRY(only_access(block, buffer));
+/// The iterations that `step` lists; those that the access depends on must be among them.
+Result<std::vector<Iter>> listed_iters(const Reindex& step, const Block& block,
+                                       const std::vector<Expr>& access) {
   std::vector<Iter> iters;
   for (const Name& name : step.iters) {
     const auto it = std::find_if(block.iters.begin(), block.iters.end(),
@@ -120,10 +107,80 @@ Result<Func> run(const Reindex& step, const Func& func) {
     const bool listed =
         std::any_of(iters.begin(), iters.end(), [&](const Iter& i) { return i.var == iter.var; });
     for (const Expr& e : access)
-      if (!listed && tilewright::uses(e, iter.var))
+      if (!listed && uses(e, iter.var))
         return refuse(2, fmt::format("the access depends on iteration {}, which is not listed",
                                      iter.var.name()));
   }
+  return iters;
+}
+
+/// That `name` can be that of a new buffer and a new block.
+Status check_copy_name(const NamePool& names, const Name& name) {
+  if (!valid_name(name))
+    return fail(ErrorKind::Invalid, fmt::format("\"{}\" cannot be the name of a buffer", name));
+  if (names.has_buffer(name) || names.has_block(name))
+    return fail(ErrorKind::Invalid, fmt::format("the name {} is in use", name));
+  return {};
+}
+
+/// What an access of the copying nest reads: elements outside the buffer are not read, the staged
+/// value is zero there.
+arith::Box read_box(const Access& access, const Nest& nest, const arith::Bounds& inner) {
+  arith::Box box = box_of(access, nest.vars(), inner);
+  for (size_t d = 0; d < box.dims.size(); ++d) {
+    const auto begin = as_int(box.dims[d].begin), size = as_int(box.dims[d].size);
+    const auto n = as_int(access.buffer.shape()[d]);
+    if (!begin || !size || !n) continue;
+    const int64_t lo = std::clamp<int64_t>(*begin, 0, *n);
+    const int64_t hi = std::clamp<int64_t>(*begin + *size, lo, *n);
+    box.dims[d] = {int_imm(lo), int_imm(hi - lo)};
+  }
+  return box;
+}
+
+/// That all elements which the copying nest reads at `place` are set and final by then.
+Status check_staged(const Tree& tree, const Uses& uses, const Place& place, const Nest& nest,
+                    Id reader, const Buffer& buffer) {
+  const Param* param = tree.param_of(buffer);
+  if (param != nullptr && param->mode != ParamMode::Out) return {};  // set by the caller
+  const arith::Bounds bounds = tree.bounds_at(place.at);
+  const arith::Bounds inner = nest.bounds(bounds);
+  for (const Access& a : accesses(nest.block))
+    if (!a.write && !all_written(tree, uses, place, buffer, read_box(a, nest, inner), bounds))
+      return refuse(3, fmt::format("the copy would read elements of {} that no block has set",
+                                   buffer.name()));
+  if (auto why = sources_not_final(tree, uses, place, nest, reader)) return refuse(3, *why);
+  return {};
+}
+
+/// `block`, reading the copy where it read the buffer.
+Block reading_copy(const Block& block, const Buffer& buffer, const Buffer& copy,
+                   const std::vector<Iter>& iters) {
+  std::vector<Expr> plain;
+  for (const Iter& iter : iters) plain.push_back(ref(iter.var));
+  Block reader = block;
+  reader.body = rewrite(block.body, {}, [&](const Expr& e) {
+    return rewrite(e, [&](const Expr& x) {
+      const Load* l = x.as<Load>();
+      return l && l->buffer == buffer ? load(copy, plain) : x;
+    });
+  });
+  return reader;
+}
+
+}  // namespace
+
+Result<Func> run(const Reindex& step, const Func& func) {
+  const Tree tree(func);
+  const Uses uses(tree);
+  const Id id = TW_TRY(tree.find_block(step.block));
+  const Buffer buffer = TW_TRY(tree.find_buffer(step.buffer));
+  const Block& block = tree.block(id);
+  NamePool names(tree);
+  TW_TRY_STATUS(check_copy_name(names, step.copy));
+  if (block.body.as<Call>()) return refuse(1, fmt::format("block {} is an intrinsic", step.block));
+  const std::vector<Expr> access = TW_TRY(only_access(block, buffer));
+  const std::vector<Iter> iters = TW_TRY(listed_iters(step, block, access));
   for (const Access& a : accesses(block))
     if (a.write && a.buffer == buffer)
       return refuse(1, fmt::format("block {} writes {}", step.block, step.buffer));
@@ -132,40 +189,10 @@ Result<Func> run(const Reindex& step, const Func& func) {
   const Buffer copy(step.copy, buffer.dtype(), shape);
   const Block staging = staging_block(step, iters, access, buffer, copy);
   const Place place = TW_TRY(staging_place(tree, uses, id, buffer));
-  const arith::Bounds bounds = tree.bounds_at(place.at);
   std::vector<IterRange> ranges;
   for (const Iter& iter : staging.iters) ranges.push_back({int_imm(0), iter.extent, true, false});
-  const Nest nest = make_new_nest(staging, ranges, names, bounds);
-  const Param* param = tree.param_of(buffer);
-  if (param == nullptr || param->mode == ParamMode::Out) {
-    for (const Access& a : accesses(nest.block)) {
-      if (a.write) continue;
-      const arith::Bounds inner = nest.bounds(bounds);
-      arith::Box box = box_of(a, nest.vars(), inner);
-      for (size_t d = 0; d < box.dims.size(); ++d) {
-        // Elements outside the buffer are not read: the staged value is zero there.
-        const auto begin = as_int(box.dims[d].begin), size = as_int(box.dims[d].size);
-        const auto n = as_int(buffer.shape()[d]);
-        if (!begin || !size || !n) continue;
-        const int64_t lo = std::clamp<int64_t>(*begin, 0, *n);
-        const int64_t hi = std::clamp<int64_t>(*begin + *size, lo, *n);
-        box.dims[d] = {int_imm(lo), int_imm(hi - lo)};
-      }
-      if (!all_written(tree, uses, place, buffer, box, bounds))
-        return refuse(3, fmt::format("the copy would read elements of {} that no block has set",
-                                     buffer.name()));
-    }
-    if (auto why = sources_not_final(tree, uses, place, nest, id)) return refuse(3, *why);
-  }
-  Block reader = block;
-  std::vector<Expr> plain;
-  for (const Iter& iter : iters) plain.push_back(ref(iter.var));
-  reader.body = rewrite(block.body, {}, [&](const Expr& e) {
-    return rewrite(e, [&](const Expr& x) {
-      const Load* l = x.as<Load>();
-      return l && l->buffer == buffer ? load(copy, plain) : x;
-    });
-  });
+  const Nest nest = make_new_nest(staging, ranges, names, tree.bounds_at(place.at));
+  TW_TRY_STATUS(check_staged(tree, uses, place, nest, id, buffer));
   Edit edit(tree);
   const std::vector<Stmt> made{make(Alloc{copy, {}}), nest.stmt()};
   if (place.after) {
@@ -173,7 +200,7 @@ Result<Func> run(const Reindex& step, const Func& func) {
   } else {
     edit.before(place.at, made);
   }
-  edit.replace(id, make(std::move(reader)));
+  edit.replace(id, make(reading_copy(block, buffer, copy, iters)));
   return edit.func();
 }
 

@@ -215,13 +215,10 @@ Result<Expr> outer_guard(const Tree& tree, Id id, Id statement) {
   return conjunction(terms);
 }
 
-}  // namespace
-
-Result<Func> run(const RFactor& step, const Func& func) {
-  const Tree tree(func);
-  const Uses uses(tree);
-  const Id loop_id = TW_TRY(tree.find_loop(step.loop));
-  const Id id = TW_TRY(reduction_in(tree, loop_id));
+/// The store of block `id`, whose reduction over `loop` can be split up: the block and its init
+/// alone write the result, and sums may be regrouped.
+Result<const Store*> factorable_store(const RFactor& step, const Func& func, const Tree& tree,
+                                      const Uses& uses, Id id, Id loop) {
   const Block& block = tree.block(id);
   const Store* store = single_store(block);
   if (store == nullptr || store->combine == Combine::Set)
@@ -235,27 +232,53 @@ Result<Func> run(const RFactor& step, const Func& func) {
       return refuse(1, fmt::format("block {} reads its own result", block.name));
   if (order_matters(func.math, store->buffer.dtype(), store->combine))
     return refuse(3, fmt::format("block {} sums floats and the math is exact", block.name));
-  if (tree.loop(loop_id).kind != ForKind::Serial)
-    return refuse(4, fmt::format("loop {} is {}", step.loop, name(tree.loop(loop_id).kind)));
-  const Factored factored = TW_TRY(factor(tree, id, loop_id));
-  const auto axes = axes_of(store->indices, block);
-  if (!axes)
-    return refuse(5, fmt::format("the indices of {} are not iterations of {}", store->buffer.name(),
-                                 block.name));
-  // The statement that holds the block and no other user of its result; the loop must be in it.
+  if (tree.loop(loop).kind != ForKind::Serial)
+    return refuse(4, fmt::format("loop {} is {}", step.loop, name(tree.loop(loop).kind)));
+  return store;
+}
+
+/// The statement that holds block `id` and no other user of its result; `loop` must be in it.
+Result<Id> statement_of(const RFactor& step, const Tree& tree, const Uses& uses, Id id, Id loop,
+                        const Buffer& result) {
   Id statement = id;
   auto alone = [&](Id s) {
-    for (Id user : uses.users(store->buffer))
+    for (Id user : uses.users(result))
       if (user != id && tree.inside(user, s)) return false;
     return true;
   };
   while (tree.parent(statement) != kNone && alone(tree.parent(statement)))
     statement = tree.parent(statement);
-  if (!tree.inside(loop_id, statement))
-    return refuse(
-        4, fmt::format("loop {} also holds other users of {}", step.loop, store->buffer.name()));
+  if (!tree.inside(loop, statement))
+    return refuse(4, fmt::format("loop {} also holds other users of {}", step.loop, result.name()));
   if (in_vector_loop(tree, statement))
-    return refuse(4, fmt::format("block {} is in a vector loop", block.name));
+    return refuse(4, fmt::format("block {} is in a vector loop", tree.block(id).name));
+  return statement;
+}
+
+/// The name of what holds partial results of `block`.
+std::string partial_name(const Block& block, const NamePool& names) {
+  std::string name = block.name + ".rf";
+  for (int n = 1;
+       names.has_buffer(name) || names.has_block(name) || names.has_block(name + ".init"); ++n)
+    name = fmt::format("{}.rf.{}", block.name, n);
+  return name;
+}
+
+}  // namespace
+
+Result<Func> run(const RFactor& step, const Func& func) {
+  const Tree tree(func);
+  const Uses uses(tree);
+  const Id loop_id = TW_TRY(tree.find_loop(step.loop));
+  const Id id = TW_TRY(reduction_in(tree, loop_id));
+  const Block& block = tree.block(id);
+  const Store* store = TW_TRY(factorable_store(step, func, tree, uses, id, loop_id));
+  const Factored factored = TW_TRY(factor(tree, id, loop_id));
+  const auto axes = axes_of(store->indices, block);
+  if (!axes)
+    return refuse(5, fmt::format("the indices of {} are not iterations of {}", store->buffer.name(),
+                                 block.name));
+  const Id statement = TW_TRY(statement_of(step, tree, uses, id, loop_id, store->buffer));
   const Id outside = tree.parent(statement);
   std::vector<Id> loops = tree.loops_around(id);
   std::erase_if(loops, [&](Id l) { return !tree.inside(l, statement); });
@@ -265,10 +288,7 @@ Result<Func> run(const RFactor& step, const Func& func) {
   if (!box.exact || outside == kNone)
     return refuse(5, fmt::format("what block {} writes is not a box without gaps", block.name));
   NamePool names(tree);
-  std::string name = block.name + ".rf";
-  for (int n = 1;
-       names.has_buffer(name) || names.has_block(name) || names.has_block(name + ".init"); ++n)
-    name = fmt::format("{}.rf.{}", block.name, n);
+  const std::string name = partial_name(block, names);
   const Parts parts = make_parts(block, factored, *axes, name, tree.loop(loop_id).extent);
   const arith::Bounds bounds = tree.bounds_at(statement);
   const Expr guard = TW_TRY(outer_guard(tree, id, statement));

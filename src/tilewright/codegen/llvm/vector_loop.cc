@@ -158,21 +158,47 @@ std::optional<int64_t> row_begin(const Expr& index, const Var& lane) {
 
 int64_t row_end(const Buffer& buffer) { return as_int(buffer.shape().back()).value_or(0); }
 
+/// Calls `f` on every load in `e`, once where expressions share it.
+void each_load(const Expr& e, const std::function<void(const Load&)>& f) {
+  std::set<const ExprNode*> seen;
+  std::function<void(const Expr&)> go = [&](const Expr& y) {
+    if (!y || !seen.insert(y.get()).second) return;
+    match(
+        y, [&](const Unary& z) { go(z.a); }, [&](const Binary& z) { go(z.a), go(z.b); },
+        [&](const Select& z) { go(z.condition), go(z.on_true), go(z.on_false); },
+        [&](const Cast& z) { go(z.a); },
+        [&](const Load& z) {
+          f(z);
+          for (const Expr& i : z.indices) go(i);
+        },
+        [&](const MathCall& z) {
+          for (const Expr& arg : z.args) go(arg);
+        },
+        [](const auto&) {});
+  };
+  go(e);
+}
+
+/// How lanes use the rows of a stack buffer.
+struct RowUse {
+  bool fits = true;          ///< only as whole vectors, side by side
+  bool moves = false;        ///< some vectors begin inside of a row
+  bool ends_inside = false;  ///< lanes reach beyond what they compute inside of a row
+  int64_t row = 0;           ///< elements that vectors reach
+
+  /// What lanes write beyond their own must be nobody else's.
+  bool pads() const { return fits && row != 0 && !(moves && ends_inside); }
+};
+
 }  // namespace
 
 /// Finds the stack buffers that lanes only ever touch as whole vectors of their rows and pads their
 /// last axis, so that no access needs a mask and every vector can become a register.
 void KernelEmitter::plan_registers() {
-  struct Use {
-    bool fits = true;
-    bool moves = false;        ///< some vectors begin inside of a row
-    bool ends_inside = false;  ///< lanes reach beyond what they compute inside of a row
-    int64_t row = 0;
-  };
-  std::map<Buffer, Use> uses_of;
+  std::map<Buffer, RowUse> uses_of;
   for (const auto& [buffer, place] : plan_.places)
     if (place.where == AllocPlacement::Where::Stack && const_elements(buffer) && buffer.rank() > 0)
-      uses_of[buffer] = Use{};
+      uses_of[buffer] = RowUse{};
   auto access = [&](const Buffer& buffer, const std::vector<Expr>& indices, const For* vector) {
     const auto it = uses_of.find(buffer);
     if (it == uses_of.end() || vector == nullptr || !uses_any(indices, vector->var)) return;
@@ -195,23 +221,7 @@ void KernelEmitter::plan_registers() {
     if (loop && loop->kind == ForKind::Vector && vector == nullptr && can_use_lanes(*loop))
       vector = loop;
     auto expr = [&](const Expr& e) {
-      std::set<const ExprNode*> seen;
-      std::function<void(const Expr&)> go = [&](const Expr& y) {
-        if (!y || !seen.insert(y.get()).second) return;
-        match(
-            y, [&](const Unary& z) { go(z.a); }, [&](const Binary& z) { go(z.a), go(z.b); },
-            [&](const Select& z) { go(z.condition), go(z.on_true), go(z.on_false); },
-            [&](const Cast& z) { go(z.a); },
-            [&](const Load& z) {
-              access(z.buffer, z.indices, vector);
-              for (const Expr& i : z.indices) go(i);
-            },
-            [&](const MathCall& z) {
-              for (const Expr& arg : z.args) go(arg);
-            },
-            [](const auto&) {});
-      };
-      go(e);
+      each_load(e, [&](const Load& load) { access(load.buffer, load.indices, vector); });
     };
     if (const auto* store = s.as<Store>()) {
       access(store->buffer, store->indices, vector);
@@ -224,8 +234,7 @@ void KernelEmitter::plan_registers() {
   };
   visit(func_.body, nullptr);
   for (const auto& [buffer, use] : uses_of) {
-    // What lanes write beyond their own must be nobody else's.
-    if (!use.fits || use.row == 0 || (use.moves && use.ends_inside)) continue;
+    if (!use.pads()) continue;
     std::vector<Expr> shape = buffer.shape();
     shape.back() = int_imm(std::max(use.row, *as_int(shape.back())));
     const Buffer wide(buffer.name(), buffer.dtype(), shape, buffer.scope());
