@@ -51,4 +51,21 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
   if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
 }
 
+std::set<std::string> loops_beside_tile(const Draft& draft, const std::string& name) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts& block = *find_block(blocks, name);
+  std::vector<Load> in_registers;
+  for (const Load& load : block.loads)
+    if (load.buffer.scope() == "local") in_registers.push_back(load);
+  if (block.store->buffer.scope() == "local")
+    in_registers.push_back({block.store->buffer, block.store->indices});
+  std::set<std::string> beside;
+  for (const Iter& iter : block.block->iters) {
+    const auto moves = [&](const Load& load) { return mentions(load, iter.var); };
+    if (!in_registers.empty() && std::none_of(in_registers.begin(), in_registers.end(), moves))
+      beside.insert(block.loop_of(iter.var));
+  }
+  return beside;
+}
+
 }  // namespace tilewright::rules

@@ -12,6 +12,7 @@
 #include "tilewright/ir/text.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/lower.h"
+#include "tilewright/lower/passes.h"
 #include "tilewright/rules/common/testing/kernels.h"
 #include "tilewright/tensor/op.h"
 
@@ -288,6 +289,22 @@ func f(A: f32[40,64], B: f32[64,48], out C: f32[40,48]) {
   EXPECT_EQ(decision.chosen.algorithm, "loops");
   EXPECT_EQ(decision.chosen.time.total(), 0);
   EXPECT_EQ(decision.runner_up.algorithm, "direct");
+}
+
+TEST(DefaultSchedule, WhatEveryChannelOfASoftmaxDoesIsWrittenOnce) {
+  const auto softmax = [](int64_t channels) {
+    return OpCase{"", "Softmax", {{1, channels, 5, 23}}, {{"axis", int64_t{1}}}};
+  };
+  const auto code = [&](int64_t channels) {
+    const Func func = func_of(softmax(channels));
+    const auto scheduled = schedule::replay(func, default_trace(func, target_of(32), 1));
+    EXPECT_TRUE(scheduled);
+    const auto lowered = lower::run_pipeline(*scheduled, "cpu");
+    EXPECT_TRUE(lowered);
+    return lower::count_statements(lowered->body);
+  };
+  expect_same_meaning(softmax(40));
+  EXPECT_EQ(code(40), code(80));
 }
 
 }  // namespace

@@ -32,6 +32,9 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
+/// Vectors that a block behind a tile computes in straight code, at most, where it has loops of its
+/// own: as many as there are registers on any target.
+constexpr int64_t kStraightVectors = 32;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
@@ -337,17 +340,29 @@ class TileRule {
   /// Vectorises the innermost loop of a block inside the tile by native vectors and unrolls the
   /// rest.
   void tile_registers(const std::string& name, const std::string& anchor) {
-    LoopNest nest = draft_.nest_inside(name, anchor);
+    const LoopNest nest = draft_.nest_inside(name, anchor);
     if (nest.names.empty()) return;
     std::string last = nest.names.back();
+    LoopNest outer = {{nest.names.begin(), nest.names.end() - 1},
+                      {nest.extents.begin(), nest.extents.end() - 1}};
     const int64_t lanes = target_.lanes(bit_width(widest_type(name)));
     if (nest.extents.back() > lanes && draft_.attempt(schedule::Split{last, lanes})) {
-      draft_.attempt(schedule::Unroll{last + ".o"});
+      outer.names.insert(outer.names.begin(), last + ".o");
+      outer.extents.insert(outer.extents.begin(), ceil_div(nest.extents.back(), lanes));
       last += ".i";
     }
     draft_.attempt(schedule::Vectorize{last});
-    for (size_t i = 0; i + 1 < nest.names.size(); ++i)
-      draft_.attempt(schedule::Unroll{nest.names[i]});
+    write_out(name, outer);
+  }
+
+  /// Unrolls these loops of a block; those beside the tile only where that makes little code.
+  void write_out(const std::string& name, const LoopNest& loops) {
+    int64_t vectors = 1;
+    for (const int64_t extent : loops.extents) vectors *= extent;
+    std::set<std::string> beside;
+    if (vectors > kStraightVectors) beside = loops_beside_tile(draft_, name);
+    for (const std::string& loop : loops.names)
+      if (!beside.contains(loop)) draft_.attempt(schedule::Unroll{loop});
   }
 
   /// Schedules a block that reads the finished tile, and the copy that brings its result out of
@@ -370,8 +385,9 @@ class TileRule {
   void turn_registers(const std::string& name, const std::string& anchor) {
     if (!tile_transpose(draft_, name, target_, anchor)) return tile_registers(name, anchor);
     const LoopNest nest = draft_.nest_inside(name, anchor);
-    for (size_t i = 0; i + 2 < nest.names.size(); ++i)
-      draft_.attempt(schedule::Unroll{nest.names[i]});
+    if (nest.names.size() < 2) return;
+    write_out(name, {{nest.names.begin(), nest.names.end() - 2},
+                     {nest.extents.begin(), nest.extents.end() - 2}});
   }
 
   DType widest_type(const std::string& name) const {
