@@ -2,6 +2,7 @@
 # Programs as C++ for FPGAs: the files, whole or not at all, and what bad input gets.
 # fpga.sh PROGRAM
 source "$(dirname "$0")/lib.sh"
+export TILEWRIGHT_BOARD_ROOT=/nowhere  # not this machine's
 
 cat >twice.tw <<'EOF'
 func twice(X: f32[64], out Y: f32[64]) {
@@ -27,6 +28,16 @@ holds "no vendor in it" bash -c '! grep -q "hls::\|ap_uint" plain/kernel.cpp pla
 env PATH=/usr/bin:/bin sh out/build.sh platform >"$log" 2>&1
 [ $? -eq 7 ] && grep -q "no v++" "$log" && ok "build.sh says what is missing" ||
   bad "build.sh says what is missing" "another exit code or text"
+
+# XRT's own headers take the host program (-l:... is how Debian's library is named).
+if [ -d /usr/include/xrt ]; then
+  holds "a host program for XRT" g++ -std=c++17 -I/usr/include/xrt out/host.cpp -l:libxrt_coreutil.so.2 -o out/host
+  out/host none.xclbin >"$log" 2>&1
+  [ $? -eq 4 ] && ok "which needs a card" || bad "which needs a card" "another exit code"
+else
+  echo "skipped: no headers of XRT (libxrt-dev)"
+  skipped=$((skipped + 2))
+fi
 
 exits 2 "an unknown FPGA" "vu9p" -- hls twice.tw --hw vu9 -o none
 exits 2 "an unknown dialect" "plain" -- hls twice.tw --dialect c -o none
@@ -94,7 +105,10 @@ exits 2 "types where they are part of the program" "--target fpga" -- tune conv.
 exits 2 "every schedule of a processor" "ours, random" -- tune conv.tw --method exhaustive
 exits 2 "a package of two programs" "-o names one package" -- \
   tune conv.tw --target fpga --dtypes f32,i8 --trials 1 --records types.sqlite -o types.twm
-exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
+exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps, fpga_axi.v, vivado.tcl, build.sh" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
+sh rtl/build.sh >"$log" 2>&1
+[ $? -eq 7 ] && grep -q "no vivado" "$log" && ok "it needs the vendor's tool" ||
+  bad "it needs the vendor's tool" "another exit code or text"
 exits 2 "an accelerator is no program" "--target fpga" -- rtl mm.tw mm.tw
 cat >dot.tw <<'EOF'
 tensor dot(A: i8[m, k], B: i8[k, n]) where m = 2, n = 3, k = 4 {
@@ -107,6 +121,10 @@ sed 's/T\[b\] \* 2.0/exp(T[b])/' twice.tw >exp.tw
 exits 3 "what the Verilog lacks" "has no function" -- verify exp.tw --target fpga --hw zcu104 \
   --device fpga:tsim --against interp
 exits 0 "a package" "" -- compile twice.tw --target fpga --hw zcu104 -o twice.twm
+# Hardware, which is not there.
+exits 4 "no board" "no device of UIO is called 'tilewright'" "/nowhere/sys/class/uio" -- \
+  run twice.twm --device fpga:uio
+exits 4 "no card" "error: there is no" -- run twice.twm --device fpga:xrt
 exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
 holds "a row for each process" grep -q read_X waits.json
 

@@ -46,7 +46,9 @@ std::optional<Error> problem_of(const Variable& variable, const std::string& val
 const std::vector<Variable>& environment_variables() {
   using Takes = Variable::Takes;
   static const std::vector<Variable> variables = {
-      {"TILEWRIGHT_CACHE_DIR", Takes::Text},      {"TILEWRIGHT_CALIBRATE", Takes::Switch},
+      {"TILEWRIGHT_BOARD_ROOT", Takes::Text},     {"TILEWRIGHT_CACHE_DIR", Takes::Text},
+      {"TILEWRIGHT_CALIBRATE", Takes::Switch},    {"TILEWRIGHT_XCLBIN", Takes::Text},
+      {"TILEWRIGHT_XRT", Takes::Text},
       {"TILEWRIGHT_CUDA_DEVICE", Takes::Text},    {"TILEWRIGHT_CUDA_DRIVER", Takes::Text},
       {"TILEWRIGHT_LIBPQ", Takes::Text},          {"TILEWRIGHT_NVDISASM", Takes::Text},
       {"TILEWRIGHT_NVRTC", Takes::Text},          {"TILEWRIGHT_OPENCL", Takes::Text},

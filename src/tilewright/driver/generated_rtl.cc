@@ -4,7 +4,9 @@
 
 #include <filesystem>
 
+#include "tilewright/accel/fpga/rtl/axi_top.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
+#include "tilewright/accel/fpga/rtl/vivado.h"
 #include "tilewright/accel/spatial/rtl/rtl.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/file.h"
@@ -22,11 +24,17 @@ constexpr std::pair<vta::Bench, const char*> kBenches[] = {{vta::Bench::Queue, "
 Result<GeneratedRtl> generate(const vta::Config& config) {
   TW_TRY_STATUS(vta::check(config));
   TW_TRY_STATUS(vta::rtl_supports(config));
-  GeneratedRtl made{vta::label(config),   vta::kTop,
-                    vta::verilog(config), fmt::format("{}.toml", vta::kTop),
-                    vta::to_toml(config), {}};
+  GeneratedRtl made{vta::label(config),
+                    vta::kTop,
+                    vta::verilog(config),
+                    fmt::format("{}.toml", vta::kTop),
+                    vta::to_toml(config),
+                    {},
+                    {}};
   for (const auto& [bench, name] : kBenches)
     made.benches.emplace_back(name, vta::testbench(config, bench, 1));
+  if (vta::axi_supports(config))
+    made.board.emplace_back(fmt::format("{}.v", vta::kAxiTop), vta::axi_top(config));
   return made;
 }
 
@@ -37,6 +45,7 @@ Result<GeneratedRtl> generate(const spatial::Design& design) {
                       spatial::verilog(design),
                       fmt::format("{}.toml", spatial::kTop),
                       spatial::to_toml(design),
+                      {},
                       {}};
 }
 
@@ -49,12 +58,19 @@ Result<GeneratedRtl> generated_rtl(const codesign::Hardware& hardware) {
 Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
   const fpga::Design design = TW_TRY(compile::fpga_design(program.program.func, program.device));
   TW_TRY_STATUS(fpga::rtl_supports(design));
-  return GeneratedRtl{fmt::format("{} for {}", program.program.func.name, program.device.name),
-                      fpga::kTop,
-                      fpga::verilog(design, fpga::Numbers::Fixed).text,
-                      "schedule.steps",
-                      program.steps,
-                      {}};
+  GeneratedRtl made{fmt::format("{} for {}", program.program.func.name, program.device.name),
+                    fpga::kTop,
+                    fpga::verilog(design, fpga::Numbers::Fixed).text,
+                    "schedule.steps",
+                    program.steps,
+                    {},
+                    {}};
+  if (program.device.family != hw::FpgaFamily::Ice40)
+    made.board = {
+        {fmt::format("{}.v", fpga::kAxiTop), fpga::axi_top(design)},
+        {"vivado.tcl", fpga::vivado_script(design, program.device.part, program.device.clock_mhz)},
+        {"build.sh", fpga::vivado_build()}};
+  return made;
 }
 
 Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input) {
@@ -92,6 +108,13 @@ Status write_rtl(const GeneratedRtl& made, const std::string& folder) {
     TW_TRY_STATUS(write_file(fmt::format("{}/{}", folder, made.file), made.text));
   for (const auto& [name, text] : made.benches)
     TW_TRY_STATUS(write_file(fmt::format("{}/{}_bench.v", folder, name), text));
+  for (const auto& [name, text] : made.board) {
+    const std::string path = fmt::format("{}/{}", folder, name);
+    TW_TRY_STATUS(write_file(path, text));
+    if (text.starts_with("#!"))
+      std::filesystem::permissions(path, std::filesystem::perms::owner_exec,
+                                   std::filesystem::perm_options::add, error);
+  }
   return {};
 }
 

@@ -17,6 +17,8 @@ struct GeneratedRtl {
   std::string label, top, verilog;
   std::string file, text;  ///< what it was made from: its name in the folder, and what it holds
   std::vector<std::pair<std::string, std::string>> benches;  ///< name, text for Icarus
+  /// Name, text: the module at the top on a board, and what vendors' tools need.
+  std::vector<std::pair<std::string, std::string>> board;
 };
 
 /// What `rtl` and `synth` take: an accelerator, or with `--target fpga` a program.
@@ -34,7 +36,8 @@ Result<GeneratedRtl> generated_rtl(const codesign::Hardware& hardware);
 Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program);
 /// Either. errors: besides these, those of reading it.
 Result<GeneratedRtl> generated_rtl(const HardwareOrProgram& input);
-/// TOP.v, what it was made from and the benches in `folder`, which is made. errors: Io.
+/// TOP.v, what it was made from, the benches and the files for a board in `folder`, which is made.
+/// errors: Io.
 Status write_rtl(const GeneratedRtl& made, const std::string& folder);
 
 }  // namespace tilewright::driver

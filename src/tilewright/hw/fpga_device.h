@@ -54,6 +54,13 @@ struct FpgaMemory {
   friend bool operator==(const FpgaMemory&, const FpgaMemory&) = default;
 };
 
+/// What Linux calls a design and the memory that it shares with the host, on boards without a
+/// vendor's runtime (runtime/fpga/uio.h). Empty: the usual names.
+struct FpgaBoard {
+  std::string registers, memory;
+  friend bool operator==(const FpgaBoard&, const FpgaBoard&) = default;
+};
+
 /// Who makes the netlist: `hls`, a vendor's compiler from our C++; `rtl`, our own Verilog.
 enum class FpgaPath { Hls, Rtl };
 /// `hls`, `rtl`.
@@ -82,6 +89,7 @@ struct FpgaDevice {
   FpgaShares usable;
   FpgaMemory memory;
   FpgaPort port;
+  FpgaBoard board;
   int regions = 1;                      ///< dies (SLRs) that wires between cost
   std::vector<FpgaOperator> operators;  ///< by name, type and path
   friend bool operator==(const FpgaDevice&, const FpgaDevice&) = default;

@@ -54,6 +54,7 @@ class FpgaReader {
         "memory", device_.memory, [](auto& t, auto f) { each_number_of_memory(t, f); },
         [&](TomlTable& table) { read_text(table, "memory.", "name", device_.memory.name); });
     read_table("port", device_.port, [](auto& t, auto f) { each_number_of_port(t, f); });
+    if (const toml::table* table = top_.subtable("board")) read_board(*table);
     if (const toml::table* table = top_.subtable("operator")) read_operators(*table);
     top_.finish();
     check_sizes();
@@ -115,6 +116,14 @@ class FpgaReader {
   template <class Part, class Each>
   void read_table(const char* key, Part& part, const Each& each) {
     read_table(key, part, each, [](TomlTable&) {});
+  }
+
+  /// A table that need not be there.
+  void read_board(const toml::table& entries) {
+    TomlTable table(entries, "board.", problems_);
+    read_text(table, "board.", "registers", device_.board.registers);
+    read_text(table, "board.", "memory", device_.board.memory);
+    table.finish();
   }
 
   /// `[operator.OP.TYPE.PATH]`: tables in tables, so that there is one of each.
@@ -287,6 +296,11 @@ std::string to_toml(const FpgaDevice& device) {
   text += "\n[port]\n";
   each_number_of_port(device.port, number);
   texts("source", device.port.source);
+  if (!device.board.registers.empty()) {
+    text += "\n[board]\n";
+    texts("registers", device.board.registers);
+    texts("memory", device.board.memory);
+  }
   for (const FpgaOperator& row : device.operators) {
     text += fmt::format("\n[operator.{}.{}.{}]\n", row.op, row.dtype, name(row.path));
     each_number_of_operator(row, number);

@@ -66,14 +66,15 @@ std::string host_program(const Func& func, const HlsKernel& kernel) {
         port.buffer, port.param < 0 ? std::vector<Expr>{}
                                     : func.params[static_cast<size_t>(port.param)].strides);
     const Expr bytes = arith::simplify(substitute(span(port.buffer, strides), lowest));
-    const int64_t size = (std::max<int64_t>(as_int(bytes).value_or(0), 1) + 63) / 64 * 64;
+    const int64_t used = as_int(bytes).value_or(0);
+    const int64_t size = (std::max<int64_t>(used, 1) + 63) / 64 * 64;
     const std::string id = "buffer_" + port.name;
     made[port.buffer] = id;
     lines.push_back(fmt::format("xrt::bo {}(device, {}, kernel.group_id({}));", id, size, i));
     if (port.param >= 0 && func.params[static_cast<size_t>(port.param)].mode != ParamMode::Out)
-      lines.push_back(fmt::format("fill({}, \"{}.bin\");", id, port.buffer.name()));
+      lines.push_back(fmt::format("fill({}, \"{}.bin\", {});", id, port.buffer.name(), used));
     if (port.param >= 0 && port.writes)
-      copies.push_back(fmt::format("save({}, \"{}.bin\");", id, port.buffer.name()));
+      copies.push_back(fmt::format("save({}, \"{}.bin\", {});", id, port.buffer.name(), used));
     arguments.push_back(id);
   }
   for (const Scalar& s : func.scalars) arguments.push_back(s.var.name());
@@ -96,27 +97,36 @@ std::string host_program(const Func& func, const HlsKernel& kernel) {
 #include <stdexcept>
 #include <string>
 
-static void fill(xrt::bo& buffer, const std::string& file) {{
+static void fill(xrt::bo& buffer, const std::string& file, std::streamsize bytes) {{
   std::ifstream in(file, std::ios::binary);
   if (!in) throw std::runtime_error("cannot read " + file);
-  in.read(buffer.map<char*>(), static_cast<std::streamsize>(buffer.size()));
+  in.read(buffer.map<char*>(), bytes);
+  if (in.gcount() != bytes || in.peek() != std::ifstream::traits_type::eof())
+    throw std::runtime_error(file + " must have " + std::to_string(bytes) + " bytes");
   buffer.sync(XCL_BO_SYNC_BO_TO_DEVICE);
 }}
 
-static void save(xrt::bo& buffer, const std::string& file) {{
+static void save(xrt::bo& buffer, const std::string& file, std::streamsize bytes) {{
   buffer.sync(XCL_BO_SYNC_BO_FROM_DEVICE);
   std::ofstream out(file, std::ios::binary);
-  out.write(buffer.map<char*>(), static_cast<std::streamsize>(buffer.size()));
+  out.write(buffer.map<char*>(), bytes);
   if (!out) throw std::runtime_error("cannot write " + file);
 }}
 
+// What to return if the next step fails: no usable card, another xclbin, files or the run.
+static int code = 4;
+
 static void run(const char* file, unsigned number) {{
   xrt::device device(number);
+  std::cerr << "host: " << device.get_info<xrt::info::device::name>() << "\n";
+  code = 8;
   const xrt::uuid id = device.load_xclbin(std::string(file));
   xrt::kernel kernel(device, id, "{0}");
+  code = 1;
 {1}
   xrt::run started = kernel({2});
-  started.wait();
+  if (started.wait() != ERT_CMD_STATE_COMPLETED)
+    throw std::runtime_error("the kernel did not come to its end");
 {3}}}
 
 int main(int argc, char** argv) {{
@@ -128,7 +138,7 @@ int main(int argc, char** argv) {{
     run(argv[1], argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 0);
   }} catch (const std::exception& error) {{
     std::cerr << "host: " << error.what() << "\n";
-    return 8;
+    return code;
   }}
   return 0;
 }}
@@ -136,12 +146,15 @@ int main(int argc, char** argv) {{
                      kernel.symbol, body, fmt::join(arguments, ", "), saved);
 }
 
-/// Memory channels in turn, so that ports seldom share one.
+/// Memory channels in turn, so that ports seldom share one; ports to one buffer must.
 std::string link_file(const HlsKernel& kernel, const hw::FpgaDevice& device) {
   std::string out = fmt::format("[connectivity]\nnk={0}:1:{0}_1\n", kernel.symbol);
-  for (size_t i = 0; i < kernel.ports.size(); ++i)
-    out += fmt::format("sp={}_1.{}:DDR[{}]\n", kernel.symbol, kernel.ports[i].name,
-                       i % static_cast<size_t>(std::max(device.memory.channels, 1)));
+  std::map<Buffer, size_t> channels;
+  for (const HlsPort& port : kernel.ports) {
+    const size_t next = channels.size() % static_cast<size_t>(std::max(device.memory.channels, 1));
+    const size_t channel = channels.emplace(port.buffer, next).first->second;
+    out += fmt::format("sp={}_1.{}:DDR[{}]\n", kernel.symbol, port.name, channel);
+  }
   if (device.regions > 1) out += fmt::format("slr={}_1:SLR0\n", kernel.symbol);
   return out;
 }
@@ -193,7 +206,17 @@ C++ for Vitis HLS, for {1} at {2} MHz. No vendor's tool has seen this text.
 | `tw_arithmetic.h` | arithmetic, and elements of memory ports |
 | `link.cfg` | which argument lies in which memory |
 | `build.sh` | calls the vendor's compiler; exit code 7 without it |
-| `host.cpp` | runs the kernel through XRT: `g++ -std=c++17 host.cpp -lxrt_coreutil -o host` |
+| `host.cpp` | runs the kernel through XRT, on files with the arguments' elements |
+
+The host program, with the vendor's XRT, and with Debian's (`libxrt-dev`):
+
+```
+g++ -std=c++17 -I$XILINX_XRT/include host.cpp -L$XILINX_XRT/lib -lxrt_coreutil -o host
+g++ -std=c++17 -I/usr/include/xrt host.cpp -l:libxrt_coreutil.so.2 -o host
+./host {0}.xclbin
+```
+
+It returns 4 if there is no usable card, 8 if the xclbin is missing or is not for it.
 
 Memory ports are words of {3} bits. An element never crosses two words; elements lie in row-major
 order.

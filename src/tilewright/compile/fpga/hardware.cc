@@ -6,6 +6,8 @@
 #include "tilewright/compile/fpga/network.h"
 #include "tilewright/compile/hardware_text.h"
 #include "tilewright/hw/fpga_device_file.h"
+#include "tilewright/runtime/fpga/uio.h"
+#include "tilewright/runtime/fpga/xrt.h"
 
 namespace tilewright::compile {
 namespace {
@@ -19,7 +21,19 @@ class FpgaRuntime final : public DeviceRuntime {
   std::vector<DeviceRow> devices() const override {
     return {{kFpgaCsim, "the generated C++ under this machine's compiler: results, no time"},
             {kFpgaTsim, "cycle simulator of designs: results, cycles, who waits for what", true},
-            {kFpgaRtl, "Verilog of designs under Verilator: results, cycles", true}};
+            {kFpgaRtl, "Verilog of designs under Verilator: results, cycles", true},
+            {kFpgaUio, "a board with the Verilog, whose registers Linux maps", true},
+            {kFpgaXrt, "a card with the C++ as a vendor's compiler built it, through XRT"}};
+  }
+
+  std::vector<DeviceState> states() const override {
+    std::vector<DeviceState> states = DeviceRuntime::states();
+    const auto say = [](DeviceState& state, const auto& opened) {
+      if (!opened) state.reason = fmt::format("{}: {}", opened.error().what, opened.error().why);
+    };
+    say(states[states.size() - 2], runtime::open_uio({}));
+    say(states.back(), runtime::xrt_card());
+    return states;
   }
 
   Result<std::unique_ptr<runtime::Launch>> load_launch(

@@ -1,13 +1,16 @@
 #include "tilewright/compile/fpga/launch.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
 #include "tilewright/base/parallel.h"
 #include "tilewright/codegen/hls/csim.h"
 #include "tilewright/compile/fpga/backend.h"
+#include "tilewright/compile/fpga/board_launch.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/runtime/thread_pool.h"
 
@@ -116,6 +119,14 @@ class FpgaLaunch final : public runtime::Launch {
   std::vector<std::string> memory_;  ///< of values that are no constants
 };
 
+Result<std::unique_ptr<FpgaKernel>> load_kernel(const Func& func, const hw::FpgaDevice& device,
+                                                const LaunchSettings& settings) {
+  if (settings.device == kFpgaCsim) return CsimKernel::load(func, device);
+  if (settings.device == kFpgaUio) return load_uio(func, device);
+  if (settings.device == kFpgaXrt) return load_xrt(func, device);
+  return load_design(func, device, settings);
+}
+
 /// Every design on the device, several compilers at a time.
 Result<std::vector<std::unique_ptr<FpgaKernel>>> load_kernels(const FpgaNetwork& network,
                                                               const LaunchSettings& settings) {
@@ -131,9 +142,7 @@ Result<std::vector<std::unique_ptr<FpgaKernel>>> load_kernels(const FpgaNetwork&
       if (problem || settings.observer.stop()) return;
       settings.observer.step("compiling designs", done, static_cast<int64_t>(count), func.name);
     }
-    Result<std::unique_ptr<FpgaKernel>> kernel = settings.device == kFpgaCsim
-                                                     ? CsimKernel::load(func, network.device)
-                                                     : load_design(func, network.device, settings);
+    Result<std::unique_ptr<FpgaKernel>> kernel = load_kernel(func, network.device, settings);
     const std::lock_guard<std::mutex> guard(lock);
     ++done;
     if (kernel)
@@ -155,10 +164,18 @@ Result<std::unique_ptr<runtime::Launch>> load_fpga_launch(const std::string& nam
                                                           std::shared_ptr<LaunchLog> log) {
   LaunchSettings mine = settings;
   if (mine.device.empty() || mine.device == kFpgaTarget) mine.device = kFpgaCsim;
-  if (mine.device != kFpgaCsim && mine.device != kFpgaTsim && mine.device != kFpgaRtl)
+  std::vector<std::string> ids;
+  for (const DeviceRow& row : fpga_runtime().devices()) ids.push_back(row.id);
+  if (std::find(ids.begin(), ids.end(), mine.device) == ids.end())
     return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for fpga", mine.device),
-                fmt::format("devices for it: {}, {}, {}", kFpgaCsim, kFpgaTsim, kFpgaRtl));
+                fmt::format("devices for it: {}", fmt::join(ids, ", ")));
   FpgaNetwork network = TW_TRY(parse_fpga_network(code));
+  if (mine.device == kFpgaUio && network.designs.size() > 1)
+    return fail(
+        ErrorKind::Unsupported,
+        fmt::format("'{}' has {} designs, the board one at a time", name, network.designs.size()),
+        "each distinct layer of a network is a design of its own",
+        "run a program of one kernel, or a network on fpga:xrt");
   auto kernels = TW_TRY(load_kernels(network, mine));
   return std::unique_ptr<runtime::Launch>(std::make_unique<FpgaLaunch>(
       name, std::move(network), std::move(kernels), std::move(mine), std::move(log)));

@@ -17,6 +17,10 @@ namespace tilewright::compile {
 inline constexpr const char *kFpgaCsim = "fpga:csim", *kFpgaTsim = "fpga:tsim",
                             *kFpgaRtl = "fpga:rtl";
 
+/// Hardware: a board whose registers Linux maps, with the Verilog; a card through XRT, with the
+/// C++.
+inline constexpr const char *kFpgaUio = "fpga:uio", *kFpgaXrt = "fpga:xrt";
+
 /// What a call did on a device that counts cycles.
 struct DesignRun {
   std::shared_ptr<const fpga::Design> design;

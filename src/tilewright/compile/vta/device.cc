@@ -11,6 +11,7 @@
 #include "tilewright/compile/vta/hardware_fit.h"
 #include "tilewright/compile/vta/launch.h"
 #include "tilewright/compile/vta/programs.h"
+#include "tilewright/runtime/fpga/uio.h"
 
 namespace tilewright::compile {
 namespace {
@@ -20,7 +21,8 @@ class VtaRuntime final : public DeviceRuntime {
   std::vector<DeviceRow> devices() const override {
     return {{"vta:fsim", "functional simulator: results, no time"},
             {"vta:tsim", "cycle simulator: results and cycles", true},
-            {"vta:rtl", "the generated Verilog under Verilator", true}};
+            {"vta:rtl", "the generated Verilog under Verilator", true},
+            {"vta:uio", "a board with the Verilog, whose registers Linux maps", true}};
   }
 
   /// Tools of rtl are only looked for: building the model takes long.
@@ -28,7 +30,9 @@ class VtaRuntime final : public DeviceRuntime {
     std::vector<DeviceState> states = DeviceRuntime::states();
     const Result<std::string> version = checked_version(kVerilator);
     if (!version)
-      states.back().reason = fmt::format("{}: {}", version.error().what, version.error().why);
+      states[2].reason = fmt::format("{}: {}", version.error().what, version.error().why);
+    if (const auto board = runtime::open_uio({}); !board)
+      states.back().reason = fmt::format("{}: {}", board.error().what, board.error().why);
     return states;
   }
 
@@ -95,6 +99,7 @@ Result<std::unique_ptr<vta::Device>> open_vta(const std::string& id, const vta::
   if (id.empty() || id == kVtaDevice || id == "vta:fsim") return vta::make_fsim(config, dram_bytes);
   if (id == "vta:tsim") return vta::make_tsim(config, dram_bytes);
   if (id == "vta:rtl") return vta::make_rtl(config, dram_bytes);
+  if (id == "vta:uio") return vta::make_board(config, dram_bytes, TW_TRY(runtime::open_uio({})));
   std::vector<std::string> ids;
   for (const DeviceRow& row : vta_runtime().devices()) ids.push_back(row.id);
   return fail(ErrorKind::Device, fmt::format("'{}' cannot run code for vta", id),

@@ -11,7 +11,7 @@ namespace tilewright::compile {
 
 const DeviceRuntime& vta_runtime();
 
-/// `vta:fsim`, `vta:tsim` or `vta:rtl`; `vta` alone is vta:fsim.
+/// `vta:fsim`, `vta:tsim`, `vta:rtl` or `vta:uio`; `vta` alone is vta:fsim.
 /// errors: Device (unknown, with the list), Tool (rtl without Verilator).
 Result<std::unique_ptr<vta::Device>> open_vta(const std::string& id, const vta::Config& config,
                                               uint64_t dram_bytes);

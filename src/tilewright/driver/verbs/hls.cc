@@ -51,6 +51,10 @@ Result<int> hls(const HlsVerb& verb, bool as_json) {
   const lower::ProcessProgram program = TW_TRY(lower::processes_of(func));
   codegen::HlsKernel kernel = TW_TRY(codegen::emit_hls(func, program, device, options));
   if (!options.notes.empty()) kernel.files["schedule.steps"] = options.notes;
+  for (const Param& p : func.params)  // values that the program knows are inputs of the kernel
+    if (p.values && kernel.files.contains("host.cpp"))
+      kernel.files[p.buffer.name() + ".bin"] = std::string(
+          static_cast<const char*>(p.values->data()), static_cast<size_t>(p.values->bytes()));
   TW_TRY_STATUS(write_files(kernel, verb.output));
 
   nlohmann::ordered_json json = document("hls");

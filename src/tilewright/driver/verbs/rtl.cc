@@ -46,8 +46,9 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
   if (options.benches) TW_TRY_STATUS(run_benches(made, json));
   if (!options.output.empty() && !to_stdout) {
     TW_TRY_STATUS(write_rtl(made, options.output));
-    say(fmt::format("{}: {}.v{} and {} benches", options.output, made.top,
-                    made.text.empty() ? "" : ", " + made.file, made.benches.size()));
+    std::string names = made.top + ".v" + (made.text.empty() ? "" : ", " + made.file);
+    for (const auto& [name, text] : made.board) names += ", " + name;
+    say(fmt::format("{}: {} and {} benches", options.output, names, made.benches.size()));
   }
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)

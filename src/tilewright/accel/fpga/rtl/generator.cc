@@ -382,7 +382,9 @@ module {} (
   out.text += body_ + "endmodule\n";
   out.text += fmt::format(
       R"(// The design behind its control.
-module {} (
+module {} #(
+    parameter [31:0] IDENTITY = 32'd0
+) (
     input wire clk, input wire reset,
     input wire s_awvalid, output wire s_awready, input wire [15:0] s_awaddr,
     input wire s_wvalid, output wire s_wready, input wire [31:0] s_wdata,
@@ -395,7 +397,7 @@ module {} (
   assign busy = run;
   wire [{}:0] arguments;
   wire [{}:0] numbers;
-  fpga_control #(.ARGUMENTS({}), .TABLE({})) control (
+  fpga_control #(.ARGUMENTS({}), .TABLE({}), .IDENTITY(IDENTITY)) control (
       .clk(clk), .reset(reset), .awvalid(s_awvalid), .awready(s_awready), .awaddr(s_awaddr),
       .wvalid(s_wvalid), .wready(s_wready), .wdata(s_wdata), .bvalid(s_bvalid), .bready(s_bready),
       .arvalid(s_arvalid), .arready(s_arready), .araddr(s_araddr), .rvalid(s_rvalid),

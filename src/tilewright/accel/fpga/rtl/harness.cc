@@ -41,6 +41,7 @@ constexpr const char* kBefore = R"cc(
     MemoryModel memory;
     const fpga_argument* arguments = nullptr;
     uint32_t count = 0;
+    uint64_t origin = kBase;  // where the first argument begins
     std::string problem;
     Stable asked[kPorts > 0 ? kPorts : 1], moved[kPorts > 0 ? kPorts : 1];
 
@@ -49,9 +50,9 @@ constexpr const char* kBefore = R"cc(
     }
 
     unsigned char* byte(uint64_t address) {
-      const uint64_t argument = address / kBase, offset = address % kBase;
-      if (argument == 0 || argument > count || offset >= arguments[argument - 1].size) return nullptr;
-      return arguments[argument - 1].bytes + offset;
+      const uint64_t argument = (address - origin) / kBase, offset = (address - origin) % kBase;
+      if (argument >= count || offset >= arguments[argument].size) return nullptr;
+      return arguments[argument].bytes + offset;
     }
 
     template <class T>
@@ -88,6 +89,16 @@ constexpr const char* kBefore = R"cc(
       if (ready) memory.request(port, address, length + 1);
     }
 
+    // One cycle of a design that may be at work.
+    void cycle(int64_t number) {
+      memory.begin(number);
+      drive();
+      top.clk = 0;
+      top.eval();
+      observe();
+      top.clk = 1;
+      top.eval();
+    }
     void tick() {
       top.clk = 0;
       top.eval();
@@ -189,15 +200,7 @@ constexpr const char* kAfter = R"cc(
     for (uint32_t n = 0; n < numbers; ++n) m.set(4096 + 4 * n, table[n]);
     m.set(0, 1);
     uint64_t cycle = 0;
-    for (; m.top.busy && cycle < max_cycles && m.problem.empty(); ++cycle) {
-      m.memory.begin(int64_t(cycle));
-      m.drive();
-      m.top.clk = 0;
-      m.top.eval();
-      m.observe();
-      m.top.clk = 1;
-      m.top.eval();
-    }
+    for (; m.top.busy && cycle < max_cycles && m.problem.empty(); ++cycle) m.cycle(int64_t(cycle));
     result->late = cycle >= max_cycles;
     result->cycles = m.get(0x400) | uint64_t(m.get(0x404)) << 32;
     std::snprintf(result->problem, sizeof result->problem, "%s", m.problem.c_str());
@@ -206,31 +209,48 @@ constexpr const char* kAfter = R"cc(
   }  // extern "C"
 )cc";
 
-std::string for_port(std::string text, size_t port) {
-  const std::string number = std::to_string(port);
-  for (size_t at = text.find("PORT"); at != std::string::npos; at = text.find("PORT", at))
-    text.replace(at, 4, number);
+void replace_all(std::string& text, const std::string& from, const std::string& to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+}
+
+std::string for_port(std::string text, const std::string& name, size_t port) {
+  replace_all(text, "axiPORT", name);
+  replace_all(text, "PORT", std::to_string(port));
   return text;
 }
 
 }  // namespace
 
-std::string harness_of(const Design& design) {
+std::string harness_of(const HarnessTop& top, std::string_view functions) {
   std::string drive, observe, writes, channels;
-  for (size_t p = 0; p < design.ports.size(); ++p) {
-    const Port& port = design.ports[p];
-    drive += for_port(port.writes ? kWriteDrive : kReadDrive, p);
-    observe += for_port(port.writes ? kWriteObserve : kReadObserve, p);
+  for (size_t p = 0; p < top.ports.size(); ++p) {
+    const HarnessPort& port = top.ports[p];
+    drive += for_port(port.writes ? kWriteDrive : kReadDrive, port.name, p);
+    observe += for_port(port.writes ? kWriteObserve : kReadObserve, port.name, p);
     writes += port.writes ? "true, " : "false, ";
     channels += fmt::format("{}, ", port.channel);
   }
-  return fmt::format(
+  std::string text = fmt::format(
       "#include <cstdint>\n{}\n{}\nconstexpr int kPorts = {}, kBeat = {}, kBurst = {};\n"
       "constexpr bool kWrites[] = {{{}false}};\nconstexpr int kChannels[] = {{{}0}};\n{}\n"
       "void Model::drive() {{{}\n}}\nvoid Model::observe() {{{}\n}}\n{}",
       kAbiText, std::string(kMemoryModel).substr(std::string(kMemoryModel).find("#include")),
-      design.ports.size(), design.bus.beat_bytes, design.bus.burst_beats, writes, channels, kBefore,
-      drive, observe, kAfter);
+      top.ports.size(), top.beat_bytes, top.burst_beats, writes, channels, kBefore, drive, observe,
+      functions);
+  replace_all(text, "Vfpga_top", "V" + top.module);
+  replace_all(text, "top.clk", "top." + top.clock);
+  replace_all(text, "top.s_", "top." + top.control);
+  return text;
+}
+
+std::string harness_of(const Design& design) {
+  HarnessTop top;
+  for (size_t p = 0; p < design.ports.size(); ++p)
+    top.ports.push_back({fmt::format("axi{}", p), design.ports[p].writes, design.ports[p].channel});
+  top.beat_bytes = design.bus.beat_bytes;
+  top.burst_beats = design.bus.burst_beats;
+  return harness_of(top, kAfter);
 }
 
 }  // namespace tilewright::fpga::rtl

@@ -41,6 +41,20 @@ FPGA_RTL_ABI
 /// Declarations of the C interface.
 inline constexpr const char* kAbiText = FPGA_RTL_TEXT(FPGA_RTL_ABI);
 
+/// A top module as the C++ around it sees it.
+struct HarnessPort {
+  std::string name;  ///< what the names of its wires begin with
+  bool writes = false;
+  int channel = 0;
+};
+struct HarnessTop {
+  std::string module = kTop, clock = "clk";
+  std::string control = "s_";  ///< what names of AXI4-Lite begin with
+  std::vector<HarnessPort> ports;
+  int beat_bytes = 8, burst_beats = 32;
+};
+/// The C++ around the verilated model of such a module: its class `Model`, then `functions`.
+std::string harness_of(const HarnessTop& top, std::string_view functions);
 /// The C++ around the verilated model of a design with these ports.
 std::string harness_of(const Design& design);
 

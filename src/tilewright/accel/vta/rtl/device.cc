@@ -15,6 +15,24 @@
 #include "tilewright/accel/vta/rtl/rtl.h"
 
 namespace tilewright::vta {
+
+void rtl::count(const Config& config, const Insn& insn, Counters& counters) {
+  ++counters.insns;
+  if (const auto* move = std::get_if<Transfer>(&insn.op)) {
+    const uint64_t bytes =
+        uint64_t{move->x_size} * move->y_size *
+        static_cast<uint64_t>(config.element_bytes(move->store ? Mem::Out : move->mem));
+    uint64_t* const into[] = {&counters.uop_load_bytes,  &counters.wgt_load_bytes,
+                              &counters.inp_load_bytes,  &counters.acc_load_bytes,
+                              &counters.out_store_bytes, &counters.acc_load_bytes};
+    *into[static_cast<size_t>(move->store ? Mem::Out : move->mem)] += bytes;
+  } else if (const auto* gemm = std::get_if<Gemm>(&insn.op)) {
+    (gemm->reset ? counters.reset_steps : counters.gemm_steps) += gemm->loops.steps();
+  } else if (const auto* alu = std::get_if<Alu>(&insn.op)) {
+    (alu->use_imm ? counters.alu_imm_steps : counters.alu_reg_steps) += alu->loops.steps();
+  }
+}
+
 namespace {
 
 namespace abi = rtl::abi;
@@ -51,23 +69,6 @@ class Dram {
   unsigned char* at_;
   uint64_t bytes_;
 };
-
-void count(const Config& config, const Insn& insn, Counters& counters) {
-  ++counters.insns;
-  if (const auto* move = std::get_if<Transfer>(&insn.op)) {
-    const uint64_t bytes =
-        uint64_t{move->x_size} * move->y_size *
-        static_cast<uint64_t>(config.element_bytes(move->store ? Mem::Out : move->mem));
-    uint64_t* const into[] = {&counters.uop_load_bytes,  &counters.wgt_load_bytes,
-                              &counters.inp_load_bytes,  &counters.acc_load_bytes,
-                              &counters.out_store_bytes, &counters.acc_load_bytes};
-    *into[static_cast<size_t>(move->store ? Mem::Out : move->mem)] += bytes;
-  } else if (const auto* gemm = std::get_if<Gemm>(&insn.op)) {
-    (gemm->reset ? counters.reset_steps : counters.gemm_steps) += gemm->loops.steps();
-  } else if (const auto* alu = std::get_if<Alu>(&insn.op)) {
-    (alu->use_imm ? counters.alu_imm_steps : counters.alu_reg_steps) += alu->loops.steps();
-  }
-}
 
 class RtlDevice : public Device {
  public:
@@ -266,7 +267,7 @@ Result<LaunchReport> RtlDevice::launch(const std::vector<Insn>& insns,
   TW_TRY_STATUS(check_finish(insns, events, result.cycles));
   LaunchReport report;
   report.cycles = result.cycles;
-  for (const Insn& insn : insns) count(config_, insn, report.counters);
+  for (const Insn& insn : insns) rtl::count(config_, insn, report.counters);
   if (options.record_times) report.times = times(insns, events);
   return report;
 }

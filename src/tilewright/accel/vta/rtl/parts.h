@@ -19,6 +19,7 @@ extern const char* const kLoadModule;      ///< vta_load
 extern const char* const kComputeModule;   ///< vta_compute
 extern const char* const kStoreModule;     ///< vta_store
 extern const char* const kTopModule;       ///< vta, up to ${COMPUTE}
+extern const char* const kAxiTopModule;    ///< vta_axi
 extern const char* const kOneCompute;      ///< compute and its memories: three modules
 extern const char* const kTwoComputes;     ///< compute, alu and their memories: four modules
 extern const char* const kSecondAccOfTwo;  ///< second read port of ACC for four modules

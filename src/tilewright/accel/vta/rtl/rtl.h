@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tilewright/accel/vta/device.h"
+#include "tilewright/runtime/fpga/board.h"
 
 namespace tilewright::vta {
 
@@ -19,6 +20,21 @@ Status rtl_supports(const Config& config);
 inline constexpr const char* kTop = "vta";
 /// All modules in one file. requires: rtl_supports(config).
 std::string verilog(const Config& config);
+
+/// The module at the top on a board: VTA's registers behind AXI4-Lite, its memory port as AXI4.
+inline constexpr const char* kAxiTop = "vta_axi";
+/// errors: as rtl_supports; Unsupported (bursts that AXI4 has not).
+Status axi_supports(const Config& config);
+/// That module alone; those below are in `verilog(config)`. requires: axi_supports(config).
+std::string axi_top(const Config& config);
+
+/// What that module answers when it is asked which one it is: a number made of what programs see of
+/// the configuration, so neither of its clock nor of its timing.
+uint32_t identity(const Config& config);
+/// VTA on a board, with DRAM and instructions in the memory that both reach.
+/// errors: as axi_supports; Package (`board` has another design); Capacity (its memory).
+Result<std::unique_ptr<Device>> make_board(const Config& config, uint64_t dram_bytes,
+                                           std::unique_ptr<runtime::Board> board);
 
 /// The Verilog and a self-checking bench around one module: stimuli are drawn from `seed`, expected
 /// values are computed here, not in Verilog. It prints PASS, or FAIL with the first difference.

@@ -203,4 +203,26 @@ std::string verilog(const Config& config) {
   return text;
 }
 
+Status axi_supports(const Config& config) {
+  TW_TRY_STATUS(rtl_supports(config));
+  const Timing& t = config.timing;
+  constexpr int64_t kPageBytes = 4096, kMostBeats = 256;  // of a burst: AXI4
+  const int64_t burst = int64_t{t.max_burst_beats} * t.bus_bytes;
+  const int64_t transfer = std::min<int64_t>(t.bus_bytes, config.element_bytes(Mem::Out));
+  if (burst <= kPageBytes && burst / transfer <= kMostBeats) return {};
+  return fail(ErrorKind::Unsupported, "AXI4 has no such bursts",
+              fmt::format("{} bytes in up to {} transfers; it has at most {} and {}", burst,
+                          burst / transfer, kPageBytes, kMostBeats),
+              fmt::format("max_burst_beats = {} in the table [timing]",
+                          std::min(kPageBytes / t.bus_bytes, kMostBeats * transfer / t.bus_bytes)));
+}
+
+std::string axi_top(const Config& config) {
+  Values values = values_of(config);
+  values["IDENTITY"] = fmt::format("{:08x}", identity(config));
+  values["LOG_TRANSFER"] = fmt::format(
+      "{}", log2_of(std::min<int64_t>(config.timing.bus_bytes, config.element_bytes(Mem::Out))));
+  return accel::fill_in(rtl::kAxiTopModule, values);
+}
+
 }  // namespace tilewright::vta

@@ -1,8 +1,10 @@
 // AXI4-Lite control in the layout of Vitis RTL kernels: 0x000 start, done, idle and ready; argument
-// a at 0x010 + 12 a (64 bits); 0x400 cycles of the last run (64 bits); 0x1000 the table of numbers.
+// a at 0x010 + 12 a (64 bits); 0x400 cycles of the last run (64 bits); 0x408 which design this is;
+// 0x1000 the table of numbers.
 module fpga_control #(
     parameter ARGUMENTS = 1,
-    parameter TABLE = 1
+    parameter TABLE = 1,
+    parameter [31:0] IDENTITY = 32'd0
 ) (
     input  wire                    clk,
     input  wire                    reset,
@@ -55,7 +57,8 @@ module fpga_control #(
     if (read) begin
       rvalid <= 1'b1;
       rdata <= araddr == 16'h0000 ? {28'd0, done, !run, done, run} :
-          araddr == 16'h0400 ? cycles[31:0] : araddr == 16'h0404 ? cycles[63:32] : 32'd0;
+          araddr == 16'h0400 ? cycles[31:0] : araddr == 16'h0404 ? cycles[63:32] :
+          araddr == 16'h0408 ? IDENTITY : 32'd0;
       if (araddr == 16'h0000) done <= 1'b0;
     end else if (rready) rvalid <= 1'b0;
     if (reset) begin

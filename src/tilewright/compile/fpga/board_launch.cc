@@ -1,0 +1,128 @@
+#include "tilewright/compile/fpga/board_launch.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "tilewright/accel/fpga/rtl/axi_top.h"
+#include "tilewright/accel/fpga/rtl/rtl.h"
+#include "tilewright/base/environment.h"
+#include "tilewright/codegen/hls/hls.h"
+#include "tilewright/compile/fpga/design_launch.h"
+#include "tilewright/runtime/fpga/xrt.h"
+
+namespace tilewright::compile {
+namespace {
+
+class UioKernel final : public FpgaKernel {
+ public:
+  UioKernel(const Func& func, fpga::Design design, std::unique_ptr<runtime::Board> board)
+      : params_(func.params),
+        identity_(fpga::identity(design)),
+        design_(std::make_shared<const fpga::Design>(std::move(design))),
+        board_(std::move(board)) {}
+
+  Status check() { return runtime::check_identity(*board_, identity_); }
+
+  Status run(const std::vector<void*>& buffers, DesignRun& did) override {
+    std::vector<runtime::KernelArgument> arguments;
+    for (size_t i = 0; i < params_.size(); ++i) {
+      const auto bytes = static_cast<uint64_t>(TW_TRY(param_bytes(params_[i])));
+      const bool writes = params_[i].mode == ParamMode::Out;
+      arguments.push_back({buffers[i], bytes, !writes, writes});
+    }
+    did.design = design_;
+    did.report.cycles =
+        static_cast<int64_t>(TW_TRY(runtime::run_kernel(*board_, identity_, arguments)));
+    return {};
+  }
+
+ private:
+  std::vector<Param> params_;
+  uint32_t identity_;
+  std::shared_ptr<const fpga::Design> design_;
+  std::unique_ptr<runtime::Board> board_;
+};
+
+/// An argument of a kernel in C++, without its memory.
+struct XrtPort {
+  int param = -1;  ///< -1: memory of the kernel's own
+  runtime::KernelArgument argument;
+};
+
+class XrtFpgaKernel final : public FpgaKernel {
+ public:
+  XrtFpgaKernel(std::vector<XrtPort> ports, std::unique_ptr<runtime::XrtKernel> kernel)
+      : ports_(std::move(ports)), kernel_(std::move(kernel)) {}
+
+  Status run(const std::vector<void*>& buffers, DesignRun&) override {
+    std::vector<runtime::KernelArgument> arguments;
+    for (const XrtPort& port : ports_) {
+      arguments.push_back(port.argument);
+      if (port.param >= 0 && port.argument.same_as < 0)
+        arguments.back().data = buffers[static_cast<size_t>(port.param)];
+    }
+    return kernel_->run(arguments);
+  }
+
+ private:
+  std::vector<XrtPort> ports_;
+  std::unique_ptr<runtime::XrtKernel> kernel_;
+};
+
+Result<std::vector<XrtPort>> xrt_ports(const Func& func, const codegen::HlsKernel& kernel) {
+  std::vector<XrtPort> ports;
+  std::map<Buffer, int> first;
+  for (const codegen::HlsPort& port : kernel.ports) {
+    XrtPort& made = ports.emplace_back();
+    const auto [it, is_new] = first.emplace(port.buffer, static_cast<int>(ports.size()) - 1);
+    if (!is_new) {  // what one port of a buffer does, all do
+      XrtPort& shared = ports[static_cast<size_t>(it->second)];
+      shared.argument.writes |= port.writes;
+      made.argument.same_as = it->second;
+      made.param = port.param;
+      continue;
+    }
+    Param param;
+    param.buffer = port.buffer;
+    if (port.param >= 0) param = func.params[static_cast<size_t>(port.param)];
+    made.param = port.param;
+    made.argument.bytes = static_cast<uint64_t>(TW_TRY(param_bytes(param)));
+    made.argument.reads = port.param >= 0 && param.mode != ParamMode::Out;
+    made.argument.writes = port.param >= 0 && port.writes;
+  }
+  return ports;
+}
+
+}  // namespace
+
+runtime::BoardNames board_names(const hw::FpgaDevice& device) {
+  if (device.board.registers.empty()) return {};
+  return {device.board.registers, device.board.memory};
+}
+
+Result<std::unique_ptr<FpgaKernel>> load_uio(const Func& func, const hw::FpgaDevice& device) {
+  fpga::Design design = TW_TRY(fpga_design(func, device));
+  TW_TRY_STATUS(fpga::rtl_supports(design));
+  auto kernel = std::make_unique<UioKernel>(func, std::move(design),
+                                            TW_TRY(runtime::open_uio(board_names(device))));
+  TW_TRY_STATUS(kernel->check());
+  return std::unique_ptr<FpgaKernel>(std::move(kernel));
+}
+
+Result<std::unique_ptr<FpgaKernel>> load_xrt(const Func& func, const hw::FpgaDevice& device) {
+  const Func prepared = TW_TRY(codegen::prepare_hls(func));
+  const codegen::HlsKernel kernel =
+      TW_TRY(codegen::emit_hls(prepared, TW_TRY(lower::processes_of(prepared)), device));
+  TW_TRY(runtime::xrt_card());
+  const std::string file =
+      fmt::format("{}/{}.xclbin", environment("TILEWRIGHT_XCLBIN").value_or("."), kernel.symbol);
+  if (!std::filesystem::exists(file))
+    return fail(ErrorKind::Package, fmt::format("there is no '{}'", file), {},
+                "build it: `tilewright hls PROGRAM -o DIR`, then DIR/build.sh PLATFORM; "
+                "TILEWRIGHT_XCLBIN names its folder");
+  return std::unique_ptr<FpgaKernel>(std::make_unique<XrtFpgaKernel>(
+      TW_TRY(xrt_ports(prepared, kernel)), TW_TRY(runtime::open_xrt(file, kernel.symbol))));
+}
+
+}  // namespace tilewright::compile

@@ -1,0 +1,61 @@
+// A design on a board as its host sees it: registers, and memory that both reach. Boards through
+// the kernel's UIO (uio.h) implement it, and in tests Verilog under Verilator.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tilewright/base/result.h"
+
+namespace tilewright::runtime {
+
+/// Memory without gaps that host and design share.
+struct BoardMemory {
+  char* data = nullptr;
+  uint64_t bytes = 0;
+  uint64_t address = 0;  ///< of its first byte, as the design sees it
+};
+
+class Board {
+ public:
+  virtual ~Board() = default;
+  virtual std::string name() const = 0;  ///< for messages: `/dev/uio0`
+  /// Registers of 32 bits; units: bytes, a multiple of 4. errors: Device.
+  virtual Status write(uint32_t offset, uint32_t value) = 0;
+  virtual Result<uint32_t> read(uint32_t offset) = 0;
+  virtual BoardMemory memory() const = 0;
+};
+
+// Registers of our designs. source: docs/fpga-timing.md 6
+constexpr uint32_t kControlRegister = 0x000;  ///< bit 0 start, 1 done, 2 idle, 3 ready
+constexpr uint32_t kArgumentRegister = 0x010, kArgumentStride = 12;  ///< addresses of 64 bits
+constexpr uint32_t kCyclesRegister = 0x400;                          ///< of the last run, 64 bits
+constexpr uint32_t kIdentityRegister = 0x408;                        ///< which design this is
+constexpr uint64_t kArgumentAlign = 4096;  ///< no burst crosses a multiple of it
+
+/// What a kernel reads or writes.
+struct KernelArgument {
+  void* data = nullptr;
+  uint64_t bytes = 0;
+  bool reads = true, writes = false;
+  int same_as = -1;  ///< an argument before it whose memory it uses; then it has no `data`
+};
+
+/// Places the arguments in the board's memory, in order, starts the kernel, waits for its end and
+/// copies back what it wrote. Returns the cycles that it took. `identity`: of the design that must
+/// be there.
+/// errors: Package (another design), Capacity (needed and there), Device (it is at work, or does
+/// not end within `limit_seconds`).
+Result<uint64_t> run_kernel(Board& board, uint32_t identity,
+                            const std::vector<KernelArgument>& arguments,
+                            double limit_seconds = 60);
+
+/// errors: Package: `board` says that it has another design, or none.
+Status check_identity(Board& board, uint32_t identity);
+
+/// Reads a register until one of `bits` is set. errors: Device, with what `of` has not done.
+Status wait_for(Board& board, uint32_t offset, uint32_t bits, const std::string& of,
+                double limit_seconds);
+
+}  // namespace tilewright::runtime

@@ -1,0 +1,153 @@
+// The driver of designs against registers of our own making: Verilog behind its AXI ports, and
+// files in the place of a board's.
+#include "tilewright/runtime/fpga/board.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/testing/matmul_design.h"
+#include "tilewright/accel/vta/rtl/rtl.h"
+#include "tilewright/accel/vta/sim/fsim.h"
+#include "tilewright/accel/vta/testing/hand_program.h"
+#include "tilewright/runtime/fpga/testing/fake_board.h"
+#include "tilewright/runtime/fpga/testing/verilog_board.h"
+#include "tilewright/runtime/fpga/uio.h"
+
+namespace tilewright::runtime {
+namespace {
+
+using ::testing::HasSubstr;
+
+fpga::testing::Matmul odd_product() {
+  fpga::testing::Matmul shape;
+  shape.m = 6;
+  shape.n = 10;
+  shape.k = 14;
+  return shape;
+}
+
+std::vector<KernelArgument> arguments_of(std::vector<std::string>& bytes) {
+  std::vector<KernelArgument> arguments;
+  for (std::string& a : bytes) arguments.push_back({a.data(), a.size(), true, false});
+  arguments.back().reads = false;
+  arguments.back().writes = true;
+  return arguments;
+}
+
+TEST(BoardSlow, AProductInVerilog) {
+  const fpga::testing::Matmul shape = odd_product();
+  const fpga::Design design = fpga::testing::design_of(shape);
+  const Status clean = accel::lint_clean(
+      fpga::kAxiTop, verilog(design, fpga::Numbers::Fixed).text + axi_top(design));
+  EXPECT_TRUE(clean) << to_string(clean.error());
+  Rng rng(3);
+  std::vector<std::string> bytes = fpga::testing::arguments_of(shape, rng);
+  const std::string product = fpga::testing::product_of(shape, bytes);
+  // Above 4 GiB: the addresses' upper halves count.
+  const auto board = testing::VerilogBoard::make(design, 1 << 16, 0x1'2345'0000);
+  ASSERT_TRUE(board) << to_string(board.error());
+  for (int run = 0; run < 2; ++run) {
+    bytes[2].assign(bytes[2].size(), '\0');
+    const auto cycles = run_kernel(**board, fpga::identity(design), arguments_of(bytes));
+    ASSERT_TRUE(cycles) << to_string(cycles.error());
+    EXPECT_GT(*cycles, 100u);
+    EXPECT_TRUE(bytes[2] == product);
+  }
+  const auto other = run_kernel(**board, fpga::identity(design) + 1, arguments_of(bytes));
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().kind, ErrorKind::Package);
+}
+
+/// VTA behind the same interface: what the functional simulator gives.
+TEST(BoardSlow, VtaInVerilog) {
+  const vta::Config config;
+  const vta::Program program = vta::testing::hand_program();
+  fpga::rtl::HarnessTop top;
+  top.module = vta::kAxiTop;
+  top.clock = "ap_clk";
+  top.control = "s_axi_control_";
+  top.ports = {{"m_axi_gmem", false, 0}, {"m_axi_gmem", true, 0}};
+  top.beat_bytes = config.timing.bus_bytes;
+  top.burst_beats = config.timing.max_burst_beats;
+  const std::string verilog = vta::verilog(config) + vta::axi_top(config);
+  const Status clean = accel::lint_clean(vta::kAxiTop, verilog);
+  EXPECT_TRUE(clean) << to_string(clean.error());
+  auto board = testing::VerilogBoard::make(top, verilog, 1 << 16, 0x1'2345'0000);
+  ASSERT_TRUE(board) << to_string(board.error());
+  const auto device = vta::make_board(config, program.end(), *std::move(board));
+  ASSERT_TRUE(device) << to_string(device.error());
+  const auto fsim = vta::make_fsim(config, program.end());
+  for (int run = 0; run < 2; ++run) {
+    const auto expected = vta::execute(*fsim, program);
+    ASSERT_TRUE(expected);
+    const auto report = vta::execute(**device, program);
+    ASSERT_TRUE(report) << to_string(report.error());
+    EXPECT_GT(report->cycles, 0u);
+    EXPECT_EQ(report->counters.gemm_steps, expected->counters.gemm_steps);
+    std::string there(program.image.size(), '\0'), wanted = there;
+    ASSERT_TRUE((*device)->read(program.base, there.data(), there.size()));
+    ASSERT_TRUE(fsim->read(program.base, wanted.data(), wanted.size()));
+    EXPECT_TRUE(there == wanted);
+    EXPECT_FALSE(there == program.image);
+  }
+}
+
+TEST(Board, FilesAsARoot) {
+  testing::FakeBoard fake;
+  ASSERT_EQ(fake.problem, "");
+  fake.start(0x1234, [](testing::FakeBoard& board) {
+    const std::string from(board.argument(0), 5);
+    std::transform(from.begin(), from.end(), board.argument(1), [](char c) { return c + 1; });
+  });
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  std::string in = "abcde", out(5, '\0');
+  const auto ran =
+      run_kernel(**board, 0x1234, {{in.data(), 5, true, false}, {out.data(), 5, false, true}});
+  ASSERT_TRUE(ran) << to_string(ran.error());
+  EXPECT_EQ(out, "bcdef");
+  EXPECT_EQ(*ran, testing::FakeBoard::kCycles);
+}
+
+TEST(Board, SaysWhatIsMissing) {
+  const auto nothing = open_uio({}, "/nowhere");
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().kind, ErrorKind::Device);
+  EXPECT_THAT(to_string(nothing.error()), HasSubstr("/nowhere/sys/class/uio"));
+  const testing::FakeBoard fake;
+  const auto name = open_uio({"other", "udmabuf0"}, fake.root());
+  ASSERT_FALSE(name);
+  EXPECT_THAT(to_string(name.error()), HasSubstr("'tilewright'"));
+  const auto memory = open_uio({"tilewright", "udmabuf7"}, fake.root());
+  ASSERT_FALSE(memory);
+  EXPECT_THAT(to_string(memory.error()), HasSubstr("modprobe u-dma-buf udmabuf7="));
+}
+
+TEST(Board, ArgumentsMustFit) {
+  testing::FakeBoard fake;
+  fake.start(1, {});
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  std::string large(testing::FakeBoard::kMemory, 'x'), small = "x";
+  const auto ran = run_kernel(
+      **board, 1, {{small.data(), 1, true, false}, {large.data(), large.size(), true, false}});
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().kind, ErrorKind::Capacity);
+  EXPECT_THAT(ran.error().why, HasSubstr("needs 69632 of 65536"));
+}
+
+TEST(Board, AKernelThatDoesNotEnd) {
+  testing::FakeBoard fake;
+  fake.set(kControlRegister, 4);
+  fake.set(kIdentityRegister, 1);
+  const auto board = open_uio({}, fake.root());
+  ASSERT_TRUE(board) << to_string(board.error());
+  const auto ran = run_kernel(**board, 1, {}, 0.01);
+  ASSERT_FALSE(ran);
+  EXPECT_EQ(ran.error().kind, ErrorKind::Device);
+  EXPECT_THAT(ran.error().what, HasSubstr("did not end within 0.01 s"));
+}
+
+}  // namespace
+}  // namespace tilewright::runtime
