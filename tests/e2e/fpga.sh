@@ -105,7 +105,7 @@ exits 2 "types where they are part of the program" "--target fpga" -- tune conv.
 exits 2 "every schedule of a processor" "ours, random" -- tune conv.tw --method exhaustive
 exits 2 "a package of two programs" "-o names one package" -- \
   tune conv.tw --target fpga --dtypes f32,i8 --trials 1 --records types.sqlite -o types.twm
-exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps, fpga_axi.v, vivado.tcl, build.sh" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
+exits 0 "Verilog" "lint: clean" "fpga_top.v, schedule.steps, fpga_axi.v, vivado.tcl, build.sh, host.cpp" -- rtl mm.tw --target fpga --hw zcu104 -o rtl --lint
 sh rtl/build.sh >"$log" 2>&1
 [ $? -eq 7 ] && grep -q "no vivado" "$log" && ok "it needs the vendor's tool" ||
   bad "it needs the vendor's tool" "another exit code or text"
@@ -124,6 +124,19 @@ exits 0 "a package" "" -- compile twice.tw --target fpga --hw zcu104 -o twice.tw
 # Hardware, which is not there.
 exits 4 "no board" "no device of UIO is called 'tilewright'" "/nowhere/sys/class/uio" -- \
   run twice.twm --device fpga:uio
+board=$work/board
+mkdir -p "$board"/sys/class/uio/uio0/maps/map0 "$board"/sys/class/u-dma-buf/udmabuf0 "$board"/dev
+echo tilewright >"$board"/sys/class/uio/uio0/name
+echo 0x10000 >"$board"/sys/class/uio/uio0/maps/map0/size
+echo 65536 >"$board"/sys/class/u-dma-buf/udmabuf0/size
+echo 0x30000000 >"$board"/sys/class/u-dma-buf/udmabuf0/phys_addr
+truncate -s 65536 "$board"/dev/uio0 "$board"/dev/udmabuf0
+export TILEWRIGHT_BOARD_ROOT=$board
+exits 8 "another design on the board" "/dev/uio0 has another design" "there is 0x00000000" -- \
+  run twice.twm --device fpga:uio
+needed=$(grep -o "needed is 0x[0-9a-f]*" "$log" | tail -c 9)
+exits 0 "its Verilog" "" -- rtl twice.tw --target fpga --hw zcu104 -o twice
+holds "answers with that number" grep -q "IDENTITY(32'h$needed)" twice/fpga_axi.v
 exits 4 "no card" "error: there is no" -- run twice.twm --device fpga:xrt
 exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
 holds "a row for each process" grep -q read_X waits.json

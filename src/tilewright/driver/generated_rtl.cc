@@ -5,11 +5,12 @@
 #include <filesystem>
 
 #include "tilewright/accel/fpga/rtl/axi_top.h"
+#include "tilewright/accel/fpga/rtl/board_files.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
-#include "tilewright/accel/fpga/rtl/vivado.h"
 #include "tilewright/accel/spatial/rtl/rtl.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/base/file.h"
+#include "tilewright/compile/fpga/board_launch.h"
 #include "tilewright/compile/fpga/design_launch.h"
 
 namespace tilewright::driver {
@@ -55,6 +56,32 @@ Result<GeneratedRtl> generated_rtl(const codesign::Hardware& hardware) {
   return std::visit([](const auto& design) { return generate(design); }, hardware);
 }
 
+namespace {
+
+/// What a design of a program needs on a board: its top, scripts for the vendor's tools, a host.
+Status add_board(const LoadedFpgaProgram& program, const fpga::Design& design, GeneratedRtl& made) {
+  const hw::FpgaDevice& device = program.device;
+  std::vector<fpga::HostArgument> arguments;
+  for (const Param& p : program.program.func.params) {
+    arguments.push_back(
+        {p.buffer.name(), TW_TRY(compile::param_bytes(p)), p.mode == ParamMode::Out});
+    if (p.values)
+      made.board.emplace_back(p.buffer.name() + ".bin",
+                              std::string(static_cast<const char*>(p.values->data()),
+                                          static_cast<size_t>(p.values->bytes())));
+  }
+  const runtime::BoardNames names = compile::board_names(device);
+  made.board.emplace_back(fmt::format("{}.v", fpga::kAxiTop), fpga::axi_top(design));
+  made.board.emplace_back("vivado.tcl", fpga::vivado_script(design, device.part, device.clock_mhz));
+  made.board.emplace_back("build.sh", fpga::vivado_build());
+  if (names.memory.find('+') == std::string::npos)  // u-dma-buf, no range of addresses
+    made.board.emplace_back("host.cpp",
+                            fpga::board_host(design, arguments, names.registers, names.memory));
+  return {};
+}
+
+}  // namespace
+
 Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
   const fpga::Design design = TW_TRY(compile::fpga_design(program.program.func, program.device));
   TW_TRY_STATUS(fpga::rtl_supports(design));
@@ -66,10 +93,7 @@ Result<GeneratedRtl> generated_rtl(const LoadedFpgaProgram& program) {
                     {},
                     {}};
   if (program.device.family != hw::FpgaFamily::Ice40)
-    made.board = {
-        {fmt::format("{}.v", fpga::kAxiTop), fpga::axi_top(design)},
-        {"vivado.tcl", fpga::vivado_script(design, program.device.part, program.device.clock_mhz)},
-        {"build.sh", fpga::vivado_build()}};
+    TW_TRY_STATUS(add_board(program, design, made));
   return made;
 }
 

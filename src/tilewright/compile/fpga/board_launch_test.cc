@@ -2,6 +2,7 @@
 // its design.
 #include "tilewright/compile/fpga/board_launch.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,12 +16,13 @@
 #include "tilewright/lower/testing/dataflow_programs.h"
 #include "tilewright/lower/testing/meaning.h"
 #include "tilewright/runtime/fpga/testing/fake_board.h"
+#include "tilewright/runtime/fpga/testing/fake_xclbin.h"
 
 namespace tilewright::compile {
 namespace {
 
-using ::testing::HasSubstr;
 using runtime::testing::FakeBoard;
+using ::testing::HasSubstr;
 
 LaunchSettings on_uio() {
   LaunchSettings settings;
@@ -66,6 +68,51 @@ TEST(FpgaBoard, RunsAPackage) {
   EXPECT_EQ(none.error().kind, ErrorKind::Device);
   ::unsetenv("TILEWRIGHT_BOARD_ROOT");
 }
+
+#ifdef FAKE_XRT
+
+TEST(FpgaCardSlow, RunsAPackage) {
+  ::setenv("TILEWRIGHT_XRT", XRT_PLUGIN, 1);
+  ASSERT_NE(::dlopen(FAKE_XRT, RTLD_NOW | RTLD_GLOBAL), nullptr) << ::dlerror();
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  ::setenv("TILEWRIGHT_XCLBIN", folder->path().c_str(), 1);
+  // By itself it has memory of its own between its two regions, and reads an argument twice.
+  const Func func = *parse_func(R"(
+    func both(X: f32[32], out Y: f32[32], out Z: f32[32]) {
+      alloc T: f32[32]
+      for i in 32 { block T(a: space 32 = i) { T[a] = X[a] * 2.0 } }
+      for j in 32 { block Y(a: space 32 = j) { Y[a] = T[a] + X[31 - a] } }
+      for k in 32 { block Z(a: space 32 = k) { Z[a] = T[31 - a] } }
+    })");
+  const hw::FpgaDevice device = hw::load_fpga_device("u250").value();
+  const Func prepared = codegen::prepare_hls(func).value();
+  const auto kernel =
+      codegen::emit_hls(prepared, lower::processes_of(prepared).value(), device).value();
+  const std::string code = serialise(network_of(func, 0, device).value());
+  LaunchSettings settings;
+  settings.device = kFpgaXrt;
+  const auto missing = load_fpga_launch("both", code, settings, {});
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::Package);
+  EXPECT_THAT(missing.error().what, HasSubstr("both.xclbin"));
+
+  const Status made = runtime::testing::make_fake_xclbin(kernel, folder->path());
+  ASSERT_TRUE(made) << to_string(made.error());
+  const auto launch = load_fpga_launch("both", code, settings, {});
+  ASSERT_TRUE(launch) << to_string(launch.error());
+  const interp::Arguments arguments = lower::testing::arguments_of(func, 5);
+  const auto expected = interp::run(func, arguments);
+  std::vector<Array> outputs = {Array(DType::F32, {32}), Array(DType::F32, {32})};
+  const Status ran = (*launch)->run({arguments.arrays.at("X")}, outputs);
+  ASSERT_TRUE(ran) << to_string(ran.error());
+  EXPECT_EQ(std::memcmp(outputs[0].data(), expected->outputs.at("Y").data(), 32 * 4), 0);
+  EXPECT_EQ(std::memcmp(outputs[1].data(), expected->outputs.at("Z").data(), 32 * 4), 0);
+  ::unsetenv("TILEWRIGHT_XRT");
+  ::unsetenv("TILEWRIGHT_XCLBIN");
+}
+
+#endif
 
 TEST(FpgaBoard, HoldsOneDesign) {
   const Func func = *parse_func(lower::testing::kTwice);

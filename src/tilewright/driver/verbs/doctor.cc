@@ -46,6 +46,8 @@ std::vector<ToolFinding> find_tools() {
       findings.push_back(versioned(need.tool, need.needed_for));
   findings.push_back(versioned(fpga::kNextpnrIce40, "synth --bitstream"));
   findings.push_back(first_of(fpga::kIcepack, {fpga::kIcepack}, "synth --bitstream"));
+  findings.push_back(first_of("v++", {"v++"}, "build.sh of hls"));
+  findings.push_back(first_of("vivado", {"vivado"}, "build.sh of rtl"));
   const Result<std::string> nvdisasm = codegen::find_nvdisasm();
   findings.push_back({"nvdisasm", nvdisasm.has_value(),
                       nvdisasm ? *nvdisasm : nvdisasm.error().why + " (only for explain --sass)"});

@@ -5,11 +5,18 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/rtl/board_files.h"
+#include "tilewright/accel/fpga/sim/tsim.h"
 #include "tilewright/accel/fpga/testing/matmul_design.h"
 #include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/accel/vta/sim/fsim.h"
 #include "tilewright/accel/vta/testing/hand_program.h"
+#include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 #include "tilewright/runtime/fpga/testing/fake_board.h"
 #include "tilewright/runtime/fpga/testing/verilog_board.h"
 #include "tilewright/runtime/fpga/uio.h"
@@ -108,6 +115,44 @@ TEST(Board, FilesAsARoot) {
   ASSERT_TRUE(ran) << to_string(ran.error());
   EXPECT_EQ(out, "bcdef");
   EXPECT_EQ(*ran, testing::FakeBoard::kCycles);
+}
+
+/// The program that `rtl` writes for a board, on such files.
+TEST(BoardSlow, AHostProgramOfItsOwn) {
+  const fpga::testing::Matmul shape = odd_product();
+  const fpga::Design design = fpga::testing::design_of(shape);
+  Rng rng(4);
+  const std::vector<std::string> bytes = fpga::testing::arguments_of(shape, rng);
+  testing::FakeBoard fake;
+  fake.start(fpga::identity(design), [&](testing::FakeBoard& board) {
+    std::vector<std::string> there;
+    for (uint32_t a = 0; a < 3; ++a) there.emplace_back(board.argument(a), bytes[a].size());
+    if (fpga::simulate(design, {}, there))
+      std::memcpy(board.argument(2), there[2].data(), there[2].size());
+  });
+  const auto folder = TemporaryFolder::create();
+  ASSERT_TRUE(folder);
+  std::vector<fpga::HostArgument> arguments;
+  const std::vector<std::string> names = {"A", "B", "Y"};
+  for (size_t a = 0; a < 3; ++a) {
+    arguments.push_back({names[a], static_cast<int64_t>(bytes[a].size()), a == 2});
+    const Status written = write_file(folder->file(names[a] + ".bin"), bytes[a]);
+    ASSERT_TRUE(written);
+  }
+  ASSERT_TRUE(write_file(folder->file("host.cpp"),
+                         board_host(design, arguments, "tilewright", "udmabuf0")));
+  const ToolOptions here{folder->path(), 60};
+  const auto built = run_tool(
+      {"g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "host.cpp", "-o", "host"}, here);
+  ASSERT_TRUE(built && built->status == 0) << built->output;
+  const auto ran = run_tool({"./host", fake.root()}, here);
+  ASSERT_TRUE(ran && ran->status == 0) << ran->output;
+  EXPECT_EQ(ran->output, "cycles: 77\n");
+  EXPECT_TRUE(read_file(folder->file("Y.bin")).value_or("") ==
+              fpga::testing::product_of(shape, bytes));
+  fake.set(kIdentityRegister, 9);
+  EXPECT_EQ(run_tool({"./host", fake.root()}, here)->status, 8);
+  EXPECT_EQ(run_tool({"./host", "/nowhere"}, here)->status, 4);
 }
 
 TEST(Board, SaysWhatIsMissing) {

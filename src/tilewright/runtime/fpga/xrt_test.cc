@@ -3,7 +3,6 @@
 #include "tilewright/runtime/fpga/xrt.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,58 +13,13 @@
 #include "tilewright/base/process.h"
 #include "tilewright/codegen/fpga/testing/run_design.h"
 #include "tilewright/codegen/hls/hls.h"
+#include "tilewright/runtime/fpga/testing/fake_xclbin.h"
 #include "tilewright/schedule/testing/fpga_traces.h"
 
 namespace tilewright::runtime {
 namespace {
 
 using ::testing::HasSubstr;
-
-/// Behind the kernel's C++: what the stand-in looks for.
-constexpr const char* kFakeEntry = R"cc(
-#include "tw_processes.h"
-#include "hls_streamofblocks.h"
-#include "kernel.cpp"
-#include <utility>
-  template <class T>
-  static T argument(void* at) {
-    {
-      if constexpr (std::is_pointer_v<T>)
-        return static_cast<T>(at);
-      else
-        return *static_cast<T*>(at);
-    }
-  }
-  template <class... A, size_t... I>
-  static void call(void (*kernel)(A...), void* const* all, std::index_sequence<I...>) {
-    {
-      kernel(argument<A>(all[I])...);
-    }
-  }
-  template <class... A>
-  static constexpr int count(void (*)(A...)) {
-    {
-      return sizeof...(A);
-    }
-  }
-  template <class... A>
-  static void call(void (*kernel)(A...), void* const* all) {
-    {
-      call(kernel, all, std::index_sequence_for<A...>());
-    }
-  }
-  extern "C" {
-  {
-    extern const int{0} _arguments;
-    const int{0} _arguments = count({0});
-    void{0} _fake(void* const* all) {
-      {
-        call({0}, all);
-      }
-    }
-  }
-  }
-)cc";
 
 #ifdef FAKE_XRT
 
@@ -94,20 +48,11 @@ Result<Built> built(const Func& func) {
   std::vector<std::string> bytes = codegen::testing::bytes_of(func, arguments);
   Built made{func,     std::move(kernel), std::move(arguments),
              expected, std::move(bytes),  TW_TRY(TemporaryFolder::create())};
-  for (const auto& [name, text] : made.kernel.files)
-    TW_TRY_STATUS(write_file(made.folder.file(name), text));
   for (size_t i = 0; i < func.params.size(); ++i)
     if (func.params[i].mode != ParamMode::Out)
       TW_TRY_STATUS(
           write_file(made.folder.file(func.params[i].buffer.name() + ".bin"), made.bytes[i]));
-  TW_TRY_STATUS(
-      write_file(made.folder.file("fake.cpp"), fmt::format(kFakeEntry, made.kernel.symbol)));
-  const std::string headers =
-      std::string(TILEWRIGHT_ROOT_DIR) + "/src/tilewright/codegen/hls/include";
-  TW_TRY(run_checked(
-      {"g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread", "-Wno-unknown-pragmas",
-       "-ffp-contract=off", "-fno-gnu-unique", "-I", headers, "-o", made.xclbin(), "fake.cpp"},
-      {made.folder.path(), 120}));
+  TW_TRY_STATUS(testing::make_fake_xclbin(made.kernel, made.folder.path()));
   return made;
 }
 
@@ -196,7 +141,7 @@ TEST(XrtSlow, ThePlugIn) {
 #else
 
 TEST(XrtSlow, TheHostProgram) {
-  GTEST_SKIP() << "XRT's headers are missing: scripts/setup installs libxrt-dev" << kFakeEntry;
+  GTEST_SKIP() << "XRT's headers are missing: scripts/setup installs libxrt-dev";
 }
 
 #endif

@@ -1,8 +1,8 @@
-#include "tilewright/accel/fpga/rtl/vivado.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "tilewright/accel/fpga/rtl/board_files.h"
 
 namespace tilewright::fpga {
 namespace {
@@ -106,15 +106,15 @@ report_timing_summary -file $here/timing.txt
 }
 
 std::string vivado_build() {
-  return R"(#!/bin/sh
+  return R"sh(#!/bin/sh
 # Runs vivado.tcl.
-cd "$(dirname "$0")" ||
-         exit 1 if !command - v vivado > / dev / null; then
+cd "$(dirname "$0")" || exit 1
+if ! command -v vivado > /dev/null; then
   echo "build.sh: no vivado on PATH: install Vivado and source its settings64.sh" >&2
   exit 7
 fi
 exec vivado -mode batch -source vivado.tcl
-)";
+)sh";
 }
 
 }  // namespace tilewright::fpga
