@@ -141,7 +141,7 @@ TEST(BoardSlow, AHostProgramOfItsOwn) {
   }
   ASSERT_TRUE(write_file(folder->file("host.cpp"),
                          board_host(design, arguments, "tilewright", "udmabuf0")));
-  const ToolOptions here{folder->path(), 60};
+  const ToolOptions here{folder->path(), 600};
   const auto built = run_tool(
       {"g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "host.cpp", "-o", "host"}, here);
   ASSERT_TRUE(built && built->status == 0) << built->output;

@@ -35,7 +35,7 @@ struct Built {
 };
 
 Result<ToolResult> tool(const std::string& folder, const std::vector<std::string>& argv) {
-  return run_tool(argv, {folder, 120});
+  return run_tool(argv, {folder, 600});
 }
 
 /// The files of `hls`, with the kernel as the stand-in takes it.

@@ -58,7 +58,7 @@ inline Status make_fake_xclbin(const codegen::HlsKernel& kernel, const std::stri
   TW_TRY(run_checked({"g++", "-std=c++17", "-O1", "-shared", "-fPIC", "-pthread",
                       "-Wno-unknown-pragmas", "-ffp-contract=off", "-fno-gnu-unique", "-I", headers,
                       "-o", kernel.symbol + ".xclbin", "fake.cpp"},
-                     {folder, 120}));
+                     {folder, 600}));
   return {};
 }
 
