@@ -145,14 +145,14 @@ TEST(BoardSlow, AHostProgramOfItsOwn) {
   const auto built = run_tool(
       {"g++", "-std=c++17", "-Wall", "-Wextra", "-Werror", "host.cpp", "-o", "host"}, here);
   ASSERT_TRUE(built && built->status == 0) << built->output;
-  const auto ran = run_tool({"./host", fake.root()}, here);
+  const auto ran = run_tool({folder->file("host"), fake.root()}, here);
   ASSERT_TRUE(ran && ran->status == 0) << ran->output;
   EXPECT_EQ(ran->output, "cycles: 77\n");
   EXPECT_TRUE(read_file(folder->file("Y.bin")).value_or("") ==
               fpga::testing::product_of(shape, bytes));
   fake.set(kIdentityRegister, 9);
-  EXPECT_EQ(run_tool({"./host", fake.root()}, here)->status, 8);
-  EXPECT_EQ(run_tool({"./host", "/nowhere"}, here)->status, 4);
+  EXPECT_EQ(run_tool({folder->file("host"), fake.root()}, here)->status, 8);
+  EXPECT_EQ(run_tool({folder->file("host"), "/nowhere"}, here)->status, 4);
 }
 
 TEST(Board, SaysWhatIsMissing) {

@@ -88,7 +88,7 @@ TEST(XrtSlow, TheHostProgram) {
     const auto third = tool(folder, {"env", fake, "./host", file, "3"});
     EXPECT_EQ(third->status, 4) << third->output;
     // XRT itself, which has no card here.
-    const auto real = tool(folder, {"./host", file});
+    const auto real = tool(folder, {made->folder.file("host"), file});
     EXPECT_EQ(real->status, 4) << real->output;
     const std::string first = func.params[0].buffer.name() + ".bin";
     ASSERT_TRUE(write_file(made->folder.file(first), "short"));
