@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,6 +46,16 @@ bool connect(const Libpq& pq, PGconn* connection, double end) {
     events = step == PGRES_POLLING_READING ? POLLIN : POLLOUT;
   }
   return true;
+}
+
+/// Whether who has not answered yet answers an empty line with what PostgreSQL never says: a web
+/// server waits for lines. Only for a connection that is given up: the line spoils it.
+bool waits_for_lines(int socket) {
+  constexpr std::string_view kLines = "\r\n\r\n", kFirstBytes = "RESNv";
+  char first = 0;
+  return ::send(socket, kLines.data(), kLines.size(), MSG_NOSIGNAL | MSG_DONTWAIT) > 0 &&
+         wait_at(socket, POLLIN, now() + .5) != 0 && ::recv(socket, &first, 1, MSG_DONTWAIT) == 1 &&
+         kFirstBytes.find(first) == kFirstBytes.npos;
 }
 
 std::string field_of(const Libpq& pq, const PGresult* result, int field) {
@@ -101,10 +112,15 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& url, dou
   made->place_ = address.place;
   pq->setErrorVerbosity(made->handle_, PQERRORS_VERBOSE);  // with codes
   pq->setNoticeProcessor(made->handle_, [](void*, const char*) {}, nullptr);
-  if (!connect(*pq, made->handle_, end))
+  if (!connect(*pq, made->handle_, end)) {
+    if (waits_for_lines(pq->socket(made->handle_)))
+      return fail(ErrorKind::Unreachable,
+                  fmt::format("what answers at {} is not PostgreSQL", address.place),
+                  "it waits for lines, as a web server does", "see to host and port");
     return fail(ErrorKind::Unreachable,
                 fmt::format("{} does not answer within {:g} s", address.place, limit), "",
                 "see to host and port, and to what lies between");
+  }
   if (pq->status(made->handle_) != CONNECTION_OK)
     return tl::unexpected<Error>(connect_failure(address, pq->errorMessage(made->handle_),
                                                  pq->connectionNeedsPassword(made->handle_) != 0));

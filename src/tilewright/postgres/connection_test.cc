@@ -204,8 +204,9 @@ TEST(PostgresConnection, AnEndedBackendIsLost) {
 /// A port of this machine on which somebody answers who is no server of ours.
 class Stranger {
  public:
-  /// `answer`: to whatever comes; nullptr: none. Without `listens`, nobody is there.
-  explicit Stranger(const char* answer, bool listens = true) {
+  /// `answer`: to whatever comes, or once `end` has come; nullptr: none. Without `listens`, nobody
+  /// is there.
+  explicit Stranger(const char* answer, bool listens = true, char end = 0) {
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
@@ -216,14 +217,18 @@ class Stranger {
     port_ = ntohs(address.sin_port);
     if (!listens) return;
     ::listen(socket_, 8);
-    thread_ = std::thread([this, answer] {
+    thread_ = std::thread([this, answer, end] {
       for (int client; (client = ::accept(socket_, nullptr, nullptr)) >= 0;) {
         char read[64];
         if (answer == nullptr) {
           kept_.push_back(client);
           continue;
         }
-        (void)!::recv(client, read, sizeof read, 0);
+        for (ssize_t got = 1; got > 0;) {
+          got = ::recv(client, read, sizeof read, 0);
+          if (end == 0 || (got > 0 && memchr(read, end, static_cast<size_t>(got)) != nullptr))
+            break;
+        }
         (void)!::send(client, answer, strlen(answer), MSG_NOSIGNAL);
         ::close(client);
       }
@@ -259,7 +264,15 @@ TEST(PostgresFailures, ThereIsNoSuchHost) {
             "there is no host 'no-such-host.invalid'");
 }
 
-TEST(PostgresFailures, AWebServerIsNotPostgres) {
+/// Most web servers say nothing before they have seen the end of a line.
+TEST(PostgresFailures, H1_APatientWebServerIsNotPostgresEither) {
+  const Stranger web("<!DOCTYPE HTML>", true, '\n');
+  EXPECT_EQ(failure(web.url(), .3).what, "what answers at " + web.place() + " is not PostgreSQL");
+  EXPECT_EQ(failure(web.url() + "?sslmode=disable", .3).what,
+            "what answers at " + web.place() + " is not PostgreSQL");
+}
+
+TEST(PostgresFailures, H1_AWebServerIsNotPostgres) {
   const Stranger web("HTTP/1.1 400 Bad Request\r\n\r\n");
   EXPECT_EQ(failure(web.url()).what, "what answers at " + web.place() + " is not PostgreSQL");
   EXPECT_EQ(failure(web.url() + "?sslmode=disable").what,
