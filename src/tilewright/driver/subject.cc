@@ -30,6 +30,7 @@
 #include "tilewright/driver/inputs/workload.h"
 #include "tilewright/driver/tuning/gpu_knowledge.h"
 #include "tilewright/driver/tuning/machine_rates.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/open/open.h"
 #include "tilewright/runtime/thread_pool.h"
@@ -132,8 +133,7 @@ int threads_of(const SubjectOptions& options) {
 std::vector<std::string> input_files(const SubjectOptions& options) {
   std::vector<std::string> files = options.paths;
   files.insert(files.end(), {options.workload, options.hw, options.quantize,
-                             records::store_file(options.records.empty() ? records::default_store()
-                                                                         : options.records)});
+                             records::store_file(record_place(options.records).name)});
   for (const std::vector<std::string>* texts : {&options.constants, &options.inputs})
     for (const std::string& text : *texts)
       if (const size_t at = text.find('@'); at != std::string::npos)

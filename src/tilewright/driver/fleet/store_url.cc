@@ -57,11 +57,18 @@ Result<std::string> fleet_store(const std::string& flag) {
   return store;
 }
 
-Status keep_fleet_store(const std::string& url) {
+Result<std::string> kept_record_store() {
+  const toml::table settings = TW_TRY(read_settings(settings_path()));
+  if (!settings["fleet"]["records"].value_or(false)) return std::string();
+  return settings["fleet"]["store"].value_or(std::string());
+}
+
+Status keep_fleet_store(const std::string& url, std::optional<bool> for_records) {
   const std::string path = settings_path();
   toml::table settings = TW_TRY(read_settings(path));
   if (!settings["fleet"].is_table()) settings.insert_or_assign("fleet", toml::table());
   settings["fleet"].as_table()->insert_or_assign("store", url);
+  if (for_records) settings["fleet"].as_table()->insert_or_assign("records", *for_records);
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
   if (error)

@@ -1,6 +1,7 @@
 // Which store holds the fleet: an option, the environment, or the user's settings.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "tilewright/base/result.h"
@@ -18,8 +19,11 @@ void add_store_option(Verb verb, std::string& into);
 /// errors: Usage (there is none; it is a file, which has no queue), Parse (the settings).
 Result<std::string> fleet_store(const std::string& flag);
 
-/// Later commands find the store by themselves. What else the settings hold stays.
+/// Later commands find the store by themselves. `for_records`: whether `compile`, `tune` and
+/// `records` use it too; absent: as before. What else the settings hold stays.
 /// errors: Io, Parse (the settings are there and cannot be read).
-Status keep_fleet_store(const std::string& url);
+Status keep_fleet_store(const std::string& url, std::optional<bool> for_records);
+/// The store of the settings, if it is for records, too; else empty. errors: Io, Parse.
+Result<std::string> kept_record_store();
 
 }  // namespace tilewright::driver

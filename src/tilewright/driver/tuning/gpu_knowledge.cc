@@ -6,6 +6,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
 #include "tilewright/driver/tuning/machine_rates.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/open/open.h"
 
@@ -22,7 +23,7 @@ bool any_rates() {
 }
 
 bool any_records(const SubjectOptions& options) {
-  return !options.records.empty() || records::store_exists(records::default_store());
+  return !options.records.empty() || records::store_exists(record_place("").name);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/samples.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/open/open.h"
 #include "tilewright/search/searchers.h"
@@ -180,7 +181,7 @@ Status LaunchTuning::prepare() {
   prepared_seconds_ = elapsed();
   if (settings_.dry) return {};
   const std::string& path = settings_.subject.records;
-  store_ = TW_TRY(records::open_any_store(path.empty() ? records::default_store() : path));
+  store_ = TW_TRY(records::open_any_store(record_place(path).name));
   kept_ = std::make_unique<records::GroupedAdds>(store_, nullptr, say_away());
   return {};
 }

@@ -1,8 +1,13 @@
 // The program with a store of tuning records on a PostgreSQL server, as a user meets it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "tilewright/base/file.h"
 #include "tilewright/fleet/schema/migrate.h"
@@ -96,6 +101,92 @@ TEST_F(Stores, TheOptionCountsBeforeTheVariable) {
   EXPECT_EQ(run({"records", "ls", "--records", "sqlite:flag.sqlite"}).status, 0);
   EXPECT_EQ(run({"compile", "product.tw", "-o", "p.twm"}).status, 10);
   EXPECT_EQ(run({"compile", "product.tw", "-o", "p.twm", "--no-records"}).status, 0);
+}
+
+/// `fleet init --store` makes later commands use it; a server that is away costs a line, no second.
+TEST_F(Stores, TheSettingsNameOneToo) {
+  const std::string settings = folder_.file("settings");
+  const Variable home("XDG_CONFIG_HOME", settings.c_str()),
+      data("XDG_DATA_HOME", folder_.path().c_str()), none("TILEWRIGHT_RECORDS", nullptr);
+  const std::string fleet = postgres::new_database();
+  EXPECT_THAT(run({"fleet", "init", "--store", fleet}).output, HasSubstr("for tuning records too"));
+  ASSERT_EQ(run({"tune", "product.tw", "--trials", "2", "--space", "tiling"}).status, 0);
+  EXPECT_GT(count(fleet), 0);
+  EXPECT_FALSE(std::filesystem::exists(folder_.file("tilewright/records.sqlite")));
+  // On a busy machine the server may be slow; a command that only reads does without it then.
+  std::string said;
+  for (int i = 0; i < 20 && said.find("from tuning records") == said.npos; ++i)
+    said = run({"compile", "product.tw", "-o", "p.twm"}).output;
+  EXPECT_THAT(said, HasSubstr("from tuning records"));
+  EXPECT_EQ(run({"records", "ls"}).status, 0);
+  EXPECT_THAT(run({"doctor"}).output, HasSubstr("config.toml): answers in"));
+  {
+    const Variable named("TILEWRIGHT_RECORDS", own_.c_str());
+    EXPECT_THAT(run({"compile", "product.tw", "-o", "p.twm"}).output,
+                Not(HasSubstr("from tuning records")))
+        << "a variable counts before the settings";
+  }
+  // Nobody is there; and somebody who never answers.
+  const int silent = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(silent, reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(silent, 8), 0);
+  ASSERT_EQ(::getsockname(silent, reinterpret_cast<sockaddr*>(&address), &size), 0);
+  for (const std::string& url :
+       {"postgresql:///tw?host=" + folder_.path(),
+        fmt::format("postgresql://127.0.0.1:{}/tw", ntohs(address.sin_port))}) {
+    ASSERT_TRUE(write_file(settings + "/tilewright/config.toml",
+                           fmt::format("[fleet]\nstore = '{}'\nrecords = true\n", url)));
+    const ToolResult compiled = run({"compile", "product.tw", "-o", "p.twm"});
+    EXPECT_EQ(compiled.status, 0) << compiled.output;
+    EXPECT_THAT(compiled.output, HasSubstr("warning: no tuning records of the fleet"));
+    EXPECT_EQ(run({"records", "ls"}).status, 10);
+    EXPECT_EQ(run({"tune", "product.tw", "--trials", "2"}).status, 10);
+  }
+  ::close(silent);
+  EXPECT_THAT(run({"doctor"}).output, HasSubstr("config.toml): no server at"));
+  ASSERT_TRUE(write_file(settings + "/tilewright/config.toml", "[fleet\n"));
+  const ToolResult broken = run({"compile", "product.tw", "-o", "p.twm"});
+  EXPECT_EQ(broken.status, 0);
+  EXPECT_THAT(broken.output, HasSubstr("warning: "));
+}
+
+/// The server is killed in the middle of a search and comes back: nothing that was measured is
+/// lost.
+TEST_F(Stores, H2_ATuneOutlivesItsServer) {
+  constexpr int kTrials = 100;
+  postgres::TestServer own;
+  const std::string url = own.server->url(), said = folder_.file("said");
+  ASSERT_TRUE(fleet::migrate(*postgres::connect(url)));
+  ToolResult tuned;
+  std::thread tuning([&] {
+    const std::string words = fmt::format(
+        "exec '{}' --json tune product.tw --trials {} --space tiling --store '{}' 2>'{}'",
+        TILEWRIGHT_PROGRAM, kTrials, url, said);
+    tuned = *run_tool({"sh", "-c", words}, {folder_.path(), 300});
+  });
+  const auto becomes = [](const std::function<bool()>& condition) {
+    for (int i = 0; i < 6000 && !condition(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return condition();
+  };
+  const auto rows = [&] {
+    const auto counted = postgres::connect(url)->query("SELECT count(*) FROM fleet.records");
+    return std::stoi((*counted)[0][0].value_or("0"));
+  };
+  EXPECT_TRUE(becomes([&] { return rows() > 0; }));
+  own.server->kill();
+  EXPECT_TRUE(becomes(
+      [&] { return read_file(said).value_or("").find("measuring goes on") != std::string::npos; }));
+  own.server = *postgres::PrivateServer::start(own.server->folder());
+  tuning.join();
+  ASSERT_EQ(tuned.status, 0) << tuned.output << read_file(said).value_or("");
+  EXPECT_THAT(*read_file(said), HasSubstr("the store does not answer"));
+  EXPECT_EQ(nlohmann::json::parse(tuned.output).at("trials"), kTrials);
+  EXPECT_GT(rows(), kTrials) << "one for each, and the schedule by rule";
 }
 
 TEST_F(Stores, WhoNamesNoServerNeedsNoLibpq) {

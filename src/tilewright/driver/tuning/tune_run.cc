@@ -17,6 +17,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/process.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/records/lines.h"
 #include "tilewright/records/open/open.h"
@@ -136,9 +137,7 @@ Status TuneRun::open() {
                 "--measure device, model or replay:FILE");
   if (on_device() && !settings_.dry) {
     const std::string& path = settings_.subject.records;
-    store_ = TW_TRY(records::open_any_store(remote_        ? fleet_url()
-                                            : path.empty() ? records::default_store()
-                                                           : path));
+    store_ = TW_TRY(records::open_any_store(remote_ ? fleet_url() : record_place(path).name));
     if (settings_.transfer != "none") alike_ = TW_TRY(tune::ProgramsAlike::read(*store_));
     TW_TRY_STATUS(keep_workloads());
     const auto measuring = target().measuring;

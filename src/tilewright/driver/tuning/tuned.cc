@@ -16,6 +16,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/hw/rates.h"
 #include "tilewright/records/open/open.h"
 #include "tilewright/records/workload.h"
@@ -64,15 +65,22 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads) {
 StoredRecords answers_of(std::shared_ptr<const records::Store> store,
                          const std::vector<std::string>& target_keys) {
   const auto lock = std::make_shared<std::mutex>();
-  const auto chosen = [store, lock,
+  const auto lost = std::make_shared<bool>(false);
+  const auto chosen = [store, lock, lost,
                        target_keys](const std::string& workload) -> std::optional<records::Record> {
     records::RecordFilter filter;
     filter.workload = workload;
     filter.compiler = compiler_key();
     const std::lock_guard<std::mutex> guard(*lock);
     for (const std::string& key : target_keys) {
+      if (*lost) break;
       filter.target = key;
-      if (auto record = store->chosen(filter).value_or(std::nullopt)) return record;
+      Result<std::optional<records::Record>> record = store->chosen(filter);
+      if (record && *record) return *std::move(record);
+      if (record || record.error().kind != ErrorKind::Unreachable) continue;
+      *lost = true;  // each question would wait for it again
+      say(fmt::format("warning: no more tuning records: {}: {}", record.error().what,
+                      record.error().why));
     }
     return std::nullopt;
   };
@@ -85,16 +93,18 @@ StoredRecords answers_of(std::shared_ptr<const records::Store> store,
 
 Result<StoredRecords> stored_records(const std::string& path,
                                      const std::vector<std::string>& target_keys) {
-  const std::string name = path.empty() ? records::default_store() : path;
+  const RecordPlace place = record_place(path);
+  const std::string& name = place.name;
   if (!records::store_exists(name)) {
     if (path.empty()) return StoredRecords();
     return fail(ErrorKind::Io, fmt::format("there is no record store {}", path), {},
                 "tilewright tune --records " + path + " makes one");
   }
-  auto store = records::open_any_store_to_read(name);
+  auto store = open_place_to_read(place);
+  if (store && *store == nullptr) return StoredRecords();
   if (store) return answers_of(*store, target_keys);
   // A file that happens to be there need not be a store; a server was named for its records.
-  if (!path.empty() || records::store_file(name).empty())
+  if (!path.empty() || (records::store_file(name).empty() && !place.by_settings))
     return tl::unexpected<Error>(std::move(store.error()));
   static std::once_flag said;  // a verb may ask for several targets
   std::call_once(said, [&] {
@@ -188,10 +198,10 @@ std::string nearest_difference(const std::vector<records::Record>& records,
 
 void say_elsewhere(const compile::CompiledModel& model, const compile::CompileOptions& options,
                    const std::string& path, const std::string& device) {
-  const std::string name = path.empty() ? records::default_store() : path;
-  if (!options.tuned || !records::store_exists(name)) return;
-  const auto store = records::open_any_store_to_read(name);
-  if (!store) return;  // who asked it for schedules has said so
+  const RecordPlace place = record_place(path);
+  if (!options.tuned || !records::store_exists(place.name)) return;
+  const auto store = open_place_to_read(place);
+  if (!store || *store == nullptr) return;  // who asked it for schedules has said so
   const records::Record here = record_for(options, device);
   std::map<std::string, int64_t> counts;
   for (const compile::KernelReport* kernel : compile::all_kernels(model)) {

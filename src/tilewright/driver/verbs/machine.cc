@@ -11,6 +11,7 @@
 #include "tilewright/compile/cpu/device.h"
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/verbs/doctor.h"
 #include "tilewright/driver/verify/ort_peer.h"
 
@@ -56,6 +57,8 @@ std::vector<ToolFinding> examine() {
       {"nvrtc", nvrtc.has_value(),
        nvrtc ? *nvrtc + " (compiles for cuda)" : nvrtc.error().what + "; " + nvrtc.error().fix});
   for (ToolFinding& tool : find_tools()) findings.push_back(std::move(tool));
+  const PlaceState records = state_of_place(record_place(""));
+  findings.push_back({"records", records.ok, records.text});
   const auto peer = OrtPeer::start();
   findings.push_back({"onnxruntime", peer.has_value(),
                       peer ? (*peer)->version() + " (reference for verify and bench)"

@@ -12,6 +12,7 @@
 #include "tilewright/driver/command_line/usage.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/tuning/conv_forms.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tuned.h"
 #include "tilewright/driver/tuning/tuning_target.h"
 #include "tilewright/ir/text.h"
@@ -39,9 +40,7 @@ struct RecordsVerb {
   bool code = false;
 };
 
-std::string name_of(const RecordsVerb& verb) {
-  return verb.store.empty() ? records::default_store() : verb.store;
-}
+std::string name_of(const RecordsVerb& verb) { return record_place(verb.store).name; }
 
 /// A store that is there. `open`: to read or to write. errors: Io, Package, Unreachable.
 Opened open_existing(const std::string& name,

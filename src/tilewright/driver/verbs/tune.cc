@@ -15,6 +15,7 @@
 #include "tilewright/driver/report/tune_report.h"
 #include "tilewright/driver/report/why_stopped.h"
 #include "tilewright/driver/tuning/launch_tuning.h"
+#include "tilewright/driver/tuning/record_place.h"
 #include "tilewright/driver/tuning/tune_run.h"
 #include "tilewright/driver/verbs/tune_launches.h"
 #include "tilewright/records/open/open.h"
@@ -126,7 +127,7 @@ void print_summary(const TuneRun& run) {
   if (const fleet::RemoteMeasurer* fleet = run.fleet()) {
     fmt::print("measured on {} device{} of class {}\n", fleet->used().size(),
                fleet->used().size() == 1 ? "" : "s", fleet->on().device_class);
-    if (records::default_store() != run.fleet_url())
+    if (record_place("").name != run.fleet_url())
       fmt::print("what was found is in the fleet's store: compile --store {}\n", run.fleet_url());
   }
   if (tally.limit > 0)
@@ -366,7 +367,7 @@ void add_tune(Verb app, VerbContext& context) {
   verb.add_option("--measure", settings.measure, "device, model or replay:FILE");
   verb.add_option("--worker", settings.remote.workers,
                   "measure on all devices of the fleet that fit: cpu:znver4, name=DEVICE, tag=TAG");
-  verb.add_option("--wait", settings.remote.wait, "give up if no device is free after so long: 5m");
+  add_waiting_options(verb, settings.remote);
   verb.add_option("--transfer", settings.transfer,
                   "what to take over from kernels alike: model (default), points, none")
       .one_of({"model", "points", "none"});

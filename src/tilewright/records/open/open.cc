@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "tilewright/base/environment.h"
 #include "tilewright/postgres/connection.h"
 #include "tilewright/records/postgres/postgres.h"
 #include "tilewright/records/sqlite/sqlite.h"
@@ -23,10 +22,6 @@ Result<std::shared_ptr<Store>> open(
 
 }  // namespace
 
-std::string default_store() {
-  return environment("TILEWRIGHT_STORE").value_or(default_store_path());
-}
-
 std::string store_file(const std::string& name) {
   if (postgres::is_url(name)) return "";
   return name.starts_with(kSqlite) ? name.substr(kSqlite.size()) : name;
@@ -43,6 +38,10 @@ Result<std::shared_ptr<Store>> open_any_store(const std::string& name) {
 
 Result<std::shared_ptr<Store>> open_any_store_to_read(const std::string& name) {
   return open(name, open_store_to_read);
+}
+
+Result<std::shared_ptr<Store>> open_quick_server(const std::string& url, double limit) {
+  return open_postgres_store(url, limit);
 }
 
 }  // namespace tilewright::records

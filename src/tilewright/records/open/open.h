@@ -11,8 +11,6 @@
 
 namespace tilewright::records {
 
-/// TILEWRIGHT_STORE; else TILEWRIGHT_RECORDS, else the user's own file.
-std::string default_store();
 /// The file of a store that is one; empty for a server.
 std::string store_file(const std::string& name);
 
@@ -24,5 +22,9 @@ bool store_exists(const std::string& name);
 Result<std::shared_ptr<Store>> open_any_store(const std::string& name);
 /// The same for who only reads: a file must be there, and stays as it is.
 Result<std::shared_ptr<Store>> open_any_store_to_read(const std::string& name);
+
+/// A server's store, for who does without it where it is slow. `limit`: for connecting, and for
+/// each answer; units: s. errors: as above.
+Result<std::shared_ptr<Store>> open_quick_server(const std::string& url, double limit);
 
 }  // namespace tilewright::records

@@ -10,7 +10,6 @@
 namespace tilewright::records {
 namespace {
 
-using postgres::Variable;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -53,16 +52,6 @@ TEST(OpenStore, OtherFormsAreRefused) {
   ASSERT_FALSE(password);
   EXPECT_EQ(password.error().kind, ErrorKind::Usage);
   EXPECT_THAT(to_string(password.error()), Not(HasSubstr("secret")));
-}
-
-TEST(OpenStore, TheNewerVariableCounts) {
-  const Variable records("TILEWRIGHT_RECORDS", "/x/old.sqlite");
-  {
-    const Variable none("TILEWRIGHT_STORE", nullptr);
-    EXPECT_EQ(default_store(), "/x/old.sqlite");
-  }
-  const Variable store("TILEWRIGHT_STORE", "postgresql://db.lab/tw");
-  EXPECT_EQ(default_store(), "postgresql://db.lab/tw");
 }
 
 }  // namespace

@@ -64,13 +64,14 @@ int64_t number_in(const Rows& rows) {
 
 class PostgresStore final : public Store {
  public:
-  explicit PostgresStore(std::string url) : url_(std::move(url)) {}
+  PostgresStore(std::string url, double limit) : url_(std::move(url)), limit_(limit) {}
 
   /// Makes sure that there is a connection, to a schema that fits.
   Status connect() const {
     if (connection_ != nullptr && !connection_->lost()) return {};
     connection_.reset();
-    auto made = TW_TRY(Connection::open(url_));
+    auto made = TW_TRY(limit_ > 0 ? Connection::open(url_, limit_) : Connection::open(url_));
+    if (limit_ > 0) made->answer_within(limit_);
     TW_TRY_STATUS(fleet::check(TW_TRY(fleet::state(*made))));
     connection_ = std::move(made);
     return {};
@@ -103,6 +104,7 @@ class PostgresStore final : public Store {
   Result<int64_t> send(const std::vector<Record>& records, const Workloads& workloads);
 
   std::string url_;
+  double limit_;
   mutable std::unique_ptr<Connection> connection_;
 };
 
@@ -189,8 +191,8 @@ Status PostgresStore::each(const RecordFilter& filter,
 
 }  // namespace
 
-Result<std::shared_ptr<Store>> open_postgres_store(const std::string& url) {
-  auto store = std::make_shared<PostgresStore>(url);
+Result<std::shared_ptr<Store>> open_postgres_store(const std::string& url, double limit) {
+  auto store = std::make_shared<PostgresStore>(url, limit);
   TW_TRY_STATUS(store->connect());
   return std::shared_ptr<Store>(std::move(store));
 }

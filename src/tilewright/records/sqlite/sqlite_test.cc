@@ -266,7 +266,7 @@ TEST_F(SqliteFile, CommitsReachTheDisk) {
   EXPECT_EQ(level, 2) << "FULL: below, a loss of power takes commits away";
 }
 
-TEST_F(SqliteFile, FileSystemsOfSeveralMachinesAreRefused) {
+TEST_F(SqliteFile, H4_FileSystemsOfSeveralMachinesAreRefused) {
   ASSERT_TRUE(open_store(path));
   constexpr FileSystemOf kRefused[] = {[](const std::string&) -> int64_t { return 0x6969; },
                                        [](const std::string&) -> int64_t { return 0xff534d42; },
