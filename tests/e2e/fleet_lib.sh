@@ -18,6 +18,14 @@ worker() {
   "$program" worker "$@" >"$work/worker${#workers[@]}.log" 2>&1 &
   workers+=($!)
 }
+# sql STATEMENT: in the database $url, as its owner; prints the first value.
+sql() {
+  "$python" -c "
+import psycopg2, sys
+with psycopg2.connect(sys.argv[1]) as c, c.cursor() as k:
+    k.execute(sys.argv[2])
+    print(k.fetchone()[0] if k.description else '')" "$url" "$1"
+}
 # devices STATE: how many devices are in it.
 devices() {
   "$program" --json fleet status 2>/dev/null |

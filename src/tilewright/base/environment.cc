@@ -46,15 +46,15 @@ std::optional<Error> problem_of(const Variable& variable, const std::string& val
 const std::vector<Variable>& environment_variables() {
   using Takes = Variable::Takes;
   static const std::vector<Variable> variables = {
-      {"TILEWRIGHT_BOARD_ROOT", Takes::Text},    {"TILEWRIGHT_CACHE_DIR", Takes::Text},
-      {"TILEWRIGHT_CALIBRATE", Takes::Switch},   {"TILEWRIGHT_XCLBIN", Takes::Text},
-      {"TILEWRIGHT_XRT", Takes::Text},           {"TILEWRIGHT_CUDA_DEVICE", Takes::Text},
-      {"TILEWRIGHT_CUDA_DRIVER", Takes::Text},   {"TILEWRIGHT_LIBPQ", Takes::Text},
-      {"TILEWRIGHT_NVDISASM", Takes::Text},      {"TILEWRIGHT_NVRTC", Takes::Text},
-      {"TILEWRIGHT_OPENCL", Takes::Text},        {"TILEWRIGHT_OPENCL_CACHE", Takes::Switch},
-      {"TILEWRIGHT_OPENCL_DEVICE", Takes::Text}, {"TILEWRIGHT_PYTHON", Takes::Text},
-      {"TILEWRIGHT_RECORDS", Takes::Text},       {"TILEWRIGHT_STORE", Takes::Text},
-      {"TILEWRIGHT_THREADS", Takes::Count}};
+      {"TILEWRIGHT_BOARD_ROOT", Takes::Text},     {"TILEWRIGHT_CACHE_DIR", Takes::Text},
+      {"TILEWRIGHT_CALIBRATE", Takes::Switch},    {"TILEWRIGHT_CUDA_DEVICE", Takes::Text},
+      {"TILEWRIGHT_CUDA_DRIVER", Takes::Text},    {"TILEWRIGHT_LIBCRYPTO", Takes::Text},
+      {"TILEWRIGHT_LIBPQ", Takes::Text},          {"TILEWRIGHT_NVDISASM", Takes::Text},
+      {"TILEWRIGHT_NVRTC", Takes::Text},          {"TILEWRIGHT_OPENCL", Takes::Text},
+      {"TILEWRIGHT_OPENCL_CACHE", Takes::Switch}, {"TILEWRIGHT_OPENCL_DEVICE", Takes::Text},
+      {"TILEWRIGHT_PYTHON", Takes::Text},         {"TILEWRIGHT_RECORDS", Takes::Text},
+      {"TILEWRIGHT_STORE", Takes::Text},          {"TILEWRIGHT_THREADS", Takes::Count},
+      {"TILEWRIGHT_XCLBIN", Takes::Text},         {"TILEWRIGHT_XRT", Takes::Text}};
   return variables;
 }
 

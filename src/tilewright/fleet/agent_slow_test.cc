@@ -162,6 +162,21 @@ TEST(FleetAgent, WhatGoesWrongThereIsSaidHere) {
   EXPECT_THAT(crashed.error().why, HasSubstr("11"));
 }
 
+TEST(FleetAgent, H6_AJobMayLastLongerThanItsLease) {
+  const std::string url = new_fleet(), package = package_of("w");
+  ASSERT_TRUE(postgres::connect(url)->query("UPDATE fleet.meta SET lease_s = 1.5"));
+  // A lease that is not renewed in time stops the child, and what it has counts nowhere.
+  TestAgent agent(url, "a", [&](const std::string& folder, const std::function<bool()>& stop) {
+    for (int i = 0; i < 350 && !stop(); ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return stop() ? Result<ToolResult>(ToolResult{}) : echo(folder);
+  });
+  const auto client = *Client::open(url);
+  const auto result = run(*client, request_of(package));
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_THAT(result->run_ns, testing::ElementsAre(7, 8));
+}
+
 TEST(FleetAgent, AnInterruptedSubmitterEndsTheChild) {
   const std::string url = new_fleet(), package = package_of("w");
   ASSERT_TRUE(postgres::connect(url)->query("UPDATE fleet.meta SET lease_s = 1"));

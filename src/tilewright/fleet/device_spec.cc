@@ -92,4 +92,27 @@ Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device
   return selected;
 }
 
+std::string why_none(const std::vector<Device>& devices) {
+  constexpr size_t kNamed = 3;
+  size_t off = 0, held = 0;
+  std::vector<std::string> reasons;
+  for (const Device& device : devices) {
+    const bool is_off = device.state == "off" || device.state == "suspect";
+    if (!is_off && device.held_by.empty()) return "";
+    ++(is_off ? off : held);
+    if (reasons.size() == kNamed) continue;
+    if (is_off && !device.reason.empty())
+      reasons.push_back(fmt::format("{}: {}", device.name, device.reason));
+    if (!is_off)
+      reasons.push_back(fmt::format("{} is held by {} for {:.0f} s more", device.name,
+                                    device.held_by, device.held_s));
+  }
+  return fmt::format("all {} devices of class {} are {}{}{}", devices.size(),
+                     devices.at(0).device_class,
+                     held == 0  ? "off"
+                     : off == 0 ? "held"
+                                : "off or held",
+                     reasons.empty() ? "" : ": ", fmt::join(reasons, "; "));
+}
+
 }  // namespace tilewright::fleet

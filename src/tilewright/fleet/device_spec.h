@@ -33,4 +33,8 @@ struct Selected {
 /// or with what there is.
 Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices);
 
+/// What keeps every one of these devices from taking jobs, and since when; empty if one could.
+/// requires: devices, all of one class.
+std::string why_none(const std::vector<Device>& devices);
+
 }  // namespace tilewright::fleet

@@ -79,5 +79,29 @@ TEST(DeviceSpec, RefusesWhatItDoesNotKnow) {
     EXPECT_THAT(selected(text), HasSubstr("empty part")) << text;
 }
 
+TEST(DeviceSpec, SaysWhatKeepsDevicesFromJobs) {
+  Device off, held, free;
+  off.device_class = "cpu:x";
+  off.name = "a/cpu";
+  off.state = "off";
+  off.reason = "its worker left at noon";
+  held = off;
+  held.name = "b/cpu";
+  held.state = "leased";
+  held.held_by = "bob";
+  held.held_s = 59.6;
+  free = held;
+  free.held_by = "";
+  EXPECT_EQ(why_none({off}),
+            "all 1 devices of class cpu:x are off: a/cpu: its worker left at noon");
+  EXPECT_EQ(why_none({held}),
+            "all 1 devices of class cpu:x are held: b/cpu is held by bob for 60 s more");
+  EXPECT_EQ(
+      why_none({off, held}),
+      "all 2 devices of class cpu:x are off or held: a/cpu: its worker left at noon; b/cpu is "
+      "held by bob for 60 s more");
+  EXPECT_EQ(why_none({off, held, free}), "");
+}
+
 }  // namespace
 }  // namespace tilewright::fleet

@@ -46,6 +46,8 @@ Device device_of(const Json& json) {
   device.program = member<std::string>(json, "program");
   device.holder = member<std::string>(json, "login_of_lease");
   device.seen_s = member(json, "seen_s", 0.);
+  device.held_by = member<std::string>(json, "held_by");
+  device.held_s = member(json, "held_s", 0.);
   const Json facts = member(json, "facts", Json::object());
   device.device = member<std::string>(facts, "device");
   device.target_file = member<std::string>(facts, "target_file");
@@ -62,6 +64,7 @@ LeasedJob leased_of(const Json& json) {
   job.items = json.at("n");
   job.next = json.at("next");
   job.blobs = blobs_of(json);
+  job.signature = member<std::string>(json, "signature");
   return job;
 }
 
@@ -100,13 +103,21 @@ Json to_json(const Job& job) {
   const auto optional = [](const std::optional<std::string>& text) {
     return text ? Json(*text) : Json();
   };
-  return {{"id", job.id},           {"kind", job.kind},
-          {"pool", job.pool},       {"class", optional(job.device_class)},
-          {"needs", job.needs},     {"device", optional(job.device)},
-          {"compiler", nullptr},    {"band", job.band},
-          {"after", Json::array()}, {"payload", job.payload},
-          {"limit_s", job.limit_s}, {"n", job.items},
-          {"blobs", blobs},         {"key", job.key.empty() ? Json() : Json(job.key)}};
+  return {{"id", job.id},
+          {"kind", job.kind},
+          {"pool", job.pool},
+          {"class", optional(job.device_class)},
+          {"needs", job.needs},
+          {"device", optional(job.device)},
+          {"compiler", nullptr},
+          {"band", job.band},
+          {"after", Json::array()},
+          {"payload", job.payload},
+          {"limit_s", job.limit_s},
+          {"n", job.items},
+          {"blobs", blobs},
+          {"key", job.key.empty() ? Json() : Json(job.key)},
+          {"signature", job.signature.empty() ? Json() : Json(job.signature)}};
 }
 
 Json to_json(const ItemResult& result) {

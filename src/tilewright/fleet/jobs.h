@@ -33,7 +33,9 @@ struct Device {
   std::string state;   ///< `free`, `leased`, `off`, `suspect`
   std::string reason;  ///< of `off` and `suspect`
   std::string host, program, holder;
-  double seen_s = 0;  ///< since its worker was last heard of
+  double seen_s = 0;    ///< since its worker was last heard of
+  std::string held_by;  ///< only this login's jobs go there; empty: everybody's
+  double held_s = 0;    ///< for so long still
 };
 
 /// Bytes that a job needs, by their hash.
@@ -54,7 +56,8 @@ struct Job {
   double limit_s = 600;
   int items = 1;
   std::vector<BlobName> blobs;
-  std::string key = {};  ///< equal for jobs that need the same thing loaded; empty: nothing
+  std::string key = {};        ///< equal for jobs that need the same thing loaded; empty: nothing
+  std::string signature = {};  ///< signed_job.h; empty: none
 };
 
 /// A job as its worker gets it.
@@ -64,6 +67,7 @@ struct LeasedJob {
   double limit_s = 0;
   int items = 0, next = 0;
   std::vector<BlobName> blobs;
+  std::string signature = {};  ///< as of Job
 };
 
 struct Lease {

@@ -72,10 +72,11 @@ std::string key_of(const LeasedJob& job, const PackageRun& run) {
 
 class PackageServer final : public JobServer {
  public:
-  PackageServer(RunChild child, OpenChild open)
-      : child_(std::move(child)), open_(std::move(open)) {}
+  PackageServer(RunChild child, AllowJob allow, OpenChild open)
+      : child_(std::move(child)), allow_(std::move(allow)), open_(std::move(open)) {}
 
   Status serve(const LeasedJob& job, JobPort& port) override {
+    if (allow_) TW_TRY_STATUS(allow_(job, to_json(TW_TRY(package_run_of(job.payload))).dump()));
     Result<ItemResult> result = open_ ? run_open(job, port) : run_once(job, port);
     if (port.stop()) return {};  // how the child ended says nothing of the job
     port.add(TW_TRY(std::move(result)));
@@ -152,6 +153,7 @@ class PackageServer final : public JobServer {
   }
 
   RunChild child_;
+  AllowJob allow_;
   OpenChild open_;
   std::string key_;  ///< of package_
   std::unique_ptr<OpenPackage> package_;
@@ -226,8 +228,8 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
   return result;
 }
 
-std::unique_ptr<JobServer> package_server(RunChild child, OpenChild open) {
-  return std::make_unique<PackageServer>(std::move(child), std::move(open));
+std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow, OpenChild open) {
+  return std::make_unique<PackageServer>(std::move(child), std::move(allow), std::move(open));
 }
 
 }  // namespace tilewright::fleet

@@ -50,8 +50,11 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools);
 /// Runs the child of a job on a folder: to its end, its limit, or until `stop` is true.
 using RunChild = std::function<Result<ToolResult>(const std::string& folder, double limit_s,
                                                   const std::function<bool()>& stop)>;
-/// Does jobs of kind `run`. `open`: starts children that keep a package open; empty: every job has
-/// a child of its own, by `child`.
-std::unique_ptr<JobServer> package_server(RunChild child, OpenChild open = {});
+/// Whether a worker runs such a job; `payload`: what it read of the job, written anew.
+/// errors: the job fails for that reason.
+using AllowJob = std::function<Status(const LeasedJob& job, const std::string& payload)>;
+/// Does jobs of kind `run`. Without `allow`, everybody's. `open`: starts children that keep a
+/// package open; empty: every job has a child of its own, by `child`.
+std::unique_ptr<JobServer> package_server(RunChild child, AllowJob allow = {}, OpenChild open = {});
 
 }  // namespace tilewright::fleet

@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/blobs.h"
 #include "tilewright/fleet/package_job.h"
+#include "tilewright/fleet/signed_job.h"
 
 namespace tilewright::fleet {
 namespace {
@@ -19,6 +22,8 @@ using Json = nlohmann::json;
 
 /// The submitter asks at once after 5 ms, then less and less often.
 constexpr double kLookFirst = .005, kLookLongest = .25;
+constexpr double kFullPause = 1;  ///< units: s; until it tries again to get into a full queue
+constexpr double kTellEvery = 4;  ///< units: s
 
 /// Uploads what the store lacks of a job's files, and names them all in the job.
 Status upload(Client& client, const std::vector<Piece>& files, Job& job, RemoteResult& result) {
@@ -47,6 +52,7 @@ Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& re
   job.pool = on.devices.at(0).pool;
   job.device_class = on.device_class;
   if (request.by_name) job.device = on.devices[0].name;
+  job.needs = request.tags;
   job.band = 0;
   job.limit_s = request.limit_s;
   PackageRun run;
@@ -66,23 +72,52 @@ Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& re
   }
   TW_TRY_STATUS(upload(client, all, job, result));
   job.payload = to_json(run);
+  if (request.key != nullptr)
+    job.signature = TW_TRY(sign_job(*request.key, job, job.payload.dump(), std::time(nullptr)));
   result.upload_ms = 1e3 * seconds_since(begin);
   return job;
 }
 
-/// Why a job waits, for people.
-std::string waits_for(const Selected& on) {
-  size_t off = 0;
-  double seen = 1e18;
-  for (const Device& device : on.devices) {
-    off += device.state == "off" || device.state == "suspect";
-    seen = std::min(seen, device.seen_s);
+/// Makes the run and puts the job into the queue; one that is full of the login's own jobs is
+/// waited for. errors: Limit (as long as `wait_s`), those of the client.
+Status submit(Client& client, const std::string& run, const Job& job, const RemoteRequest& request,
+              const Waiting& waiting, const Stop& stop) {
+  const std::string jobs = Json::array({to_json(job)}).dump();
+  bool told = false;
+  for (const auto begin = SteadyClock::now();;) {
+    const Result<Json> answer = client.call("submit_run", {run, request.command, jobs});
+    const double waited = seconds_since(begin);
+    if (answer) {
+      for (const Json& warning : answer->value("warnings", Json::array()))
+        if (waiting) waiting("warning: " + warning.get<std::string>());
+      return {};
+    }
+    const bool too_long = request.wait_s > 0 && waited >= request.wait_s;
+    if (answer.error().kind != ErrorKind::Limit || too_long || stop())
+      return tl::unexpected<Error>(answer.error());
+    if (waiting)
+      waiting(fmt::format("{}the queue is full: {}",
+                          std::exchange(told, true) ? "" : "note: ", answer.error().what));
+    client.wait(kFullPause);
   }
-  if (off == on.devices.size())
-    return fmt::format("all {} devices of class {} are off, the last since {:.0f} s", off,
-                       on.device_class, seen);
-  return fmt::format("waiting for one of {} devices of class {}", on.devices.size() - off,
-                     on.device_class);
+}
+
+/// Devices of the selection as they are now; as they were, if the store does not say.
+std::vector<Device> as_they_are(Client& client, const Selected& on) {
+  std::vector<Device> now;
+  for (const Device& device : list_devices(client).value_or(std::vector<Device>()))
+    if (std::any_of(on.devices.begin(), on.devices.end(),
+                    [&](const Device& before) { return before.name == device.name; }))
+      now.push_back(device);
+  return now.empty() ? on.devices : now;
+}
+
+/// Why a job waits, for people.
+std::string waits_for(Client& client, const Selected& on) {
+  const std::vector<Device> devices = as_they_are(client, on);
+  const std::string none = why_none(devices);
+  if (!none.empty()) return none;
+  return fmt::format("waiting for one of {} devices of class {}", devices.size(), on.device_class);
 }
 
 /// Looks at the job until it is over.
@@ -109,10 +144,10 @@ Result<JobState> wait_for(Client& client, const std::string& run, const std::str
       (void)client.call("cancel", {run});
       if (!too_long) return fail(ErrorKind::Interrupted, "interrupted", "the job is cancelled");
       return fail(ErrorKind::Limit, fmt::format("no device took the job within {:.0f} s", waited),
-                  waits_for(on), "a longer --wait, or start a worker");
+                  waits_for(client, on), "a longer --wait, or start a worker");
     }
-    if (waited - told >= 4 && waiting) {
-      waiting(leased ? fmt::format("running on {}", states[0].device) : waits_for(on));
+    if (waited - told >= kTellEvery && waiting) {
+      waiting(leased ? fmt::format("running on {}", states[0].device) : waits_for(client, on));
       told = waited;
     }
     if (waited - ticked >= 1) {  // leases of workers that died end by this
@@ -126,6 +161,9 @@ Result<JobState> wait_for(Client& client, const std::string& run, const std::str
 
 /// The error of a job that gave no result.
 tl::unexpected<Error> refusal(const JobState& state) {
+  if (state.state == "failed")
+    return fail(ErrorKind::Package, fmt::format("{} did not take the job", state.device),
+                state.reason, "tilewright fleet log shows what happened");
   if (state.results.empty())
     return fail(state.state == "cancelled" ? ErrorKind::Interrupted : ErrorKind::Device,
                 fmt::format("the job is {}", state.state), state.reason,
@@ -134,6 +172,15 @@ tl::unexpected<Error> refusal(const JobState& state) {
   const ErrorKind kind =
       item.outcome == "timeout" || item.outcome == "oom" ? ErrorKind::Limit : ErrorKind::Device;
   return fail(kind, fmt::format("{} did not run it: {}", state.device, item.outcome), item.reason);
+}
+
+/// Whether bytes that the job needs were found damaged in the store: these are forgotten there, so
+/// that they are sent anew. errors: those of the client.
+Result<bool> forget_damaged(Client& client, const Job& job) {
+  bool damaged = false;
+  for (const BlobName& blob : job.blobs)
+    damaged |= TW_TRY(client.call("blob_check", {blob.sha256})) == false;
+  return damaged;
 }
 
 Status read_result(Client& client, const ItemResult& item, RemoteResult& result) {
@@ -164,14 +211,16 @@ Result<RemoteResult> run_remotely(Client& client, const Selected& on, const Remo
                                   const Waiting& waiting, const Stop& stop) {
   RemoteResult result;
   result.device_class = on.device_class;
-  const Job job = TW_TRY(prepared(client, on, request, result));
   const std::string run = new_uuid();
   client.listen("fleet_" + run);  // the store tells of an urgent job's end there
-  const Json answer =
-      TW_TRY(client.call("submit_run", {run, request.command, Json::array({to_json(job)}).dump()}));
-  for (const Json& warning : answer.value("warnings", Json::array()))
-    if (waiting) waiting("warning: " + warning.get<std::string>());
-  const JobState state = TW_TRY(wait_for(client, run, job.id, on, request, waiting, stop, result));
+  JobState state;
+  for (bool again = false;; again = true) {
+    const Job job = TW_TRY(prepared(client, on, request, result));
+    TW_TRY_STATUS(submit(client, run, job, request, waiting, stop));
+    state = TW_TRY(wait_for(client, run, job.id, on, request, waiting, stop, result));
+    if (again || state.state != "failed" || !TW_TRY(forget_damaged(client, job))) break;
+    if (waiting) waiting("note: the store had damaged bytes of the package: it is sent once more");
+  }
   result.device = state.device;
   result.worker = state.worker;
   if (state.state != "done" || state.results.empty() || state.results[0].outcome != "ok")

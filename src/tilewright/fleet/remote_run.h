@@ -12,6 +12,7 @@
 #include "tilewright/base/array.h"
 #include "tilewright/fleet/client.h"
 #include "tilewright/fleet/device_spec.h"
+#include "tilewright/fleet/keys.h"
 #include "tilewright/fleet/package_pieces.h"
 
 namespace tilewright::fleet {
@@ -24,9 +25,11 @@ struct RemoteRequest {
   std::string device;  ///< of the package: `vta:tsim`; empty: what the worker offers
   int threads = 0, warmup = 0, runs = 1;
   double seconds = 0;
-  double limit_s = 600;  ///< on the device, once it began
-  double wait_s = 0;     ///< for a device; 0: for ever
-  bool by_name = false;  ///< only the first device of the selection
+  double limit_s = 600;             ///< on the device, once it began
+  double wait_s = 0;                ///< for a device; 0: for ever
+  std::vector<std::string> tags;    ///< that the device has
+  bool by_name = false;             ///< only the first device of the selection
+  const SigningKey* key = nullptr;  ///< that signs the job; null: it is not signed
 };
 
 struct RemoteOutput {
@@ -42,7 +45,8 @@ struct RemoteResult {
   int64_t uploaded_bytes = 0;
 };
 
-/// While it waits: told every few seconds what it waits for.
+/// While it waits: told every few seconds what it waits for, and what happens once (`warning: ...`,
+/// `note: ...`).
 using Waiting = std::function<void(const std::string& text)>;
 /// True: give up, and cancel the job.
 using Stop = std::function<bool()>;

@@ -62,6 +62,24 @@ class Blobs(FleetCase):
         self.assertEqual(self.ann.blob_state(sha), {"whole": False, "have": []}, "all parts are gone")
         self.assertIs(self.put(data), True)
 
+    def test_damage_in_the_database(self):
+        """Somebody finds out; blob_check forgets what is damaged, so that it is uploaded anew."""
+        data, other = os.urandom(MIB + 5), os.urandom(7)
+        sha = hashlib.sha256(data).hexdigest()
+        self.put(data)
+        self.put(other)
+        self.assertIs(self.ann.blob_check(sha), True)
+        self.assertEqual(self.ann.blob_state(sha), {"whole": True, "have": [0, 1]}, "sound: it stays")
+        self.change("UPDATE fleet.blob_parts SET data = 'xxxxx' WHERE part = 1")
+        self.assertIs(self.bob.blob_check(sha), True, "not his")
+        self.assertIs(self.ann.blob_check(sha), False)
+        self.assertEqual(self.ann.blob_state(sha), {"whole": False, "have": []})
+        self.assertIs(self.put(data), True)
+        self.change("DELETE FROM fleet.blob_parts WHERE part = 1")
+        self.assertIs(self.ann.blob_check(sha), False)
+        self.assertIs(self.put(data), True)
+        self.assertIs(self.ann.blob_check(hashlib.sha256(other).hexdigest()), True)
+
     def test_bad_parts(self):
         data = bytes(MIB + 5)
         sha = hashlib.sha256(data).hexdigest()

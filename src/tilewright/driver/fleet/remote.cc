@@ -24,7 +24,13 @@ bool is_this_processor(const fleet::Device& device) {
 void add_worker_options(Verb verb, WorkerChoice& choice) {
   verb.add_option("--worker", choice.workers,
                   "run on a device of the fleet: cpu:znver4, vta:tsim, name=DEVICE, tag=TAG, any");
+  add_waiting_options(verb, choice);
+}
+
+void add_waiting_options(Verb verb, WorkerChoice& choice) {
   verb.add_option("--wait", choice.wait, "give up if no device is free after so long: 5m");
+  verb.add_option("--sign", choice.sign,
+                  "sign what runs there with the key in this file (`tilewright fleet keygen`)");
 }
 
 Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& spec,
@@ -32,8 +38,11 @@ Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& 
   RemoteDevice device;
   device.spec = spec;
   const fleet::DeviceSpec parsed = TW_TRY(fleet::parse_spec(spec));
+  device.tags = parsed.tags;
   if (!choice.wait.empty()) device.wait_s = TW_TRY(parse_seconds("--wait", choice.wait, "5m"));
   device.limit_s = choice.limit_s;
+  if (!choice.sign.empty())
+    device.key = std::make_shared<fleet::SigningKey>(TW_TRY(fleet::SigningKey::load(choice.sign)));
   device.client = TW_TRY(
       fleet::Client::open(TW_TRY(fleet_store(postgres::is_url(store) ? store : std::string()))));
   device.selected =
@@ -113,11 +122,17 @@ Result<fleet::RemoteResult> run_remote(RemoteDevice& device, const RemotePackage
   request.seconds = repeats.seconds;
   request.limit_s = device.limit_s;
   request.wait_s = device.wait_s;
+  request.key = device.key.get();
+  request.tags = device.tags;
   request.by_name = device.spec.find("name=") != std::string::npos;
   Progress progress("fleet");
   return fleet::run_remotely(
       *device.client, device.selected, request,
-      [&](const std::string& text) { progress.show(text); }, interrupted);
+      [&](const std::string& text) {
+        const bool once = text.starts_with("warning: ") || text.starts_with("note: ");
+        once ? say(text) : progress.show(text);
+      },
+      interrupted);
 }
 
 NamedArrays remote_outputs(const fleet::RemoteResult& result) {

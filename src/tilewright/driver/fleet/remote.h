@@ -22,16 +22,21 @@ namespace tilewright::driver {
 struct WorkerChoice {
   std::vector<std::string> workers;  ///< `--worker SPEC`; empty: this machine
   std::string wait;                  ///< `5m`; empty: for ever
+  std::string sign;                  ///< a file with the key that signs jobs; empty: none does
   double limit_s = 600;              ///< on the device
 };
-/// Adds `--worker` and `--wait`.
+/// Adds `--worker`, `--wait` and `--sign`.
 void add_worker_options(Verb verb, WorkerChoice& choice);
+/// `--wait` and `--sign` alone.
+void add_waiting_options(Verb verb, WorkerChoice& choice);
 
 /// The devices that a SPEC selects, and the connection to their fleet.
 struct RemoteDevice {
   std::string spec;
   std::unique_ptr<fleet::Client> client;
   fleet::Selected selected;
+  std::vector<std::string> tags;                 ///< that the SPEC asks for
+  std::shared_ptr<const fleet::SigningKey> key;  ///< null: jobs are not signed
   double wait_s = 0, limit_s = 600;
 };
 /// `store`: as `--store` names it; a file of records is none of a fleet.

@@ -12,6 +12,7 @@
 #include "tilewright/driver/fleet/status_report.h"
 #include "tilewright/driver/fleet/store_url.h"
 #include "tilewright/fleet/client.h"
+#include "tilewright/fleet/keys.h"
 #include "tilewright/fleet/schema/migrate.h"
 #include "tilewright/postgres/server.h"
 
@@ -59,7 +60,10 @@ Result<int> init(const FleetVerb& verb, bool as_json) {
   const auto connection = TW_TRY(postgres::Connection::open(url));
   TW_TRY_STATUS(fleet::migrate(*connection));
   TW_TRY(connection->query("SELECT fleet.check_server()"));
-  TW_TRY_STATUS(keep_fleet_store(url));
+  // A database that somebody names is there to stay; one's own server ends with `fleet stop`.
+  std::optional<bool> for_records;
+  if (!verb.private_folder.empty() || !verb.store.empty()) for_records = !verb.store.empty();
+  TW_TRY_STATUS(keep_fleet_store(url, for_records));
   nlohmann::ordered_json json = document("fleet");
   json["action"] = "init";
   json["store"] = url;
@@ -70,10 +74,10 @@ Result<int> init(const FleetVerb& verb, bool as_json) {
   }
   fmt::print("{}\n", url);
   say(
-      fmt::format("the fleet is ready; {} names it\n"
+      fmt::format("the fleet is ready; {} names it{}\n"
                   "next: tilewright worker --device cpu &\n"
                   "      tilewright fleet status",
-                  settings_path()));
+                  settings_path(), verb.store.empty() ? "" : ", for tuning records too"));
   return 0;
 }
 
@@ -218,6 +222,25 @@ Result<int> log(const FleetVerb& verb, bool as_json) {
   return 0;
 }
 
+Result<int> keygen(const FleetVerb& verb, bool as_json) {
+  const fleet::SigningKey key = TW_TRY(fleet::SigningKey::make(verb.name));
+  nlohmann::ordered_json json = document("fleet");
+  json["action"] = "keygen";
+  json["key"] = key.name();
+  json["signs"] = verb.name;
+  json["checks"] = verb.name + ".pub";
+  if (as_json) {
+    print_json(json);
+    return 0;
+  }
+  fmt::print("{}\n", key.name());
+  say(
+      fmt::format("you sign with it:   tilewright run ... --worker SPEC --sign {}\n"
+                  "workers trust you:  tilewright worker ... --trust {}.pub",
+                  verb.name, verb.name));
+  return 0;
+}
+
 Result<int> launch(const FleetVerb& verb) {
   fmt::print("{}", TW_TRY(launcher_script(verb.kind, verb.devices)));
   return 0;
@@ -307,6 +330,14 @@ void add_rights(Verb verb, const Options& options, VerbContext& context) {
   granting.add_flag("--revoke", options->revoke, "takes it away");
 }
 
+void add_keys(Verb verb, const Options& options, VerbContext& context) {
+  Verb making = verb.add_verb("keygen", "Makes a key that signs what workers run for you");
+  making.add_option("file", options->name, "the key; FILE.pub is for workers").required();
+  making.callback([&context, options] {
+    context.action = [&context, options] { return keygen(*options, context.json); };
+  });
+}
+
 void add_tending(Verb verb, const Options& options, VerbContext& context) {
   add_named(verb, options, context, "cancel", "cancel", "run", "Ends the jobs of a run");
   add_named(verb, options, context, "drain", "drain", "worker", "Asks a worker to leave");
@@ -339,6 +370,7 @@ void add_fleet(Verb app, VerbContext& context) {
   add_making(verb, options, context);
   add_looking(verb, options, context);
   add_rights(verb, options, context);
+  add_keys(verb, options, context);
   add_tending(verb, options, context);
 }
 

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 
 #include "tilewright/base/environment.h"
@@ -22,6 +23,7 @@
 #include "tilewright/fleet/measure/model_device.h"
 #include "tilewright/fleet/package_job.h"
 #include "tilewright/fleet/schema/migrate.h"
+#include "tilewright/fleet/signed_job.h"
 
 namespace tilewright::driver {
 namespace {
@@ -29,7 +31,7 @@ namespace {
 struct WorkerVerb {
   std::vector<std::string> devices, tags;
   std::string store, pool = "default", sandbox = "auto", cache = "10G", cache_folder;
-  std::string idle_exit, max_time;
+  std::string idle_exit, max_time, trust;
   bool emulated = false;
 };
 
@@ -61,17 +63,38 @@ bool measures_schedules(const std::string& device) {
   return device == "cpu" || hw::find_gpu_target(compile::backend_name(device)).has_value();
 }
 
+/// Whose packages run on a device. `path`: the keys that are trusted; empty: everybody's do.
+/// errors: those of the keys.
+Result<std::function<fleet::AllowJob(const fleet::Offer& offer)>> allowed_by(
+    const std::string& path, const std::string& pool) {
+  using Rule = std::function<fleet::AllowJob(const fleet::Offer& offer)>;
+  if (path.empty()) return Rule([](const fleet::Offer&) { return fleet::AllowJob(); });
+  const auto keys = std::make_shared<fleet::TrustedKeys>(TW_TRY(fleet::TrustedKeys::load(path)));
+  say(fmt::format("packages run only if one of {} keys of {} signed them", keys->size(), path));
+  return Rule([keys, pool](const fleet::Offer& offer) -> fleet::AllowJob {
+    const fleet::JobPlace place = {pool, offer.device_class, offer.name, offer.tags};
+    return [keys, place](const fleet::LeasedJob& job, const std::string& payload) {
+      return fleet::check_signature(*keys, job, payload, place, std::time(nullptr));
+    };
+  });
+}
+
 /// What devices of this machine do. `children` outlives the services.
-std::vector<fleet::Service> services(const ChildRunner& children) {
-  const auto packages = [&](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
+std::vector<fleet::Service> services(
+    const ChildRunner& children,
+    const std::function<fleet::AllowJob(const fleet::Offer& offer)>& allowed) {
+  const auto packages = [&children,
+                         allowed](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
     if (offer.device.starts_with("model")) return nullptr;
     return fleet::package_server(
-        [&, offer](const std::string& folder, double limit_s, const std::function<bool()>& stop) {
+        [&children, offer](const std::string& folder, double limit_s,
+                           const std::function<bool()>& stop) {
           return children.run(offer, folder, limit_s, stop);
         },
-        children.opening(offer));
+        allowed(offer), children.opening(offer));
   };
-  const auto schedules = [&](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
+  const auto schedules =
+      [&children](const fleet::Offer& offer) -> std::unique_ptr<fleet::JobServer> {
     if (offer.device.starts_with("model"))
       return fleet::model_server(*fleet::parse_model_device(offer.device), offer.key);
     if (!measures_schedules(offer.device)) return nullptr;
@@ -93,7 +116,7 @@ Result<int> work(const WorkerVerb& verb, bool as_json) {
   options.compiler = compiler_key();
   const ChildRunner children = TW_TRY(ChildRunner::create(verb.sandbox));
   options.sandbox = children.sandbox();
-  options.services = services(children);
+  options.services = services(children, TW_TRY(allowed_by(verb.trust, verb.pool)));
   options.hold = [](const fleet::Offer& offer) -> std::shared_ptr<void> {
     if (offer.emulated) return std::make_shared<int>();
     return take_device(offer.device);
@@ -139,6 +162,8 @@ void add_worker(Verb app, VerbContext& context) {
   verb.add_option("--sandbox", options->sandbox,
                   "how jobs are confined: auto, bwrap, landlock, or none (you trust them)")
       .one_of({"auto", "bwrap", "landlock", "none"});
+  verb.add_option("--trust", options->trust,
+                  "run only packages that a key of this file, or folder of *.pub, has signed");
   verb.add_option("--cache", options->cache, "bytes of packages to keep: 10G");
   verb.add_option("--cache-dir", options->cache_folder, "where to keep them");
   verb.add_option("--idle-exit", options->idle_exit, "leave after so long without work: 5m");

@@ -353,13 +353,10 @@ Status RemoteMeasurer::check_waiting() {
                 why_, "tilewright fleet log shows what happened");
   if (asked_at_ < 0 || !busy_.empty() || away_since_ >= 0) return {};
   const double waited = now() - asked_at_;
-  const auto off =
-      static_cast<size_t>(std::count_if(on_.devices.begin(), on_.devices.end(), is_off));
-  const std::string what =
-      off == on_.devices.size()
-          ? fmt::format("all {} devices of class {} are off", off, on_.device_class)
-          : fmt::format("waiting for one of {} devices of class {}", on_.devices.size() - off,
-                        on_.device_class);
+  const std::string none = why_none(on_.devices);
+  const std::string what = !none.empty() ? none
+                                         : fmt::format("waiting for one of {} devices of class {}",
+                                                       on_.devices.size(), on_.device_class);
   if (options_.wait_s > 0 && used_.empty() && waited >= options_.wait_s)
     return fail(ErrorKind::Limit, fmt::format("no device took a job within {:.0f} s", waited), what,
                 "a longer --wait, or start a worker");

@@ -71,7 +71,8 @@ BEGIN
     ON CONFLICT (key) DO UPDATE
       SET pool = excluded.pool, name = excluded.name, class = excluded.class,
           target = excluded.target, tags = excluded.tags, emulated = excluded.emulated,
-          state = CASE devices.state WHEN 'off' THEN 'free' ELSE devices.state END
+          state = CASE devices.state WHEN 'off' THEN 'free' ELSE devices.state END,
+          reason = CASE devices.state WHEN 'off' THEN '' ELSE devices.reason END
     RETURNING * INTO d;
   DELETE FROM serves WHERE device = d.id;
   INSERT INTO serves (device, queue)
@@ -395,9 +396,10 @@ BEGIN
     DELETE FROM reaches r WHERE r.worker = w.id AND r.device = d.id;
     IF d.worker = w.id THEN
       PERFORM end_lease(d, 'left');
-    ELSIF d.state = 'free' AND NOT reached(d.id) THEN
-      UPDATE devices v SET state = 'off' WHERE v.id = d.id;
     END IF;
+    UPDATE devices v SET state = 'off', reason = format('its worker left at %s',
+        to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI UTC'))
+      WHERE v.id = d.id AND v.state IN ('free', 'off') AND NOT reached(v.id);
   END LOOP;
   UPDATE workers v SET state = 'gone', reason = 'left' WHERE v.id = w.id;
   PERFORM note('left', NULL, NULL, NULL, w.id, w.login);

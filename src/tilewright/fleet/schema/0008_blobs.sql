@@ -157,6 +157,23 @@ BEGIN
   RETURN finish_blob(caller('user'), sha256);
 END $$;
 
+-- False: a whole blob is not what its name says any more; it is forgotten, to be uploaded anew.
+CREATE FUNCTION blob_check(sha256 text) RETURNS boolean LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$
+DECLARE
+  me text := caller('user');
+BEGIN
+  UPDATE blobs b SET whole = false WHERE b.login = me AND b.sha256 = blob_check.sha256 AND b.whole;
+  IF NOT FOUND THEN
+    RETURN true;
+  END IF;
+  IF (SELECT count(*) FROM blob_parts p WHERE p.login = me AND p.sha256 = blob_check.sha256)
+     < (SELECT b.parts FROM blobs b WHERE b.login = me AND b.sha256 = blob_check.sha256) THEN
+    RETURN false;
+  END IF;
+  RETURN finish_blob(me, sha256);
+END $$;
+
 -- A part of a whole blob of the caller's login. errors: TW404.
 CREATE FUNCTION blob_get(sha256 text, part int) RETURNS bytea LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = fleet, pg_temp SET jit = off AS $$

@@ -277,7 +277,8 @@ BEGIN
   UPDATE workers SET state = 'gone', reason = 'not seen for a day'
     WHERE state <> 'gone' AND seen < now - interval '1 day'
       AND NOT EXISTS (SELECT FROM devices d WHERE d.worker = workers.id);
-  UPDATE devices d SET state = 'off' WHERE d.state = 'free' AND NOT reached(d.id);
+  UPDATE devices d SET state = 'off', reason = 'its worker was not seen for a day'
+    WHERE d.state = 'free' AND NOT reached(d.id);
   DELETE FROM workers w WHERE w.state = 'gone' AND w.seen < now - interval '30 days';
   GET DIAGNOSTICS count = ROW_COUNT;
   RETURN count;

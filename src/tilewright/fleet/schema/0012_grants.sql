@@ -14,7 +14,7 @@ GRANT EXECUTE ON FUNCTION
     new_run(uuid, text, boolean), submit(uuid, jsonb), submit_run(uuid, text, jsonb),
     look(uuid, jsonb), cancel(uuid), close_run(uuid), blob_state(text), blobs_whole(text[]),
     blob_begin(text, bigint, int), blob_put(text, int, bytea), blob_finish(text),
-    blob_get(text, int), records_add(jsonb, jsonb),
+    blob_check(text), blob_get(text, int), records_add(jsonb, jsonb),
     records_page(text, text, text, text, boolean, bigint, int, text),
     records_count(text, text, text, text, boolean, text),
     records_best(text, text, text, text, boolean, text),
