@@ -90,7 +90,7 @@ Result<Limit> parse_limit(const std::string& objective, const std::string& text)
 }
 
 std::string to_string(const Limit& limit) {
-  return fmt::format("{} {}", limit.value, name(limit.unit));
+  return fmt::format("{:.12g} {}", limit.value, name(limit.unit));
 }
 
 }  // namespace tilewright::codesign

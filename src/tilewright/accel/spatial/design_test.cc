@@ -218,10 +218,14 @@ burst_gap = -1
 }
 
 TEST(SpatialDesign, ReadableButImpossibleIsInvalid) {
-  const Result<Design> read = read_design("kind = \"spatial\"\nintrinsic = \"dot\"\n", "dot.toml");
-  ASSERT_FALSE(read);  // links are systolic by default
+  const std::string text = "kind = \"spatial\"\nintrinsic = \"dot\"\n";
+  const Result<Design> read = read_design(text + "links = \"systolic\"\n", "dot.toml");
+  ASSERT_FALSE(read);
   EXPECT_EQ(read.error().kind, ErrorKind::Invalid);
-  EXPECT_EQ(read.error().place, "dot.toml");
+  EXPECT_EQ(read.error().place, "dot.toml:3:9");
+  const Result<Design> usual = read_design(text, "dot.toml");
+  ASSERT_TRUE(usual) << to_string(usual.error());  // its links are those that the unit has
+  EXPECT_EQ(usual->links, Links::Full);
 }
 
 TEST(SpatialDesign, AFileOfAnotherKindIsRefused) {

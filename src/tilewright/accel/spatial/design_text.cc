@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tilewright/accel/spatial/design_keys.h"
+#include "tilewright/accel/spatial/needs.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/toml_table.h"
 
@@ -86,6 +87,7 @@ Result<Design> read_design(std::string_view text, const std::string& place) {
   }
   for (const Key& key : design_keys())
     read_key(key, key.table.empty() ? table : tables.at(key.table), design);
+  if (!top.contains("links")) design.links = usual_links(design.unit);
   table.finish();
   for (auto& [inner, its] : tables) its.finish();
 

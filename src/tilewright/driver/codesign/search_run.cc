@@ -263,9 +263,9 @@ class DesignSearch {
     SearchResult result;
     while (true) {
       const size_t before = rows_.size(), lost = broken(rows_);
-      const int wanted = settings_.evaluations + static_cast<int>(lost);
+      const int wanted = evaluations() + static_cast<int>(lost);
       if (model_rows(rows_).size() < static_cast<size_t>(wanted))
-        result.stop = TW_TRY(search_to(wanted));
+        result.stop = TW_TRY(search_to(wanted, result.skipped));
       const bool ended = result.stop == search::Stop::Interrupted;
       if (ended || !fidelity || rows_.size() == before) {
         const auto next = ended || !fidelity ? std::nullopt : next_to_check(rows_, *fidelity);
@@ -286,7 +286,14 @@ class DesignSearch {
   }
 
  private:
-  Result<search::Stop> search_to(int evaluations) {
+  int evaluations() const {
+    constexpr int kDefault = 40;  // as many as HASCO's paper gives a search (its Table II)
+    const bool all = settings_.method == "enumerate";
+    const auto points = static_cast<int>(std::min(1e9, subject_.space.points().size()));
+    return settings_.evaluations ? settings_.evaluations : all ? points : kDefault;
+  }
+
+  Result<search::Stop> search_to(int evaluations, size_t& skipped) {
     search::MultiOptions options;
     options.seed = settings_.seed;
     options.acquisition = search::acquisition_named(settings_.acquisition);
@@ -315,6 +322,7 @@ class DesignSearch {
         },
         budget);
     TW_TRY_STATUS(std::move(stored));
+    skipped = searcher->skipped();
     return stop;
   }
 
@@ -347,7 +355,7 @@ class DesignSearch {
       rows.push_back({trial, codesign::to_toml(subject_.space.hardware(trial.point)), level});
     TW_TRY_STATUS(study_.add(rows));
     rows_.insert(rows_.end(), rows.begin(), rows.end());
-    fresh_ += rows.size();
+    if (level == codesign::kModelLevel) fresh_ += rows.size();
     return {};
   }
 

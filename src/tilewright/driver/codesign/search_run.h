@@ -14,7 +14,7 @@ namespace tilewright::driver {
 
 struct SearchSettings {
   std::string method = "ours", acquisition;
-  int evaluations = 40;
+  int evaluations = 0;  ///< designs in all; 0: 40, of `enumerate` all but what bounds rule out
   uint64_t seed = 0;
   tune::MappingSearch mapping;  ///< of each layer on each design
   std::string fidelity;         ///< `tsim:8`: a level, and how many designs are looked at with it
@@ -46,6 +46,7 @@ struct SearchResult {
   std::vector<FrontPoint> front;            ///< `front_at` the highest level
   search::Objectives of_default;            ///< of the default design, by the model
   size_t fresh = 0;                         ///< evaluations of this run
+  size_t skipped = 0;  ///< designs that `enumerate` proved worse than others without evaluation
   search::Stop stop = search::Stop::Trials;
 };
 

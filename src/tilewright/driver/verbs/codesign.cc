@@ -164,18 +164,24 @@ void print_front(const std::vector<FrontPoint>& front, const std::vector<std::st
 
 /// What came nearest to the limits, and by how much it misses them.
 tl::unexpected<Error> nothing_feasible(const std::vector<codesign::StudyRow>& rows,
-                                       const std::vector<codesign::Limit>& limits) {
+                                       const std::vector<codesign::Limit>& limits,
+                                       const codesign::DesignSpace& space) {
   size_t nearest = 0;
   for (size_t i = 1; i < rows.size(); ++i)
     if (search::dominates(rows[i].trial.outcome, rows[nearest].trial.outcome)) nearest = i;
   std::string why = fmt::format("{} designs were evaluated", rows.size());
   if (!rows.empty()) {
-    const std::vector<double>& over = rows[nearest].trial.outcome.violations;
+    const search::MultiOutcome& outcome = rows[nearest].trial.outcome;
+    const std::vector<double>& over = outcome.violations;
+    std::vector<std::string> misses;
     for (size_t l = 0; l < over.size(); ++l)
       if (over[l] > 0)
-        why += fmt::format("; number {} comes nearest: {} is {:.3g} times its limit of {}",
-                           nearest + 1, codesign::name(limits[l].objective),
-                           std::pow(10.0, over[l]), to_string(limits[l]));
+        misses.push_back(fmt::format("{} is {:.3g} times its limit of {}",
+                                     codesign::name(limits[l].objective), std::pow(10.0, over[l]),
+                                     to_string(limits[l])));
+    if (misses.empty()) misses.push_back(outcome.reason);
+    why += fmt::format("; number {} ({}) comes nearest: {}", nearest + 1,
+                       space.points().text(rows[nearest].trial.point), fmt::join(misses, ", "));
   }
   return fail(ErrorKind::Capacity, "no design that was evaluated meets all limits", why,
               "another --space, a looser --limit, or more --evaluations");
@@ -202,9 +208,12 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   settings.mapping = inputs.mapping;
   const SearchResult result = TW_TRY(
       search_designs(subject, settings, folder, [&] { return write_inputs(inputs, folder); }));
-  if (result.front.empty()) return nothing_feasible(result.rows, subject.goals.limits);
+  if (result.front.empty())
+    return nothing_feasible(result.rows, subject.goals.limits, subject.space);
   const std::vector<std::string> objectives = words_of(options.objectives);
   print_front(result.front, objectives, as_json);
+  if (result.skipped)
+    say(fmt::format("{} designs more cannot be better: bounds prove it", result.skipped));
   if (!result.checked.empty()) say(level_summary(result, objectives[0]));
   say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
                   result.rows.size(), result.fresh, result.front.size(), folder));
@@ -312,11 +321,12 @@ Result<int> front_verb(const CodesignOptions& options, bool as_json) {
         fmt::format("note: these are the designs that {} judged; --level {} shows the front by the "
                     "model, whose figures do not compare with them",
                     level, codesign::kModelLevel));
+  const size_t pick = TW_TRY(picked(options.pick, front, objectives));
   if (options.output.empty()) {
     print_front(front, objectives, as_json);
     return 0;
   }
-  TW_TRY_STATUS(write_picked(options, front[TW_TRY(picked(options.pick, front, objectives))], key));
+  TW_TRY_STATUS(write_picked(options, front[pick], key));
   return 0;
 }
 
@@ -409,7 +419,8 @@ void add_codesign(Verb app, VerbContext& context) {
   search.add_option("--acquisition", options->search.acquisition, "of mobo and ours")
       .one_of({"hvpi", "ehvi"});
   search
-      .add_option("--evaluations", options->search.evaluations, "designs to evaluate (default 40)")
+      .add_option("--evaluations", options->search.evaluations,
+                  "designs to evaluate (default 40, of enumerate all)")
       .in_range(1, 1e9);
   search.add_option("--seed", options->search.seed, "of what is drawn");
   search.add_option("--fidelity", options->search.fidelity,
