@@ -35,5 +35,7 @@ int rtl(const Selection& selection);
 /// Random points of the space of designs: the model against the cycle simulator. `limit`: points
 /// that take more cycles by the model are not simulated.
 int model_accuracy(const Selection& selection);
+/// Designs drawn at random: the model's cells against Yosys.
+int cells(const Selection& selection);
 
 }  // namespace tilewright::bench

@@ -202,25 +202,6 @@ double FpgaModel::image_cycles(const FpgaDesign& design, const Kind& c, const Ki
   return std::max(moved.port, stored / design.image_ports);
 }
 
-/// Least cycles to move `elements` of `tensor` between a port and banks; 0 where layouts are free.
-double FpgaModel::as_written_cycles(const FpgaDesign& d, const SpatialTensor& tensor,
-                                    double elements) const {
-  if (!options_.as_written || tensor.dims.empty()) return 0;
-  int64_t banks = 1;
-  const std::vector<SpatialTerm>& last = tensor.dims.back().terms;
-  if (last.size() == 1 && last[0].stride == 1) {
-    const int loop = last[0].loop;
-    banks = loop == roles_.outputs  ? d.uo
-            : loop == roles_.inputs ? d.ui
-            : loop == roles_.pixels ? d.us
-                                    : 1;
-  }
-  // A port moves groups of a power of two; the same banks hold all of them.
-  const int64_t group = banks & -banks;
-  const int64_t beat = std::max<int64_t>(1, device_.port.bytes / tensor.element_bytes);
-  return elements / static_cast<double>(std::min(group, beat));
-}
-
 double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,
                                 double& channel) const {
   const SpatialTensor& weights = layer_.tensors[static_cast<size_t>(roles_.weights)];
@@ -234,9 +215,7 @@ double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64
   }
   const FpgaTransfer moved = read_runs(device_, runs / design.weight_ports, run);
   channel += moved.channel * design.weight_ports;
-  return std::max(
-      moved.port,
-      as_written_cycles(design, weights, bytes / static_cast<double>(weights.element_bytes)));
+  return moved.port;
 }
 
 double FpgaModel::result_cycles(const FpgaDesign& design, int64_t outputs, const Kind& y,
@@ -252,8 +231,7 @@ double FpgaModel::result_cycles(const FpgaDesign& design, int64_t outputs, const
       static_cast<double>(outputs_last ? y.size * x.size : up(outputs, block) * y.size);
   const FpgaTransfer moved = write_runs(device_, runs, run);
   channel += moved.channel;
-  const double elements = static_cast<double>(outputs * y.size * x.size);
-  return std::max(moved.port, as_written_cycles(design, result, elements));
+  return moved.port;
 }
 
 double FpgaModel::compute_cycles(const FpgaDesign& d, int64_t o, int64_t c, int64_t h,
@@ -279,6 +257,11 @@ struct FpgaModel::Tile {
 };
 
 FpgaTime FpgaModel::time(const FpgaDesign& d) const {
+  if (options_.as_written && d.overlap) {
+    FpgaTime time = time_as_written(d);
+    name_bound(time);
+    return time;
+  }
   const auto& os = kinds(roles_.outputs, d.to);
   const auto& cs = kinds(roles_.inputs, d.tc);
   const auto& ys = kinds(roles_.rows, d.th);
@@ -364,6 +347,11 @@ FpgaTime FpgaModel::time(const FpgaDesign& d) const {
   if (d.overlap) time.cycles += first_read + last_write;
   const int64_t apart = up(os[0].size, d.uo) * ys[0].size * up(xs[0].size, d.us);
   time.ii = up(cs[0].size, d.ui) * taps_ > 1 ? up(mac_.recurrence, apart) : 1;
+  name_bound(time);
+  return time;
+}
+
+void FpgaModel::name_bound(FpgaTime& time) {
   const std::pair<double, std::string_view> parts[] = {{time.compute, "compute"},
                                                        {time.image, "read image"},
                                                        {time.weights, "read weights"},
@@ -372,7 +360,6 @@ FpgaTime FpgaModel::time(const FpgaDesign& d) const {
   time.bound = std::max_element(std::begin(parts), std::end(parts), [](auto& a, auto& b) {
                  return a.first < b.first;
                })->second;
-  return time;
 }
 
 hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const {

@@ -55,8 +55,9 @@ struct FpgaOptions {
   /// Each slot of a buffer is a RAM of its own, as vendors' compilers may make it; else slots are
   /// the upper part of one address.
   bool ram_per_slot = false;
-  /// Tensors lie as the program has them, and a cycle moves the elements of a row that lie in
-  /// different banks; else weights are packed in the order of their use.
+  /// Cycles of the code that is generated (as_written.cc): tensors lie as the program has them, and
+  /// a cycle moves the elements of a row that lie in different banks; else weights are packed in
+  /// the order of their use, and the closed form of docs/fpga.md counts.
   bool as_written = false;
 };
 
@@ -102,6 +103,8 @@ class FpgaModel {
   int64_t most_products() const;
 
   FpgaTime time(const FpgaDesign& design) const;
+  /// Cycles of a tile besides its iterations, at least.
+  double least_depth() const { return options_.as_written ? 10 : options_.depth; }
   /// No tiles and no ports make a design with these sizes side by side faster.
   double bound(int64_t uo, int64_t ui, int64_t us) const;
   hw::FpgaCells cells(const FpgaDesign& design) const;
@@ -121,8 +124,10 @@ class FpgaModel {
   const std::vector<Kind>& kinds(int loop, int64_t tile) const;
   int64_t image_stride(int loop) const;
   int64_t pixel_banks(const FpgaDesign& design) const;
-  double as_written_cycles(const FpgaDesign& design, const SpatialTensor& tensor,
-                           double elements) const;
+  struct Copy;
+  Copy copy_of(const FpgaDesign& design, const SpatialTensor& tensor, bool writes) const;
+  FpgaTime time_as_written(const FpgaDesign& design) const;
+  static void name_bound(FpgaTime& time);
   double image_cycles(const FpgaDesign& design, const Kind& c, const Kind& y, const Kind& x,
                       double& channel) const;
   double weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,

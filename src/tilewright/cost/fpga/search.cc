@@ -104,7 +104,7 @@ class Search {
     const auto cs = tiles_of(model_.extent(roles_.inputs), design.ui, exact);
     const auto ys = tiles_of(model_.extent(roles_.rows), 1, exact);
     const auto xs = tiles_of(model_.extent(roles_.pixels), design.us, exact);
-    const double depth = model_.options().depth * static_cast<double>(model_.around());
+    const double depth = model_.least_depth() * static_cast<double>(model_.around());
     const auto count = [&](int loop, int64_t tile) {
       return static_cast<double>(parts(model_.extent(loop), tile));
     };

@@ -29,8 +29,10 @@ class FpgaLaunchSpace final : public LaunchSpace {
   search::Evaluation judge(const search::Point& point) const override {
     // What a model remembers is for one thread.
     const cost::FpgaModel model = space_->model(point);
-    if (std::string problem = model.problem(space_->design(point)); !problem.empty())
-      return {search::kInvalid, problem};
+    const cost::FpgaDesign design = space_->design(point);
+    std::string problem = model.problem(design);
+    if (problem.empty()) problem = rules::no_steps(model, design);
+    if (!problem.empty()) return {search::kInvalid, problem};
     const auto cycles = [&]() -> Result<int64_t> {
       return cycles_of(TW_TRY(schedule::replay(func_, TW_TRY(space_->trace(point)))), device_);
     }();

@@ -27,6 +27,7 @@ namespace {
 constexpr size_t kResumed = 8;     ///< ways of earlier runs that are tried first
 constexpr int kStallTrials = 128;  ///< without the gain that --until-stall asks for
 constexpr size_t kRanked = 64;     ///< points that `exhaustive` tries where --trials does not say
+constexpr int64_t kMostRanked = 4096;
 constexpr double kLeastEnd = 0.3;  ///< of compiling, that compiling once more takes
 
 /// Most ways that differ much from a good one are bad: children of a few of the best, one decision
@@ -156,7 +157,8 @@ Status LaunchTuning::prepare() {
   std::vector<Subject> subjects = TW_TRY(in_types(TW_TRY(load_subjects(by_rule))));
   if (!settings_.output.empty() && subjects.size() > 1)
     return fail(ErrorKind::Usage, "-o names one package",
-                fmt::format("there are {} subjects", subjects.size()));
+                fmt::format("there are {} subjects", subjects.size()),
+                settings_.dtypes.size() > 1 ? "one of the types, or no package" : "");
   for (Subject& subject : subjects) {
     const double before = elapsed();
     TunedModel model;
@@ -170,6 +172,7 @@ Status LaunchTuning::prepare() {
       if (known || task.start.empty()) continue;
       TunedLaunch launch;
       launch.task = std::move(task);
+      if (!settings_.dtypes.empty()) launch.task.name = model.subject.name;
       launch.best = launch.task.start.front();
       launches_.push_back(std::move(launch));
     }
@@ -239,7 +242,8 @@ Result<std::unique_ptr<search::Searcher>> LaunchTuning::searcher_for(
   if (settings_.method != kExhaustive)
     return launch_searcher(settings_.method, space.space(), settings_.subject.seed);
   const bool limited = settings_.trials < std::numeric_limits<int64_t>::max();
-  RankedPoints ranked = space.ranked(limited ? static_cast<size_t>(settings_.trials) : kRanked);
+  RankedPoints ranked = space.ranked(
+      limited ? static_cast<size_t>(std::min(settings_.trials, kMostRanked)) : kRanked);
   say(fmt::format("{}: {}", launch.task.name, ranked.remark));
   return search::list_searcher(space.space(), std::move(ranked.points));
 }

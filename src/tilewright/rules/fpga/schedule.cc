@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "tilewright/cost/sums/computation.h"
 #include "tilewright/ir/walk.h"
@@ -87,10 +88,10 @@ class Writer {
     TW_TRY_STATUS(find_parts());
     TW_TRY_STATUS(order_loops());
     place_result();
-    place(parts_.image, design_.image_slots,
-          design_.stays == cost::FpgaStays::Image ? image_at_ : tc_o_, image_banks());
+    place(parts_.image, design_.image_slots, stays(cost::FpgaStays::Image) ? image_at_ : tc_o_,
+          image_banks());
     place(parts_.weights, design_.weight_slots,
-          design_.stays == cost::FpgaStays::Weights ? weights_at_ : tc_o_, weight_banks());
+          stays(cost::FpgaStays::Weights) ? weights_at_ : tc_o_, weight_banks());
     for (const std::string& loop : side_) trace_.push_back(schedule::Unroll{loop});
     trace_.push_back(schedule::SetMark{counted_, "ii", "1"});
     for (const auto& [buffer, banks] : banks_) trace_.push_back(schedule::Partition{buffer, banks});
@@ -99,6 +100,11 @@ class Writer {
   }
 
  private:
+  /// As in the model: with several tiles of input channels nothing does.
+  bool stays(cost::FpgaStays what) const {
+    return design_.stays == what && design_.tc >= model_.extent(model_.roles().inputs);
+  }
+
   Status find_parts() {
     const cost::SpatialLayer& layer = model_.layer();
     const std::string& result = layer.tensors[cost::kSpatialResult].name;
@@ -217,7 +223,7 @@ class Writer {
         (reduces(loop) ? taps : tiles_).push_back(loop);
     if (!hs.tiles.empty()) pixels.push_back(hs.tiles);
     pixels.push_back(ws.tiles);
-    const bool image_stays = design_.stays == cost::FpgaStays::Image;
+    const bool image_stays = stays(cost::FpgaStays::Image);
     // What stays is read outside of the loop that it does not depend on.
     if (image_stays) {
       tiles_.insert(tiles_.end(), pixels.begin(), pixels.end());
@@ -337,6 +343,19 @@ class Writer {
 };
 
 }  // namespace
+
+std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& design) {
+  const cost::FpgaRoles& roles = model.roles();
+  const std::tuple<const char*, int, int64_t, int64_t> loops[] = {
+      {"output channels", roles.outputs, design.uo, design.to},
+      {"input channels", roles.inputs, design.ui, design.tc},
+      {"rows", roles.rows, 1, design.th},
+      {"pixels", roles.pixels, design.us, design.tw}};
+  for (const auto& [what, loop, side, tile] : loops)
+    if (model.extent(loop) % tile != 0 || tile % side != 0)
+      return fmt::format("a tile of {} does not divide {} {}", tile, model.extent(loop), what);
+  return "";
+}
 
 bool reads_windows(const cost::FpgaModel& model) {
   const cost::SpatialLayer& layer = model.layer();

@@ -98,6 +98,33 @@ tensor f(X: f32[4, h, w], W: f32[k, 2, 3, 3]) where h = 7, w = 6, k = 10 {
   EXPECT_EQ(elements_of(made, "X.t"), 2 * 7 * 6) << print(made);
 }
 
+/// What stays would take more memory than the model counts if its tiles were several.
+TEST(FpgaSchedule, NothingStaysWithSeveralTilesOfInputs) {
+  const Func func = func_of_text(R"(
+tensor f(X: f32[c, n], W: f32[k, c]) where c = 8, n = 6, k = 4 {
+  C[o in k, x in n] = sum(i in c) X[i, x] * W[o, i]
+  return C
+})");
+  cost::FpgaDesign design;
+  design.to = 2, design.tw = 3, design.stays = cost::FpgaStays::Image;
+  for (const int64_t tc : {8, 4}) {
+    design.tc = tc;
+    const Func made = made_for(func, *hw::load_fpga_device("zcu104"), design);
+    EXPECT_EQ(elements_of(made, "X.t"), tc * 3) << print(made);
+  }
+}
+
+TEST(FpgaSchedule, TilesThatDoNotDivideHaveNoSteps) {
+  const Func func = *parse_func(schedule::testing::kFpgaConv);
+  const hw::FpgaDevice device = *hw::load_fpga_device("zcu104");
+  const cost::Computation sum = cost::computations_of(func).sums.at(0);
+  const auto model = cost::FpgaModel::create(device, cost::layer_of(sum).value()).value();
+  cost::FpgaDesign design;
+  EXPECT_EQ(no_steps(model, design), "");
+  design.tc = model.extent(model.roles().inputs) - 1;
+  EXPECT_THAT(no_steps(model, design), HasSubstr("input channels"));
+}
+
 /// Of a single row there are other outputs between two additions to the same one.
 TEST(FpgaSchedule, ProductsOfOneRowDoNotWaitForTheirAdditions) {
   const Func func = func_of_text(R"(

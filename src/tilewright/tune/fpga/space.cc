@@ -168,7 +168,9 @@ std::optional<search::Point> FpgaSpace::point(const cost::FpgaDesign& d) const {
 search::Evaluation FpgaSpace::judge(const search::Point& point) const {
   const cost::FpgaDesign d = design(point);
   const cost::FpgaModel& one = model(point);
-  if (std::string problem = one.problem(d); !problem.empty()) return {search::kInvalid, problem};
+  std::string problem = one.problem(d);
+  if (problem.empty() && one.options().as_written) problem = rules::no_steps(one, d);
+  if (!problem.empty()) return {search::kInvalid, problem};
   return {one.time(d).cycles, ""};
 }
 

@@ -1,0 +1,90 @@
+// The model of time against the cycle simulator, on the designs that are generated.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "tilewright/base/rng.h"
+#include "tilewright/compile/fpga/design_launch.h"
+#include "tilewright/cost/sums/computation.h"
+#include "tilewright/hw/fpga_device_file.h"
+#include "tilewright/rules/fpga/schedule.h"
+#include "tilewright/tensor/text.h"
+
+namespace tilewright::compile {
+namespace {
+
+constexpr const char* kPrograms[] = {
+    R"(tensor f(X: f32[c, n, n], W: f32[k, c, 3, 3]) where c = 8, n = 14, k = 16 {
+  P[i in c, y in n + 2, x in n + 2] = select(y >= 1 && y <= n && x >= 1 && x <= n, X[i, y - 1, x - 1], 0)
+  C[o in k, y in n, x in n] = sum(i in c, p in 3, q in 3) P[i, y + p, x + q] * W[o, i, p, q]
+  return C
+})",
+    R"(tensor f(A: i8[m, k], B: i8[k, n]) where m = 24, k = 48, n = 32 {
+  C[i in m, j in n] = sum(l in k) i32(A[i, l]) * i32(B[l, j])
+  return C
+})"};
+
+/// What divides `extent`, drawn at random.
+int64_t part_of(int64_t extent, Rng& rng) {
+  const std::vector<int64_t> sizes = cost::part_sizes(extent, true);
+  return sizes[static_cast<size_t>(rng.below(static_cast<int64_t>(sizes.size())))];
+}
+
+cost::FpgaDesign random_design(const cost::FpgaModel& model, Rng& rng) {
+  const cost::FpgaRoles& roles = model.roles();
+  cost::FpgaDesign d;
+  d.to = part_of(model.extent(roles.outputs), rng);
+  d.tc = part_of(model.extent(roles.inputs), rng);
+  d.th = part_of(model.extent(roles.rows), rng);
+  d.tw = part_of(model.extent(roles.pixels), rng);
+  d.uo = part_of(d.to, rng);
+  d.ui = part_of(d.tc, rng);
+  d.us = rules::reads_windows(model) ? 1 : part_of(d.tw, rng);
+  d.stays = static_cast<cost::FpgaStays>(rng.below(3));
+  for (int* slots : {&d.image_slots, &d.weight_slots, &d.result_slots})
+    *slots = static_cast<int>(rng.between(1, 3));
+  return d;
+}
+
+TEST(FpgaModelCycles, AreThoseOfTheGeneratedDesign) {
+  Rng rng(11);
+  std::vector<double> errors;
+  std::string worst;
+  for (const char* device_name : {"vu9p", "zynq7020"})
+    for (const char* text : kPrograms) {
+      const hw::FpgaDevice device = *hw::load_fpga_device(device_name);
+      const Func func = tensor::parse_tensor_file(text).value();
+      const cost::Computation sum = cost::computations_of(func).sums.at(0);
+      cost::FpgaOptions options;
+      options.dtype = sum.dtypes.front();
+      options.as_written = true;
+      const auto model =
+          cost::FpgaModel::create(device, cost::layer_of(sum).value(), options).value();
+      for (int n = 0; n < 12;) {
+        const cost::FpgaDesign d = random_design(model, rng);
+        if (!model.problem(d).empty() || model.time(d).cycles > 60'000) continue;
+        ++n;
+        const auto trace = rules::fpga_trace(func, model, d);
+        ASSERT_TRUE(trace) << to_string(trace.error());
+        const auto design = fpga_design(schedule::replay(func, *trace).value(), device);
+        ASSERT_TRUE(design) << to_string(design.error());
+        fpga::RunOptions run;
+        run.memory = memory_timing(device);
+        run.values = false;
+        std::vector<std::string> none;
+        const auto report = fpga::simulate(*design, run, none);
+        ASSERT_TRUE(report) << to_string(report.error());
+        const auto cycles = static_cast<double>(report->cycles);
+        errors.push_back(std::abs(model.time(d).cycles / cycles - 1));
+        if (errors.back() == *std::max_element(errors.begin(), errors.end()))
+          worst = to_string(d) + ", " + std::to_string(cycles) + " in the simulator";
+      }
+    }
+  std::sort(errors.begin(), errors.end());
+  EXPECT_LE(errors[errors.size() / 2], 0.03) << worst;
+  EXPECT_LE(errors[errors.size() * 9 / 10], 0.15) << worst;  // 0.14; tiny tiles are furthest off
+}
+
+}  // namespace
+}  // namespace tilewright::compile

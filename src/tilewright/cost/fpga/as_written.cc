@@ -1,0 +1,239 @@
+// Cycles of a design as the code that is generated runs it (docs/fpga-timing.md).
+//
+// Example: a 3x3 convolution on tiles of 32 channels from 8, 14x14 pixels, 8 tiles of inputs for
+// each of the result:
+//
+//   read image    8 16 16 = 2048 iterations, a pixel each   + 5 cycles, the first 74 after a slot
+//   read weights  32 8 3 3 = 2304                                       is free
+//   compute       9 14 14 II + depth                        + 5 cycles
+//   write         32 14 14 = 6272 for each 8 tiles          + 7 cycles
+//
+// Tiles follow one another by the rules of blocks: a reader needs a free slot, the computation
+// full ones, and so on. All tiles are alike, so a few of them tell how long the others take.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "tilewright/base/integers.h"
+#include "tilewright/cost/fpga/model.h"
+#include "tilewright/cost/fpga/port.h"
+
+namespace tilewright::cost {
+namespace {
+
+// Cycles besides those of iterations: taking and handing over blocks, ends of loops, the begin of a
+// nest. source: docs/fpga-timing.md, sections 1, 2 and 4.
+constexpr double kReadTile = 5, kWriteTile = 7, kComputeTile = 5, kResultTile = 3;
+constexpr double kRequest = 4;  ///< from a free slot to the first burst that is asked for
+constexpr double kEnd = 12;     ///< from the last beat to its answer, and the ends of loops
+constexpr int kMemory = 2;      ///< to read a RAM
+constexpr int kStoreSum = 3;    ///< of a recurrence: reading the sum, and the cycle that stores it
+
+int log2_up(int64_t n) {
+  int steps = 0;
+  while ((int64_t{1} << steps) < n) ++steps;
+  return steps;
+}
+
+/// A block of a channel, filled by one process.
+struct Filled {
+  double cycles = 0;  ///< to fill it
+  int slots = 1;
+  int64_t lasts = 1;          ///< tiles that use one block
+  double latency = 0;         ///< from a free slot to its first element
+  std::vector<double> freed;  ///< when blocks were handed back, the last ones
+  double done = 0;            ///< when the last block was full
+  double asked = 0;           ///< when its requests were made
+
+  double slot_free() const {
+    return freed.size() < static_cast<size_t>(slots)
+               ? 0
+               : freed[freed.size() - static_cast<size_t>(slots)];
+  }
+  void fill() {
+    const double free = slot_free();
+    const double ask = std::max(asked, free);
+    done = std::max({done, free, ask + latency}) + cycles;
+    asked = ask + std::max(0.0, cycles - latency);
+  }
+};
+
+}  // namespace
+
+/// What a copy between memory and the chip takes for one tile.
+struct FpgaModel::Copy {
+  double cycles = 0;   ///< of its process, without what tiles cost besides
+  double channel = 0;  ///< of the memory channel
+};
+
+FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& tensor,
+                                   bool writes) const {
+  const auto tile = [&](int loop) -> int64_t {
+    if (loop == roles_.outputs) return d.to;
+    if (loop == roles_.inputs) return d.tc;
+    if (loop == roles_.rows) return d.th;
+    if (loop == roles_.pixels) return d.tw;
+    const SpatialLoop& other = layer_.loops[static_cast<size_t>(loop)];
+    return other.reduces ? other.extent : 1;
+  };
+  const auto banks = [&](const SpatialDim& dim) {
+    int64_t most = 1;
+    for (const SpatialTerm& term : dim.terms)
+      most = std::max(most, term.loop == roles_.outputs  ? d.uo
+                            : term.loop == roles_.inputs ? d.ui
+                            : term.loop == roles_.pixels ? d.us
+                                                         : 1);
+    return most;
+  };
+  // Extents of the tile; those of 1 are no loops.
+  std::vector<int64_t> hull;
+  double all = 1, inside = 1;  // elements with and without padding
+  size_t last = tensor.dims.size();
+  for (size_t i = 0; i < tensor.dims.size(); ++i) {
+    const SpatialDim& dim = tensor.dims[i];
+    int64_t size = 1;
+    for (const SpatialTerm& term : dim.terms) size += (tile(term.loop) - 1) * term.stride;
+    hull.push_back(size);
+    all *= static_cast<double>(size);
+    inside *= static_cast<double>(std::min(size, dim.extent));
+    if (size > 1) last = i;
+  }
+  const hw::FpgaPort& port = device_.port;
+  const int64_t element = tensor.element_bytes;
+  const bool any = last < tensor.dims.size();
+  int64_t behind = 1;  // elements from one to the next
+  for (size_t i = any ? last + 1 : 0; any && i < tensor.dims.size(); ++i)
+    behind *= tensor.dims[i].extent;
+  const bool rows = any && behind == 1;
+  const int64_t length = rows ? hull[last] : 1;
+  int64_t lanes = 1;
+  bool aligned = rows;
+  if (rows) {
+    // Groups lie side by side at multiples of their size, in different banks.
+    const SpatialDim& dim = tensor.dims[last];
+    int64_t whole = std::gcd(length, banks(dim));
+    if (dim.begin != 0) whole = 1;
+    for (const SpatialTerm& term : dim.terms)
+      whole = std::gcd(whole, tile(term.loop) * term.stride);
+    if (tensor.dims.size() > 1) whole = std::gcd(whole, dim.extent);
+    lanes = std::min(whole & -whole, std::max<int64_t>(1, port.bytes / element));
+    aligned = dim.extent * element % port.bytes == 0 && length * element % port.bytes == 0 &&
+              dim.begin == 0;
+  }
+  const double iterations = all / static_cast<double>(lanes);
+  const double row = static_cast<double>(rows ? std::min(length, tensor.dims[last].extent) : 1);
+  const double moved_rows = inside / row;
+  const double bytes = row * static_cast<double>(element);
+  // A row begins anywhere in a beat.
+  const double beats = aligned || bytes <= static_cast<double>(element)
+                           ? std::ceil(bytes / port.bytes)
+                           : (bytes - static_cast<double>(element)) / port.bytes + 1;
+  const double bursts = std::ceil(beats / port.burst_beats);
+  const double channel = channel_bytes_per_cycle(device_);
+  const double burst = beats / bursts;
+  const double asked = all / static_cast<double>(length) + moved_rows * bursts;
+  const double by_port =
+      moved_rows * bursts *
+      (writes ? write_burst_cycles(port, channel, burst) : read_burst_cycles(port, channel, burst));
+  const double share = writes ? port.write_share : port.read_share;
+  return {std::max({iterations, asked, by_port}),
+          moved_rows * beats * port.bytes / (share * channel)};
+}
+
+FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
+  const int64_t os = ceil_div(extent(roles_.outputs), d.to),
+                cs = ceil_div(extent(roles_.inputs), d.tc);
+  const int64_t pixels =
+      ceil_div(extent(roles_.rows), d.th) * ceil_div(extent(roles_.pixels), d.tw);
+  const bool image_stays = d.stays == FpgaStays::Image && cs == 1;
+  const bool weights_stay = d.stays == FpgaStays::Weights && cs == 1;
+  const Copy image = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.image)], false);
+  const Copy weights = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.weights)], false);
+  const Copy result = copy_of(d, layer_.tensors[kSpatialResult], true);
+
+  // The pipeline of a tile: read, multiply, a tree of additions, one to the sum, store.
+  const hw::FpgaOperator* rtl = device_.find("mac", name(options_.dtype), hw::FpgaPath::Rtl);
+  const hw::FpgaOperator& mac = rtl == nullptr ? mac_ : *rtl;
+  const bool real = is_float(options_.dtype);
+  const int add = real ? std::max(1, mac.recurrence - kStoreSum) : 1;
+  const int multiply = real ? std::max(1, mac.latency - add) : 2;
+  const double depth = kMemory + multiply + add * (log2_up(d.ui) + 1) + 2;
+  const int64_t apart = ceil_div(d.to, d.uo) * d.th * ceil_div(d.tw, d.us),
+                summed = ceil_div(d.tc, d.ui) * taps_;
+  FpgaTime time;
+  time.ii = summed > 1 ? ceil_div(mac.recurrence, apart) : 1;
+  const double compute = static_cast<double>(apart * summed * time.ii) + depth + kComputeTile;
+  const double written = result.cycles + kWriteTile;
+
+  const double latency = device_.port.read_latency + kRequest;
+  Filled x{image.cycles + kReadTile, d.image_slots, image_stays ? os : 1, latency, {}, 0, 0};
+  Filled w{
+      weights.cycles + kReadTile, d.weight_slots, weights_stay ? pixels : 1, latency, {}, 0, 0};
+  const int64_t tiles = os * pixels * cs * around_;
+  const int64_t period = std::max({x.lasts, w.lasts, cs});
+  const double all = static_cast<double>(tiles);
+  time.compute = all * compute;
+  time.image = all / static_cast<double>(x.lasts) * x.cycles;
+  time.weights = all / static_cast<double>(w.lasts) * w.cycles;
+  time.result = all / static_cast<double>(cs) * written;
+
+  // Some tiles of a period, then some periods; what is left goes on as the last ones did.
+  constexpr int64_t kTiles = 9, kPeriods = 6;
+  std::vector<double> slots;  // when blocks of sums were written
+  std::vector<double> ends;   // of periods
+  double computed = 0, wrote = 0;
+  const int64_t looked = std::min(period, kTiles), periods = tiles / period;
+  for (int64_t p = 0; p < std::min(periods, kPeriods); ++p) {
+    std::vector<double> steps;
+    for (int64_t t = 0; t < looked; ++t) {
+      // The last tile of a period is looked at as such.
+      const bool last = t + 1 == looked;
+      if (last && period > looked) {
+        const double step = (steps.back() - steps[steps.size() - 4]) / 3;
+        const double skipped = step * static_cast<double>(period - looked);
+        computed += skipped;
+        wrote += skipped;
+        for (Filled* one : {&x, &w})
+          if (one->lasts == 1) {
+            one->done += skipped, one->asked += skipped;
+            for (double& freed : one->freed) freed += skipped;
+          }
+        for (double& written_at : slots) written_at += skipped;
+      }
+      if (t == 0 || x.lasts == 1) x.fill();
+      if (t == 0 || w.lasts == 1) w.fill();
+      const bool first_term = cs == 1 || t == 0, last_term = cs == 1 || last;
+      double start = std::max({computed, x.done, w.done});
+      if (first_term) {
+        const auto back = static_cast<size_t>(d.result_slots);
+        if (slots.size() >= back) start = std::max(start, slots[slots.size() - back]);
+        start += kResultTile;
+      }
+      computed = start + compute;
+      if (last || x.lasts == 1) x.freed.push_back(computed);
+      if (last || w.lasts == 1) w.freed.push_back(computed);
+      if (last_term) {
+        wrote = std::max(wrote, computed) + written;
+        slots.push_back(wrote);
+      }
+      steps.push_back(computed);
+    }
+    ends.push_back(wrote);
+  }
+  double sum = ends.back();
+  if (periods > kPeriods)
+    sum += static_cast<double>(periods - kPeriods) * (ends.back() - ends[ends.size() - 4]) / 3;
+
+  // Arguments lie on channels in turn.
+  const int channels = device_.memory.channels;
+  std::vector<double> load(static_cast<size_t>(channels), 0.0);
+  const double channel[] = {image.channel * all / static_cast<double>(x.lasts),
+                            weights.channel * all / static_cast<double>(w.lasts),
+                            result.channel * all / static_cast<double>(cs)};
+  for (int i = 0; i < 3; ++i) load[static_cast<size_t>(i % channels)] += channel[i];
+  time.channel = *std::max_element(load.begin(), load.end());
+  time.cycles = std::max(sum, time.channel + latency) + kEnd;
+  return time;
+}
+
+}  // namespace tilewright::cost
