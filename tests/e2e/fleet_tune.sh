@@ -14,6 +14,12 @@ exits 4 "no worker was ever started" "no device of the fleet" -- tune net.onnx -
 worker --device cpu --device cpu --device vta:tsim
 holds "two processors and a simulator" within 60 has free 3
 
+own=$(sql "SELECT compiler FROM fleet.workers")
+sql "UPDATE fleet.workers SET compiler = 'tilewright 0.0'" >"$log"
+exits 9 "workers of another version alone" "no worker has the compiler" "1 of tilewright 0.0" -- \
+  tune net.onnx --worker cpu --trials 8 --wait 1s
+sql "UPDATE fleet.workers SET compiler = '$own'" >"$log"
+
 exits 2 "models do not measure there" "leave one of them out" -- \
   tune net.onnx --worker cpu --measure model --trials 8
 exits 2 "--wait without devices" "add --worker" -- tune net.onnx --wait 5s --trials 8

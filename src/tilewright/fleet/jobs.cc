@@ -109,7 +109,7 @@ Json to_json(const Job& job) {
           {"class", optional(job.device_class)},
           {"needs", job.needs},
           {"device", optional(job.device)},
-          {"compiler", nullptr},
+          {"compiler", optional(job.compiler.empty() ? std::nullopt : std::optional(job.compiler))},
           {"band", job.band},
           {"after", Json::array()},
           {"payload", job.payload},

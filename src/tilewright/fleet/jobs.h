@@ -51,6 +51,7 @@ struct Job {
   std::optional<std::string> device_class;
   std::optional<std::string> device;  ///< by name; else any of the class
   std::vector<std::string> needs;     ///< tags
+  std::string compiler = {};          ///< that the worker has; empty: any
   int band = 1;                       ///< 0: urgent, 1: normal, 2: batch
   nlohmann::json payload;
   double limit_s = 600;

@@ -2,17 +2,21 @@
 //
 // The submitter signs what is to run, where, and how long his word holds:
 //
-//   tilewright job 1             which form of these lines
-//   id 0198c0de-...              a job runs once: its id is in the store for as long as the word
-//   holds kind run pool default                 where it may run; a job that somebody moves
-//   elsewhere is refused class cpu:znver4@1a2b3c4d device                       any of the class
-//   needs ["lab"]                tags that the device has
+//   tilewright job 1
+//   id 0198c0de-...
+//   kind run
+//   pool default
+//   class cpu:znver4@1a2b3c4d
+//   device                         (any of the class)
+//   needs ["lab"]
 //   limit_s 600
-//   until 1795680000             seconds since 1970
-//   payload {"device":"cpu",...}   the hashes of package and inputs are in it
+//   until 1795680000               (seconds since 1970)
+//   payload {"device":"cpu",...}
 //
-// So whoever gets hold of the database can have nothing of his own run. Jobs that measure schedules
-// carry none: they are texts, which the worker compiles itself.
+// The payload has the hashes of package and inputs. A job runs once, since its id stays in the
+// store for as long as the word holds; one that somebody moves to another pool, class or device is
+// refused. So whoever gets hold of the database can have nothing of his own run. Jobs that measure
+// schedules carry none: they are texts, which the worker compiles itself.
 #pragma once
 
 #include <cstdint>

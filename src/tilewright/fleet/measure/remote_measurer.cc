@@ -191,6 +191,7 @@ Job RemoteMeasurer::make_job(const char* kind, const MeasuredKernel& kernel, siz
   if (!options_.names.empty())
     job.device = options_.names[static_cast<size_t>(turn_++) % options_.names.size()];
   job.needs = options_.needs;
+  job.compiler = options_.compiler;
   job.band = 2;
   job.limit_s = std::min(kJobSeconds + 2 * each_s * static_cast<double>(items), kMostJobSeconds);
   job.items = static_cast<int>(items);

@@ -34,7 +34,7 @@ using StoreCall = std::function<Result<nlohmann::json>(const std::string& functi
 
 struct RemoteMeasuring {
   std::string command;             ///< as typed: shown by `fleet status`
-  std::string compiler, searcher;  ///< of records
+  std::string compiler, searcher;  ///< of records; only workers with this compiler measure
   uint64_t seed = 1;               ///< of records
   double limit_s = 5;              ///< per candidate
   double wait_s = 0;               ///< for the first device; 0: for ever

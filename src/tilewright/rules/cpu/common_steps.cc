@@ -1,8 +1,37 @@
 #include "tilewright/rules/cpu/common_steps.h"
 
 #include <algorithm>
+#include <set>
 
 namespace tilewright::rules {
+namespace {
+
+/// Vectors that a block behind a tile computes in straight code, at most, where it has loops of its
+/// own: as many as there are registers on any target.
+constexpr int64_t kStraightVectors = 32;
+
+/// Loops along which block `name` neither reads nor writes a tile in registers, although it does so
+/// along others.
+std::set<std::string> loops_beside_tile(const Draft& draft, const std::string& name) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  const BlockFacts* found = find_block(blocks, name);
+  if (found == nullptr || found->store == nullptr) return {};
+  const BlockFacts& block = *found;
+  std::vector<Load> in_registers;
+  for (const Load& load : block.loads)
+    if (load.buffer.scope() == "local") in_registers.push_back(load);
+  if (block.store->buffer.scope() == "local")
+    in_registers.push_back({block.store->buffer, block.store->indices});
+  std::set<std::string> beside;
+  for (const Iter& iter : block.block->iters) {
+    const auto moves = [&](const Load& load) { return mentions(load, iter.var); };
+    if (!in_registers.empty() && std::none_of(in_registers.begin(), in_registers.end(), moves))
+      beside.insert(block.loop_of(iter.var));
+  }
+  return beside;
+}
+
+}  // namespace
 
 std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
                                       const std::string& anchor) {
@@ -51,21 +80,13 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
   if (!draft.attempt(schedule::Vectorize{loop})) draft.revert(before);
 }
 
-std::set<std::string> loops_beside_tile(const Draft& draft, const std::string& name) {
-  const std::vector<BlockFacts> blocks = draft.blocks();
-  const BlockFacts& block = *find_block(blocks, name);
-  std::vector<Load> in_registers;
-  for (const Load& load : block.loads)
-    if (load.buffer.scope() == "local") in_registers.push_back(load);
-  if (block.store->buffer.scope() == "local")
-    in_registers.push_back({block.store->buffer, block.store->indices});
+void write_out(Draft& draft, const std::string& name, const LoopNest& loops) {
+  int64_t vectors = 1;
+  for (const int64_t extent : loops.extents) vectors *= extent;
   std::set<std::string> beside;
-  for (const Iter& iter : block.block->iters) {
-    const auto moves = [&](const Load& load) { return mentions(load, iter.var); };
-    if (!in_registers.empty() && std::none_of(in_registers.begin(), in_registers.end(), moves))
-      beside.insert(block.loop_of(iter.var));
-  }
-  return beside;
+  if (vectors > kStraightVectors) beside = loops_beside_tile(draft, name);
+  for (const std::string& loop : loops.names)
+    if (!beside.contains(loop)) draft.attempt(schedule::Unroll{loop});
 }
 
 }  // namespace tilewright::rules

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,9 @@ std::vector<std::string> fuse_readers(Draft& draft, const Buffer& accumulator,
 void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTarget& target,
                          int64_t registers = 1);
 
-/// Loops along which block `name` neither reads nor writes a tile in registers, although it does so
-/// along others: those of the channels of a softmax, all of which are divided by one sum.
-std::set<std::string> loops_beside_tile(const Draft& draft, const std::string& name);
+/// Unrolls `loops` of block `name`, which reads or writes a tile in registers. Loops along which
+/// the tile does not move (those of the channels of a softmax, all of which are divided by one sum)
+/// are unrolled only where that makes little code.
+void write_out(Draft& draft, const std::string& name, const LoopNest& loops);
 
 }  // namespace tilewright::rules

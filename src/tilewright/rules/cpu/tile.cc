@@ -32,9 +32,6 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
-/// Vectors that a block behind a tile computes in straight code, at most, where it has loops of its
-/// own: as many as there are registers on any target.
-constexpr int64_t kStraightVectors = 32;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
@@ -352,17 +349,7 @@ class TileRule {
       last += ".i";
     }
     draft_.attempt(schedule::Vectorize{last});
-    write_out(name, outer);
-  }
-
-  /// Unrolls these loops of a block; those beside the tile only where that makes little code.
-  void write_out(const std::string& name, const LoopNest& loops) {
-    int64_t vectors = 1;
-    for (const int64_t extent : loops.extents) vectors *= extent;
-    std::set<std::string> beside;
-    if (vectors > kStraightVectors) beside = loops_beside_tile(draft_, name);
-    for (const std::string& loop : loops.names)
-      if (!beside.contains(loop)) draft_.attempt(schedule::Unroll{loop});
+    write_out(draft_, name, outer);
   }
 
   /// Schedules a block that reads the finished tile, and the copy that brings its result out of
@@ -386,8 +373,9 @@ class TileRule {
     if (!tile_transpose(draft_, name, target_, anchor)) return tile_registers(name, anchor);
     const LoopNest nest = draft_.nest_inside(name, anchor);
     if (nest.names.size() < 2) return;
-    write_out(name, {{nest.names.begin(), nest.names.end() - 2},
-                     {nest.extents.begin(), nest.extents.end() - 2}});
+    write_out(draft_, name,
+              {{nest.names.begin(), nest.names.end() - 2},
+               {nest.extents.begin(), nest.extents.end() - 2}});
   }
 
   DType widest_type(const std::string& name) const {
