@@ -180,6 +180,7 @@ struct Served {
         ADD_FAILURE() << "children stay";
         return ToolResult();
       },
+      {},
       [this](int descriptor, const ConfinedProcess::Prepare& prepare) {
         ++starts;
         Confined confined;
