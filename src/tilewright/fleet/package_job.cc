@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -70,6 +71,20 @@ std::string key_of(const LeasedJob& job, const PackageRun& run) {
   return Json{job.login, run.device, run.threads, run.pieces}.dump();
 }
 
+/// `result` as the store takes it, which refuses an item with longer texts. It counts a blank
+/// behind each comma and colon.
+ItemResult bounded(ItemResult result) {
+  constexpr size_t kMostReason = 4096, kMostText = 64 << 10;
+  result.reason.resize(std::min(result.reason.size(), kMostReason));
+  const std::string text = result.output.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const auto blanks =
+      std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == ':'; });
+  const size_t size = text.size() + static_cast<size_t>(blanks);
+  if (size <= kMostText) return result;
+  return {.outcome = "invalid",
+          .reason = fmt::format("its answer has {} bytes, at most {} are kept", size, kMostText)};
+}
+
 class PackageServer final : public JobServer {
  public:
   PackageServer(RunChild child, AllowJob allow, OpenChild open)
@@ -79,7 +94,7 @@ class PackageServer final : public JobServer {
     if (allow_) TW_TRY_STATUS(allow_(job, to_json(TW_TRY(package_run_of(job.payload))).dump()));
     Result<ItemResult> result = open_ ? run_open(job, port) : run_once(job, port);
     if (port.stop()) return {};  // how the child ended says nothing of the job
-    port.add(TW_TRY(std::move(result)));
+    port.add(bounded(TW_TRY(std::move(result))));
     return {};
   }
 

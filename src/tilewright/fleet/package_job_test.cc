@@ -214,6 +214,7 @@ struct Served {
     EXPECT_TRUE(status) << to_string(status.error());
     if (!port.result || port.result->outcome != "ok")
       return port.result ? port.result->outcome : "none";
+    if (port.put_bytes.empty()) return "";
     EXPECT_EQ(port.result->output["outputs"], Json::array({sha256(port.put_bytes.at(0))}));
     return port.put_bytes.at(0);
   }
@@ -246,6 +247,26 @@ TEST(PackageServerSlow, ARunThatCrashesIsAnOutcome) {
   EXPECT_EQ(served.run("ann", "one", "break"), "crash");
   EXPECT_EQ(served.starts, 2) << "a fresh child says whose fault it was";
   EXPECT_THAT(served.run("ann", "one"), testing::StartsWith("one:"));
+}
+
+TEST(PackageServerSlow, AnAnswerThatTheStoreWouldRefuseIsAnOutcome) {
+  Served served;
+  const auto answers = [](size_t times) {
+    const Json reply = {{"ok", true},
+                        {"outputs", Json::array()},
+                        {"run_ns", std::vector<int64_t>(times, 9'999'999'999)}};
+    return [text = reply.dump()](const std::string& folder, double,
+                                 const std::function<bool()>&) -> Result<ToolResult> {
+      TW_TRY_STATUS(write_file(folder + "/result.json", text));
+      return ToolResult();
+    };
+  };
+  served.server = package_server(answers(20'000));
+  EXPECT_EQ(served.run("ann", "one"), "invalid");
+  EXPECT_THAT(served.port.result->reason, testing::HasSubstr("at most 65536 are kept"));
+  // As many as `tilewright-runner` tells (runner/main/job.h).
+  served.server = package_server(answers(4'000));
+  EXPECT_EQ(served.run("ann", "one"), "");
 }
 
 TEST(PackageServerSlow, DamagedBlobsAreTheJobsEnd) {
