@@ -57,8 +57,11 @@ kept=$(sql "SELECT count(*) FROM fleet.records")
 "$program" --json tune net.onnx --worker cpu --threads 1 --trials 40 --for 200s >three.json 2>away.log &
 search=$!
 holds "it measures" within 60 grep -q "ok" away.log
-kill -KILL "$(head -n 1 pool/data/postmaster.pid)"
+server=$(head -n 1 pool/data/postmaster.pid)
+kill -KILL "$server"
 holds "H2 the search says that the server is gone" within 20 grep -q "measuring goes on" away.log
+ended() { ! kill -0 "$server" 2>/dev/null; }
+holds "its process is gone" within 30 ended  # else its lock file counts
 exits 0 "and is back" "postgresql://" -- fleet init --private pool
 kill -KILL "${workers[0]}"
 worker --device cpu

@@ -50,6 +50,7 @@ const Broken kBroken[] = {
      [](onnx::ModelProto& m) {
        auto& w = *m.mutable_graph()->add_initializer();
        w.set_name("w"), w.set_data_type(14), w.add_dims(1);
+       add_node(m, "Relu", {"w"}, {"q"}, "reader");
      },
      {"weight 'w'", "complex64"}},
     {"unbound dimension",
