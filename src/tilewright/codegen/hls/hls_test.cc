@@ -235,7 +235,7 @@ TEST(EmitHls, HostNamesEveryArgument) {
   const std::string host = kernel->files.at("host.cpp"), link = kernel->files.at("link.cfg");
   EXPECT_THAT(host, HasSubstr("kernel(buffer_X, buffer_W, buffer_bias, buffer_Y)"));
   EXPECT_THAT(host, HasSubstr("xrt::bo buffer_X(device, 1152, kernel.group_id(0));"));
-  EXPECT_THAT(host, HasSubstr("save(buffer_Y, \"Y.bin\");"));
+  EXPECT_THAT(host, HasSubstr("save(buffer_Y, \"Y.bin\", 512);"));
   EXPECT_THAT(host, Not(HasSubstr("fill(buffer_Y")));
   EXPECT_THAT(link, HasSubstr("sp=conv_1.bias:DDR["));
   EXPECT_THAT(kernel->files.at("build.sh"), HasSubstr("exit 7"));
