@@ -13,6 +13,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "tilewright/base/integers.h"
 #include "tilewright/cost/fpga/model.h"
@@ -58,7 +60,95 @@ struct Filled {
   }
 };
 
+/// The tiles of a layer, one after the other.
+class Tiles {
+ public:
+  /// `terms`: tiles of inputs that are added to one block of sums.
+  Tiles(Filled image, Filled weights, int64_t terms, int sum_slots, double compute, double write)
+      : x_(std::move(image)),
+        w_(std::move(weights)),
+        terms_(terms),
+        sum_slots_(static_cast<size_t>(sum_slots)),
+        compute_(compute),
+        write_(write) {}
+
+  /// Cycles until `count` tiles are written: some tiles of a period are followed, then some
+  /// periods; what is left goes on as the last ones did.
+  double cycles(int64_t count) {
+    constexpr int64_t kPeriods = 6;
+    const int64_t period = std::max({x_.lasts, w_.lasts, terms_}), periods = count / period;
+    std::vector<double> ends;
+    for (int64_t p = 0; p < std::min(periods, kPeriods); ++p) {
+      follow(period);
+      ends.push_back(wrote_);
+    }
+    return periods <= kPeriods ? ends.back()
+                               : ends.back() + static_cast<double>(periods - kPeriods) * pace(ends);
+  }
+
+ private:
+  /// Of the last four, from one to the next.
+  static double pace(const std::vector<double>& times) {
+    return (times.back() - times[times.size() - 4]) / 3;
+  }
+
+  void follow(int64_t period) {
+    constexpr int64_t kTiles = 9;
+    const int64_t looked = std::min(period, kTiles);
+    std::vector<double> steps;
+    for (int64_t t = 0; t < looked; ++t) {
+      const bool last = t + 1 == looked;
+      // The last tile of a period is looked at as such.
+      if (last && period > looked) skip(pace(steps) * static_cast<double>(period - looked));
+      tile(t == 0, last);
+      steps.push_back(computed_);
+    }
+  }
+
+  void skip(double cycles) {
+    computed_ += cycles;
+    wrote_ += cycles;
+    for (Filled* one : {&x_, &w_})
+      if (one->lasts == 1) {
+        one->done += cycles, one->asked += cycles;
+        for (double& freed : one->freed) freed += cycles;
+      }
+    for (double& written : slots_) written += cycles;
+  }
+
+  /// `first`, `last`: of a period.
+  void tile(bool first, bool last) {
+    if (first || x_.lasts == 1) x_.fill();
+    if (first || w_.lasts == 1) w_.fill();
+    double start = std::max({computed_, x_.done, w_.done});
+    if (terms_ == 1 || first) {
+      if (slots_.size() >= sum_slots_) start = std::max(start, slots_[slots_.size() - sum_slots_]);
+      start += kResultTile;
+    }
+    computed_ = start + compute_;
+    if (last || x_.lasts == 1) x_.freed.push_back(computed_);
+    if (last || w_.lasts == 1) w_.freed.push_back(computed_);
+    if (terms_ == 1 || last) {
+      wrote_ = std::max(wrote_, computed_) + write_;
+      slots_.push_back(wrote_);
+    }
+  }
+
+  Filled x_, w_;
+  int64_t terms_;
+  size_t sum_slots_;
+  double compute_, write_;  ///< of a tile, of a block of sums
+  double computed_ = 0, wrote_ = 0;
+  std::vector<double> slots_;  ///< when blocks of sums were written
+};
+
 }  // namespace
+
+/// What computing one tile takes.
+struct FpgaModel::Pipeline {
+  int64_t ii = 1;
+  double cycles = 0;
+};
 
 /// What a copy between memory and the chip takes for one tile.
 struct FpgaModel::Copy {
@@ -140,6 +230,22 @@ FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& ten
           moved_rows * beats * port.bytes / (share * channel)};
 }
 
+FpgaModel::Pipeline FpgaModel::pipeline_of(const FpgaDesign& d) const {
+  // Read, multiply, a tree of additions, one to the sum, store.
+  const hw::FpgaOperator* rtl = device_.find("mac", name(options_.dtype), hw::FpgaPath::Rtl);
+  const hw::FpgaOperator& mac = rtl == nullptr ? mac_ : *rtl;
+  const bool real = is_float(options_.dtype);
+  const int add = real ? std::max(1, mac.recurrence - kStoreSum) : 1;
+  const int multiply = real ? std::max(1, mac.latency - add) : 2;
+  const double depth = kMemory + multiply + add * (log2_up(d.ui) + 1) + 2;
+  const int64_t apart = ceil_div(d.to, d.uo) * d.th * ceil_div(d.tw, d.us),
+                summed = ceil_div(d.tc, d.ui) * taps_;
+  Pipeline made;
+  made.ii = summed > 1 ? ceil_div(mac.recurrence, apart) : 1;
+  made.cycles = static_cast<double>(apart * summed * made.ii) + depth + kComputeTile;
+  return made;
+}
+
 FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
   const int64_t os = ceil_div(extent(roles_.outputs), d.to),
                 cs = ceil_div(extent(roles_.inputs), d.tc);
@@ -150,86 +256,30 @@ FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
   const Copy image = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.image)], false);
   const Copy weights = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.weights)], false);
   const Copy result = copy_of(d, layer_.tensors[kSpatialResult], true);
-
-  // The pipeline of a tile: read, multiply, a tree of additions, one to the sum, store.
-  const hw::FpgaOperator* rtl = device_.find("mac", name(options_.dtype), hw::FpgaPath::Rtl);
-  const hw::FpgaOperator& mac = rtl == nullptr ? mac_ : *rtl;
-  const bool real = is_float(options_.dtype);
-  const int add = real ? std::max(1, mac.recurrence - kStoreSum) : 1;
-  const int multiply = real ? std::max(1, mac.latency - add) : 2;
-  const double depth = kMemory + multiply + add * (log2_up(d.ui) + 1) + 2;
-  const int64_t apart = ceil_div(d.to, d.uo) * d.th * ceil_div(d.tw, d.us),
-                summed = ceil_div(d.tc, d.ui) * taps_;
-  FpgaTime time;
-  time.ii = summed > 1 ? ceil_div(mac.recurrence, apart) : 1;
-  const double compute = static_cast<double>(apart * summed * time.ii) + depth + kComputeTile;
+  const Pipeline pipeline = pipeline_of(d);
   const double written = result.cycles + kWriteTile;
-
   const double latency = device_.port.read_latency + kRequest;
-  Filled x{image.cycles + kReadTile, d.image_slots, image_stays ? os : 1, latency, {}, 0, 0};
-  Filled w{
+  const Filled x{image.cycles + kReadTile, d.image_slots, image_stays ? os : 1, latency, {}, 0, 0};
+  const Filled w{
       weights.cycles + kReadTile, d.weight_slots, weights_stay ? pixels : 1, latency, {}, 0, 0};
   const int64_t tiles = os * pixels * cs * around_;
-  const int64_t period = std::max({x.lasts, w.lasts, cs});
   const double all = static_cast<double>(tiles);
-  time.compute = all * compute;
-  time.image = all / static_cast<double>(x.lasts) * x.cycles;
-  time.weights = all / static_cast<double>(w.lasts) * w.cycles;
-  time.result = all / static_cast<double>(cs) * written;
-
-  // Some tiles of a period, then some periods; what is left goes on as the last ones did.
-  constexpr int64_t kTiles = 9, kPeriods = 6;
-  std::vector<double> slots;  // when blocks of sums were written
-  std::vector<double> ends;   // of periods
-  double computed = 0, wrote = 0;
-  const int64_t looked = std::min(period, kTiles), periods = tiles / period;
-  for (int64_t p = 0; p < std::min(periods, kPeriods); ++p) {
-    std::vector<double> steps;
-    for (int64_t t = 0; t < looked; ++t) {
-      // The last tile of a period is looked at as such.
-      const bool last = t + 1 == looked;
-      if (last && period > looked) {
-        const double step = (steps.back() - steps[steps.size() - 4]) / 3;
-        const double skipped = step * static_cast<double>(period - looked);
-        computed += skipped;
-        wrote += skipped;
-        for (Filled* one : {&x, &w})
-          if (one->lasts == 1) {
-            one->done += skipped, one->asked += skipped;
-            for (double& freed : one->freed) freed += skipped;
-          }
-        for (double& written_at : slots) written_at += skipped;
-      }
-      if (t == 0 || x.lasts == 1) x.fill();
-      if (t == 0 || w.lasts == 1) w.fill();
-      const bool first_term = cs == 1 || t == 0, last_term = cs == 1 || last;
-      double start = std::max({computed, x.done, w.done});
-      if (first_term) {
-        const auto back = static_cast<size_t>(d.result_slots);
-        if (slots.size() >= back) start = std::max(start, slots[slots.size() - back]);
-        start += kResultTile;
-      }
-      computed = start + compute;
-      if (last || x.lasts == 1) x.freed.push_back(computed);
-      if (last || w.lasts == 1) w.freed.push_back(computed);
-      if (last_term) {
-        wrote = std::max(wrote, computed) + written;
-        slots.push_back(wrote);
-      }
-      steps.push_back(computed);
-    }
-    ends.push_back(wrote);
-  }
-  double sum = ends.back();
-  if (periods > kPeriods)
-    sum += static_cast<double>(periods - kPeriods) * (ends.back() - ends[ends.size() - 4]) / 3;
+  const double images = all / static_cast<double>(x.lasts),
+               kernels = all / static_cast<double>(w.lasts),
+               results = all / static_cast<double>(cs);
+  FpgaTime time;
+  time.ii = pipeline.ii;
+  time.compute = all * pipeline.cycles;
+  time.image = images * x.cycles;
+  time.weights = kernels * w.cycles;
+  time.result = results * written;
+  const double sum = Tiles(x, w, cs, d.result_slots, pipeline.cycles, written).cycles(tiles);
 
   // Arguments lie on channels in turn.
   const int channels = device_.memory.channels;
   std::vector<double> load(static_cast<size_t>(channels), 0.0);
-  const double channel[] = {image.channel * all / static_cast<double>(x.lasts),
-                            weights.channel * all / static_cast<double>(w.lasts),
-                            result.channel * all / static_cast<double>(cs)};
+  const double channel[] = {image.channel * images, weights.channel * kernels,
+                            result.channel * results};
   for (int i = 0; i < 3; ++i) load[static_cast<size_t>(i % channels)] += channel[i];
   time.channel = *std::max_element(load.begin(), load.end());
   time.cycles = std::max(sum, time.channel + latency) + kEnd;

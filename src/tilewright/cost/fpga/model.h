@@ -125,7 +125,9 @@ class FpgaModel {
   int64_t image_stride(int loop) const;
   int64_t pixel_banks(const FpgaDesign& design) const;
   struct Copy;
+  struct Pipeline;
   Copy copy_of(const FpgaDesign& design, const SpatialTensor& tensor, bool writes) const;
+  Pipeline pipeline_of(const FpgaDesign& design) const;
   FpgaTime time_as_written(const FpgaDesign& design) const;
   static void name_bound(FpgaTime& time);
   double image_cycles(const FpgaDesign& design, const Kind& c, const Kind& y, const Kind& x,
