@@ -10,7 +10,9 @@
 
 #include "figures.h"
 #include "programs.h"
+#include "tilewright/base/rank_correlation.h"
 #include "tilewright/base/rng.h"
+#include "tilewright/base/statistics.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/schedule/step.h"

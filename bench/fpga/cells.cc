@@ -11,6 +11,7 @@
 #include "tilewright/accel/common/rtl/synth.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/base/rng.h"
+#include "tilewright/base/statistics.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/hw/fpga_device_file.h"
 #include "tilewright/schedule/step.h"

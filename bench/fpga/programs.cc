@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
-#include <numeric>
 
 #include "tilewright/tensor/text.h"
 
@@ -52,43 +50,6 @@ std::vector<std::pair<std::string, cost::YoloConv>> yolo_convs(
     std::exit(2);
   }
   return chosen;
-}
-
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0;
-  const auto at = static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
-
-namespace {
-
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> rank(values.size());
-  for (size_t first = 0; first < order.size();) {
-    size_t end = first;
-    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
-    for (size_t i = first; i < end; ++i) rank[order[i]] = static_cast<double>(first + end - 1) / 2;
-    first = end;
-  }
-  return rank;
-}
-
-}  // namespace
-
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mean = (static_cast<double>(x.size()) - 1) / 2;
-  double xy = 0, xx = 0, yy = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-    yy += (y[i] - mean) * (y[i] - mean);
-  }
-  return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 1;
 }
 
 }  // namespace tilewright::bench

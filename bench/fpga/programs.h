@@ -13,9 +13,4 @@ Func conv_program(const std::string& name, const cost::YoloConv& conv, DType dty
 std::vector<std::pair<std::string, cost::YoloConv>> yolo_convs(
     const std::vector<std::string>& names);
 
-/// The value below which `share` of the values lie.
-double quantile(std::vector<double> values, double share);
-/// Correlation of ranks (Spearman); equal values share their mean rank.
-double rank_correlation(const std::vector<double>& a, const std::vector<double>& b);
-
 }  // namespace tilewright::bench

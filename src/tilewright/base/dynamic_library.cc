@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstring>
+
 #include "tilewright/base/environment.h"
 
 namespace tilewright {
@@ -24,6 +26,15 @@ Result<DynamicLibrary> DynamicLibrary::open(const char* variable,
 }
 
 void* DynamicLibrary::find(const char* symbol) const { return ::dlsym(handle_, symbol); }
+
+Status DynamicLibrary::bind_all(const std::vector<Slot>& slots) const {
+  for (const Slot& slot : slots) {
+    void* const found = find(slot.symbol);
+    if (found == nullptr) return missing(slot.symbol);
+    std::memcpy(slot.member, &found, sizeof found);
+  }
+  return {};
+}
 
 Status DynamicLibrary::missing(const char* symbol) const {
   return fail(ErrorKind::Tool, fmt::format("{} has no entry point {}", name_, symbol),

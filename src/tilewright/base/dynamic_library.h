@@ -23,6 +23,12 @@ class DynamicLibrary {
     function = reinterpret_cast<Function*>(find(symbol));
     return function != nullptr ? Status{} : missing(symbol);
   }
+  /// The same of many: `member` points to a pointer to a function.
+  struct Slot {
+    void* member;
+    const char* symbol;
+  };
+  Status bind_all(const std::vector<Slot>& slots) const;
   const std::string& name() const { return name_; }
 
  private:

@@ -1,7 +1,5 @@
 #include "tilewright/fleet/libcrypto.h"
 
-#include <cstring>
-
 #include "tilewright/base/dynamic_library.h"
 
 namespace tilewright::fleet {
@@ -15,18 +13,9 @@ Result<Libcrypto> load_libcrypto() {
     return tl::unexpected<Error>(std::move(library.error()));
   }
   Libcrypto crypto;
-  struct Slot {
-    void* member;
-    const char* symbol;
-  };
 #define TW_CRYPTO_SLOT(name) {&crypto.name, #name},
-  const Slot slots[] = {TW_CRYPTO_FUNCTIONS(TW_CRYPTO_SLOT)};
+  TW_TRY_STATUS(library->bind_all({TW_CRYPTO_FUNCTIONS(TW_CRYPTO_SLOT)}));
 #undef TW_CRYPTO_SLOT
-  for (const Slot& slot : slots) {
-    void* found = nullptr;
-    TW_TRY_STATUS(library->bind(found, slot.symbol));
-    std::memcpy(slot.member, &found, sizeof found);
-  }
   return crypto;
 }
 

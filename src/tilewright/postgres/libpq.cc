@@ -1,7 +1,5 @@
 #include "tilewright/postgres/libpq.h"
 
-#include <cstring>
-
 #include "tilewright/base/dynamic_library.h"
 
 namespace tilewright::postgres {
@@ -16,18 +14,9 @@ Result<Libpq> load() {
     return tl::unexpected<Error>(std::move(library.error()));
   }
   Libpq pq;
-  struct Slot {
-    void* member;
-    const char* symbol;
-  };
 #define TW_LIBPQ_SLOT(name) {&pq.name, "PQ" #name},
-  const Slot slots[] = {TW_LIBPQ_FUNCTIONS(TW_LIBPQ_SLOT)};
+  TW_TRY_STATUS(library->bind_all({TW_LIBPQ_FUNCTIONS(TW_LIBPQ_SLOT)}));
 #undef TW_LIBPQ_SLOT
-  for (const Slot& slot : slots) {
-    void* found = nullptr;
-    TW_TRY_STATUS(library->bind(found, slot.symbol));
-    std::memcpy(slot.member, &found, sizeof found);
-  }
   return pq;
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/rank_correlation.h"
 #include "tilewright/compile/conv_record.h"
 #include "tilewright/driver/report/html_page.h"
 #include "tilewright/driver/report/roof.h"
@@ -17,36 +18,13 @@
 namespace tilewright::driver {
 namespace {
 
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> rank(values.size());
-  for (size_t i = 0; i < order.size();) {  // equal values share their mean rank
-    size_t end = i;
-    while (end < order.size() && values[order[end]] == values[order[i]]) ++end;
-    for (size_t k = i; k < end; ++k) rank[order[k]] = static_cast<double>(i + end - 1) / 2;
-    i = end;
-  }
-  return rank;
-}
-
 /// Spearman's coefficient of the model's times and the measured ones; NaN for fewer than three.
-double rank_correlation(const std::vector<tune::TrialLog>& trials) {
+double rank_correlation_of(const std::vector<tune::TrialLog>& trials) {
   std::vector<double> prior, measured;
   for (const tune::TrialLog& trial : trials)
     if (trial.reading.kind == measure::OutcomeKind::Ok && std::isfinite(trial.prior))
       prior.push_back(trial.prior), measured.push_back(trial.reading.cost);
-  if (prior.size() < 3) return std::nan("");
-  const std::vector<double> a = ranks(prior), b = ranks(measured);
-  const double mean = static_cast<double>(a.size() - 1) / 2;
-  double ab = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.size(); ++i) {
-    ab += (a[i] - mean) * (b[i] - mean);
-    aa += (a[i] - mean) * (a[i] - mean);
-    bb += (b[i] - mean) * (b[i] - mean);
-  }
-  return aa > 0 && bb > 0 ? ab / std::sqrt(aa * bb) : std::nan("");
+  return prior.size() < 3 ? std::nan("") : rank_correlation(prior, measured);
 }
 
 /// Best so far over trials, or over seconds.
@@ -120,7 +98,7 @@ std::string section(const tune::TunerTask& task, const tune::TaskState& state,
                       verdict.record.cost / 1e3, unit);
   const std::optional<Roof> roof = roof_of(task.task);
   text += roof ? fmt::format("; the machine allows {:.1f} {}.", roof->limit() / 1e3, unit) : ".";
-  const double correlation = rank_correlation(state.trials);
+  const double correlation = rank_correlation_of(state.trials);
   if (std::isfinite(correlation))
     text += fmt::format(" Rank correlation of the model with the readings: {:.2f}.", correlation);
   text += "</p>\n" + progress_plot(state, unit, true) + progress_plot(state, unit, false);
