@@ -26,7 +26,7 @@ Result<runtime::CompiledKernel> compile(const Func& lowered) {
   return kernel;
 }
 
-Status dump(const measure::TileShape& tile) {
+Status dump(const measure::ProbeTile& tile) {
   const Func lowered = TW_TRY(lower::run_pipeline(measure::tile_func(tile, hw::host()), "cpu"));
   TW_TRY_STATUS(write_file("tile.lowered.tw", print(lowered)));
   TW_TRY_STATUS(write_file("tile.ll", TW_TRY(codegen::emit_llvm_ir(lowered))));
@@ -37,16 +37,16 @@ Status dump(const measure::TileShape& tile) {
 struct Worst {
   double wide = 1, narrow = 1;  ///< two or more vector columns; one
 
-  void add(const measure::TileShape& tile, double share) {
+  void add(const measure::ProbeTile& tile, double share) {
     if (tile.rows * tile.columns < 12) return;
     double& worst = tile.columns > 1 ? wide : narrow;
     worst = std::min(worst, share);
   }
 };
 
-Status run(const std::vector<measure::TileShape>& tiles) {
+Status run(const std::vector<measure::ProbeTile>& tiles) {
   std::map<DType, Worst> worst;
-  for (const measure::TileShape& tile : tiles) {
+  for (const measure::ProbeTile& tile : tiles) {
     const double share = TW_TRY(measure::read_tile(tile, hw::host(), compile)).share;
     fmt::print("{} tile {:2}x{}: {:5.1f} % of peak\n", name(tile.dtype), tile.rows, tile.columns,
                100 * share);
@@ -62,7 +62,7 @@ Status run(const std::vector<measure::TileShape>& tiles) {
 
 Status run_all(const char* only) {
   if (only == nullptr) return run(measure::legal_tiles(hw::host()));
-  measure::TileShape tile;
+  measure::ProbeTile tile;
   if (std::sscanf(only, "%dx%d", &tile.rows, &tile.columns) != 2 || tile.rows < 1 ||
       tile.columns < 1)
     return fail(ErrorKind::Usage, fmt::format("'{}' is no tile", only), {}, "14x2");

@@ -53,7 +53,9 @@ schedule::Trace best_at(const tune::TunerTask& task, const tune::TaskState& stat
   for (const tune::TrialLog& trial : state.trials) {
     if (trial.seconds > time || trial.reading.kind != measure::OutcomeKind::Ok) continue;
     if (trial.reading.cost >= least) continue;
-    if (Result<schedule::Trace> trace = task.space->trace(trial.point))
+    const auto point = task.space->space().find(trial.point);
+    if (!point) continue;
+    if (Result<schedule::Trace> trace = task.space->trace(*point))
       best = *std::move(trace), least = trial.reading.cost;
   }
   return best;

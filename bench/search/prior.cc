@@ -12,10 +12,10 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "tilewright/base/process.h"
+#include "tilewright/base/rank_correlation.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/codegen/llvm/llvm.h"
 #include "tilewright/driver/subject.h"
@@ -102,7 +102,7 @@ Status compile(Entry& entry, const measure::Task& task, const tune::ScheduleSpac
   const Func scheduled = TW_TRY(schedule::replay(task.func, trace));
   const Func lowered = TW_TRY(lower::run_pipeline(scheduled, "cpu"));
   codegen::LlvmOptions options;
-  options.target = task.target;
+  options.target = task.cpu();
   entry.module = TW_TRY(codegen::jit({lowered}, options));
   const KernelInfo& info = entry.module->kernels()[0];
   entry.kernel = entry.module->find(info.symbol);
@@ -134,26 +134,6 @@ void measure(std::vector<Entry>& entries, const measure::Task& task, double seco
       }
     }
   }
-}
-
-std::vector<double> ranks(const std::vector<double>& values) {
-  std::vector<size_t> order(values.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<double> rank(values.size());
-  for (size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<double>(i);
-  return rank;
-}
-
-double spearman(const std::vector<double>& a, const std::vector<double>& b) {
-  const std::vector<double> x = ranks(a), y = ranks(b);
-  const double mean = static_cast<double>(x.size() - 1) / 2;
-  double xy = 0, xx = 0;
-  for (size_t i = 0; i < x.size(); ++i) {
-    xy += (x[i] - mean) * (y[i] - mean);
-    xx += (x[i] - mean) * (x[i] - mean);
-  }
-  return xx > 0 ? xy / xx : 1;
 }
 
 /// The first points by the model and some at random; the rule's own choice leads.
@@ -207,8 +187,8 @@ Result<double> study(const std::string& name, const measure::Task& task, const O
   fmt::print(
       "{:44} {:6.1f} %  rho {:5.2f}  {:9.1f} us, {:9.1f} by the model  space {:6} in {:4.0f} ms"
       "  {} invalid\n    rule {}\n    best {}\n",
-      name, 100 * share, spearman(priors, times), entries[0].ns * 1e-3, entries[0].prior * 1e-3,
-      space->space().size(), (ranked - begin) * 1e-6, invalid,
+      name, 100 * share, rank_correlation(priors, times), entries[0].ns * 1e-3,
+      entries[0].prior * 1e-3, space->space().size(), (ranked - begin) * 1e-6, invalid,
       space->space().text(entries[0].point), space->space().text(best->point));
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.ns < b.ns; });
@@ -228,7 +208,10 @@ Result<measure::Task> main_task(const graph::Graph& graph, const compile::Compil
         rules::work_of(kernel.func).operations > rules::work_of(main->func).operations)
       main = &kernel;
   if (main == nullptr) return fail(ErrorKind::NotApplicable, "the operator has no kernel", "");
-  return measure::Task{main->symbol, main->func, options.cpu(), options.threads, 1};
+  measure::Task task;
+  task.name = main->symbol, task.func = main->func;
+  task.target = options.target, task.threads = options.threads;
+  return task;
 }
 
 Status run(const Options& options) {

@@ -35,7 +35,7 @@ std::vector<measure::Candidate> draw(const measure::Task& task, const Options& o
   const auto space =
       options.space == "tiling" ? tune::tiling_space(task) : tune::constructive_space(task);
   std::vector<measure::Candidate> candidates = {
-      {{}, rules::default_trace(task.func, task.target, task.threads)}};
+      {{}, rules::default_trace(task.func, task.cpu(), task.threads)}};
   Rng rng(1);
   for (int i = 0; i < options.trials; ++i) {
     const search::Point point = space->space().random(rng);
@@ -60,7 +60,7 @@ std::string stages(const measure::Task& task, const std::vector<measure::Candida
     if (!lowered) continue;
     lowering += seconds_since(begin);
     begin = Clock::now();
-    const auto kernel = compile::compile_kernel(*lowered, task.target);
+    const auto kernel = compile::compile_kernel(*lowered, task.cpu());
     code += seconds_since(begin);
     ++count;
   }
