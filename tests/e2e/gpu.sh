@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Networks and expressions on OpenCL (PoCL without a GPU) against the interpreter and ONNX Runtime;
 # code for CUDA without a GPU; what users can get wrong.
-# gpu.sh PROGRAM
+# gpu.sh PROGRAM [full]: `full` adds networks of the same kinds of layers.
 source "$(dirname "$0")/lib.sh" "$1"
 limit=600
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$work/pocl}
@@ -107,14 +107,18 @@ network lenet5 interp
 # PoCL's optimiser would take most of the time; what it makes of kernels shows above.
 export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 network dqn ort
-network dcgan ort
+network dcgan ort --size 32
 network squeezenet1.1 ort --size 64
 network mobilenet_v2 ort --size 64
 network resnet18 ort --size 64
-network densenet121 ort --size 64
-network inception_v1 ort --size 64
-network yolov3_tiny ort --size 96
 network lstm_lm ort --size 5
-network bert_base ort --size 16
+network bert_base ort --size 8
+if [ "${2:-}" = full ]; then
+  network dcgan ort
+  network densenet121 ort --size 64
+  network inception_v1 ort --size 64
+  network yolov3_tiny ort --size 96
+  network bert_base ort --size 16
+fi
 
 finish

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Tuning as a user meets it: budgets, records that compiling uses, interruptions, wrong usage.
-# tune.sh PROGRAM [kills]: `kills` only ends runs at random moments, 50 times.
+# tune.sh PROGRAM [kills N]: `kills` only ends runs at random moments, N times.
 source "$(dirname "$0")/lib.sh" "$1"
 store=$work/records.sqlite
 export TILEWRIGHT_RECORDS=$store
@@ -51,7 +51,7 @@ survives() {
 }
 if [ "${2:-}" = kills ]; then
   "$program" tune product.tw --trials 1 >/dev/null 2>&1  # makes the store
-  survives 50
+  survives "$3"
   finish
   exit
 fi

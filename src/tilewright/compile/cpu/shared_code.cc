@@ -56,6 +56,12 @@ Result<std::string> link_shared(const std::vector<std::string>& objects,
   if (compiler.empty() && linker.empty())
     return no_tool("linker", {"cc", "gcc", "ld.lld-19", "ld"});
   const std::string output = folder.file("model.so");
+  // Most code calls nothing outside: a linker alone takes 3 ms for it, a driver with libm 17 ms.
+  if (const std::string bare = compiler.empty() ? "" : find_program("ld"); !bare.empty()) {
+    std::vector<std::string> argv = {bare, "-shared", "-z", "defs", "-o", output};
+    argv.insert(argv.end(), objects.begin(), objects.end());
+    if (run_checked(argv)) return read_file(output);
+  }
   std::vector<std::string> argv = {compiler.empty() ? linker : compiler, "-shared", "-o", output};
   argv.insert(argv.end(), objects.begin(), objects.end());
   if (!compiler.empty()) argv.insert(argv.end(), {"-nostartfiles", "-lm"});
