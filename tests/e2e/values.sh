@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What values decide at run time: indices, lengths, how many elements there are; operators of the
 # host behind other shapes of an input.
-# values.sh PROGRAM
+# values.sh PROGRAM RUNTIME_LIBRARY
+library=$(realpath "$2")
 source "$(dirname "$0")/lib.sh"
 "$python" "$here/values_files.py" "$work" || exit 1
 
@@ -35,5 +36,9 @@ for name in LSTM taken; do
 done
 exits 0 "random samples for calibration do, too" -- \
   compile taken.onnx --target gemmini --quantize random:2 --fallback cpu -o quantised.twm
+
+# Values that no operator can take, one after the other in one session.
+holds "no value breaks a session" "$python" "$here/hostile_values.py" "$program" "$library"
+holds "nor one without passes" "$python" "$here/hostile_values.py" "$program" "$library" -O 0
 
 finish

@@ -25,7 +25,8 @@ class Reference:
         self.names = [o.name for o in self.session.get_outputs()]
 
     def run(self, feeds):
-        return dict(zip(self.names, (np.asarray(v) for v in self.session.run(None, feeds))))
+        arrays = {k: np.asarray(v) for k, v in feeds.items()}  # a scalar of numpy's is none
+        return dict(zip(self.names, (np.asarray(v) for v in self.session.run(None, arrays))))
 
 
 def stated(model, feeds):
