@@ -145,7 +145,7 @@ interrupted() {
   local code=$?
   if [ "$code" -ne 130 ]; then
     bad "$what" "exit code $code instead of 130"
-  elif [ $((SECONDS - start)) -gt 15 ]; then
+  elif [ $((SECONDS - start)) -gt 4 ]; then
     bad "$what" "it took $((SECONDS - start)) s to stop"
   elif [ -n "$(ls -A quiet tmp | grep -v -e :$ -e '^$')" ]; then
     bad "$what" "it left $(ls -A quiet tmp | tr '\n' ' ')"

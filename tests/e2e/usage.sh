@@ -16,6 +16,8 @@ TW
 exits 0 "the name alone prints help" Verbs --
 exits 0 "help" Verbs -- help
 exits 0 "help of a verb" --against -- help verify
+exits 0 "help of an action" "Usage: tilewright fleet keygen" -- help fleet keygen
+exits 0 "help of all actions" "Usage: tilewright fleet keygen" -- help fleet --all
 exits 0 "help of all verbs" "Writes a program as C++" --samples --until-stall -- help --all
 exits 0 "version" "tilewright 0." -- version
 exits 2 "unknown verb" "there is no verb 'frobnicate'" "the verbs are" -- frobnicate

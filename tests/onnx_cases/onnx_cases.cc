@@ -87,6 +87,13 @@ std::string short_text(const Error& error) {
   return text.substr(0, 220);
 }
 
+/// The same for a case that cannot be imported: its inputs are what --shape is for users.
+std::string import_problem(const Error& error) {
+  const std::string text = short_text(error), shape = "--shape ";
+  if (!text.starts_with(shape)) return text;
+  return "the case's data contradict its model: input " + text.substr(shape.size());
+}
+
 /// Imports; inputs from `first_constant` on are bound as constants, if they are small.
 Result<graph::Graph> import_case(const fs::path& folder, const std::vector<Array>& inputs,
                                  size_t first_constant) {
@@ -123,7 +130,7 @@ void run_case(const fs::path& folder, CaseResult& result) {
   }
   if (!graph) {
     result.outcome = is_unsupported(graph.error()) ? Outcome::Unsupported : Outcome::Fail;
-    result.text = short_text(graph.error());
+    result.text = import_problem(graph.error());
     return;
   }
   for (const graph::Node& node : graph->nodes)

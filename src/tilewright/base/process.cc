@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <mutex>
+#include <set>
 #include <thread>
 
 #include "tilewright/base/file.h"
@@ -26,6 +28,23 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kShown = 2000;  ///< bytes of a failing tool's output in the error
+
+/// The temporary folders of this process.
+struct Folders {
+  std::mutex lock;
+  std::set<std::string> paths;
+};
+
+/// Never destroyed: a thread may still ask for it when the process ends.
+Folders& folders() {
+  static Folders& all = *new Folders;
+  return all;
+}
+
+void forget_folder(const std::string& path) {
+  const std::lock_guard<std::mutex> guard(folders().lock);
+  folders().paths.erase(path);
+}
 
 /// Waits for the child; after the limit, or when interrupted, ends its process group.
 ToolResult wait_for(pid_t pid, double limit_seconds) {
@@ -139,9 +158,27 @@ Result<TemporaryFolder> TemporaryFolder::create(const std::string& parent) {
   return TemporaryFolder(path);
 }
 
+TemporaryFolder::TemporaryFolder(std::string path) : path_(std::move(path)) {
+  const std::lock_guard<std::mutex> guard(folders().lock);
+  folders().paths.insert(path_);
+}
+
 TemporaryFolder::~TemporaryFolder() {
+  if (path_.empty()) return;
   std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
+  fs::remove_all(path_, ignored);
+  forget_folder(path_);
+}
+
+void TemporaryFolder::release() {
+  forget_folder(path_);
+  path_.clear();
+}
+
+void remove_temporary_folders() {
+  const std::lock_guard<std::mutex> guard(folders().lock);
+  std::error_code ignored;
+  for (const std::string& path : folders().paths) fs::remove_all(path, ignored);
 }
 
 }  // namespace tilewright

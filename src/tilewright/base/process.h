@@ -52,11 +52,14 @@ class TemporaryFolder {
   const std::string& path() const { return path_; }
   std::string file(const std::string& name) const { return path_ + "/" + name; }
   /// The folder stays: somebody else has it now.
-  void release() { path_.clear(); }
+  void release();
 
  private:
-  explicit TemporaryFolder(std::string path) : path_(std::move(path)) {}
+  explicit TemporaryFolder(std::string path);
   std::string path_;
 };
+
+/// Removes the temporary folders that are there, for whoever ends the process from another thread.
+void remove_temporary_folders();
 
 }  // namespace tilewright

@@ -53,6 +53,7 @@ void add_help(CLI::App& app, VerbContext& context) {
   verb->callback([&app, &context, words, all] {
     context.action = [&app, words, all]() -> Result<int> {
       const CLI::App* scope = &app;
+      std::string above = "tilewright";  // what stands in front of the verb
       for (const std::string& word : *words) {
         const std::vector<const CLI::App*> verbs = scope->get_subcommands({});
         const auto found = std::find_if(verbs.begin(), verbs.end(), [&](const CLI::App* other) {
@@ -64,15 +65,17 @@ void add_help(CLI::App& app, VerbContext& context) {
           return fail(ErrorKind::Usage, fmt::format("there is no verb '{}'", word),
                       fmt::format("the verbs are {}", fmt::join(names, ", ")),
                       did_you_mean(word, names));
+        if (scope != &app) above += " " + scope->get_name();
         scope = *found;
       }
       // App::help would print that of the verb in use, which is this one.
       fmt::print("{}", scope == &app
                            ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
-                           : scope->help("tilewright"));
+                           : scope->help(above));
+      if (scope != &app) above += " " + scope->get_name();
       if (*all)  // hidden verbs are in no group
         for (const CLI::App* other : scope->get_subcommands({}))
-          if (!other->get_group().empty()) fmt::print("\n{}", other->help("tilewright"));
+          if (!other->get_group().empty()) fmt::print("\n{}", other->help(above));
       return 0;
     };
   });
@@ -132,6 +135,7 @@ std::vector<std::string> names_in_environment() {
 }
 
 int act(const VerbContext& context) {
+  console().json = context.json;
   try {
     const Result<int> result = context.action();
     if (result) return end_stdout(*result);

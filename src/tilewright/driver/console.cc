@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "tilewright/base/process.h"
+#include "tilewright/driver/error_report.h"
 
 namespace tilewright::driver {
 namespace {
@@ -21,6 +22,9 @@ namespace {
 void on_interrupt(int) {
   if (interrupt_requested.exchange(true)) ::_exit(130);  // the second time
 }
+
+/// How often PromptEnd looks for Ctrl-C, and how long others may take to stop in order.
+constexpr std::chrono::milliseconds kLook{50}, kGrace{500};
 
 /// Whether one line is written over and over.
 bool is_live() { return console().progress == "auto" && ::isatty(2) != 0; }
@@ -135,6 +139,32 @@ void install_interrupt_handler() {
 Status check_interrupt() {
   if (interrupted()) return fail(ErrorKind::Interrupted, "interrupted");
   return {};
+}
+
+PromptEnd::PromptEnd() {
+  if (!interrupted()) watcher_ = std::thread([this] { watch(); });
+}
+
+PromptEnd::~PromptEnd() {
+  if (!watcher_.joinable()) return;
+  {
+    const std::lock_guard<std::mutex> guard(lock_);
+    done_ = true;
+  }
+  over_.notify_one();
+  watcher_.join();
+}
+
+void PromptEnd::watch() {
+  std::unique_lock<std::mutex> guard(lock_);
+  while (!interrupted())
+    if (over_.wait_for(guard, kLook, [&] { return done_; })) return;
+  if (over_.wait_for(guard, kGrace, [&] { return done_; })) return;
+  const int code =
+      report_error(Error{ErrorKind::Interrupted, "interrupted", {}, {}, {}, {}}, console().json);
+  std::fflush(stdout);
+  remove_temporary_folders();
+  ::_exit(code);
 }
 
 compile::Observer console_observer() {

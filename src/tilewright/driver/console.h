@@ -2,7 +2,10 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "tilewright/base/result.h"
 #include "tilewright/compile/observer.h"
@@ -16,6 +19,7 @@ struct ConsoleOptions {
   bool quiet = false;
   bool verbose = false;
   std::string progress = "auto";  ///< auto, plain or none
+  bool json = false;              ///< errors are documents on stdout, too
 };
 
 /// The process' console settings, set once by main.
@@ -63,6 +67,25 @@ bool interrupted();
 void install_interrupt_handler();
 /// An Interrupted error if the user pressed Ctrl-C.
 Status check_interrupt();
+
+/// While one lives, Ctrl-C ends the process within a second, whatever is at work: one long step of
+/// a rule and the libraries that compile code ask nobody. First everybody has half a second to stop
+/// in order; then the error is reported, temporary folders go, and the exit code is 130. After an
+/// earlier Ctrl-C it does nothing: what is done then is what the user gets in spite of it.
+class PromptEnd {
+ public:
+  PromptEnd();
+  ~PromptEnd();
+  PromptEnd(const PromptEnd&) = delete;
+  PromptEnd& operator=(const PromptEnd&) = delete;
+
+ private:
+  void watch();
+  std::mutex lock_;
+  std::condition_variable over_;
+  bool done_ = false;
+  std::thread watcher_;
+};
 
 /// Progress, warnings and Ctrl-C for the compiler.
 compile::Observer console_observer();

@@ -314,6 +314,7 @@ Result<compile::CompileOptions> compile_options(const SubjectOptions& options) {
 
 Result<compile::CompiledModel> compile_subject(const Subject& subject,
                                                const compile::CompileOptions& options) {
+  const PromptEnd prompt;
   if (!subject.graph) return compile::compile_func(*subject.func, options);
   compile::CompileOptions again = options;
   if (subject.memo) again.memo = subject.memo;

@@ -109,8 +109,9 @@ std::vector<Tensor> define_gather_nd(const OpCall& call, const std::vector<Tenso
 Inferred infer_one_hot(const OpCall& call) {
   const Shape& indices = call.inputs[0].shape;
   const Array& depth = *call.inputs[1].value;
-  if (depth.size() != 1 || depth.get(0) < 1)
-    return invalid(call, "the depth must be one positive number",
+  // It may be a float. What a double cannot tell from 2^63 has no whole number.
+  if (depth.size() != 1 || !(depth.get(0) >= 1) || depth.get(0) >= 0x1p63)
+    return invalid(call, "the depth must be one positive number below 2^63",
                    depth.size() == 1 ? fmt::format("it is {}", depth.get(0))
                                      : "it has " + counted(depth.size(), "element"));
   TW_TRY_STATUS(require_shape(call, 2, {2}));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "tilewright/tensor/ops_movement_testing.h"
 
@@ -258,8 +259,10 @@ TEST(OneHot, AxesAndNegativeIndices) {
       return k == place || k + 3 == place ? 7 : 2;
     });
   }
-  EXPECT_THAT(error_of("OneHot", {}, {indices, known(ints({0})), ints({0, 1})}),
-              HasSubstr("depth"));
+  for (const Array& depth : {ints({0}), ints({std::numeric_limits<int64_t>::max()}),
+                             array(DType::F32, {1}, {std::numeric_limits<double>::quiet_NaN()})})
+    EXPECT_THAT(error_of("OneHot", {}, {indices, known(depth), ints({0, 1})}),
+                HasSubstr("one positive number"));
 }
 
 TEST(ReverseSequence, PerBatchLengths) {

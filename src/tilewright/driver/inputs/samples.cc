@@ -275,7 +275,10 @@ Status save_with_samples(const std::string& path, const Subject& subject,
                          const compile::CompileOptions& options, const std::string& by) {
   std::map<std::string, std::string> members;
   if (by != "none") {
-    const auto samples = make_samples(subject, model, options, by);
+    const auto samples = [&] {
+      const PromptEnd prompt;
+      return make_samples(subject, model, options, by);
+    }();
     TW_TRY_STATUS(check_interrupt());
     if (!samples)
       say(fmt::format("note: the package has no samples to verify it by: {}",

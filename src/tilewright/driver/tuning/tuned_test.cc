@@ -11,7 +11,7 @@
 namespace tilewright::driver {
 namespace {
 
-const tensor::Conv2dShape kConv{1, 32, 32, 14, 14};
+const tensor::Conv2dShape kTunedConv{1, 32, 32, 14, 14};
 
 compile::CompileOptions machine(const std::string& fingerprint) {
   compile::CompileOptions options;
@@ -28,16 +28,17 @@ TEST(Tuned, RecordsOfTheMachineComeBeforeThoseOfItsKind) {
   auto store = records::open_store(folder->path() + "/records.sqlite");
   ASSERT_TRUE(store) << to_string(store.error());
   const auto form = [&](const compile::CompileOptions& options) -> std::optional<int64_t> {
-    const auto record = answers_of(*store, cpu_keys(options.cpu(), options.threads)).forms(kConv);
+    const auto record =
+        answers_of(*store, cpu_keys(options.cpu(), options.threads)).forms(kTunedConv);
     return record ? compile::form_in(*record) : std::nullopt;
   };
   // As kept before machines had fingerprints.
-  records::Record old = form_record(kConv, 2, machine(""), 10);
+  records::Record old = form_record(kTunedConv, 2, machine(""), 10);
   EXPECT_EQ(old.target, "cpu:znver4:2");
   ASSERT_TRUE((*store)->add(old));
   EXPECT_EQ(form(machine("0123abcd")), 2);
   // Two machines of one kind keep apart.
-  ASSERT_TRUE((*store)->add(form_record(kConv, 4, machine("0123abcd"), 10)));
+  ASSERT_TRUE((*store)->add(form_record(kTunedConv, 4, machine("0123abcd"), 10)));
   EXPECT_EQ(form(machine("0123abcd")), 4);
   EXPECT_EQ(form(machine("ffff0000")), 2);
 }

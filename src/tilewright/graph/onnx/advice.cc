@@ -17,6 +17,11 @@ const std::map<std::string, Advice>& of_onnx() {
       "how often its body runs may depend on data, and a package is a fixed list of steps",
       "export the model with the loop unrolled (a fixed number of iterations), or compile the body "
       "as a model of its own and run it in a loop"};
+  static const Advice scan{
+      "its body is a graph of its own, run once for each slice of its inputs, and a package is a "
+      "fixed list of steps",
+      "export the model with the body written out once for each slice, or as the operator that it "
+      "computes, if there is one (LSTM, GRU, RNN, CumSum)"};
   static const Advice sequence{
       "it works on a sequence of tensors, whose number may depend on data",
       "export with the sequence resolved: Split, Concat and Gather on one tensor do the same"};
@@ -27,7 +32,7 @@ const std::map<std::string, Advice>& of_onnx() {
                              "give the random numbers as an input of the model"};
   static const Advice training{"it belongs to training", "export the model for inference"};
   static const std::map<std::string, Advice> table = {{"Loop", loop},
-                                                      {"Scan", loop},
+                                                      {"Scan", scan},
                                                       {"SequenceMap", sequence},
                                                       {"SequenceAt", sequence},
                                                       {"SequenceConstruct", sequence},
