@@ -31,7 +31,8 @@ Status check(const GpuKernel& kernel, const hw::GpuTarget& target) {
         ErrorKind::Unsupported,
         fmt::format("kernel '{}' allocates '{}', which is global memory or of no constant size",
                     kernel.func.name, *unknown));
-  const int64_t shared = plan_shared(kernel.func.body, kernel.bulk.groups).bytes;
+  const int64_t shared =
+      plan_shared(kernel.func.body, kernel.bulk.groups, target.shared_bytes).bytes;
   if (shared > target.shared_bytes)
     return fail(
         ErrorKind::Capacity,
@@ -45,7 +46,8 @@ Status finish(GpuKernel& kernel, const hw::GpuTarget& target) {
   const bool cuda = target.language == hw::GpuLanguage::Cuda;
   if (cuda) kernel.bulk = TW_TRY(bulk_use(kernel.func));
   TW_TRY_STATUS(check(kernel, target));
-  if (const int64_t bytes = plan_shared(kernel.func.body, kernel.bulk.groups).bytes;
+  if (const int64_t bytes =
+          plan_shared(kernel.func.body, kernel.bulk.groups, target.shared_bytes).bytes;
       cuda && bytes > kStaticSharedBytes)
     kernel.shared_bytes = bytes;
   return {};

@@ -186,7 +186,7 @@ func f(A: f32[8], out Y: f32[8]) {
   }
 }
 )");
-  const SharedPlan plan = plan_shared(func.body);
+  const SharedPlan plan = plan_shared(func.body, 0, 48 << 10);
   ASSERT_EQ(plan.buffers.size(), 3u);
   for (const auto& [buffer, place] : plan.buffers) {
     EXPECT_EQ(place.offset % kSharedAlign, 0);

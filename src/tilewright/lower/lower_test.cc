@@ -170,6 +170,33 @@ TEST(PlaceAllocs, KeepsWhatIsCarriedBetweenIterations) {
   EXPECT_THAT(sum, HasSubstr("for i in 4 {\n    alloc S: f32[4]\n"));
 }
 
+TEST(PlaceAllocs, ConditionsThatOnlyKeepIndicesInsideHideNoWrite) {
+  // Groups of four elements: the condition is about the group.
+  const auto groups = [](const char* condition) {
+    return after("place_allocs", fmt::format(R"(func f(A: f32[40], out Y: f32[40]) {{
+  alloc T: f32[40] local
+  for o in 3 {{
+    for i in 4 {{
+      if {} {{
+        for j in 4 {{
+          T[o * 16 + i * 4 + j] = A[o * 16 + i * 4 + j]
+        }}
+      }}
+    }}
+    for k in 16 {{
+      if o * 16 + k < 40 {{
+        Y[o * 16 + k] = T[o * 16 + k]
+      }}
+    }}
+  }}
+}}
+)",
+                                             condition));
+  };
+  EXPECT_THAT(groups("o * 4 + i < 10"), HasSubstr("for o in 3 {\n    alloc T: f32[40] local\n"));
+  EXPECT_THAT(groups("o * 4 + i < 9"), HasSubstr("{\n  alloc T: f32[40] local\n"));
+}
+
 TEST(Compact, ShrinksToTheFootprint) {
   EXPECT_EQ(after("compact", R"(func f(A: f32[64,9], out Y: f32[64,8]) {
   for o in 4 {

@@ -33,13 +33,12 @@ bool touches(const Stmt& s, const Buffer& buffer) {
 }
 
 /// A condition that only says "this index is inside the buffer" cannot hide a write that a later
-/// read needs.
+/// read needs: it holds wherever the element exists, as `i < 4` does for `i*8 + j < 32`.
 bool restates_extent(const Expr& condition, const BufferAccess& write) {
-  const auto* b = condition.as<Binary>();
-  if (b == nullptr || b->op != BinaryOp::Lt) return false;
+  arith::Bounds inside = write.unguarded;
   for (size_t axis = 0; axis < write.indices.size(); ++axis)
-    if (equal(write.indices[axis], b->a) && equal(write.buffer.shape()[axis], b->b)) return true;
-  return false;
+    inside.assume(binary(BinaryOp::Lt, write.indices[axis], write.buffer.shape()[axis]));
+  return arith::prove(condition, inside);
 }
 
 bool covers(const BufferAccess& write, const BufferAccess& read, const Stmt&) {

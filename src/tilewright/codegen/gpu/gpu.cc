@@ -64,7 +64,8 @@ class KernelWriter {
                         opencl_ && target.has_f16}) {
     names_.fresh(symbol_of(func));
     exprs_.bounds = arith::Bounds(func);
-    needless_ = needless_tests(func);
+    shared_ = lower::plan_shared(func.body, kernel.bulk.groups, target.shared_bytes);
+    needless_ = needless_tests(func, shared_);
   }
 
   Result<std::string> run() {
@@ -110,7 +111,6 @@ class KernelWriter {
   /// Shared memory is declared at the head: OpenCL has it nowhere else. What a kernel asks for at
   /// launch is one array.
   void allocate_shared(CText& out) {
-    const lower::SharedPlan plan = lower::plan_shared(func_.body, kernel_.bulk.groups);
     const bool asked = kernel_.shared_bytes > 0;
     if (asked)
       out.line(fmt::format("extern __shared__ __align__({}) unsigned char tw_shared[];",
@@ -119,7 +119,7 @@ class KernelWriter {
       const auto* alloc = s.as<Alloc>();
       if (alloc == nullptr || alloc->buffer.scope() != "shared") return;
       const Buffer& buffer = alloc->buffer;
-      const lower::SharedBuffer& place = plan.buffers.at(buffer);
+      const lower::SharedBuffer& place = shared_.buffers.at(buffer);
       strides_[buffer] = lower::shared_strides(buffer, place);
       const bool bulk = !opencl_ && lower::is_bulk(*alloc);
       if (bulk)
@@ -136,7 +136,7 @@ class KernelWriter {
                              type, id, std::max<int64_t>(1, place.elements)));
     });
     if (bulk_text_.any())
-      bulk_text_.begin(asked ? fmt::format("tw_shared + {}", plan.arrivals) : "", out);
+      bulk_text_.begin(asked ? fmt::format("tw_shared + {}", shared_.arrivals) : "", out);
   }
 
   void stmt(const Stmt& s, CText& out) {
@@ -441,6 +441,7 @@ class KernelWriter {
   CNames names_;
   CExprWriter::Strides strides_;
   CExprWriter exprs_;
+  lower::SharedPlan shared_;
   std::set<const If*> needless_;  ///< tests to leave out
   std::set<std::string> axes_;    ///< of the bound loops around
   std::set<char> bound_;          ///< thread axes of the loops around

@@ -35,7 +35,7 @@ struct Own {
 
 class Finder {
  public:
-  explicit Finder(const Func& kernel) : kernel_(kernel) {}
+  Finder(const Func& kernel, const lower::SharedPlan& shared) : kernel_(kernel), shared_(shared) {}
 
   std::set<const If*> run() {
     Place top{arith::Bounds(kernel_), {}, {}};
@@ -139,13 +139,21 @@ class Finder {
     return true;
   }
 
+  /// Whether there is shared memory wherever `load` may read.
+  bool reserved(const Load& load, const Place& place) const {
+    const auto at = shared_.buffers.find(load.buffer);
+    if (at == shared_.buffers.end()) return false;
+    const auto reach = lower::shared_reach(load, at->second, place.bounds);
+    return reach && *reach <= at->second.elements;
+  }
+
   /// Whether `e` can be computed anywhere: nothing divides by what memory holds.
-  static bool readable(const Expr& e, const Place& place) {
+  bool readable(const Expr& e, const Place& place) const {
     bool fine = true;
     walk(e, [&](const Expr& x) {
       if (const auto* l = x.as<Load>())
-        fine &= (l->buffer.scope() == "local" || l->buffer.scope() == "shared") &&
-                within(l->buffer, l->indices, place);
+        fine &= l->buffer.scope() == "local" ? within(l->buffer, l->indices, place)
+                                             : reserved(*l, place);
       const auto* b = x.as<Binary>();
       const bool divides = b && (b->op == BinaryOp::Div || b->op == BinaryOp::Mod);
       fine &= !divides || is_float(x.dtype()) || as_int(b->b).value_or(0) != 0;
@@ -155,12 +163,15 @@ class Finder {
   }
 
   const Func& kernel_;
+  const lower::SharedPlan& shared_;
   std::map<Buffer, Own> own_;
   std::set<const If*> found_;
 };
 
 }  // namespace
 
-std::set<const If*> needless_tests(const Func& kernel) { return Finder(kernel).run(); }
+std::set<const If*> needless_tests(const Func& kernel, const lower::SharedPlan& shared) {
+  return Finder(kernel, shared).run();
+}
 
 }  // namespace tilewright::codegen

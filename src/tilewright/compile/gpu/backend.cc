@@ -77,6 +77,7 @@ class GpuBackend final : public Backend {
               std::vector<records::Record>&) const override {
     const hw::GpuTarget& gpu = *options.target.gpu();
     context.zero_points_apart = true;
+    context.phases_together = true;  // of their taps, threads of a tile share no factor
     context.dot_depth = [&gpu](DType a, DType b) -> int64_t {
       const std::string factors =
           hw::factor_types(std::string(tilewright::name(a)), std::string(tilewright::name(b)));

@@ -28,6 +28,8 @@ struct PassContext {
   bool zero_points_apart = false;
   /// The same for instructions that multiply small matrices: rows of activations at a time.
   std::function<int64_t(DType, DType)> tile_depth;
+  /// The transposed form of a convolution is never fast: phases become filters of an ordinary one.
+  bool phases_together = false;
   /// A convolution keeps the layout it likes best, at the price of copies around it.
   bool copies_apart = false;
   bool verify_each = false;

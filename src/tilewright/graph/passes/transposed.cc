@@ -6,7 +6,8 @@
 //                                   puts them side by side
 //
 // Where phases fill vectors by themselves and have different numbers of taps, each is one
-// convolution.
+// convolution. A target whose rules make nothing of the transposed form gets the filters of one
+// convolution in all other cases too, taps that a phase lacks as zeros.
 #include "tilewright/graph/passes/transposed.h"
 
 #include <fmt/format.h>
@@ -112,7 +113,8 @@ class Lowering : private Editor {
     const int64_t filters = w.shape()[1], phases = product(t->strides);
     if (ceil_div(filters * phases, block_) * 2 <= ceil_div(filters, block_) * phases)
       return merge_phases(node, *t, w);
-    return split_phases(node, *t, w);
+    if (TW_TRY(split_phases(node, *t, w))) return true;
+    return context_.phases_together ? merge_phases(node, *t, w) : false;
   }
 
   /// Stride 1: a convolution with the kernel turned round.

@@ -15,8 +15,9 @@ namespace {
 
 /// The default passes; blocks of 4 channels.
 Graph transform(const Graph& graph, double tolerance, int64_t winograd = 0, int64_t plain = 0,
-                int64_t parts = 1) {
+                int64_t parts = 1, bool phases_together = false) {
   PassContext context;
+  context.phases_together = phases_together;
   context.evaluate = interp_evaluate;
   context.vector_bytes = 16;
   context.verify_each = true;
@@ -196,6 +197,19 @@ TEST(WindowForms, PhasesMultiplyTheTapsTheyHave) {
       if (node.op == "ConvBlocked")
         weights += element_count(after.values[static_cast<size_t>(node.inputs[1])].type.shape);
     EXPECT_EQ(weights, 8 * 8 * 9);
+  }
+}
+
+TEST(WindowForms, PhasesAreFiltersOfOneConvolutionWhereTheTargetWantsThat) {
+  for (const Ints& weight : {Ints{8, 8, 4, 4}, Ints{8, 6, 3, 3}}) {
+    const Graph after = transform(one_window({"ConvTranspose",
+                                              {2, 8, 5, 6},
+                                              weight,
+                                              {{"strides", Ints{2, 2}}, {"pads", Ints{1, 1, 1, 1}}},
+                                              ""}),
+                                  1e-5, 0, 0, 1, true);
+    EXPECT_EQ(count(after, "PhasesToSpace"), 1) << print(after);
+    EXPECT_EQ(count(after, "ConvTranspose"), 0) << print(after);
   }
 }
 

@@ -60,10 +60,17 @@ class RowPlanner {
       for (const std::string& loop : staged_.vectors)
         if (const auto it = steps_[axis].find(loop); it != steps_[axis].end() && it->second == 1)
           rows.along = axis;
-    const bool turned = rows.along && *rows.along + 1 != extents_.size();
-    if (!rows.along) return rows;
-    const size_t last = *rows.along;
     const int64_t bytes = bits / 8, unit = std::max<int64_t>(1, staged_.access_bytes / bytes);
+    if (!rows.along) {
+      // Elements one by one; rows that are whole accesses stay so, since copies may be wide.
+      const int64_t row = extents_.back();
+      if (!staged_.words)
+        rows.pad = cost::best_row_pad({read(extents_.size() - 1, 1)}, row, bytes,
+                                      row % unit == 0 ? unit : 1);
+      return rows;
+    }
+    const bool turned = *rows.along + 1 != extents_.size();
+    const size_t last = *rows.along;
     // Rows are whole accesses anyway: what follows is counted on top.
     const int64_t fill = (unit - extents_[last] % unit) % unit;
     std::vector<cost::RowAccess> accesses = {read(last, unit)};

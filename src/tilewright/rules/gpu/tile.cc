@@ -190,7 +190,7 @@ class Tiler {
     StagedRows rows = rows_of(
         draft_, {name_, copy, round, threads, thread_counts(), vectors_, kVectorBytes, words});
     if (words && !rows.along) rows.along = buffer.rank() - (*words + 1 == buffer.rank() ? 2 : 1);
-    if (!rows.along) return true;
+    if (!rows.along) return rows.pad == 0 || pad(buffer, rows.pad);
     schedule::Names from, to;
     for (size_t axis = 0; axis < buffer.rank(); ++axis) {
       from.push_back(fmt::format("a{}", axis));
@@ -202,8 +202,11 @@ class Tiler {
               : from[*rows.along]);
     const std::string map = fmt::format("[{}] -> [{}]", fmt::join(from, ", "), fmt::join(to, ", "));
     if (from != to && !attempt(schedule::Layout{buffer.name(), map})) return false;
-    const int64_t pad = rows.pad * (words ? kWordTerms : 1);
-    return pad == 0 || attempt(schedule::SetMark{buffer.name(), "pad", fmt::format("{}", pad)});
+    return rows.pad == 0 || pad(buffer, rows.pad * (words ? kWordTerms : 1));
+  }
+
+  bool pad(const Buffer& buffer, int64_t elements) {
+    return attempt(schedule::SetMark{buffer.name(), "pad", fmt::format("{}", elements)});
   }
 
   /// The axis of a copy along which the sum reads words.

@@ -23,6 +23,7 @@ constexpr double kReached = 0.6;
 /// The direct form unless the other is faster by this factor.
 constexpr double kWinogradMargin = 1.15;
 constexpr int64_t kWinogradThreads = 128;
+constexpr size_t kWinogradAxes = 3;
 /// A thread with fewer registers cannot hold a tile of 6 x 6 before and after a transform.
 constexpr int64_t kWinogradRegisters = 128;
 
@@ -142,17 +143,31 @@ class PlainWinogradScheduler {
     return true;
   }
 
-  /// `loops` as one, which blocks and threads share out.
+  /// Threads take the innermost of `loops`, a longer one in parts of about equal length; blocks
+  /// take the rest.
   bool bind(const std::string& block, const schedule::Names& loops) {
     done_.push_back(block);
-    std::string all = loops[0];
-    for (size_t i = 1; i < loops.size(); ++i) {
-      if (!attempt(schedule::Fuse{all, loops[i]})) return false;
-      all += "*" + loops[i];
+    const LoopNest nest = draft_.nest_of(block);
+    int64_t left = std::min(kWinogradThreads, target_.max_threads);
+    schedule::Names blocks, threads;
+    for (size_t i = loops.size(); i-- > 0;) {
+      const auto at = std::find(nest.names.begin(), nest.names.end(), loops[i]);
+      if (at == nest.names.end()) return false;
+      if (left < 2 || threads.size() == kWinogradAxes) {
+        blocks.insert(blocks.begin(), loops[i]);
+        continue;
+      }
+      const int64_t extent = nest.extents[static_cast<size_t>(at - nest.names.begin())];
+      const int64_t parts = ceil_div(extent, left), each = ceil_div(extent, parts);
+      if (parts > 1 && !attempt(schedule::Split{loops[i], each})) return false;
+      if (parts > 1) blocks.insert(blocks.begin(), loops[i] + ".o");
+      threads.insert(threads.begin(), parts > 1 ? loops[i] + ".i" : loops[i]);
+      left /= each;
     }
-    const int64_t threads = std::min(kWinogradThreads, target_.max_threads);
-    return attempt(schedule::Split{all, threads}) && bind_threads(draft_, {all + ".i"}) &&
-           bind_blocks(draft_, {all + ".o"});
+    schedule::Names order = blocks;
+    order.insert(order.end(), threads.begin(), threads.end());
+    return (order.size() < 2 || attempt(schedule::Reorder{order})) &&
+           bind_threads(draft_, threads) && bind_blocks(draft_, blocks);
   }
 
   Draft& draft_;

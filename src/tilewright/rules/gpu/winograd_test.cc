@@ -48,10 +48,12 @@ TEST_P(GpuWinograd, ThreeKernelsKeepTheMeaning) {
 
 INSTANTIATE_TEST_SUITE_P(
     Convolutions, GpuWinograd,
-    ::testing::Values(PlainWinogradCase{"even", winograd(2, {1, 5, 8, 8}, 6, {1, 1, 1, 1})},
-                      PlainWinogradCase{"odd", winograd(2, {2, 3, 7, 9}, 5, {1, 1, 1, 1}, true)},
-                      PlainWinogradCase{"large_tiles",
-                                        winograd(4, {1, 4, 11, 6}, 6, {0, 1, 1, 0}, true)}),
+    ::testing::Values(
+        PlainWinogradCase{"even", winograd(2, {1, 5, 8, 8}, 6, {1, 1, 1, 1})},
+        PlainWinogradCase{"odd", winograd(2, {2, 3, 7, 9}, 5, {1, 1, 1, 1}, true)},
+        // Nine tiles and twenty channels: no power of two divides either evenly.
+        PlainWinogradCase{"odd_tiles", winograd(4, {1, 20, 12, 12}, 20, {1, 1, 1, 1})},
+        PlainWinogradCase{"large_tiles", winograd(4, {1, 4, 11, 6}, 6, {0, 1, 1, 0}, true)}),
     [](const auto& test) { return test.param.name; });
 
 TEST(GpuWinograd, WhereMultiplicationsCostMoreThanTraffic) {
