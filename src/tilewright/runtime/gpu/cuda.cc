@@ -116,8 +116,8 @@ class CudaInstance : public GpuInstance {
     // Objects of a context are released while it is current, and not before the device is idle.
     const CurrentContext current(api_, context_);
     if (stream_) api_.stream_wait(stream_.get());
-    events_.clear();
     graph_ = {};
+    events_.clear();
     memory_.clear();
     module_ = {};
     stream_ = {};
@@ -135,7 +135,8 @@ class CudaInstance : public GpuInstance {
     TW_TRY_STATUS(allocate());
     TW_TRY_STATUS(make_maps());
     if (program_->calls.empty()) return {};
-    return options_.record_times ? create_events() : capture();
+    if (options_.record_times) TW_TRY_STATUS(create_events());
+    return capture();
   }
 
   Status write_input(size_t index, const void* data) override {
@@ -157,8 +158,6 @@ class CudaInstance : public GpuInstance {
     prepared_ = true;
     if (graph_)
       TW_TRY_STATUS(api_.check(api_.graph_launch(graph_.get(), stream_.get()), "cuGraphLaunch"));
-    else
-      TW_TRY_STATUS(launch_all());
     return wait();
   }
 
@@ -338,7 +337,8 @@ class CudaInstance : public GpuInstance {
     return {};
   }
 
-  /// All calls as one graph, so that a run costs the driver one launch.
+  /// All calls as one graph, so that a run costs the driver one launch; with events between them
+  /// where times are recorded.
   Status capture() {
     TW_TRY_STATUS(api_.check(api_.capture_begin(stream_.get(), kCuCaptureThreadLocal),
                              "cuStreamBeginCapture"));
@@ -364,9 +364,13 @@ class CudaInstance : public GpuInstance {
     return {};
   }
 
+  /// A node of the graph: from one to the next passes what the device needs, not what the driver
+  /// takes to launch.
   Status record(size_t event) {
     if (event >= events_.size()) return {};
-    return api_.check(api_.event_record(events_[event].get(), stream_.get()), "cuEventRecord");
+    return api_.check(
+        api_.event_record(events_[event].get(), stream_.get(), kCuEventRecordExternal),
+        "cuEventRecordWithFlags");
   }
 
   Status launch(const GpuCall& call) {

@@ -41,7 +41,7 @@ Status bind_all(const DynamicLibrary& library, CudaApi& api) {
   TW_TRY_STATUS(library.bind(api.graph_destroy, "cuGraphDestroy"));
   TW_TRY_STATUS(library.bind(api.graph_exec_destroy, "cuGraphExecDestroy"));
   TW_TRY_STATUS(library.bind(api.event_create, "cuEventCreate"));
-  TW_TRY_STATUS(library.bind(api.event_record, "cuEventRecord"));
+  TW_TRY_STATUS(library.bind(api.event_record, "cuEventRecordWithFlags"));
   TW_TRY_STATUS(library.bind(api.event_milliseconds, "cuEventElapsedTime"));
   TW_TRY_STATUS(library.bind(api.event_destroy, "cuEventDestroy_v2"));
   return library.bind(api.launch, "cuLaunchKernel");

@@ -35,6 +35,8 @@ inline constexpr int kCuJitErrorLog = 5, kCuJitErrorLogBytes = 6;
 inline constexpr unsigned kCuStreamNonBlocking = 1;
 inline constexpr int kCuCaptureThreadLocal = 1;
 inline constexpr unsigned kCuEventDefault = 0;
+/// Recorded while a graph is captured, an event becomes a node of it that sets its time.
+inline constexpr unsigned kCuEventRecordExternal = 1;
 
 /// CUtensorMap: opaque, made by the driver.
 struct alignas(64) CuTensorMap {
@@ -80,7 +82,7 @@ struct CudaApi {
   CuResult (*graph_destroy)(CuGraph) = nullptr;
   CuResult (*graph_exec_destroy)(CuGraphExec) = nullptr;
   CuResult (*event_create)(CuEvent*, unsigned) = nullptr;
-  CuResult (*event_record)(CuEvent, CuStream) = nullptr;
+  CuResult (*event_record)(CuEvent, CuStream, unsigned flags) = nullptr;
   CuResult (*event_milliseconds)(float*, CuEvent, CuEvent) = nullptr;
   CuResult (*event_destroy)(CuEvent) = nullptr;
   CuResult (*launch)(CuFunction, unsigned grid_x, unsigned grid_y, unsigned grid_z,

@@ -28,7 +28,12 @@ struct Map {
   uint32_t box[2];
   uint64_t unused[11];
 };
+struct Event {
+  int64_t tick;
+};
+/// A node of a graph: a call of a function, or the time of an event.
 struct Launch {
+  struct Event* event;
   const struct Function* function;
   unsigned grid[3], block[3];
   uint64_t values[8];
@@ -40,9 +45,6 @@ struct Graph {
 };
 struct Stream {
   struct Graph* capture;
-};
-struct Event {
-  int64_t tick;
 };
 
 static struct {
@@ -306,7 +308,13 @@ int cuGraphInstantiateWithFlags(struct Graph** exec, const struct Graph* graph,
 int cuGraphLaunch(struct Graph* exec, struct Stream* stream) {
   (void)stream;
   note("graph\n");
-  for (int i = 0; i < exec->count; ++i) run_launch(&exec->launches[i]);
+  for (int i = 0; i < exec->count; ++i) {
+    struct Launch* node = &exec->launches[i];
+    if (node->event != NULL)
+      node->event->tick = state.ticks;
+    else
+      run_launch(node);
+  }
   return enter("cuGraphLaunch");
 }
 int cuGraphDestroy(struct Graph* graph) {
@@ -326,10 +334,12 @@ int cuEventCreate(struct Event** event, unsigned flags) {
   ++state.live;
   return kSuccess;
 }
-int cuEventRecord(struct Event* event, struct Stream* stream) {
-  (void)stream;
-  event->tick = state.ticks;
-  return enter("cuEventRecord");
+int cuEventRecordWithFlags(struct Event* event, struct Stream* stream, unsigned flags) {
+  const unsigned external = 1;
+  if (stream->capture == NULL || flags != external) return 1;
+  if (stream->capture->count < kMostCalls)
+    stream->capture->launches[stream->capture->count++] = (struct Launch){.event = event};
+  return enter("cuEventRecordWithFlags");
 }
 /// A kernel takes a quarter of a millisecond.
 int cuEventElapsedTime(float* milliseconds, const struct Event* from, const struct Event* to) {
