@@ -8,7 +8,9 @@
 // barriers order threads. Here everything between two barriers becomes one phase, in which each
 // thread does all of its work; the checking mode runs threads in random order and reports what
 // depends on it. Loops around barriers are written out. Asynchronous copies happen where they stand
-// or, with Copies::Late, as late as the waits allow.
+// or, with Copies::Late, as late as the waits allow; products that run on the other way round, so
+// that both ends of either are tried against the other. Each thread waits for copies of the engine
+// itself: behind such a wait a new phase begins.
 #include <fmt/format.h>
 
 #include <deque>
@@ -19,6 +21,7 @@
 #include "tilewright/lower/gpu_async.h"
 #include "tilewright/lower/gpu_fragments.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/gpu_products.h"
 #include "tilewright/lower/passes.h"
 
 namespace tilewright::lower {
@@ -37,7 +40,14 @@ bool has_sync(const Stmt& s) {
 class Threads {
  public:
   Threads(const GpuKernel& kernel, Copies copies)
-      : kernel_(kernel), copies_(copies), namer_(kernel.func) {}
+      : kernel_(kernel), copies_(copies), namer_(kernel.func) {
+    size_t plain = 0;
+    walk(kernel.func.body, [&](const Stmt& s) {
+      if (const auto* alloc = s.as<Alloc>(); alloc && is_async(*alloc))
+        ++(is_bulk(*alloc) ? bulk_ : plain);
+    });
+    if (plain > 0) bulk_ = 0;
+  }
 
   Result<Func> run() {
     Func out = kernel_.func;
@@ -67,7 +77,16 @@ class Threads {
       groups_.push_back(std::exchange(started_, {}));
       return {{}};
     }
-    if (const auto most = waits_for(s)) return {arrived(static_cast<size_t>(*most))};
+    if (const auto most = waits_for(s)) {
+      std::vector<Phase> out = {arrived(static_cast<size_t>(*most))};
+      if (bulk_ > 0) out.emplace_back();
+      return out;
+    }
+    if (const auto most = waits_for_products(s)) return {finished(static_cast<size_t>(*most))};
+    if (copies_ == Copies::Early && is_products(s)) {
+      products_.push_back(s);
+      return {{}};
+    }
     if (const auto* alloc = s.as<Alloc>()) {
       if (allocated_.insert(alloc->buffer).second) allocs_.push_back(s);
       if (copies_ == Copies::Late && is_async(*alloc)) async_.insert(alloc->buffer);
@@ -108,9 +127,10 @@ class Threads {
   /// The phases of `body` with `around` every part.
   std::vector<Phase> phases_around(const Stmt& body,
                                    const std::function<Stmt(const Stmt&)>& around) {
-    const size_t started = started_.size(), groups = groups_.size();
+    const size_t started = started_.size(), groups = groups_.size(), products = products_.size();
     std::vector<Phase> out = phases_of(body);
-    if (groups_.size() != groups) refuse("is in a branch, where copies are waited for");
+    if (groups_.size() != groups || products_.size() != products)
+      refuse("is in a branch, where copies or products are waited for");
     for (Phase& phase : out)
       for (Stmt& part : phase) part = around(part);
     for (size_t i = started; i < started_.size(); ++i) started_[i] = around(started_[i]);
@@ -122,6 +142,13 @@ class Threads {
     Phase out;
     for (; groups_.size() > most; groups_.pop_front())
       out.insert(out.end(), groups_.front().begin(), groups_.front().end());
+    return out;
+  }
+
+  /// Of all runs of products but the last `most`.
+  Phase finished(size_t most) {
+    Phase out;
+    for (; products_.size() > most; products_.pop_front()) out.push_back(products_.front());
     return out;
   }
 
@@ -265,6 +292,8 @@ class Threads {
   std::set<Buffer> async_;                ///< whose copies come late
   std::vector<Stmt> started_;             ///< copies since the last commit
   std::deque<std::vector<Stmt>> groups_;  ///< of copies under way, the oldest first
+  std::deque<Stmt> products_;             ///< runs of them under way, the oldest first
+  size_t bulk_ = 0;                       ///< buffers of the engine; 0 where threads copy too
   std::optional<Error> error_;
 };
 

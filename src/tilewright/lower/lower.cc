@@ -72,6 +72,7 @@ const std::vector<Pass>& all_passes() {
       {"hold_copies", "read copies that threads make ahead, into registers", NoBlocks, hold_copies},
       {"insert_syncs", "barriers between uses of shared memory", NoBlocks, insert_syncs},
       {"insert_waits", "groups of asynchronous copies, and waits for them", NoBlocks, insert_waits},
+      {"wait_for_products", "waits for products of groups of warps", NoBlocks, wait_for_products},
   };
   return passes;
 }
@@ -88,7 +89,9 @@ const std::vector<Pipeline>& all_pipelines() {
        "for GPUs, before the program is split into kernels",
        {"keep_async_marks", "bind_iters", "simplify", "place_allocs", "compact", "hoist_guards",
         "fragments", "privatize", "hold_copies"}},
-      {"gpu-kernel", "for each kernel of a GPU", {"insert_syncs", "insert_waits"}},
+      {"gpu-kernel",
+       "for each kernel of a GPU",
+       {"insert_syncs", "insert_waits", "wait_for_products"}},
       // Loops of one iteration stay: marks stand on them.
       {"fpga",
        "for FPGAs, before the program is cut into processes",

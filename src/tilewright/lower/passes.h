@@ -89,6 +89,11 @@ Result<Func> insert_syncs(const Func& kernel);
 /// waited for; elsewhere all.
 Result<Func> insert_waits(const Func& kernel);
 
+/// Inserts waits for products of groups of warps (lower/gpu_products.h) into a kernel with its
+/// barriers and waits for copies: in pipelined loops whose copies the copy engine makes, the
+/// products of an iteration run beside those of the next.
+Result<Func> wait_for_products(const Func& kernel);
+
 // --- Shared by passes.
 
 /// Statement after removing unit and empty loops, constant guards and conditions; index arithmetic

@@ -101,7 +101,8 @@ std::vector<Func> cpu_programs() {
 }
 
 std::vector<Func> gpu_programs() {
-  return all_parsed({testing::kTiledProduct, testing::warp_product_text(), kRing, plain_ring()});
+  return all_parsed({testing::kTiledProduct, testing::warp_product_text(),
+                     testing::group_product_text(), kRing, plain_ring()});
 }
 
 Func after_passes(const Func& func, const std::vector<std::string>& passes) {

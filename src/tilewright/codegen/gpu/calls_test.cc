@@ -26,26 +26,10 @@ Stmt plain_call(const std::string& name) {
 }
 bool stays(const Stmt& s) { return stays_call(*s.as<Call>()); }
 
-const char* const kWarpGroups = "cuda.wgmma256_f16_t_panels";
-
 TEST(Calls, InstructionsStayAndTheirMeaningsDoNot) {
   EXPECT_TRUE(stays(lanes_call("cuda.mma_bf16")));
   EXPECT_TRUE(stays(plain_call("cuda.dp4a_u8i8"))) << "a thread's own";
   EXPECT_FALSE(stays(plain_call("cuda.mma_bf16"))) << "nobody gave its operands to lanes";
-}
-
-TEST(Calls, ProductsThatRunOnAreThoseOfGroups) {
-  EXPECT_TRUE(is_product(lanes_call(kWarpGroups)));
-  EXPECT_FALSE(is_product(lanes_call("cuda.mma_bf16")));
-  EXPECT_FALSE(is_product(plain_call("cuda.dp4a_u8i8")));
-  const auto loop = [](Stmt body) {
-    For around{Var("i"), int_imm(4)};
-    around.body = std::move(body);
-    return make(std::move(around));
-  };
-  EXPECT_TRUE(is_products(loop(seq({lanes_call(kWarpGroups), lanes_call(kWarpGroups)}))));
-  EXPECT_FALSE(is_products(loop(seq({lanes_call(kWarpGroups), lanes_call("cuda.mma_bf16")}))));
-  EXPECT_FALSE(is_products(seq({}))) << "nothing to wait for";
 }
 
 }  // namespace

@@ -34,6 +34,7 @@
 #include "tilewright/lower/gpu_async.h"
 #include "tilewright/lower/gpu_fragments.h"
 #include "tilewright/lower/gpu_passes.h"
+#include "tilewright/lower/gpu_products.h"
 #include "tilewright/lower/gpu_shared.h"
 
 namespace tilewright::codegen {
@@ -73,7 +74,7 @@ class KernelWriter {
     begin(out);
     if (opencl_ && lower::contains(func_.body, lower::is_warp_call)) out.line(kMatrixState);
     allocate_shared(out);
-    products_ = lower::contains(func_.body, is_product);
+    products_ = lower::contains(func_.body, lower::is_product);
     stmt(func_.body, out);
     out.close();
     if (error_) return tl::unexpected<Error>(std::move(*error_));
@@ -146,7 +147,7 @@ class KernelWriter {
       if (bulk && s.as<If>()) return branch(*s.as<If>(), out);  // one thread is chosen inside
       if (!alone.empty()) return only_first(s, bulk ? std::string(kOneThread) : alone, out);
     }
-    if (!opencl_ && !in_products_ && is_products(s)) return products(s, out);
+    if (!opencl_ && !in_products_ && lower::is_products(s)) return products(s, out);
     match(
         s, [&](const For& x) { loop(x, out); },
         [&](const Block& x) { refuse(fmt::format("block '{}' is left", x.name)); },
@@ -157,6 +158,10 @@ class KernelWriter {
         },
         [&](const Call& x) {
           if (lower::is_commit(s) || lower::waits_for(s)) return wait(s, out);
+          if (const auto runs = lower::waits_for_products(s)) {
+            if (!opencl_) out.line(fmt::format("tw_wait_products({});", *runs));
+            return;
+          }
           if (lower::is_thread_call(s)) return thread_call(x, out);
           if (!is_sync(s)) return warp_call(x, out);
           if (divergent_ > 0) refuse("a barrier is where not all threads come");
@@ -180,13 +185,13 @@ class KernelWriter {
       for (const std::string& name : live_) out.line(fmt::format("TW_FORGET({})", name));
   }
 
-  /// Asynchronous instructions one after the other, whose results nothing between them uses.
+  /// Instructions that run on, one after the other: a later `sync.products` waits for them.
   void products(const Stmt& s, CText& out) {
     out.line("tw_begin_products();");
     in_products_ = true;
     stmt(s, out);
     in_products_ = false;
-    out.line("tw_end_products();");
+    out.line("tw_commit_products();");
   }
 
   /// A thread does an instruction by itself.

@@ -233,10 +233,8 @@ TW_FN u64 tw_panels(const void* at, u32 panels) {
 }
 TW_FN void tw_show_cores() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 TW_FN void tw_begin_products() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-TW_FN void tw_end_products() {
-  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-  asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-}
+TW_FN void tw_commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
+#define tw_wait_products(runs) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(runs) : "memory")
 )c";
 }
 

@@ -62,4 +62,42 @@ func product(A: bf16[64,32], B: bf16[32,32], bias: f32[32], out Y: f32[63,31]) {
 )";
 }
 
+/// A product of bf16 by a group of four warps, in two rounds, straight from shared memory.
+inline std::string group_product_text() {
+  return print(hw::find_gpu_intrinsic("cuda.wgmma64_bf16_panels")->meaning) + R"(
+func product(A: bf16[64,32], B: bf16[32,64], out Y: f32[64,64]) {
+  for bi in 1 bind(block.x) {
+    alloc C: f32[64,64] warp
+    for il in 128 bind(thread.x), im in 2 unroll, jm in 8 unroll, jv in 2 unroll {
+      block C.init(i: space 64 = il / 32 * 16 + im * 8 + il / 4 % 8, j: space 64 = jm * 8 + il % 4 * 2 + jv) {
+        C[i, j] = 0.0
+      }
+    }
+    for ko in 2 {
+      alloc SA: bf16[64,32] shared
+      alloc SB: bf16[1,32,64] shared
+      for ax in 128 bind(thread.x), av in 8 vector {
+        block SA(i: space 64 = ax / 2, k: space 32 = ko * 16 + ax % 2 * 8 + av) {
+          SA[i, k] = A[i, k]
+        }
+      }
+      for bx in 128 bind(thread.x), bv in 8 vector {
+        block SB(k: space 32 = ko * 16 + bx / 8, j: space 64 = bx % 8 * 8 + bv) {
+          SB[0, k, j] = B[k, j]
+        }
+      }
+      block C(k: reduce 2 = ko) {
+        call cuda.wgmma64_bf16_panels(C[0:+64, 0:+64], SA[0:+64, k * 16:+16], SB[0:+1, k * 16:+16, 0:+64])
+      }
+    }
+    for yl in 128 bind(thread.x), ym in 2 unroll, yn in 8 unroll, yv in 2 unroll {
+      block Y(i: space 64 = yl / 32 * 16 + ym * 8 + yl / 4 % 8, j: space 64 = yn * 8 + yl % 4 * 2 + yv) {
+        Y[i, j] = C[i, j]
+      }
+    }
+  }
+}
+)";
+}
+
 }  // namespace tilewright::lower::testing

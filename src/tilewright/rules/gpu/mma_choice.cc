@@ -340,7 +340,10 @@ std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget&
 
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
   auto mma = find_gpu_mma(block, target);
-  return mma && choose_mma_tiles(*mma, target) ? mma : std::nullopt;
+  if (!mma) return std::nullopt;
+  std::optional<GpuMma> groups = in_groups(*mma, target);
+  if (!choose_mma_tiles(*mma, target)) return groups;
+  return groups && *mma_time(*groups, target) < *mma_time(*mma, target) ? groups : mma;
 }
 
 }  // namespace tilewright::rules

@@ -198,7 +198,7 @@ TEST(GpuMmaBulkChoice, ThreadsCopyWhatTheEngineCannot) {
   const MmaCase plain = bulk_mma_cases()[0];
   EXPECT_EQ(maps(plain, plan_groups), 2u);
   EXPECT_EQ(maps(plain, plan_cores), 0u);
-  EXPECT_EQ(maps(plain, plan_gpu), 0u);
+  EXPECT_EQ(maps(plain, plan_gpu), 2u) << "groups take less time";
   // One round at a time is not fetched ahead.
   EXPECT_EQ(maps({"", "MatMul", {{64, 64}, {64, 64}}, {}}, plan_groups), 0u);
   // Rows of 82 bytes; terms that do not lie side by side; products that are gathered.
@@ -293,7 +293,8 @@ TEST(GpuMmaChoice, TilesAreAsLargeAsKeepsAllMultiprocessorsBusy) {
   };
   const GpuMma large = chosen(product(8192, 8192, 512));
   EXPECT_EQ(large.block_m * large.block_n, 128 * 256);
-  EXPECT_EQ(large.warps(), 8);
+  EXPECT_TRUE(large.groups);
+  EXPECT_EQ(large.warps(), 2) << "groups of four";
   EXPECT_EQ(large.raster, 8);
   EXPECT_EQ(chosen(product(128 * 12, 8192, 512)).raster, 4);
   const GpuMma small = chosen(product(512, 512, 512));
