@@ -20,8 +20,8 @@ std::string matrix_function_name(const hw::Intrinsic& intrinsic);
 
 /// What definitions of asynchronous instructions use, and kernels around them: `tw_show_cores`
 /// before a barrier behind which they read shared memory, `tw_begin_products` before a run
-/// of them, `tw_commit_products` behind it, `tw_wait_products(n)` where all runs but the last n must
-/// be done. source: PTX ISA, 9.7.15 (wgmma).
+/// of them, `tw_commit_products` behind it, `tw_wait_products(n)` where all runs but the last n
+/// must be done. source: PTX ISA, 9.7.15 (wgmma).
 std::string cuda_matrix_helpers();
 
 /// Its definition in CUDA C++. requires: gpu_instruction(intrinsic).
