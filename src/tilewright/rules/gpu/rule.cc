@@ -126,8 +126,8 @@ class GpuScheduler {
     return false;
   }
 
-  /// Values that are cheap, or used about once each, are computed where they are used; padding in
-  /// front of a sum waits until the sum has its tile.
+  /// Values that are cheap, or used about once each, are computed where they are used, but for what
+  /// a rule has placed; padding in front of a sum waits until the sum has its tile.
   void inline_cheap() {
     std::set<std::string> refused;
     for (bool changed = true; changed;) {
@@ -135,7 +135,7 @@ class GpuScheduler {
       const std::vector<BlockFacts> blocks = draft_.blocks();
       for (const BlockFacts& block : blocks) {
         if (block.kind != BlockFacts::Kind::Injective || refused.contains(block.name) ||
-            is_output(draft_.func(), block.store->buffer))
+            is_output(draft_.func(), block.store->buffer) || bound(block.name))
           continue;
         int64_t uses = 0;
         bool feeds_sum = false;

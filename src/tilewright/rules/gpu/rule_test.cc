@@ -58,9 +58,10 @@ std::vector<GpuRuleCase> gpu_rule_cases() {
       {"softmax", {"", "Softmax", {{7, 150}}, {}}, true},
       {"softmax_of_one_row", {"", "Softmax", {{1, 10}}, {}}, true},
       {"mean", {"", "GlobalAveragePool", {{2, 9, 12, 12}}, {}}, true},
+      // The product of all inputs, which steps read one after the other.
       {"lstm",
        {"", "LSTM", {{3, 2, 5}, {1, 24, 5}, {1, 24, 6}}, {{"hidden_size", int64_t{6}}}},
-       false},
+       true},
       {"relu", {"", "Relu", {{3, 1001}}, {}}, false},
       {"transpose", {"", "Transpose", {{5, 6, 7}}, {{"perm", Ints{2, 0, 1}}}}, false},
   };

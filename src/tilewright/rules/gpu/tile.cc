@@ -31,6 +31,20 @@ constexpr int64_t kVectorBytes = 16;
 /// Updates of one thread that are written out between two tests of a loop, at most.
 constexpr int64_t kUnrolled = 576;
 
+/// Whether threads have been given the loops around `block`: a rule has taken it.
+bool has_threads(const Func& func, const std::string& block) {
+  bool found = false;
+  walk(func.body, [&](const Stmt& s) {
+    const auto* loop = s.as<For>();
+    if (loop == nullptr || loop->kind != ForKind::Bind) return;
+    walk(loop->body, [&](const Stmt& inner) {
+      const auto* inside = inner.as<Block>();
+      found |= inside != nullptr && inside->name == block;
+    });
+  });
+  return found;
+}
+
 /// Schedules one reduction; the steps are in the order of the functions.
 class Tiler {
  public:
@@ -116,10 +130,28 @@ class Tiler {
   }
 
   /// The result lives in registers: its initial values and its readers come into the block's loops.
+  /// Where a reader cannot (it reads several results for one of its own), a copy of the result goes
+  /// to memory.
   bool place_results() {
+    const Draft::Mark before = draft_.mark();
+    if (readers_come_in()) return true;
+    draft_.revert(before);
+    return inside_loop_.empty() && is_alone() &&
+           attempt(schedule::CacheWrite{name_, name_ + ".acc", ""}) && readers_come_in();
+  }
+
+  /// Whether all loops around the sum are its own: the host goes through none of them.
+  bool is_alone() const {
+    const size_t own = blocks_.size() + rounds_.size() + threads_.size() + inside_.size() +
+                       each_.size() + (tile_.word.empty() ? 0 : 1);
+    return draft_.nest_of(name_).names.size() == own;
+  }
+
+  bool readers_come_in() {
     const std::vector<BlockFacts> blocks = draft_.blocks();
     const BlockFacts* sum = find_block(blocks, name_);
     const Buffer result = sum->store->buffer;
+    readers_.clear();
     for (const BlockFacts* reader : readers(blocks, result)) readers_.push_back(reader->name);
     if (!attempt(schedule::ComputeAt{name_ + ".init", place()})) return false;
     for (const std::string& reader : readers_)
@@ -142,7 +174,8 @@ class Tiler {
       const std::vector<BlockFacts> blocks = draft_.blocks();
       for (const BlockFacts& b : blocks)
         if (b.kind == BlockFacts::Kind::Injective && b.store->buffer == factor &&
-            readers(blocks, factor).size() == 1)
+            readers(blocks, factor).size() == 1 &&
+            !(inside_loop_.empty() && has_threads(draft_.func(), b.name)))
           staged = b.name;
       if (!staged.empty()) {
         if (!attempt(schedule::ComputeAt{staged, round}) ||

@@ -57,6 +57,15 @@ double winograd_ns(const tensor::Conv2dShape& c, int64_t m, const hw::GpuTarget&
          3 * target.rates.launch_ns;
 }
 
+/// Threads of a block, at most `most`, for a loop: a divisor that is at least half of that, so that
+/// no thread is left over, else parts of about equal length.
+int64_t divided_among(int64_t extent, int64_t most) {
+  if (extent <= most) return extent;
+  for (int64_t threads = most; 2 * threads >= most; --threads)
+    if (extent % threads == 0) return threads;
+  return ceil_div(extent, ceil_div(extent, most));
+}
+
 class PlainWinogradScheduler {
  public:
   PlainWinogradScheduler(Draft& draft, const hw::GpuTarget& target)
@@ -96,7 +105,8 @@ class PlainWinogradScheduler {
 
   /// A thread reads all points of a tile and writes its pixels, with what is computed on them.
   bool after() {
-    std::string last = "wino";
+    std::string last = only_reader("wino_half");
+    if (last.empty()) return false;
     for (std::string next = only_reader(last); !next.empty(); next = only_reader(last)) {
       if (!attempt(schedule::Inline{last})) return false;
       last = next;
@@ -158,7 +168,7 @@ class PlainWinogradScheduler {
         continue;
       }
       const int64_t extent = nest.extents[static_cast<size_t>(at - nest.names.begin())];
-      const int64_t parts = ceil_div(extent, left), each = ceil_div(extent, parts);
+      const int64_t each = divided_among(extent, left), parts = ceil_div(extent, each);
       if (parts > 1 && !attempt(schedule::Split{loops[i], each})) return false;
       if (parts > 1) blocks.insert(blocks.begin(), loops[i] + ".o");
       threads.insert(threads.begin(), parts > 1 ? loops[i] + ".i" : loops[i]);

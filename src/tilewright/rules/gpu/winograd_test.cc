@@ -56,6 +56,18 @@ INSTANTIATE_TEST_SUITE_P(
         PlainWinogradCase{"large_tiles", winograd(4, {1, 4, 11, 6}, 6, {0, 1, 1, 0}, true)}),
     [](const auto& test) { return test.param.name; });
 
+TEST(GpuWinograd, TransformsStayInRegistersAndProductsTakeTiles) {
+  const hw::GpuTarget h200 = *hw::find_gpu_target("cuda");
+  const Func func = winograd(4, {1, 64, 32, 32}, 64, {1, 1, 1, 1}, true);
+  const auto scheduled = schedule::replay(func, gpu_trace(func, h200));
+  ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+  const std::string text = print(*scheduled);
+  for (const char* part : {"block wino_pixels", "block wino_rows", "block wino_half"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is computed anew for each point";
+  EXPECT_NE(text.find("alloc wino_in.shared"), std::string::npos) << "products read tiles";
+  EXPECT_NE(text.find("alloc wino_in:"), std::string::npos) << "which another kernel made";
+}
+
 TEST(GpuWinograd, WhereMultiplicationsCostMoreThanTraffic) {
   const hw::GpuTarget h200 = *hw::find_gpu_target("cuda");
   // A large layer; a small one, where launches count; few channels, where traffic does.
