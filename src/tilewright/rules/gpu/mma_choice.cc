@@ -316,6 +316,14 @@ class Chooser {
   bool swapped_ = false;  ///< the second factor has the rows
 };
 
+/// Whether both factors are matrices in memory whose rows begin on multiples of 16 bytes, as the
+/// copy engine wants them. Groups of warps were measured with such factors alone.
+bool fetched_as_stored(const GpuMma& mma) {
+  const int64_t row_of_b = mma.b_by_rows ? mma.extent_k : mma.extent_n;
+  return mma.a.as_is && mma.a.in_order && mma.b.as_is && mma.b.in_order &&
+         mma.extent_k % mma.per_row() == 0 && row_of_b % mma.per_row() == 0;
+}
+
 }  // namespace
 
 std::optional<GpuMma> in_groups(const GpuMma& mma, const hw::GpuTarget& target) {
@@ -341,7 +349,8 @@ std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget&
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
   auto mma = find_gpu_mma(block, target);
   if (!mma) return std::nullopt;
-  std::optional<GpuMma> groups = in_groups(*mma, target);
+  std::optional<GpuMma> groups;
+  if (fetched_as_stored(*mma)) groups = in_groups(*mma, target);
   if (!choose_mma_tiles(*mma, target)) return groups;
   return groups && *mma_time(*groups, target) < *mma_time(*mma, target) ? groups : mma;
 }
