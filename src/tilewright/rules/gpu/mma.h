@@ -87,8 +87,11 @@ std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget&
 /// The same, with the reason where there is none.
 Answer<GpuMma> match_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
 
-/// find_gpu_mma in the tiles that take the shortest time; absent where too little of any would be
-/// used.
+/// `mma` in the tiles that take the shortest time, of warps, or of groups of them where the copy
+/// engine brings both factors; absent where too little of any would be used.
+std::optional<GpuMma> in_best_tiles(const GpuMma& mma, const hw::GpuTarget& target);
+
+/// find_gpu_mma in its best tiles.
 std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target);
 
 /// How long `mma` takes: what blocks of a wave ask of tensor units, shared memory, the L2 cache,

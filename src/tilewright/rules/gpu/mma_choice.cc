@@ -346,13 +346,17 @@ std::optional<GpuMma> find_gpu_mma(const BlockFacts& block, const hw::GpuTarget&
   return mma ? std::optional(*std::move(mma)) : std::nullopt;
 }
 
-std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
-  auto mma = find_gpu_mma(block, target);
-  if (!mma) return std::nullopt;
+std::optional<GpuMma> in_best_tiles(const GpuMma& mma, const hw::GpuTarget& target) {
   std::optional<GpuMma> groups;
-  if (fetched_as_stored(*mma)) groups = in_groups(*mma, target);
-  if (!choose_mma_tiles(*mma, target)) return groups;
-  return groups && *mma_time(*groups, target) < *mma_time(*mma, target) ? groups : mma;
+  if (fetched_as_stored(mma)) groups = in_groups(mma, target);
+  GpuMma warps = mma;
+  if (!choose_mma_tiles(warps, target)) return groups;
+  return groups && *mma_time(*groups, target) < *mma_time(warps, target) ? groups : warps;
+}
+
+std::optional<GpuMma> choose_gpu_mma(const BlockFacts& block, const hw::GpuTarget& target) {
+  const auto mma = find_gpu_mma(block, target);
+  return mma ? in_best_tiles(*mma, target) : std::nullopt;
 }
 
 }  // namespace tilewright::rules

@@ -221,7 +221,11 @@ Func parted(const Func& func, const hw::GpuTarget& target,
 }  // namespace
 
 Func with_row_parts(const Func& func, const hw::GpuTarget& target) {
-  return parted(func, target, [&](const GpuMma& mma) { return rows_of_whole_waves(mma, target); });
+  return parted(func, target, [&](const GpuMma& mma) {
+    // A part of a matrix is no matrix to the copy engine, which groups of warps need.
+    const std::optional<GpuMma> whole = in_best_tiles(mma, target);
+    return whole && whole->groups ? 0 : rows_of_whole_waves(mma, target);
+  });
 }
 
 Func in_row_parts(const Func& func, const hw::GpuTarget& target, int64_t first) {

@@ -64,8 +64,13 @@ TEST(GpuRowPartsChoice, PartsWhatLeavesMostOfAWaveIdle) {
   // 24 x 12 tiles of 128 x 256 are 2.2 waves, of which 22 rows of tiles fill two.
   EXPECT_EQ(chosen(3072, 3072, 3072), 2816);
   EXPECT_GT(chosen(5120, 5120, 5120), 0);  // 6.1 waves
-  const Func func = func_of(MmaCase{"", "MatMul", {{3072, 3072}, {3072, 3072}}, {}});
-  EXPECT_EQ(products(with_row_parts(func, *hw::find_gpu_target("cuda"))), 2u);
+  // Groups of warps, which need whole matrices, take a product of floats faster; bytes have none.
+  const hw::GpuTarget target = *hw::find_gpu_target("cuda");
+  const Func floats = func_of(MmaCase{"", "MatMul", {{3072, 3072}, {3072, 3072}}, {}});
+  EXPECT_EQ(products(with_row_parts(floats, target)), 1u);
+  const Func bytes =
+      func_of(MmaCase{"", "MatMulInteger", {{3072, 3072}, {3072, 3072}}, {}, DType::I8});
+  EXPECT_EQ(products(with_row_parts(bytes, target)), 2u);
 }
 
 TEST(GpuRowPartsChoice, LeavesNearlyWholeWavesAlone) {
