@@ -188,6 +188,16 @@ TEST(GpuMmaBulkChoiceSlow, WhatIsPlannedIsLowered) {
   EXPECT_GT(fetched, 20);
 }
 
+/// Four rounds in two slots: a copy overwrites what products of two groups have read a round ago.
+TEST(GpuMmaBulkSlots, AreFreeBeforeTheyAreFilledAgain) {
+  expect_meaning({"", "MatMul", {{128, 256}, {256, 64}}, {}},
+                 [](const BlockFacts& block, const hw::GpuTarget& target) {
+                   GpuPlan plan = plan_groups(block, target);
+                   if (plan.mma) plan.mma->depth = 2, plan.mma->block_m = 128;
+                   return plan;
+                 });
+}
+
 TEST(GpuMmaBulkChoice, ThreadsCopyWhatTheEngineCannot) {
   const auto maps = [](const MmaCase& c, const PlanGpu& rule) {
     size_t count = 0;
