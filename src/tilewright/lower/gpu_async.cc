@@ -32,23 +32,13 @@ bool is_bulk_mark(const Mark& mark) {
   return word != nullptr && *word == hw::kBulk;
 }
 
-Stmt make_call(const char* name, std::vector<Scalar> scalars, std::vector<Expr> values) {
-  auto func = std::make_shared<Func>();
-  func->name = name;
-  func->scalars = std::move(scalars);
-  func->body = seq({});
-  Call call{std::move(func), {}};
-  for (Expr& value : values) call.args.emplace_back(std::move(value));
-  return make(std::move(call));
-}
-
 Stmt make_commit() {
-  static const Stmt commit = make_call(kSyncCommit, {}, {});
+  static const Stmt commit = make_sync_call(kSyncCommit, {}, {});
   return commit;
 }
 Stmt make_wait(int64_t groups) {
   static const Scalar count{Var("n"), 0, 64};
-  return make_call(kSyncWait, {count}, {int_imm(groups)});
+  return make_sync_call(kSyncWait, {count}, {int_imm(groups)});
 }
 
 class Waiter {
@@ -114,6 +104,16 @@ class Waiter {
 };
 
 }  // namespace
+
+Stmt make_sync_call(const char* name, std::vector<Scalar> scalars, std::vector<Expr> values) {
+  auto func = std::make_shared<Func>();
+  func->name = name;
+  func->scalars = std::move(scalars);
+  func->body = seq({});
+  Call call{std::move(func), {}};
+  for (Expr& value : values) call.args.emplace_back(std::move(value));
+  return make(std::move(call));
+}
 
 bool is_sync_call(const Call& call) { return call.callee->name.starts_with("sync."); }
 

@@ -29,14 +29,8 @@ namespace tilewright::lower {
 namespace {
 
 Stmt make_products_wait(int64_t runs) {
-  static const auto callee = [] {
-    auto func = std::make_shared<Func>();
-    func->name = kSyncProducts;
-    func->scalars = {{Var("n"), 0, 64}};
-    func->body = seq({});
-    return std::shared_ptr<const Func>(std::move(func));
-  }();
-  return make(Call{callee, {int_imm(runs)}});
+  static const Scalar count{Var("n"), 0, 64};
+  return make_sync_call(kSyncProducts, {count}, {int_imm(runs)});
 }
 
 void flatten(const Stmt& s, std::vector<Stmt>& out) {
