@@ -66,16 +66,13 @@ Status runs_here(const Task& task) {
 }
 
 /// Waits for the end of the one job that `slot` has of `kind`. errors:
-/// Interrupted.
+/// Interrupted, also where the job could have ended meanwhile.
 Result<PoolEvent> outcome_of(WorkerPool& pool, size_t slot, PendingJob::Kind kind) {
-  for (;;) {
+  while (!pool.interrupted())
     for (PoolEvent& event : pool.wait())
       if (event.slot == slot && event.job.kind == kind) return std::move(event);
-    if (pool.interrupted()) {
-      pool.stop();
-      return fail(ErrorKind::Interrupted, "interrupted");
-    }
-  }
+  pool.stop();
+  return fail(ErrorKind::Interrupted, "interrupted");
 }
 
 class PooledEvaluator final : public AnchoredEvaluator {
