@@ -48,7 +48,37 @@ holds "two devices that compute nothing" within 20 has free 5
 "$program" --json fleet status >status.json
 holds "whose numbers become no records, and whose leases lock no processor" \
   tuned status.json "[d['emulated'] for d in t['status']['devices'] if d['class'] == 'model'] == [True, True]"
-"$program" --json -q tune net.onnx --worker model --trials 60 --for 60s -o model.twm >model.json 2>"$log"
+
+# The server is killed three times while the search ends: as a race is asked for, then the whole
+# model, then as what the search came to is stored. A trigger holds each until that was done.
+sql "CREATE TABLE public.passed (moment text);
+     CREATE FUNCTION public.hold() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS 'BEGIN
+       IF NEW.kind = TG_ARGV[1] AND NOT EXISTS (SELECT FROM public.passed WHERE moment = TG_ARGV[0])
+         THEN PERFORM pg_sleep(60); END IF;
+       RETURN NEW;
+     END';
+     CREATE TRIGGER a BEFORE INSERT ON fleet.jobs FOR EACH ROW EXECUTE FUNCTION public.hold('race', 'race');
+     CREATE TRIGGER b BEFORE INSERT ON fleet.jobs FOR EACH ROW EXECUTE FUNCTION public.hold('model', 'run');
+     CREATE TRIGGER c BEFORE INSERT ON fleet.records FOR EACH ROW EXECUTE FUNCTION public.hold('end', 'race')" >"$log"
+races=$(sql "SELECT count(*) FROM fleet.records WHERE kind = 'race'")
+held() { [ "$(sql "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'")" -gt 0 ]; }
+ended() { ! kill -0 "$server" 2>/dev/null; }
+"$program" --json tune net.onnx --worker model --trials 60 --for 60s -o model.twm >model.json 2>ends.log &
+search=$!
+for moment in race model end; do
+  holds "$moment: the server is asked" within 60 held
+  sql "INSERT INTO public.passed VALUES ('$moment')" >"$log"
+  server=$(head -n 1 pool/data/postmaster.pid)
+  kill -KILL "$server"
+  within 30 ended  # else its lock file counts
+  "$program" -q fleet init --private pool >"$log" 2>&1
+done
+sql "DROP TRIGGER a ON fleet.jobs; DROP TRIGGER b ON fleet.jobs; DROP TRIGGER c ON fleet.records" >"$log"
+wait $search
+holds "H2 a search whose end the store missed three times" [ $? -eq 0 ]
+holds "says so, in a race and at its end" grep -q "the store does not answer.*records of the search wait" ends.log
+holds "and what it came to is stored" \
+  [ "$(sql "SELECT count(*) FROM fleet.records WHERE kind = 'race'")" -gt "$races" ]
 holds "both devices measure" tuned model.json "len(t['worker']['devices']) == 2"
 holds "a search for them" tuned model.json "t['trials'] == 60 and any(k.get('better') for k in t['tasks'])"
 
@@ -62,7 +92,6 @@ holds "it measures" within 60 measured
 server=$(head -n 1 pool/data/postmaster.pid)
 kill -KILL "$server"
 holds "H2 the search says that the server is gone" within 20 grep -q "measuring goes on" away.log
-ended() { ! kill -0 "$server" 2>/dev/null; }
 holds "its process is gone" within 30 ended  # else its lock file counts
 exits 0 "and is back" "postgresql://" -- fleet init --private pool
 kill -KILL "${workers[0]}"

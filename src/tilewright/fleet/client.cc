@@ -48,6 +48,10 @@ Result<std::unique_ptr<Client>> Client::open(const std::string& url, Patience pa
   return client;
 }
 
+std::unique_ptr<Client> Client::reopen(const std::string& url, Patience patience) {
+  return std::unique_ptr<Client>(new Client(url, std::move(patience)));
+}
+
 Status Client::connect() {
   auto connection = TW_TRY(postgres::Connection::open(url_));
   TW_TRY_STATUS(check(TW_TRY(state(*connection))));
@@ -85,7 +89,7 @@ bool Client::wait(double seconds) {
 template <class T>
 Result<T> Client::repeat(const std::function<Result<T>()>& once) {
   const auto start = SteadyClock::now();
-  double pause = kConnectFirst, told = 0;
+  double pause = kConnectFirst, told = 0, counted = 0;
   for (;;) {
     Status ready;
     if (connection_ == nullptr || connection_->lost()) ready = connect();
@@ -98,6 +102,8 @@ Result<T> Client::repeat(const std::function<Result<T>()>& once) {
       told = waited;
     }
     const double rest = std::min(jittered(pause), patience_.seconds - waited);
+    away_ += waited + rest - counted;
+    counted = waited + rest;
     // In short naps, so that a stop is noticed.
     for (const auto nap = SteadyClock::now(); seconds_since(nap) < rest;) {
       if (patience_.stop && patience_.stop()) return result;

@@ -33,6 +33,8 @@ class Client {
   /// Connects, and looks at the version of the schema.
   /// errors: Unreachable, Usage, Tool, Package (schema and program do not fit together).
   static Result<std::unique_ptr<Client>> open(const std::string& url, Patience patience = {});
+  /// Connects when it is first called, with patience: for a store that was there a moment ago.
+  static std::unique_ptr<Client> reopen(const std::string& url, Patience patience);
 
   /// What `fleet.FUNCTION` returns; null for NULL and for nothing.
   /// errors: Unreachable (patience ended), those of the function.
@@ -54,6 +56,8 @@ class Client {
   bool wait(double seconds);
 
   const std::string& url() const { return url_; }
+  /// How long calls have waited for a store that did not answer, all together. units: s.
+  double away() const { return away_; }
   /// The one before.
   Patience set_patience(Patience patience) { return std::exchange(patience_, std::move(patience)); }
 
@@ -67,6 +71,7 @@ class Client {
 
   std::string url_;
   Patience patience_;
+  double away_ = 0;
   std::unique_ptr<postgres::Connection> connection_;
   std::vector<std::string> channels_;
   bool hears_ = false;  ///< it is a direct connection

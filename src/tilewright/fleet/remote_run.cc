@@ -125,12 +125,14 @@ Result<JobState> wait_for(Client& client, const std::string& run, const std::str
                           const Selected& on, const RemoteRequest& request, const Waiting& waiting,
                           const Stop& stop, RemoteResult& result) {
   const auto begin = SteadyClock::now();
+  const double away = client.away();
   double pause = kLookFirst, told = 0, ticked = 0;
   bool leased = false;
   for (;;) {
     std::vector<JobState> states =
         TW_TRY(states_of(TW_TRY(client.call("look", {run, Json{{job, 0}}.dump()}))));
-    const double waited = seconds_since(begin);
+    // Nobody could take it while the store was away.
+    const double waited = seconds_since(begin) - (client.away() - away);
     if (states.empty())
       return fail(ErrorKind::Package, "the store does not know the job that it took", job,
                   "tilewright fleet check");

@@ -11,8 +11,7 @@ namespace tilewright::records {
 namespace {
 
 constexpr double kShare = 0.01, kLongest = 2;  ///< of the time; units: s
-/// Of the time, for attempts to reach a server; how long to wait for it at the end. units: s
-constexpr double kShareAway = 0.2, kPatience = 120, kPatienceInterrupted = 5;
+constexpr double kShareAway = 0.2;             ///< of the time, for attempts to reach a server
 constexpr auto kPause = std::chrono::milliseconds(200);
 
 bool is_away(const Status& status) {
@@ -28,21 +27,24 @@ GroupedAdds::GroupedAdds(std::shared_ptr<Store> store, std::function<double()> s
 
 Status GroupedAdds::add(const std::vector<Record>& records) {
   waiting_.insert(waiting_.end(), records.begin(), records.end());
-  if (seconds_() < next_) return {};
-  Status done = commit();
+  return seconds_() < next_ ? Status() : settle();
+}
+
+Status GroupedAdds::settle() {
+  Status done = commit(false);
   return is_away(done) ? Status() : done;
 }
 
-Status GroupedAdds::flush() {
+Status GroupedAdds::flush(double patience) {
   for (const double begin = seconds_();;) {
-    Status done = commit();
-    const double patience = interrupt_requested ? kPatienceInterrupted : kPatience;
+    Status done = commit(true);
+    if (interrupt_requested) patience = std::min(patience, kPatienceInterrupted);
     if (!is_away(done) || seconds_() - begin >= patience) return done;
     std::this_thread::sleep_for(kPause);
   }
 }
 
-Status GroupedAdds::commit() {
+Status GroupedAdds::commit(bool waits) {
   if (waiting_.empty()) return {};
   const double begin = seconds_();
   const Result<int64_t> added = store_->add_all(waiting_);
@@ -56,7 +58,7 @@ Status GroupedAdds::commit() {
   if (added.error().kind == ErrorKind::Unreachable) {
     if (since_ < 0) since_ = begin;
     next_ = end + std::max((end - begin) / kShareAway, kLongest);
-    if (away_) away_(end - since_, added.error());
+    if (away_) away_(end - since_, added.error(), waits);
   }
   return tl::unexpected<Error>(added.error());
 }

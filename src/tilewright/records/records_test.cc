@@ -144,10 +144,12 @@ TEST(GroupedAdds, TellOfErrorsAndTryAgain) {
 TEST(GroupedAdds, KeepWhatAServerThatIsAwayDoesNotTake) {
   const auto store = std::make_shared<SlowStore>(0.005);
   std::vector<double> told;
+  size_t waited_for = 0;
   GroupedAdds adds(
       store, [&] { return store->now; },
-      [&](double seconds, const Error&) {
+      [&](double seconds, const Error&, bool waits) {
         told.push_back(seconds);
+        waited_for += waits;
         if (told.size() == 8) store->away = false;  // it comes back while `flush` waits
       });
   store->away = true;
@@ -159,15 +161,18 @@ TEST(GroupedAdds, KeepWhatAServerThatIsAwayDoesNotTake) {
   EXPECT_GE(told.size(), 3u);
   EXPECT_LE(told.size(), 6u) << "it is asked every two seconds";
   EXPECT_GT(told.back(), 5);
+  EXPECT_TRUE(adds.settle()) << "nor does this wait";
   const size_t before = told.size();
+  EXPECT_EQ(waited_for, 0u);
   EXPECT_TRUE(adds.flush());
+  EXPECT_EQ(waited_for, told.size() - before);
   EXPECT_EQ(told.size(), 8u);
   EXPECT_GT(told.size(), before);
   EXPECT_EQ(store->rows, 10);
   // One that stays away is an error in the end.
   store->away = true;
   EXPECT_TRUE(adds.add({Record()}));
-  store->passes = 50;
+  store->passes = 250;
   const Status lost = adds.flush();
   ASSERT_FALSE(lost);
   EXPECT_EQ(lost.error().kind, ErrorKind::Unreachable);

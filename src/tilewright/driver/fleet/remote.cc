@@ -43,20 +43,20 @@ Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& 
   device.limit_s = choice.limit_s;
   if (!choice.sign.empty())
     device.key = std::make_shared<fleet::SigningKey>(TW_TRY(fleet::SigningKey::load(choice.sign)));
-  device.client = TW_TRY(
-      fleet::Client::open(TW_TRY(fleet_store(postgres::is_url(store) ? store : std::string()))));
+  fleet::Patience patience;
+  patience.seconds = choice.patience_s;
+  patience.stop = interrupted;
+  patience.waiting = [](double waited, const Error& error) {
+    say(fmt::format("the store does not answer ({:.0f} s): {}", waited, error.what));
+  };
+  const std::string url = TW_TRY(fleet_store(postgres::is_url(store) ? store : std::string()));
+  device.client = choice.again ? fleet::Client::reopen(url, patience)
+                               : TW_TRY(fleet::Client::open(url, patience));
   device.selected =
       TW_TRY(fleet::select_devices(parsed, TW_TRY(fleet::list_devices(*device.client))));
   if (!device.selected.others.empty())
     say(fmt::format("note: '{}' fits several classes: {} is taken, not {}", spec,
                     device.selected.device_class, fmt::join(device.selected.others, ", ")));
-  fleet::Patience patience;
-  patience.seconds = 60;
-  patience.stop = interrupted;
-  patience.waiting = [](double waited, const Error& error) {
-    say(fmt::format("the store does not answer ({:.0f} s): {}", waited, error.what));
-  };
-  device.client->set_patience(patience);
   return device;
 }
 

@@ -24,6 +24,8 @@ struct WorkerChoice {
   std::string wait;                  ///< `5m`; empty: for ever
   std::string sign;                  ///< a file with the key that signs jobs; empty: none does
   double limit_s = 600;              ///< on the device
+  double patience_s = 60;            ///< for a store that does not answer
+  bool again = false;                ///< the store was there before: it is waited for at once
 };
 /// Adds `--worker`, `--wait` and `--sign`.
 void add_worker_options(Verb verb, WorkerChoice& choice);

@@ -310,7 +310,7 @@ Status LaunchTuning::search() {
     if (driver::interrupted()) break;
   }
   if (driver::interrupted()) stop_ = search::Stop::Interrupted;
-  return kept_->flush();
+  return kept_->settle();
 }
 
 std::optional<records::Record> LaunchTuning::winner(const std::string& workload) const {
@@ -357,14 +357,15 @@ Status LaunchTuning::decide() {
     }
     gains_.push_back(std::move(gain));
   }
+  Status written;
+  if (const TunedModel& model = models_.at(0); !settings_.output.empty())
+    written = save_with_samples(settings_.output, model.subject,
+                                model.tuned ? *model.tuned : model.compiled, compile_, "auto");
   std::vector<records::Record> winners;
   for (const TunedLaunch& launch : launches_)
     if (auto record = winner(launch.task.workload)) winners.push_back(*std::move(record));
-  TW_TRY(store_->add_all(winners));
-  if (settings_.output.empty()) return {};
-  const TunedModel& model = models_.at(0);
-  return save_with_samples(settings_.output, model.subject,
-                           model.tuned ? *model.tuned : model.compiled, compile_, "auto");
+  TW_TRY_STATUS(keep_verdicts(*kept_, winners, stop_ == search::Stop::Interrupted));
+  return written;
 }
 
 }  // namespace tilewright::driver

@@ -33,15 +33,17 @@ Status TuneRun::decide() {
     TW_TRY_STATUS(choose_forms(model));
     TW_TRY_STATUS(target().cost != nullptr ? compare_launches(model) : compare(model));
   }
-  if (store_) {
+  const Status written = write_package();
+  if (kept_) {
+    // What an interrupted run saw was not raced: it stands as readings.
     std::vector<records::Record> records;
     for (const Verdict& verdict : verdicts_)
-      if (verdict.known) records.push_back(verdict.record);
-    for (records::Record& record : decided_forms()) records.push_back(std::move(record));
-    // What an interrupted run saw was not raced: it stands as readings.
-    if (!interrupted()) TW_TRY(store_->add_all(records));
+      if (verdict.known && !interrupted()) records.push_back(verdict.record);
+    if (!interrupted())
+      for (records::Record& record : decided_forms()) records.push_back(std::move(record));
+    TW_TRY_STATUS(keep_verdicts(*kept_, records, interrupted()));
   }
-  return write_package();
+  return written;
 }
 
 Verdict* TuneRun::verdict_of(const compile::KernelReport& kernel) {

@@ -161,6 +161,8 @@ Result<Duel> TuneRun::duel_there(const TunedModel& model) const {
   const std::string name = on != devices.end() ? on->name : devices.at(0).name;
   WorkerChoice choice = settings_.remote;
   if (choice.wait.empty()) choice.wait = "60s";
+  choice.patience_s = records::GroupedAdds::kPatience;
+  choice.again = true;
   RemoteDevice device = TW_TRY(find_remote(choice, "name=" + name, fleet_url()));
   std::vector<double> medians[2];
   const Repeats repeats{1, 2, duel_seconds() / (2 * kTurns)};

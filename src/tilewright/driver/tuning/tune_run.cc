@@ -316,7 +316,7 @@ Status TuneRun::take_over(const KernelTask& task, tune::TunerTask& made) {
 
 Status TuneRun::search() {
   stop_ = TW_TRY(tuner_->run());
-  if (kept_) TW_TRY_STATUS(kept_->flush());
+  if (kept_) TW_TRY_STATUS(kept_->settle());
   if (driver::interrupted()) stop_ = search::Stop::Interrupted;
   return {};
 }

@@ -116,13 +116,26 @@ Result<StoredRecords> stored_records(const std::string& path,
 
 records::GroupedAdds::Away say_away() {
   constexpr double kEvery = 10;  // units: s
-  return [next = 0.0](double seconds, const Error& error) mutable {
-    if (seconds + kEvery < next) next = 0;  // it had come back
+  return [next = 0.0, waited = false](double seconds, const Error& error, bool waits) mutable {
+    if (seconds + kEvery < next || waits != waited) next = 0;  // it had come back
     if (seconds < next) return;
     next = seconds + kEvery;
-    say(fmt::format("the store does not answer ({:.0f} s); measuring goes on: {}", seconds,
-                    error.what));
+    waited = waits;
+    say(fmt::format("the store does not answer ({:.0f} s); {}: {}", seconds,
+                    waits ? "records of the search wait for it" : "measuring goes on", error.what));
   };
+}
+
+Status keep_verdicts(records::GroupedAdds& kept, const std::vector<records::Record>& verdicts,
+                     bool interrupted) {
+  TW_TRY_STATUS(kept.add(verdicts));
+  Status done = kept.flush(interrupted ? records::GroupedAdds::kPatienceInterrupted
+                                       : records::GroupedAdds::kPatience);
+  if (done || done.error().kind != ErrorKind::Unreachable) return done;
+  return fail(
+      ErrorKind::Unreachable, "what the search came to is not in the store",
+      done.error().why.empty() ? done.error().what : done.error().what + ": " + done.error().why,
+      "the same command goes on from what is there");
 }
 
 RecordedKernels recorded_kernels(const compile::CompiledModel& model) {

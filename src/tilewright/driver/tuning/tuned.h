@@ -39,8 +39,13 @@ std::vector<std::string> cpu_keys(const hw::CpuTarget& target, int threads);
 /// accelerators, of layers. GPUs have keys by device (gpu_kernel.h).
 std::vector<std::string> record_keys(const compile::CompileOptions& options);
 
-/// Tells the user now and then that a search goes on although the store does not answer.
+/// Tells the user now and then that the store does not answer: a search goes on, its end waits.
 records::GroupedAdds::Away say_away();
+
+/// The end of a search: adds what it came to, and what is not in the store yet. Waits for a server
+/// that does not answer, after an interrupt only shortly. errors: of the store.
+Status keep_verdicts(records::GroupedAdds& kept, const std::vector<records::Record>& verdicts,
+                     bool interrupted);
 
 /// Kernels, and layers of launches, for which there is a record.
 struct RecordedKernels {

@@ -123,7 +123,7 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   static bool is_off(const Device& device);
   Job make_job(const char* kind, const MeasuredKernel& kernel, size_t items, double each_s);
   Job job_of(Batch& batch);
-  Result<JobState> see_through(const Job& job, double patience_s);
+  Result<JobState> see_through(Job job, double patience_s);
   Result<std::vector<double>> race_on(const std::string& device, const RaceRequest& request,
                                       double patience_s, std::string& ran_on);
   std::string other_device(const std::string& than) const;

@@ -114,6 +114,11 @@ class FakeStore {
         state["state"] = "failed", state["reason"] = "no such program", state["device"] = device;
         return;
       }
+      if (cancels > 0) {
+        --cancels;
+        state["state"] = "cancelled";
+        return;
+      }
       state["state"] = "leased", state["device"] = device;
       const size_t done = state["results"].size();
       Json result = job.at("kind") == "race" ? race(device) : reading(job, done);
@@ -140,6 +145,7 @@ class FakeStore {
   int away = 0;                         ///< calls that are not answered
   bool accepts_unheard = false;         ///< what is not answered is done all the same
   bool full = false, idle = false, fails = false;
+  int cancels = 0;       ///< jobs that the store ends before a device has them
   size_t end_after = 0;  ///< items after which a job ends early, as `end_state`
   std::string end_state;
 };
@@ -415,6 +421,21 @@ TEST(RemoteMeasurer, OfTwoRacesTheWorseRatiosCount) {
   ASSERT_TRUE(known) << to_string(known.error());
   EXPECT_THAT(known->priors, ElementsAre(50, 7));
   EXPECT_THAT(known->points, ElementsAre("", "splits: 2"));
+}
+
+/// At the end of a search, too, a store that is away is waited for.
+TEST(RemoteMeasurer, ARaceOutlivesItsStore) {
+  FakeStore store(1);
+  store.ratios = {{"d0", {1, .8}}};
+  const auto made = measurer_of(store);
+  store.away = 2, store.cancels = 1;
+  const auto ratios = made->measurer->race(small_task(), {split_by(1), split_by(2)}, 21);
+  ASSERT_TRUE(ratios) << to_string(ratios.error());
+  EXPECT_THAT(*ratios, ElementsAre(1, .8));
+  EXPECT_THAT(made->said.at(0), HasSubstr("the store does not answer"));
+  EXPECT_EQ(store.order.size(), 2u) << "what the store cancelled is asked for again";
+  store.cancels = 3;
+  EXPECT_FALSE(made->measurer->race(small_task(), {split_by(1), split_by(2)}, 21));
 }
 
 TEST(RemoteMeasurer, AnInterruptEndsAllWaiting) {

@@ -16,13 +16,16 @@ using Json = nlohmann::json;
 
 /// Until a device takes the race, and until a second one does.
 constexpr double kRacePatience = 60, kConfirmPatience = 20;
+constexpr int kRaceAttempts = 3;                         ///< of a job that the store cancelled
 constexpr double kFirstLook = .005, kLongestLook = .25;  ///< between looks
 
 }  // namespace
 
-/// Submits a job and waits until it is over. errors: Limit (nobody took it in time), Interrupted.
-Result<JobState> RemoteMeasurer::see_through(const Job& job, double patience_s) {
-  const double begin = now();
+/// Submits a job and waits until it is over. `patience_s` begins anew when the store comes back:
+/// devices come back, too. errors: Limit (nobody took it in time), Interrupted.
+Result<JobState> RemoteMeasurer::see_through(Job job, double patience_s) {
+  double begin = now();
+  int attempts = 1;
   bool sent = false, leased = false;
   for (double pause = kFirstLook;; pause = std::min(1.5 * pause, kLongestLook)) {
     if (stopped()) {
@@ -34,9 +37,14 @@ Result<JobState> RemoteMeasurer::see_through(const Job& job, double patience_s) 
     if (sent)
       if (const auto answer = TW_TRY(ask("look", {run_, Json{{job.id, 0}}.dump()})))
         for (JobState& state : TW_TRY(states_of(*answer))) {
-          if (state.over()) return std::move(state);
-          leased |= state.state == "leased";
+          // Not by us: the store did not hear of this run for too long.
+          const bool again = state.state == "cancelled" && attempts < kRaceAttempts;
+          if (state.over() && !again) return std::move(state);
+          if (again) job.id = new_uuid(), ++attempts;
+          sent = !again;
+          leased = state.state == "leased";
         }
+    if (away_since_ >= 0) begin = now();
     if (!leased && now() - begin >= patience_s) {
       if (out_.empty()) close_run();  // nobody is to take it any more
       return fail(ErrorKind::Limit,
