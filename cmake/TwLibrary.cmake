@@ -6,6 +6,7 @@
 # NAME_slow_test (label slow), of which sanitizers see nothing (see tw_test for single suites); tests may
 # use any layer named in DEPS or TEST_DEPS. The target `unit_tests` builds all programs with the label unit.
 add_custom_target(unit_tests)
+set(TILEWRIGHT_UNTESTED "" CACHE STRING "Layers whose tests this build leaves out")
 add_library(tilewright_flags INTERFACE)
 target_include_directories(tilewright_flags INTERFACE ${CMAKE_SOURCE_DIR}/src)
 target_compile_options(tilewright_flags INTERFACE -Wall -Wextra -Wshadow -Werror
@@ -54,7 +55,7 @@ function(tw_library name)
   endif()
   list(TRANSFORM ARG_DEPS PREPEND tilewright_)
   target_link_libraries(tilewright_${name} ${scope} tilewright_flags ${ARG_DEPS} ${ARG_LINK})
-  if(NOT TILEWRIGHT_TESTS OR NOT tests)
+  if(NOT TILEWRIGHT_TESTS OR NOT tests OR name IN_LIST TILEWRIGHT_UNTESTED)
     return()
   endif()
   list(TRANSFORM ARG_TEST_DEPS PREPEND tilewright_)

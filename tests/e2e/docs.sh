@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every command in a code block of the README and of the recipes, and every example of `--help`, word
 # by word, in the order of the page: docs.sh PROGRAM PAGE... A line that stands twice in one folder
-# runs once.
+# runs once. Only the time of searches is shortened, and PoCL compiles without optimising.
 source "$(dirname "$0")/lib.sh" "$1"
 shift
 limit=300
@@ -9,6 +9,7 @@ root=$(realpath "$here/../..")
 mkdir bin
 ln -s "$program" bin/tilewright
 PATH=$work/bin:$PATH
+export POCL_EXTRA_BUILD_FLAGS=-cl-opt-disable
 
 # commands PAGE: the lines of its code blocks that run the program.
 commands() { awk '/^```/ { code = !code; next } code && /^tilewright /' "$1"; }
@@ -32,7 +33,7 @@ runs() {
   while IFS= read -r line; do
     if grep -qxF "${line#"${line%%[! ]*}"}" ran.txt 2>/dev/null; then
       ok "$1, as above: $line"
-    elif timeout "$limit" bash -c "$line" </dev/null >"$log" 2>&1; then
+    elif timeout "$limit" bash -c "$(sed -E 's/(--for) [0-9]+s/\1 3s/' <<<"$line")" </dev/null >"$log" 2>&1; then
       ok "$1: $line"
       echo "${line#"${line%%[! ]*}"}" >>ran.txt
     else

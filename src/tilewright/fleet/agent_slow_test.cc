@@ -164,10 +164,10 @@ TEST(FleetAgent, WhatGoesWrongThereIsSaidHere) {
 
 TEST(FleetAgent, H6_AJobMayLastLongerThanItsLease) {
   const std::string url = new_fleet(), package = package_of("w");
-  ASSERT_TRUE(postgres::connect(url)->query("UPDATE fleet.meta SET lease_s = 1.5"));
+  ASSERT_TRUE(postgres::connect(url)->query("UPDATE fleet.meta SET lease_s = 4"));
   // A lease that is not renewed in time stops the child, and what it has counts nowhere.
   TestAgent agent(url, "a", [&](const std::string& folder, const std::function<bool()>& stop) {
-    for (int i = 0; i < 350 && !stop(); ++i)
+    for (int i = 0; i < 500 && !stop(); ++i)
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return stop() ? Result<ToolResult>(ToolResult{}) : echo(folder);
   });

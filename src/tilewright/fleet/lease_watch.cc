@@ -18,9 +18,10 @@ double boot_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-LeaseWatch::LeaseWatch(Renew renew, double sent, double seconds)
+LeaseWatch::LeaseWatch(Renew renew, double sent, double seconds, std::function<double()> clock)
     : renew_(std::move(renew)),
       seconds_(seconds),
+      clock_(std::move(clock)),
       alive_since_(sent),
       thread_([this] { loop(); }) {}
 
@@ -33,9 +34,7 @@ LeaseWatch::~LeaseWatch() {
   thread_.join();
 }
 
-bool LeaseWatch::lost() const {
-  return stale_ || boot_seconds() >= alive_since_ + kUsedFor * seconds_;
-}
+bool LeaseWatch::lost() const { return stale_ || clock_() >= alive_since_ + kUsedFor * seconds_; }
 
 bool LeaseWatch::cancelled(const std::string& job) const {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -60,7 +59,7 @@ void LeaseWatch::loop() {
   std::unique_lock<std::mutex> lock(mutex_);
   while (!changed_.wait_for(lock, pause, [this] { return ending_; })) {
     lock.unlock();
-    const double sent = boot_seconds();
+    const double sent = clock_();
     const Result<nlohmann::json> answer = renew_();
     // An error ends nothing: the next renewal may arrive, and time runs out by itself.
     if (answer && answer->is_object()) {

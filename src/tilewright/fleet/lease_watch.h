@@ -29,8 +29,9 @@ class LeaseWatch {
   /// Asks the store to renew: ok, stale or an error. For tests the store may be a function.
   using Renew = std::function<Result<nlohmann::json>()>;
 
-  /// `sent`: boot_seconds before the claim was sent. `seconds`: what the lease lasts.
-  LeaseWatch(Renew renew, double sent, double seconds);
+  /// `sent`: what the clock said before the claim was sent. `seconds`: what the lease lasts.
+  LeaseWatch(Renew renew, double sent, double seconds,
+             std::function<double()> clock = boot_seconds);
   ~LeaseWatch();
   LeaseWatch(const LeaseWatch&) = delete;
   LeaseWatch& operator=(const LeaseWatch&) = delete;
@@ -49,6 +50,7 @@ class LeaseWatch {
 
   Renew renew_;
   const double seconds_;
+  const std::function<double()> clock_;
   std::atomic<double> alive_since_;
   std::atomic<bool> stale_ = false, drain_ = false, yield_ = false;
   mutable std::mutex mutex_;

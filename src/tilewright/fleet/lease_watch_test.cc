@@ -2,56 +2,83 @@
 
 #include <gtest/gtest.h>
 
-#include <future>
+#include <atomic>
 
 namespace tilewright::fleet {
 namespace {
 
 using Json = nlohmann::json;
 
-/// Waits for a condition for at most 10 s.
+Result<Json> granted() { return Json{{"ok", true}}; }
+
+/// Waits for a condition for at most 60 s.
 template <class Condition>
 bool becomes(const Condition& condition) {
-  for (int i = 0; i < 1000 && !condition(); ++i)
+  for (int i = 0; i < 6000 && !condition(); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   return condition();
 }
 
 TEST(LeaseWatch, LivesAsLongAsItIsRenewed) {
   std::atomic<int> renewals = 0;
+  std::atomic<double> now = 100;
   LeaseWatch watch(
-      [&]() -> Result<Json> {
+      [&] {
         ++renewals;
-        return Json{{"ok", true}};
+        return granted();
       },
-      boot_seconds(), .3);
-  EXPECT_TRUE(becomes([&] { return renewals >= 5; }));  // longer than the lease alone
-  EXPECT_FALSE(watch.lost());
+      now, .1, [&] { return now.load(); });
+  for (int i = 0; i < 4; ++i) {
+    now = now + .07;
+    EXPECT_FALSE(watch.lost()) << i;
+    // The second from here is asked for when the first was granted.
+    const int before = renewals;
+    EXPECT_TRUE(becomes([&] { return renewals >= before + 2; }));
+  }
 }
 
 TEST(LeaseWatch, IsLostWhenNobodyAnswers) {
-  LeaseWatch watch([]() -> Result<Json> { return fail(ErrorKind::Unreachable, "gone"); },
-                   boot_seconds(), .3);
+  std::atomic<int> renewals = 0;
+  std::atomic<double> now = 100;
+  LeaseWatch watch(
+      [&]() -> Result<Json> {
+        ++renewals;
+        return fail(ErrorKind::Unreachable, "gone");
+      },
+      now, .1, [&] { return now.load(); });
+  now = 100.07;
+  EXPECT_TRUE(becomes([&] { return renewals >= 2; }));
   EXPECT_FALSE(watch.lost());
+  now = 100.081;
+  EXPECT_TRUE(watch.lost());
+}
+
+TEST(LeaseWatch, TimeGoesOnByItself) {
+  const auto gone = []() -> Result<Json> { return fail(ErrorKind::Unreachable, "gone"); };
+  const LeaseWatch watch(gone, boot_seconds(), .1);
   EXPECT_TRUE(becomes([&] { return watch.lost(); }));
 }
 
 TEST(LeaseWatch, IsLostBeforeTheServerGivesItAway) {
   // The claim was sent 24 of 30 seconds ago and nothing was heard since.
-  const auto renew = []() -> Result<Json> { return Json{{"ok", true}}; };
-  EXPECT_TRUE(LeaseWatch(renew, boot_seconds() - 24.1, 30).lost());
-  EXPECT_FALSE(LeaseWatch(renew, boot_seconds() - 23, 30).lost());
+  const auto now = [] { return 100.; };
+  EXPECT_TRUE(LeaseWatch(granted, 100 - 24.1, 30, now).lost());
+  EXPECT_FALSE(LeaseWatch(granted, 100 - 23.9, 30, now).lost());
 }
 
 TEST(LeaseWatch, CountsFromTheSendingNotFromTheAnswer) {
   // The answer takes longer than the lease is used: it comes too late to help.
-  LeaseWatch watch(
-      []() -> Result<Json> {
-        std::this_thread::sleep_for(std::chrono::milliseconds(350));
-        return Json{{"ok", true}};
+  std::atomic<int> renewals = 0;
+  std::atomic<double> now = 100;
+  const LeaseWatch watch(
+      [&] {
+        now = now + .085;
+        ++renewals;
+        return granted();
       },
-      boot_seconds(), .3);
-  EXPECT_TRUE(becomes([&] { return watch.lost(); }));
+      now, .1, [&] { return now.load(); });
+  EXPECT_TRUE(becomes([&] { return renewals >= 2; }));
+  EXPECT_TRUE(watch.lost());
 }
 
 TEST(LeaseWatch, AStaleAnswerEndsItAtOnce) {
@@ -67,7 +94,7 @@ TEST(LeaseWatch, AStaleAnswerEndsItAtOnce) {
 }
 
 TEST(LeaseWatch, HearsWhatIsCancelledAndWhoHasToLeave) {
-  LeaseWatch watch([]() -> Result<Json> { return Json{{"ok", true}}; }, boot_seconds(), 30);
+  LeaseWatch watch(granted, boot_seconds(), 30);
   watch.hear({{"cancel", {"a", "b"}}, {"drain", true}, {"yield", false}});
   EXPECT_TRUE(watch.cancelled("a"));
   EXPECT_FALSE(watch.cancelled("c"));

@@ -138,14 +138,18 @@ class SandboxSlow : public ::testing::TestWithParam<Where> {
     EXPECT_EQ(ending_of(result).outcome, "crash");
     EXPECT_THAT(ending_of(result).reason, HasSubstr("it ended with 1"));
   }
-  void expect_nothing_left() const {
+  /// Processes of the hostile program that have not ended.
+  std::string left() const {
+    std::string found;
     for (const auto& entry : fs::directory_iterator("/proc")) {
       const auto command = read_file(entry.path() / "cmdline");
       if (!command || command->find(program_) == std::string::npos) continue;
       const std::string stat = read_file(entry.path() / "stat").value_or(") Z");
-      EXPECT_EQ(stat[stat.rfind(')') + 2], 'Z') << entry.path() << " " << *command;
+      if (stat[stat.rfind(')') + 2] != 'Z') found += entry.path().string() + " " + *command + "\n";
     }
+    return found;
   }
+  void expect_nothing_left() const { EXPECT_EQ(left(), ""); }
 
   const TemporaryFolder shared_ = *TemporaryFolder::create();
   const std::string program_ = shared_.file("hostile");
@@ -312,7 +316,7 @@ TEST_P(SandboxSlow, HostileSpins) {
   child.limit_seconds = 0.3;
   const ToolResult result = run(child);
   EXPECT_TRUE(result.timed_out);
-  EXPECT_LT(result.seconds, 3);
+  EXPECT_LT(result.seconds, 30);
   EXPECT_EQ(ending_of(result).outcome, "timeout");
   EXPECT_THAT(ending_of(result).reason, HasSubstr("it ran for 0."));
   expect_nothing_left();
@@ -422,7 +426,8 @@ TEST_P(SandboxSlow, TheChildDiesWithItsParent) {
     ::_exit(0);
   }
   ::waitpid(agent, nullptr, 0);
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  for (int i = 0; i < 2000 && !left().empty(); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
   expect_nothing_left();
 }
 
@@ -435,7 +440,7 @@ TEST_P(SandboxSlow, StopsWhenItIsTold) {
   }));
   EXPECT_FALSE(result.timed_out);
   EXPECT_EQ(result.status, 128 + SIGKILL);
-  EXPECT_LT(result.seconds, 3);
+  EXPECT_LT(result.seconds, 30);
   expect_nothing_left();
 }
 

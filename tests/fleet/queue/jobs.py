@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import time
 
 from case import CLASS, FleetCase, new_id, ok
 from psycopg2.extras import Json
@@ -302,10 +303,12 @@ class Jobs(FleetCase):
         self.assertEqual(self.heard(), [], "there was work already")
         for _ in range(2):
             worker.post(worker.claimed()[0], 0, [ok()])
+        begin = time.monotonic()
         self.submitted(n=1)
         self.assertEqual(self.heard(), [own], "all was taken, though no tick has seen it")
         self.submitted(n=1, login="bob")
-        self.assertEqual(self.heard(), [], "ten times a second at most")
+        soon = time.monotonic() < begin + 0.1  # a busy machine may take longer for the two
+        self.assertIn(self.heard(), [[]] if soon else [[], [own]], "ten times a second at most")
         self.submitted(n=1, **{"class": None})
         self.assertEqual(self.heard(), [any_class])
         self.submitted(n=1, **{"class": "vta:tsim"})

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <ctime>
 #include <set>
 
 #include "tilewright/base/file.h"
@@ -333,12 +333,11 @@ TEST_F(SqliteFile, A5_OpensQuicklyWhenMany) {
   std::vector<Record> all;
   for (int i = 0; i < 100000; ++i) all.push_back(sample_record(i));
   ASSERT_TRUE(open_store(path).value()->add_all(all));
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();  // of this process: others may be at work
   const auto store = open_store(path).value();
   const RecordFilter filter{.workload = "sha256:0", .target = "cpu:znver4@1a2b3c4d:2"};
   EXPECT_EQ(store->best(filter)->value().cost, 1000.5 - 99996);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  EXPECT_LT(took.count(), 0.5);
+  EXPECT_LT(std::clock() - start, CLOCKS_PER_SEC / 2);
 }
 
 }  // namespace

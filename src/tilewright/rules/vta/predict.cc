@@ -7,6 +7,7 @@
 // `limit`: the search asks for mappings that are better than the best so far.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "tilewright/base/check.h"
 #include "tilewright/rules/vta/model.h"
@@ -17,7 +18,10 @@ using vta::Mem;
 
 namespace {
 
-constexpr uint64_t kMix = 0x9e3779b97f4a7c15;
+/// A key that says what `key` does, and a number more.
+uint64_t mixed(uint64_t key, int64_t number) {
+  return (key + static_cast<uint64_t>(number) + 1) * 0x9e3779b97f4a7c15;
+}
 
 /// A ring of copies of one buffer: when each is free again.
 class Slots {
@@ -94,8 +98,15 @@ class Pipeline {
     for (size_t i = 0; i < loops_; ++i) {
       trips_[i] = tiles(layer, mapping, map_.order[i]);
       position_[map_.order[i]] = static_cast<int>(i);
-      if (static_cast<int>(i) < depth_) results_made_ *= trips_[i];
+      const auto loop = static_cast<int>(i);
+      if (loop < depth_) results_made_ *= trips_[i];
+      const TileAxis a = map_.order[i];
+      moves_[i] = (loop >= depth_ && !reduces(a)) || (loop >= input_depth_ && a != TileAxis::O) ||
+                  (loop >= map_.weight_depth && (a == TileAxis::O || reduces(a)));
     }
+    innermost_ = layer_.extent;
+    for (size_t i = 0; i < loops_; ++i) resize(i);
+    key_sizes();
     row_form_ = input_form(in_input(TileAxis::H), in_input(TileAxis::R));
     column_form_ = input_form(in_input(TileAxis::W), in_input(TileAxis::S));
     uops_ = shapes.uops[column_form_];
@@ -144,12 +155,22 @@ class Pipeline {
   int position(TileAxis axis) const { return position_[axis]; }
   /// Size of the present tile, or of the whole axis if its loop is not among the first `depth`.
   int64_t size(TileAxis axis, int depth) const {
-    const int p = position(axis);
-    if (p < 0 || p >= depth) return layer_.extent[axis];
-    const int64_t begin = index_[static_cast<size_t>(p)] * map_.tile[axis];
-    return std::min(map_.tile[axis], layer_.extent[axis] - begin);
+    return position(axis) < depth ? innermost_[axis] : layer_.extent[axis];
   }
-  int64_t innermost(TileAxis axis) const { return size(axis, static_cast<int>(loops_)); }
+  int64_t innermost(TileAxis axis) const { return innermost_[axis]; }
+  /// Follows the index of a loop. Returns whether the size of its tile is another.
+  bool resize(size_t loop) {
+    const TileAxis axis = map_.order[loop];
+    const int64_t size =
+        std::min(map_.tile[axis], layer_.extent[axis] - index_[loop] * map_.tile[axis]);
+    return std::exchange(innermost_[axis], size) != size;
+  }
+  void key_sizes() {
+    sizes_ = 0;
+    for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W, TileAxis::C,
+                                TileAxis::R, TileAxis::S})
+      sizes_ = mixed(sizes_, innermost_[axis]);
+  }
   /// What the present copy of the input holds along H or W, with the taps of R or S.
   const InputSpan& span(TileAxis axis, TileAxis taps) const {
     const auto& spans =
@@ -161,15 +182,15 @@ class Pipeline {
   /// Micro-ops are loaded by compute, all that fit at once before the first instruction: here,
   /// where they are first used, only their beats count.
   void kernel(int64_t& time, std::initializer_list<int64_t> key, int64_t uops) {
-    uint64_t mixed = 0;
-    for (const int64_t k : key) mixed = (mixed + static_cast<uint64_t>(k) + 1) * kMix;
-    mixed = (mixed ^ mixed >> 29) | 1;
-    if (!seen_.insert(mixed)) return;
+    uint64_t all = 0;
+    for (const int64_t k : key) all = mixed(all, k);
+    all = (all ^ all >> 29) | 1;
+    if (!seen_.insert(all)) return;
     uops_there_ += uops;
     if (uops_there_ > clock_.config().depth(Mem::Uop)) {
       // What the memory cannot hold together is loaded in parts (accel/vta/uop_plan.h).
       seen_.clear();
-      seen_.insert(mixed);
+      seen_.insert(all);
       uops_there_ = uops;
       time += clock_.load(Mem::Uop, 1, 0, 0);
     }
@@ -272,19 +293,10 @@ class Pipeline {
               hull_columns(layer_, innermost(TileAxis::W), columns);
     // Tiles that read other places of one copy, or add to other places of one result.
     int64_t place = 0;
-    for (size_t i = 0; i < map_.order.size(); ++i) {
-      const auto loop = static_cast<int>(i);
-      const TileAxis a = map_.order[i];
-      const bool moves = (loop >= depth_ && !reduces(a)) ||
-                         (loop >= input_depth_ && a != TileAxis::O) ||
-                         (loop >= map_.weight_depth && (a == TileAxis::O || reduces(a)));
-      place = place * trips_[i] + (moves ? index_[i] : 0);
-    }
+    for (size_t i = 0; i < loops_; ++i) place = place * trips_[i] + (moves_[i] ? index_[i] : 0);
     const int64_t uops = layer_.conv ? std::max<int64_t>(1, uops_) : 1;
     kernel(compute_,
-           {1, inputs_.at(), weights_.at(), results_.at(), innermost(TileAxis::N),
-            innermost(TileAxis::O), innermost(TileAxis::H), innermost(TileAxis::W),
-            innermost(TileAxis::C), rows, columns, place},
+           {1, inputs_.at(), weights_.at(), results_.at(), static_cast<int64_t>(sizes_), place},
            uops);
     compute_ = std::max({compute_, input_ready(), layer_.conv ? weights_ready_ : 0});
     spend(clock_.gemm(steps, uops));
@@ -350,11 +362,17 @@ class Pipeline {
   int advance() {
     for (const TileAxis axis : {TileAxis::N, TileAxis::O, TileAxis::H, TileAxis::W})
       result_size_[axis] = size(axis, depth_);
-    for (size_t i = loops_; i-- > 0;) {
-      if (++index_[i] < trips_[i]) return static_cast<int>(i);
-      index_[i] = 0;
+    bool resized = false;
+    int changed = -1;
+    for (size_t i = loops_; changed < 0 && i-- > 0;) {
+      if (++index_[i] < trips_[i])
+        changed = static_cast<int>(i);
+      else
+        index_[i] = 0;
+      resized |= resize(i);
     }
-    return -1;
+    if (resized) key_sizes();
+    return changed;
   }
 
   const VtaLayer& layer_;
@@ -371,7 +389,10 @@ class Pipeline {
   int64_t uops_ = 1;
   size_t loops_ = 0;
   std::array<int64_t, kTileAxes> trips_{}, index_{};
+  std::array<bool, kTileAxes> moves_{};  ///< loops whose tiles read or add to other places
   PerAxis<int> position_;
+  PerAxis<int64_t> innermost_{};  ///< sizes of the present tile
+  uint64_t sizes_ = 0;            ///< a key that says them all
   PerAxis<int64_t> result_size_{};
   int64_t steps_ = 0;
   Keys seen_;               ///< kernels in the memory
