@@ -2,7 +2,6 @@
 # Packages for AArch64, run by the runtime's C interface under an emulator.
 source "$(dirname "$0")/lib.sh"
 root=$(realpath "$here/../..")
-limit=300
 
 cxx=$(command -v aarch64-linux-gnu-g++-12 || command -v aarch64-linux-gnu-g++)
 emulator=$(command -v qemu-aarch64 || command -v qemu-aarch64-static)

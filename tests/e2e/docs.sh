@@ -4,7 +4,6 @@
 # runs once. Only the time of searches is shortened, and PoCL compiles without optimising.
 source "$(dirname "$0")/lib.sh" "$1"
 shift
-limit=300
 root=$(realpath "$here/../..")
 mkdir bin
 ln -s "$program" bin/tilewright

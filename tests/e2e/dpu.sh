@@ -3,7 +3,6 @@
 # small memories, several images and kernels, dumps, pictures, and what bad input gets.
 # dpu.sh PROGRAM [full]      full: the networks and memories that take long
 source "$(dirname "$0")/lib.sh"
-limit=200
 quantized=(--target dpu --quantize random:1)
 
 model() { holds "zoo $1" "$program" -q zoo "$1" "${@:3}" -o "$2.onnx"; }

@@ -4,7 +4,7 @@
 source "$(dirname "$0")/lib.sh"
 example=$(realpath "$2")
 ice40=(--target fpga --hw ice40up5k)
-limit=400
+limit=1500
 
 exits 0 "tools are named" "nextpnr-ice40" "icepack" -- doctor
 
@@ -59,7 +59,7 @@ export PATH=$old_path
 holds "nothing was written" test ! -e none.bin
 
 # The whole way.
-"$program" --json synth "$example" "${ice40[@]}" --bitstream conv.bin >report.json 2>"$log" &&
+"$program" --json synth "$example" "${ice40[@]}" --bitstream conv.bin --limit 1200 >report.json 2>"$log" &&
   ok "a bitstream" || bad "a bitstream" "synth failed"
 holds "it is there" test -s conv.bin
 holds "fast enough, right, and in the cycles of the simulator" "$python" - <<'END'

@@ -2,7 +2,6 @@
 # Gemmini from a model to results: every node of small networks against the integer graph on the CPU,
 # programs as dumps and text that a simulator of its own runs, other hardware, and what bad input gets.
 source "$(dirname "$0")/lib.sh"
-limit=100
 quantized=(--target gemmini --quantize random:1 --fallback cpu)
 
 "$program" -q zoo lenet5 -o lenet.onnx

@@ -2,7 +2,6 @@
 # Tuning for a GPU as a user meets it: a product and a convolution on OpenCL (PoCL without a GPU).
 # gpu_tune.sh PROGRAM
 source "$(dirname "$0")/lib.sh" "$1"
-limit=300
 export POCL_CACHE_DIR=${POCL_CACHE_DIR:-$work/pocl}
 export TILEWRIGHT_CACHE_DIR=$work/cache
 unset TILEWRIGHT_CALIBRATE

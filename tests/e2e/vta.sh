@@ -3,7 +3,6 @@
 # onnxruntime.quantization against ONNX Runtime; what users can get wrong.
 # vta.sh PROGRAM
 source "$(dirname "$0")/lib.sh"
-limit=300
 
 files() { "$python" "$here/vta_files.py" "$@"; }
 

@@ -3,7 +3,6 @@
 # CPU. Dumps, what quantisation costs, and what reports say of a package for an accelerator.
 # vta_hw.sh PROGRAM
 source "$(dirname "$0")/lib.sh"
-limit=120
 
 files() { "$python" "$here/vta_hw_files.py" "$@"; }
 code_of() { timeout "$limit" "$program" -q "$@" >>"$log" 2>&1; echo $?; }
