@@ -125,7 +125,7 @@ exits 0 "tune" "stopped because 60 trials were asked for" "of the compiler" -- \
   tune "${tuned[@]}" --trials 60 -o tuned.twm --report page.html
 before=$SECONDS
 exits 0 "a time" "stopped because the time is up" -- tune "${tuned[@]/plans/timed}" --for 3s
-holds "it keeps its time" test $((SECONDS - before)) -le 20
+holds "it keeps its time" test $((SECONDS - before)) -le 60
 holds "a page" grep -q '<svg' page.html
 holds "no slower than compiled" test "$(cycles tuned.twm)" -le "$one"
 exits 0 "results of tuned plans" " ok" -- verify tuned.twm

@@ -379,7 +379,7 @@ TEST_P(EverySearcher, FindsBetterPointsThanChance) {
   Budget budget;
   budget.trials = GetParam().trials;
   double ours = 0, chance = 0;
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
     const auto searcher = GetParam().make(problem, seed);
     const auto random = random_searcher(problem.space, seed);
     run(*searcher, problem.evaluate(), budget);

@@ -117,7 +117,7 @@ class GpuMmaGroups : public ::testing::TestWithParam<MmaCase> {};
 
 TEST_P(GpuMmaGroups, KeepTheMeaning) { expect_meaning(GetParam(), plan_cores); }
 
-INSTANTIATE_TEST_SUITE_P(Products, GpuMmaGroups, ::testing::ValuesIn(group_mma_cases()),
+INSTANTIATE_TEST_SUITE_P(ProductsSlow, GpuMmaGroups, ::testing::ValuesIn(group_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
 lower::GpuLaunches kernels_of(const Func& func, const PlanGpu& rule) {
@@ -133,7 +133,12 @@ class GpuMmaBulk : public ::testing::TestWithParam<MmaCase> {};
 
 TEST_P(GpuMmaBulk, KeepsTheMeaning) { expect_meaning(GetParam(), plan_groups); }
 
-TEST_P(GpuMmaBulk, FetchesBothOperands) {
+INSTANTIATE_TEST_SUITE_P(ProductsSlow, GpuMmaBulk, ::testing::ValuesIn(bulk_mma_cases()),
+                         [](const auto& test) { return test.param.name; });
+
+class GpuMmaBulkCode : public ::testing::TestWithParam<MmaCase> {};
+
+TEST_P(GpuMmaBulkCode, FetchesBothOperands) {
   const lower::GpuLaunches plan = kernels_of(func_of(GetParam()), plan_groups);
   ASSERT_EQ(plan.kernels.size(), 1u);
   const lower::GpuKernel& kernel = plan.kernels[0];
@@ -156,7 +161,7 @@ TEST_P(GpuMmaBulk, FetchesBothOperands) {
   EXPECT_THAT(body, ::testing::Not(::testing::HasSubstr("tw_show_cores")));
 }
 
-INSTANTIATE_TEST_SUITE_P(Products, GpuMmaBulk, ::testing::ValuesIn(bulk_mma_cases()),
+INSTANTIATE_TEST_SUITE_P(Products, GpuMmaBulkCode, ::testing::ValuesIn(bulk_mma_cases()),
                          [](const auto& test) { return test.param.name; });
 
 /// What the rule has the engine fetch is never refused later, in any tile, depth or number of
@@ -189,7 +194,7 @@ TEST(GpuMmaBulkChoiceSlow, WhatIsPlannedIsLowered) {
 }
 
 /// Four rounds in two slots: a copy overwrites what products of two groups have read a round ago.
-TEST(GpuMmaBulkSlots, AreFreeBeforeTheyAreFilledAgain) {
+TEST(GpuMmaBulkSlotsSlow, AreFreeBeforeTheyAreFilledAgain) {
   expect_meaning({"", "MatMul", {{128, 256}, {256, 64}}, {}},
                  [](const BlockFacts& block, const hw::GpuTarget& target) {
                    GpuPlan plan = plan_groups(block, target);
