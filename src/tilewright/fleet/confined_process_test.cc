@@ -72,7 +72,7 @@ TEST_P(ConfinedProcessSlow, EndsWhenItIsTold) {
   EXPECT_EQ(heard(), "here");
   const auto begin = SteadyClock::now();
   EXPECT_EQ(process->end(0)->status, 128 + SIGKILL);
-  EXPECT_LT(seconds_since(begin), 2);
+  EXPECT_LT(seconds_since(begin), 30);
   EXPECT_EQ(heard(), "");
 }
 

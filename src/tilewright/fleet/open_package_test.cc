@@ -79,8 +79,8 @@ TEST(OpenPackageSlow, HowItEndsIsTold) {
   const auto begin = SteadyClock::now();
   const char* deaf = "while true; do sleep 1; done";
   EXPECT_EQ(run(*shell(deaf), .1).end.outcome, "timeout");
-  (void)run(*shell(deaf), 20, [] { return true; });
-  EXPECT_LT(seconds_since(begin), 5);
+  (void)run(*shell(deaf), 60, [] { return true; });
+  EXPECT_LT(seconds_since(begin), 30);
 }
 
 }  // namespace

@@ -109,7 +109,7 @@ class SandboxSlow : public ::testing::TestWithParam<Where> {
     child.argv = {program_};
     child.argv.insert(child.argv.end(), arguments.begin(), arguments.end());
     child.writable_folder = folder_;
-    child.limit_seconds = 10;
+    child.limit_seconds = 60;
     child.memory_bytes = 256 << 20;
     child.file_bytes = 8 << 20;
     child.files = 100;

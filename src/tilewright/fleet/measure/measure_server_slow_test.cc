@@ -332,7 +332,7 @@ TEST_F(MeasureServerTest, ACancelledRunEndsItsCandidateAtOnce) {
   submitter.cancel();
   const auto begin = SteadyClock::now();
   EXPECT_TRUE(within(kPatience, [&] { return worker.counts.stale > 0; }));
-  EXPECT_LT(seconds_since(begin), 3);  // a second, where the machine has nothing else to do
+  EXPECT_LT(seconds_since(begin), 15);  // a second where nothing else runs; renewals come after 20
   EXPECT_EQ(submitter.wait(job.id).state, "cancelled");
 }
 
