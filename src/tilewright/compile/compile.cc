@@ -29,6 +29,7 @@
 #include "tilewright/ir/unique_names.h"
 #include "tilewright/records/lines.h"
 #include "tilewright/records/workload.h"
+#include "tilewright/rules/cpu/axes.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/package.h"
 
@@ -185,7 +186,11 @@ Result<CompiledModel> compile_graph(const graph::Graph& graph, const CompileOpti
     const Backend& backend = backend_of(options.target);
     return add_launch(TW_TRY(backend.compile_launch(model.graph, launch, options)), model);
   };
-  ProgramBuilder builder(model.graph, model.groups, options.math, compile_launch);
+  const auto form = [&](const Func& kernel) {
+    return options.level > 0 ? rules::with_best_axes(kernel, options.cpu(), options.threads)
+                             : kernel;
+  };
+  ProgramBuilder builder(model.graph, model.groups, options.math, form, compile_launch);
   TW_TRY_STATUS(builder.build(*program, kernels, weights));
   describe(*program, options);
   program->weights_bytes = weights.total();

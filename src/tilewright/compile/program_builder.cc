@@ -54,10 +54,11 @@ int64_t WeightTable::add(const Array& value) {
 }
 
 ProgramBuilder::ProgramBuilder(const graph::Graph& graph, const std::vector<graph::Group>& groups,
-                               MathMode math, CompileLaunch compile_launch)
+                               MathMode math, KernelForm form, CompileLaunch compile_launch)
     : graph_(graph),
       groups_(groups),
       math_(math),
+      form_(std::move(form)),
       compile_launch_(std::move(compile_launch)),
       plan_(graph::plan_memory(graph, groups)) {}
 
@@ -189,7 +190,7 @@ Status ProgramBuilder::add_kernel(runtime::Program& program, const graph::Group&
   step.args.insert(step.args.end(), group.outputs.begin(), group.outputs.end());
   given.insert(given.end(), outs.begin(), outs.end());
   made->func.params = std::move(given);
-  step.kernel = kernels.add(std::move(made->func), name);
+  step.kernel = kernels.add(form_(made->func), name);
   program.steps.push_back(std::move(step));
   return {};
 }

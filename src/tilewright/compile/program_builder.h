@@ -43,11 +43,14 @@ class WeightTable {
 /// Makes the code of a launch and says under which name; handed in by who knows the device.
 using CompileLaunch = std::function<Result<std::string>(const graph::Group& launch)>;
 
+/// The form of a kernel that rules get to see.
+using KernelForm = std::function<Func(const Func&)>;
+
 /// Builds the Program of one graph. The referenced objects must outlive the builder.
 class ProgramBuilder {
  public:
   ProgramBuilder(const graph::Graph& graph, const std::vector<graph::Group>& groups, MathMode math,
-                 CompileLaunch compile_launch);
+                 KernelForm form, CompileLaunch compile_launch);
   /// errors: what groups cannot express, with the node; what `compile_launch` reports.
   Status build(runtime::Program& program, KernelTable& kernels, WeightTable& weights);
 
@@ -64,6 +67,7 @@ class ProgramBuilder {
   const graph::Graph& graph_;
   const std::vector<graph::Group>& groups_;
   MathMode math_;
+  KernelForm form_;
   CompileLaunch compile_launch_;
   graph::MemoryPlan plan_;
 };

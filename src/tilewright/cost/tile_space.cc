@@ -155,7 +155,7 @@ class Model {
       from_l2 += tile_count(p) * steps_ * static_cast<double>(p.rows) * 64;
     time.l2 = part * from_l2 / rates_.l2.of(workers);
     const double flow = p.ahead > 0 || !c_.reuse ? 1 : kUnasked;
-    time.l3 = part * bytes(static_cast<double>(target_.l2_bytes)) / (flow * rates_.l3.of(workers));
+    time.l3 = part * flow_from_l3(nest, tile, flow) / rates_.l3.of(workers);
     time.dram = dram_bytes(nest, tile) / (flow * rates_.dram.of(workers));
     const auto overlapping = {time.compute, time.l1, time.l2, time.l3, time.dram};
     time.pack = kUnhidden * (std::accumulate(overlapping.begin(), overlapping.end(), 0.0) -
@@ -241,7 +241,8 @@ class Model {
     const size_t leading = blocked >= 0 && blocked != c_.rows ? batch_axes_.size() - 1 : 1;
     around(0, leading);
     if (blocked >= 0) {
-      add(blocked, ceil_div(extent(c_, blocked), p.block));
+      const int64_t block = blocked == c_.rows ? ceil_div(p.block, p.rows) * p.rows : p.block;
+      add(blocked, ceil_div(extent(c_, blocked), block));
       if (!p.rows_outside) columns();
       if (blocked != c_.rows) add(blocked, p.block);
       if (blocked != c_.rows && c_.rows >= 0) add(c_.rows, trips(c_.rows));
@@ -277,6 +278,17 @@ class Model {
     return kExposed * std::max(again, 0.0) / rates_.l3.one / workers;
   }
 
+  /// Bytes from L3, each counted for as long as it takes: vectors flow as they are asked for, rows
+  /// of channel blocks as the processor fetches by itself.
+  double flow_from_l3(const std::vector<NestLoop>& nest, const Sizes& tile, double flow) const {
+    const std::vector<double> fetched =
+        traffic(c_, nest, tile, kFill * static_cast<double>(target_.l2_bytes));
+    double sum = 0;
+    for (size_t i = 0; i < fetched.size(); ++i)
+      sum += fetched[i] / (c_.reuse && static_cast<int>(i) == c_.row_operand ? kUnasked : flow);
+    return sum;
+  }
+
   /// Weights come from behind the caches the first time; all else only if it does not fit.
   double dram_bytes(const std::vector<NestLoop>& nest, const Sizes& tile) const {
     const std::vector<double> fetched =
@@ -310,18 +322,21 @@ class Model {
   double steps_ = 1;     ///< of the reduction
 };
 
-/// Sizes of blocks of rows that stay in L2 while all columns pass, larger ones first.
+/// Sizes of blocks of rows that stay in L2 while all columns pass, larger ones first. Those of a
+/// tile's own rows need not divide them.
 std::vector<int64_t> blocks_of(const Contraction& c, const hw::CpuTarget& target) {
   const int axis = blocked_axis(c, {});
   if (axis < 0) return {};
-  const int64_t size = extent(c, axis), least = axis == c.rows ? kMaxAccumulators : 2;
+  const bool of_rows = axis == c.rows;
+  const int64_t size = extent(c, axis), least = of_rows ? kMaxAccumulators : 2;
   Sizes sizes;
   for (const ContractionAxis& a : c.axes) sizes.push_back(a.reduces ? a.extent : 1);
   sizes[static_cast<size_t>(c.rows)] = extent(c, c.rows);
   std::vector<int64_t> blocks;
   for (int64_t parts = 2; size / parts >= least && blocks.size() < kKeptBlocks; ++parts) {
-    const int64_t block = size / parts;
-    if (size % parts != 0 || (!blocks.empty() && 3 * block > 2 * blocks.back())) continue;
+    const int64_t block = ceil_div(size, parts);
+    if (!of_rows && size % parts != 0) continue;
+    if (!blocks.empty() && 3 * block > 2 * blocks.back()) continue;
     sizes[static_cast<size_t>(axis)] = block;
     if (footprint(c.operands[static_cast<size_t>(c.row_operand)], sizes) <
         static_cast<double>(target.l2_bytes))
@@ -343,9 +358,8 @@ std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget
   if (c.columns >= 0 && extent(c, c.columns) % p.columns != 0)
     return fmt::format("{} columns do not divide {}", p.columns, extent(c, c.columns));
   if (p.columns > 4 && rows > 1) return "long rows of vectors are for single rows";
-  if (p.block > 0 && blocked_axis(c, p) == c.rows && p.block % p.rows != 0)
-    return fmt::format("blocks of {} rows are no whole tiles of {}", p.block, p.rows);
-  if (p.block > 0 && (blocked_axis(c, p) < 0 || extent(c, blocked_axis(c, p)) % p.block != 0))
+  const int blocked = blocked_axis(c, p);
+  if (p.block > 0 && (blocked < 0 || (blocked != c.rows && extent(c, blocked) % p.block != 0)))
     return fmt::format("blocks of {} cut no axis evenly", p.block);
   if (p.plane > 1 && p.rows != extent(c, c.rows)) return "only whole rows are joined";
   if (p.plane > 1 && !c.insides.empty()) return "rows of a plane have other taps in the padding";

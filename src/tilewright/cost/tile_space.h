@@ -19,7 +19,8 @@ struct TilePoint {
   bool rows_outside = false;  ///< rows around columns: weights stay in cache, not the input
   int64_t ahead = 0;          ///< steps of the innermost reduction that vectors are fetched ahead
   /// Iterations of `blocked_axis` whose rows are done for all columns before the next ones: their
-  /// input stays in cache meanwhile; 0: all of them.
+  /// input stays in cache meanwhile; 0: all of them. Rows of a tile at least so many, in whole
+  /// tiles.
   int64_t block = 0;
   int64_t unroll = 0;  ///< reduction steps written out; 0: what the rule for tiles finds best
   int64_t pieces =

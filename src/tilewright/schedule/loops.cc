@@ -71,8 +71,8 @@ class Replacer {
   Expr guard_;
 };
 
-/// The c of a conjunct equivalent to `var < c`, where c is constant; absent for anything else.
-std::optional<int64_t> upper_limit(const Expr& e, const Var& var) {
+/// The least c for which a conjunct implies `var < c`; absent where it implies none.
+std::optional<int64_t> upper_limit(const Expr& e, const Var& var, const arith::Bounds& bounds) {
   const Binary* b = e.as<Binary>();
   if (b == nullptr || !is_int(b->a.dtype())) return std::nullopt;
   arith::Affine d;  // d < 0 or d <= 0
@@ -87,26 +87,33 @@ std::optional<int64_t> upper_limit(const Expr& e, const Var& var) {
     return std::nullopt;
   }
   const int64_t c = d.coefficient(var);
-  if (d.terms.size() != 1 || c <= 0) return std::nullopt;
-  // c * var + k < 0  <=>  var < ceil(-k / c);  with <= it is var < floor(-k / c) + 1.
-  const int64_t k = -d.constant;
+  if (c <= 0) return std::nullopt;
+  for (const auto& [term, factor] : d.terms)
+    if (term.as<VarRef>() == nullptr && uses(term, var)) return std::nullopt;
+  const Expr others = substitute(arith::to_expr(d), {{var, int_imm(0)}});
+  const auto range = arith::const_range(others, bounds);
+  if (!range) return std::nullopt;
+  // c * var - k < 0  <=>  var < ceil(k / c);  with <= it is var < floor(k / c) + 1.
+  const int64_t k = -range->first;
   const auto floor_div = [](int64_t a, int64_t n) { return a >= 0 ? a / n : -((-a + n - 1) / n); };
   return strict ? floor_div(k + c - 1, c) : floor_div(k, c) + 1;
 }
 
 /// The largest limit of `var` over the blocks in `s`; absent if one of them has none.
-std::optional<int64_t> limit_in(const Stmt& s, const Var& var) {
+std::optional<int64_t> limit_in(const Stmt& s, const Var& var, const arith::Bounds& bounds) {
   if (const Block* b = s.as<Block>()) {
     std::optional<int64_t> limit;
     for (const Expr& e : conjuncts(b->guard))
-      if (const auto c = upper_limit(e, var)) limit = std::min(limit.value_or(*c), *c);
+      if (const auto c = upper_limit(e, var, bounds)) limit = std::min(limit.value_or(*c), *c);
     return limit;
   }
+  arith::Bounds inner = bounds;
+  if (const For* loop = s.as<For>()) inner.bind(loop->var, loop->extent);
   std::optional<int64_t> limit = 0;
   bool any = false;
   for (const Stmt& child : children(s)) {
     if (child.as<Alloc>()) continue;
-    const auto c = limit_in(child, var);
+    const auto c = limit_in(child, var, inner);
     if (!c) return std::nullopt;
     limit = std::max(*limit, *c);
     any = true;
@@ -140,7 +147,7 @@ Stmt shrink_guarded(const Stmt& s, const arith::Bounds& bounds) {
       [&](const For& x) -> Stmt {
         Expr extent = x.extent;
         const auto n = as_int(extent);
-        if (const auto limit = limit_in(x.body, x.var); limit && n && *limit < *n)
+        if (const auto limit = limit_in(x.body, x.var, bounds); limit && n && *limit < *n)
           extent = int_imm(std::max<int64_t>(*limit, 0));
         arith::Bounds inner = bounds;
         inner.bind(x.var, extent);

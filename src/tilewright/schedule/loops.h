@@ -11,7 +11,8 @@ namespace tilewright::schedule {
 Stmt replace_loop_var(const Stmt& s, const Var& var, const Expr& value, const Expr& guard,
                       const arith::Bounds& bounds);
 
-/// Shrinks loops all of whose blocks are guarded `loop < c` and drops what the new extents prove.
+/// Shrinks loops to the iterations that the guards of all their blocks leave, whatever the loops
+/// inside do, and drops what the new extents prove.
 Stmt shrink_guarded(const Stmt& s, const arith::Bounds& bounds);
 
 /// The loops of a perfect nest from `outer` down: each is the only statement of the one before.

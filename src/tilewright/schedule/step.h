@@ -62,8 +62,8 @@ struct Reorder {
 ///   rewrite:  for i in n { S }  =>  for i@0 in p0 { S@0 }  for i@1 in p1 { S@1[i := i@1 + p0] }
 ///   requires: 1. `loop` is serial  2. at least two parts, all positive, that sum to the extent
 ///             (the last may be 0: the rest)  3. the names with `@` are free
-///   keeps:    the order of all block instances; inner loops whose every block is guarded `v < c`
-///             shrink to c and lose the guard
+///   keeps:    the order of all block instances; inner loops shrink to the iterations that the
+///             guards of all their blocks leave, and what always holds then is no guard any more
 ///   source:   TTile's unequal tiles
 struct Cut {
   Name loop;

@@ -147,10 +147,7 @@ class TileRuleSpace final : public RuleSpace {
       if (!can_block(point)) order = whole;
     }
     point.rows_outside = order.rows_outside;
-    // Rows are cut into blocks of whole tiles only: other tiles run without.
-    if (cost::blocked_axis(contraction_, point) != contraction_.rows ||
-        order.block % point.rows == 0)
-      point.block = order.block;
+    point.block = order.block;
     point.ahead = aheads_[take()];
     point.unroll = unrolls_[take()];
     point.pieces = pieces_[take()];

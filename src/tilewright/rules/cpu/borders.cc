@@ -4,6 +4,7 @@
 #include <map>
 
 #include "tilewright/arith/bounds.h"
+#include "tilewright/cost/tile_space.h"
 #include "tilewright/ir/walk.h"
 
 namespace tilewright::rules {
@@ -137,6 +138,27 @@ void cut_borders(Draft& draft, const std::string& block, const std::string& loop
     }
     if (parts.size() > 1) draft.attempt(schedule::Cut{part, parts});
   }
+}
+
+bool cut_outside(Draft& draft, const std::string& block, const std::string& loop, int threads) {
+  if (threads < 2) return false;
+  const LoopNest nest = draft.nest_of(block);
+  const auto at = std::find(nest.names.begin(), nest.names.end(), loop);
+  int64_t around = 1;
+  for (long i = 0; i < at - nest.names.begin(); ++i) around *= nest.extents[static_cast<size_t>(i)];
+  if (around == 1 || around >= cost::kPiecesPerThread * threads) return false;
+  std::vector<std::string> order = {loop};
+  order.insert(order.end(), nest.names.begin(), at);
+  if (!draft.attempt(schedule::Reorder{order})) return false;
+  cut_borders(draft, block, loop, true);
+  for (const std::string& piece : draft.pieces_of(block)) {
+    const LoopNest part = draft.nest_of(piece);
+    std::vector<std::string> back(part.names.begin(),
+                                  part.names.begin() + static_cast<long>(order.size()));
+    std::rotate(back.begin(), back.begin() + 1, back.end());
+    draft.attempt(schedule::Reorder{back});
+  }
+  return true;
 }
 
 }  // namespace tilewright::rules

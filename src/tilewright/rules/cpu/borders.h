@@ -26,4 +26,9 @@ Interior interior_of(const BlockFacts& block, const Func& func, const std::strin
 /// iteration (a partial tile) stands alone as well.
 void cut_borders(Draft& draft, const std::string& block, const std::string& loop, bool ragged);
 
+/// Cuts the last iteration of `loop`, a partial tile, off outside of the loops around it, where
+/// these alone are too few pieces for `threads`: a loop that is cut inside of them cannot be joined
+/// with them. Returns whether it did.
+bool cut_outside(Draft& draft, const std::string& block, const std::string& loop, int threads);
+
 }  // namespace tilewright::rules

@@ -257,6 +257,28 @@ TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
   EXPECT_THAT(pieces, ::testing::ElementsAre(3 * 2 * 5, 3 * 5));
 }
 
+/// 50 rows are eight tiles of six and one of two: blocks of two and of three tiles end in it.
+TEST(DefaultSchedule, TheLastBlockOfRowsMayBeShorter) {
+  const Func func =
+      func_of({"tilewright", "GemmPacked", {{50, 24}, {4, 24, 4}, {16}}, {{"n", int64_t{16}}}});
+  const interp::Arguments arguments = quarters(func);
+  const auto expected = interp::run(func, arguments);
+  ASSERT_TRUE(expected);
+  for (const int64_t block : {12, 15, 24, 48, 49})
+    for (const int threads : {1, 2}) {
+      cost::TilePoint point{6, 2};
+      point.block = block;
+      const Result<schedule::Trace> trace = trace_at(func, point, target_of(16), threads);
+      ASSERT_TRUE(trace) << block << to_string(trace.error());
+      const Result<Func> scheduled = schedule::replay(func, *trace);
+      ASSERT_TRUE(scheduled) << block << to_string(scheduled.error());
+      EXPECT_EQ(print(*scheduled).find("where"), std::string::npos) << block << print(*scheduled);
+      const auto actual = interp::run(*scheduled, arguments);
+      ASSERT_TRUE(actual) << block << to_string(actual.error());
+      expect_close(expected->outputs.begin()->second, actual->outputs.begin()->second, "blocks");
+    }
+}
+
 TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
   const Func func = func_of(OpCase{"", "MatMul", {{40, 64}, {64, 48}}, {}});
   const hw::CpuTarget target = target_of(32);

@@ -97,9 +97,12 @@ class TileRule {
     const std::string padding = bordered || skips ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
     if (bordered && tile_.block == 0) split_for_threads(block);
-    if (tile_.block > 0 && strip_.empty()) split_block();
+    const bool blocked = tile_.block > 0 && strip_.empty();
+    if (blocked && batch_.size() >= 2 && split_last(tile_.block))
+      block_ = batch_[batch_.size() - 2];
     split_plane(block);
     split_row_and_column();
+    if (blocked && block_.empty()) split_row_block();
     split_vector();
     if (outer_loops().empty()) enclose();
     const std::vector<std::string> outer = outer_loops();
@@ -222,18 +225,32 @@ class TileRule {
       }
   }
 
-  /// Cuts the last loop around the tile, or that of the rows, into blocks that pass all columns.
-  void split_block() {
-    if (batch_.size() >= 2) {
-      if (split_last(tile_.block)) block_ = batch_[batch_.size() - 2];
-    } else if (!tile_.row.loop.empty() &&
-               draft_.attempt(schedule::Split{tile_.row.loop, tile_.block})) {
-      row_block_ = tile_.row.loop + ".o";
-      tile_.row.loop += ".i";
-      tile_.row.extent = tile_.block;
-      tile_.row.tile = std::min(tile_.row.tile, tile_.block);
+  /// Joins tiles of rows to blocks that pass all columns.
+  void split_row_block() {
+    const int64_t tiles = ceil_div(tile_.row.extent, tile_.row.tile);
+    const int64_t block = ceil_div(tile_.block, tile_.row.tile);
+    if (row_outer_.empty() || block >= tiles || !draft_.attempt(schedule::Split{row_outer_, block}))
+      return;
+    row_block_ = row_outer_ + ".o";
+    const bool ragged = std::erase(ragged_, row_outer_) > 0;
+    row_outer_ += ".i";
+    if (!ragged && tiles % block == 0) return;
+    whole_blocks_ = (tiles - 1) / block;
+    whole_tiles_ = (tiles - 1) % block + (ragged ? 0 : 1);
+  }
+
+  /// Stands the last block of rows alone where it has fewer tiles or ends in a partial one, which
+  /// then stands alone in it.
+  void cut_last_block() {
+    for (const std::string& part : draft_.parts_of(row_block_)) {
+      if (!draft_.attempt(schedule::Cut{part, {whole_blocks_, 1}})) continue;
+      const std::string last = row_outer_ + part.substr(row_block_.size()) + "@1";
+      if (row_tile_is_partial() && whole_tiles_ > 0)
+        draft_.attempt(schedule::Cut{last, {whole_tiles_, 1}});
     }
   }
+
+  bool row_tile_is_partial() const { return tile_.row.extent % tile_.row.tile != 0; }
 
   /// Takes rows of the innermost loop around the tile into the tile.
   void split_plane(const BlockFacts& block) {
@@ -422,7 +439,11 @@ class TileRule {
   /// Cuts partial tiles off, and the tiles at the border if the block tests for it; tiles along the
   /// row not if they are cut for their taps.
   void cut(bool bordered, bool skipped) {
-    if (!bordered && !skipped) cut_columns();
+    const auto columns = std::find(ragged_.begin(), ragged_.end(), vec_outer_);
+    if (!bordered && !skipped && columns != ragged_.end() &&
+        cut_outside(draft_, name_, vec_outer_, threads_))
+      ragged_.erase(columns);
+    if (whole_blocks_ > 0) cut_last_block();
     if (bordered && !batch_.empty()) cut_borders(draft_, name_, batch_.back(), false);
     for (const std::string& loop : ragged_)
       if (loop != row_outer_ || !(bordered || (skipped && row_block_.empty())))
@@ -431,31 +452,6 @@ class TileRule {
       const bool partial = std::find(ragged_.begin(), ragged_.end(), row_outer_) != ragged_.end();
       cut_borders(draft_, name_, row_outer_, partial);
     }
-  }
-
-  /// Cuts a partial tile of columns off outside of the loops around it, where these alone are too
-  /// few pieces for the threads: a loop that is cut inside of them cannot be joined with them.
-  void cut_columns() {
-    if (threads_ < 2 || std::find(ragged_.begin(), ragged_.end(), vec_outer_) == ragged_.end())
-      return;
-    const LoopNest nest = draft_.nest_of(name_);
-    const auto at = std::find(nest.names.begin(), nest.names.end(), vec_outer_);
-    int64_t around = 1;
-    for (long i = 0; i < at - nest.names.begin(); ++i)
-      around *= nest.extents[static_cast<size_t>(i)];
-    if (around == 1 || around >= cost::kPiecesPerThread * threads_) return;
-    std::vector<std::string> order = {vec_outer_};
-    order.insert(order.end(), nest.names.begin(), at);
-    if (!draft_.attempt(schedule::Reorder{order})) return;
-    cut_borders(draft_, name_, vec_outer_, true);
-    for (const std::string& piece : draft_.pieces_of(name_)) {
-      const LoopNest part = draft_.nest_of(piece);
-      std::vector<std::string> back(part.names.begin(),
-                                    part.names.begin() + static_cast<long>(order.size()));
-      std::rotate(back.begin(), back.begin() + 1, back.end());
-      draft_.attempt(schedule::Reorder{back});
-    }
-    std::erase(ragged_, vec_outer_);
   }
 
   Draft& draft_;
@@ -471,6 +467,8 @@ class TileRule {
   std::string row_strips_;  ///< loop over the rows that one thread takes
   int64_t rows_per_strip_ = 0;
   bool rows_first_ = false;
+  /// Before the last block of rows, and in it before a partial tile; 0 blocks: all are alike.
+  int64_t whole_blocks_ = 0, whole_tiles_ = 0;
   std::vector<std::string> ragged_;  ///< loops whose last iteration is a partial tile
 };
 

@@ -1,0 +1,287 @@
+// A pixel's row and column matter where windows reach over its neighbours. To a product they are
+// one number, and one loop of 49 rows is cut into tiles better than seven loops of seven:
+//
+//   y[h, w, n] += x[h, w, k] * W[k, n]    (h, w) everywhere side by side: joined
+//   y[h, w]     = x[w, h]                 in x the other way round: they stay
+//   y[h, w]     = x[h, w] + b[w]          b knows w alone: they stay
+//
+// All pairs of neighbouring axes are taken to be one, until an access contradicts; a pair that is
+// given up may contradict others, so the accesses are read again until nothing changes.
+#include "tilewright/ir/join_axes.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "tilewright/ir/walk.h"
+
+namespace tilewright {
+namespace {
+
+struct Access {
+  Buffer buffer;
+  std::vector<Expr> indices;
+};
+
+/// One block with the loops around it.
+struct Nest {
+  const Block* block = nullptr;
+  std::vector<const For*> loops;
+  std::vector<Access> accesses;
+};
+
+/// Whether an axis of a buffer is one with the axis behind it, by axis.
+using Joined = std::map<Buffer, std::vector<bool>>;
+
+const Var* plain(const Expr& index) {
+  const auto* at = index.as<VarRef>();
+  return at != nullptr ? &at->var : nullptr;
+}
+
+bool is_simple(const For& loop) {
+  return loop.kind == ForKind::Serial && loop.marks.empty() && as_int(loop.extent);
+}
+
+std::vector<Access> accesses_of(const Block& block) {
+  std::vector<Access> all;
+  walk(
+      block.body,
+      [&](const Stmt& s) {
+        if (const auto* store = s.as<Store>()) all.push_back({store->buffer, store->indices});
+      },
+      [&](const Expr& e) {
+        if (const auto* at = e.as<Load>()) all.push_back({at->buffer, at->indices});
+      });
+  return all;
+}
+
+/// Loops are of one nest alone where nothing but loops and one block is inside of them.
+void find_nests(const Stmt& s, std::vector<const For*> loops, std::vector<Nest>& nests) {
+  if (const auto* loop = s.as<For>()) {
+    loops.push_back(loop);
+    return find_nests(loop->body, std::move(loops), nests);
+  }
+  if (const auto* block = s.as<Block>()) {
+    nests.push_back({block, std::move(loops), accesses_of(*block)});
+    return;
+  }
+  for (const Stmt& child : children(s)) find_nests(child, {}, nests);
+}
+
+class Joining {
+ public:
+  explicit Joining(const Func& func) : func_(func) {}
+
+  Func run() {
+    if (!func_.scalars.empty() || has_call()) return func_;
+    find_nests(func_.body, {}, nests_);
+    for (const Nest& nest : nests_)
+      for (const Access& access : nest.accesses) used_.insert(access.buffer);
+    assume();
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const Nest& nest : nests_)
+        for (const Access& access : nest.accesses) changed |= contradict(nest, access);
+    }
+    return rewritten();
+  }
+
+ private:
+  bool has_call() const {
+    bool found = false;
+    walk(func_.body, [&](const Stmt& s) { found |= s.as<Call>() != nullptr; });
+    return found;
+  }
+
+  void assume(const Buffer& buffer, bool dense) {
+    std::vector<bool>& pairs = joined_[buffer];
+    for (size_t axis = 0; axis + 1 < buffer.rank(); ++axis)
+      pairs.push_back(dense && used_.contains(buffer) && as_int(buffer.shape()[axis]) &&
+                      as_int(buffer.shape()[axis + 1]));
+  }
+
+  void assume() {
+    for (const Param& param : func_.params)
+      assume(param.buffer, param.strides.empty() && !param.values);
+    walk(func_.body, [&](const Stmt& s) {
+      if (const auto* alloc = s.as<Alloc>()) assume(alloc->buffer, alloc->marks.empty());
+    });
+  }
+
+  /// Gives up the pairs of the accessed buffer that this access does not take together.
+  bool contradict(const Nest& nest, const Access& access) {
+    bool changed = false;
+    std::vector<bool>& pairs = joined_.at(access.buffer);
+    for (size_t axis = 0; axis < pairs.size(); ++axis) {
+      if (!pairs[axis] || takes_together(nest, access, axis)) continue;
+      pairs[axis] = false;
+      changed = true;
+    }
+    return changed;
+  }
+
+  bool takes_together(const Nest& nest, const Access& access, size_t axis) const {
+    const Var* first = plain(access.indices[axis]);
+    const Var* second = plain(access.indices[axis + 1]);
+    if (first == nullptr || second == nullptr || *first == *second) return false;
+    const Iter* outer = whole_axis(nest, *first, access.buffer.shape()[axis]);
+    const Iter* inner = whole_axis(nest, *second, access.buffer.shape()[axis + 1]);
+    return outer != nullptr && inner != nullptr && outer->kind == inner->kind &&
+           outer->kind != IterKind::Scan && loops_are_neighbours(nest, *outer, *inner) &&
+           always_together(nest, *first, *second);
+  }
+
+  /// The iteration of `var` if it runs over all of an axis of this extent.
+  static const Iter* whole_axis(const Nest& nest, const Var& var, const Expr& extent) {
+    for (const Iter& iter : nest.block->iters)
+      if (iter.var == var) return as_int(iter.extent) == as_int(extent) ? &iter : nullptr;
+    return nullptr;
+  }
+
+  static bool loops_are_neighbours(const Nest& nest, const Iter& outer, const Iter& inner) {
+    const Var* first = plain(outer.binding);
+    const Var* second = plain(inner.binding);
+    if (first == nullptr || second == nullptr) return false;
+    for (size_t i = 0; i + 1 < nest.loops.size(); ++i) {
+      const For &a = *nest.loops[i], &b = *nest.loops[i + 1];
+      if (a.var == *first) return b.var == *second && is_simple(a) && is_simple(b);
+    }
+    return false;
+  }
+
+  /// Whether the block names the two only as neighbours along joined axes.
+  bool always_together(const Nest& nest, const Var& first, const Var& second) const {
+    size_t known = 0;
+    for (const Access& access : nest.accesses) {
+      const std::vector<bool>& pairs = joined_.at(access.buffer);
+      for (size_t axis = 0; axis < pairs.size(); ++axis) {
+        const Var* a = plain(access.indices[axis]);
+        const Var* b = plain(access.indices[axis + 1]);
+        if (pairs[axis] && a != nullptr && b != nullptr && *a == first && *b == second) ++known;
+      }
+    }
+    size_t named_first = 0, named_second = 0;
+    walk(
+        nest.block->body, [](const Stmt&) {},
+        [&](const Expr& e) {
+          const Var* var = plain(e);
+          named_first += var != nullptr && *var == first;
+          named_second += var != nullptr && *var == second;
+        });
+    const bool guarded = nest.block->guard && uses_any(nest.block->guard, loop_vars(nest));
+    return !guarded && named_first == known && named_second == known;
+  }
+
+  static std::vector<Var> loop_vars(const Nest& nest) {
+    std::vector<Var> vars;
+    for (const For* loop : nest.loops) vars.push_back(loop->var);
+    return vars;
+  }
+
+  Func rewritten() {
+    for (const auto& [buffer, pairs] : joined_)
+      if (std::count(pairs.begin(), pairs.end(), true) > 0)
+        buffers_[buffer] =
+            Buffer(buffer.name(), buffer.dtype(), joined_shape(buffer), buffer.scope());
+    if (buffers_.empty()) return func_;
+    for (const Nest& nest : nests_) join_loops(nest);
+    Func out = func_;
+    for (Param& param : out.params) param.buffer = now(param.buffer);
+    out.body = rewrite(
+        func_.body, [&](const Stmt& s) { return rewritten(s); },
+        [&](const Expr& e) {
+          return rewrite(e, [&](const Expr& x) {
+            const auto* at = x.as<Load>();
+            return at == nullptr ? x : load(now(at->buffer), indices(at->buffer, at->indices));
+          });
+        });
+    return out;
+  }
+
+  Buffer now(const Buffer& buffer) const {
+    const auto to = buffers_.find(buffer);
+    return to != buffers_.end() ? to->second : buffer;
+  }
+
+  std::vector<Expr> joined_shape(const Buffer& buffer) const {
+    std::vector<Expr> shape;
+    int64_t before = 1;  // elements of the axes that are one with this one
+    for (size_t axis = 0; axis < buffer.rank(); ++axis) {
+      const Expr& extent = buffer.shape()[axis];
+      const bool goes_on = axis + 1 < buffer.rank() && joined_.at(buffer)[axis];
+      if (goes_on) {
+        before *= *as_int(extent);
+        continue;
+      }
+      shape.push_back(before == 1 ? extent : int_imm(before * *as_int(extent)));
+      before = 1;
+    }
+    return shape;
+  }
+
+  /// Of joined axes the last one's index stands for all.
+  std::vector<Expr> indices(const Buffer& buffer, const std::vector<Expr>& all) const {
+    const std::vector<bool>& pairs = joined_.at(buffer);
+    std::vector<Expr> out;
+    for (size_t axis = 0; axis < all.size(); ++axis)
+      if (axis >= pairs.size() || !pairs[axis]) out.push_back(all[axis]);
+    return out;
+  }
+
+  /// Notes which iterations and loops of the nest go, and how far those that stay run.
+  void join_loops(const Nest& nest) {
+    for (const Access& access : nest.accesses) {
+      const std::vector<bool>& pairs = joined_.at(access.buffer);
+      int64_t before = 1;
+      for (size_t axis = 0; axis < access.indices.size(); ++axis) {
+        const bool goes_on = axis < pairs.size() && pairs[axis];
+        if (!goes_on && before == 1) continue;
+        const Var var = *plain(access.indices[axis]);
+        const auto iter = std::find_if(nest.block->iters.begin(), nest.block->iters.end(),
+                                       [&](const Iter& i) { return i.var == var; });
+        const Var loop = *plain(iter->binding);
+        before *= *as_int(iter->extent);
+        if (goes_on) gone_.insert({var, loop});
+        if (goes_on) continue;
+        extents_[var] = extents_[loop] = before;
+        before = 1;
+      }
+    }
+  }
+
+  Stmt rewritten(const Stmt& s) const {
+    if (const auto* alloc = s.as<Alloc>()) return make(Alloc{now(alloc->buffer), alloc->marks});
+    if (const auto* store = s.as<Store>())
+      return make(Store{now(store->buffer), indices(store->buffer, store->indices), store->value,
+                        store->combine});
+    if (const auto* loop = s.as<For>()) {
+      if (gone_.contains(loop->var)) return loop->body;
+      For kept = *loop;
+      if (const auto to = extents_.find(loop->var); to != extents_.end())
+        kept.extent = int_imm(to->second);
+      return make(std::move(kept));
+    }
+    const auto* block = s.as<Block>();
+    if (block == nullptr) return s;
+    Block kept = *block;
+    std::erase_if(kept.iters, [&](const Iter& iter) { return gone_.contains(iter.var); });
+    for (Iter& iter : kept.iters)
+      if (const auto to = extents_.find(iter.var); to != extents_.end())
+        iter.extent = int_imm(to->second);
+    return make(std::move(kept));
+  }
+
+  const Func& func_;
+  std::vector<Nest> nests_;
+  std::set<Buffer> used_;
+  Joined joined_;
+  BufferMap buffers_;
+  std::set<Var> gone_;              ///< iterations, and their loops
+  std::map<Var, int64_t> extents_;  ///< of iterations and loops that stand for others too
+};
+
+}  // namespace
+
+Func join_axes(const Func& func) { return Joining(func).run(); }
+
+}  // namespace tilewright

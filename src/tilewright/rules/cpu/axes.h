@@ -1,0 +1,15 @@
+// Whether a kernel's neighbouring axes become one before it is scheduled.
+#pragma once
+
+#include "tilewright/hw/target.h"
+#include "tilewright/ir/stmt.h"
+
+namespace tilewright::rules {
+
+/// `func` with its axes joined (ir/join_axes.h) where the tiles of its largest sum of products are
+/// not slower by that: 49 pixels of a map are eight tiles of six and one more, its seven rows of
+/// seven are not. `func` itself where nothing can be joined, there is no such sum, or the model
+/// prefers the axes as they are (blocks of whole rows).
+Func with_best_axes(const Func& func, const hw::CpuTarget& target, int threads);
+
+}  // namespace tilewright::rules
