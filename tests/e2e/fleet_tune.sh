@@ -82,6 +82,14 @@ holds "and what it came to is stored" \
 holds "both devices measure" tuned model.json "len(t['worker']['devices']) == 2"
 holds "a search for them" tuned model.json "t['trials'] == 60 and any(k.get('better') for k in t['tasks'])"
 
+# A device without a compiler: candidates are compiled by its worker, and its command runs them.
+worker --device "runner:$(dirname "$program")/tilewright-runner"
+holds "a device behind a runner" within 60 has free 6
+"$program" --json -q tune net.onnx --worker x86-64-v2 --threads 1 --trials 24 --for 120s -o there.twm >runner.json 2>"$log"
+holds "measures" tuned runner.json \
+  "t['trials'] == 24 and sum(k.get('outcomes', {}).get('ok', 0) for k in t['tasks']) >= 12"
+exits 0 "the package runs there" "on " -- run there.twm --worker x86-64-v2 --seed 3 --output there.npy
+
 # The server is killed, then the worker: the search goes on, and nothing is missing in the end.
 sql "UPDATE fleet.meta SET lease_s = 8" >"$log"  # what the worker has is given to another one soon
 kept=$(sql "SELECT count(*) FROM fleet.records")
@@ -106,5 +114,5 @@ holds "another one measures" within 60 grep -q "tried" four.log
 kill -INT "$search"
 wait "$search"
 holds "an interrupt ends it with what it has" [ $? -eq 130 ]
-holds "nothing of it is left to do" within 90 has free 3
+holds "nothing of it is left to do" within 90 has free 4
 finish

@@ -43,7 +43,7 @@ struct TaskJob {
   std::string target;  ///< printed (target_text.h)
   int64_t threads = 1;
   int64_t place = 0;   ///< of its reference results in kResultsFile
-  std::string device;  ///< the GPU that runs it, where the target is one
+  std::string device;  ///< what runs it: a GPU, `runner:CMD`; empty: this processor
   static constexpr std::string_view name = "task";
   static constexpr auto fields() {
     return std::tuple{field("task", &TaskJob::task),     field("func", &TaskJob::func),

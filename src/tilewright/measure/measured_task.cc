@@ -87,10 +87,10 @@ Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
                                                            const LoadForDevice& load) {
   Func func = TW_TRY(parse_func(job.func));
   hw::Target target = TW_TRY(parse_target(job.target));
-  if (job.device.empty() == (target.gpu() != nullptr))
+  if (job.device.empty() && target.gpu() != nullptr)
     return fail(ErrorKind::Invalid, fmt::format("a job for {} on '{}'", target.name, job.device));
-  if (target.gpu() != nullptr && !load)
-    return fail(ErrorKind::Device, "this worker knows no GPUs", job.device);
+  if (!job.device.empty() && !load)
+    return fail(ErrorKind::Device, "this worker knows no devices", job.device);
   if (!func.scalars.empty())
     return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
                 "only kernels of fixed sizes are measured");
@@ -119,14 +119,15 @@ Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool
   try {
     BuiltKernel kernel;
     if (on_device) {
-      auto loaded = load_(scheduled, *target_.gpu(), job_.device);
+      auto loaded = load_(scheduled, target_, threads(), job_.device);
       if (!loaded) return refused(loaded.error());
       kernel.device = *std::move(loaded);
       return kernel;
     }
     const Result<Func> lowered = lower::run_pipeline(scheduled, "cpu");
     if (!lowered) return refused(lowered.error());
-    const hw::CpuTarget& cpu = target_.cpu() != nullptr ? *target_.cpu() : hw::host();
+    const bool is_host = this->on_device() || target_.cpu() == nullptr;
+    const hw::CpuTarget& cpu = is_host ? hw::host() : *target_.cpu();
     Result<runtime::CompiledKernel> code = compile_(*lowered, cpu);
     if (!code) return refused(code.error());
     kernel.workspace =
@@ -159,11 +160,7 @@ Attempt<BuiltKernel> MeasuredTask::build(const std::string& trace) const {
 
 /// Mean time of `calls` calls in a row. units: ns.
 double MeasuredTask::reading_of(const BuiltKernel& kernel, int64_t calls) {
-  double time = 0;
-  if (kernel.device != nullptr) {
-    for (int64_t i = 0; i < calls; ++i) time += value_or_leave(kernel.device->run());
-    return time / static_cast<double>(calls);
-  }
+  if (kernel.device != nullptr) return value_or_leave(kernel.device->run(calls));
   void* workspace = const_cast<void*>(kernel.workspace.data());
   const int64_t begin = now_ns();
   for (int64_t i = 0; i < calls; ++i)
@@ -191,7 +188,7 @@ std::vector<Array> MeasuredTask::blank_results() const {
 
 Attempt<std::vector<Array>> MeasuredTask::reference() {
   Attempt<BuiltKernel> plain = compile_scheduled(func_, false);
-  if (!plain && on_device()) plain = thread_per_result();
+  if (!plain && target_.gpu() != nullptr) plain = thread_per_result();
   if (!plain) return tl::unexpected(plain.error());
   call(*plain);
   std::vector<Array> results;

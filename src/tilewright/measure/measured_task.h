@@ -25,7 +25,7 @@ using Attempt = tl::expected<T, Failure>;
 std::string one_line(const Error& error);
 
 /// A schedule as native code, with memory of its own for what it keeps to itself; or as code on a
-/// GPU.
+/// device.
 struct BuiltKernel {
   runtime::CompiledKernel code;
   Array workspace;
@@ -40,7 +40,7 @@ class MeasuredTask {
   static Result<std::unique_ptr<MeasuredTask>> create(const TaskJob& job, const CompileFor& compile,
                                                       const LoadForDevice& load = {});
 
-  bool on_device() const { return target_.gpu() != nullptr; }
+  bool on_device() const { return !job_.device.empty(); }
   /// CPUs that a call keeps busy.
   int threads() const { return static_cast<int>(job_.threads); }
   /// Values by parameter, without shape.

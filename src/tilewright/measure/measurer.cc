@@ -56,7 +56,7 @@ Result<int64_t> result_bytes(const Func& func) {
 
 Status runs_here(const Task& task) {
   // The worker finds a device, or says what is missing.
-  if (task.target.kind != hw::TargetKind::Cpu) return {};
+  if (task.target.kind != hw::TargetKind::Cpu || !task.device.id.empty()) return {};
   const hw::CpuTarget& target = task.cpu();
   const std::vector<std::string> missing = hw::missing_features(target);
   if (target.triple != hw::host().triple || !missing.empty())

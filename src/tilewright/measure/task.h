@@ -11,7 +11,7 @@ namespace tilewright::measure {
 
 /// What measures a kernel, if not this machine's processor or a simulator.
 struct MeasuringDevice {
-  std::string id;    ///< as --device takes it: `opencl:0`
+  std::string id;    ///< as --device takes it: `opencl:0`, or what a worker offers: `runner:CMD`
   std::string name;  ///< as its driver calls it
 };
 
@@ -23,7 +23,7 @@ struct Task {
   int threads = 1;          ///< workers the kernel runs on
   int64_t uses = 1;         ///< steps of the model that run it
   hw::CpuTarget host;       ///< the processor beside a GPU or an accelerator
-  MeasuringDevice device;   ///< a GPU of this machine; without `id`: there is none
+  MeasuringDevice device;   ///< a GPU, another machine; without `id`: there is none
   std::string unit = "ns";  ///< of costs: `ns`, or `cycles` of a simulator
 
   /// What code for the processor is made for.

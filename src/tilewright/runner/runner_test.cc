@@ -253,7 +253,7 @@ TEST_F(RunnerSlow, DamagedFilesAreAnsweredNeverACrash) {
   EXPECT_TRUE(run().at("ok"));
 }
 
-/// `tilewright-runner --serve` at the other end of a socket.
+/// `tilewright-runner --serve` at the other end of a socket; `-`: that is its stdin and stdout.
 class Serving {
  public:
   explicit Serving(const std::string& folder) {
@@ -262,7 +262,9 @@ class Serving {
     socket_ = ends[0];
     child_ = ::fork();
     if (child_ == 0) {
-      if (ends[1] == 3)
+      if (folder == "-")
+        ::dup2(ends[1], STDIN_FILENO), ::dup2(ends[1], STDOUT_FILENO);
+      else if (ends[1] == 3)
         ::fcntl(3, F_SETFD, 0);
       else
         ::dup2(ends[1], 3);
@@ -344,6 +346,34 @@ TEST_F(Runner, ServesRunsOneAfterTheOther) {
   empty.send("{\"inputs\": []}\n");
   const Json failed = empty.reply();
   EXPECT_EQ(failed.value("kind", ""), "io") << failed;
+}
+
+/// Over ssh nothing but stdin and stdout is there.
+TEST_F(Runner, ServesAPackageThatComesThroughAStream) {
+  const std::string package = *read_file(file("model.twm"));
+  const std::string values = *read_file(file("inputs/0.npy")),
+                    mask = *read_file(file("inputs/1.npy"));
+  const std::string request =
+      Json{{"runs", 2}, {"inputs", {values.size(), mask.size()}}}.dump() + "\n";
+  Serving serving("-");
+  serving.send(Json{{"threads", 1}, {"package", package.size()}}.dump() + "\n" + package);
+  std::vector<std::string> first, second;
+  serving.send(request + values + mask);
+  const Json reply = serving.reply(&first);
+  ASSERT_TRUE(reply.value("ok", false)) << reply;
+  EXPECT_EQ(reply.at("run_ns").size(), 2u);
+  serving.send(request + values + mask);
+  EXPECT_TRUE(serving.reply(&second).value("ok", false));
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(serving.end(), 0);
+  for (const char* none : {"x\n", "{}\n", "{\"package\": -1}\n", "{\"package\": 9}\nxyz"}) {
+    Serving wrong("-");
+    wrong.send(none);
+    EXPECT_EQ(wrong.end(), 20) << none;
+  }
+  Serving damaged("-");
+  damaged.send("{\"package\": 3}\nxyz{\"inputs\": []}\n");
+  EXPECT_EQ(damaged.reply().value("kind", ""), "package");
 }
 
 }  // namespace

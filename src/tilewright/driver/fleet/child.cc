@@ -40,6 +40,14 @@ std::vector<std::string> command_of(const fleet::Offer& offer, const std::string
   return {this_program(), "run-folder", folder, "--quiet"};
 }
 
+/// What the words of a command name.
+void add_named_files(const std::vector<std::string>& words, std::vector<std::string>& files) {
+  for (std::string word : words) {
+    if (word.starts_with("runner:")) word.erase(0, 7);
+    if (word.starts_with("/") && std::filesystem::exists(word)) files.push_back(word);
+  }
+}
+
 /// Files through which drivers reach GPUs; what their libraries read goes to `read_only`.
 std::vector<std::string> gpu_nodes(std::vector<std::string>& read_only) {
   std::vector<std::string> nodes;
@@ -72,9 +80,8 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   fleet::Confined child;
   child.argv = command_of(offer, folder);
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
-  for (const std::string& word : child.argv)  // what a runner's command names
-    if (word.starts_with("/") && word != folder && std::filesystem::exists(word))
-      child.read_only.push_back(word);
+  add_named_files(child.argv, child.read_only);
+  std::erase(child.read_only, folder);
   child.writable_folder = folder;
   child.limit_seconds = limit_s;
   child.memory_bytes = kMemory;
@@ -104,7 +111,12 @@ fleet::OpenChild ChildRunner::opening(const fleet::Offer& offer) const {
 measure::StartWorker ChildRunner::measuring(const fleet::Offer& offer) const {
   fleet::Confined child;
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
-  if (offer.device != "cpu") child.devices = gpu_nodes(child.read_only);
+  // Candidates are compiled there, and run by a runner's command.
+  child.starts_processes = offer.device.starts_with("runner:");
+  if (child.starts_processes)
+    add_named_files(split_words(offer.device), child.read_only);
+  else if (offer.device != "cpu")
+    child.devices = gpu_nodes(child.read_only);
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;

@@ -34,12 +34,16 @@ class GpuKernel final : public measure::DeviceKernel {
     return {};
   }
 
-  Result<double> run() override {
-    TW_TRY_STATUS(instance_->execute());
-    const std::vector<int64_t> times = instance_->call_times();
-    if (times.empty())
-      return fail(ErrorKind::Device, "the device gives no times", "events cannot be read");
-    return static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0}));
+  Result<double> run(int64_t calls) override {
+    double sum = 0;
+    for (int64_t call = 0; call < calls; ++call) {
+      TW_TRY_STATUS(instance_->execute());
+      const std::vector<int64_t> times = instance_->call_times();
+      if (times.empty())
+        return fail(ErrorKind::Device, "the device gives no times", "events cannot be read");
+      sum += static_cast<double>(std::accumulate(times.begin(), times.end(), int64_t{0}));
+    }
+    return sum / static_cast<double>(calls);
   }
 
   Status read(std::vector<Array>& operands) override {
@@ -75,8 +79,9 @@ std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDevice
 }
 
 Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                               const hw::GpuTarget& gpu,
+                                                               const hw::Target& target, int,
                                                                const std::string& device) {
+  const hw::GpuTarget& gpu = *target.gpu();
   for (const Param& param : scheduled.params)
     if (!param.strides.empty())
       return fail(ErrorKind::Unsupported,

@@ -20,8 +20,10 @@ Result<std::shared_ptr<runtime::GpuDevice>> gpu_for(const hw::GpuTarget& target,
 std::string gpu_target_key(const hw::GpuTarget& target, const runtime::GpuDeviceInfo& device);
 
 /// Compiles and loads a scheduled Func; times are recorded. For workers (measure/device_kernel.h).
+/// requires: a GPU's target.
 Result<std::unique_ptr<measure::DeviceKernel>> load_gpu_kernel(const Func& scheduled,
-                                                               const hw::GpuTarget& target,
+                                                               const hw::Target& target,
+                                                               int threads,
                                                                const std::string& device);
 
 }  // namespace tilewright::driver

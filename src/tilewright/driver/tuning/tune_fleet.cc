@@ -23,13 +23,11 @@ constexpr int kTurns = 5;  ///< of each form of a model
 /// Of the least time that a machine's measured rates allow: a cost below it is none.
 constexpr double kPlausible = 0.5;
 
-/// Kernels are measured where their code runs, beside a compiler, and where time is time.
+/// Kernels are measured where time is time.
 Status check_measures(const fleet::Device& device) {
-  if (device.device == "cpu" || device.device.starts_with("model")) return {};
+  for (const char* kind : {"cpu", "model", "runner"})
+    if (device.device.starts_with(kind)) return {};
   const std::string what = fmt::format("tuning does not measure on {}", device.name);
-  if (device.device.starts_with("runner"))
-    return fail(ErrorKind::Unsupported, what, "a runner has no compiler, which candidates need",
-                "run, verify and bench use it");
   if (compile::keeps_time(device.device))
     return fail(ErrorKind::Unsupported, what,
                 "it is a simulator, which counts the same cycles on every machine",

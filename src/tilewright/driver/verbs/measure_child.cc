@@ -2,6 +2,7 @@
 #include "tilewright/compile/cpu/shared_code.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/tuning/gpu_kernel.h"
+#include "tilewright/driver/tuning/runner_kernel.h"
 #include "tilewright/measure/worker.h"
 
 namespace tilewright::driver {
@@ -11,7 +12,12 @@ void add_measure_child(Verb app, VerbContext& context) {
   verb.hide();
   verb.callback([&context] {
     context.action = []() -> Result<int> {
-      return measure::serve_worker(compile::compile_kernel, load_gpu_kernel);
+      return measure::serve_worker(
+          compile::compile_kernel, [](const Func& scheduled, const hw::Target& target, int threads,
+                                      const std::string& device) {
+            const auto load = target.gpu() != nullptr ? load_gpu_kernel : load_runner_kernel;
+            return load(scheduled, target, threads, device);
+          });
     };
   });
 }

@@ -60,7 +60,8 @@ std::string cache_folder(const WorkerVerb& verb) {
 
 /// Simulators count cycles where they are; everything else is measured.
 bool measures_schedules(const std::string& device) {
-  return device == "cpu" || hw::find_gpu_target(compile::backend_name(device)).has_value();
+  return device == "cpu" || device.starts_with("runner:") ||
+         hw::find_gpu_target(compile::backend_name(device)).has_value();
 }
 
 /// Whose packages run on a device. `path`: the keys that are trusted; empty: everybody's do.
@@ -100,6 +101,8 @@ std::vector<fleet::Service> services(
     if (!measures_schedules(offer.device)) return nullptr;
     fleet::ServedDevice device;
     device.id = offer.device;
+    if (offer.device.starts_with("runner:"))
+      if (const auto target = hw::find_target(offer.target)) device.triple = target->triple;
     device.start = children.measuring(offer);
     return fleet::measure_server(std::move(device));
   };

@@ -78,7 +78,10 @@ class MeasureServer final : public JobServer {
 };
 
 Result<measure::Task> MeasureServer::task_of(const MeasuredKernel& kernel) const {
-  measure::Task task = TW_TRY(served_task(kernel, device_.id == "cpu"));
+  const ServedBy by = device_.id == "cpu"                 ? ServedBy::Processor
+                      : device_.id.starts_with("runner:") ? ServedBy::Runner
+                                                          : ServedBy::Gpu;
+  measure::Task task = TW_TRY(served_task(kernel, by, device_.triple));
   if (device_.id != "cpu") task.device = {device_.id, device_.name};
   return task;
 }

@@ -15,7 +15,8 @@
 namespace tilewright::fleet {
 
 struct ServedDevice {
-  std::string id;                    ///< `cpu`, `opencl:0`
+  std::string id;                    ///< `cpu`, `opencl:0`, `runner:CMD`
+  std::string triple;                ///< of the processor behind a runner
   std::string name;                  ///< of a GPU, as its driver calls it
   measure::StartWorker start;        ///< of the processes; empty: unconfined
   std::vector<std::string> worker;   ///< their program; empty: this one, as measure-child

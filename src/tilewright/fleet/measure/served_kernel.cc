@@ -35,17 +35,22 @@ Status runs_on(const hw::CpuTarget& target) {
 
 }  // namespace
 
-Result<measure::Task> served_task(const MeasuredKernel& kernel, bool on_processor) {
+Result<measure::Task> served_task(const MeasuredKernel& kernel, ServedBy by,
+                                  const std::string& triple) {
   measure::Task task;
   task.func = TW_TRY(parse_func(kernel.func));
   task.name = task.func.name;
   task.target = TW_TRY(measure::parse_target(kernel.target));
   task.threads = kernel.threads;
   task.host = hw::host();
-  if ((task.target.cpu() != nullptr) != on_processor)
+  const hw::CpuTarget* cpu = task.target.cpu();
+  if (by == ServedBy::Gpu ? task.target.gpu() == nullptr : cpu == nullptr)
     return fail(ErrorKind::Device, fmt::format("this device runs no code for {}", task.target.name),
-                on_processor ? "it is a processor" : "it is a GPU");
-  if (task.target.cpu() != nullptr) TW_TRY_STATUS(runs_on(*task.target.cpu()));
+                by == ServedBy::Gpu ? "it is a GPU" : "it is a processor");
+  if (by == ServedBy::Processor) TW_TRY_STATUS(runs_on(*cpu));
+  if (by == ServedBy::Runner && cpu->triple != triple)
+    return fail(ErrorKind::Device, fmt::format("this device runs no code for {}", task.target.name),
+                fmt::format("that is for {}, the runner for {}", cpu->triple, triple));
   return task;
 }
 

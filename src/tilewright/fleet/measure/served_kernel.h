@@ -11,9 +11,14 @@
 
 namespace tilewright::fleet {
 
-/// The kernel as a task of this machine's processor, or of a GPU. errors: Parse; Device (its target
-/// is none that this device runs, with what is missing).
-Result<measure::Task> served_task(const MeasuredKernel& kernel, bool on_processor);
+/// What runs a kernel.
+enum class ServedBy { Processor, Gpu, Runner };
+
+/// The kernel as a task of this machine's processor, of a GPU, or of the processor behind a runner.
+/// `triple`: of that one. errors: Parse; Device (its target is none that this device runs, with
+/// what is missing).
+Result<measure::Task> served_task(const MeasuredKernel& kernel, ServedBy by,
+                                  const std::string& triple = {});
 
 /// Bytes of all its parameters. errors: Unsupported (sizes known only at run time), Limit (more
 /// than a worker has for a kernel).

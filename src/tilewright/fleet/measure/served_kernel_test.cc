@@ -31,22 +31,27 @@ MeasuredKernel kernel(const hw::Target& target) {
 }
 
 TEST(ServedKernel, IsForThisDevice) {
-  const auto here = served_task(kernel(hw::as_target(hw::host())), true);
+  const auto here = served_task(kernel(hw::as_target(hw::host())), ServedBy::Processor);
   ASSERT_TRUE(here) << to_string(here.error());
   EXPECT_EQ(*operand_bytes(here->func), 2 * 64 * 4);
-  EXPECT_FALSE(served_task(kernel(hw::as_target(hw::host())), false));
+  EXPECT_FALSE(served_task(kernel(hw::as_target(hw::host())), ServedBy::Gpu));
   hw::CpuTarget more = hw::host();
   more.features.push_back("no-such-feature");
-  const auto lacking = served_task(kernel(hw::as_target(more)), true);
+  const auto lacking = served_task(kernel(hw::as_target(more)), ServedBy::Processor);
   ASSERT_FALSE(lacking);
   EXPECT_EQ(lacking.error().kind, ErrorKind::Device);
   EXPECT_THAT(lacking.error().why, HasSubstr("no-such-feature"));
+  // Behind a runner: what features its processor has, it shows itself.
+  EXPECT_TRUE(served_task(kernel(hw::as_target(more)), ServedBy::Runner, hw::host().triple));
+  const auto other = served_task(kernel(hw::as_target(more)), ServedBy::Runner, "riscv64-linux");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().why, HasSubstr("the runner for riscv64-linux"));
   MeasuredKernel broken = kernel(hw::as_target(hw::host()));
   broken.func = "func f(";
-  EXPECT_FALSE(served_task(broken, true));
+  EXPECT_FALSE(served_task(broken, ServedBy::Processor));
   broken = kernel(hw::as_target(hw::host()));
   broken.target = "{}";
-  EXPECT_FALSE(served_task(broken, true));
+  EXPECT_FALSE(served_task(broken, ServedBy::Processor));
 }
 
 TEST(ServedKernel, SizesHaveLimits) {

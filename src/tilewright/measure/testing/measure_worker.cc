@@ -95,7 +95,7 @@ class FakeKernel final : public DeviceKernel {
     y_ = operands.at(1).clone();
     return {};
   }
-  Result<double> run() override {
+  Result<double> run(int64_t) override {
     if (mentions(program_, "endless")) endless(nullptr, nullptr, nullptr, nullptr);
     if (mentions(program_, "broken"))
       return fail(ErrorKind::Device, "the device is lost", "it is a test");
@@ -113,7 +113,7 @@ class FakeKernel final : public DeviceKernel {
   Array x_, y_;
 };
 
-Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const hw::GpuTarget& target,
+Result<std::unique_ptr<DeviceKernel>> load(const Func& scheduled, const hw::Target& target, int,
                                            const std::string& device) {
   if (device != "fake:0" || target.name != "opencl")
     return fail(ErrorKind::Device, "no such device: " + device, target.name);

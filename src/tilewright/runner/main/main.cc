@@ -21,7 +21,8 @@ constexpr const char* kTarget =
 
 int main(int argc, char** argv) {
   if (argc == 3 && std::string_view(argv[1]) == "--serve")
-    return tilewright::runner::serve_folder(argv[2]);
+    return std::string_view(argv[2]) == "-" ? tilewright::runner::serve_stream()
+                                            : tilewright::runner::serve_folder(argv[2]);
   const std::string_view argument = argc == 2 ? argv[1] : "";
   if (argument == "--version")
     return std::printf("tilewright-runner %s %s\n", tw_version(), kTarget) < 0;
@@ -31,7 +32,8 @@ int main(int argc, char** argv) {
         "usage: tilewright-runner [--serve] FOLDER\n"
         "Runs FOLDER/model.twm on FOLDER/inputs/0.npy ... as FOLDER/job.json says; leaves\n"
         "FOLDER/outputs/0.npy ... and FOLDER/result.json.\n"
-        "--serve: the package stays open; inputs come and outputs go through descriptor 3.\n");
+        "--serve: the package stays open; inputs come and outputs go through descriptor 3; with -\n"
+        "  as FOLDER package and inputs come through stdin, outputs go through stdout.\n");
     return TW_INVALID;
   }
   const auto code = tilewright::runner::run_folder(std::string(argument));

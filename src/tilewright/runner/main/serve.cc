@@ -9,12 +9,20 @@
 //
 // `open_ms` is told with the first reply; later ones have 0. Whoever writes requests is trusted;
 // whoever reads the replies need not trust them, since the package's code runs in this process.
+//
+// tilewright-runner --serve -: the same through stdin and stdout, so that it works over ssh, too.
+// The package comes first: a line of job.json with its size, then its bytes.
+//
+//   {"device": "cpu", "threads": 2, "package": 41200}     then 41200 bytes, then requests
 #include "tilewright/runner/main/serve.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -29,17 +37,17 @@ constexpr int kSocket = 3;
 constexpr size_t kMostLine = 1 << 20;
 
 /// The next bytes: at most `most`, and at least one; 0 at the end.
-size_t read_some(char* into, size_t most) {
+size_t read_some(int from, char* into, size_t most) {
   for (;;) {
-    const ssize_t got = ::read(kSocket, into, most);
+    const ssize_t got = ::read(from, into, most);
     if (got < 0 && errno == EINTR) continue;
     return got > 0 ? static_cast<size_t>(got) : 0;
   }
 }
 
-bool write_all(std::string_view bytes) {
+bool write_all(int to, std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = ::write(kSocket, bytes.data(), bytes.size());
+    const ssize_t written = ::write(to, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return false;
     bytes.remove_prefix(static_cast<size_t>(written));
@@ -50,12 +58,14 @@ bool write_all(std::string_view bytes) {
 /// What has arrived.
 class Requests {
  public:
+  explicit Requests(int from) : from_(from) {}
+
   /// Absent at the end, or if there is none.
   std::optional<std::string> line() {
     for (;;) {
       if (const size_t end = text_.find('\n'); end != text_.npos) return take(end + 1);
       char chunk[65536];
-      const size_t got = text_.size() < kMostLine ? read_some(chunk, sizeof chunk) : 0;
+      const size_t got = text_.size() < kMostLine ? read_some(from_, chunk, sizeof chunk) : 0;
       if (got == 0) return std::nullopt;
       text_.append(chunk, got);
     }
@@ -65,7 +75,7 @@ class Requests {
     size_t have = taken.size();
     taken.resize(count);
     while (have < count) {
-      const size_t got = read_some(taken.data() + have, count - have);
+      const size_t got = read_some(from_, taken.data() + have, count - have);
       if (got == 0) return std::nullopt;
       have += got;
     }
@@ -78,22 +88,35 @@ class Requests {
     text_.erase(0, count);
     return taken;
   }
+  int from_;
   std::string text_;
 };
 
 /// The package, opened by the first request: so that a failure is a reply.
 struct Served {
   std::string folder;
+  bool ours = false;  ///< it came through a stream: once it is open its files are not needed
   std::optional<PackageSession> session;
+
+  Status open(double& open_ms) {
+    const Result<std::string> text = read_file(folder + "/job.json");
+    Result<RunnerJob> how = text ? parse_job(*text) : tl::unexpected<Error>(text.error());
+    Result<PackageSession> opened =
+        how ? open_package(folder, *how, open_ms) : tl::unexpected<Error>(how.error());
+    if (ours) remove_files();
+    session = TW_TRY(std::move(opened));
+    return {};
+  }
+  void remove_files() const {
+    for (const char* name : {"/job.json", "/model.twm"}) ::unlink((folder + name).c_str());
+    ::rmdir(folder.c_str());
+  }
 };
 
 Result<Json> run_request(Served& served, const RunnerJob& job,
                          const std::vector<std::string>& inputs, std::string& bytes) {
   double open_ms = 0;
-  if (!served.session) {
-    const RunnerJob how = TW_TRY(parse_job(TW_TRY(read_file(served.folder + "/job.json"))));
-    served.session = TW_TRY(open_package(served.folder, how, open_ms));
-  }
+  if (!served.session) TW_TRY_STATUS(served.open(open_ms));
   PackageSession& session = *served.session;
   if (inputs.size() != session.inputs().size())
     return fail(ErrorKind::Invalid, fmt::format("{} inputs were given", inputs.size()),
@@ -132,11 +155,7 @@ std::optional<RunnerJob> request_of(const std::string& line, std::vector<size_t>
   return job ? std::optional<RunnerJob>(*job) : std::nullopt;
 }
 
-}  // namespace
-
-int serve_folder(const std::string& folder) {
-  Requests requests;
-  Served served{folder, std::nullopt};
+int serve(Requests& requests, Served& served, int out) {
   while (const std::optional<std::string> line = requests.line()) {
     std::vector<size_t> sizes;
     const std::optional<RunnerJob> job = request_of(*line, sizes);
@@ -153,9 +172,55 @@ int serve_folder(const std::string& folder) {
     // Names are what the package says they are, UTF-8 or not.
     const std::string text =
         reply.dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
-    if (!write_all(text) || (result && !write_all(bytes))) return TW_IO;
+    if (!write_all(out, text) || (result && !write_all(out, bytes))) return TW_IO;
   }
   return 0;
+}
+
+/// The package that comes before the requests, as model.twm and job.json in `folder`.
+Status receive_package(Requests& requests, const std::string& folder) {
+  const auto none = [] {
+    return fail(ErrorKind::Invalid, "what comes through stdin begins with no package");
+  };
+  const std::optional<std::string> line = requests.line();
+  if (!line) return none();
+  Json job = Json::parse(*line, nullptr, false);
+  if (!job.is_object() || !job.contains("package") || !job["package"].is_number_unsigned())
+    return none();
+  const std::optional<std::string> package = requests.bytes(job["package"].get<size_t>());
+  if (!package) return none();
+  job.erase("package");
+  TW_TRY_STATUS(write_file(folder + "/job.json", job.dump()));
+  return write_file(folder + "/model.twm", *package);
+}
+
+}  // namespace
+
+int serve_folder(const std::string& folder) {
+  Requests requests(kSocket);
+  Served served{folder, false, std::nullopt};
+  return serve(requests, served, kSocket);
+}
+
+int serve_stream() {
+  // What code of the package prints goes elsewhere.
+  const int out = ::dup(STDOUT_FILENO);
+  if (out < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return TW_IO;
+  const char* parent = std::getenv("TMPDIR");
+  std::string folder = fmt::format("{}/tilewright-XXXXXX", parent != nullptr ? parent : "/tmp");
+  if (::mkdtemp(folder.data()) == nullptr) {
+    std::fprintf(stderr, "error: cannot make a folder %s: %s\n", folder.c_str(),
+                 std::strerror(errno));
+    return TW_IO;
+  }
+  Served served{folder, true, std::nullopt};
+  Requests requests(STDIN_FILENO);
+  if (const Status received = receive_package(requests, folder); !received) {
+    served.remove_files();
+    std::fprintf(stderr, "%s", to_string(received.error()).c_str());
+    return TW_IO;
+  }
+  return serve(requests, served, out);
 }
 
 }  // namespace tilewright::runner

@@ -9,4 +9,7 @@ namespace tilewright::runner {
 /// or TW_IO where what comes is no request.
 int serve_folder(const std::string& folder);
 
+/// The same through stdin and stdout, where the package comes first.
+int serve_stream();
+
 }  // namespace tilewright::runner
