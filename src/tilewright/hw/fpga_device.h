@@ -101,6 +101,10 @@ struct FpgaDevice {
   /// Cycles by which an answer to a written burst is later for each of its beats. source: what AMD
   /// published of a U200; the iCE40's RAM answers behind the last beat.
   int write_beat() const { return family == FpgaFamily::Ice40 ? 0 : 3; }
+  /// Bits of the wider factor of a multiplier. source: data sheets of DSP48E1, DSP48E2, SB_MAC16.
+  int multiplier_bits() const {
+    return family == FpgaFamily::Series7 ? 25 : family == FpgaFamily::UltraScale ? 27 : 16;
+  }
   /// The row of `op` on `dtype`; null where the device has none.
   const FpgaOperator* find(std::string_view op, std::string_view dtype, FpgaPath path) const;
 };

@@ -179,6 +179,8 @@ constexpr int64_t kBurstBoundary = 4096;  ///< no burst crosses a multiple of it
 struct Design {
   std::string name;
   Bus bus;
+  /// Of the wider factor of a multiplier (DSP48E1: 25): products that fit share one (pairs.h).
+  int multiplier_bits = 0;
   int arguments = 0;
   std::vector<Memory> memories;
   std::vector<Port> ports;

@@ -73,6 +73,7 @@ class DesignWriter {
     design_.name = func.name;
     design_.bus = {device.port.bytes, device.port.burst_beats, device.port.outstanding};
     if (device.family == hw::FpgaFamily::Ice40) design_.bus.write_fifo = kIce40WriteFifo;
+    design_.multiplier_bits = device.multiplier_bits();
     design_.arguments = static_cast<int>(func.params.size());
     for (size_t i = 0; i < func.params.size(); ++i)
       around_.arguments[func.params[i].buffer] = static_cast<int>(i);

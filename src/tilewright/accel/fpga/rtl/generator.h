@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/accel/fpga/pairs.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 
 namespace tilewright::fpga::rtl {
@@ -79,7 +80,9 @@ class Generator {
   std::string is_last_in(const ControlText& control, size_t item, const Range& range);
   RowText row_text(const ControlText& control, size_t item);
   std::string delayed(const std::string& wire, int bits, int cycles);
+  std::string input_of(const Nest& nest, const NestTimes& times, size_t n, int input);
   Value delayed(const Value& value, int cycles);
+  bool emit_in_pair(const ControlText& control, size_t item, const NestTimes& times, size_t n);
   std::string emit_node(const ControlText& control, size_t item, const NestTimes& times, size_t n);
   std::string emit_operator(const std::string& name, const Nest& nest, const Node& node,
                             const std::vector<std::string>& inputs);
@@ -96,6 +99,7 @@ class Generator {
   std::map<std::pair<std::string, int>, std::string> delays_;
   std::map<std::string, Value> affines_;  ///< by nest and value; only where numbers are fixed
   std::vector<std::string> values_;       ///< wires of the nest at work, by node
+  std::vector<ProductPair> pairs_;        ///< of that nest
   std::vector<std::vector<BankUse>> reads_, stores_;  ///< by memory
   std::vector<std::string> ended_, quiet_;
 };

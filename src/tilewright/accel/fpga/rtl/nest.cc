@@ -217,9 +217,7 @@ std::string Generator::emit_operator(const std::string& name, const Nest& nest, 
   const auto type = [&](size_t input) {
     return nest.nodes[static_cast<size_t>(node.inputs[input])].type;
   };
-  const auto needed = [&](size_t input) {  // bits as a signed number
-    return type(input).bits + (type(input).is_signed() ? 0 : 1);
-  };
+  const auto needed = [&](size_t input) { return signed_bits(type(input)); };
   const auto operand = [&](size_t input, int width) {
     return extended(in[input], type(input), width);
   };
@@ -306,16 +304,43 @@ std::string Generator::emit_node(const ControlText& control, size_t item, const 
     return is(delayed(name + "_now", bits, node.latency));
   }
   add(fmt::format("wire [{}:0] {};", bits - 1, name));
+  if (emit_in_pair(control, item, times, n)) return name;
   std::vector<std::string> in;
-  for (const int input : node.inputs) {
-    const auto i = static_cast<size_t>(input);
-    const bool constant = nest.nodes[i].op == Op::Const;
-    in.push_back(
-        constant ? values_[i]
-                 : delayed(values_[i], nest.nodes[i].type.bits, times.issue[n] - times.ready[i]));
-  }
+  for (const int input : node.inputs) in.push_back(input_of(nest, times, n, input));
   add(emit_operator(name, nest, node, in));
   return name;
+}
+
+/// The value of node `input` when node `n` works.
+std::string Generator::input_of(const Nest& nest, const NestTimes& times, size_t n, int input) {
+  const auto i = static_cast<size_t>(input);
+  if (nest.nodes[i].op == Op::Const) return values_[i];
+  return delayed(values_[i], nest.nodes[i].type.bits, times.issue[n] - times.ready[i]);
+}
+
+/// Whether node `n` is one of a pair of products; with the second one the module for both is there.
+bool Generator::emit_in_pair(const ControlText& control, size_t item, const NestTimes& times,
+                             size_t n) {
+  const Nest& nest = nest_of(control, item);
+  const auto is = [n](int node) { return static_cast<size_t>(node) == n; };
+  const auto pair = std::find_if(pairs_.begin(), pairs_.end(),
+                                 [&](const ProductPair& p) { return is(p.first) || is(p.second); });
+  if (pair == pairs_.end()) return false;
+  if (is(pair->first)) return true;
+  const auto type = [&](int node) { return nest.nodes[static_cast<size_t>(node)].type; };
+  const int other = std::max(signed_bits(type(pair->a)), signed_bits(type(pair->b)));
+  const int common = signed_bits(type(pair->common));
+  const auto operand = [&](int node, int width) {
+    return extended(input_of(nest, times, n, node), type(node), width);
+  };
+  const std::string prefix = nest_name(control, item);
+  add(
+      fmt::format("fpga_mul_pair #(.A({}), .B({}), .WIDTH({}), .LATENCY({})) {}_pair{} "
+                  "(.clk(clk), .a({}), .b({}), .common({}), .a_out({}_v{}), .b_out({}_v{}));",
+                  other, common, nest.nodes[n].type.bits, nest.nodes[n].latency, prefix, n,
+                  operand(pair->a, other), operand(pair->b, other), operand(pair->common, common),
+                  prefix, pair->first, prefix, pair->second));
+  return true;
 }
 
 void Generator::emit_stores(const ControlText& control, size_t item, const NestTimes& times) {
@@ -438,6 +463,7 @@ void Generator::emit_nest(const ControlText& control, size_t item) {
       nest.extents.size(), bits, nest.ii, nest.ii + times.last, n, control.prefix,
       state_text(control, control.state[item]), streams ? n + "_go" : "1'b1", n, n, n, n, n, n, n));
   values_.clear();
+  pairs_ = product_pairs(design_, nest, times);
   for (size_t k = 0; k < nest.nodes.size(); ++k)
     values_.push_back(emit_node(control, item, times, k));
   emit_stores(control, item, times);

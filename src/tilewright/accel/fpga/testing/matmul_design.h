@@ -143,6 +143,7 @@ inline Design design_of(const Matmul& s) {
   Design design;
   design.name = "matmul";
   design.bus = s.bus;
+  design.multiplier_bits = 25;
   design.arguments = 3;
   design.memories = {
       {"A", {Number::Kind::Signed, 8}, s.uk, words(s.tm * s.tk / s.uk), s.slots},

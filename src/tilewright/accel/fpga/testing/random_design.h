@@ -162,6 +162,7 @@ inline Design random_design(const Structure& s, const Sizes& z) {
   Design design;
   design.name = "random";
   design.bus = s.bus;
+  design.multiplier_bits = 25;
   design.arguments = s.inputs + 1;
   const auto channel = [&](const std::string& name, bool accumulated) {
     design.memories.push_back(

@@ -14,6 +14,32 @@ module fpga_mul #(
   fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) behind (.clk(clk), .in(product[WIDTH-1:0]), .out(out));
 endmodule
 
+// Two products with a common factor in one multiplier.
+module fpga_mul_pair #(
+    parameter A = 8,
+    parameter B = 8,
+    parameter WIDTH = 16,
+    parameter LATENCY = 1
+) (
+    input  wire                    clk,
+    input  wire signed [    A-1:0] a,
+    input  wire signed [    A-1:0] b,
+    input  wire signed [    B-1:0] common,
+    output wire        [WIDTH-1:0] a_out,
+    output wire        [WIDTH-1:0] b_out
+);
+  localparam P = A + B;  // bits of a product
+  wire signed [A+P:0] both = {a[A-1], a, {P{1'b0}}} + {{P + 1{b[A-1]}}, b};
+  wire signed [A+P+B:0] product = both * common;
+  wire signed [P-1:0] low = product[P-1:0];
+  // A negative product of b has borrowed 1 from that of a.
+  wire signed [P-1:0] high = product[2*P-1:P] + {{P - 1{1'b0}}, low[P-1]};
+  wire signed [WIDTH+P-1:0] wide_high = {{WIDTH{high[P-1]}}, high};
+  wire signed [WIDTH+P-1:0] wide_low = {{WIDTH{low[P-1]}}, low};
+  fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) of_a (.clk(clk), .in(wide_high[WIDTH-1:0]), .out(a_out));
+  fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) of_b (.clk(clk), .in(wide_low[WIDTH-1:0]), .out(b_out));
+endmodule
+
 module fpga_add #(
     parameter WIDTH = 32,
     parameter SUBTRACT = 0,
