@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
   drawn("layers", "C1 to C15 at full size: C++ against the processor's code", layers_check)
       ->add_flag("--check", check, "compare values")
       ->required();
-  drawn("rtl", "random designs: Verilog against the cycle simulator", rtl);
+  drawn("rtl", "random designs, and layers scaled down: Verilog against the cycle simulator", rtl);
   drawn("model", "random points: model against the cycle simulator", model_accuracy)
       ->add_option("--limit", chosen.limit, "cycles by the model, above which none is simulated");
   drawn("cells", "random designs: model against Yosys", cells);

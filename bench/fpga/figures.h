@@ -30,7 +30,8 @@ struct Selection {
 
 /// C1 to C15 at full size, f32 and i8: the C++ against the code for processors.
 int layers_check(const Selection& selection);
-/// Designs drawn at random: the Verilog under Verilator against the cycle simulator.
+/// The Verilog under Verilator against the cycle simulator: designs drawn at random, unless layers
+/// are given, and layers scaled down.
 int rtl(const Selection& selection);
 /// Random points of the space of designs: the model against the cycle simulator. `limit`: points
 /// that take more cycles by the model are not simulated.

@@ -105,14 +105,17 @@ class Tiles {
     }
   }
 
+  /// So many cycles later all goes on as now. Where sums take several tiles, none of those that are
+  /// skipped is written, and what was written stays so.
   void skip(double cycles) {
     computed_ += cycles;
-    wrote_ += cycles;
     for (Filled* one : {&x_, &w_})
       if (one->lasts == 1) {
         one->done += cycles, one->asked += cycles;
         for (double& freed : one->freed) freed += cycles;
       }
+    if (terms_ > 1) return;
+    wrote_ += cycles;
     for (double& written : slots_) written += cycles;
   }
 
@@ -156,72 +159,92 @@ struct FpgaModel::Copy {
   double channel = 0;  ///< of the memory channel
 };
 
+/// What a copy moves in one go: elements that lie side by side in memory.
+struct FpgaModel::Row {
+  int64_t length = 1;  ///< with padding
+  int64_t inside = 1;  ///< of these so many are in the tensor, at most
+  int64_t lanes = 1;   ///< that move in a cycle
+  int64_t step = 1;    ///< rows begin at multiples of so many elements
+};
+
+int64_t FpgaModel::tile_of(const FpgaDesign& d, int loop) const {
+  if (loop == roles_.outputs) return d.to;
+  if (loop == roles_.inputs) return d.tc;
+  if (loop == roles_.rows) return d.th;
+  if (loop == roles_.pixels) return d.tw;
+  const SpatialLoop& other = layer_.loops[static_cast<size_t>(loop)];
+  return other.reduces ? other.extent : 1;
+}
+
+/// Banks along a dimension.
+int64_t FpgaModel::banks_of(const FpgaDesign& d, const SpatialDim& dim) const {
+  int64_t most = 1;
+  for (const SpatialTerm& term : dim.terms)
+    most = std::max(most, term.loop == roles_.outputs  ? d.uo
+                          : term.loop == roles_.inputs ? d.ui
+                          : term.loop == roles_.pixels ? d.us
+                                                       : 1);
+  return most;
+}
+
+/// Elements of a tile along a dimension, with padding.
+int64_t FpgaModel::hull_of(const FpgaDesign& d, const SpatialDim& dim) const {
+  int64_t size = 1;
+  for (const SpatialTerm& term : dim.terms) size += (tile_of(d, term.loop) - 1) * term.stride;
+  return size;
+}
+
+FpgaModel::Row FpgaModel::row_of(const FpgaDesign& d, const SpatialTensor& tensor) const {
+  Row row;
+  // Rows run along the last dimension in which the tile has more than one element.
+  size_t behind = tensor.dims.size();
+  while (behind > 0 && hull_of(d, tensor.dims[behind - 1]) == 1) --behind;
+  if (behind == 0) return row;
+  for (size_t i = behind; i < tensor.dims.size(); ++i)
+    if (tensor.dims[i].extent != 1) return row;
+  const SpatialDim& dim = tensor.dims[behind - 1];
+  const int64_t banks = banks_of(d, dim);
+  const int64_t word = std::max<int64_t>(1, device_.port.bytes / tensor.element_bytes);
+  row.length = hull_of(d, dim);
+  // Groups lie side by side at multiples of their size, in different banks.
+  int64_t whole = dim.begin != 0 ? 1 : std::gcd(row.length, banks);
+  for (const SpatialTerm& term : dim.terms)
+    whole = std::gcd(whole, tile_of(d, term.loop) * term.stride);
+  if (tensor.dims.size() > 1) whole = std::gcd(whole, dim.extent);
+  row.lanes = std::min(whole & -whole, word);
+  // A counter that runs over more banks than are filled in a cycle is cut there, and so are rows.
+  if (banks > row.lanes) row.length = std::min(row.length, banks);
+  row.inside = std::min(row.length, dim.extent);
+  row.step = std::gcd(std::gcd(dim.begin, row.length), word);
+  for (const SpatialTerm& term : dim.terms) {  // those of taps do not move a tile
+    const bool tap = layer_.loops[static_cast<size_t>(term.loop)].reduces;
+    if (!tap || term.loop == roles_.inputs)
+      row.step = std::gcd(row.step, tile_of(d, term.loop) * term.stride);
+  }
+  if (tensor.dims.size() > 1) row.step = std::gcd(row.step, dim.extent);
+  return row;
+}
+
 FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& tensor,
                                    bool writes) const {
-  const auto tile = [&](int loop) -> int64_t {
-    if (loop == roles_.outputs) return d.to;
-    if (loop == roles_.inputs) return d.tc;
-    if (loop == roles_.rows) return d.th;
-    if (loop == roles_.pixels) return d.tw;
-    const SpatialLoop& other = layer_.loops[static_cast<size_t>(loop)];
-    return other.reduces ? other.extent : 1;
-  };
-  const auto banks = [&](const SpatialDim& dim) {
-    int64_t most = 1;
-    for (const SpatialTerm& term : dim.terms)
-      most = std::max(most, term.loop == roles_.outputs  ? d.uo
-                            : term.loop == roles_.inputs ? d.ui
-                            : term.loop == roles_.pixels ? d.us
-                                                         : 1);
-    return most;
-  };
-  // Extents of the tile; those of 1 are no loops.
-  std::vector<int64_t> hull;
   double all = 1, inside = 1;  // elements with and without padding
-  size_t last = tensor.dims.size();
-  for (size_t i = 0; i < tensor.dims.size(); ++i) {
-    const SpatialDim& dim = tensor.dims[i];
-    int64_t size = 1;
-    for (const SpatialTerm& term : dim.terms) size += (tile(term.loop) - 1) * term.stride;
-    hull.push_back(size);
+  for (const SpatialDim& dim : tensor.dims) {
+    const int64_t size = hull_of(d, dim);
     all *= static_cast<double>(size);
     inside *= static_cast<double>(std::min(size, dim.extent));
-    if (size > 1) last = i;
   }
   const hw::FpgaPort& port = device_.port;
-  const int64_t element = tensor.element_bytes;
-  const bool any = last < tensor.dims.size();
-  int64_t behind = 1;  // elements from one to the next
-  for (size_t i = any ? last + 1 : 0; any && i < tensor.dims.size(); ++i)
-    behind *= tensor.dims[i].extent;
-  const bool rows = any && behind == 1;
-  const int64_t length = rows ? hull[last] : 1;
-  int64_t lanes = 1;
-  bool aligned = rows;
-  if (rows) {
-    // Groups lie side by side at multiples of their size, in different banks.
-    const SpatialDim& dim = tensor.dims[last];
-    int64_t whole = std::gcd(length, banks(dim));
-    if (dim.begin != 0) whole = 1;
-    for (const SpatialTerm& term : dim.terms)
-      whole = std::gcd(whole, tile(term.loop) * term.stride);
-    if (tensor.dims.size() > 1) whole = std::gcd(whole, dim.extent);
-    lanes = std::min(whole & -whole, std::max<int64_t>(1, port.bytes / element));
-    aligned = dim.extent * element % port.bytes == 0 && length * element % port.bytes == 0 &&
-              dim.begin == 0;
-  }
-  const double iterations = all / static_cast<double>(lanes);
-  const double row = static_cast<double>(rows ? std::min(length, tensor.dims[last].extent) : 1);
-  const double moved_rows = inside / row;
-  const double bytes = row * static_cast<double>(element);
-  // A row begins anywhere in a beat.
-  const double beats = aligned || bytes <= static_cast<double>(element)
-                           ? std::ceil(bytes / port.bytes)
-                           : (bytes - static_cast<double>(element)) / port.bytes + 1;
+  const Row row = row_of(d, tensor);
+  const double iterations = all / static_cast<double>(row.lanes);
+  const double moved_rows = inside / static_cast<double>(row.inside);
+  // On average over where a row may begin in a beat.
+  const auto apart =
+      static_cast<double>(std::max<int64_t>(0, row.inside - row.step) * tensor.element_bytes);
+  const double beats = apart / port.bytes + 1;
   const double bursts = std::ceil(beats / port.burst_beats);
   const double channel = channel_bytes_per_cycle(device_);
   const double burst = beats / bursts;
-  const double asked = all / static_cast<double>(length) + moved_rows * bursts;
+  const double asked = all / static_cast<double>(row.length) + moved_rows * bursts;
   const double by_port =
       moved_rows * bursts *
       (writes ? write_burst_cycles(port, channel, burst) : read_burst_cycles(port, channel, burst));

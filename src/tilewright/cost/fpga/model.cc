@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <numeric>
-
-#include "tilewright/cost/fpga/port.h"
 
 namespace tilewright::cost {
 namespace {
@@ -15,6 +14,9 @@ namespace {
 constexpr int64_t kLutRamDepth = 64, kLutRamBits = 7, kLutRamLuts = 8;
 constexpr int64_t kUramBits = 72, kUramDepth = 4096, kLeastUramDepth = 2048;
 constexpr int64_t kSumBits = 32;
+/// LUTs that are one RAM64M (64 words of 3 bits) or RAM32M (32 of 6) of the 7 series, and the most
+/// of these that Yosys 0.23 makes of one memory: 12 of them are LUTs, 22 are a block RAM.
+constexpr int64_t kSmallRamLuts = 4, kMostSmallRams = 12;
 
 int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -34,16 +36,6 @@ int64_t other_reach(const SpatialLayer& layer, const SpatialDim& dim, int loop) 
     if (term.loop != loop)
       reach += (layer.loops[static_cast<size_t>(term.loop)].extent - 1) * term.stride;
   return reach;
-}
-
-const SpatialDim* dim_of(const SpatialTensor& tensor, int loop, int64_t& stride) {
-  for (const SpatialDim& dim : tensor.dims)
-    for (const SpatialTerm& term : dim.terms)
-      if (term.loop == loop) {
-        stride = term.stride;
-        return &dim;
-      }
-  return nullptr;
 }
 
 FpgaRoles roles_of_layer(const SpatialLayer& layer) {
@@ -72,6 +64,16 @@ std::string in_groups(double number) {
 }
 
 }  // namespace
+
+const SpatialDim* spatial_dim_of(const SpatialTensor& tensor, int loop, int64_t& stride) {
+  for (const SpatialDim& dim : tensor.dims)
+    for (const SpatialTerm& term : dim.terms)
+      if (term.loop == loop) {
+        stride = term.stride;
+        return &dim;
+      }
+  return nullptr;
+}
 
 std::string_view name(FpgaStays stays) {
   constexpr std::string_view kNames[] = {"nothing", "image", "weights"};
@@ -147,7 +149,8 @@ const std::vector<FpgaModel::Kind>& FpgaModel::kinds(int loop, int64_t tile) con
   const int64_t all = extent(loop);
   int64_t stride = 1;
   const SpatialDim* dim =
-      loop < 0 ? nullptr : dim_of(layer_.tensors[static_cast<size_t>(roles_.image)], loop, stride);
+      loop < 0 ? nullptr
+               : spatial_dim_of(layer_.tensors[static_cast<size_t>(roles_.image)], loop, stride);
   const int64_t reach = dim == nullptr ? 0 : other_reach(layer_, *dim, loop);
   for (int64_t first = 0; first < all; first += tile) {
     Kind kind{1, std::min(tile, all - first), 1};
@@ -170,7 +173,7 @@ const std::vector<FpgaModel::Kind>& FpgaModel::kinds(int loop, int64_t tile) con
 
 int64_t FpgaModel::image_stride(int loop) const {
   int64_t stride = 1;
-  if (loop >= 0) dim_of(layer_.tensors[static_cast<size_t>(roles_.image)], loop, stride);
+  if (loop >= 0) spatial_dim_of(layer_.tensors[static_cast<size_t>(roles_.image)], loop, stride);
   return stride;
 }
 
@@ -180,191 +183,17 @@ int64_t FpgaModel::pixel_banks(const FpgaDesign& design) const {
   return std::gcd(stride, design.us) == 1 ? design.us : design.us * stride;
 }
 
-double FpgaModel::image_cycles(const FpgaDesign& design, const Kind& c, const Kind& y,
-                               const Kind& x, double& channel) const {
-  const SpatialTensor& image = layer_.tensors[static_cast<size_t>(roles_.image)];
-  const int64_t element = image.element_bytes;
-  const int64_t block = std::min(design.block, extent(roles_.inputs));
-  int64_t stride = 1;
-  const bool inputs_last =
-      !image.dims.empty() && dim_of(image, roles_.inputs, stride) == &image.dims.back();
-  const double run = static_cast<double>((inputs_last ? c.size : x.span * block) * element);
-  const double runs =
-      static_cast<double>(inputs_last ? y.span * x.span : up(c.size, block) * y.span);
-  const FpgaTransfer moved = read_runs(device_, runs / design.image_ports, run);
-  channel += moved.channel * design.image_ports;
-  // Of a word of the port as many elements are stored in a cycle as lie in different banks.
-  const int64_t word = std::max<int64_t>(1, device_.port.bytes / element);
-  const int64_t deep = inputs_last ? word : block;
-  const int64_t reached =
-      std::min(deep, design.ui) * std::min(pixel_banks(design), std::max<int64_t>(1, word / deep));
-  const double stored = runs * run / static_cast<double>(element * std::min(word, reached));
-  return std::max(moved.port, stored / design.image_ports);
-}
-
-double FpgaModel::weight_cycles(const FpgaDesign& design, int64_t outputs, int64_t inputs,
-                                double& channel) const {
-  const SpatialTensor& weights = layer_.tensors[static_cast<size_t>(roles_.weights)];
-  const double bytes = static_cast<double>(outputs * inputs * taps_ * weights.element_bytes);
-  double runs = design.weight_ports, run = std::ceil(bytes / design.weight_ports);
-  if (!weights.packed) {  // as it lies in memory: pieces of its last dimension
-    int64_t stride = 1;
-    const bool inputs_last = dim_of(weights, roles_.inputs, stride) == &weights.dims.back();
-    run = static_cast<double>((inputs_last ? inputs : outputs) * weights.element_bytes);
-    runs = std::ceil(bytes / run / design.weight_ports) * design.weight_ports;
-  }
-  const FpgaTransfer moved = read_runs(device_, runs / design.weight_ports, run);
-  channel += moved.channel * design.weight_ports;
-  return moved.port;
-}
-
-double FpgaModel::result_cycles(const FpgaDesign& design, int64_t outputs, const Kind& y,
-                                const Kind& x, double& channel) const {
-  const SpatialTensor& result = layer_.tensors[kSpatialResult];
-  int64_t stride = 1;
-  const bool outputs_last = roles_.outputs >= 0 && !result.dims.empty() &&
-                            dim_of(result, roles_.outputs, stride) == &result.dims.back();
-  const int64_t block = std::min(design.block, extent(roles_.outputs));
-  const double run =
-      static_cast<double>((outputs_last ? outputs : x.size * block) * result.element_bytes);
-  const double runs =
-      static_cast<double>(outputs_last ? y.size * x.size : up(outputs, block) * y.size);
-  const FpgaTransfer moved = write_runs(device_, runs, run);
-  channel += moved.channel;
-  return moved.port;
-}
-
-double FpgaModel::compute_cycles(const FpgaDesign& d, int64_t o, int64_t c, int64_t h,
-                                 int64_t w) const {
-  const int64_t apart = up(o, d.uo) * h * up(w, d.us), summed = up(c, d.ui) * taps_;
-  // Two updates of one element are `apart` iterations from each other.
-  const int64_t ii = summed > 1 ? up(mac_.recurrence, apart) : 1;
-  return static_cast<double>(apart * summed * ii) + options_.depth;
-}
-
-/// Cycles of the processes for one kind of tile.
-struct FpgaModel::Tile {
-  double compute = 0, image = 0, weights = 0;
-
-  /// With so many slots: reading into the only slot waits for the computation.
-  double together(const FpgaDesign& d) const {
-    double before = 0, beside = 0;
-    (d.image_slots == 1 ? before : beside) = image;
-    double& other = d.weight_slots == 1 ? before : beside;
-    other = std::max(other, weights);
-    return d.overlap ? std::max(compute + before, beside) : compute + image + weights;
-  }
-};
-
-FpgaTime FpgaModel::time(const FpgaDesign& d) const {
-  if (options_.as_written && d.overlap) {
-    FpgaTime time = time_as_written(d);
-    name_bound(time);
-    return time;
-  }
-  const auto& os = kinds(roles_.outputs, d.to);
-  const auto& cs = kinds(roles_.inputs, d.tc);
-  const auto& ys = kinds(roles_.rows, d.th);
-  const auto& xs = kinds(roles_.pixels, d.tw);
-  FpgaTime time;
-  double sum = 0, image_channel = 0, weight_channel = 0, result_channel = 0;
-  double first_read = 0, last_write = 0;
-  const bool one_input = cs.size() == 1 && cs[0].count == 1;
-  const bool image_stays = d.stays == FpgaStays::Image && one_input;
-  const bool weights_stay = d.stays == FpgaStays::Weights && one_input;
-  // A part of the time during which something stays: its tiles, beside reading the next of it.
-  const auto around_one = [&](double inner, double read, int slots) {
-    return d.overlap && slots > 1 ? std::max(inner, read) : inner + read;
-  };
-  std::vector<double> by_output(os.size(), 0);
-  for (const Kind& y : ys)
-    for (const Kind& x : xs) {
-      const double here = y.count * x.count;
-      double inner = 0;  // over the outputs, for one tile of pixels
-      double kept = 0;
-      for (size_t i = 0; i < os.size(); ++i) {
-        const Kind& o = os[i];
-        double group = 0;
-        for (const Kind& c : cs) {
-          double rx = 0, rw = 0, cx = 0, cw = 0;
-          rx = image_cycles(d, c, y, x, cx);
-          rw = weight_cycles(d, o.size, c.size, cw);
-          Tile tile{compute_cycles(d, o.size, c.size, y.size, x.size), image_stays ? 0 : rx,
-                    weights_stay ? 0 : rw};
-          group += c.count * tile.together(d);
-          const double times = here * o.count * c.count;
-          const double image_times = image_stays ? (i == 0 ? here : 0) : times;
-          const double weight_times =
-              weights_stay ? (&y == &ys[0] && &x == &xs[0] ? o.count : 0) : times;
-          time.compute += times * tile.compute;
-          time.image += image_times * rx;
-          image_channel += image_times * cx;
-          time.weights += weight_times * rw;
-          weight_channel += weight_times * cw;
-          kept = rx;
-          // What overlaps does not before the first tile and after the last.
-          if (d.image_slots > 1) first_read = std::max(first_read, rx);
-          if (d.weight_slots > 1) first_read = std::max(first_read, rw);
-        }
-        double cy = 0;
-        const double w = result_cycles(d, o.size, y, x, cy);
-        if (d.result_slots > 1) last_write = std::max(last_write, w);
-        time.result += here * o.count * w;
-        result_channel += here * o.count * cy;
-        group = d.overlap && d.result_slots > 1 ? std::max(group, w) : group + w;
-        inner += o.count * group;
-        by_output[i] += here * group;
-      }
-      if (image_stays) inner = around_one(inner, kept, d.image_slots);
-      if (!weights_stay) sum += here * inner;
-    }
-  if (weights_stay)
-    for (size_t i = 0; i < os.size(); ++i) {
-      double ignored = 0;
-      const double rw = weight_cycles(d, os[i].size, extent(roles_.inputs), ignored);
-      sum += os[i].count * around_one(by_output[i], rw, d.weight_slots);
-    }
-  const auto around = static_cast<double>(around_);
-  double lives = 0;
-  for (const Kind& o : os)
-    for (const Kind& y : ys)
-      for (const Kind& x : xs) lives += o.count * y.count * x.count;
-  lives *= around;
-  sum *= around * std::ceil(lives / d.pipelines) / lives;
-  // Ports lie on channels in turn: image, weights, result.
-  const int channels = device_.memory.channels;
-  std::vector<double> load(static_cast<size_t>(channels), 0.0);
-  int port = 0;
-  for (const auto& [cycles, ports] :
-       {std::pair{image_channel, d.image_ports}, std::pair{weight_channel, d.weight_ports},
-        std::pair{result_channel, 1}})
-    for (int i = 0; i < ports * d.pipelines; ++i, ++port)
-      load[static_cast<size_t>(port % channels)] += cycles * around / (ports * d.pipelines);
-  time.channel = *std::max_element(load.begin(), load.end());
-  for (double* busy : {&time.compute, &time.image, &time.weights, &time.result})
-    *busy *= around / d.pipelines;
-  time.cycles = std::max(sum, time.channel) + options_.start;
-  if (d.overlap) time.cycles += first_read + last_write;
-  const int64_t apart = up(os[0].size, d.uo) * ys[0].size * up(xs[0].size, d.us);
-  time.ii = up(cs[0].size, d.ui) * taps_ > 1 ? up(mac_.recurrence, apart) : 1;
-  name_bound(time);
-  return time;
-}
-
-void FpgaModel::name_bound(FpgaTime& time) {
-  const std::pair<double, std::string_view> parts[] = {{time.compute, "compute"},
-                                                       {time.image, "read image"},
-                                                       {time.weights, "read weights"},
-                                                       {time.result, "write"},
-                                                       {time.channel, "channel"}};
-  time.bound = std::max_element(std::begin(parts), std::end(parts), [](auto& a, auto& b) {
-                 return a.first < b.first;
-               })->second;
-}
-
 hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const {
   hw::FpgaCells cells;
-  if (uram)
+  const bool yosys =
+      options_.path == hw::FpgaPath::Rtl && device_.family == hw::FpgaFamily::Series7;
+  const int64_t small = depth <= 32 ? up(bits, 6) : up(bits, 3) * up(depth, 64);
+  if (yosys && small <= kMostSmallRams) {
+    const int64_t choice = depth > 64 ? bits : 0;  // among parts of 64 words
+    cells.luts = static_cast<double>(banks * (small * kSmallRamLuts + choice));
+  } else if (yosys)
+    cells.bram18 = banks * bram18_of(depth, bits);
+  else if (uram)
     cells.uram = banks * up(bits, kUramBits) * up(depth, kUramDepth);
   else if (depth <= kLutRamDepth && device_.family != hw::FpgaFamily::Ice40)
     cells.luts =
@@ -390,6 +219,9 @@ std::array<hw::FpgaCells, 3> FpgaModel::buffers(const FpgaDesign& d) const {
   const int64_t sums = steps_o * std::min(d.th, extent(roles_.rows)) *
                        up(std::min(d.tw, extent(roles_.pixels)), d.us);
   const auto buffer = [&](int64_t banks, int64_t depth, int slots) {
+    // Our Verilog has the slot in the upper bits of an address.
+    if (options_.path == hw::FpgaPath::Rtl && slots > 1)
+      depth = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(depth)));
     return options_.ram_per_slot ? ram(banks * slots, depth, bits, d.uram)
                                  : ram(banks, depth * slots, bits, d.uram);
   };
@@ -409,11 +241,13 @@ hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
   const int64_t products = d.uo * d.ui * d.us;
   cells.luts += static_cast<double>(products) * mac_.luts;
   cells.ffs += static_cast<double>(products) * mac_.ffs;
-  // Two products that share a DSP are of two output channels.
+  // Two products that share a DSP have a factor in common: of vendors' compilers an element of the
+  // image, so they are of two output channels; of our Verilog any (accel/fpga/pairs.h).
   const bool shared = mac_.dsps < 1 && mac_.dsps > 0;
-  cells.dsps =
-      shared ? std::ceil(static_cast<double>(d.uo) * mac_.dsps) * static_cast<double>(d.ui * d.us)
-             : static_cast<double>(products) * mac_.dsps;
+  const int64_t alike = options_.path == hw::FpgaPath::Rtl ? d.uo * d.us : d.uo;
+  cells.dsps = shared ? std::ceil(static_cast<double>(alike) * mac_.dsps) *
+                            static_cast<double>(products / alike)
+                      : static_cast<double>(products) * mac_.dsps;
   for (double* part : {&cells.luts, &cells.ffs, &cells.dsps}) *part *= d.pipelines;
   cells.bram18 *= d.pipelines;
   cells.uram *= d.pipelines;

@@ -73,6 +73,9 @@ struct FpgaTime {
 /// Block RAMs of 18 Kbit for `depth` words of `bits`.
 int64_t bram18_of(int64_t depth, int64_t bits);
 
+/// The dimension of `tensor` that `loop` moves along, and by how much; null: none. Internal.
+const SpatialDim* spatial_dim_of(const SpatialTensor& tensor, int loop, int64_t& stride);
+
 /// Loops of a layer by what they mean to a design; -1: it has none. All others are not tiled: those
 /// that are summed over run inside of a tile, the others around all tiles.
 struct FpgaRoles {
@@ -126,9 +129,20 @@ class FpgaModel {
   int64_t pixel_banks(const FpgaDesign& design) const;
   struct Copy;
   struct Pipeline;
+  struct Row;
+  int64_t tile_of(const FpgaDesign& design, int loop) const;
+  int64_t banks_of(const FpgaDesign& design, const SpatialDim& dim) const;
+  int64_t hull_of(const FpgaDesign& design, const SpatialDim& dim) const;
+  Row row_of(const FpgaDesign& design, const SpatialTensor& tensor) const;
   Copy copy_of(const FpgaDesign& design, const SpatialTensor& tensor, bool writes) const;
   Pipeline pipeline_of(const FpgaDesign& design) const;
   FpgaTime time_as_written(const FpgaDesign& design) const;
+  struct Closed;
+  FpgaTime time_closed(const FpgaDesign& design) const;
+  double tiles_cycles(Closed& all) const;
+  double block_cycles(Closed& all, const Kind& o, const Kind& y, const Kind& x, bool first_outputs,
+                      bool first_pixels) const;
+  double busiest_channel(const Closed& all) const;
   static void name_bound(FpgaTime& time);
   double image_cycles(const FpgaDesign& design, const Kind& c, const Kind& y, const Kind& x,
                       double& channel) const;

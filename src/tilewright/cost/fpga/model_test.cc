@@ -83,6 +83,36 @@ TEST(FpgaModel, SaysWhatTheDeviceLacks) {
   EXPECT_EQ(model.problem(design), "DSP 2 560 of 1 555");
 }
 
+TEST(FpgaModel, TwoProductsOfI8ShareAMultiplier) {
+  const auto dsps = [](const char* device, hw::FpgaPath path, int64_t uo, int64_t us) {
+    const FpgaModel model = model_of(yolo_layers()[12], device, {.dtype = DType::I8, .path = path});
+    return model.cells({.uo = uo, .ui = 2, .us = us, .to = 64, .tc = 16, .th = 14, .tw = 14}).dsps;
+  };
+  using hw::FpgaPath;
+  EXPECT_EQ(dsps("vu9p", FpgaPath::Hls, 3, 2), 8);  // of two output channels
+  EXPECT_EQ(dsps("vu9p", FpgaPath::Rtl, 3, 2), 6);  // of any
+  EXPECT_EQ(dsps("vu9p", FpgaPath::Rtl, 3, 1), 4);
+  EXPECT_EQ(dsps("zynq7020", FpgaPath::Hls, 4, 1), 8);
+  EXPECT_EQ(dsps("zynq7020", FpgaPath::Rtl, 4, 1), 4);
+}
+
+// source: what Yosys 0.23 makes of fpga_bank for the 7 series.
+TEST(FpgaModel, MemoriesOfTheVerilog) {
+  const auto image = [](int64_t words, int slots) {  // of 8 bits, one bank
+    const SpatialLayer layer =
+        conv2d({.inputs = words, .outputs = 4, .height = 4, .width = 4, .kernel = 1, .pad = 0});
+    const FpgaModel model =
+        model_of(layer, "zynq7020", {.dtype = DType::I8, .path = hw::FpgaPath::Rtl});
+    return model.buffers({.to = 1, .tc = words, .th = 1, .tw = 1, .image_slots = slots})[0];
+  };
+  EXPECT_EQ(image(16, 2).luts, 8);    // 2 RAM32M
+  EXPECT_EQ(image(64, 1).luts, 12);   // 3 RAM64M
+  EXPECT_EQ(image(128, 1).luts, 32);  // 6, and what chooses
+  EXPECT_EQ(image(128, 2).luts, 56);
+  EXPECT_EQ(image(129, 2).bram18, 1);  // 512 words, as the slot is the upper part of an address
+  EXPECT_EQ(image(1200, 2).bram18, 2);
+}
+
 // Section 5's recurrence of full and empty blocks is what the closed form abbreviates.
 TEST(FpgaModel, ClosedFormAgainstBoundedChannels) {
   Rng rng(7);

@@ -66,7 +66,7 @@ Result<ToSynthesise> program(const FpgaProgramOptions& options) {
   ToSynthesise made{rtl.label,
                     {.top = rtl.top, .verilog = rtl.verilog, .boxed = {}, .library = {}}};
   if (const auto& schedule = loaded.program.model) {
-    const hw::FpgaCells& model = schedule->cells;
+    const hw::FpgaCells& model = schedule->verilog;
     made.model = compile::kFpgaTarget;
     made.luts = model.luts, made.ffs = model.ffs, made.dsps = model.dsps;
     made.bram18 = static_cast<double>(model.bram18);

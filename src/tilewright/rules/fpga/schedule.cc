@@ -410,7 +410,11 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
                    best->design,
                    best->time,
                    model.cells(best->design),
+                   {},
                    {}};
+  options.path = hw::FpgaPath::Rtl;
+  if (const auto verilog = cost::FpgaModel::create(device, model.layer(), options))
+    out.verilog = verilog->cells(best->design);
   out.func = TW_TRY(schedule::replay(func, out.trace));
   return out;
 }

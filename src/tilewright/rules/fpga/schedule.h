@@ -17,9 +17,10 @@ namespace tilewright::rules {
 struct FpgaSchedule {
   schedule::Trace trace;
   cost::FpgaDesign design;
-  cost::FpgaTime time;  ///< of the sum of products, by the model
-  hw::FpgaCells cells;  ///< likewise
-  Func func;            ///< with the steps applied
+  cost::FpgaTime time;    ///< of the sum of products, by the model
+  hw::FpgaCells cells;    ///< likewise, of the path that was asked for
+  hw::FpgaCells verilog;  ///< of our Verilog; none where the device says nothing of it
+  Func func;              ///< with the steps applied
 };
 
 /// `design` as steps for `func`, a sum of products with perhaps copies that pad before it and one
