@@ -48,41 +48,50 @@ std::map<Buffer, std::string> first_ports(const HlsKernel& kernel) {
   return out;
 }
 
-std::string host_program(const Func& func, const HlsKernel& kernel) {
-  std::vector<std::string> lines, arguments, copies;
-  for (const Scalar& s : func.scalars)
-    lines.push_back(
-        fmt::format("const int64_t {} = {};  // {} to {}", s.var.name(), s.lo, s.lo, s.hi));
-  std::map<Buffer, std::string> made;
+/// What a host program says about the arguments of one kernel.
+struct HostLines {
+  std::string before;  ///< scalars, buffers and what fills them
+  std::string behind;  ///< what is saved
+  std::vector<std::string> arguments;
+};
+
+HostLines host_lines(const Func& func, const HlsKernel& kernel) {
+  HostLines out;
+  const auto add = [](std::string& to, const std::string& line) { to += "  " + line + "\n"; };
   VarMap lowest;
-  for (const Scalar& s : func.scalars) lowest[s.var] = int_imm(s.lo);
+  for (const Scalar& s : func.scalars) {
+    add(out.before,
+        fmt::format("const int64_t {} = {};  // {} to {}", s.var.name(), s.lo, s.lo, s.hi));
+    lowest[s.var] = int_imm(s.lo);
+  }
+  std::map<Buffer, std::string> made;
   for (size_t i = 0; i < kernel.ports.size(); ++i) {
     const HlsPort& port = kernel.ports[i];
-    if (const auto it = made.find(port.buffer); it != made.end()) {
-      arguments.push_back(it->second);
-      continue;
-    }
-    std::vector<Expr> strides = strides_of(
-        port.buffer, port.param < 0 ? std::vector<Expr>{}
-                                    : func.params[static_cast<size_t>(port.param)].strides);
+    const Param* param = port.param < 0 ? nullptr : &func.params[static_cast<size_t>(port.param)];
+    const auto [id, fresh] = made.try_emplace(port.buffer, "buffer_" + port.name);
+    out.arguments.push_back(id->second);
+    if (!fresh) continue;
+    const std::vector<Expr> strides =
+        strides_of(port.buffer, param == nullptr ? std::vector<Expr>{} : param->strides);
     const Expr bytes = arith::simplify(substitute(span(port.buffer, strides), lowest));
     const int64_t used = as_int(bytes).value_or(0);
     const int64_t size = (std::max<int64_t>(used, 1) + 63) / 64 * 64;
-    const std::string id = "buffer_" + port.name;
-    made[port.buffer] = id;
-    lines.push_back(fmt::format("xrt::bo {}(device, {}, kernel.group_id({}));", id, size, i));
-    if (port.param >= 0 && func.params[static_cast<size_t>(port.param)].mode != ParamMode::Out)
-      lines.push_back(fmt::format("fill({}, \"{}.bin\", {});", id, port.buffer.name(), used));
-    if (port.param >= 0 && port.writes)
-      copies.push_back(fmt::format("save({}, \"{}.bin\", {});", id, port.buffer.name(), used));
-    arguments.push_back(id);
+    add(out.before,
+        fmt::format("xrt::bo {}(device, {}, kernel.group_id({}));", id->second, size, i));
+    if (param != nullptr && param->mode != ParamMode::Out)
+      add(out.before,
+          fmt::format("fill({}, \"{}.bin\", {});", id->second, port.buffer.name(), used));
+    if (param != nullptr && port.writes)
+      add(out.behind,
+          fmt::format("save({}, \"{}.bin\", {});", id->second, port.buffer.name(), used));
   }
-  for (const Scalar& s : func.scalars) arguments.push_back(s.var.name());
-  std::string body;
-  for (const std::string& line : lines) body += "  " + line + "\n";
-  std::string saved;
-  for (const std::string& line : copies) saved += "  " + line + "\n";
-  return fmt::format(R"c(// Runs {0} on a card, through XRT: host KERNEL.xclbin [DEVICE]
+  for (const Scalar& s : func.scalars) out.arguments.push_back(s.var.name());
+  return out;
+}
+
+/// Takes the kernel, and the three parts of HostLines: before, arguments, behind.
+constexpr const char kHostProgram[] =
+    R"c(// Runs {0} on a card, through XRT: host KERNEL.xclbin [DEVICE]
 // Inputs are read from files NAME.bin, elements in row-major order; outputs are written to such
 // files.
 #include <xrt/xrt_bo.h>
@@ -142,8 +151,12 @@ int main(int argc, char** argv) {{
   }}
   return 0;
 }}
-)c",
-                     kernel.symbol, body, fmt::join(arguments, ", "), saved);
+)c";
+
+std::string host_program(const Func& func, const HlsKernel& kernel) {
+  const HostLines lines = host_lines(func, kernel);
+  return fmt::format(kHostProgram, kernel.symbol, lines.before, fmt::join(lines.arguments, ", "),
+                     lines.behind);
 }
 
 /// Memory channels in turn, so that ports seldom share one; ports to one buffer must.
@@ -178,25 +191,18 @@ v++ -l -t hw --platform "$1" --config link.cfg --kernel_frequency {1} -o {0}.xcl
                      kernel.symbol, device.clock_mhz);
 }
 
-std::string readme(const HlsKernel& kernel, const hw::FpgaDevice& device, HlsDialect dialect) {
-  std::string arguments;
-  for (const HlsPort& port : kernel.ports)
-    arguments += fmt::format("| `{}` | {} | {} |\n", port.name, name(port.buffer.dtype()),
-                             port.param < 0 ? "memory of the kernel's own"
-                             : !port.writes ? "read"
-                             : !port.reads  ? "written"
-                                            : "read and written");
-  if (dialect == HlsDialect::Plain)
-    return fmt::format(R"c(# {0}
+/// Takes the kernel and the rows of its arguments.
+constexpr const char kPlainReadme[] = R"c(# {0}
 
 C++17 for high-level synthesis, without a vendor's headers. `kernel.h` declares the function,
 `kernel.cpp` defines it, `tw_arithmetic.h` has the arithmetic. Statements stand in program order.
 
 | argument | elements | |
 |---|---|---|
-{1})c",
-                       kernel.symbol, arguments);
-  return fmt::format(R"c(# {0}
+{1})c";
+
+/// Takes the kernel, the device, its clock, the bits of a word, and the rows of the arguments.
+constexpr const char kVitisReadme[] = R"c(# {0}
 
 C++ for Vitis HLS, for {1} at {2} MHz. No vendor's tool has seen this text.
 
@@ -223,8 +229,18 @@ order.
 
 | argument | elements | |
 |---|---|---|
-{4})c",
-                     kernel.symbol, device.name, device.clock_mhz,
+{4})c";
+
+std::string readme(const HlsKernel& kernel, const hw::FpgaDevice& device, HlsDialect dialect) {
+  std::string arguments;
+  for (const HlsPort& port : kernel.ports)
+    arguments += fmt::format("| `{}` | {} | {} |\n", port.name, name(port.buffer.dtype()),
+                             port.param < 0 ? "memory of the kernel's own"
+                             : !port.writes ? "read"
+                             : !port.reads  ? "written"
+                                            : "read and written");
+  if (dialect == HlsDialect::Plain) return fmt::format(kPlainReadme, kernel.symbol, arguments);
+  return fmt::format(kVitisReadme, kernel.symbol, device.name, device.clock_mhz,
                      8 * std::max(device.port.bytes, 8), arguments);
 }
 
