@@ -2,8 +2,8 @@
 //
 //   for i in 55 { S }  =>  for i@0 in 48 { S@0 }  for i@1 in 7 { S@1 }       (parts = [48, 0])
 //
-// Names inside get the suffix of their part. Inner loops shrink to the iterations that the guards of
-// all their blocks leave: under `v < c` to c, and the guard goes; under `6 * v + w < 64` to 11.
+// Names inside get the suffix of their part. Inner loops shrink to the iterations that the guards
+// of all their blocks leave: under `v < c` to c, and the guard goes; under `6 * v + w < 64` to 11.
 #include <fmt/format.h>
 
 #include "tilewright/ir/walk.h"

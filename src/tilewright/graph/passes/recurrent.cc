@@ -3,12 +3,17 @@
 //
 //   LSTM, 10 steps, 32 inputs, 64 hidden  =>  GemmPacked: the inputs of all steps times [32, 256]
 //                                             RecurrentBlocked: per step the state times [64, 256]
+//
+// One in both directions becomes two, whose results are concatenated.
 #include "tilewright/tensor/recurrent.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstring>
+#include <optional>
 
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/ir/rewriter.h"
@@ -47,6 +52,8 @@ class Blocking : private Editor {
 
   Result<Graph> run() {
     for (const Node& node : take_nodes())
+      if (!TW_TRY(split_directions(node))) put(node);
+    for (const Node& node : take_nodes())
       if (!TW_TRY(lower(node))) put(node);
     if (lowered_ > 0) context_.notes.push_back(fmt::format("{} recurrences blocked", lowered_));
     return std::move(graph());
@@ -61,7 +68,6 @@ class Blocking : private Editor {
     if (!node.domain.empty() || (node.op != "LSTM" && node.op != "GRU" && node.op != "RNN"))
       return false;
     if (node.op == "GRU" && node.attrs.get_int("linear_before_reset", 0) == 0) return false;
-    if (node.attrs.get_string("direction", "forward") == "bidirectional") return false;
     for (size_t i : {1, 2, 3})
       if (const Value* v = input(node, i); v != nullptr && !v->constant) return false;
     return input(node, 0)->type.dtype == DType::F32 && input(node, 4) == nullptr &&
@@ -96,10 +102,79 @@ class Blocking : private Editor {
     return {first, constant(node.name + ".state_bias", vector_of(of_state))};
   }
 
-  Result<bool> lower(const Node& node) {
-    if (!applies(node)) return false;
+  /// The part of a known operand that belongs to direction `d` of two.
+  ValueId half(const Node& node, size_t i, int d) {
+    if (input(node, i) == nullptr) return -1;
+    const Array& both = *input(node, i)->constant;
+    Shape shape = both.shape();
+    shape[0] = 1;
+    Array part(both.dtype(), shape);
+    const auto* from = static_cast<const std::byte*>(both.data()) + d * part.bytes();
+    std::memcpy(part.data(), from, static_cast<size_t>(part.bytes()));
+    return constant(fmt::format("{}.{}{}", node.name, d == 0 ? "forward" : "reverse", i), part);
+  }
+
+  /// A recurrence in both directions as one each, with a Concat per result.
+  Result<bool> split_directions(const Node& node) {
+    const auto layer = layer_of(node);
+    if (!layer || layer->directions != 2 || node.attrs.has("activation_alpha") ||
+        node.attrs.has("activation_beta"))
+      return false;
+    std::array<std::vector<ValueId>, 2> states;  // h0 and c0 of each direction
+    const int64_t state_axis = layer->batch_first ? 1 : 0;
+    for (size_t i : {5, 6}) {
+      if (i >= node.inputs.size()) break;
+      std::vector<ValueId> parts(2, -1);
+      if (node.inputs[i] >= 0)
+        parts = TW_TRY(append_like({fmt::format("{}/State{}", node.name, i),
+                                    "",
+                                    "Split",
+                                    attrs_of({{"axis", state_axis}, {"num_outputs", int64_t{2}}}),
+                                    {node.inputs[i]},
+                                    {}},
+                                   2));
+      for (size_t d : {0, 1}) states[d].push_back(parts[d]);
+    }
+    release(node);
+    std::array<std::vector<ValueId>, 2> made;
+    for (int d : {0, 1}) {
+      const std::string direction = d == 0 ? "forward" : "reverse";
+      Node one{node.name + "/" + direction, "", node.op, node.attrs, {node.inputs[0]}, {}};
+      one.attrs.values["direction"] = direction;
+      std::vector<std::string> names = node.attrs.get_strings("activations");
+      if (const auto middle = names.begin() + static_cast<long>(names.size() / 2); !names.empty())
+        one.attrs.values["activations"] = d == 0 ? std::vector<std::string>(names.begin(), middle)
+                                                 : std::vector<std::string>(middle, names.end());
+      for (size_t i : {1, 2, 3}) one.inputs.push_back(half(node, i, d));
+      one.inputs.push_back(-1);
+      one.inputs.insert(one.inputs.end(), states[static_cast<size_t>(d)].begin(),
+                        states[static_cast<size_t>(d)].end());
+      made[static_cast<size_t>(d)] =
+          TW_TRY(append_like(std::move(one), static_cast<int>(node.outputs.size())));
+    }
+    for (size_t k = 0; k < node.outputs.size(); ++k) {
+      if (node.outputs[k] < 0) continue;
+      const int64_t axis = k > 0 ? state_axis : layer->batch_first ? 2 : 1;
+      put({node_name(fmt::format("{}/Both{}", node.name, k)),
+           "",
+           "Concat",
+           attrs_of({{"axis", axis}}),
+           {made[0][k], made[1][k]},
+           {node.outputs[k]}});
+    }
+    return true;
+  }
+
+  /// What the node computes if it has a form in blocks.
+  std::optional<tensor::RecurrentLayer> layer_of(const Node& node) const {
+    if (!applies(node)) return std::nullopt;
     const auto layer = tensor::recurrent_layer(op_call(graph(), node));
-    if (!layer || layer->hidden < block_) return false;
+    return layer && layer->hidden >= block_ ? std::optional(*layer) : std::nullopt;
+  }
+
+  Result<bool> lower(const Node& node) {
+    const auto layer = layer_of(node);
+    if (!layer || layer->directions != 1) return false;
     RowOrder order;
     order.gates = tensor::recurrent_kind(node.op).gates;
     order.hidden = layer->hidden, order.block = block_;

@@ -414,6 +414,10 @@ Graph one_recurrent(const Recurrent& t) {
   Builder b("net");
   const std::string op = t.op;
   const int64_t gates = op == "LSTM" ? 4 : op == "GRU" ? 3 : 1;
+  const auto direction = t.attrs.find("direction");
+  const bool both =
+      direction != t.attrs.end() && std::get<std::string>(direction->second) == "bidirectional";
+  const int64_t directions = both ? 2 : 1;
   const auto layout = t.attrs.find("layout");
   const bool batch_first = layout != t.attrs.end() && std::get<int64_t>(layout->second) != 0;
   const auto fractions = [&](const Shape& shape) {
@@ -424,11 +428,12 @@ Graph one_recurrent(const Recurrent& t) {
   std::vector<ValueId> inputs = {
       b.input("x", DType::F32,
               batch_first ? Shape{t.batch, t.steps, t.input} : Shape{t.steps, t.batch, t.input}),
-      b.constant("w", fractions({1, gates * t.hidden, t.input})),
-      b.constant("r", fractions({1, gates * t.hidden, t.hidden}))};
-  inputs.push_back(t.bias ? b.constant("b", fractions({1, 2 * gates * t.hidden})) : -1);
+      b.constant("w", fractions({directions, gates * t.hidden, t.input})),
+      b.constant("r", fractions({directions, gates * t.hidden, t.hidden}))};
+  inputs.push_back(t.bias ? b.constant("b", fractions({directions, 2 * gates * t.hidden})) : -1);
   inputs.push_back(-1);
-  const Shape state = batch_first ? Shape{t.batch, 1, t.hidden} : Shape{1, t.batch, t.hidden};
+  const Shape state =
+      batch_first ? Shape{t.batch, directions, t.hidden} : Shape{directions, t.batch, t.hidden};
   if (t.state) inputs.push_back(b.input("h0", DType::F32, state));
   if (t.state && op == "LSTM") inputs.push_back(b.input("c0", DType::F32, state));
   auto attrs = t.attrs;
@@ -460,6 +465,31 @@ TEST(Recurrences, KeepTheirMeaningInBlocks) {
     const Graph after = transform(one_recurrent(t), 1e-5);
     EXPECT_EQ(count(after, "RecurrentBlocked"), 1) << print(after);
     EXPECT_EQ(count(after, "GemmPacked"), 1) << print(after);
+  }
+}
+
+TEST(Recurrences, BothDirectionsAreOneEach) {
+  const int64_t one = 1;
+  const std::string both = "bidirectional";
+  const std::vector<std::string> four = {"Sigmoid", "Tanh", "HardSigmoid", "Relu"};
+  const std::vector<Recurrent> rows = {
+      {"LSTM", 3, 2, 5, 10, {{"direction", both}}, true, true, 3},
+      {"LSTM", 4, 1, 3, 8, {{"direction", both}}, false, false, 1},
+      {"GRU",
+       3,
+       2,
+       4,
+       9,
+       {{"direction", both}, {"linear_before_reset", one}, {"activations", four}, {"layout", one}},
+       true,
+       true,
+       2},
+      {"RNN", 5, 1, 3, 6, {{"direction", both}}, true, false, 2}};
+  for (const Recurrent& t : rows) {
+    SCOPED_TRACE(fmt::format("{} {} {}", t.op, t.batch, t.hidden));
+    const Graph after = transform(one_recurrent(t), 1e-5);
+    EXPECT_EQ(count(after, "RecurrentBlocked"), 2) << print(after);
+    EXPECT_EQ(count(after, "Concat"), t.outputs) << print(after);
   }
 }
 
