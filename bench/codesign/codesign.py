@@ -277,7 +277,7 @@ class Bench:
                 folder = self.path(f"table3_{scenario}_{network}_{unit}")
                 self.run("codesign", "search", model, "--space", self.space_of_unit(scenario, unit), "--objectives",
                          "latency,area", "--evaluations", "40", "-o", folder)
-                self.run("codesign", "front", folder, "--pick", "min:latency", "-o", folder)
+                self.run("codesign", "front", folder, "--pick", "min:latency", "-o", folder, "--no-package")
                 result = self.evaluated(folder + "/hw.toml", model, "hasco-fpga")
                 keys = dict(line.split(" = ") for line in open(folder + "/hw.toml").read().split("\n") if " = " in line)
                 text = "/".join([str(int(keys["rows"]) * int(keys["cols"])), keys["spad_kb"], keys["banks"]])
