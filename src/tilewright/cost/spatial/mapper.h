@@ -36,8 +36,8 @@ std::vector<SpatialChoice> distinct_choices(const spatial::Design& design,
 /// rounded up to whole lanes; ascending.
 std::vector<int64_t> tile_sizes(int64_t extent, int64_t lanes);
 
-/// Over all choices, tiles of `tile_sizes`, orders and copies; ties go to what comes first.
-/// Nothing: no tile fits.
+/// Over all choices, tiles of `tile_sizes`, orders and copies, by SpatialEvaluator::cycles; ties go
+/// to what comes first. The cost of the best is that of `evaluate`. Nothing: no tile fits.
 std::optional<SpatialBest> best_mapping(const spatial::Design& design, const SpatialLayer& layer,
                                         const SpatialMapperOptions& options = {});
 

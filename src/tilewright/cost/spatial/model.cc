@@ -208,12 +208,12 @@ int64_t SpatialEvaluator::repeats(int tensor, const SpatialMapping& mapping) con
 }
 
 SpatialTileCosts& SpatialEvaluator::costs_of(const SpatialSizes& tile) {
-  if (!costs_ || costs_->tile() != tile) costs_.emplace(unit_, tile);
+  if (!costs_ || costs_->tile() != tile) costs_.emplace(unit_, tile, SpatialRows::Mean);
   return *costs_;
 }
 
-double SpatialEvaluator::cycles(const SpatialMapping& mapping) {
-  return timeline(unit_, mapping, costs_of(mapping.tile)).end;
+SpatialTimeline SpatialEvaluator::mean_times(const SpatialMapping& mapping) {
+  return timeline(unit_, mapping, costs_of(mapping.tile));
 }
 
 SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
@@ -246,7 +246,8 @@ SpatialCost SpatialEvaluator::cost(const SpatialMapping& mapping) {
     cost.instructions += cost.dram[tensor].transfers;
   }
   cost.instructions += cost.computes;
-  const SpatialTimeline time = timeline(u, mapping, costs_of(mapping.tile));
+  SpatialTileCosts costs(u, mapping.tile, SpatialRows::Followed);
+  const SpatialTimeline time = timeline(u, mapping, costs);
   cost.cycles = time.end;
   cost.load = time.load;
   cost.compute = time.compute;

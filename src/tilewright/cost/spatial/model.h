@@ -1,6 +1,7 @@
 // Time and traffic of a layer on a design under a mapping, by docs/spatial-timing.md: counts are
-// exact, cycles a prediction (the program is followed tile by tile, but a loop's equal iterations
-// are added up, and waits for banks are means).
+// exact, cycles a prediction (the program is followed tile by tile, and what arrays read row by
+// row, but a loop's equal iterations are added up, and waits of LOADs and arrays for the same banks
+// are means). Searches compare mappings by a quicker one, in which what arrays read is a mean, too.
 #pragma once
 
 #include <optional>
@@ -40,7 +41,7 @@ struct SpatialCost {
 std::vector<std::string> misfits(const spatial::Design& design, const SpatialLayer& layer,
                                  const SpatialMapping& mapping);
 
-/// Costs of many mappings of one choice; remembers what depends on tiles only, so one per thread.
+/// Costs of mappings of one choice; remembers what depends on tiles only, so one per thread.
 class SpatialEvaluator {
  public:
   SpatialEvaluator(const spatial::Design& design, const SpatialLayer& layer,
@@ -49,9 +50,11 @@ class SpatialEvaluator {
 
   const SpatialUnit& unit() const { return unit_; }
   bool fits(const SpatialMapping& mapping) const;
+  /// Every row that the array reads is followed.
   SpatialCost cost(const SpatialMapping& mapping);
-  /// The cycles alone.
-  double cycles(const SpatialMapping& mapping);
+  /// The times alone, with means for the accesses of the scratchpad: quick, to compare mappings.
+  SpatialTimeline mean_times(const SpatialMapping& mapping);
+  double cycles(const SpatialMapping& mapping) { return mean_times(mapping).end; }
   /// No order and no number of copies takes fewer cycles; `order`: reads again what it makes
   /// necessary.
   double least(const SpatialSizes& tile, const int* order = nullptr);

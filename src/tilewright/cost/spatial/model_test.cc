@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 
 #include "tilewright/accel/spatial/sim/machine.h"
+#include "tilewright/cost/spatial/mapper.h"
 #include "tilewright/cost/spatial/testing/cases.h"
 #include "tilewright/cost/spatial/testing/program.h"
 
@@ -34,50 +36,72 @@ void expect_counts(const SpatialCost& model, const spatial::Counters& sim,
   same(out.bursts, sim.store_bursts);
 }
 
-TEST(SpatialModelSlow, AgreesWithTheSimulator) {
-  CaseDraw draw(std::getenv("TW_SEED") ? std::uint64_t(std::atoll(std::getenv("TW_SEED"))) : 1);
+std::string text_of(const spatial::Design& design, const SpatialLayer& layer,
+                    const SpatialMapping& mapping, const SpatialCost& model,
+                    const spatial::LaunchReport& sim) {
+  std::string loops;
+  for (const auto& l : layer.loops) loops += l.name + std::to_string(l.extent) + " ";
+  std::ostringstream text;
+  const spatial::Counters& c = sim.counters;
+  text << spatial::to_toml(design) << loops << "\n"
+       << to_string(layer, mapping) << "\ncycles " << model.cycles << ", simulated " << sim.cycles
+       << "; load " << model.load << ", " << c.load_busy << "; compute " << model.compute << ", "
+       << c.compute_busy << "; store " << model.store << ", " << c.store_busy << "; zeros "
+       << c.zero_bytes << " of " << c.load_bytes;
+  return text.str();
+}
+
+int from_environment(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text ? std::atoi(text) : otherwise;
+}
+
+/// Model and simulator on random designs and layers, mapped at random or as well as possible; off
+/// by `worst` at most. Returns the errors, ascending.
+std::vector<double> errors_of_cases(int cases, uint64_t seed, bool best, double worst) {
+  CaseDraw draw(seed);
   std::vector<double> errors;
   int64_t cycles = 0;
-  const int wanted = std::getenv("TW_CASES") ? std::atoi(std::getenv("TW_CASES")) : 150;
-  while (int(errors.size()) < wanted) {
+  while (int(errors.size()) < cases) {
     const spatial::Design design = draw.design();
     SpatialLayer layer = draw.layer(16, design);
     layer.biased = layer.packed_tensor() >= 0 && draw.below(2);
     SpatialMapping mapping;
     if (!draw.mapping(design, layer, mapping)) continue;
+    if (best) mapping = best_mapping(design, layer, {.tiles = 300})->mapping;
     const SpatialCost model = evaluate(design, layer, mapping);
-    const auto program = program_of(design, layer, mapping);
-    const auto sim = spatial::simulate(design, program);
-    ASSERT_TRUE(sim) << to_string(sim.error());
+    const auto sim = spatial::simulate(design, program_of(design, layer, mapping));
+    EXPECT_TRUE(sim) << to_string(sim.error());
+    if (!sim) break;
     expect_counts(model, sim->counters, mapping);
     EXPECT_LE(lower_bound(design, layer), 1.02 * double(sim->cycles));
-    const double error = model.cycles / double(sim->cycles) - 1;
-    errors.push_back(std::abs(error));
+    errors.push_back(std::abs(model.cycles / double(sim->cycles) - 1));
     cycles += int64_t(sim->cycles);
-    if (std::abs(error) > (std::getenv("TW_SHOW") ? 0.08 : 0.25)) {
-      std::string loops;
-      for (const auto& l : layer.loops) loops += l.name + std::to_string(l.extent) + " ";
-      ADD_FAILURE() << "unit " << int(design.unit) << " flow " << int(design.dataflow) << " links "
-                    << int(design.links) << " " << design.rows << "x" << design.cols << " banks "
-                    << design.banks << "x" << design.bank_bytes << " bus " << design.bus_bytes
-                    << " burst " << design.burst_bytes << "\n"
-                    << loops << "\n"
-                    << to_string(layer, mapping) << "\nmodel " << model.cycles << " simulated "
-                    << sim->cycles << " error " << error << " load " << model.load << " compute "
-                    << model.compute << " store " << model.store << ", simulated load "
-                    << sim->counters.load_busy << " compute " << sim->counters.compute_busy
-                    << " store " << sim->counters.store_busy << " padding "
-                    << sim->counters.zero_bytes << " of " << sim->counters.load_bytes;
-    }
+    if (errors.back() > (std::getenv("TW_SHOW") ? 0.08 : worst))
+      ADD_FAILURE() << text_of(design, layer, mapping, model, *sim);
   }
   std::sort(errors.begin(), errors.end());
   std::printf("%zu cases, %lld cycles: median %.2f %%, 98 of 100 within %.2f %%, worst %.2f %%\n",
               errors.size(), static_cast<long long>(cycles), 100 * errors[errors.size() / 2],
               100 * errors[errors.size() * 98 / 100], 100 * errors.back());
-  EXPECT_LE(errors[errors.size() / 2], 0.02);
-  // Far off are arrays that wait for one narrow bank: rows that share accesses by their addresses.
-  EXPECT_LE(errors[errors.size() * 95 / 100], 0.05);
-  EXPECT_LE(errors.back(), 0.25);
+  return errors;
+}
+
+// Limits are a little above the worst of 400 cases each from the seeds 1 to 4 and 11 to 13
+// (bench/results/codesign.md). Far off are arrays and LOADs that both wait for one narrow bank.
+TEST(SpatialModelSlow, AgreesWithTheSimulator) {
+  const auto errors = errors_of_cases(from_environment("TW_CASES", 150),
+                                      uint64_t(from_environment("TW_SEED", 1)), false, 0.26);
+  EXPECT_LE(errors[errors.size() / 2], 0.002);
+  EXPECT_LE(errors[errors.size() * 98 / 100], 0.07);
+}
+
+// A mapper goes where the model is too low: where a LOAD and a starved array share the banks.
+TEST(SpatialModelSlow, AgreesWhereTheMapperGoes) {
+  const auto errors = errors_of_cases(from_environment("TW_CASES", 60),
+                                      uint64_t(from_environment("TW_SEED", 1)), true, 0.26);
+  EXPECT_LE(errors[errors.size() / 2], 0.005);
+  EXPECT_LE(errors[errors.size() * 98 / 100], 0.12);
 }
 
 /// Loops that both factors and the result share: a stack of products, groups, channels.
@@ -126,8 +150,8 @@ TEST(SpatialModel, CountsLoopsThatAllTensorsShare) {
   std::printf("shared loops: median %.2f %%, worst %.2f %%\n", 100 * errors[errors.size() / 2],
               100 * errors.back());
   EXPECT_GT(inside, 10);  // several iterations in one COMPUTE
-  EXPECT_LE(errors[errors.size() / 2], 0.03);
-  EXPECT_LE(errors.back(), 0.25);
+  EXPECT_LE(errors[errors.size() / 2], 0.002);
+  EXPECT_LE(errors.back(), 0.18);
 }
 
 }  // namespace

@@ -11,17 +11,25 @@ struct Totals {
   double instructions = 0, load = 0, compute = 0, store = 0;
 };
 
+/// A COMPUTE while it reads.
+struct Reading {
+  double begin = 0, end = 0;
+  double wanted = 0;  ///< accesses of the scratchpad in a cycle
+};
+
 /// When what happens next may happen. All are points in time but for what Totals counts.
 struct Clock : Totals {
+  /// The COMPUTE before the latest one, and that: LOADs run ahead of both.
+  std::array<Reading, 2> reading;
   std::array<double, 2> loaded{};  ///< end of the LOAD of the present tile
   std::array<std::array<double, 2>, 2>
       used{};                      ///< by factor: last use of this tile, of the one before
   std::array<double, 2> stored{};  ///< end of the latest STORE, of the one before
 
   void shift(double cycles) {
-    for (double* time :
-         {&load_free, &compute_free, &store_free, &loaded[0], &loaded[1], &used[0][0], &used[0][1],
-          &used[1][0], &used[1][1], &stored[0], &stored[1]})
+    for (double* time : {&load_free, &compute_free, &store_free, &loaded[0], &loaded[1],
+                         &used[0][0], &used[0][1], &used[1][0], &used[1][1], &stored[0], &stored[1],
+                         &reading[0].begin, &reading[0].end, &reading[1].begin, &reading[1].end})
       *time += cycles;
   }
 };
@@ -130,35 +138,76 @@ class Walker {
   double token(double end) const { return end + unit_.design.timing.token_latency - 1; }
 
   void load(int f) {
-    const auto [cycles, accesses] = costs_.load(unit_, f, keys_[depth_].load[f], box_);
+    const SpatialTileCosts::Load& work = costs_.load(unit_, f, keys_[depth_].load[f], box_);
     auto& used = now_.used[f];
     const double free = used[mapping_.copies[tensor_[f]] - 1];
     const double begin = std::max({now_.load_free, token(free), fetched()});
-    now_.load_free = begin + cycles;
-    now_.load += cycles;
     used = {0, used[0]};
-    share_banks(begin, accesses);
+    now_.load_free = loaded_beside_arrays(begin, work);
+    now_.load += now_.load_free - begin;
     now_.loaded[f] = now_.load_free;
     changed_[f] = false;
   }
 
-  /// A LOAD writes into the scratchpad from which the running COMPUTE reads: where both want more
-  /// accesses than there are cycles, they share them, and both end later.
-  void share_banks(double begin, double accesses) {
-    const double from = std::max(begin, compute_begin_), end = now_.compute_free;
-    const double cycles = now_.load_free - begin, written = accesses / cycles;
-    if (from >= end || from >= now_.load_free || wanted_ + written <= 1) return;
-    const double slow_array = std::max(0.5, 1 - written) / wanted_;
-    const double array = std::min(1.0, slow_array),
-                 port = std::min(1.0, std::max(0.5, 1 - wanted_) / written);
-    const double both = std::min((end - from) / array, (now_.load_free - from) / port);
-    now_.compute_free += both * (1 - array);
-    now_.load_free += both * (1 - port);
-    now_.compute += both * (1 - array);
-    now_.load += both * (1 - port);
+  /// A LOAD writes into the scratchpad from which COMPUTEs read: both end later, where both want an
+  /// access in the same cycle. Returns when the LOAD ends.
+  double loaded_beside_arrays(double begin, const SpatialTileCosts::Load& work) {
+    const double quiet = std::min(quiet_, work.cycles);  // before the first beat
+    double time = begin + quiet, left = work.cycles - quiet;
+    const double written = left > 0 ? work.accesses / left : 0;
+    for (size_t which : {0, 1}) {
+      const Reading& array = now_.reading[which];
+      const double alone = std::clamp(array.begin - time, 0.0, left);
+      time += alone;
+      left -= alone;
+      if (left <= 0 || written <= 0 || array.wanted <= 0 || time >= array.end) continue;
+      const auto [reads, writes] = shared(array.wanted, written);
+      const double both = std::min((array.end - time) / reads, left / writes);
+      time += both;
+      left -= both * writes;
+      delay(which, both * (1 - reads));
+    }
+    return time + left;
+  }
+
+  struct Speeds {
+    double reads, writes;  ///< of what they are alone
+  };
+  /// An array and a LOAD that want so many accesses in a cycle. Who had the last access gives way.
+  /// The array needs its rows in step: each access that it wants and does not get costs a cycle. A
+  /// LOAD has a line more to fill meanwhile: only what is left of accesses matters to it.
+  static Speeds shared(double wanted, double written) {
+    const double writes = std::min(1.0, std::max(0.5, 1 - wanted) / written);
+    const double taken = written * writes;
+    // The LOAD gets its access at once where the array had the last one, else in the next cycle;
+    // the array loses where it wants an access in that cycle.
+    const double array_last = wanted * (1 - taken), load_last = taken * (1 - wanted);
+    const double at_once = load_last > 0 ? array_last / (array_last + load_last) : 1;
+    return {1 - taken * wanted * (at_once + (1 - at_once) * wanted), writes};
+  }
+
+  /// A COMPUTE ends later, and so what begins behind it.
+  void delay(size_t which, double cycles) {
+    Reading& array = now_.reading[which];
+    const double end = array.end + tail_;
+    array.end += cycles;
+    now_.compute += cycles;
     for (auto& used : now_.used)
       for (double& time : used)
-        if (time == end) time = now_.compute_free;
+        if (time == end) time += cycles;
+    if (which == 1) {
+      now_.compute_free += cycles;
+      return;
+    }
+    Reading& next = now_.reading[1];
+    const double late = end + cycles - (next.begin - head_);
+    if (late <= 0) return;
+    next.begin += late;
+    next.end += late;
+    for (auto& used : now_.used)
+      for (double& time : used)
+        if (time == now_.compute_free) time += late;
+    now_.compute_free += late;
   }
 
   void tile() {
@@ -169,9 +218,10 @@ class Walker {
         std::max({now_.compute_free, token(now_.loaded[0]), token(now_.loaded[1]), fetched()});
     if (!not_first_)
       begin = std::max(begin, token(now_.stored[mapping_.copies[kSpatialResult] - 1]));
-    compute_begin_ = begin;
-    wanted_ = work.accesses / work.cycles;
     now_.compute_free = begin + work.cycles;
+    now_.reading[0] = now_.reading[1];
+    now_.reading[1] = {begin + head_, now_.compute_free - tail_,
+                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_))};
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;
     if (not_last_) return;
@@ -191,7 +241,9 @@ class Walker {
   SpatialSizes trips_{}, last_{};
   std::array<int, 2> tensor_{}, load_order_{1, 0};
   std::array<bool, 2> changed_{true, true};
-  double compute_begin_ = 0, wanted_ = 0;  ///< of the latest COMPUTE: accesses per cycle
+  /// Of a COMPUTE before it reads, and behind that; of a LOAD before its first beat.
+  const double head_ = unit_.design.timing.compute_overhead - 1, tail_ = double(unit_.fill + 2);
+  const double quiet_ = unit_.design.timing.load_overhead + unit_.design.timing.read_latency - 1;
   uint32_t not_first_ = 0, not_last_ = 0;
   Clock now_;
   /// Where the tile is in its loops: first, between or last.
@@ -206,8 +258,9 @@ class Walker {
 
 }  // namespace
 
-SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile)
-    : tile_(tile) {
+SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile,
+                                   SpatialRows rows)
+    : tile_(tile), rows_(rows) {
   for (int f : {0, 1}) {
     const int tensor = f ? unit.choice.second() : unit.choice.first;
     uint32_t digit = 1;
@@ -235,7 +288,7 @@ const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, u
                                                       const SpatialBox& box) {
   if (!known_computes_[key]) {
     known_computes_[key] = true;
-    computes_[key] = unit.compute(box.size);
+    computes_[key] = unit.compute(box.size, rows_);
   }
   return computes_[key];
 }

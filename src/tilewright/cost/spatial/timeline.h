@@ -20,7 +20,7 @@ class SpatialTileCosts {
     double cycles, accesses;
   };
 
-  SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile);
+  SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile, SpatialRows rows);
   const SpatialSizes& tile() const { return tile_; }
   /// What a loop at a place adds to the key of a LOAD of a factor: 0 for the first tile, else.
   uint32_t load_digit(int factor, int loop) const { return load_digits_[factor][loop]; }
@@ -32,6 +32,7 @@ class SpatialTileCosts {
  private:
   static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
   SpatialSizes tile_;
+  SpatialRows rows_;
   std::array<std::array<uint32_t, kSpatialLoops>, 2> load_digits_{};
   std::array<std::bitset<kPlaces>, 2> known_loads_;
   std::bitset<kEnds> known_computes_, known_stores_;

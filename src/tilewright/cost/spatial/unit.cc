@@ -1,8 +1,6 @@
 #include "tilewright/cost/spatial/unit.h"
 
 #include <bit>
-#include <cmath>
-#include <numeric>
 
 #include "tilewright/accel/spatial/isa.h"
 
@@ -48,6 +46,15 @@ void set_roles(SpatialUnit& u) {
   }
 }
 
+/// Dimensions of one position behind it say nothing: transfers have no axes for them.
+bool is_innermost(const SpatialLayer& layer, const SpatialTensor& tensor, int dim) {
+  return std::all_of(tensor.dims.begin() + dim + 1, tensor.dims.end(), [&](const SpatialDim& d) {
+    return d.extent == 1 && std::all_of(d.terms.begin(), d.terms.end(), [&](SpatialTerm term) {
+             return layer.loops[term.loop].extent == 1;
+           });
+  });
+}
+
 void set_layout(SpatialUnit& u, int factor) {
   const SpatialTensor& tensor = u.layer.tensors[factor == 0 ? u.choice.first : u.choice.second()];
   for (const SpatialDim& dim : tensor.dims)
@@ -56,8 +63,8 @@ void set_layout(SpatialUnit& u, int factor) {
         u.lane_dim[factor] = static_cast<int>(&dim - tensor.dims.data());
         const bool one = u.lanes[term.loop] == 1;
         u.lane_stride[factor] = one ? 1 : term.stride;
-        u.gathers[factor] =
-            !tensor.packed && (&dim != &tensor.dims.back() || u.lane_stride[factor] != 1);
+        u.gathers[factor] = !tensor.packed && (!is_innermost(u.layer, tensor, u.lane_dim[factor]) ||
+                                               u.lane_stride[factor] != 1);
         // Rows of one element, the vector of a Gemv, lie beside each other too.
         u.skewed[factor] = dim.terms.size() > 1 || one || term.stride != 1;
       }
@@ -108,10 +115,11 @@ SpatialUnit::SpatialUnit(const spatial::Design& d, const SpatialLayer& l, const 
       if (layer.loops[loop].reduces && loop != choice.k) tap_loops |= 1u << loop;
   block_loops &= ~tap_loops;
   int place = 0;
-  for (bool outer : {false, true})
-    for (int loop = loops; loop-- > 0;)
-      if (outer == (stationary ? in(block_loops, loop) : !layer.loops[loop].reduces))
-        inner[place++] = loop;
+  for (int rank : {0, 1, 2})  // taps of a block are innermost, what chooses the block outermost
+    for (int loop = loops; loop-- > 0;) {
+      const bool outer = stationary ? in(block_loops, loop) : !layer.loops[loop].reduces;
+      if (rank == (in(tap_loops, loop) ? 0 : 1 + outer)) inner[place++] = loop;
+    }
   fill = design.links == Links::Systolic ? design.rows + design.cols - 2
                                          : std::bit_width(uint64_t(design.units() - 1));
 }
@@ -170,106 +178,6 @@ SpatialSizes SpatialUnit::strides(int factor, const SpatialSizes& size) const {
   return strides;
 }
 
-SpatialUnit::Accesses SpatialUnit::row_accesses(int factor, const SpatialSizes& size) const {
-  const int64_t line = line_bytes(), word = design.bank_bytes;
-  const int64_t bytes = row_bytes(factor, size);
-  auto blocks = [&](int loop) {
-    return lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
-  };
-  const int own = lane_loop[factor];
-  if (fetches(factor) > 1) {
-    // The last block of lanes may be smaller.
-    const int64_t last = size[own] - (blocks(own) - 1) * lanes[own];
-    int64_t rows = (blocks(own) - 1) * ceil_div(bytes * fetches(factor), line) +
-                   ceil_div(last * fetches(factor), line);
-    for (int loop = 0; loop < loops; ++loop)
-      if (loop != own) rows *= blocks(loop);
-    return {1, double(rows), double(rows)};
-  }
-  const SpatialSizes step = strides(factor, size);
-  // Where in their word rows begin: loops with many iterations get to every multiple of `aligned`,
-  // those with few to the places that they have.
-  int64_t aligned = word;
-  uint32_t few = 0;
-  for (int loop = 0; loop < loops; ++loop) {
-    if (blocks(loop) == 1 || step[loop] % word == 0) continue;
-    const int64_t common = std::gcd(word, step[loop]);
-    if (blocks(loop) * common < word)
-      few |= uint32_t{1} << loop;
-    else
-      aligned = std::gcd(aligned, common);
-  }
-  uint32_t in_span = 0;  // loops whose rows one access may serve
-  // The share of places at which so many bytes need only one access.
-  const auto fits = [&](int64_t span) {
-    if (span > line) return 0.0;
-    std::vector<double> places(size_t(aligned), 0.0);
-    places[0] = 1;
-    for (int loop = 0; loop < loops; ++loop) {
-      if (!in(few & ~in_span, loop)) continue;
-      std::vector<double> moved(places.size(), 0.0);
-      for (int64_t i = 0; i < blocks(loop); ++i)
-        for (size_t at = 0; at < places.size(); ++at)
-          moved[(at + size_t(i * step[loop])) % places.size()] += places[at] / double(blocks(loop));
-      places = std::move(moved);
-    }
-    double share = 0;
-    for (int64_t at = 0; at < aligned; ++at)
-      if (at <= line - span)
-        share += places[size_t(at)] * std::min(1.0, double((line - span - at) / aligned + 1) *
-                                                        double(aligned) / double(word));
-    return share;
-  };
-  // Where the bytes of a loop's rows fit one access, that one serves all of them; elsewhere each
-  // row needs its own.
-  const double of_own = double(blocks(own));
-  const int64_t last = size[own] - (blocks(own) - 1) * lanes[own];  // it may be smaller
-  const auto mean_row = [&](const auto& of) {
-    return ((of_own - 1) * of(bytes) + of(std::min(bytes, last))) / of_own;
-  };
-  double fitting = bytes > line ? 0 : mean_row(fits), together = 1;
-  double apart = std::max(2.0, std::ceil(double(bytes) / double(line)));
-  if (bytes > line)
-    apart = mean_row([&](int64_t row) {
-      // One more where the row begins so late in its word that its end needs another line.
-      const int64_t lines = ceil_div(row, line);
-      return double(lines) + 1 - fits(row - (lines - 1) * line);
-    });
-  int64_t span = bytes;
-  bool run = true;     // rows go on where the last ones ended
-  bool mixed = false;  // long times with rows that fit and long ones with rows that do not
-  for (int i = 0; i < loops; ++i) {
-    const int loop = inner[i];
-    const int64_t count = blocks(loop);
-    if (count == 1) continue;
-    if (step[loop] == 0) {
-      if (span > line) together *= double(count);
-      apart *= double(count);
-      run = run && fitting == 1;
-      mixed = mixed || (fitting > 0 && fitting < 1);
-    } else if (run && (step[loop] == span || (step[loop] < span && span <= line))) {
-      span += (count - 1) * step[loop];
-      in_span |= uint32_t{1} << loop;
-      // The last block of lanes may be smaller.
-      if (loop == own) span -= bytes - (size[own] - (count - 1) * lanes[own]);
-      fitting = fits(span);
-      apart = std::max(2.0, double(span) / double(line));
-    } else {
-      auto beside = [&](int64_t offset) {
-        return double(std::max<int64_t>(0, line - offset - span) / step[loop] + 1);
-      };
-      together *= double(count) * 0.5 * (1 / beside(0) + 1 / beside(word - aligned));
-      together = std::max(together, 1.0);
-      apart *= double(count);
-      span += (count - 1) * step[loop];
-      run = false;
-    }
-  }
-  if (mixed) return {fitting, together, apart};
-  const double mean = fitting * together + (1 - fitting) * apart;
-  return {1, mean, mean};
-}
-
 bool SpatialUnit::gathers_in(int factor, const SpatialSizes& size) const {
   // Of one lane's elements those of the innermost dimension lie side by side.
   return gathers[factor] && (size[lane_loop[factor]] > 1 || gather_pitch(factor, size) > 1);
@@ -277,8 +185,7 @@ bool SpatialUnit::gathers_in(int factor, const SpatialSizes& size) const {
 
 int64_t SpatialUnit::gather_pitch(int factor, const SpatialSizes& size) const {
   const int number = factor ? choice.second() : choice.first, in = lane_dim[factor];
-  const size_t dims = layer.tensors[number].dims.size();
-  if (in + 1 == static_cast<int>(dims)) return 1;  // phase by phase
+  if (is_innermost(layer, layer.tensors[number], in)) return 1;  // phase by phase
   return skewed[factor] ? elements(number, static_cast<size_t>(in), size) : row_bytes(factor, size);
 }
 
@@ -318,16 +225,27 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) cons
   int64_t rows = 1, run = t.element_bytes, total = t.element_bytes, line = t.element_bytes;
   bool joined = true;  // all inner dimensions are whole: rows touch each other
   bool one_line = true;
+  SpatialTransfer moved;
   for (size_t i = t.dims.size(); i-- > 0;) {
     total *= spans[i].all;
     joined = joined && (spans[i].dense || spans[i].there == 1);
     (joined ? run : rows) *= spans[i].there;
+    if (const int64_t zeros = spans[i].all - spans[i].there; joined && zeros && !moved.stretch) {
+      moved.stretch = run;
+      moved.stretch_zeros = zeros * (run / std::max<int64_t>(1, spans[i].there));
+    }
     if (one_line) line *= spans[i].there;
     joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
-    one_line = one_line && joined && i > 0 && joins_next[i - 1];
+    // Dimensions of one position behind a row say nothing.
+    one_line = one_line && joined && i > 0 && (joins_next[i - 1] || line == t.element_bytes);
   }
   if (rows * run == 0) return {0, 0, total};
-  return {rows, run, total - rows * run, line};
+  if (moved.stretch == run) moved.stretch = moved.stretch_zeros = 0;
+  moved.rows = rows;
+  moved.run = run;
+  moved.padding = total - rows * run;
+  moved.line = line;
+  return moved;
 }
 
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialBox& box) const {
@@ -385,47 +303,6 @@ int64_t SpatialUnit::sums_per_part(const SpatialSizes& tile) const {
 
 int64_t SpatialUnit::stationary_per_part(const SpatialSizes& tile) const {
   return stationary ? rows_of_block(tile) * design.cols / parts : 0;
-}
-
-SpatialUnit::Compute SpatialUnit::compute(const SpatialSizes& size) const {
-  int64_t steps = 1, blocks = 1;
-  for (int loop = 0; loop < loops; ++loop) {
-    const int64_t count = lanes[loop] == 1 ? size[loop] : ceil_div(size[loop], lanes[loop]);
-    steps *= count;
-    if (in(block_loops, loop)) blocks *= count;
-  }
-  const double overhead = double(design.timing.compute_overhead + 1 + fill);
-  const Accesses rows0 = row_accesses(0, size);
-  const double first = rows0.mean();
-  if (!stationary) {
-    const Accesses rows1 = row_accesses(1, size);
-    auto both = [&](double accesses) { return std::max(double(steps), accesses); };
-    const double a = rows0.share, b = rows1.share;
-    const double cycles = a * b * both(rows0.kept + rows1.kept) +
-                          a * (1 - b) * both(rows0.kept + rows1.repeated) +
-                          (1 - a) * b * both(rows0.repeated + rows1.kept) +
-                          (1 - a) * (1 - b) * both(rows0.repeated + rows1.repeated);
-    return {overhead + cycles, first + rows1.mean(), steps};
-  }
-  // Lanes of ragged blocks that do nothing are not read.
-  const int row_loop = design.unit == Unit::Conv2d ? choice.j : choice.k;
-  const double valid =
-      double(size[row_loop]) / double(ceil_div(size[row_loop], lanes[row_loop]) * lanes[row_loop]);
-  const double rows = double(rows_of_block(size)) * valid, count = double(blocks);
-  // Rows that do not follow each other have an access each.
-  const double bytes = double(row_bytes(1, size)), line = double(line_bytes());
-  const double pitch = double(strides(1, size)[row_loop]) / double(lanes[row_loop]);
-  const double weights =
-      rows * std::max(bytes / line, pitch > bytes ? std::min(1.0, pitch / line) : 0);
-  const double load = std::max(rows, weights);
-  const double stream = std::max(double(steps), first) / count;
-  const double both = std::max({stream, load, first / count + weights});
-  // Rows of the first steps are read while the first block is loaded.
-  const double per_row = first / double(steps);
-  const double early = std::min(
-      {std::min(8.0, double(steps)) * per_row, load - weights, stream - double(steps) / count});
-  return {overhead - 1 + load + (count - 1) * both + stream - std::max(0.0, early),
-          first + count * weights, steps};
 }
 
 }  // namespace tilewright::cost

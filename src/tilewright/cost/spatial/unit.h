@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tilewright/cost/spatial/mapping.h"
+#include "tilewright/cost/spatial/row_walk.h"
 
 namespace tilewright::cost {
 
@@ -24,6 +25,8 @@ struct SpatialTransfer {
   int64_t rows = 0, run = 0, padding = 0;
   int64_t line = 0;    ///< bytes of a run that follow each other in the sums too (STORE)
   int64_t biases = 0;  ///< words in front of the run, which has their bytes too
+  /// Bytes of a run from zeros to zeros, and zeros around those; 0: there are none inside a run.
+  int64_t stretch = 0, stretch_zeros = 0;
   int64_t bytes() const { return rows * run; }
 };
 
@@ -46,6 +49,12 @@ struct SpatialPlaces {
   /// are neighbours.
   int64_t phases = 1, phase = 0;
   int64_t bytes = 0;
+};
+
+/// How a COMPUTE's accesses of the scratchpad are counted.
+enum class SpatialRows {
+  Mean,     ///< by how rows share lines in the mean: quick
+  Followed  ///< row after row, as the machine reads them
 };
 
 struct SpatialUnit {
@@ -81,13 +90,13 @@ struct SpatialUnit {
   SpatialPlaces places(int factor, const SpatialSizes& size) const;
   /// Scratchpad bytes between blocks of each loop, for the rows of a factor.
   SpatialSizes strides(int factor, const SpatialSizes& size) const;
-  /// Accesses of the scratchpad for all rows of a tile: a share of the time `kept`, where what an
-  /// access brought serves several steps, and `repeated` otherwise.
-  struct Accesses {
-    double share = 1, kept = 0, repeated = 0;
-    double mean() const { return share * kept + (1 - share) * repeated; }
-  };
-  Accesses row_accesses(int factor, const SpatialSizes& size) const;
+  /// Accesses of the scratchpad for all rows of a factor in a COMPUTE, from how they share lines in
+  /// the mean.
+  double mean_accesses(int factor, const SpatialSizes& size) const;
+  /// The rows of factors in a COMPUTE, and of the blocks of the second one that stay.
+  RowWalk rows(const SpatialSizes& size) const;
+  RowWalk block_rows(const SpatialSizes& size) const;
+  int row_loop_of_blocks() const;  ///< whose positions are rows of a block
   int64_t rows_of_block(const SpatialSizes& size) const;
 
   /// Elements from one to the next that a tile needs of a dimension: 1, or the stride of its only
@@ -116,7 +125,12 @@ struct SpatialUnit {
   };
   double load_cycles(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
   int64_t store_cycles(const SpatialTransfer& transfer) const;
-  Compute compute(const SpatialSizes& size) const;
+  Compute compute(const SpatialSizes& size, SpatialRows how) const;
+  struct RowsRead {
+    double cycles, accesses;
+  };
+  RowsRead read_rows(const SpatialSizes& size, int64_t steps, SpatialRows how) const;
+  double read_block(const SpatialSizes& size, double rows, double blocks, SpatialRows how) const;
   /// Accesses of the scratchpad with which a LOAD writes.
   double write_accesses(int factor, const SpatialTransfer& transfer,
                         const SpatialSizes& size) const;

@@ -69,7 +69,15 @@ double SpatialUnit::bytes_at_once(int factor, const SpatialTransfer& t,
                                   const SpatialSizes& size) const {
   if (gathers_in(factor, size)) return 1;
   const int64_t beat = design.bus_bytes, width = piece(factor, size);
-  if (width == 0) return double(std::min(beat, line_bytes()));
+  if (width == 0 && t.stretch == 0) return double(std::min(beat, line_bytes()));
+  if (width == 0) {
+    // Pieces end with a beat and with zeros, which take cycles of their own: before and behind what
+    // is there, if there are more than one.
+    const int64_t sides = t.stretch_zeros > 1 ? 2 : 1;
+    const int64_t zeros = sides * ceil_div(t.stretch_zeros, sides * line_bytes());
+    const int64_t stretches = t.run / t.stretch, meet = t.run / std::lcm(t.stretch, beat);
+    return double(t.run) / double(ceil_div(t.run, beat) + stretches * (1 + zeros) - meet);
+  }
   // Pieces end with a block of lanes, with the lanes' dimension and with a beat; some of these ends
   // meet. In a run of whole rows of lanes beats come to every multiple of `common` in a row.
   const int64_t row = std::min(t.run, size[lane_loop[factor]]);
@@ -110,8 +118,11 @@ double biased_load_cycles(const SpatialUnit& unit, const SpatialTransfer& t, dou
 double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
                                 const SpatialSizes& size) const {
   const spatial::Timing& time = design.timing;
-  // Zeros come in pieces that lie side by side, as what is there.
-  const auto padding = int64_t(std::ceil(double(t.padding) / zeros_at_once(factor, size)));
+  // Zeros come in pieces that lie side by side, as what is there; those inside of runs have their
+  // cycles between the beats.
+  const bool inside_runs = t.stretch > 0 && !gathers_in(factor, size) && !piece(factor, size);
+  const int64_t outside = t.padding - (inside_runs ? t.bytes() / t.stretch * t.stretch_zeros : 0);
+  const auto padding = int64_t(std::ceil(double(outside) / zeros_at_once(factor, size)));
   if (t.rows == 0) return double(time.load_overhead + padding);
   const double per_beat = bytes_at_once(factor, t, size);
   const int64_t bursts_per_row = ceil_div(t.run, design.burst_bytes);

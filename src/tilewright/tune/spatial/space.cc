@@ -279,8 +279,8 @@ std::vector<double> SpatialJudge::terms(const search::Point& point) {
   const SpatialMapping mapping = space_.mapping(point);
   cost::SpatialEvaluator& known = evaluator(point);
   if (!known.fits(mapping)) return {0, 0, 0};
-  const cost::SpatialCost cost = known.cost(mapping);
-  return {cost.load, cost.compute, cost.store};
+  const cost::SpatialTimeline times = known.mean_times(mapping);
+  return {times.load, times.compute, times.store};
 }
 
 std::string spatial_target_key(const spatial::Design& design) {

@@ -105,7 +105,7 @@ class SpatialJudge {
   /// `space` must outlive it.
   explicit SpatialJudge(const SpatialSpace& space) : space_(space) {}
 
-  /// Cycles, or which memory is too small for what.
+  /// SpatialEvaluator::cycles, as the mapper compares, or which memory is too small for what.
   search::Evaluation judge(const search::Point& point);
   /// No order and no number of copies takes fewer; search::kInvalid where the tiles do not fit.
   double bound(const search::Point& point);

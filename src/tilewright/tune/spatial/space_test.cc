@@ -25,12 +25,19 @@ std::unique_ptr<SpatialSpace> space_of(const spatial::Design& design,
 const cost::SpatialLayer kLayer =
     cost::conv2d({.inputs = 32, .outputs = 48, .height = 14, .width = 14, .kernel = 3, .pad = 1});
 
-// Exactly the mappings that fit have a cost: the cost model's, and about that of the simulator.
+/// What the mapper compares mappings by.
+double mean_cycles(const spatial::Design& design, const cost::SpatialLayer& layer,
+                   const cost::SpatialMapping& mapping) {
+  return cost::SpatialEvaluator(design, layer, mapping.choice).cycles(mapping);
+}
+
+// Exactly the mappings that fit have a cost: the cost model's mean, and about that of the
+// simulator, as what is reported of a mapping.
 TEST(SpatialSpaceSlow, PointsThatFitRunOthersSayWhy) {
   cost::CaseDraw draw(11);
   Rng rng(4);
   int fitting = 0, others = 0;
-  double worst = 0;
+  double worst = 0, worst_reported = 0;
   while (fitting < 200) {
     const spatial::Design design = draw.design();
     const cost::SpatialLayer layer = draw.layer(12, design);
@@ -48,15 +55,21 @@ TEST(SpatialSpaceSlow, PointsThatFitRunOthersSayWhy) {
       EXPECT_EQ(outcome.reason.empty(), misfits.empty());
       misfits.empty() ? ++fitting : ++others;
       if (!misfits.empty()) continue;
-      EXPECT_DOUBLE_EQ(outcome.cost, cost::evaluate(design, ordered, mapping).cycles);
+      EXPECT_DOUBLE_EQ(outcome.cost, mean_cycles(design, ordered, mapping));
       EXPECT_LE(judge.bound(point), outcome.cost * 1.02);
       const auto sim = spatial::simulate(design, program_of(design, ordered, mapping));
       ASSERT_TRUE(sim) << to_string(sim.error());
-      worst = std::max(worst, std::abs(outcome.cost / static_cast<double>(sim->cycles) - 1));
+      const auto error = [&](double cycles) {
+        return std::abs(cycles / static_cast<double>(sim->cycles) - 1);
+      };
+      worst = std::max(worst, error(outcome.cost));
+      worst_reported =
+          std::max(worst_reported, error(cost::evaluate(design, ordered, mapping).cycles));
     }
   }
-  // One point is 45 % off, where the model counts loads of single taps too high; the next 15 %.
-  EXPECT_LT(worst, 0.5);
+  std::printf("worst %.2f %%, of what is reported %.2f %%\n", 100 * worst, 100 * worst_reported);
+  EXPECT_LT(worst, 0.15);
+  EXPECT_LT(worst_reported, 0.15);
   EXPECT_GT(others, 0);
 }
 
@@ -98,7 +111,8 @@ TEST(SpatialSpaceSlow, ExhaustiveSearchEqualsTheMapper) {
     const auto best = cost::best_mapping(design, layer, {.brute_force = true});
     ASSERT_EQ(best.has_value(), std::isfinite(least));
     if (!best) continue;
-    EXPECT_EQ(best->cost.cycles, least) << to_string(layer, best->mapping);
+    EXPECT_EQ(mean_cycles(design, layer, best->mapping), least) << to_string(layer, best->mapping);
+    EXPECT_EQ(best->cost.cycles, cost::evaluate(design, layer, best->mapping).cycles);
     const auto ours = cost::best_mapping(design, layer);
     EXPECT_TRUE(space->point(ours->mapping)) << to_string(layer, ours->mapping);
   }
