@@ -5,7 +5,9 @@
 #include <filesystem>
 
 #include "tilewright/base/names.h"
+#include "tilewright/compile/devices.h"
 #include "tilewright/fleet/measure/confined_worker.h"
+#include "tilewright/hw/gpu_target.h"
 
 namespace tilewright::driver {
 namespace {
@@ -82,13 +84,16 @@ Result<ToolResult> ChildRunner::run(const fleet::Offer& offer, const std::string
   child.read_only = {std::filesystem::path(this_program()).parent_path().string()};
   add_named_files(child.argv, child.read_only);
   std::erase(child.read_only, folder);
+  const auto gpu = hw::find_gpu_target(compile::backend_name(offer.device));
+  if (gpu) child.devices = gpu_nodes(child.read_only);
   child.writable_folder = folder;
   child.limit_seconds = limit_s;
   child.memory_bytes = kMemory;
   child.file_bytes = kFile;
   child.processes = kProcesses;
-  // qemu and the like start programs; a package has threads only.
-  child.starts_processes = offer.device.starts_with("runner:");
+  // qemu and the like start programs, and PoCL a linker; other packages have threads only.
+  child.starts_processes =
+      offer.device.starts_with("runner:") || (gpu && gpu->language == hw::GpuLanguage::OpenCl);
   return fleet::run_confined(kind_, child, stop);
 }
 
