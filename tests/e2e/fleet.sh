@@ -94,6 +94,9 @@ exits 0 "an accelerator's simulator" ok -- \
   verify net.onnx --worker vta:tsim --quantize random --fallback cpu --against cpu
 exits 0 "a package for vta" "" -- compile net.onnx --target vta --quantize random --fallback cpu -o vta.twm
 exits 8 "a package for another device" "its code is for vta" -- run vta.twm --worker cpu
+exits 0 "a package for a processor that is not here" "" -- compile net.onnx --target aarch64 -o arm.twm
+exits 4 "goes to the worker, which says what it is" "did not run it" "another CPU (aarch64)" -- \
+  run arm.twm --worker cpu
 
 name=$("$program" --json fleet status | "$python" -c "
 import json, sys
@@ -117,6 +120,17 @@ holds "H2 another worker takes over" within 60 "$program" -q run net.twm --worke
 kill -TERM "${workers[2]}"
 wait "${workers[2]}"
 holds "a worker that is asked to leave says what it did" grep -q "jobs done" "$work/worker2.log"
+
+# PoCL compiles kernels, for which it starts a linker. It does so in bwrap only.
+if "$program" devices | grep -q "^opencl:0 .* yes" &&
+  bwrap --ro-bind / / --unshare-all true 2>/dev/null; then
+  printf 'tensor twice(X: f32[n]) where n = 1000 {\n  Y[i in n] = 2 * X[i]\n  return Y\n}\n' >twice.tw
+  worker --device opencl:0 --sandbox bwrap
+  there() { "$program" -q run twice.tw --target opencl --worker opencl --seed 3 --output there.npy; }
+  holds "OpenCL, confined" within 60 there
+  exits 0 "and without the fleet" "" -- run twice.tw --target opencl --seed 3 --output here.npy
+  holds "with the same bits there" cmp here.npy there.npy
+fi
 
 exits 0 "the server stops" "" -- fleet stop --private pool
 exits 10 "and is missed" "error: " -- fleet status

@@ -92,6 +92,7 @@ Result<Subject> load_path(const std::string& path, const SubjectOptions& options
     const auto start = std::chrono::steady_clock::now();
     runtime::OpenOptions open;
     open.verify_weights = options.verify_weights;
+    open.load_code = !options.elsewhere;
     subject.package = TW_TRY(runtime::Package::open(path, open));
     subject.open_seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

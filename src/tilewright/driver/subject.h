@@ -57,6 +57,7 @@ struct DeviceOptions {
   std::string device;
   std::string dump_program;   ///< folder for accelerator program dumps
   bool record_times = false;  ///< keep what accelerators did, cycle by cycle
+  bool elsewhere = false;     ///< on another machine: code of packages is not loaded here
 };
 /// What a run is given.
 struct InputOptions {

@@ -63,6 +63,7 @@ Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& 
 Result<SubjectOptions> for_device(const SubjectOptions& options, const RemoteDevice& device,
                                   const TemporaryFolder& folder) {
   SubjectOptions there = options;
+  there.elsewhere = true;
   const fleet::Device& first = device.selected.devices.at(0);
   if (options.target != "cpu") return there;  // the user's choice
   if (is_this_processor(first)) return there;
