@@ -127,7 +127,7 @@ class Joining {
     const Iter* outer = whole_axis(nest, *first, access.buffer.shape()[axis]);
     const Iter* inner = whole_axis(nest, *second, access.buffer.shape()[axis + 1]);
     return outer != nullptr && inner != nullptr && outer->kind == inner->kind &&
-           outer->kind != IterKind::Scan && loops_are_neighbours(nest, *outer, *inner) &&
+           outer->kind != IterKind::Scan && have_neighbouring_loops(nest, *outer, *inner) &&
            always_together(nest, *first, *second);
   }
 
@@ -138,15 +138,19 @@ class Joining {
     return nullptr;
   }
 
-  static bool loops_are_neighbours(const Nest& nest, const Iter& outer, const Iter& inner) {
-    const Var* first = plain(outer.binding);
-    const Var* second = plain(inner.binding);
-    if (first == nullptr || second == nullptr) return false;
-    for (size_t i = 0; i + 1 < nest.loops.size(); ++i) {
-      const For &a = *nest.loops[i], &b = *nest.loops[i + 1];
-      if (a.var == *first) return b.var == *second && is_simple(a) && is_simple(b);
-    }
+  /// Whether each has a loop of its own, of its extent, one right inside the other.
+  static bool have_neighbouring_loops(const Nest& nest, const Iter& outer, const Iter& inner) {
+    for (size_t i = 0; i + 1 < nest.loops.size(); ++i)
+      if (runs(nest, *nest.loops[i], outer)) return runs(nest, *nest.loops[i + 1], inner);
     return false;
+  }
+
+  static bool runs(const Nest& nest, const For& loop, const Iter& iter) {
+    const Var* bound = plain(iter.binding);
+    const auto users = std::count_if(nest.block->iters.begin(), nest.block->iters.end(),
+                                     [&](const Iter& i) { return uses(i.binding, loop.var); });
+    return bound != nullptr && *bound == loop.var && users == 1 && is_simple(loop) &&
+           as_int(loop.extent) == as_int(iter.extent);
   }
 
   /// Whether the block names the two only as neighbours along joined axes.

@@ -85,6 +85,17 @@ TEST(JoinAxes, OnlyWhatIsAlwaysTogether) {
   EXPECT_TRUE(stays(pixels("select(h < 3, x[h, w], 0.0)"))) << "rows differ";
 }
 
+TEST(JoinAxes, ALoopThatRunsTwoIterationsStays) {
+  EXPECT_TRUE(stays(R"(
+func f(x: f32[7,5], b: f32[5], out y: f32[7,5]) {
+  for h in 7, w in 5 {
+    block p(h: space 7 = h, w: space 5 = w, v: space 5 = w) { y[h, w] = x[h, w] + b[v] }
+  }
+}
+)",
+                    Stage::Scheduled));
+}
+
 TEST(JoinAxes, WholeAxesOnly) {
   EXPECT_TRUE(stays(R"(
 func f(x: f32[7,6], out y: f32[7,5]) {

@@ -5,20 +5,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tilewright/codegen/testing/harness.h"
-#include "tilewright/ir/text.h"
+#include "tilewright/codegen/hls/testing/cases.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/lower/testing/dataflow_programs.h"
 
 namespace tilewright::codegen {
 namespace {
 
-hw::FpgaDevice device_of(int port_bytes) {
-  hw::FpgaDevice device;
-  device.name = "test";
-  device.port.bytes = port_bytes;
-  return device;
-}
+using testing::check_all;
+using testing::device_of;
+using testing::kernel_of;
 
 /// Without what marks and scopes of the general cases say to other targets.
 Stmt without_marks(const Stmt& body) {
@@ -37,33 +33,6 @@ Stmt without_marks(const Stmt& body) {
     const auto* alloc = s.as<Alloc>();
     return alloc != nullptr && !alloc->marks.empty() ? make(Alloc{alloc->buffer, {}}) : s;
   });
-}
-
-Result<HlsKernel> kernel_of(const testing::Case& test, const HlsOptions& options, int port_bytes) {
-  Func func = test.func;
-  func.name = test.name;
-  func = TW_TRY(prepare_hls(func));
-  return emit_hls(func, TW_TRY(lower::processes_of(func)), device_of(port_bytes), options);
-}
-
-/// Compiles all cases as one library and compares each with the interpreter.
-void check_all(const std::vector<testing::Case>& cases, const HlsOptions& options,
-               int port_bytes = 64) {
-  std::vector<HlsKernel> kernels;
-  for (const testing::Case& test : cases) {
-    auto kernel = kernel_of(test, options, port_bytes);
-    ASSERT_TRUE(kernel) << test.name << "\n" << to_string(kernel.error()) << print(test.func);
-    kernels.push_back(std::move(*kernel));
-  }
-  const auto library = CsimLibrary::build(kernels);
-  ASSERT_TRUE(library) << to_string(library.error());
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const tw_kernel kernel = library->find(kernels[i]);
-    ASSERT_NE(kernel, nullptr) << cases[i].name;
-    const Status ok = testing::check(cases[i], kernel, kernels[i].info);
-    EXPECT_TRUE(ok) << cases[i].name << "\n" << to_string(ok.error()) << print(cases[i].func);
-    EXPECT_TRUE(library->finished());
-  }
 }
 
 std::vector<testing::Case> general_cases() {

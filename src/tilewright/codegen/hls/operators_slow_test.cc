@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "tilewright/codegen/hls/csim.h"
-#include "tilewright/codegen/testing/harness.h"
-#include "tilewright/ir/text.h"
+#include "tilewright/codegen/hls/testing/cases.h"
 #include "tilewright/tensor/workload.h"
 
 namespace tilewright::codegen {
@@ -145,45 +143,17 @@ void add_others(std::vector<testing::Case>& cases, DType dtype) {
     add_cases(cases, op, dtype, onnx(op, type, {{3, 7}}), tolerance_of(dtype));
 }
 
-/// Compiles all cases as one library and compares each with the interpreter.
-void expect_like_interpreter(const std::vector<testing::Case>& cases) {
-  hw::FpgaDevice device;
-  device.name = "test";
-  std::vector<HlsKernel> kernels;
-  for (const testing::Case& test : cases) {
-    Func func = test.func;
-    func.name = test.name;
-    const auto ready = prepare_hls(func);
-    ASSERT_TRUE(ready) << test.name << to_string(ready.error());
-    const auto processes = lower::processes_of(*ready);
-    ASSERT_TRUE(processes) << test.name << to_string(processes.error());
-    auto kernel = emit_hls(*ready, *processes, device, {});
-    ASSERT_TRUE(kernel) << test.name << to_string(kernel.error());
-    kernels.push_back(*std::move(kernel));
-  }
-  const auto library = CsimLibrary::build(kernels);
-  ASSERT_TRUE(library) << to_string(library.error());
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const tw_kernel kernel = library->find(kernels[i]);
-    ASSERT_NE(kernel, nullptr) << cases[i].name;
-    const Status ok = testing::check(cases[i], kernel, kernels[i].info);
-    EXPECT_TRUE(ok) << cases[i].name << "\n" << to_string(ok.error()) << print(cases[i].func);
-    EXPECT_TRUE(library->finished());
-  }
-}
-
 /// The operator library has these for floats only, as ONNX has transposed convolutions.
 bool has_no_integers(std::string_view op) {
   return op.starts_with("conv_transpose") || op == "block_circulant_matrix";
 }
 
-/// `most`: shapes of each operator.
-std::vector<testing::Case> cases_of(DType dtype, size_t most) {
+std::vector<testing::Case> cases_of(DType dtype) {
   std::vector<testing::Case> cases;
   for (const Operator& op : operators()) {
     if (!is_float(dtype) && has_no_integers(op.name)) continue;
-    for (size_t i = 0; i < std::min(most, op.sizes.size()); ++i)
-      add_cases(cases, op.name, dtype, tensor::workload_call(op.name, op.sizes[i], asked(dtype)));
+    for (const Sizes& sizes : op.sizes)
+      add_cases(cases, op.name, dtype, tensor::workload_call(op.name, sizes, asked(dtype)));
   }
   add_others(cases, dtype);
   return cases;
@@ -197,13 +167,11 @@ TEST(HlsOperatorsSlow, AllAreThere) {
   EXPECT_EQ(known, here);
 }
 
-TEST(HlsOperatorsSlow, I8) { expect_like_interpreter(cases_of(DType::I8, 1)); }
-
-TEST(HlsOperatorsFull, F32) { expect_like_interpreter(cases_of(DType::F32, 2)); }
-TEST(HlsOperatorsFull, Bf16) { expect_like_interpreter(cases_of(DType::BF16, 2)); }
-TEST(HlsOperatorsFull, F16) { expect_like_interpreter(cases_of(DType::F16, 2)); }
-TEST(HlsOperatorsFull, I16) { expect_like_interpreter(cases_of(DType::I16, 2)); }
-TEST(HlsOperatorsFull, I8) { expect_like_interpreter(cases_of(DType::I8, 2)); }
+TEST(HlsOperatorsSlow, F32) { testing::check_all(cases_of(DType::F32), {}); }
+TEST(HlsOperatorsSlow, Bf16) { testing::check_all(cases_of(DType::BF16), {}); }
+TEST(HlsOperatorsSlow, F16) { testing::check_all(cases_of(DType::F16), {}); }
+TEST(HlsOperatorsSlow, I16) { testing::check_all(cases_of(DType::I16), {}); }
+TEST(HlsOperatorsSlow, I8) { testing::check_all(cases_of(DType::I8), {}); }
 
 }  // namespace
 }  // namespace tilewright::codegen

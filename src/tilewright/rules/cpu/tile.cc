@@ -97,12 +97,11 @@ class TileRule {
     const std::string padding = bordered || skips ? "" : staged_producer(draft_, block, batch_);
     if (!padding.empty()) split_strip(block, padding);
     if (bordered && tile_.block == 0) split_for_threads(block);
-    const bool blocked = tile_.block > 0 && strip_.empty();
-    if (blocked && batch_.size() >= 2 && split_last(tile_.block))
-      block_ = batch_[batch_.size() - 2];
+    const bool blocked = tile_.block > 0 && strip_.empty(), by_rows = batch_.size() < 2;
+    if (blocked && !by_rows && split_last(tile_.block)) block_ = batch_[batch_.size() - 2];
     split_plane(block);
     split_row_and_column();
-    if (blocked && block_.empty()) split_row_block();
+    if (blocked && by_rows) split_row_block();
     split_vector();
     if (outer_loops().empty()) enclose();
     const std::vector<std::string> outer = outer_loops();
@@ -245,12 +244,10 @@ class TileRule {
     for (const std::string& part : draft_.parts_of(row_block_)) {
       if (!draft_.attempt(schedule::Cut{part, {whole_blocks_, 1}})) continue;
       const std::string last = row_outer_ + part.substr(row_block_.size()) + "@1";
-      if (row_tile_is_partial() && whole_tiles_ > 0)
+      if (!tile_.row.exact() && whole_tiles_ > 0)
         draft_.attempt(schedule::Cut{last, {whole_tiles_, 1}});
     }
   }
-
-  bool row_tile_is_partial() const { return tile_.row.extent % tile_.row.tile != 0; }
 
   /// Takes rows of the innermost loop around the tile into the tile.
   void split_plane(const BlockFacts& block) {
