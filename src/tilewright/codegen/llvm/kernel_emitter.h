@@ -172,9 +172,13 @@ class KernelEmitter {
   struct Prefetch {
     Var var;
     int64_t distance = 0;  ///< in iterations
+    struct Place {
+      Buffer buffer;
+      Expr element;
+    };
   };
   std::optional<Prefetch> prefetch_;
-  std::vector<Load> prefetched_;
+  std::vector<Prefetch::Place> prefetched_;
 
   std::map<Buffer, std::vector<Expr>> strides_;
   /// Stack buffers whose last axis is padded to whole vectors, with their element count.

@@ -202,6 +202,35 @@ TEST(Llvm, PrefetchesWhatMarkedLoopsReadNext) {
   EXPECT_THAT(ir_of(plain), Not(HasSubstr("i64 4608")));
 }
 
+TEST(Llvm, AsksForEachCacheLineOnce) {
+  // Four vectors beside each other: four lines of 16 elements of f32, or two of twice 8.
+  const auto asked = [](int lanes) {
+    const std::string text = fmt::format(
+        R"(func sums(const W: f32[64,4,{0}], out Y: f32[4,{0}]) {{
+  for k.init in 4 unroll, i.init in {0} vector {{
+    block Y.init(k: space 4 = k.init, i: space {0} = i.init) {{
+      Y[k, i] = 0.0
+    }}
+  }}
+  for s in 64 @(prefetch=8), k in 4 unroll, i in {0} vector {{
+    block Y(k: space 4 = k, i: space {0} = i, s: reduce 64 = s) {{
+      Y[k, i] += W[s, k, i]
+    }}
+  }}
+}}
+)",
+        lanes);
+    const auto func = parse_func(text);
+    EXPECT_TRUE(func) << to_string(func.error());
+    LlvmOptions options = for_target("x86-64-v4");
+    options.opt_level = 0;
+    return occurrences(*emit_llvm_ir(*lower::run_pipeline(*func, "cpu"), options),
+                       "call void @llvm.prefetch");
+  };
+  EXPECT_EQ(asked(16), 4);
+  EXPECT_EQ(asked(8), 2);
+}
+
 TEST(Llvm, CompilesForOtherMachines) {
   const Func func = *parse_func(kMultiplyAdd);
   EXPECT_THAT(*emit_assembly(func, for_target("aarch64")), HasSubstr("fmla"));

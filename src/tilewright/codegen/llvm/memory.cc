@@ -12,6 +12,8 @@ using llvm::Value;
 
 namespace {
 
+constexpr int64_t kLineBits = 64 * 8;  // of a cache line
+
 llvm::Align element_align(llvm::Type* type) {
   return llvm::Align(std::max<uint64_t>(1, type->getPrimitiveSizeInBits().getFixedValue() / 8));
 }
@@ -241,7 +243,9 @@ void KernelEmitter::store_memory(const Buffer& buffer, const Address& at, Value*
 }
 
 /// Asks for what a contiguous load of a read-only parameter will need some iterations of the marked
-/// loop later; an address behind the buffer does no harm.
+/// loop later; an address behind the buffer does no harm. Of addresses less than a cache line apart
+/// only the first is asked for: if the line ends between them, the next one asked for is in the
+/// rest.
 void KernelEmitter::prefetch(const Load& x, const Address& at) {
   const auto is_read = [&](const Param& p) {
     return p.buffer == x.buffer && (p.mode == ParamMode::In || p.mode == ParamMode::Const);
@@ -250,23 +254,24 @@ void KernelEmitter::prefetch(const Load& x, const Address& at) {
       std::none_of(func_.params.begin(), func_.params.end(), is_read))
     return;
   int64_t step = 0;
-  Load first = x;  // as lane 0 reads it, whatever its loop is called
+  Expr place = int_imm(0);  // in the buffer, as lane 0 reads it, whatever its loop is called
   const VarMap lane = {{lanes_->var, int_imm(lanes_->const_base.value_or(0))}};
   for (size_t axis = 0; axis < x.indices.size(); ++axis) {
     const auto stride = as_int(strides_.at(x.buffer)[axis]);
     if (!stride) return;
-    first.indices[axis] = substitute(x.indices[axis], lane);
+    place = place + substitute(x.indices[axis], lane) * *stride;
     for (const auto& [e, coefficient] : arith::as_affine(x.indices[axis]).terms)
       if (const auto* r = e.as<VarRef>(); r && r->var == prefetch_->var)
         step += coefficient * *stride;
   }
-  const auto same = [&](const Load& y) {
-    return y.buffer == x.buffer &&
-           std::equal(first.indices.begin(), first.indices.end(), y.indices.begin(),
-                      y.indices.end(), [](const Expr& a, const Expr& b) { return equal(a, b); });
+  const int64_t line = kLineBits / bit_width(x.buffer.dtype());  // elements
+  const auto in_its_line = [&](const Prefetch::Place& asked) {
+    if (asked.buffer != x.buffer) return false;
+    const arith::Affine apart = arith::as_affine(place - asked.element);
+    return apart.terms.empty() && std::abs(apart.constant) < line;
   };
-  if (step == 0 || std::any_of(prefetched_.begin(), prefetched_.end(), same)) return;
-  prefetched_.push_back(first);
+  if (step == 0 || std::any_of(prefetched_.begin(), prefetched_.end(), in_its_line)) return;
+  prefetched_.push_back({x.buffer, place});
   Value* ahead = b_.CreateConstGEP1_64(element_type(x.buffer), at.pointer,
                                        static_cast<uint64_t>(step * prefetch_->distance));
   constexpr unsigned kRead = 0, kIntoL2 = 2, kData = 1;

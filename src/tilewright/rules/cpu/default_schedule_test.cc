@@ -279,6 +279,30 @@ TEST(DefaultSchedule, TheLastBlockOfRowsMayBeShorter) {
     }
 }
 
+/// A tile of 6x2 vectors takes 15 registers of 16, one of 14x1 all of them.
+TEST(DefaultSchedule, StepsAreWrittenOutWhereRegistersAreLeft) {
+  const auto written_out = [](int64_t depth, const cost::TilePoint& point, int registers) {
+    const Func func = func_of(
+        {"tilewright", "GemmPacked", {{84, depth}, {4, depth, 4}, {16}}, {{"n", int64_t{16}}}});
+    const auto trace = trace_at(func, point, target_of(registers), 1);
+    EXPECT_TRUE(trace) << to_string(trace.error());
+    const auto scheduled = schedule::replay(func, *trace);
+    EXPECT_TRUE(scheduled) << to_string(scheduled.error());
+    int64_t steps = 1;
+    walk(scheduled->body, [&](const Stmt& s) {
+      const For* loop = s.as<For>();
+      if (loop == nullptr || loop->kind != ForKind::Unroll) return;
+      if (loop->var.name().find("gemm.k") == 0) steps = as_int(loop->extent).value_or(0);
+    });
+    return steps;
+  };
+  EXPECT_EQ(written_out(24, {6, 2}, 16), 4);   // a part of a long loop
+  EXPECT_EQ(written_out(22, {6, 2}, 16), 2);   // one that divides it
+  EXPECT_EQ(written_out(8, {6, 2}, 16), 8);    // a whole loop
+  EXPECT_EQ(written_out(24, {14, 1}, 16), 1);  // no register is left
+  EXPECT_EQ(written_out(24, {6, 2}, 32), 1);   // not measured with so many
+}
+
 TEST(DefaultSchedule, SaysWhatWasDecidedAndWhatCannotBe) {
   const Func func = func_of(OpCase{"", "MatMul", {{40, 64}, {64, 48}}, {}});
   const hw::CpuTarget target = target_of(32);

@@ -32,6 +32,11 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
+/// The same where registers are left over: a whole last loop of so many steps, or a part of a
+/// longer one. Weights from L2 come sooner then (each load of the loop runs through memory in
+/// larger steps). Measured with 16 registers of 32 bytes (bench/results/cpu.md); with 32 registers
+/// it was not, so tiles there stay as they are.
+constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kFewRegisters = 16;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
@@ -121,7 +126,9 @@ class TileRule {
     for (const std::string& reader : epilogue) finish_tile(reader, anchor);
     int64_t steps = 1;  // of the last loop that became one iteration
     if (tile_.unroll > 0) {
-      steps = unroll_steps();
+      steps = unroll_steps(tile_.unroll);
+    } else if (tile_.reuse && !bordered && has_registers_left()) {
+      steps = unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop);
     } else {
       unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
     }
@@ -412,10 +419,17 @@ class TileRule {
     }
   }
 
-  /// Writes up to `tile_.unroll` steps of the reduction out, parts of a loop included. Iterations
-  /// of the last loop that became one.
-  int64_t unroll_steps() {
-    int64_t limit = tile_.unroll;
+  /// Whether sums, vectors of a step and the value that is the same for all lanes leave a register.
+  bool has_registers_left() const {
+    const int64_t columns = tile_.column.tile * tile_.vectors;
+    const int64_t used = tile_.row.tile * tile_.plane.tile * columns + columns + 1;
+    return !reduce_.empty() && target_.vector_registers <= kFewRegisters &&
+           used < target_.vector_registers;
+  }
+
+  /// Writes up to `limit` steps of the reduction out, parts of a loop included. Iterations of the
+  /// last loop that became one.
+  int64_t unroll_steps(int64_t limit) {
     for (size_t i = reduce_.size(); i-- > 0 && limit > 1 && !sliding_.contains(reduce_[i]);) {
       const int64_t extent = std::max<int64_t>(reduce_extents_[i], 1);
       int64_t steps = std::min(limit, extent);
