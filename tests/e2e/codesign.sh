@@ -191,6 +191,47 @@ exits 0 "it runs" "ok" -- verify design-vta/net.twm
 exits 0 "a spatial array's best on the cycle simulator" "tsim of 2 designs: latency" -- \
   codesign search net.onnx --space edge -o checked --evaluations 4 --fidelity tsim:2
 
+# Synthesis in the place of the model's cells, in a technology that counts them. These tools stand for Yosys, whose cells
+# codesign_synth_slow_test and `scripts/test full` look at: they are for what a search does with an answer, or with none.
+sed 's/asic45/hasco-fpga/; s/\[4, 8\]/[2, 4]/; s/\[64, 128\]/[16, 32]/; s/local_kb = 32/local_kb = 16/; s/, "gemv".*/]/' four.toml >fpga.toml
+fpga=(codesign search net.onnx --space fpga.toml --method enumerate)
+yosys_that() { # yosys_that NAME COMMAND: a folder with a Yosys that has one module, of whose synthesis COMMAND is
+  mkdir -p "$1" && cat >"$1/yosys" <<YOSYS && chmod +x "$1/yosys"
+#!/bin/sh
+[ "\$1" = -V ] && echo Yosys 9.${#1} && exit
+if grep -q design.v run.ys; then printf 'module \\\\spatial\nend\n' >all.il; else $2; fi
+YOSYS
+}
+yosys_that answers "printf 'LUT6 12345\nFDRE 20\nRAMB18E1 10\n' >m0.txt"
+PATH="$PWD/answers:$PATH" exits 0 "the best on the simulator, the best of these by synthesis" "synth of 1 designs: area" "tsim of 2 designs" -- \
+  "${fpga[@]}" -o fpga --fidelity tsim:2,synth:1
+holds "rows of three levels" test "$(grep -oE '"level":"[a-z]+"' fpga/points.jsonl | sort -u | wc -l)" -eq 3
+holds "its cells are the area" grep -q '"level":"synth".*"area":0.0104' fpga/points.jsonl  # 12345 of 1182240
+PATH="$PWD/answers:$PATH" exits 6 "a limit that it breaks" "area is" -- \
+  "${fpga[@]}" -o fpga-limit --fidelity synth:1 --limit area=1%
+holds "all were looked at" test "$(grep -c '"level":"synth"' fpga-limit/points.jsonl)" -eq 4
+exits 3 "synthesis without cells" "hasco-fpga" -- codesign search net.onnx --space four.toml -o x --fidelity synth:1
+mkdir old && printf '#!/bin/sh\necho Yosys 0.1\n' >old/yosys && chmod +x old/yosys
+PATH="$PWD/old:$PATH" exits 7 "a Yosys that is too old" "0.1" -- "${fpga[@]}" -o x --fidelity synth:1
+
+# A Yosys that somebody kills is an outcome of its design; one that Ctrl-C ends is none: the same line looks again.
+yosys_that dies 'kill -9 $$'
+PATH="$PWD/dies:$PATH" exits 6 "a Yosys that dies is counted" "'yosys' was killed" -- "${fpga[@]}" -o dead --fidelity synth:1
+holds "for each design" test "$(grep -c '"level":"synth".*was killed' dead/points.jsonl)" -eq 4
+interrupted_in_yosys() {
+  local run begun=
+  mkfifo begun && yosys_that waits "echo 1 >$PWD/begun; exec sleep 600" || return 1
+  PATH="$PWD/waits:$PATH" "$program" "${fpga[@]}" -o ended --fidelity synth:1 >/dev/null 2>&1 &
+  run=$!
+  read -r -t "$limit" begun <>begun
+  kill -INT $run
+  wait $run
+  test $? -eq 130 -a "$begun" = 1 -a "$(wc -l <ended/points.jsonl)" -eq 4 && ! grep -q interrupted ended/points.jsonl &&
+    PATH="$PWD/answers:$PATH" "$program" "${fpga[@]}" -o ended --fidelity synth:1 >/dev/null 2>&1 &&
+    test "$(grep -c '"level":"synth".*"feasible":true' ended/points.jsonl)" -eq 1
+}
+holds "Ctrl-C in Yosys loses nothing but that" interrupted_in_yosys
+
 # A limit between what the model says of a design and what the simulator does.
 vta_search=(codesign search net.onnx --space vta --method random --evaluations 6 --fidelity tsim:6)
 broken_at_a_level() {

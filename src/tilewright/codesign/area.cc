@@ -223,6 +223,11 @@ Area area(const Parts& parts, const Technology& t) {
   return area;
 }
 
+double share(const CellCount& count, const Technology& t) {
+  const Scarcest scarce = scarcest(count, t);
+  return count.*scarce.kind / scarce.there;
+}
+
 std::string_view area_unit(Formula formula) { return formula == Formula::Cells ? "share" : "um2"; }
 
 Energies energies(const Parts& parts, const Technology& t) {

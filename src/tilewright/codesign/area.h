@@ -43,6 +43,8 @@ struct CellParts {
   CellCount total() const;
 };
 CellParts cells(const Parts& parts, const Technology& technology);
+/// Of the device's cells of the kind of which these take most (0..1). requires: Formula::Cells.
+double share(const CellCount& count, const Technology& technology);
 
 /// How power and energy belong together in a technology.
 enum class Accounting {

@@ -36,7 +36,8 @@ Level tsim_level() {
             return std::visit([&](const auto& design) { return cycles_on(design, layer, result); },
                               hardware);
           },
-          [](const Hardware&) -> Status { return {}; }};
+          {},
+          [](const Technology&) -> Status { return {}; }};
 }
 
 }  // namespace tilewright::codesign

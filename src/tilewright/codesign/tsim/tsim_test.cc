@@ -49,6 +49,7 @@ TEST(Tsim, CyclesOfALevelGoIntoEverythingThatDependsOnTime) {
                       [](const Hardware&, const WorkloadLayer&, const LayerResult& layer) {
                         return Result<double>(2 * layer.cycles);
                       },
+                      {},
                       {}};
   const Result<DesignResult> result = at_level(slow, evaluator, config, model);
   ASSERT_TRUE(result);
@@ -64,7 +65,7 @@ TEST(Tsim, SpatialArraysAreNearTheModel) {
   DesignEvaluator evaluator(two_layers(), *load_technology("asic45"));
   const spatial::Design design;
   const DesignResult model = evaluator.evaluate(design);
-  EXPECT_TRUE(tsim_level().accepts(design));
+  EXPECT_TRUE(tsim_level().accepts(evaluator.technology()));
   const auto result = at_level(tsim_level(), evaluator, design, model);
   ASSERT_TRUE(result) << to_string(result.error());
   EXPECT_NEAR(result->accelerator_cycles / model.accelerator_cycles, 1, 0.05);

@@ -59,8 +59,12 @@ std::string parallel_plot(const SearchSubject& subject, const SearchResult& resu
 }
 
 /// Evaluations at the level of the front: figures of one plot have one source.
-const std::vector<codesign::StudyRow>& judged_rows(const SearchResult& result) {
-  return result.checked.empty() ? result.rows : result.checked;
+std::vector<codesign::StudyRow> judged_rows(const SearchResult& result) {
+  if (result.checked.empty()) return result.rows;
+  std::vector<codesign::StudyRow> rows;
+  for (const codesign::StudyRow& row : result.checked)
+    if (row.level == result.level) rows.push_back(row);
+  return rows;
 }
 
 /// How many designs break each limit, and what else keeps designs from a result.
@@ -88,8 +92,8 @@ std::string reasons_table(const SearchSubject& subject, const SearchResult& resu
   };
   const size_t judged = feasible(judged_rows(result)), met = feasible(result.rows);
   if (met > judged)
-    rows.push_back({fmt::format("not judged at level {}", result.checked[0].level),
-                    std::to_string(met - judged), ""});
+    rows.push_back(
+        {fmt::format("not judged at level {}", result.level), std::to_string(met - judged), ""});
   const size_t dominated = judged - std::min(judged, result.front.size());
   rows.push_back({"another design is better in everything", std::to_string(dominated), ""});
   return html_table(rows);
@@ -187,7 +191,7 @@ std::string search_page(const SearchSubject& subject, const SearchResult& result
     page += fmt::format(
         "<p>The front and the plots of two objectives are of level {}, which judged {} designs; "
         "hypervolume and parameters are of the model. Figures of two levels do not compare.</p>\n",
-        html_text(result.checked[0].level), result.checked.size());
+        html_text(result.level), judged_rows(result).size());
   const size_t count = subject.goals.objectives.size();
   for (size_t x = 0; x < count; ++x)
     for (size_t y = x + 1; y < count; ++y) page += pair_plot(subject, result, x, y);

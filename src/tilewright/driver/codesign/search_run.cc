@@ -160,7 +160,7 @@ std::vector<FrontPoint> front_of(const std::vector<codesign::StudyRow>& rows) {
 std::string highest_level(const std::vector<codesign::StudyRow>& rows) {
   std::string level = codesign::kModelLevel;
   for (const codesign::StudyRow& row : rows)
-    if (row.level != codesign::kModelLevel) level = row.level;
+    if (rank_of(row.level) > rank_of(level)) level = row.level;
   return level;
 }
 
@@ -258,26 +258,27 @@ class DesignSearch {
   Result<SearchResult> run() {
     rows_ = TW_TRY(study_.rows());
     if (!rows_.empty()) say(fmt::format("going on after {} evaluations", rows_.size()));
-    std::optional<Fidelity> fidelity;
-    if (!settings_.fidelity.empty()) fidelity = TW_TRY(parse_fidelity(settings_.fidelity));
+    if (!settings_.fidelity.empty()) levels_ = TW_TRY(parse_fidelity(settings_.fidelity));
     SearchResult result;
     while (true) {
       const size_t before = rows_.size(), lost = broken(rows_);
-      const int wanted = evaluations() + static_cast<int>(lost);
+      // As many again at most: a level that fails on every design would never end.
+      const int wanted = evaluations() + std::min(static_cast<int>(lost), evaluations());
       if (model_rows(rows_).size() < static_cast<size_t>(wanted))
         result.stop = TW_TRY(search_to(wanted, result.skipped));
       const bool ended = result.stop == search::Stop::Interrupted;
-      if (ended || !fidelity || rows_.size() == before) {
-        const auto next = ended || !fidelity ? std::nullopt : next_to_check(rows_, *fidelity);
+      if (ended || levels_.empty() || rows_.size() == before) {
+        const auto next = ended ? std::nullopt : next_to_check(rows_, levels_);
         if (!next) break;
-        TW_TRY_STATUS(check(*next, fidelity->level));
+        TW_TRY_STATUS(check(*next));
         if (interrupted()) result.stop = search::Stop::Interrupted;
       }
       if (result.stop == search::Stop::Interrupted) break;
     }
     result.rows = model_rows(rows_);
     result.checked = checked_rows(rows_);
-    result.front = front_at(rows_, highest_level(rows_));
+    result.level = highest_level(rows_);
+    result.front = front_at(rows_, result.level);
     result.of_default = codesign::outcome(evaluator_.evaluate(default_hardware(subject_.space)),
                                           subject_.goals.objectives, {})
                             .objectives;
@@ -337,16 +338,21 @@ class DesignSearch {
     }
   }
 
-  Status check(const FrontPoint& point, const codesign::Level& level) {
-    const codesign::Hardware hardware = subject_.space.hardware(point.point);
-    const Result<codesign::DesignResult> result =
-        codesign::at_level(level, evaluator_, hardware, evaluator_.evaluate(hardware));
-    search::MultiTrial trial{point.point, {}, 0};
+  /// A level judges what those below it, from the model on, say of the design.
+  Status check(const ToCheck& next) {
+    const search::Point& point = next.design.point;
+    const codesign::Hardware hardware = subject_.space.hardware(point);
+    Result<codesign::DesignResult> result = evaluator_.evaluate(hardware);
+    for (size_t i = 0; result && i <= next.level; ++i)
+      result = codesign::at_level(levels_[i].level, evaluator_, hardware, *result);
+    // A tool that Ctrl-C ended says nothing of the design: the next run looks again.
+    if (!result && result.error().kind == ErrorKind::Interrupted) return {};
+    search::MultiTrial trial{point, {}, 0};
     if (result)
       trial.outcome = codesign::outcome(*result, subject_.goals.objectives, subject_.goals.limits);
     else
       trial.outcome.reason = to_string(result.error());
-    return add({trial}, level.name);
+    return add({trial}, levels_[next.level].level.name);
   }
 
   Status add(const std::vector<search::MultiTrial>& trials, const std::string& level) {
@@ -363,6 +369,7 @@ class DesignSearch {
   const SearchSettings& settings_;
   codesign::Study study_;
   std::vector<search::Point> warm_;
+  std::vector<Fidelity> levels_;
   codesign::DesignEvaluator evaluator_;
   std::vector<codesign::StudyRow> rows_;
   size_t fresh_ = 0;
@@ -401,8 +408,8 @@ Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSe
   TW_TRY_STATUS(check_subject(subject));
   TW_TRY_STATUS(check_size(subject, settings));
   if (!settings.fidelity.empty())
-    TW_TRY_STATUS(TW_TRY(parse_fidelity(settings.fidelity))
-                      .level.accepts(codesign::units_of(subject.space)[0]));
+    TW_TRY_STATUS(
+        check_levels(TW_TRY(parse_fidelity(settings.fidelity)), subject.space.file().technology));
   codesign::StudyKey key = study_key(subject, settings.mapping);
   std::vector<search::Point> warm;
   if (!settings.warm.empty()) {

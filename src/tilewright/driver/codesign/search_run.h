@@ -17,7 +17,7 @@ struct SearchSettings {
   int evaluations = 0;  ///< designs in all; 0: 40, of `enumerate` all but what bounds rule out
   uint64_t seed = 0;
   tune::MappingSearch mapping;  ///< of each layer on each design
-  std::string fidelity;         ///< `tsim:8`: a level, and how many designs are looked at with it
+  std::string fidelity;         ///< `tsim:8,synth:4`: levels, and how many designs each looks at
   std::string warm;             ///< folder of another search of the same space; empty: none
 };
 
@@ -43,6 +43,7 @@ struct SearchResult {
   /// higher level, or have no result there, say so.
   std::vector<codesign::StudyRow> rows;
   std::vector<codesign::StudyRow> checked;  ///< evaluations at higher levels
+  std::string level;                        ///< the highest that judged a design
   std::vector<FrontPoint> front;            ///< `front_at` the highest level
   search::Objectives of_default;            ///< of the default design, by the model
   size_t fresh = 0;                         ///< evaluations of this run
@@ -53,11 +54,12 @@ struct SearchResult {
 /// Evaluates designs until there are `settings.evaluations`, and keeps each (of `enumerate` some
 /// hundred at once) in `folder`/study.sqlite before the next begins; at the end writes
 /// points.jsonl, front.csv and report.html. With `settings.fidelity` the best designs of the front,
-/// nearest to the knee first, are looked at again at that level; each that breaks a limit there is
-/// infeasible and buys one evaluation more. `opened` is called once the folder is known to be that
-/// of this search, before the first evaluation. errors: Usage (an unknown method or level), Package
-/// (the folder holds another search), Io; Capacity (no legal point; `enumerate` of too many);
-/// Unsupported (no layer matches, a level that has no programs for such designs).
+/// nearest to the knee first, are looked at again at each level; each that breaks a limit there is
+/// infeasible and buys one evaluation more, up to as many again. `opened` is called once the folder
+/// is known to be that of this search, before the first evaluation. errors: Usage (an unknown
+/// method or level), Package (the folder holds another search), Io; Capacity (no legal point;
+/// `enumerate` of too many); Unsupported (no layer matches, a level that cannot tell of such
+/// designs); Tool (that of a level).
 Result<SearchResult> search_designs(const SearchSubject& subject, const SearchSettings& settings,
                                     const std::string& folder,
                                     const std::function<Status()>& opened = {});

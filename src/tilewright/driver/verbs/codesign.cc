@@ -214,7 +214,7 @@ Result<int> search_verb(const CodesignOptions& options, bool as_json) {
   print_front(result.front, objectives, as_json);
   if (result.skipped)
     say(fmt::format("{} designs more cannot be better: bounds prove it", result.skipped));
-  if (!result.checked.empty()) say(level_summary(result, objectives[0]));
+  for (const std::string& line : level_summaries(result, objectives)) say(line);
   say(fmt::format("{} designs evaluated, {} of them in this run; {} are on the front; all in {}/",
                   result.rows.size(), result.fresh, result.front.size(), folder));
   return result.stop == search::Stop::Interrupted ? 130 : 0;
@@ -367,110 +367,152 @@ Result<int> eval_verb(const CodesignOptions& options, bool as_json) {
   return run_eval(TW_TRY(workload_of(options)), settings, as_json);
 }
 
+// --- command line
+
+/// `run/` is the folder `run`: names of files in it have one slash.
+std::string without_slash(std::string folder) {
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  return folder;
+}
+
+/// What the actions of the verb have in common while they are declared.
+struct Actions {
+  Verb verb;
+  VerbContext& context;
+  std::shared_ptr<CodesignOptions> options;
+
+  Verb add(const char* name, const char* says, Result<int> (*run)(const CodesignOptions&, bool)) {
+    Verb action = verb.add_verb(name, says);
+    action.callback([&context = context, options = options, run] {
+      options->command = context.command;
+      for (std::string* folder : {&options->output, &options->study, &options->search.warm})
+        *folder = without_slash(*folder);
+      context.action = [&context, options, run] { return run(*options, context.json); };
+    });
+    return action;
+  }
+};
+
+void add_goals(Verb action, CodesignOptions& options) {
+  action.add_option("--objectives", options.objectives,
+                    "latency, power, peak_power, area, energy, edp (default latency,power,area)");
+  action.add_option("--limit", options.limits, "at most: power=2W, latency=10ms, area=40%");
+}
+
+void add_order(Verb action, CodesignOptions& options) {
+  action
+      .add_option("--order", options.order,
+                  "of a product of three or more factors: the order of contraction that `choices` "
+                  "gives this number")
+      .in_range(1, 1000);
+}
+
+void add_space(Verb action, CodesignOptions& options) {
+  action.add_option("--space", options.space, "a built-in name or .toml (default edge)");
+}
+
+void add_choices(Actions& actions) {
+  CodesignOptions& options = *actions.options;
+  Verb choices =
+      actions.add("choices", "Every way in which a unit can do each layer", choices_verb);
+  add_model_options(choices, options.subject, true);
+  choices.add_option("--intrinsics", options.intrinsics,
+                     "units, of gemm, gemv, dot, conv2d (default: all)");
+  choices.add_option("--design", options.design,
+                     "a design.toml: its unit, sizes, predicted cycles");
+}
+
+void add_search(Actions& actions) {
+  CodesignOptions& options = *actions.options;
+  Verb search =
+      actions.add("search", "Searches a space for the designs worth building", search_verb);
+  add_model_options(search, options.subject, true);
+  add_order(search, options);
+  add_space(search, options);
+  search.add_option("-o,--output", options.output, "folder (default NAME-codesign)");
+  add_goals(search, options);
+  search.add_option("--method", options.search.method, "how to search (default ours)")
+      .one_of(search::multi_methods());
+  search.add_option("--acquisition", options.search.acquisition, "of mobo and ours")
+      .one_of({"hvpi", "ehvi"});
+  search
+      .add_option("--evaluations", options.search.evaluations,
+                  "designs to evaluate (default 40, of enumerate all)")
+      .in_range(1, 1e9);
+  search.add_option("--seed", options.search.seed, "of what is drawn");
+  search.add_option("--fidelity", options.search.fidelity,
+                    "tsim:8,synth:4: the cycle simulator looks at the best 8 designs of the "
+                    "front, Yosys at the best 4 of these");
+  search.add_option("--warm", options.search.warm,
+                    "folder of a search of the same space: its best designs come first");
+  add_mapping_options(search, options.search.mapping);
+}
+
+void add_front(Actions& actions) {
+  CodesignOptions& options = *actions.options;
+  Verb front =
+      actions.add("front", "The designs that no other beats; with -o, one of them", front_verb);
+  front.add_option("study", options.study, "folder of a search").required();
+  front.add_option("--pick", options.pick, "knee, min:latency, ..., or a number (default knee)");
+  front.add_option("-o,--output", options.output,
+                   "folder for the design: hw.toml, technology.toml, rtl/, NAME.twm, report.html");
+  front
+      .add_option("--level", options.level,
+                  "whose figures: model, tsim or synth (default: of what judged most exactly)")
+      .one_of({codesign::kModelLevel, "tsim", "synth"});
+  front.add_flag("--no-package", options.no_package, "leave NAME.twm, the compiled model, out");
+}
+
+void add_contest(Actions& actions) {
+  CodesignOptions& options = *actions.options;
+  Verb contest =
+      actions.add("contest", "Evaluates a whole space, then replays searches on it", contest_verb);
+  add_model_options(contest, options.subject, true);
+  add_order(contest, options);
+  add_space(contest, options);
+  contest.add_option("-o,--output", options.output,
+                     "folder that keeps the evaluations (default NAME-contest)");
+  add_goals(contest, options);
+  contest.add_option("--methods", options.methods, "default random,nsga2,mobo,mobo:ehvi,ours");
+  contest.add_option("--evaluations", options.budgets, "of a search (default 10,20,40)");
+  contest.add_option("--seeds", options.contest.seeds, "runs of each (default 20)")
+      .in_range(1, 10000);
+}
+
+void add_eval(Actions& actions) {
+  CodesignOptions& options = *actions.options;
+  Verb eval = actions.add("eval", "Time, energy and mapping of each layer on a design", eval_verb);
+  eval.add_option("design", options.design, "design.toml").required();
+  add_model_options(eval, options.subject, true);
+  add_order(eval, options);
+  eval.add_option(
+      "--technology", options.eval.technology,
+      "what energies and areas are: asic45, hasco-fpga, maestro28 or FILE.toml (default: "
+      "technology.toml beside the design, which `codesign front` writes; else asic45)");
+  eval.add_option("--seed", options.search.seed, "of what a mapper draws");
+  add_mapping_options(eval, options.search.mapping);
+  eval.add_option("--map", options.eval.maps,
+                  "a layer's mapping, judged as it is: `LAYER: LINE`, or a file of such lines")
+      .one_value();
+  eval.add_flag("--mappings", options.eval.print_mappings,
+                "print the mappings alone, as --map takes them");
+}
+
 }  // namespace
 
 void add_codesign(Verb app, VerbContext& context) {
   Verb verb = app.add_verb(
       "codesign", "Designs accelerators for a model: which can be built, and which are best");
   verb.needs_action();
-  auto options = std::make_shared<CodesignOptions>();
-  const auto act = [&context, options](Verb action,
-                                       Result<int> (*run)(const CodesignOptions&, bool)) {
-    action.callback([&context, options, run] {
-      options->command = context.command;
-      context.action = [&context, options, run] { return run(*options, context.json); };
-    });
-  };
-  const auto add_goals = [options](Verb action) {
-    action.add_option("--objectives", options->objectives,
-                      "latency, power, peak_power, area, energy, edp (default latency,power,area)");
-    action.add_option("--limit", options->limits, "at most: power=2W, latency=10ms, area=40%");
-  };
-
-  const auto add_order = [options](Verb action) {
-    action
-        .add_option(
-            "--order", options->order,
-            "of a product of three or more factors: the order of contraction that `choices` "
-            "gives this number")
-        .in_range(1, 1000);
-  };
-
-  Verb space = verb.add_verb("space", "Parameters of a space of designs, points, legal ones");
-  space.add_option("space", options->space, "a built-in name or .toml").required();
-  act(space, describe_space);
-
-  Verb choices = verb.add_verb("choices", "Every way in which a unit can do each layer");
-  add_model_options(choices, options->subject, true);
-  choices.add_option("--intrinsics", options->intrinsics,
-                     "units, of gemm, gemv, dot, conv2d (default: all)");
-  choices.add_option("--design", options->design,
-                     "a design.toml: its unit, sizes, predicted cycles");
-  act(choices, choices_verb);
-
-  Verb search = verb.add_verb("search", "Searches a space for the designs worth building");
-  add_model_options(search, options->subject, true);
-  add_order(search);
-  search.add_option("--space", options->space, "a built-in name or .toml (default edge)");
-  search.add_option("-o,--output", options->output, "folder (default NAME-codesign)");
-  add_goals(search);
-  search.add_option("--method", options->search.method, "how to search (default ours)")
-      .one_of(search::multi_methods());
-  search.add_option("--acquisition", options->search.acquisition, "of mobo and ours")
-      .one_of({"hvpi", "ehvi"});
-  search
-      .add_option("--evaluations", options->search.evaluations,
-                  "designs to evaluate (default 40, of enumerate all)")
-      .in_range(1, 1e9);
-  search.add_option("--seed", options->search.seed, "of what is drawn");
-  search.add_option("--fidelity", options->search.fidelity,
-                    "tsim:8: the cycle simulator looks at the best 8 designs of the front");
-  search.add_option("--warm", options->search.warm,
-                    "folder of a search of the same space: its best designs come first");
-  add_mapping_options(search, options->search.mapping);
-  act(search, search_verb);
-
-  Verb front = verb.add_verb("front", "The designs that no other beats; with -o, one of them");
-  front.add_option("study", options->study, "folder of a search").required();
-  front.add_option("--pick", options->pick, "knee, min:latency, ..., or a number (default knee)");
-  front.add_option("-o,--output", options->output,
-                   "folder for the design: hw.toml, technology.toml, rtl/, NAME.twm, report.html");
-  front
-      .add_option("--level", options->level,
-                  "whose figures: model or tsim (default: of what judged most exactly)")
-      .one_of({codesign::kModelLevel, "tsim"});
-  front.add_flag("--no-package", options->no_package, "leave NAME.twm, the compiled model, out");
-  act(front, front_verb);
-
-  Verb contest = verb.add_verb("contest", "Evaluates a whole space, then replays searches on it");
-  add_model_options(contest, options->subject, true);
-  add_order(contest);
-  contest.add_option("--space", options->space, "a built-in name or .toml (default edge)");
-  contest.add_option("-o,--output", options->output,
-                     "folder that keeps the evaluations (default NAME-contest)");
-  add_goals(contest);
-  contest.add_option("--methods", options->methods, "default random,nsga2,mobo,mobo:ehvi,ours");
-  contest.add_option("--evaluations", options->budgets, "of a search (default 10,20,40)");
-  contest.add_option("--seeds", options->contest.seeds, "runs of each (default 20)")
-      .in_range(1, 10000);
-  act(contest, contest_verb);
-
-  Verb eval = verb.add_verb("eval", "Time, energy and mapping of each layer on a design");
-  eval.add_option("design", options->design, "design.toml").required();
-  add_model_options(eval, options->subject, true);
-  add_order(eval);
-  eval.add_option(
-      "--technology", options->eval.technology,
-      "what energies and areas are: asic45, hasco-fpga, maestro28 or FILE.toml (default: "
-      "technology.toml beside the design, which `codesign front` writes; else asic45)");
-  eval.add_option("--seed", options->search.seed, "of what a mapper draws");
-  add_mapping_options(eval, options->search.mapping);
-  eval.add_option("--map", options->eval.maps,
-                  "a layer's mapping, judged as it is: `LAYER: LINE`, or a file of such lines")
-      .one_value();
-  eval.add_flag("--mappings", options->eval.print_mappings,
-                "print the mappings alone, as --map takes them");
-  act(eval, eval_verb);
+  Actions actions{verb, context, std::make_shared<CodesignOptions>()};
+  actions.add("space", "Parameters of a space of designs, points, legal ones", describe_space)
+      .add_option("space", actions.options->space, "a built-in name or .toml")
+      .required();
+  add_choices(actions);
+  add_search(actions);
+  add_front(actions);
+  add_contest(actions);
+  add_eval(actions);
 }
 
 }  // namespace tilewright::driver

@@ -3,9 +3,8 @@
 
 #include <fmt/format.h>
 
-#include "tilewright/accel/spatial/rtl/rtl.h"
-#include "tilewright/accel/vta/rtl/rtl.h"
 #include "tilewright/codesign/area.h"
+#include "tilewright/codesign/synth/synth.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/generated_rtl.h"
@@ -21,13 +20,6 @@ struct SynthOptions {
 };
 
 constexpr const char* kTechnology = "hasco-fpga";  // the one that counts cells
-
-accel::SynthesisTask task_of(const vta::Config& config) {
-  return {.top = vta::kTop, .verilog = vta::verilog(config), .boxed = {}, .library = {}};
-}
-accel::SynthesisTask task_of(const spatial::Design& design) {
-  return spatial::synthesis_task(design);
-}
 
 nlohmann::ordered_json json_of(const accel::SynthesisedModule& module) {
   nlohmann::ordered_json json = {{"name", module.name},        {"copies", module.copies},
@@ -51,8 +43,7 @@ struct ToSynthesise {
 };
 
 Result<ToSynthesise> accelerator(const codesign::Hardware& hardware) {
-  ToSynthesise made{TW_TRY(generated_rtl(hardware)).label,
-                    std::visit([](const auto& design) { return task_of(design); }, hardware),
+  ToSynthesise made{TW_TRY(generated_rtl(hardware)).label, codesign::synthesis_task(hardware),
                     kTechnology};
   const codesign::Technology technology = TW_TRY(codesign::load_technology(kTechnology));
   const codesign::CellCount model = codesign::cells(codesign::Parts(hardware), technology).total();
