@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tilewright/base/file.h"
+#include "tilewright/fleet/kept_caches.h"
 #include "tilewright/fleet/sandbox.h"
 
 namespace tilewright::fleet {
@@ -115,7 +116,12 @@ class PackageServer final : public JobServer {
       return port.put(sha, bytes);
     };
     tools.child = [&](const std::string& folder, double limit_s) {
-      return child_(folder, limit_s, [&] { return port.stop(); });
+      caches_.give(job.login, folder);
+      Result<ToolResult> ended = child_(folder, limit_s, [&] { return port.stop(); });
+      // One that crashed may have done so because of what it found there.
+      if (ended && (ended->status == 0 || ended->timed_out || port.stop()))
+        caches_.take(job.login, folder);
+      return ended;
     };
     return run_package_job(job, tools);
   }
@@ -170,6 +176,7 @@ class PackageServer final : public JobServer {
   RunChild child_;
   AllowJob allow_;
   OpenChild open_;
+  KeptCaches caches_;
   std::string key_;  ///< of package_
   std::unique_ptr<OpenPackage> package_;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -267,6 +268,43 @@ TEST(PackageServerSlow, AnAnswerThatTheStoreWouldRefuseIsAnOutcome) {
   // As many as `tilewright-runner` tells (runner/main/job.h).
   served.server = package_server(answers(4'000));
   EXPECT_EQ(served.run("ann", "one"), "");
+}
+
+TEST(PackageServerSlow, WhatDriversKeepIsThereForTheNextRunOfItsLogin) {
+  Served served;
+  std::vector<std::string> seen;
+  served.server = package_server(
+      [&](const std::string& folder, double, const std::function<bool()>&) -> Result<ToolResult> {
+        const std::string cache = folder + "/.cache";
+        seen.push_back(read_file(cache + "/kernels").value_or("none"));
+        const std::string what = *read_file(folder + "/model.twm");
+        std::filesystem::create_directory(cache);
+        TW_TRY_STATUS(write_file(cache + "/kernels", what));
+        if (what == "twin") std::filesystem::create_hard_link(cache + "/kernels", cache + "/twin");
+        if (what == "link") {
+          std::filesystem::remove_all(cache);
+          std::filesystem::create_symlink("/etc", cache);
+        }
+        for (int i = 0; what == "large" && i < 6000; ++i)
+          std::ofstream(cache + "/" + std::to_string(i));
+        ToolResult result;
+        result.status = what == "crash" ? 1 : 0;
+        TW_TRY_STATUS(write_file(folder + "/result.json", R"({"ok": true, "outputs": []})"));
+        return result;
+      });
+  for (const auto& [login, package] :
+       std::vector<std::pair<const char*, const char*>>{{"ann", "one"},
+                                                        {"bob", "two"},
+                                                        {"ann", "three"},
+                                                        {"ann", "crash"},
+                                                        {"ann", "twin"},
+                                                        {"ann", "link"},
+                                                        {"ann", "large"},
+                                                        {"ann", "four"},
+                                                        {"bob", "five"}})
+    served.run(login, package);
+  EXPECT_EQ(seen, (std::vector<std::string>{"none", "none", "one", "three", "none", "none", "none",
+                                            "none", "two"}));
 }
 
 TEST(PackageServerSlow, DamagedBlobsAreTheJobsEnd) {

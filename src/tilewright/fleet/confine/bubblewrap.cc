@@ -54,7 +54,9 @@ std::vector<std::string> system_folders() {
     if (fs::is_directory(folder, error) && !fs::is_symlink(folder, error))
       folders.emplace_back(folder);
   }
-  for (const char* path : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu"})
+  // Of /proc no more than what libraries count processors and memory by.
+  for (const char* path : {"/etc/ld.so.cache", "/etc/alternatives", "/sys/devices/system/cpu",
+                           "/proc/cpuinfo", "/proc/meminfo"})
     if (::access(path, R_OK) == 0) folders.emplace_back(path);
   return folders;
 }

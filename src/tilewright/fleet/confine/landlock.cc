@@ -25,9 +25,10 @@ constexpr uint64_t kOfVersion1 = (1 << 13) - 1;
 constexpr uint64_t kOnFiles = kExecute | kWriteFile | kReadFile | kTruncate | kIoctl;
 
 constexpr uint64_t kReading = kExecute | kReadFile | kReadFolder;
-/// Links and pipes are not among it: who reads the folder later would follow them.
+/// Links and pipes are not among it: who reads the folder later would follow them. Files may move
+/// from one folder in it to another (kRefer): compilers rename what they have finished.
 constexpr uint64_t kWriting = kReadFile | kReadFolder | kWriteFile | kTruncate | kMakeFile |
-                              kMakeFolder | kRemoveFile | kRemoveFolder;
+                              kMakeFolder | kRemoveFile | kRemoveFolder | kRefer;
 constexpr uint64_t kDevice = kReadFile | kWriteFile | kIoctl;
 
 struct RulesetAttributes {

@@ -295,7 +295,11 @@ int decent(const Arguments& a) {
   std::FILE* file = std::fopen("out", "w");  // in the folder where it starts
   if (file == nullptr || std::fputs("done", file) < 0 || std::fclose(file) != 0)
     return refused(1, "out");
-  if (::rename("out", (a.at(0) + "/renamed").c_str()) != 0) return refused(2, "rename");
+  if (::mkdir("inner", 0700) != 0 || ::rename("out", "inner/out") != 0 ||
+      ::rename("inner/out", (a.at(0) + "/renamed").c_str()) != 0)
+    return refused(2, "rename");
+  for (const char* known : {"/proc/cpuinfo", "/proc/meminfo"})
+    if (::open(known, O_RDONLY) < 0) return refused(7, known);
   if (::open("/dev/null", O_WRONLY) < 0) return refused(3, "/dev/null");
   if (::open("/dev/urandom", O_RDONLY) < 0) return refused(4, "/dev/urandom");
   if (::kill(::getpid(), 0) != 0) return refused(5, "a signal to itself");
