@@ -140,6 +140,14 @@ holds "answers with that number" grep -q "IDENTITY(32'h$needed)" twice/fpga_axi.
 exits 4 "no card" "error: there is no" -- run twice.twm --device fpga:xrt
 exits 0 "who waits for what" "" -- run twice.twm --device fpga:tsim --trace waits.json
 holds "a row for each process" grep -q read_X waits.json
+exits 0 "the same beside its cycles" "takes" -- \
+  bench twice.tw --target fpga --hw zcu104 --device fpga:tsim --trace bench.json
+holds "the trace of the same run" cmp waits.json bench.json
+exits 2 "no trace without cycles" "fpga:tsim" -- \
+  bench twice.twm --device fpga:csim --trace none.json
+exits 2 "no trace of a processor" "nothing ran on a device that counts cycles" -- \
+  bench twice.tw --trace none.json
+holds "no file either" test ! -e none.json
 
 # Networks: products on the FPGA, the rest on the processor.
 network=(--target fpga --hw zcu104)

@@ -1,6 +1,7 @@
 #include "tilewright/driver/report/launch_report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -67,25 +68,35 @@ namespace {
 
 using Picture = std::optional<std::string> (compile::LaunchRecord::*)() const;
 
-/// One file for each launch; `what`: for messages. `wrap`: what becomes of the text.
+/// One file for each launch on a simulator; `what`: for messages, `instead`: what has a picture.
+/// `wrap`: what becomes of the text.
 Status write_pictures(const std::string& path, const compile::LaunchLog& log, const char* what,
-                      Picture picture, std::string (*wrap)(const std::string&, std::string)) {
+                      const std::string& instead, Picture picture,
+                      std::string (*wrap)(const std::string&, std::string)) {
+  bool written = false;
   for (const auto& [name, record] : log.entries) {
     if (record->counters().empty()) continue;
+    const std::string timed = compile::timed_device(compile::backend_name(record->device()));
+    const std::string on_timed = timed.empty() ? "" : "--device " + timed;
     std::optional<std::string> text = (record.get()->*picture)();
     if (!text && record->cycles() > 0)
       return fail(ErrorKind::Usage, fmt::format("there is no {} of {}", what, record->device()), {},
-                  "--trace F.json, for ui.perfetto.dev");
-    if (!text) {
-      const std::string timed = compile::timed_device(compile::backend_name(record->device()));
+                  instead.empty() ? on_timed : instead);
+    if (!text)
       return fail(ErrorKind::Usage,
-                  fmt::format("this device keeps no time, so there is no {}", what), {},
-                  timed.empty() ? "" : "--device " + timed);
-    }
+                  fmt::format("{} keeps no time, so there is no {}", record->device(), what), {},
+                  on_timed);
     const std::string file = log.entries.size() == 1 ? path : path + "." + name;
     TW_TRY_STATUS(write_file(file, wrap(file, *std::move(text))));
+    written = true;
   }
-  return {};
+  if (written) return {};
+  std::vector<std::string> timed;  // the first of each back-end
+  for (const compile::DeviceEntry& device : compile::all_devices())
+    if (compile::timed_device(device.target) == device.row.id) timed.push_back(device.row.id);
+  return fail(ErrorKind::Usage, fmt::format("there is no {} of this run", what),
+              "nothing ran on a device that counts cycles",
+              fmt::format("--device {}", fmt::join(timed, ", ")));
 }
 
 std::string as_it_is(const std::string&, std::string text) { return text; }
@@ -100,11 +111,12 @@ std::string page_of(const std::string& file, std::string svg) {
 }  // namespace
 
 Status write_trace(const std::string& path, const compile::LaunchLog& log) {
-  return write_pictures(path, log, "trace", &compile::LaunchRecord::trace, as_it_is);
+  return write_pictures(path, log, "trace", "", &compile::LaunchRecord::trace, as_it_is);
 }
 
 Status write_timeline(const std::string& path, const compile::LaunchLog& log) {
-  return write_pictures(path, log, "timeline", &compile::LaunchRecord::timeline, page_of);
+  return write_pictures(path, log, "timeline", "--trace F.json, for ui.perfetto.dev",
+                        &compile::LaunchRecord::timeline, page_of);
 }
 
 }  // namespace tilewright::driver

@@ -33,6 +33,7 @@ struct BenchOptions {
   double threshold = 0;  ///< percent of its time that may be lost
   double seconds = 3;
   bool profile = false;
+  std::string trace;  ///< file for ui.perfetto.dev
 };
 
 using Times = std::vector<int64_t>;
@@ -218,7 +219,7 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
   BenchRow row;
   row.subject = subject.name;
   SubjectOptions settings = options.subject;
-  settings.record_times = compile::keeps_time(settings.device);
+  settings.record_times = compile::keeps_time(settings.device) || !options.trace.empty();
   const int64_t start = now_ns();
   Runnable runnable = TW_TRY(make_runnable(subject, settings));
   row.load_ms = subject.open_seconds * 1e3 + static_cast<double>(now_ns() - start) / 1e6;
@@ -230,6 +231,7 @@ Result<BenchRow> bench_subject(const Subject& subject, const BenchOptions& optio
   const int64_t first = now_ns();
   TW_TRY_STATUS(session.run());
   row.first_run_ms = static_cast<double>(now_ns() - first) / 1e6;
+  if (!options.trace.empty()) TW_TRY_STATUS(write_trace(options.trace, *runnable.launches));
   use_cycles(*runnable.launches, row);
   if (row.cycles > 0) return row;  // every run takes as many
   if (has_counts(*runnable.launches)) say(note_without_time(*runnable.launches));
@@ -289,6 +291,7 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   if (!options.against.empty() && options.against != "ort")
     return fail(ErrorKind::Usage, fmt::format("bench cannot compare with '{}'", options.against),
                 "it can run ONNX Runtime beside it", "--against ort");
+  TW_TRY_STATUS(check_outputs({{options.trace}, {}}, input_files(options.subject), as_json));
   nlohmann::ordered_json json = document("bench");
   json["threads"] = threads_of(options.subject);
   json["what"] =
@@ -301,6 +304,9 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   if (!options.against.empty()) text[0].insert(text[0].end(), {"onnxruntime ms", "ratio"});
   std::vector<BenchRow> rows;
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  if (!options.trace.empty() && subjects.size() != 1)
+    return fail(ErrorKind::Usage, "--trace is of one subject",
+                fmt::format("there are {}", subjects.size()), "name one: a file, or --id ID");
   Progress progress("bench");
   for (size_t i = 0; i < subjects.size(); ++i) {
     progress.update(static_cast<int64_t>(i), static_cast<int64_t>(subjects.size()),
@@ -395,8 +401,9 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
         ErrorKind::Usage,
         "--compare takes exactly two: the model or package, and the one it is compared with", {},
         "tilewright bench NEW.twm --compare OLD.twm");
-  if (!options.against.empty() || options.profile)
-    return fail(ErrorKind::Usage, "--compare does not go together with --against or --profile", {},
+  if (!options.against.empty() || options.profile || !options.trace.empty())
+    return fail(ErrorKind::Usage,
+                "--compare does not go together with --against, --profile or --trace", {},
                 "leave one of them out");
   const Side now = TW_TRY(open_side(options.subject, options.subject.paths[0]));
   const Side before = TW_TRY(open_side(options.subject, options.compare));
@@ -415,11 +422,12 @@ Result<int> bench_compare(const BenchOptions& options, bool as_json) {
 /// On devices of the fleet. errors: Usage (what needs this machine), those of the fleet.
 Result<int> bench_there(const BenchOptions& options, const VerbContext& context) {
   const bool peer = !options.against.empty() || !options.compare.empty();
-  if (peer || options.profile || !options.subject.device.empty())
+  if (peer || options.profile || !options.trace.empty() || !options.subject.device.empty())
     return fail(ErrorKind::Usage,
-                fmt::format("{} needs this machine", peer              ? "--against"
-                                                     : options.profile ? "--profile"
-                                                                       : "--device"),
+                fmt::format("{} needs this machine", peer                     ? "--against"
+                                                     : options.profile        ? "--profile"
+                                                     : !options.trace.empty() ? "--trace"
+                                                                              : "--device"),
                 "--worker measures on another one", "leave one of them out");
   return bench_remotely(options.subject, options.remote, options.seconds, context.command,
                         context.json);
@@ -444,6 +452,7 @@ void add_bench(Verb app, VerbContext& context) {
       .in_range(0.01, 3600.0);
   verb.add_flag("--profile", options->profile,
                 "time of every kernel beside what the machine allows");
+  verb.add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
   verb.callback([&context, options] {
     context.action = [&context, options] {
       if (!options->remote.workers.empty()) return bench_there(*options, context);
