@@ -14,7 +14,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   int status = 0;
   int trials = 200, seeds = 5;
-  std::vector<std::string> devices;
+  std::vector<std::string> devices, types;
   Selection chosen;
   const auto figure = [&](const char* name, const char* what, auto run) {
     CLI::App* sub = app.add_subcommand(name, what);
@@ -24,9 +24,9 @@ int main(int argc, char** argv) {
   figure("alexnet", "Zhang's AlexNet", alexnet);
   figure("fig6c", "C1 to C15 over a uniform design", fig6c);
   figure("overlap", "what slots bring", overlap);
-  figure("widths", "types and devices", [&] {
-    widths(devices);
-  })->add_option("--hw", devices, "only these devices");
+  CLI::App* widths_of = figure("widths", "types and devices", [&] { widths(devices, types); });
+  widths_of->add_option("--hw", devices, "only these devices");
+  widths_of->add_option("--types", types, "only these of f32, bf16, i16, i8");
   figure("split", "split factor of output channels", split);
   figure("network", "one design for a network", network);
   CLI::App* search = figure("search", "searchers", [&] { searchers(trials, seeds); });

@@ -11,8 +11,8 @@ namespace tilewright::bench {
 void alexnet();
 void fig6c();
 void overlap();
-/// C1 to C15 in four types; no devices: all four.
-void widths(const std::vector<std::string>& devices);
+/// C1 to C15; no devices: all four, no types: f32, bf16, i16, i8.
+void widths(const std::vector<std::string>& devices, const std::vector<std::string>& types);
 void split();
 void network();
 void searchers(int trials, int seeds);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "figures.h"
+#include "tilewright/cost/fpga/common.h"
 #include "tilewright/cost/fpga/port.h"
 #include "tilewright/cost/fpga/testing/layers.h"
 #include "tilewright/cost/sums/computation.h"
@@ -145,13 +146,15 @@ double bound_cycles(const FpgaModel& model) {
 
 }  // namespace
 
-void widths(const std::vector<std::string>& devices) {
+void widths(const std::vector<std::string>& devices, const std::vector<std::string>& types) {
   const std::vector<std::string> all = {"vu9p", "u250", "zcu104", "zynq7020"};
   fmt::print(
       "| device | type | bound ms | ours ms | ratio | 4096 products ms |\n"
       "|---|---|---|---|---|---|\n");
   for (const std::string& name : devices.empty() ? all : devices)
     for (const DType dtype : {DType::F32, DType::BF16, DType::I16, DType::I8}) {
+      const std::string type(tilewright::name(dtype));
+      if (!types.empty() && std::find(types.begin(), types.end(), type) == types.end()) continue;
       Mean bound, ours, limited;
       for (const SpatialLayer& layer : cost::yolo_layers()) {
         const FpgaModel model = model_of(layer, name, dtype);
@@ -162,8 +165,8 @@ void widths(const std::vector<std::string>& devices) {
                         .time.cycles /
                     khz);
       }
-      fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.2f} | {:.3f} |\n", name, tilewright::name(dtype),
-                 bound.value(), ours.value(), ours.value() / bound.value(), limited.value());
+      fmt::print("| {} | {} | {:.3f} | {:.3f} | {:.2f} | {:.3f} |\n", name, type, bound.value(),
+                 ours.value(), ours.value() / bound.value(), limited.value());
       std::fflush(stdout);
     }
 }
@@ -200,101 +203,50 @@ void split() {
 
 namespace {
 
-/// Cycles of all layers, each at its best under `search`, on one design whose buffers are as large
-/// as the largest of them; nothing where that does not fit, or `most` is reached.
-double together(const std::vector<FpgaModel>& models,
-                const std::vector<std::pair<SpatialLayer, double>>& layers,
-                const FpgaSearch& search, double most) {
-  double sum = 0;
-  std::array<double, 3> luts{}, bram{};
-  for (size_t i = 0; i < models.size(); ++i) {
-    const auto found = cost::best_fpga_design(models[i], search);
-    if (!found) return search::kInvalid;
-    sum += layers[i].second * found->time.cycles;
-    if (sum >= most) return search::kInvalid;
-    const auto buffers = models[i].buffers(found->design);
-    for (size_t b = 0; b < 3; ++b) {
-      luts[b] = std::max(luts[b], buffers[b].luts);
-      bram[b] = std::max(bram[b], static_cast<double>(buffers[b].bram18));
-    }
-  }
-  const FpgaModel& model = models[0];
-  const Sizes& sizes = *search.sizes;
-  const auto products = static_cast<double>(sizes[0] * sizes[1] * sizes[2]);
-  const hw::FpgaCells there = model.device().usable_cells();
-  const double cell = model.device().find("mac", "f32", hw::FpgaPath::Hls)->luts;
-  const bool fits = bram[0] + bram[1] + bram[2] <= static_cast<double>(there.bram18) &&
-                    luts[0] + luts[1] + luts[2] + products * cell <= there.luts;
-  return fits ? sum : search::kInvalid;
-}
+using Uses = std::vector<std::pair<SpatialLayer, double>>;
 
-/// One design for all layers, with tiles of each layer's own, against the best of each.
-void one_design(const std::string& title, const std::string& on,
-                const std::vector<std::pair<SpatialLayer, double>>& layers) {
-  const FpgaSearch search;
+/// One design for all layers against the best of each, both with the same freedom.
+void one_design(const std::string& title, const std::string& on, const Uses& layers,
+                const FpgaSearch& search) {
   std::vector<FpgaModel> models;
-  double optima = 0;
-  std::vector<int64_t> uos, uis, uss;
-  const auto join = [](std::vector<int64_t>& into, const std::vector<int64_t>& more) {
-    into.insert(into.end(), more.begin(), more.end());
-    std::sort(into.begin(), into.end());
-    into.erase(std::unique(into.begin(), into.end()), into.end());
-  };
-  for (const auto& [layer, times] : layers) {
-    models.push_back(model_of(layer, on));
-    const FpgaModel& model = models.back();
-    join(uos, cost::part_sizes(model.extent(model.roles().outputs)));
-    join(uis, cost::part_sizes(model.extent(model.roles().inputs)));
-    join(uss, cost::part_sizes(model.extent(model.roles().pixels)));
-    optima += times * best(model, search).time.cycles;
+  for (const auto& [layer, times] : layers) models.push_back(model_of(layer, on));
+  std::vector<cost::FpgaLayerUse> uses;
+  double optima = 0, arrays = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const double times = layers[i].second;
+    uses.push_back({&models[i], times});
+    optima += times * best(models[i], search).time.cycles;
   }
-  std::vector<std::pair<double, Sizes>> order;
-  for (const int64_t uo : uos)
-    for (const int64_t ui : uis)
-      for (const int64_t us : uss) {
-        if (uo * ui * us > models[0].most_products()) continue;
-        double bound = 0;
-        for (size_t i = 0; i < models.size(); ++i)
-          bound += layers[i].second * models[i].bound(uo, ui, us);
-        order.push_back({bound, {uo, ui, us}});
-      }
-  std::sort(order.begin(), order.end());
-  double least = search::kInvalid;
-  Sizes chosen{};
-  for (const auto& [bound, sizes] : order) {
-    if (bound >= least) break;
-    for (const cost::FpgaStays stays : {cost::FpgaStays::Image, cost::FpgaStays::Weights})
-      for (const int64_t block : {int64_t{4}, int64_t{16}}) {
-        FpgaSearch one = search;
-        one.sizes = sizes;
-        one.stays = {cost::FpgaStays::Nothing, stays};
-        one.blocks = {block};
-        const double sum = together(models, layers, one, least);
-        if (sum < least) {
-          least = sum;
-          chosen = sizes;
-        }
-      }
-  }
+  const auto common = cost::best_common_fpga_design(uses, search);
+  if (!common) return;
+  const cost::FpgaDesign& d = common->structure;
+  for (const auto& [model, times] : uses)
+    arrays += times * model->bound(d.uo, d.ui, d.us) / d.pipelines;
   const double khz = models[0].device().clock_mhz * 1e3;
-  fmt::print("| {} | {} | {:.2f} | {:.2f} | {}x{}x{} | {:.3f} |\n", title, on, optima / khz,
-             least / khz, chosen[0], chosen[1], chosen[2], least / optima);
+  fmt::print("| {} | {} | {} | {:.2f} | {:.2f} | {:.3f} | {}x{}x{}, {} | {:.2f} | {} |\n", title,
+             on, search.pipelines, optima / khz, common->cycles / khz, common->cycles / optima,
+             d.uo, d.ui, d.us, d.pipelines, arrays / khz, common->looked_at);
+  std::fflush(stdout);
 }
 
 }  // namespace
 
 void network() {
   fmt::print(
-      "| network | device | each its own, ms | one design, ms | design | ratio |\n"
-      "|---|---|---|---|---|---|\n");
-  std::vector<std::pair<SpatialLayer, double>> alexnet, yolo;
+      "| network | device | pipelines at most | each its own, ms | one design, ms | ratio | "
+      "design, "
+      "pipelines | products alone, ms | arrays looked at |\n"
+      "|---|---|---|---|---|---|---|---|---|\n");
+  Uses alexnet, yolo;
   for (const SpatialLayer& layer : cost::alexnet_halves()) alexnet.push_back({layer, 2});
-  one_design("AlexNet, 5 convolutions", "vc707", alexnet);
-  one_design("AlexNet, 5 convolutions", "vu9p", alexnet);
   const double times[] = {1, 1, 1, 1, 1, 1, 4, 4, 1, 1, 2, 2, 1, 1, 2};
   const auto layers = cost::yolo_layers();
   for (size_t i = 0; i < layers.size(); ++i) yolo.push_back({layers[i], times[i]});
-  one_design("YOLO-v1, 24 convolutions", "vu9p", yolo);
+  const FpgaSearch four{.pipelines = 4};
+  one_design("AlexNet, 5 convolutions", "vc707", alexnet, {});
+  one_design("AlexNet, 5 convolutions", "vu9p", alexnet, {});
+  one_design("AlexNet, 5 convolutions", "vu9p", alexnet, four);
+  one_design("YOLO-v1, 24 convolutions", "vu9p", yolo, {});
 }
 
 void searchers(int trials, int seeds) {

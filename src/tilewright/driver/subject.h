@@ -77,6 +77,8 @@ struct SubjectOptions : ModelOptions,
 /// `package.twm` and the like, and what is open in a model. `several`: more than one path and
 /// workloads are allowed.
 void add_model_options(Verb verb, ModelOptions& options, bool several);
+/// The operators of a workload file instead of a path.
+void add_workload_options(Verb verb, ModelOptions& options);
 void add_target_options(Verb verb, TargetChoice& options);
 void add_quantize_options(Verb verb, QuantizeChoice& options);
 void add_code_options(Verb verb, CodeOptions& options);

@@ -3,13 +3,17 @@
 
 namespace tilewright::driver {
 
+void add_workload_options(Verb verb, ModelOptions& options) {
+  verb.add_option("--workload", options.workload, "operators of a workload file (JSON)");
+  verb.add_option("--suite", options.suite, "only this suite of the workload file");
+  verb.add_option("--id", options.id, "only this case of the workload file");
+}
+
 void add_model_options(Verb verb, ModelOptions& options, bool several) {
   const char* what = "model.onnx, package.twm or file.tw";
   if (several) {
     verb.add_option("input", options.paths, what);
-    verb.add_option("--workload", options.workload, "operators of a workload file (JSON)");
-    verb.add_option("--suite", options.suite, "only this suite of the workload file");
-    verb.add_option("--id", options.id, "only this case of the workload file");
+    add_workload_options(verb, options);
   } else {
     verb.add_option("input", options.paths, what).required().only_one();
   }

@@ -179,8 +179,9 @@ int64_t FpgaModel::image_stride(int loop) const {
 
 int64_t FpgaModel::pixel_banks(const FpgaDesign& design) const {
   // Pixels `stride` apart lie in different banks if the number of banks shares no factor with it.
-  const int64_t stride = image_stride(roles_.pixels);
-  return std::gcd(stride, design.us) == 1 ? design.us : design.us * stride;
+  const int64_t stride = row_stride();
+  const int64_t own = std::gcd(stride, design.us) == 1 ? design.us : design.us * stride;
+  return std::max(own, design.row_banks);
 }
 
 hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const {
@@ -204,7 +205,7 @@ hw::FpgaCells FpgaModel::ram(int64_t banks, int64_t depth, int64_t bits, bool ur
   return cells;
 }
 
-std::array<hw::FpgaCells, 3> FpgaModel::buffers(const FpgaDesign& d) const {
+FpgaRams FpgaModel::buffers(const FpgaDesign& d) const {
   const int64_t to = std::min(d.to, up(extent(roles_.outputs), d.uo) * d.uo);
   const auto span = [&](int loop, int64_t tile) {
     int64_t most = 1;
@@ -213,31 +214,37 @@ std::array<hw::FpgaCells, 3> FpgaModel::buffers(const FpgaDesign& d) const {
   };
   const int64_t bits = 8 * layer_.tensors[0].element_bytes;
   const int64_t steps_o = up(to, d.uo), steps_c = up(std::min(d.tc, extent(roles_.inputs)), d.ui);
-  const int64_t image =
-      steps_c * span(roles_.rows, d.th) * up(span(roles_.pixels, d.tw), pixel_banks(d));
-  const int64_t weights = steps_o * steps_c * taps_;
+  const int64_t banks = pixel_banks(d);
+  const int64_t image = steps_c * span(roles_.rows, d.th) * up(span(roles_.pixels, d.tw), banks);
   const int64_t sums = steps_o * std::min(d.th, extent(roles_.rows)) *
                        up(std::min(d.tw, extent(roles_.pixels)), d.us);
-  const auto buffer = [&](int64_t banks, int64_t depth, int slots) {
-    // Our Verilog has the slot in the upper bits of an address.
-    if (options_.path == hw::FpgaPath::Rtl && slots > 1)
-      depth = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(depth)));
-    return options_.ram_per_slot ? ram(banks * slots, depth, bits, d.uram)
-                                 : ram(banks, depth * slots, bits, d.uram);
-  };
-  // Sums are read by their writer too: a RAM for each slot.
-  return {buffer(d.ui * pixel_banks(d), image, d.image_slots),
-          buffer(d.uo * d.ui, weights, d.weight_slots),
-          ram(d.uo * d.us * d.result_slots, sums, kSumBits, false)};
+  return {FpgaRam{d.ui * banks, image, bits}, FpgaRam{d.uo * d.ui, steps_o * steps_c * taps_, bits},
+          FpgaRam{d.uo * d.us, sums, kSumBits}};
 }
 
-hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
+hw::FpgaCells FpgaModel::memory(const FpgaDesign& d, const FpgaRams& buffers) const {
+  const auto of = [&](const FpgaRam& buffer, int slots) {
+    int64_t words = buffer.words;
+    // Our Verilog has the slot in the upper bits of an address.
+    if (options_.path == hw::FpgaPath::Rtl && slots > 1)
+      words = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(words)));
+    return options_.ram_per_slot ? ram(buffer.banks * slots, words, buffer.bits, d.uram)
+                                 : ram(buffer.banks, words * slots, buffer.bits, d.uram);
+  };
   hw::FpgaCells cells;
-  for (const hw::FpgaCells& buffer : buffers(d)) {
-    cells.luts += buffer.luts;
-    cells.bram18 += buffer.bram18;
-    cells.uram += buffer.uram;
+  // Sums are read by their writer too: a RAM for each slot.
+  for (const hw::FpgaCells& part :
+       {of(buffers[0], d.image_slots), of(buffers[1], d.weight_slots),
+        ram(buffers[2].banks * d.result_slots, buffers[2].words, buffers[2].bits, false)}) {
+    cells.luts += part.luts;
+    cells.bram18 += part.bram18;
+    cells.uram += part.uram;
   }
+  return cells;
+}
+
+hw::FpgaCells FpgaModel::cells(const FpgaDesign& d, const FpgaRams& buffers) const {
+  hw::FpgaCells cells = memory(d, buffers);
   const int64_t products = d.uo * d.ui * d.us;
   cells.luts += static_cast<double>(products) * mac_.luts;
   cells.ffs += static_cast<double>(products) * mac_.ffs;
@@ -254,8 +261,8 @@ hw::FpgaCells FpgaModel::cells(const FpgaDesign& d) const {
   return cells;
 }
 
-std::string FpgaModel::problem(const FpgaDesign& d) const {
-  const hw::FpgaCells needed = cells(d), there = device_.usable_cells();
+std::string FpgaModel::problem(const FpgaDesign& d, const FpgaRams& buffers) const {
+  const hw::FpgaCells needed = cells(d, buffers), there = device_.usable_cells();
   const int ports = (d.image_ports + d.weight_ports + 1) * d.pipelines;
   const std::tuple<const char*, double, double> rows[] = {
       {"DSP", needed.dsps, there.dsps},
@@ -267,7 +274,7 @@ std::string FpgaModel::problem(const FpgaDesign& d) const {
   for (const auto& [what, want, have] : rows)
     if (want > have)
       return fmt::format("{} {} of {}", what, in_groups(want), in_groups(std::floor(have + 1e-6)));
-  if (d.uram && up(d.tc, d.ui) * d.th * up(d.tw, d.us) * d.image_slots < kLeastUramDepth)
+  if (d.uram && buffers[0].words * d.image_slots < kLeastUramDepth)
     return fmt::format("UltraRAM is for {} words and more", in_groups(kLeastUramDepth));
   return "";
 }

@@ -38,8 +38,11 @@ struct FpgaDesign {
   FpgaStays stays = FpgaStays::Nothing;
   int image_slots = 2, weight_slots = 2, result_slots = 2;
   int image_ports = 1, weight_ports = 1;
-  int pipelines = 1;    ///< whole designs side by side, each with some of the result's tiles
-  int64_t block = 1;    ///< channels of image and result that are neighbours in memory: NCHWc
+  int pipelines = 1;  ///< whole designs side by side, each with some of the result's tiles
+  int64_t block = 1;  ///< channels of image and result that are neighbours in memory: NCHWc
+  /// Banks of the image along a row; 0: as many as the layer's stride needs. Fewer than that are
+  /// raised to it.
+  int64_t row_banks = 0;
   bool uram = false;    ///< image and weights in UltraRAM
   bool overlap = true;  ///< false: a process starts when the one before has ended
   friend bool operator==(const FpgaDesign&, const FpgaDesign&) = default;
@@ -69,6 +72,16 @@ struct FpgaTime {
   int64_t ii = 1;                                          ///< of a whole tile
   std::string_view bound;  ///< `compute`, `read image`, `read weights`, `write`, `channel`
 };
+
+/// Memories that are alike: those of one buffer.
+struct FpgaRam {
+  int64_t banks = 1;
+  int64_t words = 1;  ///< of a bank, for one slot
+  int64_t bits = 1;   ///< of a word
+  friend bool operator==(const FpgaRam&, const FpgaRam&) = default;
+};
+/// Image, weights and sums, of one pipeline.
+using FpgaRams = std::array<FpgaRam, 3>;
 
 /// Block RAMs of 18 Kbit for `depth` words of `bits`.
 int64_t bram18_of(int64_t depth, int64_t bits);
@@ -110,11 +123,17 @@ class FpgaModel {
   double least_depth() const { return options_.as_written ? 10 : options_.depth; }
   /// No tiles and no ports make a design with these sizes side by side faster.
   double bound(int64_t uo, int64_t ui, int64_t us) const;
-  hw::FpgaCells cells(const FpgaDesign& design) const;
-  /// Of one pipeline: memory for image, weights and sums.
-  std::array<hw::FpgaCells, 3> buffers(const FpgaDesign& design) const;
+  /// What the layer's tiles need; a design for several layers has larger ones.
+  FpgaRams buffers(const FpgaDesign& design) const;
+  hw::FpgaCells cells(const FpgaDesign& design, const FpgaRams& buffers) const;
+  hw::FpgaCells cells(const FpgaDesign& design) const { return cells(design, buffers(design)); }
   /// Why the device cannot hold the design: `BRAM18 3 012 of 2 723`; empty where it can.
-  std::string problem(const FpgaDesign& design) const;
+  std::string problem(const FpgaDesign& design, const FpgaRams& buffers) const;
+  std::string problem(const FpgaDesign& design) const { return problem(design, buffers(design)); }
+  /// Pixels of the image between two neighbours of a row of the result.
+  int64_t row_stride() const { return image_stride(roles_.pixels); }
+  /// Banks along a row of the image from which `design` reads its pixels in one cycle.
+  int64_t pixel_banks(const FpgaDesign& design) const;
 
  private:
   /// Tiles of a loop that are alike: how many, iterations, elements of the image that they span.
@@ -126,7 +145,6 @@ class FpgaModel {
   FpgaModel() = default;
   const std::vector<Kind>& kinds(int loop, int64_t tile) const;
   int64_t image_stride(int loop) const;
-  int64_t pixel_banks(const FpgaDesign& design) const;
   struct Copy;
   struct Pipeline;
   struct Row;
@@ -152,6 +170,7 @@ class FpgaModel {
                        double& channel) const;
   double compute_cycles(const FpgaDesign& design, int64_t o, int64_t c, int64_t h, int64_t w) const;
   hw::FpgaCells ram(int64_t banks, int64_t depth, int64_t bits, bool uram) const;
+  hw::FpgaCells memory(const FpgaDesign& design, const FpgaRams& buffers) const;
 
   hw::FpgaDevice device_;
   SpatialLayer layer_;

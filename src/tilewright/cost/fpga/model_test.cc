@@ -103,7 +103,13 @@ TEST(FpgaModel, MemoriesOfTheVerilog) {
         conv2d({.inputs = words, .outputs = 4, .height = 4, .width = 4, .kernel = 1, .pad = 0});
     const FpgaModel model =
         model_of(layer, "zynq7020", {.dtype = DType::I8, .path = hw::FpgaPath::Rtl});
-    return model.buffers({.to = 1, .tc = words, .th = 1, .tw = 1, .image_slots = slots})[0];
+    const FpgaDesign design{.to = 1, .tc = words, .th = 1, .tw = 1, .image_slots = slots};
+    FpgaRams buffers = model.buffers(design), others = buffers;
+    others[0].banks = 0;
+    hw::FpgaCells cells = model.cells(design, buffers), rest = model.cells(design, others);
+    cells.luts -= rest.luts;
+    cells.bram18 -= rest.bram18;
+    return cells;
   };
   EXPECT_EQ(image(16, 2).luts, 8);    // 2 RAM32M
   EXPECT_EQ(image(64, 1).luts, 12);   // 3 RAM64M

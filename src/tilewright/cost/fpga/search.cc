@@ -1,7 +1,6 @@
 #include "tilewright/cost/fpga/search.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace tilewright::cost {
 namespace {
@@ -19,8 +18,16 @@ std::vector<int64_t> tiles_of(int64_t extent, int64_t size, bool divisors_only) 
 
 class Search {
  public:
-  Search(const FpgaModel& model, const FpgaSearch& search, size_t most)
-      : model_(model), search_(search), roles_(model.roles()), most_(most) {
+  /// `take` gets all designs below the limit; without it the `most` best are kept.
+  Search(const FpgaModel& model, const FpgaSearch& search, size_t most,
+         std::function<void(FpgaBest)> take = {})
+      : model_(model),
+        search_(search),
+        roles_(model.roles()),
+        most_(most),
+        take_(std::move(take)),
+        least_(search.limit),
+        worth_(search.limit) {
     const auto extent = [&](int loop) { return static_cast<double>(model.extent(loop)); };
     const double word = static_cast<double>(model.device().port.bytes) /
                         static_cast<double>(model.layer().tensors[0].element_bytes);
@@ -41,6 +48,7 @@ class Search {
       design.us = triple.sizes[2];
       design.pipelines = triple.pipelines;
       design.overlap = search_.overlap;
+      design.row_banks = search_.row_banks;
       try_tiles(design, model_.bound(design.uo, design.ui, design.us));
     }
     for (FpgaBest& one : best_) one.looked_at = looked_at_;
@@ -174,6 +182,7 @@ class Search {
 
   /// Of equal ones the first is better.
   void keep(FpgaBest one) {
+    if (take_) return take_(std::move(one));
     const auto at = std::upper_bound(
         best_.begin(), best_.end(), one,
         [](const FpgaBest& a, const FpgaBest& b) { return a.time.cycles < b.time.cycles; });
@@ -189,8 +198,9 @@ class Search {
   const FpgaRoles& roles_;
   double image_ = 0, weights_ = 0, result_ = 0;  ///< cycles to move each once, at least
   size_t most_ = 1;
-  double least_ = std::numeric_limits<double>::infinity();  ///< of the last of `most_`
-  double worth_ = least_;  ///< what is not below is no improvement to speak of
+  std::function<void(FpgaBest)> take_;
+  double least_;  ///< of the last of `most_`
+  double worth_;  ///< what is not below is no improvement to speak of
   int64_t looked_at_ = 0;
   std::vector<FpgaBest> best_;  ///< by cycles
 };
@@ -210,6 +220,11 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only) {
 std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search) {
   const std::vector<FpgaBest> found = best_fpga_designs(model, search, 1);
   return found.empty() ? std::nullopt : std::optional(found.front());
+}
+
+void each_fpga_design(const FpgaModel& model, const FpgaSearch& search,
+                      const std::function<void(FpgaBest)>& take) {
+  Search(model, search, 1, take).run();
 }
 
 std::vector<FpgaBest> best_fpga_designs(const FpgaModel& model, const FpgaSearch& search,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -26,6 +28,9 @@ struct FpgaSearch {
   int image_ports = 1;  ///< up to so many
   bool uram = false;    ///< also with image and weights in UltraRAM
   double gap = 0;       ///< a share of cycles by which the best may be missed
+  /// Only designs that take fewer cycles.
+  double limit = std::numeric_limits<double>::infinity();
+  int64_t row_banks = 0;  ///< of all designs
   std::vector<FpgaStays> stays = {FpgaStays::Nothing, FpgaStays::Image, FpgaStays::Weights};
 };
 
@@ -41,6 +46,10 @@ std::vector<int64_t> part_sizes(int64_t extent, bool divisors_only = false);
 
 /// Absent where no design fits the device.
 std::optional<FpgaBest> best_fpga_design(const FpgaModel& model, const FpgaSearch& search = {});
+
+/// Calls `take` with every design below `search.limit`, in no order.
+void each_fpga_design(const FpgaModel& model, const FpgaSearch& search,
+                      const std::function<void(FpgaBest)>& take);
 
 /// The `most` best designs, best first: no other is better than the last of them.
 std::vector<FpgaBest> best_fpga_designs(const FpgaModel& model, const FpgaSearch& search,

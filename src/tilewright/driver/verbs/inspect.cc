@@ -197,10 +197,13 @@ bool explain_layers(const compile::CompiledModel& model, const std::string& node
 
 Result<int> explain(const ExplainVerb& verb, bool as_json) {
   if (verb.rules) return explain_rules(TW_TRY(target_of(verb.subject)), as_json);
-  if (verb.subject.paths.empty())
-    return fail(ErrorKind::Usage, "explain needs model.onnx, package.twm or file.tw", {},
-                "tilewright help explain");
+  if (verb.subject.paths.empty() == verb.subject.workload.empty())
+    return fail(ErrorKind::Usage, "explain needs model.onnx or file.tw, or --workload FILE --id ID",
+                {}, "tilewright help explain");
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  if (subjects.size() != 1)
+    return fail(ErrorKind::Usage, "explain is of one operator",
+                fmt::format("there are {}", subjects.size()), "name one: --id ID");
   if (subjects[0].package)
     return fail(ErrorKind::Usage, "explain needs the model, not the package",
                 "a package holds code, not the choices behind it",
@@ -256,7 +259,8 @@ void add_explain(Verb app, VerbContext& context) {
   auto options = std::make_shared<ExplainVerb>();
   add_compile_options(verb, options->subject, false);
   add_tuning_options(verb, options->subject);
-  verb.option("input").required(false);  // --rules needs none
+  add_workload_options(verb, options->subject);
+  verb.option("input").required(false);  // --rules and --workload need none
   verb.add_option("node", options->node, "only the kernel of this node");
   verb.add_flag("--rules", options->rules,
                 "list the rules that choose schedules for --target, in their order");
