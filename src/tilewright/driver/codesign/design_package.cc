@@ -79,6 +79,7 @@ Result<DesignPackages> DesignPackages::compile(const SearchInputs& inputs, const
     compile::CompileOptions compile = TW_TRY(compile_options(options));
     compile.command = command;
     for (Subject& subject : *subjects) {
+      say(fmt::format("compiling {} for the design", subject.name));
       Result<compile::CompiledModel> model = compile_subject(subject, compile);
       TW_TRY_STATUS(check_interrupt());
       const std::string name = subject.name;
@@ -93,10 +94,12 @@ Result<DesignPackages> DesignPackages::compile(const SearchInputs& inputs, const
 }
 
 Status DesignPackages::write(const std::string& folder) const {
-  for (size_t i = 0; i < packages_.size(); ++i)
-    if (compiled_[i])
-      TW_TRY_STATUS(save_with_samples(folder + "/" + packages_[i].file, compiled_[i]->subject,
-                                      compiled_[i]->model, compiled_[i]->options, "auto"));
+  for (size_t i = 0; i < packages_.size(); ++i) {
+    if (!compiled_[i]) continue;
+    say(fmt::format("making samples to verify {} by", compiled_[i]->subject.name));
+    TW_TRY_STATUS(save_with_samples(folder + "/" + packages_[i].file, compiled_[i]->subject,
+                                    compiled_[i]->model, compiled_[i]->options, "auto"));
+  }
   return {};
 }
 
