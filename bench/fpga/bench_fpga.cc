@@ -1,7 +1,7 @@
 // Figures for FPGAs:
 //
 //   bench_fpga alexnet | fig6c | overlap | widths | split | network | search     by the cost model
-//   bench_fpga layers --check | rtl | model | cells                   of what is generated and run
+//   bench_fpga layers --check | rtl | shared | model | cells          of what is generated and run
 //
 // Prints tables as in bench/results/fpga.md.
 #include <CLI/CLI.hpp>
@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
       ->add_flag("--check", check, "compare values")
       ->required();
   drawn("rtl", "random designs, and layers scaled down: Verilog against the cycle simulator", rtl);
+  drawn("shared", "layers scaled down, on one build of the Verilog", shared);
   drawn("model", "random points: model against the cycle simulator", model_accuracy)
       ->add_option("--limit", chosen.limit, "cycles by the model, above which none is simulated");
   drawn("cells", "random designs: model against Yosys", cells);

@@ -33,6 +33,9 @@ int layers_check(const Selection& selection);
 /// The Verilog under Verilator against the cycle simulator: designs drawn at random, unless layers
 /// are given, and layers scaled down.
 int rtl(const Selection& selection);
+/// Layers scaled down as one design: one build of the Verilog serves them all, with a table of
+/// numbers for each; against the cycle simulator and the interpreter.
+int shared(const Selection& selection);
 /// Random points of the space of designs: the model against the cycle simulator. `limit`: points
 /// that take more cycles by the model are not simulated.
 int model_accuracy(const Selection& selection);

@@ -1,5 +1,6 @@
 // The Verilog under Verilator against the cycle simulator, values and cycles: random designs, and
-// C1 to C15 scaled down, whose values are the interpreter's besides.
+// C1 to C15 scaled down, each by itself or all on one build, whose values are the interpreter's
+// besides.
 #include "tilewright/accel/fpga/rtl/rtl.h"
 
 #include <fmt/format.h>
@@ -10,10 +11,14 @@
 
 #include "figures.h"
 #include "programs.h"
+#include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/testing/random_design.h"
 #include "tilewright/codegen/fpga/testing/run_design.h"
 #include "tilewright/compile/fpga/design_launch.h"
+#include "tilewright/cost/fpga/common.h"
+#include "tilewright/cost/sums/computation.h"
 #include "tilewright/hw/fpga_device_file.h"
+#include "tilewright/rules/fpga/schedule.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tune/fpga/space.h"
 
@@ -151,7 +156,86 @@ int scaled_layers(const Selection& selection, const hw::FpgaDevice& device) {
   return wrong;
 }
 
+/// A layer of `shared`: its program, and the model that its design is chosen by.
+struct SharedLayer {
+  Func func;
+  cost::FpgaModel model;
+};
+
+Result<SharedLayer> shared_layer(const std::string& name, const cost::YoloConv& conv, DType dtype,
+                                 const hw::FpgaDevice& device) {
+  const Func func = conv_program(name, scaled_down(conv), dtype);
+  const cost::Computation sum = cost::computations_of(func).sums.at(0);
+  cost::FpgaOptions options;
+  options.dtype = sum.dtypes.front();
+  options.as_written = true;
+  return SharedLayer{func,
+                     TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(sum)), options))};
+}
+
+/// The layers on one array, the best for all of them, each with its tiles.
+Result<std::vector<fpga::Design>> shared_designs(const std::vector<SharedLayer>& layers,
+                                                 const hw::FpgaDevice& device) {
+  std::vector<cost::FpgaLayerUse> uses;
+  for (const SharedLayer& layer : layers) uses.push_back({&layer.model, 1});
+  cost::FpgaSearch search = rules::steps_search(layers[0].func, layers[0].model);
+  search.most_products = kMostProducts;
+  search.most_pixels = 1;
+  search.stays = {cost::FpgaStays::Nothing};
+  const auto common = cost::best_common_fpga_design(uses, search);
+  if (!common) return fail(ErrorKind::Capacity, "no design for all layers fits");
+  std::vector<fpga::Design> designs;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const auto trace =
+        TW_TRY(rules::fpga_trace(layers[i].func, layers[i].model, common->layers[i].design));
+    designs.push_back(
+        TW_TRY(compile::fpga_design(TW_TRY(schedule::replay(layers[i].func, trace)), device)));
+    fmt::print("{}: {}\n", layers[i].func.name, to_string(common->layers[i].design));
+  }
+  return designs;
+}
+
+/// All layers, those of one structure on one build. How many differ.
+Result<int> layers_on_one(const Selection& selection, DType dtype, const hw::FpgaDevice& device) {
+  std::vector<SharedLayer> layers;
+  for (const auto& [name, conv] : yolo_convs(selection.layers))
+    layers.push_back(TW_TRY(shared_layer(name, conv, dtype, device)));
+  const fpga::MergedDesigns merged = fpga::merge_alike(TW_TRY(shared_designs(layers, device)));
+  fmt::print("{} layers, {} structures\n", layers.size(), merged.structures);
+  for (const std::string& difference : merged.differences) fmt::print("{}\n", difference);
+  fmt::print("| layer, scaled down | type | structure | cycles |\n|---|---|---|---|\n");
+  std::map<int, std::unique_ptr<fpga::RtlModel>> models;
+  Rng rng(selection.seed);
+  int wrong = 0;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const Func& func = layers[i].func;
+    const fpga::Design& design = merged.designs[i];
+    std::unique_ptr<fpga::RtlModel>& model = models[merged.structure[i]];
+    if (model == nullptr) model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Table));
+    const interp::Arguments given = lower::testing::arguments_of(func, rng.next());
+    const interp::Outcome expected = TW_TRY(interp::run(func, given));
+    std::vector<std::string> bytes = codegen::testing::bytes_of(func, given), simulated = bytes;
+    fpga::RunOptions run;
+    run.memory = compile::memory_timing(device);
+    const int64_t cycles = TW_TRY(fpga::simulate(design, run, simulated)).cycles;
+    std::string differs = differs_on(*model, design, run, bytes);
+    if (differs.empty()) differs = codegen::testing::difference(func, expected, bytes);
+    wrong += differs.empty() ? 0 : 1;
+    fmt::print("| {} | {} | {} | {} |\n", func.name, tilewright::name(dtype), merged.structure[i],
+               differs.empty() ? std::to_string(cycles) : differs);
+    std::fflush(stdout);
+  }
+  return wrong;
+}
+
 }  // namespace
+
+int shared(const Selection& selection) {
+  const auto wrong =
+      layers_on_one(selection, DType::I8, hw::load_fpga_device(selection.device).value());
+  if (!wrong) fmt::print("{}\n", to_string(wrong.error()));
+  return wrong && *wrong == 0 ? 0 : 1;
+}
 
 int rtl(const Selection& selection) {
   int wrong = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "tilewright/accel/common/rtl/lint.h"
+#include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/rtl/harness.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/accel/fpga/testing/matmul_design.h"
@@ -69,9 +70,8 @@ MemoryTiming random_memory(Rng& rng) {
   return memory;
 }
 
-/// Extents, tiles and addresses are numbers of the table: one build serves all of these.
-TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
-  Rng rng(2);
+/// The structure that one build is made of.
+Matmul many_shapes() {
   Matmul shape = odd_shape();
   shape.un = 4;
   shape.slots = 3;
@@ -81,6 +81,13 @@ TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
   shape.bus.outstanding = 3;
   shape.bus.write_fifo = 5;
   shape.n = shape.tn = 8;
+  return shape;
+}
+
+/// Extents, tiles and addresses are numbers of the table: one build serves all of these.
+TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
+  Rng rng(2);
+  Matmul shape = many_shapes();
   const auto model = make_rtl(testing::design_of(shape), Numbers::Table);
   ASSERT_TRUE(model) << to_string(model.error());
   for (int i = 0; i < 20; ++i) {
@@ -93,6 +100,64 @@ TEST(FpgaRtlSlow, MatmulsOfManyShapesOnOneBuild) {
     shape.k = 2 * rng.between(1, 40);
     expect_matmul(**model, shape, random_memory(rng), rng);
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+/// Adds what changes nothing: a counter of one turn, and a condition of its own to each store.
+void add_idle_parts(Nest& nest) {
+  nest.extents.insert(nest.extents.begin(), 1);
+  const auto shift = [](Affine& affine) {
+    if (!affine.counters.empty()) affine.counters.insert(affine.counters.begin(), 0);
+  };
+  for (Node& node : nest.nodes) {
+    shift(node.place.word);
+    for (Range& range : node.ranges) shift(range.value);
+  }
+  for (Store& store : nest.stores) {
+    shift(store.place.word);
+    store.ranges.push_back({{0, {}, {1}}, 1});
+  }
+}
+
+/// Designs with memories of their own become one: a build, that of the test above, serves all.
+TEST(FpgaRtlSlow, MergedDesignsOnOneBuild) {
+  Rng rng(5);
+  std::vector<Matmul> shapes(3, many_shapes());
+  shapes[1].words = shapes[2].words = 0;  // what their tiles need
+  shapes[1].k = 20;
+  shapes[1].tk = 10;
+  shapes[2].m = 17;
+  shapes[2].tm = 5;
+  std::vector<Design> designs;
+  for (const Matmul& shape : shapes) designs.push_back(testing::design_of(shape));
+  const auto merged = merge(designs);
+  ASSERT_TRUE(merged) << to_string(merged.error());
+  const auto model = make_rtl((*merged)[0], Numbers::Table);
+  ASSERT_TRUE(model) << to_string(model.error());
+  // In the simulator also beside a design with more counters and conditions.
+  std::vector<Design> uneven = designs;
+  for (Item& item : uneven[2].processes[2].items)
+    if (auto* nest = std::get_if<Nest>(&item)) add_idle_parts(*nest);
+  const auto evened = merge(uneven);
+  ASSERT_TRUE(evened) << to_string(evened.error());
+  for (size_t i = 0; i < shapes.size(); ++i) {
+    const std::vector<std::string> given = testing::arguments_of(shapes[i], rng);
+    const std::string product = testing::product_of(shapes[i], given);
+    RunOptions options;
+    options.memory = random_memory(rng);
+    std::vector<std::string> alone = given, run = given;
+    const auto before = simulate(designs[i], options, alone);
+    const auto rtl = (*model)->run((*merged)[i], options, run);
+    ASSERT_TRUE(before && rtl) << i;
+    EXPECT_TRUE(run[2] == product) << i;
+    EXPECT_EQ(rtl->cycles, before->cycles) << i;
+    for (const Design& design : {(*merged)[i], (*evened)[i]}) {
+      std::vector<std::string> simulated = given;
+      const auto tsim = simulate(design, options, simulated);
+      ASSERT_TRUE(tsim) << to_string(tsim.error());
+      EXPECT_TRUE(simulated[2] == product) << i;
+      EXPECT_EQ(tsim->cycles, before->cycles) << i;
+    }
   }
 }
 
