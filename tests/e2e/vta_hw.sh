@@ -109,6 +109,8 @@ exits 0 "E1 a profile on the functional simulator" "median us" "between kernels"
   bench random.twm --device vta:fsim --profile --duration 0.05
 exits 0 "trace" "" -- run random.twm --device vta:tsim --trace trace.json
 holds "E2 transfers and computation overlap in the trace" files overlap trace.json
+exits 0 "E2 the trace as protobuf" "" -- run random.twm --device vta:tsim --trace trace.pftrace
+holds "E2 in fewer bytes" [ "$(stat -c %s trace.pftrace)" -lt "$(stat -c %s trace.json)" ]
 exits 0 "hardware with MUL" -- hw new vta --set has_mul=true -o mul.toml
 exits 0 "multipliers beside ONNX Runtime" -- verify depthwise.onnx --target vta --hw mul.toml \
   --quantize depthwise.npz --per-channel --against ort

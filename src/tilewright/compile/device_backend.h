@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "tilewright/accel/common/run_trace.h"
 #include "tilewright/base/result.h"
 #include "tilewright/base/tool_version.h"
 #include "tilewright/compile/observer.h"
@@ -79,8 +80,8 @@ class LaunchRecord {
   virtual std::vector<std::string> headings() const { return {}; }
   /// The whole launch in such a table.
   virtual std::vector<std::string> row(const std::string& name) const { return {name}; }
-  /// A trace for ui.perfetto.dev, with recorded times.
-  virtual std::optional<std::string> trace() const { return std::nullopt; }
+  /// Which unit did what and when, with recorded times.
+  virtual std::optional<accel::RunTrace> trace() const { return std::nullopt; }
   /// A picture (SVG) of which unit did what and when, with recorded times.
   virtual std::optional<std::string> timeline() const { return std::nullopt; }
 

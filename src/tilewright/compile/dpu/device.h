@@ -36,7 +36,7 @@ class DpuLaunchRecord final : public LaunchRecord {
   std::vector<LaunchLayer> layers() const override;
   std::vector<std::string> headings() const override;
   std::vector<std::string> row(const std::string& name) const override;
-  std::optional<std::string> trace() const override;
+  std::optional<accel::RunTrace> trace() const override;
   std::optional<std::string> timeline() const override;
 
  private:

@@ -73,9 +73,9 @@ std::vector<std::string> DpuLaunchRecord::row(const std::string& name) const {
   return dpu_row(use, report_.cycles);
 }
 
-std::optional<std::string> DpuLaunchRecord::trace() const {
+std::optional<accel::RunTrace> DpuLaunchRecord::trace() const {
   if (report_.times.empty()) return std::nullopt;
-  return dpu::perfetto_trace(program_->runs.back(), program_->config, report_);
+  return dpu::run_trace(program_->runs.back(), program_->config, report_);
 }
 
 std::optional<std::string> DpuLaunchRecord::timeline() const {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/fpga/rtl/rtl.h"
 #include "tilewright/codegen/fpga/design_of.h"
@@ -53,18 +52,15 @@ class DesignRecord final : public LaunchRecord {
   std::vector<std::string> row(const std::string& name) const override {
     return {name, std::to_string(cycles())};
   }
-  std::optional<std::string> trace() const override {
-    std::string text;
-    int64_t begin = 0;
+  std::optional<accel::RunTrace> trace() const override {
+    accel::RunTrace trace;
+    uint64_t begin = 0;
     for (const auto& [name, run] : calls_) {
       if (run.report.spans.empty()) return std::nullopt;
-      fpga::Report report = run.report;
-      for (fpga::Span& span : report.spans) span.begin += begin, span.end += begin;
-      begin += report.cycles;
-      if (single()) return fpga::perfetto_trace(*run.design, report);
-      text = joined(text, fpga::perfetto_trace(*run.design, report));
+      fpga::add_to_trace(*run.design, run.report, begin, single() ? "" : name, trace);
+      begin += static_cast<uint64_t>(run.report.cycles);
     }
-    return text;
+    return trace;
   }
 
  private:
@@ -76,21 +72,6 @@ class DesignRecord final : public LaunchRecord {
         if (const auto doing = static_cast<fpga::Doing>(i); doing != fpga::Doing::Done)
           counts.push_back({fmt::format("{}: {}", process.name, fpga::name(doing)),
                             static_cast<uint64_t>(process.cycles[i])});
-  }
-
-  /// The events of both, those of `more` as processes of another design.
-  static std::string joined(const std::string& text, const std::string& more) {
-    auto next = nlohmann::ordered_json::parse(more);
-    if (text.empty()) return next.dump();
-    auto all = nlohmann::ordered_json::parse(text);
-    int64_t design = 1;
-    for (const auto& event : all["traceEvents"])
-      design = std::max(design, event["pid"].get<int64_t>());
-    for (auto& event : next["traceEvents"]) {
-      event["pid"] = design + 1;
-      all["traceEvents"].push_back(std::move(event));
-    }
-    return all.dump();
   }
 
   std::string device_;

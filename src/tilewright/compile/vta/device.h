@@ -31,7 +31,7 @@ class VtaLaunchRecord final : public LaunchRecord {
   std::vector<LaunchLayer> layers() const override;
   std::vector<std::string> headings() const override;
   std::vector<std::string> row(const std::string& name) const override;
-  std::optional<std::string> trace() const override;
+  std::optional<accel::RunTrace> trace() const override;
 
  private:
   std::string device_;

@@ -90,9 +90,9 @@ std::vector<std::string> VtaLaunchRecord::row(const std::string& name) const {
                 program_->config);
 }
 
-std::optional<std::string> VtaLaunchRecord::trace() const {
+std::optional<accel::RunTrace> VtaLaunchRecord::trace() const {
   if (report_.times.empty()) return std::nullopt;
-  return vta::perfetto_trace(program_->config, program_->runs.back(), report_);
+  return vta::run_trace(program_->config, program_->runs.back(), report_);
 }
 
 }  // namespace tilewright::compile

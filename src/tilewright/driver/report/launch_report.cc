@@ -66,19 +66,18 @@ std::string launches_table(const compile::LaunchLog& log) {
 
 namespace {
 
-using Picture = std::optional<std::string> (compile::LaunchRecord::*)() const;
+/// What becomes of a launch in a file of this name.
+using Picture = std::optional<std::string> (*)(const compile::LaunchRecord&, const std::string&);
 
 /// One file for each launch on a simulator; `what`: for messages, `instead`: what has a picture.
-/// `wrap`: what becomes of the text.
 Status write_pictures(const std::string& path, const compile::LaunchLog& log, const char* what,
-                      const std::string& instead, Picture picture,
-                      std::string (*wrap)(const std::string&, std::string)) {
+                      const std::string& instead, Picture picture) {
   bool written = false;
   for (const auto& [name, record] : log.entries) {
     if (record->counters().empty()) continue;
     const std::string timed = compile::timed_device(compile::backend_name(record->device()));
     const std::string on_timed = timed.empty() ? "" : "--device " + timed;
-    std::optional<std::string> text = (record.get()->*picture)();
+    const std::optional<std::string> text = picture(*record, path);
     if (!text && record->cycles() > 0)
       return fail(ErrorKind::Usage, fmt::format("there is no {} of {}", what, record->device()), {},
                   instead.empty() ? on_timed : instead);
@@ -86,8 +85,7 @@ Status write_pictures(const std::string& path, const compile::LaunchLog& log, co
       return fail(ErrorKind::Usage,
                   fmt::format("{} keeps no time, so there is no {}", record->device(), what), {},
                   on_timed);
-    const std::string file = log.entries.size() == 1 ? path : path + "." + name;
-    TW_TRY_STATUS(write_file(file, wrap(file, *std::move(text))));
+    TW_TRY_STATUS(write_file(log.entries.size() == 1 ? path : path + "." + name, *text));
     written = true;
   }
   if (written) return {};
@@ -99,8 +97,6 @@ Status write_pictures(const std::string& path, const compile::LaunchLog& log, co
               fmt::format("--device {}", fmt::join(timed, ", ")));
 }
 
-std::string as_it_is(const std::string&, std::string text) { return text; }
-
 /// A file that is no .svg is a page with the picture in it.
 std::string page_of(const std::string& file, std::string svg) {
   if (file.ends_with(".svg")) return svg;
@@ -111,12 +107,23 @@ std::string page_of(const std::string& file, std::string svg) {
 }  // namespace
 
 Status write_trace(const std::string& path, const compile::LaunchLog& log) {
-  return write_pictures(path, log, "trace", "", &compile::LaunchRecord::trace, as_it_is);
+  return write_pictures(path, log, "trace", "",
+                        [](const compile::LaunchRecord& record,
+                           const std::string& file) -> std::optional<std::string> {
+                          const std::optional<accel::RunTrace> trace = record.trace();
+                          if (!trace) return std::nullopt;
+                          return accel::trace_file(file, *trace);
+                        });
 }
 
 Status write_timeline(const std::string& path, const compile::LaunchLog& log) {
   return write_pictures(path, log, "timeline", "--trace F.json, for ui.perfetto.dev",
-                        &compile::LaunchRecord::timeline, page_of);
+                        [](const compile::LaunchRecord& record,
+                           const std::string& file) -> std::optional<std::string> {
+                          std::optional<std::string> svg = record.timeline();
+                          if (!svg) return std::nullopt;
+                          return page_of(file, *std::move(svg));
+                        });
 }
 
 }  // namespace tilewright::driver

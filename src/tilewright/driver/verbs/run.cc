@@ -220,7 +220,8 @@ void add_run(Verb app, VerbContext& context) {
   add_worker_options(verb, options->remote);
   verb.add_option("--timeline", options->timeline,
                   "a picture of what an accelerator did: F.html or F.svg");
-  verb.add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
+  verb.add_option("--trace", options->trace,
+                  "what an accelerator did, for ui.perfetto.dev: JSON, or protobuf for F.pftrace");
   verb.callback([&context, options] {
     context.action = [&context, options] { return run(*options, context); };
   });

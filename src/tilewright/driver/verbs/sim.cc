@@ -257,7 +257,8 @@ void add_sim(Verb app, VerbContext& context) {
                   "same hardware with another clock or timing, or what F.asm is for: a name, .toml "
                   "or .json");
   verb.add_option("--timeline", options->timeline, "a picture of what units did: F.html or F.svg");
-  verb.add_option("--trace", options->trace, "file for ui.perfetto.dev");
+  verb.add_option("--trace", options->trace,
+                  "file for ui.perfetto.dev: JSON, or protobuf for F.pftrace");
   verb.add_option("--dump-program", options->dump, "folder for program dumps with their results");
   verb.add_flag("--check", options->check_only, "check only: races, deadlock, ranges, portability");
   verb.add_flag("--asm", options->disassemble, "print the instructions instead");

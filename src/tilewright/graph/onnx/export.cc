@@ -9,6 +9,7 @@
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/output_file.h"
+#include "tilewright/base/protobuf_wire.h"
 #include "tilewright/graph/ir/edit.h"
 #include "tilewright/graph/ir/known.h"
 #include "tilewright/graph/onnx/import_tensor.h"
@@ -221,19 +222,6 @@ std::vector<bool> used_constants(const Graph& graph) {
     for (ValueId id : node.inputs) mark(id);
   for (ValueId id : graph.outputs) mark(id);
   return used;
-}
-
-void put_varint(std::string& out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-/// Key of a length-delimited field and its length.
-std::string field_header(int number, uint64_t length) {
-  std::string out;
-  put_varint(out, static_cast<uint64_t>(number) << 3 | 2);
-  put_varint(out, length);
-  return out;
 }
 
 /// One initializer in pieces: its header message and the raw bytes that follow it.

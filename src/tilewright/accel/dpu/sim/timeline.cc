@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "tilewright/base/check.h"
@@ -58,25 +57,6 @@ std::string wait_text(const InsnTime& time) {
   if (time.stall == Stall::Queue) return "wait: instruction fetch";
   if (time.stall != Stall::Token) return "wait";
   return fmt::format("wait: {}", kLaneNames.at(static_cast<size_t>(time.token_from)));
-}
-
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-std::string slice(size_t row, const std::string& label, std::string_view category, uint64_t begin,
-                  uint64_t end, const std::string& args) {
-  return fmt::format(
-      R"({{"ph":"X","pid":1,"tid":{},"name":{},"cat":"{}","ts":{},"dur":{},"args":{{{}}}}})", row,
-      quoted(label), category, begin, end - begin, args);
-}
-
-std::string row_name(size_t row, std::string_view label) {
-  return fmt::format(R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_name","args":{{"name":{1}}}}},)"
-                     "\n"
-                     R"({{"ph":"M","pid":1,"tid":{0},"name":"thread_sort_index",)"
-                     R"("args":{{"sort_index":{0}}}}})",
-                     row, quoted(std::string(label)));
 }
 
 /// Text in XML; control characters and what is not ASCII become `?`, for names may be any bytes.
@@ -193,28 +173,26 @@ std::string script() {
 
 }  // namespace
 
-std::string perfetto_trace(const Run& run, const Config& config, const LaunchReport& report) {
+accel::RunTrace run_trace(const Run& run, const Config& config, const LaunchReport& report) {
   TW_CHECK(report.times.size() + 1 == run.insns.size(), "{} times for {} instructions",
            report.times.size(), run.insns.size());
-  std::vector<std::string> events;
-  for (size_t u = 0; u < kUnits; ++u) events.push_back(row_name(u + 1, kLaneNames[u]));
-  events.push_back(row_name(kUnits + 1, "layers"));
+  accel::RunTrace trace;
+  for (const std::string_view lane : kLaneNames) trace.add_row(std::string(lane));
+  const size_t layer_row = trace.add_row("layers");
   for (const InsnTime& time : report.times) {
     const Insn& insn = run.insns[time.insn];
-    const size_t row = static_cast<size_t>(unit_of(insn)) + 1;
-    if (time.begin > time.ready)
-      events.push_back(slice(row, wait_text(time), "stall", time.ready, time.begin, ""));
-    const uint64_t end = busy_end(config, insn, time);
-    if (end > time.begin)
-      events.push_back(slice(row, std::string(look_of(insn.op).label), "insn", time.begin, end,
-                             fmt::format(R"("insn":{},"text":{},"done":{})", time.insn,
-                                         quoted(disassemble(insn)), time.end)));
+    const auto row = static_cast<size_t>(unit_of(insn));
+    trace.add({row, wait_text(time), "stall", time.ready, time.begin, {}});
+    trace.add({row,
+               std::string(look_of(insn.op).label),
+               "insn",
+               time.begin,
+               busy_end(config, insn, time),
+               {{"insn", uint64_t{time.insn}}, {"text", disassemble(insn)}, {"done", time.end}}});
   }
   for (const Extent& layer : extents(run, report))
-    events.push_back(slice(kUnits + 1, layer.name, "layer", layer.begin, layer.end, ""));
-  std::string text = R"({"displayTimeUnit":"ns","traceEvents":[)";
-  for (size_t i = 0; i < events.size(); ++i) text += (i == 0 ? "\n" : ",\n") + events[i];
-  return text + "\n]}\n";
+    trace.add({layer_row, layer.name, "layer", layer.begin, layer.end, {}});
+  return trace;
 }
 
 std::string timeline_svg(const Run& run, const Config& config, const LaunchReport& report) {

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/accel/dpu/sim/tsim.h"
 #include "tilewright/accel/dpu/testing/example_layer.h"
 #include "tilewright/base/file.h"
@@ -86,16 +84,14 @@ TEST(Timeline, TraceHasInstructionsWaitsAndLayers) {
   const Result<LaunchReport> report =
       simulate_time(config, program.runs[0].insns, {.record_times = true});
   ASSERT_TRUE(report);
-  const auto trace = nlohmann::json::parse(perfetto_trace(program.runs[0], config, *report));
+  const accel::RunTrace trace = run_trace(program.runs[0], config, *report);
   uint64_t loads = 0, end = 0, convs = 0, waits = 0, layers = 0;
-  for (const auto& event : trace["traceEvents"]) {
-    if (event["ph"] != "X") continue;
-    const uint64_t last = event["ts"].get<uint64_t>() + event["dur"].get<uint64_t>();
-    end = std::max(end, last);
-    loads += event["name"] == "LOAD" ? event["dur"].get<uint64_t>() : 0;
-    convs += event["name"] == "CONV";
-    waits += event["name"] == "wait: LOAD";
-    layers += event["cat"] == "layer";
+  for (const accel::RunTrace::Slice& slice : trace.slices) {
+    end = std::max(end, slice.end);
+    loads += slice.name == "LOAD" ? slice.end - slice.begin : 0;
+    convs += slice.name == "CONV";
+    waits += slice.name == "wait: LOAD";
+    layers += slice.kind == "layer";
   }
   EXPECT_EQ(loads, report->counters.load_beats) << "without the latency, and nobody shares";
   EXPECT_EQ(convs, 3u);

@@ -1,31 +1,23 @@
-// A run as a trace for ui.perfetto.dev. One cycle is one unit of time.
-#include <fmt/format.h>
-
 #include "tilewright/accel/fpga/sim/tsim.h"
 
 namespace tilewright::fpga {
 
-std::string perfetto_trace(const Design& design, const Report& report) {
-  std::string out = R"({"displayTimeUnit":"ns","traceEvents":[)";
-  const auto add = [&out](const std::string& event) {
-    out += out.back() == '[' ? "\n" : ",\n";
-    out += event;
-  };
-  for (size_t p = 0; p < design.processes.size(); ++p)
-    add(fmt::format(R"({{"ph":"M","pid":1,"tid":{},"name":"thread_name","args":{{"name":"{}"}}}})",
-                    p + 1, design.processes[p].name));
+void add_to_trace(const Design& design, const Report& report, uint64_t begin,
+                  const std::string& group, accel::RunTrace& trace) {
+  const size_t first = trace.rows.size();
+  for (const Process& process : design.processes) trace.add_row(process.name, group);
   for (const Span& span : report.spans) {
     const Process& process = design.processes[static_cast<size_t>(span.process)];
-    const Item& item = process.items[static_cast<size_t>(span.item)];
-    const auto* nest = std::get_if<Nest>(&item);
+    const auto* nest = std::get_if<Nest>(&process.items[static_cast<size_t>(span.item)]);
     const bool works = span.doing == Doing::Working;
     if (works && nest == nullptr) continue;  // single cycles of control
-    const std::string what(works ? std::string_view(nest->name) : name(span.doing));
-    add(fmt::format(
-        R"({{"ph":"X","pid":1,"tid":{},"name":"{}","cat":"{}","ts":{},"dur":{},"args":{{}}}})",
-        span.process + 1, what, works ? "nest" : "stall", span.begin, span.end - span.begin));
+    trace.add({first + static_cast<size_t>(span.process),
+               works ? nest->name : std::string(name(span.doing)),
+               works ? "nest" : "stall",
+               begin + static_cast<uint64_t>(span.begin),
+               begin + static_cast<uint64_t>(span.end),
+               {}});
   }
-  return out + "\n]}\n";
 }
 
 }  // namespace tilewright::fpga

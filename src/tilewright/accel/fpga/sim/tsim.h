@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/accel/common/run_trace.h"
 #include "tilewright/accel/fpga/design.h"
 #include "tilewright/accel/fpga/sim/memory_model.h"
 
@@ -51,7 +52,9 @@ Result<Report> simulate(const Design& design, const RunOptions& options,
 /// The memory of `design` with such times.
 tilewright_fpga::MemoryModel memory_model(const Design& design, const MemoryTiming& timing);
 
-/// For ui.perfetto.dev: a row for each process. requires: a report with spans.
-std::string perfetto_trace(const Design& design, const Report& report);
+/// A row for each process, in a group of this name; the run begins at a cycle.
+/// requires: a report with spans.
+void add_to_trace(const Design& design, const Report& report, uint64_t begin,
+                  const std::string& group, accel::RunTrace& trace);
 
 }  // namespace tilewright::fpga

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/fpga/testing/matmul_design.h"
 
@@ -70,21 +69,21 @@ TEST(FpgaTsim, ATraceHasARowForEachProcessAndSpansThatDoNotOverlap) {
   options.spans = true;
   const Result<Report> report = simulate(design, options, arguments);
   ASSERT_TRUE(report) << to_string(report.error());
-  const auto trace = nlohmann::json::parse(perfetto_trace(design, *report));
+  accel::RunTrace trace;
+  add_to_trace(design, *report, 100, "a", trace);
+  add_to_trace(design, *report, 100 + static_cast<uint64_t>(report->cycles), "b", trace);
   std::vector<std::string> rows;
-  std::map<int, double> end;
+  for (const accel::RunTrace::Row& row : trace.rows) rows.push_back(row.group + "." + row.name);
+  std::vector<uint64_t> end(rows.size(), 100);
   bool works = false, waits = false;
-  for (const auto& event : trace["traceEvents"]) {
-    if (event["ph"] == "M") {
-      rows.push_back(event["args"]["name"]);
-      continue;
-    }
-    EXPECT_GE(event["ts"].get<double>(), end[event["tid"]]);
-    end[event["tid"]] = event["ts"].get<double>() + event["dur"].get<double>();
-    works |= event["name"] == "multiply";
-    waits |= event["cat"] == "stall";
+  for (const accel::RunTrace::Slice& slice : trace.slices) {
+    EXPECT_GE(slice.begin, end[slice.row]);
+    end[slice.row] = slice.end;
+    works |= slice.name == "multiply";
+    waits |= slice.kind == "stall";
   }
-  EXPECT_THAT(rows, ::testing::ElementsAre("read_A", "read_B", "multiply", "write_C"));
+  EXPECT_THAT(rows, ::testing::ElementsAre("a.read_A", "a.read_B", "a.multiply", "a.write_C",
+                                           "b.read_A", "b.read_B", "b.multiply", "b.write_C"));
   EXPECT_TRUE(works && waits);
   for (const ProcessReport& process : report->processes) {
     int64_t sum = 0;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "tilewright/accel/common/run_trace.h"
 #include "tilewright/accel/vta/device.h"
 
 namespace tilewright::vta {
@@ -43,9 +44,9 @@ struct Bound {
 };
 Bound bound(const Config& config, const std::vector<Insn>& insns);
 
-/// A trace for ui.perfetto.dev (Chrome JSON): one row per module, instructions and stalls by cause,
-/// one more row with the program's spans (layers). 1 cycle = 1 us on the time axis.
-std::string perfetto_trace(const Config& config, const Run& run, const LaunchReport& report);
+/// A row per module with instructions and stalls by cause, and one with the program's spans
+/// (layers).
+accel::RunTrace run_trace(const Config& config, const Run& run, const LaunchReport& report);
 
 /// One span of a stream. Layers overlap: each has the cycles from `from` on, so that all add up.
 struct LayerUse {

@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/accel/vta/sim/testing/cycle_reference.h"
 #include "tilewright/accel/vta/sim/testing/random_stream.h"
 
@@ -399,20 +397,15 @@ TEST(TsimTest, E2_LayersTableAndTrace) {
   EXPECT_NEAR(gemm_utilisation(layers[0]), 200.0 / double(layers[0].end - layers[0].begin), 1e-12);
   EXPECT_EQ(layers[1].bound.cycles(), 33u);
 
-  const auto trace = nlohmann::json::parse(perfetto_trace(config, run, report));
-  size_t insns = 0, stalls = 0, layer_rows = 0, names = 0;
-  for (const auto& event : trace.at("traceEvents")) {
-    if (event.at("ph") == "M") {
-      names += event.at("name") == "thread_name";
-      continue;
-    }
-    ASSERT_EQ(event.at("ph"), "X");
-    EXPECT_LE(event.at("ts").get<uint64_t>() + event.at("dur").get<uint64_t>(), report.cycles);
-    insns += event.at("cat") == "insn";
-    stalls += event.at("cat") == "stall";
-    layer_rows += event.at("cat") == "layer";
+  const accel::RunTrace trace = run_trace(config, run, report);
+  size_t insns = 0, stalls = 0, layer_rows = 0;
+  for (const accel::RunTrace::Slice& slice : trace.slices) {
+    EXPECT_LE(slice.end, report.cycles);
+    insns += slice.kind == "insn";
+    stalls += slice.kind == "stall";
+    layer_rows += slice.kind == "layer";
   }
-  EXPECT_EQ(names, 4u);
+  EXPECT_EQ(trace.rows.size(), 4u);
   EXPECT_EQ(insns, run.insns.size());
   EXPECT_EQ(layer_rows, 2u);
   EXPECT_GT(stalls, 2u);
