@@ -9,6 +9,9 @@
 namespace tilewright::codesign {
 namespace {
 
+/// Wide scratchpads take Yosys minutes, and what runs out of time counts as infeasible.
+constexpr double kLimitSeconds = 3600;
+
 accel::SynthesisTask task_of(const vta::Config& config) {
   return {.top = vta::kTop, .verilog = vta::verilog(config), .boxed = {}, .library = {}};
 }
@@ -17,7 +20,9 @@ accel::SynthesisTask task_of(const spatial::Design& design) {
 }
 
 Result<Area> synthesised(const Hardware& hardware, const Technology& technology) {
-  const accel::Cells cells = TW_TRY(accel::synthesise(synthesis_task(hardware))).cells();
+  accel::SynthesisTask task = synthesis_task(hardware);
+  task.limit_seconds = kLimitSeconds;
+  const accel::Cells cells = TW_TRY(accel::synthesise(task)).cells();
   const CellCount count{static_cast<double>(cells.lut), static_cast<double>(cells.ff),
                         static_cast<double>(cells.dsp), static_cast<double>(cells.bram18)};
   Area area = codesign::area(Parts(hardware), technology);
