@@ -76,12 +76,17 @@ TEST(FpgaTsim, ATraceHasARowForEachProcessAndSpansThatDoNotOverlap) {
   for (const accel::RunTrace::Row& row : trace.rows) rows.push_back(row.group + "." + row.name);
   std::vector<uint64_t> end(rows.size(), 100);
   bool works = false, waits = false;
+  std::map<std::string, std::string> turn;
   for (const accel::RunTrace::Slice& slice : trace.slices) {
     EXPECT_GE(slice.begin, end[slice.row]);
     end[slice.row] = slice.end;
     works |= slice.name == "multiply";
     waits |= slice.kind == "stall";
+    turn[slice.name] = slice.notes.empty() ? "" : std::get<std::string>(slice.notes[0].second);
   }
+  EXPECT_EQ(turn["waits for input A"], "read_A");
+  EXPECT_EQ(turn["waits for a slot of A"], "multiply");
+  EXPECT_TRUE(turn.contains("waits for the port A"));
   EXPECT_THAT(rows, ::testing::ElementsAre("a.read_A", "a.read_B", "a.multiply", "a.write_C",
                                            "b.read_A", "b.read_B", "b.multiply", "b.write_C"));
   EXPECT_TRUE(works && waits);
