@@ -452,7 +452,8 @@ void add_bench(Verb app, VerbContext& context) {
       .in_range(0.01, 3600.0);
   verb.add_flag("--profile", options->profile,
                 "time of every kernel beside what the machine allows");
-  verb.add_option("--trace", options->trace, "what an accelerator did, for ui.perfetto.dev");
+  verb.add_option("--trace", options->trace,
+                  "what an accelerator did, for ui.perfetto.dev: JSON, or protobuf for F.pftrace");
   verb.callback([&context, options] {
     context.action = [&context, options] {
       if (!options->remote.workers.empty()) return bench_there(*options, context);
