@@ -48,7 +48,8 @@ Result<int> rtl(const RtlOptions& options, bool as_json) {
     TW_TRY_STATUS(write_rtl(made, options.output));
     std::string names = made.top + ".v" + (made.text.empty() ? "" : ", " + made.file);
     for (const auto& [name, text] : made.board) names += ", " + name;
-    say(fmt::format("{}: {} and {} benches", options.output, names, made.benches.size()));
+    if (!made.benches.empty()) names += fmt::format(" and {} benches", made.benches.size());
+    say(fmt::format("{}: {}", options.output, names));
   }
   const bool silent = !to_stdout && (options.lint || options.benches || !options.output.empty());
   if (as_json)
