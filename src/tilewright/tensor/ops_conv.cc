@@ -103,60 +103,17 @@ Inferred infer_conv_transpose_integer(const OpCall& call) {
   return std::vector<TensorType>{{DType::I32, out}};
 }
 
-/// How one spatial axis gathers: output h takes kernel position `tap(h, i)` of input `source(h, i)`
-/// for i below `count`.
-struct Gather {
-  int64_t count = 1, first = 0, last = 0;  ///< sources run from first to last
-  std::function<Expr(const Expr& h, const Expr& i)> tap, source;
-  std::function<Expr(const Expr& h, const Expr& i)> valid;  ///< gives an empty handle for always
-};
-
-/// Without dilation the taps that hit a given output are every stride-th one, so only those are
-/// visited: kernel position (h + begin) % stride + i * stride, input (h + begin) / stride - i.
-Gather gather_axis(const TransposedWindow& t, size_t axis) {
-  const int64_t stride = t.strides[axis], kernel = t.kernel[axis], begin = t.begin[axis];
-  const int64_t dilation = t.dilations[axis], last = t.output[axis] - 1 + begin;
-  Gather g;
-  if (dilation == 1 || stride == 1) {
-    const int64_t step = stride == 1 ? dilation : 1;
-    g.count = (kernel + stride - 1) / stride;
-    g.first = begin / stride - (g.count - 1) * step;
-    g.last = last / stride;
-    g.source = [=](const Expr& h, const Expr& i) {
-      const Expr shifted = affine(h, 1, begin);
-      return (stride == 1 ? shifted : shifted / stride) - affine(i, step);
-    };
-    g.tap = [=](const Expr& h, const Expr& i) {
-      return stride == 1 ? i : affine(h, 1, begin) % stride + affine(i, stride);
-    };
-    g.valid = [=, tap = g.tap](const Expr& h, const Expr& i) {
-      return kernel % stride == 0 ? Expr() : tap(h, i) < kernel;
-    };
-    return g;
-  }
-  g.count = kernel;
-  g.first = (begin - (kernel - 1) * dilation) / stride - 1;
-  g.last = last / stride;
-  auto scaled = [=](const Expr& h, const Expr& i) {
-    return affine(h, 1, begin) - affine(i, dilation);
-  };
-  g.source = [=](const Expr& h, const Expr& i) { return scaled(h, i) / stride; };
-  g.tap = [](const Expr&, const Expr& i) { return i; };
-  g.valid = [=](const Expr& h, const Expr& i) { return eq(scaled(h, i) % stride, int_imm(0)); };
-  return g;
-}
-
 /// The sum of acc(x) * acc(w), in type `acc`.
 Tensor deconv_sum(const OpCall& call, const Tensors& in, DType acc) {
   const TransposedWindow t = *transposed_window(call);
   const DType dtype = in[0].dtype();
   const size_t rank = t.kernel.size();
   const int64_t channels = in[0].dim(1) / t.groups, per_group = in[1].dim(1);
-  std::vector<Gather> gathers;
+  std::vector<AxisTaps> gathers;
   Ints begin, end;
   bool reaches_out = false;
   for (size_t i = 0; i < rank; ++i) {
-    gathers.push_back(gather_axis(t, i));
+    gathers.push_back(axis_taps(t, i));
     begin.push_back(std::max<int64_t>(0, -gathers[i].first));
     end.push_back(std::max<int64_t>(0, gathers[i].last - in[0].dim(i + 2) + 1));
     reaches_out |= begin[i] > 0 || end[i] > 0;
@@ -166,7 +123,7 @@ Tensor deconv_sum(const OpCall& call, const Tensors& in, DType acc) {
   Shape out = {in[0].dim(0), per_group * t.groups};
   out.insert(out.end(), t.output.begin(), t.output.end());
   Shape over = {channels};
-  for (const Gather& g : gathers) over.push_back(g.count);
+  for (const AxisTaps& g : gathers) over.push_back(g.count);
   return reduce(
       "deconv", axes({"n", "k"}, out, spatial_names(rank)), axes({"c"}, over, tap_names(rank)),
       Combine::Add, [&](const Indices& at, const Indices& r) {
@@ -195,6 +152,41 @@ Tensors define_conv_transpose_integer(const OpCall& call, const Tensors& in) {
 }
 
 }  // namespace
+
+/// Without dilation the taps that hit a given output are every stride-th one, so only those are
+/// visited: kernel position (h + begin) % stride + i * stride, input (h + begin) / stride - i.
+AxisTaps axis_taps(const TransposedWindow& t, size_t axis) {
+  const int64_t stride = t.strides[axis], kernel = t.kernel[axis], begin = t.begin[axis];
+  const int64_t dilation = t.dilations[axis], last = t.output[axis] - 1 + begin;
+  AxisTaps g;
+  if (dilation == 1 || stride == 1) {
+    const int64_t step = stride == 1 ? dilation : 1;
+    g.count = (kernel + stride - 1) / stride;
+    g.first = begin / stride - (g.count - 1) * step;
+    g.last = last / stride;
+    g.source = [=](const Expr& h, const Expr& i) {
+      const Expr shifted = affine(h, 1, begin);
+      return (stride == 1 ? shifted : shifted / stride) - affine(i, step);
+    };
+    g.tap = [=](const Expr& h, const Expr& i) {
+      return stride == 1 ? i : affine(h, 1, begin) % stride + affine(i, stride);
+    };
+    g.valid = [=, tap = g.tap](const Expr& h, const Expr& i) {
+      return kernel % stride == 0 ? Expr() : tap(h, i) < kernel;
+    };
+    return g;
+  }
+  g.count = kernel;
+  g.first = (begin - (kernel - 1) * dilation) / stride - 1;
+  g.last = last / stride;
+  auto scaled = [=](const Expr& h, const Expr& i) {
+    return affine(h, 1, begin) - affine(i, dilation);
+  };
+  g.source = [=](const Expr& h, const Expr& i) { return scaled(h, i) / stride; };
+  g.tap = [](const Expr&, const Expr& i) { return i; };
+  g.valid = [=](const Expr& h, const Expr& i) { return eq(scaled(h, i) % stride, int_imm(0)); };
+  return g;
+}
 
 Result<TransposedWindow> transposed_window(const OpCall& call) {
   TW_TRY_STATUS(check_conv_ranks(call));

@@ -7,6 +7,7 @@ void add_nn_ops(std::vector<OpDef>& table) {
   add_conv_ops(table);
   add_phase_ops(table);
   add_window_move_ops(table);
+  add_col2im_op(table);
   add_pool_ops(table);
   add_matmul_ops(table);
   add_integer_ops(table);

@@ -1,6 +1,7 @@
 // Sliding windows: what convolutions and pools have in common.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,15 @@ struct TransposedWindow {
 
 /// Checks shapes and attributes of a ConvTranspose. errors: Invalid.
 Result<TransposedWindow> transposed_window(const OpCall& call);
+
+/// How one axis of a transposed window gathers: output h takes kernel position `tap(h, i)` of input
+/// `source(h, i)` for i below `count`, where `valid` holds.
+struct AxisTaps {
+  int64_t count = 1, first = 0, last = 0;  ///< sources run from first to last
+  std::function<Expr(const Expr& h, const Expr& i)> tap, source;
+  std::function<Expr(const Expr& h, const Expr& i)> valid;  ///< gives an empty handle for always
+};
+AxisTaps axis_taps(const TransposedWindow& window, size_t axis);
 
 /// The input with `fill` around its spatial axes (from `first_axis` on) so that each window reads
 /// inside; the input itself if no window reaches beyond it.
@@ -69,6 +79,7 @@ void add_conv_ops(std::vector<OpDef>& table);
 void add_phase_ops(std::vector<OpDef>& table);
 void add_window_move_ops(std::vector<OpDef>& table);
 void add_pool_ops(std::vector<OpDef>& table);
+void add_col2im_op(std::vector<OpDef>& table);
 void add_matmul_ops(std::vector<OpDef>& table);
 void add_integer_ops(std::vector<OpDef>& table);
 

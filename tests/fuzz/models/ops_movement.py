@@ -238,6 +238,20 @@ def center_crop_pad(b):
     b.add("CenterCropPad", [x, b.ints(*[b.choice((1, 3, 6, 9)) for _ in axes])], axes=axes)
 
 
+def col2im(b):
+    image, block = [b.choice((3, 4, 7)) for _ in range(2)], [b.choice((1, 2, 3)) for _ in range(2)]
+    strides, dilations = [b.choice((1, 2)) for _ in range(2)], [b.choice((1, 1, 2)) for _ in range(2)]
+    pads = [b.choice((0, 0, 1)) for _ in range(4)]
+    places = [
+        (image[i] + pads[i] + pads[i + 2] - dilations[i] * (block[i] - 1) - 1) // strides[i] + 1
+        for i in range(2)
+    ]
+    require(min(places) > 0)
+    shape = (b.choice((1, 2)), b.choice((1, 2, 8)) * block[0] * block[1], places[0] * places[1])
+    x = b.input(b.real, shape)
+    b.add("Col2Im", [x, b.ints(*image), b.ints(*block)], strides=strides, dilations=dilations, pads=pads)
+
+
 def resize(b):
     x = b.pick(rank=(3, 4), where=lambda v: 0 < v.size < 3000)
     mode = b.choice(("nearest", "linear", "cubic"))
@@ -310,4 +324,4 @@ def compress(b):
 OPS = [reshape] * 3 + [transpose] * 3 + [concat] * 3 + [slice_] * 2 + [pad] * 2 + [resize] * 3
 OPS += [flatten, squeeze, squeeze, unsqueeze, unsqueeze, split, split, repeat, gather, gather]
 OPS += [gather_elements, gather_nd, scatter, depth_space, reverse_sequence, triangle, one_hot]
-OPS += [affine_grid, eye_like, shape_arithmetic, center_crop_pad, grid_sample, non_zero, top_k, unique, compress]
+OPS += [affine_grid, eye_like, shape_arithmetic, center_crop_pad, col2im, grid_sample, non_zero, top_k, unique, compress]

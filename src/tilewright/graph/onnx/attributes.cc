@@ -65,6 +65,7 @@ constexpr AttributeRow kAttributeRows[] = {
     {"Celu Elu LeakyRelu Swish ThresholdedRelu", "alpha:f"},
     {"CenterCropPad MeanVarianceNormalization Squeeze Unsqueeze", "axes:I"},
     {"Clip", "max:f min:f"},
+    {"Col2Im", "dilations:I pads:I strides:I"},
     {"Compress Concat Flatten Gather GatherElements Hardmax LogSoftmax OneHot Scatter Softmax",
      "axis:i"},
     {"Constant",

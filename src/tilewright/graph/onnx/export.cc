@@ -38,6 +38,7 @@ const OperatorVersion kNewerOperators[] = {
     {"Cast", 19, "saturate"},
     {"CastLike", 19, "saturate"},
     {"CenterCropPad", 18},
+    {"Col2Im", 18},
     {"CumProd", 26},
     {"DequantizeLinear", 21, "block_size"},
     {"Gelu", 20},

@@ -449,8 +449,10 @@ Result<Graph> import_onnx(const std::string& path, const ImportOptions& options)
   const std::string folder = std::filesystem::path(path).parent_path().string();
   auto graph = import_onnx_bytes({file.bytes.data(), file.bytes.size()},
                                  folder.empty() ? "." : folder, options);
-  if (!graph) return tl::unexpected<Error>(std::move(graph.error()).at(path));
-  return graph;
+  if (graph) return graph;
+  Error all = std::move(graph.error()).at(path);
+  for (Error& other : all.others) other = std::move(other).at(path);
+  return tl::unexpected<Error>(std::move(all));
 }
 
 Result<Array> read_onnx_tensor(const std::string& path) {
