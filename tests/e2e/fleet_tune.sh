@@ -85,7 +85,24 @@ holds "a search for them" tuned model.json "t['trials'] == 60 and any(k.get('bet
 # A device without a compiler: candidates are compiled by its worker, and its command runs them.
 worker --device "runner:$(dirname "$program")/tilewright-runner"
 holds "a device behind a runner" within 60 has free 6
-"$program" --json -q tune net.onnx --worker x86-64-v2 --threads 1 --trials 24 --for 120s -o there.twm >runner.json 2>"$log"
+# measured_there DRAM: as if a worker of that class had measured, with so many bytes per ns of DRAM.
+measured_there() {
+  sql "UPDATE fleet.classes SET rates = jsonb_build_object(
+    'schema', 'tilewright.rates', 'version', 3,
+    'machine', '{\"processor\": \"x\", \"cores\": 2, \"compiler\": \"tilewright 0.1.0\"}'::jsonb,
+    'measurement', '{\"when\": 1, \"load\": 0, \"steal\": 0, \"spread\": 0, \"kept\": 9, \"bursts\": 9, \"seconds\": 9}'::jsonb,
+    'rates', '{\"readings\": 1, \"assumed\": [], \"ghz\": 3, \"f32\": 40, \"bf16\": 0, \"int8\": 0,
+               \"l1\": {\"one\": 200, \"all\": 200}, \"l2\": {\"one\": 80, \"all\": 80},
+               \"l3\": {\"one\": 40, \"all\": 40}, \"dram\": {\"one\": $1, \"all\": $1},
+               \"fork_join_ns\": 400, \"tiles\": []}'::jsonb) WHERE class = 'x86-64-v2'"
+}
+measured_there 900
+exits 0 "impossible speeds of a class are not believed" "the speeds of x86-64-v2 in the store cannot be right" -- \
+  tune net.onnx --worker x86-64-v2 --threads 1 --trials 1 --for 60s
+measured_there 20
+"$program" --json tune net.onnx --worker x86-64-v2 --threads 1 --trials 24 --for 120s -o there.twm >runner.json 2>runner.log
+holds "what a worker of the class measured makes its spaces" \
+  grep -q "spaces follow the speeds that a worker of x86-64-v2 measured" runner.log
 holds "measures" tuned runner.json \
   "t['trials'] == 24 and sum(k.get('outcomes', {}).get('ok', 0) for k in t['tasks']) >= 12"
 exits 0 "the package runs there" "on " -- run there.twm --worker x86-64-v2 --seed 3 --output there.npy

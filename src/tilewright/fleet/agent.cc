@@ -256,6 +256,14 @@ Result<void> run_agent(const AgentOptions& options, AgentCounts& counts) {
   for (const Offer& offer : options.offers)
     agent.say(
         fmt::format("{} ({}) takes jobs of pool {}", offer.name, offer.device_class, options.pool));
+  for (size_t i = 0; i < enrolled.size(); ++i) {
+    const Offer& offer = options.offers[i];
+    if (offer.rates.empty()) continue;
+    const Result<Json> offered =
+        client->call("offer_rates", {agent.worker, agent.secret, enrolled[i].id, offer.rates});
+    if (!offered)
+      agent.say(fmt::format("{}: its speeds are not stored: {}", offer.name, offered.error().what));
+  }
   std::vector<std::thread> threads;
   for (size_t i = 0; i < enrolled.size(); ++i)
     threads.emplace_back([&, i] { DeviceLoop(agent, options.offers[i], enrolled[i]).run(); });

@@ -67,6 +67,7 @@ class TestAgent {
     offer.key = offer.name = name + "/cpu";
     offer.device = offer.target = "cpu";
     offer.device_class = "cpu:test";
+    offer.rates = R"({"f32": 7})";
     options_.offers = {offer};
     options_.cache_folder = folder_.path();
     options_.services = {{{"run"}, [child](const Offer&) {
@@ -144,6 +145,22 @@ TEST(FleetAgent, RunsAPackageAndSendsItsOutputsBack) {
   EXPECT_EQ(second->uploaded_bytes, 0);  // it is there
   agent.end();
   EXPECT_EQ(agent.counts.done, 2);
+}
+
+TEST(FleetAgent, OffersWhatItsMachineMeasured) {
+  const std::string url = new_fleet();
+  TestAgent agent(url, "a", [&](const std::string& folder, const std::function<bool()>&) {
+    return echo(folder);
+  });
+  const auto client = *Client::open(url);
+  (void)devices_of_class(*client);
+  const auto known = [&] { return client->call("class_rates", {"cpu:test"}); };
+  for (int i = 0; i < 500 && !known()->is_object(); ++i)  // after the device is there
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(known()->value("f32", 0), 7);
+  EXPECT_TRUE(client->call("class_rates", {"cpu:other"})->is_null());
+  for (const char* rates : {"[]", "3"})
+    EXPECT_FALSE(client->call("offer_rates", {new_uuid(), "x", int64_t{1}, rates}));
 }
 
 TEST(FleetAgent, WhatGoesWrongThereIsSaidHere) {

@@ -23,6 +23,7 @@ struct Offer {
   std::string target_file;        ///< the same as a file's text (TOML); empty: `target` is a name
   std::vector<std::string> tags;  ///< `lab`, `site=berlin`
   bool emulated = false;          ///< its times mean nothing
+  std::string rates = {};         ///< that were measured, as JSON (hw/rates.h); empty: none
 };
 
 /// A device as users see it.

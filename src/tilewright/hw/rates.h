@@ -102,6 +102,8 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key);
 /// errors: Parse, with the path of the member (unknown and missing members, numbers out of range);
 /// Package if the rates are of another machine or compiler than `key`.
 Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key);
+/// The same of whatever machine they are, if the code generator is this build's.
+Result<CpuRates> rates_of_other(std::string_view text);
 
 /// `assumed`, or `measured` and the first digits of their hash: for a package's notes.
 std::string rates_label(const CpuRates& rates);

@@ -69,6 +69,17 @@ TEST(Rates, TextKeepsEveryNumber) {
   EXPECT_EQ(rates_to_json(*rates, kKey), text());
 }
 
+/// A fleet's worker measured them: only the code generator must be this one.
+TEST(Rates, ThoseOfAnotherMachineCanBeAskedFor) {
+  EXPECT_EQ(rates_of_other(text()).error().kind, ErrorKind::Package) << "of compiler 7";
+  RatesKey key = kKey;
+  key.compiler = rates_key().compiler;
+  const auto rates = rates_of_other(rates_to_json(*rates_from_json(text(), kKey), key));
+  ASSERT_TRUE(rates) << to_string(rates.error());
+  EXPECT_EQ(rates->f32, 116.2);
+  EXPECT_EQ(rates_of_other("{}").error().kind, ErrorKind::Parse);
+}
+
 TEST(Rates, ThoseOfAnotherMachineAreRefused) {
   RatesKey other = kKey;
   other.cores = 2;

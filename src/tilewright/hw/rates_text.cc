@@ -139,6 +139,32 @@ Result<CpuRates> read_rates(const Members& in) {
   return rates;
 }
 
+/// What both readers have in common. `found`: the key that the file says.
+Result<CpuRates> read_file_of(std::string_view text, RatesKey& found) {
+  const Json json = Json::parse(text, nullptr, false);
+  if (json.is_discarded())
+    return fail(ErrorKind::Parse, "the rates are no JSON", {}, "tilewright calibrate --force");
+  const Members root(json, "$");
+  if (!json.is_object()) return root.wrong("", "an object is expected");
+  if (json.value("schema", Json()) != kSchema)
+    return root.wrong("schema", fmt::format("'{}' is expected", kSchema));
+  // Files of other versions hold other members; they are measured again, not mended.
+  if (json.value("version", Json()) != kVersion)
+    return fail(
+        ErrorKind::Package, "the rates were measured by another version of tilewright",
+        fmt::format("version {} instead of {}", json.value("version", Json()).dump(), kVersion),
+        "tilewright calibrate --force");
+  TW_TRY_STATUS(root.check({"schema", "version", "machine", "measurement", "rates"}));
+  const Members machine = root.object("machine");
+  TW_TRY_STATUS(machine.check({"processor", "cores", "compiler"}));
+  found.processor = TW_TRY(machine.text("processor"));
+  found.cores = TW_TRY(machine.integer("cores", 1, 1 << 20));
+  found.compiler = TW_TRY(machine.text("compiler"));
+  CpuRates rates = TW_TRY(read_rates(root.object("rates")));
+  rates.about = TW_TRY(read_circumstances(root.object("measurement")));
+  return rates;
+}
+
 /// Four digits say more than a measurement knows.
 double rounded(double value) { return std::stod(fmt::format("{:.4g}", value)); }
 
@@ -179,33 +205,19 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key) {
 }
 
 Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key) {
-  const Json json = Json::parse(text, nullptr, false);
-  if (json.is_discarded())
-    return fail(ErrorKind::Parse, "the rates are no JSON", {}, "tilewright calibrate --force");
-  const Members root(json, "$");
-  if (!json.is_object()) return root.wrong("", "an object is expected");
-  if (json.value("schema", Json()) != kSchema)
-    return root.wrong("schema", fmt::format("'{}' is expected", kSchema));
-  // Files of other versions hold other members; they are measured again, not mended.
-  if (json.value("version", Json()) != kVersion)
-    return fail(
-        ErrorKind::Package, "the rates were measured by another version of tilewright",
-        fmt::format("version {} instead of {}", json.value("version", Json()).dump(), kVersion),
-        "tilewright calibrate --force");
-  TW_TRY_STATUS(root.check({"schema", "version", "machine", "measurement", "rates"}));
-  const Members machine = root.object("machine");
-  TW_TRY_STATUS(machine.check({"processor", "cores", "compiler"}));
   RatesKey found;
-  found.processor = TW_TRY(machine.text("processor"));
-  found.cores = TW_TRY(machine.integer("cores", 1, 1 << 20));
-  found.compiler = TW_TRY(machine.text("compiler"));
-  if (!(found == key))
-    return fail(ErrorKind::Package, "the rates are of another machine or compiler",
-                fmt::format("'{}' with {} cores, {}", found.processor, found.cores, found.compiler),
-                "tilewright calibrate --force");
-  CpuRates rates = TW_TRY(read_rates(root.object("rates")));
-  rates.about = TW_TRY(read_circumstances(root.object("measurement")));
-  return rates;
+  Result<CpuRates> rates = read_file_of(text, found);
+  if (!rates || found == key) return rates;
+  return fail(ErrorKind::Package, "the rates are of another machine or compiler",
+              fmt::format("'{}' with {} cores, {}", found.processor, found.cores, found.compiler),
+              "tilewright calibrate --force");
+}
+
+Result<CpuRates> rates_of_other(std::string_view text) {
+  RatesKey found;
+  Result<CpuRates> rates = read_file_of(text, found);
+  if (!rates || found.compiler == kCompiler) return rates;
+  return fail(ErrorKind::Package, "the rates went through another code generator", found.compiler);
 }
 
 std::string rates_label(const CpuRates& rates) {

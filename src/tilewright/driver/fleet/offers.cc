@@ -12,6 +12,7 @@
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/driver/command_line/usage.h"
+#include "tilewright/driver/tuning/machine_rates.h"
 #include "tilewright/fleet/measure/model_device.h"
 #include "tilewright/hw/target_file.h"
 
@@ -36,6 +37,14 @@ Offer processor() {
   named.name = fmt::format("{}-{}", host.cpu, host.machine);
   offer.target_file = hw::to_toml(hw::as_target(named));
   offer.device_class = fmt::format("cpu:{}@{}", host.cpu, host.machine);
+  return offer;
+}
+
+/// The same with the speeds of this machine, measured if they were not: others plan by them.
+Offer measured_processor() {
+  Offer offer = processor();
+  const hw::CpuRates& rates = machine_rates(true);
+  if (rates.measured) offer.rates = hw::rates_to_json(rates, hw::rates_key());
   return offer;
 }
 
@@ -96,8 +105,8 @@ Result<Offer> model_of(const std::string& device) {
   return offer;
 }
 
-Result<Offer> offer_of(const std::string& device) {
-  if (device == "cpu") return processor();
+Result<Offer> offer_of(const std::string& device, bool emulated) {
+  if (device == "cpu") return emulated ? processor() : measured_processor();
   if (device.starts_with("model")) return model_of(device);
   if (device.starts_with("runner:")) return runner_of(device.substr(7));
   return device_of(device);
@@ -124,7 +133,7 @@ Result<std::vector<Offer>> offers_of(const std::vector<std::string>& devices,
   std::vector<Offer> offers;
   std::map<std::string, int> times;
   for (const std::string& device : devices) {
-    Offer offer = TW_TRY(offer_of(device));
+    Offer offer = TW_TRY(offer_of(device, emulated));
     const std::string kind = kind_of(device);
     const int n = times[kind]++;
     const std::string suffix = n == 0 ? "" : fmt::format("#{}", n + 1);

@@ -39,6 +39,28 @@ Status check_measures(const fleet::Device& device) {
               "tilewright tune on that machine, without --worker");
 }
 
+/// The speeds of a class as one of its workers measured them, if `target` can have them.
+std::optional<hw::CpuRates> rates_of_class(fleet::Client& client, const std::string& name,
+                                           const hw::CpuTarget& target) {
+  constexpr int kMostFmaPerCycle = 4;  ///< of any processor
+  const Result<nlohmann::json> known = client.call("class_rates", {name});
+  if (!known || !known->is_object()) return std::nullopt;
+  const Result<hw::CpuRates> rates = hw::rates_of_other(known->dump());
+  if (!rates || !rates->measured) return std::nullopt;
+  // A worker's numbers are believed as far as they can be checked.
+  const hw::Contradiction wrong =
+      hw::contradiction(*rates, target.vector_bytes, target.cores, kMostFmaPerCycle);
+  if (wrong.text.empty()) {
+    say(fmt::format("note: spaces follow the speeds that a worker of {} measured", name));
+    return *rates;
+  }
+  say(
+      fmt::format("warning: the speeds of {} in the store cannot be right ({}): typical ones are "
+                  "assumed",
+                  name, wrong.text));
+  return std::nullopt;
+}
+
 void join_devices(fleet::Selected& into, const std::vector<fleet::Device>& devices) {
   for (const fleet::Device& device : devices)
     if (std::none_of(into.devices.begin(), into.devices.end(),
@@ -82,7 +104,7 @@ Status TuneRun::find_devices() {
 }
 
 /// Records of the class carry its machine, which files of targets leave out; threads are as many as
-/// its cores.
+/// its cores; spaces follow the speeds that a worker of the class has measured, if one has.
 void TuneRun::take_class() {
   if (!remote_) return;
   auto* cpu = std::get_if<hw::CpuTarget>(&compile_.target.special);
@@ -91,6 +113,7 @@ void TuneRun::take_class() {
   const size_t machine = name.find('@');
   if (machine != std::string::npos) cpu->machine = name.substr(machine + 1);
   if (settings_.subject.threads == 0) settings_.subject.threads = compile_.threads = cpu->cores;
+  if (const auto rates = rates_of_class(*remote_->client, name, *cpu)) cpu->rates = *rates;
 }
 
 /// Whether code for the target runs on this processor, and takes as long as on the devices.
@@ -114,7 +137,7 @@ Status TuneRun::open_fleet() {
   measuring.names = names_;
   measuring.stop = [] { return driver::interrupted(); };
   measuring.say = [](const std::string& line) { say(line); };
-  if (compile_.cpu().rates.measured && looks_here())
+  if (compile_.cpu().rates.measured)
     measuring.least = [](const measure::Task& task) {
       const std::optional<Roof> roof = roof_of(task);
       if (!roof) return 0.;
