@@ -104,6 +104,7 @@ print(next(d['name'] for d in json.load(sys.stdin)['status']['devices'] if d['ta
 exits 0 "a device is held" "held_by" -- fleet hold "$name" --for 1m
 exits 0 "its holder still uses it" "on $name" -- run net.twm --worker "name=$name"
 exits 0 "who has it" "held_by" -- fleet who "$name"
+holds "in words, not in JSON" [ "$(grep -c '[{}]' "$log")" -eq 0 ]
 exits 0 "and given back" "release_hold: done" -- fleet release "$name"
 exits 4 "no such device" "there is no device" -- fleet who nobody/cpu
 

@@ -13,6 +13,16 @@ namespace {
 using Json = nlohmann::json;
 using Rows = std::vector<std::vector<std::string>>;
 
+/// `kind measure, n 8`: an object's members one after the other; anything else as it is.
+std::string members(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_object()) return value.dump();
+  std::vector<std::string> parts;
+  for (const auto& [name, member] : value.items())
+    parts.push_back(fmt::format("{} {}", name, members(member)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 /// A member as people read it; nothing where it is null or not there.
 std::string shown(const Json& row, const char* name) {
   const auto found = row.find(name);
@@ -21,11 +31,10 @@ std::string shown(const Json& row, const char* name) {
   if (found->is_number_float()) return fmt::format("{:.0f}", found->get<double>());
   if (found->is_array()) {
     std::vector<std::string> parts;
-    for (const Json& part : *found)
-      parts.push_back(part.is_string() ? part.get<std::string>() : part.dump());
+    for (const Json& part : *found) parts.push_back(members(part));
     return fmt::format("{}", fmt::join(parts, " "));
   }
-  return found->dump();
+  return members(*found);
 }
 
 /// `5 s`, `3 min`, `2 h`
@@ -92,6 +101,7 @@ std::string answer_text(const Json& answer) {
   if (!answer.is_object()) return answer.dump() + "\n";
   std::string lines;
   for (const auto& [name, value] : answer.items()) {
+    if (name == "facts") continue;  // what compilers read of a device: a page of text
     const std::string line = shown(answer, name.c_str());
     if (!line.empty()) lines += fmt::format("{}: {}\n", name, line);
   }
