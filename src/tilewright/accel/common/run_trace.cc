@@ -68,28 +68,12 @@ class TrackEvents {
   }
 
  private:
-  enum : int {
-    kTimestamp = 8,
-    kSequence = 10,
-    kTrackEvent = 11,
-    kInterned = 12,
-    kFlags = 13,
-    kTrackDescriptor = 60,  // of a packet
-    kUuid = 1,
-    kName = 2,
-    kProcess = 3,
-    kParent = 5,
-    kOrdering = 11,
-    kRank = 12,  // of a track
-    kCategoryIid = 3,
-    kNote = 4,
-    kType = 9,
-    kNameIid = 10,
-    kTrack = 11,  // of an event
-    kCategories = 1,
-    kNames = 2,
-    kNoteNames = 3,  // of what is written once
-  };
+  // Fields of a packet, a track, an event, and of what is written once.
+  enum : int { kTimestamp = 8, kSequence = 10, kTrackEvent = 11, kInterned = 12, kFlags = 13 };
+  enum : int { kTrackDescriptor = 60 };  // of a packet, too
+  enum : int { kUuid = 1, kName = 2, kProcess = 3, kParent = 5, kOrdering = 11, kRank = 12 };
+  enum : int { kCategoryIid = 3, kNote = 4, kType = 9, kNameIid = 10, kTrack = 11 };
+  enum : int { kCategories = 1, kNames = 2, kNoteNames = 3 };
   static constexpr uint64_t kExplicit = 3;             // an ordering: by rank
   static constexpr uint64_t kBegin = 1, kEnd = 2;      // types of events
   static constexpr uint64_t kCleared = 1, kNeeds = 2;  // flags: the first packet, and the others
