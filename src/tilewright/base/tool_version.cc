@@ -10,8 +10,6 @@
 namespace tilewright {
 namespace {
 
-constexpr double kAnswerSeconds = 10;
-
 /// Takes the number before the next dot off `text`.
 long next_number(std::string_view& text) {
   const long value = std::strtol(std::string(text.substr(0, text.find('.'))).c_str(), nullptr, 10);
@@ -49,20 +47,20 @@ bool at_least(std::string_view found, std::string_view least) {
   return true;
 }
 
-Result<std::string> checked_version(const ToolNeed& tool) {
+Result<std::string> checked_version(const ToolNeed& tool, double limit_seconds) {
   std::vector<std::string> argv = {tool.name};
   argv.insert(argv.end(), tool.ask.begin(), tool.ask.end());
-  const ToolResult answer = TW_TRY(run_tool(argv, {".", kAnswerSeconds}));
+  const ToolResult answer = TW_TRY(run_tool(argv, {".", limit_seconds}));
   const std::string place = find_program(tool.name);
+  if (answer.timed_out)
+    return fail(ErrorKind::Tool,
+                fmt::format("'{}' did not tell its version within {} s", tool.name, limit_seconds),
+                place + " was stopped", "try again when the machine is less busy");
   const auto useless = [&](const std::string& what, const std::string& why) {
     return fail(ErrorKind::Tool, what,
                 fmt::format("{}; {} {} or newer is needed", why, tool.name, tool.least),
                 "install a newer one; `tilewright doctor` lists what is found");
   };
-  if (answer.timed_out)
-    return useless(
-        fmt::format("'{}' does not answer", tool.name),
-        fmt::format("{} took more than {} s to tell its version", place, kAnswerSeconds));
   const std::string version = version_in(answer.output);
   if (version.empty())
     return useless(fmt::format("'{}' is broken", tool.name),

@@ -22,8 +22,9 @@ std::string version_in(std::string_view text);
 /// Whether version `found` is `least` or newer, number by number.
 bool at_least(std::string_view found, std::string_view least);
 
-/// The version of a tool that is there, answers within seconds and is new enough.
+/// The version of a tool that is there, answers in time and is new enough. On a busy machine a tool
+/// that is a script around a program of many megabytes took more than 10 s to answer.
 /// errors: Tool, with what was found and what is needed.
-Result<std::string> checked_version(const ToolNeed& tool);
+Result<std::string> checked_version(const ToolNeed& tool, double limit_seconds = 60);
 
 }  // namespace tilewright

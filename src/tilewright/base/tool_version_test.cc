@@ -26,12 +26,17 @@ TEST(ToolVersion, ComparesNumberByNumber) {
   EXPECT_FALSE(at_least("0.9", "0.20"));
 }
 
-/// A program of its own that prints `text`.
-Result<std::string> version_of(const TemporaryFolder& folder, const std::string& text) {
+/// The version that a program of its own tells, which does `command`.
+Result<std::string> version_by(const TemporaryFolder& folder, const std::string& command,
+                               double limit_seconds) {
   const std::string path = folder.file("tool");
-  TW_TRY_STATUS(write_file(path, "#!/bin/sh\necho '" + text + "'\n"));
+  TW_TRY_STATUS(write_file(path, "#!/bin/sh\n" + command + "\n"));
   ::chmod(path.c_str(), 0755);
-  return checked_version({path, {"--version"}, "5.0"});
+  return checked_version({path, {"--version"}, "5.0"}, limit_seconds);
+}
+
+Result<std::string> version_of(const TemporaryFolder& folder, const std::string& text) {
+  return version_by(folder, "echo '" + text + "'", 60);
 }
 
 TEST(ToolVersion, F4_OldBrokenAndMissingToolsAreRefused) {
@@ -44,6 +49,16 @@ TEST(ToolVersion, F4_OldBrokenAndMissingToolsAreRefused) {
     EXPECT_NE(version.error().why.find("5.0 or newer"), std::string::npos);
   }
   EXPECT_FALSE(checked_version({"no-such-tool", {}, "1.0"}));
+}
+
+TEST(ToolVersion, F4_OneThatDoesNotAnswerIsNotCalledOld) {
+  const Result<TemporaryFolder> folder = TemporaryFolder::create();
+  const Result<std::string> version = version_by(*folder, "exec sleep 600", 0.1);
+  ASSERT_FALSE(version);
+  EXPECT_EQ(version.error().kind, ErrorKind::Tool);
+  const std::string said = to_string(version.error());
+  EXPECT_NE(said.find("did not tell its version within 0.1 s"), std::string::npos) << said;
+  EXPECT_EQ(said.find("newer"), std::string::npos) << said;
 }
 
 }  // namespace
