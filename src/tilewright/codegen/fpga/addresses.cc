@@ -173,6 +173,7 @@ Result<Affine> affine_of(const Expr& index, const Loops& loops) {
     const auto find = [&](const std::vector<Counter>& in, std::vector<int64_t>& to) {
       for (size_t i = 0; i < in.size(); ++i) {
         if (var == nullptr || !(in[i].var == var->var)) continue;
+        if (in[i].extent == 1) return true;  // it stays 0: what is equal has one form
         to.resize(std::max(to.size(), i + 1));
         to[i] += coefficient;
         return true;

@@ -104,6 +104,19 @@ TEST(DesignOf, SumsBeginWithTheirFirstTerm) {
   EXPECT_EQ(nests("for k in 3, i in 4 { S[i] += i32(T[k, i]) } for i in 4 { S[i] += 5i32 }"), 2);
 }
 
+TEST(DesignOf, LoopsOfOneIterationMoveNothing) {
+  // Around the tile of sums, as a batch of one is.
+  const Func func = *parse_func(
+      "func f(X: i8[1,3,4], out Y: i32[1,4]) { for t in 1 @(pipeline=dataflow) { alloc S: i32[1,4] "
+      "fpga.bram @(slots=2) for i in 4 { S[t, i] = 7i32 } for u in 1 { alloc T: i8[1,3,4] "
+      "fpga.bram @(slots=2) for a in 3, b in 4 { T[u, a, b] = X[t, a, b] } for k in 3, i in 4 { "
+      "S[t, i] += i32(T[u, k, i]) } } for j in 4 { Y[t, j] = S[t, j] } } }");
+  EXPECT_EQ(wrong_with(func, 3), "");
+  const auto design = design_for(func);
+  ASSERT_TRUE(design) << to_string(design.error());
+  EXPECT_EQ(computing(*design).size(), 1);
+}
+
 TEST(DesignOf, IntegersAreAsWideAsTheyCanGet) {
   const Func func = *parse_func(
       "func f(X: i8[3,4], out Y: i32[4]) { for t in 2 @(pipeline=dataflow) { alloc T: i8[3,4] "
