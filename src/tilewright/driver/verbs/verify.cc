@@ -116,15 +116,14 @@ Result<graph::Graph> standard_form(const Subject& subject, bool per_node, const 
   return graph::layers_alone(whole, given);
 }
 
-Result<Named> ask_peer(const std::string& path, const OrtPeer::LoadOptions& load,
+Result<Named> ask_peer(OrtPeer& peer, const std::string& path, const OrtPeer::LoadOptions& load,
                        const std::map<std::string, Array>& inputs) {
-  std::unique_ptr<OrtPeer> peer = TW_TRY(OrtPeer::start());
-  TW_TRY_STATUS(peer->load(path, load));
-  TW_TRY_STATUS(peer->set_inputs(inputs));
-  return peer->run();
+  TW_TRY_STATUS(peer.load(path, load));
+  TW_TRY_STATUS(peer.set_inputs(inputs));
+  return peer.run();
 }
 
-Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verify,
+Result<Named> ask_onnxruntime(OrtPeer& peer, const Subject& subject, const VerifyOptions& verify,
                               std::map<std::string, Array> inputs, const Named& actual) {
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   const SubjectOptions& options = verify.subject;
@@ -142,10 +141,10 @@ Result<Named> ask_onnxruntime(const Subject& subject, const VerifyOptions& verif
   OrtPeer::LoadOptions load;
   load.threads = threads_of(options);
   load.optimise = !subject.quantized;  // fused forms round in other places
-  Result<Named> outputs = ask_peer(path, load, inputs);
+  Result<Named> outputs = ask_peer(peer, path, load, inputs);
   if (outputs || !load.optimise || outputs.error().kind != ErrorKind::Tool) return outputs;
   load.optimise = false;  // some nodes end its process only in the layouts that it optimises for
-  return ask_peer(path, load, inputs);
+  return ask_peer(*TW_TRY(OrtPeer::start()), path, load, inputs);
 }
 
 Result<Named> outputs_of(const Runnable& runnable) {
@@ -240,16 +239,26 @@ std::string node_of(const graph::Graph& graph, const std::string& name) {
   return "";
 }
 
-/// What `against` computes. Nothing if it cannot know the operator.
+/// An operator that ONNX does not have, by itself: only the interpreter knows it.
+bool is_own_operator(const Subject& subject) {
+  return subject.single_operator && subject.graph && !subject.graph->nodes[0].domain.empty();
+}
+
+/// ONNX Runtime, if it is asked. Before all that takes long, since it may be missing.
+Result<std::unique_ptr<OrtPeer>> start_peer(const Subject& subject, const VerifyOptions& options) {
+  if (!options.asks_for("ort") || is_own_operator(subject)) return nullptr;
+  if (!subject.graph) TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
+  return OrtPeer::start();
+}
+
+/// What `against` computes. Nothing if it cannot know the operator. `peer`: of start_peer.
 Result<std::optional<Named>> ask(const Subject& subject, const std::string& against,
-                                 const VerifyOptions& options,
+                                 const VerifyOptions& options, OrtPeer* peer,
                                  const std::map<std::string, Array>& inputs, const Named& actual) {
   if (against == "interp") return TW_TRY(interpret_subject(subject, inputs));
-  if (subject.single_operator && subject.graph && !subject.graph->nodes[0].domain.empty())
-    return std::nullopt;  // ONNX has no such operator
+  if (is_own_operator(subject)) return std::nullopt;
   if (against == "cpu") return TW_TRY(compute_on_cpu(subject, options.subject, inputs));
-  if (!subject.graph) TW_TRY(model_file(subject, TW_TRY(TemporaryFolder::create()), true));
-  return TW_TRY(ask_onnxruntime(subject, options, inputs, actual));
+  return TW_TRY(ask_onnxruntime(*peer, subject, options, inputs, actual));
 }
 
 /// The model with all nodes that ONNX Runtime may compute otherwise: when a model is read, nodes on
@@ -341,6 +350,7 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
       settings.required.insert(subject.graph->values[id].name);
     if (package == nullptr) add_checked_values(subject, options.per_node);
   }
+  const std::unique_ptr<OrtPeer> peer = TW_TRY(start_peer(subject, options));
   const Computed computed =
       TW_TRY(options.device == nullptr ? compute_here(subject, options, package)
                                        : compute_there(subject, options, package));
@@ -348,7 +358,8 @@ Result<std::vector<Row>> verify_subject(Subject subject, const VerifyOptions& op
   std::vector<Row> rows;
   for (const std::string against : {"interp", "ort", "cpu"}) {
     if (!options.asks_for(against)) continue;
-    const std::optional<Named> reference = TW_TRY(ask(subject, against, options, inputs, actual));
+    const std::optional<Named> reference =
+        TW_TRY(ask(subject, against, options, peer.get(), inputs, actual));
     if (!reference) continue;
     CompareSettings mine = settings;
     mine.limits = TW_TRY(limits_by_name(subject, against, tf32, options.per_node));
