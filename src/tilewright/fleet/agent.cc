@@ -18,6 +18,9 @@ using Json = nlohmann::json;
 
 /// Pauses between claims that found nothing.
 constexpr double kIdleFirst = .2, kIdleLongest = 2;
+/// A renewal that was not answered for so long is asked for on a new connection: the old one may
+/// lead nowhere. A third of a lease of 30 s, so that this is in time. Units: s.
+constexpr double kRenewalWithin = 10;
 
 /// What all devices of an agent share.
 struct Agent {
@@ -29,8 +32,18 @@ struct Agent {
   std::atomic<int64_t> busy_until_ms = 0;  ///< since `start`: when something was done last
   std::atomic<int> busy = 0;               ///< devices at work
   std::atomic<bool> ending = false;
-  std::mutex saying;
+  std::mutex saying, renewing;
+  std::unique_ptr<Client> client;  ///< it enrolled, renews leases (under `renewing`) and leaves
 
+  /// Renews the lease of a device; token 0: of none. On a connection that is there and has its
+  /// plans: a new one costs ten times a renewal's time of the processor, on a busy machine seconds.
+  Result<Json> renew(int64_t device, int64_t token) {
+    const std::lock_guard<std::mutex> lock(renewing);
+    Result<Json> answer = client->call("renew", {worker, secret, device, token});
+    // Afterwards: it may find a lease over that has just been renewed.
+    if (token != 0) (void)client->call("tick", {});
+    return answer;
+  }
   void say(const std::string& line) {
     const std::lock_guard<std::mutex> lock(saying);
     if (options.say) options.say(line);
@@ -144,14 +157,7 @@ class DeviceLoop {
   void work(const Lease& lease, double sent) {
     ++agent_.busy;
     {
-      std::unique_ptr<Client> renewing;
-      LeaseWatch watch(
-          [&]() -> Result<Json> {
-            if (renewing == nullptr) renewing = TW_TRY(Client::open(agent_.options.url));
-            (void)renewing->call("tick", {});
-            return renewing->call("renew", {agent_.worker, agent_.secret, id_, lease.token});
-          },
-          sent, lease.seconds);
+      LeaseWatch watch([&] { return agent_.renew(id_, lease.token); }, sent, lease.seconds);
       bool left = false;  // a job whose rest has to run elsewhere, or later
       for (const LeasedJob& job : lease.jobs) {
         left |= agent_.leaving() || watch.yield();
@@ -222,13 +228,13 @@ class DeviceLoop {
 };
 
 /// The devices as the store knows them, in the order of the offers.
-Result<std::vector<Enrolled>> enroll(Agent& agent, Client& client) {
+Result<std::vector<Enrolled>> enroll(Agent& agent) {
   const AgentOptions& options = agent.options;
   Json devices = Json::array();
   for (const Offer& offer : options.offers) devices.push_back(to_json(offer));
   const Json answer =
-      TW_TRY(client.call("enroll", {options.host, options.program, options.compiler,
-                                    options.sandbox, options.pool, devices.dump()}));
+      TW_TRY(agent.client->call("enroll", {options.host, options.program, options.compiler,
+                                           options.sandbox, options.pool, devices.dump()}));
   std::vector<Enrolled> enrolled;
   try {
     agent.worker = answer.at("worker");
@@ -249,26 +255,28 @@ Result<std::vector<Enrolled>> enroll(Agent& agent, Client& client) {
 }  // namespace
 
 Result<void> run_agent(const AgentOptions& options, AgentCounts& counts) {
-  auto client = TW_TRY(Client::open(options.url));
   Agent agent{
       options, counts, TW_TRY(BlobCache::open(options.cache_folder, options.cache_bytes)), {}, {}};
-  const std::vector<Enrolled> enrolled = TW_TRY(enroll(agent, *client));
+  agent.client = TW_TRY(Client::open(options.url));
+  const std::vector<Enrolled> enrolled = TW_TRY(enroll(agent));
   for (const Offer& offer : options.offers)
     agent.say(
         fmt::format("{} ({}) takes jobs of pool {}", offer.name, offer.device_class, options.pool));
   for (size_t i = 0; i < enrolled.size(); ++i) {
     const Offer& offer = options.offers[i];
     if (offer.rates.empty()) continue;
-    const Result<Json> offered =
-        client->call("offer_rates", {agent.worker, agent.secret, enrolled[i].id, offer.rates});
+    const Result<Json> offered = agent.client->call(
+        "offer_rates", {agent.worker, agent.secret, enrolled[i].id, offer.rates});
     if (!offered)
       agent.say(fmt::format("{}: its speeds are not stored: {}", offer.name, offered.error().what));
   }
+  agent.client->answer_within(kRenewalWithin);
+  if (!enrolled.empty()) (void)agent.renew(enrolled[0].id, 0);  // it makes its plans now
   std::vector<std::thread> threads;
   for (size_t i = 0; i < enrolled.size(); ++i)
     threads.emplace_back([&, i] { DeviceLoop(agent, options.offers[i], enrolled[i]).run(); });
   for (std::thread& thread : threads) thread.join();
-  (void)client->call("leave", {agent.worker, agent.secret});
+  (void)agent.client->call("leave", {agent.worker, agent.secret});
   return {};
 }
 

@@ -194,6 +194,31 @@ TEST(FleetAgent, H6_AJobMayLastLongerThanItsLease) {
   EXPECT_THAT(result->run_ns, testing::ElementsAre(7, 8));
 }
 
+TEST(FleetAgent, RenewsOnAConnectionThatIsThere) {
+  const std::string url = new_fleet(), package = package_of("w");
+  const auto database = postgres::connect(url);
+  ASSERT_TRUE(database->query("UPDATE fleet.meta SET lease_s = 4"));
+  // On a busy machine a new connection with its plans may take longer than there is time.
+  const auto value = [&](const std::string& sql) { return database->query(sql)->at(0).at(0); };
+  std::optional<std::string> renewed, made_meanwhile;
+  TestAgent agent(url, "a", [&](const std::string& folder, const std::function<bool()>& stop) {
+    do {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      renewed = value("SELECT renewed > since FROM fleet.devices");
+    } while (renewed != "t" && !stop());
+    made_meanwhile = value(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND backend_type = 'client backend' "
+        "AND backend_start > (SELECT since FROM fleet.devices)");
+    return echo(folder);
+  });
+  const auto client = *Client::open(url);
+  const auto result = run(*client, request_of(package));
+  ASSERT_TRUE(result) << to_string(result.error());
+  EXPECT_EQ(renewed, "t");
+  EXPECT_EQ(made_meanwhile, "0");
+}
+
 TEST(FleetAgent, AnInterruptedSubmitterEndsTheChild) {
   const std::string url = new_fleet(), package = package_of("w");
   ASSERT_TRUE(postgres::connect(url)->query("UPDATE fleet.meta SET lease_s = 1"));

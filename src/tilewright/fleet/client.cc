@@ -54,10 +54,16 @@ std::unique_ptr<Client> Client::reopen(const std::string& url, Patience patience
 
 Status Client::connect() {
   auto connection = TW_TRY(postgres::Connection::open(url_));
+  if (limit_) connection->answer_within(*limit_);
   TW_TRY_STATUS(check(TW_TRY(state(*connection))));
   for (const std::string& channel : channels_) hears_ = TW_TRY(connection->listen(channel));
   connection_ = std::move(connection);
   return {};
+}
+
+void Client::answer_within(double seconds) {
+  limit_ = seconds;
+  if (connection_ != nullptr) connection_->answer_within(seconds);
 }
 
 void Client::listen(const std::string& channel) {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -58,6 +59,8 @@ class Client {
   const std::string& url() const { return url_; }
   /// How long calls have waited for a store that did not answer, all together. units: s.
   double away() const { return away_; }
+  /// A call whose answer takes longer fails, and the connection is lost. units: s.
+  void answer_within(double seconds);
   /// The one before.
   Patience set_patience(Patience patience) { return std::exchange(patience_, std::move(patience)); }
 
@@ -72,6 +75,7 @@ class Client {
   std::string url_;
   Patience patience_;
   double away_ = 0;
+  std::optional<double> limit_;  ///< of an answer, if it is another one than the connection's
   std::unique_ptr<postgres::Connection> connection_;
   std::vector<std::string> channels_;
   bool hears_ = false;  ///< it is a direct connection

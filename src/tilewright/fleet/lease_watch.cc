@@ -2,13 +2,15 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace tilewright::fleet {
 namespace {
 
-/// Of a lease's time: how often it is renewed, and how long after the last renewal it is used.
-constexpr double kRenewEvery = 1. / 3, kUsedFor = .8;
+/// Of a lease's time: how often it is renewed, how soon again where that failed, and how long after
+/// the last renewal it is used.
+constexpr double kRenewEvery = 1. / 3, kRetryAfter = 1. / 30, kUsedFor = .8;
 
 }  // namespace
 
@@ -55,19 +57,24 @@ void LeaseWatch::hear(const nlohmann::json& answer) {
 }
 
 void LeaseWatch::loop() {
-  const auto pause = std::chrono::duration<double>(kRenewEvery * seconds_);
+  double pause = kRenewEvery * seconds_;
   std::unique_lock<std::mutex> lock(mutex_);
-  while (!changed_.wait_for(lock, pause, [this] { return ending_; })) {
+  while (
+      !changed_.wait_for(lock, std::chrono::duration<double>(pause), [this] { return ending_; })) {
     lock.unlock();
     const double sent = clock_();
     const Result<nlohmann::json> answer = renew_();
     // An error ends nothing: the next renewal may arrive, and time runs out by itself.
+    pause = kRetryAfter * seconds_;
     if (answer && answer->is_object()) {
       hear(*answer);
-      if (answer->value("ok", false))
+      if (answer->value("ok", false)) {
         alive_since_ = sent;
-      else
+        // Counted from its sending, like the lease.
+        pause = std::max(pause, kRenewEvery * seconds_ - (clock_() - sent));
+      } else {
         stale_ = true;
+      }
     }
     lock.lock();
     if (stale_) changed_.wait(lock, [this] { return ending_; });

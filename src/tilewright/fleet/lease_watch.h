@@ -1,10 +1,11 @@
 // Keeps a lease alive while a job runs, and knows when it is lost.
 //
-// A thread of its own renews every third of the lease's time. What counts as the lease's life is
-// measured here from the *sending* of the last renewal that was granted, by a clock that goes on
-// while the machine sleeps: so the worker stops using the device before the server gives it away,
-// whatever happened to the replies. Example of a lease of 30 s: sent at 0, 10 and 20; no answer
-// comes after that; at 20 + 24 = 44 the child is ended; the server gives the device away at 50.
+// A thread of its own renews every third of the lease's time, and ten times as often while that
+// fails. What counts as the lease's life is measured here from the *sending* of the last renewal
+// that was granted, by a clock that goes on while the machine sleeps: so the worker stops using the
+// device before the server gives it away, whatever happened to the replies. Example of a lease of
+// 30 s: sent at 0, 10 and 20; from 30 on nothing is granted, asked once a second; at 20 + 24 = 44
+// the child is ended; the server gives the device away at 50.
 #pragma once
 
 #include <atomic>

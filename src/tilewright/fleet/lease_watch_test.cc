@@ -53,6 +53,22 @@ TEST(LeaseWatch, IsLostWhenNobodyAnswers) {
   EXPECT_TRUE(watch.lost());
 }
 
+TEST(LeaseWatch, AsksAgainSoonWhereNobodyAnswers) {
+  // At the pace of renewals that are granted, five attempts would take four thirds of the lease.
+  std::atomic<int> attempts = 0;
+  std::atomic<double> first = 0, fifth = 0;
+  const LeaseWatch watch(
+      [&]() -> Result<Json> {
+        const int attempt = ++attempts;
+        if (attempt == 1) first = boot_seconds();
+        if (attempt == 5) fifth = boot_seconds();
+        return fail(ErrorKind::Unreachable, "gone");
+      },
+      boot_seconds(), 3);
+  EXPECT_TRUE(becomes([&] { return fifth > 0; }));
+  EXPECT_LT(fifth - first, 3);  // .4 s on a quiet machine
+}
+
 TEST(LeaseWatch, TimeGoesOnByItself) {
   const auto gone = []() -> Result<Json> { return fail(ErrorKind::Unreachable, "gone"); };
   const LeaseWatch watch(gone, boot_seconds(), .1);
