@@ -279,7 +279,7 @@ TEST(DefaultSchedule, TheLastBlockOfRowsMayBeShorter) {
     }
 }
 
-/// A tile of 6x2 vectors takes 15 registers of 16, one of 14x1 all of them.
+/// A tile of 6x2 vectors takes 15 registers of 16, one of 4x3 all of them.
 TEST(DefaultSchedule, StepsAreWrittenOutWhereRegistersAreLeft) {
   const auto written_out = [](int64_t depth, const cost::TilePoint& point, int registers) {
     const Func func = func_of(
@@ -297,9 +297,11 @@ TEST(DefaultSchedule, StepsAreWrittenOutWhereRegistersAreLeft) {
     return steps;
   };
   EXPECT_EQ(written_out(24, {6, 2}, 16), 4);   // a part of a long loop
-  EXPECT_EQ(written_out(22, {6, 2}, 16), 2);   // one that divides it
+  EXPECT_EQ(written_out(33, {6, 2}, 16), 3);   // one that divides it
+  EXPECT_EQ(written_out(22, {6, 2}, 16), 1);   // two steps spill
   EXPECT_EQ(written_out(8, {6, 2}, 16), 8);    // a whole loop
-  EXPECT_EQ(written_out(24, {14, 1}, 16), 1);  // no register is left
+  EXPECT_EQ(written_out(24, {12, 1}, 16), 1);  // one column
+  EXPECT_EQ(written_out(24, {4, 3}, 16), 1);   // no register is left
   EXPECT_EQ(written_out(24, {6, 2}, 32), 1);   // not measured with so many
 }
 

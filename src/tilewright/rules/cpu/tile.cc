@@ -32,11 +32,12 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
-/// The same where registers are left over: a whole last loop of so many steps, or a part of a
-/// longer one. Weights from L2 come sooner then (each load of the loop runs through memory in
-/// larger steps). Measured with 16 registers of 32 bytes (bench/results/cpu.md); with 32 registers
-/// it was not, so tiles there stay as they are.
-constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kFewRegisters = 16;
+/// The same for tiles of several columns that leave registers over: a whole last loop of so many
+/// steps, or a part of a longer one. Weights from L2 come sooner then (each load of the loop runs
+/// through memory in larger steps). One column gains nothing and may spill, and of two steps LLVM
+/// swaps the sums between two sets of registers and spills them. Measured with 16 registers of 32
+/// bytes (bench/results/cpu.md); with 32 it was not, so tiles there stay as they are.
+constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kLeastPart = 3, kFewRegisters = 16;
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
@@ -128,7 +129,8 @@ class TileRule {
     if (tile_.unroll > 0) {
       steps = unroll_steps(tile_.unroll);
     } else if (tile_.reuse && !bordered && has_registers_left()) {
-      steps = unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop);
+      steps = unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop,
+                           kLeastPart);
     } else {
       unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
     }
@@ -419,17 +421,18 @@ class TileRule {
     }
   }
 
-  /// Whether sums, vectors of a step and the value that is the same for all lanes leave a register.
+  /// Whether there are several columns, and sums, vectors of a step and the value that is the same
+  /// for all lanes leave a register.
   bool has_registers_left() const {
     const int64_t columns = tile_.column.tile * tile_.vectors;
     const int64_t used = tile_.row.tile * tile_.plane.tile * columns + columns + 1;
-    return !reduce_.empty() && target_.vector_registers <= kFewRegisters &&
+    return !reduce_.empty() && columns > 1 && target_.vector_registers <= kFewRegisters &&
            used < target_.vector_registers;
   }
 
-  /// Writes up to `limit` steps of the reduction out, parts of a loop included. Iterations of the
-  /// last loop that became one.
-  int64_t unroll_steps(int64_t limit) {
+  /// Writes up to `limit` steps of the reduction out, parts of a loop of at least `least` included.
+  /// Iterations of the last loop that became one.
+  int64_t unroll_steps(int64_t limit, int64_t least = 2) {
     for (size_t i = reduce_.size(); i-- > 0 && limit > 1 && !sliding_.contains(reduce_[i]);) {
       const int64_t extent = std::max<int64_t>(reduce_extents_[i], 1);
       int64_t steps = std::min(limit, extent);
@@ -439,7 +442,7 @@ class TileRule {
         limit /= steps;
         continue;
       }
-      if (steps == 1 || !draft_.attempt(schedule::Split{reduce_[i], steps})) return 1;
+      if (steps < least || !draft_.attempt(schedule::Split{reduce_[i], steps})) return 1;
       draft_.attempt(schedule::Unroll{reduce_[i] + ".i"});
       reduce_[i] += ".o";
       return i + 1 == reduce_.size() ? steps : 1;
