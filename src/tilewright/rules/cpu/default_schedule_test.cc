@@ -237,6 +237,33 @@ TEST(DefaultScheduleSlow, EveryPointOfAContractionComputesTheSame) {
   }
 }
 
+/// `blocks` of four filters that read `groups` groups of four channels.
+OpCase grouped(int64_t blocks, int64_t groups) {
+  return {"tilewright",
+          "ConvBlocked",
+          {{1, 4 * groups, 12, 9, 1}, {blocks, 4, 3, 3, 1, 4}, {4 * blocks}},
+          {{"pads", Ints{1, 1, 1, 1}}, {"group", groups}}};
+}
+
+TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
+  for (const int64_t blocks : {3, 6}) {  // one or two to a group
+    expect_same_meaning(grouped(blocks, 3));
+    const Func func = func_of(grouped(blocks, 3));
+    const Result<Func> scheduled = schedule::replay(func, default_trace(func, target_of(16), 1));
+    ASSERT_TRUE(scheduled) << to_string(scheduled.error());
+    const std::vector<BlockFacts> before = collect_blocks(func);
+    const int64_t padded = find_block(before, "conv_pad")->work();
+    int64_t stored = 0;
+    for (const BlockFacts& block : collect_blocks(*scheduled)) {
+      int64_t times = 1;
+      for (const int64_t extent : block.extents) times *= extent;
+      if (block.name.find("conv_pad") == 0) stored += times;
+    }
+    EXPECT_GT(stored, padded / 2);
+    EXPECT_LT(stored, padded * 3 / 2) << print(*scheduled);  // strips have two rows in common
+  }
+}
+
 /// Blocks of rows are few, and a partial tile of columns is cut off: the threads get both joined.
 TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
   const Func func =

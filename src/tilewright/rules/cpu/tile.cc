@@ -38,9 +38,6 @@ constexpr int64_t kTileSteps = 3;
 /// swaps the sums between two sets of registers and spills them. Measured with 16 registers of 32
 /// bytes (bench/results/cpu.md); with 32 it was not, so tiles there stay as they are.
 constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kLeastPart = 3, kFewRegisters = 16;
-/// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
-/// rows two strips share cost little.
-constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
 /// Rows per thread from which windows share out rows: of fewer, neighbours read too many in common,
 /// and products on such planes divide channels, too.
 constexpr int64_t kLeastShared = 8;
@@ -129,8 +126,8 @@ class TileRule {
     if (tile_.unroll > 0) {
       steps = unroll_steps(tile_.unroll);
     } else if (tile_.reuse && !bordered && has_registers_left()) {
-      steps = unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop,
-                           kLeastPart);
+      steps =
+          unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop, kLeastPart);
     } else {
       unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
     }
@@ -186,26 +183,28 @@ class TileRule {
     const int64_t extent = extent_of_loop(block, batch_.back());
     int64_t around = 1;
     for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    const std::string sharing = split_sharing(block, *input, around);
     int64_t best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
-    if (tile_.block == 0) best = strip_rows(extent, around, bytes, true);
-    if (tile_.block == 0 && best == 0) best = strip_rows(extent, around, bytes, false);
+    if (tile_.block == 0) best = rows_of_strip(extent, around, bytes, threads_, target_.l2_bytes);
     if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
     rows_per_strip_ = best;
+    if (!sharing.empty()) batch_.insert(batch_.end() - 1, sharing);
   }
 
-  /// Rows of a strip of `extent` rows, with `around` iterations around them; `bytes`: of all that
-  /// is padded. `even`: the last strip is as long as the others. 0: none shares out the work.
-  int64_t strip_rows(int64_t extent, int64_t around, int64_t bytes, bool even) const {
-    int64_t best = 0;
-    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
-      const int64_t strips = around * ceil_div(extent, rows);
-      const int64_t most = ceil_div(strips, threads_) * threads_;  // with those who wait
-      if ((even && extent % rows != 0) || 8 * most > 9 * strips) continue;
-      best = rows;
-      if (bytes / strips <= target_.l2_bytes / 2) break;
-    }
-    return best;
+  /// Splits off the iterations of the loop around the last one that read one padded input; their
+  /// loop, which belongs inside the strips. `around` counts what is left around the last loop.
+  std::string split_sharing(const BlockFacts& block, const BlockFacts& padding, int64_t& around) {
+    if (batch_.size() < 2) return "";
+    std::string& loop = batch_[batch_.size() - 2];
+    const int64_t extent = extent_of_loop(block, loop);
+    const int64_t share = iterations_that_share(block, padding, loop);
+    if (share == 1 || extent % share != 0 || !draft_.attempt(schedule::Split{loop, share}))
+      return "";
+    around /= share;
+    const std::string inner = loop + ".i";
+    loop += ".o";
+    return inner;
   }
 
   bool split_last(int64_t rows) {

@@ -6,6 +6,12 @@
 #include "tilewright/rules/cpu/borders.h"
 
 namespace tilewright::rules {
+namespace {
+
+/// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
+/// rows two strips share cost little.
+constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+}  // namespace
 
 bool has_select(const BlockFacts& block) {
   bool found = false;
@@ -30,6 +36,44 @@ bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding) 
   }
   const VarRef* stored = padding.store->indices.back().as<VarRef>();
   return stored != nullptr && !uses(padding.store->value.as<Select>()->condition, stored->var);
+}
+
+int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& padding,
+                              const std::string& loop) {
+  const auto runs_in = [&](const Expr& e) {
+    const auto* read = e.as<VarRef>();
+    return read != nullptr && reader.loop_of(read->var) == loop;
+  };
+  int64_t shared = 0, all = 0, divided = 0;
+  for (const Load& load : reader.loads) {
+    if (!(load.buffer == padding.store->buffer)) continue;
+    for (const Expr& index : load.indices)
+      walk(index, [&](const Expr& e) {
+        all += runs_in(e) ? 1 : 0;
+        const auto* quotient = e.as<Binary>();
+        if (quotient == nullptr || quotient->op != BinaryOp::Div || !runs_in(quotient->a)) return;
+        const int64_t divisor = as_int(quotient->b).value_or(1);
+        divided += shared == 0 || shared == divisor ? 1 : 0;
+        shared = divisor;
+      });
+  }
+  return shared > 1 && divided == all ? shared : 1;
+}
+
+int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads,
+                      int64_t l2_bytes) {
+  for (const bool even : {true, false}) {
+    int64_t best = 0;
+    for (int64_t rows = std::min(kStripRows, extent); rows >= kLeastStripRows; --rows) {
+      const int64_t strips = around * ceil_div(extent, rows);
+      const int64_t most = ceil_div(strips, threads) * threads;  // with those who wait
+      if ((even && extent % rows != 0) || 8 * most > 9 * strips) continue;
+      best = rows;
+      if (bytes / strips <= l2_bytes / 2) break;
+    }
+    if (best > 0) return best;
+  }
+  return 0;
 }
 
 void cut_padding(Draft& draft, const std::string& name) {

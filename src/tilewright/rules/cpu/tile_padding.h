@@ -18,6 +18,16 @@ bool has_select(const BlockFacts& block);
 /// the taps are few enough to be written out and no lane is at a border alone.
 bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);
 
+/// Iterations of `loop` in a row that read the same part of what `padding` stores: two if `reader`
+/// finds it by `loop / 2` alone, as blocks of filters find their group. 1: none are known to.
+int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& padding,
+                              const std::string& loop);
+
+/// Rows of a strip of `extent` rows whose padded input is made at once, with `around` iterations
+/// around them that threads share, too; `bytes`: of all that is padded. The last strip is as long
+/// as the others if that can be. 0: no strips share out the work.
+int64_t rows_of_strip(int64_t extent, int64_t around, int64_t bytes, int threads, int64_t l2_bytes);
+
 /// Cuts the loops of a block that copies with padding, so that the copying itself tests nothing.
 void cut_padding(Draft& draft, const std::string& name);
 
