@@ -327,7 +327,8 @@ TEST(DefaultSchedule, StepsAreWrittenOutWhereRegistersAreLeft) {
   EXPECT_EQ(written_out(33, {6, 2}, 16), 3);   // one that divides it
   EXPECT_EQ(written_out(22, {6, 2}, 16), 1);   // two steps spill
   EXPECT_EQ(written_out(8, {6, 2}, 16), 8);    // a whole loop
-  EXPECT_EQ(written_out(24, {12, 1}, 16), 1);  // one column
+  EXPECT_EQ(written_out(8, {12, 1}, 16), 8);   // the same of one column
+  EXPECT_EQ(written_out(24, {12, 1}, 16), 1);  // where a part gains nothing
   EXPECT_EQ(written_out(24, {4, 3}, 16), 1);   // no register is left
   EXPECT_EQ(written_out(24, {6, 2}, 32), 1);   // not measured with so many
 }

@@ -32,11 +32,11 @@ constexpr int64_t kWindowUnroll = 16;
 /// Steps of a register tile written out: each is long, and LLVM lifts loads of later ones until
 /// registers spill.
 constexpr int64_t kTileSteps = 3;
-/// The same for tiles of several columns that leave registers over: a whole last loop of so many
-/// steps, or a part of a longer one. Weights from L2 come sooner then (each load of the loop runs
-/// through memory in larger steps). One column gains nothing and may spill, and of two steps LLVM
-/// swaps the sums between two sets of registers and spills them. Measured with 16 registers of 32
-/// bytes (bench/results/cpu.md); with 32 it was not, so tiles there stay as they are.
+/// The same for tiles that leave registers over: a whole last loop of so many steps, or, if there
+/// are several columns, a part of a longer one. Weights from L2 come sooner then (each load of the
+/// loop runs through memory in larger steps). A part gains nothing for one column, and of two steps
+/// LLVM swaps the sums between two sets of registers and spills them. Measured with 16 registers
+/// of 32 bytes (bench/results/cpu.md); with 32 it was not, so tiles there stay as they are.
 constexpr int64_t kWholeLoop = 8, kPartOfLoop = 4, kLeastPart = 3, kFewRegisters = 16;
 /// Rows per thread from which windows share out rows: of fewer, neighbours read too many in common,
 /// and products on such planes divide channels, too.
@@ -125,9 +125,8 @@ class TileRule {
     int64_t steps = 1;  // of the last loop that became one iteration
     if (tile_.unroll > 0) {
       steps = unroll_steps(tile_.unroll);
-    } else if (tile_.reuse && !bordered && has_registers_left()) {
-      steps =
-          unroll_steps(reduce_extents_.back() > kWholeLoop ? kPartOfLoop : kWholeLoop, kLeastPart);
+    } else if (const int64_t limit = steps_to_write_out(); tile_.reuse && !bordered && limit > 1) {
+      steps = unroll_steps(limit, kLeastPart);
     } else {
       unroll_window(bordered ? kWindowTaps : tile_.reuse ? kTileSteps : kWindowUnroll);
     }
@@ -420,13 +419,16 @@ class TileRule {
     }
   }
 
-  /// Whether there are several columns, and sums, vectors of a step and the value that is the same
-  /// for all lanes leave a register.
-  bool has_registers_left() const {
+  /// Steps of the reduction to write out: 1 unless sums, vectors of a step and the value that is
+  /// the same for all lanes leave a register.
+  int64_t steps_to_write_out() const {
     const int64_t columns = tile_.column.tile * tile_.vectors;
     const int64_t used = tile_.row.tile * tile_.plane.tile * columns + columns + 1;
-    return !reduce_.empty() && columns > 1 && target_.vector_registers <= kFewRegisters &&
-           used < target_.vector_registers;
+    if (reduce_.empty() || target_.vector_registers > kFewRegisters ||
+        used >= target_.vector_registers)
+      return 1;
+    if (reduce_extents_.back() <= kWholeLoop) return kWholeLoop;
+    return columns > 1 ? kPartOfLoop : 1;
   }
 
   /// Writes up to `limit` steps of the reduction out, parts of a loop of at least `least` included.
