@@ -26,6 +26,13 @@ constexpr int64_t kMaxColumns = 4;
 /// Rapids.
 constexpr double kExposedL3 = 0.2, kExposedMemory = 0.35;
 
+/// Part of the last cache that keeps what is read in turn, and in pieces of a few lines as register
+/// tiles read their input: others use it, too, on a shared host those of other machines. ns that
+/// such a piece waits for each line from memory, since the processor does not foresee it. source: a
+/// Zen 3 with 32 MB, where 11 MB in turn and 6 MB in pieces are read at the speed of L3; 3x3
+/// windows on 960 channels in strips of 5 to 20 MB (bench/results/cpu.md).
+constexpr double kTurnsInL3 = 1.0 / 3, kPiecesInL3 = 1.0 / 6, kMemoryLineNs = 16;
+
 struct Tile {
   int64_t rows = 1, columns = 1;
   double operations = INFINITY;  ///< vector multiply-adds paid per channel and filter block
@@ -162,19 +169,22 @@ class Planner {
   bool fits(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l2_bytes); }
 
   /// Whether the last cache holds it.
-  bool stays(double bytes) const { return bytes <= kFill * static_cast<double>(target_.l3_bytes); }
+  bool stays(double bytes, double part = kTurnsInL3) const {
+    return bytes <= part * static_cast<double>(target_.l3_bytes);
+  }
 
   /// How often a byte written among `bytes` moves: what does not stay in L2 is fetched before and
   /// written back after.
   double writes(double bytes) const { return fits(bytes) ? 1 : 3; }
 
-  /// Bytes per ns at which one of the workers reads again what is `bytes` in all, `together` with
-  /// all that the workers touch meanwhile.
-  double again(double bytes, double together) const {
+  /// Bytes per ns at which one of the workers reads again what is `bytes` in all.
+  double again(double bytes) const {
     if (fits(bytes)) return rates_.l2.one;
-    return stays(together) ? rates_.l3.one : rates_.dram.all / threads_;
+    return stays(bytes) ? rates_.l3.one : memory_rate();
   }
-  double again(double bytes) const { return again(bytes, bytes); }
+
+  /// Bytes per ns that one of the workers gets from memory in turn.
+  double memory_rate() const { return std::min(rates_.dram.one, rates_.dram.all / threads_); }
 
   double transform_ops() const {
     int64_t sums = 0;
@@ -214,26 +224,28 @@ class Planner {
     const double kept_out = staged_out + panel + staged_in / points_;
     // Until the next group reads the input again, all of this one's weights pass.
     const double passing = weights / groups * (plan.by_filters ? threads_ : 1);
-    const double in_rate = again(kept, threads_ * (staged_in + staged_out) + passing);
+    const bool near = fits(kept),
+               far = !near && !stays(threads_ * (staged_in + staged_out) + passing, kPiecesInL3);
+    const double in_rate = near ? rates_.l2.one : far ? memory_rate() : rates_.l3.one;
     const double out_rate = again(kept_out);
     const double worker_groups = plan.by_filters ? std::ceil(groups / threads_) : groups;
-    const double reread =
-        mine * worker_groups * staged_in / in_rate + share * groups * staged_out / out_rate;
-    (fits(kept) ? time.l2 : time.l3) += reread;
+    const double reads_in = mine * worker_groups * staged_in;
+    (near ? time.l2 : time.l3) +=
+        (far ? 0 : reads_in / in_rate) + share * groups * staged_out / out_rate;
     const double weight_passes = plan.by_filters ? mine / threads_ : mine;
-    const double pass = weights / again(weights);
     if (stays(weights)) {  // they come from memory once, from then on from the cache
-      (fits(weights) ? time.l2 : time.l3) += weight_passes * pass;
+      (fits(weights) ? time.l2 : time.l3) += weight_passes * weights / again(weights);
       time.dram = std::max(weights / rates_.dram.all,
                            weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
     } else {
-      time.dram = weight_passes * std::max(pass, weights / rates_.dram.one);
+      time.dram = weight_passes * weights / memory_rate();
     }
     const double ops = points_ * tiles * transform_ops() * operation;
     time.pack = ops * (channels * transforms + filters * share) / lanes_ +
                 transforms * writes(kept) * staged_in / in_rate +
                 share * groups * writes(kept_out) * staged_out / out_rate;
-    time.pack += kExposedL3 * time.l3 + kExposedMemory * time.dram;
+    time.pack += kExposedL3 * time.l3 + kExposedMemory * time.dram +
+                 (far ? reads_in / kLineBytes * kMemoryLineNs : 0);
     if (threads_ == 1) return time;
     time.join = rates_.fork_join_ns * (!plan.by_filters ? 1 : own ? strips : 2 * strips);
     // Workers that divide filters share the input and what is transformed together; those of the
