@@ -53,7 +53,7 @@ exits 0 "and on again" "knows ann" -- fleet login ann --on
 exits 0 "she looks again" "no devices" -- fleet status --store "$hers"
 
 worker --device cpu --tag desk --cache 1G
-holds "H8 a worker offers its devices" within 20 has free 1
+holds "H8 a worker offers its devices" within 60 has free 1
 exits 0 "the status names it" "/cpu" desk free -- fleet status
 exits 4 "nothing matches: the nearest" "did you mean 'tag=desk'?" -- run net.onnx --worker tag=desc
 exits 2 "an unknown word in a SPEC" "name=DEVICE and tag=TAG" -- run net.onnx --worker tga=desk
@@ -73,23 +73,23 @@ exits 2 "a peer needs this machine" "needs this machine" -- bench net.onnx --wor
 exits 2 "one run, one device" "one run is on one device" -- run net.onnx --worker cpu --worker any
 exits 0 "the log tells what happened" claimed -- fleet log
 exits 0 "figures for Prometheus" tilewright_jobs -- fleet metrics
-holds "top ends with its reader" timeout 20 bash -c '"$0" fleet top | head -2 | grep -q device' "$program"
+holds "top ends with its reader" timeout 60 bash -c '"$0" fleet top | head -2 | grep -q device' "$program"
 
 # Commands of this machine and leases of its worker take turns.
 mkdir -p "$XDG_CACHE_HOME/tilewright/locks"
 mkfifo until_closed
 flock "$XDG_CACHE_HOME/tilewright/locks/cpu.use" sh -c 'touch held && read -r line' <until_closed &
 exec 8>until_closed
-holds "a lease is at work" within 30 test -e held
+holds "a lease is at work" within 60 test -e held
 "$program" bench net.onnx --duration 0.1 >waiting.log 2>&1 8>&- &
-holds "a local command waits for the worker" within 30 \
+holds "a local command waits for the worker" within 60 \
   grep -q "this machine's cpu is measuring for the fleet; waiting" waiting.log
 exec 8>&-
 wait $!
 holds "and goes on after it" [ $? -eq 0 ]
 
 worker --device vta:tsim --device vta:tsim --sandbox landlock
-holds "two simulators are two devices" within 20 has free 3
+holds "two simulators are two devices" within 60 has free 3
 exits 0 "an accelerator's simulator" ok -- \
   verify net.onnx --worker vta:tsim --quantize random --fallback cpu --against cpu
 exits 0 "a package for vta" "" -- compile net.onnx --target vta --quantize random --fallback cpu -o vta.twm

@@ -66,7 +66,7 @@ exits 0 "another one" "" -- fleet keygen eve.key
 exits 2 "a key is never written over" "is there already" -- fleet keygen ann.key
 exits 2 "what is no key" "holds no public Ed25519 key" -- worker --device cpu --trust net.onnx
 worker --device cpu --tag desk --trust ann.key.pub
-holds "a worker that trusts one key" within 20 has free 1
+holds "a worker that trusts one key" within 60 has free 1
 exits 8 "H3 a package that nobody signed" "the package is not signed" -- run net.onnx --worker cpu
 exits 8 "H3 one that somebody unknown signed" "unknown key" -- run net.onnx --worker cpu --sign eve.key
 exits 0 "H3 one that a known key signed" "on " -- run net.onnx --worker tag=desk --sign ann.key
@@ -95,11 +95,11 @@ exits 9 "a class that is off: since when" "are off: $name: its worker left at" "
 exits 0 "one job may wait" "" -- fleet login ann --max-ready 1
 "$program" run net.onnx --worker cpu --sign ann.key --store "$mine" >waiting.log 2>&1 &
 waiting=$!
-holds "it waits" within 30 grep -q "each device that fits is off" waiting.log
+holds "it waits" within 60 grep -q "each device that fits is off" waiting.log
 exits 9 "the queue is full" "more than 1 jobs waiting" -- run net.onnx --worker cpu --wait 1s --store "$mine"
 "$program" run net.onnx --worker cpu --sign ann.key --store "$mine" >full.log 2>&1 &
 full=$!
-holds "without a limit it waits, and says so" within 30 grep -q "the queue is full" full.log
+holds "without a limit it waits, and says so" within 60 grep -q "the queue is full" full.log
 
 # Somebody who gets into the database changes the job that waits.
 sql "UPDATE fleet.jobs SET payload = jsonb_set(payload, '{runs}', '7')" >"$log"
@@ -132,7 +132,7 @@ sql "DO \$\$ BEGIN
 kill -STOP "${workers[1]}"
 holds "it was at work" [ "$(more_claims 0)" = True ]
 lost() { [ "$(sql "SELECT count(*) FROM fleet.events WHERE note = 'lost'")" -gt 0 ]; }
-holds "H5 its lease ends" within 30 lost
+holds "H5 its lease ends" within 60 lost
 kill -CONT "${workers[1]}"
 wait "$bench"
 holds "H5 the job runs again" [ $? -eq 0 ]
