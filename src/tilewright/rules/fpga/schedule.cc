@@ -17,6 +17,10 @@ namespace {
 using schedule::Names;
 using schedule::Tree;
 
+/// Side by side. A memory has no more banks (lower/banking.cc), the C++ no more copies of a block
+/// (codegen/hls/kernel.cc).
+constexpr int64_t kMostProducts = 4096;
+
 tl::unexpected<Error> no_schedule(const std::string& why) {
   return fail(ErrorKind::Unsupported, "no schedule for an FPGA is known for this program", why,
               "steps of your own: hls --trace FILE");
@@ -354,6 +358,8 @@ std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& desig
   for (const auto& [what, loop, side, tile] : loops)
     if (model.extent(loop) % tile != 0 || tile % side != 0)
       return fmt::format("a tile of {} does not divide {} {}", tile, model.extent(loop), what);
+  if (const int64_t products = design.uo * design.ui * design.us; products > kMostProducts)
+    return fmt::format("products side by side {} of {}", products, kMostProducts);
   return "";
 }
 
@@ -377,6 +383,7 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
 cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model) {
   cost::FpgaSearch search;
   search.weight_ports = 1;
+  search.most_products = kMostProducts;
   search.divisors_only = true;
   search.blocks = {1};
   if (reads_windows(model)) search.most_pixels = 1;

@@ -29,15 +29,16 @@ struct FpgaSchedule {
 Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& model,
                                    const cost::FpgaDesign& design);
 
-/// Why `design` has no steps; empty where it has: its tiles must divide their loops.
+/// Why `design` has no steps; empty where it has: its tiles must divide their loops, and at most
+/// 4096 products are side by side.
 std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& design);
 
 /// Whether pixels of the result read overlapping windows: which bank a pixel of the image lies in
 /// then depends on the tap, and several side by side would need all banks each.
 bool reads_windows(const cost::FpgaModel& model);
 
-/// What of the model's designs has steps for `func`: tiles that divide their loops, one pipeline,
-/// one port for each tensor, tensors as they are.
+/// What of the model's designs has steps for `func`: as `no_steps` says, with one pipeline, one
+/// port for each tensor, tensors as they are.
 cost::FpgaSearch steps_search(const Func& func, const cost::FpgaModel& model);
 
 /// The model's best design of `func` whose tiles divide its loops, as a schedule.

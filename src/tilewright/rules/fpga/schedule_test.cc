@@ -114,6 +114,19 @@ tensor f(X: f32[c, n], W: f32[k, c]) where c = 8, n = 6, k = 4 {
   }
 }
 
+/// A vu9p has DSPs for 10 524 products of i8, in pairs; memories have at most 4096 banks.
+TEST(FpgaSchedule, ManyProductsHaveASchedule) {
+  const Func func = func_of_text(R"(
+tensor f(X: i8[c, h, h], W: i8[k, c, 3, 3]) where c = 256, h = 30, k = 512 {
+  C[o in k, y in h - 2, x in h - 2] = sum(i in c, p in 3, q in 3) i32(X[i, y + p, x + q]) * i32(W[o, i, p, q])
+  return C
+})");
+  const auto made = best_fpga_schedule(func, *hw::load_fpga_device("vu9p"));
+  ASSERT_TRUE(made) << to_string(made.error());
+  EXPECT_TRUE(lower::run_pipeline(made->func, "fpga"));
+  EXPECT_GE(made->design.uo * made->design.ui * made->design.us, 2048);
+}
+
 TEST(FpgaSchedule, TilesThatDoNotDivideHaveNoSteps) {
   const Func func = *parse_func(schedule::testing::kFpgaConv);
   const hw::FpgaDevice device = *hw::load_fpga_device("zcu104");
