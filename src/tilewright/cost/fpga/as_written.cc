@@ -21,7 +21,25 @@
 #include "tilewright/cost/fpga/port.h"
 
 namespace tilewright::cost {
+namespace as_written {
+
+/// What a copy of one block takes of each part of the hardware that it goes through.
+struct Moved {
+  double data = 0;    ///< its process: iterations, and what a tile costs besides
+  double port = 0;    ///< the port, to move the beats
+  double asked = 0;   ///< the control that asks for bursts
+  double window = 0;  ///< all answers, with as many bursts under way as the port allows
+  double round = 0;   ///< one burst, from its request to its end
+  double ahead = 0;   ///< reads: bursts that may be under way; writes: the fifo. In port cycles
+
+  double cycles() const { return std::max({data, port, asked, window}); }  ///< of many in turn
+};
+
+}  // namespace as_written
+
 namespace {
+
+using as_written::Moved;
 
 // Cycles besides those of iterations: taking and handing over blocks, ends of loops, the begin of a
 // nest. source: docs/fpga-timing.md, sections 1, 2 and 4.
@@ -31,21 +49,39 @@ constexpr double kEnd = 12;     ///< from the last beat to its answer, and the e
 constexpr int kMemory = 2;      ///< to read a RAM
 constexpr int kStoreSum = 3;    ///< of a recurrence: reading the sum, and the cycle that stores it
 
+/// Beats that wait to be written. source: accel/fpga/design.h, codegen/fpga/design_of.cc.
+double write_fifo(const hw::FpgaDevice& device) {
+  return device.family == hw::FpgaFamily::Ice40 ? 8 : 64;
+}
+
 int log2_up(int64_t n) {
   int steps = 0;
   while ((int64_t{1} << steps) < n) ++steps;
   return steps;
 }
 
+/// The requests of a port. A burst is asked for when one before it has ended, as many before as may
+/// be under way; so a few at a time cost no more than one.
+struct Requests {
+  double asked = 0;  ///< when the last burst was asked for
+  double paced = 0;  ///< when the window is free again
+
+  void make(double from, const Moved& block) {
+    paced = std::max(paced, from) + block.window;
+    asked = std::max(from + block.asked, paced - block.round);
+  }
+  void shift(double cycles) { asked += cycles, paced += cycles; }
+};
+
 /// A block of a channel, filled by one process.
 struct Filled {
-  double cycles = 0;  ///< to fill it
+  Moved block;
   int slots = 1;
   int64_t lasts = 1;          ///< tiles that use one block
   double latency = 0;         ///< from a free slot to its first element
   std::vector<double> freed;  ///< when blocks were handed back, the last ones
   double done = 0;            ///< when the last block was full
-  double asked = 0;           ///< when its requests were made
+  Requests requests;
 
   double slot_free() const {
     return freed.size() < static_cast<size_t>(slots)
@@ -53,10 +89,37 @@ struct Filled {
                : freed[freed.size() - static_cast<size_t>(slots)];
   }
   void fill() {
-    const double free = slot_free();
-    const double ask = std::max(asked, free);
-    done = std::max({done, free, ask + latency}) + cycles;
-    asked = ask + std::max(0.0, cycles - latency);
+    const double ask = std::max(requests.asked, slot_free());
+    requests.make(ask, block);
+    done = std::max(std::max(done, ask + latency) + std::max(block.data, block.port),
+                    requests.asked + latency);
+    // A burst is under way until the process took its last element.
+    requests.asked = std::max(requests.asked, done - block.ahead);
+  }
+  void shift(double cycles) {
+    done += cycles;
+    requests.shift(cycles);
+    for (double& one : freed) one += cycles;
+  }
+};
+
+/// The process that writes blocks of sums. It hands a block back when its last elements are in the
+/// port's fifo, from where they go on.
+struct Written {
+  Moved block;
+  double handed = 0;  ///< when the process was through with the last block
+  double done = 0;    ///< when its last beat was written
+  Requests requests;
+
+  void write(double full) {
+    requests.make(std::max(requests.asked, full), block);
+    done = std::max(std::max(done, full) + block.port, requests.asked);
+    handed = std::max(std::max(handed, full) + block.data, done - block.ahead);
+    done = std::max(done, handed);
+  }
+  void shift(double cycles) {
+    handed += cycles, done += cycles;
+    requests.shift(cycles);
   }
 };
 
@@ -64,13 +127,13 @@ struct Filled {
 class Tiles {
  public:
   /// `terms`: tiles of inputs that are added to one block of sums.
-  Tiles(Filled image, Filled weights, int64_t terms, int sum_slots, double compute, double write)
+  Tiles(Filled image, Filled weights, int64_t terms, int sum_slots, double compute, Moved result)
       : x_(std::move(image)),
         w_(std::move(weights)),
         terms_(terms),
         sum_slots_(static_cast<size_t>(sum_slots)),
         compute_(compute),
-        write_(write) {}
+        y_{result, 0, 0, {}} {}
 
   /// Cycles until `count` tiles are written: some tiles of a period are followed, then some
   /// periods; what is left goes on as the last ones did.
@@ -80,7 +143,7 @@ class Tiles {
     std::vector<double> ends;
     for (int64_t p = 0; p < std::min(periods, kPeriods); ++p) {
       follow(period);
-      ends.push_back(wrote_);
+      ends.push_back(y_.done);
     }
     return periods <= kPeriods ? ends.back()
                                : ends.back() + static_cast<double>(periods - kPeriods) * pace(ends);
@@ -110,12 +173,9 @@ class Tiles {
   void skip(double cycles) {
     computed_ += cycles;
     for (Filled* one : {&x_, &w_})
-      if (one->lasts == 1) {
-        one->done += cycles, one->asked += cycles;
-        for (double& freed : one->freed) freed += cycles;
-      }
+      if (one->lasts == 1) one->shift(cycles);
     if (terms_ > 1) return;
-    wrote_ += cycles;
+    y_.shift(cycles);
     for (double& written : slots_) written += cycles;
   }
 
@@ -132,17 +192,18 @@ class Tiles {
     if (last || x_.lasts == 1) x_.freed.push_back(computed_);
     if (last || w_.lasts == 1) w_.freed.push_back(computed_);
     if (terms_ == 1 || last) {
-      wrote_ = std::max(wrote_, computed_) + write_;
-      slots_.push_back(wrote_);
+      y_.write(computed_);
+      slots_.push_back(y_.handed);
     }
   }
 
   Filled x_, w_;
   int64_t terms_;
   size_t sum_slots_;
-  double compute_, write_;  ///< of a tile, of a block of sums
-  double computed_ = 0, wrote_ = 0;
-  std::vector<double> slots_;  ///< when blocks of sums were written
+  double compute_;  ///< of a tile
+  Written y_;
+  double computed_ = 0;
+  std::vector<double> slots_;  ///< when blocks of sums were handed back
 };
 
 }  // namespace
@@ -155,8 +216,8 @@ struct FpgaModel::Pipeline {
 
 /// What a copy between memory and the chip takes for one tile.
 struct FpgaModel::Copy {
-  double cycles = 0;   ///< of its process, without what tiles cost besides
-  double channel = 0;  ///< of the memory channel
+  Moved block;
+  double channel = 0;  ///< cycles of the memory channel
 };
 
 /// What a copy moves in one go: elements that lie side by side in memory.
@@ -244,13 +305,20 @@ FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& ten
   const double bursts = std::ceil(beats / port.burst_beats);
   const double channel = channel_bytes_per_cycle(device_);
   const double burst = beats / bursts;
-  const double asked = all / static_cast<double>(row.length) + moved_rows * bursts;
-  const double by_port =
-      moved_rows * bursts *
-      (writes ? write_burst_cycles(port, channel, burst) : read_burst_cycles(port, channel, burst));
+  const double moved = moved_rows * bursts, window = port.outstanding;
   const double share = writes ? port.write_share : port.read_share;
-  return {std::max({iterations, asked, by_port}),
-          moved_rows * beats * port.bytes / (share * channel)};
+  Copy copy;
+  copy.channel = moved_rows * beats * port.bytes / (share * channel);
+  Moved& block = copy.block;
+  block.data = iterations + (writes ? kWriteTile : kReadTile);
+  block.port = std::max(moved * (burst + (writes ? port.write_gap : 0)), copy.channel);
+  block.asked = all / static_cast<double>(row.length) + moved;
+  block.round =
+      writes ? port.write_latency + device_.write_beat() * burst : port.read_latency + burst;
+  block.window = moved * block.round / window;
+  block.ahead = writes ? write_fifo(device_) * block.port / (moved_rows * beats)
+                       : window * std::max(block.data, block.port) / moved;
+  return copy;
 }
 
 FpgaModel::Pipeline FpgaModel::pipeline_of(const FpgaDesign& d) const {
@@ -280,11 +348,9 @@ FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
   const Copy weights = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.weights)], false);
   const Copy result = copy_of(d, layer_.tensors[kSpatialResult], true);
   const Pipeline pipeline = pipeline_of(d);
-  const double written = result.cycles + kWriteTile;
   const double latency = device_.port.read_latency + kRequest;
-  const Filled x{image.cycles + kReadTile, d.image_slots, image_stays ? os : 1, latency, {}, 0, 0};
-  const Filled w{
-      weights.cycles + kReadTile, d.weight_slots, weights_stay ? pixels : 1, latency, {}, 0, 0};
+  const Filled x{image.block, d.image_slots, image_stays ? os : 1, latency, {}, 0, {}};
+  const Filled w{weights.block, d.weight_slots, weights_stay ? pixels : 1, latency, {}, 0, {}};
   const int64_t tiles = os * pixels * cs * around_;
   const double all = static_cast<double>(tiles);
   const double images = all / static_cast<double>(x.lasts),
@@ -293,10 +359,10 @@ FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
   FpgaTime time;
   time.ii = pipeline.ii;
   time.compute = all * pipeline.cycles;
-  time.image = images * x.cycles;
-  time.weights = kernels * w.cycles;
-  time.result = results * written;
-  const double sum = Tiles(x, w, cs, d.result_slots, pipeline.cycles, written).cycles(tiles);
+  time.image = images * x.block.cycles();
+  time.weights = kernels * w.block.cycles();
+  time.result = results * result.block.cycles();
+  const double sum = Tiles(x, w, cs, d.result_slots, pipeline.cycles, result.block).cycles(tiles);
 
   // Arguments lie on channels in turn.
   const int channels = device_.memory.channels;
