@@ -19,6 +19,30 @@ class Leases(FleetCase):
         stored = bytes(self.column("workers", "secret_sha256")[0])
         self.assertNotIn(made["secret"].encode(), stored)
 
+    def test_a_device_has_the_tags_of_all_its_workers(self):
+        desk, lab = self.worker(tags=["desk", "fast"]), self.worker(login="wil", tags=["lab", "fast"])
+        self.assertEqual(self.column("devices", "tags"), [["desk", "fast", "lab"]])
+        jobs = self.submitted(needs=["desk"]) + self.submitted(needs=["lab"])
+        for worker, job in zip((lab, desk), jobs):
+            self.assertEqual(worker.claimed(), [job], "who comes first does what either is asked for")
+            worker.post(job, 0, [ok(), ok()])
+        lab.leave()
+        self.assertEqual(self.column("devices", "tags"), [["desk", "fast"]])
+        waits = self.submitted(needs=["lab"])
+        self.assertIsNone(desk.claim())
+        lab = self.worker(login="wil", tags=["lab"])
+        self.assertEqual(desk.claimed(), waits)
+        # One that was killed does not say so; its tags go when another one comes, and return with it.
+        self.change("UPDATE fleet.workers SET seen = seen - interval '1 h' WHERE id = %s", desk.id)
+        third = self.worker(tags=["bench"])
+        self.assertEqual(self.column("devices", "tags"), [["bench", "lab"]])
+        desk.renew()
+        self.assertEqual(self.column("devices", "tags"), [["bench", "desk", "fast", "lab"]])
+        for worker in (lab, third, desk):
+            worker.leave()
+        self.assertEqual(self.column("devices", "state"), ["off"])
+        self.assertEqual(self.column("devices", "tags"), [["desk", "fast"]], "who asks for them hears that they are off")
+
     def test_bad_devices(self):
         for bad, code, text in (({"key": ""}, "TW400", "needs a key"), ({"name": None}, "TW400", "needs a name"),
                                 ({"class": "c" * 300}, "TW400", "needs a class"), ({"tags": "lab"}, "TW400", "too large"),
