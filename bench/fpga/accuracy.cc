@@ -15,6 +15,7 @@
 #include "tilewright/base/statistics.h"
 #include "tilewright/compile/fpga/design_launch.h"
 #include "tilewright/hw/fpga_device_file.h"
+#include "tilewright/rules/fpga/schedule.h"
 #include "tilewright/schedule/step.h"
 #include "tilewright/tune/fpga/space.h"
 
@@ -34,10 +35,9 @@ struct Samples {
   std::map<std::string, int> without_design;  ///< by reason
 };
 
-Result<int64_t> simulated(const Func& func, const schedule::Trace& steps,
-                          const hw::FpgaDevice& device) {
-  const fpga::Design design =
-      TW_TRY(compile::fpga_design(TW_TRY(schedule::replay(func, steps)), device));
+/// Cycles of a scheduled program.
+Result<int64_t> simulated(const Func& scheduled, const hw::FpgaDevice& device) {
+  const fpga::Design design = TW_TRY(compile::fpga_design(scheduled, device));
   fpga::RunOptions options;
   options.memory = compile::memory_timing(device);
   options.values = false;
@@ -63,9 +63,10 @@ Samples sample(const Func& func, const hw::FpgaDevice& device, int count, double
       ++found.too_long;
       continue;
     }
-    const auto steps = space->trace(point);
-    const auto cycles = steps ? simulated(func, *steps, device)
-                              : Result<int64_t>(tl::unexpected<Error>(steps.error()));
+    const auto cycles =
+        space->trace(point)
+            .and_then([&](const auto& steps) { return schedule::replay(func, steps); })
+            .and_then([&](const Func& done) { return simulated(done, device); });
     if (!cycles)
       ++found.without_design[cycles.error().what];
     else
@@ -92,7 +93,45 @@ void print_row(const std::string& name, const std::vector<Sample>& points, const
   std::fflush(stdout);
 }
 
+struct Compared {
+  double model = 0, simulated = 0;
+  std::string design;
+};
+
+Result<Compared> compare_best(const Func& func, const hw::FpgaDevice& device) {
+  const auto best = TW_TRY(rules::best_fpga_schedule(func, device));
+  const int64_t cycles = TW_TRY(simulated(best.func, device));
+  return Compared{best.time.cycles, static_cast<double>(cycles), to_string(best.design)};
+}
+
 }  // namespace
+
+int model_of_best(const Selection& selection, const std::vector<std::string>& types) {
+  const hw::FpgaDevice device = hw::load_fpga_device(selection.device).value();
+  fmt::print(
+      "| layer | type | design | model | simulator | model off by % "
+      "|\n|---|---|---|---|---|---|\n");
+  std::vector<double> errors;
+  int failed = 0;
+  for (const std::string& type :
+       types.empty() ? std::vector<std::string>{"f32", "i16", "i8"} : types)
+    for (const auto& [name, conv] : yolo_convs(selection.layers)) {
+      const auto row = compare_best(conv_program(name, conv, parse_dtype(type).value()), device);
+      if (!row) {
+        ++failed;
+        fmt::print("| {} | {} | {} | | | |\n", name, type, to_string(row.error()));
+        continue;
+      }
+      const double off = 100 * (row->model / row->simulated - 1);
+      errors.push_back(std::abs(off));
+      fmt::print("| {} | {} | {} | {:.0f} | {:.0f} | {:+.1f} |\n", name, type, row->design,
+                 row->model, row->simulated, off);
+      std::fflush(stdout);
+    }
+  fmt::print("{} designs: off by {:.2f} % in median, {:.2f} % at most\n", errors.size(),
+             quantile(errors, 0.5), quantile(errors, 1));
+  return failed;
+}
 
 int model_accuracy(const Selection& selection) {
   const hw::FpgaDevice device = hw::load_fpga_device(selection.device).value();

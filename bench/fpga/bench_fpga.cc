@@ -1,7 +1,7 @@
 // Figures for FPGAs:
 //
 //   bench_fpga alexnet | fig6c | overlap | widths | split | network | search     by the cost model
-//   bench_fpga layers --check | rtl | shared | model | cells          of what is generated and run
+//   bench_fpga layers --check | rtl | shared | model | best | cells   of what is generated and run
 //
 // Prints tables as in bench/results/fpga.md.
 #include <CLI/CLI.hpp>
@@ -33,7 +33,7 @@ int main(int argc, char** argv) {
   search->add_option("--trials", trials);
   search->add_option("--seeds", seeds);
 
-  const auto drawn = [&](const char* name, const char* what, int (*run)(const Selection&)) {
+  const auto drawn = [&](const char* name, const char* what, auto run) {
     CLI::App* sub = figure(name, what, [&chosen, &status, run] { status = run(chosen); });
     sub->add_option("--layers", chosen.layers, "C1 to C15 (default: all)");
     sub->add_option("--hw", chosen.device, "device");
@@ -49,6 +49,10 @@ int main(int argc, char** argv) {
   drawn("shared", "layers scaled down, on one build of the Verilog", shared);
   drawn("model", "random points: model against the cycle simulator", model_accuracy)
       ->add_option("--limit", chosen.limit, "cycles by the model, above which none is simulated");
+  drawn("best", "the model's best designs: model against the cycle simulator",
+        [&](const Selection& selection) { return model_of_best(selection, types); })
+      ->add_option("--types", types, "only these of f32, i16, i8")
+      ->check(CLI::IsMember({"f32", "bf16", "i16", "i8"}));
   drawn("cells", "random designs: model against Yosys", cells);
   CLI11_PARSE(app, argc, argv);
   return status;

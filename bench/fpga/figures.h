@@ -39,6 +39,8 @@ int shared(const Selection& selection);
 /// Random points of the space of designs: the model against the cycle simulator. `limit`: points
 /// that take more cycles by the model are not simulated.
 int model_accuracy(const Selection& selection);
+/// The model's best design of each layer in each type: the model against the cycle simulator.
+int model_of_best(const Selection& selection, const std::vector<std::string>& types);
 /// Designs drawn at random: the model's cells against Yosys.
 int cells(const Selection& selection);
 
