@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/accel/spatial/cells.h"
+
 namespace tilewright::codesign {
 namespace {
 
@@ -117,6 +119,33 @@ double brams(double bytes, double bits, const Technology& t) {
   return std::max(std::ceil(bytes / t[BramBytes]), std::ceil(bits / t[BramBits]));
 }
 
+/// Of the Verilog of a design, by what its modules are there for.
+CellParts spatial_cells(const spatial::Design& design) {
+  CellParts parts;
+  const auto part_of = [&parts](spatial::CellPart part) -> CellCount& {
+    using enum spatial::CellPart;
+    switch (part) {
+      case Array:
+        return parts.array;
+      case Wiring:
+        return parts.wiring;
+      case Scratchpad:
+        return parts.scratchpad;
+      case Local:
+        return parts.local;
+      case Port:
+        return parts.dma;
+      case Control:
+        break;
+    }
+    return parts.control;
+  };
+  for (const spatial::ModuleCells& m : spatial::predicted_cells(design))
+    part_of(m.part) += {m.copies * m.luts, m.copies * m.ffs, m.copies * m.dsps, m.copies * m.brams};
+  std::swap(parts.registers.ffs, parts.array.ffs);
+  return parts;
+}
+
 CellCount local_cells(const Parts& p, const Technology& t) {
   const double bytes = p.part_kb() * 1024;
   CellCount count;
@@ -185,6 +214,7 @@ CellCount CellParts::total() const {
 }
 
 CellParts cells(const Parts& p, const Technology& t) {
+  if (p.spatial) return spatial_cells(*p.spatial);
   CellParts parts;
   parts.array = {p.units * t[UnitLuts], 0, p.units * t[UnitDsps], 0};
   parts.registers.ffs = p.units * p.register_bits;

@@ -34,7 +34,8 @@ Parts::Parts(const spatial::Design& d)
       bus_bytes(d.bus_bytes),
       burst_bytes(d.burst_bytes),
       command_queue(d.timing.command_queue),
-      clock_mhz(d.clock_mhz) {}
+      clock_mhz(d.clock_mhz),
+      spatial(d) {}
 
 // Products of a block of inputs are added up by trees, and nothing stays in the array.
 Parts::Parts(const vta::Config& c)

@@ -1,6 +1,7 @@
 // What a design of any kind is made of, as formulas of area and energy see it.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tilewright/codesign/hardware.h"
@@ -26,6 +27,8 @@ struct Parts {
   double local_kb = 0, local_parts = 1;
   double bus_bytes = 8, burst_bytes = 64, command_queue = 1;
   double clock_mhz = 100;
+  /// Of `spatial` the design itself: its cells are counted by the modules of its Verilog.
+  std::optional<spatial::Design> spatial;
 
   // Implicit: where parts are asked for, a design is an answer.
   Parts(const spatial::Design& design);

@@ -1,6 +1,7 @@
 #include "tilewright/accel/spatial/operands.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "tilewright/accel/spatial/needs.h"
 
@@ -74,6 +75,18 @@ std::array<int64_t, 2> row_lanes(const Design& design, const RoleLanes& lanes) {
   if (weights_stay(design)) return {lanes.k, 0};
   if (design.unit == Unit::Dot) return {lanes.k, lanes.k};
   return {lanes.i, lanes.j};  // one element, j = 1, of a Gemv
+}
+
+int fill_cycles(const Design& design) {
+  return design.links == Links::Systolic ? design.rows + design.cols - 2
+                                         : int(std::bit_width(uint64_t(design.units() - 1)));
+}
+
+uint32_t row_fetches(const Design& design, int factor) {
+  if (design.links != Links::None) return 1;
+  if (design.unit == Unit::Gemv) return factor == 0 ? 1 : uint32_t(design.units());
+  if (design.unit == Unit::Conv2d) return uint32_t(design.rows);
+  return uint32_t(factor == 0 ? design.cols : design.rows);
 }
 
 int64_t sum_words(const Design& design) { return design.local_bytes() / (4 * sum_parts(design)); }

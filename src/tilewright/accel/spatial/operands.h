@@ -19,6 +19,10 @@ struct RoleLanes {
 RoleLanes all_lanes(const Design& design);
 /// Elements of the factors that a step reads: its first `row`, its second (0 where that one stays).
 std::array<int64_t, 2> row_lanes(const Design& design, const RoleLanes& lanes);
+/// How often a row of a factor is fetched: by each unit that has no link to its neighbours.
+uint32_t row_fetches(const Design& design, int factor);
+/// Cycles from the last step until its sums are in memory, less 2.
+int fill_cycles(const Design& design);
 
 /// 32-bit words of each part of the private memory.
 int64_t sum_words(const Design& design);

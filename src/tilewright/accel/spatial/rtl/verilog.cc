@@ -95,8 +95,7 @@ Values values_of(const Design& design) {
       {"BURST_BYTES", design.burst_bytes},
       {"BANKS", design.banks},
       {"BANK_BYTES", design.bank_bytes},
-      // An access to the last words goes beyond them.
-      {"BANK_ROWS", ceil_div(design.spad_bytes() / design.bank_bytes, design.banks) + 1},
+      {"BANK_ROWS", ceil_div(design.spad_bytes() / design.bank_bytes, design.banks)},
       {"DIVIDE_FACTOR", divide_factor(design.banks)},
       {"DIVIDE_SHIFT", kDivideShift},
       {"STORE_LANES", lanes},

@@ -8,18 +8,6 @@
 
 namespace tilewright::spatial {
 
-int fill_cycles(const Design& design) {
-  return design.links == Links::Systolic ? design.rows + design.cols - 2
-                                         : int(std::bit_width(uint64_t(design.units() - 1)));
-}
-
-uint32_t row_fetches(const Design& design, int factor) {
-  if (design.links != Links::None) return 1;
-  if (design.unit == Unit::Gemv) return factor == 0 ? 1 : uint32_t(design.units());
-  if (design.unit == Unit::Conv2d) return uint32_t(design.rows);
-  return uint32_t(factor == 0 ? design.cols : design.rows);
-}
-
 LoopWalk::LoopWalk(const Compute& compute, int first, int last, int factor)
     : compute_(compute), first_(first), last_(last), factor_(factor) {}
 

@@ -9,11 +9,6 @@
 
 namespace tilewright::spatial {
 
-/// Cycles from the last step until its sums are in memory, less 2.
-int fill_cycles(const Design& design);
-/// How often a row of a factor is fetched: by each unit that has no link to its neighbours.
-uint32_t row_fetches(const Design& design, int factor);
-
 /// Some of a COMPUTE's loops, outermost first: where a factor is, and how many lanes of a role.
 class LoopWalk {
  public:
