@@ -97,14 +97,5 @@ TEST(SynthCellsSlow, ArraysAndScratchpadsTakeWhatIsPredicted) {
   expect_near(cells_of(column, "spatial_array"), 0.1, 0.01);
 }
 
-TEST(SynthCellsFull, WholeDesignsTakeWhatIsPredicted) {
-  for (const Design& design :
-       {small(Unit::Gemm, Dataflow::WeightStationary, Links::Systolic, 3, 4, 2),
-        small(Unit::Gemv, Dataflow::WeightStationary, Links::Full, 2, 3, 1)}) {
-    SCOPED_TRACE(name(design.unit));
-    expect_near(cells_of(design, spatial::kTop), 0.2, 0.05);
-  }
-}
-
 }  // namespace
 }  // namespace tilewright::codesign
