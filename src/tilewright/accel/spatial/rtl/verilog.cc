@@ -90,24 +90,23 @@ void add_units(const Design& design, Numbers& numbers, Values& values) {
 Values values_of(const Design& design) {
   const Timing& t = design.timing;
   const int64_t lanes = std::min(design.bus_bytes, design.bank_bytes);
-  Numbers numbers = {
-      {"BUS_BYTES", design.bus_bytes},
-      {"BURST_BYTES", design.burst_bytes},
-      {"BANKS", design.banks},
-      {"BANK_BYTES", design.bank_bytes},
-      {"BANK_ROWS", ceil_div(design.spad_bytes() / design.bank_bytes, design.banks)},
-      {"DIVIDE_FACTOR", divide_factor(design.banks)},
-      {"DIVIDE_SHIFT", kDivideShift},
-      {"STORE_LANES", lanes},
-      {"STORE_BEATS", std::max(1, design.bank_bytes / design.bus_bytes)},
-      {"FETCH_BEATS", ceil_div(kInsnBytes, design.bus_bytes)},
-      {"LOAD_SETUP", std::max(1, t.load_overhead - 1)},
-      {"COMPUTE_SETUP", std::max(1, t.compute_overhead - 1)},
-      {"STORE_ROW_OVERHEAD", t.store_row_overhead},
-      {"STORE_ELEMENT_EXTRA", t.store_element_extra},
-      {"TOKEN_LATENCY", t.token_latency},
-      {"COMMAND_QUEUE", t.command_queue},
-      {"LOG_COMMAND_QUEUE", bits_for(t.command_queue)}};
+  Numbers numbers = {{"BUS_BYTES", design.bus_bytes},
+                     {"BURST_BYTES", design.burst_bytes},
+                     {"BANKS", design.banks},
+                     {"BANK_BYTES", design.bank_bytes},
+                     {"BANK_ROWS", ceil_div(design.spad_bytes() / design.bank_bytes, design.banks)},
+                     {"DIVIDE_FACTOR", divide_factor(design.banks)},
+                     {"DIVIDE_SHIFT", kDivideShift},
+                     {"STORE_LANES", lanes},
+                     {"STORE_BEATS", std::max(1, design.bank_bytes / design.bus_bytes)},
+                     {"FETCH_BEATS", ceil_div(kInsnBytes, design.bus_bytes)},
+                     {"LOAD_SETUP", std::max(1, t.load_overhead - 1)},
+                     {"COMPUTE_SETUP", std::max(1, t.compute_overhead - 1)},
+                     {"STORE_ROW_OVERHEAD", t.store_row_overhead},
+                     {"STORE_ELEMENT_EXTRA", t.store_element_extra},
+                     {"TOKEN_LATENCY", t.token_latency},
+                     {"COMMAND_QUEUE", t.command_queue},
+                     {"LOG_COMMAND_QUEUE", bits_for(t.command_queue)}};
   Values values;
   add_units(design, numbers, values);
   for (const auto& [name, value] : numbers) values[name] = fmt::format("{}", value);
