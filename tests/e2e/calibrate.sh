@@ -24,7 +24,14 @@ trap 'kill $loops 2>/dev/null; rm -rf "$work"' EXIT
 SECONDS=0
 exits 0 "a calibration beside two busy loops" "measured now" "verdict:" "load" -- calibrate
 holds "ends within 20 s where nothing else runs" [ $SECONDS -le 40 ]
-busy=$(value "$(kept)" 'd["rates"]["f32"] if "f32" not in d["rates"]["assumed"] else 0')
+measured() { value "$(kept)" 'd["rates"]["f32"] if "f32" not in d["rates"]["assumed"] else 0'; }
+busy=$(measured)
+# A host that takes the processor away for seconds leaves nothing to measure; it gives it back.
+for _ in 1 2 3; do
+  [ "$busy" != 0 ] && break
+  "$program" calibrate --force >/dev/null 2>&1
+  busy=$(measured)
+done
 exits 0 "the next verb" -- compile "$program_text" -o q.twm
 cp "$log" said
 holds "does not measure again" lacks measuring said

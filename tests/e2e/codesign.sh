@@ -203,6 +203,8 @@ if grep -q design.v run.ys; then printf 'module \\\\spatial\nend\n' >all.il; els
 YOSYS
 }
 yosys_that answers "printf 'LUT6 123450\nFDRE 20\nRAMB18E1 10\n' >m0.txt"
+# What these tools answer is kept beside nothing else: an earlier one's answer would be taken for this one's.
+export TILEWRIGHT_CACHE_DIR=$PWD/cache
 PATH="$PWD/answers:$PATH" exits 0 "the best on the simulator, the best of these by synthesis" "synth of 1 designs: area" "tsim of 2 designs" -- \
   "${fpga[@]}" -o fpga --fidelity tsim:2,synth:1
 holds "rows of three levels" test "$(grep -oE '"level":"[a-z]+"' fpga/points.jsonl | sort -u | wc -l)" -eq 3
@@ -231,6 +233,7 @@ interrupted_in_yosys() {
     test "$(grep -c '"level":"synth".*"feasible":true' ended/points.jsonl)" -eq 1
 }
 holds "Ctrl-C in Yosys loses nothing but that" interrupted_in_yosys
+unset TILEWRIGHT_CACHE_DIR
 
 # A limit between what the model says of a design and what the simulator does.
 vta_search=(codesign search net.onnx --space vta --method random --evaluations 6 --fidelity tsim:6)
