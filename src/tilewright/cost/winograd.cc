@@ -196,6 +196,17 @@ class Planner {
   /// Wall time over work divided evenly, if `parts` equal pieces go to the workers.
   double uneven(double parts) const { return std::ceil(parts / threads_) * threads_ / parts; }
 
+  /// Reading all weights so many times; `shares`: the workers that divide them.
+  void add_weights(double bytes, double passes, int shares, Prediction& time) const {
+    if (!stays(bytes)) {
+      time.dram = passes * bytes / memory_rate();
+      return;
+    }
+    // They come from memory once, from then on from the cache.
+    (fits(bytes) ? time.l2 : time.l3) += passes * bytes / again(bytes);
+    time.dram = std::max(bytes / rates_.dram.all, bytes / shares / rates_.dram.one);
+  }
+
   Prediction time_of(const WinogradPlan& plan, const Tile& tile) const {
     const auto batch = static_cast<double>(shape_.batch);
     const auto channels = static_cast<double>(shape_.channels);
@@ -224,22 +235,16 @@ class Planner {
     const double kept_out = staged_out + panel + staged_in / points_;
     // Until the next group reads the input again, all of this one's weights pass.
     const double passing = weights / groups * (plan.by_filters ? threads_ : 1);
-    const bool near = fits(kept),
-               far = !near && !stays(threads_ * (staged_in + staged_out) + passing, kPiecesInL3);
+    const bool near = fits(kept);
+    const bool far = !near && !stays(threads_ * (staged_in + staged_out) + passing, kPiecesInL3);
     const double in_rate = near ? rates_.l2.one : far ? memory_rate() : rates_.l3.one;
     const double out_rate = again(kept_out);
     const double worker_groups = plan.by_filters ? std::ceil(groups / threads_) : groups;
     const double reads_in = mine * worker_groups * staged_in;
     (near ? time.l2 : time.l3) +=
         (far ? 0 : reads_in / in_rate) + share * groups * staged_out / out_rate;
-    const double weight_passes = plan.by_filters ? mine / threads_ : mine;
-    if (stays(weights)) {  // they come from memory once, from then on from the cache
-      (fits(weights) ? time.l2 : time.l3) += weight_passes * weights / again(weights);
-      time.dram = std::max(weights / rates_.dram.all,
-                           weights / (plan.by_filters ? threads_ : 1) / rates_.dram.one);
-    } else {
-      time.dram = weight_passes * weights / memory_rate();
-    }
+    add_weights(weights, plan.by_filters ? mine / threads_ : mine, plan.by_filters ? threads_ : 1,
+                time);
     const double ops = points_ * tiles * transform_ops() * operation;
     time.pack = ops * (channels * transforms + filters * share) / lanes_ +
                 transforms * writes(kept) * staged_in / in_rate +

@@ -238,16 +238,17 @@ TEST(DefaultScheduleSlow, EveryPointOfAContractionComputesTheSame) {
 }
 
 /// `blocks` of four filters that read `groups` groups of four channels.
-OpCase grouped(int64_t blocks, int64_t groups) {
+OpCase grouped(int64_t blocks, int64_t groups, int64_t rows = 12) {
   return {"tilewright",
           "ConvBlocked",
-          {{1, 4 * groups, 12, 9, 1}, {blocks, 4, 3, 3, 1, 4}, {4 * blocks}},
+          {{1, 4 * groups, rows, 9, 1}, {blocks, 4, 3, 3, 1, 4}, {4 * blocks}},
           {{"pads", Ints{1, 1, 1, 1}}, {"group", groups}}};
 }
 
 TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
   for (const int64_t blocks : {3, 6}) {  // one or two to a group
     expect_same_meaning(grouped(blocks, 3));
+    expect_same_meaning(grouped(blocks, 3, 3));  // too few rows for strips
     const Func func = func_of(grouped(blocks, 3));
     const Result<Func> scheduled = schedule::replay(func, default_trace(func, target_of(16), 1));
     ASSERT_TRUE(scheduled) << to_string(scheduled.error());

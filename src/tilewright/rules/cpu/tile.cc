@@ -174,36 +174,33 @@ class TileRule {
 
   /// Cuts the last outer loop into strips whose padded input fits half the L2 cache; `strip_`
   /// becomes the loop over strips. Threads share the strips, so there must be enough of them.
+  /// Iterations of the loop around that read one padded input go inside the strips.
   void split_strip(const BlockFacts& block, const std::string& padding) {
     if (batch_.empty()) return;
     const std::vector<BlockFacts> blocks = draft_.blocks();
-    const BlockFacts* input = find_block(blocks, padding);
-    const int64_t bytes = input->work() * bit_width(input->store->buffer.dtype()) / 8;
+    const BlockFacts& input = *find_block(blocks, padding);
+    const std::string filters = batch_.size() > 1 ? batch_[batch_.size() - 2] : "";
+    int64_t share = filters.empty() ? 1 : iterations_that_share(block, input, filters);
+    if (extent_of_loop(block, filters) % share != 0) share = 1;
+    const int64_t bytes = input.work() * bit_width(input.store->buffer.dtype()) / 8;
     const int64_t extent = extent_of_loop(block, batch_.back());
-    int64_t around = 1;
-    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
-    const std::string sharing = split_sharing(block, *input, around);
     int64_t best = extent % std::max<int64_t>(tile_.block, 1) == 0 ? tile_.block : 0;
-    if (tile_.block == 0) best = rows_of_strip(extent, around, bytes, threads_, target_.l2_bytes);
+    if (tile_.block == 0)
+      best = rows_of_strip(extent, iterations_around(block) / share, bytes, threads_,
+                           target_.l2_bytes);
     if (best == 0 || !split_last(best)) return;
     strip_ = batch_[batch_.size() - 2];
     rows_per_strip_ = best;
-    if (!sharing.empty()) batch_.insert(batch_.end() - 1, sharing);
+    if (share == 1 || !draft_.attempt(schedule::Split{filters, share})) return;
+    batch_[batch_.size() - 3] = filters + ".o";
+    batch_.insert(batch_.end() - 1, filters + ".i");
   }
 
-  /// Splits off the iterations of the loop around the last one that read one padded input; their
-  /// loop, which belongs inside the strips. `around` counts what is left around the last loop.
-  std::string split_sharing(const BlockFacts& block, const BlockFacts& padding, int64_t& around) {
-    if (batch_.size() < 2) return "";
-    std::string& loop = batch_[batch_.size() - 2];
-    const int64_t extent = extent_of_loop(block, loop);
-    const int64_t share = iterations_that_share(block, padding, loop);
-    if (share == 1 || extent % share != 0 || !draft_.attempt(schedule::Split{loop, share}))
-      return "";
-    around /= share;
-    const std::string inner = loop + ".i";
-    loop += ".o";
-    return inner;
+  /// Iterations of the loops around the last outer one.
+  int64_t iterations_around(const BlockFacts& block) const {
+    int64_t around = 1;
+    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
+    return around;
   }
 
   bool split_last(int64_t rows) {
@@ -217,10 +214,8 @@ class TileRule {
   /// The loop that is cut at borders cannot be joined with those around it: where these alone do
   /// not feed the threads, or threads are to share its rows, its strips do.
   void split_for_threads(const BlockFacts& block) {
-    if (batch_.empty()) return;
-    int64_t around = 1;
-    for (size_t i = 0; i + 1 < batch_.size(); ++i) around *= extent_of_loop(block, batch_[i]);
-    if (threads_ < 2) return;
+    if (batch_.empty() || threads_ < 2) return;
+    const int64_t around = iterations_around(block);
     if (!rows_first_ && (around % threads_ == 0 || around >= 8 * threads_)) return;
     const int64_t extent = extent_of_loop(block, batch_.back());
     const int64_t others = rows_first_ ? 1 : around;

@@ -11,6 +11,7 @@ namespace {
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+
 }  // namespace
 
 bool has_select(const BlockFacts& block) {
