@@ -31,7 +31,7 @@ Answer<StripPlan> plan_strips(const Func& func, const hw::CpuTarget& target, int
 Answer<Done> schedule_strips(Draft& draft, const hw::CpuTarget& target, int threads);
 
 /// Whether one kernel for `func` (stage Tensor) is predicted to be faster than one for each of its
-/// contractions, and its plan applies; attention always is (attention_rule.h). Of one contraction:
+/// contractions, and its plan applies; attention always is (attention.h). Of one contraction:
 /// whether the copies around it become part of its nest.
 bool worth_strips(const Func& func, const hw::CpuTarget& target, int threads);
 
