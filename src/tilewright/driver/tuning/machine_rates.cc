@@ -3,7 +3,7 @@
 //   no file, or one that contradicts itself     measure, keep
 //   the machine was busy or disturbed then      measure again after 10 minutes, then 20, 40, ..
 //   older than a day                            three readings of the f32 peak; if all differ by
-//                                               more than 15 %, every rate is scaled
+//                                               more than 15 %, what follows the clock is scaled
 //   else                                        as kept
 #include "tilewright/driver/tuning/machine_rates.h"
 
