@@ -16,6 +16,15 @@ std::string fpga_label(const hw::FpgaDevice& device) {
   return fmt::format("{}, {} MHz", device.part, device.clock_mhz);
 }
 
+/// A device without who says so of its numbers: that changes no program.
+hw::FpgaDevice without_sources(hw::FpgaDevice device) {
+  for (std::string* source :
+       {&device.source, &device.usable.source, &device.memory.source, &device.port.source})
+    source->clear();
+  for (hw::FpgaOperator& row : device.operators) row.source.clear();
+  return device;
+}
+
 class FpgaRuntime final : public DeviceRuntime {
  public:
   std::vector<DeviceRow> devices() const override {
@@ -70,8 +79,8 @@ class FpgaRuntime final : public DeviceRuntime {
   /// The clock is part of a device: how long a cycle is says how much may happen in it.
   Result<bool> fits_hardware(const std::string& name, std::string_view code,
                              const std::string& hardware) const override {
-    const hw::FpgaDevice own = TW_TRY(parse_fpga_network(code)).device;
-    hw::FpgaDevice other = TW_TRY(hw::load_fpga_device(hardware));
+    const hw::FpgaDevice own = without_sources(TW_TRY(parse_fpga_network(code)).device);
+    hw::FpgaDevice other = without_sources(TW_TRY(hw::load_fpga_device(hardware)));
     other.name = own.name;
     TW_TRY_STATUS(check_same_hardware(name, kFpgaTarget, hardware, hw::to_toml(own),
                                       hw::to_toml(other), true));

@@ -7,9 +7,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tilewright/base/file.h"
+#include "tilewright/base/process.h"
 #include "tilewright/compile/compile.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/compile/evaluate.h"
+#include "tilewright/compile/fpga/backend.h"
 #include "tilewright/compile/fpga/launch.h"
 #include "tilewright/graph/testing/quantize.h"
 #include "tilewright/hw/fpga_device_file.h"
@@ -22,6 +25,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 CompileOptions options_for_fpga(const hw::FpgaDevice& device) {
   CompileOptions options;
@@ -308,6 +312,29 @@ TEST(FpgaLayers, DamagedCodeIsRefused) {
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.values[1].constant = -2; }));
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.inputs[0] = 1; })) << "an input that is a constant";
   EXPECT_TRUE(refused([](FpgaNetwork& n) { n.outputs[0] = 3; }));
+}
+
+/// A file whose `source` says something else is the same device.
+TEST(FpgaHardware, OtherNumbersAreOtherHardware) {
+  const Func func = *parse_func(
+      "func f(X: f32[8], out Y: f32[8]) { for i in 8 { block Y(a: space 8 = i) { Y[a] = X[a] } } "
+      "}");
+  hw::FpgaDevice device = hw::load_fpga_device("zynq7020").value();
+  const std::string code = serialise(network_of(func, 0, device).value());
+  const auto folder = TemporaryFolder::create().value();
+  const auto fits = [&](const hw::FpgaDevice& other) {
+    EXPECT_TRUE(write_file(folder.file("own.toml"), hw::to_toml(other)));
+    return fpga_runtime().fits_hardware("f", code, folder.file("own.toml"));
+  };
+  device.source = device.memory.source = device.operators[0].source = "somebody else";
+  const auto same = fits(device);
+  EXPECT_TRUE(same) << to_string(same.error());
+  device.cells.dsps -= 1;
+  const auto different = fits(device);
+  ASSERT_FALSE(different);
+  EXPECT_EQ(different.error().kind, ErrorKind::Package);
+  EXPECT_THAT(different.error().why, HasSubstr("dsps is 220 in the program, 219 in"));
+  EXPECT_THAT(different.error().why, Not(HasSubstr("source")));
 }
 
 }  // namespace
