@@ -95,6 +95,37 @@ class Operators(FleetCase):
         self.keeper.member_set("default", "bob", "submit", None)
         self.assertEqual(self.bob.devices(), [])
 
+    def test_devices_of_two_workers(self):
+        """A device shows the worker that has it, else the one that was heard of last."""
+        first, second = self.worker("a"), self.worker("a", login="wil")
+        self.change("UPDATE fleet.workers SET seen = seen - interval '20 s' WHERE id = %s", first.id)
+        self.assertEqual([d["worker"] for d in self.ann.devices()], [second.id])
+        self.submitted()
+        self.assertIsNotNone(first.claim())
+        self.change("UPDATE fleet.workers SET seen = seen - interval '20 s' WHERE id = %s", first.id)
+        self.assertEqual([d["worker"] for d in self.ann.devices()], [first.id])
+        second.leave()
+        first.give_back()
+        first.leave()
+        seen = self.ann.devices()[0]
+        self.assertEqual((seen["worker"], seen["seen_s"], seen["state"], seen["waiting"]), (None, None, "off", 1))
+
+    def test_devices_reads_each_row_once(self):
+        """However many there are: 100 workers with a device each, and 50 jobs that all of them could take."""
+        for i in range(100):
+            self.worker(f"d{i}")
+        self.submitted(50)
+        rows = ("SELECT coalesce(sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)), 0)::int "
+                "FROM pg_stat_xact_user_tables WHERE schemaname = 'fleet'")  # fmt: skip
+        caller = self.another("keeper")
+        caller.connection.autocommit = False
+        before = caller.one(rows)
+        seen = caller.devices()
+        read = caller.one(rows) - before
+        self.assertEqual((len(seen), {d["waiting"] for d in seen}), (100, {50}))
+        # Devices twice, workers, what they reach, what serves, jobs; and a few of the caller's.
+        self.assertLess(read, 2 * 100 + 3 * 100 + 50 + 20)
+
     def test_who(self):
         jobs = self.submitted(2)
         self.submitted(login="bob")
