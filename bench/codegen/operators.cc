@@ -1,9 +1,9 @@
 // Times single operators, scheduled by rule for one thread, against the FMA peak of the moment.
 // Usage: bench_operators [SUBSTRING [check | dump]]; check compares with the unscheduled operator,
 // dump writes op.trace, op.scheduled.tw, op.lowered.tw, op.ll and op.s.
-// bench_operators --suites A,B [--threads N] [--id TEXT] [--math direct|fast|exact] [--workload
-// FILE]
-// [--seconds S] [--dump 1] times suites of a workload file, compiled as in a network.
+// bench_operators --suites A,B --workload FILE [--threads N] [--id TEXT]
+// [--math direct|fast|exact] [--seconds S] [--dump 1] times suites of a workload file, compiled as
+// in a network.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -151,6 +151,8 @@ Status run_suite(const std::string& suite, const SuiteOptions& options) {
 }  // namespace
 
 Status run_suites(const SuiteOptions& options) {
+  if (options.workload.empty())
+    return fail(ErrorKind::Usage, "no file of suites is given", {}, "add --workload FILE");
   std::istringstream list(options.suites);
   for (std::string suite; std::getline(list, suite, ',');) TW_TRY_STATUS(run_suite(suite, options));
   return {};

@@ -8,7 +8,7 @@
 namespace tilewright::bench {
 
 struct SuiteOptions {
-  std::string workload = "../shared/workloads/operators.json";
+  std::string workload;         ///< the file
   std::string suites;           ///< comma-separated
   std::string id;               ///< only the cases whose id holds this text
   std::string math = "direct";  ///< fast allows Winograd, exact neither that nor fused adds

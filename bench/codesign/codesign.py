@@ -15,10 +15,10 @@ codesign.py [OPTIONS] EXPERIMENT...
 
 Everything is a prediction of the model: no hardware ran. Each experiment prints the paper's figures beside ours and is
 a file too: NAME.json in --out. Models with single layers need the Python package onnx; their shapes are those of
---workload (suites hasco/*).
+--workload FILE (suites hasco/conv2d and hasco/gemm for fig7, hasco-extra/resnet50_conv2d for fig11).
 
 Example:
-  bench/codesign/codesign.py --build build/release --out res fig2 fig11
+  bench/codesign/codesign.py --build build/release --out res --workload operators.json fig2 fig11
 """
 
 import argparse
@@ -315,6 +315,7 @@ class Bench:
 
 
 EXPERIMENTS = ("fig2", "fig7", "fig8", "fig10", "fig11", "table2", "table3", "front")
+WITH_SUITES = ("fig7", "fig11")  # of a workload file
 
 
 def main():
@@ -322,13 +323,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build/release", help="folder with the program")
     parser.add_argument("--out", default="codesign-results", help="folder for models, searches and results")
-    parser.add_argument("--workload", default="../shared/workloads/operators.json", help="shapes of single layers")
+    parser.add_argument("--workload", help="workload file with the layers of fig7 and fig11")
     parser.add_argument("--spaces", default=os.path.join(here, "../../spaces"), help="folder of the spaces")
     parser.add_argument("--networks", default="ResNet", type=lambda text: text.split(","),
                         help="of table2 and table3: ResNet,MobileNet,Xception (default ResNet)")
     parser.add_argument("--seeds", default=20, type=int, help="of fig8 and fig10")
     parser.add_argument("experiments", nargs="+", choices=EXPERIMENTS)
     arguments = parser.parse_args()
+    if not arguments.workload and (needing := [name for name in arguments.experiments if name in WITH_SUITES]):
+        parser.error(f"{', '.join(needing)}: the layers are missing; add --workload FILE")
     bench = Bench(arguments)
     for experiment in arguments.experiments:
         getattr(bench, experiment)()

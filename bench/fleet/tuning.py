@@ -2,7 +2,7 @@
 """Tuning on simulated devices: how much faster many of them are, and what disturbs it.
 
   tuning.py --devices 1,8,32,64 --trials 2000 --seeds 5      ResNet-50, 0.25 s per candidate
-  tuning.py --devices 1,8 --one conv:256,256,14,3,1          one convolution: also the time to 95 % of the best
+  tuning.py --devices 1,8 --workload F.json --one ID         one operator: also the time to 95 % of the best
   tuning.py --devices 20 --bad 10                            every 10th device is another machine than it says
   tuning.py --devices 8 --outage 60                          the server is stopped for so long in the middle
 
@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--program", default=simulation.ROOT / "build" / "release" / "tilewright")
     parser.add_argument("--model", default="resnet50")
     parser.add_argument("--one", help="a case of the workload file instead of a model")
-    parser.add_argument("--workload", default="../shared/workloads/operators.json")
+    parser.add_argument("--workload", help="the file that --one is a case of")
     parser.add_argument("--method", default="ours")
     parser.add_argument("--devices", default="1,8")
     parser.add_argument("--trials", type=int, default=2000)
@@ -176,6 +176,8 @@ def main():
     parser.add_argument("--json", action="store_true")
     chosen = parser.parse_args()
     chosen.program = str(pathlib.Path(chosen.program).resolve())
+    if chosen.one and not chosen.workload:
+        parser.error("--one: the file that has the case is missing; add --workload FILE")
     if chosen.one:
         chosen.workload = str(pathlib.Path(chosen.workload).resolve())
     results = []

@@ -3,6 +3,8 @@
 
 gpu.py gemm|operators|networks PROGRAM [--device cuda|opencl] [--minutes 9] [--only TEXT] [--json]
 
+`operators` are the f32 cases of --workload FILE whose suite begins with flextensor/ or tvm/.
+
 Both sides by the device's clock, one after the other for each case, on random data: ours is the sum
 over the kernels of a run, PyTorch's the time of a run out of many captured in a CUDA graph (eager
 too for networks). PyTorch runs in benchmark mode, the better of its two layouts, TF32 off; on CUDA
@@ -228,20 +230,20 @@ def gemm_cases(options):
                     "macs": m * n * k,
                 }
             )
-    options.workloads = os.path.join(options.folder, "gemm.json")
-    with open(options.workloads, "w") as file:
+    options.workload = os.path.join(options.folder, "gemm.json")
+    with open(options.workload, "w") as file:
         json.dump({"cases": cases}, file)
     return operator_cases(options)
 
 
 def operator_cases(options):
-    with open(options.workloads) as file:
+    with open(options.workload) as file:
         cases = json.load(file)["cases"]
     wanted = SUITES if options.what == "operators" else [""]
     for case in cases:
         chosen = any(case["suite"].startswith(suite) for suite in wanted)
         if chosen and (options.what == "gemm" or case["dtype"] == "float32"):
-            subject = ["--workload", options.workloads, "--id", case["id"]]
+            subject = ["--workload", options.workload, "--id", case["id"]]
             yield {"name": case["id"], "group": case["suite"], "subject": subject, "case": case}
 
 
@@ -324,11 +326,11 @@ def main():
     parser.add_argument("--minutes", type=float, default=9)
     parser.add_argument("--seconds", type=float, default=0.3, help="of measuring a case of ours")
     parser.add_argument("--only", default="", help="cases with this in their name")
-    here = os.path.dirname(os.path.abspath(__file__))
-    shared = os.path.join(here, "../../../shared/workloads/operators.json")
-    parser.add_argument("--workloads", default=shared)
+    parser.add_argument("--workload", help="file of the cases of operators")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.what == "operators" and not options.workload:
+        parser.error("operators: their file is missing; add --workload FILE")
     options.target = options.device.split(":")[0]
     end = time.monotonic() + 60 * options.minutes
     if torch is not None:

@@ -2,6 +2,7 @@
 """The 15 YOLO layers on a GPU without measurement and tuned, beside each other.
 
 tune.py PROGRAM [--device cuda|opencl] [--seconds 20] [--only TEXT] [--limit N] [--json]
+    [--workload FILE --suite NAME]      the f32 cases of this suite instead of the YOLO layers
 
 Each layer is tuned for `--seconds` (15 of them: five minutes) into a store of its own, by the
 device's clock; the last race of both forms in turn gives the times. "of tuned" says how much of the
@@ -17,12 +18,33 @@ import sys
 import tempfile
 import time
 
-SUITE = "flextensor/conv2d"
+# Channels, filters, height and width, kernel, stride (FlexTensor paper, table 4).
+YOLO = [
+    (3, 64, 448, 7, 2), (64, 192, 112, 3, 1), (192, 128, 56, 1, 1), (128, 256, 56, 3, 1),
+    (256, 256, 56, 1, 1), (256, 512, 56, 3, 1), (512, 256, 28, 1, 1), (256, 512, 28, 3, 1),
+    (512, 512, 28, 1, 1), (512, 1024, 28, 3, 1), (1024, 512, 14, 1, 1), (512, 1024, 14, 3, 1),
+    (1024, 1024, 14, 3, 1), (1024, 1024, 14, 3, 2), (1024, 1024, 7, 3, 1),
+]  # yapf: disable
+
+
+def write_yolo(path):
+    """The layers as a workload file."""
+    cases = []
+    for number, (channels, filters, size, kernel, stride) in enumerate(YOLO, 1):
+        params = {"batch": 1, "in_channels": channels, "out_channels": filters}
+        for axis, extent in (("h", "height"), ("w", "width")):
+            params |= {extent: size, f"kernel_{axis}": kernel, f"stride_{axis}": stride}
+            params[f"pad_{axis}"] = kernel // 2
+        output = [1, filters, -(-size // stride), -(-size // stride)]
+        cases.append({"id": f"yolo/C{number}", "suite": "yolo", "operator": "conv2d", "params": params,
+                      "dtype": "float32", "output_shape": output})  # yapf: disable
+    with open(path, "w") as file:
+        json.dump({"cases": cases}, file)
 
 
 def tune(options, case, folder):
     """Times of one layer in microseconds, and what was tried."""
-    command = [options.program, "-q", "--json", "tune", "--workload", options.workloads]
+    command = [options.program, "-q", "--json", "tune", "--workload", options.workload]
     command += ["--id", case["id"], "--device", options.device, "--for", f"{options.seconds}s"]
     command += ["--records", os.path.join(folder, "records.sqlite")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=4 * options.seconds + 120)
@@ -45,6 +67,13 @@ def tune(options, case, folder):
     }
 
 
+def chosen_cases(options):
+    with open(options.workload) as file:
+        cases = json.load(file)["cases"]
+    cases = [c for c in cases if c["suite"] == options.suite and c["dtype"] == "float32"]
+    return [c for c in cases if options.only in c["id"]][: options.limit]
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -54,21 +83,20 @@ def main():
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--only", default="")
     parser.add_argument("--limit", type=int, default=100, help="of layers")
-    parser.add_argument("--suite", default=SUITE)
-    here = os.path.dirname(os.path.abspath(__file__))
-    shared = os.path.join(here, "../../../shared/workloads/operators.json")
-    parser.add_argument("--workloads", default=shared)
+    parser.add_argument("--workload", help="file of a suite to tune instead")
+    parser.add_argument("--suite", help="its name")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with open(options.workloads) as file:
-        cases = json.load(file)["cases"]
-    cases = [c for c in cases if c["suite"] == options.suite and c["dtype"] == "float32"]
-    cases = [c for c in cases if options.only in c["id"]][: options.limit]
+    if (options.workload is None) != (options.suite is None):
+        parser.error("--workload and --suite go together")
     start, rows = time.monotonic(), []
     if not options.json:
         print(f"{'layer':28} {'untuned us':>12} {'tuned us':>12} {'of tuned':>9} {'tried':>6}")
     with tempfile.TemporaryDirectory() as folder:
-        for case in cases:
+        if options.workload is None:
+            options.workload, options.suite = os.path.join(folder, "yolo.json"), "yolo"
+            write_yolo(options.workload)
+        for case in chosen_cases(options):
             row = {"case": case["id"]}
             try:
                 row.update(tune(options, case, folder))

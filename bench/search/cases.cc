@@ -79,6 +79,9 @@ Result<tensor::OpCall> call_of(const std::string& name, const CaseOptions& optio
     const Ints s = TW_TRY(sizes(name, 3));
     return tensor::workload_call("gemm", {{"batch", 1}, {"m", s[0]}, {"n", s[1]}, {"k", s[2]}});
   }
+  if (options.workload.empty())
+    return fail(ErrorKind::Usage, fmt::format("'{}' is no kernel of this program", name), {},
+                "for a case of a workload file, add --workload FILE");
   return workload_case(name, options.workload);
 }
 

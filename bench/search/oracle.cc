@@ -1,5 +1,5 @@
 // How much of the best that is known for an operator is reached without measuring, and how soon.
-//   bench_oracle [--workload F.json] [--every 3 [--from 0] | --case ID;ID] [--box 60] [--threads 1]
+//   bench_oracle --workload F.json [--every 3 [--from 0] | --case ID;ID] [--box 60] [--threads 1]
 //     [--out DIR] [--for SECONDS] [--peers A.json,B.json] [--table]
 // For every n-th float32 case, in file order, or those with these ids: one run of `tilewright tune`
 // with an empty store searches for --box seconds. What was best at the start, after one second,
@@ -30,7 +30,7 @@ namespace tilewright::bench {
 namespace {
 
 struct Options {
-  std::string workload = "../shared/workloads/operators.json", out = "bench_oracle_out", peers;
+  std::string workload, out = "bench_oracle_out", peers;
   std::string cases;
   int every = 3, from = 0, threads = 1;
   double box = 60, seconds = search::kInvalid;
@@ -263,7 +263,7 @@ int main(int argc, char** argv) {
     return measure::serve_worker(compile::compile_kernel);
   Options options;
   CLI::App app("What is reached without measuring, and how soon the rest");
-  app.add_option("--workload", options.workload);
+  app.add_option("--workload", options.workload, "File of cases")->required();
   app.add_option("--every", options.every, "Every n-th float32 case")->check(CLI::PositiveNumber);
   app.add_option("--from", options.from, "The first of them")->check(CLI::NonNegativeNumber);
   app.add_option("--case", options.cases, "Ids, separated by ;");

@@ -1,6 +1,6 @@
 // How good the model's ranking of the constructive space is: schedules of an operator's main kernel
 // run in turn, the first by the model and some drawn at random.
-// Usage: bench_prior [--workload FILE] [--every N] [--from I] [--count C] [--id TEXT] [--threads N]
+// Usage: bench_prior --workload FILE [--every N] [--from I] [--count C] [--id TEXT] [--threads N]
 // [--first N] [--random N] [--seconds S] [--show N] [--math fast|exact|direct] [--around CMD]
 // Percent is the best time found over that of the rule's schedule; rho is Spearman's correlation of
 // predicted and measured times. --around: put before a command, it keeps the machine quiet while
@@ -215,6 +215,8 @@ Result<measure::Task> main_task(const graph::Graph& graph, const compile::Compil
 }
 
 Status run(const Options& options) {
+  if (options.subjects.workload.empty())
+    return fail(ErrorKind::Usage, "no operators are given", {}, "add --workload FILE");
   driver::SubjectOptions subjects = options.subjects;
   subjects.direct = subjects.math == "direct";
   if (subjects.direct) subjects.math = "fast";
@@ -244,7 +246,6 @@ Status run(const Options& options) {
 
 Options parse(const std::vector<std::string>& args) {
   Options options;
-  options.subjects.workload = "../shared/workloads/operators.json";
   const std::map<std::string, int*> numbers = {{"--every", &options.every},
                                                {"--from", &options.from},
                                                {"--count", &options.count},

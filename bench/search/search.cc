@@ -1,8 +1,8 @@
 // The experiments of published tuners on this machine.
-//   bench_search contest --case yolo:C9,... [--methods random,p,q,xgb,evolution,ours] [--seeds 5]
+//   bench_search contest --case "yolo:C9;..." [--methods random,p,q,xgb,evolution,ours] [--seeds 5]
 //     [--trials 200] [--space tiling|paper|ours|FILE.sketch] [--limit SECONDS] [--out DIR]
 //   bench_search surface --case gemm:1024,1024,1024     FlexTensor, figure 1
-//   bench_search hand                                   FlexTensor, block circulant and shift
+//   bench_search hand --workload FILE --case "ID;ID"    FlexTensor, block circulant and shift
 // Verdicts are kept in DIR, so that a schedule is measured once whatever searches need it.
 #include <fmt/format.h>
 
@@ -125,7 +125,7 @@ int main(int argc, char** argv) {
     verb->add_option("--case", options.cases, "Kernels, separated by ;");
     verb->add_option("--out", options.out, "Folder of results and verdicts");
     verb->add_option("--threads", options.made.threads);
-    verb->add_option("--workload", options.made.workload);
+    verb->add_option("--workload", options.made.workload, "File of cases that are not built in");
     verb->add_option("--trials", options.contest.trials);
     verb->add_option("--limit", options.limit, "Seconds that one schedule may take");
     verb->add_flag("--replay", options.replay, "Kept verdicts alone");

@@ -111,6 +111,7 @@ int main(int argc, char** argv) {
   bench::Options options;
   CLI::App app("Candidates compiled and measured per second");
   app.add_option("cases", options.cases, "as bench_search takes them");
+  app.add_option("--workload", options.kernel.workload, "File of cases that are not built in");
   app.add_option("--space", options.space, "constructive or tiling");
   app.add_option("--trials", options.trials);
   app.add_option("--workers", options.workers);
