@@ -277,6 +277,8 @@ assert all(design in best for design in first)
 PY
 }
 holds "a warm start begins with the other's best" warm_first
+exits 0 "and takes no more than were asked for" "1 designs evaluated" -- \
+  "${search[@]}" -o warm-one --evaluations 1 --warm run
 
 for method in random nsga2 mobo; do
   exits 0 "$method" "12 designs evaluated" -- "${search[@]}" -o $method --method $method --evaluations 12

@@ -327,11 +327,12 @@ class DesignSearch {
     return stop;
   }
 
-  /// Points of the warm start come before all others.
+  /// Points of the warm start come before all others, as many as the budget has room for.
   void evaluate_warm(search::MultiSearcher& searcher, const search::MultiBudget& budget) {
+    const size_t most = std::min(warm_.size(), static_cast<size_t>(budget.evaluations));
     for (const search::Point& point : warm_) {
       if (searcher.tried(point)) continue;
-      if (searcher.trials().size() >= warm_.size() || budget.interrupted()) return;
+      if (searcher.trials().size() >= most || budget.interrupted()) return;
       const search::MultiTrial trial{point, evaluate_designs(subject_, evaluator_, {point})[0], 0};
       searcher.tell({trial});
       budget.progress({trial});
