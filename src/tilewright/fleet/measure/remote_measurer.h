@@ -38,6 +38,7 @@ struct RemoteMeasuring {
   uint64_t seed = 1;               ///< of records
   double limit_s = 5;              ///< per candidate
   double wait_s = 0;               ///< for the first device; 0: for ever
+  double confirm_s = 20;           ///< for a second device that takes a race
   std::vector<std::string> needs;  ///< tags of the devices
   std::vector<std::string> names;  ///< only these devices, in turn; empty: any of the class
   /// The least cost that a device can show; 0: unknown. units: ns. May be empty.
@@ -139,9 +140,10 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   std::vector<Batch> out_;               ///< as they were begun
   std::deque<measure::JudgedBatch> done_;
   std::set<std::string> busy_, used_;
-  int failed_ = 0;         ///< jobs in a row that ended as failed, without any reading
-  bool measured_ = false;  ///< there was a reading
-  std::string why_;        ///< the last of the failed jobs did
+  std::set<std::string> silent_;  ///< devices that did not take the last race they were asked for
+  int failed_ = 0;                ///< jobs in a row that ended as failed, without any reading
+  bool measured_ = false;         ///< there was a reading
+  std::string why_;               ///< the last of the failed jobs did
   int64_t last_id_ = 0, turn_ = 0;
   int64_t counted_ = 0;                                  ///< candidates, for repeats
   double away_since_ = -1, retry_at_ = 0;                ///< of a store that does not answer

@@ -89,7 +89,8 @@ class FakeStore {
   }
 
   Json look(const Json& have) {
-    for (const std::string& name : names) work(name);
+    for (const std::string& name : names)
+      if (!absent.contains(name)) work(name);
     Json answer = Json::array();
     for (const auto& [id, count] : have.items()) {
       Json state = states.at(known.at(id));
@@ -142,6 +143,7 @@ class FakeStore {
   std::map<std::string, size_t> known;  ///< place in these
   std::map<std::string, double> costs;  ///< by schedule; negative: it crashes
   std::map<std::string, Json> ratios;   ///< of races, by device
+  std::set<std::string> absent;         ///< devices that do nothing
   int away = 0;                         ///< calls that are not answered
   bool accepts_unheard = false;         ///< what is not answered is done all the same
   bool full = false, idle = false, fails = false;
@@ -421,6 +423,27 @@ TEST(RemoteMeasurer, OfTwoRacesTheWorseRatiosCount) {
   ASSERT_TRUE(known) << to_string(known.error());
   EXPECT_THAT(known->priors, ElementsAre(50, 7));
   EXPECT_THAT(known->points, ElementsAre("", "splits: 2"));
+}
+
+/// The worker of d1 was killed, which the store does not know yet.
+TEST(RemoteMeasurer, ADeviceThatDoesNotTakeARaceIsTheLastToBeAskedAgain) {
+  FakeStore store(3);
+  store.ratios = {{"d0", {1, .8}}, {"d1", {1, .9}}, {"d2", {1, .85}}};
+  store.absent = {"d1"};
+  const auto made = measurer_of(store, {.confirm_s = .02});
+  const auto race = [&] {
+    return made->measurer->race(small_task(), {split_by(1), split_by(2)}, 3).value();
+  };
+  EXPECT_THAT(race(), ElementsAre(1, .8));
+  EXPECT_EQ(store.order.at(1).at("device"), "d1");
+  EXPECT_THAT(race(), ElementsAre(1, .85));
+  EXPECT_EQ(store.order.at(3).at("device"), "d2");
+  store.absent = {"d1", "d2"};
+  EXPECT_THAT(race(), ElementsAre(1, .8));
+  // All others are silent: one of them is asked all the same, and is there again.
+  store.absent.clear();
+  EXPECT_THAT(race(), ElementsAre(1, .9));
+  EXPECT_EQ(store.order.at(7).at("device"), "d1");
 }
 
 /// At the end of a search, too, a store that is away is waited for.

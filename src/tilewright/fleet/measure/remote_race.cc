@@ -14,8 +14,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Until a device takes the race, and until a second one does.
-constexpr double kRacePatience = 60, kConfirmPatience = 20;
+constexpr double kRacePatience = 60;  ///< until a device takes the race
+/// How much of `confirm_s` a device gets that did not take its last race: its worker may be dead,
+/// which the store cannot know for a minute, and a search ends with a race per kernel.
+constexpr double kSilentShare = .1;
 constexpr int kRaceAttempts = 3;                         ///< of a job that the store cancelled
 constexpr double kFirstLook = .005, kLongestLook = .25;  ///< between looks
 
@@ -88,14 +90,19 @@ Result<std::vector<double>> RemoteMeasurer::race_on(const std::string& device,
   return ratios;
 }
 
-/// A device of the class that is on, but for one; empty: there is none.
+/// A device of the class that is on, but for one, and rather one that is not silent; empty: there
+/// is none.
 std::string RemoteMeasurer::other_device(const std::string& than) const {
-  for (const Device& device : on_.devices)
-    if (device.name != than && !is_off(device) &&
-        (options_.names.empty() || std::find(options_.names.begin(), options_.names.end(),
-                                             device.name) != options_.names.end()))
-      return device.name;
-  return {};
+  std::string silent;
+  for (const Device& device : on_.devices) {
+    if (device.name == than || is_off(device) ||
+        (!options_.names.empty() && std::find(options_.names.begin(), options_.names.end(),
+                                              device.name) == options_.names.end()))
+      continue;
+    if (!silent_.contains(device.name)) return device.name;
+    if (silent.empty()) silent = device.name;
+  }
+  return silent;
 }
 
 Result<std::vector<double>> RemoteMeasurer::race(const measure::Task& task,
@@ -118,9 +125,12 @@ Result<std::vector<double>> RemoteMeasurer::race(const measure::Task& task,
   std::vector<double> ratios = TW_TRY(race_on("", request, kRacePatience, first));
   const std::string other = other_device(first);
   if (other.empty()) return ratios;
-  const Result<std::vector<double>> confirmed = race_on(other, request, kConfirmPatience, second);
+  const double patience = options_.confirm_s * (silent_.contains(other) ? kSilentShare : 1);
+  const Result<std::vector<double>> confirmed = race_on(other, request, patience, second);
   if (!confirmed && confirmed.error().kind == ErrorKind::Interrupted)
     return tl::unexpected<Error>(confirmed.error());
+  silent_.erase(other);
+  if (!confirmed && confirmed.error().kind == ErrorKind::Limit) silent_.insert(other);
   if (confirmed)
     for (size_t i = 0; i < ratios.size(); ++i) ratios[i] = std::max(ratios[i], (*confirmed)[i]);
   return ratios;
