@@ -260,11 +260,22 @@ Verb add_action(Verb verb, const Options& options, VerbContext& context, const s
   return added;
 }
 
+/// Workers and runs have ids for names. errors: Usage.
+Status check_id(const std::string& subject, const std::string& id) {
+  constexpr size_t kDigits = 36;  // those of a UUID and its four dashes
+  if (id.size() == kDigits && id.find_first_not_of("0123456789abcdef-") == id.npos) return {};
+  return fail(ErrorKind::Usage, fmt::format("'{}' is no id of a {}", id, subject),
+              "an id looks like 01a21ab9-c831-778e-b0ce-cac031af86ee",
+              "tilewright fleet status --json has them");
+}
+
 /// One that hands the name it is given to a function of the schema.
 void add_named(Verb verb, const Options& options, VerbContext& context, const std::string& name,
                const std::string& function, const std::string& subject, const std::string& what) {
   add_action(verb, options, context, name, what,
-             [function](const FleetVerb& fleet, bool as_json) {
+             [function, subject](const FleetVerb& fleet, bool as_json) -> Result<int> {
+               if (subject == "worker" || subject == "run")
+                 TW_TRY_STATUS(check_id(subject, fleet.name));
                return tell_answer(fleet, function, {fleet.name}, as_json);
              })
       .add_option(subject, options->name, "which")
