@@ -5,7 +5,7 @@
   fleet_history.py --kills 500 --seconds 150 --promote 1    the long one, with a standby that takes over per 100 kills
   fleet_history.py --defect no_token_check                  plants a defect; exit code 1 if it is NOT found
   fleet_history.py --defect all --kills 200                 all of them, one after the other
-  fleet_history.py --ci                                     60 kills, then three defects that show quickly
+  fleet_history.py --ci                                     60 kills, and beside that three defects that show quickly
 
 A run is a private PostgreSQL with the fleet's schema, seven agents on six devices, three submitters, a canceller, a
 pauser and a proxy between them and the server; see the opening comments of the other files. --seed fixes who is hit
@@ -17,6 +17,7 @@ import json
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -29,7 +30,7 @@ import defects  # noqa: E402
 import install  # noqa: E402
 import log  # noqa: E402
 import tables  # noqa: E402
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, dies_with_parent  # noqa: E402
 from evidence import Violation  # noqa: E402
 from supervisor import Supervisor  # noqa: E402
 
@@ -45,15 +46,17 @@ def arguments():
     parser.add_argument("--seconds", type=float, help="time over which they are spread (0.4 s for each)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--round", type=int, help="kills until everything is healed, drained and checked (all)")
-    parser.add_argument("--defect", help=f"all, or of {', '.join(defects.DEFECTS)}")
+    parser.add_argument("--defect", help=f"all, or some of {', '.join(defects.DEFECTS)}, with commas")
     parser.add_argument("--ci", action="store_true", help="the run of continuous integration")
     parser.add_argument("--json", dest="report", help="file for the report")
     parser.add_argument("--promote", type=int, default=0, help="standbys that take over, per round")
     parser.add_argument("--schema", default=install.SCHEMA, help="folder with the schema's files")
     parser.add_argument("--keep", action="store_true", help="leave the folder with the histories")
     chosen = parser.parse_args()
-    if chosen.defect not in (None, "all", *defects.DEFECTS):
-        parser.error(f"there is no defect '{chosen.defect}'")
+    chosen.defects = list(defects.DEFECTS) if chosen.defect == "all" else chosen.defect.split(",") if chosen.defect else []
+    for name in chosen.defects:
+        if name not in defects.DEFECTS:
+            parser.error(f"there is no defect '{name}'")
     return chosen
 
 
@@ -169,20 +172,43 @@ def plant(name, chosen):
     return report
 
 
+class Beside:
+    """The defects of --ci in a process of their own: a history waits most of its time. Ended with this one."""
+
+    def __init__(self):
+        words = [sys.executable, os.path.abspath(__file__), "--ci", "--defect", ",".join(CI_DEFECTS)]
+        self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, preexec_fn=dies_with_parent)
+
+    def good(self):
+        """Whether all were found, after what was printed of them."""
+        print(self.process.communicate()[0], end="")
+        return self.process.returncode == 0
+
+    def end(self):
+        if self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait()
+
+
 def main():
     chosen = arguments()
     for number in (signal.SIGINT, signal.SIGTERM):  # also where a shell had SIGINT ignored
         signal.signal(number, lambda number, _: sys.exit(128 + number))
     reports, good = [], True
-    if chosen.defect is None:
-        kills = chosen.kills or 60
-        seconds = chosen.seconds or (CI_PACE if chosen.ci else 0.4) * kills
-        report = execute(chosen, kills, seconds, chosen.round or min(kills, 100))
-        tell(report)
-        reports.append(report)
-        good = not report["violations"]
-    names = CI_DEFECTS if chosen.ci else () if chosen.defect is None else [chosen.defect]
-    for name in defects.DEFECTS if chosen.defect == "all" else names:
+    if not chosen.defects:
+        beside = Beside() if chosen.ci else None
+        try:
+            kills = chosen.kills or 60
+            seconds = chosen.seconds or (CI_PACE if chosen.ci else 0.4) * kills
+            report = execute(chosen, kills, seconds, chosen.round or min(kills, 100))
+            tell(report)
+            reports.append(report)
+            good = not report["violations"]
+            good = (beside is None or beside.good()) and good
+        finally:
+            if beside:
+                beside.end()
+    for name in chosen.defects:
         reports.append(plant(name, chosen))
         good = good and reports[-1]["found"]
     if chosen.report:
