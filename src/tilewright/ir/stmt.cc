@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::string_view kForKinds[] = {"serial", "parallel", "vector", "unroll", "bind"};
 constexpr std::string_view kIterKinds[] = {"space", "reduce", "scan"};
-constexpr std::string_view kMarkKinds[] = {"async",     "atomic",   "pipeline", "ii",
-                                           "partition", "prefetch", "copies",   "align",
-                                           "pad",       "slots",    "port"};
+constexpr std::string_view kMarkKinds[] = {"async",     "atomic",   "pipeline",   "ii",
+                                           "partition", "prefetch", "fetch_next", "copies",
+                                           "align",     "pad",      "slots",      "port"};
 constexpr std::string_view kCombines[] = {"=", "+=", "*=", "max=", "min="};
 constexpr std::string_view kParamModes[] = {"in", "out", "inout", "const"};
 

@@ -40,6 +40,7 @@ enum class MarkKind {
   InitiationInterval,
   Partition,
   Prefetch,
+  FetchNext,
   Copies,
   Align,
   Pad,

@@ -112,9 +112,9 @@ constexpr MarkRow kMarks[] = {
     {MarkKind::Async, false, true, false},     {MarkKind::Atomic, false, true, false},
     {MarkKind::Pipeline, true, false, false},  {MarkKind::InitiationInterval, true, false, false},
     {MarkKind::Partition, false, false, true}, {MarkKind::Prefetch, true, false, false},
-    {MarkKind::Copies, false, true, true},     {MarkKind::Align, false, false, true},
-    {MarkKind::Pad, false, false, true},       {MarkKind::Slots, false, false, true},
-    {MarkKind::Port, true, true, false},
+    {MarkKind::FetchNext, true, false, false}, {MarkKind::Copies, false, true, true},
+    {MarkKind::Align, false, false, true},     {MarkKind::Pad, false, false, true},
+    {MarkKind::Slots, false, false, true},     {MarkKind::Port, true, true, false},
 };
 
 void put(Marks& marks, const Mark& mark) {

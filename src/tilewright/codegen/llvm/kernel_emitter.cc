@@ -177,9 +177,9 @@ void KernelEmitter::counted_loop(Value* extent, const std::string& name,
   b_.SetInsertPoint(head);
   llvm::PHINode* i = b_.CreatePHI(b_.getInt64Ty(), 2, name);
   i->addIncoming(index(0), before);
-  prefetched_.clear();
+  prefetched_.clear(), fetched_next_ = false;
   body(i);
-  prefetched_.clear();
+  prefetched_.clear(), fetched_next_ = false;
   Value* next = b_.CreateAdd(i, index(1), name + ".next", true, true);
   i->addIncoming(next, b_.GetInsertBlock());
   b_.CreateCondBr(b_.CreateICmpULT(next, extent), head, after);
@@ -191,9 +191,12 @@ void KernelEmitter::loop(const For& x) {
   bounds_.bind(x.var, x.extent);
   depth_[x.var] = static_cast<int>(depth_.size()) + 1;
   const std::optional<Prefetch> outer_prefetch = prefetch_;
-  for (const Mark& mark : x.marks)
-    if (const auto* n = std::get_if<int64_t>(&mark.value); n && mark.kind == MarkKind::Prefetch)
-      prefetch_ = Prefetch{x.var, *n};
+  const std::optional<FetchNext> outer_next = fetch_next_;
+  if (const auto n = int_mark(x.marks, MarkKind::Prefetch)) prefetch_ = Prefetch{x.var, *n};
+  if (const auto n = int_mark(x.marks, MarkKind::FetchNext))
+    fetch_next_ = FetchNext{loops_.size(), *n};
+  const size_t around = loops_.size();
+  if (x.kind != ForKind::Vector) loops_.push_back({x.var, as_int(x.extent).value_or(0)});
   if (is_outlined(x, inside_parallel_) && !lanes_) {
     outline(x);
   } else if (x.kind != ForKind::Vector || !vector_loop(x)) {
@@ -206,7 +209,9 @@ void KernelEmitter::loop(const For& x) {
     vars_.erase(x.var);
   }
   depth_.erase(x.var);
+  loops_.resize(around);
   prefetch_ = outer_prefetch;
+  fetch_next_ = outer_next;
   bounds_ = outer;
 }
 

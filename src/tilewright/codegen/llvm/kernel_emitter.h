@@ -85,6 +85,9 @@ class KernelEmitter {
   void store(const Store& x);
   Value* extreme_of(const Expr& e, Combine combine);
   void prefetch(const Load& x, const Address& at);
+  /// Where lane 0 reads in the buffer, in elements; absent if strides are not constant.
+  std::optional<Expr> place_of(const Load& x) const;
+  void fetch_next(const Load& x, const Address& at);  // fetch_next.cc
   Value* load_memory(const Buffer& buffer, const Address& at);
   void store_memory(const Buffer& buffer, const Address& at, Value* value);
   std::optional<unsigned> known_lanes() const;
@@ -179,6 +182,19 @@ class KernelEmitter {
   };
   std::optional<Prefetch> prefetch_;
   std::vector<Prefetch::Place> prefetched_;
+  /// Loops around that count, outermost first.
+  struct Around {
+    Var var;
+    int64_t extent = 0;  ///< 0: not constant
+  };
+  std::vector<Around> loops_;
+  /// The innermost loop marked `fetch_next`, by its place in `loops_`.
+  struct FetchNext {
+    size_t loop = 0;
+    int64_t bytes = 0;  ///< that the loop reads each time
+  };
+  std::optional<FetchNext> fetch_next_;
+  bool fetched_next_ = false;  ///< in this loop body
 
   std::map<Buffer, std::vector<Expr>> strides_;
   /// Stack buffers whose last axis is padded to whole vectors, with their element count.

@@ -231,6 +231,42 @@ TEST(Llvm, AsksForEachCacheLineOnce) {
   EXPECT_EQ(asked(8), 2);
 }
 
+TEST(Llvm, FetchesTheNextWeightsWhileTheseAreReadAgain) {
+  // Three parts of W of 4096 bytes, each read 8 times in 64 steps: 8 bytes in each step.
+  const auto ir_of = [](const std::string& loops, const std::string& n, const std::string& m,
+                        const std::string& mode) {
+    const std::string text = fmt::format(
+        R"(func f(A: f32[8,64], {3}W: f32[3,64,16], out Y: f32[8,3,16]) {{
+  {0} {{
+    for l0 in 16 vector {{
+      block Y.init(m: space 8 = {2}, n: space 3 = {1}, l: space 16 = l0) {{ Y[m, n, l] = 0.0 }}
+    }}
+    for k in 64 @(fetch_next=4096), l1 in 16 vector {{
+      block Y(m: space 8 = {2}, n: space 3 = {1}, l: space 16 = l1, k1: reduce 64 = k) {{
+        Y[m, n, l] += A[m, k1] * W[n, k1, l]
+      }}
+    }}
+  }}
+}})",
+        loops, n, m, mode);
+    const auto func = parse_func(text);
+    EXPECT_TRUE(func) << to_string(func.error());
+    LlvmOptions options = for_target("x86-64-v4");
+    options.opt_level = 0;
+    return *emit_llvm_ir(*lower::run_pipeline(*func, "cpu"), options);
+  };
+  const std::string apart = ir_of("for i in 3, j in 8", "i", "j", "const ");
+  const std::string joined = ir_of("for q in 24", "q / 8", "q % 8", "const ");
+  for (const std::string& ir : {apart, joined}) {
+    EXPECT_EQ(occurrences(ir, "call void @llvm.prefetch"), 1);
+    EXPECT_THAT(ir, HasSubstr(", 64\n"));  // steps of a pass
+  }
+  // Not of what is no weights, nor where each part is read once.
+  EXPECT_EQ(occurrences(ir_of("for i in 3, j in 8", "i", "j", ""), "call void @llvm.prefetch"), 0);
+  EXPECT_EQ(
+      occurrences(ir_of("for j in 8, i in 3", "i", "j", "const "), "call void @llvm.prefetch"), 0);
+}
+
 TEST(Llvm, CompilesForOtherMachines) {
   const Func func = *parse_func(kMultiplyAdd);
   EXPECT_THAT(*emit_assembly(func, for_target("aarch64")), HasSubstr("fmla"));

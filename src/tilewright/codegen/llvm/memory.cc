@@ -253,25 +253,19 @@ void KernelEmitter::prefetch(const Load& x, const Address& at) {
   if (!lanes_ || at.stride != 1 || lanes_->mask != nullptr ||
       std::none_of(func_.params.begin(), func_.params.end(), is_read))
     return;
+  const std::optional<Expr> place = place_of(x);
+  if (!place) return;
   int64_t step = 0;
-  Expr place = int_imm(0);  // in the buffer, as lane 0 reads it, whatever its loop is called
-  const VarMap lane = {{lanes_->var, int_imm(lanes_->const_base.value_or(0))}};
-  for (size_t axis = 0; axis < x.indices.size(); ++axis) {
-    const auto stride = as_int(strides_.at(x.buffer)[axis]);
-    if (!stride) return;
-    place = place + substitute(x.indices[axis], lane) * *stride;
-    for (const auto& [e, coefficient] : arith::as_affine(x.indices[axis]).terms)
-      if (const auto* r = e.as<VarRef>(); r && r->var == prefetch_->var)
-        step += coefficient * *stride;
-  }
+  for (const auto& [e, coefficient] : arith::as_affine(*place).terms)
+    if (const auto* r = e.as<VarRef>(); r && r->var == prefetch_->var) step += coefficient;
   const int64_t line = kLineBits / bit_width(x.buffer.dtype());  // elements
   const auto in_its_line = [&](const Prefetch::Place& asked) {
     if (asked.buffer != x.buffer) return false;
-    const arith::Affine apart = arith::as_affine(place - asked.element);
+    const arith::Affine apart = arith::as_affine(*place - asked.element);
     return apart.terms.empty() && std::abs(apart.constant) < line;
   };
   if (step == 0 || std::any_of(prefetched_.begin(), prefetched_.end(), in_its_line)) return;
-  prefetched_.push_back({x.buffer, place});
+  prefetched_.push_back({x.buffer, *place});
   Value* ahead = b_.CreateConstGEP1_64(element_type(x.buffer), at.pointer,
                                        static_cast<uint64_t>(step * prefetch_->distance));
   constexpr unsigned kRead = 0, kIntoL2 = 2, kData = 1;
@@ -283,6 +277,7 @@ Value* KernelEmitter::load_element(const Load& x, DType dtype) {
   if (const auto it = turned_.find(&x); it != turned_.end()) return from_memory(dtype, it->second);
   const Address at = address(x.buffer, x.indices);
   if (prefetch_) prefetch(x, at);
+  if (fetch_next_) fetch_next(x, at);
   return from_memory(dtype, load_memory(x.buffer, at));
 }
 

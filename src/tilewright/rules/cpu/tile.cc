@@ -92,6 +92,7 @@ class TileRule {
     const BlockFacts& block = *find_block(blocks, name_);
     const Buffer accumulator = block.store->buffer;
     if (!sort_loops(block)) return false;
+    const int64_t weights = bytes_of_weights(block);
     rows_first_ = !tile_.reuse && threads_ > 1 && !batch_.empty() &&
                   extent_of_loop(block, batch_.back()) >= kLeastShared * threads_;
     const bool skips = tile_.reuse && skips_padding(block);
@@ -133,6 +134,7 @@ class TileRule {
     const int64_t ahead = (tile_.ahead + steps - 1) / steps;
     if (ahead > 0 && !reduce_.empty())
       draft_.attempt(schedule::SetMark{reduce_.back(), "prefetch", std::to_string(ahead)});
+    if (ahead > 0) fetch_next_weights(weights);
     cut(bordered, skipped.has_value());
     if (skipped && row_block_.empty()) cut_taps(draft_, *skipped, row_outer_);
     return true;
@@ -444,6 +446,29 @@ class TileRule {
       return i + 1 == reduce_.size() ? steps : 1;
     }
     return 1;
+  }
+
+  /// Bytes of a constant operand that one column of tiles reads, again for each of its tiles; 0 if
+  /// what rows share is not constant.
+  int64_t bytes_of_weights(const BlockFacts& block) const {
+    const std::optional<Product> product = product_of(block);
+    if (!product || !tile_.reuse) return 0;
+    int64_t steps = tile_.vec.tile * tile_.column.tile;
+    for (const int64_t extent : reduce_extents_) steps *= extent;
+    for (const Load& load : {product->a, product->b})
+      for (const Param& p : draft_.func().params)
+        if (p.buffer == load.buffer && p.mode == ParamMode::Const)
+          return storage_bytes(load.buffer.dtype(), steps);
+    return 0;
+  }
+
+  /// While tiles read their column's weights again, those of the next column come to L2, where they
+  /// have room beside them.
+  void fetch_next_weights(int64_t bytes) {
+    for (const std::string& loop : reduce_) {
+      if (bytes == 0 || 3 * bytes > target_.l2_bytes) return;
+      if (draft_.attempt(schedule::SetMark{loop, "fetch_next", std::to_string(bytes)})) return;
+    }
   }
 
   /// Cuts partial tiles off, and the tiles at the border if the block tests for it; tiles along the
