@@ -19,7 +19,7 @@ using cost::SpatialTensor;
 using Mask = uint32_t;
 
 /// A factor or the product of several.
-struct Node {
+struct Factor {
   std::string text;
   SpatialTensor tensor;  ///< its loops are those of the whole product
   DType dtype = DType::I32;
@@ -67,8 +67,8 @@ class OrderMaker {
     const Mask all = (Mask{1} << product_.factors.size()) - 1;
     for (const auto& [left, right] : brackets) {
       const bool last = (left | right) == all;
-      const Node &a = nodes_.at(left), &b = nodes_.at(right);
-      Node made;
+      const Factor &a = nodes_.at(left), &b = nodes_.at(right);
+      Factor made;
       made.text = fmt::format("{} * {}", in_brackets(left), in_brackets(right));
       made.tensor = last ? product_.result : between(left | right, order.stages.size() + 1);
       made.dtype = product_.dtypes.back();
@@ -108,7 +108,7 @@ class OrderMaker {
   }
 
   /// The two factors with the loops that they need.
-  cost::Computation stage(const Node& a, const Node& b, const Node& made) const {
+  cost::Computation stage(const Factor& a, const Factor& b, const Factor& made) const {
     cost::Computation c;
     c.name = made.tensor.name;
     const Mask result = loops_of(made.tensor);
@@ -134,7 +134,7 @@ class OrderMaker {
   }
 
   const cost::Computation& product_;
-  std::map<Mask, Node> nodes_;
+  std::map<Mask, Factor> nodes_;
 };
 
 /// Each index is a loop of its own, from its first to its last iteration.

@@ -71,7 +71,7 @@ LayerResult least_of(const Hardware& hardware, const cost::SpatialLayer& layer,
 /// What a run on the accelerator probably takes.
 LayerResult probable(const spatial::Design& design, const cost::SpatialLayer& layer,
                      const Energies& energies) {
-  constexpr double kInt32Bytes = 4;
+  constexpr double kPartBytes = 4;
   const LayerOpinion o = opinion(design, layer);
   const double sums = 2 * static_cast<double>(spatial::sum_parts(design));
   LayerResult result;
@@ -79,7 +79,7 @@ LayerResult probable(const spatial::Design& design, const cost::SpatialLayer& la
   result.dram_bytes = o.load_bytes + o.store_bytes;
   result.energy.array = o.steps * static_cast<double>(design.units()) * energies.mac;
   result.energy.scratchpad = (o.spad_reads + o.load_bytes) * energies.spad_byte;
-  result.energy.local = kInt32Bytes * (sums * o.steps + o.store_bytes) * energies.local_byte;
+  result.energy.local = kPartBytes * (sums * o.steps + o.store_bytes) * energies.local_byte;
   result.energy.dma = result.dram_bytes * energies.dma_byte;
   result.energy.dram = result.dram_bytes * energies.dram_byte;
   return result;

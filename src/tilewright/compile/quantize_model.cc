@@ -9,10 +9,6 @@
 namespace tilewright::compile {
 namespace {
 
-const tensor::TensorType& type_of(const graph::Graph& graph, graph::ValueId id) {
-  return graph.values[static_cast<size_t>(id)].type;
-}
-
 /// Scales that come from nothing but zeros fit no other input.
 void warn_of_zeros(const graph::Graph& graph, const graph::Ranges& ranges, size_t samples,
                    const Observer& observer) {
@@ -35,7 +31,8 @@ Result<graph::Ranges> observe(const graph::Graph& graph, const Samples& samples,
   std::vector<graph::ValueId> ids;
   for (const graph::Node& node : graph.nodes)
     for (graph::ValueId id : node.outputs)
-      if (id >= 0 && type_of(graph, id).dtype == DType::F32) ids.push_back(id);
+      if (id >= 0 && graph.values[static_cast<size_t>(id)].type.dtype == DType::F32)
+        ids.push_back(id);
   for (graph::ValueId id : ids)
     if (std::find(watched.outputs.begin(), watched.outputs.end(), id) == watched.outputs.end())
       watched.outputs.push_back(id);

@@ -68,8 +68,8 @@ std::vector<int> batch_axes_of(const Contraction& c) {
 /// Whether `rows` lines that far apart push each other out of L1 before their next use.
 bool rows_collide(int64_t rows, int64_t stride) {
   // One way of an L1 cache is a page; one of eight is left to the other operand.
-  constexpr int64_t kWayBytes = 4096, kLine = 64, kFreeWays = 7;
-  if (stride < kLine) return false;
+  constexpr int64_t kWayBytes = 4096, kFreeWays = 7;
+  if (stride < static_cast<int64_t>(kLineBytes)) return false;
   return ceil_div(rows, kWayBytes / std::gcd(stride, kWayBytes)) > kFreeWays;
 }
 

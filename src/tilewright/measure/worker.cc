@@ -377,7 +377,7 @@ Attempt<bool> Worker::prepare_anchor(MeasuredTask& task, const MeasureJob& job) 
 /// the anchor is slow, somebody else was at work: such a pair is taken again.
 std::vector<Timing> Worker::timings_of(MeasuredTask& task, const BuiltKernel& kernel,
                                        const MeasureJob& job) {
-  constexpr double kWorse = 1.15, kFarWorse = 2, kBehind = 1.04, kDisturbed = 1.5;
+  constexpr double kWorse = 1.15, kFarWorse = 2, kBehind = 1.04, kFarOff = 1.5;
   /// Few are enough where calls are long, and of what is behind the best in all of them.
   constexpr size_t kAttempts = 3, kFew = 3;
   constexpr double kLong = 0.02;  ///< units: s
@@ -392,7 +392,7 @@ std::vector<Timing> Worker::timings_of(MeasuredTask& task, const BuiltKernel& ke
     const Timing timing{anchor, time, alone ? time : time * job.anchor_cost / anchor};
     if (!alone) usual_ = std::min({usual_, anchor, job.elsewhere ? anchor : job.anchor_cost});
     calmest = std::min(calmest, anchor);
-    (anchor > kDisturbed * usual_ ? disturbed : good).push_back(timing);
+    (anchor > kFarOff * usual_ ? disturbed : good).push_back(timing);
     const double length = seconds_since(begin);
     if (seconds_since(begin_) + length > setup_.limit_seconds / 2) break;
     shortest = std::min(shortest, length);
@@ -404,7 +404,7 @@ std::vector<Timing> Worker::timings_of(MeasuredTask& task, const BuiltKernel& ke
     if (good.size() >= kFew && least > kBehind) break;
   }
   if (!good.empty()) return good;
-  std::erase_if(disturbed, [&](const Timing& t) { return t.anchor > kDisturbed * calmest; });
+  std::erase_if(disturbed, [&](const Timing& t) { return t.anchor > kFarOff * calmest; });
   return disturbed;
 }
 

@@ -91,10 +91,6 @@ int64_t pool_time(const Config& config, const Node& pool) {
   return (pool.out.height + 1) / 2 * (config.timing.lat_misc + pixels);
 }
 
-bool overlap(const View& a, const View& b) {
-  return a.root == b.root && a.group < b.group + b.groups && b.group < a.group + a.groups;
-}
-
 /// Whether a group reads what `pool` makes, or makes what it reads.
 bool depends(const Lowered& lowered, const GroupPlan& group, const Node& pool) {
   for (const int n : group.nodes) {

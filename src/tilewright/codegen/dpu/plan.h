@@ -43,6 +43,10 @@ struct View {
   int64_t height = 0, width = 0, groups = 0;
   int64_t row = 0, row_step = 1, col = 0, col_step = 1, group = 0;
 };
+/// Whether two views have channel groups of a root in common.
+inline bool overlap(const View& a, const View& b) {
+  return a.root == b.root && a.group < b.group + b.groups && b.group < a.group + a.groups;
+}
 
 /// Output channel groups of a convolution that read the same input groups; both count in the views.
 struct Block {

@@ -32,10 +32,6 @@ bool moves_only(const Node& node) {
   return node.kind == NodeKind::Pool && (node.pool.type == kCopy || node.pool.type == kUpsample);
 }
 
-bool overlap(const View& a, const View& b) {
-  return a.root == b.root && a.group < b.group + b.groups && b.group < a.group + a.groups;
-}
-
 /// Rows of a root that are there once `view` has its first `done` rows.
 int64_t rows_there(const View& view, int64_t done) {
   return done == view.height ? std::numeric_limits<int64_t>::max()

@@ -12,8 +12,6 @@
 namespace tilewright::driver {
 namespace {
 
-using Json = nlohmann::json;
-
 /// Times of this many runs fit into a reply.
 constexpr size_t kMostTimes = 10'000;
 
@@ -25,14 +23,15 @@ struct Settings {
 /// The subject of a folder, with its device.
 Result<SubjectOptions> options_of(const std::string& folder, Settings& settings) {
   SubjectOptions options;
-  const Json job = Json::parse(TW_TRY(read_file(folder + "/job.json")), nullptr, false);
+  const nlohmann::json job =
+      nlohmann::json::parse(TW_TRY(read_file(folder + "/job.json")), nullptr, false);
   try {
     options.device = job.at("device").get<std::string>();
     options.threads = job.at("threads");
     settings.warmup = job.at("warmup");
     settings.runs = job.at("runs");
     settings.seconds = job.at("seconds");
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     return fail(ErrorKind::Parse, "job.json is not as expected", error.what());
   }
   options.paths = {folder + "/model.twm"};
@@ -60,8 +59,8 @@ Result<double> timed_run(const Runnable& runnable) {
   return ns > 0 ? ns : wall;
 }
 
-Result<Json> write_outputs_of(const std::string& folder, const Runnable& runnable) {
-  Json listed = Json::array();
+Result<nlohmann::json> write_outputs_of(const std::string& folder, const Runnable& runnable) {
+  nlohmann::json listed = nlohmann::json::array();
   const runtime::Program& program = runnable.session->program();
   for (size_t i = 0; i < program.outputs.size(); ++i) {
     const std::string& output = program.values[static_cast<size_t>(program.outputs[i])].name;
@@ -74,14 +73,14 @@ Result<Json> write_outputs_of(const std::string& folder, const Runnable& runnabl
   return listed;
 }
 
-Result<Json> run_job(const std::string& folder) {
+Result<nlohmann::json> run_job(const std::string& folder) {
   Settings settings;
   const SubjectOptions options = TW_TRY(options_of(folder, settings));
   const auto begin = SteadyClock::now();
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   const Runnable runnable = TW_TRY(make_runnable(subjects.at(0), options));
   TW_TRY_STATUS(set_inputs(folder, runnable));
-  Json reply = {{"ok", true}, {"open_ms", 1e3 * seconds_since(begin)}};
+  nlohmann::json reply = {{"ok", true}, {"open_ms", 1e3 * seconds_since(begin)}};
   for (int i = 0; i < settings.warmup; ++i) TW_TRY_STATUS(run(runnable));
   std::vector<double> times;
   const auto start = SteadyClock::now();
@@ -96,13 +95,14 @@ Result<Json> run_job(const std::string& folder) {
 }  // namespace
 
 Status run_folder(const std::string& folder) {
-  const Result<Json> reply = run_job(folder);
-  const Json json =
+  const Result<nlohmann::json> reply = run_job(folder);
+  const nlohmann::json json =
       reply ? *reply
-            : Json{{"ok", false},
-                   {"kind", "error"},
-                   {"error", reply.error().what +
-                                 (reply.error().why.empty() ? "" : ": " + reply.error().why)}};
+            : nlohmann::json{
+                  {"ok", false},
+                  {"kind", "error"},
+                  {"error", reply.error().what +
+                                (reply.error().why.empty() ? "" : ": " + reply.error().why)}};
   return write_file(folder + "/result.json", json.dump());
 }
 

@@ -67,11 +67,11 @@ std::string launches_table(const compile::LaunchLog& log) {
 namespace {
 
 /// What becomes of a launch in a file of this name.
-using Picture = std::optional<std::string> (*)(const compile::LaunchRecord&, const std::string&);
+using Drawing = std::optional<std::string> (*)(const compile::LaunchRecord&, const std::string&);
 
 /// One file for each launch on a simulator; `what`: for messages, `instead`: what has a picture.
 Status write_pictures(const std::string& path, const compile::LaunchLog& log, const char* what,
-                      const std::string& instead, Picture picture) {
+                      const std::string& instead, Drawing picture) {
   bool written = false;
   for (const auto& [name, record] : log.entries) {
     if (record->counters().empty()) continue;

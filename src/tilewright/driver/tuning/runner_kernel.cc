@@ -25,8 +25,6 @@
 namespace tilewright::driver {
 namespace {
 
-using Json = nlohmann::json;
-
 constexpr std::string_view kRunner = "runner:";
 constexpr size_t kMostReplyLine = 256 << 10, kMostReplyBytes = size_t{1} << 30;
 constexpr int64_t kMostRunsAtOnce = 4000;  ///< that a runner lists
@@ -169,19 +167,20 @@ class RunnerKernel final : public measure::DeviceKernel {
   }
 
   Result<double> run(int64_t calls) override {
-    Json request = {{"warmup", 0}, {"runs", std::min(calls, kMostRunsAtOnce)}, {"seconds", 0}};
-    Json& sizes = request["inputs"] = Json::array();
+    nlohmann::json request = {
+        {"warmup", 0}, {"runs", std::min(calls, kMostRunsAtOnce)}, {"seconds", 0}};
+    nlohmann::json& sizes = request["inputs"] = nlohmann::json::array();
     for (const std::string& bytes : sent_) sizes.push_back(bytes.size());
     TW_TRY_STATUS(process_->send(request.dump() + "\n"));
     for (const std::string& bytes : sent_) TW_TRY_STATUS(process_->send(bytes));
-    const Json reply = Json::parse(TW_TRY(process_->line()), nullptr, false);
+    const nlohmann::json reply = nlohmann::json::parse(TW_TRY(process_->line()), nullptr, false);
     try {
       if (!reply.at("ok").get<bool>())
         return fail(ErrorKind::Device, "the runner does not run it",
                     reply.at("error").get<std::string>());
       answered_.clear();
       if (reply.at("outputs").size() != results_.size()) return RunnerProcess::no_answer();
-      for (const Json& output : reply.at("outputs")) {
+      for (const nlohmann::json& output : reply.at("outputs")) {
         const auto size = output.at("bytes").get<size_t>();
         if (size > kMostReplyBytes) return RunnerProcess::no_answer();
         answered_.push_back(TW_TRY(process_->bytes(size)));
@@ -189,7 +188,7 @@ class RunnerKernel final : public measure::DeviceKernel {
       const auto times = reply.at("run_ns").get<std::vector<double>>();
       if (times.empty()) return RunnerProcess::no_answer();
       return std::accumulate(times.begin(), times.end(), 0.) / static_cast<double>(times.size());
-    } catch (const Json::exception&) {
+    } catch (const nlohmann::json::exception&) {
       return RunnerProcess::no_answer();
     }
   }
@@ -255,7 +254,7 @@ Result<std::unique_ptr<measure::DeviceKernel>> load_runner_kernel(const Func& sc
   std::vector<std::string> argv = split_words(runner_command(device));
   argv.insert(argv.end(), {"--serve", "-"});
   std::unique_ptr<RunnerProcess> process = TW_TRY(RunnerProcess::start(std::move(argv)));
-  const Json how = {{"device", "cpu"}, {"threads", threads}, {"package", package.size()}};
+  const nlohmann::json how = {{"device", "cpu"}, {"threads", threads}, {"package", package.size()}};
   TW_TRY_STATUS(process->send(how.dump() + "\n"));
   TW_TRY_STATUS(process->send(package));
   return std::make_unique<RunnerKernel>(scheduled, std::move(process));

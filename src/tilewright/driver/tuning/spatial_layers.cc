@@ -31,7 +31,7 @@ class SpatialLayerSpace final : public LaunchSpace {
   std::unique_ptr<tune::SpatialSpace> space_;
 };
 
-const compile::SpatialLaunchCode* code_of(const compile::LaunchCode& launch) {
+const compile::SpatialLaunchCode* spatial_code_of(const compile::LaunchCode& launch) {
   return dynamic_cast<const compile::SpatialLaunchCode*>(launch.detail.get());
 }
 
@@ -42,7 +42,7 @@ Result<std::vector<LaunchTask>> spatial_layers(const compile::CompiledModel& mod
   const spatial::Design& design = compile::spatial_target(options.target)->design;
   std::vector<LaunchTask> tasks;
   for (const auto& [name, launch] : model.launches) {
-    const compile::SpatialLaunchCode* code = code_of(launch);
+    const compile::SpatialLaunchCode* code = spatial_code_of(launch);
     if (code == nullptr) continue;
     for (size_t i = 0; i < code->network.layers.size(); ++i) {
       const spatial::LayerPlan& plan = code->compiled.layers[i];
@@ -66,7 +66,7 @@ Result<double> spatial_cycles(const compile::CompiledModel& model,
   const spatial::Design& design = compile::spatial_target(options.target)->design;
   double cycles = 0;
   for (const auto& [name, launch] : model.launches)
-    if (const compile::SpatialLaunchCode* code = code_of(launch))
+    if (const compile::SpatialLaunchCode* code = spatial_code_of(launch))
       for (const spatial::Run& run : code->compiled.program.runs)
         cycles += static_cast<double>(TW_TRY(spatial::simulate_time(design, run.insns)).cycles);
   return cycles;

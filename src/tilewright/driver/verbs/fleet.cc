@@ -19,8 +19,6 @@
 namespace tilewright::driver {
 namespace {
 
-using Json = nlohmann::json;
-
 struct FleetVerb {
   std::string store;
   std::string private_folder;
@@ -111,7 +109,7 @@ Result<int> check(const FleetVerb& verb, bool as_json) {
 
 Result<int> status(const FleetVerb& verb, bool as_json) {
   const auto client = TW_TRY(client_of(verb));
-  const Json json = TW_TRY(client->call("status", {}));
+  const nlohmann::json json = TW_TRY(client->call("status", {}));
   if (as_json) {
     nlohmann::ordered_json answer = document("fleet");
     answer["action"] = "status";
@@ -128,7 +126,7 @@ Result<int> top(const FleetVerb& verb) {
   const auto client = TW_TRY(client_of(verb));
   const bool terminal = isatty(fileno(stdout)) != 0;
   while (!interrupted()) {
-    const Json json = TW_TRY(client->call("status", {}));
+    const nlohmann::json json = TW_TRY(client->call("status", {}));
     fmt::print("{}{}\n", terminal ? "\x1b[H\x1b[2J" : "", TW_TRY(status_text(json)));
     if (std::fflush(stdout) != 0) break;
     for (double left = verb.every; left > 0 && !interrupted(); left -= .1)
@@ -141,7 +139,7 @@ Result<int> top(const FleetVerb& verb) {
 Result<int> tell_answer(const FleetVerb& verb, const std::string& function,
                         const std::vector<postgres::Parameter>& parameters, bool as_json) {
   const auto client = TW_TRY(client_of(verb));
-  const Json answer = TW_TRY(client->call(function, parameters));
+  const nlohmann::json answer = TW_TRY(client->call(function, parameters));
   nlohmann::ordered_json json = document("fleet");
   json["action"] = function;
   json["answer"] = answer;
@@ -214,7 +212,7 @@ Result<int> grant(const FleetVerb& verb, bool as_json) {
 
 Result<int> log(const FleetVerb& verb, bool as_json) {
   const auto client = TW_TRY(client_of(verb));
-  const Json events = TW_TRY(client->call("last_events", {verb.limit}));
+  const nlohmann::json events = TW_TRY(client->call("last_events", {verb.limit}));
   nlohmann::ordered_json json = document("fleet");
   json["action"] = "log";
   json["events"] = events;

@@ -18,7 +18,7 @@
 namespace tilewright::fleet {
 namespace {
 
-constexpr int64_t kBlock = 512;  ///< of st_blocks, whatever the file system has
+constexpr int64_t kStatBlock = 512;  ///< of st_blocks, whatever the file system has
 
 using Folder = std::unique_ptr<DIR, int (*)(DIR*)>;
 
@@ -60,7 +60,7 @@ int64_t hidden_bytes(pid_t process, std::set<std::pair<dev_t, ino_t>>& seen) {
     struct stat info{};
     if (::fstatat(::dirfd(files.get()), name, &info, 0) == 0 && S_ISREG(info.st_mode) &&
         info.st_nlink == 0 && seen.emplace(info.st_dev, info.st_ino).second)
-      bytes += info.st_blocks * kBlock;
+      bytes += info.st_blocks * kStatBlock;
     return true;
   });
   return bytes;
