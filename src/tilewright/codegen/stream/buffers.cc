@@ -112,12 +112,12 @@ class Finder {
     const ChipMemory* memory = memory_of(memories_, buffer);
     if (memory == nullptr)
       return fail(ErrorKind::Unsupported,
-                  "`" + buffer.name() + "` is in no memory of " + memories_.device + ".",
-                  "scope " + buffer.scope(), "Use " + scopes() + ".");
+                  "`" + buffer.name() + "` is in no memory of " + memories_.device,
+                  "scope " + buffer.scope(), "use " + scopes());
     if (!is_signed_int(buffer.dtype()) || bit_width(buffer.dtype()) != memory->bits)
       return fail(
           ErrorKind::Unsupported,
-          fmt::format("`{}` has elements of type {}, {} holds {}-bit integers.", buffer.name(),
+          fmt::format("`{}` has elements of type {}, {} holds {}-bit integers", buffer.name(),
                       tilewright::name(buffer.dtype()), buffer.scope(), memory->bits));
     Allocation& a = out_.allocations[buffer.id()];
     a.buffer = buffer;
@@ -189,7 +189,7 @@ Result<bool> open_loops(const Allocation& slot, const AllocAccess& access, Env& 
     const auto extent = env.range(loop->extent);
     if (!extent || env.extents().size() == kMaxLoops)
       return fail(ErrorKind::Unsupported,
-                  "The size of `" + slot.buffer.name() + "` depends on data or on too many loops.",
+                  "the size of `" + slot.buffer.name() + "` depends on data or on too many loops",
                   "loop `" + loop->var.name() + "`");
     if (extent->hi <= 0) return false;
     env.add_loop(loop->var, extent->hi);
@@ -249,7 +249,7 @@ Result<std::vector<int64_t>> constant_shape(const Buffer& buffer, const Env& env
   for (const Expr& e : buffer.shape()) {
     const auto n = env.value(e);
     if (!n)
-      return fail(ErrorKind::Unsupported, "The shape of `" + buffer.name() + "` is not constant.");
+      return fail(ErrorKind::Unsupported, "the shape of `" + buffer.name() + "` is not constant");
     out.push_back(*n);
   }
   return out;
@@ -321,7 +321,7 @@ Result<PlacedBox> place_instance(const Allocation& slot, int64_t first, const Me
     return fail(ErrorKind::Unsupported,
                 fmt::format("`{}` has {} scalars at a time, no multiple of the "
                             "{} of an element of "
-                            "{}.",
+                            "{}",
                             slot.buffer.name(), scalars, lanes, slot.buffer.scope()),
                 "shape " + fmt::format("{}", fmt::join(sizes, "x")));
   out.elements = scalars / lanes;
@@ -339,14 +339,13 @@ Result<PlacedBox> place_in_dram(const Buffer& buffer, const std::vector<Expr>& s
     const auto stride = env.value(strides[i]);
     if (!stride)
       return fail(ErrorKind::Unsupported,
-                  "The strides of `" + buffer.name() + "` are not constant.");
+                  "the strides of `" + buffer.name() + "` are not constant");
     out.stride[i] = *stride;
   }
   const auto bytes = static_cast<uint64_t>(storage_bytes(buffer.dtype(), 1));
   if (address % bytes != 0)
-    return fail(ErrorKind::Invalid,
-                fmt::format("`{}` is at address {:#x}, no multiple of {} bytes.", buffer.name(),
-                            address, bytes));
+    return fail(ErrorKind::Invalid, fmt::format("`{}` is at address {:#x}, no multiple of {} bytes",
+                                                buffer.name(), address, bytes));
   out.base = static_cast<int64_t>(address / bytes);
   return out;
 }

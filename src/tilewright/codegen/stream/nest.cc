@@ -68,7 +68,7 @@ void point_forwards(ConcreteNest& nest) {
 namespace {
 
 tl::unexpected<Error> no_element(const std::string& why) {
-  return fail(ErrorKind::Unsupported, "An access does not cover whole elements.", why);
+  return fail(ErrorKind::Unsupported, "an access does not cover whole elements", why);
 }
 
 /// Splits the first `inner` iterations off loop i, as a loop of their own at

@@ -137,7 +137,7 @@ class Copier {
 
   Status send(Transfer t, int64_t sram, int64_t dram) {
     if (sram < 0 || dram < 0 || dram > limits_.last)
-      return fail(ErrorKind::Unsupported, "A transfer starts outside of its buffer.",
+      return fail(ErrorKind::Unsupported, "a transfer starts outside of its buffer",
                   fmt::format("on-chip element {}, DRAM element {}", sram, dram));
     t.sram = sram;
     t.dram = dram;

@@ -18,15 +18,15 @@ size_t loops_in(const Form& f) {
 
 tl::unexpected<Error> Walk::unsupported(const std::string& name, const std::string& why,
                                         const std::string& fix) const {
-  return fail(ErrorKind::Unsupported,
-              "Block `" + name + "` cannot run on " + memories_.device + ".", why, fix);
+  return fail(ErrorKind::Unsupported, "block `" + name + "` cannot run on " + memories_.device, why,
+              fix);
 }
 
 Status Walk::prepare() {
   for (const Scalar& s : func_.scalars) {
     if (s.lo != s.hi)
       return fail(ErrorKind::Unsupported,
-                  fmt::format("Scalar `{}` of `{}` is not known at compile time ({}..{}).",
+                  fmt::format("scalar `{}` of `{}` is not known at compile time ({}..{})",
                               s.var.name(), func_.name, s.lo, s.hi));
     env_.set(s.var, s.lo);
   }
@@ -48,7 +48,7 @@ Status Walk::measure_rings(int copies) {
 
 Status Walk::emit_all(const std::vector<uint64_t>& addresses) {
   if (addresses.size() != func_.params.size())
-    return fail(ErrorKind::Invalid, fmt::format("`{}` has {} parameters, {} addresses are given.",
+    return fail(ErrorKind::Invalid, fmt::format("`{}` has {} parameters, {} addresses are given",
                                                 func_.name, func_.params.size(), addresses.size()));
   for (size_t i = 0; i < addresses.size(); ++i) {
     const Param& p = func_.params[i];
@@ -69,7 +69,7 @@ Status Walk::execute(const For& f, const std::function<Status()>& body) {
   const auto extent = env_.value(f.extent);
   if (!extent)
     return fail(ErrorKind::Unsupported,
-                "The extent of loop `" + f.var.name() + "` is not known at compile time.");
+                "the extent of loop `" + f.var.name() + "` is not known at compile time");
   const Range range = range_of(f, *extent);
   for (int64_t i = range.lo; i <= range.hi; ++i) {
     env_.set(f.var, i);
@@ -101,7 +101,7 @@ Status Walk::walk(const Stmt& s) {
   if (const auto* i = s.as<If>()) {
     env_.clear_loops();
     const auto which = env_.decide(i->condition);
-    if (!which) return fail(ErrorKind::Unsupported, "An `if` is not decided at compile time.");
+    if (!which) return fail(ErrorKind::Unsupported, "an `if` is not decided at compile time");
     if (*which) return walk(i->then_body);
     return i->else_body ? walk(i->else_body) : Status{};
   }
@@ -266,7 +266,7 @@ Result<Attempt> Walk::attempt(const std::vector<const For*>& loops, const Stmt& 
     body = &block->body;
   }
   if (body->as<Store>() || body->as<Call>()) return leaf(*body, open);
-  return unsupported(open.name, "its body is several stores", "Split it into one block per store.");
+  return unsupported(open.name, "its body is several stores", "split it into one block per store");
 }
 
 std::optional<Form> Walk::address(const Buffer& buffer, const std::vector<Expr>& indices) const {

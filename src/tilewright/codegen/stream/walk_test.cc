@@ -145,11 +145,11 @@ TEST(Walk, ErrorsNameDeviceAndMemories) {
     return done ? std::string() : to_string(done.error());
   };
   EXPECT_NE(message(shifted(""), "= T[h, w]", "= T[h, w] + 1i8")
-                .find("Block `Y` cannot run on the copier."),
+                .find("block `Y` cannot run on the copier"),
             std::string::npos);
   const std::string elsewhere = message(shifted(""), "toy.chip", "toy.chop");
-  EXPECT_NE(elsewhere.find("`T` is in no memory of the copier."), std::string::npos) << elsewhere;
-  EXPECT_NE(elsewhere.find("Use toy.chip."), std::string::npos) << elsewhere;
+  EXPECT_NE(elsewhere.find("`T` is in no memory of the copier"), std::string::npos) << elsewhere;
+  EXPECT_NE(elsewhere.find("use toy.chip"), std::string::npos) << elsewhere;
 }
 
 }  // namespace
