@@ -185,7 +185,7 @@ int run_cli(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return report_error(usage_error(app, error, words), as_json);
   } catch (const Refused& refused) {
-    return report_error(refused.error, as_json);
+    return report_error(refusal(refused, words), as_json);
   }
   if (const Status sound = check_environment(); !sound)
     return report_error(sound.error(), context.json);

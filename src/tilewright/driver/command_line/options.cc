@@ -13,16 +13,14 @@
 namespace tilewright::driver {
 namespace {
 
-Refused refused(std::string what, std::string why = {}, std::string fix = {}) {
-  return {Error{ErrorKind::Usage, std::move(what), {}, std::move(why), std::move(fix), {}}};
-}
-
 /// An empty value is none: `-o "$OUT"` of a script whose OUT is not set.
 CLI::Option* with_text(CLI::Option* option) {
-  const std::string name = option->get_name();
   return option->check(CLI::Validator(
-      [name](std::string& text) -> std::string {
-        if (text.empty()) throw refused(fmt::format("the value of {} is empty", name));
+      [option](std::string& text) -> std::string {
+        if (text.empty())
+          throw Refused{option, [](const std::string& name) {
+                          return fmt::format("the value of {} is empty", name);
+                        }};
         return {};
       },
       ""));
@@ -48,11 +46,14 @@ Option& Option::only_one() {
 Option& Option::one_of(std::vector<std::string> words) {
   const std::string list = fmt::format("{}", fmt::join(words, "|"));
   option_->check(CLI::Validator(
-      [name = option_->get_name(), words = std::move(words)](std::string& word) -> std::string {
+      [option = option_, words = std::move(words)](std::string& word) -> std::string {
         if (std::find(words.begin(), words.end(), word) == words.end())
-          throw refused(fmt::format("{} takes no '{}'", name, word),
+          throw Refused{option,
+                        [word](const std::string& name) {
+                          return fmt::format("{} takes no '{}'", name, word);
+                        },
                         fmt::format("it takes {}", fmt::join(words, ", ")),
-                        did_you_mean(word, words));
+                        did_you_mean(word, words)};
         return {};
       },
       list));
@@ -61,13 +62,18 @@ Option& Option::one_of(std::vector<std::string> words) {
 
 Option& Option::in_range(double low, double high) {
   option_->check(CLI::Validator(
-      [name = option_->get_name(), low, high](std::string& word) -> std::string {
+      [option = option_, low, high](std::string& word) -> std::string {
         double value = 0;
         const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
         if (error != std::errc() || end != word.data() + word.size())
-          throw refused(fmt::format("{} '{}' is no number", name, word));
+          throw Refused{option, [word](const std::string& name) {
+                          return fmt::format("{} '{}' is no number", name, word);
+                        }};
         if (!(value >= low && value <= high))
-          throw refused(fmt::format("{} {} is not between {} and {}", name, word, low, high));
+          throw Refused{option, [word, low, high](const std::string& name) {
+                          return fmt::format("{} {} is not between {} and {}", name, word, low,
+                                             high);
+                        }};
         return {};
       },
       fmt::format("{}..{}", low, high)));
@@ -98,8 +104,11 @@ Option Verb::add_option(const std::string& names, int64_t& into, const std::stri
 Option Verb::add_option(const std::string& names, uint64_t& into, const std::string& what) {
   CLI::Option* option = app_->add_option(names, into, what);
   option->check(CLI::Validator(
-      [name = option->get_name()](std::string& word) -> std::string {
-        if (word.starts_with("-")) throw refused(fmt::format("{} {} is negative", name, word));
+      [option](std::string& word) -> std::string {
+        if (word.starts_with("-"))
+          throw Refused{option, [word](const std::string& name) {
+                          return fmt::format("{} {} is negative", name, word);
+                        }};
         return {};
       },
       ""));

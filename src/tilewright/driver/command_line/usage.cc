@@ -60,6 +60,14 @@ std::string option_name(const std::string& word) {
   return word.starts_with("--") ? word.substr(0, word.find('=')) : word.substr(0, 2);
 }
 
+/// The name by which the option was called: `-O` or `--level`.
+std::string typed_name(const CLI::Option& option, const std::vector<std::string>& words) {
+  std::string typed = option.get_name();
+  for (const std::string& word : words)
+    if (is_option(word) && option.check_name(option_name(word))) typed = option_name(word);
+  return typed;
+}
+
 Error unknown_option(const CLI::App& app, const std::vector<const CLI::App*>& path,
                      const std::string& name) {
   std::vector<std::string> elsewhere, known = long_names(app);
@@ -121,14 +129,15 @@ std::optional<Error> missing(const std::vector<const CLI::App*>& path) {
   return std::nullopt;
 }
 
-Error wrong_number(const std::vector<const CLI::App*>& path, const std::string& text) {
+Error wrong_number(const std::vector<const CLI::App*>& path, const std::string& text,
+                   const std::vector<std::string>& words) {
   for (const CLI::App* scope : path)
     for (const CLI::Option* option : scope->get_options()) {
       const std::string name = option->get_name();
       if (option->count() == 0 || text.find(name + " = ") == std::string::npos) continue;
       const bool whole = option->get_type_name().find("FLOAT") == std::string::npos;
-      return usage(fmt::format("{} '{}' is no {}", name, option->results().back(),
-                               whole ? "whole number" : "number"),
+      return usage(fmt::format("{} '{}' is no {}", typed_name(*option, words),
+                               option->results().back(), whole ? "whole number" : "number"),
                    option->get_description());
     }
   return usage(text);
@@ -146,6 +155,10 @@ tl::unexpected<Error> unknown_node(const std::string& node, const std::vector<st
               did_you_mean(node, names));
 }
 
+Error refusal(const Refused& refused, const std::vector<std::string>& words) {
+  return usage(refused.what(typed_name(*refused.option, words)), refused.why, refused.fix);
+}
+
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                   const std::vector<std::string>& words) {
   const std::vector<const CLI::App*> path = path_of(app);
@@ -157,7 +170,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
   plain.erase(plain.begin(),
               plain.begin() + static_cast<std::ptrdiff_t>(std::min(plain.size(), path.size())));
   if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr)
-    return wrong_number(path, error.what());
+    return wrong_number(path, error.what(), words);
   if (!names_below(scope).empty()) {
     const std::string near = plain.empty() ? "" : did_you_mean(plain[0], names_below(scope));
     return usage(plain.empty() ? fmt::format("{} needs an action", title(path))

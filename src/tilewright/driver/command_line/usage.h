@@ -1,6 +1,7 @@
 // Command lines that do not parse, said in this program's own words.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -8,15 +9,22 @@
 
 namespace CLI {
 class App;
+class Option;
 class ParseError;
 }  // namespace CLI
 
 namespace tilewright::driver {
 
-/// What an option throws that refuses its value: it knows best what is wrong.
+/// What an option throws that refuses its value: it knows best what is wrong, but not by which of
+/// its names it was called.
 struct Refused {
-  Error error;
+  const CLI::Option* option;
+  std::function<std::string(const std::string& name)> what;
+  std::string why = {}, fix = {};
 };
+
+/// The error of `refused` with the name that is in `words`, the arguments.
+Error refusal(const Refused& refused, const std::vector<std::string>& words);
 
 /// What is wrong with `words`, the arguments that `app` refused with `error`.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error,
