@@ -35,14 +35,14 @@ struct Samples {
   std::map<std::string, int> without_design;  ///< by reason
 };
 
-/// Cycles of a scheduled program.
-Result<int64_t> simulated(const Func& scheduled, const hw::FpgaDevice& device) {
+/// A run of a scheduled program, without values.
+Result<fpga::Report> simulated(const Func& scheduled, const hw::FpgaDevice& device) {
   const fpga::Design design = TW_TRY(compile::fpga_design(scheduled, device));
   fpga::RunOptions options;
   options.memory = compile::memory_timing(device);
   options.values = false;
   std::vector<std::string> none;
-  return TW_TRY(fpga::simulate(design, options, none)).cycles;
+  return fpga::simulate(design, options, none);
 }
 
 Samples sample(const Func& func, const hw::FpgaDevice& device, int count, double most_cycles,
@@ -63,15 +63,14 @@ Samples sample(const Func& func, const hw::FpgaDevice& device, int count, double
       ++found.too_long;
       continue;
     }
-    const auto cycles =
-        space->trace(point)
-            .and_then([&](const auto& steps) { return schedule::replay(func, steps); })
-            .and_then([&](const Func& done) { return simulated(done, device); });
-    if (!cycles)
-      ++found.without_design[cycles.error().what];
+    const auto run = space->trace(point)
+                         .and_then([&](const auto& steps) { return schedule::replay(func, steps); })
+                         .and_then([&](const Func& done) { return simulated(done, device); });
+    if (!run)
+      ++found.without_design[run.error().what];
     else
       found.points.push_back(
-          {func.name, outcome.cost, static_cast<double>(*cycles), space->design(point)});
+          {func.name, outcome.cost, static_cast<double>(run->cycles), space->design(point)});
   }
   return found;
 }
@@ -96,12 +95,26 @@ void print_row(const std::string& name, const std::vector<Sample>& points, const
 struct Compared {
   double model = 0, simulated = 0;
   std::string design;
+  std::vector<fpga::ProcessReport> processes;
 };
 
 Result<Compared> compare_best(const Func& func, const hw::FpgaDevice& device) {
   const auto best = TW_TRY(rules::best_fpga_schedule(func, device));
-  const int64_t cycles = TW_TRY(simulated(best.func, device));
-  return Compared{best.time.cycles, static_cast<double>(cycles), to_string(best.design)};
+  const fpga::Report run = TW_TRY(simulated(best.func, device));
+  return Compared{best.time.cycles, static_cast<double>(run.cycles), to_string(best.design),
+                  run.processes};
+}
+
+/// What each process of a run did, in percent of its cycles.
+void print_waits(const Compared& row) {
+  for (const fpga::ProcessReport& process : row.processes) {
+    fmt::print("  {}:", process.name);
+    for (size_t doing = 0; doing < fpga::kDoings; ++doing)
+      if (process.cycles[doing] > 0)
+        fmt::print(" {} {:.1f} %", name(static_cast<fpga::Doing>(doing)),
+                   100 * static_cast<double>(process.cycles[doing]) / row.simulated);
+    fmt::print("\n");
+  }
 }
 
 }  // namespace
@@ -126,6 +139,7 @@ int model_of_best(const Selection& selection, const std::vector<std::string>& ty
       errors.push_back(std::abs(off));
       fmt::print("| {} | {} | {} | {:.0f} | {:.0f} | {:+.1f} |\n", name, type, row->design,
                  row->model, row->simulated, off);
+      if (selection.details) print_waits(*row);
       std::fflush(stdout);
     }
   fmt::print("{} designs: off by {:.2f} % in median, {:.2f} % at most\n", errors.size(),

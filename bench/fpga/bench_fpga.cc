@@ -45,14 +45,17 @@ int main(int argc, char** argv) {
   drawn("layers", "C1 to C15 at full size: C++ against the processor's code", layers_check)
       ->add_flag("--check", check, "compare values")
       ->required();
-  drawn("rtl", "random designs, and layers scaled down: Verilog against the cycle simulator", rtl);
+  drawn("rtl", "random designs, and layers scaled down: Verilog against the cycle simulator", rtl)
+      ->add_option("--record", chosen.record, "a file: keeps what is done, and goes on behind it");
   drawn("shared", "layers scaled down, on one build of the Verilog", shared);
   drawn("model", "random points: model against the cycle simulator", model_accuracy)
       ->add_option("--limit", chosen.limit, "cycles by the model, above which none is simulated");
-  drawn("best", "the model's best designs: model against the cycle simulator",
-        [&](const Selection& selection) { return model_of_best(selection, types); })
-      ->add_option("--types", types, "only these of f32, i16, i8")
+  CLI::App* best =
+      drawn("best", "the model's best designs: model against the cycle simulator",
+            [&](const Selection& selection) { return model_of_best(selection, types); });
+  best->add_option("--types", types, "only these of f32, i16, i8")
       ->check(CLI::IsMember({"f32", "bf16", "i16", "i8"}));
+  best->add_flag("--waits", chosen.details, "also who waits for what");
   drawn("cells", "random designs: model against Yosys", cells);
   CLI11_PARSE(app, argc, argv);
   return status;

@@ -24,6 +24,9 @@ struct Selection {
   int count = 0;      ///< points of each layer, or designs; 0: the figure's own number
   uint64_t seed = 1;  ///< of what is drawn
   double limit = 0;   ///< the figure's own unit; 0: its own number
+  /// A file with what was found so far, which is not looked at again (record.h); empty: none.
+  std::string record;
+  bool details = false;  ///< also who waits for what
 };
 
 // These run what is generated. The status of the program: 0 if nothing differs.

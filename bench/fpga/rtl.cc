@@ -11,7 +11,9 @@
 
 #include "figures.h"
 #include "programs.h"
+#include "record.h"
 #include "tilewright/accel/fpga/merge.h"
+#include "tilewright/accel/fpga/sim/testing/random_memory.h"
 #include "tilewright/accel/fpga/testing/random_design.h"
 #include "tilewright/codegen/fpga/testing/run_design.h"
 #include "tilewright/compile/fpga/design_launch.h"
@@ -29,6 +31,9 @@ using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
+
+/// A design that takes more hangs.
+constexpr int64_t kMostRandomCycles = 1'000'000;
 
 constexpr DType kTypes[] = {DType::F32, DType::BF16, DType::I16, DType::I8};
 
@@ -48,45 +53,66 @@ std::string differs_on(fpga::RtlModel& model, const fpga::Design& design,
   return "";
 }
 
+/// `count` designs of one random structure, the first one in the order of the seed, on one build.
+/// errors: those of the build.
+Result<Finding> random_designs(uint64_t seed, int count) {
+  fpga::testing::Structure structure = fpga::testing::random_structure(seed);
+  structure.type = fpga::number_of(kTypes[seed % std::size(kTypes)]);
+  structure.bus.beat_bytes =
+      std::max(structure.bus.beat_bytes, structure.lanes * structure.type.bytes());
+  Finding finding{name(structure.type), 0, 0, 0, ""};
+  Rng rng(seed);
+  std::unique_ptr<fpga::RtlModel> model;
+  for (int i = 0; i < count; ++i) {
+    const fpga::testing::Sizes sizes = fpga::testing::random_sizes(rng);
+    const fpga::Design design = fpga::testing::random_design(structure, sizes);
+    if (model == nullptr)
+      model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Table, fpga::Runs::Short));
+    auto arguments = fpga::testing::random_arguments(structure, sizes, rng);
+    fpga::RunOptions options;
+    options.memory = fpga::testing::random_memory(rng);
+    options.max_cycles = kMostRandomCycles;
+    const std::string differs = differs_on(*model, design, options, arguments);
+    ++finding.count;
+    if (differs.empty()) continue;
+    ++finding.wrong;
+    finding.text += fmt::format("; design {}: {}", i, differs);
+  }
+  return finding;
+}
+
 /// How many of `count` random designs differ.
-int random_designs(int count, uint64_t first_seed) {
+int random_builds(const Selection& selection, Record& record) {
   constexpr int kOfOneBuild = 10;  // a build serves all designs of one structure
-  const auto begin = Clock::now();
-  std::map<std::string, int> types;
-  int done = 0, wrong = 0;
-  for (uint64_t seed = first_seed; done < count; ++seed) {
-    fpga::testing::Structure structure = fpga::testing::random_structure(seed);
-    structure.type = fpga::number_of(kTypes[seed % 4]);
-    structure.bus.beat_bytes =
-        std::max(structure.bus.beat_bytes, structure.lanes * structure.type.bytes());
-    Rng rng(seed);
-    std::unique_ptr<fpga::RtlModel> model;
-    for (int i = 0; i < kOfOneBuild && done < count; ++i, ++done) {
-      const fpga::testing::Sizes sizes = fpga::testing::random_sizes(rng);
-      const fpga::Design design = fpga::testing::random_design(structure, sizes);
-      if (model == nullptr) {
-        auto made = fpga::make_rtl(design, fpga::Numbers::Table);
-        if (!made) {
-          fmt::print("{}\n", to_string(made.error()));
-          return count;
-        }
-        model = *std::move(made);
-      }
-      auto arguments = fpga::testing::random_arguments(structure, sizes, rng);
-      fpga::RunOptions options;
-      options.memory.seed = static_cast<uint32_t>(rng.next());
-      options.memory.stall_percent = i % 2 == 0 ? 0 : 30;
-      const std::string differs = differs_on(*model, design, options, arguments);
-      ++types[name(structure.type)];
-      if (differs.empty()) continue;
-      ++wrong;
-      fmt::print("seed {} design {}: {}\n", seed, i, differs);
+  const int count = selection.count > 0 ? selection.count : 200;
+  std::map<std::string, int64_t> types;
+  int64_t done = 0, wrong = 0;
+  double seconds = 0;
+  for (uint64_t seed = selection.seed; done < count; ++seed) {
+    const int designs = static_cast<int>(std::min<int64_t>(kOfOneBuild, count - done));
+    const std::string name = fmt::format("seed {}, {} designs", seed, designs);
+    Finding found;
+    if (const Finding* before = record.find(name)) {
+      found = *before;
+    } else {
+      const auto begin = Clock::now();
+      const auto outcome = random_designs(seed, designs);
+      found =
+          outcome ? *outcome : Finding{"", designs, designs, 0, "; " + to_string(outcome.error())};
+      found.seconds = since(begin);
+      record.add(name, found);
     }
+    done += found.count;
+    wrong += found.wrong;
+    seconds += found.seconds;
+    types[found.type] += found.count;
+    fmt::print("{} of {}: seed {}, {}, {:.0f} s{}\n", done, count, seed, found.type, found.seconds,
+               found.text);
     std::fflush(stdout);
   }
   for (const auto& [type, times] : types) fmt::print("{}: {} designs\n", type, times);
-  fmt::print("{} of {} designs differ in values or cycles; {:.0f} s\n", wrong, done, since(begin));
-  return wrong;
+  fmt::print("{} of {} designs differ in values or cycles; {:.0f} s\n", wrong, done, seconds);
+  return static_cast<int>(wrong);
 }
 
 // C1 to C15 with so many channels for each of theirs, and so small images: kernel and stride stay.
@@ -113,17 +139,19 @@ Result<Scaled> scaled_layer(const Func& func, const hw::FpgaDevice& device, Rng&
   tune::FpgaSpaceOptions options;
   options.as_steps = true;
   const auto space = TW_TRY(tune::FpgaSpace::create(device, func, options));
-  search::Point point;
-  cost::FpgaDesign drawn;
-  do {
+  search::Point point = space->space().random(rng);
+  cost::FpgaDesign drawn = space->design(point);
+  // No design of so few products takes less than this for a layer.
+  const double least = space->model(point).macs() / kMostProducts;
+  const double most = std::max(kMostCycles, 2 * least);
+  while (drawn.uo * drawn.ui * drawn.us > kMostProducts || !(space->judge(point).cost <= most)) {
     point = space->space().random(rng);
     drawn = space->design(point);
-  } while (drawn.uo * drawn.ui * drawn.us > kMostProducts ||
-           !(space->judge(point).cost <= kMostCycles));
+  }
   Scaled out{to_string(drawn), 0};
   const fpga::Design design = TW_TRY(
       compile::fpga_design(TW_TRY(schedule::replay(func, TW_TRY(space->trace(point)))), device));
-  const auto model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Fixed));
+  const auto model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Fixed, fpga::Runs::Short));
   const interp::Arguments given = lower::testing::arguments_of(func, rng.next());
   const interp::Outcome expected = TW_TRY(interp::run(func, given));
   std::vector<std::string> bytes = codegen::testing::bytes_of(func, given), untouched = bytes;
@@ -137,23 +165,32 @@ Result<Scaled> scaled_layer(const Func& func, const hw::FpgaDevice& device, Rng&
 }
 
 /// Each layer in one of the four types, the next one for the next seed. How many differ.
-int scaled_layers(const Selection& selection, const hw::FpgaDevice& device) {
+int scaled_layers(const Selection& selection, const hw::FpgaDevice& device, Record& record) {
   fmt::print("| layer, scaled down | type | design | cycles | s |\n|---|---|---|---|---|\n");
-  int wrong = 0;
+  int64_t wrong = 0;
   uint64_t at = selection.seed;
   for (const auto& [name, conv] : yolo_convs(selection.layers)) {
-    const auto begin = Clock::now();
     const DType dtype = kTypes[at++ % std::size(kTypes)];
-    Rng rng(at);
-    const auto outcome = scaled_layer(conv_program(name, scaled_down(conv), dtype), device, rng);
-    wrong += outcome ? 0 : 1;
-    fmt::print("| {} | {} | {} | {} | {:.0f} |\n", name, tilewright::name(dtype),
-               outcome ? outcome->design : to_string(outcome.error()),
-               outcome ? outcome->cycles : 0, since(begin));
+    const std::string key = fmt::format("{} seed {} on {}", name, at, device.name);
+    Finding found{std::string(tilewright::name(dtype)), 1, 0, 0, ""};
+    if (const Finding* before = record.find(key)) {
+      found = *before;
+    } else {
+      const auto begin = Clock::now();
+      Rng rng(at);
+      const auto outcome = scaled_layer(conv_program(name, scaled_down(conv), dtype), device, rng);
+      found.wrong = outcome ? 0 : 1;
+      found.text = outcome ? fmt::format("{} | {}", outcome->design, outcome->cycles)
+                           : to_string(outcome.error()) + " | ";
+      found.seconds = since(begin);
+      record.add(key, found);
+    }
+    wrong += found.wrong;
+    fmt::print("| {} | {} | {} | {:.0f} |\n", name, found.type, found.text, found.seconds);
     std::fflush(stdout);
   }
   fmt::print("{} scaled layers differ in values or cycles\n", wrong);
-  return wrong;
+  return static_cast<int>(wrong);
 }
 
 /// A layer of `shared`: its program, and the model that its design is chosen by.
@@ -211,7 +248,8 @@ Result<int> layers_on_one(const Selection& selection, DType dtype, const hw::Fpg
     const Func& func = layers[i].func;
     const fpga::Design& design = merged.designs[i];
     std::unique_ptr<fpga::RtlModel>& model = models[merged.structure[i]];
-    if (model == nullptr) model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Table));
+    if (model == nullptr)
+      model = TW_TRY(fpga::make_rtl(design, fpga::Numbers::Table, fpga::Runs::Short));
     const interp::Arguments given = lower::testing::arguments_of(func, rng.next());
     const interp::Outcome expected = TW_TRY(interp::run(func, given));
     std::vector<std::string> bytes = codegen::testing::bytes_of(func, given), simulated = bytes;
@@ -238,10 +276,14 @@ int shared(const Selection& selection) {
 }
 
 int rtl(const Selection& selection) {
+  auto record = Record::open(selection.record);
+  if (!record) {
+    fmt::print("{}\n", to_string(record.error()));
+    return 2;
+  }
   int wrong = 0;
-  if (selection.layers.empty())
-    wrong += random_designs(selection.count > 0 ? selection.count : 200, selection.seed);
-  wrong += scaled_layers(selection, hw::load_fpga_device(selection.device).value());
+  if (selection.layers.empty()) wrong += random_builds(selection, *record);
+  wrong += scaled_layers(selection, hw::load_fpga_device(selection.device).value(), *record);
   return wrong == 0 ? 0 : 1;
 }
 

@@ -29,6 +29,7 @@ const std::vector<std::string> kCompilerFlags = {
     "-std=c++17", "-O2", "-fPIC", "-fno-gnu-unique", "-pthread", "-w",
     "-DVM_COVERAGE=0", "-DVM_SC=0", "-DVM_TRACE=0"};
 // clang-format on
+constexpr const char* kShortRun = "-O0";
 
 /// Folder with Verilator's include files.
 Result<std::string> verilator_include(const std::string& folder) {
@@ -50,9 +51,10 @@ Status publish(TemporaryFolder& temporary, const std::string& folder) {
   return {};
 }
 
-std::vector<std::string> compiler(const std::string& include) {
+std::vector<std::string> compiler(const std::string& include, bool short_run = false) {
   std::vector<std::string> argv = {"g++"};
   for (const std::string& flag : kCompilerFlags) argv.push_back(flag);
+  if (short_run) argv.push_back(kShortRun);
   for (const std::string& path : {include, include + "/vltstd"}) argv.push_back("-I" + path);
   return argv;
 }
@@ -102,7 +104,7 @@ Status build(const Model& model, const std::string& cache, const std::string& fo
   for (const std::string& source : sources) all += fmt::format("#include \"{}\"\n", source);
   TW_TRY_STATUS(write_file(folder + "/model.cc", all));
 
-  std::vector<std::string> compile = compiler(include);
+  std::vector<std::string> compile = compiler(include, model.short_run);
   compile.insert(compile.end(),
                  {"-shared", "-Wl,-Bsymbolic", "-Imodel", "-o", library_name(model), "model.cc"});
   for (const std::string& object : TW_TRY(runtime_objects(cache, include)))
@@ -116,10 +118,11 @@ Status build(const Model& model, const std::string& cache, const std::string& fo
 }  // namespace
 
 Result<std::string> compiled(const Model& model) {
-  const std::string key = sha256(fmt::format("{}\n{}\n{}\n{}", model.verilog, model.harness,
-                                             fmt::join(verilator_flags(model.top), " "),
-                                             fmt::join(kCompilerFlags, " ")))
-                              .substr(0, 32);
+  const std::string key =
+      sha256(fmt::format("{}\n{}\n{}\n{}{}", model.verilog, model.harness,
+                         fmt::join(verilator_flags(model.top), " "), fmt::join(kCompilerFlags, " "),
+                         model.short_run ? kShortRun : ""))
+          .substr(0, 32);
   const std::string cache = TW_TRY(cache_folder("rtl"));
   const std::string folder = cache + "/" + key, library = folder + "/" + library_name(model);
   if (fs::exists(library)) return library;

@@ -11,6 +11,8 @@ struct Model {
   std::string top;      ///< name of the module
   std::string verilog;  ///< all modules
   std::string harness;  ///< C++ around the verilated class `V<top>`, behind a C interface
+  /// Few cycles will be run: it is compiled in less time, for slower runs.
+  bool short_run = false;
 };
 
 /// Path of the shared object: from the cache folder ($TILEWRIGHT_CACHE_DIR or

@@ -79,14 +79,15 @@ class Model : public RtlModel {
 
 }  // namespace
 
-Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers) {
+Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers, Runs runs) {
   TW_TRY_STATUS(rtl_supports(design));
-  return rtl::model_of(design, numbers, verilog(design, numbers).text);
+  return rtl::model_of(design, numbers, verilog(design, numbers).text, runs);
 }
 
 Result<std::unique_ptr<RtlModel>> rtl::model_of(const Design& design, Numbers numbers,
-                                                const std::string& text) {
-  const std::string path = TW_TRY(accel::compiled({kTop, text, rtl::harness_of(design)}));
+                                                const std::string& text, Runs runs) {
+  const std::string path =
+      TW_TRY(accel::compiled({kTop, text, rtl::harness_of(design), runs == Runs::Short}));
   std::shared_ptr<void> library(::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL), [](void* opened) {
     if (opened != nullptr) ::dlclose(opened);
   });

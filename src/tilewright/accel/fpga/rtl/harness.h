@@ -60,6 +60,6 @@ std::string harness_of(const Design& design);
 
 /// make_rtl with `text` in place of the design's own Verilog: tests break it.
 Result<std::unique_ptr<RtlModel>> model_of(const Design& design, Numbers numbers,
-                                           const std::string& text);
+                                           const std::string& text, Runs runs = Runs::Long);
 
 }  // namespace tilewright::fpga::rtl

@@ -41,8 +41,14 @@ class RtlModel {
   virtual Result<Report> run(const Design& design, const RunOptions& options,
                              std::vector<std::string>& arguments) = 0;
 };
+/// What a model is compiled for.
+enum class Runs {
+  Long,
+  Short  ///< some ten thousand cycles: compiling takes more time than running
+};
 /// Compiled on first use into the cache folder.
 /// errors: as rtl_supports; Tool (verilator or the C++ compiler is missing or fails).
-Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers);
+Result<std::unique_ptr<RtlModel>> make_rtl(const Design& design, Numbers numbers,
+                                           Runs runs = Runs::Long);
 
 }  // namespace tilewright::fpga

@@ -8,6 +8,7 @@
 #include "tilewright/accel/fpga/merge.h"
 #include "tilewright/accel/fpga/rtl/harness.h"
 #include "tilewright/accel/fpga/rtl/rtl.h"
+#include "tilewright/accel/fpga/sim/testing/random_memory.h"
 #include "tilewright/accel/fpga/testing/matmul_design.h"
 #include "tilewright/accel/fpga/testing/random_design.h"
 
@@ -15,6 +16,7 @@ namespace tilewright::fpga {
 namespace {
 
 using testing::Matmul;
+using testing::random_memory;
 
 void expect_matmul(RtlModel& model, const Matmul& shape, const MemoryTiming& memory, Rng& rng) {
   const Design design = testing::design_of(shape);
@@ -54,20 +56,6 @@ TEST(FpgaRtlSlow, AMatmulByHand) {
   ASSERT_TRUE(model) << to_string(model.error());
   Rng rng(1);
   expect_matmul(**model, shape, {}, rng);
-}
-
-/// A memory that is slow, fast, shared or stubborn.
-MemoryTiming random_memory(Rng& rng) {
-  MemoryTiming memory;
-  memory.read_latency = static_cast<int32_t>(rng.between(1, 100));
-  memory.write_latency = static_cast<int32_t>(rng.between(0, 60));
-  memory.write_beat = static_cast<int32_t>(rng.between(0, 4));
-  memory.write_gap = static_cast<int32_t>(rng.between(0, 6));
-  memory.read_cost = static_cast<int32_t>(rng.between(20000, 200000));
-  memory.write_cost = static_cast<int32_t>(rng.between(20000, 200000));
-  memory.stall_percent = rng.chance(0.5) ? 0 : static_cast<int32_t>(rng.between(1, 60));
-  memory.seed = static_cast<uint32_t>(rng.next());
-  return memory;
 }
 
 /// The structure that one build is made of.
