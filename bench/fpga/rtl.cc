@@ -206,6 +206,7 @@ Result<SharedLayer> shared_layer(const std::string& name, const cost::YoloConv& 
   cost::FpgaOptions options;
   options.dtype = sum.dtypes.front();
   options.as_written = true;
+  options.result_bytes = rules::written_bytes(func);
   return SharedLayer{func,
                      TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(sum)), options))};
 }

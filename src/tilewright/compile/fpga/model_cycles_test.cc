@@ -66,6 +66,7 @@ TEST(FpgaModelCycles, AreThoseOfTheGeneratedDesign) {
       cost::FpgaOptions options;
       options.dtype = sum.dtypes.front();
       options.as_written = true;
+      options.result_bytes = rules::written_bytes(func);
       const auto model =
           cost::FpgaModel::create(device, cost::layer_of(sum).value(), options).value();
       for (int n = 0; n < 12;) {

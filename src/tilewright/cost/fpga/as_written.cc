@@ -133,31 +133,31 @@ class Tiles {
         terms_(terms),
         sum_slots_(static_cast<size_t>(sum_slots)),
         compute_(compute),
-        y_{result, 0, 0, {}} {}
+        y_{result, 0, 0, {}},
+        turns_(std::max(2, std::lcm(std::lcm(x_.slots, w_.slots), sum_slots))) {}
 
   /// Cycles until `count` tiles are written: some tiles of a period are followed, then some
   /// periods; what is left goes on as the last ones did.
   double cycles(int64_t count) {
-    constexpr int64_t kPeriods = 6;
+    const int64_t most = 3 + turns_;
     const int64_t period = std::max({x_.lasts, w_.lasts, terms_}), periods = count / period;
     std::vector<double> ends;
-    for (int64_t p = 0; p < std::min(periods, kPeriods); ++p) {
+    for (int64_t p = 0; p < std::min(periods, most); ++p) {
       follow(period);
       ends.push_back(y_.done);
     }
-    return periods <= kPeriods ? ends.back()
-                               : ends.back() + static_cast<double>(periods - kPeriods) * pace(ends);
+    return periods <= most ? ends.back()
+                           : ends.back() + static_cast<double>(periods - most) * pace(ends);
   }
 
  private:
-  /// Of the last four, from one to the next.
-  static double pace(const std::vector<double>& times) {
-    return (times.back() - times[times.size() - 4]) / 3;
+  /// From one of the last to the next. Slots make steps alternate, so all slots had their turn.
+  double pace(const std::vector<double>& times) const {
+    return (times.back() - times[times.size() - 1 - static_cast<size_t>(turns_)]) / turns_;
   }
 
   void follow(int64_t period) {
-    constexpr int64_t kTiles = 9;
-    const int64_t looked = std::min(period, kTiles);
+    const int64_t looked = std::min<int64_t>(period, 6 + turns_);
     std::vector<double> steps;
     for (int64_t t = 0; t < looked; ++t) {
       const bool last = t + 1 == looked;
@@ -202,6 +202,7 @@ class Tiles {
   size_t sum_slots_;
   double compute_;  ///< of a tile
   Written y_;
+  int turns_;  ///< tiles after which each channel is at the same slot again
   double computed_ = 0;
   std::vector<double> slots_;  ///< when blocks of sums were handed back
 };
@@ -218,7 +219,22 @@ struct FpgaModel::Pipeline {
 struct FpgaModel::Copy {
   Moved block;
   double channel = 0;  ///< cycles of the memory channel
+  double bursts = 1;
+
+  /// Cycles from one burst to the next.
+  double pace() const { return std::max(block.data, block.port) / bursts; }
 };
+
+/// By how much bursts of `other` make a copy wait that has the same memory channel, for each of
+/// them. The channel serves one burst at a time, and a port keeps none in store. So one that comes
+/// while the other has the channel waits for the rest of it. One that is hardly faster than the
+/// other falls into its step.
+double FpgaModel::wait_for(const Copy& copy, const Copy& other) {
+  const double held = std::max(1.0, other.channel / other.bursts);
+  const double own = copy.pace(), others = other.pace();
+  if (own <= others && others <= own + held) return others - own;
+  return held <= own ? held * held / (2 * own) : held - own / 2;
+}
 
 /// What a copy moves in one go: elements that lie side by side in memory.
 struct FpgaModel::Row {
@@ -309,6 +325,7 @@ FpgaModel::Copy FpgaModel::copy_of(const FpgaDesign& d, const SpatialTensor& ten
   const double share = writes ? port.write_share : port.read_share;
   Copy copy;
   copy.channel = moved_rows * beats * port.bytes / (share * channel);
+  copy.bursts = moved;
   Moved& block = copy.block;
   block.data = iterations + (writes ? kWriteTile : kReadTile);
   block.port = std::max(moved * (burst + (writes ? port.write_gap : 0)), copy.channel);
@@ -337,6 +354,23 @@ FpgaModel::Pipeline FpgaModel::pipeline_of(const FpgaDesign& d) const {
   return made;
 }
 
+void FpgaModel::share_channels(const std::array<std::pair<Copy*, double>, 3>& copies) const {
+  const auto channels = static_cast<size_t>(device_.memory.channels);
+  std::array<double, 3> waits = {};  // of a block
+  for (size_t i = 0; i < copies.size(); ++i)
+    for (size_t j = 0; j < copies.size(); ++j) {
+      if (i == j || i % channels != j % channels) continue;
+      const auto& [copy, blocks] = copies[i];
+      const auto& [other, others] = copies[j];
+      waits[i] += other->bursts * others / blocks * wait_for(*copy, *other);
+    }
+  for (size_t i = 0; i < copies.size(); ++i) {
+    Moved& block = copies[i].first->block;
+    block.port += waits[i];
+    if (i + 1 < copies.size()) block.data += waits[i];  // what is written waits in the fifo
+  }
+}
+
 FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
   const int64_t os = ceil_div(extent(roles_.outputs), d.to),
                 cs = ceil_div(extent(roles_.inputs), d.tc);
@@ -344,18 +378,20 @@ FpgaTime FpgaModel::time_as_written(const FpgaDesign& d) const {
       ceil_div(extent(roles_.rows), d.th) * ceil_div(extent(roles_.pixels), d.tw);
   const bool image_stays = d.stays == FpgaStays::Image && cs == 1;
   const bool weights_stay = d.stays == FpgaStays::Weights && cs == 1;
-  const Copy image = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.image)], false);
-  const Copy weights = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.weights)], false);
-  const Copy result = copy_of(d, layer_.tensors[kSpatialResult], true);
+  Copy image = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.image)], false);
+  Copy weights = copy_of(d, layer_.tensors[static_cast<size_t>(roles_.weights)], false);
+  Copy result = copy_of(d, layer_.tensors[kSpatialResult], true);
+  const int64_t tiles = os * pixels * cs * around_;
+  const int64_t image_lasts = image_stays ? os : 1, weights_last = weights_stay ? pixels : 1;
+  const double all = static_cast<double>(tiles);
+  const double images = all / static_cast<double>(image_lasts),
+               kernels = all / static_cast<double>(weights_last),
+               results = all / static_cast<double>(cs);
+  share_channels({{{&image, images}, {&weights, kernels}, {&result, results}}});
   const Pipeline pipeline = pipeline_of(d);
   const double latency = device_.port.read_latency + kRequest;
-  const Filled x{image.block, d.image_slots, image_stays ? os : 1, latency, {}, 0, {}};
-  const Filled w{weights.block, d.weight_slots, weights_stay ? pixels : 1, latency, {}, 0, {}};
-  const int64_t tiles = os * pixels * cs * around_;
-  const double all = static_cast<double>(tiles);
-  const double images = all / static_cast<double>(x.lasts),
-               kernels = all / static_cast<double>(w.lasts),
-               results = all / static_cast<double>(cs);
+  const Filled x{image.block, d.image_slots, image_lasts, latency, {}, 0, {}};
+  const Filled w{weights.block, d.weight_slots, weights_last, latency, {}, 0, {}};
   FpgaTime time;
   time.ii = pipeline.ii;
   time.compute = all * pipeline.cycles;

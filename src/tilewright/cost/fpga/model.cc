@@ -122,6 +122,8 @@ Result<FpgaModel> FpgaModel::create(const hw::FpgaDevice& device, const SpatialL
   }
   for (SpatialTensor& tensor : model.layer_.tensors)
     tensor.element_bytes = storage_bytes(options.dtype, 1);
+  if (options.result_bytes > 0)
+    model.layer_.tensors[kSpatialResult].element_bytes = options.result_bytes;
   return model;
 }
 

@@ -16,6 +16,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tilewright/base/dtype.h"
@@ -62,6 +63,8 @@ struct FpgaOptions {
   /// a cycle moves the elements of a row that lie in different banks; else weights are packed in
   /// the order of their use, and the closed form of docs/fpga.md counts.
   bool as_written = false;
+  /// Of an element of the result in memory: sums of i8 may be written as i32. 0: as operands.
+  int64_t result_bytes = 0;
 };
 
 /// Cycles of all tiles added up, and what they come to.
@@ -154,6 +157,9 @@ class FpgaModel {
   Row row_of(const FpgaDesign& design, const SpatialTensor& tensor) const;
   Copy copy_of(const FpgaDesign& design, const SpatialTensor& tensor, bool writes) const;
   Pipeline pipeline_of(const FpgaDesign& design) const;
+  static double wait_for(const Copy& copy, const Copy& other);
+  /// Waits of copies for one another: each with the number of its blocks, on channels in turn.
+  void share_channels(const std::array<std::pair<Copy*, double>, 3>& copies) const;
   FpgaTime time_as_written(const FpgaDesign& design) const;
   struct Closed;
   FpgaTime time_closed(const FpgaDesign& design) const;

@@ -363,6 +363,13 @@ std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& desig
   return "";
 }
 
+int64_t written_bytes(const Func& func) {
+  int64_t most = 1;
+  for (const Param& param : func.params)
+    if (param.mode == ParamMode::Out) most = std::max(most, storage_bytes(param.buffer.dtype(), 1));
+  return most;
+}
+
 bool reads_windows(const cost::FpgaModel& model) {
   const cost::SpatialLayer& layer = model.layer();
   const cost::FpgaRoles& roles = model.roles();
@@ -401,6 +408,7 @@ Result<FpgaSchedule> best_fpga_schedule(const Func& func, const hw::FpgaDevice& 
   options.dtype = found.sums[0].dtypes.front();
   options.path = path;
   options.as_written = true;
+  options.result_bytes = written_bytes(func);
   const cost::FpgaModel model =
       TW_TRY(cost::FpgaModel::create(device, TW_TRY(cost::layer_of(found.sums[0])), options));
   cost::FpgaSearch search = steps_search(func, model);

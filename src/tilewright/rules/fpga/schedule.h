@@ -33,6 +33,9 @@ Result<schedule::Trace> fpga_trace(const Func& func, const cost::FpgaModel& mode
 /// 4096 products are side by side.
 std::string no_steps(const cost::FpgaModel& model, const cost::FpgaDesign& design);
 
+/// Bytes of an element that `func` writes.
+int64_t written_bytes(const Func& func);
+
 /// Whether pixels of the result read overlapping windows: which bank a pixel of the image lies in
 /// then depends on the tap, and several side by side would need all banks each.
 bool reads_windows(const cost::FpgaModel& model);

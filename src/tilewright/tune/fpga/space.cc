@@ -80,6 +80,7 @@ Result<std::unique_ptr<FpgaSpace>> FpgaSpace::create(const hw::FpgaDevice& devic
                 found.others.empty() ? "" : found.others[0].reason);
   FpgaSpaceOptions typed = options;
   typed.model.dtype = found.sums[0].dtypes.front();
+  if (options.as_steps) typed.model.result_bytes = rules::written_bytes(func);
   auto space = TW_TRY(create(device, TW_TRY(cost::layer_of(found.sums[0])), typed));
   if (options.as_steps) space->func_ = func;
   return space;
