@@ -126,6 +126,50 @@ bool init_precedes(const Tree& tree, Id init, Id block, const Place& place) {
   return init < place.order(tree) && shared(block) == shared(place.at);
 }
 
+/// The iterations of `block` that read what `writer` makes of `source` in one iteration of `loop`.
+Result<std::vector<IterRange>> iterations_reading(const Tree& tree, Id id, const Buffer& source,
+                                                  Id writer, Id loop, const arith::Bounds& bounds) {
+  const Block& block = tree.block(id);
+  std::vector<Expr> indices = TW_TRY(only_read(block, source));
+  arith::Box box = made_in(tree, writer, loop, source);
+  join_digits(indices, box, bounds);
+  const auto axes = axes_of(indices, block);
+  if (!axes)
+    return refuse(2, fmt::format("the indices of {} in block {} are not its iterations",
+                                 source.name(), block.name));
+  if (!box.exact)
+    return refuse(3, fmt::format("what {} writes in one iteration of {} is not a box without gaps",
+                                 tree.block(writer).name, tree.loop(loop).var.name()));
+  const Store& store = *single_store(block);
+  std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds, false);
+  for (size_t i = 0; i < ranges.size(); ++i)
+    if (block.iters[i].kind == IterKind::Reduce && !ranges[i].whole &&
+        order_matters(tree.func().math, store.buffer.dtype(), store.combine))
+      return refuse(3, fmt::format("it would change the order of the sum in block {} (exact math)",
+                                   block.name));
+  return ranges;
+}
+
+/// The function with `nest` at the place instead of the block, whose `result` is alive there.
+Result<Func> moved(const Tree& tree, Id block, const Nest& nest, const Place& place, Id loop,
+                   const Buffer& result) {
+  Edit edit(tree);
+  edit.erase(block);
+  edit.after(place.at, {nest.stmt()});
+  if (const Id alloc = tree.alloc_of(result); alloc != kNone) {
+    const Id home = tree.parent(alloc);
+    if (!tree.inside(place.at, home))
+      return refuse(5, fmt::format("buffer {} is not alive in loop {}", result.name(),
+                                   tree.loop(loop).var.name()));
+    if (alloc > place.at) {
+      const Stmt decl = tree.stmt(alloc);
+      edit.erase(alloc);
+      edit.before(tree.child_towards(home, place.at), {decl});
+    }
+  }
+  return edit.func();
+}
+
 }  // namespace
 
 Result<Func> move_consumer(const Func& func, const Name& block_name, const Name& loop_name) {
@@ -159,23 +203,8 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
     return others();
   if (tree.inside(id, place.at))
     return refuse(2, fmt::format("block {} is already inside its producer's nest", block.name));
-  std::vector<Expr> indices = TW_TRY(only_read(block, source));
-  const arith::Bounds bounds = tree.bounds_at(place.at);
-  arith::Box box = made_in(tree, producer.main, loop, source);
-  join_digits(indices, box, bounds);
-  const auto axes = axes_of(indices, block);
-  if (!axes)
-    return refuse(2, fmt::format("the indices of {} in block {} are not its iterations",
-                                 source.name(), block.name));
-  if (!box.exact)
-    return refuse(3, fmt::format("what {} writes in one iteration of {} is not a box without gaps",
-                                 tree.block(producer.main).name, loop_name));
-  const std::vector<IterRange> ranges = ranges_of(block, *axes, box, bounds, false);
-  for (size_t i = 0; i < ranges.size(); ++i)
-    if (block.iters[i].kind == IterKind::Reduce && !ranges[i].whole &&
-        order_matters(func.math, result.dtype(), store->combine))
-      return refuse(3, fmt::format("it would change the order of the sum in block {} (exact math)",
-                                   block.name));
+  const std::vector<IterRange> ranges =
+      TW_TRY(iterations_reading(tree, id, source, producer.main, loop, tree.bounds_at(place.at)));
   if (auto why = other_instances(tree, id, place, ranges)) return refuse(3, *why);
   NamePool names(tree, {id});
   const Nest nest = TW_TRY(make_nest(tree, id, ranges, place, names, 3));
@@ -184,21 +213,7 @@ Result<Func> move_consumer(const Func& func, const Name& block_name, const Name&
   if (only && own->init != kNone && !init_precedes(tree, own->init, id, place))
     return refuse(5, fmt::format("block {} would not run before it", tree.block(own->init).name));
 
-  Edit edit(tree);
-  edit.erase(id);
-  edit.after(place.at, {nest.stmt()});
-  // The result must be alive at the earlier place.
-  if (const Id alloc = tree.alloc_of(result); alloc != kNone) {
-    const Id home = tree.parent(alloc);
-    if (!tree.inside(place.at, home))
-      return refuse(5, fmt::format("buffer {} is not alive in loop {}", result.name(), loop_name));
-    if (alloc > place.at) {
-      const Stmt decl = tree.stmt(alloc);
-      edit.erase(alloc);
-      edit.before(tree.child_towards(home, place.at), {decl});
-    }
-  }
-  Func out = edit.func();
+  Func out = TW_TRY(moved(tree, id, nest, place, loop, result));
   for (const Buffer& b : sources(block))
     if (tree.alloc_of(b) != kNone) out = sink_alloc(out, b);
   TW_TRY_STATUS(check_concurrency(out, {block.name}, 6));

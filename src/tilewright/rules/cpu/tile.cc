@@ -47,39 +47,6 @@ int64_t extent_of_loop(const BlockFacts& block, const std::string& loop) {
   return at == block.loops.end() ? 1 : block.extents[static_cast<size_t>(at - block.loops.begin())];
 }
 
-/// Whether `block` finishes a reduction: that is work to do once.
-bool reads_a_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
-  return std::any_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
-    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
-      return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
-    });
-  });
-}
-
-/// The block that pads this block's input, if nobody else reads it and each of `loops` selects
-/// another part of it: then it can be computed strip by strip without computing anything twice.
-std::string staged_producer(const Draft& draft, const BlockFacts& block,
-                            const std::vector<std::string>& loops) {
-  const std::vector<BlockFacts> blocks = draft.blocks();
-  for (const Load& load : block.loads) {
-    const BlockFacts* producer = nullptr;
-    for (const BlockFacts& candidate : blocks)
-      if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
-        producer = &candidate;
-    if (producer == nullptr || is_output(draft.func(), load.buffer)) continue;
-    if (reads_a_sum(blocks, *producer)) continue;
-    if (readers(blocks, load.buffer).size() != 1) continue;
-    bool partitioned = true;
-    for (const Iter& iter : block.block->iters) {
-      const bool outer =
-          std::find(loops.begin(), loops.end(), block.loop_of(iter.var)) != loops.end();
-      if (outer && as_int(iter.extent) != int64_t{1}) partitioned &= mentions(load, iter.var);
-    }
-    if (partitioned) return producer->name;
-  }
-  return "";
-}
-
 class TileRule {
  public:
   TileRule(Draft& draft, std::string name, const RegisterTile& tile, const hw::CpuTarget& target,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/integers.h"
 #include "tilewright/ir/walk.h"
 #include "tilewright/rules/cpu/borders.h"
 
@@ -11,6 +12,15 @@ namespace {
 /// Rows of results per strip of padded input: few enough to stay in cache, many enough that the
 /// rows two strips share cost little.
 constexpr int64_t kStripRows = 14, kLeastStripRows = 4;
+
+/// Whether `block` finishes a reduction: that is work to do once.
+bool reads_a_sum(const std::vector<BlockFacts>& blocks, const BlockFacts& block) {
+  return std::any_of(block.loads.begin(), block.loads.end(), [&](const Load& load) {
+    return std::any_of(blocks.begin(), blocks.end(), [&](const BlockFacts& b) {
+      return b.kind == BlockFacts::Kind::Reduce && b.store->buffer == load.buffer;
+    });
+  });
+}
 
 }  // namespace
 
@@ -37,6 +47,28 @@ bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding) 
   }
   const VarRef* stored = padding.store->indices.back().as<VarRef>();
   return stored != nullptr && !uses(padding.store->value.as<Select>()->condition, stored->var);
+}
+
+std::string staged_producer(const Draft& draft, const BlockFacts& block,
+                            const std::vector<std::string>& loops) {
+  const std::vector<BlockFacts> blocks = draft.blocks();
+  for (const Load& load : block.loads) {
+    const BlockFacts* producer = nullptr;
+    for (const BlockFacts& candidate : blocks)
+      if (candidate.kind == BlockFacts::Kind::Injective && candidate.store->buffer == load.buffer)
+        producer = &candidate;
+    if (producer == nullptr || is_output(draft.func(), load.buffer)) continue;
+    if (reads_a_sum(blocks, *producer)) continue;
+    if (readers(blocks, load.buffer).size() != 1) continue;
+    bool partitioned = true;
+    for (const Iter& iter : block.block->iters) {
+      const bool outer =
+          std::find(loops.begin(), loops.end(), block.loop_of(iter.var)) != loops.end();
+      if (outer && as_int(iter.extent) != int64_t{1}) partitioned &= mentions(load, iter.var);
+    }
+    if (partitioned) return producer->name;
+  }
+  return "";
 }
 
 int64_t iterations_that_share(const BlockFacts& reader, const BlockFacts& padding,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tilewright/rules/common/draft.h"
 
@@ -17,6 +18,11 @@ bool has_select(const BlockFacts& block);
 /// True if the padding in front of the windowed sum `reader` is better tested where it is read:
 /// the taps are few enough to be written out and no lane is at a border alone.
 bool reads_through_padding(const BlockFacts& reader, const BlockFacts& padding);
+
+/// The block that pads this block's input, if nobody else reads it and each of `loops` selects
+/// another part of it: then it can be computed strip by strip without computing anything twice.
+std::string staged_producer(const Draft& draft, const BlockFacts& block,
+                            const std::vector<std::string>& loops);
 
 /// Iterations of `loop` in a row that read the same part of what `padding` stores: two if `reader`
 /// finds it by `loop / 2` alone, as blocks of filters find their group. 1: none are known to.
