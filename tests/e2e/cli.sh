@@ -160,6 +160,7 @@ interrupted() {
 interrupted "Ctrl-C early in verify" 0.3 verify "$work/squeezenet.onnx" --against interp
 "$program" -q zoo densenet121 --size 64 -o densenet.onnx
 interrupted "Ctrl-C in compile" 0.3 compile "$work/densenet.onnx" -o s.twm
+interrupted "Ctrl-C in zoo" 0.1 zoo vgg16 -o v.onnx
 interrupted "Ctrl-C in bench" 0.5 bench "$work/gemm.tw" --duration 60
 
 # JSON: one document that names its schema, for every verb that reports.

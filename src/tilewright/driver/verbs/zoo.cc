@@ -30,7 +30,12 @@ Result<int> list(bool as_json) {
 Result<int> write(const ZooOptions& options, bool as_json) {
   const std::string path = options.output.empty() ? options.name + ".onnx" : options.output;
   TW_TRY_STATUS(check_outputs({{path}, {}}, {}, as_json));
-  const graph::Graph graph = TW_TRY(zoo::build(options.name, options.options));
+  const auto build = [&] {
+    const PromptEnd prompt;  // drawing weights asks nobody
+    return zoo::build(options.name, options.options);
+  };
+  const graph::Graph graph = TW_TRY(build());
+  TW_TRY_STATUS(check_interrupt());
   graph::ExportOptions export_options;
   export_options.metadata = {{"tilewright.seed", std::to_string(options.options.seed)}};
   TW_TRY_STATUS(graph::save_onnx(path, graph, export_options));
