@@ -13,7 +13,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Func program(std::string_view text) {
+Func parsed_program(std::string_view text) {
   auto f = parse_func(text);
   if (!f) throw std::runtime_error(to_string(f.error()));
   const Status ok = verify(*f, Stage::Scheduled);
@@ -22,7 +22,7 @@ Func program(std::string_view text) {
 }
 
 ProcessProgram cut(std::string_view text) {
-  auto p = processes_of(program(text));
+  auto p = processes_of(parsed_program(text));
   if (!p) throw std::runtime_error(to_string(p.error()));
   return *p;
 }
@@ -169,10 +169,10 @@ std::string with_mark(std::string_view mark) {
 
 TEST(Processes, ReadsOfOneParameterAreOneProcessUnlessTheyHavePorts) {
   // One process would have to fill all of B before it hands A over.
-  const auto one = processes_of(program(with_mark("")));
+  const auto one = processes_of(parsed_program(with_mark("")));
   ASSERT_FALSE(one);
   EXPECT_EQ(one.error().what, "requirement 7 does not hold");
-  const auto two = processes_of(program(with_mark(" @(port=1)")));
+  const auto two = processes_of(parsed_program(with_mark(" @(port=1)")));
   ASSERT_TRUE(two) << to_string(two.error());
   EXPECT_THAT(summary(two->regions[0]),
               ElementsAre("read read_X: X ->", "read read_X_2: X ->", "compute compute: ->",
@@ -182,7 +182,7 @@ TEST(Processes, ReadsOfOneParameterAreOneProcessUnlessTheyHavePorts) {
 
 TEST(Processes, RequirementsAreNamed) {
   for (const testing::Refused& bad : testing::refused_programs()) {
-    const auto p = processes_of(program(bad.text));
+    const auto p = processes_of(parsed_program(bad.text));
     ASSERT_FALSE(p) << bad.text;
     EXPECT_EQ(p.error().kind, ErrorKind::Unsupported);
     EXPECT_EQ(p.error().what, "requirement " + std::to_string(bad.requirement) + " does not hold")
@@ -192,7 +192,7 @@ TEST(Processes, RequirementsAreNamed) {
 }
 
 TEST(Processes, ChipMemoryLivesInOneNest) {
-  const auto p = processes_of(program(R"(
+  const auto p = processes_of(parsed_program(R"(
 func f(X: f32[4], out Y: f32[4]) {
   alloc T: f32[4] fpga.bram
   for a in 4 { block T(i: space 4 = a) { T[i] = X[i] } }
@@ -204,8 +204,8 @@ func f(X: f32[4], out Y: f32[4]) {
 }
 
 std::string banking(const std::string& shape, const std::string& mark) {
-  const Func f = program("func f(out Y: f32[1]) {\nalloc T: f32[" + shape + "] fpga.bram" + mark +
-                         "\nfor i in 1 { block Y(i: space 1 = i) { Y[i] = 1.0 } } }");
+  const Func f = parsed_program("func f(out Y: f32[1]) {\nalloc T: f32[" + shape + "] fpga.bram" +
+                                mark + "\nfor i in 1 { block Y(i: space 1 = i) { Y[i] = 1.0 } } }");
   const auto banks = banking_of(*f.body.as<Seq>()->stmts[0].as<Alloc>());
   if (!banks) return banks.error().what + ": " + banks.error().why;
   std::string text;

@@ -265,6 +265,31 @@ TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
   }
 }
 
+TEST(DefaultSchedule, NextWeightsAreFetchedWhereTheyAreConstantAndFitL2) {
+  Func func =
+      func_of({"tilewright", "GemmPacked", {{90, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}});
+  cost::TilePoint point{6, 2};
+  point.ahead = 8;
+  const auto marked = [&](int64_t l2_bytes) {
+    hw::CpuTarget target = target_of(16);
+    target.l2_bytes = l2_bytes;
+    const Result<schedule::Trace> trace = trace_at(func, point, target, 1);
+    EXPECT_TRUE(trace) << to_string(trace.error());
+    std::vector<int64_t> bytes;
+    walk(schedule::replay(func, *trace)->body, [&](const Stmt& s) {
+      if (const auto* loop = s.as<For>(); loop != nullptr)
+        if (const auto value = int_mark(loop->marks, MarkKind::FetchNext)) bytes.push_back(*value);
+    });
+    return bytes;
+  };
+  EXPECT_THAT(marked(1 << 20), ::testing::IsEmpty());
+  func.params[1].mode = ParamMode::Const;
+  constexpr int64_t kPart = 24 * 2 * 4 * 4;  // steps x vectors x lanes x bytes
+  EXPECT_THAT(marked(1 << 20),
+              ::testing::AllOf(::testing::Not(::testing::IsEmpty()), ::testing::Each(kPart)));
+  EXPECT_THAT(marked(2 * kPart), ::testing::IsEmpty());
+}
+
 /// Blocks of rows are few, and a partial tile of columns is cut off: the threads get both joined.
 TEST(DefaultSchedule, BlocksOfRowsAreSharedOutWithTheColumns) {
   const Func func =
