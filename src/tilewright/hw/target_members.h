@@ -13,47 +13,47 @@ namespace tilewright::hw {
 
 template <class Cpu, class F>
 void each_size_of_cpu(Cpu& t, F&& f) {
-  constexpr int64_t kMost = int64_t{1} << 40;
+  constexpr int64_t kMostBytes = int64_t{1} << 40;
   f("vector_bytes", t.vector_bytes, 16, 64);
   f("vector_registers", t.vector_registers, 8, 1024);
   f("cores", t.cores, 1, 1 << 16);
-  f("l1_bytes", t.l1_bytes, 1, kMost);
-  f("l2_bytes", t.l2_bytes, 1, kMost);
-  f("l3_bytes", t.l3_bytes, 1, kMost);
+  f("l1_bytes", t.l1_bytes, 1, kMostBytes);
+  f("l2_bytes", t.l2_bytes, 1, kMostBytes);
+  f("l3_bytes", t.l3_bytes, 1, kMostBytes);
 }
 
 template <class Gpu, class F>
 void each_size_of_gpu(Gpu& t, F&& f) {
-  constexpr int64_t kMost = int64_t{1} << 40, kMany = 1 << 20;
+  constexpr int64_t kMostBytes = int64_t{1} << 40, kMany = 1 << 20;
   f("max_threads", t.max_threads, 1, kMany);
-  f("shared_bytes", t.shared_bytes, 1, kMost);
+  f("shared_bytes", t.shared_bytes, 1, kMostBytes);
   f("registers", t.registers, 1, kMany);
   f("warp", t.warp, 1, kMany);
   f("units", t.units, 1, kMany);
   f("unit_threads", t.unit_threads, 1, kMany);
   f("unit_blocks", t.unit_blocks, 1, kMany);
-  f("unit_shared_bytes", t.unit_shared_bytes, 1, kMost);
-  f("unit_registers", t.unit_registers, 1, kMost);
-  f("l2_bytes", t.l2_bytes, 1, kMost);
+  f("unit_shared_bytes", t.unit_shared_bytes, 1, kMostBytes);
+  f("unit_registers", t.unit_registers, 1, kMostBytes);
+  f("l2_bytes", t.l2_bytes, 1, kMostBytes);
   f("vector_bytes", t.vector_bytes, 4, 16);
 }
 
 /// Of GpuRates. What may be 0 is what a device may lack.
 template <class Rates, class F>
 void each_rate_of_gpu(Rates& r, F&& f) {
-  constexpr double kLeast = 1e-3, kMost = 1e9;
-  f("f32", r.f32, kLeast, kMost);
-  f("f16", r.f16, 0.0, kMost);
-  f("f64", r.f64, 0.0, kMost);
-  f("mma_f16", r.mma_f16, 0.0, kMost);
-  f("mma_tf32", r.mma_tf32, 0.0, kMost);
-  f("mma_i8", r.mma_i8, 0.0, kMost);
-  f("shared", r.shared, kLeast, kMost);
-  f("l2", r.l2, kLeast, kMost);
-  f("dram", r.dram, kLeast, kMost);
-  f("launch_ns", r.launch_ns, 0.0, kMost);
-  f("latency_ns", r.latency_ns, 0.0, kMost);
-  f("sync_ns", r.sync_ns, 0.0, kMost);
+  constexpr double kLeastRate = 1e-3, kMostRate = 1e9;
+  f("f32", r.f32, kLeastRate, kMostRate);
+  f("f16", r.f16, 0.0, kMostRate);
+  f("f64", r.f64, 0.0, kMostRate);
+  f("mma_f16", r.mma_f16, 0.0, kMostRate);
+  f("mma_tf32", r.mma_tf32, 0.0, kMostRate);
+  f("mma_i8", r.mma_i8, 0.0, kMostRate);
+  f("shared", r.shared, kLeastRate, kMostRate);
+  f("l2", r.l2, kLeastRate, kMostRate);
+  f("dram", r.dram, kLeastRate, kMostRate);
+  f("launch_ns", r.launch_ns, 0.0, kMostRate);
+  f("latency_ns", r.latency_ns, 0.0, kMostRate);
+  f("sync_ns", r.sync_ns, 0.0, kMostRate);
 }
 
 }  // namespace tilewright::hw

@@ -183,7 +183,7 @@ Result<TileReading> read_tile(const ProbeTile& tile, const hw::CpuTarget& target
                               const CompileKernel& compile) {
   constexpr int kTimings = 4, kPeakBursts = 7, kAttempts = 4;
   constexpr double kGood = 0.98;
-  constexpr double kSeconds = 0.00015;  ///< of one timing
+  constexpr double kOneTiming = 0.00015;  ///< of one timing
   const Func func = tile_func(tile, target);
   const Func lowered = TW_TRY(lower::run_pipeline(func, "cpu"));
   const runtime::CompiledKernel kernel = TW_TRY(compile(lowered));
@@ -198,7 +198,7 @@ Result<TileReading> read_tile(const ProbeTile& tile, const hw::CpuTarget& target
     });
   };
   run(1);
-  const int calls = std::max(1, static_cast<int>(kSeconds / std::max(run(1).wall, 1e-9)));
+  const int calls = std::max(1, static_cast<int>(kOneTiming / std::max(run(1).wall, 1e-9)));
   const auto tile_now = [&] {
     double best = 0;
     for (int timing = 0; timing < kTimings; ++timing) {
