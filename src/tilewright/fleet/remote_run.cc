@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 /// The submitter asks at once after 5 ms, then less and less often.
 constexpr double kLookFirst = .005, kLookLongest = .25;
 constexpr double kFullPause = 1;  ///< units: s; until it tries again to get into a full queue
-constexpr double kSayEvery = 4;  ///< units: s
+constexpr double kSayEvery = 4;   ///< units: s
 
 /// Uploads what the store lacks of a job's files, and names them all in the job.
 Status upload(Client& client, const std::vector<Piece>& files, Job& job, RemoteResult& result) {
