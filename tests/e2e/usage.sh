@@ -30,7 +30,7 @@ exits 2 "option without its value" "needs a value" -- run lenet5.onnx --dim
 exits 2 "number that is none" "'abc'" number -- run lenet5.onnx --threads abc
 exits 2 "number out of range" "between 1 and 1024" -- run lenet5.onnx --threads 0
 exits 2 "number below zero" "--seed -1 is negative" -- run lenet5.onnx --seed -1
-exits 2 "a value that is empty" "the value of --output is empty" -- compile lenet5.onnx -o ""
+exits 2 "a value that is empty" "the value of -o is empty" -- compile lenet5.onnx -o ""
 exits 2 "a size of no dimension" "NAME=" -- run lenet5.onnx --dim =3
 exits 2 "missing model" "run needs model.onnx" -- run
 exits 2 "word too many" "'two.onnx'" -- run lenet5.onnx two.onnx
@@ -42,6 +42,8 @@ exits 4 "F3 an unknown target is refused with the nearest" "did you mean 'vta'?"
 exits 4 "target of old GPUs" "reached by opencl" -- compile lenet5.onnx --target cuda-sm_75
 exits 4 "package on another device" "'lenet5' does not run on vta:tsim" -- \
   run lenet5.twm --device vta:tsim
+exits 0 "a package cannot follow options of compiling" "'lenet5.twm' is compiled already: --target, --math change nothing" -- \
+  run lenet5.twm --target opencl --math exact
 exits 4 "model on another device" "--target vta" -- run lenet5.onnx --device vta:tsim
 exits 4 "mistyped device" "did you mean 'vta:tsim'?" -- run lenet5.twm --device vta:tsmi
 
@@ -60,7 +62,7 @@ holds "C2 without a GPU devices say why" without_gpu
 
 exits 4 "compiling for another device" "'lenet5' does not run on vta:tsim" "--target vta" -- \
   compile lenet5.onnx --device vta:tsim -o none.twm
-exits 2 "an accelerator's option for the processor" "are for accelerators" "--target vta" -- \
+exits 2 "an accelerator's option for the processor" "--fallback cpu is for accelerators" "--target vta" -- \
   compile lenet5.onnx --fallback cpu -o none.twm
 holds "nothing was compiled" test ! -e none.twm
 

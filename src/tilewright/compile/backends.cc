@@ -110,7 +110,11 @@ Result<std::optional<LaunchCode>> Backend::compile_func(const Func&, const Compi
 
 Status refuse_accelerator_options(const TargetOptions& options) {
   if (options.hw.empty() && !options.quantize) return {};
-  return fail(ErrorKind::Usage, "--hw and --quantize are for accelerators", {}, "--target vta");
+  return fail(ErrorKind::Usage,
+              options.hw.empty()  ? "--quantize is for accelerators"
+              : !options.quantize ? "--hw is for accelerators"
+                                  : "--hw and --quantize are for accelerators",
+              {}, "--target vta");
 }
 
 Status refuse_tf32(const std::string& target, const TargetOptions& options) {

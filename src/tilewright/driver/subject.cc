@@ -166,7 +166,9 @@ Status prepare(Subject& subject, const SubjectOptions& options) {
   TW_TRY_STATUS(check_fit(subject.name, {compile.target.backend}, options));
   if (compile.target.kind != hw::TargetKind::Accelerator) {
     if (options.fallback != "cpu" && !options.per_channel) return {};
-    return fail(ErrorKind::Usage, "--fallback and --per-channel are for accelerators",
+    return fail(ErrorKind::Usage,
+                options.per_channel ? "--per-channel is for accelerators"
+                                    : "--fallback cpu is for accelerators",
                 fmt::format("the target is {}", options.target), "--target vta, or leave them out");
   }
   if (subject.single_operator) return prepare_operator(subject, compile);

@@ -23,7 +23,8 @@ std::string_view stop_name(search::Stop stop) {
 std::string why_stopped(search::Stop stop, const TuneSettings& settings, const std::string& all) {
   switch (stop) {
     case search::Stop::Trials:
-      return fmt::format("{} trials were asked for", settings.trials);
+      return settings.trials == 1 ? "1 trial was asked for"
+                                  : fmt::format("{} trials were asked for", settings.trials);
     case search::Stop::Time:
       return "the time is up";
     case search::Stop::Stall:

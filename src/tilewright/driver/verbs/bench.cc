@@ -13,6 +13,7 @@
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/device_use.h"
 #include "tilewright/driver/fleet/remote_bench.h"
+#include "tilewright/driver/inputs/ignored_options.h"
 #include "tilewright/driver/report/bench_compare.h"
 #include "tilewright/driver/report/gpu_profile.h"
 #include "tilewright/driver/report/launch_report.h"
@@ -304,6 +305,7 @@ Result<int> bench(const BenchOptions& options, bool as_json) {
   if (!options.against.empty()) text[0].insert(text[0].end(), {"onnxruntime ms", "ratio"});
   std::vector<BenchRow> rows;
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  note_ignored(subjects, options.subject);
   if (!options.trace.empty() && subjects.size() != 1)
     return fail(ErrorKind::Usage, "--trace is of one subject",
                 fmt::format("there are {}", subjects.size()), "name one: a file, or --id ID");

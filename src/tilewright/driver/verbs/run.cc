@@ -8,6 +8,7 @@
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/remote.h"
+#include "tilewright/driver/inputs/ignored_options.h"
 #include "tilewright/driver/inputs/outputs.h"
 #include "tilewright/driver/report/launch_report.h"
 #include "tilewright/driver/subject.h"
@@ -99,6 +100,7 @@ struct Executed {
 
 Result<Executed> run_here(const RunVerb& verb) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(verb.subject));
+  note_ignored(subjects, verb.subject);
   SubjectOptions settings = verb.subject;
   settings.record_times =
       compile::keeps_time(settings.device) || !verb.trace.empty() || !verb.timeline.empty();

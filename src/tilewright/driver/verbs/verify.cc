@@ -13,6 +13,7 @@
 #include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
+#include "tilewright/driver/inputs/ignored_options.h"
 #include "tilewright/driver/subject.h"
 #include "tilewright/driver/verify/compare_outputs.h"
 #include "tilewright/driver/verify/known_differences.h"
@@ -427,6 +428,8 @@ Status check_against(const std::string& against) {
 /// All subjects, on one place.
 Status verify_all(const VerifyOptions& options, VerifyReport& report) {
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options.subject));
+  // A model beside the package is compiled as the options say; a fleet's device sets some itself.
+  if (options.model.empty() && options.device == nullptr) note_ignored(subjects, options.subject);
   TW_TRY_STATUS(check_against(options.against));
   const std::string place = options.device == nullptr ? "" : options.device->selected.device_class;
   for (const Subject& subject : subjects) {
