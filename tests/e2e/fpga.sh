@@ -96,7 +96,9 @@ exits 0 "designs are searched by their cycles" "tried 20 ways" -- \
   tune mm.tw --target fpga --hw zcu104 --trials 20 --records tuned.sqlite -o tuned.twm
 exits 0 "and what is found is taken" "of tuning" -- \
   verify mm.tw --target fpga --hw zcu104 --records tuned.sqlite --device fpga:tsim --against interp
-"$program" --json tune mm.tw --target fpga --hw zcu104 --trials 60 --records tuned.sqlite >tuned.json 2>>"$log"
+# One whose best design by the model is not the best in the simulator: of mm.tw it is.
+sed 's/m = 12, n = 10, k = 9/m = 40, n = 24, k = 50/' mm.tw >larger.tw
+"$program" --json tune larger.tw --target fpga --hw zcu104 --trials 60 --records larger.sqlite >tuned.json 2>>"$log"
 holds "it is faster" grep -q '"better": *true' tuned.json
 exits 0 "the optimum by the model, in two types" "the optimum by the model is" "conv f32: " "conv i8: " -- \
   tune conv.tw --target fpga --hw vu9p --dtypes f32,i8 --method exhaustive --trials 8 --records types.sqlite
