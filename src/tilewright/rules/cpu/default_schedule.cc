@@ -38,6 +38,8 @@ constexpr int64_t kRecomputeLimit = 2;
 
 /// One kernel for several convolutions must be faster by this factor: predictions are not exact.
 constexpr double kStripMargin = 1.05;
+/// Tiles that are tried for a sum until the steps of one apply.
+constexpr size_t kMostTiles = 64;
 
 bool reads(const BlockFacts& block, const Buffer& buffer) {
   return std::any_of(block.loads.begin(), block.loads.end(),
@@ -266,8 +268,19 @@ class CpuScheduler {
       leave_sum(fmt::format("the extents of `{}` are not constant, or 0", name), choice);
       return log_.add_sum(std::move(choice), work);
     }
-    CpuSum sum{draft_, target_, threads_, name, choose_tile(*block)};
+    std::vector<cost::RankedPoint> ranked;
+    CpuSum sum{draft_, target_, threads_, name, choose_tile(*block, ranked)};
+    if (sum.tile && ranked.size() > 1) {
+      const TiledBlock tiled = *tiled_block(*block, target_, draft_.func().math);
+      for (size_t i = 1; i < std::min(ranked.size(), kMostTiles); ++i)
+        sum.others.push_back(tiled.at(ranked[i].point));
+    }
     const SumNest nest = ask_sum(sum, choice);
+    if (name == main_ && sum.taken > 0) {
+      decision_.runner_up = std::move(decision_.chosen);
+      decision_.runner_up.tile += ", whose steps do not apply";
+      decision_.chosen = as_choice(ranked[sum.taken], decision_.runner_up.algorithm);
+    }
     log_.add_sum(std::move(choice), work);
     if (nest == SumNest::AsItStands && name == main_) tile_refused();
     // The block that finishes rows is left to the rule for element-wise blocks.
@@ -298,20 +311,23 @@ class CpuScheduler {
     return name;
   }
 
-  Answer<RegisterTile> choose_tile(const BlockFacts& block) {
+  static cost::Choice as_choice(const cost::RankedPoint& p, const std::string& algorithm) {
+    return {algorithm, cost::describe(p.point), p.time};
+  }
+
+  /// The tile of the fastest point by the model; `ranked`: all of them, fastest first, where the
+  /// caller does not say which one.
+  Answer<RegisterTile> choose_tile(const BlockFacts& block,
+                                   std::vector<cost::RankedPoint>& ranked) {
     const Answer<TiledBlock> tiled = tiled_block(block, target_, draft_.func().math);
     if (!tiled) return decline("{}", tiled.error());
     const bool is_main = block.name == main_;
     if (is_main && point_) return tiled->at(*point_);
-    const std::vector<cost::RankedPoint> ranked =
-        cost::rank_points(tiled->contraction, target_, threads_);
+    ranked = cost::rank_points(tiled->contraction, target_, threads_);
     if (is_main) {
       const char* algorithm = tiled->contraction.reuse ? "direct" : "window";
-      auto choice = [&](const cost::RankedPoint& p) {
-        return cost::Choice{algorithm, cost::describe(p.point), p.time};
-      };
-      decision_.chosen = choice(ranked[0]);
-      if (ranked.size() > 1) decision_.runner_up = choice(ranked[1]);
+      decision_.chosen = as_choice(ranked[0], algorithm);
+      if (ranked.size() > 1) decision_.runner_up = as_choice(ranked[1], algorithm);
       decision_.candidates = static_cast<int64_t>(ranked.size());
     }
     return tiled->at(ranked[0].point);

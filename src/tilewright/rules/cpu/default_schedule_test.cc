@@ -265,6 +265,18 @@ TEST(DefaultSchedule, BlocksOfFiltersShareThePaddedInputOfTheirGroup) {
   }
 }
 
+/// On maps of seven rows, tiles of several rows cannot be cut from the strips that two threads get.
+TEST(DefaultSchedule, TheNextTileIsTakenWhereTheStepsOfTheBestDoNotApply) {
+  const OpCase layer = {"tilewright",
+                        "ConvBlocked",
+                        {{1, 7, 7, 7, 4}, {7, 1, 3, 3, 4, 4}, {28}},
+                        {{"pads", Ints{1, 1, 1, 1}}, {"group", int64_t{7}}}};
+  const cost::RuleDecision decision = choose_schedule(func_of(layer), target_of(32), 2).decision;
+  EXPECT_EQ(decision.chosen.algorithm, "direct");
+  EXPECT_THAT(decision.runner_up.tile, ::testing::HasSubstr("whose steps do not apply"));
+  expect_same_meaning(layer);
+}
+
 TEST(DefaultSchedule, NextWeightsAreFetchedWhereTheyAreConstantAndFitL2) {
   Func func =
       func_of({"tilewright", "GemmPacked", {{90, 24}, {5, 24, 4}, {18}}, {{"n", int64_t{18}}}});

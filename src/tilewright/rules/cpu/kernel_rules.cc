@@ -57,9 +57,19 @@ constexpr Rule<CpuDraft, Done> kJoinedRules[] = {
 
 Answer<SumNest> register_tile(CpuSum& sum) {
   if (!sum.tile) return decline("{}", sum.tile.error());
-  const Draft::Mark before = sum.draft.mark();
-  if (tile_reduction(sum.draft, sum.name, *sum.tile, sum.target, sum.threads)) return SumNest::Own;
-  sum.draft.revert(before);
+  const auto applies = [&sum](const RegisterTile& tile) {
+    const Draft::Mark before = sum.draft.mark();
+    if (tile_reduction(sum.draft, sum.name, tile, sum.target, sum.threads)) return true;
+    sum.draft.revert(before);
+    return false;
+  };
+  if (applies(*sum.tile)) return SumNest::Own;
+  for (size_t i = 0; i < sum.others.size(); ++i)
+    if (applies(sum.others[i])) {
+      sum.tile = sum.others[i];
+      sum.taken = i + 1;
+      return SumNest::Own;
+    }
   return decline("a step that places the tile of `{}` does not apply to its loops", sum.name);
 }
 

@@ -46,6 +46,9 @@ struct CpuSum {
   int threads;
   std::string name;
   Answer<RegisterTile> tile;
+  /// Tried in turn where the steps of `tile` do not apply; the one that is taken becomes `tile`.
+  std::vector<RegisterTile> others = {};
+  size_t taken = 0;  ///< 0: the first; else one more than its place in `others`
 };
 /// What has become of a sum: a nest of its own; a part of the nest of the block that finishes its
 /// rows; loops as they stand.
