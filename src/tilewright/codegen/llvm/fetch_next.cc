@@ -51,7 +51,9 @@ std::optional<Expr> KernelEmitter::place_of(const Load& x) const {
 /// Asks, once in each step, for the share of this step in what comes after a constant parameter's
 /// part that the marked loop reads. An address behind the buffer does no harm.
 void KernelEmitter::fetch_next(const Load& x, const Address& at) {
-  if (fetched_next_ || !lanes_ || at.stride != 1 || lanes_->mask != nullptr) return;
+  if (fetched_next_ || fetch_next_->loop < first_loop_ || !lanes_ || at.stride != 1 ||
+      lanes_->mask != nullptr)
+    return;
   const auto is_weights = [&](const Param& p) {
     return p.buffer == x.buffer && p.mode == ParamMode::Const;
   };
@@ -68,9 +70,10 @@ void KernelEmitter::fetch_next(const Load& x, const Address& at) {
   }
   Expr pass = int_imm(0);
   int64_t passes = 1;
-  for (size_t i = fetch_next_->loop; i-- > 0;) {
+  for (size_t i = fetch_next_->loop; i-- > first_loop_;) {
     const auto& [loop, extent] = loops_[i];
     if (extent < 1) return;
+    if (extent == 1) continue;
     const int64_t same = same_place(*place, loop, extent);
     const Expr here = ref(loop);
     pass = pass + here % same * passes;

@@ -341,7 +341,9 @@ void KernelEmitter::outline(const For& x) {
   vars_[x.var] = body->getArg(1);
   services_ = nullptr;
   inside_parallel_ = true;
+  first_loop_ = loops_.size() - 1;
   stmt(x.body);
+  first_loop_ = 0;
   inside_parallel_ = false;
   b_.CreateRetVoid();
 

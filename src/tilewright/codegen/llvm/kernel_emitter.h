@@ -188,6 +188,7 @@ class KernelEmitter {
     int64_t extent = 0;  ///< 0: not constant
   };
   std::vector<Around> loops_;
+  size_t first_loop_ = 0;  ///< of the function being emitted
   /// The innermost loop marked `fetch_next`, by its place in `loops_`.
   struct FetchNext {
     size_t loop = 0;

@@ -261,6 +261,16 @@ TEST(Llvm, FetchesTheNextWeightsWhileTheseAreReadAgain) {
     EXPECT_EQ(occurrences(ir, "call void @llvm.prefetch"), 1);
     EXPECT_THAT(ir, HasSubstr(", 64\n"));  // steps of a pass
   }
+  // Loops around a parallel one belong to another function.
+  const std::string parallel =
+      ir_of("for o in 2, i in 3 parallel, j in 4", "i", "o * 4 + j", "const ");
+  EXPECT_EQ(occurrences(parallel, "call void @llvm.prefetch"), 1);
+  EXPECT_EQ(occurrences(ir_of("for o in 4, i in 3 parallel, j in 2", "i", "o * 2 + j", "const "),
+                        "call void @llvm.prefetch"),
+            1);
+  EXPECT_EQ(occurrences(ir_of("for o in 8, i in 3 parallel", "i", "o", "const "),
+                        "call void @llvm.prefetch"),
+            0);
   // Not of what is no weights, nor where each part is read once.
   EXPECT_EQ(occurrences(ir_of("for i in 3, j in 8", "i", "j", ""), "call void @llvm.prefetch"), 0);
   EXPECT_EQ(
