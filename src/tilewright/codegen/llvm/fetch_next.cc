@@ -70,6 +70,7 @@ void KernelEmitter::fetch_next(const Load& x, const Address& at) {
   }
   Expr pass = int_imm(0);
   int64_t passes = 1;
+  bool moves = false;
   for (size_t i = fetch_next_->loop; i-- > first_loop_;) {
     const auto& [loop, extent] = loops_[i];
     if (extent < 1) return;
@@ -80,10 +81,11 @@ void KernelEmitter::fetch_next(const Load& x, const Address& at) {
     passes *= same;
     if (same == extent) continue;
     next[loop] = here + same;
+    moves = true;
     break;
   }
   // Of more passes the first is too small a part to matter.
-  if (passes < 2 || fetch_next_->bytes < passes * steps) return;
+  if (!moves || passes < 2 || fetch_next_->bytes < passes * steps) return;
   fetched_next_ = true;
   const int64_t bytes = ceil_div(fetch_next_->bytes, passes * steps);
   // Values are remembered by their expressions, so these live until the values are forgotten.

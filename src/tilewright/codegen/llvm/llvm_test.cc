@@ -268,7 +268,7 @@ TEST(Llvm, FetchesTheNextWeightsWhileTheseAreReadAgain) {
   EXPECT_EQ(occurrences(ir_of("for o in 4, i in 3 parallel, j in 2", "i", "o * 2 + j", "const "),
                         "call void @llvm.prefetch"),
             1);
-  EXPECT_EQ(occurrences(ir_of("for o in 8, i in 3 parallel", "i", "o", "const "),
+  EXPECT_EQ(occurrences(ir_of("for i in 3, o in 2, j in 4 parallel", "i", "o * 4 + j", "const "),
                         "call void @llvm.prefetch"),
             0);
   // Not of what is no weights, nor where each part is read once.
