@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -120,6 +121,31 @@ bool has_ended(pid_t pid) {
   return ::kill(pid, 0) != 0 && errno == ESRCH;
 }
 
+/// State and parent of a process; nothing of one that is gone.
+struct ProcessStat {
+  char state = 'X';
+  pid_t parent = 0;
+};
+ProcessStat stat_of(const std::string& pid) {
+  const std::string text = read_file("/proc/" + pid + "/stat").value_or("");
+  // `7 (name) S 1 ..`: the name may hold anything.
+  ProcessStat stat;
+  const size_t behind = text.rfind(')');
+  if (behind != std::string::npos)
+    std::sscanf(text.c_str() + behind + 1, " %c %d", &stat.state, &stat.parent);
+  return stat;
+}
+
+std::vector<pid_t> children_of(pid_t parent) {
+  std::vector<pid_t> children;
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", ignored)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && stat_of(std::to_string(pid)).parent == parent) children.push_back(pid);
+  }
+  return children;
+}
+
 /// For root: that the user who runs the server gets to the folder. errors: Usage.
 Status check_reach(const fs::path& path) {
   if (::geteuid() != 0) return {};
@@ -213,8 +239,14 @@ std::string PrivateServer::url(const std::string& folder, const std::string& dat
 
 void PrivateServer::kill() {
   if (pid_ <= 0) return;
+  // Stopped first: a server that sees a child end would start others.
+  ::kill(pid_, SIGSTOP);
+  const std::vector<pid_t> children = children_of(pid_);
+  for (const pid_t child : children) ::kill(child, SIGKILL);
   ::kill(pid_, SIGKILL);
   ::waitpid(pid_, nullptr, 0);
+  for (const pid_t child : children)
+    while (std::strchr("XZ", stat_of(std::to_string(child)).state) == nullptr) ::usleep(kStep / 50);
   pid_ = -1;
 }
 

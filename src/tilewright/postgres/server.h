@@ -43,7 +43,7 @@ class PrivateServer {
   std::string url() const { return url(folder_); }
   const std::string& folder() const { return folder_; }
   pid_t pid() const { return pid_; }
-  /// As a loss of power would.
+  /// As a loss of power would: none of its processes answers any more.
   void kill();
 
  private:

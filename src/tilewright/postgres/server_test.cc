@@ -30,8 +30,10 @@ TEST(PrivateServer, OtherVariablesDoNotLeadElsewhere) {
 TEST(PrivateServer, KeepsWhatWasCommitted) {
   TestServer server;
   const std::string folder = server.server->folder();
-  ASSERT_TRUE(connect(server.server->url())->execute_script("CREATE TABLE kept (x int)"));
+  const auto before = connect(server.server->url());
+  ASSERT_TRUE(before->execute_script("CREATE TABLE kept (x int)"));
   server.server->kill();
+  EXPECT_FALSE(before->query("SELECT x FROM kept")) << "a process of it was left";
   EXPECT_FALSE(Connection::open(server.server->url()));
   ASSERT_TRUE(PrivateServer::init(folder)) << "nothing to do";
   {
