@@ -6,6 +6,8 @@
 Example: check(read(folder), tables.read(socket), base) -> [] or [Violation(5, "job ... accepted under 9 ...")].
 """
 
+import collections
+
 import checks_queue
 import checks_results
 import checks_rights
@@ -32,4 +34,6 @@ def summary(history, tables):
             "posts": answers, "epochs": sum(e["what"] == "epoch" for e in tables.events),
             "jobs": states, "left": len(tables.jobs), "results": len(tables.results),
             "lost_leases": sum(e["what"] == "freed" and e["note"] == "lost" for e in tables.events),
-            "late": len(tables.late), "records": len(tables.records)}
+            "late": len(tables.late), "records": len(tables.records),
+            "links": dict(collections.Counter(note["a"]["fate"] for note in history.noted("cut"))),
+            "partitions": dict(collections.Counter(note["a"]["side"] for note in history.noted("parted")))}

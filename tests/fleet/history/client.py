@@ -73,6 +73,7 @@ _deadline = [float("inf")]
 @contextlib.contextmanager
 def limited(seconds):
     """What runs inside has so long for all its waits together. errors: Late."""
+    psycopg2.extensions.set_wait_callback(_wait)  # others of this process may have switched it off
     _deadline[0] = time.monotonic() + seconds
     try:
         yield
@@ -115,7 +116,6 @@ class Client:
     def __init__(self, folder, login, log, limit=2.0):
         self.folder, self.login, self.log, self.limit = folder, login, log, limit
         self.connection, self.ticked = None, 0.0
-        psycopg2.extensions.set_wait_callback(_wait)
 
     def connect(self):
         if self.connection is not None and not self.connection.closed:

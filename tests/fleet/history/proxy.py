@@ -10,6 +10,14 @@ What comes from a client in one piece is, but for pipelining, one request. Each 
   slow     handed on after 5 ms to 0.4 s
   late     the client's side is cut at once; the request reaches the server 0.2 to 3 s later, when the client has
            asked again or somebody else has the lease
+  ghost    handed on; when the client goes, the server does not hear of it for 1 to 6 s
+
+Now and then the network parts, for half a lease to four leases: all connections of one login, a site's, those that
+are there and new ones, pass nothing in one direction or in both. Nobody is told. Then what was sent meanwhile
+arrives, as a network sends again what was lost; or all these connections are reset. Example: the answers to site1
+stop for 2 s; its agents ask again on connections that say nothing; another agent gets the jobs; then all of it
+arrives at once.
+
 SIGUSR1 heals: from then on everything passes.
 """
 
@@ -20,8 +28,12 @@ import signal
 import socket
 import time
 
+from world import LEASE, USERS, WORKERS
+
 FATES = (("ask_cut", 0.004), ("tear", 0.003), ("deaf", 0.012), ("mute", 0.004), ("half", 0.003), ("slow", 0.02),
-         ("late", 0.008))
+         ("late", 0.008), ("ghost", 0.01))
+PARTED_EVERY = 6 * LEASE  # mean time from one partition to the next
+SIDES = {"asks": (True,), "answers": (False,), "both": (True, False)}  # whose data stays: the client's, the server's
 
 
 class Pair:
@@ -29,6 +41,16 @@ class Pair:
 
     def __init__(self, client, server):
         self.client, self.server, self.silent = client, server, False
+        self.login, self.ghost = None, False
+
+    def end(self, of_client):
+        return self.client if of_client else self.server
+
+
+def login_of(first):
+    """Who wants to log in, by the first bytes of a connection: the pairs after length and version."""
+    words = first[8:].split(b"\0")
+    return dict(zip(words[::2], words[1::2])).get(b"user", b"").decode()
 
 
 class Proxy:
@@ -39,22 +61,27 @@ class Proxy:
         self.listener.bind(os.path.join(front, ".s.PGSQL.5432"))
         self.listener.listen(64)
         self.selector.register(self.listener, selectors.EVENT_READ)
-        self.counts = {}
+        self.counts, self.parted, self.held = {}, None, []
 
     def run(self):
         signal.signal(signal.SIGUSR1, lambda *_: setattr(self, "healed", True))
+        self.part_later()
         while True:
-            soonest = min((at for at, _ in self.waiting), default=time.monotonic() + 0.2)
-            for key, _ in self.selector.select(max(0.0, min(0.2, soonest - time.monotonic()))):
-                if key.fileobj is self.listener:
-                    self.accept()
-                elif key.fileobj.fileno() >= 0:
-                    self.move(key.fileobj, *key.data)
-            now = time.monotonic()
-            due = [action for at, action in self.waiting if at <= now]
-            self.waiting = [(at, action) for at, action in self.waiting if at > now]
-            for action in due:
-                action()
+            self.step()
+
+    def step(self):
+        """What came in, and what is due; waits for up to 0.2 s."""
+        soonest = min((at for at, _ in self.waiting), default=time.monotonic() + 0.2)
+        for key, _ in self.selector.select(max(0.0, min(0.2, soonest - time.monotonic()))):
+            if key.fileobj is self.listener:
+                self.accept()
+            elif key.fileobj.fileno() >= 0:
+                self.move(key.fileobj, *key.data)
+        now = time.monotonic()
+        due = [action for at, action in self.waiting if at <= now]
+        self.waiting = [(at, action) for at, action in self.waiting if at > now]
+        for action in due:
+            action()
 
     def accept(self):
         client, _ = self.listener.accept()
@@ -93,13 +120,61 @@ class Proxy:
             data = end.recv(1 << 18)
         except OSError:
             data = b""
-        if not data:
+        if from_client and pair.login is None and data:
+            pair.login = login_of(data)
+        if self.stays(pair, from_client):
+            self.selector.unregister(end)
+            self.held.append((pair, from_client, data))
+        else:
+            self.arrive(pair, from_client, data)
+
+    def arrive(self, pair, from_client, data):
+        if not data and from_client and pair.ghost:
+            self.shut(pair.client)
+            pair.silent = True
+            self.after(self.random.uniform(1.0, 6.0), lambda: self.cut(pair))
+        elif not data:
             self.cut(pair)
         elif not from_client:
             if not pair.silent:
                 self.give(pair, pair.client, data)
         else:
             self.ask(pair, data)
+
+    # --- partitions
+
+    def part_later(self):
+        self.after(self.random.expovariate(1 / PARTED_EVERY), self.part)
+
+    def stays(self, pair, from_client):
+        return self.parted is not None and pair.login == self.parted[0] and from_client in self.parted[1]
+
+    def part(self):
+        if not self.healed:
+            self.cut_off(self.random.choice(WORKERS * 2 + USERS), self.random.choice(sorted(SIDES)),
+                         self.random.uniform(0.5, 4) * LEASE, self.random.random() < 0.5)
+
+    def cut_off(self, login, side, seconds, resets):
+        """From now on a login's data stays where it is."""
+        self.parted = (login, SIDES[side])
+        self.log.note("parted", login=login, side=side, seconds=seconds, resets=resets)
+        self.counts["parted"] = self.counts.get("parted", 0) + 1
+        self.after(seconds, lambda: self.join(resets))
+
+    def join(self, resets):
+        """What stayed arrives, or the connections are gone."""
+        held, self.parted, self.held = self.held, None, []
+        self.log.note("joined", held=len(held), resets=resets)
+        for pair, from_client, data in held:
+            end = pair.end(from_client)
+            if resets:
+                self.cut(pair)
+            elif end.fileno() >= 0:
+                self.selector.register(end, selectors.EVENT_READ, (pair, from_client))
+                self.arrive(pair, from_client, data)
+        self.part_later()
+
+    # --- fates
 
     def fate(self):
         if self.healed:
@@ -132,6 +207,9 @@ class Proxy:
             self.give(pair, pair.server, data)
             if pair.server.fileno() >= 0:
                 pair.server.shutdown(socket.SHUT_WR)
+        elif fate == "ghost":
+            pair.ghost = True
+            self.give(pair, pair.server, data)
         elif fate == "slow":
             self.hold(pair, pair.client)
             self.after(self.random.uniform(0.005, 0.4), lambda: self.resume(pair, data))

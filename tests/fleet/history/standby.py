@@ -3,7 +3,9 @@
 The standby is a copy made while the server works; from then on each commit waits for it, so nothing acknowledged is
 lost when the first server dies. Who connects by the name `current` (a symbolic link to a folder with a socket) comes
 to the new server next. Example: Standby(cluster) copies and follows; 1 s later take_over() kills the first server
-and all its processes, promotes the copy, and `cluster` is the new one, on timeline 2.
+and all its processes, promotes the copy, and `cluster` is the new one, on timeline 2. take_over(cut_off=1.5) promotes
+first: the old server is cut off from its standby and lives on for 1.5 s, with all its connections. Whoever writes
+there waits for a standby that does not answer, and is told nothing.
 """
 
 import contextlib
@@ -60,10 +62,13 @@ class Standby:
                 cursor.execute("SELECT sync_state FROM pg_stat_replication")
                 state = (cursor.fetchone() or [None])[0]
 
-    def take_over(self):
-        """The first server dies with all its processes; `cluster` is the standby then."""
+    def take_over(self, cut_off=None):
+        """`cluster` is the standby from now on; the first server is dead with all its processes, or, cut off for so
+        many seconds, dies then."""
         cluster, server = self.cluster, self.server
-        cluster.kill()
+        if cut_off is None:
+            cluster.kill()
+        first = copy.copy(cluster)
         cluster.standby = None
         with contextlib.closing(server.connect()) as connection, connection.cursor() as cursor:
             cursor.execute("SELECT pg_promote(true, 30)")
@@ -72,3 +77,8 @@ class Standby:
         cluster.folder, cluster.data, cluster.log = server.folder, server.data, server.log
         cluster.process = server.process
         cluster.point()
+        if cut_off is not None:
+            try:
+                time.sleep(cut_off)
+            finally:
+                first.kill()

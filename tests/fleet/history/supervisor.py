@@ -238,10 +238,12 @@ class Supervisor:
         standby = Standby(self.cluster)
         self.log.note("following")
         self.rest(time.monotonic() + nemesis.random.uniform(0.5, 1.5))
-        self.log.note("kill", kind="promote", who="server")
-        standby.take_over()
+        cut_off = nemesis.chosen((0.2, 1.0, 2.5)) if nemesis.random.random() < 0.5 else None
+        self.log.note("kill", kind="promote", who="server", cut_off=cut_off)
+        standby.take_over(cut_off)
         self.log.note("server_started")
-        self.counts["promote"] = self.counts.get("promote", 0) + 1
+        kind = "promote" if cut_off is None else "promote_cut_off"
+        self.counts[kind] = self.counts.get(kind, 0) + 1
 
     def do_step(self, nemesis):
         if not self.cluster.fakes or time.monotonic() < self.stepped + 2 * LEASE:
