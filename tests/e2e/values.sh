@@ -12,6 +12,9 @@ exits 0 "scattering behind a run-time extent" -- verify scatter.onnx --against o
   --input c=@scatter.c.npy --input i=@scatter.i.npy
 exits 2 "an index beyond the real extent is refused" "index 3 of input 1 is outside axis 0 with 3" -- \
   run scatter.onnx --input c=@scatter.c.npy --input i=@scatter.bad.npy
+exits 0 "an extent of the run inside a kernel" -- verify inside.onnx --against interp,ort
+exits 0 "compiles" -- compile inside.onnx -o inside.twm
+exits 0 "and agrees from its package" -- verify inside.twm --model inside.onnx
 exits 3 "two run-time extents are refused at check" "axis 1 is known only at run time" -- check unique.onnx
 exits 3 "sums of two run-time extents are refused at check" "whether its inputs fit" -- check sum.onnx
 

@@ -140,6 +140,19 @@ save(
     },
 )
 
+# An extent of the run inside a kernel.
+save(
+    "inside",
+    [
+        h.make_node("NonZero", ["x"], ["where"]),
+        h.make_node("Gather", ["where", "rows"], ["some"]),
+        h.make_node("Reshape", ["some", "shape"], ["y"]),
+    ],
+    [("x", T.INT32, [6, 1])],
+    [("y", T.INT64, [2, None, 1])],
+    {"rows": np.array([-1, 0]), "shape": np.array([2, -1, 1])},
+)
+
 # Recurrences with lengths.
 for op, gates in ("LSTM", 4), ("GRU", 3), ("RNN", 1):
     save(

@@ -114,6 +114,7 @@ void ProgramBuilder::add_values(runtime::Program& program, WeightTable& weights)
     spec.dynamic_axis = value.type.dynamic_axis;
     if (!named.contains(id)) {
       spec.shape = {0};
+      spec.dynamic_axis = -1;  // the shape has no such axis any more
     } else if (value.constant) {
       spec.place = Place::Weights;
       spec.offset = weights.add(*value.constant);

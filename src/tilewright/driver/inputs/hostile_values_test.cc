@@ -210,6 +210,23 @@ TEST(HostileValues, IndicesComputedInTheModelAreLookedAt) {
   EXPECT_THAT(to_string(status.error()), HasSubstr("index -4 of input 1 ('minus') of Gather"));
 }
 
+TEST(HostileValues, RunTimeExtentsInsideAKernelFitAPackage) {
+  Trial trial;
+  trial.input("x", kI64, integers({6, 1}, {1, 0, 3}));
+  trial.weight("rows", integers({2}, {-1, 0}));
+  trial.weight("shape", integers({3}, {2, -1, 1}));
+  graph::add_node(trial.model, "NonZero", {"x"}, {"found"});
+  graph::add_node(trial.model, "Gather", {"found", "rows"}, {"inside"});  // extent 1 is the run's
+  trial.node("Reshape", {"inside", "shape"});
+  const Compiled compiled = compile(trial);
+  ASSERT_NE(compiled.session, nullptr);
+  const auto kept = runtime::program_from_json(runtime::to_json(*compiled.model.program));
+  EXPECT_TRUE(kept) << to_string(kept.error());
+  set_all(compiled, trial);
+  ASSERT_TRUE(compiled.session->run());
+  expect_agreement(compiled, trial.values);
+}
+
 /// Operators that take any value.
 void add_tolerant(Trial& trial) {
   trial.input("n", kI64, integers({2, 3}, {0, 1, -1, 5, 63, 2}));
