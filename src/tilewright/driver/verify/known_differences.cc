@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "tilewright/graph/ir/edit.h"
@@ -169,6 +170,19 @@ bool with_nan_bound(const Graph& graph, const Node& node) {
   return false;
 }
 
+/// Names of functions are the same in capitals and small letters.
+bool is_thresholded_relu(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name == "thresholdedrelu";
+}
+
+bool with_a_threshold_left_out(const Graph&, const Node& node) {
+  const std::vector<std::string> functions = node.attrs.get_strings("activations");
+  return node.attrs.get_floats("activation_alpha").empty() &&
+         std::any_of(functions.begin(), functions.end(), is_thresholded_relu);
+}
+
 bool on_i64(const Graph& graph, const Node& node) { return dtype_of(graph, node) == DType::I64; }
 
 std::vector<KnownDifference> make_table() {
@@ -227,6 +241,10 @@ std::vector<KnownDifference> make_table() {
        "a bound that is NaN",
        "Tilewright hands NaN on, ONNX Runtime ignores such a bound",
        with_nan_bound},
+      {{"LSTM", "GRU", "RNN"},
+       "activation ThresholdedRelu without activation_alpha",
+       "the threshold is 1 by the definition, as the operator's of that name; ONNX Runtime takes 0",
+       with_a_threshold_left_out},
       {{"ReduceLogSumExp"},
        "whole numbers",
        "onnx has no reference for them; results may be one apart",

@@ -76,6 +76,20 @@ TEST(KnownDifferences, RegionsOfAxesThatKeepTheirSize) {
   EXPECT_EQ(causes({0, 0, .1, 0, 1, 1, .8, 1}), 0u);
 }
 
+TEST(KnownDifferences, RecurrencesWithoutAThreshold) {
+  const auto causes = [](const std::string& function, const std::vector<double>& alpha) {
+    AttrList attrs = {{"hidden_size", int64_t{2}},
+                      {"activations", std::vector<std::string>{function}}};
+    if (!alpha.empty()) attrs.push_back({"activation_alpha", alpha});
+    const std::vector<Array> weights = {Array(DType::F32, {1, 2, 3}), Array(DType::F32, {1, 2, 2})};
+    return found("RNN", DType::F32, {4, 1, 3}, attrs, weights).size();
+  };
+  EXPECT_EQ(causes("ThresholdedRelu", {}), 1u);
+  EXPECT_EQ(causes("THRESHOLDEDRELU", {}), 1u);
+  EXPECT_EQ(causes("ThresholdedRelu", {0.5}), 0u);
+  EXPECT_EQ(causes("LeakyRelu", {}), 0u);
+}
+
 TEST(KnownDifferences, ProductsOfBytesDependOnTheWeights) {
   EXPECT_EQ(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::I8, {3, 4})}).size(), 1u);
   EXPECT_TRUE(found("MatMulInteger", DType::U8, {2, 3}, {}, {Array(DType::U8, {3, 4})}).empty());
