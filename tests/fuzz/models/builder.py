@@ -24,8 +24,8 @@ I8, U8, I16, U16, I32, U32, I64, U64, BOOL = (
 )
 FLOATS = (FLOAT, DOUBLE, HALF, BF16)
 INTS = (I8, U8, I16, U16, I32, U32, I64, U64)
-OPSETS = (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22)
-IR_VERSIONS = {11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10}
+OPSETS = (7, 8, 9, 10) + 2 * (11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22)
+IR_VERSIONS = {7: 4, 8: 4, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 16: 8, 17: 8, 18: 8, 19: 9, 20: 9, 21: 10, 22: 10}
 EXTENTS = (1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9, 12, 15, 16, 17, 20, 24, 31, 32, 33)
 MOST_ELEMENTS = 20000
 # Functions of onnx, whose results have the type and shape of the first operand: onnx infers nothing.
@@ -166,8 +166,8 @@ class Builder:
         raise Unfit()
 
     # Nodes.
-    def add(self, op, inputs, outputs=1, domain="", **attributes):
-        """Appends a node; None stands for an absent operand or attribute. The outputs' Values."""
+    def add(self, op, inputs, outputs=1, domain="", absent=(), **attributes):
+        """Appends a node; None stands for an absent operand or attribute. The Values of the outputs but for `absent`."""
         inputs = list(inputs)
         while inputs and inputs[-1] is None:
             inputs.pop()
@@ -185,16 +185,17 @@ class Builder:
         require(op not in F32_ONLY or self.real == FLOAT)
         if self.real in (HALF, BF16) and op in JUMPS:
             require(all(v.name in self.feeds or v.data is not None for v in inputs if v))
-        names = [self.fresh() for _ in range(outputs)]
+        names = ["" if i in absent else self.fresh() for i in range(outputs)]
         node = helper.make_node(op, [v.name if v else "" for v in inputs], names, domain=domain, **attributes)
         types = self.infer(schema, node, [v for v in inputs if v])
         self.nodes.append(node)
-        results = [Value(n, t[0], t[1]) for n, t in zip(names, types)]
+        results = [Value(n, t[0], t[1]) for n, t in zip([n for n in names if n], types)]
         self.values += results
         return results[0] if outputs == 1 else results
 
     def infer(self, schema, node, inputs):
-        types = {v.name: helper.make_tensor_type_proto(v.dtype, v.shape) for v in inputs}
+        known = lambda shape: [None if d < 0 else d for d in shape]
+        types = {v.name: helper.make_tensor_type_proto(v.dtype, known(v.shape)) for v in inputs}
         data = {v.name: numpy_helper.from_array(v.data, v.name) for v in inputs if v.data is not None}
         opset = [helper.make_opsetid("", self.opset)]
         try:
@@ -204,7 +205,7 @@ class Builder:
         if node.op_type in LIKE_FIRST:
             return [(inputs[0].dtype, inputs[0].shape)]
         result = []
-        for name in node.output:
+        for name in filter(None, node.output):
             require(name in found)
             tensor = found[name].tensor_type
             require(tensor.HasField("shape"))

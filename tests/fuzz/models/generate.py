@@ -4,10 +4,12 @@ import numpy as np
 import ops_elementwise
 import ops_movement
 import ops_networks
+import ops_options
+import ops_runtime
 from builder import BF16, DOUBLE, FLOAT, HALF, Builder, Unfit
 from patterns import PATTERNS
 
-SINGLE = ops_elementwise.OPS + ops_movement.OPS + ops_networks.OPS
+SINGLE = ops_elementwise.OPS + ops_movement.OPS + ops_networks.OPS + ops_options.OPS + ops_runtime.OPS
 REALS = {"f32": FLOAT, "f64": DOUBLE, "f16": HALF, "bf16": BF16}
 
 

@@ -22,13 +22,15 @@ import tempfile
 
 import numpy as np
 import onnx
+from hostile import TRIALS, huge, spoiled
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TILEWRIGHT_PYTHON", sys.executable)  # `verify` runs ONNX Runtime by it
 from steps import UNITS, Reference, Steps, stated, widened  # noqa: E402
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 FAULTS = ("crash", "failed", "wrong")
-UNSUPPORTED, MISMATCH = 3, 5
+USAGE, UNSUPPORTED, MISMATCH = 2, 3, 5
 TOLERANCE = {np.dtype(np.float64): 1e-9, np.dtype(np.float32): 2e-4, np.dtype(np.float16): 1e-2}
 NOT_FINITE = "not finite on one side"
 ROUNDED = 4  # limits apart that networks in few bits may be
@@ -36,8 +38,9 @@ SHAKEN = 20  # times as far as rounding errors of a reference move its own resul
 
 
 class Verdict:
-    def __init__(self, kind, text="", rows=()):
+    def __init__(self, kind, text="", rows=(), limits=None):
         self.kind, self.text, self.rows = kind, text, rows  # rows: of `verify`, those that are off
+        self.limits = limits or {}  # of `verify`, by output: wider behind few bits
 
     @property
     def fault(self):
@@ -94,6 +97,10 @@ class Judge:
     def judge_in(self, folder, model, feeds):
         path = os.path.join(folder, "model.onnx")
         onnx.save(model, path)
+        if self.against == "hostile":
+            return self.hostile(path, folder, feeds)
+        if self.against == "guarded":
+            return self.guarded(path, folder, feeds)
         inputs = saved(folder, feeds)
         if self.against == "interp":
             return self.rounded(self.verified(path, inputs), model, feeds)
@@ -130,12 +137,44 @@ class Judge:
     def verified(self, path, inputs):
         """The interpreter's word."""
         code, out, errors = self.call("verify", path, "--against", "interp", "--json", *inputs, *self.options)
+        limits = {r["output"]: r["limit"] for r in json.loads(out)["rows"]} if code in (0, MISMATCH) else {}
         if code == MISMATCH:
             rows = [r for r in json.loads(out)["rows"] if not r["ok"]]
             # The interpreter rounds each value to its type, compiled code only those it stores.
             rounded = self.against == "interp" and all(r["state"] == "off" and r["error"] <= ROUNDED * r["limit"] for r in rows)
-            return Verdict("unsure" if rounded else "wrong", "interpreter: " + describe_rows(rows), rows)
-        return Verdict("ok") if code == 0 else self.failure(path, code, errors)
+            return Verdict("unsure" if rounded else "wrong", "interpreter: " + describe_rows(rows), rows, limits)
+        return Verdict("ok", limits=limits) if code == 0 else self.failure(path, code, errors)
+
+    def hostile(self, path, folder, feeds):
+        """Values that no sound caller gives: refused as wrong usage, or the interpreter agrees."""
+        for trial in range(TRIALS):
+            verdict = self.verified(path, saved(folder, spoiled(feeds, trial)))
+            if verdict.kind == "failed" and verdict.text.startswith(f"exit {USAGE},"):
+                continue
+            if huge(trial) and verdict.rows and all(r["state"] == "off" or "finite" in r["state"] for r in verdict.rows):
+                continue
+            if verdict.kind != "ok":
+                verdict.text = f"trial {trial}: {verdict.text}"
+                return verdict
+        return Verdict("ok")
+
+    def guarded(self, path, folder, feeds):
+        """A package whose inputs and outputs lie beside forbidden pages (guarded.py)."""
+        package, inputs = (os.path.join(folder, name) for name in ("model.twm", "inputs.npz"))
+        code, _, errors = self.call("-q", "compile", path, "-o", package, "--samples", "none", *self.options)
+        if code != 0:
+            return self.failure(path, code, errors)
+        np.savez(inputs, **feeds)
+        library = os.path.join(os.path.dirname(self.program), "libtilewright_runtime.so")
+        command = [sys.executable, os.path.join(HERE, "guarded.py"), library, package, inputs]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=self.seconds)
+        except subprocess.TimeoutExpired:
+            return Verdict("nothing", f"no end after {self.seconds} s")
+        if done.returncode == 0:
+            return Verdict("ok")
+        text = (done.stdout + done.stderr).strip()[-400:]
+        return Verdict("crash" if done.returncode < 0 else "wrong", f"exit {done.returncode}: {text}")
 
     def rounded(self, verdict, model, feeds):
         """The interpreter's verdict, unless rounding errors in a reference move its results as far."""
@@ -163,6 +202,8 @@ class Judge:
         inside = self.verified(path, inputs)
         if inside.kind not in ("ok", "wrong"):
             return inside
+        if inside.kind == "ok" and not beyond(texts, inside.limits):
+            return Verdict("unsure", f"{text}, within the limit of verify")
         known = self.known(path, inputs, all(str(f).endswith(NOT_FINITE) for _, f, _ in texts))
         if inside.kind == "ok" and known:
             return Verdict("known", known)
@@ -194,7 +235,7 @@ class Judge:
             return Verdict("wrong", f"{describe(left)}; every node alone agrees")
         if not causes:
             return Verdict("unsure", describe(texts))
-        return Verdict(min((c.kind for c in causes), key=("differs", "known").index), causes[0].text)
+        return Verdict(min((c.kind for c in causes), key=("differs", "known", "unsure").index), causes[0].text)
 
     def alone(self, steps, node, values, expected):
         """What the program makes of one node, and a verdict if that is not what is expected."""
@@ -225,6 +266,8 @@ class Judge:
         inside = self.verified(path, inputs)
         if inside.kind != "ok":
             return Verdict("wrong", inside.text)
+        if not beyond(texts, inside.limits):
+            return Verdict("unsure", describe(texts))
         try:
             official = stated(model, feeds)
             far = [distance(actual[n], official[n]) for n, _, _ in texts]
@@ -270,6 +313,11 @@ def compared(results, expected):
         if isinstance(found, str) or not found <= limit:
             texts.append((name, found, limit))
     return texts
+
+
+def beyond(texts, limits):
+    """Those of `texts` that are off by more than these limits, too."""
+    return [(n, found, m) for n, found, m in texts if isinstance(found, str) or not found <= limits.get(n, 0)]
 
 
 def describe(texts):

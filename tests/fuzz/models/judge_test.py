@@ -4,8 +4,10 @@
 A defect is a program between the judge and tilewright that spoils what `run` writes.
 """
 
+import ctypes
 import os
 import stat
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
+from guarded import Guarded  # noqa: E402
 from judge import Judge  # noqa: E402
 from run import environment  # noqa: E402
 
@@ -87,6 +90,21 @@ def cancelling():
     return network(nodes, feeds, {"y": (16, 1)}), feeds
 
 
+def in_two_types(dtype):
+    """Mean and deviation in f32, as ONNX says, though operands and result are f64."""
+    x, scale = (v.astype(np.float64) for v in (values(3, 7), values(7)))
+    node = helper.make_node("LayerNormalization", ["x", "s"], ["y"], stash_type=dtype)
+    model = network([node], {"x": x}, {"y": (3, 7)}, {"s": scale})
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.DOUBLE
+    return model, {"x": x}
+
+
+def chosen_rows():
+    """Rows of a table by indices that come at run time."""
+    feeds = {"x": values(5, 7), "i": np.array([1, 4, -5], np.int64)}
+    return network([helper.make_node("Gather", ["x", "i"], ["y"])], feeds, {"y": (3, 7)}), feeds
+
+
 class TestJudge(unittest.TestCase):
     def verdict(self, case, spoil=None, against="ort"):
         with tempfile.TemporaryDirectory() as folder:
@@ -115,6 +133,35 @@ class TestJudge(unittest.TestCase):
     def test_rounding_is_no_defect(self):
         for against in ("ort", "interp"):
             self.assertEqual(self.verdict(cancelling(), against=against).kind, "unsure")
+
+    def test_a_narrower_type_on_the_way_is_no_defect(self):
+        case = in_two_types(TensorProto.FLOAT)
+        self.assertEqual(self.verdict(case).kind, "unsure")
+        self.assertEqual(self.verdict(case, spoil=["LayerNormalization"]).kind, "wrong")
+
+    def test_values_out_of_range_are_refused(self):
+        for against in ("hostile", "guarded"):
+            found = self.verdict(chosen_rows(), against=against)
+            self.assertEqual(found.kind, "ok", found.text)
+
+    def test_a_program_that_dies_of_them_is_seen(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "dies")
+            with open(path, "w") as file:
+                file.write("#!/bin/sh\nkill -SEGV $$\n")
+            os.chmod(path, 0o700)
+            self.assertEqual(Judge(path, [], "hostile").judge(*chosen_rows()).kind, "crash")
+
+    def test_an_access_outside_a_tensor_is_seen(self):
+        for at_end, place in ((True, 64), (False, -1)):
+            script = f"import ctypes, guarded; m = guarded.Guarded(64, {at_end}); "
+            script += f"ctypes.c_uint8.from_address(m.address + {place}).value"
+            done = subprocess.run([sys.executable, "-c", script], cwd=HERE)
+            self.assertLess(done.returncode, 0)
+        room = Guarded(60, True)
+        self.assertTrue(room.untouched())
+        ctypes.c_uint8.from_address(room.address + 60).value = 1
+        self.assertFalse(room.untouched())
 
 
 if __name__ == "__main__":

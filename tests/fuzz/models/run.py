@@ -31,6 +31,9 @@ SETS = {
     "f64": ([], "f64", "ort"),
     "f16": ([], "f16", "interp"),
     "bf16": ([], "bf16", "interp"),
+    "hostile": ([], "f32", "hostile"),
+    "guarded": ([], "f32", "guarded"),
+    "guarded_c": (["--backend", "c"], "f32", "guarded"),
 }
 
 
