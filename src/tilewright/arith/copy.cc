@@ -9,7 +9,7 @@ namespace {
 
 tl::unexpected<Error> refuse(const std::string& block, const std::string& why) {
   return fail(ErrorKind::NotApplicable, "`" + block + "` is not a strided copy", why,
-              "Keep it as loops, or bring its indices into sums of loop variables.");
+              "keep it as loops, or bring its indices into sums of loop variables");
 }
 
 /// The loops, the block and what it stores, in terms of the loops.

@@ -89,11 +89,11 @@ Result<std::optional<Emitter::Operands>> Emitter::operands(const Store& s,
     add(l->buffer, l->indices);
   });
   if (dram)
-    return fail(ErrorKind::Unsupported, "An operand is in DRAM.", "",
-                "Stage it with cache_read to vta.acc or vta.inp.");
+    return fail(ErrorKind::Unsupported, "an operand is in DRAM", "",
+                "stage it with cache_read to vta.acc or vta.inp");
   if (inputs && config_.block_in() != config_.block_out())
     return fail(ErrorKind::Unsupported,
-                fmt::format("Inputs of {} channels do not add to accumulators of {}.",
+                fmt::format("inputs of {} channels do not add to accumulators of {}",
                             config_.block_in(), config_.block_out()));
   if (!affine) return std::optional<Operands>();
   o.nest.addresses = o.nest.forms.size();
@@ -110,8 +110,8 @@ Result<size_t> Emitter::choose_target(const Store& s, const Operands& o) const {
     const bool accumulator = in(place(o.loads[i]->buffer), Mem::Acc);
     if (accumulator && injective(o.nest, i + 1)) return i + 1;
   }
-  return fail(ErrorKind::Unsupported, "Nothing that it reads is an accumulator it may overwrite.",
-              "", "Compute its value into a vta.acc buffer first.");
+  return fail(ErrorKind::Unsupported, "nothing that it reads is an accumulator it may overwrite",
+              "", "compute its value into a vta.acc buffer first");
 }
 
 /// Where to cut a loop so that a condition holds in all of one part, or in none of it.
@@ -195,8 +195,8 @@ Status Emitter::check_unconsumed(const ConcreteNest& nest, const Form& form,
   if (!gone) return {};
   return fail(
       ErrorKind::Unsupported,
-      "`" + buffer.name() + "` is used again after the block that stores it computed in place.", "",
-      "Give each block that stores an accumulator buffer of its own.");
+      "`" + buffer.name() + "` is used again after the block that stores it computed in place", "",
+      "give each block that stores an accumulator buffer of its own");
 }
 
 /// Notes a write by a GEMM or the ALU (`storable`), or by a reset or a LOAD.
@@ -251,7 +251,7 @@ Status Emitter::run_step(const AluStep& step, const Operands& o, size_t target) 
     const auto it = std::find(weights_.begin(), weights_.end(), step.weight);
     if (it == weights_.end() || steps.nest.size() == kMaxLoops)
       return fail(ErrorKind::Unsupported,
-                  fmt::format("Diagonal weight {} is not in the table.", step.weight));
+                  fmt::format("diagonal weight {} is not in the table", step.weight));
     const int64_t slot =
         config_.depth(Mem::Wgt) - static_cast<int64_t>(weights_.size()) + (it - weights_.begin());
     steps.nest.forms.push_back(Form{slot, {}});

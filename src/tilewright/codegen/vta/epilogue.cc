@@ -19,9 +19,8 @@ constexpr int64_t kMaxRepeat = 33;     // diagonal steps for one coefficient
 constexpr int64_t kLowestImmediate = -32768, kHighestImmediate = 32767;
 
 tl::unexpected<Error> no_instruction(const Expr& e, const std::string& why) {
-  return fail(ErrorKind::Unsupported, "`" + print(e) + "` has no instruction.", why,
-              "Compute it into a vta.acc buffer of its own, or leave the "
-              "operator to the CPU.");
+  return fail(ErrorKind::Unsupported, "`" + print(e) + "` has no instruction", why,
+              "compute it into a vta.acc buffer of its own, or leave the operator to the CPU");
 }
 
 bool is_input(const Load& l) { return l.buffer.scope() == "vta.inp"; }

@@ -46,10 +46,10 @@ Status emit_transfers(ConcreteNest nest, Mem mem, bool store, vta::Builder& buil
   stream::TransferLimits limits;  // 16-bit sizes, 4-bit padding
   if (mem == Mem::Wgt)
     limits.no_zeros = Error{ErrorKind::Unsupported,
-                            "A load of weights fills with zeros.",
+                            "a load of weights fills with zeros",
                             {},
-                            "The weight memory has no padding.",
-                            "Pad the weights where they are packed.",
+                            "the weight memory has no padding",
+                            "pad the weights where they are packed",
                             {}};
   return stream::emit_transfers(std::move(nest), limits, [&](const stream::Transfer& t) {
     const auto field = [](int64_t value) { return static_cast<uint32_t>(value); };
@@ -158,9 +158,9 @@ Status Emitter::check_capacity(const std::map<int, int64_t>& use) const {
     if (mem == Mem::Wgt && !weights_.empty())
       parts += fmt::format("; diagonal weights {}", weights_.size());
     return fail(ErrorKind::Capacity,
-                fmt::format("`{}` does not fit the {} memory: {} elements needed, {} there.",
+                fmt::format("`{}` does not fit the {} memory: {} elements needed, {} there",
                             func_.name, vta::name(mem), found->second, config_.depth(mem)),
-                parts, "Use smaller tiles, or fewer copies.");
+                parts, "use smaller tiles, or fewer copies");
   }
   return {};
 }

@@ -208,6 +208,10 @@ TEST(EmitVta, WhatItCannotDoIsAnErrorWithTheBlock) {
   EXPECT_THAT(error("min(" + a + ", 40000i32)", "i8(" + t + ")"), HasSubstr("40000"));
   EXPECT_THAT(error(a + " * (m[o, c] + 1i32)", "i8(" + t + ")"), HasSubstr("accumulator"));
   EXPECT_THAT(error("i32(a[o, w, 3 - c])", "i8(" + t + ")"), HasSubstr("within an element"));
+  // Written as all other errors: small letters, no full stops.
+  EXPECT_EQ(error(a, "i8(" + a + ")"),
+            "error: nothing that it reads is an accumulator it may overwrite\n  at:  block `Y`\n"
+            "  fix: compute its value into a vta.acc buffer first\n");
 }
 
 TEST(EmitVta, AccumulatorsDieWhereTheyAreStored) {
