@@ -21,6 +21,10 @@ set(gnu_optimised $<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release>>)
 foreach(warning array-bounds restrict maybe-uninitialized)
   target_compile_options(tilewright_flags INTERFACE $<${gnu_optimised}:-Wno-${warning}>)
 endforeach()
+# g++ looks for memory to free at 128 MB and whenever that has doubled: 5 to 8 % of the time of sources that
+# are compiled together (-ftime-report). Later, it takes up to half as much memory again, 1.9 GB at most.
+target_compile_options(tilewright_flags INTERFACE
+                       $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=1000000>)
 if(TILEWRIGHT_VERIFY_EACH)
   target_compile_definitions(tilewright_flags INTERFACE TILEWRIGHT_VERIFY_EACH=1)
 endif()

@@ -1,3 +1,4 @@
+#define TOML_IMPLEMENTATION
 #include "tilewright/base/toml_table.h"
 
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // TOML files whose problems are all reported at once, each with its line. The library's header is
-// large: for sources that read such files only.
+// large: for sources that read such files only. Its parser is compiled once, in toml_table.cc.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,6 +18,7 @@ namespace tilewright {
 [[noreturn]] void surprise_toml();
 }  // namespace tilewright
 
+#define TOML_HEADER_ONLY 0
 #define TOML_EXCEPTIONS 0
 #define TOML_ASSERT(condition) ((condition) ? void() : ::tilewright::surprise_toml())
 #include <toml++/toml.h>

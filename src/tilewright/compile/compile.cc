@@ -8,11 +8,11 @@
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/parallel.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/cpu/kernels.h"
@@ -325,10 +325,9 @@ std::string records_of(const CompiledModel& model) {
           records::line_of(*kernel->record);
   for (const KernelReport* kernel : kernels)
     if (!kernel->symbol.empty())
-      text += nlohmann::json{{"kernel", kernel->symbol},
-                             {"steps", kernel->steps},
-                             {"schedule", schedule::print(kernel->trace)}}
-                  .dump() +
+      text += json_text(nlohmann::json{{"kernel", kernel->symbol},
+                                       {"steps", kernel->steps},
+                                       {"schedule", schedule::print(kernel->trace)}}) +
               "\n";
   return text;
 }

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/base/check.h"
+#include "tilewright/base/json.h"
 #include "tilewright/compile/cpu/kernels.h"
 #include "tilewright/interp/interp.h"
 #include "tilewright/ir/walk.h"
@@ -107,7 +106,7 @@ std::string attrs_to_json(const tensor::Attrs& attrs) {
                           [&](const auto& plain) { json[name] = plain; }},
                value);
   }
-  return json.dump();
+  return json_text(json);
 }
 
 Result<std::vector<Array>> interpret_op(const tensor::OpCall& call,

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <nlohmann/json.hpp>
+
+#include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 
 namespace tilewright::compile {
 
@@ -41,9 +42,9 @@ std::string settings_json(const std::map<std::string, std::string>& settings) {
   for (const auto& [key, value] : settings) {
     const bool text = value.starts_with('\'') || value.starts_with('"');
     json[key] = text ? nlohmann::ordered_json(value.substr(1, value.size() - 2))
-                     : nlohmann::ordered_json::parse(value);
+                     : parse_ordered_json(value);
   }
-  return json.dump();
+  return json_text(json);
 }
 
 Status check_same_hardware(const std::string& program, const std::string& target,
@@ -64,8 +65,8 @@ Status check_same_hardware(const std::string& program, const std::string& target
 }
 
 std::string dump_format(const std::string& folder) {
-  std::ifstream file(std::filesystem::path(folder) / "manifest.json");
-  const auto manifest = nlohmann::json::parse(file, nullptr, false);
+  const auto text = read_file(folder + "/manifest.json");
+  const auto manifest = parse_json(text.value_or(""), std::nothrow);
   if (!manifest.is_object()) return "";
   const auto format = manifest.find("format");
   return format != manifest.end() && format->is_string() ? format->get<std::string>() : "";

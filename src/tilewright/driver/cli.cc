@@ -14,6 +14,7 @@
 #include "tilewright/base/check.h"
 #include "tilewright/base/environment.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/driver/command_line/help_examples.h"
@@ -202,7 +203,7 @@ nlohmann::ordered_json document(const std::string& verb) {
   return json;
 }
 
-void print_json(const nlohmann::ordered_json& json) { fmt::print("{}\n", json.dump(2)); }
+void print_json(const nlohmann::ordered_json& json) { fmt::print("{}\n", json_text(json, 2)); }
 
 Status check_outputs(const Outputs& outputs, const std::vector<std::string>& inputs, bool as_json) {
   for (size_t i = 0; i < outputs.files.size(); ++i) {

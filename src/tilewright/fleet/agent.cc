@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tilewright/base/json.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/leased_port.h"
 
@@ -234,7 +235,7 @@ Result<std::vector<Enrolled>> enroll(Agent& agent) {
   for (const Offer& offer : options.offers) devices.push_back(to_json(offer));
   const Json answer =
       TW_TRY(agent.client->call("enroll", {options.host, options.program, options.compiler,
-                                           options.sandbox, options.pool, devices.dump()}));
+                                           options.sandbox, options.pool, json_text(devices)}));
   std::vector<Enrolled> enrolled;
   try {
     agent.worker = answer.at("worker");

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/schema/migrate.h"
 
@@ -128,7 +129,7 @@ Result<nlohmann::json> Client::call(const std::string& function,
       return nlohmann::json();
     const std::string& text = *rows[0][0];
     if (text == "t" || text == "f") return nlohmann::json(text == "t");  // a boolean of SQL
-    nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
+    nlohmann::json value = parse_json(text, std::nothrow);
     // A plain text, as some functions return.
     return value.is_discarded() ? nlohmann::json(text) : value;
   });

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "tilewright/base/json.h"
+
 namespace tilewright::fleet {
 namespace {
 
@@ -66,10 +68,10 @@ Result<Json> LeasedPort::post(int from, const Json& results,
   const std::lock_guard<std::mutex> lock(calling_);
   Patience kept = client_.set_patience({});
   // Texts of children may hold bytes that are no UTF-8.
-  Result<Json> answer = client_.call(
-      "post", {key_.worker, key_.secret, key_.device, key_.job, key_.token, int64_t{from},
-               results.dump(-1, ' ', false, Json::error_handler_t::replace),
-               failed ? postgres::Parameter(*failed) : postgres::Parameter(nullptr)});
+  Result<Json> answer =
+      client_.call("post", {key_.worker, key_.secret, key_.device, key_.job, key_.token,
+                            int64_t{from}, json_text(results),
+                            failed ? postgres::Parameter(*failed) : postgres::Parameter(nullptr)});
   client_.set_patience(std::move(kept));
   if (answer) watch_.hear(*answer);
   return answer;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "tilewright/base/json.h"
 #include "tilewright/base/stopwatch.h"
 
 namespace tilewright::fleet {
@@ -118,13 +119,13 @@ std::optional<std::vector<size_t>> output_sizes(const Json& reply) {
 
 tl::expected<OpenRun, Silence> talk(Exchange& exchange, const Json& job,
                                     const std::vector<std::string>& inputs) {
-  if (const auto sent = exchange.send(job.dump() + "\n"); !sent)
+  if (const auto sent = exchange.send(json_text(job) + "\n"); !sent)
     return tl::unexpected(sent.error());
   for (const std::string& input : inputs)
     if (const auto sent = exchange.send(input); !sent) return tl::unexpected(sent.error());
   const auto line = exchange.line(OpenPackage::kMostReply);
   if (!line) return tl::unexpected(line.error());
-  OpenRun run{{"ok", ""}, Json::parse(*line, nullptr, false), {}};
+  OpenRun run{{"ok", ""}, parse_json(*line, std::nothrow), {}};
   if (!run.reply.is_object() || !run.reply.contains("ok") || !run.reply["ok"].is_boolean())
     return tl::unexpected(Silence::Nonsense);
   if (run.reply["ok"].get<bool>()) {

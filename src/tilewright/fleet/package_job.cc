@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/fleet/kept_caches.h"
 #include "tilewright/fleet/sandbox.h"
 
@@ -49,7 +50,7 @@ Status write_folder(const std::string& folder, const PackageRun& run, const JobT
     TW_TRY_STATUS(tools.append(run.inputs[i], fmt::format("{}/inputs/{}.npy", folder, i)));
   const Json job = {{"device", run.device}, {"threads", run.threads}, {"warmup", run.warmup},
                     {"runs", run.runs},     {"seconds", run.seconds}, {"profile", false}};
-  return write_text(folder + "/job.json", job.dump());
+  return write_text(folder + "/job.json", json_text(job));
 }
 
 /// The outputs that `result` lists, sent to the submitter; their hashes in its order.
@@ -69,7 +70,7 @@ Result<Json> send_outputs(const std::string& folder, const Json& result, const J
 
 /// What makes two jobs runs of one open package: a process that ran a login's code is for no other.
 std::string key_of(const LeasedJob& job, const PackageRun& run) {
-  return Json{job.login, run.device, run.threads, run.pieces}.dump();
+  return json_text(Json{job.login, run.device, run.threads, run.pieces});
 }
 
 /// `result` as the store takes it, which refuses an item with longer texts. It counts a blank
@@ -77,7 +78,7 @@ std::string key_of(const LeasedJob& job, const PackageRun& run) {
 ItemResult bounded(ItemResult result) {
   constexpr size_t kMostReason = 4096, kMostText = 64 << 10;
   result.reason.resize(std::min(result.reason.size(), kMostReason));
-  const std::string text = result.output.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = json_text(result.output);
   const auto blanks =
       std::count_if(text.begin(), text.end(), [](char c) { return c == ',' || c == ':'; });
   const size_t size = text.size() + static_cast<size_t>(blanks);
@@ -92,7 +93,7 @@ class PackageServer final : public JobServer {
       : child_(std::move(child)), allow_(std::move(allow)), open_(std::move(open)) {}
 
   Status serve(const LeasedJob& job, JobPort& port) override {
-    if (allow_) TW_TRY_STATUS(allow_(job, to_json(TW_TRY(package_run_of(job.payload))).dump()));
+    if (allow_) TW_TRY_STATUS(allow_(job, json_text(to_json(TW_TRY(package_run_of(job.payload))))));
     Result<ItemResult> result = open_ ? run_open(job, port) : run_once(job, port);
     if (port.stop()) return {};  // how the child ended says nothing of the job
     port.add(bounded(TW_TRY(std::move(result))));
@@ -151,7 +152,7 @@ class PackageServer final : public JobServer {
       for (const std::string& piece : run.pieces)
         TW_TRY_STATUS(port.append(piece, folder + "/model.twm"));
       const Json how = {{"device", run.device}, {"threads", run.threads}};
-      return write_text(folder + "/job.json", how.dump());
+      return write_text(folder + "/job.json", json_text(how));
     }));
     key_ = key_of(job, run);
     return {};
@@ -225,7 +226,7 @@ Result<ItemResult> run_package_job(const LeasedJob& job, const JobTools& tools) 
   }
   // What a child writes is its submitter's data: it is read as such, and nothing is believed.
   ItemResult result;
-  const Json reply = Json::parse(*text, nullptr, false);
+  const Json reply = parse_json(*text, std::nothrow);
   if (!reply.is_object() || !reply.contains("ok") || !reply["ok"].is_boolean()) {
     result.outcome = "invalid";
     result.reason = "its result.json is none";

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/fleet/blobs.h"
@@ -73,7 +74,7 @@ Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& re
   TW_TRY_STATUS(upload(client, all, job, result));
   job.payload = to_json(run);
   if (request.key != nullptr)
-    job.signature = TW_TRY(sign_job(*request.key, job, job.payload.dump(), std::time(nullptr)));
+    job.signature = TW_TRY(sign_job(*request.key, job, json_text(job.payload), std::time(nullptr)));
   result.upload_ms = 1e3 * seconds_since(begin);
   return job;
 }
@@ -82,7 +83,7 @@ Result<Job> prepared(Client& client, const Selected& on, const RemoteRequest& re
 /// waited for. errors: Limit (as long as `wait_s`), those of the client.
 Status submit(Client& client, const std::string& run, const Job& job, const RemoteRequest& request,
               const Waiting& waiting, const Stop& stop) {
-  const std::string jobs = Json::array({to_json(job)}).dump();
+  const std::string jobs = json_text(Json::array({to_json(job)}));
   bool told = false;
   for (const auto begin = SteadyClock::now();;) {
     const Result<Json> answer = client.call("submit_run", {run, request.command, jobs});
@@ -130,7 +131,7 @@ Result<JobState> wait_for(Client& client, const std::string& run, const std::str
   bool leased = false;
   for (;;) {
     std::vector<JobState> states =
-        TW_TRY(states_of(TW_TRY(client.call("look", {run, Json{{job, 0}}.dump()}))));
+        TW_TRY(states_of(TW_TRY(client.call("look", {run, json_text(Json{{job, 0}})}))));
     // Nobody could take it while the store was away.
     const double waited = seconds_since(begin) - (client.away() - away);
     if (states.empty())

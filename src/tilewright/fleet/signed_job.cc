@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "tilewright/base/json.h"
+
 namespace tilewright::fleet {
 namespace {
 
@@ -21,14 +23,14 @@ std::string signed_text(const std::string& id, const std::string& kind, double l
   return fmt::format(
       "tilewright job 1\nid {}\nkind {}\npool {}\nclass {}\ndevice {}\nneeds {}\nlimit_s {}\n"
       "until {}\npayload {}\n",
-      id, kind, with.pool, with.device_class, with.device, Json(with.needs).dump(), limit_s,
+      id, kind, with.pool, with.device_class, with.device, json_text(Json(with.needs)), limit_s,
       with.until, payload);
 }
 
 /// errors: Package (another form).
 Result<std::pair<SignedWith, std::string>> parse_signature(const std::string& text) {
   try {
-    const Json json = Json::parse(text);
+    const Json json = parse_json(text);
     return std::pair(SignedWith{json.at("key"), json.at("pool"), json.at("class"),
                                 json.at("device"), json.at("needs"), json.at("until")},
                      json.at("signature").get<std::string>());
@@ -54,10 +56,13 @@ Result<std::string> sign_job(const SigningKey& key, const Job& job, const std::s
       job.needs,  now + kSignedFor};
   const std::string signature =
       TW_TRY(key.sign(signed_text(job.id, job.kind, job.limit_s, with, payload)));
-  return Json{{"key", with.key},       {"pool", with.pool},   {"class", with.device_class},
-              {"device", with.device}, {"needs", with.needs}, {"until", with.until},
-              {"signature", signature}}
-      .dump();
+  return json_text(Json{{"key", with.key},
+                        {"pool", with.pool},
+                        {"class", with.device_class},
+                        {"device", with.device},
+                        {"needs", with.needs},
+                        {"until", with.until},
+                        {"signature", signature}});
 }
 
 Status check_signature(const TrustedKeys& keys, const LeasedJob& job, const std::string& payload,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "tilewright/base/json.h"
 
 namespace tilewright::hw {
 namespace {
@@ -40,12 +40,12 @@ std::string gpu_rates_to_json(const GpuRates& rates, const std::string& device) 
       {"schema", kGpuSchema}, {"version", kGpuVersion}, {"device", device}};
   for (const Member& member : kMeasured)
     json["rates"][member.name] = std::stod(fmt::format("{:.4g}", rates.*member.value));
-  return json.dump(1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 Result<GpuRates> gpu_rates_from_json(std::string_view text, const std::string& device,
                                      const GpuRates& base) {
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = parse_json(text, std::nothrow);
   if (!json.is_object() || json.value("schema", nlohmann::json()) != kGpuSchema ||
       !json.contains("rates") || !json["rates"].is_object())
     return unreadable("these are no rates of a GPU",

@@ -10,11 +10,11 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/hw/rates.h"
 #include "tilewright/hw/target.h"
 
@@ -141,7 +141,7 @@ Result<CpuRates> read_rates(const Members& in) {
 
 /// What both readers have in common. `found`: the key that the file says.
 Result<CpuRates> read_file_of(std::string_view text, RatesKey& found) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text, std::nothrow);
   if (json.is_discarded())
     return fail(ErrorKind::Parse, "the rates are no JSON", {}, "tilewright calibrate --force");
   const Members root(json, "$");
@@ -152,7 +152,7 @@ Result<CpuRates> read_file_of(std::string_view text, RatesKey& found) {
   if (json.value("version", Json()) != kVersion)
     return fail(
         ErrorKind::Package, "the rates were measured by another version of tilewright",
-        fmt::format("version {} instead of {}", json.value("version", Json()).dump(), kVersion),
+        fmt::format("version {} instead of {}", json_text(json.value("version", Json())), kVersion),
         "tilewright calibrate --force");
   TW_TRY_STATUS(root.check({"schema", "version", "machine", "measurement", "rates"}));
   const Members machine = root.object("machine");
@@ -201,7 +201,7 @@ std::string rates_to_json(const CpuRates& rates, const RatesKey& key) {
                             {"columns", tile.columns},
                             {"share", rounded(tile.share)},
                             {"rate", rounded(tile.rate)}});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 Result<CpuRates> rates_from_json(std::string_view text, const RatesKey& key) {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <optional>
 
+#include "tilewright/base/json.h"
 #include "tilewright/measure/evaluator.h"
 
 namespace tilewright::measure {
@@ -22,7 +22,7 @@ Json to_json(const T& object) {
 
 std::string line_of(const Json& json) {
   // Texts of others may hold bytes that are no UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json) + "\n";
 }
 
 tl::unexpected<Error> unreadable(std::string_view line, const std::string& why) {
@@ -96,14 +96,14 @@ std::string to_line(const Job& job) {
 std::string to_line(const Reply& reply) { return line_of(to_json(reply)); }
 
 Result<Job> parse_job(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_ordered_json(line, std::nothrow);
   if (!json.is_object() || !json.contains("job") || !json["job"].is_string())
     return unreadable(line, "not a job");
   return job_called(json["job"].get<std::string>(), json, line);
 }
 
 Result<Reply> parse_reply(std::string_view line) {
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = parse_ordered_json(line, std::nothrow);
   if (!json.is_object()) return unreadable(line, "not a reply");
   return from_json<Reply>(json, line);
 }

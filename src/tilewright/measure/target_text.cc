@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/base/check.h"
+#include "tilewright/base/json.h"
 #include "tilewright/hw/target_members.h"
 
 namespace tilewright::measure {
@@ -84,12 +83,12 @@ hw::GpuTarget gpu_of(const nlohmann::json& json) {
 
 std::string print_target(const hw::Target& target) {
   TW_CHECK(target.kind != hw::TargetKind::Accelerator, "no worker measures {}", target.name);
-  return (target.gpu() != nullptr ? text_of(*target.gpu()) : text_of(*target.cpu())).dump();
+  return json_text(target.gpu() != nullptr ? text_of(*target.gpu()) : text_of(*target.cpu()));
 }
 
 Result<hw::Target> parse_target(std::string_view text) {
   try {
-    const auto json = nlohmann::json::parse(text);
+    const auto json = parse_json(text);
     return json.contains("language") ? hw::as_target(gpu_of(json)) : hw::as_target(cpu_of(json));
   } catch (const nlohmann::json::exception& problem) {
     return fail(ErrorKind::Parse, "the target of a job cannot be read",

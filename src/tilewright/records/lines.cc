@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 
+#include "tilewright/base/json.h"
 #include "tilewright/records/workload.h"
 
 namespace tilewright::records {
@@ -23,7 +23,7 @@ struct Lines {
 
 /// Adds what one line says to `lines`. Throws what the line breaks.
 void read_line(const std::string& line, Lines& lines) {
-  const nlohmann::json json = nlohmann::json::parse(line);
+  const nlohmann::json json = parse_json(line);
   if (json.contains("func")) {
     const std::string func = json.at("func"), key = json.at("workload");
     if (workload_key(func) != key) throw std::runtime_error("the workload's key is wrong");
@@ -44,18 +44,18 @@ void read_line(const std::string& line, Lines& lines) {
 }  // namespace
 
 std::string lines_header() {
-  return nlohmann::ordered_json{{"format", "tilewright-records"}, {"v", kFormat}}.dump() + "\n";
+  return json_text(nlohmann::ordered_json{{"format", "tilewright-records"}, {"v", kFormat}}) + "\n";
 }
 
 std::string line_of(const Record& record) {
   nlohmann::ordered_json json;
   for_each_field(
       record, [&](std::string_view name, const auto& value) { json[std::string(name)] = value; });
-  return json.dump() + "\n";
+  return json_text(json) + "\n";
 }
 
 std::string workload_line(const std::string& key, const std::string& func) {
-  return nlohmann::ordered_json{{"workload", key}, {"func", func}}.dump() + "\n";
+  return json_text(nlohmann::ordered_json{{"workload", key}, {"func", func}}) + "\n";
 }
 
 Result<std::string> export_lines(const Store& store, const RecordFilter& filter) {

@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
-
+#include "tilewright/base/json.h"
 #include "tilewright/runtime/host_op.h"
 
 namespace tilewright::runtime {
@@ -62,7 +61,7 @@ HostAttrs::~HostAttrs() = default;
 
 Status HostAttrs::parse(const std::string& text) {
   if (text.empty()) return {};
-  impl_->json = nlohmann::json::parse(text, nullptr, false);
+  impl_->json = parse_json(text, std::nothrow);
   if (impl_->json.is_object()) return {};
   return fail(ErrorKind::Invalid, "the attributes are not the text of a JSON object", text);
 }

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tilewright/base/check.h"
+#include "tilewright/base/json.h"
 #include "tilewright/runtime/executor.h"
 #include "tilewright/runtime/library.h"
 #include "tilewright/runtime/memory.h"
@@ -114,7 +114,7 @@ Status Package::read_manifest() {
     return bad(fmt::format("'{}' is damaged: its hash does not match '{}'", kManifestName,
                            kManifestDigestName),
                {}, "copy or compile the package again");
-  const Json manifest = Json::parse(text, nullptr, false);
+  const Json manifest = parse_json(text, std::nothrow);
   if (!manifest.is_object()) return bad(fmt::format("'{}' is not a JSON object", kManifestName));
   TW_TRY_STATUS(check_version(manifest));
   TW_TRY_STATUS(match_members(manifest, members_));

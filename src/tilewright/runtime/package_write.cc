@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "tilewright/base/json.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/runtime/package.h"
 #include "tilewright/runtime/package_layout.h"
@@ -82,7 +82,7 @@ std::string manifest_text(const Program& program, const std::vector<Member>& mem
     list.push_back({{"name", member.name}, {"bytes", member.bytes}, {"sha256", hash(member)}});
   return fmt::format(
       "{{\n\"format\": \"{}\",\n\"version\": {},\n\"members\": {},\n\"program\": {}\n}}\n",
-      kPackageFormat, kPackageVersion, list.dump(1), to_json(program));
+      kPackageFormat, kPackageVersion, json_text(list, 1), to_json(program));
 }
 
 }  // namespace

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
+#include "tilewright/base/json.h"
 #include "tilewright/runtime/limits.h"
 
 namespace tilewright::runtime {
@@ -246,7 +246,7 @@ StepSpec read_step(Reader& in, const Json& json, const std::string& path, const 
     in.problem(path + ".launch", fmt::format("there is no launch '{}'", step.launch));
   if (!step.kernel.empty() && program.kernels.count(step.kernel) == 0)
     in.problem(path + ".kernel", fmt::format("there is no kernel '{}'", step.kernel));
-  if (!step.attrs.empty() && !Json::parse(step.attrs, nullptr, false).is_object())
+  if (!step.attrs.empty() && !parse_json(step.attrs, std::nothrow).is_object())
     in.problem(path + ".attrs", "the text of a JSON object is expected");
   check_args(in, step, path, program);
   return step;
@@ -376,9 +376,7 @@ std::string lines(char open, const Items& items, char close, ToText&& to_text) {
 }  // namespace
 
 std::string to_json(const Program& program) {
-  auto text = [](const auto& json) {
-    return OrderedJson(json).dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
+  auto text = [](const auto& json) { return json_text(OrderedJson(json)); };
   const TargetSpec& target = program.target;
   const OrderedJson target_json{{"name", target.name},
                                 {"triple", target.triple},
@@ -417,7 +415,7 @@ std::string to_json(const Program& program) {
 Result<Program> program_from_json(std::string_view text) {
   Json json;
   try {
-    json = Json::parse(text);
+    json = parse_json(text);
   } catch (const Json::exception& e) {
     return fail(ErrorKind::Package, "the program is not valid JSON", e.what());
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 
 namespace tilewright::accel {
 namespace {
@@ -15,13 +16,11 @@ constexpr int kMaxDepth = 200;
 
 }  // namespace
 
-std::string manifest_text(const Json& manifest) {
-  return manifest.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
+std::string manifest_text(const Json& manifest) { return json_text(manifest, 2) + "\n"; }
 
 Result<Json> info_json(const std::string& info) {
   Json json = Json::object();
-  if (!info.empty()) json = Json::parse(info, nullptr, /*allow_exceptions=*/false);
+  if (!info.empty()) json = parse_ordered_json(info, std::nothrow);
   if (json.is_object()) return json;
   return fail(ErrorKind::Invalid, "the program's information is not a JSON object");
 }
@@ -71,7 +70,7 @@ Status ManifestReader::open() {
             ErrorKind::Parse);
     return status();
   }
-  json_ = Json::parse(*manifest, nullptr, /*allow_exceptions=*/false);
+  json_ = parse_ordered_json(*manifest, std::nothrow);
   if (!json_.is_object()) problem("manifest.json", "is not a JSON object", ErrorKind::Parse);
   return status();
 }

@@ -4,17 +4,15 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "tilewright/base/json.h"
 #include "tilewright/base/protobuf_wire.h"
 
 namespace tilewright::accel {
 namespace {
 
-std::string quoted(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
+std::string quoted(const std::string& text) { return json_text(nlohmann::json(text)); }
 
 /// Slices of each row, those that hold others before them.
 std::vector<std::vector<const RunTrace::Slice*>> by_row(const RunTrace& trace) {
@@ -46,7 +44,7 @@ std::string json_notes(const RunTrace::Slice& slice) {
     out += (out.empty() ? "" : ",") + quoted(key) + ":";
     if (const auto* text = std::get_if<std::string>(&value)) out += quoted(*text);
     if (const auto* number = std::get_if<uint64_t>(&value)) out += std::to_string(*number);
-    if (const auto* number = std::get_if<double>(&value)) out += nlohmann::json(*number).dump();
+    if (const auto* number = std::get_if<double>(&value)) out += json_text(nlohmann::json(*number));
   }
   return out;
 }

@@ -6,6 +6,7 @@
 #include "tilewright/accel/dpu/device.h"
 #include "tilewright/accel/dpu/dump_format.h"
 #include "tilewright/accel/dpu/program.h"
+#include "tilewright/base/json.h"
 
 namespace tilewright::dpu {
 namespace {
@@ -50,7 +51,7 @@ std::string insn_line(const Insn& insn) {
         for (const auto& field : op.fields()) json[std::string(field.name)] = op.*field.member;
       },
       insn.op);
-  return json.dump() + "\n";
+  return json_text(json) + "\n";
 }
 
 /// The region that bytes of the image lie in, as far as dumps have it.

@@ -8,10 +8,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/vta/config.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/toml_table.h"
 
 namespace tilewright::vta {
@@ -200,8 +200,8 @@ std::string plain_words(const std::string& what) {
   return reason == what.npos ? what : what.substr(reason + 3);
 }
 
-Result<Config> parse_json(std::string_view text, const std::string& place) {
-  const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
+Result<Config> config_of_json(std::string_view text, const std::string& place) {
+  const Json json = parse_ordered_json(text, std::nothrow);
   if (json.is_discarded()) {
     JsonErrors errors;
     Json::sax_parse(text, &errors);
@@ -261,7 +261,7 @@ Error placed(Error error, std::string_view text, bool json, const std::string& p
 Result<Config> parse_config(std::string_view text, const std::string& place) {
   const size_t start = text.find_first_not_of(" \t\r\n");
   const bool json = start != text.npos && text[start] == '{';
-  Config config = TW_TRY(json ? parse_json(text, place) : config_of_toml(text, place));
+  Config config = TW_TRY(json ? config_of_json(text, place) : config_of_toml(text, place));
   if (Status status = check(config); !status)
     return tl::unexpected<Error>(placed(std::move(status.error()), text, json, place));
   return config;
@@ -309,7 +309,7 @@ std::string to_json(const Config& config) {
     if (!key.json.empty() && config.extensions.*key.member) json[std::string(key.json)] = 1;
   for (const auto& key : kFlags)
     if (config.*key.member) json[std::string(key.json)] = 1;
-  return json.dump(2);
+  return json_text(json, 2);
 }
 
 }  // namespace tilewright::vta

@@ -3,6 +3,7 @@
 
 #include "tilewright/accel/common/manifest.h"
 #include "tilewright/accel/vta/program.h"
+#include "tilewright/base/json.h"
 
 namespace tilewright::vta {
 namespace {
@@ -67,7 +68,7 @@ Result<Json> manifest_json(const Program& program, bool with_final, Files& files
   // Version 1 readers know neither four modules nor the extra bit of GEMM.
   const int version = extensions.pipeline4 || extensions.fused_reset ? 2 : 1;
   Json json = accel::header_json(kDumpFormat, version, program);
-  json["config"] = Json::parse(to_json(program.config));
+  json["config"] = parse_ordered_json(to_json(program.config));
   json["dram"] = {{"file", "dram.bin"}, {"base", program.base}, {"size", program.image.size()}};
   json["runs"] = Json::array();
   for (const Run& run : program.runs) json["runs"].push_back(run_json(program.config, run, files));

@@ -1,6 +1,7 @@
 // Addresses, loads and stores. An index is split into a part that varies with the lane, parts per
 // loop depth (so that LLVM hoists them) and a constant.
 #include <algorithm>
+#include <functional>
 
 #include "tilewright/base/check.h"
 #include "tilewright/codegen/llvm/kernel_emitter.h"
@@ -33,6 +34,31 @@ void add_term(std::vector<Term>& terms, const Expr& e, int64_t coefficient, int 
   terms.push_back(Term{e, coefficient, depth});
 }
 
+/// Null stands for no sum yet.
+Value* plus(llvm::IRBuilder<>& b, Value* sum, Value* v) {
+  return sum == nullptr ? v : b.CreateAdd(sum, v, "", false, true);
+}
+
+/// The offsets of all lanes, each of which lies `step` elements behind the one before.
+Value* with_lane_steps(llvm::IRBuilder<>& b, Value* offsets, unsigned lanes, int64_t step) {
+  std::vector<llvm::Constant*> steps;
+  for (unsigned l = 0; l < lanes; ++l) steps.push_back(b.getInt64(static_cast<uint64_t>(l * step)));
+  return b.CreateAdd(offsets, llvm::ConstantVector::get(steps));
+}
+
+/// The pointer moved by the terms of one loop depth after the other; they are sorted by it.
+Value* moved_by_depth(llvm::IRBuilder<>& b, llvm::Type* element, Value* pointer,
+                      const std::vector<Term>& terms,
+                      const std::function<Value*(const Term&)>& value) {
+  for (size_t i = 0; i < terms.size();) {
+    Value* sum = nullptr;
+    const int depth = terms[i].depth;
+    for (; i < terms.size() && terms[i].depth == depth; ++i) sum = plus(b, sum, value(terms[i]));
+    pointer = b.CreateGEP(element, pointer, sum);
+  }
+  return pointer;
+}
+
 }  // namespace
 
 Value* KernelEmitter::tagged_load(const Buffer& buffer, Type* type, Value* pointer,
@@ -51,13 +77,7 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
   std::vector<Term> terms;
   int64_t constant = 0, lane = 0;
   Value *dynamic = nullptr, *offsets = nullptr;
-  auto accumulate = [&](Value*& sum, Value* v) {
-    if (sum == nullptr) {
-      sum = v;
-    } else {
-      sum = b_.CreateAdd(sum, v, "", false, true);
-    }
-  };
+  auto accumulate = [&](Value*& sum, Value* v) { sum = plus(b_, sum, v); };
   auto scaled = [&](Value* v, Value* by) {
     match_lanes(v, by);
     return b_.CreateMul(v, by, "", false, true);
@@ -98,26 +118,16 @@ KernelEmitter::Address KernelEmitter::address(const Buffer& buffer,
     }
   }
   if (offsets != nullptr) {
-    if (lane != 0) {
-      std::vector<llvm::Constant*> steps;
-      for (unsigned l = 0; l < lanes_->count; ++l)
-        steps.push_back(b_.getInt64(static_cast<uint64_t>(l * lane)));
-      offsets = b_.CreateAdd(offsets, llvm::ConstantVector::get(steps));
-    }
+    if (lane != 0) offsets = with_lane_steps(b_, offsets, lanes_->count, lane);
     at.stride.reset();
     at.offsets = offsets;
   }
-  std::stable_sort(terms.begin(), terms.end(),
-                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
   Type* element = element_type(buffer);
-  Value* pointer = pointers_.at(buffer);
-  for (size_t i = 0; i < terms.size();) {
-    Value* sum = nullptr;
-    const int depth = terms[i].depth;
-    for (; i < terms.size() && terms[i].depth == depth; ++i)
-      accumulate(sum, scaled(emit(terms[i].e), index(terms[i].coefficient)));
-    pointer = b_.CreateGEP(element, pointer, sum);
-  }
+  std::stable_sort(terms.begin(), terms.end(),
+                   [](const Term& x, const Term& y) { return x.depth < y.depth; });
+  Value* pointer = moved_by_depth(b_, element, pointers_.at(buffer), terms, [&](const Term& term) {
+    return scaled(emit(term.e), index(term.coefficient));
+  });
   if (dynamic != nullptr) pointer = b_.CreateGEP(element, pointer, dynamic);
   if (constant != 0)
     pointer = b_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(constant));

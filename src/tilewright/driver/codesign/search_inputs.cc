@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/driver/codesign/subjects.h"
 
 namespace tilewright::driver {
@@ -48,7 +48,7 @@ Status write_inputs(const SearchInputs& inputs, const std::string& folder) {
                     {"choices", inputs.mapping.choices},
                     {"trials", inputs.mapping.trials},
                     {"seed", inputs.mapping.seed}};
-  return write_file(folder + "/run.json", json.dump(1) + "\n");
+  return write_file(folder + "/run.json", json_text(json, 1) + "\n");
 }
 
 Result<SearchInputs> read_inputs(const std::string& folder) {
@@ -58,7 +58,7 @@ Result<SearchInputs> read_inputs(const std::string& folder) {
     return fail(ErrorKind::Io, "the search did not end, its model is not known", text.error().what);
   SearchInputs inputs;
   try {
-    const auto json = nlohmann::json::parse(*text);
+    const auto json = parse_json(*text);
     json.at("paths").get_to(inputs.model.paths);
     json.at("workload").get_to(inputs.model.workload);
     json.at("suite").get_to(inputs.model.suite);

@@ -8,11 +8,11 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/parallel.h"
 #include "tilewright/codesign/unmatched.h"
 #include "tilewright/driver/codesign/levels.h"
@@ -76,10 +76,10 @@ Status write_exports(const SearchSubject& subject, const SearchResult& result,
   std::map<search::Point, size_t> numbers;
   for (size_t i = 0; i < result.rows.size(); ++i) {
     numbers[result.rows[i].trial.point] = i + 1;
-    lines += row_json(i + 1, result.rows[i], objectives).dump() + "\n";
+    lines += json_text(row_json(i + 1, result.rows[i], objectives)) + "\n";
   }
   for (const codesign::StudyRow& row : result.checked)
-    lines += row_json(numbers[row.trial.point], row, objectives).dump() + "\n";
+    lines += json_text(row_json(numbers[row.trial.point], row, objectives)) + "\n";
   for (const FrontPoint& point : result.front)
     csv += fmt::format("{},{},{}\n", point.number, fmt::join(point.objectives, ","), point.level);
   TW_TRY_STATUS(write_file(folder + "/points.jsonl", lines));

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/driver/subject.h"
@@ -23,8 +22,7 @@ struct Settings {
 /// The subject of a folder, with its device.
 Result<SubjectOptions> options_of(const std::string& folder, Settings& settings) {
   SubjectOptions options;
-  const nlohmann::json job =
-      nlohmann::json::parse(TW_TRY(read_file(folder + "/job.json")), nullptr, false);
+  const nlohmann::json job = parse_json(TW_TRY(read_file(folder + "/job.json")), std::nothrow);
   try {
     options.device = job.at("device").get<std::string>();
     options.threads = job.at("threads");
@@ -103,7 +101,7 @@ Status run_folder(const std::string& folder) {
                   {"kind", "error"},
                   {"error", reply.error().what +
                                 (reply.error().why.empty() ? "" : ": " + reply.error().why)}};
-  return write_file(folder + "/result.json", json.dump());
+  return write_file(folder + "/result.json", json_text(json));
 }
 
 }  // namespace tilewright::driver

@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "tilewright/base/json.h"
 #include "tilewright/driver/cli.h"
 
 namespace tilewright::driver {
@@ -15,7 +16,7 @@ using Rows = std::vector<std::vector<std::string>>;
 /// `kind measure, n 8`: an object's members one after the other; anything else as it is.
 std::string members(const nlohmann::json& value) {
   if (value.is_string()) return value.get<std::string>();
-  if (!value.is_object()) return value.dump();
+  if (!value.is_object()) return json_text(value);
   std::vector<std::string> parts;
   for (const auto& [name, member] : value.items())
     parts.push_back(fmt::format("{} {}", name, members(member)));
@@ -98,7 +99,7 @@ std::string events_text(const nlohmann::json& events) {
 }
 
 std::string answer_text(const nlohmann::json& answer) {
-  if (!answer.is_object()) return answer.dump() + "\n";
+  if (!answer.is_object()) return json_text(answer) + "\n";
   std::string lines;
   for (const auto& [name, value] : answer.items()) {
     if (name == "facts") continue;  // what compilers read of a device: a page of text

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
+#include "tilewright/base/json.h"
 #include "tilewright/base/rng.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/inputs/npz.h"
@@ -192,7 +192,7 @@ Result<std::map<std::string, std::string>> sample_members(const PackageSamples& 
                                 {"relative", output.limit.relative}});
     arrays[key_of(arrays.size())] = output.values.cast(stored_as(output.values.dtype()));
   }
-  return std::map<std::string, std::string>{{kAbout, about.dump(1) + "\n"},
+  return std::map<std::string, std::string>{{kAbout, json_text(about, 1) + "\n"},
                                             {kOutputs, TW_TRY(npz_bytes(arrays))}};
 }
 
@@ -202,7 +202,7 @@ Result<std::optional<PackageSamples>> read_samples(const runtime::Package& packa
   const std::map<std::string, Array> arrays = TW_TRY(parse_npz(outputs->bytes, kOutputs));
   PackageSamples samples;
   try {
-    const Json json = Json::parse(about->bytes);
+    const Json json = parse_ordered_json(about->bytes);
     samples.source = json.at("source").get<std::string>();
     for (const Json& entry : json.at("inputs")) {
       SampleInput input{entry.at("name").get<std::string>(), entry.at("seed").get<uint64_t>()};

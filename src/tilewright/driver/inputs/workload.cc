@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/names.h"
 #include "tilewright/graph/ir/edit.h"
 #include "tilewright/tensor/workload.h"
@@ -72,8 +72,7 @@ Result<Subject> load_case(const nlohmann::json& entry, uint64_t seed) {
 }  // namespace
 
 Result<std::vector<Subject>> load_workload(const SubjectOptions& options) {
-  const nlohmann::json file =
-      nlohmann::json::parse(TW_TRY(read_file(options.workload)), nullptr, false);
+  const nlohmann::json file = parse_json(TW_TRY(read_file(options.workload)), std::nothrow);
   if (file.is_discarded() || !file.is_object() || !file.contains("cases"))
     return fail(ErrorKind::Parse, fmt::format("'{}' is no workload file", options.workload),
                 "it must be a JSON object with a list `cases`");

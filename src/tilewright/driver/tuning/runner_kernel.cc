@@ -10,11 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/base/process.h"
@@ -171,9 +171,9 @@ class RunnerKernel final : public measure::DeviceKernel {
         {"warmup", 0}, {"runs", std::min(calls, kMostRunsAtOnce)}, {"seconds", 0}};
     nlohmann::json& sizes = request["inputs"] = nlohmann::json::array();
     for (const std::string& bytes : sent_) sizes.push_back(bytes.size());
-    TW_TRY_STATUS(process_->send(request.dump() + "\n"));
+    TW_TRY_STATUS(process_->send(json_text(request) + "\n"));
     for (const std::string& bytes : sent_) TW_TRY_STATUS(process_->send(bytes));
-    const nlohmann::json reply = nlohmann::json::parse(TW_TRY(process_->line()), nullptr, false);
+    const nlohmann::json reply = parse_json(TW_TRY(process_->line()), std::nothrow);
     try {
       if (!reply.at("ok").get<bool>())
         return fail(ErrorKind::Device, "the runner does not run it",
@@ -255,7 +255,7 @@ Result<std::unique_ptr<measure::DeviceKernel>> load_runner_kernel(const Func& sc
   argv.insert(argv.end(), {"--serve", "-"});
   std::unique_ptr<RunnerProcess> process = TW_TRY(RunnerProcess::start(std::move(argv)));
   const nlohmann::json how = {{"device", "cpu"}, {"threads", threads}, {"package", package.size()}};
-  TW_TRY_STATUS(process->send(how.dump() + "\n"));
+  TW_TRY_STATUS(process->send(json_text(how) + "\n"));
   TW_TRY_STATUS(process->send(package));
   return std::make_unique<RunnerKernel>(scheduled, std::move(process));
 }

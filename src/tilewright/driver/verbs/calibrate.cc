@@ -6,6 +6,7 @@
 
 #include <ctime>
 
+#include "tilewright/base/json.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
 #include "tilewright/driver/fleet/device_use.h"
@@ -110,7 +111,7 @@ Result<int> calibrate(bool force, bool as_json) {
   json["measured_now"] = fresh;
   json["hash"] = hw::rates_label(rates);
   json["verdict"] = verdict_of(rates);
-  const auto kept = nlohmann::ordered_json::parse(hw::rates_to_json(rates, hw::rates_key()));
+  const auto kept = parse_ordered_json(hw::rates_to_json(rates, hw::rates_key()));
   for (const char* member : {"machine", "measurement", "rates"}) json[member] = kept[member];
   print_json(json);
   return 0;
@@ -159,7 +160,7 @@ Result<int> calibrate_device(const std::string& id, const std::string& target_na
   nlohmann::ordered_json json = document("calibrate");
   json["path"] = path;
   json["measured_now"] = measure;
-  const auto kept = nlohmann::ordered_json::parse(hw::gpu_rates_to_json(*rates, key));
+  const auto kept = parse_ordered_json(hw::gpu_rates_to_json(*rates, key));
   json["device"] = kept["device"];
   json["rates"] = kept["rates"];
   print_json(json);

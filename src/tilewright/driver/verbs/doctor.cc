@@ -4,9 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "tilewright/accel/fpga/rtl/ice40.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/process.h"
 #include "tilewright/base/tool_version.h"
 #include "tilewright/codegen/gpu/sass.h"
@@ -70,9 +70,8 @@ std::vector<compile::DeviceState> device_states(const compile::Backend& backend)
   const nlohmann::json json =
       begin == std::string::npos
           ? nlohmann::json()
-          : nlohmann::json::parse(
-                child->output.substr(begin, child->output.find('\n', begin) - begin), nullptr,
-                false);
+          : parse_json(child->output.substr(begin, child->output.find('\n', begin) - begin),
+                       std::nothrow);
   if (!json.is_object())
     return {{name,
              fmt::format("its driver ended the program that asked it (status {}): {}",

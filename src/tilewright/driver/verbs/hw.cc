@@ -8,6 +8,7 @@
 #include <map>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/compile/devices.h"
 #include "tilewright/driver/cli.h"
@@ -57,7 +58,7 @@ Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHa
 }
 
 nlohmann::ordered_json config_json(const compile::Hardware& config) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::parse(config.json());
+  nlohmann::ordered_json json = parse_ordered_json(config.json());
   for (const auto& [key, value] : config.settings()) json["settings"][key] = value;
   return json;
 }

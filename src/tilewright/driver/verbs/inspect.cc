@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "tilewright/base/json.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/command_line/usage.h"
@@ -36,7 +37,7 @@ Result<int> inspect(const std::string& path, bool verify_weights, bool as_json) 
   const auto package = TW_TRY(runtime::Package::open(path, options));
   const runtime::Program& program = package->program();
   nlohmann::ordered_json json = document("inspect");
-  json["manifest"] = nlohmann::ordered_json::parse(runtime::to_json(program));
+  json["manifest"] = parse_ordered_json(runtime::to_json(program));
   std::vector<std::vector<std::string>> members = {{"member", "bytes", "sha256"}};
   for (const runtime::PackageMember& member : package->members()) {
     members.push_back(

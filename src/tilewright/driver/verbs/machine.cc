@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tilewright/base/available_cpus.h"
+#include "tilewright/base/json.h"
 #include "tilewright/codegen/gpu/nvrtc.h"
 #include "tilewright/compile/backends.h"
 #include "tilewright/compile/cpu/device.h"
@@ -132,7 +133,7 @@ void add_probe(Verb app, VerbContext& context) {
       nlohmann::ordered_json json = document("probe");
       for (const compile::DeviceState& row : backend->runtime().states())
         json["rows"].push_back({row.id, row.reason, row.detail});
-      fmt::print("{}\n", json.dump());
+      fmt::print("{}\n", json_text(json));
       return 0;
     };
   });

@@ -10,6 +10,7 @@
 
 #include "tilewright/base/counted.h"
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/output_file.h"
 #include "tilewright/base/stopwatch.h"
 #include "tilewright/compile/backends.h"
@@ -122,7 +123,7 @@ int report_expression(const Subject& subject, const std::string& target, bool as
     nlohmann::ordered_json extents = nlohmann::ordered_json::array();
     for (const Expr& extent : param.buffer.shape()) {
       shape.push_back(print(extent));
-      extents.push_back(nlohmann::ordered_json::parse(shape.back(), nullptr, false));
+      extents.push_back(parse_ordered_json(shape.back(), std::nothrow));
     }
     rows.push_back({side, param.buffer.name(), dtype, fmt::format("[{}]", fmt::join(shape, ", "))});
     json[side + "s"].push_back(
@@ -212,7 +213,7 @@ Result<int> check(SubjectOptions options, bool as_json) {
     for (const auto& value : json[side])
       fmt::print("{:7} {} {} {}\n", std::string(side).substr(0, std::string(side).size() - 1),
                  value["name"].get<std::string>(), value["dtype"].get<std::string>(),
-                 value["shape"].dump());
+                 json_text(value["shape"]));
   fmt::print(
       "weights {:.1f} MiB, inputs and outputs {:.2f} MiB, arena {:.2f} MiB before layouts (lower "
       "bound {:.2f})\n",

@@ -12,6 +12,7 @@
 #include <filesystem>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/driver/console.h"
 
 extern char** environ;
@@ -67,7 +68,7 @@ JsonProcess::~JsonProcess() {
 }
 
 Result<nlohmann::json> JsonProcess::ask(const nlohmann::json& request) {
-  const std::string line = request.dump() + "\n";
+  const std::string line = json_text(request) + "\n";
   auto died = [&](const char* why) {
     return fail(ErrorKind::Tool, fmt::format("'{}' ended unexpectedly", name_), why,
                 "run `tilewright doctor`");
@@ -88,7 +89,7 @@ Result<nlohmann::json> JsonProcess::ask(const nlohmann::json& request) {
   }
   const std::string reply_text = buffer_.substr(0, end);
   buffer_.erase(0, end + 1);
-  nlohmann::json reply = nlohmann::json::parse(reply_text, nullptr, false);
+  nlohmann::json reply = parse_json(reply_text, std::nothrow);
   if (reply.is_discarded()) return died(reply_text.c_str());
   return reply;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tilewright/base/json.h"
 #include "tilewright/fleet/client.h"
 #include "tilewright/measure/target_text.h"
 #include "tilewright/records/workload.h"
@@ -229,7 +230,7 @@ Status RemoteMeasurer::send() {
   }
   if (sent.empty()) return {};
   Result<std::optional<Json>> answer = std::optional<Json>();
-  if (TW_TRY(open_run())) answer = ask("submit", {run_, jobs.dump()});
+  if (TW_TRY(open_run())) answer = ask("submit", {run_, json_text(jobs)});
   if (answer && *answer) {
     if (asked_at_ < 0) asked_at_ = now();
     for (const Json& warning : (**answer).value("warnings", Json::array()))
@@ -310,7 +311,7 @@ Status RemoteMeasurer::look() {
   for (const Batch& batch : out_)
     if (batch.sent) have[batch.job] = batch.readings.size() - batch.first;
   if (have.empty()) return {};
-  const auto answer = TW_TRY(ask("look", {run_, have.dump()}));
+  const auto answer = TW_TRY(ask("look", {run_, json_text(have)}));
   if (!answer) return {};
   busy_.clear();
   for (const JobState& state : TW_TRY(states_of(*answer))) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <thread>
 
+#include "tilewright/base/json.h"
 #include "tilewright/fleet/client.h"
 #include "tilewright/fleet/measure/remote_measurer.h"
 #include "tilewright/search/searcher.h"
@@ -35,9 +36,9 @@ Result<JobState> RemoteMeasurer::see_through(Job job, double patience_s) {
       return fail(ErrorKind::Interrupted, "interrupted", "the job is cancelled");
     }
     if (!sent && TW_TRY(open_run()))
-      sent = TW_TRY(ask("submit", {run_, Json::array({to_json(job)}).dump()})).has_value();
+      sent = TW_TRY(ask("submit", {run_, json_text(Json::array({to_json(job)}))})).has_value();
     if (sent)
-      if (const auto answer = TW_TRY(ask("look", {run_, Json{{job.id, 0}}.dump()})))
+      if (const auto answer = TW_TRY(ask("look", {run_, json_text(Json{{job.id, 0}})})))
         for (JobState& state : TW_TRY(states_of(*answer))) {
           // Not by us: the store did not hear of this run for too long.
           const bool again = state.state == "cancelled" && attempts < kRaceAttempts;

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <nlohmann/json.hpp>
 
+#include "tilewright/base/json.h"
 #include "tilewright/fleet/schema/migrate.h"
 #include "tilewright/postgres/connection.h"
 
@@ -38,12 +38,10 @@ json json_of(const Record& record) {
   return object;
 }
 
-std::string text_of(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string text_of(const json& value) { return json_text(value); }
 
 Result<Record> record_of(const std::string& text) {
-  const json object = json::parse(text, nullptr, false);
+  const json object = parse_json(text, std::nothrow);
   Record record;
   try {
     for_each_field(record,

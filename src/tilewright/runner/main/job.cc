@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <nlohmann/json.hpp>
+
+#include "tilewright/base/json.h"
 
 namespace tilewright::runner {
 namespace {
@@ -52,7 +53,7 @@ Status read_field(const std::string& name, const Json& value, RunnerJob& job) {
 }  // namespace
 
 Result<RunnerJob> parse_job(std::string_view text) {
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = parse_json(text, std::nothrow);
   if (!json.is_object()) return bad("it is no JSON object");
   RunnerJob job;
   for (const auto& [name, value] : json.items()) TW_TRY_STATUS(read_field(name, value, job));

@@ -27,6 +27,7 @@
 #include <string_view>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/npy.h"
 #include "tilewright/runner/main/run.h"
 
@@ -143,7 +144,7 @@ Result<Json> run_request(Served& served, const RunnerJob& job,
 
 /// The job and the bytes that follow a line. Absent: it is none.
 std::optional<RunnerJob> request_of(const std::string& line, std::vector<size_t>& sizes) {
-  Json json = Json::parse(line, nullptr, false);
+  Json json = parse_ordered_json(line, std::nothrow);
   if (!json.is_object() || !json.contains("inputs") || !json["inputs"].is_array())
     return std::nullopt;
   for (const Json& size : json["inputs"]) {
@@ -151,7 +152,7 @@ std::optional<RunnerJob> request_of(const std::string& line, std::vector<size_t>
     sizes.push_back(size.get<size_t>());
   }
   json.erase("inputs");
-  const Result<RunnerJob> job = parse_job(json.dump());
+  const Result<RunnerJob> job = parse_job(json_text(json));
   return job ? std::optional<RunnerJob>(*job) : std::nullopt;
 }
 
@@ -170,8 +171,7 @@ int serve(Requests& requests, Served& served, int out) {
     const auto result = guarded([&] { return run_request(served, *job, inputs, bytes); });
     const Json reply = result ? *result : failure_json(result.error());
     // Names are what the package says they are, UTF-8 or not.
-    const std::string text =
-        reply.dump(-1, ' ', false, nlohmann::detail::error_handler_t::replace) + "\n";
+    const std::string text = json_text(reply) + "\n";
     if (!write_all(out, text) || (result && !write_all(out, bytes))) return TW_IO;
   }
   return 0;
@@ -184,13 +184,13 @@ Status receive_package(Requests& requests, const std::string& folder) {
   };
   const std::optional<std::string> line = requests.line();
   if (!line) return none();
-  Json job = Json::parse(*line, nullptr, false);
+  Json job = parse_ordered_json(*line, std::nothrow);
   if (!job.is_object() || !job.contains("package") || !job["package"].is_number_unsigned())
     return none();
   const std::optional<std::string> package = requests.bytes(job["package"].get<size_t>());
   if (!package) return none();
   job.erase("package");
-  TW_TRY_STATUS(write_file(folder + "/job.json", job.dump()));
+  TW_TRY_STATUS(write_file(folder + "/job.json", json_text(job)));
   return write_file(folder + "/model.twm", *package);
 }
 

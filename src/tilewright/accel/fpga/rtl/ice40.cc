@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tilewright/base/file.h"
+#include "tilewright/base/json.h"
 #include "tilewright/base/process.h"
 
 namespace tilewright::fpga {
@@ -85,7 +85,7 @@ Status check_cells(const Ice40Cells& cells, const Ice40Cells& there) {
 }
 
 Result<RouteReport> read_route_report(std::string_view json) {
-  const auto report = nlohmann::json::parse(json, nullptr, false);
+  const auto report = parse_json(json, std::nothrow);
   const auto no_report = [](const char* why) {
     return fail(ErrorKind::Tool, "nextpnr wrote no report that can be read", why,
                 "install a newer nextpnr-ice40");
