@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
 
 #include "tilewright/base/file.h"
 #include "tilewright/base/json.h"
