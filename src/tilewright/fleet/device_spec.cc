@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "tilewright/base/names.h"
 
@@ -38,6 +39,26 @@ std::vector<std::string> words_of(const std::vector<Device>& devices) {
   return {words.begin(), words.end()};
 }
 
+/// That none of the devices that a spec means can do the work, with reasons, and who could.
+tl::unexpected<Error> none_can(const DeviceSpec& spec, const std::vector<Device>& meant,
+                               const std::vector<Device>& devices, const Need& need) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> reasons;
+  for (const Device& device : meant)
+    if (reasons.size() < kNamed)
+      reasons.push_back(fmt::format("{}: {}", device.name, need.cannot(device)));
+  if (meant.size() > kNamed) reasons.push_back(fmt::format("{} more", meant.size() - kNamed));
+  std::set<std::string> able;
+  for (const Device& device : devices)
+    if (need.cannot(device).empty())
+      able.insert(device.device_class.substr(0, device.device_class.find('@')));
+  return fail(ErrorKind::Device,
+              fmt::format("no device of the fleet that is '{}' can {}", spec.text, need.work),
+              fmt::format("{}", fmt::join(reasons, "; ")),
+              able.empty() ? "tilewright worker --device cpu, on a machine that can"
+                           : fmt::format("--worker {}", fmt::join(able, ", or ")));
+}
+
 }  // namespace
 
 Result<DeviceSpec> parse_spec(const std::string& text) {
@@ -66,10 +87,16 @@ Result<DeviceSpec> parse_spec(const std::string& text) {
   return spec;
 }
 
-Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices) {
+Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices,
+                                const Need& need) {
   std::map<std::string, std::vector<Device>> by_class;
-  for (const Device& device : devices)
-    if (fits(spec, device)) by_class[device.device_class].push_back(device);
+  std::vector<Device> unable;
+  for (const Device& device : devices) {
+    if (!fits(spec, device)) continue;
+    const bool can = !need.cannot || need.cannot(device).empty();
+    (can ? by_class[device.device_class] : unable).push_back(device);
+  }
+  if (by_class.empty() && !unable.empty()) return none_can(spec, unable, devices, need);
   if (by_class.empty()) {
     const std::vector<std::string> words = words_of(devices);
     return fail(ErrorKind::Device, fmt::format("no device of the fleet is '{}'", spec.text),
@@ -78,14 +105,16 @@ Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device
                 words.empty() ? "tilewright worker --device cpu, on the machine that is to work"
                               : did_you_mean(spec.text, words));
   }
-  const auto usable = [](const std::vector<Device>& of) {
-    return std::count_if(of.begin(), of.end(), [](const Device& device) {
+  /// What is on, then what is rather taken, then what there is most of.
+  const auto order = [&](const std::vector<Device>& of) {
+    const auto usable = std::count_if(of.begin(), of.end(), [](const Device& device) {
       return device.state == "free" || device.state == "leased";
     });
+    return std::tuple(usable > 0, need.rather && need.rather(of.at(0)), usable);
   };
   const auto most = std::max_element(
       by_class.begin(), by_class.end(),
-      [&](const auto& a, const auto& b) { return usable(a.second) < usable(b.second); });
+      [&](const auto& a, const auto& b) { return order(a.second) < order(b.second); });
   Selected selected{most->first, most->second, {}};
   for (const auto& [name, unused] : by_class)
     if (name != most->first) selected.others.push_back(name);

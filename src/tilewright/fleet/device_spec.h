@@ -5,6 +5,7 @@
 // tag `lab`.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,15 @@ struct DeviceSpec {
 /// errors: Usage (an unknown word before `=`, an empty part).
 Result<DeviceSpec> parse_spec(const std::string& text);
 
+/// What a command asks of a device, whatever its SPEC says. Without functions: nothing.
+struct Need {
+  std::string work;  ///< as in `none of them can WORK`: `run packages`
+  /// Why a device cannot do it; empty: it can.
+  std::function<std::string(const Device&)> cannot = {};
+  /// Devices whose class is taken before others, however many of those there are.
+  std::function<bool(const Device&)> rather = {};
+};
+
 /// What a spec selects: all devices of one class, the class with the most of them; `others` are
 /// further classes that it fits.
 struct Selected {
@@ -30,8 +40,9 @@ struct Selected {
   std::vector<std::string> others;
 };
 /// Devices that are off count: they may come back. errors: Device, with the nearest class or name,
-/// or with what there is.
-Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices);
+/// or with what there is, or with why none of those that are meant can do the work.
+Result<Selected> select_devices(const DeviceSpec& spec, const std::vector<Device>& devices,
+                                const Need& need = {});
 
 /// What keeps every one of these devices from taking jobs, and since when; empty if one could.
 /// requires: devices, all of one class.

@@ -60,6 +60,31 @@ TEST(DeviceSpec, TheClassWithMostUsableDevicesIsTaken) {
   EXPECT_EQ(selected("tag=lab"), "a/cpu b/cpu");
 }
 
+TEST(DeviceSpec, WhatCannotDoTheWorkIsNotTaken) {
+  std::vector<Device> devices = lab();
+  for (const char* name : {"m/1", "m/2", "m/3"})
+    devices.push_back(device(name, "model", "model", {"sim"}));
+  const auto taken = [&](const char* text, const Need& need) {
+    const Result<Selected> found = select_devices(*parse_spec(text), devices, need);
+    return found ? found->device_class : to_string(found.error());
+  };
+  EXPECT_EQ(taken("any", {}), "model");  // of which there are most
+  Need packages{"run packages", [](const Device& one) {
+                  return one.device_class == "model" ? "it runs nothing" : std::string();
+                }};
+  EXPECT_EQ(taken("any", packages), "cpu:znver4@11");
+  EXPECT_EQ(select_devices(*parse_spec("any"), devices, packages)->others.size(), 3u);
+  EXPECT_EQ(taken("tag=sim", packages),
+            "error: no device of the fleet that is 'tag=sim' can run packages\n"
+            "  why: m/1: it runs nothing; m/2: it runs nothing; m/3: it runs nothing\n"
+            "  fix: --worker aarch64, or cpu:znver3, or cpu:znver4, or vta:tsim\n");
+  // What is rather taken needs no majority, but it must be on.
+  packages.rather = [](const Device& one) { return one.device_class == "vta:tsim"; };
+  EXPECT_EQ(taken("any", packages), "vta:tsim");
+  packages.rather = [](const Device& one) { return one.device_class == "aarch64"; };
+  EXPECT_EQ(taken("any", packages), "cpu:znver4@11");
+}
+
 TEST(DeviceSpec, AWordIsNoPartOfAnother) {
   EXPECT_THAT(selected("cpu:znver"), HasSubstr("no device"));
 }

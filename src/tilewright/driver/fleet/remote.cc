@@ -34,7 +34,7 @@ void add_waiting_options(Verb verb, WorkerChoice& choice) {
 }
 
 Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& spec,
-                                 const std::string& store) {
+                                 const std::string& store, const fleet::Need& need) {
   RemoteDevice device;
   device.spec = spec;
   const fleet::DeviceSpec parsed = TW_TRY(fleet::parse_spec(spec));
@@ -53,7 +53,7 @@ Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& 
   device.client = choice.again ? fleet::Client::reopen(url, patience)
                                : TW_TRY(fleet::Client::open(url, patience));
   device.selected =
-      TW_TRY(fleet::select_devices(parsed, TW_TRY(fleet::list_devices(*device.client))));
+      TW_TRY(fleet::select_devices(parsed, TW_TRY(fleet::list_devices(*device.client)), need));
   if (!device.selected.others.empty())
     say(fmt::format("note: '{}' fits several classes: {} is taken, not {}", spec,
                     device.selected.device_class, fmt::join(device.selected.others, ", ")));

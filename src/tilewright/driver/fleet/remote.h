@@ -14,6 +14,7 @@
 #include "tilewright/base/process.h"
 #include "tilewright/driver/inputs/outputs.h"
 #include "tilewright/driver/subject.h"
+#include "tilewright/fleet/device_spec.h"
 #include "tilewright/fleet/remote_run.h"
 
 namespace tilewright::driver {
@@ -42,9 +43,9 @@ struct RemoteDevice {
   double wait_s = 0, limit_s = 600;
 };
 /// `store`: as `--store` names it; a file of records is none of a fleet.
-/// errors: Usage, Unreachable, Device (nothing matches).
+/// errors: Usage, Unreachable, Device (nothing matches, or nothing that matches can do the work).
 Result<RemoteDevice> find_remote(const WorkerChoice& choice, const std::string& spec,
-                                 const std::string& store);
+                                 const std::string& store, const fleet::Need& need);
 
 /// `options` for code that runs on `device`: its target, unless the user named one.
 /// `folder`: where the description of the target is put. errors: Io.

@@ -4,6 +4,7 @@
 
 #include "tilewright/base/statistics.h"
 #include "tilewright/driver/cli.h"
+#include "tilewright/driver/fleet/device_need.h"
 
 namespace tilewright::driver {
 namespace {
@@ -17,7 +18,7 @@ Status bench_on(const SubjectOptions& options, const WorkerChoice& choice,
                 const std::string& worker, double seconds, const std::string& command,
                 std::vector<std::vector<std::string>>& rows, nlohmann::ordered_json& json) {
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
-  RemoteDevice device = TW_TRY(find_remote(choice, worker, options.records));
+  RemoteDevice device = TW_TRY(find_remote(choice, worker, options.records, package_need(options)));
   const SubjectOptions there = TW_TRY(for_device(options, device, folder));
   for (const Subject& subject : TW_TRY(load_subjects(there))) {
     const RemotePackage package = TW_TRY(remote_package(subject, there, device, folder));

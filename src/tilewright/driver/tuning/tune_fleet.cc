@@ -80,7 +80,7 @@ Status TuneRun::find_devices() {
                 fmt::format("--measure {}", settings_.measure), "leave one of them out");
   bool by_class = true;
   for (const std::string& spec : choice.workers) {
-    RemoteDevice found = TW_TRY(find_remote(choice, spec, settings_.subject.records));
+    RemoteDevice found = TW_TRY(find_remote(choice, spec, settings_.subject.records, {}));
     const fleet::DeviceSpec parsed = TW_TRY(fleet::parse_spec(spec));
     if (choice.workers.size() == 1) tags_ = parsed.tags;
     by_class = by_class && parsed.name.empty() && (parsed.tags.empty() || !tags_.empty());
@@ -189,7 +189,7 @@ Result<Duel> TuneRun::duel_there(const TunedModel& model) const {
   if (choice.wait.empty()) choice.wait = "60s";
   choice.patience_s = records::GroupedAdds::kPatience;
   choice.again = true;
-  RemoteDevice device = TW_TRY(find_remote(choice, "name=" + name, fleet_url()));
+  RemoteDevice device = TW_TRY(find_remote(choice, "name=" + name, fleet_url(), {}));
   std::vector<double> medians[2];
   const Repeats repeats{1, 2, duel_seconds() / (2 * kTurns)};
   for (int turn = 0; turn < kTurns; ++turn)

@@ -7,6 +7,7 @@
 
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_need.h"
 #include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/inputs/ignored_options.h"
 #include "tilewright/driver/inputs/outputs.h"
@@ -132,8 +133,8 @@ Result<Executed> run_there(const RunVerb& verb, const std::string& command) {
                 fmt::format("--worker is there {} times", verb.remote.workers.size()),
                 "verify and bench take several");
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
-  RemoteDevice device =
-      TW_TRY(find_remote(verb.remote, verb.remote.workers[0], verb.subject.records));
+  RemoteDevice device = TW_TRY(find_remote(verb.remote, verb.remote.workers[0],
+                                           verb.subject.records, package_need(verb.subject)));
   const SubjectOptions options = TW_TRY(for_device(verb.subject, device, folder));
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   const RemotePackage package = TW_TRY(remote_package(subjects[0], options, device, folder));

@@ -10,6 +10,7 @@
 #include "tilewright/base/names.h"
 #include "tilewright/driver/cli.h"
 #include "tilewright/driver/console.h"
+#include "tilewright/driver/fleet/device_need.h"
 #include "tilewright/driver/fleet/remote.h"
 #include "tilewright/driver/import_options.h"
 #include "tilewright/driver/inputs/calibration_samples.h"
@@ -448,7 +449,8 @@ Result<int> verify(const VerifyOptions& options, bool as_json) {
   if (options.remote.workers.empty()) TW_TRY_STATUS(verify_all(options, report));
   for (const std::string& worker : options.remote.workers) {
     const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
-    RemoteDevice device = TW_TRY(find_remote(options.remote, worker, options.subject.records));
+    RemoteDevice device = TW_TRY(find_remote(options.remote, worker, options.subject.records,
+                                             package_need(options.subject)));
     VerifyOptions there = options;
     there.device = &device;
     there.folder = &folder;
