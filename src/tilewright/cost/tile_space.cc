@@ -37,8 +37,17 @@ constexpr int64_t kLatency = 896, kAskedBytes = 16 << 10;
 constexpr size_t kKeptTiles = 16;
 /// Sizes of blocks that are compared.
 constexpr size_t kKeptBlocks = 4;
-/// Steps of overlapping windows that are written out: without reuse, rows share only their loads.
-constexpr int64_t kWrittenSteps = 128;
+/// Steps of windows that are written out, rows of one tile times taps; with more registers, rows of
+/// larger windows also hide each other's latency: only a row of taps is written out of those that
+/// are larger still. source: 7x7 to 9x9 windows on a Sapphire Rapids (bench/results/cpu.md).
+constexpr int64_t kWrittenSteps = 128, kWrittenMany = 256;
+constexpr int64_t kWindowRows = 8, kWindowRowsMany = 14;
+/// Registers from which there are many; taps of a window that is written out as a whole, and of one
+/// that its loads bind, however many rows share them.
+constexpr int kManyRegisters = 32;
+constexpr int64_t kWholeWindow = 25, kSmallWindow = 9;
+/// Taps of a row that are written out; longer sums are no windows, and stay loops.
+constexpr int64_t kLongestRow = 16;
 /// Part of the time to read weights again from L3 that arithmetic does not hide.
 constexpr double kExposed = 0.5;
 /// Part of the time of what runs beside the longest that shows all the same. source: 0 to 0.28 of
@@ -74,13 +83,18 @@ bool rows_collide(int64_t rows, int64_t stride) {
 }
 
 /// Rows of a tile at most.
-int64_t most_rows(const Contraction& c) {
+int64_t most_rows(const Contraction& c, const hw::CpuTarget& target) {
   if (c.reuse) return std::min(extent(c, c.rows), kMaxAccumulators);
-  int64_t steps = 1;
+  int64_t taps = 1, row = 1;  // of the window; of its last axis
   for (const ContractionAxis& axis : c.axes)
-    if (axis.reduces) steps *= axis.extent;
-  return std::min<int64_t>(extent(c, c.rows),
-                           std::clamp<int64_t>(kWrittenSteps / std::max<int64_t>(steps, 1), 4, 8));
+    if (axis.reduces) taps *= axis.extent, row = axis.extent;
+  taps = std::max<int64_t>(taps, 1);
+  int64_t most = std::clamp<int64_t>(kWrittenSteps / taps, 4, kWindowRows);
+  if (target.vector_registers >= kManyRegisters && taps > kSmallWindow && row <= kLongestRow) {
+    const int64_t written = taps <= kWholeWindow ? taps : row;
+    most = std::clamp<int64_t>(kWrittenMany / written, most, kWindowRowsMany);
+  }
+  return std::min<int64_t>(extent(c, c.rows), most);
 }
 
 /// Part of the terms that tiles of `rows` take: those whose tap no row of the tile has in the
@@ -350,7 +364,7 @@ std::vector<int64_t> blocks_of(const Contraction& c, const hw::CpuTarget& target
 std::string reject(const Contraction& c, const TilePoint& p, const hw::CpuTarget& target) {
   const int64_t rows = p.rows * p.plane, sums = rows * p.columns;
   if (p.rows < 1 || p.columns < 1 || p.plane < 1) return "a tile is empty";
-  if (p.rows > most_rows(c) || p.plane > extent(c, c.plane))
+  if (p.rows > most_rows(c, target) || p.plane > extent(c, c.plane))
     return "more rows than there are or make sense";
   if (p.columns > all_columns(c)) return "more columns than there are";
   if (c.columns < 0 && p.columns > 1 && p.columns * c.lane_count > extent(c, c.lanes))
@@ -382,7 +396,7 @@ std::vector<TilePoint> register_tiles(const Contraction& c, const hw::CpuTarget&
                                       int threads) {
   const Model model(c, target, threads);
   std::vector<std::pair<double, TilePoint>> tiles;
-  const int64_t rows = extent(c, c.rows), most = most_rows(c);
+  const int64_t rows = extent(c, c.rows), most = most_rows(c, target);
   for (const int64_t columns : std::array<int64_t, 6>{1, 2, 3, 4, 6, 8}) {
     for (int64_t r = 1; r <= most; ++r) {
       TilePoint point{r, columns, 1, false, 0};

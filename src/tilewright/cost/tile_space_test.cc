@@ -73,6 +73,24 @@ TEST(TileSpaceTest, TapsInThePaddingCostNothing) {
   EXPECT_NE(reject(c, {28, 1, 2}, machine()), "");
 }
 
+TEST(TileSpaceTest, RowsOfLargeWindowsHideTheirLatency) {
+  // Y[h, w, c] += X[h + r, w + s, c] * W[r, s, c].
+  Contraction c;
+  c.axes = {{"h", 37, false}, {"w", 37, false}, {"c", 16, false}, {"r", 7, true}, {"s", 7, true}};
+  c.operands = {
+      {{plain(3, 7), plain(4, 7), plain(2, 16)}, 4, true},
+      {{{{{0, 1, 1, 0}, {3, 1, 1, 0}}, 43}, {{{1, 1, 1, 0}, {4, 1, 1, 0}}, 43}, plain(2, 16)},
+       4,
+       false},
+      {{plain(0, 37), plain(1, 37), plain(2, 16)}, 4, false}};
+  c.lanes = 2, c.rows = 1, c.reuse = false;
+  EXPECT_GE(best(c).rows, kChains);
+  EXPECT_LE(best(c).rows, 14);  // beside seven weights there are no more registers
+  hw::CpuTarget few = machine();
+  few.vector_registers = 16;
+  EXPECT_EQ(rank_points(c, few, 1)[0].point.rows, 4);
+}
+
 TEST(TileSpaceTest, ComposesExtentsWithoutThinRests) {
   // Loads cost as much as multiply-adds: two vectors per row share each broadcast.
   for (const int64_t width : {13, 14, 26, 28, 52, 55, 56, 104, 112}) {
