@@ -54,6 +54,8 @@ const std::vector<Pass>& all_passes() {
   static const std::vector<Pass> passes = {
       {"bind_iters", "dissolve blocks: iterations by their bindings, guards as ifs", Any,
        bind_iters},
+      {"join_parallel", "make one loop of parallel loops that follow each other", NoBlocks,
+       join_parallel},
       {"simplify", "canonical indices; drop unit loops and constant guards", Any, simplify},
       {"place_allocs", "move allocations into the innermost scope of their uses", Any,
        place_allocs},
@@ -83,8 +85,8 @@ const std::vector<Pipeline>& all_pipelines() {
   static const std::vector<Pipeline> pipelines = {
       {"cpu",
        "for CPUs",
-       {"bind_iters", "simplify", "place_allocs", "peel", "compact", "hoist_guards", "unroll",
-        "expand_math"}},
+       {"bind_iters", "join_parallel", "simplify", "place_allocs", "peel", "compact",
+        "hoist_guards", "unroll", "expand_math"}},
       {"gpu",
        "for GPUs, before the program is split into kernels",
        {"keep_async_marks", "bind_iters", "simplify", "place_allocs", "compact", "hoist_guards",

@@ -242,6 +242,39 @@ TEST(Peel, SplitsOffTheTail) {
 )");
 }
 
+/// Two parallel loops over rows of Y; the second one starts at `row` and reads `operand`.
+std::string two_loops(const std::string& row, const std::string& operand) {
+  return "func f(A: f32[8,8], out Y: f32[8,8]) {\n  for one in 1, n in 1 parallel, j in 8 {\n"
+         "    Y[n, j] = A[n, j]\n  }\n  for m in 3 parallel, k in 8 {\n    Y[m + " +
+         row + ", k] = " + operand + "\n  }\n}\n";
+}
+
+TEST(JoinParallel, PartsOfOneResultAreOneLoop) {
+  EXPECT_EQ(after("join_parallel", two_loops("1", "A[m, k]")),
+            R"(func f(A: f32[8,8], out Y: f32[8,8]) {
+  for n in 4 parallel {
+    if n < 1 {
+      for j in 8 {
+        Y[0, j] = A[0, j]
+      }
+    } else {
+      for k in 8 {
+        Y[n - 1 + 1, k] = A[n - 1, k]
+      }
+    }
+  }
+}
+)");
+}
+
+TEST(JoinParallel, LoopsThatMeetStayApart) {
+  for (const auto& [row, operand] : {std::pair{"0", "A[m, k]"}, std::pair{"1", "Y[0, k]"}})
+    EXPECT_THAT(after("join_parallel", two_loops(row, operand)), HasSubstr("for m in 3 parallel"));
+  // One iteration that is alone gains nothing: no thread is started for it.
+  EXPECT_THAT(after("join_parallel,simplify", two_loops("0", "A[m, k]")),
+              ::testing::Not(HasSubstr("for n")));
+}
+
 TEST(Peel, ParallelLoopsChooseInside) {
   const std::string out = after("peel", R"(func f(A: f32[55], out Y: f32[55]) {
   for o in 4 parallel, i in 16 vector {

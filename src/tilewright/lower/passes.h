@@ -16,6 +16,11 @@ namespace tilewright::lower {
 /// left out: `A[i] += select(p < 3, x, -0.0)` => `if p < 3 { A[i] += x }`.
 Result<Func> bind_iters(const Func& func);
 
+/// Makes one parallel loop of several that follow each other, write parts of the same buffers and
+/// touch nothing that another writes: `for a in 1 parallel { S } for b in 3 parallel { T }` =>
+/// `for a in 4 parallel { if a < 1 { S } else { T } }`.
+Result<Func> join_parallel(const Func& func);
+
 /// Canonical index arithmetic; loops of extent 1 or 0, guards and conditions that are constant
 /// disappear.
 Result<Func> simplify(const Func& func);

@@ -92,10 +92,25 @@ std::vector<Func> all_parsed(const std::vector<std::string>& texts) {
   return out;
 }
 
+/// Parts of one loop, shared out to threads.
+constexpr std::string_view kParts = R"(func parts(A: f32[23,7], out C: f32[23,7]) {
+  for o in 2 parallel, i in 9, j in 7 {
+    block C0(m: space 23 = o * 9 + i, n: space 7 = j) {
+      C[m, n] = A[m, n] * 2.0
+    }
+  }
+  for p in 1 parallel, k in 5, l in 7 {
+    block C1(m: space 23 = p * 5 + k + 18, n: space 7 = l) {
+      C[m, n] = A[m, n] * 2.0
+    }
+  }
+}
+)";
+
 std::vector<Func> cpu_programs() {
   using namespace ::tilewright::testing;
   std::vector<std::string> texts;
-  for (const std::string_view text : {kMatmul, kConv, kConvScheduled, kSoftmax, kLstm})
+  for (const std::string_view text : {kMatmul, kConv, kConvScheduled, kSoftmax, kLstm, kParts})
     texts.emplace_back(text);
   return all_parsed(texts);
 }

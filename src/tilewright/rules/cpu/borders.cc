@@ -146,6 +146,8 @@ bool cut_outside(Draft& draft, const std::string& block, const std::string& loop
   const auto at = std::find(nest.names.begin(), nest.names.end(), loop);
   int64_t around = 1;
   for (long i = 0; i < at - nest.names.begin(); ++i) around *= nest.extents[static_cast<size_t>(i)];
+  // One piece for each thread: whole columns and the last one are shared out evenly as they are.
+  if (around == threads) return false;
   if (around == 1 || around >= cost::kPiecesPerThread * threads) return false;
   std::vector<std::string> order = {loop};
   order.insert(order.end(), nest.names.begin(), at);

@@ -405,6 +405,41 @@ func f(A: f32[40,64], B: f32[64,48], out C: f32[40,48]) {
   EXPECT_EQ(decision.runner_up.algorithm, "direct");
 }
 
+/// Statements of `s` that store something outside of parallel loops.
+int64_t stores_alone(const Stmt& s) {
+  if (const For* loop = s.as<For>(); loop != nullptr && loop->kind == ForKind::Parallel) return 0;
+  int64_t count = s.as<Store>() != nullptr;
+  for (const Stmt& child : children(s)) count += stores_alone(child);
+  return count;
+}
+
+TEST(DefaultSchedule, ProductsOfFewTilesAreSharedOut) {
+  hw::CpuTarget target;
+  target.vector_bytes = 64;
+  target.vector_registers = 32;
+  for (const auto& [rows, depth, columns] :
+       {std::tuple{23, 1550, 38}, std::tuple{27, 173, 60}, std::tuple{20, 400, 33}}) {
+    const Func func = func_of({"tilewright",
+                               "GemmPacked",
+                               {{rows, depth}, {(columns + 15) / 16, depth, 16}},
+                               {{"n", int64_t{columns}}}});
+    const auto scheduled = schedule::replay(func, default_trace(func, target, 2));
+    ASSERT_TRUE(scheduled);
+    const auto lowered = lower::run_pipeline(*scheduled, "cpu");
+    ASSERT_TRUE(lowered) << to_string(lowered.error());
+    EXPECT_EQ(stores_alone(lowered->body), 0) << print(*lowered);
+    std::vector<int64_t> pieces;
+    walk(lowered->body, [&](const Stmt& s) {
+      const For* loop = s.as<For>();
+      if (loop != nullptr && loop->kind == ForKind::Parallel)
+        pieces.push_back(as_int(loop->extent).value_or(0));
+    });
+    ASSERT_EQ(pieces.size(), 1u) << print(*lowered);  // threads are joined once
+    EXPECT_GE(pieces[0], 2);
+  }
+  expect_same_meaning({"tilewright", "GemmPacked", {{23, 350}, {3, 350, 4}}, {{"n", int64_t{10}}}});
+}
+
 TEST(DefaultSchedule, WhatEveryChannelOfASoftmaxDoesIsWrittenOnce) {
   const auto softmax = [](int64_t channels) {
     return OpCase{"", "Softmax", {{1, channels, 5, 23}}, {{"axis", int64_t{1}}}};
