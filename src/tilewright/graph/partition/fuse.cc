@@ -305,21 +305,23 @@ class Fuser {
     }
   }
 
-  /// The copy that brings what `n` alone reads into whole channel blocks; -1 if there is none.
+  /// The copy that brings what `n` alone reads into channel blocks; -1 if there is none.
   int copy_before(int n) const {
     const ValueId id = node(n).inputs[0];
     const int p = producer(id);
     const bool reads = p >= 0 && !taken(p) && is_ours(p, "ToBlocked") &&
                        users_[static_cast<size_t>(id)].size() == 1 &&
                        !output_[static_cast<size_t>(id)];
-    return reads && in_whole_blocks(node(p).inputs[0], id) ? p : -1;
+    return reads ? p : -1;
   }
 
   /// The copy that alone reads what `nodes` hand out and puts it in another order; -1 if there is
-  /// none. Channels that fill a block up would have to be left out one by one.
+  /// none. Channels that fill a block up have to be left out one by one: only a depthwise sum,
+  /// which makes one block at a time, has them in one place.
   int copy_after(const std::vector<int>& nodes) const {
     const int out = next_of(nodes, "FromBlocked");
     if (out < 0) return next_of(nodes, "Transpose", "");
+    if (is_ours(nodes[0], "DepthwiseConvBlocked")) return out;
     return in_whole_blocks(node(out).outputs[0], node(out).inputs[0]) ? out : -1;
   }
 

@@ -58,8 +58,9 @@ bool stays_in_blocks(const Func& func, const std::vector<BlockFacts>& blocks) {
 }
 
 /// Rows of the result per strip; 0 if no strip fits. Rows that two strips read are copied twice.
-/// `even`: each worker gets as many whole strips.
-int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int threads, bool even) {
+/// `even`: each worker gets as many whole strips; `alike`: all strips have as many rows.
+int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int threads, bool even,
+                   bool alike) {
   const BlockFacts &sum = *pair.sum, &copy = *pair.copy;
   const RowWindow window = row_window(sum);
   const int64_t height = extent(sum, kRowAxis), source = extent(copy, kRowAxis);
@@ -72,7 +73,7 @@ int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int thr
   for (int64_t rows = height; rows >= 1; --rows) {
     // Strips of a single axis would begin inside vectors.
     if (!image && rows < height) continue;
-    if (2 * reach(rows) * row > target.l2_bytes) continue;
+    if (2 * reach(rows) * row > target.l2_bytes || (alike && height % rows != 0)) continue;
     const int64_t strips = ceil_div(height, rows), pieces = around * strips;
     if (even && (height % rows != 0 || extent(sum, kBatchAxis) * strips % threads != 0)) continue;
     const double waiting =
@@ -87,14 +88,14 @@ int64_t strip_rows(const BlockedPair& pair, const hw::CpuTarget& target, int thr
 }
 
 bool schedule_blocked_pair(Draft& draft, const BlockedPair& pair, const hw::CpuTarget& target,
-                           int threads) {
+                           int threads, bool alike) {
   const std::string sum = pair.sum->name, copy = pair.copy->name;
   const std::string padding = pair.padding != nullptr ? pair.padding->name : "";
   int64_t rows = 0;
   if (threads > 1 && stays_in_blocks(draft.func(), draft.blocks()))
-    rows = strip_rows(pair, target, threads, true);
+    rows = strip_rows(pair, target, threads, true, alike);
   const bool by_rows = rows > 0;
-  if (!by_rows) rows = strip_rows(pair, target, std::max(threads, 1), false);
+  if (!by_rows) rows = strip_rows(pair, target, std::max(threads, 1), false, alike);
   if (rows == 0) return false;
   const bool whole = rows == extent(*pair.sum, kRowAxis);
   std::string outer = split_axis(draft, sum, whole ? kBlockAxis : kRowAxis, whole ? 1 : rows);
@@ -126,10 +127,15 @@ Answer<Done> schedule_blocking(Draft& draft, const hw::CpuTarget& target, int th
   const std::vector<BlockFacts> blocks = draft.blocks();
   const Answer<BlockedPair> pair = find_blocked_pair(draft.func(), blocks);
   if (!pair) return decline("{}", pair.error());
-  if (strip_rows(*pair, target, std::max(threads, 1), false) == 0)
+  if (strip_rows(*pair, target, std::max(threads, 1), false, false) == 0)
     return decline("no strip of the rows of `{}` fits L2", pair->copy->name);
-  return all_or_nothing(draft,
-                        [&] { return schedule_blocked_pair(draft, *pair, target, threads); });
+  const auto attempt = [&](bool alike) {
+    return all_or_nothing(
+        draft, [&] { return schedule_blocked_pair(draft, *pair, target, threads, alike); });
+  };
+  // Not all steps apply where the last strip is shorter than the others.
+  const Answer<Done> done = attempt(false);
+  return done ? done : attempt(true);
 }
 
 }  // namespace tilewright::rules

@@ -78,7 +78,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Layer{.after = false, .spatial = {16, 9}, .stride = 2},
                     Layer{.after = false, .spatial = {12, 9}, .batch = 2},
                     Layer{.spatial = {16, 13}, .kernel = 7, .pad = 3}, Layer{.spatial = {29}},
+                    Layer{.spatial = {37, 13}, .kernel = 7, .pad = 3},
                     Layer{.spatial = {6, 5, 7}}));
+
+// The last block has channels that do not exist.
+INSTANTIATE_TEST_SUITE_P(
+    FilledUp, Layers,
+    testing::Values(Layer{.channels = 10}, Layer{.after = false, .channels = 10},
+                    Layer{.before = false, .channels = 10},
+                    Layer{.spatial = {12, 9}, .channels = 7, .stride = 2},
+                    Layer{.spatial = {24, 5}, .channels = 3},
+                    Layer{.spatial = {16, 13}, .batch = 2, .channels = 6, .kernel = 7, .pad = 3}));
 
 INSTANTIATE_TEST_SUITE_P(
     Dense, Layers,

@@ -28,16 +28,29 @@ constexpr int64_t kShortestLoop = 4;
 
 }  // namespace
 
+namespace {
+
+/// Whether the block copies: what it reads, or zeros beyond the last channel.
+bool copies(const BlockFacts& block, const Var& lane) {
+  if (block.store->value.as<Load>() != nullptr) return true;
+  const Select* filled = block.store->value.as<Select>();
+  return filled != nullptr && filled->on_true.as<Load>() != nullptr &&
+         uses(filled->condition, lane);
+}
+
+}  // namespace
+
 bool turns(const BlockFacts& block) {
   if (block.kind != BlockFacts::Kind::Injective || block.loads.size() != 1 ||
-      block.store->value.as<Load>() == nullptr || block.store->indices.empty())
+      block.store->indices.empty())
     return false;
   // The innermost axis that has several elements, on either side.
   size_t last = block.store->indices.size() - 1;
   while (last > 0 && as_int(block.store->buffer.shape()[last]) == int64_t{1}) --last;
   const VarRef* written = block.store->indices[last].as<VarRef>();
   const Iter* read = unit_iter(block, block.loads[0]);
-  return written != nullptr && read != nullptr && !(read->var == written->var);
+  return written != nullptr && read != nullptr && !(read->var == written->var) &&
+         copies(block, written->var);
 }
 
 bool tile_transpose(Draft& draft, const std::string& name, const hw::CpuTarget& target,
