@@ -106,6 +106,33 @@ Result<RouteReport> read_route_report(std::string_view json) {
   return out;
 }
 
+namespace {
+
+/// The cells of a board, by Yosys.
+Result<Bitstream> synthesised(const std::string& verilog, Tools& tools) {
+  TW_TRY_STATUS(write_file(tools.file("top.v"), verilog));
+  TW_TRY_STATUS(
+      write_file(tools.file("run.ys"), fmt::format("read_verilog -DFPGA_KEEP_PRODUCTS top.v\n"
+                                                   "synth_ice40 -dsp -top {} -json top.json\n"
+                                                   "tee -o stat.txt stat\n",
+                                                   kBoardTop)));
+  Bitstream made;
+  made.synthesis_seconds = TW_TRY(tools.run({"yosys", "-q", "-s", "run.ys"}));
+  made.cells = cells_of_stat(TW_TRY(read_file(tools.file("stat.txt"))));
+  TW_TRY_STATUS(check_cells(made.cells));
+  made.netlist = TW_TRY(read_file(tools.file("top.json")));
+  return made;
+}
+
+}  // namespace
+
+Result<Bitstream> synthesise_board(const std::string& verilog, double limit_seconds) {
+  TW_TRY(checked_version(kYosys));
+  const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
+  Tools tools(folder.path(), limit_seconds);
+  return synthesised(verilog, tools);
+}
+
 Result<Bitstream> make_bitstream(const std::string& verilog, const BitstreamOptions& options) {
   TW_TRY(checked_version(kYosys));
   TW_TRY(checked_version(kNextpnrIce40));
@@ -114,18 +141,9 @@ Result<Bitstream> make_bitstream(const std::string& verilog, const BitstreamOpti
                 "install the package fpga-icestorm");
   const TemporaryFolder folder = TW_TRY(TemporaryFolder::create());
   Tools tools(folder.path(), options.limit_seconds);
-  TW_TRY_STATUS(write_file(tools.file("top.v"), verilog));
   TW_TRY_STATUS(
       write_file(tools.file("pins.pcf"), options.pins.empty() ? kDefaultPins : options.pins));
-  TW_TRY_STATUS(
-      write_file(tools.file("run.ys"),
-                 fmt::format("read_verilog top.v\nsynth_ice40 -dsp -top {} -json top.json\n"
-                             "tee -o stat.txt stat\n",
-                             kBoardTop)));
-  Bitstream made;
-  made.synthesis_seconds = TW_TRY(tools.run({"yosys", "-q", "-s", "run.ys"}));
-  made.cells = cells_of_stat(TW_TRY(read_file(tools.file("stat.txt"))));
-  TW_TRY_STATUS(check_cells(made.cells));
+  Bitstream made = TW_TRY(synthesised(verilog, tools));
   made.routing_seconds = TW_TRY(tools.run(
       {"nextpnr-ice40", "--up5k", "--package", "sg48", "--json", "top.json", "--pcf", "pins.pcf",
        "--asc", "top.asc", "--report", "report.json", "--freq",

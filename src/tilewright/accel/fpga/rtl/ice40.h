@@ -1,5 +1,5 @@
 // A design on an iCE40 UltraPlus, as far as open tools go: Yosys makes cells of it, nextpnr places
-// and routes them, icepack writes the bitstream. The board itself runs under Verilator.
+// and routes them, icepack writes the bitstream. The cells that Yosys made are run here.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,8 @@ struct RouteReport {
 Result<RouteReport> read_route_report(std::string_view json);
 
 struct Bitstream {
-  std::string bytes;  ///< of the file that a programmer takes
+  std::string bytes;    ///< of the file that a programmer takes
+  std::string netlist;  ///< the cells that were placed (JSON)
   Ice40Cells cells;
   RouteReport route;
   double synthesis_seconds = 0, routing_seconds = 0;
@@ -61,16 +62,19 @@ inline constexpr const char* kDefaultPins = "set_io clk 35\nset_io rx 6\nset_io 
 /// `verilog`: of board_verilog. errors: Tool (one is missing, too old, killed or fails, with its
 /// last lines); Limit (time); Capacity (it does not fit, or is too slow); Interrupted; Io.
 Result<Bitstream> make_bitstream(const std::string& verilog, const BitstreamOptions& options);
+/// The cells and their netlist alone, neither placed nor routed. errors: the same.
+Result<Bitstream> synthesise_board(const std::string& verilog, double limit_seconds);
 
 /// What the host sees of a run.
 struct BoardRun {
-  int64_t cycles = 0;
-  double seconds = 0;  ///< that the simulation took, its compilation not counted
+  int64_t cycles = 0;        ///< of the design
+  int64_t clock_cycles = 0;  ///< of all, with what moves over the wires
+  double seconds = 0;        ///< that the simulation took
 };
-/// Loads the arguments, runs and reads those that `writes` names, all over the two wires: the
-/// Verilog of board_verilog, before synthesis, with Yosys's model of the RAMs, under Verilator.
-/// errors: Tool; Limit (it does not answer).
-Result<BoardRun> run_board(const std::string& verilog, const std::vector<bool>& writes,
+/// Loads the arguments, runs and reads those that `writes` names, all over the two wires of the
+/// board's netlist, cell by cell (ice40_netlist.h).
+/// errors: Tool, Unsupported (of the netlist); Limit (it does not answer).
+Result<BoardRun> run_board(std::string_view netlist, const std::vector<bool>& writes,
                            int64_t max_cycles, std::vector<std::string>& arguments);
 
 }  // namespace tilewright::fpga

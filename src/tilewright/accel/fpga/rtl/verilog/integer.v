@@ -11,7 +11,21 @@ module fpga_mul #(
     output wire        [WIDTH-1:0] out
 );
   wire signed [WIDTH+A+B-1:0] product = a * b;
+`ifdef FPGA_KEEP_PRODUCTS
+  // Yosys 0.23 takes two registers behind a product into an SB_MAC16 of an iCE40, which then has one
+  // of them: results come a cycle early. Of a register whose name is kept it takes that one only.
+  generate
+    if (LATENCY == 0) begin : now
+      assign out = product[WIDTH-1:0];
+    end else begin : later
+      (* keep *) reg [WIDTH-1:0] first;
+      always @(posedge clk) first <= product[WIDTH-1:0];
+      fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY - 1)) behind (.clk(clk), .in(first), .out(out));
+    end
+  endgenerate
+`else
   fpga_delay #(.WIDTH(WIDTH), .DELAY(LATENCY)) behind (.clk(clk), .in(product[WIDTH-1:0]), .out(out));
+`endif
 endmodule
 
 // Two products with a common factor in one multiplier.
