@@ -1,7 +1,8 @@
 // Time and traffic of a layer on a design under a mapping, by docs/spatial-timing.md: counts are
 // exact, cycles a prediction (the program is followed tile by tile, and what arrays read row by
-// row, but a loop's equal iterations are added up, and waits of LOADs and arrays for the same banks
-// are means). Searches compare mappings by a quicker one, in which what arrays read is a mean, too.
+// row, but a loop's equal iterations are added up, and a LOAD and an array that both want the banks
+// slow each other down as they do in the first few thousand cycles). Searches compare mappings by a
+// quicker one, in which what arrays read and how they wait are means.
 #pragma once
 
 #include <optional>

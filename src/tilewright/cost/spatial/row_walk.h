@@ -9,6 +9,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace tilewright::cost {
@@ -28,7 +29,9 @@ struct RowBytes {
 };
 
 struct RowCosts {
-  int64_t cycles = 0;    ///< from the first read to the last step
+  /// From the first read to the last step. Of two streams too few, where both find their next rows
+  /// in their lines and the port is idle: array_walk.h follows that.
+  int64_t cycles = 0;
   int64_t accesses = 0;  ///< of the scratchpad
 };
 

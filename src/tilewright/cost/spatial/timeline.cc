@@ -14,7 +14,9 @@ struct Totals {
 /// A COMPUTE while it reads.
 struct Reading {
   double begin = 0, end = 0;
-  double wanted = 0;  ///< accesses of the scratchpad in a cycle
+  double wanted = 0;                   ///< accesses of the scratchpad in a cycle
+  uint32_t key = 0;                    ///< of its costs
+  double store_begin = 0, stored = 0;  ///< of the STORE behind it; 0: there is none
 };
 
 /// When what happens next may happen. All are points in time but for what Totals counts.
@@ -31,6 +33,11 @@ struct Clock : Totals {
                          &used[0][0], &used[0][1], &used[1][0], &used[1][1], &stored[0], &stored[1],
                          &reading[0].begin, &reading[0].end, &reading[1].begin, &reading[1].end})
       *time += cycles;
+    for (Reading& array : reading)
+      if (array.stored > 0) {
+        array.store_begin += cycles;
+        array.stored += cycles;
+      }
   }
 };
 
@@ -104,7 +111,8 @@ class Walker {
       const std::array<double, 3> latest{now_.load_free - before.load_free,
                                          now_.compute_free - before.compute_free,
                                          now_.store_free - before.store_free};
-      bool same = true;
+      // STOREs that fall behind hold up COMPUTEs sooner or later: not yet what goes on.
+      bool same = latest[2] - std::max(latest[0], latest[1]) <= kSame * latest[1];
       for (int queue = 0; queue < 3; ++queue)
         same = same && std::abs(latest[queue] - period[queue]) <= kSame * latest[1];
       period = latest;
@@ -143,7 +151,7 @@ class Walker {
     const double free = used[mapping_.copies[tensor_[f]] - 1];
     const double begin = std::max({now_.load_free, token(free), fetched()});
     used = {0, used[0]};
-    now_.load_free = loaded_beside_arrays(begin, work);
+    now_.load_free = loaded_beside_arrays(f, begin, work);
     now_.load += now_.load_free - begin;
     now_.loaded[f] = now_.load_free;
     changed_[f] = false;
@@ -151,7 +159,7 @@ class Walker {
 
   /// A LOAD writes into the scratchpad from which COMPUTEs read: both end later, where both want an
   /// access in the same cycle. Returns when the LOAD ends.
-  double loaded_beside_arrays(double begin, const SpatialTileCosts::Load& work) {
+  double loaded_beside_arrays(int f, double begin, const SpatialTileCosts::Load& work) {
     const double quiet = std::min(quiet_, work.cycles);  // before the first beat
     double time = begin + quiet, left = work.cycles - quiet;
     const double written = left > 0 ? work.accesses / left : 0;
@@ -161,7 +169,8 @@ class Walker {
       time += alone;
       left -= alone;
       if (left <= 0 || written <= 0 || array.wanted <= 0 || time >= array.end) continue;
-      const auto [reads, writes] = shared(array.wanted, written);
+      const auto [reads, writes] = costs_.beside(array.key, array.wanted, f, keys_[depth_].load[f],
+                                                 written, time - array.begin);
       const double both = std::min((array.end - time) / reads, left / writes);
       time += both;
       left -= both * writes;
@@ -170,27 +179,12 @@ class Walker {
     return time + left;
   }
 
-  struct Speeds {
-    double reads, writes;  ///< of what they are alone
-  };
-  /// An array and a LOAD that want so many accesses in a cycle. Who had the last access gives way.
-  /// The array needs its rows in step: each access that it wants and does not get costs a cycle. A
-  /// LOAD has a line more to fill meanwhile: only what is left of accesses matters to it.
-  static Speeds shared(double wanted, double written) {
-    const double writes = std::min(1.0, std::max(0.5, 1 - wanted) / written);
-    const double taken = written * writes;
-    // The LOAD gets its access at once where the array had the last one, else in the next cycle;
-    // the array loses where it wants an access in that cycle.
-    const double array_last = wanted * (1 - taken), load_last = taken * (1 - wanted);
-    const double at_once = load_last > 0 ? array_last / (array_last + load_last) : 1;
-    return {1 - taken * wanted * (at_once + (1 - at_once) * wanted), writes};
-  }
-
   /// A COMPUTE ends later, and so what begins behind it.
   void delay(size_t which, double cycles) {
     Reading& array = now_.reading[which];
-    const double end = array.end + tail_;
+    const double end = array.end + tail_, stored = array.stored;
     array.end += cycles;
+    delay_store(array, end, cycles);
     now_.compute += cycles;
     for (auto& used : now_.used)
       for (double& time : used)
@@ -200,14 +194,26 @@ class Walker {
       return;
     }
     Reading& next = now_.reading[1];
-    const double late = end + cycles - (next.begin - head_);
+    const double begin = next.begin - head_;
+    double late = end + cycles - begin;
+    if (array.stored > stored && begin == token(stored)) late = cycles;
     if (late <= 0) return;
+    delay_store(next, now_.compute_free, late);
     next.begin += late;
     next.end += late;
     for (auto& used : now_.used)
       for (double& time : used)
         if (time == now_.compute_free) time += late;
     now_.compute_free += late;
+  }
+
+  /// A STORE that waits for a COMPUTE, which ends later.
+  void delay_store(Reading& array, double end, double cycles) {
+    if (array.stored == 0 || array.store_begin != token(end)) return;
+    for (double* time : {&now_.store_free, &now_.stored[0], &now_.stored[1]})
+      if (*time == array.stored) *time += cycles;
+    array.store_begin += cycles;
+    array.stored += cycles;
   }
 
   void tile() {
@@ -221,14 +227,18 @@ class Walker {
     now_.compute_free = begin + work.cycles;
     now_.reading[0] = now_.reading[1];
     now_.reading[1] = {begin + head_, now_.compute_free - tail_,
-                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_))};
+                       std::min(1.0, work.accesses / std::max(1.0, work.cycles - head_ - tail_)),
+                       keys_[depth_].compute};
     now_.compute += work.cycles;
     now_.used[0][0] = now_.used[1][0] = now_.compute_free;
     if (not_last_) return;
     const double store = costs_.store(unit_, keys_[depth_].store, box_);
-    now_.store_free = std::max({now_.store_free, token(now_.compute_free), fetched()}) + store;
+    const double store_begin = std::max({now_.store_free, token(now_.compute_free), fetched()});
+    now_.store_free = store_begin + store;
     now_.store += store;
     now_.stored = {now_.store_free, now_.stored[0]};
+    now_.reading[1].store_begin = store_begin;
+    now_.reading[1].stored = now_.store_free;
   }
 
   const SpatialUnit& unit_;
@@ -256,6 +266,23 @@ class Walker {
       moves_{};  ///< by depth: factors, result
 };
 
+/// An array and a LOAD that want so many accesses in a cycle, in the mean. Who had the last access
+/// gives way. The array needs its rows in step: each access that it wants and does not get costs a
+/// cycle. A LOAD has a line more to fill meanwhile: only what is left of accesses matters to it.
+BothPaces mean_speeds(double wanted, double written) {
+  const double writes = std::min(1.0, std::max(0.5, 1 - wanted) / written);
+  const double taken = written * writes;
+  // The LOAD gets its access at once where the array had the last one, else in the next cycle;
+  // the array loses where it wants an access in that cycle.
+  const double array_last = wanted * (1 - taken), load_last = taken * (1 - wanted);
+  const double at_once = load_last > 0 ? array_last / (array_last + load_last) : 1;
+  return {1 - taken * wanted * (at_once + (1 - at_once) * wanted), writes};
+}
+
+/// Cycles of an array that show how it gets on beside a LOAD.
+constexpr int64_t kBesideCycles = 4096;
+constexpr uint32_t kApart = 8;
+
 }  // namespace
 
 SpatialTileCosts::SpatialTileCosts(const SpatialUnit& unit, const SpatialSizes& tile,
@@ -280,7 +307,9 @@ const SpatialTileCosts::Load& SpatialTileCosts::load(const SpatialUnit& unit, in
   known_loads_[f][key] = true;
   const int tensor = f ? unit.choice.second() : unit.choice.first;
   const SpatialTransfer transfer = unit.transfer(tensor, box);
-  return load = {unit.load_cycles(f, transfer, box.size),
+  if (rows_ == SpatialRows::Followed) writers_[f].emplace(key, unit.load_walk(f, transfer, box));
+  return load = {rows_ == SpatialRows::Followed ? unit.load_cycles_followed(f, transfer, box)
+                                                : unit.load_cycles(f, transfer, box.size),
                  unit.write_accesses(f, transfer, box.size)};
 }
 
@@ -289,6 +318,7 @@ const SpatialUnit::Compute& SpatialTileCosts::compute(const SpatialUnit& unit, u
   if (!known_computes_[key]) {
     known_computes_[key] = true;
     computes_[key] = unit.compute(box.size, rows_);
+    if (rows_ == SpatialRows::Followed) arrays_.emplace(key, unit.array_walk(box.size));
   }
   return computes_[key];
 }
@@ -299,6 +329,19 @@ double SpatialTileCosts::store(const SpatialUnit& unit, uint32_t key, const Spat
     stores_[key] = double(unit.store_cycles(unit.transfer(kSpatialResult, box)));
   }
   return stores_[key];
+}
+
+BothPaces SpatialTileCosts::beside(uint32_t compute_key, double wanted, int factor,
+                                   uint32_t load_key, double written, double after) {
+  if (rows_ == SpatialRows::Mean) return mean_speeds(wanted, written);
+  // Places that are a little apart are taken together.
+  const auto begin =
+      static_cast<uint32_t>(std::min(after, double(kBesideCycles))) / kApart * kApart;
+  const auto [found, is_new] = paces_.try_emplace({compute_key, uint32_t(factor), load_key, begin});
+  if (is_new)
+    found->second =
+        cost::beside(arrays_.at(compute_key), writers_[factor].at(load_key), begin, kBesideCycles);
+  return found->second;
 }
 
 SpatialTimeline timeline(const SpatialUnit& unit, const SpatialMapping& mapping,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <bitset>
+#include <map>
 
 #include "tilewright/cost/spatial/unit.h"
 
@@ -28,6 +29,11 @@ class SpatialTileCosts {
   /// keys: bits of the loops at their last tile; of STOREs those that move the result.
   const SpatialUnit::Compute& compute(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
   double store(const SpatialUnit& unit, uint32_t key, const SpatialBox& box);
+  /// Of the array of a COMPUTE and of a LOAD, both of which were asked for, beside each other.
+  /// `wanted`, `written`: accesses in a cycle, in the mean. `after`: the LOAD's first beat comes so
+  /// many cycles after the array's first read.
+  BothPaces beside(uint32_t compute_key, double wanted, int factor, uint32_t load_key,
+                   double written, double after);
 
  private:
   static constexpr size_t kEnds = 1 << kSpatialLoops, kPlaces = 729;  ///< six loops move a factor
@@ -39,6 +45,10 @@ class SpatialTileCosts {
   std::array<std::array<Load, kPlaces>, 2> loads_;
   std::array<SpatialUnit::Compute, kEnds> computes_;
   std::array<double, kEnds> stores_;
+  // Where rows are followed.
+  std::map<uint32_t, ArrayWalk> arrays_;
+  std::array<std::map<uint32_t, LoadWalk>, 2> writers_;
+  std::map<std::array<uint32_t, 4>, BothPaces> paces_;
 };
 
 /// requires: `costs` of this unit and of the mapping's tile.

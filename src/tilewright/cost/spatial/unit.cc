@@ -220,6 +220,14 @@ SpatialSpan SpatialUnit::span(int tensor, size_t dim, const SpatialBox& box) con
   return {end > before ? ceil_div(end - before, step) : 0, ceil_div(high - low, step), step == 1};
 }
 
+/// Such a dimension stays one of a STORE, even where it has one position.
+bool SpatialUnit::has_biases(int tensor, size_t dim) const {
+  if (tensor != kSpatialResult || !layer.biased) return false;
+  const std::vector<SpatialTerm>& terms = layer.tensors[tensor].dims[dim].terms;
+  return std::any_of(terms.begin(), terms.end(),
+                     [&](SpatialTerm term) { return term.loop == bias_loop; });
+}
+
 SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) const {
   const SpatialTensor& t = layer.tensors[tensor];
   int64_t rows = 1, run = t.element_bytes, total = t.element_bytes, line = t.element_bytes;
@@ -237,7 +245,8 @@ SpatialTransfer SpatialUnit::transfer(int tensor, const SpatialSpan* spans) cons
     if (one_line) line *= spans[i].there;
     joined = joined && (spans[i].there == t.dims[i].extent || t.packed);
     // Dimensions of one position behind a row say nothing.
-    one_line = one_line && joined && i > 0 && (joins_next[i - 1] || line == t.element_bytes);
+    one_line = one_line && joined && i > 0 &&
+               (joins_next[i - 1] || (line == t.element_bytes && !has_biases(tensor, i)));
   }
   if (rows * run == 0) return {0, 0, total};
   if (moved.stretch == run) moved.stretch = moved.stretch_zeros = 0;

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "tilewright/cost/spatial/array_walk.h"
 #include "tilewright/cost/spatial/mapping.h"
-#include "tilewright/cost/spatial/row_walk.h"
 
 namespace tilewright::cost {
 
@@ -96,6 +96,8 @@ struct SpatialUnit {
   /// The rows of factors in a COMPUTE, and of the blocks of the second one that stay.
   RowWalk rows(const SpatialSizes& size) const;
   RowWalk block_rows(const SpatialSizes& size) const;
+  /// All of it, as the array goes through a COMPUTE.
+  ArrayWalk array_walk(const SpatialSizes& size) const;
   int row_loop_of_blocks() const;  ///< whose positions are rows of a block
   int64_t rows_of_block(const SpatialSizes& size) const;
 
@@ -105,6 +107,7 @@ struct SpatialUnit {
   std::array<std::array<bool, kSpatialDims>, kSpatialTensors> may_skip{};
   /// Sums of the result's dimension follow those of the next one, in the same part.
   std::array<bool, kSpatialDims> joins_next{};
+  bool has_biases(int tensor, size_t dim) const;
   SpatialSpan span(int tensor, size_t dim, const SpatialBox& box) const;
   /// spans: of the tensor's dimensions.
   SpatialTransfer transfer(int tensor, const SpatialSpan* spans) const;
@@ -124,7 +127,13 @@ struct SpatialUnit {
     int64_t steps;
   };
   double load_cycles(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
+  /// The same with zeros where they are.
+  double load_cycles_followed(int factor, const SpatialTransfer& transfer,
+                              const SpatialBox& box) const;
+  LoadWalk load_walk(int factor, const SpatialTransfer& transfer, const SpatialBox& box) const;
+  int64_t zeros_before(int tensor, size_t dim, const SpatialBox& box) const;
   int64_t store_cycles(const SpatialTransfer& transfer) const;
+  int64_t elements_of_run(const SpatialTransfer& transfer) const;  ///< of a STORE
   Compute compute(const SpatialSizes& size, SpatialRows how) const;
   struct RowsRead {
     double cycles, accesses;
@@ -142,6 +151,7 @@ struct SpatialUnit {
   double zeros_at_once(int factor, const SpatialSizes& size) const;
   double bytes_at_once(int factor, const SpatialTransfer& transfer, const SpatialSizes& size) const;
   double accesses_each(int64_t pitch) const;
+  double accesses_of_gathered(int factor, const SpatialSizes& size) const;
   double accesses_per_piece(int factor, const SpatialSizes& size) const;
   /// Between the elements of a run that is gathered.
   int64_t gather_pitch(int factor, const SpatialSizes& size) const;

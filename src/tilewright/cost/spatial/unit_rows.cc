@@ -58,4 +58,30 @@ RowWalk SpatialUnit::block_rows(const SpatialSizes& size) const {
   return walk;
 }
 
+ArrayWalk SpatialUnit::array_walk(const SpatialSizes& size) const {
+  ArrayWalk array;
+  array.rows = rows(size);
+  for (int loop = 0; loop < loops; ++loop) array.steps *= ceil_div(size[loop], lanes[loop]);
+  if (!stationary) return array;
+  array.block_rows = block_rows(size);
+  array.blocks = 1;
+  const int row = row_loop_of_blocks();
+  int64_t taps = 1;
+  for (int place = 0; place < loops; ++place) {  // innermost first
+    const int loop = inner[place];
+    const int64_t count = ceil_div(size[loop], lanes[loop]);
+    if (in(tap_loops, loop)) taps *= count;
+    if (!in(block_loops, loop)) continue;
+    if (loop == row) {
+      array.ragged_inside = array.blocks;
+      array.ragged_count = count;
+    }
+    array.blocks *= count;
+  }
+  const int64_t before = (ceil_div(size[row], lanes[row]) - 1) * lanes[row];
+  array.block_height = taps * std::min(lanes[row], size[row]);
+  array.ragged_height = taps * (size[row] - before);
+  return array;
+}
+
 }  // namespace tilewright::cost

@@ -16,32 +16,49 @@ int64_t SpatialUnit::piece(int factor, const SpatialSizes& size) const {
 }
 
 /// Of each element or piece, if the next one lies `pitch` bytes further: those in one line share an
-/// access.
+/// access. A line begins with the word of the first element that it has, wherever that begins.
 double SpatialUnit::accesses_each(int64_t pitch) const {
   const int64_t line = line_bytes(), word = design.bank_bytes;
   if (pitch >= line) return 1;
-  // A line begins with a word, its first element anywhere in it.
-  const auto in_line = [&](int64_t offset) { return double((line - 1 - offset) / pitch + 1); };
-  return 0.5 / in_line(0) + 0.5 / in_line(word - std::gcd(word, pitch));
+  constexpr int64_t kStarts = 4, kLines = 16;
+  int64_t elements = 0, accesses = 0;
+  for (int64_t start = 0; start < kStarts; ++start) {
+    int64_t offset = std::min(pitch, word) * start / kStarts;
+    for (int64_t at = 0; at < kLines; ++at, ++accesses) {
+      const int64_t in_line = (line - 1 - offset) / pitch + 1;
+      elements += in_line;
+      offset = (offset + in_line * pitch) % word;
+    }
+  }
+  return double(accesses) / double(elements);
 }
 
 double SpatialUnit::accesses_per_piece(int factor, const SpatialSizes& size) const {
   const int64_t bytes = piece(factor, size);
-  if (bytes > design.bank_bytes) return double(ceil_div(bytes, line_bytes()));
   const int loop = lane_loop[factor];
+  if (bytes > design.bank_bytes)
+    return pieces_of_row(factor, size) * double(bytes) / double(size[loop]);
   const double blocks = double(ceil_div(size[loop], lanes[loop]));
   return std::min(1.0, accesses_each(strides(factor, size)[loop]) + 1 / blocks);
 }
 
+double SpatialUnit::accesses_of_gathered(int factor, const SpatialSizes& size) const {
+  const SpatialPlaces at = places(factor, size);
+  const int64_t pitch = gather_pitch(factor, size);
+  if (at.phases == 1 || pitch != 1) return accesses_each(pitch);
+  // Neighbours lie a phase apart; the first of the next ones is behind those again.
+  const int64_t row = at.phases * at.phase;
+  return row > line_bytes() ? 1.0 : accesses_each(row) / double(row);
+}
+
 double SpatialUnit::write_accesses(int factor, const SpatialTransfer& t,
                                    const SpatialSizes& size) const {
-  const double line = double(line_bytes());
-  const double padding = double(t.padding) / line;
-  if (gathers_in(factor, size))
-    return padding + double(t.bytes()) * accesses_each(gather_pitch(factor, size));
-  if (const int64_t bytes = piece(factor, size))
-    return padding + double(t.bytes()) / double(bytes) * accesses_per_piece(factor, size);
-  return padding + double(t.bytes() - kBiasBytes * t.biases) / line;
+  // Zeros come in pieces that lie as what is there.
+  const double bytes = double(t.padding + t.bytes() - kBiasBytes * t.biases);
+  if (gathers_in(factor, size)) return bytes * accesses_of_gathered(factor, size);
+  if (const int64_t width = piece(factor, size))
+    return bytes / double(width) * accesses_per_piece(factor, size);
+  return bytes / double(line_bytes());
 }
 
 double SpatialUnit::pieces_of_row(int factor, const SpatialSizes& size) const {
@@ -50,7 +67,8 @@ double SpatialUnit::pieces_of_row(int factor, const SpatialSizes& size) const {
   // Blocks that begin late in a word go on in the next line.
   const int64_t aligned = std::gcd(width, word), last = row % width;
   const auto pieces = [&](int64_t bytes) {
-    const double late = double(line - std::min(line, bytes)) / double(aligned) + 1;
+    const int64_t tail = bytes - (ceil_div(bytes, line) - 1) * line;
+    const double late = double(line - tail) / double(aligned) + 1;
     const double beyond = 1 - std::min(1.0, std::floor(late) * double(aligned) / double(word));
     return double(ceil_div(bytes, line)) + beyond;
   };
@@ -139,12 +157,30 @@ double SpatialUnit::load_cycles(int factor, const SpatialTransfer& t,
   return double(time.load_overhead - 1 + std::max(beats, writes) + 2);
 }
 
+/// Elements end with a burst and with a row of the last axis.
+int64_t SpatialUnit::elements_of_run(const SpatialTransfer& t) const {
+  const int64_t word = design.bank_bytes, burst = design.burst_bytes;
+  const int64_t lines = ceil_div(t.run, t.line);
+  if (t.run <= burst || lines == 1) return lines * ceil_div(t.line, word);
+  // Bursts cut lines in the same way again after so many.
+  const int64_t period = std::min(lines, burst / std::gcd(burst, t.line));
+  const auto of_lines = [&](int64_t count) {
+    int64_t elements = 0;
+    for (int64_t line = 0; line < count; ++line) {
+      const int64_t head = std::min(t.line, burst - line * t.line % burst), rest = t.line - head;
+      elements +=
+          ceil_div(head, word) + rest / burst * (burst / word) + ceil_div(rest % burst, word);
+    }
+    return elements;
+  };
+  return lines / period * of_lines(period) + of_lines(lines % period);
+}
+
 int64_t SpatialUnit::store_cycles(const SpatialTransfer& t) const {
   const int64_t element = design.bank_bytes;
   const int64_t beats = std::max<int64_t>(1, element / design.bus_bytes);
   return 2 + bursts(t) * design.timing.store_row_overhead +
-         t.rows * ceil_div(t.run, t.line) * ceil_div(t.line, element) *
-             (beats + design.timing.store_element_extra);
+         t.rows * elements_of_run(t) * (beats + design.timing.store_element_extra);
 }
 
 }  // namespace tilewright::cost
