@@ -98,27 +98,46 @@ TEST(Area, FpgaShareIsThatOfTheScarcestCells) {
   EXPECT_EQ(cells(sums, fpga).local.brams, 0);
 }
 
-// source: Yosys 0.23 on the Verilog of this design (bench/results/codesign.md): 28 DSPs, 10 980
-// flip-flops, 21 927 LUTs. The flip-flops are counted from the text of the Verilog, module by
-// module.
-TEST(Area, TheSmallestArrayHasTheCellsThatYosysCounts) {
+// source: Yosys 0.23 on the Verilog of these designs, module by module (bench/results/codesign.md).
+TEST(Area, SmallDesignsHaveTheCellsThatYosysCounts) {
+  const auto check = [](Design design, int banks, int bank_bytes, int local_kb, double luts,
+                        double ffs, double dsps, double brams) {
+    design.banks = banks;
+    design.bank_bytes = bank_bytes;
+    design.local_kb = local_kb;
+    const CellCount count = cells(design, technology("hasco-fpga")).total();
+    EXPECT_NEAR(count.luts / luts, 1, 0.04) << to_toml(design);
+    EXPECT_NEAR(count.ffs / ffs, 1, 0.01);
+    EXPECT_EQ(count.dsps, dsps);
+    EXPECT_EQ(count.brams, brams);
+  };
   Design design = square(2, 16, 1);
-  design.bank_bytes = 4;
-  design.local_kb = 16;
-  const CellCount count = cells(design, technology("hasco-fpga")).total();
-  EXPECT_EQ(count.dsps, 28);
-  EXPECT_NEAR(count.ffs / 10980, 1, 0.01);
-  EXPECT_NEAR(count.luts / 21927, 1, 0.03);
+  design.links = Links::Full;
+  design.unit = Unit::Conv2d;
+  check(design, 1, 4, 8, 19131, 10572, 28, 107);
+  design.unit = Unit::Dot;
+  check(design, 1, 4, 16, 18092, 10105, 28, 103);
+  design.unit = Unit::Gemv;
+  design.cols = 3;
+  check(design, 1, 8, 8, 21843, 10075, 32, 101);
+  design.unit = Unit::Gemm;
+  design.links = Links::Systolic;
+  design.dataflow = Dataflow::OutputStationary;
+  design.rows = 3;
+  design.cols = 2;
+  check(design, 2, 8, 8, 22937, 10750, 32, 101);
 }
 
-// Weights of all taps are read at once, so they are LUTs: twice 256 words for each output channel.
-TEST(Area, WeightsOfTapsAreLuts) {
+// Weights of taps are read a cycle before the step, so they are block RAMs: twice 256 words of 128
+// bits for each output channel.
+TEST(Area, WeightsOfTapsAreBlockRams) {
   const Technology fpga = technology("hasco-fpga");
   Design conv = square(16, 256, 4);
   conv.links = Links::Full;
-  const double without = cells(conv, fpga).local.luts;
+  const CellCount without = cells(conv, fpga).local;
   conv.unit = Unit::Conv2d;
-  EXPECT_GT(cells(conv, fpga).local.luts - without, 16 * 512 * 128 / 64.0);
+  EXPECT_EQ(cells(conv, fpga).local.brams - without.brams, 16 * 4);
+  EXPECT_EQ(cells(conv, fpga).local.luts, without.luts);
   EXPECT_GT(area(conv, fpga).total(), 0);
 }
 

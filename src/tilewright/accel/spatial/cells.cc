@@ -21,14 +21,17 @@ int64_t index_bits(int64_t values) {
 }
 
 // What modules take whatever the design, and for each byte of a width.
-// source: Yosys 0.23, synth_xilinx -family xc7, each module alone, 2026-11-26
+// source: Yosys 0.23, synth_xilinx -family xc7, each module alone, 2026-11-26 and 27
 // (bench/results/codesign.md); registers are counted from the text.
-constexpr double kFifoLuts = 42, kTopLuts = 186, kLanesLuts = 100;
+constexpr double kFifoLuts = 42, kTopLuts = 75, kLanesLuts = 100;
 constexpr double kLoopsLuts = 781, kLoopsFfs = 288;
 constexpr double kStaysLuts = 707, kStaysFfs = 1391;  // COMPUTE that loads blocks that stay
 constexpr double kPairLuts = 291, kPairFfs = 1167;    // COMPUTE that reads two rows
-constexpr double kRowsLuts = 336, kShiftLuts = 13.5, kRowsFfs = 214;
+constexpr double kRowsLuts = 440, kRowShiftLuts = 12, kRowsFfs = 66;
+/// Biases that are turned to the sums of a beat: 4, 8, 16 of them; of each of more.
+constexpr double kTurnLuts[] = {368, 1118, 1626}, kTurnMoreLuts = 102;
 constexpr double kAloneLuts = 150, kAloneFfs = 151, kAloneDsps = 2;  // each unit fetches for itself
+constexpr double kShiftLuts = 13.5;
 constexpr double kLoadLuts = 3815, kLoadLineLuts = 42, kLoadBusLuts = 48, kLoadFfs = 1713;
 constexpr double kStoreLuts = 2411, kStoreLaneLuts = 548, kStoreFfs = 1518;
 constexpr double kRunDsps = 12;  // the extents of a run multiplied: four products of 32 bits
@@ -38,6 +41,9 @@ constexpr double kSumsReadLuts = 21;
 constexpr double kBiases = 1024;
 /// Of memories with several ports, as synthesis counts them (accel/common/rtl/synth.h).
 constexpr double kLutRamBytes = 512, kBlockBytes = 2048;
+/// By which Yosys chooses between four LUTs of 64 words and a block RAM, for a memory read one
+/// cycle later. source: its files techlibs/xilinx/lutrams_xc5v.txt, brams_xc4v.txt
+constexpr double kLutRamPrice = 8, kBlockRamPrice = 129;
 
 // --- What Yosys makes of parts of a module ---
 
@@ -104,6 +110,18 @@ using Modules = std::vector<ModuleCells>;
 
 // --- Modules ---
 
+/// A bank for each sum that STORE reads at once; what they give is turned to the first one's lane.
+void add_biases(Modules& out, double reads) {
+  const double words = kBiases / reads;
+  const double bank =
+      words <= 32 ? lut_ram(words, kSumBits) : lut_ram(64, kSumBits) * std::ceil(words / 64);
+  const double turn = reads == 4    ? kTurnLuts[0]
+                      : reads == 8  ? kTurnLuts[1]
+                      : reads == 16 ? kTurnLuts[2]
+                                    : kTurnMoreLuts * reads;
+  out.push_back({"spatial_biases", CellPart::Control, 1, reads * bank + turn});
+}
+
 void add_control(Modules& out, const Design& d, const Widths& w) {
   const double depth = std::exp2(double(index_bits(d.timing.command_queue)));
   const BlockRam queue = block_ram(depth, kInsnBits, false);
@@ -113,9 +131,9 @@ void add_control(Modules& out, const Design& d, const Widths& w) {
                  kInsnBits + 2 + 3 * log_depth, 0, queue.brams});
   out.push_back({"spatial_tokens", CellPart::Control, 9, 10, 8});
   if (d.timing.token_latency > 1) out.push_back(delay(9, 1, d.timing.token_latency - 1));
-  // An instruction is put together; each sum that STORE reads has its own copy of the biases.
-  out.push_back({"spatial", CellPart::Control, 1, kTopLuts + w.reads * lut_ram(kBiases, kSumBits),
-                 kInsnBits + 18});
+  // An instruction is put together.
+  out.push_back({"spatial", CellPart::Control, 1, kTopLuts, kInsnBits + 18});
+  add_biases(out, w.reads);
   out.push_back({"spatial_compute", CellPart::Control, 1, w.stays ? kStaysLuts : kPairLuts,
                  (w.stays ? kStaysFfs : kPairFfs) + 8 * (w.row[0] + (w.stays ? 0 : w.row[1]))});
   out.push_back({"spatial_loops", CellPart::Control, w.stays ? 4.0 : 3.0, kLoopsLuts, kLoopsFfs});
@@ -135,13 +153,14 @@ ModuleCells lanes_module(double copies, int64_t width) {
 /// row's begin, masked, and shifted to where the row goes on.
 ModuleCells rows_module(const Widths& w, size_t factor) {
   const double row = w.row[factor], fetches = w.fetches[factor];
-  const double bytes = w.line + row, shifts = kShiftLuts * bytes * std::log2(bytes);
+  const double bytes = w.line + row;
   ModuleCells cells{"spatial_rows", CellPart::Control, 1};
   if (fetches == 1) {
-    cells.luts = kRowsLuts + shifts;
-    cells.ffs = kRowsFfs + 8 * bytes;
+    cells.luts = kRowsLuts + kRowShiftLuts * bytes * std::log2(row + 1);
+    const auto longest = static_cast<int64_t>(std::max(w.line, row));
+    cells.ffs = kRowsFfs + 5.0 * double(index_bits(longest + 1)) + 8 * bytes;
   } else {  // each unit fetches for itself: nothing is kept of a line, and bytes are multiplied
-    cells.luts = kAloneLuts + shifts / 2;
+    cells.luts = kAloneLuts + kShiftLuts * bytes * std::log2(bytes) / 2;
     cells.ffs = kAloneFfs + 8 * row;
     cells.dsps = std::has_single_bit(static_cast<uint64_t>(fetches)) ? 0 : kAloneDsps;
   }
@@ -235,8 +254,18 @@ void add_trees(Modules& out, const Design& d, const Widths& w) {
   // Weights of all taps, in two copies, of which one is being loaded.
   const double taps =
       std::exp2(double(index_bits(std::max<int64_t>(2, d.local_bytes() / d.units()))));
-  out.push_back(
-      {"spatial_channel", CellPart::Local, double(d.rows), lut_ram(2 * taps, 8.0 * d.cols)});
+  ModuleCells channel{"spatial_channel", CellPart::Local, double(d.rows)};
+  const BlockRam ram = block_ram(2 * taps, 8.0 * d.cols, false);
+  const double lut_rams = std::ceil(2 * taps / 64) * std::ceil(8.0 * d.cols / 3);
+  if (lut_rams * kLutRamPrice < ram.brams * kBlockRamPrice) {
+    channel.luts = lut_ram(2 * taps, 8.0 * d.cols);
+    channel.ffs = 8.0 * d.cols;
+  } else {
+    channel.luts = ram.luts;
+    channel.ffs = ram.ffs;
+    channel.brams = ram.brams;
+  }
+  out.push_back(channel);
 }
 
 }  // namespace

@@ -95,6 +95,9 @@ TEST(SynthCellsSlow, ArraysAndScratchpadsTakeWhatIsPredicted) {
   expect_near(cells_of(stays, "spatial_spad"), 0.1, 0);
   const Design column = small(Unit::Gemv, Dataflow::WeightStationary, Links::Full, 2, 3, 2);
   expect_near(cells_of(column, "spatial_array"), 0.1, 0.01);
+  expect_near(cells_of(column, "spatial_biases"), 0.1, 0);
+  const Design taps = small(Unit::Conv2d, Dataflow::WeightStationary, Links::Full, 3, 2, 2);
+  expect_near(cells_of(taps, "spatial_array"), 0.1, 0.01);
 }
 
 }  // namespace
