@@ -19,6 +19,10 @@
 namespace tilewright::lower {
 namespace {
 
+/// Of two loops one has fewer iterations. Larger ones feed all threads by themselves, and each
+/// thread then takes the same rows of both. source: a product of 13 tiles of rows by a whole and a
+/// partial column, 0.76 of the speed as one loop (bench/results/cpu.md).
+constexpr int64_t kFew = 8;
 /// Loops that may become one.
 constexpr size_t kMostJoined = 8;
 
@@ -95,22 +99,29 @@ class Joiner {
   }
 
  private:
-  static bool joins(const Stmt& s) {
+  /// Of a parallel loop; 0 if it is none, or their number is not known.
+  static int64_t iterations(const Stmt& s) {
     const auto* loop = s.as<For>();
-    return loop != nullptr && loop->kind == ForKind::Parallel && as_int(loop->extent);
+    if (loop == nullptr || loop->kind != ForKind::Parallel) return 0;
+    return as_int(loop->extent).value_or(0);
   }
 
   static std::vector<Stmt> join(const std::vector<Stmt>& stmts, const arith::Bounds& bounds) {
     std::vector<Stmt> out;
     for (size_t i = 0; i < stmts.size();) {
       std::vector<Stmt> group = {stmts[i++]};
+      int64_t count = iterations(group[0]);
       const auto fits = [&](const Stmt& next) {
-        return joins(group[0]) && joins(next) && group.size() < kMostJoined &&
+        return count > 0 && iterations(next) > 0 && group.size() < kMostJoined &&
+               std::min(count, iterations(next)) < kFew &&
                std::all_of(
                    group.begin(), group.end(),
                    [&](const Stmt& other) { return independent(other, next, bounds); });
       };
-      while (i < stmts.size() && fits(stmts[i])) group.push_back(stmts[i++]);
+      for (; i < stmts.size() && fits(stmts[i]); ++i) {
+        count += iterations(stmts[i]);
+        group.push_back(stmts[i]);
+      }
       out.push_back(group.size() == 1 ? group[0] : as_one(group));
     }
     return out;
