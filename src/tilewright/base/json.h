@@ -1,5 +1,5 @@
-// Text to JSON and back, compiled once: the library's parser and writer cost every source that calls
-// them some seconds of compiling.
+// Text to JSON and back, compiled once: a source that calls the library's parser and writer itself
+// takes some seconds longer to compile.
 #pragma once
 
 #include <new>
