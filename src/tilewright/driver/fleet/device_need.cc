@@ -73,8 +73,7 @@ std::string unsuited(const fleet::Device& device, const std::vector<Code>& all) 
   return "";
 }
 
-/// Of a package, by what it says of itself. Code without launches is the processor's, wherever that
-/// is: next to an accelerator there is one, too.
+/// Of a package, by what it says of itself. Code without launches is the processor's.
 std::optional<Code> code_of_package(const std::string& path) {
   runtime::OpenOptions open;
   open.load_code = false;
@@ -83,6 +82,7 @@ std::optional<Code> code_of_package(const std::string& path) {
   const runtime::Program& program = (*package)->program();
   Code code{path, {}, program.target.triple, program.target.features};
   for (const auto& [name, launch] : program.launches) code.kinds.insert(launch.device);
+  if (code.kinds.empty()) code.kinds = {"cpu"};
   return code;
 }
 
@@ -137,8 +137,10 @@ fleet::Need package_need(const SubjectOptions& options) {
                                              : unsuited(device, all);
                    }),
                    {}};
-  if (std::all_of(all.begin(), all.end(), [](const Code& code) { return code.kinds.empty(); }))
-    need.rather = is_processor;
+  const auto on_processor = [](const Code& code) {
+    return code.kinds == std::set<std::string>{"cpu"};
+  };
+  if (std::all_of(all.begin(), all.end(), on_processor)) need.rather = is_processor;
   return need;
 }
 

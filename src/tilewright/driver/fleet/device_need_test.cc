@@ -93,6 +93,9 @@ TEST(DeviceNeed, APackageRunsWhereItsCodeDoes) {
                 .find("desk/old: the code of " + path + " needs +avx2"),
             std::string::npos);
   EXPECT_NE(any(package_need(options), {board}).find("is for x86_64"), std::string::npos);
+  // Which processor is beside a simulator is not known.
+  const fleet::Device simulator = device("vta:tsim", "vta:tsim", "vta");
+  EXPECT_NE(any(package_need(options), {simulator}).find("is for cpu"), std::string::npos);
 }
 
 }  // namespace

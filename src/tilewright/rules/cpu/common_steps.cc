@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "tilewright/ir/walk.h"
+
 namespace tilewright::rules {
 namespace {
 
@@ -87,6 +89,31 @@ void write_out(Draft& draft, const std::string& name, const LoopNest& loops) {
   if (vectors > kStraightVectors) beside = loops_beside_tile(draft, name);
   for (const std::string& loop : loops.names)
     if (!beside.contains(loop)) draft.attempt(schedule::Unroll{loop});
+}
+
+void share_piece(Draft& draft, const std::string& piece) {
+  const size_t cut = piece.find('@');
+  if (cut == std::string::npos) return;
+  const LoopNest nest = draft.nest_of(piece);
+  size_t own = 0;  // loops around other pieces, too
+  for (const std::string& other : draft.pieces_of(piece.substr(0, cut))) {
+    if (other == piece) continue;
+    const LoopNest beside = draft.nest_of(other);
+    const auto apart = std::mismatch(nest.names.begin(), nest.names.end(), beside.names.begin(),
+                                     beside.names.end());
+    own = std::max(own, static_cast<size_t>(apart.first - nest.names.begin()));
+  }
+  std::set<std::string> shared;
+  walk(draft.func().body, [&](const Stmt& s) {
+    const auto* loop = s.as<For>();
+    if (loop != nullptr && loop->kind == ForKind::Parallel) shared.insert(loop->var.name());
+  });
+  for (size_t i = 0; i < nest.names.size(); ++i) {
+    if (shared.contains(nest.names[i])) return;
+    if (i < own || nest.extents[i] != 1) continue;
+    draft.attempt(schedule::Parallel{nest.names[i]});
+    return;
+  }
 }
 
 }  // namespace tilewright::rules

@@ -24,4 +24,8 @@ void vectorize_innermost(Draft& draft, const std::string& name, const hw::CpuTar
 /// are unrolled only where that makes little code.
 void write_out(Draft& draft, const std::string& name, const LoopNest& loops);
 
+/// Makes a loop of one iteration parallel in a piece of a cut loop that has no other loop, so that
+/// threads run the piece beside the other ones (lower/join_parallel.cc).
+void share_piece(Draft& draft, const std::string& piece);
+
 }  // namespace tilewright::rules

@@ -351,36 +351,7 @@ class CpuScheduler {
         draft_.revert(before);
       }
       if (nest.extents[i] > 1 && draft_.attempt(schedule::Parallel{nest.names[i]})) return;
-      return share_piece(block, nest);
-    }
-  }
-
-  /// Part of a cut loop that is one iteration of work: threads run it beside the other parts
-  /// (lower/join_parallel.cc).
-  void share_piece(const std::string& piece, const LoopNest& nest) {
-    const size_t cut = piece.find('@');
-    if (cut == std::string::npos) return;
-    size_t own = 0;  // loops around other parts, too
-    for (const std::string& other : draft_.pieces_of(piece.substr(0, cut))) {
-      if (other == piece) continue;
-      const LoopNest beside = draft_.nest_of(other);
-      size_t common = 0;
-      while (common < std::min(beside.names.size(), nest.names.size()) &&
-             beside.names[common] == nest.names[common])
-        ++common;
-      own = std::max(own, common);
-    }
-    std::set<std::string> shared;
-    walk(draft_.func().body, [&](const Stmt& s) {
-      const For* loop = s.as<For>();
-      if (loop != nullptr && loop->kind == ForKind::Parallel) shared.insert(loop->var.name());
-    });
-    for (size_t i = 0; i < nest.names.size(); ++i) {
-      if (shared.contains(nest.names[i])) return;
-      if (i >= own && nest.extents[i] == 1) {
-        draft_.attempt(schedule::Parallel{nest.names[i]});
-        return;
-      }
+      return share_piece(draft_, block);
     }
   }
 
