@@ -103,7 +103,7 @@ assert [p['name'] for p in d['pipelines']] == ['cpu', 'gpu', 'gpu-kernel', 'fpga
 
 # Passes on a program.
 exits 0 "passes of a pipeline" "func gemm" -- opt gemm.tw --pipeline cpu --dump-ir-to new/cpu
-holds "are dumped into a folder made for it" test "$(ls new/cpu | wc -l)" = 8
+holds "are dumped into a folder made for it" test "$(ls new/cpu | wc -l)" = 9
 holds "by number and name" test -f new/cpu/00000.after_bind_iters.changed.tw
 exits 0 "kernels of a GPU" "blocks of" -- opt gemm.tw --pipeline gpu --target opencl --dump-ir-to gpu
 holds "with the passes on each" test -f gpu/00009.after_insert_syncs.*.tw

@@ -26,10 +26,6 @@ int64_t edge_of(int64_t extent, int64_t edge, const std::function<bool(int64_t)>
 /// Rows of a tile that are worth turning in registers.
 constexpr int64_t kShortestLoop = 4;
 
-}  // namespace
-
-namespace {
-
 /// Whether the block copies: what it reads, or zeros beyond the last channel.
 bool copies(const BlockFacts& block, const Var& lane) {
   if (block.store->value.as<Load>() != nullptr) return true;
