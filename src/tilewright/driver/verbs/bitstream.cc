@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "tilewright/accel/fpga/rtl/ice40.h"
 #include "tilewright/base/file.h"
 #include "tilewright/compile/fpga/design_launch.h"
@@ -159,11 +161,13 @@ Result<int> write_bitstream(const BitstreamRequest& request, bool as_json) {
   tools.clock_mhz = report.clock_mhz;
   tools.limit_seconds = request.limit;
   if (!request.pins.empty()) tools.pins = TW_TRY(read_file(request.pins));
-  say(fmt::format("synthesising, placing and routing {}", report.label));
+  Result<fpga::BoardRun> ran = fpga::BoardRun{};
+  tools.beside = [&](const std::string& netlist) {
+    ran = fpga::run_board(netlist, values.writes, 4 * report.simulator_cycles + 10000, run);
+  };
+  say(fmt::format("synthesising, placing and routing {}, and running its netlist", report.label));
   report.made = TW_TRY(fpga::make_bitstream(board, tools));
-  say("running its netlist");
-  report.run = TW_TRY(fpga::run_board(report.made.netlist, values.writes,
-                                      4 * report.simulator_cycles + 10000, run));
+  report.run = TW_TRY(std::move(ran));
   report.different = differences(run, values.after);
   if (report.different == 0) TW_TRY_STATUS(write_file(request.output, report.made.bytes));
   if (as_json)

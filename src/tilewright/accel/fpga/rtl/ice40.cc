@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <future>
 #include <limits>
 #include <sstream>
 
@@ -144,6 +145,8 @@ Result<Bitstream> make_bitstream(const std::string& verilog, const BitstreamOpti
   TW_TRY_STATUS(
       write_file(tools.file("pins.pcf"), options.pins.empty() ? kDefaultPins : options.pins));
   Bitstream made = TW_TRY(synthesised(verilog, tools));
+  std::future<void> beside;  // is waited for when it goes
+  if (options.beside) beside = std::async(std::launch::async, options.beside, made.netlist);
   made.routing_seconds = TW_TRY(tools.run(
       {"nextpnr-ice40", "--up5k", "--package", "sg48", "--json", "top.json", "--pcf", "pins.pcf",
        "--asc", "top.asc", "--report", "report.json", "--freq",

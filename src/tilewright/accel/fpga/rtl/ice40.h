@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,6 +56,8 @@ struct BitstreamOptions {
   double clock_mhz = 24;  ///< to be reached
   std::string pins;       ///< which pin is clk, rx and tx (PCF); empty: kDefaultPins
   double limit_seconds = 600;
+  /// Gets the netlist in a thread of its own while it is placed and routed; may be empty.
+  std::function<void(const std::string&)> beside;
 };
 /// source: constraints of the iCEBreaker board, whose clock is pin 35 and whose USB bridge is 6, 9.
 inline constexpr const char* kDefaultPins = "set_io clk 35\nset_io rx 6\nset_io tx 9\n";
