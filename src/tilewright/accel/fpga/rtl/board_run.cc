@@ -5,6 +5,7 @@
 
 #include "tilewright/accel/fpga/rtl/ice40.h"
 #include "tilewright/accel/fpga/rtl/ice40_netlist.h"
+#include "tilewright/base/process.h"
 
 namespace tilewright::fpga {
 namespace {
@@ -31,7 +32,7 @@ class BoardHost {
   /// did not come, or not whole.
   int receive(int64_t most) {
     for (; netlist_.get(tx_); --most)
-      if (most > 0)
+      if (most > 0 && !interrupt_requested)
         ticks(1);
       else
         return -1;
@@ -52,7 +53,7 @@ class BoardHost {
     ticks(kBoardDivide);
   }
   void ticks(int count) {
-    for (int i = 0; i < count; ++i) netlist_.tick();
+    for (int i = 0; i < count && !interrupt_requested; ++i) netlist_.tick();
     cycles_ += count;
   }
 
@@ -62,6 +63,7 @@ class BoardHost {
 };
 
 auto no_answer(int64_t cycles) {
+  if (interrupt_requested) return fail(ErrorKind::Interrupted, "interrupted");
   return fail(ErrorKind::Limit, "the board does not answer",
               fmt::format("within {} cycles", cycles));
 }

@@ -76,7 +76,7 @@ struct BoardRun {
 };
 /// Loads the arguments, runs and reads those that `writes` names, all over the two wires of the
 /// board's netlist, cell by cell (ice40_netlist.h).
-/// errors: Tool, Unsupported (of the netlist); Limit (it does not answer).
+/// errors: Tool, Unsupported (of the netlist); Limit (it does not answer); Interrupted.
 Result<BoardRun> run_board(std::string_view netlist, const std::vector<bool>& writes,
                            int64_t max_cycles, std::vector<std::string>& arguments);
 
