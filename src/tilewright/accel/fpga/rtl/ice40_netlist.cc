@@ -25,12 +25,20 @@ auto unknown(const std::string& cell, const std::string& why) {
 constexpr int kNowhere = 2, kFirstNet = 3;
 /// The net of a bit: constants are words, unknown ones 0.
 int net_of(const json& bit) {
-  if (bit.is_number_integer()) return bit.get<int>() + kFirstNet;
+  if (bit.is_number_unsigned()) return bit.get<int>() + kFirstNet;
   return bit == "1" ? 1 : 0;
 }
 
 /// What a carry is as a table of its three inputs.
 constexpr uint32_t kCarry = 0xe8;
+
+template <size_t kIn>
+std::array<uint8_t, kIn> gather(const std::vector<uint8_t>& bits,
+                                const std::array<int, kIn>& nets) {
+  std::array<uint8_t, kIn> in;
+  for (size_t i = 0; i < kIn; ++i) in[i] = bits[static_cast<size_t>(nets[i])];
+  return in;
+}
 
 }  // namespace
 
@@ -142,7 +150,7 @@ class Ice40Reader {
   int output(const json& cell, const std::string& port, size_t at) {
     const json& connections = cell.at("connections");
     const auto found = connections.find(port);
-    if (found == connections.end() || found->size() <= at || !(*found)[at].is_number_integer())
+    if (found == connections.end() || found->size() <= at || !(*found)[at].is_number_unsigned())
       return kNowhere;
     return seen(net_of((*found)[at]));
   }
@@ -223,18 +231,6 @@ std::vector<int> Ice40Netlist::port(const std::string& name) const {
     if (own == name) return bits;
   return {};
 }
-
-namespace {
-
-template <size_t kIn>
-std::array<uint8_t, kIn> gather(const std::vector<uint8_t>& bits,
-                                const std::array<int, kIn>& nets) {
-  std::array<uint8_t, kIn> in;
-  for (size_t i = 0; i < kIn; ++i) in[i] = bits[static_cast<size_t>(nets[i])];
-  return in;
-}
-
-}  // namespace
 
 void Ice40Netlist::connect() {
   std::vector<std::vector<uint32_t>> readers(bits_.size());
