@@ -7,6 +7,7 @@
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/toml_table.h"
+#include "tilewright/base/unknown_name.h"
 #include "tilewright/codesign/generator.h"
 
 namespace tilewright::codesign {
@@ -35,7 +36,15 @@ Result<Hardware> load_hardware(const std::string& name_or_path) {
   const std::vector<std::string> builtin = vta::builtin_configs();
   if (std::find(builtin.begin(), builtin.end(), name_or_path) != builtin.end())
     return TW_TRY(vta::builtin_config(name_or_path));
-  if (const spatial::Design usual; name_or_path == usual.name) return usual;
+  const spatial::Design usual;
+  if (name_or_path == usual.name) return usual;
+  if (name_or_path.find_first_of("./") == std::string::npos) {
+    std::vector<std::string> known = builtin;
+    known.push_back(usual.name);
+    return unknown_name(
+        fmt::format("no VTA and no accelerator `spatial` is called '{}'", name_or_path),
+        name_or_path, known);
+  }
   return read_hardware(TW_TRY(read_file(name_or_path)), name_or_path);
 }
 

@@ -61,7 +61,8 @@ void add_help(CLI::App& app, VerbContext& context) {
           return other->get_name() == word;
         });
         std::vector<std::string> names;
-        for (const CLI::App* other : verbs) names.push_back(other->get_name());
+        for (const CLI::App* other : verbs)  // hidden verbs are in no group
+          if (!other->get_group().empty()) names.push_back(other->get_name());
         if (found == verbs.end())
           return fail(ErrorKind::Usage, fmt::format("there is no verb '{}'", word),
                       fmt::format("the verbs are {}", fmt::join(names, ", ")),
@@ -74,7 +75,7 @@ void add_help(CLI::App& app, VerbContext& context) {
                            ? app.get_formatter()->make_help(&app, "", CLI::AppFormatMode::Normal)
                            : scope->help(above));
       if (scope != &app) above += " " + scope->get_name();
-      if (*all)  // hidden verbs are in no group
+      if (*all)
         for (const CLI::App* other : scope->get_subcommands({}))
           if (!other->get_group().empty()) fmt::print("\n{}", other->help(above));
       return 0;

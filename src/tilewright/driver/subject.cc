@@ -228,7 +228,7 @@ Result<std::vector<Subject>> load_subjects(const SubjectOptions& options) {
   }
   if (subjects.empty())
     return fail(ErrorKind::Usage, "nothing to work on", {},
-                "name a model.onnx, package.twm or file.tw, or give --workload FILE.json");
+                "name a model.onnx or file.tw, or give --workload FILE.json");
   return subjects;
 }
 
@@ -393,7 +393,9 @@ Result<Runnable> make_runnable(const Subject& subject, const SubjectOptions& opt
     if (const auto missing = hw::missing_features(compile.cpu()); !missing.empty())
       return fail(ErrorKind::Device,
                   fmt::format("code for target {} does not run on this machine", options.target),
-                  "it lacks " + missing.front(), "leave --target out");
+                  missing.front() == compile.cpu().triple ? "it is for " + missing.front()
+                                                          : "it lacks " + missing.front(),
+                  "leave --target out");
     runnable.model = TW_TRY(compile_subject(subject, compile));
     say_tuned(*runnable.model);
     say_elsewhere(*runnable.model, compile, options.records, options.device);

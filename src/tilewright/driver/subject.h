@@ -74,9 +74,10 @@ struct SubjectOptions : ModelOptions,
                         DeviceOptions,
                         InputOptions {};
 
-/// `package.twm` and the like, and what is open in a model. `several`: more than one path and
-/// workloads are allowed.
-void add_model_options(Verb verb, ModelOptions& options, bool several);
+/// `model.onnx` and the like (`what` says which files), and what is open in a model. `several`:
+/// more than one path and workloads are allowed.
+void add_model_options(Verb verb, ModelOptions& options, bool several,
+                       const char* what = "model.onnx or file.tw");
 /// The operators of a workload file instead of a path.
 void add_workload_options(Verb verb, ModelOptions& options);
 void add_target_options(Verb verb, TargetChoice& options);
@@ -91,8 +92,9 @@ void add_dump_option(Verb verb, DeviceOptions& options);
 void add_seed_option(Verb verb, InputOptions& options);
 
 /// Model, target, quantisation, seed, code and device: what every verb that makes code asks.
-void add_compile_options(Verb verb, SubjectOptions& options, bool several);
-/// The same with records and dumps, for a verb that runs it.
+void add_compile_options(Verb verb, SubjectOptions& options, bool several,
+                         const char* what = "model.onnx or file.tw");
+/// The same with packages, records and dumps, for a verb that runs it.
 void add_run_options(Verb verb, SubjectOptions& options, bool several);
 
 /// The files that the options name, for check_outputs: what a verb reads must not be overwritten.

@@ -9,8 +9,7 @@ void add_workload_options(Verb verb, ModelOptions& options) {
   verb.add_option("--id", options.id, "only this case of the workload file");
 }
 
-void add_model_options(Verb verb, ModelOptions& options, bool several) {
-  const char* what = "model.onnx, package.twm or file.tw";
+void add_model_options(Verb verb, ModelOptions& options, bool several, const char* what) {
   if (several) {
     verb.add_option("input", options.paths, what);
     add_workload_options(verb, options);
@@ -98,8 +97,8 @@ void add_seed_option(Verb verb, InputOptions& options) {
   verb.add_option("--seed", options.seed, "of random inputs and weights");
 }
 
-void add_compile_options(Verb verb, SubjectOptions& options, bool several) {
-  add_model_options(verb, options, several);
+void add_compile_options(Verb verb, SubjectOptions& options, bool several, const char* what) {
+  add_model_options(verb, options, several, what);
   add_target_options(verb, options);
   add_quantize_options(verb, options);
   add_seed_option(verb, options);
@@ -108,7 +107,7 @@ void add_compile_options(Verb verb, SubjectOptions& options, bool several) {
 }
 
 void add_run_options(Verb verb, SubjectOptions& options, bool several) {
-  add_compile_options(verb, options, several);
+  add_compile_options(verb, options, several, "model.onnx, package.twm or file.tw");
   add_tuning_options(verb, options);
   add_dump_option(verb, options);
 }

@@ -116,10 +116,10 @@ Result<std::unique_ptr<Connection>> Connection::open(const std::string& url, dou
     if (waits_for_lines(pq->socket(made->handle_)))
       return fail(ErrorKind::Unreachable,
                   fmt::format("what answers at {} is not PostgreSQL", address.place),
-                  "it waits for lines, as a web server does", "see to host and port");
+                  "it waits for lines, as a web server does", "check host and port");
     return fail(ErrorKind::Unreachable,
                 fmt::format("{} does not answer within {:g} s", address.place, limit), "",
-                "see to host and port, and to what lies between");
+                "check host and port, and firewalls between");
   }
   if (pq->status(made->handle_) != CONNECTION_OK)
     return tl::unexpected<Error>(connect_failure(address, pq->errorMessage(made->handle_),

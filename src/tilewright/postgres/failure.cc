@@ -64,10 +64,10 @@ Words words_of_text(const std::string& text, const Address& to) {
             "sslrootcert=FILE in the URL names the right authority's certificate"};
   if (has("no response to SSL") || has("response to SSL negotiation") ||
       has("expected authentication request"))
-    return {"what answers at " + to.place + " is not PostgreSQL", "see to host and port"};
+    return {"what answers at " + to.place + " is not PostgreSQL", "check host and port"};
   if (has("server closed the connection"))
     return {to.place + " closed the connection at once",
-            "it is starting or ending, or no PostgreSQL: try again, or see to host and port"};
+            "it is starting or ending, or no PostgreSQL: try again, or check host and port"};
   if (has("SSL error") || has("certificate"))
     return {"no safe connection to " + to.place, "sslmode and sslrootcert say what TLS needs"};
   if (has("channel binding"))
@@ -75,8 +75,8 @@ Words words_of_text(const std::string& text, const Address& to) {
             "SCRAM passwords over TLS; channel_binding=prefer in the URL where a pooler between "
             "cannot do that"};
   if (has("Connection refused") || has("No such file or directory"))
-    return {"no server at " + to.place, "start PostgreSQL there, or see to host and port"};
-  return {"cannot connect to " + to.place, "see to host and port of the store's URL"};
+    return {"no server at " + to.place, "start PostgreSQL there, or check host and port"};
+  return {"cannot connect to " + to.place, "check host and port of the store's URL"};
 }
 
 }  // namespace

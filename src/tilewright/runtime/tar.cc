@@ -61,6 +61,11 @@ tl::unexpected<Error> damaged(size_t offset, std::string what) {
   return fail(ErrorKind::Package, std::move(what), fmt::format("at byte {}", offset));
 }
 
+tl::unexpected<Error> no_archive() {
+  return fail(ErrorKind::Package, "this is no package", "it is not a tar archive",
+              "tilewright compile MODEL -o FILE.twm makes packages");
+}
+
 }  // namespace
 
 Result<std::vector<TarMember>> read_tar(std::string_view archive) {
@@ -68,7 +73,7 @@ Result<std::vector<TarMember>> read_tar(std::string_view archive) {
   std::set<std::string> names;
   for (size_t at = 0;;) {
     if (archive.size() - at < kTarBlock) {
-      if (at == 0) return damaged(0, "this is not a tar archive");
+      if (at == 0) return no_archive();
       return damaged(archive.size(), "the archive is cut off: its end mark is missing");
     }
     const std::string_view block = archive.substr(at, kTarBlock);
@@ -78,7 +83,7 @@ Result<std::vector<TarMember>> read_tar(std::string_view archive) {
     uint64_t sum = 0, size = 0;
     const bool magic = std::memcmp(header.magic, "ustar", 5) == 0;
     if (!magic || !read_number(header.checksum, &sum) || sum != checksum(header))
-      return damaged(at, at == 0 ? "this is not a tar archive" : "an archive header is damaged");
+      return at == 0 ? no_archive() : damaged(at, "an archive header is damaged");
     if (!read_number(header.size, &size)) return damaged(at, "an archive header has no size");
     std::string name = read_text(header.name);
     if (const std::string prefix = read_text(header.prefix); !prefix.empty() && prefix[0] != ' ')

@@ -7,7 +7,7 @@
 #include "tilewright/accel/dpu/config_keys.h"
 #include "tilewright/accel/dpu/isa.h"
 #include "tilewright/base/file.h"
-#include "tilewright/base/names.h"
+#include "tilewright/base/unknown_name.h"
 
 namespace tilewright::dpu {
 namespace {
@@ -139,8 +139,8 @@ Result<Config> load_config(const std::string& name_or_path) {
   if (name_or_path == "dpu") return Config{};
   if (name_or_path == "dpu-paper") return paper_config();
   if (name_or_path.find_first_of("./") == std::string::npos)
-    return fail(ErrorKind::Usage, fmt::format("no DPU is called '{}'", name_or_path), {},
-                did_you_mean(name_or_path, builtin_configs()));
+    return unknown_name(fmt::format("no DPU is called '{}'", name_or_path), name_or_path,
+                        builtin_configs());
   const std::string text = TW_TRY(read_file(name_or_path));
   return parse_config(text, name_or_path);
 }

@@ -8,6 +8,7 @@
 #include "tilewright/accel/vta/isa.h"
 #include "tilewright/base/check.h"
 #include "tilewright/base/names.h"
+#include "tilewright/base/unknown_name.h"
 
 namespace tilewright::vta {
 namespace {
@@ -311,10 +312,8 @@ std::vector<std::string> builtin_configs() {
 Result<Config> builtin_config(const std::string& name) {
   for (const Builtin& builtin : kBuiltins)
     if (builtin.name == name) return builtin.make();
-  const std::string near = did_you_mean(name, builtin_configs());
-  return fail(ErrorKind::Usage, fmt::format("there is no VTA configuration '{}'", name),
-              fmt::format("built in: {}", fmt::join(builtin_configs(), ", ")),
-              near.empty() ? fmt::format("a file needs its path, as in ./{}.toml", name) : near);
+  return unknown_name(fmt::format("there is no VTA configuration '{}'", name), name,
+                      builtin_configs());
 }
 
 std::string label(const Config& c) {

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
 #include "tilewright/records/sqlite/database.h"
 
@@ -102,6 +103,12 @@ Study& Study::operator=(Study&&) noexcept = default;
 Study::~Study() = default;
 
 Result<Study> Study::open_to_read(const std::string& path) {
+  if (!std::filesystem::exists(path))
+    return fail(ErrorKind::Io,
+                fmt::format("there is no search in '{}'",
+                            std::filesystem::path(path).parent_path().string()),
+                fmt::format("'{}' does not exist", path),
+                "tilewright codesign search MODEL --space edge -o FOLDER makes one");
   auto state = TW_TRY(State::open(path, SQLITE_OPEN_READWRITE));
   const Result<int64_t> application = state->pragma("application_id");
   if (!application) return no_study(path, application.error().why);

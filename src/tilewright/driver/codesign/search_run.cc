@@ -92,7 +92,8 @@ Status write_exports(const SearchSubject& subject, const SearchResult& result,
 Status check_subject(const SearchSubject& subject) {
   if (const codesign::Generator& generator = *subject.space.file().generator; !generator.judged())
     return fail(ErrorKind::Unsupported,
-                fmt::format("there is no model of what designs of {} cost", generator.name()));
+                fmt::format("there is no model of what designs of {} cost", generator.name()), {},
+                "--space edge, cloud or vta; `codesign space` lists the designs of this one");
   return codesign::check_matches(codesign::units_of(subject.space), subject.workload);
 }
 

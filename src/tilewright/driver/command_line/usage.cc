@@ -117,15 +117,32 @@ Error no_verb(const CLI::App& app, const std::vector<std::string>& plain) {
                near.empty() ? "tilewright help" : near);
 }
 
+Error needs(const std::vector<const CLI::App*>& path, const CLI::Option& option) {
+  const std::string what = option.get_description(), help = "tilewright help " + title(path);
+  if (!option.get_positional())
+    return usage(fmt::format("{} needs {}", title(path), option.get_name()), what, help);
+  return usage(fmt::format("{} needs {}", title(path), what.empty() ? option.get_name() : what), {},
+               help);
+}
+
+/// An option that stands in front of its verb, where only those of all verbs may stand.
+std::optional<Error> too_early(const CLI::App& app, const std::vector<const CLI::App*>& path,
+                               const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word == path.front()->get_name()) break;
+    if (const std::string name = option_name(word); is_option(word) && find(app, name) == nullptr)
+      return usage(fmt::format("'{}' stands in front of its verb", name),
+                   "only --json, --quiet, --verbose and --progress may",
+                   fmt::format("tilewright {} {} ...", title(path), name));
+  }
+  return std::nullopt;
+}
+
 /// Something that must be there and is not.
 std::optional<Error> missing(const std::vector<const CLI::App*>& path) {
   const CLI::App& scope = *path.back();
   for (const CLI::Option* option : scope.get_options())
-    if (option->get_required() && option->count() == 0)
-      return usage(fmt::format("{} needs {}", title(path),
-                               option->get_description().empty() ? option->get_name()
-                                                                 : option->get_description()),
-                   {}, fmt::format("tilewright help {}", title(path)));
+    if (option->get_required() && option->count() == 0) return needs(path, *option);
   return std::nullopt;
 }
 
@@ -177,6 +194,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error,
                                : fmt::format("{} has no action '{}'", title(path), plain[0]),
                  fmt::format("the actions are {}", fmt::join(names_below(scope), ", ")), near);
   }
+  if (std::optional<Error> early = too_early(app, path, words)) return *std::move(early);
   if (std::optional<Error> absent = missing(path)) return *std::move(absent);
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !plain.empty())
     return usage(fmt::format("{} does not take '{}'", title(path), plain.back()),

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 
+#include "tilewright/base/counted.h"
 #include "tilewright/base/file.h"
 #include "tilewright/base/names.h"
 #include "tilewright/base/npy.h"
@@ -151,7 +153,8 @@ Result<size_t> find_named(const std::vector<std::string>& names, const std::stri
   const bool number = error == std::errc() && end == name.data() + name.size();
   if (number && position < names.size()) return position;
   return fail(ErrorKind::Usage, fmt::format("there is no {} '{}'", what, name),
-              number ? fmt::format("the model has {}, counted from 0", names.size())
+              number ? fmt::format("the model has {}, counted from 0: {}",
+                                   counted(names.size(), what), fmt::join(names, ", "))
                      : fmt::format("the {}s are {}", what, fmt::join(names, ", ")),
               number ? "" : did_you_mean(name, names));
 }
@@ -198,7 +201,10 @@ Result<std::map<std::string, Array>> given_inputs(const std::vector<InputType>& 
     if (!from_disk && !is_generated(spec.value))
       return fail(ErrorKind::Usage,
                   fmt::format("input {} has the value '{}'", names[i], spec.value),
-                  "a value is @FILE, random, zeros or ones");
+                  "a value is @FILE, random, zeros or ones",
+                  std::filesystem::exists(spec.value)
+                      ? fmt::format("--input {}=@{} reads that file", names[i], spec.value)
+                      : "");
     TW_TRY_STATUS(add(names[i], from_disk ? TW_TRY(from_file(types[i], i, path, files))
                                           : generate(types[i], spec.value, seed_of(seed, i))));
   }

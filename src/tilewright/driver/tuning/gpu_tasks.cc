@@ -130,7 +130,7 @@ Result<TunePlan> plan_gpu_tuning(std::vector<Subject> subjects,
     }
     if (subject.package)
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
-                  "tuning needs the model itself");
+                  "tuning needs the model itself", "name the model that it was made from");
     TunedModel model;
     const SteadyClock::time_point compiling = SteadyClock::now();
     model.compiled = TW_TRY(compile_subject(subject, options));

@@ -187,7 +187,7 @@ Result<TunePlan> plan_tuning(std::vector<Subject> subjects, const SubjectOptions
     }
     if (subject.package)
       return fail(ErrorKind::Usage, fmt::format("'{}' is compiled already", subject.path),
-                  "tuning needs the model itself");
+                  "tuning needs the model itself", "name the model that it was made from");
     TunedModel model;
     std::vector<tensor::Conv2dShape> asked;
     compile::CompileOptions watched = options;

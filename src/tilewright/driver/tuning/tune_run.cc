@@ -99,7 +99,9 @@ Status TuneRun::prepare() {
     return fail(
         ErrorKind::Device,
         fmt::format("code for target {} does not run on this machine", settings_.subject.target),
-        "it lacks " + missing.front(), "--measure model judges without running");
+        missing.front() == compile_.cpu().triple ? "it is for " + missing.front()
+                                                 : "it lacks " + missing.front(),
+        "--measure model judges without running");
   if (target().own_space == nullptr)
     for (const std::string& space : spaces()) TW_TRY_STATUS(check_space(space));
   std::vector<Subject> subjects = TW_TRY(load_subjects(by_rule));

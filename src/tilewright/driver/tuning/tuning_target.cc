@@ -1,5 +1,7 @@
 #include "tilewright/driver/tuning/tuning_target.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "tilewright/base/check.h"
@@ -95,7 +97,11 @@ const TuningTarget* find_row(const hw::Target& target) {
 
 Status check_tunable(const hw::Target& target) {
   if (find_row(target) != nullptr) return {};
-  return fail(ErrorKind::Unsupported, fmt::format("code for {} is not tuned", target.name));
+  std::vector<std::string_view> names;
+  for (const TuningTarget& row : kTargets) names.push_back(row.backend);
+  return fail(ErrorKind::Unsupported, fmt::format("code for {} is not tuned", target.name),
+              fmt::format("tune has spaces for {}", fmt::join(names, ", ")),
+              "compile chooses its code without measuring");
 }
 
 bool plans_launch(const records::Record& record) {

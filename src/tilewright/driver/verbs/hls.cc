@@ -81,7 +81,7 @@ Result<int> hls(const HlsVerb& verb, bool as_json) {
 void add_hls(Verb app, VerbContext& context) {
   Verb verb = app.add_verb("hls", "Writes a program as C++ for high-level synthesis of FPGAs");
   auto options = std::make_shared<HlsVerb>();
-  add_model_options(verb, options->program.subject, true);
+  add_model_options(verb, options->program.subject, true, "file.tw");
   verb.add_option("--hw", options->program.hw,
                   "an FPGA: a name that `targets` lists, or FILE.toml");
   verb.add_option("--dialect", options->dialect,

@@ -18,6 +18,8 @@
 namespace tilewright::driver {
 namespace {
 
+constexpr const char* kSet = "--set";
+
 struct HwOptions {
   std::string action, first, second, output;
   std::vector<std::string> settings;
@@ -54,7 +56,13 @@ Result<std::unique_ptr<compile::Hardware>> with_settings(const compile::LoadedHa
       sections += fmt::format("[{}]\n", section = key.substr(0, dot));
     sections += fmt::format("{} = {}\n", key.substr(dot + 1), value);
   }
-  return base.reader->parse(toml + sections, "--set");
+  auto made = base.reader->parse(toml + sections, kSet);
+  if (!made) {  // lines and columns would be those of a text that nobody sees
+    if (made.error().place.starts_with(kSet)) made.error().place = kSet;
+    for (Error& other : made.error().others)
+      if (other.place.starts_with(kSet)) other.place = kSet;
+  }
+  return made;
 }
 
 nlohmann::ordered_json config_json(const compile::Hardware& config) {
@@ -133,7 +141,8 @@ void add_hw(Verb app, VerbContext& context) {
   verb.callback([&context, options] {
     context.action = [&context, options]() -> Result<int> {
       if ((options->action == "diff") == options->second.empty())
-        return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one");
+        return fail(ErrorKind::Usage, "diff takes two configurations, check and new take one", {},
+                    "tilewright hw diff vta vta-paper");
       return hw_verb(*options, context.json);
     };
   });

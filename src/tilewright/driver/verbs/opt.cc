@@ -102,7 +102,9 @@ Result<Func> program_of(const OptVerb& verb, const std::string& pipeline) {
   options.paths = {verb.path};
   const std::vector<Subject> subjects = TW_TRY(load_subjects(options));
   if (!subjects[0].func)
-    return fail(ErrorKind::Usage, fmt::format("'{}' is no .tw file", verb.path));
+    return fail(ErrorKind::Usage, fmt::format("'{}' is no .tw file", verb.path),
+                "opt works on loop programs and tensor expressions as text",
+                "tilewright explain MODEL NODE shows the loops of a model's kernel");
   Func func = *subjects[0].func;
   const bool changed = !verb.trace.empty() || !verb.passes.empty() || !pipeline.empty();
   if (changed && shares_names(func)) func = with_unique_names(func);

@@ -384,7 +384,8 @@ void add_records(Verb app, VerbContext& context) {
     if (action.files) sub.add_option("files", options->files).required();
     if (name == "ls" || name == "best") sub.add_option("--limit", options->limit, "rows to print");
     if (name == "prune")
-      sub.add_option("--keep", options->keep, "records to keep").in_range(1, 1 << 20);
+      sub.add_option("--keep", options->keep, "records of each to keep (default 8)")
+          .in_range(1, 1 << 20);
     if (name == "export") sub.add_option("-o,--output", options->output, "file (default stdout)");
     if (name == "replay") sub.add_flag("--code", options->code, "only a hash of the lowered code");
     sub.callback([&context, options, run = action.run] {

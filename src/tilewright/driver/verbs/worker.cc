@@ -156,7 +156,7 @@ void add_worker(Verb app, VerbContext& context) {
   Verb verb = app.add_verb("worker", "Takes jobs from a fleet, until Ctrl-C or SIGTERM");
   auto options = std::make_shared<WorkerVerb>();
   verb.add_option("--device", options->devices,
-                  "what to offer (`tilewright devices`), or runner:CMD; several times")
+                  "a device to offer (`tilewright devices`), or runner:CMD; once for each")
       .required();
   verb.add_option("--tag", options->tags, "a word that jobs may ask for: lab, site=berlin");
   verb.add_option("--pool", options->pool, "which pool it serves");

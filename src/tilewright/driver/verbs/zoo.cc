@@ -10,6 +10,8 @@
 namespace tilewright::driver {
 namespace {
 
+constexpr double kMostElements = 1 << 30;  // along one axis
+
 struct ZooOptions {
   std::string name, output;
   zoo::Options options;
@@ -62,8 +64,9 @@ void add_zoo(Verb app, VerbContext& context) {
   verb.add_option("name", options->name, "a network, or `list`").required();
   verb.add_option("-o,--output", options->output, "file to write (default NAME.onnx)");
   verb.add_option("--seed", options->options.seed, "of the weights");
-  verb.add_option("--batch", options->options.batch, "batch size");
-  verb.add_option("--size", options->options.size, "height and width, or sequence length");
+  verb.add_option("--batch", options->options.batch, "batch size").in_range(1, kMostElements);
+  verb.add_option("--size", options->options.size, "height and width, or sequence length")
+      .in_range(1, kMostElements);
   verb.callback([&context, options] {
     context.action = [&context, options] {
       return options->name == "list" ? list(context.json) : write(*options, context.json);

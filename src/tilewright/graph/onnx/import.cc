@@ -440,7 +440,8 @@ Result<Graph> import_onnx_bytes(std::string_view bytes, const std::string& folde
   onnx::ModelProto model;
   if (!model.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
     return fail(ErrorKind::Parse, "the file is cut off, damaged or no ONNX model",
-                explain_parse_failure(bytes));
+                explain_parse_failure(bytes),
+                "an ONNX model is needed; packages end in .twm, programs in .tw");
   return Importer(model, folder, options).run();
 }
 

@@ -195,6 +195,9 @@ Result<bool> Query::step() {
   const int code = ok_ ? sqlite3_step(statement_) : SQLITE_ERROR;
   if (code == SQLITE_ROW) return true;
   if (code == SQLITE_DONE) return false;
+  if (code == SQLITE_NOTADB)
+    return fail(ErrorKind::Io, "this is no SQLite file", sqlite3_errmsg(db_),
+                "name another file, or a new one");
   return fail(ErrorKind::Io, "the record store refused a statement", sqlite3_errmsg(db_));
 }
 
