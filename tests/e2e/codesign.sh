@@ -312,7 +312,7 @@ exits 2 "an unknown objective" "did you mean 'latency'" -- "${search[@]}" -o x -
 exits 2 "a limit without a unit" "power" -- "${search[@]}" -o x --limit power=2
 exits 2 "an unknown method" "it takes random" -- "${search[@]}" -o x --method magic
 exits 2 "a pick that is not on the front" "it takes knee" -- codesign front run --pick 999 -o y
-exits 2 "no study there" "cannot open" -- codesign front nowhere
+exits 2 "no study there" "there is no search in" -- codesign front nowhere
 printf 'kind = "space"\nname = "s"\nrows = 3\n[parameters]\nrow = [8, 16]\nbanks = { from = 4, to = 1 }\n' >bad.toml
 exits 2 "G2 a space with several problems" "bad.toml:" "did you mean" -- codesign space bad.toml
 printf 'kind = "spatial"\nrows = 0\ncolumns = 8\n' >bad-design.toml
