@@ -73,16 +73,24 @@ std::string one_line(const Error& error) {
   return text;
 }
 
-MeasuredTask::MeasuredTask(TaskJob job, Func func, hw::Target target, const CompileFor& compile,
-                           const LoadForDevice& load)
+std::shared_ptr<runtime::ThreadPool> SharedThreads::get(int threads) {
+  if (last_ == nullptr || last_->threads() != threads)
+    last_ = std::make_shared<runtime::ThreadPool>(
+        runtime::ThreadPoolOptions{.threads = threads, .pin = threads > 1});
+  return last_;
+}
+
+MeasuredTask::MeasuredTask(TaskJob job, Func func, hw::Target target, SharedThreads& threads,
+                           const CompileFor& compile, const LoadForDevice& load)
     : job_(std::move(job)),
       func_(std::move(func)),
       target_(std::move(target)),
       compile_(compile),
       load_(load),
-      pool_({.threads = on_device() ? 1 : threads(), .pin = threads() > 1 && !on_device()}) {}
+      pool_(threads.get(on_device() ? 1 : this->threads())) {}
 
 Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
+                                                           SharedThreads& threads,
                                                            const CompileFor& compile,
                                                            const LoadForDevice& load) {
   Func func = TW_TRY(parse_func(job.func));
@@ -95,7 +103,7 @@ Result<std::unique_ptr<MeasuredTask>> MeasuredTask::create(const TaskJob& job,
     return fail(ErrorKind::Unsupported, fmt::format("{} has arguments of its own", func.name),
                 "only kernels of fixed sizes are measured");
   std::unique_ptr<MeasuredTask> task(
-      new MeasuredTask(job, std::move(func), std::move(target), compile, load));
+      new MeasuredTask(job, std::move(func), std::move(target), threads, compile, load));
   Rng rng(1);
   for (size_t i = 0; i < task->func_.params.size(); ++i) {
     const Param& param = task->func_.params[i];
@@ -130,8 +138,8 @@ Attempt<BuiltKernel> MeasuredTask::compile_scheduled(const Func& scheduled, bool
     const hw::CpuTarget& cpu = is_host ? hw::host() : *target_.cpu();
     Result<runtime::CompiledKernel> code = compile_(*lowered, cpu);
     if (!code) return refused(code.error());
-    kernel.workspace =
-        Array(DType::U8, {code->info.shared_bytes + pool_.threads() * code->info.per_worker_bytes});
+    kernel.workspace = Array(
+        DType::U8, {code->info.shared_bytes + pool_->threads() * code->info.per_worker_bytes});
     kernel.code = *std::move(code);
     return kernel;
   } catch (const std::bad_alloc&) {
@@ -164,7 +172,7 @@ double MeasuredTask::reading_of(const BuiltKernel& kernel, int64_t calls) {
   void* workspace = const_cast<void*>(kernel.workspace.data());
   const int64_t begin = now_ns();
   for (int64_t i = 0; i < calls; ++i)
-    kernel.code.run(buffers_.data(), nullptr, workspace, &pool_.services());
+    kernel.code.run(buffers_.data(), nullptr, workspace, &pool_->services());
   return static_cast<double>(now_ns() - begin) / static_cast<double>(calls);
 }
 

@@ -33,11 +33,23 @@ struct BuiltKernel {
   int64_t calls = 1;  ///< of one reading
 };
 
+/// Threads for the kernels of all tasks that a process has loaded, of which one runs at a time: a
+/// network's kernels with threads of their own would be more than a confined process may have.
+class SharedThreads {
+ public:
+  /// The pool of so many threads; tasks of another number may still have theirs.
+  std::shared_ptr<runtime::ThreadPool> get(int threads);
+
+ private:
+  std::shared_ptr<runtime::ThreadPool> last_;
+};
+
 class MeasuredTask {
  public:
   /// Makes operands of small integers, the same in every worker.
   /// errors: Parse; Unsupported (sizes known only at run time); Device (not of this machine).
-  static Result<std::unique_ptr<MeasuredTask>> create(const TaskJob& job, const CompileFor& compile,
+  static Result<std::unique_ptr<MeasuredTask>> create(const TaskJob& job, SharedThreads& threads,
+                                                      const CompileFor& compile,
                                                       const LoadForDevice& load = {});
 
   bool on_device() const { return !job_.device.empty(); }
@@ -64,8 +76,8 @@ class MeasuredTask {
   void set_calls(BuiltKernel& kernel, double seconds);
 
  private:
-  MeasuredTask(TaskJob job, Func func, hw::Target target, const CompileFor& compile,
-               const LoadForDevice& load);
+  MeasuredTask(TaskJob job, Func func, hw::Target target, SharedThreads& threads,
+               const CompileFor& compile, const LoadForDevice& load);
   double reading_of(const BuiltKernel& kernel, int64_t calls);
   double call(const BuiltKernel& kernel);
   Attempt<BuiltKernel> thread_per_result() const;
@@ -77,7 +89,7 @@ class MeasuredTask {
   hw::Target target_;  ///< what runs the schedules
   const CompileFor& compile_;
   const LoadForDevice& load_;
-  runtime::ThreadPool pool_;
+  std::shared_ptr<runtime::ThreadPool> pool_;
   std::vector<Array> operands_;        ///< by parameter
   std::map<size_t, Array> originals_;  ///< of operands that a call changes
   std::vector<size_t> results_;        ///< parameters that hold results

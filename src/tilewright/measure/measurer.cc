@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 
+#include "tilewright/base/available_cpus.h"
 #include "tilewright/base/process.h"
 #include "tilewright/hw/target.h"
 #include "tilewright/measure/worker_pool.h"
@@ -281,12 +282,14 @@ class PooledMeasurer final : public LocalMeasurer {
                                    int rounds) override {
     TW_TRY_STATUS(runs_here(task));
     RaceJob job;
-    job.task = pool_->add_task(task, TW_TRY(result_bytes(task.func)));
+    // What an evaluator has loaded has its operands and right results already.
+    const std::optional<int64_t> known = pool_->find_task(task);
+    job.task = known ? *known : pool_->add_task(task, TW_TRY(result_bytes(task.func)));
     for (const schedule::Trace& trace : traces) job.traces.push_back(schedule::print(trace));
     job.rounds = rounds;
     const double limit = pool_->options().limit_seconds * static_cast<double>(traces.size() + 1);
     Result<std::vector<double>> ratios = run_race(job, limit);
-    pool_->remove_task(job.task);
+    if (!known) pool_->remove_task(job.task);
     return ratios;
   }
 
@@ -311,6 +314,16 @@ class PooledMeasurer final : public LocalMeasurer {
 };
 
 }  // namespace
+
+int processor_workers() { return usable_cpus() < 2 ? 1 : MeasureOptions().workers; }
+
+std::vector<Raced> Measurer::races(const std::vector<Race>& races, int rounds,
+                                   const std::function<bool()>& more) {
+  std::vector<Raced> found(races.size());
+  for (size_t i = 0; i < races.size() && more(); ++i)
+    found[i] = race(*races[i].task, races[i].traces, rounds);
+  return found;
+}
 
 Result<std::unique_ptr<Evaluator>> LocalMeasurer::evaluator(const Task& task) {
   return anchored(task).map([](auto made) { return std::unique_ptr<Evaluator>(std::move(made)); });

@@ -13,7 +13,9 @@
 // behind it in all of three, after these.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +39,10 @@ struct MeasureOptions {
   std::function<bool()> stop;  ///< asked every 50 ms; true interrupts, as Ctrl-C does. May be empty
 };
 
+/// As MeasureOptions::workers, for this machine's processor: with one CPU another process could
+/// only wait, and would compile every anchor once more.
+int processor_workers();
+
 /// What candidates are measured beside, if it is known before they are.
 struct Anchor {
   std::string trace;  ///< printed; empty: the first good candidate becomes it
@@ -57,6 +63,14 @@ class AnchoredEvaluator : public Evaluator {
                                                const OnReading& told) = 0;
 };
 
+/// Schedules of one task that run against each other.
+struct Race {
+  const Task* task = nullptr;
+  std::vector<schedule::Trace> traces;
+};
+/// Median time of each schedule over that of the first; absent: the race was not begun.
+using Raced = std::optional<Result<std::vector<double>>>;
+
 /// A pool of worker processes, each restarted when it dies. For one thread at a time. Once
 /// `interrupt_requested` is set (base/process.h), or `stop` of its options is true, calls come back
 /// within a fraction of a second.
@@ -74,6 +88,10 @@ class Measurer {
   virtual Result<std::vector<double>> race(const Task& task,
                                            const std::vector<schedule::Trace>& traces,
                                            int rounds) = 0;
+  /// Each of `races`, as `race`, until `more` says that none is to be begun any more. Who has
+  /// several devices runs several at a time.
+  virtual std::vector<Raced> races(const std::vector<Race>& races, int rounds,
+                                   const std::function<bool()>& more);
 };
 /// The measurer of this machine.
 class LocalMeasurer : public Measurer {

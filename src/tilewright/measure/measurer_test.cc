@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <chrono>
 #include <map>
 #include <thread>
 
+#include "tilewright/base/available_cpus.h"
 #include "tilewright/base/process.h"
 #include "tilewright/ir/text.h"
 #include "tilewright/measure/job.h"
@@ -267,6 +269,34 @@ TEST(Measure, Races) {
   ASSERT_FALSE(crash);
   EXPECT_EQ(crash.error().kind, ErrorKind::Tool);
   EXPECT_THAT(crash.error().why, HasSubstr("SIGSEGV"));
+}
+
+/// The worker of these tests compiles a program of this name once, without a schedule.
+TEST(Measure, ARaceTakesRightResultsThatAreKnown) {
+  MeasureOptions alone = options();
+  alone.workers = 1;
+  Task task = small_task();
+  task.func.name = "single";
+  Rig rig(alone, task);
+  const std::vector<schedule::Trace> traces = {candidate("fast").trace, candidate("fast").trace};
+  const auto ratios = rig.measurer->race(task, traces, 3);
+  EXPECT_TRUE(ratios) << to_string(ratios.error());
+  EXPECT_EQ(rig.one("fast").kind, OutcomeKind::Ok) << "the evaluator still has them";
+  task.threads = 2;  // another kernel, which is loaded anew
+  EXPECT_FALSE(rig.measurer->race(task, traces, 3));
+}
+
+TEST(Measure, OneProcessMeasuresWhereThereIsOneCpu) {
+  const std::vector<int> cpus = allowed_cpus();
+  EXPECT_EQ(processor_workers(), usable_cpus() > 1 ? 2 : 1);
+  std::thread([&] {  // affinity is the thread's own
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus.at(0), &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    EXPECT_EQ(processor_workers(), 1);
+  })
+      .join();
 }
 
 TEST(Measure, WorkersThatAreNone) {

@@ -222,6 +222,7 @@ class Worker {
   FileLock turn_{kTurnFile}, results_{kResultsFile};
   SetupJob setup_;
   std::vector<int> cpus_ = allowed_cpus();
+  SharedThreads threads_;
   std::map<int64_t, std::unique_ptr<MeasuredTask>> tasks_;
   SteadyClock::time_point begin_;  ///< of the job
   /// The last good candidate and the anchor, of the last task: the one may become the other.
@@ -289,7 +290,7 @@ void Worker::act(const TaskJob& job) {
   limit_address_space(RLIM_INFINITY);
   keep_to(cpus_);
   const auto refuse = [](const std::string& reason) { send(failed({OutcomeKind::Lost, reason})); };
-  auto task = MeasuredTask::create(job, compile_, load_);
+  auto task = MeasuredTask::create(job, threads_, compile_, load_);
   if (!task) return refuse(one_line(task.error()));
   auto results = shared_reference(**task, job.place);
   if (!results) return refuse(results.error().reason);

@@ -29,6 +29,16 @@ std::string this_program() {
   return n > 0 && ::access(name.c_str(), X_OK) == 0 ? name : "/proc/self/exe";
 }
 
+/// What workers are told of a task, but for its number and place.
+TaskJob job_of(const Task& task) {
+  TaskJob job;
+  job.func = print(task.func);
+  job.target = print_target(task.target);
+  job.device = task.device.id;
+  job.threads = task.threads;
+  return job;
+}
+
 }  // namespace
 
 double WorkerSlot::spent() const { return used + (running ? seconds_since(*running) : 0); }
@@ -57,16 +67,21 @@ Result<std::shared_ptr<WorkerPool>> WorkerPool::start(const MeasureOptions& opti
 }
 
 int64_t WorkerPool::add_task(const Task& task, int64_t result_bytes) {
-  TaskJob job;
+  TaskJob job = job_of(task);
   job.task = next_task_++;
-  job.func = print(task.func);
-  job.target = print_target(task.target);
-  job.device = task.device.id;
-  job.threads = task.threads;
   job.place = results_end_;
   results_end_ += (result_bytes + 4096) / 4096 * 4096 + 4096;
   tasks_[job.task] = job;
   return job.task;
+}
+
+std::optional<int64_t> WorkerPool::find_task(const Task& task) const {
+  const TaskJob wanted = job_of(task);
+  for (const auto& [number, job] : tasks_)
+    if (job.func == wanted.func && job.target == wanted.target && job.device == wanted.device &&
+        job.threads == wanted.threads)
+      return number;
+  return std::nullopt;
 }
 
 Status WorkerPool::ready(size_t index) {

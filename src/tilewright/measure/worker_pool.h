@@ -65,6 +65,8 @@ class WorkerPool {
 
   /// Knows `task` under the number it returns.
   int64_t add_task(const Task& task, int64_t result_bytes);
+  /// A number under which it knows the same kernel; absent: none.
+  std::optional<int64_t> find_task(const Task& task) const;
   void remove_task(int64_t task);
 
   /// A worker that is being told of `task`, started anew if it has ended. errors: Tool, Io.

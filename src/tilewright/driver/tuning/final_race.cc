@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 
 #include "tilewright/records/workload.h"
 
@@ -29,19 +30,60 @@ std::vector<const Finalist*> challengers(const tune::TaskState& state) {
   return found;
 }
 
-/// The fastest in a race against `rule`, and its ratio; null where none wins, or the race fails.
-const Finalist* race(const measure::Task& task, const schedule::Trace& rule,
-                     const std::vector<const Finalist*>& runners, measure::Measurer& measurer,
-                     double& ratio) {
-  std::vector<schedule::Trace> traces = {rule};
-  for (const Finalist* runner : runners) traces.push_back(runner->trace);
-  const Result<std::vector<double>> ratios = measurer.race(task, traces, kRounds);
-  if (!ratios || ratios->size() != traces.size()) return nullptr;
+/// A task whose schedule is open.
+struct Contest {
+  size_t task = 0;
+  std::vector<const Finalist*> runners;
+};
+
+/// The fastest in a race against the rules' schedule, and its ratio; null where none wins, or the
+/// race fails.
+const Finalist* winner_of(const Result<std::vector<double>>& ratios,
+                          const std::vector<const Finalist*>& runners, double& ratio) {
+  if (!ratios || ratios->size() != runners.size() + 1) return nullptr;
   const Finalist* winner = nullptr;
   ratio = kWins;
   for (size_t i = 0; i < runners.size(); ++i)
     if ((*ratios)[i + 1] < ratio) ratio = (*ratios)[i + 1], winner = runners[i];
   return winner;
+}
+
+/// What the races of all contests came to; absent for those that had none.
+std::vector<measure::Raced> run_races(const tune::Tuner& tuner,
+                                      const std::vector<Contest>& contests,
+                                      measure::Measurer* measurer,
+                                      const std::function<bool()>& time_left) {
+  if (measurer == nullptr) return std::vector<measure::Raced>(contests.size());
+  std::vector<measure::Race> races;
+  for (const Contest& contest : contests) {
+    const tune::TunerTask& task = tuner.tasks()[contest.task];
+    measure::Race& race = races.emplace_back(measure::Race{&task.task, {task.rule}});
+    for (const Finalist* runner : contest.runners) race.traces.push_back(runner->trace);
+  }
+  return measurer->races(races, kRounds, time_left);
+}
+
+/// Lets the winner of a contest be the one to keep, if there is one.
+void settle(const Contest& contest, const tune::TaskState& state, const measure::Raced& raced,
+            bool exact, Verdict& verdict) {
+  const Finalist* winner = nullptr;
+  double ratio = 1;
+  if (raced) {
+    winner = winner_of(*raced, contest.runners, ratio);
+  } else if (const measure::Reading& best = contest.runners[0]->reading;
+             best.cost < (exact ? 1 : kWinsUnraced) * state.rule.cost) {
+    winner = contest.runners[0];
+    ratio = best.cost / state.rule.cost;
+  }
+  if (winner == nullptr) return;
+  verdict.better = true;
+  verdict.ratio = ratio;
+  records::Record& record = verdict.record;
+  record.point = winner->point;
+  record.schedule = schedule::print(winner->trace);
+  record.cost = ratio * state.rule.cost;
+  record.least = winner->reading.least;
+  record.readings = winner->reading.readings;
 }
 
 }  // namespace
@@ -50,6 +92,7 @@ std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& co
                                  const std::string& when, measure::Measurer* measurer,
                                  const std::function<bool()>& time_left, bool exact) {
   std::vector<Verdict> verdicts;
+  std::vector<Contest> contests;
   for (size_t i = 0; i < tuner.tasks().size(); ++i) {
     const tune::TunerTask& task = tuner.tasks()[i];
     const tune::TaskState& state = tuner.states()[i];
@@ -67,25 +110,13 @@ std::vector<Verdict> final_races(const tune::Tuner& tuner, const std::string& co
     record.searcher = "race";
     record.when = when;
     give_up(verdict);
-    const std::vector<const Finalist*> runners = challengers(state);
-    if (runners.empty()) continue;
-    const Finalist* winner = nullptr;
-    double ratio = 1;
-    if (measurer != nullptr && time_left()) {
-      winner = race(task.task, task.rule, runners, *measurer, ratio);
-    } else if (runners[0]->reading.cost < (exact ? 1 : kWinsUnraced) * state.rule.cost) {
-      winner = runners[0];
-      ratio = winner->reading.cost / state.rule.cost;
-    }
-    if (winner == nullptr) continue;
-    verdict.better = true;
-    verdict.ratio = ratio;
-    record.point = winner->point;
-    record.schedule = schedule::print(winner->trace);
-    record.cost = ratio * state.rule.cost;
-    record.least = winner->reading.least;
-    record.readings = winner->reading.readings;
+    if (std::vector<const Finalist*> runners = challengers(state); !runners.empty())
+      contests.push_back({i, std::move(runners)});
   }
+  const std::vector<measure::Raced> raced = run_races(tuner, contests, measurer, time_left);
+  for (size_t i = 0; i < contests.size(); ++i)
+    settle(contests[i], tuner.states()[contests[i].task], raced[i], exact,
+           verdicts[contests[i].task]);
   return verdicts;
 }
 

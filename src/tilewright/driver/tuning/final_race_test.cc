@@ -56,33 +56,43 @@ class Judge final : public measure::Measurer {
     ratios_.resize(traces.size(), search::kInvalid);
     return ratios_;
   }
+  std::vector<measure::Raced> races(const std::vector<measure::Race>& races, int rounds,
+                                    const std::function<bool()>& more) override {
+    at_a_time.push_back(races.size());
+    return Measurer::races(races, rounds, more);
+  }
   size_t runners = 0;
+  std::vector<size_t> at_a_time;  ///< races, of each time that some were asked for
 
  private:
   std::vector<double> ratios_;
 };
 
-struct FinalRace : testing::Test {
-  FinalRace() {
+/// A search for some kernels that has ended.
+std::unique_ptr<tune::Tuner> tuned(const std::vector<std::string>& programs) {
+  std::vector<tune::TunerTask> tasks;
+  for (const std::string& program : programs) {
     tune::TunerTask task;
-    task.task.name = "add";
-    task.task.func = *tensor::parse_tensor_file(kProgram);
+    task.task.func = *tensor::parse_tensor_file(program);
+    task.task.name = task.task.func.name;
     task.space_name = "splits";
     task.space = std::make_shared<Splits>();
     task.searcher = search::random_searcher(task.space->space(), 1);
     task.evaluator = [] {
       return Result<std::unique_ptr<measure::Evaluator>>(std::make_unique<Costs>());
     };
-    std::vector<tune::TunerTask> tasks;
     tasks.push_back(std::move(task));
-    tune::TunerOptions options;
-    tuner = std::make_unique<tune::Tuner>(std::move(tasks), options);
-    EXPECT_TRUE(tuner->run());
   }
+  auto tuner = std::make_unique<tune::Tuner>(std::move(tasks), tune::TunerOptions());
+  EXPECT_TRUE(tuner->run());
+  return tuner;
+}
+
+struct FinalRace : testing::Test {
   Verdict decide(measure::Measurer* measurer, bool time = true) {
     return final_races(*tuner, "compiler 1", "today", measurer, [&] { return time; }).at(0);
   }
-  std::unique_ptr<tune::Tuner> tuner;
+  std::unique_ptr<tune::Tuner> tuner = tuned({kProgram});
 };
 
 TEST_F(FinalRace, A8_KeepsWhatWinsByMoreThanNoise) {
@@ -99,6 +109,23 @@ TEST_F(FinalRace, A8_KeepsWhatWinsByMoreThanNoise) {
   EXPECT_EQ(verdict.record.when, "today");
   Judge close({1, 0.995, 1.1, 1.2});
   EXPECT_FALSE(decide(&close).better);
+}
+
+/// So devices of a fleet can run them side by side.
+TEST(FinalRaces, AreAskedForAllAtATime) {
+  const std::string program = kProgram;
+  std::string other = program;
+  other.replace(other.find("+ 1"), 3, "+ 2");
+  const auto tuner = tuned({program, other});
+  Judge judge({1, 0.95, 0.9, 1.2});
+  int left = 1;  // time for one race
+  const std::vector<Verdict> verdicts =
+      final_races(*tuner, "compiler 1", "today", &judge, [&] { return left-- > 0; });
+  EXPECT_EQ(judge.at_a_time, std::vector<size_t>{2});
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_EQ(verdicts[0].record.schedule, "split(loop=C.i, factor=1)\n");  // as it was raced
+  EXPECT_EQ(verdicts[1].record.schedule, "split(loop=C.i, factor=2)\n");  // as it was read
+  EXPECT_NE(verdicts[0].record.workload, verdicts[1].record.workload);
 }
 
 TEST_F(FinalRace, KeepsTheRulesScheduleWhereTheRaceFails) {

@@ -22,6 +22,12 @@ Status gpu_ready(const compile::CompileOptions& options, const SubjectOptions& s
   return {};
 }
 
+measure::MeasureOptions cpu_measuring(const compile::CompileOptions&) {
+  measure::MeasureOptions measure;
+  measure.workers = measure::processor_workers();
+  return measure;
+}
+
 /// Devices start slowly.
 measure::MeasureOptions gpu_measuring(const compile::CompileOptions&) {
   measure::MeasureOptions measure;
@@ -42,7 +48,7 @@ Result<TunePlan> vta_plan(std::vector<Subject> subjects, const SubjectOptions&,
 }
 
 const TuningTarget kTargets[] = {
-    {.backend = "cpu", .plan = plan_tuning},
+    {.backend = "cpu", .measuring = cpu_measuring, .plan = plan_tuning},
     {.backend = "opencl",
      .ready = gpu_ready,
      .measuring = gpu_measuring,

@@ -67,7 +67,8 @@ TEST_F(Worker, ReferencesAreTheMeaning) {
   job.func = print(task.func);
   job.target = measure::print_target(task.target);
   const measure::CompileFor compile = compile::compile_kernel;
-  const auto measured = measure::MeasuredTask::create(job, compile);
+  measure::SharedThreads threads;
+  const auto measured = measure::MeasuredTask::create(job, threads, compile);
   ASSERT_TRUE(measured) << to_string(measured.error());
   const auto results = (*measured)->reference();
   ASSERT_TRUE(results) << results.error().reason;

@@ -17,7 +17,9 @@
 namespace tilewright::fleet {
 namespace {
 
-constexpr size_t kMostLoaded = 4;  ///< kernels; each has its operands in every process
+/// Kernels that stay loaded, and bytes of their operands, which are in every process.
+constexpr size_t kMostLoaded = 32;
+constexpr int64_t kMostHeldBytes = int64_t{256} << 20;
 /// Of the kernels that a set of processes has loaded, ever: the file with their right results only
 /// grows, and is limited.
 constexpr int64_t kMostLoadedBytes = int64_t{512} << 20;
@@ -31,10 +33,21 @@ struct Rig {
   std::unique_ptr<measure::LocalMeasurer> measurer;
   struct Loaded {
     std::string key;
+    int64_t bytes = 0;
     std::unique_ptr<measure::AnchoredEvaluator> evaluator;
   };
   std::list<Loaded> loaded;  ///< the last used first
-  int64_t bytes = 0;
+  int64_t bytes = 0;         ///< of all that ever were
+
+  /// Lets go of the longest unused until another one of so many bytes may stay, too.
+  void make_room(int64_t for_bytes) {
+    int64_t held = for_bytes;
+    for (const Loaded& one : loaded) held += one.bytes;
+    while (!loaded.empty() && (loaded.size() >= kMostLoaded || held > kMostHeldBytes)) {
+      held -= loaded.back().bytes;
+      loaded.pop_back();
+    }
+  }
 };
 
 class MeasureServer final : public JobServer {
@@ -69,6 +82,7 @@ class MeasureServer final : public JobServer {
   Status race(const LeasedJob& job, JobPort& port);
   Result<measure::Task> task_of(const MeasuredKernel& kernel) const;
   Status prepare(const std::string& login, double limit_s, int64_t bytes);
+  Rig::Loaded* find_loaded(const MeasuredKernel& kernel, const std::string& login, double limit_s);
   Result<measure::AnchoredEvaluator*> load(const MeasuredKernel& kernel, const std::string& login,
                                            double limit_s);
 
@@ -100,6 +114,7 @@ Status MeasureServer::prepare(const std::string& login, double limit_s, int64_t 
   options.limit_seconds = limit_s;
   options.memory_bytes = device_.memory_bytes;
   options.stop = [this] { return stop_ && stop_(); };
+  if (device_.id == "cpu") options.workers = measure::processor_workers();
   rig_.measurer = TW_TRY(measure::start_measurer(options));
   rig_.login = login;
   rig_.limit_s = limit_s;
@@ -107,20 +122,26 @@ Status MeasureServer::prepare(const std::string& login, double limit_s, int64_t 
   return {};
 }
 
-Result<measure::AnchoredEvaluator*> MeasureServer::load(const MeasuredKernel& kernel,
-                                                        const std::string& login, double limit_s) {
+/// The kernel, as the last used, if it is loaded for this login and limit; else null.
+Rig::Loaded* MeasureServer::find_loaded(const MeasuredKernel& kernel, const std::string& login,
+                                        double limit_s) {
+  if (rig_.login != login || rig_.limit_s != limit_s) return nullptr;
   const std::string key = kernel_key(kernel);
-  const bool same = rig_.login == login && rig_.limit_s == limit_s;
   const auto found = std::find_if(rig_.loaded.begin(), rig_.loaded.end(),
                                   [&](const Rig::Loaded& loaded) { return loaded.key == key; });
-  if (same && found != rig_.loaded.end()) {
-    rig_.loaded.splice(rig_.loaded.begin(), rig_.loaded, found);
-    return rig_.loaded.front().evaluator.get();
-  }
+  if (found == rig_.loaded.end()) return nullptr;
+  rig_.loaded.splice(rig_.loaded.begin(), rig_.loaded, found);
+  return &rig_.loaded.front();
+}
+
+Result<measure::AnchoredEvaluator*> MeasureServer::load(const MeasuredKernel& kernel,
+                                                        const std::string& login, double limit_s) {
+  if (const Rig::Loaded* found = find_loaded(kernel, login, limit_s)) return found->evaluator.get();
   const measure::Task task = TW_TRY(task_of(kernel));
-  TW_TRY_STATUS(prepare(login, limit_s, TW_TRY(operand_bytes(task.func))));
-  if (rig_.loaded.size() >= kMostLoaded) rig_.loaded.pop_back();
-  rig_.loaded.push_front({key, TW_TRY(rig_.measurer->anchored(task))});
+  const int64_t bytes = TW_TRY(operand_bytes(task.func));
+  TW_TRY_STATUS(prepare(login, limit_s, bytes));
+  rig_.make_room(bytes);
+  rig_.loaded.push_front({kernel_key(kernel), bytes, TW_TRY(rig_.measurer->anchored(task))});
   return rig_.loaded.front().evaluator.get();
 }
 
@@ -153,7 +174,8 @@ Status MeasureServer::race(const LeasedJob& job, JobPort& port) {
   const RaceRequest request = TW_TRY(race_request_of(job.payload));
   if (job.items != 1) return fail(ErrorKind::Package, "a race has one item");
   const measure::Task task = TW_TRY(task_of(request.kernel));
-  TW_TRY_STATUS(prepare(job.login, request.limit_s, TW_TRY(operand_bytes(task.func))));
+  if (find_loaded(request.kernel, job.login, request.limit_s) == nullptr)
+    TW_TRY_STATUS(prepare(job.login, request.limit_s, TW_TRY(operand_bytes(task.func))));
   std::vector<schedule::Trace> traces;
   for (const std::string& text : request.schedules)
     traces.push_back(TW_TRY(schedule::parse_trace(text)));

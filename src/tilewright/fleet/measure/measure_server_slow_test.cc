@@ -293,6 +293,44 @@ TEST_F(MeasureServerTest, KernelsForOtherMachinesAreRefused) {
   }
 }
 
+/// A job whose results are counted, and nobody waits for.
+class CountingPort final : public JobPort {
+ public:
+  Status append(const std::string&, const std::string&) override { return {}; }
+  Result<std::string> get(const std::string&) override { return std::string(); }
+  Status put(const std::string&, std::string_view) override { return {}; }
+  void add(ItemResult result) override { good += result.outcome == "ok"; }
+  bool stop() override { return false; }
+  bool stop_between_items() override { return false; }
+  int good = 0;
+};
+
+/// A search goes round the kernels of a network. A confined process may have 64 threads.
+TEST_F(MeasureServerTest, KernelsOfANetworkStayLoaded) {
+  const auto server = measuring();
+  CountingPort port;
+  LeasedJob job{.id = "",
+                .kind = "measure",
+                .login = "ann",
+                .payload = {},
+                .limit_s = 600,
+                .items = 1,
+                .next = 0,
+                .blobs = {}};
+  constexpr int kKernels = 12;
+  for (int i = 0; i < kKernels; ++i) {
+    MeasureRequest request = request_of({"fast"}, 60);
+    std::string& func = request.kernel.func;
+    func.replace(func.find(" 1.0"), 4, fmt::format(" {}.0", i));
+    request.kernel.threads = 8;
+    job.payload = to_json(request);
+    const Status served = server->serve(job, port);
+    ASSERT_TRUE(served) << to_string(served.error());
+  }
+  EXPECT_EQ(port.good, kKernels);
+  EXPECT_EQ(server->warm().size(), kKernels);
+}
+
 TEST_F(MeasureServerTest, RacesRunInTurn) {
   const std::string url = fleet_of_leases(30);
   TestWorker worker(url, "a", "cpu", [this] { return measuring(); });

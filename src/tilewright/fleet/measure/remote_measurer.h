@@ -73,6 +73,9 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   /// ratio counts. errors: Limit, Interrupted, Tool, of the store.
   Result<std::vector<double>> race(const measure::Task& task,
                                    const std::vector<schedule::Trace>& traces, int rounds) override;
+  /// On all devices at the same time.
+  std::vector<measure::Raced> races(const std::vector<measure::Race>& races, int rounds,
+                                    const std::function<bool()>& more) override;
 
   /// Whether the user has interrupted.
   bool stopped() const { return options_.stop && options_.stop(); }
@@ -84,6 +87,7 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
 
  private:
   using Clock = std::chrono::steady_clock;
+  class Races;
 
   /// What costs of a task are multiples of.
   struct Scale {
@@ -124,10 +128,7 @@ class RemoteMeasurer final : public measure::Measurer, public measure::BatchEval
   static bool is_off(const Device& device);
   Job make_job(const char* kind, const MeasuredKernel& kernel, size_t items, double each_s);
   Job job_of(Batch& batch);
-  Result<JobState> see_through(Job job, double patience_s);
-  Result<std::vector<double>> race_on(const std::string& device, const RaceRequest& request,
-                                      double patience_s, std::string& ran_on);
-  std::string other_device(const std::string& than) const;
+  RaceRequest race_request(const measure::Race& race, int rounds) const;
   Status count_devices();
 
   StoreCall call_;

@@ -425,6 +425,29 @@ TEST(RemoteMeasurer, OfTwoRacesTheWorseRatiosCount) {
   EXPECT_THAT(known->points, ElementsAre("", "splits: 2"));
 }
 
+/// No device waits for another one's races: in each round of looks all of them run one.
+TEST(RemoteMeasurer, RacesRunOnAllDevicesAtATime) {
+  FakeStore store(4);
+  for (const std::string& name : store.names) store.ratios[name] = {1, .8};
+  const auto made = measurer_of(store);
+  const measure::Task task = small_task();
+  const std::vector<measure::Race> races(8, {&task, {split_by(1), split_by(2)}});
+  int asked = 0;
+  const auto found = made->measurer->races(races, 21, [&] { return ++asked <= 7; });
+  ASSERT_EQ(found.size(), 8u);
+  for (size_t i = 0; i < 7; ++i) {
+    ASSERT_TRUE(found[i]) << i;
+    ASSERT_TRUE(*found[i]) << to_string(found[i]->error());
+    EXPECT_THAT(**found[i], ElementsAre(1, .8));
+  }
+  EXPECT_FALSE(found[7]) << "there was no time for it";
+  EXPECT_EQ(store.order.size(), 14u);
+  EXPECT_LE(std::count(store.calls.begin(), store.calls.end(), "look"), 5);
+  std::map<std::string, int> by_device;
+  for (const Json& state : store.states) ++by_device[state.at("device")];
+  for (const auto& [name, count] : by_device) EXPECT_GE(count, 2) << name;
+}
+
 /// The worker of d1 was killed, which the store does not know yet.
 TEST(RemoteMeasurer, ADeviceThatDoesNotTakeARaceIsTheLastToBeAskedAgain) {
   FakeStore store(3);
