@@ -9,7 +9,7 @@ def found(b):
     """A value with an extent that the run decides, and the axis of it."""
     kind = b.between(0, 3)
     if kind == 0:
-        shape = b.shape(b.between(1, 3), 60)
+        shape = (1,) if b.chance(0.2) else b.shape(b.between(1, 3), 60)
         data = b.array(I32, shape, 0, b.choice((0, 1, 3)))
         return b.add("NonZero", [b.input(I32, shape, data)]), 1
     if kind == 1:
@@ -46,7 +46,7 @@ def element_by_element(b, x, axis):
 
 
 def view(b, x, axis):
-    kind = b.between(0, 3)
+    kind = b.between(0, 4)
     if kind == 0:
         perm = b.rng.permutation(x.rank).tolist()
         return b.add("Transpose", [x], perm=perm), perm.index(axis)
@@ -59,6 +59,10 @@ def view(b, x, axis):
         require(ones)
         operand, attributes = axes_operand(b, 13, ones[:1])
         return b.add("Squeeze", [x, operand], **attributes), axis - (ones[0] < axis)
+    if kind == 3:
+        first = [a for a, d in enumerate(x.shape[: axis + 1]) if d != 1 or a == axis] == [axis]
+        at = axis + 1 if first else axis
+        return b.add("Flatten", [x], axis=at), 0 if first else 1
     shape = [-1 if a == axis else d for a, d in enumerate(x.shape)]
     return b.add("Reshape", [x, b.ints(*shape, 1)]), axis
 

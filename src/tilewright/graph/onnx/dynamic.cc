@@ -77,26 +77,67 @@ Extents of_first(const Case& c) {
   return c.all(c.in[0]);
 }
 
-/// A shape that leaves the axis as it is, with as many elements before it.
+/// Where the axis of a Reshape's input is in its result: copied by a 0 of the shape, or what a -1
+/// stands for.
+Result<int> asked_axis(const Case& c) {
+  const std::vector<int64_t> asked = tensor::int_values(c.call, 1);
+  const auto axis = static_cast<size_t>(c.in[0].axis);
+  if (axis < asked.size() && asked[axis] == 0 && c.call.attrs.get_int("allowzero", 0) == 0)
+    return c.in[0].axis;
+  const auto inferred = std::find(asked.begin(), asked.end(), -1);
+  if (inferred == asked.end())
+    return refuse(fmt::format("the shape asks for exactly {}", to_string(asked)));
+  return static_cast<int>(inferred - asked.begin());
+}
+
+Result<int> flattened_axis(const Case& c) {
+  const auto rank = static_cast<int>(c.shape(0).size());
+  const auto split = static_cast<int>(c.call.attrs.get_int("axis", 1));
+  return c.in[0].axis < (split < 0 ? split + rank : split) ? 0 : 1;
+}
+
+Result<int> squeezed_axis(const Case& c) {
+  const auto rank = static_cast<int64_t>(c.shape(0).size());
+  if (!c.call.input(1)) return refuse("without axes the run decides whether that axis goes, too");
+  int axis = c.in[0].axis;
+  for (const int64_t asked : tensor::int_values(c.call, 1)) {
+    const auto gone = static_cast<int>(asked < 0 ? asked + rank : asked);
+    if (gone == c.in[0].axis) return refuse("the run decides whether there is one element");
+    if (gone < c.in[0].axis) --axis;
+  }
+  return axis;
+}
+
+Result<int> unsqueezed_axis(const Case& c) {
+  const auto rank = static_cast<int>(c.types[0].shape.size());
+  std::vector<bool> made(static_cast<size_t>(rank), false);
+  for (const int64_t asked : tensor::int_values(c.call, 1))
+    made[static_cast<size_t>(asked < 0 ? asked + rank : asked)] = true;
+  int axis = 0;
+  for (int old = -1; axis < rank; ++axis)
+    if (!made[static_cast<size_t>(axis)] && ++old == c.in[0].axis) break;
+  return axis;
+}
+
+/// The same elements in another shape that has the axis too, with as many elements before it: rows
+/// of the bound's length stay where they are. Where there is one element at most, there are no
+/// rows.
 Extents reshaped(const Case& c) {
   if (!c.dynamic(0)) return refuse("it decides the shape");
+  const std::string& op = c.call.op;
+  const int axis = TW_TRY(op == "Reshape"   ? asked_axis(c)
+                          : op == "Flatten" ? flattened_axis(c)
+                          : op == "Squeeze" ? squeezed_axis(c)
+                                            : unsqueezed_axis(c));
   const Shape &from = c.shape(0), &to = c.types[0].shape;
-  const auto axis = static_cast<size_t>(c.in[0].axis);
-  const auto before = [](const Shape& shape, size_t i) {
-    return element_count(Shape(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(i)));
+  const auto before = [](const Shape& shape, int end) {
+    return element_count(Shape(shape.begin(), shape.begin() + end));
   };
-  for (size_t i = 0; i < to.size(); ++i) {
-    if (to[i] != from[axis] || before(to, i) != before(from, axis)) continue;
-    if (from[axis] == 1 && to != from) break;  // it cannot be told from the others
-    if (c.call.op == "Reshape") {
-      const int64_t asked = tensor::int_values(c.call, 1)[i];
-      const bool copied = asked == 0 && i == axis && c.call.attrs.get_int("allowzero", 0) == 0;
-      if (asked != -1 && !copied)
-        return refuse(fmt::format("the shape asks for exactly {} elements", asked));
-    }
-    return c.all({static_cast<int>(i), c.in[0].id});
-  }
-  return refuse("the new shape mixes that axis with others");
+  const int64_t bound = c.bound(0);
+  if (to[static_cast<size_t>(axis)] != bound ||
+      (bound > 1 && before(to, axis) != before(from, c.in[0].axis)))
+    return refuse("the new shape mixes that axis with others");
+  return c.all({axis, c.in[0].id});
 }
 
 Extents transposed(const Case& c) {
