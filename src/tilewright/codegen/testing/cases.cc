@@ -176,6 +176,8 @@ void vector_accesses(Cases& cases) {
     access("X[i * i % 96]", "i", 21);
     access("X[7]", "i", 21);
     access("X[min(max(i64(I[i]), 0), 95)]", "i", 21);
+    access("X[min(max(i64(I[i]), 0), 55) + 2 * i]", "i", 21);
+    access("X[min(max(i64(I[i]), 0), 75) + 20 - i]", "i", 21);
     access(fmt::format("select(i < 5, {}, X[i - 5])", zero), "i", 21);
     access(fmt::format("select(I[i] < 2i32 && X[i] != X[i + 1], {}, X[i])", zero), "i", 21);
     access(fmt::format("select(5 <= i && i < 9, X[i - 5], {})", zero), "i", 21);
